@@ -127,8 +127,11 @@ def interpreting() -> bool:
 
 def has_gpu() -> bool:
     """Tell whether kernels run on a CUDA GPU: one is usable and TRITON_INTERPRET does not say otherwise."""
-    if interpreting():
-        return False
+    return not interpreting() and _usable()
+
+
+def _usable() -> bool:
+    """Tell whether PyTorch can use a CUDA GPU here."""
     import torch
 
     with warnings.catch_warnings():
@@ -174,7 +177,7 @@ def card() -> str:
     """Return one or two lines that tell a reader what their kernels run on and what to expect of it."""
     gpu = current()
     if gpu is None:
-        why = "TRITON_INTERPRET is set" if interpreting() else "No GPU"
+        why = "TRITON_INTERPRET is set" if _usable() else "No GPU"  # without a GPU, labutils sets it itself
         return f"{why}: kernels run in Triton's interpreter on the CPU: same checks, exact counts, no times"
     lines = [
         f"{gpu.name}, compute capability {_dotted(gpu.capability)}, {gpu.sms} SMs, "

@@ -1,0 +1,219 @@
+"""Recording memory accesses: which element was touched by which program, and what is wrong with that.
+
+The recorder knows every array of a launch with its guards. A backend that can see addresses (Triton's interpreter, the
+CUDA C++ emulator) calls `load`, `store` and `atomic`; the recorder answers which lanes may go ahead, so that a wild
+access never happens, and keeps findings (out of bounds, races between programs) and counts (bytes, requests).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+
+NOBODY, MANY = -1, -2
+MAX_FINDINGS = 8
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something wrong with an access: what, on which array at which element, by which program, on which line."""
+
+    kind: str
+    access: str
+    array: str
+    index: int
+    program: tuple[int, int, int]
+    line: int | None
+    source: str
+    count: int
+    past_end: bool = False
+
+    def sentence(self) -> str:
+        where = f" (line {self.line}: `{self.source}`)" if self.line else ""
+        who = f"program {self.program[0] if not any(self.program[1:]) else self.program}"
+        verb = {"load": "reads", "store": "writes", "atomic": "updates"}[self.access]
+        if self.kind == "out-of-bounds":
+            rest = f" and {self.count - 1} more elements" if self.count > 1 else ""
+            return f"{who} {verb} {self.array}[{self.index}]{rest}, outside the array{where}"
+        return f"{who} {verb} {self.array}[{self.index}], which another program wrote or reads too{where}"
+
+
+@dataclass
+class Tracked:
+    """Shadow state of one array: who wrote and who read each element."""
+
+    name: str
+    base: int
+    itemsize: int
+    inside: np.ndarray
+    start: int
+    length: int
+    writer: np.ndarray = field(init=False)
+    reader: np.ndarray = field(init=False)
+
+    def __post_init__(self):
+        self.writer = np.full(self.inside.size, NOBODY, np.int32)
+        self.reader = np.full(self.inside.size, NOBODY, np.int32)
+
+    @property
+    def end(self) -> int:
+        return self.base + self.inside.size * self.itemsize
+
+
+@dataclass
+class Counts:
+    """Totals of one or more launches. Bytes count active lanes; unique bytes count each element once per launch."""
+
+    launches: int = 0
+    programs: int = 0
+    loads: int = 0
+    stores: int = 0
+    atomics: int = 0
+    load_bytes: int = 0
+    store_bytes: int = 0
+    masked_lanes: int = 0
+
+    @property
+    def bytes(self) -> int:
+        return self.load_bytes + self.store_bytes
+
+    def to_json(self) -> dict:
+        return asdict(self)
+
+
+class Recorder:
+    """Findings, counts and (with `keep_events`) every access of the launches it watches."""
+
+    def __init__(self, keep_events: bool = False):
+        self.arrays: list[Tracked] = []
+        self.findings: list[Finding] = []
+        self.counts = Counts()
+        self.events: list[tuple[str, str, int, np.ndarray, int]] | None = [] if keep_events else None
+        self._program = 0
+        self._place = (0, 0, 0)
+        self._seen: dict[int, set[int]] = {}
+        self._released: dict[int, set[int]] = {}
+
+    def track(self, name: str, base: int, itemsize: int, inside: np.ndarray, start: int = 0) -> None:
+        """Watch the storage at address `base`; `inside` marks the elements that belong to the array."""
+        length = int(inside.sum())
+        self.arrays.append(Tracked(name, base, itemsize, np.asarray(inside), start, length))
+
+    def knows(self, address: int) -> bool:
+        return any(t.base <= address < t.end for t in self.arrays)
+
+    def launch(self) -> None:
+        """A new launch: everything before it has finished."""
+        self.counts.launches += 1
+        for t in self.arrays:
+            t.writer.fill(NOBODY)
+            t.reader.fill(NOBODY)
+        self._seen, self._released = {}, {}
+
+    def program(self, place: tuple[int, int, int], number: int) -> None:
+        self._place, self._program = place, number
+        self.counts.programs += 1
+
+    def load(self, addresses: np.ndarray, mask: np.ndarray, itemsize: int, where) -> np.ndarray:
+        """Lanes that may read."""
+        ok = self._resolve("load", addresses, mask, itemsize, where)
+        self.counts.loads += 1
+        self.counts.load_bytes += int(ok.sum()) * itemsize
+        return ok
+
+    def store(self, addresses, mask, itemsize: int, where, changes: np.ndarray | None = None) -> np.ndarray:
+        """Lanes that may write. `changes` marks lanes whose value differs from what memory holds: writing the same
+        bits twice is harmless."""
+        ok = self._resolve("store", addresses, mask, itemsize, where, changes)
+        self.counts.stores += 1
+        self.counts.store_bytes += int(ok.sum()) * itemsize
+        return ok
+
+    def atomic(self, addresses, mask, itemsize: int, where) -> np.ndarray:
+        """Lanes that may update atomically. An atomic also orders: what others did before theirs on the same address
+        happened before what this program does next."""
+        ok = self._resolve("atomic", addresses, mask, itemsize, where)
+        self.counts.atomics += 1
+        self.counts.load_bytes += int(ok.sum()) * itemsize
+        self.counts.store_bytes += int(ok.sum()) * itemsize
+        seen = self._seen.setdefault(self._program, set())
+        for address in np.unique(addresses[ok])[:64].tolist():
+            released = self._released.setdefault(address, set())
+            seen |= released
+            released |= seen | {self._program}
+        return ok
+
+    def _resolve(self, access, addresses, mask, itemsize, where, changes=None) -> np.ndarray:
+        mask = np.broadcast_to(np.asarray(mask, bool), addresses.shape)
+        self.counts.masked_lanes += int(mask.size - mask.sum())
+        ok = np.zeros(addresses.shape, bool)
+        left = mask.copy()
+        for t in self.arrays:
+            here = left & (addresses >= t.base) & (addresses < t.end)
+            if not here.any():
+                continue
+            left &= ~here
+            element = ((addresses[here] - np.uint64(t.base)) // np.uint64(t.itemsize)).astype(np.int64)
+            inside = t.inside[element]
+            ok[here] = inside
+            if not inside.all():
+                self._outside(access, t, element[~inside], where)
+            if self.events is not None:
+                self.events.append((access, t.name, self._program, element - t.start, itemsize))
+            good = element[inside]
+            self._conflicts(access, t, good, None if changes is None else changes[here][inside], where)
+        if left.any():
+            self._wild(access, addresses[left], where)
+        return ok
+
+    def _add(self, kind, access, t_name, index, where, count, past_end=False):
+        if len(self.findings) < MAX_FINDINGS:
+            line, source = where()
+            self.findings.append(
+                Finding(
+                    kind, access, t_name, int(index), self._place, line, source, int(count), bool(past_end)
+                )
+            )
+
+    def _outside(self, access, t: Tracked, elements, where):
+        index = elements - t.start
+        first = index[index >= 0].min() if (index >= 0).any() else index.max()
+        last_inside = np.flatnonzero(t.inside)[-1] - t.start
+        self._add("out-of-bounds", access, t.name, first, where, elements.size, first == last_inside + 1)
+
+    def _wild(self, access, addresses, where):
+        """Not in any known storage: name the array whose end is nearest."""
+        address = int(addresses[0])
+        if not self.arrays:
+            return
+        t = min(self.arrays, key=lambda t: min(abs(address - t.base), abs(address - t.end)))
+        index = (address - t.base) // t.itemsize - t.start
+        self._add("out-of-bounds", access, t.name, index, where, addresses.size)
+
+    def _conflicts(self, access, t: Tracked, elements, changes, where):
+        me = self._program
+        writer = t.writer[elements]
+        foreign = (writer != NOBODY) & (writer != me)
+        if foreign.any():
+            ordered = self._seen.get(me, ())
+            foreign &= ~np.isin(writer, list(ordered)) if ordered else True
+        if access == "load":
+            if foreign.any():
+                self._add("race", access, t.name, elements[foreign][0] - t.start, where, foreign.sum())
+            reader = t.reader[elements]
+            t.reader[elements] = np.where((reader == NOBODY) | (reader == me), me, MANY)
+            return
+        if access == "atomic":
+            return
+        reader = t.reader[elements]
+        bad = foreign | ((reader != NOBODY) & (reader != me) & ~self._all_ordered(reader))
+        if changes is not None:
+            bad &= changes
+        if bad.any():
+            self._add("race", access, t.name, elements[bad][0] - t.start, where, bad.sum())
+        t.writer[elements] = me
+
+    def _all_ordered(self, reader: np.ndarray) -> np.ndarray:
+        ordered = self._seen.get(self._program)
+        return np.isin(reader, list(ordered)) if ordered else np.zeros(reader.shape, bool)

@@ -1,0 +1,80 @@
+"""Backends: the one way to run a kernel. A backend runs launchers on prepared buffers and says what happened.
+
+`pick()` gives the backend of this machine: `cuda` on a GPU, `interpreter` without one. Nothing else in labutils asks
+which machine it is on; what a backend cannot do it says in `can`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ..access import Finding
+from ..inputs import Run
+
+TIME_LIMIT = 10.0
+"""Seconds that one case may take before it counts as endless; an honest one needs well under one."""
+
+
+@dataclass
+class Problem:
+    """An error a learner's code caused. `kind` is "unfilled", "error", "timeout", "died" or "does-not-compile"."""
+
+    kind: str
+    message: str
+    line: int | None = None
+    source: str = ""
+
+
+@dataclass
+class Outcome:
+    """What happened in one run."""
+
+    problem: Problem | None = None
+    launches: int | None = None
+    findings: list[Finding] = field(default_factory=list)
+    counts: dict[str, Any] = field(default_factory=dict)
+    returned: str = ""
+    printed: str = ""
+    seconds: float = 0.0
+    unstable: bool = False
+
+
+class Backend(Protocol):
+    """A machine that runs kernels. `can` holds "time" and "record" as far as they are true of it."""
+
+    name: str
+    device: str
+    can: frozenset[str]
+
+    def describe(self) -> str:
+        """One line for the head of a report."""
+        ...
+
+    def allocate(self, count: int) -> Any:
+        """`count` bytes on the CPU in which a run's storage is drawn."""
+        ...
+
+    def run(self, fn: Callable, runs: Sequence[Run], time_limit: float = TIME_LIMIT) -> Iterator[Outcome]:
+        """Call `fn(*run.arguments)` for each run in turn; one outcome each, fewer if the process died."""
+        ...
+
+    def compile_problem(self, fn: Callable) -> Problem | None:
+        """After `run`: why a GPU's compiler would refuse what was launched, or None."""
+        ...
+
+
+@functools.cache
+def pick() -> Backend:
+    """The backend of this machine."""
+    from .. import device
+
+    if device.has_gpu():
+        from .cuda import Cuda
+
+        return Cuda()
+    from .interpreter import Interpreter
+
+    return Interpreter()

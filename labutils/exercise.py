@@ -1,0 +1,303 @@
+"""What an exercise is: one object that the notebook's check, the judge, the benchmark and the tests all read.
+
+An exercise is data. `KernelExercise` describes a kernel through its launcher: the arguments, a float64 reference,
+the cases, the precision contract and the cost. `PlainExercise` describes a Python function (a byte ledger, an
+occupancy formula) through its cases alone. Both are registered under the id "NN_unit/name".
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+NOT_WRITTEN = "is not written yet"
+"""Every stub of an unfilled exercise ends its message with this phrase; the check recognises it."""
+
+ROUND_OFF = MappingProxyType(
+    {"float64": 2.0**-53, "float32": 2.0**-24, "tf32": 2.0**-11, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+)
+"""Unit round-off u of each format: a rounding changes a value by at most u times its size (IEEE 754)."""
+
+TINY = MappingProxyType(
+    {"float64": 2.0**-1074, "float32": 2.0**-126, "float16": 2.0**-25, "bfloat16": 2.0**-126}
+)
+"""Absolute slack of each stored format: half its smallest subnormal for fp16; for the others its smallest normal
+number, because GPUs may flush subnormals to zero."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of inputs: sizes by dimension name, how they are filled, how they lie in memory.
+
+    `name` is read by learners ("n = 1000, not a multiple of the block"). `fill` names a strategy of `inputs.FILLS`,
+    `layout` one of `inputs.LAYOUTS`, `dtype` overrides the contract's. `exact` demands the same bits as the reference.
+    """
+
+    name: str
+    sizes: Mapping[str, int]
+    fill: str = "normal"
+    layout: str = "contiguous"
+    dtype: str | None = None
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class Contract:
+    """The precision that the exercise asks for.
+
+    `dtype` is how arrays lie in memory, `accumulate` what the arithmetic is done in, `operands` the format that
+    operands may be rounded to on their way into it (None: used as stored; "tf32" for a `tl.dot` that may use it).
+    `terms` is the number of roundings on the way to one element: a number, or a function of the case's sizes
+    (the reduction length of a dot product).
+    """
+
+    dtype: str = "float32"
+    accumulate: str = "float32"
+    operands: str | None = None
+    terms: int | Callable[[Mapping[str, int]], int] = 4
+
+    def tolerance(self, expected, magnitude, sizes: Mapping[str, int], dtype: str):
+        """Largest |yours − expected| that an honest kernel can show, per element.
+
+        [min(n, 8·√n)·u_acc + 2·u_in]·M + u_out·|y*| + tiny, the forward error bound of a sum of n terms (Higham,
+        Accuracy and Stability of Numerical Algorithms, §3–4) with 8·√n for its probabilistic form; M is the same
+        expression on absolute values.
+        """
+        n = self.terms(sizes) if callable(self.terms) else self.terms
+        growth = min(n, 8 * n**0.5) * ROUND_OFF[self.accumulate]
+        if self.operands is not None:
+            growth += 2 * ROUND_OFF[self.operands]
+        return growth * magnitude + ROUND_OFF[dtype] * expected.abs() + TINY[dtype]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Bytes that must move between the GPU's memory and the chip, and FLOPs that must be done."""
+
+    read: int
+    written: int
+    flops: int
+
+    @property
+    def bytes(self) -> int:
+        return self.read + self.written
+
+    @property
+    def intensity(self) -> float:
+        """Arithmetic intensity in FLOP per byte."""
+        return self.flops / self.bytes
+
+
+@dataclass(frozen=True)
+class Points:
+    """What an exercise is worth. A wrong kernel earns nothing; marks for counts and for speed come on top of `correct`."""
+
+    correct: float
+
+    def __post_init__(self):
+        if not 0 < self.correct < 1000:
+            raise ValueError(f"points must be between 0 and 1000, not {self.correct}")
+
+    @property
+    def total(self) -> float:
+        return float(self.correct)
+
+    def award(self, verdict) -> float:
+        """Marks for a verdict: the one place where a verdict becomes a number."""
+        return self.total if verdict.passed else 0.0
+
+
+@dataclass(frozen=True)
+class Array:
+    """An input array: its dimensions by name, and what fills it when the case does not say."""
+
+    dims: tuple[str, ...]
+    fill: str | None = None
+    dtype: str | None = None
+
+    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        return tuple(sizes[d] for d in self.dims)
+
+
+class Out(Array):
+    """An output array: handed to the launcher full of random poison, to be written completely."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number argument: the size called `size`, else a random float between `low` and `high`."""
+
+    size: str | None = None
+    low: float = 0.5
+    high: float = 2.0
+
+
+def array(*dims: str, fill: str | None = None, dtype: str | None = None) -> Array:
+    """An input array, `array("M", "N")`."""
+    return Array(dims, fill, dtype)
+
+
+def out(*dims: str, dtype: str | None = None) -> Out:
+    """An output array, `out("M", "N")`."""
+    return Out(dims, None, dtype)
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A well-known wrong answer: if the learner's output equals `compute(**inputs)`, this is what happened."""
+
+    diagnosis: str
+    sentence: str
+    compute: Callable[..., Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exercise:
+    """What every exercise has. `entry` is the name of the function that the learner's notebook defines."""
+
+    id: str
+    title: str
+    entry: str
+    points: Points
+    cases: tuple[Case, ...]
+
+    def __post_init__(self):
+        if not re.fullmatch(r"\d\d_[a-z0-9_]+/[a-z][a-z0-9_]*", self.id):
+            raise ValueError(f'exercise id {self.id!r} is not of the form "NN_unit/name"')
+        if not self.title or not self.entry.isidentifier():
+            raise ValueError(f"{self.id}: an exercise needs a title and the name of a function")
+        if not self.cases:
+            raise ValueError(f"{self.id}: an exercise needs at least one case")
+        names = [c.name for c in self.cases]
+        if len(set(names)) != len(names):
+            raise ValueError(f"{self.id}: two cases share a name")
+
+    @property
+    def unit(self) -> str:
+        return self.id.split("/")[0]
+
+    @property
+    def name(self) -> str:
+        return self.id.split("/")[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelExercise(Exercise):
+    """A kernel behind a launcher: `entry(*arguments)` must fill every output argument.
+
+    `reference` takes the inputs by name as float64 tensors (numbers as they are) and returns the output, or a dict of
+    outputs by name. `magnitude` is the same expression on absolute values (M of the error model); without it M comes
+    from perturbing the inputs. `cost` maps (sizes, bytes per element) to a `Cost`. `draw` makes the sizes of a hidden
+    case from a `random.Random`. `tiny` is the case that is shown as a table. `library(**inputs)` returns what the
+    library computes, for comparison in benchmarks; `bench` gives the sizes of that benchmark.
+    """
+
+    arguments: Mapping[str, Array | Number]
+    reference: Callable[..., Any]
+    magnitude: Callable[..., Any] | None = None
+    contract: Contract
+    cost: Callable[[Mapping[str, int], int], Cost]
+    draw: Callable[[Any], Mapping[str, int]]
+    tiny: Case
+    bench: Mapping[str, int] = field(default_factory=dict)
+    library: Callable[..., Any] | None = None
+    suspects: tuple[Suspect, ...] = ()
+    language: str = "triton"
+
+    def __post_init__(self):
+        super().__post_init__()
+        outs = self.outputs
+        if not outs or len(outs) == len(self.arguments):
+            raise ValueError(f"{self.id}: a kernel needs at least one input and one output argument")
+        known = {d for a in self.arguments.values() if isinstance(a, Array) for d in a.dims}
+        for case in (*self.cases, self.tiny):
+            if missing := known - set(case.sizes):
+                raise ValueError(
+                    f"{self.id}: case {case.name!r} has no size for {', '.join(sorted(missing))}"
+                )
+        if self.language not in ("triton", "cuda"):
+            raise ValueError(f"{self.id}: unknown language {self.language!r}")
+
+    @property
+    def outputs(self) -> dict[str, Out]:
+        return {k: a for k, a in self.arguments.items() if isinstance(a, Out)}
+
+    def dtype(self, case: Case, argument: str | None = None) -> str:
+        """Name of the element type of an array argument in this case."""
+        own = self.arguments[argument].dtype if argument else None
+        return own or case.dtype or self.contract.dtype
+
+    def expected(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The reference's outputs by name, for inputs by name in float64."""
+        return named(self.reference(**inputs), tuple(self.outputs))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainExercise(Exercise):
+    """A Python function of numbers: `entry(**sizes)` must return what `reference` returns.
+
+    `rtol` is the relative difference allowed. `explain(sizes, yours, expected)` may turn a wrong answer into a
+    sentence that says which term is missing.
+    """
+
+    reference: Callable[..., Any]
+    rtol: float = 1e-9
+    explain: Callable[[Mapping[str, int], Any, Any], str | None] | None = None
+    draw: Callable[[Any], Mapping[str, int]] | None = None
+
+
+def named(result, names: tuple[str, ...]) -> dict[str, Any]:
+    """A reference's result as a dict by output name."""
+    if isinstance(result, Mapping):
+        return dict(result)
+    return dict(zip(names, result if isinstance(result, tuple) else (result,), strict=True))
+
+
+_registry: dict[str, Exercise] = {}
+
+
+def register(exercise: Exercise) -> Exercise:
+    """Add an exercise; a second one of the same id is an error."""
+    if exercise.id in _registry:
+        raise ValueError(f"exercise {exercise.id} is registered twice")
+    _registry[exercise.id] = exercise
+    return exercise
+
+
+def all_exercises() -> dict[str, Exercise]:
+    """Every exercise of the course by id, in the order of the units."""
+    importlib.import_module("labutils.exercises")
+    return dict(sorted(_registry.items(), key=lambda item: item[0].split("/")[0]))
+
+
+def get(exercise_id: str) -> Exercise:
+    """The exercise of that id. Raises KeyError with the nearest known id."""
+    known = all_exercises()
+    if exercise_id in known:
+        return known[exercise_id]
+    near = difflib.get_close_matches(exercise_id, known, n=1, cutoff=0.4)
+    raise KeyError(
+        f"no exercise is called {exercise_id!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+    )
+
+
+def signature_problem(fn, names: tuple[str, ...]) -> str | None:
+    """Why `fn` cannot be called with these arguments by position, or None."""
+    if not callable(fn):
+        return f"this is a {type(fn).__name__}, not a function"
+    try:
+        signature = inspect.signature(fn)
+    except (TypeError, ValueError):
+        return None
+    try:
+        signature.bind(*names)
+    except TypeError:
+        given = ", ".join(signature.parameters) or "nothing"
+        return f"it is called with ({', '.join(names)}), but yours takes ({given})"
+    return None

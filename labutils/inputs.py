@@ -1,0 +1,227 @@
+"""Seeded, awkward inputs in guarded memory.
+
+Every array of a run is a view into a larger storage. All bytes of the storage outside the view are guard: random, and
+checked after the run. Outputs start as random poison. The same seed gives the same bits on every machine, because the
+data are drawn on the CPU and copied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from .exercise import Array, Case, KernelExercise, Number, Out
+
+GUARD = 8192
+"""Elements of guard on each side: more than the largest tile a beginner's kernel is likely to run over by."""
+
+LAYOUTS = ("contiguous", "offset", "padded")
+"""contiguous · offset: starts one element after a 16-byte boundary · padded: rows lie further apart than their length."""
+
+
+def generator(seed: int, *labels: Any) -> torch.Generator:
+    """An independent random stream for these labels: adding a case does not change the data of the others."""
+    digest = hashlib.sha256(repr((seed, *labels)).encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:7], "little"))
+
+
+def _index(shape) -> torch.Tensor:
+    count = 1
+    for n in shape:
+        count *= n
+    return torch.arange(count, dtype=torch.float64).reshape(shape)
+
+
+def _normal(shape, g, dtype):
+    return torch.randn(shape, generator=g, dtype=torch.float64)
+
+
+def _position(shape, g, dtype):
+    """A value that says where it came from: 4001 different ones in a scrambled order, exact in fp16 and fp32."""
+    start = int(torch.randint(0, 4001, (), generator=g))
+    return ((_index(shape) * 1597 + start) % 4001 - 2000) / 512
+
+
+def _integers(shape, g, dtype):
+    return torch.randint(-8, 9, shape, generator=g).double()
+
+
+def _wide(shape, g, dtype):
+    """Magnitudes spread evenly over many powers of two, both signs."""
+    span = 8 if dtype == "float16" else 20
+    exponent = (torch.rand(shape, generator=g, dtype=torch.float64) * 2 - 1) * span
+    sign = torch.randint(0, 2, shape, generator=g).double() * 2 - 1
+    return sign * torch.exp2(exponent)
+
+
+def _large(shape, g, dtype):
+    return _normal(shape, g, dtype).clamp(-3, 3) * 1e4 / 3
+
+
+def _lone(shape, g, dtype):
+    """Rows of -inf with one finite entry each."""
+    x = torch.full(shape, -torch.inf, dtype=torch.float64)
+    at = torch.randint(0, shape[-1], (*shape[:-1], 1), generator=g)
+    return x.scatter(-1, at, torch.randn((*shape[:-1], 1), generator=g, dtype=torch.float64))
+
+
+def _ties(shape, g, dtype):
+    return torch.randint(-1, 2, shape, generator=g).double() * 1.5
+
+
+FILLS: Mapping[str, Callable] = {
+    "normal": _normal,
+    "position": _position,
+    "integers": _integers,
+    "wide": _wide,
+    "large": _large,
+    "lone": _lone,
+    "ties": _ties,
+}
+"""Fill strategies by name: (shape, generator, dtype name) -> float64 tensor, rounded to the dtype afterwards."""
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    return getattr(torch, name)
+
+
+def shared_bytes(count: int) -> torch.Tensor:
+    """`count` bytes of memory that a forked child and its parent both see; freed with the tensor."""
+    return torch.frombuffer(mmap.mmap(-1, max(count, 1)), dtype=torch.uint8)[:count]
+
+
+@dataclass
+class Buffer:
+    """One guarded array: `view` is what the launcher gets, `storage` the flat tensor around it."""
+
+    name: str
+    storage: torch.Tensor
+    view: torch.Tensor
+    is_output: bool
+    before: torch.Tensor = field(repr=False, default=None)
+
+    @property
+    def start(self) -> int:
+        """Index of the view's first element in the storage."""
+        return self.view.storage_offset()
+
+    def inside(self) -> torch.Tensor:
+        """For each element of the storage on the CPU: does it belong to the view?"""
+        mask = torch.zeros(self.storage.numel(), dtype=torch.bool)
+        mask.as_strided(self.view.shape, self.view.stride(), self.start).fill_(True)
+        return mask
+
+    def bits(self, tensor: torch.Tensor | None = None) -> torch.Tensor:
+        """The storage (or a tensor like it) as integers, so that NaNs compare equal to themselves."""
+        t = self.storage if tensor is None else tensor
+        return t.view({1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[t.element_size()])
+
+    def changed(self) -> torch.Tensor:
+        """For each element of the storage, on the CPU: has it changed since the run began?"""
+        return (self.bits() != self.bits(self.before)).cpu()
+
+    def reset(self) -> None:
+        self.storage.copy_(self.before)
+
+
+@dataclass
+class Run:
+    """The buffers and numbers of one case, ready for one launch."""
+
+    exercise: KernelExercise
+    case: Case
+    buffers: dict[str, Buffer]
+    numbers: dict[str, float | int]
+
+    @property
+    def arguments(self) -> list:
+        """What the launcher is called with, in order."""
+        return [
+            self.buffers[n].view if n in self.buffers else self.numbers[n] for n in self.exercise.arguments
+        ]
+
+    def inputs(self) -> dict[str, Any]:
+        """Inputs by name for the reference: float64 on the CPU, as they were before the run."""
+        arrays = {
+            b.name: b.before.as_strided(b.view.shape, b.view.stride(), b.start).cpu().double()
+            for b in self.buffers.values()
+            if not b.is_output
+        }
+        return {
+            n: arrays.get(n, self.numbers.get(n)) for n in self.exercise.arguments if n not in self.outputs
+        }
+
+    @property
+    def outputs(self) -> dict[str, Buffer]:
+        return {b.name: b for b in self.buffers.values() if b.is_output}
+
+
+def _place(shape, layout: str) -> tuple[tuple[int, ...], int, int]:
+    """Strides, first element and storage length of an array laid out like this."""
+    strides, step = [], 1
+    for axis in range(len(shape) - 1, -1, -1):
+        strides.insert(0, step)
+        step *= shape[axis]
+        if layout == "padded" and axis == len(shape) - 1:
+            step += 16 + shape[axis] % 2
+    start = GUARD + (1 if layout == "offset" else 0)
+    return tuple(strides), start, start + step + GUARD
+
+
+def make_run(
+    exercise: KernelExercise,
+    case: Case,
+    seed: int,
+    device: str = "cpu",
+    allocate: Callable[[int], torch.Tensor] = shared_bytes,
+) -> Run:
+    """Inputs, poisoned outputs and guards for one case. `allocate(bytes)` gives the memory on the CPU side."""
+    buffers, numbers = {}, {}
+    for name, argument in exercise.arguments.items():
+        g = generator(seed, exercise.id, case.name, sorted(case.sizes.items()), name)
+        if isinstance(argument, Number):
+            if argument.size:
+                numbers[name] = case.sizes[argument.size]
+            else:
+                # three decimals of binary fraction: exact in fp32 and in fp16
+                u = float(torch.rand((), generator=g, dtype=torch.float64))
+                numbers[name] = round((argument.low + u * (argument.high - argument.low)) * 8) / 8
+            continue
+        buffers[name] = _buffer(exercise, case, name, argument, g, device, allocate)
+    return Run(exercise, case, buffers, numbers)
+
+
+def _buffer(exercise, case, name, argument: Array, g, device, allocate) -> Buffer:
+    dtype_name = exercise.dtype(case, name)
+    dtype, shape = torch_dtype(dtype_name), argument.shape(case.sizes)
+    strides, start, length = _place(shape, case.layout)
+    storage = allocate(length * dtype.itemsize).view(dtype)
+    noise = torch.randint(-(2**31), 2**31 - 1, (-(-length * dtype.itemsize // 4),), generator=g)
+    storage.copy_(noise.to(torch.int32).view(torch.uint8)[: length * dtype.itemsize].view(dtype))
+    is_output = isinstance(argument, Out)
+    if not is_output:
+        fill = "integers" if case.exact and not argument.fill else (argument.fill or case.fill)
+        values = FILLS[fill](shape, g, dtype_name)
+        storage.as_strided(shape, strides, start).copy_(values.to(dtype))
+    if device != "cpu":
+        storage = storage.to(device)
+    return Buffer(name, storage, storage.as_strided(shape, strides, start), is_output, storage.clone())
+
+
+def hidden_cases(exercise: KernelExercise, seed: int, count: int = 4) -> list[Case]:
+    """Cases drawn from the exercise's strategy with a secret seed, after the submission is frozen."""
+    rng = random.Random(seed)
+    fills = ["position", "normal", "wide", "normal"]
+    cases = []
+    for k in range(count):
+        sizes = dict(exercise.draw(rng))
+        text = ", ".join(f"{n} = {v}" for n, v in sizes.items())
+        layout = "offset" if k % 2 else "contiguous"
+        cases.append(Case(f"{text} ({fills[k % 4]} {k + 1})", sizes, fills[k % 4], layout))
+    return cases

@@ -1,0 +1,88 @@
+"""What was found out about one submission of one exercise: results by case, the diagnosis, the text that a learner reads.
+
+A verdict is plain data (`to_json` / `from_json`), so that it can cross a process border, be stored, and be shown again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A refusal explained: `kind` is a key of `compare.KINDS`; `symptom` says what was seen, `advice` what to try."""
+
+    kind: str
+    symptom: str
+    advice: str
+    details: str = ""
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """One case: refused when it has a diagnosis. `error` is the largest error in units of its tolerance, where known."""
+
+    case: str
+    diagnosis: Diagnosis | None = None
+    error: float | None = None
+    seconds: float = 0.0
+    hidden: bool = False
+
+    @property
+    def passed(self) -> bool:
+        return self.diagnosis is None
+
+
+@dataclass
+class Verdict:
+    """The outcome of one exercise. `headline` is the most telling diagnosis of all refused cases."""
+
+    exercise: str
+    backend: str
+    results: list[CaseResult] = field(default_factory=list)
+    headline: Diagnosis | None = None
+    counts: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    printed: str = ""
+    marks: float = 0.0
+    points: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        return self.headline is None and bool(self.results) and all(r.passed for r in self.results)
+
+    @property
+    def unfilled(self) -> bool:
+        return self.headline is not None and self.headline.kind == "unfilled"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Verdict:
+        def diagnosis(d):
+            return Diagnosis(**d) if d else None
+
+        results = [CaseResult(**{**r, "diagnosis": diagnosis(r["diagnosis"])}) for r in data["results"]]
+        return Verdict(**{**data, "results": results, "headline": diagnosis(data["headline"])})
+
+    def text(self) -> str:
+        """The report under a check cell: a line per case, then the diagnosis, then the marks."""
+        lines = [f"{self.exercise}   ({self.backend})"]
+        for r in self.results:
+            mark, tail = ("✓", "") if r.passed else ("✗", f"   {r.diagnosis.kind}")
+            lines.append(f"  {mark} {'hidden: ' if r.hidden else ''}{r.case}{tail}")
+        if self.headline:
+            bad = sum(not r.passed for r in self.results)
+            if self.results:
+                lines.append(f"\n{bad} of {len(self.results)} cases failed.")
+            lines.append(f"What is wrong: {self.headline.symptom}")
+            lines.append(f"What to try:   {self.headline.advice}")
+            if self.headline.details:
+                lines.append("\n" + self.headline.details)
+        lines += self.notes
+        if self.printed:
+            lines.append("\nYour code printed:\n" + self.printed.rstrip())
+        lines.append(f"\n{self.marks:g} of {self.points:g} points")
+        return "\n".join(lines)
