@@ -171,9 +171,7 @@ class Recorder:
         if len(self.findings) < MAX_FINDINGS:
             line, source = where()
             self.findings.append(
-                Finding(
-                    kind, access, t_name, int(index), self._place, line, source, int(count), bool(past_end)
-                )
+                Finding(kind, access, t_name, int(index), self._place, line, source, int(count), bool(past_end))
             )
 
     def _outside(self, access, t: Tracked, elements, where):

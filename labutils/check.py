@@ -75,9 +75,7 @@ def evaluate(
     plain = isinstance(exercise, PlainExercise)
     if not plain:
         backend = backend or pick()
-    verdict = Verdict(
-        exercise.id, "plain Python" if plain else backend.describe(), points=exercise.points.total
-    )
+    verdict = Verdict(exercise.id, "plain Python" if plain else backend.describe(), points=exercise.points.total)
     problem = _callable_problem(exercise, fn)
     if problem:
         verdict.headline = problem
@@ -102,13 +100,9 @@ def _callable_problem(exercise, fn) -> Diagnosis | None:
     name = exercise.entry
     if fn is None:
         return compare.diagnosis("missing-function", f"there is no function called {name} in this notebook")
-    names = (
-        tuple(exercise.arguments) if isinstance(exercise, KernelExercise) else tuple(exercise.cases[0].sizes)
-    )
+    names = tuple(exercise.arguments) if isinstance(exercise, KernelExercise) else tuple(exercise.cases[0].sizes)
     if hasattr(fn, "fn") and not isinstance(exercise, PlainExercise):
-        return compare.diagnosis(
-            "signature", f"{name} is a kernel; the check needs the launcher that launches it"
-        )
+        return compare.diagnosis("signature", f"{name} is a kernel; the check needs the launcher that launches it")
     if why := signature_problem(fn, names):
         return compare.diagnosis("signature", f"{getattr(fn, '__name__', name)}: {why}")
     return None
@@ -189,9 +183,7 @@ def _evaluate_plain(exercise: PlainExercise, fn, verdict, seed, hidden, time_lim
     if hidden and exercise.draw:
         for k in range(hidden):
             sizes = dict(exercise.draw(rng))
-            cases.append(
-                (Case(", ".join(f"{n} = {v}" for n, v in sizes.items()) + f" ({k + 1})", sizes), True)
-            )
+            cases.append((Case(", ".join(f"{n} = {v}" for n, v in sizes.items()) + f" ({k + 1})", sizes), True))
     printed = child.Printed()
     for case, is_hidden in cases:
         said = None

@@ -88,9 +88,7 @@ def examine(run: Run, outcome: Outcome, hidden: bool = False) -> CaseResult:
     unwritten = any(d.kind == "not-written" for d in found)
     if outcome.returned and unwritten:
         found.append(
-            diagnosis(
-                "returned", f"your function returned a {outcome.returned} and left the output untouched"
-            )
+            diagnosis("returned", f"your function returned a {outcome.returned} and left the output untouched")
         )
     return replace(result, diagnosis=most_telling(found), error=worst)
 
@@ -122,9 +120,7 @@ def _from_guards(run: Run) -> list[Diagnosis]:
             )
         if not b.is_output and (changed & inside).any():
             at = int((changed & inside).nonzero()[0]) - b.start
-            found.append(
-                diagnosis("input-overwritten", f"the input {b.name} was changed, first at element {at}")
-            )
+            found.append(diagnosis("input-overwritten", f"the input {b.name} was changed, first at element {at}"))
     return found
 
 
@@ -206,9 +202,7 @@ class _Comparison:
         )
         # errors of a few fp16 or bf16 roundings, where the contract asks for a finer type
         coarse = 16 * (
-            ROUND_OFF["bfloat16"]
-            if self.exercise.dtype(self.run.case, name) == "bfloat16"
-            else ROUND_OFF["float16"]
+            ROUND_OFF["bfloat16"] if self.exercise.dtype(self.run.case, name) == "bfloat16" else ROUND_OFF["float16"]
         )
         if relative < coarse:
             contract = self.exercise.contract.accumulate
@@ -232,11 +226,7 @@ class _Comparison:
             differs = known & mismatches(self.rounded(wrong, name), y, limit, self.rounded(y, name))
             fits = ~mismatches(got, wrong, slack, self.rounded(wrong, name)) & known
             # edges may hold anything, so most of the elements that tell the two apart must fit
-            if (
-                differs.sum() >= 2
-                and (fits & differs).sum() >= 0.9 * differs.sum()
-                and fits.sum() >= 0.9 * known.sum()
-            ):
+            if differs.sum() >= 2 and (fits & differs).sum() >= 0.9 * differs.sum() and fits.sum() >= 0.9 * known.sum():
                 return diagnosis(suspect.diagnosis, suspect.sentence.format(name=name), details)
         return None
 
@@ -250,22 +240,16 @@ class _Comparison:
 
         for step in (1, -1):
             shifted = {n: _shift(inputs[n], step) for n in arrays}
-            text = (
-                f"{{name}} is computed from the elements {'after' if step == 1 else 'before'} the right ones"
-            )
+            text = f"{{name}} is computed from the elements {'after' if step == 1 else 'before'} the right ones"
             yield Suspect("off-by-one", text, with_(shifted))
             if len(arrays) > 1:
                 for n in arrays:
-                    yield Suspect(
-                        "off-by-one", f"{{name}} uses {n} shifted by one element", with_({n: shifted[n]})
-                    )
+                    yield Suspect("off-by-one", f"{{name}} uses {n} shifted by one element", with_({n: shifted[n]}))
         for n in arrays:
             x = inputs[n]
             if x.dim() == 2 and min(x.shape) > 1:
                 swapped = x.T.reshape(x.shape) if x.shape[0] != x.shape[1] else x.T
-                yield Suspect(
-                    "transposed", f"{n} is read with its rows and columns swapped", with_({n: swapped})
-                )
+                yield Suspect("transposed", f"{n} is read with its rows and columns swapped", with_({n: swapped}))
             packed = _as_if_contiguous(self.run.buffers[n])
             if packed is not None:
                 yield Suspect(
@@ -319,9 +303,7 @@ def magnitude(exercise: KernelExercise, inputs: dict[str, Any], expected: dict) 
     for k in range(8):
         g = generator(k, "perturb")
         moved = {
-            n: v * (1 + u * (torch.randint(0, 2, v.shape, generator=g) * 2 - 1))
-            if isinstance(v, torch.Tensor)
-            else v
+            n: v * (1 + u * (torch.randint(0, 2, v.shape, generator=g) * 2 - 1)) if isinstance(v, torch.Tensor) else v
             for n, v in inputs.items()
         }
         for n, y in exercise.expected(moved).items():

@@ -24,9 +24,7 @@ ROUND_OFF = MappingProxyType(
 )
 """Unit round-off u of each format: a rounding changes a value by at most u times its size (IEEE 754)."""
 
-TINY = MappingProxyType(
-    {"float64": 2.0**-1074, "float32": 2.0**-126, "float16": 2.0**-25, "bfloat16": 2.0**-126}
-)
+TINY = MappingProxyType({"float64": 2.0**-1074, "float32": 2.0**-126, "float16": 2.0**-25, "bfloat16": 2.0**-126})
 """Absolute slack of each stored format: half its smallest subnormal for fp16; for the others its smallest normal
 number, because GPUs may flush subnormals to zero."""
 
@@ -218,9 +216,7 @@ class KernelExercise(Exercise):
         known = {d for a in self.arguments.values() if isinstance(a, Array) for d in a.dims}
         for case in (*self.cases, self.tiny):
             if missing := known - set(case.sizes):
-                raise ValueError(
-                    f"{self.id}: case {case.name!r} has no size for {', '.join(sorted(missing))}"
-                )
+                raise ValueError(f"{self.id}: case {case.name!r} has no size for {', '.join(sorted(missing))}")
         if self.language not in ("triton", "cuda"):
             raise ValueError(f"{self.id}: unknown language {self.language!r}")
 
@@ -282,9 +278,7 @@ def get(exercise_id: str) -> Exercise:
     if exercise_id in known:
         return known[exercise_id]
     near = difflib.get_close_matches(exercise_id, known, n=1, cutoff=0.4)
-    raise KeyError(
-        f"no exercise is called {exercise_id!r}" + (f"; did you mean {near[0]!r}?" if near else "")
-    )
+    raise KeyError(f"no exercise is called {exercise_id!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
 
 
 def signature_problem(fn, names: tuple[str, ...]) -> str | None:

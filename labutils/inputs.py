@@ -142,9 +142,7 @@ class Run:
     @property
     def arguments(self) -> list:
         """What the launcher is called with, in order."""
-        return [
-            self.buffers[n].view if n in self.buffers else self.numbers[n] for n in self.exercise.arguments
-        ]
+        return [self.buffers[n].view if n in self.buffers else self.numbers[n] for n in self.exercise.arguments]
 
     def inputs(self) -> dict[str, Any]:
         """Inputs by name for the reference: float64 on the CPU, as they were before the run."""
@@ -153,9 +151,7 @@ class Run:
             for b in self.buffers.values()
             if not b.is_output
         }
-        return {
-            n: arrays.get(n, self.numbers.get(n)) for n in self.exercise.arguments if n not in self.outputs
-        }
+        return {n: arrays.get(n, self.numbers.get(n)) for n in self.exercise.arguments if n not in self.outputs}
 
     @property
     def outputs(self) -> dict[str, Buffer]:

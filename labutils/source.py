@@ -61,9 +61,7 @@ def _collect(fn, globals_, parts: dict[str, str], seen: set[int]) -> None:
 
 def _define(name: str, value: Any, globals_, parts: dict[str, str], seen: set[int]) -> None:
     if isinstance(value, types.ModuleType):
-        parts[name] = (
-            f"import {value.__name__} as {name}" if "." not in value.__name__ else _submodule(value, name)
-        )
+        parts[name] = f"import {value.__name__} as {name}" if "." not in value.__name__ else _submodule(value, name)
     elif isinstance(value, types.FunctionType) or hasattr(value, "fn"):
         module = getattr(value, "__module__", None) or plain_function(value).__module__
         if module.split(".")[0] in ("triton", "torch", "math", "numpy"):
@@ -80,9 +78,7 @@ def _define(name: str, value: Any, globals_, parts: dict[str, str], seen: set[in
         if value.__module__ == "__main__":
             raise NotExtractable(f"the class {name} is defined in the notebook")
         parts[name] = f"from {value.__module__} import {value.__qualname__} as {name}"
-    elif type(value).__module__ == "torch" and str(value).startswith(
-        "torch."
-    ):  # torch.float32 and other dtypes
+    elif type(value).__module__ == "torch" and str(value).startswith("torch."):  # torch.float32 and other dtypes
         parts[name] = f"import torch\n{name} = {value}"
     elif type(value).__name__ == "dtype" and type(value).__module__.startswith("triton"):
         parts[name] = f"import triton.language as _tl\n{name} = _tl.dtype({value.name!r})"

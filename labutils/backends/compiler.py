@@ -27,8 +27,7 @@ def compile_one(spec: dict, target: int) -> dict:
             kernel = kernel.fn
         names = list(spec["signature"])
         constants = {
-            (names.index(k),): tl.dtype(v["dtype"]) if isinstance(v, dict) else v
-            for k, v in spec["constants"].items()
+            (names.index(k),): tl.dtype(v["dtype"]) if isinstance(v, dict) else v for k, v in spec["constants"].items()
         }
         attrs = {(names.index(k),): [["tt.divisibility", 16]] for k in spec["aligned"]}
         source = ASTSource(fn=kernel, signature=spec["signature"], constexprs=constants, attrs=attrs)

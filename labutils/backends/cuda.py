@@ -75,9 +75,7 @@ class Cuda:
     def _explain(self, error: BaseException) -> Problem:
         text = str(error)
         if "CUDA error" in text and "out of memory" not in text:
-            self._broken = (
-                "an earlier kernel crashed the GPU context: restart the notebook's kernel (Kernel → Restart)"
-            )
+            self._broken = "an earlier kernel crashed the GPU context: restart the notebook's kernel (Kernel → Restart)"
             what = text.split("CUDA error:")[1].splitlines()[0].strip()
             return Problem(
                 "died",

@@ -69,9 +69,7 @@ def is_unfilled(error: BaseException) -> bool:
 def explain(error: BaseException) -> Problem:
     """The problem behind an exception, in one sentence."""
     if is_unfilled(error):
-        text = next(
-            t for e in (error, root_cause(error)) for t in str(e).splitlines() + [str(e)] if NOT_WRITTEN in t
-        )
+        text = next(t for e in (error, root_cause(error)) for t in str(e).splitlines() + [str(e)] if NOT_WRITTEN in t)
         name = re.search(r"(\w+) " + re.escape(NOT_WRITTEN), text)
         return Problem("unfilled", f"{name.group(1) if name else 'this exercise'} {NOT_WRITTEN}")
     cause = root_cause(error)

@@ -102,9 +102,7 @@ class Interpreter:
             for spec in result.pop("compile"):
                 if spec not in self._launches:
                     self._launches.append(spec)
-            result["findings"] = [
-                Finding(**{**f, "program": tuple(f["program"])}) for f in result["findings"]
-            ]
+            result["findings"] = [Finding(**{**f, "program": tuple(f["program"])}) for f in result["findings"]]
             if result["problem"]:
                 result["problem"] = Problem(**result["problem"])
             yield Outcome(**result)

@@ -116,9 +116,7 @@ def compile_all(specs: list[dict], targets) -> list[dict]:
     environment = {k: v for k, v in os.environ.items() if k not in ("TRITON_INTERPRET", "PYTHONPATH")}
     # numerics as on a GPU's default, and no start-up warning from Triton 3.9
     environment |= {"CUDA_VISIBLE_DEVICES": "", "TRITON_DEFAULT_FP_FUSION": "1"}
-    job = json.dumps(
-        {"specs": specs, "targets": list(targets), "path": [p for p in sys.path if "triton" in p.lower()]}
-    )
+    job = json.dumps({"specs": specs, "targets": list(targets), "path": [p for p in sys.path if "triton" in p.lower()]})
     try:
         done = subprocess.run(
             [sys.executable, str(Path(__file__).with_name("compiler.py"))],

@@ -70,9 +70,7 @@ def main() -> None:
         path = Path(folder, "learner.py")
         path.write_text(job["module"])
         scope: dict = {"__name__": "learner", "__file__": str(path)}
-        exec(
-            compile(job["module"], str(path), "exec"), scope
-        )  # its only purpose is to run the learner's code
+        exec(compile(job["module"], str(path), "exec"), scope)  # its only purpose is to run the learner's code
         verdict = check.evaluate(
             exercise.get(job["exercise"]), scope[job["entry"]], seed=job["seed"], hidden=job["hidden"]
         )
