@@ -147,6 +147,8 @@ class Recorder:
     def _resolve(self, access, addresses, mask, itemsize, where, changes=None) -> np.ndarray:
         mask = np.broadcast_to(np.asarray(mask, bool), addresses.shape)
         self.counts.masked_lanes += int(mask.size - mask.sum())
+        if self.events is not None and not mask.all():
+            self._keep_masked(access, addresses[~mask], itemsize)
         ok = np.zeros(addresses.shape, bool)
         left = mask.copy()
         for t in self.arrays:
@@ -188,6 +190,14 @@ class Recorder:
         t = min(self.arrays, key=lambda t: min(abs(address - t.base), abs(address - t.end)))
         index = (address - t.base) // t.itemsize - t.start
         self._add("out-of-bounds", access, t.name, index, where, addresses.size)
+
+    def _keep_masked(self, access, addresses, itemsize):
+        """Where lanes that the mask switched off pointed: the picture shows them beside the array's end."""
+        for t in self.arrays:
+            near = (addresses >= t.base) & (addresses < t.end)
+            if near.any():
+                elements = ((addresses[near] - np.uint64(t.base)) // np.uint64(t.itemsize)).astype(np.int64)
+                self.events.append((f"masked {access}", t.name, self._program, elements - t.start, itemsize))
 
     def _conflicts(self, access, t: Tracked, elements, changes, where):
         me = self._program
