@@ -15,6 +15,23 @@ if not device.has_gpu():
 from .check import check, tiny  # noqa: E402  (the interpreter must be prepared before anything imports triton)
 
 
+def access_map(fn, *arguments, title: str = ""):
+    """A picture of which elements each program of `fn(*arguments)` loads and stores, and which lanes are masked off."""
+    from . import plots, trace
+
+    try:
+        return plots.access_map(trace.trace(fn, *arguments), title)
+    except (trace.TraceFailed, _interpreter.Unavailable) as e:
+        print(f"No picture: {e}")
+
+
+def benchmark(exercise_id: str, fn=None):
+    """Time the learner's function beside the library and a plain copy; without a GPU say why not, and count instead."""
+    from . import bench
+
+    return bench.benchmark(exercise_id, fn)
+
+
 def setup() -> None:
     """Print the device card: what this notebook's kernels will run on, and what that means."""
     print(device.card())
@@ -25,4 +42,4 @@ def setup() -> None:
             print(e)
 
 
-__all__ = ["check", "device", "setup", "tiny"]
+__all__ = ["access_map", "benchmark", "check", "device", "setup", "tiny"]

@@ -58,9 +58,7 @@ class GPU:
     source: str
     boost_mhz: int | None = None
     fp32_tflops: float | None = None  # outside the tensor cores, in 10^12 FLOP/s
-    tensor_tflops: dict[str, float] = field(
-        default_factory=dict, hash=False
-    )  # dense, by precision: "fp16", "tf32" …
+    tensor_tflops: dict[str, float] = field(default_factory=dict, hash=False)  # dense, by precision: "fp16", "tf32" …
     bandwidth_gbs: float | None = None  # device memory, in 10^9 bytes/s
     l2_mb: float | None = None  # in 2^20 bytes
     memory_gib: float | None = None  # in 2^30 bytes
