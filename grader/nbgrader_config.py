@@ -1,0 +1,40 @@
+"""Stock nbgrader, pointed at a course folder.
+
+nbgrader is imported through this module only: one place for what must happen before its import.
+"""
+
+import os
+import shutil
+import sys
+import warnings
+from pathlib import Path
+
+from traitlets.config import Config
+
+# For a new gradebook nbgrader runs `alembic`, which is not on the path of an environment nobody activated.
+if shutil.which("alembic") is None:
+    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
+
+# nbgrader's own use of its database, at each submission that it autogrades.
+warnings.filterwarnings("ignore", message="Object of type <Submitted")
+
+from nbgrader.apps import NbGraderAPI  # noqa: E402
+from nbgrader.converters import GenerateAssignment  # noqa: E402
+from nbgrader.preprocessors import ClearSolutions  # noqa: E402
+
+__all__ = ["ClearSolutions", "GenerateAssignment", "NbGraderAPI", "course_config"]
+
+
+def course_config(root: Path) -> Config:
+    """nbgrader's configuration for the course in `root`, where its folders and its gradebook lie.
+
+    It logs to no file; what it logs while it runs comes back in the result of each `NbGraderAPI` call.
+    """
+    root = Path(root).resolve()  # nbgrader changes the working folder while it runs
+    config = Config()
+    config.CourseDirectory.root = str(root)
+    config.CourseDirectory.db_url = f"sqlite:///{root}/gradebook.db"
+    config.NbGrader.logfile = ""
+    # nbgrader complains of an exchange that it cannot write to, also where none is used.
+    config.Exchange.root = str(root)
+    return config
