@@ -1,0 +1,36 @@
+"""GPU Kernel Lab's commands for instructors."""
+
+import argparse
+import importlib
+import sys
+
+# Each module offers `add_arguments(parser)` and `main(args) -> int`. It is imported only when its verb is
+# used: nbgrader and torch take seconds to import, and `--help` needs neither.
+VERBS = {
+    "build": ("grader.build", "write notebooks/ from solutions/, without the answers"),
+    "audit": ("grader.audit", "try every exercise on its solution and on known wrong answers"),
+    "demo": ("grader.demo", "grade the sample class and write its report"),
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one verb; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m grader",
+        description=__doc__,
+        epilog="verbs:\n" + "\n".join(f"  {verb:<8}{about}" for verb, (_, about) in VERBS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("verb", choices=VERBS, metavar="VERB", help="what to do, see below")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="`VERB --help` lists them")
+    chosen = parser.parse_args(argv)
+
+    module_name, about = VERBS[chosen.verb]
+    module = importlib.import_module(module_name)
+    verb_parser = argparse.ArgumentParser(prog=f"{parser.prog} {chosen.verb}", description=about)
+    module.add_arguments(verb_parser)
+    return module.main(verb_parser.parse_args(chosen.arguments))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
