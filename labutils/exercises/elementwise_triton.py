@@ -1,37 +1,56 @@
-"""Unit 06: elementwise kernels in Triton."""
+"""Unit 06: elementwise kernels in Triton.
 
-from ..exercise import Case, Contract, Cost, KernelExercise, Points, array, out, register
+GeLU is the tanh form, y = x/2 · (1 + t) with t = tanh(a) and a = √(2/π)·(x + 0.044715·x³).
+"""
 
-TILE = 1024
-"""Elements per program of the unit's starters; the cases straddle it."""
+import math
 
+import torch
 
-def vector_cases(large: int = 98_432, **more) -> tuple[Case, ...]:
-    """Sizes 1, 2, 3, tile−1, tile, tile+1, a prime and a large one, with awkward values and addresses."""
-    return (
-        Case("one element", {"n": 1}, **more),
-        Case("two elements", {"n": 2}, **more),
-        Case("three elements", {"n": 3}, "position", **more),
-        Case(f"n = {TILE - 1}, one short of a block", {"n": TILE - 1}, "position", **more),
-        Case(f"n = {TILE}, exactly one block", {"n": TILE}, "wide", **more),
-        Case(f"n = {TILE + 1}, one more than a block", {"n": TILE + 1}, "position", **more),
-        Case("n = 4099, a prime", {"n": 4099}, "large", **more),
-        Case("n = 5000, not aligned to 16 bytes", {"n": 5000}, "normal", layout="offset", **more),
-        Case(f"n = {large}, many blocks", {"n": large}, "position", **more),
-    )
+from ..exercise import Case, Contract, Cost, KernelExercise, PlainExercise, Points, Suspect, array, out, register
+from ._cases import draw_matrix, draw_vector, matrix_cases, vector_cases
+
+ROOT = math.sqrt(2 / math.pi)
+CUBIC = 0.044715
 
 
-def draw_vector(rng) -> dict[str, int]:
-    return {
-        "n": rng.choice(
-            [
-                rng.randrange(1, 64),
-                TILE * rng.randrange(1, 5) + rng.choice([-1, 0, 1]),
-                rng.randrange(2000, 60_000),
-            ]
-        )
+# --- bytes of a vector add -----------------------------------------------------------------------------------------
+
+
+def _explain_bytes(sizes, yours, expected) -> str | None:
+    n, item = sizes["n"], sizes["itemsize"]
+    said = {
+        3 * n: "That counts elements. Each has `itemsize` bytes.",
+        12 * n: "12 bytes per element holds for fp32 only: use `itemsize`.",
+        2 * n * item: "Two of the three arrays are counted. x and y are read; what else moves?",
+        n * item: "One of the three arrays is counted. x is read; what else moves?",
+        4 * n * item: "Nothing need be read twice: the old contents of out are overwritten without being looked at.",
+        24 * n * item: "`itemsize` is in bytes already, no need to turn it into bits.",
     }
+    return said.get(yours)
 
+
+register(
+    PlainExercise(
+        id="06_elementwise_triton/add_bytes",
+        title="Bytes that a vector add must move",
+        entry="add_bytes",
+        points=Points(correct=1),
+        reference=lambda n, itemsize: 3 * n * itemsize,
+        rtol=0.0,
+        explain=_explain_bytes,
+        cases=(
+            Case("one fp32 element", {"n": 1, "itemsize": 4}),
+            Case("1000 fp32 elements", {"n": 1000, "itemsize": 4}),
+            Case("1000 fp16 elements", {"n": 1000, "itemsize": 2}),
+            Case("2^27 fp64 elements", {"n": 2**27, "itemsize": 8}),
+        ),
+        draw=lambda rng: {"n": rng.randrange(1, 10**9), "itemsize": rng.choice([1, 2, 4, 8])},
+    )
+)
+
+
+# --- vector add ----------------------------------------------------------------------------------------------------
 
 register(
     KernelExercise(
@@ -44,10 +63,195 @@ register(
         magnitude=lambda x, y: x.abs() + y.abs(),
         contract=Contract(terms=1),
         cost=lambda sizes, item: Cost(2 * item * sizes["n"], item * sizes["n"], sizes["n"]),
-        cases=vector_cases(),
+        cases=vector_cases(large=98_432, exact=True),
         draw=draw_vector,
         tiny=Case("ten elements", {"n": 10}, "integers"),
         bench={"n": 2**27},
         library=lambda x, y: x + y,
+        suspects=(
+            Suspect("wrong-formula", "{name} is a copy of x: y is not added", lambda x, y: x),
+            Suspect("wrong-formula", "{name} is a copy of y: x is not added", lambda x, y: y),
+            Suspect("wrong-formula", "{name} is x + x: y is never read", lambda x, y: 2 * x),
+            Suspect("wrong-formula", "{name} is y + y: x is never read", lambda x, y: 2 * y),
+            Suspect("wrong-formula", "{name} is x − y, not x + y", lambda x, y: x - y),
+            Suspect("wrong-formula", "{name} is x · y, not x + y", lambda x, y: x * y),
+        ),
     )
 )
+
+
+# --- GeLU ----------------------------------------------------------------------------------------------------------
+
+
+def _tanh(x, cubic: float = CUBIC, root: float = ROOT):
+    return torch.tanh(root * (x + cubic * x**3))
+
+
+def _gelu(x, cubic: float = CUBIC, root: float = ROOT):
+    return 0.5 * x * (1 + _tanh(x, cubic, root))
+
+
+def _erf_gelu(x):
+    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))
+
+
+register(
+    KernelExercise(
+        id="06_elementwise_triton/gelu",
+        title="GeLU, the tanh form",
+        entry="gelu",
+        points=Points(correct=3),
+        arguments={"x": array("n"), "out": out("n")},
+        reference=_gelu,
+        # 1 + t cancels for negative x: an error of a few roundings in t is one of a few u·|x| in y, however small y is
+        magnitude=lambda x: x.abs(),
+        contract=Contract(terms=8),
+        cost=lambda sizes, item: Cost(item * sizes["n"], item * sizes["n"], 12 * sizes["n"]),
+        cases=vector_cases(),
+        draw=draw_vector,
+        tiny=Case("eight elements", {"n": 8}),
+        bench={"n": 2**27},
+        library=lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
+        suspects=(
+            Suspect("wrong-formula", "{name} is the erf form of GeLU; this exercise asks for the tanh form", _erf_gelu),
+            Suspect("wrong-formula", "{name} lacks the factor 1/2", lambda x: 2 * _gelu(x)),
+            Suspect("wrong-formula", "{name} lacks the cubic term 0.044715·x³", lambda x: _gelu(x, cubic=0)),
+            Suspect("wrong-formula", "{name} uses 2/π without its square root", lambda x: _gelu(x, root=2 / math.pi)),
+            Suspect("wrong-formula", "{name} lacks the factor √(2/π)", lambda x: _gelu(x, root=1.0)),
+            Suspect(
+                "wrong-formula",
+                "{name} is x·sigmoid(a): tanh(a) is 2·sigmoid(2a) − 1, so the sigmoid needs 2a",
+                lambda x: x * torch.sigmoid(ROOT * (x + CUBIC * x**3)),
+            ),
+            Suspect(
+                "wrong-formula",
+                "{name} is x·sigmoid(1.702·x), a coarser approximation of GeLU",
+                lambda x: x * torch.sigmoid(1.702 * x),
+            ),
+        ),
+    )
+)
+
+
+# --- GeLU backward -------------------------------------------------------------------------------------------------
+
+
+def _slope(x, cubic: float = CUBIC):
+    """da/dx."""
+    return ROOT * (1 + 3 * cubic * x**2)
+
+
+def _gelu_backward(x, dy):
+    t = _tanh(x)
+    return dy * (0.5 * (1 + t) + 0.5 * x * (1 - t**2) * _slope(x))
+
+
+def _backward_magnitude(x, dy):
+    """An error of a few roundings in t is multiplied by |x|·a′, but only while t is not yet exactly ±1 in fp32.
+
+    From 1 − t² < 2⁻²⁴ on, every way to compute t gives ±1 and the second term is exactly 0.
+    """
+    unsure = ((1 - _tanh(x) ** 2) * 2.0**26).clamp(max=1)
+    return dy.abs() * (1 + 0.5 * x.abs() * _slope(x) * unsure)
+
+
+register(
+    KernelExercise(
+        id="06_elementwise_triton/gelu_backward",
+        title="GeLU backward",
+        entry="gelu_backward",
+        points=Points(correct=3),
+        arguments={"x": array("n"), "dy": array("n"), "dx": out("n")},
+        reference=_gelu_backward,
+        magnitude=_backward_magnitude,
+        contract=Contract(terms=12),
+        cost=lambda sizes, item: Cost(2 * item * sizes["n"], item * sizes["n"], 22 * sizes["n"]),
+        cases=vector_cases(),
+        draw=draw_vector,
+        tiny=Case("eight elements", {"n": 8}),
+        bench={"n": 2**27},
+        library=lambda x, dy: torch.ops.aten.gelu_backward(dy, x, approximate="tanh"),
+        suspects=(
+            Suspect(
+                "wrong-formula",
+                "{name} lacks the incoming gradient: multiply by dy",
+                lambda x, dy: _gelu_backward(x, torch.ones_like(dy)),
+            ),
+            Suspect(
+                "wrong-formula",
+                "{name} has only the first term of the product rule; a depends on x too",
+                lambda x, dy: dy * 0.5 * (1 + _tanh(x)),
+            ),
+            Suspect(
+                "wrong-formula",
+                "{name} lacks the 3 that comes from differentiating x³",
+                lambda x, dy: dy * 0.5 * (1 + _tanh(x) + x * (1 - _tanh(x) ** 2) * _slope(x, CUBIC / 3)),
+            ),
+            Suspect(
+                "wrong-formula",
+                "{name} lacks a′, the inner derivative of tanh(a)",
+                lambda x, dy: dy * 0.5 * (1 + _tanh(x) + x * (1 - _tanh(x) ** 2)),
+            ),
+            Suspect(
+                "wrong-formula",
+                "{name} has 1 − t where the derivative of tanh is 1 − t²",
+                lambda x, dy: dy * 0.5 * (1 + _tanh(x) + x * (1 - _tanh(x)) * _slope(x)),
+            ),
+            Suspect("wrong-formula", "{name} is dy·gelu(x), not dy times its derivative", lambda x, dy: dy * _gelu(x)),
+            Suspect(
+                "wrong-formula",
+                "{name} differentiates the erf form of GeLU; this exercise asks for the tanh form",
+                lambda x, dy: (
+                    dy * (0.5 * (1 + torch.erf(x / math.sqrt(2))) + x * torch.exp(-(x**2) / 2) / math.sqrt(2 * math.pi))
+                ),
+            ),
+        ),
+    )
+)
+
+
+# --- bias and scale over rows --------------------------------------------------------------------------------------
+
+register(
+    KernelExercise(
+        id="06_elementwise_triton/bias_scale",
+        title="Add a bias, then scale, over the rows of a matrix",
+        entry="bias_scale",
+        points=Points(correct=3),
+        arguments={"x": array("M", "N"), "bias": array("N"), "scale": array("N"), "out": out("M", "N")},
+        reference=lambda x, bias, scale: (x + bias) * scale,
+        magnitude=lambda x, bias, scale: (x.abs() + bias.abs()) * scale.abs(),
+        contract=Contract(terms=2),
+        cost=lambda sizes, item: Cost(
+            item * (sizes["M"] + 2) * sizes["N"], item * sizes["M"] * sizes["N"], 2 * sizes["M"] * sizes["N"]
+        ),
+        cases=matrix_cases(exact=True),
+        draw=draw_matrix,
+        tiny=Case("3 rows of 4", {"M": 3, "N": 4}, "integers"),
+        bench={"M": 2**14, "N": 2**13},
+        library=lambda x, bias, scale: (x + bias) * scale,
+        suspects=(
+            Suspect(
+                "wrong-formula",
+                "{name} is x · scale + bias: the bias is added after scaling",
+                lambda x, bias, scale: x * scale + bias,
+            ),
+            Suspect("wrong-formula", "{name} is x · scale: no bias", lambda x, bias, scale: x * scale),
+            Suspect("wrong-formula", "{name} is x + bias: no scale", lambda x, bias, scale: x + bias),
+            Suspect("wrong-formula", "{name} has bias and scale swapped", lambda x, bias, scale: (x + scale) * bias),
+            Suspect(
+                "transposed",
+                "{name} uses bias and scale by row, not by column",
+                lambda x, bias, scale: _by_row(x, bias, scale),
+            ),
+        ),
+    )
+)
+
+
+def _by_row(x, bias, scale):
+    """What a kernel computes that reads bias[m] and scale[m]; NaN where they are too short for that."""
+    m = torch.arange(x.shape[0])
+    short = torch.where(m < bias.numel(), 0.0, torch.nan)
+    at = m.clamp(max=bias.numel() - 1)
+    return (x + (bias[at] + short)[:, None]) * scale[at][:, None]

@@ -1,0 +1,18 @@
+# expect: tail-unmasked
+# No mask at all: the last program reads and writes past the end.
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def scale_kernel(x_ptr, factor, out_ptr, n, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    offs = pid * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs)
+    tl.store(out_ptr + offs, factor * x)
+
+
+def scale(x, factor, out):
+    n = x.numel()
+    BLOCK = 1024
+    scale_kernel[(triton.cdiv(n, BLOCK),)](x, factor, out, n, BLOCK=BLOCK)

@@ -1,0 +1,25 @@
+# expect: accepted
+# exp of minus twice the absolute value never overflows; the sign is put back.
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def gelu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    offs = pid * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    x = tl.load(x_ptr + offs, mask=mask)
+    x = x.to(tl.float32)
+    a = 0.7978845608028654 * (x + 0.044715 * x * x * x)
+    e = tl.exp(-2 * tl.abs(a))
+    t = (1 - e) / (1 + e)
+    t = tl.where(a < 0, -t, t)
+    y = 0.5 * x * (1 + t)
+    tl.store(out_ptr + offs, y, mask=mask)
+
+
+def gelu(x, out):
+    n = x.numel()
+    BLOCK = 1024
+    gelu_kernel[(triton.cdiv(n, BLOCK),)](x, out, n, BLOCK=BLOCK)

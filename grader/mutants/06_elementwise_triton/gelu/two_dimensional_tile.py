@@ -1,0 +1,22 @@
+# expect: accepted
+# Another shape: a program takes 16 rows of 128 elements.
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def gelu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    offs = pid * BLOCK + tl.arange(0, 16)[:, None] * 128 + tl.arange(0, 128)[None, :]
+    mask = offs < n
+    x = tl.load(x_ptr + offs, mask=mask)
+    x = x.to(tl.float32)
+    a = 0.7978845608028654 * (x + 0.044715 * x * x * x)
+    y = x / (1 + tl.exp(-2 * a))
+    tl.store(out_ptr + offs, y, mask=mask)
+
+
+def gelu(x, out):
+    n = x.numel()
+    BLOCK = 2048
+    gelu_kernel[(triton.cdiv(n, BLOCK),)](x, out, n, BLOCK=BLOCK)

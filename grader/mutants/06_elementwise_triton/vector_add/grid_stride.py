@@ -1,0 +1,20 @@
+# expect: accepted
+# Another order: eight programs walk over the array with a common stride.
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def vector_add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    for start in range(tl.program_id(0) * BLOCK, n, tl.num_programs(0) * BLOCK):
+        offs = start + tl.arange(0, BLOCK)
+        mask = offs < n
+        x = tl.load(x_ptr + offs, mask=mask)
+        y = tl.load(y_ptr + offs, mask=mask)
+        tl.store(out_ptr + offs, x + y, mask=mask)
+
+
+def vector_add(x, y, out):
+    n = x.numel()
+    BLOCK = 1024
+    vector_add_kernel[(8,)](x, y, out, n, BLOCK=BLOCK)

@@ -1,0 +1,19 @@
+# expect: tail-unmasked
+# No mask at all: the last program reads and writes past the end.
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def vector_add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    offs = pid * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs)
+    y = tl.load(y_ptr + offs)
+    tl.store(out_ptr + offs, x + y)
+
+
+def vector_add(x, y, out):
+    n = x.numel()
+    BLOCK = 1024
+    vector_add_kernel[(triton.cdiv(n, BLOCK),)](x, y, out, n, BLOCK=BLOCK)
