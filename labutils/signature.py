@@ -172,7 +172,7 @@ def _pointer(signature: Signature, p: Parameter, value: Any, device: str):
             raise ArgumentError(f"{what} has dtype {_short(value.dtype)}, but {p.kind}* needs {_short(dtype)}")
         unit = dtype.itemsize * (1 if width == 3 else width)
         if value.data_ptr() % unit:
-            raise ArgumentError(f"{what} starts at an address that is not a multiple of {unit} bytes, as {p.kind}* must")
+            raise ArgumentError(f"{what} starts at an address that is not a multiple of {unit} bytes")
     return value.data_ptr(), ctypes.c_void_p
 
 
