@@ -1,0 +1,37 @@
+"""Every unit in JupyterLab: unfilled it stops at its first check with our message, solved it runs to the end."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+UNITS = sorted(p.stem for p in (ROOT / "notebooks").glob("*/*.ipynb"))
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_unfilled_stops_at_the_first_check(open_notebook, unit):
+    page = open_notebook(ROOT / "notebooks" / unit / f"{unit}.ipynb")
+    page.run_all()
+    errors = page.errors()
+    assert len(errors) == 1, errors
+    assert "is not written yet" in errors[0] and "Traceback" not in errors[0]
+    page.show("is not written yet")
+    page.screenshot(f"{unit}_unfilled")
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_solved_runs_to_the_end(open_notebook, unit, tmp_path):
+    nbformat = pytest.importorskip("nbformat")
+    from grader.build import source_notebook
+
+    path = tmp_path / f"{unit}_solved.ipynb"
+    nbformat.write(source_notebook(ROOT / "solutions" / unit), path)
+    page = open_notebook(path)
+    page.run_all(limit=300)
+    assert page.errors() == []
+    text = "\n".join(page.outputs())
+    assert "✗" not in text and "✓" in text
+    assert page.images() >= 1
+    page.screenshot(f"{unit}_solved_top")
+    page.show("✓")
+    page.screenshot(f"{unit}_solved_check")
