@@ -43,6 +43,7 @@ def matrix_cases(exact: bool = False, half: bool = True) -> tuple[Case, ...]:
         Case(f"4 × {TILE}, exactly one block", {"M": 4, "N": TILE}, "wide"),
         Case("17 × 300, padded rows", {"M": 17, "N": 300}, layout="padded"),
         Case("7 × 2053, a prime, not aligned to 16 bytes", {"M": 7, "N": 2053}, layout="offset"),
+        Case("40 × 40, square", {"M": 40, "N": 40}, "position"),
         Case("6 × 700, values up to ten thousand", {"M": 6, "N": 700}, "large"),
         Case("131 × 97, many short rows, padded", {"M": 131, "N": 97}, "position", layout="padded"),
         Case("33 × 3000, many blocks", {"M": 33, "N": 3000}, "position"),

@@ -164,7 +164,7 @@ register(
         arguments={"x": array("n"), "dy": array("n"), "dx": out("n")},
         reference=_gelu_backward,
         magnitude=_backward_magnitude,
-        contract=Contract(terms=12),
+        contract=Contract(terms=16),
         cost=lambda sizes, item: Cost(2 * item * sizes["n"], item * sizes["n"], 22 * sizes["n"]),
         cases=vector_cases(),
         draw=draw_vector,

@@ -54,7 +54,7 @@ register(
             Case("two thirds of a block left over", {"n": 2500, "block": 1024}),
             Case("exactly three blocks", {"n": 3072, "block": 1024}),
             Case("no elements, no programs", {"n": 0, "block": 1024}),
-            Case("2^40 elements, too many for a float32", {"n": 2**40 + 1, "block": 128}),
+            Case("2^40 + 1 elements, more than a float32 can tell apart", {"n": 2**40 + 1, "block": 128}),
         ),
         draw=lambda rng: {"n": rng.randrange(1, 10**6), "block": 2 ** rng.randrange(5, 12)},
     )

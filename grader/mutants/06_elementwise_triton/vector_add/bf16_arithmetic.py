@@ -11,7 +11,7 @@ def vector_add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     mask = offs < n
     x = tl.load(x_ptr + offs, mask=mask)
     y = tl.load(y_ptr + offs, mask=mask)
-    tl.store(out_ptr + offs, x.to(tl.bfloat16) + y.to(tl.bfloat16), mask=mask)
+    tl.store(out_ptr + offs, x.to(tl.bfloat16).to(tl.float32) + y.to(tl.bfloat16).to(tl.float32), mask=mask)
 
 
 def vector_add(x, y, out):
