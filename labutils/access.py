@@ -48,7 +48,7 @@ class Tracked:
     itemsize: int
     inside: np.ndarray
     start: int
-    length: int
+    scratch: bool = False
     writer: np.ndarray = field(init=False)
     reader: np.ndarray = field(init=False)
 
@@ -90,15 +90,19 @@ class Recorder:
         self.findings: list[Finding] = []
         self.counts = Counts()
         self.events: list[tuple[str, str, int, np.ndarray, int]] | None = [] if keep_events else None
+        self.grid = 0
+        """Programs of the latest launch."""
         self._program = 0
         self._place = (0, 0, 0)
         self._seen: dict[int, set[int]] = {}
         self._released: dict[int, set[int]] = {}
 
-    def track(self, name: str, base: int, itemsize: int, inside: np.ndarray, start: int = 0) -> None:
-        """Watch the storage at address `base`; `inside` marks the elements that belong to the array."""
-        length = int(inside.sum())
-        self.arrays.append(Tracked(name, base, itemsize, np.asarray(inside), start, length))
+    def track(self, name: str, base: int, itemsize: int, inside: np.ndarray, start: int = 0, scratch=False) -> None:
+        """Watch the storage at address `base`; `inside` marks the elements that belong to the array.
+
+        Scratch is watched for one launch only: afterwards its memory may be freed and given to something else.
+        """
+        self.arrays.append(Tracked(name, base, itemsize, np.asarray(inside), start, scratch))
 
     def knows(self, address: int) -> bool:
         return any(t.base <= address < t.end for t in self.arrays)
@@ -106,6 +110,7 @@ class Recorder:
     def launch(self) -> None:
         """A new launch: everything before it has finished."""
         self.counts.launches += 1
+        self.arrays = [t for t in self.arrays if not t.scratch]
         for t in self.arrays:
             t.writer.fill(NOBODY)
             t.reader.fill(NOBODY)

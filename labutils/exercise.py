@@ -177,6 +177,11 @@ class Exercise:
             raise ValueError(f"{self.id}: two cases share a name")
 
     @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the arguments that `entry` is called with, in order."""
+        raise NotImplementedError
+
+    @property
     def unit(self) -> str:
         return self.id.split("/")[0]
 
@@ -221,6 +226,10 @@ class KernelExercise(Exercise):
             raise ValueError(f"{self.id}: unknown language {self.language!r}")
 
     @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(self.arguments)
+
+    @property
     def outputs(self) -> dict[str, Out]:
         return {k: a for k, a in self.arguments.items() if isinstance(a, Out)}
 
@@ -246,6 +255,10 @@ class PlainExercise(Exercise):
     rtol: float = 1e-9
     explain: Callable[[Mapping[str, int], Any, Any], str | None] | None = None
     draw: Callable[[Any], Mapping[str, int]] | None = None
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(self.cases[0].sizes)
 
 
 def named(result, names: tuple[str, ...]) -> dict[str, Any]:
@@ -275,6 +288,8 @@ def all_exercises() -> dict[str, Exercise]:
 def get(exercise_id: str) -> Exercise:
     """The exercise of that id. Raises KeyError with the nearest known id."""
     known = all_exercises()
+    if not isinstance(exercise_id, str):
+        raise KeyError(f"the first argument is the exercise's id, as text, not a {type(exercise_id).__name__}")
     if exercise_id in known:
         return known[exercise_id]
     near = difflib.get_close_matches(exercise_id, known, n=1, cutoff=0.4)

@@ -1,30 +1,69 @@
-"""The text of a function with everything it leans on, as a module of its own.
+"""The text of a function with everything it leans on, to be run in another process.
 
 A kernel is compiled, and a launcher is recorded, in another process. Learners' functions live in notebook cells, so
-they cannot be imported there; their text travels instead, with the helpers, constants and imports that it names.
+they cannot be imported there; their text travels instead, with the helpers, constants and imports that it names. Each
+piece keeps its place, so that messages from over there name the learner's own lines.
+
+Imports nothing of labutils: the compiler process loads this file alone.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import linecache
+import sys
 import textwrap
 import types
-from typing import Any
+from typing import Any, NamedTuple
+
+LITERALS = (bool, int, float, str, type(None))
 
 
 class NotExtractable(ValueError):
     """This function cannot be told as text; the message says why."""
 
 
-def module_text(fn: Any, globals_: dict[str, Any] | None = None) -> str:
-    """Source of a module that defines `fn` (a Python or `@triton.jit` function) and all that it names."""
-    parts: dict[str, str] = {}
-    _collect(fn, globals_, parts, set())
-    return "\n\n".join(parts.values()) + "\n"
+class Part(NamedTuple):
+    """A piece of a module: its text, and where that was written."""
+
+    text: str
+    file: str = "<labutils>"
+    line: int = 1
 
 
-def plain_function(fn: Any) -> Any:
+def module_parts(fn: Any, kernel: bool = False) -> list[Part]:
+    """Source of a module that defines `fn` and all that it names, in an order in which it can be run.
+
+    With `kernel`, `fn` is the Python function inside a kernel: it is defined with `@triton.jit` alone, without the
+    autotuning and the heuristics that chose the arguments at hand.
+    """
+    parts: dict[str, Part] = {}
+    _collect(fn, parts, set(), kernel)
+    return list(parts.values())
+
+
+def module_text(fn: Any) -> str:
+    """`module_parts` as one text."""
+    return "\n\n".join(p.text for p in module_parts(fn)) + "\n"
+
+
+def load(parts: list[Part], name: str = "learner") -> dict[str, Any]:
+    """Run the parts as a module of this process; return its namespace."""
+    module = sys.modules[name] = types.ModuleType(name)
+    lines: dict[str, list[str]] = {}
+    for text, file, line in parts:
+        into, own = lines.setdefault(file, []), text.splitlines(keepends=True)
+        into.extend(["\n"] * (line - 1 + len(own) - len(into)))
+        into[line - 1 : line - 1 + len(own)] = own
+    for file, known in lines.items():  # inspect.getsource, which Triton uses, looks here first
+        linecache.cache[file] = (sum(map(len, known)), None, known, file)
+    for text, file, line in parts:
+        exec(compile("\n" * (line - 1) + text, file, "exec"), module.__dict__)
+    return module.__dict__
+
+
+def plain_function(fn: Any) -> types.FunctionType:
     """The Python function inside `@triton.jit`, `@triton.autotune` and the like."""
     while not isinstance(fn, types.FunctionType) and hasattr(fn, "fn"):
         fn = fn.fn
@@ -33,61 +72,85 @@ def plain_function(fn: Any) -> Any:
     return fn
 
 
-def source_of(fn: types.FunctionType) -> str:
-    try:
-        return textwrap.dedent(inspect.getsource(fn))
-    except (OSError, TypeError):
-        raise NotExtractable(f"the source of {fn.__name__} cannot be read") from None
-
-
-def _collect(fn, globals_, parts: dict[str, str], seen: set[int]) -> None:
+def _collect(fn: Any, parts: dict[str, Part], seen: set[int], kernel: bool = False) -> None:
     function = plain_function(fn)
     if id(function) in seen:
         return
     seen.add(id(function))
+    own, scope = function.__name__, function.__globals__
     if function.__closure__:
-        raise NotExtractable(f"{function.__name__} uses variables of an enclosing function")
-    text = source_of(function)
-    names = {n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)}
-    scope = function.__globals__ if globals_ is None else globals_
-    own = function.__name__
-    for name in sorted(names - {own} - set(parts)):
-        if name in scope:
-            _define(name, scope[name], globals_, parts, seen)
-    if not text.lstrip().startswith("@") and fn is not function:
-        text = "@triton.jit\n" + text
-    parts[own] = text
+        raise NotExtractable(f"{own} uses variables of an enclosing function")
+    try:
+        lines, first = inspect.getsourcelines(function)
+    except (OSError, TypeError):
+        raise NotExtractable(f"the source of {own} cannot be read") from None
+    text = textwrap.dedent("".join(lines))
+    node = ast.parse(text).body[0]
+    if not isinstance(node, ast.FunctionDef):
+        raise NotExtractable(f"{own} is not written with def")
+    if kernel:
+        text, first = "".join(text.splitlines(keepends=True)[node.lineno - 1 :]), first + node.lineno - 1
+        node.decorator_list = []
+    if kernel or (function is not fn and not node.decorator_list):  # kernel = triton.jit(function)
+        parts["triton"] = Part("import triton")
+        text = f"{text.rstrip()}\n{own} = triton.jit({own})\n"
+    for name in _names(node, function):
+        if name in scope and name not in parts and name != own:
+            _define(name, scope[name], parts, seen)
+    parts[own] = Part(text, inspect.getsourcefile(function) or function.__code__.co_filename, first)
 
 
-def _define(name: str, value: Any, globals_, parts: dict[str, str], seen: set[int]) -> None:
+def _names(node: ast.FunctionDef, function: types.FunctionType) -> list[str]:
+    """Global names that the function may use: those of its body that are no locals, and all of its header."""
+
+    def names(nodes) -> set[str]:
+        return {n.id for top in nodes for n in ast.walk(top) if isinstance(n, ast.Name)}
+
+    header = names([node.args, *node.decorator_list, *([node.returns] if node.returns else [])])
+    return sorted(header | names(node.body) - set(function.__code__.co_varnames))
+
+
+def _define(name: str, value: Any, parts: dict[str, Part], seen: set[int]) -> None:
+    """Add what gives `name` its value. What cannot be told is left out: if the code really uses it, the other process
+    says which name is missing."""
     if isinstance(value, types.ModuleType):
-        parts[name] = f"import {value.__name__} as {name}" if "." not in value.__name__ else _submodule(value, name)
+        parts[name] = Part(f"import importlib\n{name} = importlib.import_module({value.__name__!r})")
     elif isinstance(value, types.FunctionType) or hasattr(value, "fn"):
-        module = getattr(value, "__module__", None) or plain_function(value).__module__
-        if module.split(".")[0] in ("triton", "torch", "math", "numpy"):
-            parts[name] = f"from {module} import {plain_function(value).__name__} as {name}"
-        else:
-            _collect(value, globals_, parts, seen)
-            if plain_function(value).__name__ != name:
-                parts[name] = f"{name} = {plain_function(value).__name__}"
-    elif isinstance(value, (bool, int, float, str, type(None))):
-        parts[name] = f"{name} = {_literal(value)}"
-    elif type(value).__name__ == "constexpr" and isinstance(value.value, (bool, int, float, str, type(None))):
-        parts[name] = f"import triton.language as _tl\n{name} = _tl.constexpr({_literal(value.value)})"
-    elif hasattr(value, "__module__") and hasattr(value, "__qualname__") and "." not in value.__qualname__:
+        function = plain_function(value)
+        module = function.__module__ or ""
+        if module.split(".")[0] in ("triton", "torch", "math", "numpy", "labutils"):
+            parts[name] = Part(f"from {module} import {function.__name__} as {name}")
+            return
+        _collect(value, parts, seen)
+        if function.__name__ != name:
+            parts[name] = Part(f"{name} = {function.__name__}")
+    elif (expression := _expression(value)) is not None:
+        parts[name] = Part(f"import torch, triton, triton.language\n{name} = {expression}")
+    elif isinstance(value, type) and "." not in value.__qualname__:
         if value.__module__ == "__main__":
             raise NotExtractable(f"the class {name} is defined in the notebook")
-        parts[name] = f"from {value.__module__} import {value.__qualname__} as {name}"
-    elif type(value).__module__ == "torch" and str(value).startswith("torch."):  # torch.float32 and other dtypes
-        parts[name] = f"import torch\n{name} = {value}"
-    elif type(value).__name__ == "dtype" and type(value).__module__.startswith("triton"):
-        parts[name] = f"import triton.language as _tl\n{name} = _tl.dtype({value.name!r})"
-    # anything else is left out: if the code really uses it, the other process says which name is missing
+        parts[name] = Part(f"from {value.__module__} import {value.__qualname__} as {name}")
 
 
-def _submodule(value: types.ModuleType, name: str) -> str:
-    return f"import {value.__name__}\nimport sys as _sys\n{name} = _sys.modules[{value.__name__!r}]"
-
-
-def _literal(value: Any) -> str:
-    return f"float({str(value)!r})" if isinstance(value, float) else repr(value)
+def _expression(value: Any) -> str | None:
+    """Python for a constant: numbers, text, element types, Triton's constexpr and Config, and containers of them."""
+    if isinstance(value, LITERALS):
+        return f"float({str(value)!r})" if isinstance(value, float) else repr(value)
+    kind, home = type(value).__name__, type(value).__module__.split(".")[0]
+    if type(value) in (list, tuple):
+        inner = [_expression(v) for v in value]
+        return None if None in inner else f"{kind}([{', '.join(inner)}])"
+    if type(value) is dict:
+        inner = [(_expression(k), _expression(v)) for k, v in value.items()]
+        return None if any(None in pair for pair in inner) else f"dict([{', '.join(f'({k}, {v})' for k, v in inner)}])"
+    if (home, kind) == ("torch", "dtype"):
+        return str(value)
+    if (home, kind) == ("triton", "dtype"):
+        return f"triton.language.dtype({value.name!r})"
+    if (home, kind) == ("triton", "constexpr"):
+        inner = _expression(value.value)
+        return inner and f"triton.language.constexpr({inner})"
+    if (home, kind) == ("triton", "Config") and value.pre_hook is None:
+        inner = _expression(value.kwargs)
+        return inner and f"triton.Config({inner}, num_warps={value.num_warps}, num_stages={value.num_stages})"
+    return None

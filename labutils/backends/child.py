@@ -6,6 +6,7 @@ what was found before a crash is kept.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import gc
 import io
@@ -16,14 +17,22 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
+from . import Problem, errors
 from .errors import TimeLimit
 
 GRACE = 2.0
 """Seconds between asking learner's code to stop and killing its process."""
 
 PRINT_LIMIT = 2000
+"""Characters kept of what learner's code prints."""
+
+MEMORY_LIMIT = 4 * 2**30
+"""Bytes that learner's code may allocate in the child; the cases of the course need a few hundred megabytes."""
 
 
 @contextlib.contextmanager
@@ -49,11 +58,47 @@ def alarm(seconds: float):
 class Printed(io.StringIO):
     """Keeps the first PRINT_LIMIT characters that learner's code prints."""
 
+    cut = False
+
     def write(self, text):
         room = PRINT_LIMIT - self.tell()
-        if room > 0:
-            super().write(text[:room] + ("\n… (more was printed)" if len(text) > room else ""))
+        super().write(text[: max(room, 0)])
+        if len(text) > room and not self.cut:
+            self.cut = True
+            super().write("\n… (more was printed)")
         return len(text)
+
+
+@dataclass
+class Attempt:
+    """What a call of learner's code came to."""
+
+    returned: Any = None
+    problem: Problem | None = None
+    printed: str = ""
+    seconds: float = 0.0
+
+
+def attempt(fn: Callable, arguments: Iterable) -> Attempt:
+    """Call learner's code with its output captured and any exception explained."""
+    result, printed, begin = Attempt(), Printed(), time.perf_counter()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        try:
+            result.returned = fn(*arguments)
+        except (Exception, TimeLimit, SystemExit) as e:
+            result.problem = errors.explain(e)
+    result.printed, result.seconds = printed.getvalue(), time.perf_counter() - begin
+    return result
+
+
+def run(jobs: list[Callable[[], dict]], time_limit: float) -> Iterator[dict | str]:
+    """`fork` where the system can, else the jobs in this process: no protection rather than no check."""
+    if sys.platform == "linux":
+        yield from fork(jobs, time_limit)
+        return
+    for job in jobs:
+        with alarm(time_limit):
+            yield job()
 
 
 def fork(jobs: list[Callable[[], dict]], time_limit: float) -> Iterator[dict | str]:
@@ -64,7 +109,9 @@ def fork(jobs: list[Callable[[], dict]], time_limit: float) -> Iterator[dict | s
     receive, send = os.pipe()
     sys.stdout.flush()
     gc.freeze()  # copy-on-write: the child's collector must not touch the parent's pages
-    pid = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python 3.12 warns of threads, which the child does not use
+        pid = os.fork()
     if pid == 0:
         _work(jobs, send, receive, time_limit)
     gc.unfreeze()
@@ -73,32 +120,56 @@ def fork(jobs: list[Callable[[], dict]], time_limit: float) -> Iterator[dict | s
         yield from _collect(pid, receive, len(jobs), time_limit)
     finally:
         os.close(receive)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(pid, 0)
+        os.kill(pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
+        os.waitpid(pid, 0)
+
+
+def end(message: str) -> Problem:
+    """The problem behind a "timeout" or a "died: why"."""
+    kind, _, why = message.partition(": ")
+    return Problem(kind, f"the process that ran your code died: {why}" if why else "the code did not come to an end")
 
 
 def _work(jobs, send: int, receive: int, time_limit: float) -> None:
     status = 1
     try:
         os.close(receive)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        null = os.open(os.devnull, os.O_RDWR)
-        for fd in (0, 1, 2):  # C code that prints must not write into the parent's streams
-            os.dup2(null, fd)
-        import torch
-
-        torch.set_num_threads(1)  # OpenMP's worker threads did not survive the fork
+        _prepare()
         for job in jobs:
-            with alarm(time_limit):
-                result = job()
+            try:
+                with alarm(time_limit):
+                    result = job()
+            except TimeLimit:  # rang outside the learner's code
+                result = "timeout"
             os.write(send, json.dumps(result).encode() + b"\n")
         status = 0
     except Exception:  # learner's exceptions are results already: this one is ours
         os.write(send, json.dumps({"defect": traceback.format_exc()}).encode() + b"\n")
     finally:
         os._exit(status)
+
+
+def _prepare() -> None:
+    """Cut the child off from what it shares with the notebook, and bound its memory."""
+    import resource
+
+    import torch
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):  # C code that prints must not write into the parent's streams
+        os.dup2(null, fd)
+    builtins.input = _no_input  # a notebook's own would talk to the browser over the parent's sockets
+    torch.set_num_threads(1)  # OpenMP's worker threads did not survive the fork
+    with open("/proc/self/statm") as f:
+        size = int(f.read().split()[0]) * resource.getpagesize()
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    limit = size + MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(size + MEMORY_LIMIT, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+
+
+def _no_input(prompt: object = "") -> str:
+    raise EOFError("input() waits for somebody to type; take everything from the arguments")
 
 
 def _collect(pid: int, receive: int, count: int, time_limit: float) -> Iterator[dict | str]:
@@ -111,8 +182,7 @@ def _collect(pid: int, receive: int, count: int, time_limit: float) -> Iterator[
             return
         chunk = os.read(receive, 1 << 16)
         if not chunk:
-            _, status = os.waitpid(pid, 0)
-            yield "died: " + _cause_of_death(status)
+            yield "died: " + _cause_of_death(os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT))
             return
         pending += chunk
         while b"\n" in pending:
@@ -123,13 +193,15 @@ def _collect(pid: int, receive: int, count: int, time_limit: float) -> Iterator[
             if "defect" in result:
                 raise RuntimeError(f"labutils failed in the child process:\n{result['defect']}")
             yield result
+            if isinstance(result, str):
+                return
 
 
-def _cause_of_death(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        name = signal.Signals(os.WTERMSIG(status)).name
-        return {
-            "SIGSEGV": "a wild memory access (SIGSEGV)",
-            "SIGKILL": "it was killed, perhaps for memory (SIGKILL)",
-        }.get(name, name)
-    return f"it left with exit code {os.WEXITSTATUS(status)}"
+def _cause_of_death(info) -> str:
+    if info.si_code == os.CLD_EXITED:
+        return f"it ended itself with exit code {info.si_status}, as os._exit does"
+    name = signal.Signals(info.si_status).name
+    return {
+        "SIGSEGV": "a wild memory access (SIGSEGV)",
+        "SIGKILL": "it was killed, perhaps for memory (SIGKILL)",
+    }.get(name, name)

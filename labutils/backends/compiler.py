@@ -1,56 +1,85 @@
 """The compiler process: reads launch specs as JSON, compiles each for each target without a GPU, prints JSON.
 
-Runs as a script of its own and imports nothing of labutils, so that it starts in a fraction of a second.
+Runs as a script of its own and imports nothing of labutils but source.py, so that it starts quickly: Triton is imported
+while the parent still interprets. Its one argument is the folder that holds the parent's Triton.
 """
+
+from __future__ import annotations
 
 import importlib.util
 import json
-import os
+import linecache
 import sys
-import tempfile
+from pathlib import Path
 
 
-def compile_one(spec: dict, target: int) -> dict:
+def describe(error: BaseException) -> dict:
+    """What a compiler's exception says: `message`, and the learner's `line` and `source` where it says them."""
+    chain = [error]
+    while chain[-1].__cause__ is not None:
+        chain.append(chain[-1].__cause__)
+    message = getattr(chain[-1], "error_message", None) or str(chain[-1]) or type(chain[-1]).__name__
+    for e in reversed(chain):  # the innermost function that is not one of Triton's own
+        if place := _place(getattr(e, "src", None), getattr(e, "node", None)):
+            return {"message": message, "line": place[0], "source": place[1]}
+    return {"message": message, "line": None, "source": ""}
+
+
+def _place(text, node) -> tuple[int, str] | None:
+    """Line number and text of a syntax node in the file that holds the function `text`."""
+    if not text or not hasattr(node, "lineno"):
+        return None
+    for file, entry in list(linecache.cache.items()):
+        if len(entry) == 4 and "/triton/" not in file.replace("\\", "/"):
+            before, found, _ = "".join(entry[2]).partition(text.strip())
+            if found:
+                return before.count("\n") + node.lineno, text.splitlines()[node.lineno - 1].strip()
+    return None
+
+
+def compile_one(spec: dict, namespace: dict, target: int) -> dict:
     import triton
     import triton.language as tl
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    with tempfile.NamedTemporaryFile("w", suffix=".py", delete=False) as f:
-        f.write(spec["module"])
-    try:
-        module_spec = importlib.util.spec_from_file_location("learner", f.name)
-        module = importlib.util.module_from_spec(module_spec)
-        module_spec.loader.exec_module(module)
-        kernel = getattr(module, spec["kernel"])
-        while not isinstance(kernel, triton.JITFunction):  # autotune and heuristics wrap the kernel
-            kernel = kernel.fn
-        names = list(spec["signature"])
-        constants = {
-            (names.index(k),): tl.dtype(v["dtype"]) if isinstance(v, dict) else v for k, v in spec["constants"].items()
-        }
-        attrs = {(names.index(k),): [["tt.divisibility", 16]] for k in spec["aligned"]}
-        source = ASTSource(fn=kernel, signature=spec["signature"], constexprs=constants, attrs=attrs)
-        done = triton.compile(source, target=GPUTarget("cuda", target, 32), options=spec["options"])
-        return {"shared": done.metadata.shared, "num_warps": done.metadata.num_warps}
-    finally:
-        os.unlink(f.name)
+    names = list(spec["signature"])
+
+    def constant(value):
+        if isinstance(value, dict):
+            return tl.dtype(value["dtype"]) if "dtype" in value else namespace[value["function"]]
+        return value
+
+    source = ASTSource(
+        fn=namespace[spec["kernel"]],
+        signature=spec["signature"],
+        constexprs={(names.index(k),): constant(v) for k, v in spec["constants"].items()},
+        attrs={(names.index(k),): [["tt.divisibility", 16]] for k in spec["aligned"]},
+    )
+    done = triton.compile(source, target=GPUTarget("cuda", target, 32), options=spec["options"])
+    return {"shared": done.metadata.shared, "num_warps": done.metadata.num_warps}
 
 
 def main() -> None:
-    job = json.load(sys.stdin)
-    sys.path[:0] = [p for p in job["path"] if p not in sys.path]
-    results = []
+    sys.path[0] = sys.argv[1]
+    spec = importlib.util.spec_from_file_location("source", Path(__file__).parents[1] / "source.py")
+    source = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(source)
+    import triton.compiler  # noqa: F401  (takes about a second; the job is not known yet)
+
+    job, results = json.load(sys.stdin), []
     for number, spec in enumerate(job["specs"]):
-        for target in job["targets"]:
-            result = {"spec": number, "kernel": spec["kernel"], "target": target}
-            try:
-                result["resources"] = compile_one(spec, target)
-            except Exception as e:  # any refusal is a result; the parent turns it into a sentence
-                result["error"] = f"{e}\n{e.__cause__ or ''}".strip() or type(e).__name__
-            results.append(result)
-            if "error" in result:
-                break
+        result = {"spec": number, "kernel": spec["kernel"], "targets": {}}
+        results.append(result)
+        try:
+            namespace = source.load(spec["module"])
+            for target in job["targets"]:
+                result["target"] = target
+                result["targets"][target] = compile_one(spec, namespace, target)
+        except (OSError, NameError, ImportError) as e:
+            result["failed"] = f"{type(e).__name__}: {e}"
+        except Exception as e:  # any refusal is a result; the parent turns it into a sentence
+            result["error"] = describe(e)
     print("\n" + json.dumps(results))
 
 

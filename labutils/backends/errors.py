@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import linecache
 import os
 import re
@@ -11,27 +13,28 @@ import traceback
 
 from ..exercise import NOT_WRITTEN
 from . import Problem
+from .compiler import describe
 
-_OURS = tuple(
-    os.path.realpath(p) + os.sep
-    for p in {
-        os.path.dirname(os.path.dirname(__file__)),
-        sysconfig.get_paths()["stdlib"],
-        sysconfig.get_paths()["purelib"],
-        sysconfig.get_paths()["platlib"],
-    }
-)
+LIBRARIES = ("labutils", "triton", "torch", "numpy", "IPython", "ipykernel")
+"""Packages whose lines are never the learner's, wherever they are installed."""
 
 
 class TimeLimit(BaseException):
     """Raised in the learner's code when its time is up; not an Exception, so that `except Exception` cannot eat it."""
 
 
+@functools.cache
+def _library_folders() -> tuple[str, ...]:
+    paths = {sysconfig.get_paths()[k] for k in ("stdlib", "purelib", "platlib")}
+    for name in LIBRARIES:
+        if (spec := importlib.util.find_spec(name)) and spec.origin:
+            paths.add(os.path.dirname(spec.origin))
+    return tuple(os.path.realpath(p) + os.sep for p in paths)
+
+
 def is_learners(filename: str) -> bool:
     """Is this the learner's code, rather than a library's or ours?"""
-    if filename.startswith("<frozen"):
-        return False
-    return not os.path.realpath(filename).startswith(_OURS)
+    return not filename.startswith("<frozen") and not os.path.realpath(filename).startswith(_library_folders())
 
 
 def learners_line(frames) -> tuple[int | None, str]:
@@ -66,12 +69,15 @@ def is_unfilled(error: BaseException) -> bool:
     return False
 
 
+def _unfilled(text: str) -> Problem:
+    name = re.search(r"(\w+) " + re.escape(NOT_WRITTEN), text)
+    return Problem("unfilled", f"{name.group(1) if name else 'this exercise'} {NOT_WRITTEN}")
+
+
 def explain(error: BaseException) -> Problem:
     """The problem behind an exception, in one sentence."""
     if is_unfilled(error):
-        text = next(t for e in (error, root_cause(error)) for t in str(e).splitlines() + [str(e)] if NOT_WRITTEN in t)
-        name = re.search(r"(\w+) " + re.escape(NOT_WRITTEN), text)
-        return Problem("unfilled", f"{name.group(1) if name else 'this exercise'} {NOT_WRITTEN}")
+        return _unfilled(f"{error} {root_cause(error)}")
     cause = root_cause(error)
     frames = []
     for e in (error, cause):
@@ -80,19 +86,29 @@ def explain(error: BaseException) -> Problem:
     if isinstance(error, TimeLimit):
         return Problem("timeout", "the code did not come to an end", line, source)
     if type(error).__module__.startswith("triton.compiler"):
-        return compile_problem(str(error))
-    if isinstance(cause, MemoryError):
-        return Problem("error", "the code asked for more memory than there is", line, source)
-    text = " ".join(str(cause).split())[:300]
-    return Problem("error", f"{type(cause).__name__}: {text}" if text else type(cause).__name__, line, source)
+        return refusal(describe(error), "the kernel does not compile")
+    return Problem("error", _sentence(cause), line, source)
 
 
-def compile_problem(text: str) -> Problem:
-    """The sentence and the line of a Triton compiler message ("at 12:8:\\n source…\\n ^\\nreason")."""
-    at = re.search(r"at (\d+):(\d+):\n", text)
-    body = text[at.end() :] if at else text
-    lines = [x for x in body.splitlines() if x.strip()]
-    caret = max((i for i, x in enumerate(lines) if x.strip() == "^"), default=None)
-    reason = " ".join(x.strip() for x in (lines[caret + 1 :] if caret is not None else lines[-1:]))
-    source = lines[caret - 1].strip() if caret else ""
-    return Problem("does-not-compile", reason[:400] or "the compiler refused it", None, source)
+def _sentence(cause: BaseException) -> str:
+    text = " ".join(str(cause).split())
+    if isinstance(cause, SystemExit):
+        return "the code called sys.exit(); leave that out"
+    if isinstance(cause, RecursionError):
+        return "RecursionError: a function calls itself without end"
+    if isinstance(cause, MemoryError) or "can't allocate memory" in text or "not enough memory" in text:
+        return "the code asked for more memory than there is"
+    if any(x in text for x in ("not compiled with CUDA", "Found no NVIDIA driver", "No CUDA GPUs are available")):
+        return (
+            "the code asks for a GPU, and there is none here: leave out .cuda() and device='cuda', and make new "
+            "tensors where the given ones are (torch.empty_like(x), or device=x.device)"
+        )
+    return f"{type(cause).__name__}: {text[:300]}" if text else type(cause).__name__
+
+
+def refusal(said: dict, what: str) -> Problem:
+    """The problem behind a compiler's refusal, as `compiler.describe` tells it."""
+    message = " ".join(said["message"].split())
+    if NOT_WRITTEN in message:
+        return _unfilled(message)
+    return Problem("does-not-compile", f"{what}: {message[:400]}", said["line"], said["source"])

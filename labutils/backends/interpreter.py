@@ -1,19 +1,21 @@
 """Triton's interpreter as a backend: the kernel runs on the CPU in a child process and every address is seen.
 
-This is the only module that touches Triton's private API. What it leans on, seen alike in Triton 3.6, 3.7 and 3.9:
-`triton.runtime.interpreter` has a builder object `interpreter_builder` whose class has `create_masked_load(ptrs, mask,
-other, …)`, `create_masked_store(ptrs, value, mask, …)`, `create_atomic_rmw(op, ptr, value, mask, …)` and
-`create_atomic_cas(ptr, compare, value, …)`, `set_grid_dim` and `set_grid_idx`; and a class `GridExecutor` whose `__call__(*args, **kwargs)`
-is one launch. `tests/labutils/test_interpreter.py` holds this module to that.
+This module and bfloat16.py are the only ones that touch Triton's private API. What they lean on, seen alike in Triton
+3.6, 3.7 and 3.9: `triton.runtime.interpreter` has an object `interpreter_builder` whose class has
+`create_masked_load(ptrs, mask, other, …)`, `create_masked_store(ptrs, value, mask, …)`,
+`create_atomic_rmw(op, ptr, value, mask, …)`, `create_atomic_cas(ptr, compare, value, …)`, `set_grid_dim` and
+`set_grid_idx`; a class `GridExecutor` whose `__call__(*args, **kwargs)` is one launch; and `Autotuner` has `_bench`,
+`cache` and `configs`. `tests/labutils/backends/test_interpreter.py` holds them to that.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
+import json
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -34,7 +36,7 @@ class Unavailable(RuntimeError):
 def prepare() -> None:
     """Switch Triton's interpreter on. To be called before triton is imported for the first time."""
     if "triton" not in sys.modules:
-        os.environ.setdefault("TRITON_INTERPRET", "1")
+        os.environ["TRITON_INTERPRET"] = "1"
 
 
 def require() -> None:
@@ -43,13 +45,13 @@ def require() -> None:
         import triton  # noqa: F401
     except ImportError:
         raise Unavailable(
-            f"Triton is not available for {sys.platform}: its wheels are for Linux only. Use Colab, a Linux machine, or "
-            "WSL on Windows. Exercises in plain Python work here."
+            "Triton is not installed here. On Linux: pip install triton==3.7.1. Its wheels are for Linux only: elsewhere "
+            "use Colab, a Linux machine, or WSL on Windows. Exercises in plain Python work without it."
         ) from None
     import triton.language as tl
     from triton.runtime.interpreter import InterpretedFunction
 
-    if not isinstance(tl.sum, InterpretedFunction):
+    if not isinstance(tl.sum, InterpretedFunction):  # one of Triton's own, defined when it was imported
         raise Unavailable(
             "triton was imported before labutils, so its interpreter is switched off. Restart the notebook's kernel "
             "(Kernel → Restart) and run `import labutils as lab` before `import triton`."
@@ -60,7 +62,9 @@ def require() -> None:
 @functools.cache
 def self_test() -> None:
     """Older interpreters returned zeros without a word: try masks, `dot`, bf16 and atomics once. About 20 ms."""
-    from . import selftest
+    from . import bfloat16, selftest
+
+    bfloat16.mend()
 
     for name, yours, expected in selftest.results():
         if not torch.equal(yours, expected):
@@ -81,7 +85,9 @@ class Interpreter:
 
     def __init__(self):
         self._compiled: dict[str, Problem | None] = {}
-        self._launches: list[dict] = []
+        self._launches: dict[str, dict] = {}
+        self._not_told: list[str] = []
+        self._compiler: offline.Compiler | None = None
 
     def describe(self) -> str:
         return "Triton's interpreter on the CPU; compiled for " + ", ".join(f"sm_{t}" for t in TARGETS)
@@ -91,63 +97,76 @@ class Interpreter:
 
     def run(self, fn: Callable, runs: Sequence[Run], time_limit: float = TIME_LIMIT) -> Iterator[Outcome]:
         require()
-        self._launches = []
+        self._launches, self._not_told = {}, []
         jobs = [functools.partial(_one, fn, run) for run in runs]
         for result in child.fork(jobs, time_limit):
             if isinstance(result, str):
-                kind, _, why = result.partition(": ")
-                text = f"the process that ran it died: {why}" if why else "the code did not come to an end"
-                yield Outcome(Problem(kind, text), seconds=time_limit)
+                yield Outcome(child.end(result), seconds=time_limit)
                 return
             for spec in result.pop("compile"):
-                if spec not in self._launches:
-                    self._launches.append(spec)
+                self._keep(spec)
             result["findings"] = [Finding(**{**f, "program": tuple(f["program"])}) for f in result["findings"]]
             if result["problem"]:
                 result["problem"] = Problem(**result["problem"])
             yield Outcome(**result)
 
+    def _keep(self, spec: dict | str) -> None:
+        """Remember a launch for the compiler: one of those that differ in alignment only, the best aligned."""
+        if isinstance(spec, str):
+            self._not_told.append(spec)
+            return
+        key = json.dumps({**spec, "aligned": None}, sort_keys=True)
+        if key not in self._launches or len(spec["aligned"]) > len(self._launches[key]["aligned"]):
+            self._launches[key] = spec
+        if key not in self._compiled and self._compiler is None:
+            self._compiler = offline.Compiler(TARGETS)  # it starts while the other cases run
+
     def compile_problem(self, fn: Callable) -> Problem | None:
         """What the compiler says about every distinct launch of the last `run`, for each target."""
-        specs, self._launches = self._launches, []
-        return offline.first_problem(specs, TARGETS, self._compiled)
+        compiler, self._compiler = self._compiler, None
+        try:
+            new = [k for k in self._launches if k not in self._compiled]
+            if new:
+                found = compiler.problems([self._launches[k] for k in new])
+                self._compiled.update(zip(new, found, strict=True))
+        finally:
+            if compiler is not None:
+                compiler.close()
+        if self._not_told:
+            raise offline.CompilerFailed(self._not_told[0])
+        return next((self._compiled[k] for k in self._launches if self._compiled[k]), None)
 
 
 def _one(fn: Callable, run: Run) -> dict:
     """Runs in the child: one case, recorded."""
-    recorder, printed = Recorder(), child.Printed()
+    recorder, specs = Recorder(), []
     for b in run.buffers.values():
         recorder.track(b.name, b.storage.data_ptr(), b.storage.element_size(), b.inside().numpy(), b.start)
-    problem, returned, specs = None, None, []
-    begin = time.perf_counter()
-    with (
-        contextlib.redirect_stdout(printed),
-        contextlib.redirect_stderr(printed),
-        np.errstate(all="ignore"),
-        recording(recorder, on_launch=lambda *launch: _note(specs, *launch)),
-    ):
-        try:
-            returned = fn(*run.arguments)
-        except (Exception, errors.TimeLimit, SystemExit) as e:
-            problem = errors.explain(e)
+    with np.errstate(all="ignore"), recording(recorder, on_launch=lambda *launch: _note(specs, *launch)):
+        attempt = child.attempt(fn, run.arguments)
+    problem, returned, done = attempt.problem, attempt.returned, recorder.counts.programs
+    if problem and problem.kind == "timeout" and recorder.grid > 1:
+        problem.message += f"; {done} of {recorder.grid} programs were begun"
     return {
         "problem": vars(problem) if problem else None,
         "launches": recorder.counts.launches,
         "findings": [vars(f) for f in recorder.findings],
         "counts": recorder.counts.to_json(),
         "returned": "" if returned is None else type(returned).__name__,
-        "printed": printed.getvalue(),
-        "seconds": time.perf_counter() - begin,
+        "printed": attempt.printed,
+        "seconds": attempt.seconds,
         "compile": specs,
     }
 
 
-def _note(specs: list[dict], kernel, args, kwargs) -> None:
-    """Keep what is needed to compile this launch elsewhere, once per distinct signature."""
-    with contextlib.suppress(offline.NotExtractable):
+def _note(specs: list[dict | str], kernel, args, kwargs) -> None:
+    """Keep what is needed to compile this launch elsewhere, once per distinct signature; or why it cannot be."""
+    try:
         spec = offline.launch_spec(kernel, args, kwargs)
-        if spec not in specs:
-            specs.append(spec)
+    except offline.NotExtractable as e:
+        spec = str(e)
+    if spec not in specs:
+        specs.append(spec)
 
 
 @contextlib.contextmanager
@@ -156,13 +175,15 @@ def recording(recorder: Recorder, on_launch: Callable = lambda *launch: None):
 
     `on_launch(function, args, kwargs)` is called before each launch.
     """
+    import triton.language as tl
     import triton.runtime.interpreter as interpreter
+    from triton.runtime.autotuner import Autotuner
 
     builder, executor = type(interpreter.interpreter_builder), interpreter.GridExecutor
     load, store = builder.create_masked_load, builder.create_masked_store
     rmw, cas = builder.create_atomic_rmw, builder.create_atomic_cas
     call, set_idx, set_dim = executor.__call__, builder.set_grid_idx, builder.set_grid_dim
-    handle, grid = interpreter.TensorHandle, [1, 1, 1]
+    bench, handle, grid = Autotuner._bench, interpreter.TensorHandle, [1, 1, 1]
 
     def array(mask):
         return mask if isinstance(mask, np.ndarray) else mask.data
@@ -183,6 +204,8 @@ def recording(recorder: Recorder, on_launch: Callable = lambda *launch: None):
         return store(self, ptrs, value, allowed(mask, ok), *rest, **named)
 
     def new_rmw(self, op, ptr, value, mask, *rest, **named):
+        if value.dtype.scalar == tl.bfloat16:
+            raise NotImplementedError("the interpreter has no atomics on bfloat16: use float32 for the sum")
         ok = recorder.atomic(ptr.data, array(mask), item(ptr), errors.calling_line)
         return rmw(self, op, ptr, value, allowed(mask, ok), *rest, **named)
 
@@ -194,6 +217,7 @@ def recording(recorder: Recorder, on_launch: Callable = lambda *launch: None):
 
     def new_dim(self, *dims):
         grid[:] = dims
+        recorder.grid = dims[0] * dims[1] * dims[2]
         return set_dim(self, *dims)
 
     def new_idx(self, x, y, z):
@@ -202,13 +226,19 @@ def recording(recorder: Recorder, on_launch: Callable = lambda *launch: None):
 
     def new_call(self, *args, **kwargs):
         on_launch(self.fn, args, kwargs)
-        for name, tensor in _tensors(self.arg_names, args, kwargs):
-            storage = tensor.untyped_storage()
-            if storage.nbytes() and not recorder.knows(tensor.data_ptr()):  # the launcher's own scratch
-                count = storage.nbytes() // tensor.element_size()
-                recorder.track(name, storage.data_ptr(), tensor.element_size(), np.ones(count, bool))
         recorder.launch()
+        for name, tensor in _tensors([*zip(self.arg_names, args, strict=False), *kwargs.items()]):
+            storage = tensor.untyped_storage()
+            if storage.nbytes() and not recorder.knows(tensor.data_ptr()):
+                count = storage.nbytes() // tensor.element_size()
+                inside = np.ones(count, bool)
+                recorder.track(name, storage.data_ptr(), tensor.element_size(), inside, scratch=True)
         return call(self, *args, **kwargs)
+
+    def new_bench(self, *args, config, **meta):
+        """There is nothing to time here: each new key takes the next configuration, so that all get their turn."""
+        turn = self.configs[len(self.cache) % len(self.configs)]
+        return [0.0 if config is turn else 1.0] * 3
 
     new = dict(
         create_masked_load=new_load,
@@ -221,20 +251,23 @@ def recording(recorder: Recorder, on_launch: Callable = lambda *launch: None):
     old = {name: builder.__dict__[name] for name in new}
     for name, function in new.items():
         setattr(builder, name, function)
-    executor.__call__ = new_call
+    executor.__call__, Autotuner._bench = new_call, new_bench
     try:
         yield recorder
     finally:
         for name, function in old.items():
             setattr(builder, name, function)
-        executor.__call__ = call
+        executor.__call__, Autotuner._bench = call, bench
 
 
-def _tensors(names, args, kwargs):
-    for name, value in [*zip(names, args, strict=False), *kwargs.items()]:
-        base = getattr(value, "base", value)  # a TensorDescriptor holds its tensor in .base
-        if isinstance(base, torch.Tensor):
-            yield name, base
+def _tensors(arguments):
+    """(name, tensor) of each array among the arguments of a launch."""
+    for name, value in arguments:
+        value = getattr(value, "base", value)  # a TensorDescriptor holds its tensor in .base
+        if isinstance(value, tuple):
+            yield from _tensors((f"{name}[{i}]", v) for i, v in enumerate(value))
+        elif isinstance(value, torch.Tensor):
+            yield name, value
 
 
 def _changes(addresses, values, mask, recorder: Recorder) -> np.ndarray | None:
@@ -254,6 +287,4 @@ def _changes(addresses, values, mask, recorder: Recorder) -> np.ndarray | None:
 
 
 def _bytes_at(address: int, count: int):
-    import ctypes
-
     return (ctypes.c_uint8 * count).from_address(address)

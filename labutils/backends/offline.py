@@ -14,9 +14,9 @@ from pathlib import Path
 
 import torch
 
-from ..source import NotExtractable, module_text, plain_function
+from ..source import LITERALS, NotExtractable, module_parts, plain_function
 from . import Problem
-from .errors import compile_problem, is_unfilled
+from .errors import refusal
 
 TIME_LIMIT = 60.0
 """Seconds for one compiler process; a course kernel takes about one."""
@@ -39,44 +39,46 @@ TYPES = {
 
 OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 
-__all__ = ["NotExtractable", "compile_all", "first_problem", "launch_spec"]
+SHARED_LIMIT = 227 * 1024
+"""Bytes of shared memory that one block can have on any GPU so far: compute capability 9.0 and 10.0 (CUDA C++
+Programming Guide, table of technical specifications)."""
+
+__all__ = ["Compiler", "CompilerFailed", "NotExtractable", "launch_spec"]
+
+
+class CompilerFailed(RuntimeError):
+    """The compiler process could not do its work; this says nothing about the kernel."""
 
 
 def launch_spec(kernel, args: tuple, kwargs: dict) -> dict:
     """What a compiler needs to know about one launch, as JSON: text, types, constants, alignment, options."""
     function = plain_function(kernel)
     names = list(function.__code__.co_varnames[: function.__code__.co_argcount])
-    values = dict(zip(names, args, strict=False))
-    values.update({k: v for k, v in kwargs.items() if k in names})
     defaults = function.__defaults__ or ()
-    for name, default in zip(names[len(names) - len(defaults) :], defaults, strict=True):
-        values.setdefault(name, default)
+    values = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
+    values |= dict(zip(names, args, strict=False)) | {k: v for k, v in kwargs.items() if k in names}
     signature, constants, aligned = {}, {}, []
+    parts = module_parts(function, kernel=True)
     for name in names:
         if name not in values:
-            raise NotExtractable(f"{name} has no value")
+            raise NotExtractable(f"{function.__name__} was launched without {name}")
         value = values[name]
         kind = _type(value)
-        if "constexpr" in str(function.__annotations__.get(name, "")) or kind is None:
+        if kind is None or "constexpr" in str(function.__annotations__.get(name, "")):
             signature[name], constants[name] = "constexpr", _constant(name, value)
+            if hasattr(value, "fn"):
+                parts += [p for p in module_parts(value) if p not in parts]
         else:
             signature[name] = kind
             if _divisible(value):
                 aligned.append(name)
-    options = {k: kwargs[k] for k in OPTIONS if kwargs.get(k) is not None}
-    text = module_text(kernel)
-    if (
-        f"@triton.jit\ndef {function.__name__}" not in text
-        and "@triton" not in text.split(f"def {function.__name__}(")[0]
-    ):
-        text = text.replace(f"def {function.__name__}(", f"@triton.jit\ndef {function.__name__}(", 1)
     return {
-        "module": "import triton\n" + text if "import triton as triton" not in text else text,
+        "module": parts,
         "kernel": function.__name__,
         "signature": signature,
         "constants": constants,
         "aligned": aligned,
-        "options": options,
+        "options": {k: kwargs[k] for k in OPTIONS if kwargs.get(k) is not None},
     }
 
 
@@ -98,11 +100,13 @@ def _type(value) -> str | None:
 
 def _constant(name, value):
     value = getattr(value, "value", value)
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if isinstance(value, LITERALS):
         return value
     if type(value).__name__ == "dtype":
         return {"dtype": getattr(value, "name", str(value).removeprefix("torch."))}
-    raise NotExtractable(f"the constant {name} is a {type(value).__name__}")
+    if hasattr(value, "fn"):
+        return {"function": plain_function(value).__name__}
+    raise NotExtractable(f"its argument {name} is a {type(value).__name__}")
 
 
 def _divisible(value) -> bool:
@@ -111,53 +115,56 @@ def _divisible(value) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value % 16 == 0
 
 
-def compile_all(specs: list[dict], targets) -> list[dict]:
-    """Compile each spec for each target: dicts with `kernel`, `target`, and `error` (text) or the `resources`."""
-    environment = {k: v for k, v in os.environ.items() if k not in ("TRITON_INTERPRET", "PYTHONPATH")}
-    # numerics as on a GPU's default, and no start-up warning from Triton 3.9
-    environment |= {"CUDA_VISIBLE_DEVICES": "", "TRITON_DEFAULT_FP_FUSION": "1"}
-    job = json.dumps({"specs": specs, "targets": list(targets), "path": [p for p in sys.path if "triton" in p.lower()]})
-    try:
-        done = subprocess.run(
-            [sys.executable, str(Path(__file__).with_name("compiler.py"))],
-            input=job,
-            capture_output=True,
+class Compiler:
+    """A compiler process: starts at once, so that it is ready when the launches are known."""
+
+    def __init__(self, targets):
+        import triton
+
+        self._targets = list(targets)
+        environment = {k: v for k, v in os.environ.items() if k not in ("TRITON_INTERPRET", "PYTHONPATH")}
+        # numerics as on a GPU's default, and no start-up warning from Triton 3.9
+        environment |= {"CUDA_VISIBLE_DEVICES": "", "TRITON_DEFAULT_FP_FUSION": "1"}
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("compiler.py")), str(Path(triton.__file__).parents[1])],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             env=environment,
-            timeout=TIME_LIMIT,
         )
-    except subprocess.TimeoutExpired:
-        return [
-            {
-                "kernel": specs[0]["kernel"],
-                "target": 0,
-                "error": f"the compiler took more than {TIME_LIMIT:.0f} s",
-            }
-        ]
-    if done.returncode:
-        raise RuntimeError(f"the compiler process failed: {done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
+
+    def problems(self, specs: list[dict]) -> list[Problem | None]:
+        """For each launch why a GPU's compiler refuses it, or None. Ends the process."""
+        try:
+            job = json.dumps({"specs": specs, "targets": self._targets})
+            answer, noise = self._process.communicate(job, timeout=TIME_LIMIT)
+        except subprocess.TimeoutExpired:
+            self.close()
+            raise CompilerFailed(f"the compiler took more than {TIME_LIMIT:.0f} s") from None
+        try:
+            results = json.loads(answer.splitlines()[-1])
+        except (ValueError, IndexError):
+            raise CompilerFailed((noise.strip().splitlines() or ["the compiler died"])[-1]) from None
+        return [_problem(r, noise) for r in results]
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
 
 
-def first_problem(specs: list[dict], targets, known: dict[str, Problem | None]) -> Problem | None:
-    """The first refusal among the launches, or None; `known` remembers launches already compiled."""
-    keys = [json.dumps(s, sort_keys=True) for s in specs]
-    new = [s for s, k in zip(specs, keys, strict=True) if k not in known]
-    if new:
-        results = compile_all(new, targets)
-        for spec in new:
-            known[json.dumps(spec, sort_keys=True)] = next(
-                (_problem(r) for r in results if r.get("spec") == new.index(spec) and r.get("error")), None
-            )
-        for r in results:
-            if r.get("error") and "spec" not in r:
-                return _problem(r)
-    return next((known[k] for k in keys if known[k]), None)
-
-
-def _problem(result: dict) -> Problem:
-    if is_unfilled(ValueError(result["error"])):
-        return Problem("unfilled", result["error"].splitlines()[-1])
-    p = compile_problem(result["error"])
-    p.message = f"{result['kernel']} does not compile for sm_{result['target']}: {p.message}"
-    return p
+def _problem(result: dict, noise: str) -> Problem | None:
+    kernel = result["kernel"]
+    if "failed" in result:
+        raise CompilerFailed(f"{kernel}: {result['failed']}")
+    if "error" in result:
+        error = result["error"]
+        if "PassManager" in error["message"]:  # the reason is in what the compiler wrote beside it
+            reasons = [x.partition("error: ")[2] for x in noise.splitlines() if "error: " in x]
+            error["message"] = (reasons or [error["message"]])[-1]
+        return refusal(error, f"{kernel} does not compile for sm_{result['target']}")
+    least = min(r["shared"] for r in result["targets"].values())
+    if least > SHARED_LIMIT:
+        said = f"{kernel} needs {least // 1024} KB of shared memory, and a GPU has at most {SHARED_LIMIT // 1024} KB"
+        return Problem("does-not-compile", f"{said} for a block: make the tiles or num_stages smaller")
+    return None

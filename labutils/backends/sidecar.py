@@ -10,10 +10,9 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
-from ..source import module_text
+from ..source import load, module_parts
 from ..verdict import Verdict
 
 TIME_LIMIT = 120.0
@@ -27,7 +26,7 @@ class Sidecar:
         job = {
             "exercise": exercise_id,
             "entry": fn.__name__,
-            "module": module_text(fn),
+            "module": module_parts(fn),
             "seed": seed,
             "hidden": hidden,
         }
@@ -64,16 +63,11 @@ class Sidecar:
 
 def main() -> None:
     job = json.load(sys.stdin)
-    from .. import check, exercise
+    from .. import exercise
+    from ..evaluate import evaluate
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "learner.py")
-        path.write_text(job["module"])
-        scope: dict = {"__name__": "learner", "__file__": str(path)}
-        exec(compile(job["module"], str(path), "exec"), scope)  # its only purpose is to run the learner's code
-        verdict = check.evaluate(
-            exercise.get(job["exercise"]), scope[job["entry"]], seed=job["seed"], hidden=job["hidden"]
-        )
+    fn = load(job["module"])[job["entry"]]
+    verdict = evaluate(exercise.get(job["exercise"]), fn, seed=job["seed"], hidden=job["hidden"])
     print("\n" + json.dumps(verdict.to_json()))
 
 

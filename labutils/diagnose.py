@@ -1,0 +1,175 @@
+"""Saying what went wrong: from the evidence of one run to one sentence and one piece of advice.
+
+`examine` gathers every diagnosis that the evidence supports (values, guards, recorded accesses, the exception) and
+keeps the most telling one: the order of `KINDS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from .backends import Outcome, Problem
+from .compare import Comparison, OutputComparison
+from .exercise import ROUND_OFF
+from .inputs import Run
+from .suspects import recognise
+from .verdict import CaseResult, Diagnosis
+
+KINDS: dict[str, str] = {
+    "unfilled": "Fill the cell that still holds the stub, run it, then run this check again.",
+    "missing-function": "Run the cell that defines it, and keep the name that the exercise gives.",
+    "signature": "Keep the arguments as the given cell has them, in the same order.",
+    "timeout": "Look for a loop whose end is never reached: does its counter move, can its condition become false?",
+    "died": "Check every address: an offset that is far too large, or a size that is passed as the wrong argument.",
+    "error": "Read the line named above: the exception was raised there.",
+    "does-not-compile": "Passing the interpreter is not enough: a GPU's compiler needs constant shapes and Triton types.",
+    "no-kernel": "Launch your kernel with kernel[grid](...); a result computed by PyTorch does not count.",
+    "returned": "Write into the output array that you are given; what the launcher returns is not looked at.",
+    "input-overwritten": "Store only to the output; if you need room for intermediate results, allocate it.",
+    "first-block-only": "Launch enough programs, grid = (triton.cdiv(n, BLOCK),), and start each at pid * BLOCK.",
+    "off-by-one": "Print the offsets of program 0: they should start at 0 and end at BLOCK - 1.",
+    "transposed": "Check which index is multiplied by which stride: offs_m * stride_m + offs_n * stride_n.",
+    "wrong-stride": "Rows need not lie directly behind each other: step from row to row by the stride, not by the length.",
+    "padded-lanes": "Lanes beyond the row must not take part: load them with the neutral value (other=0 for a sum, "
+    "-inf for a maximum) and mask again after arithmetic that changes it.",
+    "missing-accumulation": "Carry the accumulator through the loop: acc += part, not acc = part.",
+    "no-max-subtraction": "Subtract the row's maximum before exp: the result is the same and nothing overflows.",
+    "wrong-formula": "Compare your formula with the reference term by term.",
+    "overflow": "Something became inf or NaN on the way: rewrite the formula so that no exp or square can overflow.",
+    "tail-not-written": "Round the number of programs up, triton.cdiv(n, BLOCK), so that the last, partial block has one.",
+    "tail-unmasked": "Mask the tail: mask = offs < n, passed to every load and every store.",
+    "out-of-bounds": "Follow the index back: which offset, stride or mask lets it leave the array?",
+    "not-written": "Every element of the output must be stored; check the grid, the offsets and the mask of the store.",
+    "race": "Two programs touch the same element and nothing orders them: give each program its own output, or use an atomic.",
+    "precision": "Do the arithmetic in the accumulate type: .to(tl.float32) right after the load.",
+    "wrong-values": "Start with the tiny case: compute its first element by hand and compare.",
+}
+"""Every kind of refusal with what to try, the most telling first: of several diagnoses the first in this order wins."""
+
+_RANK = {kind: i for i, kind in enumerate(KINDS)}
+
+
+def diagnosis(kind: str, symptom: str, details: str = "", advice: str | None = None) -> Diagnosis:
+    return Diagnosis(kind, symptom, advice or KINDS[kind], details)
+
+
+def most_telling(found: list[Diagnosis]) -> Diagnosis | None:
+    """The diagnosis that explains most; the first of equals. One that is no refusal ("unavailable") comes first."""
+    return min(found, key=lambda d: _RANK.get(d.kind, -1), default=None)
+
+
+def from_problem(problem: Problem) -> Diagnosis:
+    where = f" (line {problem.line}: `{problem.source}`)" if problem.line else ""
+    if not where and problem.source:
+        where = f" (at `{problem.source}`)"
+    return diagnosis(problem.kind, problem.message + where)
+
+
+def examine(run: Run, outcome: Outcome, hidden: bool = False) -> CaseResult:
+    """The result of one case: what the memory, the recorded accesses and the exception say together."""
+    result = CaseResult(run.case.name, seconds=outcome.seconds, hidden=hidden)
+    if outcome.problem is not None:
+        found = [from_problem(outcome.problem)]
+        if outcome.problem.kind == "error":  # an access out of bounds may be what led to the exception
+            found += _from_findings(outcome, run)
+        return replace(result, diagnosis=most_telling(found))
+    found = _from_findings(outcome, run) + _from_guards(run)
+    if outcome.unstable:
+        found.append(diagnosis("race", "the result differs from run to run on the same input"))
+    if outcome.launches == 0:
+        found.append(diagnosis("no-kernel", "your function ran, but launched no kernel"))
+    worst = 0.0
+    comparison = Comparison(run)
+    for name in run.outputs:
+        output = comparison.output(name)
+        worst = max(worst, output.error)
+        found += _from_output(comparison, output)
+    unwritten = any(d.kind == "not-written" for d in found)
+    if outcome.returned and unwritten:
+        found.append(
+            diagnosis("returned", f"your function returned a {outcome.returned} and left the output untouched")
+        )
+    return replace(result, diagnosis=most_telling(found), error=worst)
+
+
+def _from_findings(outcome: Outcome, run: Run) -> list[Diagnosis]:
+    found = []
+    for f in outcome.findings:
+        kind = f.kind
+        if kind == "out-of-bounds" and f.past_end and f.array in run.buffers:
+            kind = "tail-unmasked"
+        found.append(diagnosis(kind, f.sentence()))
+    return found
+
+
+def _from_guards(run: Run) -> list[Diagnosis]:
+    found = []
+    for b in run.buffers.values():
+        changed, inside = b.changed(), b.inside()
+        outside = (changed & ~inside).nonzero().flatten() - b.start
+        if outside.numel():
+            last = int(inside.nonzero()[-1]) - b.start
+            past_end = int(outside[0]) == last + 1
+            count = outside.numel()
+            found.append(
+                diagnosis(
+                    "tail-unmasked" if past_end else "out-of-bounds",
+                    f"{count} element{'s' * (count > 1)} outside {b.name} changed, the first at {b.name}[{int(outside[0])}]",
+                )
+            )
+        if not b.is_output and (changed & inside).any():
+            at = int((changed & inside).nonzero()[0]) - b.start
+            found.append(diagnosis("input-overwritten", f"the input {b.name} was changed, first at element {at}"))
+    return found
+
+
+def _from_output(comparison: Comparison, output: OutputComparison) -> list[Diagnosis]:
+    found = []
+    if output.unwritten.any():
+        found.append(_unwritten(output))
+    if (output.bad & ~output.unwritten).any():
+        found.append(_wrong(comparison, output))
+    return found
+
+
+def _unwritten(output: OutputComparison) -> Diagnosis:
+    name, flat = output.name, output.unwritten.flatten()
+    n, count, first = flat.numel(), int(flat.sum()), int(flat.nonzero()[0])
+    if count == n:
+        return diagnosis("not-written", f"no element of {name} was written", output.report())
+    if count == n - first:  # exactly a tail is missing
+        if 2 * first <= n:
+            said = f"only the first {first} of {n} elements of {name} were written"
+            return diagnosis("first-block-only", said, output.report())
+        return diagnosis(
+            "tail-not-written", f"the last {count} of {n} elements of {name} were not written", output.report()
+        )
+    return diagnosis("not-written", f"{count} of {n} elements of {name} were never written", output.report())
+
+
+def _wrong(comparison: Comparison, output: OutputComparison) -> Diagnosis:
+    name, bad = output.name, output.bad & ~output.unwritten
+    if suspect := recognise(comparison, output):
+        return diagnosis(suspect.diagnosis, suspect.sentence.format(name=name), output.report())
+    finite = bad & torch.isfinite(output.expected)
+    strange = output.got[finite & ~torch.isfinite(output.got)]
+    if strange.numel():
+        what = "NaN" if torch.isnan(strange).any() else "inf"
+        return diagnosis("overflow", f"{name} has {what} where the answer is finite", output.report())
+    relative = _relative_error(output, finite)
+    # errors of a few fp16 or bf16 roundings, where the contract asks for a finer type
+    if relative < 16 * ROUND_OFF["bfloat16" if output.dtype == "bfloat16" else "float16"]:
+        contract = comparison.exercise.contract.accumulate
+        said = f"{name} is right to about {relative:.0e}, but the contract is {contract} arithmetic"
+        return diagnosis("precision", said, output.report())
+    return diagnosis("wrong-values", f"{int(bad.sum())} of {bad.numel()} elements of {name} are wrong", output.report())
+
+
+def _relative_error(output: OutputComparison, where: torch.Tensor) -> float:
+    """The largest error beside the size of the terms that were summed."""
+    if not where.any():
+        return 1.0
+    scale = (output.magnitude.abs() + output.expected.abs())[where].clamp_min(1e-300)
+    return float((output.difference[where] / scale).max())

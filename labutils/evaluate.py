@@ -1,0 +1,183 @@
+"""`evaluate`: the verdict on one function. The one path behind the notebook's check, the grader and the audit."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import asdict
+from typing import Any
+
+from . import diagnose
+from .backends import TIME_LIMIT, Backend, child, pick
+from .backends.interpreter import Unavailable
+from .backends.offline import CompilerFailed
+from .backends.sidecar import Sidecar
+from .exercise import Case, Exercise, KernelExercise, PlainExercise, signature_problem
+from .inputs import hidden_cases, make_run
+from .source import NotExtractable
+from .verdict import CaseResult, Diagnosis, Verdict
+
+PUBLIC_SEED = 2024
+"""Learners see the same data every time; the grader sets GPULAB_SEED to a secret one, which also adds hidden cases."""
+
+
+def evaluate(
+    exercise: Exercise,
+    fn: Any,
+    *,
+    seed: int = PUBLIC_SEED,
+    hidden: int = 0,
+    backend: Backend | None = None,
+    time_limit: float = TIME_LIMIT,
+) -> Verdict:
+    """The verdict on `fn`, with marks. Never raises for bad code."""
+    plain = isinstance(exercise, PlainExercise)
+    if not plain:
+        backend = backend or pick()
+    verdict = Verdict(exercise.id, "plain Python" if plain else backend.describe(), points=exercise.points.total)
+    if problem := callable_problem(exercise, fn):
+        verdict.headline = problem
+    elif plain:
+        _plain(exercise, fn, verdict, seed, hidden, time_limit)
+    else:
+        try:
+            _kernel(exercise, fn, verdict, seed, hidden, backend, time_limit)
+        except Unavailable as e:
+            verdict.headline = Diagnosis("unavailable", str(e), "The check can run where Triton runs.")
+    found = [r.diagnosis for r in verdict.results if r.diagnosis]
+    verdict.headline = diagnose.most_telling(([verdict.headline] if verdict.headline else []) + found)
+    verdict.marks = exercise.points.award(verdict)
+    return verdict
+
+
+def callable_problem(exercise: Exercise, fn: Any) -> Diagnosis | None:
+    """Why `fn` cannot be checked at all, or None."""
+    name = exercise.entry
+    if fn is None:
+        return diagnose.diagnosis("missing-function", f"there is no function called {name} in this notebook")
+    if hasattr(fn, "fn") and isinstance(exercise, KernelExercise):
+        return diagnose.diagnosis("signature", f"{name} is a kernel; the check needs the launcher that launches it")
+    if why := signature_problem(fn, exercise.parameters):
+        return diagnose.diagnosis("signature", f"{getattr(fn, '__name__', name)}: {why}")
+    return None
+
+
+# --- kernels -------------------------------------------------------------------------------------------------------
+
+
+def _kernel(exercise: KernelExercise, fn, verdict: Verdict, seed, hidden, backend, time_limit) -> None:
+    cases = [(c, False) for c in exercise.cases]
+    cases += [(c, True) for c in hidden_cases(exercise, seed, hidden)] if hidden else []
+    sidecar = None if "record" in backend.can else _sidecar(exercise, fn, seed, hidden, verdict)
+    runs = [make_run(exercise, c, seed, backend.device, backend.allocate) for c, _ in cases]
+    outcomes = backend.run(fn, runs, time_limit)
+    for (_, is_hidden), run, outcome in zip(cases, runs, outcomes, strict=False):
+        result = diagnose.examine(run, outcome, is_hidden)
+        verdict.results.append(result)
+        _add_counts(verdict, exercise, run.case, outcome)
+        verdict.printed = verdict.printed or outcome.printed
+        if result.diagnosis and result.diagnosis.kind in ("unfilled", "timeout", "died", "no-kernel"):
+            break  # the other cases would only repeat it, slowly
+    try:
+        if problem := backend.compile_problem(fn):
+            verdict.headline = diagnose.from_problem(problem)
+    except CompilerFailed as e:
+        verdict.notes.append(f"The kernel was not compiled for a GPU: {e}.")
+    if sidecar is not None:
+        _merge(verdict, sidecar.verdict())
+
+
+def _sidecar(exercise, fn, seed, hidden, verdict) -> Sidecar | None:
+    try:
+        return Sidecar(exercise.id, fn, seed, hidden)
+    except NotExtractable as e:
+        verdict.notes.append(f"Memory accesses were not recorded: {e}.")
+        return None
+
+
+def _merge(verdict: Verdict, recorded: Verdict | str) -> None:
+    """What the recording process saw counts too: a GPU forgives reads outside an array and races that lose nothing."""
+    if isinstance(recorded, str):
+        verdict.notes.append(f"Memory accesses were not recorded: {recorded}.")
+        return
+    verdict.counts = recorded.counts
+    seen = {r.case: r.diagnosis for r in recorded.results if r.diagnosis}
+    for i, r in enumerate(verdict.results):
+        both = [d for d in (r.diagnosis, seen.get(r.case)) if d]
+        if both:
+            verdict.results[i] = CaseResult(r.case, diagnose.most_telling(both), r.error, r.seconds, r.hidden)
+
+
+def _add_counts(verdict: Verdict, exercise: KernelExercise, case: Case, outcome) -> None:
+    """Keep the traffic of the largest case, beside what must move at least."""
+    if not outcome.counts:
+        return
+    itemsize = {"float64": 8, "float32": 4}.get(exercise.dtype(case), 2)
+    compulsory = exercise.cost(case.sizes, itemsize).bytes
+    if compulsory >= verdict.counts.get("compulsory_bytes", 0):
+        moved = outcome.counts["load_bytes"] + outcome.counts["store_bytes"]
+        verdict.counts = {
+            "case": case.name,
+            "moved_bytes": moved,
+            "compulsory_bytes": compulsory,
+            **outcome.counts,
+        }
+
+
+# --- plain Python --------------------------------------------------------------------------------------------------
+
+
+def _plain(exercise: PlainExercise, fn, verdict: Verdict, seed, hidden, time_limit) -> None:
+    cases = [(c, False) for c in exercise.cases] + [(c, True) for c in _hidden_plain(exercise, seed, hidden)]
+    jobs = [lambda case=case: _one_plain(exercise, fn, case) for case, _ in cases]
+    for (case, is_hidden), result in zip(cases, child.run(jobs, time_limit), strict=False):
+        if isinstance(result, str):
+            said = diagnose.from_problem(child.end(result))
+        else:
+            said = Diagnosis(**result["diagnosis"]) if result["diagnosis"] else None
+            verdict.printed = verdict.printed or result["printed"]
+        verdict.results.append(CaseResult(case.name, said, hidden=is_hidden))
+        if said and said.kind in ("unfilled", "timeout", "died"):
+            break
+
+
+def _hidden_plain(exercise: PlainExercise, seed: int, count: int) -> list[Case]:
+    if exercise.draw is None:
+        return []
+    rng, cases = random.Random(seed), []
+    for k in range(count):
+        sizes = dict(exercise.draw(rng))
+        cases.append(Case(", ".join(f"{n} = {v}" for n, v in sizes.items()) + f" ({k + 1})", sizes))
+    return cases
+
+
+def _one_plain(exercise: PlainExercise, fn, case: Case) -> dict:
+    attempt = child.attempt(fn, case.sizes.values())
+    if attempt.problem:
+        said = diagnose.from_problem(attempt.problem)
+    else:
+        said = _compare_plain(exercise, case, attempt.returned)
+    return {"diagnosis": asdict(said) if said else None, "printed": attempt.printed}
+
+
+def _compare_plain(exercise: PlainExercise, case: Case, yours) -> Diagnosis | None:
+    expected = exercise.reference(**case.sizes)
+    call = f"{exercise.entry}({', '.join(map(str, case.sizes.values()))})"
+    if yours is None:
+        return diagnose.diagnosis("wrong-values", f"{call} returned None", "", "End the function with a return.")
+    try:
+        if isinstance(yours, str):
+            raise TypeError
+        slack = max(exercise.rtol * abs(float(expected)), 1e-12 if exercise.rtol else 0.0)
+        close = abs(float(yours) - float(expected)) <= slack
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        said = f"{call} returned a {type(yours).__name__}"
+        return diagnose.diagnosis("wrong-values", said, "", "Return one number.")
+    if close:
+        return None
+    hint = exercise.explain(case.sizes, yours, expected) if exercise.explain else None
+    return diagnose.diagnosis(
+        "wrong-formula" if hint else "wrong-values",
+        f"{call} is {yours!r}, expected {expected!r}",
+        "",
+        hint or "Work this case out by hand, then compare term by term.",
+    )

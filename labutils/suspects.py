@@ -1,0 +1,83 @@
+"""Well-known wrong answers: if a kernel's output equals one, we can say what happened instead of how far off it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from .compare import Comparison, OutputComparison, mismatches
+from .exercise import ROUND_OFF, Suspect, named
+from .inputs import Buffer
+
+
+def recognise(comparison: Comparison, output: OutputComparison) -> Suspect | None:
+    """The first suspect whose answer is the one at hand; the exercise's own come first."""
+    for suspect in [*comparison.exercise.suspects, *_generic(comparison)]:
+        wrong = named(suspect.compute(**comparison.inputs), tuple(comparison.exercise.outputs)).get(output.name)
+        if wrong is not None and wrong.shape == output.got.shape and _fits(wrong, output):
+            return suspect
+    return None
+
+
+def _fits(wrong: torch.Tensor, output: OutputComparison) -> bool:
+    """Is the output this wrong answer? Only elements where it differs from the right one can tell.
+
+    NaN marks what a wrong answer leaves open (elements beyond an edge may hold anything), so that most of the telling
+    elements must fit, not all.
+    """
+    known, rounded = ~torch.isnan(wrong), output.rounded(wrong)
+    telling = known & mismatches(rounded, output.expected, output.limit, output.rounded(output.expected))
+    slack = output.limit + 2 * ROUND_OFF[output.dtype] * wrong.abs()
+    fits = known & ~mismatches(output.got, wrong, slack, rounded)
+    enough = telling.sum() >= min(2, output.got.numel())
+    return bool(enough and (fits & telling).sum() >= 0.9 * telling.sum() and fits.sum() >= 0.9 * known.sum())
+
+
+def _generic(comparison: Comparison) -> Iterator[Suspect]:
+    """Wrong answers that any kernel can give: neighbours' elements, swapped axes, a stride that was ignored."""
+    reference, inputs = comparison.exercise.reference, comparison.inputs
+    arrays = [n for n, v in inputs.items() if isinstance(v, torch.Tensor) and v.dim()]
+
+    def with_(change: dict):
+        return lambda **_: reference(**{**inputs, **change})
+
+    for step, side in ((1, "after"), (-1, "before")):
+        shifted = {n: _shift(inputs[n], step) for n in arrays}
+        yield Suspect("off-by-one", f"{{name}} is computed from the elements {side} the right ones", with_(shifted))
+        if len(arrays) > 1:
+            for n in arrays:
+                yield Suspect("off-by-one", f"{{name}} uses {n} shifted by one element", with_({n: shifted[n]}))
+    for n in arrays:
+        x = inputs[n]
+        if x.dim() == 2 and min(x.shape) > 1:
+            yield Suspect("transposed", f"{n} is read with its rows and columns swapped", with_({n: _swapped(x)}))
+        packed = _as_if_contiguous(comparison.run.buffers[n])
+        if packed is not None:
+            said = f"{n} is read as if its rows lay directly behind each other"
+            yield Suspect("wrong-stride", said, with_({n: packed}))
+    for n, y in comparison.expected.items():
+        if y.dim() == 2 and min(y.shape) > 1:
+            said = "{name} is written with its rows and columns swapped"
+            yield Suspect("transposed", said, lambda n=n, y=y, **_: {n: _swapped(y)})
+
+
+def _swapped(x: torch.Tensor) -> torch.Tensor:
+    """What a kernel sees that swaps the axes of a matrix but keeps its shape."""
+    return x.T.reshape(x.shape)
+
+
+def _shift(x: torch.Tensor, step: int) -> torch.Tensor:
+    """Elements of the next (step 1) or the previous place in memory; the open end is NaN, which fits nothing."""
+    flat = x.flatten()
+    gap = torch.full((1,), torch.nan, dtype=x.dtype)
+    moved = torch.cat([flat[1:], gap]) if step == 1 else torch.cat([gap, flat[:-1]])
+    return moved.reshape(x.shape)
+
+
+def _as_if_contiguous(buffer: Buffer) -> torch.Tensor | None:
+    """What a kernel reads that ignores the strides of a non-contiguous array; None if it is contiguous."""
+    if buffer.view.is_contiguous():
+        return None
+    flat = buffer.before[buffer.start : buffer.start + buffer.view.numel()]
+    return flat.reshape(buffer.view.shape).cpu().double()
