@@ -23,26 +23,28 @@ KINDS: dict[str, str] = {
     "signature": "Keep the arguments as the given cell has them, in the same order.",
     "timeout": "Look for a loop whose end is never reached: does its counter move, can its condition become false?",
     "died": "Check every address: an offset that is far too large, or a size that is passed as the wrong argument.",
+    "does-not-compile": "A GPU's compiler needs constant shapes, powers of two in tl.arange, and Triton's own functions "
+    "and types.",
     "error": "Read the line named above: the exception was raised there.",
-    "does-not-compile": "Passing the interpreter is not enough: a GPU's compiler needs constant shapes and Triton types.",
     "no-kernel": "Launch your kernel with kernel[grid](...); a result computed by PyTorch does not count.",
     "returned": "Write into the output array that you are given; what the launcher returns is not looked at.",
     "input-overwritten": "Store only to the output; if you need room for intermediate results, allocate it.",
     "first-block-only": "Launch enough programs, grid = (triton.cdiv(n, BLOCK),), and start each at pid * BLOCK.",
     "off-by-one": "Print the offsets of program 0: they should start at 0 and end at BLOCK - 1.",
     "transposed": "Check which index is multiplied by which stride: offs_m * stride_m + offs_n * stride_n.",
-    "wrong-stride": "Rows need not lie directly behind each other: step from row to row by the stride, not by the length.",
+    "wrong-stride": "Rows need not lie directly behind each other: step from row to row by the stride, not the length.",
     "padded-lanes": "Lanes beyond the row must not take part: load them with the neutral value (other=0 for a sum, "
     "-inf for a maximum) and mask again after arithmetic that changes it.",
     "missing-accumulation": "Carry the accumulator through the loop: acc += part, not acc = part.",
     "no-max-subtraction": "Subtract the row's maximum before exp: the result is the same and nothing overflows.",
     "wrong-formula": "Compare your formula with the reference term by term.",
     "overflow": "Something became inf or NaN on the way: rewrite the formula so that no exp or square can overflow.",
-    "tail-not-written": "Round the number of programs up, triton.cdiv(n, BLOCK), so that the last, partial block has one.",
+    "tail-not-written": "Round the number of programs up, triton.cdiv(n, BLOCK), so that the last, partial block has one; "
+    "then look at the mask of the store.",
     "tail-unmasked": "Mask the tail: mask = offs < n, passed to every load and every store.",
     "out-of-bounds": "Follow the index back: which offset, stride or mask lets it leave the array?",
     "not-written": "Every element of the output must be stored; check the grid, the offsets and the mask of the store.",
-    "race": "Two programs touch the same element and nothing orders them: give each program its own output, or use an atomic.",
+    "race": "Two programs touch the same element and nothing orders them: give each its own output, or use an atomic.",
     "precision": "Do the arithmetic in the accumulate type: .to(tl.float32) right after the load.",
     "wrong-values": "Start with the tiny case: compute its first element by hand and compare.",
 }
@@ -113,12 +115,8 @@ def _from_guards(run: Run) -> list[Diagnosis]:
             last = int(inside.nonzero()[-1]) - b.start
             past_end = int(outside[0]) == last + 1
             count = outside.numel()
-            found.append(
-                diagnosis(
-                    "tail-unmasked" if past_end else "out-of-bounds",
-                    f"{count} element{'s' * (count > 1)} outside {b.name} changed, the first at {b.name}[{int(outside[0])}]",
-                )
-            )
+            said = f"{count} element{'s' * (count > 1)} outside {b.name} changed, the first at {b.name}[{outside[0]}]"
+            found.append(diagnosis("tail-unmasked" if past_end else "out-of-bounds", said))
         if not b.is_output and (changed & inside).any():
             at = int((changed & inside).nonzero()[0]) - b.start
             found.append(diagnosis("input-overwritten", f"the input {b.name} was changed, first at element {at}"))
@@ -135,18 +133,21 @@ def _from_output(comparison: Comparison, output: OutputComparison) -> list[Diagn
 
 
 def _unwritten(output: OutputComparison) -> Diagnosis:
-    name, flat = output.name, output.unwritten.flatten()
+    name, missing = output.name, output.unwritten
+    rows = missing.reshape(-1, missing.shape[-1])
+    each_row = len(rows) > 1 and bool((rows == rows[0]).all()) and not rows[0].all()
+    flat = rows[0] if each_row else missing.flatten()
     n, count, first = flat.numel(), int(flat.sum()), int(flat.nonzero()[0])
+    of = f"elements of each row of {name}" if each_row else f"elements of {name}"
     if count == n:
         return diagnosis("not-written", f"no element of {name} was written", output.report())
-    if count == n - first:  # exactly a tail is missing
-        if 2 * first <= n:
-            said = f"only the first {first} of {n} elements of {name} were written"
-            return diagnosis("first-block-only", said, output.report())
-        return diagnosis(
-            "tail-not-written", f"the last {count} of {n} elements of {name} were not written", output.report()
-        )
-    return diagnosis("not-written", f"{count} of {n} elements of {name} were never written", output.report())
+    if count != n - first:
+        return diagnosis("not-written", f"{count} of {n} {of} were never written", output.report())
+    # exactly a tail is missing: all but one block (or one row), or the rest that fills no block
+    a_block = first >= 16 and first & (first - 1) == 0
+    if 2 * first <= n and (a_block or (len(rows) > 1 and first == missing.shape[-1])):
+        return diagnosis("first-block-only", f"only the first {first} of {n} {of} were written", output.report())
+    return diagnosis("tail-not-written", f"the last {count} of {n} {of} were not written", output.report())
 
 
 def _wrong(comparison: Comparison, output: OutputComparison) -> Diagnosis:

@@ -94,7 +94,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Points:
-    """What an exercise is worth. A wrong kernel earns nothing; marks for counts and for speed come on top of `correct`."""
+    """What an exercise is worth. A wrong kernel earns nothing; marks for counts and for speed come on top."""
 
     correct: float
 

@@ -22,7 +22,7 @@ GUARD = 8192
 """Elements of guard on each side: more than the largest tile a beginner's kernel is likely to run over by."""
 
 LAYOUTS = ("contiguous", "offset", "padded")
-"""contiguous · offset: starts one element after a 16-byte boundary · padded: rows lie further apart than their length."""
+"""offset: starts one element after a 16-byte boundary · padded: rows lie further apart than their length."""
 
 
 def generator(seed: int, *labels: Any) -> torch.Generator:

@@ -48,23 +48,38 @@ def _generic(comparison: Comparison) -> Iterator[Suspect]:
         if len(arrays) > 1:
             for n in arrays:
                 yield Suspect("off-by-one", f"{{name}} uses {n} shifted by one element", with_({n: shifted[n]}))
+    buffers = comparison.run.buffers
     for n in arrays:
-        x = inputs[n]
-        if x.dim() == 2 and min(x.shape) > 1:
-            yield Suspect("transposed", f"{n} is read with its rows and columns swapped", with_({n: _swapped(x)}))
-        packed = _as_if_contiguous(comparison.run.buffers[n])
-        if packed is not None:
+        if inputs[n].dim() == 2:
+            for swapped in _transposed(inputs[n]):
+                yield Suspect("transposed", f"{n} is read with its rows and columns swapped", with_({n: swapped}))
+        if not buffers[n].view.is_contiguous():
             said = f"{n} is read as if its rows lay directly behind each other"
-            yield Suspect("wrong-stride", said, with_({n: packed}))
+            for gap in (torch.nan, 0.0):
+                yield Suspect("wrong-stride", said, with_({n: _read_packed(buffers[n], gap)}))
+    packed = {n: _read_packed(buffers[n]) for n in arrays}
     for n, y in comparison.expected.items():
-        if y.dim() == 2 and min(y.shape) > 1:
-            said = "{name} is written with its rows and columns swapped"
-            yield Suspect("transposed", said, lambda n=n, y=y, **_: {n: _swapped(y)})
+        if y.dim() == 2:
+            for swapped in _transposed(y):
+                said = "{name} is written with its rows and columns swapped"
+                yield Suspect("transposed", said, lambda n=n, wrong=swapped, **_: {n: wrong})
+        if not buffers[n].view.is_contiguous():
+            both = named(reference(**{**inputs, **packed}), tuple(comparison.expected))[n]
+            for values, said in ((y, "{name} is"), (both, "the inputs are read and {name} is")):
+                wrong = _written_packed(values, buffers[n])
+                said += " written as if its rows lay directly behind each other"
+                yield Suspect("wrong-stride", said, lambda n=n, wrong=wrong, **_: {n: wrong})
 
 
-def _swapped(x: torch.Tensor) -> torch.Tensor:
-    """What a kernel sees that swaps the axes of a matrix but keeps its shape."""
-    return x.T.reshape(x.shape)
+def _transposed(x: torch.Tensor) -> list[torch.Tensor]:
+    """What a kernel sees that swaps the axes of a matrix but keeps its shape: with the sizes swapped too, and with the
+    strides swapped alone, where all but the leading square is unknown."""
+    k = min(x.shape)
+    if k < 2:
+        return []
+    square = torch.full_like(x, torch.nan)
+    square[:k, :k] = x[:k, :k].T
+    return [x.T.reshape(x.shape), square]
 
 
 def _shift(x: torch.Tensor, step: int) -> torch.Tensor:
@@ -75,9 +90,16 @@ def _shift(x: torch.Tensor, step: int) -> torch.Tensor:
     return moved.reshape(x.shape)
 
 
-def _as_if_contiguous(buffer: Buffer) -> torch.Tensor | None:
-    """What a kernel reads that ignores the strides of a non-contiguous array; None if it is contiguous."""
-    if buffer.view.is_contiguous():
-        return None
-    flat = buffer.before[buffer.start : buffer.start + buffer.view.numel()]
-    return flat.reshape(buffer.view.shape).cpu().double()
+def _read_packed(buffer: Buffer, gap: float = torch.nan) -> torch.Tensor:
+    """What a kernel reads that ignores the strides of an array; `gap` where it would read between the rows."""
+    numel = buffer.view.numel()
+    window = slice(buffer.start, buffer.start + numel)
+    flat, inside = buffer.before[window].cpu().double(), buffer.inside()[window]
+    return torch.where(inside, flat, gap).reshape(buffer.view.shape)
+
+
+def _written_packed(values: torch.Tensor, buffer: Buffer) -> torch.Tensor:
+    """What an array holds after a kernel that ignores its strides has written it; NaN where it did not get to."""
+    memory = torch.full((buffer.storage.numel(),), torch.nan, dtype=torch.float64)
+    memory[buffer.start : buffer.start + values.numel()] = values.flatten()
+    return memory.as_strided(buffer.view.shape, buffer.view.stride(), buffer.start)

@@ -1,4 +1,4 @@
-"""What was found out about one submission of one exercise: results by case, the diagnosis, the text that a learner reads.
+"""What was found out about one submission of one exercise: results by case, the diagnosis, the text for the learner.
 
 A verdict is plain data (`to_json` / `from_json`), so that it can cross a process border, be stored, and be shown again.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """A refusal explained: `kind` is a key of `compare.KINDS`; `symptom` says what was seen, `advice` what to try."""
+    """A refusal explained: `kind` is a key of `diagnose.KINDS`; `symptom` says what was seen, `advice` what to try."""
 
     kind: str
     symptom: str
@@ -21,7 +21,7 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class CaseResult:
-    """One case: refused when it has a diagnosis. `error` is the largest error in units of its tolerance, where known."""
+    """One case: refused when it has a diagnosis. `error` is the largest error in units of its tolerance, if known."""
 
     case: str
     diagnosis: Diagnosis | None = None
