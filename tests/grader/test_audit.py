@@ -1,0 +1,119 @@
+"""The audit itself, and its verdict on every exercise."""
+
+import argparse
+
+import pytest
+
+from grader import audit
+from labutils import exercise
+from labutils.diagnose import KINDS
+from labutils.exercise import PlainExercise
+
+IDS = list(exercise.all_exercises())
+
+GOOD = "def number_of_programs(n, block):\n    return -(-n // block)\n"
+
+
+def files_of(exercise_id):
+    expectations = [trial.expect for trial in audit.mutants(exercise_id)]
+    honest = expectations.count(audit.ACCEPTED)
+    return len(expectations) - honest, honest
+
+
+@pytest.mark.parametrize("exercise_id", IDS)
+def test_every_exercise_has_wrong_and_honest_files(exercise_id):
+    wrong, honest = files_of(exercise_id)
+    enough = 3 if isinstance(exercise.get(exercise_id), PlainExercise) else 6
+    assert wrong >= enough and honest >= 3
+
+
+def test_every_file_belongs_to_an_exercise_and_says_what_is_wrong():
+    for path in audit.MUTANTS.rglob("*.py"):
+        assert path.parent.relative_to(audit.MUTANTS).as_posix() in IDS
+        assert audit.expectation(path)
+        why = path.read_text(encoding="utf-8").split("\n")[1]
+        assert why.startswith("# ") and why.endswith("."), f"{path}: the second line says in a sentence what is wrong"
+
+
+@pytest.mark.parametrize("first", ["", "# expect:", "# expect: strange", "expect: race", "# expect: race, timeout"])
+def test_an_expectation_must_be_a_kind_of_diagnosis(tmp_path, first):
+    path = tmp_path / "mutant.py"
+    path.write_text(f"{first}\n{GOOD}")
+    with pytest.raises(ValueError, match="mutant.py"):
+        audit.expectation(path)
+
+
+def test_a_solutions_module_defines_and_does_not_run():
+    text = audit.solution_text("00_start")
+    assert "def number_of_programs" in text and "def scale_kernel" in text and "import triton" in text
+    assert "lab.check" not in text and "lab.tiny" not in text and "lab.access_map" not in text
+    compile(text, "solution", "exec")
+
+
+def test_names_select_units_and_exercises():
+    assert audit.select([]) == IDS
+    assert audit.select(["00_start"]) == ["00_start/number_of_programs", "00_start/scale"]
+    assert audit.select(["00_start/scale", "00_start"])[0] == "00_start/scale"
+    with pytest.raises(KeyError, match="did you mean"):
+        audit.select(["00_start/scales"])
+
+
+@pytest.fixture
+def one_folder(tmp_path, monkeypatch):
+    """An audit of one plain exercise whose files the test writes."""
+    monkeypatch.setattr(audit, "MUTANTS", tmp_path)
+    folder = tmp_path / "00_start" / "number_of_programs"
+    folder.mkdir(parents=True)
+
+    def run(**files):
+        for name, text in files.items():
+            (folder / f"{name}.py").write_text(text)
+        parser = argparse.ArgumentParser()
+        audit.add_arguments(parser)
+        return audit.main(parser.parse_args(["00_start/number_of_programs", "--jobs", "1"]))
+
+    return run
+
+
+def test_disagreements_are_listed_and_fail(one_folder, capsys):
+    status = one_folder(
+        passes=f"# expect: wrong-formula\n# Right all the same.\n{GOOD}",
+        refused="# expect: accepted\n# Wrong.\ndef number_of_programs(n, block):\n    return n // block\n",
+        other_kind="# expect: race\n# Wrong.\ndef number_of_programs(n, block):\n    return n // block\n",
+        breaks="# expect: error\n# Breaks on import.\nraise ValueError('on import')\n",
+    )
+    said = capsys.readouterr().out
+    assert status == 1
+    assert "passes: expected wrong-formula, got accepted" in said
+    assert "refused: expected accepted, got wrong-formula: number_of_programs(1, 4) is 0, expected 1" in said
+    assert "other_kind: expected race, got wrong-formula" in said
+    assert "breaks: expected error, got broken: ValueError: on import" in said
+    assert "refused 1/3 (33.3%), with the right diagnosis 0/3 (0.0%); honest ones accepted 1/2 (50.0%)" in said
+
+
+def test_agreement_passes(one_folder, capsys):
+    assert one_folder(good=f"# expect: accepted\n# Right.\n{GOOD}") == 0
+    assert "honest ones accepted 2/2 (100.0%)" in capsys.readouterr().out
+
+
+def test_a_file_without_expectation_is_a_disagreement(one_folder, capsys):
+    assert one_folder(nameless=GOOD) == 1
+    assert "the first line must be" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def results():
+    """Everything, quickly: the small cases first."""
+    return list(audit.audit(IDS, quick=True))
+
+
+@pytest.mark.timeout(900)
+def test_nothing_is_left_out(results):
+    assert len(results) == sum(1 + sum(files_of(i)) for i in IDS)
+    assert {r.kind for r in results} <= {audit.ACCEPTED, *KINDS}
+
+
+@pytest.mark.parametrize("exercise_id", IDS)
+def test_wrong_is_refused_with_its_diagnosis_and_honest_accepted(results, exercise_id):
+    mine = [r for r in results if r.trial.exercise == exercise_id]
+    assert mine and not [f"{r.trial.name}: {r.trial.expect}, got {r.kind}: {r.said}" for r in mine if not r.agrees]
