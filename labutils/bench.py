@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from . import check as checks
 from . import compare, device
 from . import exercise as exercises
+from .check import _namespace
+from .evaluate import callable_problem, evaluate
 from .exercise import Case, Cost, KernelExercise, Number, Out
 from .inputs import Buffer, Run, make_run, torch_dtype
 from .timing import SHORT_S, Ratio, Sample, Stopwatch, ratio
@@ -74,8 +75,8 @@ class Benchmark:
 def benchmark(exercise_id: str, fn: Callable | None = None) -> Benchmark | None:
     """Time `fn` (by default the notebook's function). Prints why and returns None where there is nothing to time."""
     exercise = exercises.get(exercise_id)
-    fn = fn or checks._namespace().get(exercise.entry)
-    if problem := checks._callable_problem(exercise, fn):
+    fn = fn or _namespace().get(exercise.entry)
+    if problem := callable_problem(exercise, fn):
         print(problem.symptom)
         return None
     if not device.has_gpu():
@@ -87,7 +88,7 @@ def benchmark(exercise_id: str, fn: Callable | None = None) -> Benchmark | None:
 
 def _counts(exercise: KernelExercise, fn) -> str:
     """What can be said without a clock: bytes moved beside bytes that must move."""
-    verdict = checks.evaluate(exercise, fn)
+    verdict = evaluate(exercise, fn)
     if verdict.unfilled or not verdict.counts:
         return "Fill the kernel first; then its bytes are counted here."
     c = verdict.counts

@@ -35,7 +35,7 @@ class Module:
     """The kernels of one piece of CUDA C++ text. `module.name` or `module["name<4>"]` is a kernel."""
 
     source: str
-    signatures: dict[str, Signature] = field(repr=False)
+    signatures: dict[str, Signature] = field(repr=False, compare=False)
     options: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Kernel:

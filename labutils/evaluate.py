@@ -67,7 +67,7 @@ def callable_problem(exercise: Exercise, fn: Any) -> Diagnosis | None:
 def _kernel(exercise: KernelExercise, fn, verdict: Verdict, seed, hidden, backend, time_limit) -> None:
     cases = [(c, False) for c in exercise.cases]
     cases += [(c, True) for c in hidden_cases(exercise, seed, hidden)] if hidden else []
-    sidecar = None if "record" in backend.can else _sidecar(exercise, fn, seed, hidden, verdict)
+    sidecar = None if "record" in backend.can else _sidecar(exercise, fn, seed, hidden, time_limit, verdict)
     runs = [make_run(exercise, c, seed, backend.device, backend.allocate) for c, _ in cases]
     outcomes = backend.run(fn, runs, time_limit)
     for (_, is_hidden), run, outcome in zip(cases, runs, outcomes, strict=False):
@@ -86,9 +86,9 @@ def _kernel(exercise: KernelExercise, fn, verdict: Verdict, seed, hidden, backen
         _merge(verdict, sidecar.verdict())
 
 
-def _sidecar(exercise, fn, seed, hidden, verdict) -> Sidecar | None:
+def _sidecar(exercise, fn, seed, hidden, time_limit, verdict) -> Sidecar | None:
     try:
-        return Sidecar(exercise.id, fn, seed, hidden)
+        return Sidecar(exercise.id, fn, seed, hidden, time_limit)
     except NotExtractable as e:
         verdict.notes.append(f"Memory accesses were not recorded: {e}.")
         return None

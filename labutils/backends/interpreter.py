@@ -77,20 +77,21 @@ def self_test() -> None:
 
 
 class Interpreter:
-    """The backend of a machine without a GPU."""
+    """The backend of a machine without a GPU. What is launched is compiled for each of `targets` too."""
 
     name = "interpreter"
     device = "cpu"
     can = frozenset({"record"})
 
-    def __init__(self):
+    def __init__(self, targets: Sequence[int] = TARGETS):
+        self._targets = tuple(targets)
         self._compiled: dict[str, Problem | None] = {}
         self._launches: dict[str, dict] = {}
         self._not_told: list[str] = []
         self._compiler: offline.Compiler | None = None
 
     def describe(self) -> str:
-        return "Triton's interpreter on the CPU; compiled for " + ", ".join(f"sm_{t}" for t in TARGETS)
+        return "Triton's interpreter on the CPU; compiled for " + ", ".join(f"sm_{t}" for t in self._targets)
 
     def allocate(self, count: int) -> torch.Tensor:
         return shared_bytes(count)
@@ -112,6 +113,8 @@ class Interpreter:
 
     def _keep(self, spec: dict | str) -> None:
         """Remember a launch for the compiler: one of those that differ in alignment only, the best aligned."""
+        if not self._targets:
+            return
         if isinstance(spec, str):
             self._not_told.append(spec)
             return
@@ -119,7 +122,7 @@ class Interpreter:
         if key not in self._launches or len(spec["aligned"]) > len(self._launches[key]["aligned"]):
             self._launches[key] = spec
         if key not in self._compiled and self._compiler is None:
-            self._compiler = offline.Compiler(TARGETS)  # it starts while the other cases run
+            self._compiler = offline.Compiler(self._targets)  # it starts while the other cases run
 
     def compile_problem(self, fn: Callable) -> Problem | None:
         """What the compiler says about every distinct launch of the last `run`, for each target."""

@@ -41,7 +41,10 @@ def lab(tmp_path_factory, chromium):
         port = s.getsockname()[1]
     environment = os.environ | {"HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
     environment.pop("GPULAB_SEED", None)
-    (folder / "home").mkdir()
+    # JupyterLab takes cells out of the page that are scrolled away; a test wants to read all of them
+    settings = folder / "home/.jupyter/lab/user-settings/@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('{"windowingMode": "none"}')
     (folder / "notebooks").mkdir()
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
     command += [f"--IdentityProvider.token={TOKEN}", "--LabApp.news_url=", "--LabApp.check_for_updates_class="]
@@ -128,14 +131,14 @@ class Page:
 
     def outputs(self) -> list[str]:
         """Text of every output area that shows something, in order."""
-        return self.script("return [...document.querySelectorAll('.jp-OutputArea-output')].map(e => e.innerText)")
+        return self.script("return [...document.querySelectorAll('.jp-OutputArea-output')].map(e => e.textContent)")
 
     def errors(self) -> list[str]:
         """What stands in red: the outputs of cells that raised or wrote to stderr."""
         return self.script(
             "const red = ['application/vnd.jupyter.error', 'application/vnd.jupyter.stderr'];"
             "return [...document.querySelectorAll('.jp-OutputArea-output')]"
-            ".filter(e => red.includes(e.getAttribute('data-mime-type'))).map(e => e.innerText)"
+            ".filter(e => red.includes(e.getAttribute('data-mime-type'))).map(e => e.textContent)"
         )
 
     def images(self) -> int:
@@ -156,7 +159,7 @@ class Page:
         """Scroll to the first output that holds this text."""
         self.script(
             "const e = [...document.querySelectorAll('.jp-OutputArea-output')]"
-            ".find(e => e.innerText.includes(arguments[0]));"
+            ".find(e => e.textContent.includes(arguments[0]));"
             "if (e) e.scrollIntoView({block: 'center'})",
             text,
         )

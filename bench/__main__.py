@@ -1,0 +1,63 @@
+"""Time every solution that has a benchmark size, beside the library and a plain copy of the same bytes.
+
+    python -m bench [EXERCISE…] [--json FILE]
+
+One run, one process, all competitors in turns: ratios are to be compared, not microseconds.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
+from grader.audit import load, solution_text
+from labutils import device
+from labutils.bench import measure
+from labutils.exercise import KernelExercise, all_exercises
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__.splitlines()[0])
+    parser.add_argument("exercises", nargs="*", help="ids or units; all by default")
+    parser.add_argument("--json", type=Path, help="also write the figures here")
+    arguments = parser.parse_args()
+    if not device.has_gpu():
+        print("There is no GPU here, and times without one say nothing. `python -m bench.checks` times the checks.")
+        return 0
+    print(device.card(), versions(), sep="\n", end="\n\n")
+    figures, modules = [], {}
+    with tempfile.TemporaryDirectory() as folder:
+        for task in wanted(arguments.exercises):
+            if task.unit not in modules:
+                path = Path(folder, f"{task.unit}.py")
+                path.write_text(solution_text(task.unit), encoding="utf-8")
+                modules[task.unit] = load(str(path))
+            result = measure(task, getattr(modules[task.unit], task.entry))
+            if result is None:
+                print(f"{task.id}: no figure")
+                figures.append({"exercise": task.id, "rows": None})
+                continue
+            print(result, end="\n\n", flush=True)
+            figures.append(result.to_json())
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"versions": versions(), "figures": figures}, indent=1), encoding="utf-8")
+    return 0 if figures and all(f["rows"] for f in figures) else 1
+
+
+def wanted(names: list[str]) -> list[KernelExercise]:
+    """Kernel exercises with a benchmark size, of these ids or units."""
+    tasks = [t for t in all_exercises().values() if isinstance(t, KernelExercise) and t.bench]
+    return [t for t in tasks if not names or t.id in names or t.unit in names]
+
+
+def versions() -> str:
+    import torch
+    import triton
+
+    return f"torch {torch.__version__}, Triton {triton.__version__}, CUDA {torch.version.cuda}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
