@@ -21,10 +21,9 @@ KINDS: dict[str, str] = {
     "unfilled": "Fill the cell that still holds the stub, run it, then run this check again.",
     "missing-function": "Run the cell that defines it, and keep the name that the exercise gives.",
     "signature": "Keep the arguments as the given cell has them, in the same order.",
+    "does-not-compile": "A GPU's compiler wants constant shapes, powers of two in tl.arange, Triton's own functions.",
     "timeout": "Look for a loop whose end is never reached: does its counter move, can its condition become false?",
     "died": "Check every address: an offset that is far too large, or a size that is passed as the wrong argument.",
-    "does-not-compile": "A GPU's compiler needs constant shapes, powers of two in tl.arange, and Triton's own functions "
-    "and types.",
     "error": "Read the line named above: the exception was raised there.",
     "no-kernel": "Launch your kernel with kernel[grid](...); a result computed by PyTorch does not count.",
     "returned": "Write into the output array that you are given; what the launcher returns is not looked at.",
@@ -39,8 +38,8 @@ KINDS: dict[str, str] = {
     "no-max-subtraction": "Subtract the row's maximum before exp: the result is the same and nothing overflows.",
     "wrong-formula": "Compare your formula with the reference term by term.",
     "overflow": "Something became inf or NaN on the way: rewrite the formula so that no exp or square can overflow.",
-    "tail-not-written": "Round the number of programs up, triton.cdiv(n, BLOCK), so that the last, partial block has one; "
-    "then look at the mask of the store.",
+    "tail-not-written": "Round the number of programs up, triton.cdiv(n, BLOCK), so that the last, partial block has one, "
+    "and look at the mask of the store.",
     "tail-unmasked": "Mask the tail: mask = offs < n, passed to every load and every store.",
     "out-of-bounds": "Follow the index back: which offset, stride or mask lets it leave the array?",
     "not-written": "Every element of the output must be stored; check the grid, the offsets and the mask of the store.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import faulthandler
 import gc
 import io
 import json
@@ -155,6 +156,7 @@ def _prepare() -> None:
 
     import torch
 
+    faulthandler.disable()  # a notebook's would write a crash to the parent's stderr
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):  # C code that prints must not write into the parent's streams

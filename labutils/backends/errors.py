@@ -111,4 +111,6 @@ def refusal(said: dict, what: str) -> Problem:
     message = " ".join(said["message"].split())
     if NOT_WRITTEN in message:
         return _unfilled(message)
+    if itself := re.search(r"KeyError\('\w+\.(\w+?)__", message):
+        message = f"{itself.group(1)} calls itself, and Triton's functions cannot"
     return Problem("does-not-compile", f"{what}: {message[:400]}", said["line"], said["source"])
