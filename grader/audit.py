@@ -11,16 +11,15 @@ with
 import argparse
 import ast
 import importlib.util
-import json
 import multiprocessing
 import os
+import queue
 import re
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from time import perf_counter
@@ -169,34 +168,76 @@ def audit(exercises: Iterable[str], quick: bool = False, jobs: int | None = None
 
 
 def _run(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[Result]:
-    if device.has_gpu():
-        # A kernel that breaks the GPU's context breaks it for its whole process.
-        with ThreadPoolExecutor(jobs or 4) as pool:
-            yield from pool.map(lambda trial: _in_child(trial, quick), trials)
-        return
-    # Without a GPU the check forks for itself, so workers can be shared.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs or os.cpu_count(), context, initializer=_one_thread) as pool:
-        yield from pool.map(attempt, trials, [quick] * len(trials))
+    """Results in the order of the trials, from as many worker processes as asked for."""
+    idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
+    count = min(jobs or os.cpu_count(), len(trials))
+    workers = [_Worker() for _ in range(count)]
+    for worker in workers:
+        idle.put(worker)
+
+    def one(trial: Trial) -> Result:
+        worker = idle.get()
+        try:
+            return worker.attempt(trial, quick)
+        finally:
+            idle.put(worker)
+
+    try:
+        with ThreadPoolExecutor(max(count, 1)) as pool:
+            yield from pool.map(one, trials)
+    finally:
+        for worker in workers:
+            worker.stop()
 
 
-def _one_thread() -> None:
+class _Worker:
+    """A process that tries one file after another, replaced when a file may have broken it.
+
+    A kernel that crashes or never ends breaks the GPU's context for its whole process.
+    """
+
+    def __init__(self):
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._ours, theirs = context.Pipe()
+        self._process = context.Process(target=_work, args=(theirs,))
+        self._process.start()
+        theirs.close()
+
+    def attempt(self, trial: Trial, quick: bool) -> Result:
+        begin = perf_counter()
+        self._ours.send((trial, quick))
+        result, broken = None, True
+        try:
+            if self._ours.poll(CHILD_LIMIT):
+                result = self._ours.recv()
+                broken = result.kind in ("died", "timeout")
+        except (EOFError, OSError):
+            pass
+        if broken:
+            self.stop()
+            self._start()
+        return result or Result(trial, "no answer", "the process died or hung", perf_counter() - begin)
+
+    def stop(self) -> None:
+        self._ours.close()
+        self._process.kill()
+        self._process.join()
+
+
+def _work(theirs) -> None:
+    """In a worker: attempt what comes until the other end closes."""
     import torch
 
     torch.set_num_threads(1)
-
-
-def _in_child(trial: Trial, quick: bool) -> Result:
-    command = [sys.executable, "-m", "grader.audit", json.dumps([asdict(trial), quick])]
-    begin = perf_counter()
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=CHILD_LIMIT, cwd=ROOT)
-        kind, said = json.loads(done.stdout.splitlines()[-1])
-    except subprocess.TimeoutExpired:
-        kind, said = "no answer", f"no answer within {CHILD_LIMIT:.0f} s"
-    except (ValueError, IndexError):
-        kind, said = "no answer", (done.stderr.strip().splitlines() or ["the process died"])[-1]
-    return Result(trial, kind, said, perf_counter() - begin)
+    while True:
+        try:
+            trial, quick = theirs.recv()
+        except EOFError:
+            return
+        theirs.send(attempt(trial, quick))
 
 
 @dataclass
@@ -296,15 +337,3 @@ def main(args) -> int:
     results = list(audit(chosen, args.quick, args.jobs))
     report(results)
     return 0 if all(r.agrees for r in results) else 1
-
-
-def _child(job: str) -> None:
-    """The process of one trial: its last line on stdout is the answer."""
-    trial, quick = json.loads(job)
-    result = attempt(Trial(**trial), quick)
-    print("\n" + json.dumps([result.kind, result.said]), flush=True)
-    os._exit(0)  # a broken GPU context may crash the orderly way out
-
-
-if __name__ == "__main__":
-    _child(sys.argv[1])
