@@ -38,8 +38,8 @@ KINDS: dict[str, str] = {
     "no-max-subtraction": "Subtract the row's maximum before exp: the result is the same and nothing overflows.",
     "wrong-formula": "Compare your formula with the reference term by term.",
     "overflow": "Something became inf or NaN on the way: rewrite the formula so that no exp or square can overflow.",
-    "tail-not-written": "Round the number of programs up, triton.cdiv(n, BLOCK), so that the last, partial block has one, "
-    "and look at the mask of the store.",
+    "tail-not-written": "Round the number of programs up, triton.cdiv(n, BLOCK), so that the last, partial block has "
+    "one, and look at the mask of the store.",
     "tail-unmasked": "Mask the tail: mask = offs < n, passed to every load and every store.",
     "out-of-bounds": "Follow the index back: which offset, stride or mask lets it leave the array?",
     "not-written": "Every element of the output must be stored; check the grid, the offsets and the mask of the store.",

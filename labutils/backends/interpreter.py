@@ -45,8 +45,8 @@ def require() -> None:
         import triton  # noqa: F401
     except ImportError:
         raise Unavailable(
-            "Triton is not installed here. On Linux: pip install triton==3.7.1. Its wheels are for Linux only: elsewhere "
-            "use Colab, a Linux machine, or WSL on Windows. Exercises in plain Python work without it."
+            "Triton is not installed here. On Linux: pip install triton==3.7.1. There are wheels for Linux only: "
+            "elsewhere use Colab, a Linux machine, or WSL on Windows. Exercises in plain Python work without it."
         ) from None
     import triton.language as tl
     from triton.runtime.interpreter import InterpretedFunction

@@ -1,8 +1,8 @@
 """The interpreter beside a GPU: a second process checks the same kernel with every address recorded.
 
 On a machine with a GPU the notebook's process cannot interpret kernels. So the text of the learner's function goes to a
-process without a GPU, which evaluates the exercise as a laptop would and sends its verdict back. That process is started
-once, since importing PyTorch takes seconds, and forks for each job.
+process without a GPU, which evaluates the exercise as a laptop would and sends its verdict back. That process is
+started once, since importing PyTorch takes seconds, and forks for each job.
 """
 
 from __future__ import annotations
