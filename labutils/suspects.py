@@ -13,29 +13,36 @@ from .inputs import Buffer
 
 def recognise(comparison: Comparison, output: OutputComparison) -> Suspect | None:
     """The first suspect whose answer is the one at hand; the exercise's own come first."""
-    for suspect in [*comparison.exercise.suspects, *_generic(comparison)]:
+    own = comparison.exercise.suspects
+    for suspect in [*own, *_generic(comparison)]:
         wrong = named(suspect.compute(**comparison.inputs), tuple(comparison.exercise.outputs)).get(output.name)
-        if wrong is not None and wrong.shape == output.got.shape and _fits(wrong, output):
-            return suspect
+        if wrong is not None and wrong.shape == output.got.shape:
+            wrong = wrong.double()
+            known = torch.ones_like(wrong, dtype=torch.bool) if suspect in own else ~torch.isnan(wrong)
+            if _fits(wrong, known, output):
+                return suspect
     return None
 
 
-def _fits(wrong: torch.Tensor, output: OutputComparison) -> bool:
-    """Is the output this wrong answer? Only elements where it differs from the right one can tell.
+def _fits(wrong: torch.Tensor, known: torch.Tensor, output: OutputComparison) -> bool:
+    """Is the output this wrong answer, where that is known? Only elements where it differs from the right one can tell.
 
-    NaN marks what a wrong answer leaves open (elements beyond an edge may hold anything), so that most of the telling
-    elements must fit, not all.
+    Elements beyond an edge may hold anything, so most of the telling elements must fit, not all.
     """
-    known, rounded = ~torch.isnan(wrong), output.rounded(wrong)
+    rounded = output.rounded(wrong)
     telling = known & mismatches(rounded, output.expected, output.limit, output.rounded(output.expected))
     slack = output.limit + 2 * ROUND_OFF[output.dtype] * wrong.abs()
+    slack = torch.where(torch.isfinite(wrong), slack, torch.zeros_like(slack))
     fits = known & ~mismatches(output.got, wrong, slack, rounded)
     enough = telling.sum() >= min(2, output.got.numel())
     return bool(enough and (fits & telling).sum() >= 0.9 * telling.sum() and fits.sum() >= 0.9 * known.sum())
 
 
 def _generic(comparison: Comparison) -> Iterator[Suspect]:
-    """Wrong answers that any kernel can give: neighbours' elements, swapped axes, a stride that was ignored."""
+    """Wrong answers that any kernel can give: neighbours' elements, swapped axes, a stride that was ignored.
+
+    In these, NaN marks what is not known.
+    """
     reference, inputs = comparison.exercise.reference, comparison.inputs
     arrays = [n for n, v in inputs.items() if isinstance(v, torch.Tensor) and v.dim()]
 
@@ -55,7 +62,7 @@ def _generic(comparison: Comparison) -> Iterator[Suspect]:
                 yield Suspect("transposed", f"{n} is read with its rows and columns swapped", with_({n: swapped}))
         if not buffers[n].view.is_contiguous():
             said = f"{n} is read as if its rows lay directly behind each other"
-            for gap in (torch.nan, 0.0):
+            for gap in (torch.nan, 0.0, -torch.inf):  # unknown, or what the loads put in place of what lies outside
                 yield Suspect("wrong-stride", said, with_({n: _read_packed(buffers[n], gap)}))
     packed = {n: _read_packed(buffers[n]) for n in arrays}
     for n, y in comparison.expected.items():
