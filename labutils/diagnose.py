@@ -41,6 +41,14 @@ KINDS: dict[str, str] = {
     "tail-not-written": "Round the number of programs up, triton.cdiv(n, BLOCK), so that the last, partial block has "
     "one, and look at the mask of the store.",
     "tail-unmasked": "Mask the tail: mask = offs < n, passed to every load and every store.",
+    "missing-syncthreads": "Put __syncthreads() between the write and the read: threads of a block do not run in step.",
+    "missing-syncwarp": "Put __syncwarp() between the write and the read: lanes of a warp need not run in step.",
+    "barrier-divergence": "All threads of a block must reach the same barrier: guard the work, not the barrier.",
+    "deadlock": "Let every lane that the mask names reach the call.",
+    "shuffle-mask": "The mask must name exactly the lanes that make the same call.",
+    "uninitialised-shared": "Write every element of shared memory that is read, also those past the end of the data.",
+    "misaligned": "A vector access needs an address that is a multiple of its size: look at where it starts.",
+    "assert": "The condition that you asserted does not hold.",
     "out-of-bounds": "Follow the index back: which offset, stride or mask lets it leave the array?",
     "not-written": "Every element of the output must be stored; check the grid, the offsets and the mask of the store.",
     "race": "Two programs touch the same element and nothing orders them: give each its own output, or use an atomic.",
@@ -48,6 +56,24 @@ KINDS: dict[str, str] = {
     "wrong-values": "Start with the tiny case: compute its first element by hand and compare.",
 }
 """Every kind of refusal with what to try, the most telling first: of several diagnoses the first in this order wins."""
+
+CUDA_ADVICE = {
+    "does-not-compile": "Read the compiler's message: it names the line of your cell.",
+    "no-kernel": "Launch your kernel with kernel[grid, block](...); a result computed by PyTorch does not count.",
+    "first-block-only": "Launch enough blocks, (n + block - 1) / block, and index with blockIdx.x * blockDim.x + threadIdx.x.",
+    "off-by-one": "Work out the index of thread 0 of block 0, and of the last thread of the last block.",
+    "transposed": "Check which index is multiplied by the row length: row * columns + column.",
+    "wrong-stride": "Step from row to row by the row length of that array.",
+    "padded-lanes": "Threads beyond the data must not take part: let them hold the neutral value, 0 for a sum.",
+    "tail-not-written": "Round the number of blocks up, and look at the guard of the store.",
+    "tail-unmasked": "Guard the access: if (i < n) … for every load and every store.",
+    "out-of-bounds": "Follow the index back: which thread computes it, and which guard is missing?",
+    "not-written": "Every element of the output must be stored; check the grid, the index and the guard of the store.",
+    "race": "Let each thread or block write its own element, use an atomic, or split the work into two launches.",
+    "precision": "Compute in float: convert right after the load, and back right before the store.",
+    "input-overwritten": "Store only to the output; take shared memory or a scratch array for what lies between.",
+}
+"""Advice that reads differently for CUDA C++."""
 
 _RANK = {kind: i for i, kind in enumerate(KINDS)}
 
@@ -70,7 +96,14 @@ def from_problem(problem: Problem) -> Diagnosis:
 
 def examine(run: Run, outcome: Outcome, hidden: bool = False) -> CaseResult:
     """The result of one case: what the memory, the recorded accesses and the exception say together."""
-    result = CaseResult(run.case.name, seconds=outcome.seconds, hidden=hidden)
+    result = _examine(run, outcome, CaseResult(run.case.name, seconds=outcome.seconds, hidden=hidden))
+    said = result.diagnosis
+    if said and run.exercise.language == "cuda" and said.advice == KINDS.get(said.kind):
+        said = replace(said, advice=CUDA_ADVICE.get(said.kind, said.advice))
+    return replace(result, diagnosis=said)
+
+
+def _examine(run: Run, outcome: Outcome, result: CaseResult) -> CaseResult:
     if outcome.problem is not None:
         found = [from_problem(outcome.problem)]
         if outcome.problem.kind == "error":  # an access out of bounds may be what led to the exception

@@ -32,7 +32,7 @@ def evaluate(
     """The verdict on `fn`, with marks. Never raises for bad code."""
     plain = isinstance(exercise, PlainExercise)
     if not plain:
-        backend = backend or pick()
+        backend = backend or pick(exercise.language)
     verdict = Verdict(exercise.id, "plain Python" if plain else backend.describe(), points=exercise.points.total)
     if problem := callable_problem(exercise, fn):
         verdict.headline = problem
@@ -45,6 +45,8 @@ def evaluate(
             verdict.headline = Diagnosis("unavailable", str(e), "The check can run where Triton runs.")
     found = [r.diagnosis for r in verdict.results if r.diagnosis]
     verdict.headline = diagnose.most_telling(([verdict.headline] if verdict.headline else []) + found)
+    if verdict.passed and exercise.points.bounds:
+        verdict.notes += _bounds(exercise, verdict)
     verdict.marks = exercise.points.award(verdict)
     return verdict
 
@@ -121,6 +123,13 @@ def _add_counts(verdict: Verdict, exercise: KernelExercise, case: Case, outcome)
             "compulsory_bytes": compulsory,
             **outcome.counts,
         }
+
+
+def _bounds(exercise: Exercise, verdict: Verdict) -> list[str]:
+    """What the counts say beyond right or wrong."""
+    if not verdict.counts:
+        return ["Accesses could not be counted, so the points for counts are missing."]
+    return [f"Counted ({verdict.counts['case']}):", *(b.line(verdict.counts) for b in exercise.points.bounds)]
 
 
 # --- plain Python --------------------------------------------------------------------------------------------------

@@ -93,10 +93,55 @@ class Cost:
 
 
 @dataclass(frozen=True)
+class Bound:
+    """A count that a good kernel keeps within a bound, and what that earns.
+
+    The value is `count / per` of the largest case ("global_load_sectors" per "global_load_requests"), or the bare
+    `count`. Exactly one of `at_most` and `at_least` is given.
+    """
+
+    text: str
+    count: str
+    per: str | None = None
+    at_most: float | None = None
+    at_least: float | None = None
+    points: float = 1.0
+
+    def __post_init__(self):
+        if (self.at_most is None) == (self.at_least is None):
+            raise ValueError(f"the bound {self.text!r} needs either at_most or at_least")
+
+    def value(self, counts: Mapping[str, Any]) -> float:
+        """The count, or the ratio; a ratio of nothing to nothing is 0."""
+        count = counts.get(self.count, 0)
+        if self.per is None:
+            return float(count)
+        return count / counts[self.per] if counts.get(self.per) else 0.0
+
+    def met(self, counts: Mapping[str, Any]) -> bool:
+        slack = 1e-9
+        if self.at_most is not None:
+            return self.value(counts) <= self.at_most + slack
+        return self.value(counts) >= self.at_least - slack
+
+    def line(self, counts: Mapping[str, Any]) -> str:
+        """One line of a report: "✓ sectors per load request: 4 (at most 4), 1 point"."""
+        limit = f"at most {self.at_most:g}" if self.at_most is not None else f"at least {self.at_least:g}"
+        mark = "✓" if self.met(counts) else "✗"
+        return (
+            f"  {mark} {self.text}: {self.value(counts):.4g} ({limit}), {self.points:g} point{'s' * (self.points != 1)}"
+        )
+
+
+@dataclass(frozen=True)
 class Points:
-    """What an exercise is worth. A wrong kernel earns nothing; marks for counts and for speed come on top."""
+    """What an exercise is worth: `correct` for a right answer, and on top of it the points of each bound it keeps.
+
+    A wrong kernel earns nothing.
+    """
 
     correct: float
+    bounds: tuple[Bound, ...] = ()
 
     def __post_init__(self):
         if not 0 < self.correct < 1000:
@@ -104,11 +149,13 @@ class Points:
 
     @property
     def total(self) -> float:
-        return float(self.correct)
+        return float(self.correct + sum(b.points for b in self.bounds))
 
     def award(self, verdict) -> float:
         """Marks for a verdict: the one place where a verdict becomes a number."""
-        return self.total if verdict.passed else 0.0
+        if not verdict.passed:
+            return 0.0
+        return float(self.correct + sum(b.points for b in self.bounds if verdict.counts and b.met(verdict.counts)))
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,9 @@ def _define(name: str, value: Any, parts: dict[str, Part], seen: set[int]) -> No
         if function.__name__ != name:
             parts[name] = Part(f"{name} = {function.__name__}")
     elif (expression := _expression(value)) is not None:
-        parts[name] = Part(f"import torch, triton, triton.language\n{name} = {expression}")
+        # PyTorch takes over a second to import, so the compiler process does it for a dtype only.
+        modules = [m for m in ("torch", "triton", "triton.language") if f"{m}." in expression]
+        parts[name] = Part("".join(f"import {m}\n" for m in modules) + f"{name} = {expression}")
     elif isinstance(value, type) and "." not in value.__qualname__:
         if value.__module__ == "__main__":
             raise NotExtractable(f"the class {name} is defined in the notebook")

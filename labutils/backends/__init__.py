@@ -1,6 +1,6 @@
 """Backends: the one way to run a kernel. A backend runs launchers on prepared buffers and says what happened.
 
-`pick()` gives the backend of this machine: `cuda` on a GPU, `interpreter` without one. Nothing else in labutils asks
+`pick()` gives the backend of this machine: `cuda` on a GPU, without one `interpreter` for Triton and `emulator` for CUDA C++. Nothing else in labutils asks
 which machine it is on; what a backend cannot do it says in `can`.
 """
 
@@ -67,14 +67,18 @@ class Backend(Protocol):
 
 
 @functools.cache
-def pick() -> Backend:
-    """The backend of this machine."""
+def pick(language: str = "triton") -> Backend:
+    """The backend of this machine for "triton" or "cuda"."""
     from .. import device
 
     if device.has_gpu():
         from .cuda import Cuda
 
         return Cuda()
+    if language == "cuda":
+        from .emulator import Emulator
+
+        return Emulator()
     from .interpreter import Interpreter
 
     return Interpreter()

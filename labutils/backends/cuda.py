@@ -104,8 +104,10 @@ def _wait(limit: float) -> None:
 
 @contextlib.contextmanager
 def _counting_launches():
-    """A list that grows by one with every Triton launch."""
+    """A list that grows by one with every launch of a Triton or CUDA C++ kernel."""
     from triton import knobs
+
+    from .. import cudac
 
     launches: list[None] = []
 
@@ -113,7 +115,9 @@ def _counting_launches():
         launches.append(None)
 
     knobs.runtime.launch_enter_hook.add(hook)
+    cudac.launch_hooks.append(hook)
     try:
         yield launches
     finally:
+        cudac.launch_hooks.remove(hook)
         knobs.runtime.launch_enter_hook.remove(hook)

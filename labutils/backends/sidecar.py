@@ -134,6 +134,7 @@ def _evaluate(job: dict) -> dict:
 
     from .. import exercise
     from ..evaluate import evaluate
+    from . import pick
     from .interpreter import Interpreter
 
     torch.set_num_threads(1)  # OpenMP's worker threads did not survive the fork
@@ -142,8 +143,10 @@ def _evaluate(job: dict) -> dict:
     except Exception as e:  # whatever the learner's text does when it is run
         return {"failed": f"the text of the function could not be run by itself: {type(e).__name__}: {e}"}
     options = {k: job[k] for k in ("seed", "hidden", "time_limit")}
+    task = exercise.get(job["exercise"])
     # the GPU's own compiler has its say in the other process
-    return evaluate(exercise.get(job["exercise"]), fn, backend=Interpreter(targets=()), **options).to_json()
+    backend = Interpreter(targets=()) if task.language == "triton" else pick(task.language)
+    return evaluate(task, fn, backend=backend, **options).to_json()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,220 @@
+"""The CUDA C++ emulator as a backend: kernels run on the CPU in a child process, every thread and access checked.
+
+NVIDIA's own compiler reads the text first where it is installed (its messages, and proof that a GPU would take it);
+`simt` then builds and runs it. A launch outside a check runs in a child too, on copies of the tensors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from .. import cudac, nvrtc
+from ..inputs import Run, shared_bytes
+from ..signature import convert
+from . import TIME_LIMIT, Outcome, Problem, child, simt
+from .interpreter import Unavailable
+
+TARGET = 80
+"""The compute capability that NVRTC compiles for beside the emulator: its diagnostics are the same for all."""
+
+FATAL = {"endless-loop": "timeout", "stack-overflow": "died", "crash": "died"}
+"""Findings that end a launch, as kinds of problems."""
+
+PICTURED = 8
+"""Findings kept of one run."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the emulator found, in the form that every backend's findings have."""
+
+    kind: str
+    array: str
+    index: int | None
+    line: int
+    message: str
+    advice: str
+    past_end: bool = False
+
+    def sentence(self) -> str:
+        return self.message + (f" (line {self.line})" if self.line else "")
+
+
+@dataclass
+class _Session:
+    """What one run has seen so far. `arrays` are the buffers of the check, by name."""
+
+    arrays: dict[str, simt.Array]
+    lengths: dict[str, int]
+    launches: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    counts: Counter = field(default_factory=Counter)
+    printed: list[str] = field(default_factory=list)
+    time_limit: float = TIME_LIMIT
+
+
+class KernelStopped(RuntimeError):
+    """The emulator ended a launch; the message says why."""
+
+
+_session: _Session | None = None
+
+
+def prepare(module: cudac.Module, names: tuple[str, ...]) -> None:
+    """Build kernels, so that an error shows when the cell is run. Raises CompileError or Unavailable."""
+    for name in names:
+        _build(module, name)
+
+
+@functools.lru_cache(maxsize=256)
+def _build(module: cudac.Module, name: str) -> simt.Kernel:
+    if nvrtc.available():
+        nvrtc.compile_source(module.source, (name,), TARGET, module.options)
+    try:
+        return simt.compile(module.source, [name]).kernels[name]
+    except simt.CompileError as e:
+        raise nvrtc.CompileError(str(e)) from None
+    except simt.NoCompiler as e:
+        raise Unavailable(str(e)) from None
+
+
+def launch(kernel: cudac.Kernel, grid, block, shared: int, arguments: tuple) -> None:
+    """One launch, checked. Inside a check it adds to what the check sees; elsewhere it prints what it found."""
+    values = convert(kernel.signature, arguments, "cpu")
+    built = _build(kernel.module, kernel.name)
+    if _session is not None:
+        _run(_session, built, kernel, grid, block, shared, arguments, values)
+    else:
+        _alone(built, kernel, grid, block, shared, arguments)
+
+
+def _run(session: _Session, built, kernel, grid, block, shared, arguments, values) -> None:
+    arrays = dict(session.arrays)
+    for parameter, a in zip(kernel.signature.parameters, arguments, strict=True):
+        if isinstance(a, torch.Tensor) and not _known(arrays, a.data_ptr()):  # the launcher's own scratch
+            arrays[parameter.name] = simt.Array(a.data_ptr(), a.numel(), a.element_size())
+    session.launches += 1
+    numbers = [t(v) for v, t in values]
+    try:
+        result = built.launch(grid, block, shared, numbers, arrays=arrays, time_limit=session.time_limit)
+    except simt.LaunchError as e:
+        raise cudac.LaunchError(str(e)) from None
+    session.printed.append(result.printed)
+    session.counts.update({k: v for k, v in result.counters.to_json().items() if v})
+    for f in result.findings:
+        if len(session.findings) < PICTURED:
+            end = session.lengths.get(f.array)
+            session.findings.append(
+                Finding(f.kind, f.array, f.index, f.line, f.message, f.advice, end is not None and f.index == end)
+            )
+    fatal = [f for f in result.findings if f.fatal]
+    if fatal:
+        raise KernelStopped(fatal[0].message)
+
+
+def _known(arrays: dict[str, simt.Array], address: int) -> bool:
+    return any(a.address <= address < a.address + a.elements * a.itemsize for a in arrays.values())
+
+
+def _alone(built, kernel, grid, block, shared, arguments) -> None:
+    """A launch from a notebook cell: in a child, on copies, so that nothing it does can hurt the notebook."""
+    copies = [_share(a) if isinstance(a, torch.Tensor) else a for a in arguments]
+
+    def job() -> dict:
+        session = _Session({}, {})
+        with contextlib.suppress(KernelStopped):  # the finding that stopped it is printed
+            _run(session, built, kernel, grid, block, shared, copies, convert(kernel.signature, tuple(copies), "cpu"))
+        return {"said": [f"{f.sentence()}. {f.advice}" for f in session.findings], "printed": "".join(session.printed)}
+
+    result = next(child.fork([job], TIME_LIMIT))
+    if isinstance(result, str):
+        raise KernelStopped(child.end(result).message)
+    for a, copy in zip(arguments, copies, strict=True):
+        if isinstance(a, torch.Tensor):
+            a.copy_(copy)
+    print(result["printed"], end="")
+    for said in result["said"]:
+        print(f"{kernel.name}: {said}")
+
+
+def _share(tensor: torch.Tensor) -> torch.Tensor:
+    copy = shared_bytes(tensor.numel() * tensor.element_size()).view(tensor.dtype).view(tensor.shape)
+    return copy.copy_(tensor)
+
+
+class Emulator:
+    """The backend of CUDA C++ exercises on a machine without a GPU."""
+
+    name = "emulator"
+    device = "cpu"
+    can = frozenset({"record"})
+
+    def describe(self) -> str:
+        compiled = f"; compiled by NVRTC for sm_{TARGET}" if nvrtc.available() else ""
+        return f"CUDA C++ emulator on the CPU{compiled}"
+
+    def allocate(self, count: int) -> torch.Tensor:
+        return shared_bytes(count)
+
+    def run(self, fn: Callable, runs: Sequence[Run], time_limit: float = TIME_LIMIT) -> Iterator[Outcome]:
+        jobs = [functools.partial(_one, fn, run, time_limit) for run in runs]
+        for result in child.run(jobs, time_limit):
+            if isinstance(result, str):
+                yield Outcome(child.end(result), seconds=time_limit)
+                return
+            result["findings"] = [Finding(**f) for f in result["findings"]]
+            if result["problem"]:
+                result["problem"] = Problem(**result["problem"])
+            yield Outcome(**result)
+
+    def compile_problem(self, fn: Callable) -> Problem | None:
+        """NVRTC has read every kernel before it ran."""
+        return None
+
+
+def _one(fn: Callable, run: Run, time_limit: float) -> dict[str, Any]:
+    """Runs in the child: one case, every launch checked."""
+    global _session
+    arrays, lengths = {}, {}
+    for b in run.buffers.values():
+        inside = b.inside().numpy().astype(np.uint8).tobytes()
+        size = b.storage.element_size()
+        arrays[b.name] = simt.Array(b.storage.data_ptr(), b.storage.numel(), size, inside, b.start)
+        lengths[b.name] = b.view.numel()
+    _session = session = _Session(arrays, lengths, time_limit=max(0.5, time_limit - 1.0))
+    begin = time.perf_counter()
+    attempt = child.attempt(fn, run.arguments)
+    _session = None
+    problem = attempt.problem
+    fatal = next((f for f in session.findings if f.kind in FATAL), None)
+    if fatal is not None:
+        problem = Problem(FATAL[fatal.kind], fatal.message, fatal.line)
+    elif problem is not None and problem.message.startswith("KernelStopped"):
+        problem = None  # the finding that stopped it says more
+    return {
+        "problem": vars(problem) if problem else None,
+        "launches": session.launches,
+        "findings": [vars(f) for f in session.findings],
+        "counts": _counts(session.counts, session.launches),
+        "returned": "" if attempt.returned is None else type(attempt.returned).__name__,
+        "printed": attempt.printed + "".join(session.printed),
+        "seconds": time.perf_counter() - begin,
+    }
+
+
+def _counts(counts: Counter, launches: int) -> dict[str, int]:
+    """The emulator's totals, with the names that all backends share for bytes."""
+    return dict(counts) | {
+        "launches": launches,
+        "load_bytes": counts["global_load_bytes"],
+        "store_bytes": counts["global_store_bytes"],
+    }
