@@ -63,7 +63,8 @@ class Tracked:
 
 @dataclass
 class Counts:
-    """Totals of one or more launches. Bytes count active lanes; unique bytes count each element once per launch."""
+    """Totals of one or more launches. Bytes count active lanes; a sector is 32 aligned bytes, counted once for each
+    load or store of a program that touches it."""
 
     launches: int = 0
     programs: int = 0
@@ -72,6 +73,8 @@ class Counts:
     atomics: int = 0
     load_bytes: int = 0
     store_bytes: int = 0
+    global_load_sectors: int = 0
+    global_store_sectors: int = 0
     masked_lanes: int = 0
 
     @property
@@ -80,6 +83,14 @@ class Counts:
 
     def to_json(self) -> dict:
         return asdict(self)
+
+
+SECTOR = 32
+"""Bytes that the L2 and the memory move at least (CUDA Programming Guide; NVIDIA's profiler counts them)."""
+
+
+def _sectors(addresses: np.ndarray, active: np.ndarray) -> int:
+    return np.unique(addresses[active] // np.uint64(SECTOR)).size
 
 
 class Recorder:
@@ -125,6 +136,7 @@ class Recorder:
         ok = self._resolve("load", addresses, mask, itemsize, where)
         self.counts.loads += 1
         self.counts.load_bytes += int(ok.sum()) * itemsize
+        self.counts.global_load_sectors += _sectors(addresses, ok)
         return ok
 
     def store(self, addresses, mask, itemsize: int, where, changes: np.ndarray | None = None) -> np.ndarray:
@@ -133,12 +145,14 @@ class Recorder:
         ok = self._resolve("store", addresses, mask, itemsize, where, changes)
         self.counts.stores += 1
         self.counts.store_bytes += int(ok.sum()) * itemsize
+        self.counts.global_store_sectors += _sectors(addresses, ok)
         return ok
 
     def atomic(self, addresses, mask, itemsize: int, where) -> np.ndarray:
         """Lanes that may update atomically. An atomic also orders: what others did before theirs on the same address
         happened before what this program does next."""
-        ok = self._resolve("atomic", addresses, mask, itemsize, where)
+        touched: list[tuple[Tracked, np.ndarray]] = []
+        ok = self._resolve("atomic", addresses, mask, itemsize, where, touched=touched)
         self.counts.atomics += 1
         self.counts.load_bytes += int(ok.sum()) * itemsize
         self.counts.store_bytes += int(ok.sum()) * itemsize
@@ -147,9 +161,11 @@ class Recorder:
             released = self._released.setdefault(address, set())
             seen |= released
             released |= seen | {self._program}
+        for t, elements in touched:
+            self._mark_read(t, elements)
         return ok
 
-    def _resolve(self, access, addresses, mask, itemsize, where, changes=None) -> np.ndarray:
+    def _resolve(self, access, addresses, mask, itemsize, where, changes=None, touched=None) -> np.ndarray:
         mask = np.broadcast_to(np.asarray(mask, bool), addresses.shape)
         self.counts.masked_lanes += int(mask.size - mask.sum())
         if self.events is not None and not mask.all():
@@ -170,6 +186,8 @@ class Recorder:
                 self.events.append((access, t.name, self._program, element - t.start, itemsize))
             good = element[inside]
             self._conflicts(access, t, good, None if changes is None else changes[here][inside], where)
+            if touched is not None:
+                touched.append((t, good))
         if left.any():
             self._wild(access, addresses[left], where)
         return ok
@@ -206,27 +224,25 @@ class Recorder:
 
     def _conflicts(self, access, t: Tracked, elements, changes, where):
         me = self._program
-        writer = t.writer[elements]
-        foreign = (writer != NOBODY) & (writer != me)
-        if foreign.any():
-            ordered = self._seen.get(me, ())
-            foreign &= ~np.isin(writer, list(ordered)) if ordered else True
-        if access == "load":
-            if foreign.any():
-                self._add("race", access, t.name, elements[foreign][0] - t.start, where, foreign.sum())
-            reader = t.reader[elements]
-            t.reader[elements] = np.where((reader == NOBODY) | (reader == me), me, MANY)
-            return
-        if access == "atomic":
-            return
-        reader = t.reader[elements]
-        bad = foreign | ((reader != NOBODY) & (reader != me) & ~self._all_ordered(reader))
-        if changes is not None:
-            bad &= changes
+        bad = ~self._before(t.writer[elements])
+        if access == "store":
+            bad |= ~self._before(t.reader[elements])
+            if changes is not None:
+                bad &= changes
         if bad.any():
             self._add("race", access, t.name, elements[bad][0] - t.start, where, bad.sum())
-        t.writer[elements] = me
+        if access == "store":
+            t.writer[elements] = me
+        elif access == "load":
+            self._mark_read(t, elements)
 
-    def _all_ordered(self, reader: np.ndarray) -> np.ndarray:
-        ordered = self._seen.get(self._program)
-        return np.isin(reader, list(ordered)) if ordered else np.zeros(reader.shape, bool)
+    def _mark_read(self, t: Tracked, elements):
+        """Whoever comes after this program also comes after those before it, so that one reader is kept if it can."""
+        t.reader[elements] = np.where(self._before(t.reader[elements]), self._program, MANY)
+
+    def _before(self, others: np.ndarray) -> np.ndarray:
+        """Which of these programs are this one, nobody, or known to have come before it?"""
+        before = (others == NOBODY) | (others == self._program)
+        if (ordered := self._seen.get(self._program)) and not before.all():
+            before |= np.isin(others, list(ordered))
+        return before
