@@ -36,10 +36,6 @@ KINDS: dict[str, str] = {
     "-inf for a maximum) and mask again after arithmetic that changes it.",
     "missing-accumulation": "Carry the accumulator through the loop: acc += part, not acc = part.",
     "no-max-subtraction": "Subtract the row's maximum before exp: the result is the same and nothing overflows.",
-    "wrong-formula": "Compare your formula with the reference term by term.",
-    "overflow": "Something became inf or NaN on the way: rewrite the formula so that no exp or square can overflow.",
-    "tail-not-written": "Round the number of programs up, triton.cdiv(n, BLOCK), so that the last, partial block has "
-    "one, and look at the mask of the store.",
     "tail-unmasked": "Mask the tail: mask = offs < n, passed to every load and every store.",
     "missing-syncthreads": "Put __syncthreads() between the write and the read: threads of a block do not run in step.",
     "missing-syncwarp": "Put __syncwarp() between the write and the read: lanes of a warp need not run in step.",
@@ -50,8 +46,12 @@ KINDS: dict[str, str] = {
     "misaligned": "A vector access needs an address that is a multiple of its size: look at where it starts.",
     "assert": "The condition that you asserted does not hold.",
     "out-of-bounds": "Follow the index back: which offset, stride or mask lets it leave the array?",
-    "not-written": "Every element of the output must be stored; check the grid, the offsets and the mask of the store.",
     "race": "Two programs touch the same element and nothing orders them: give each its own output, or use an atomic.",
+    "wrong-formula": "Compare your formula with the reference term by term.",
+    "overflow": "Something became inf or NaN on the way: rewrite the formula so that no exp or square can overflow.",
+    "tail-not-written": "Round the number of programs up, triton.cdiv(n, BLOCK), so that the last, partial block has "
+    "one, and look at the mask of the store.",
+    "not-written": "Every element of the output must be stored; check the grid, the offsets and the mask of the store.",
     "precision": "Do the arithmetic in the accumulate type: .to(tl.float32) right after the load.",
     "wrong-values": "Start with the tiny case: compute its first element by hand and compare.",
 }
@@ -60,7 +60,7 @@ KINDS: dict[str, str] = {
 CUDA_ADVICE = {
     "does-not-compile": "Read the compiler's message: it names the line of your cell.",
     "no-kernel": "Launch your kernel with kernel[grid, block](...); a result computed by PyTorch does not count.",
-    "first-block-only": "Launch enough blocks, (n + block - 1) / block, and index with blockIdx.x * blockDim.x + threadIdx.x.",
+    "first-block-only": "Launch (n + block - 1) / block blocks, and index with blockIdx.x * blockDim.x + threadIdx.x.",
     "off-by-one": "Work out the index of thread 0 of block 0, and of the last thread of the last block.",
     "transposed": "Check which index is multiplied by the row length: row * columns + column.",
     "wrong-stride": "Step from row to row by the row length of that array.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import html
 import io
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
@@ -91,3 +92,75 @@ def _strip(axis, trace: Trace, name: str, shape, programs: int) -> None:
     axis.set_xlim(-4, drawn + 12)
     axis.yaxis.get_major_locator().set_params(integer=True)
     axis.tick_params(labelsize=8)
+
+
+LANES = 32
+SECTOR, BANKS, BANK_WIDTH = 32, 32, 4
+
+
+def coalescing(offset: Callable[[int], int], width: int = 4, title: str = "") -> Picture:
+    """One global access of a warp: lane k touches `width` bytes at byte `offset(k)`; which 32-byte sectors move?"""
+    touched = [set(range(offset(k) // SECTOR, (offset(k) + width - 1) // SECTOR + 1)) for k in range(LANES)]
+    sectors = sorted(set().union(*touched))
+    column = {s: i for i, s in enumerate(sectors)}
+    fig = figure(8.0, 2.6)
+    axis = fig.subplots()
+    for i, s in enumerate(sectors):
+        new_line = i == 0 or s // 4 != sectors[i - 1] // 4
+        axis.barh(0, 1, left=i, height=0.7, color=PALETTE[4], edgecolor="black", linewidth=2.0 if new_line else 0.5)
+        if len(sectors) <= LANES:
+            axis.text(i + 0.5, 0, str(s), ha="center", va="center", fontsize=7)
+    span = max(len(sectors), 1)
+    for k in range(LANES):
+        x = (k + 0.5) * span / LANES
+        for s in touched[k]:
+            axis.plot([x, column[s] + 0.5], [1.6, 0.36], color=PALETTE[k % 2], linewidth=0.8)
+        axis.text(x, 1.72, str(k), ha="center", fontsize=7)
+    useful = LANES * width / (SECTOR * len(sectors))
+    fig.alt = (
+        f"Coalescing: 32 lanes of {width} bytes touch {len(sectors)} sectors, {SECTOR * len(sectors)} bytes moved for "
+        f"{LANES * width} asked for: {min(useful, 1):.0%} of them needed."
+    )
+    return _lanes(fig, axis, span, title, "lanes (above) and sectors of 32 bytes; a thick edge begins a 128-byte line")
+
+
+def banks(offset: Callable[[int], int], width: int = 4, title: str = "") -> Picture:
+    """One shared-memory access of a warp: lane k touches `width` bytes at byte `offset(k)`; which banks serve it?
+
+    Accesses of 8 and 16 bytes are served in two and four phases, half and quarter warps; lanes that read the same word
+    are served together.
+    """
+    per_phase = LANES * BANK_WIDTH // max(width, BANK_WIDTH)
+    worst, used = [], {}
+    for first in range(0, LANES, per_phase):
+        words: dict[int, set[int]] = {}
+        for k in range(first, first + per_phase):
+            for word in range(offset(k) // BANK_WIDTH, (offset(k) + width - 1) // BANK_WIDTH + 1):
+                words.setdefault(word % BANKS, set()).add(word)
+                used.setdefault(word % BANKS, []).append(k)
+        worst.append(max(len(w) for w in words.values()))
+    wavefronts = sum(worst)
+    deepest = max(len(set(lanes)) for lanes in used.values())
+    fig = figure(8.0, 1.2 + 0.17 * deepest)
+    axis = fig.subplots()
+    for b in range(BANKS):
+        for row, k in enumerate(dict.fromkeys(used.get(b, []))):
+            axis.barh(row, 0.9, left=b, height=0.9, color=PALETTE[0 if row == 0 else 5])
+            axis.text(b + 0.45, row, str(k), ha="center", va="center", fontsize=6, color="white")
+    axis.set_ylim(deepest - 0.4, -0.6)
+    fig.alt = (
+        f"Banks: 32 lanes of {width} bytes need {wavefronts} wavefronts where {len(worst)} would do; "
+        f"the worst bank serves {max(worst)} words."
+    )
+    return _lanes(fig, axis, BANKS, title, "banks of shared memory, and the lanes that each serves", ticks=True)
+
+
+def _lanes(fig: Picture, axis, span: int, title: str, label: str, ticks: bool = False) -> Picture:
+    axis.set_xlim(-0.2, span + 0.2)
+    axis.set_yticks([])
+    axis.set_xticks(range(0, BANKS, 4) if ticks else [])
+    for side in ("top", "left", "right", "bottom"):
+        axis.spines[side].set_visible(False)
+    axis.set_xlabel(label, fontsize=8)
+    fig.suptitle(f"{title}\n{fig.alt}" if title else fig.alt, fontsize=9)
+    return fig

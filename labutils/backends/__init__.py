@@ -1,7 +1,7 @@
 """Backends: the one way to run a kernel. A backend runs launchers on prepared buffers and says what happened.
 
-`pick()` gives the backend of this machine: `cuda` on a GPU, without one `interpreter` for Triton and `emulator` for CUDA C++. Nothing else in labutils asks
-which machine it is on; what a backend cannot do it says in `can`.
+`pick()` gives the backend of this machine: `cuda` on a GPU, else `interpreter` for Triton and `emulator` for CUDA C++.
+Nothing else in labutils asks which machine it is on; what a backend cannot do it says in `can`.
 """
 
 from __future__ import annotations

@@ -16,6 +16,9 @@ from ..inputs import Run
 from . import TIME_LIMIT, Outcome, Problem, child, errors
 
 
+RESTART = "restart the notebook's kernel (Kernel → Restart)"
+
+
 class Cuda:
     """Runs each case twice on the GPU and compares the bits: a difference is a race."""
 
@@ -61,11 +64,10 @@ class Cuda:
             pairs = zip(first, run.outputs.values(), strict=True)
             out.unstable = any((b.bits(f) != b.bits()).any().item() for f, b in pairs)
         except _Stuck:
-            self._broken = "an earlier kernel never ended and still holds the GPU: restart the notebook's kernel (Kernel → Restart)"
+            self._broken = f"an earlier kernel never ended and still holds the GPU: {RESTART}"
             out.problem = Problem(
                 "timeout",
-                f"the kernel did not end within {time_limit:.0f} s; restart the notebook's kernel (Kernel → Restart) "
-                "to get the GPU back",
+                f"the kernel did not end within {time_limit:.0f} s; {RESTART} to get the GPU back",
             )
         except (Exception, errors.TimeLimit, SystemExit) as e:
             out.problem = self._explain(e)
@@ -75,11 +77,11 @@ class Cuda:
     def _explain(self, error: BaseException) -> Problem:
         text = str(error)
         if "CUDA error" in text and "out of memory" not in text:
-            self._broken = "an earlier kernel crashed the GPU context: restart the notebook's kernel (Kernel → Restart)"
+            self._broken = f"an earlier kernel crashed the GPU context: {RESTART}"
             what = text.split("CUDA error:")[1].splitlines()[0].strip()
             return Problem(
                 "died",
-                f"the GPU stopped the kernel: {what}; restart the notebook's kernel (Kernel → Restart)",
+                f"the GPU stopped the kernel: {what}; {RESTART}",
             )
         return errors.explain(error)
 

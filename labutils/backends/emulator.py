@@ -58,6 +58,7 @@ class _Session:
     launches: int = 0
     findings: list[Finding] = field(default_factory=list)
     counts: Counter = field(default_factory=Counter)
+    lines: list[dict] = field(default_factory=list)
     printed: list[str] = field(default_factory=list)
     time_limit: float = TIME_LIMIT
 
@@ -89,15 +90,18 @@ def _build(module: cudac.Module, name: str) -> simt.Kernel:
 
 def launch(kernel: cudac.Kernel, grid, block, shared: int, arguments: tuple) -> None:
     """One launch, checked. Inside a check it adds to what the check sees; elsewhere it prints what it found."""
+    if _session is not None:
+        _run(_session, kernel, grid, block, shared, arguments)
+        return
+    seen = alone(kernel, grid, block, shared, arguments)
+    print(seen["printed"], end="")
+    for said in seen["said"]:
+        print(f"{kernel.name}: {said}")
+
+
+def _run(session: _Session, kernel: cudac.Kernel, grid, block, shared, arguments) -> None:
     values = convert(kernel.signature, arguments, "cpu")
     built = _build(kernel.module, kernel.name)
-    if _session is not None:
-        _run(_session, built, kernel, grid, block, shared, arguments, values)
-    else:
-        _alone(built, kernel, grid, block, shared, arguments)
-
-
-def _run(session: _Session, built, kernel, grid, block, shared, arguments, values) -> None:
     arrays = dict(session.arrays)
     for parameter, a in zip(kernel.signature.parameters, arguments, strict=True):
         if isinstance(a, torch.Tensor) and not _known(arrays, a.data_ptr()):  # the launcher's own scratch
@@ -110,6 +114,7 @@ def _run(session: _Session, built, kernel, grid, block, shared, arguments, value
         raise cudac.LaunchError(str(e)) from None
     session.printed.append(result.printed)
     session.counts.update({k: v for k, v in result.counters.to_json().items() if v})
+    session.lines = [{"line": n} | c.to_json() for n, c in result.report.lines.items()]
     for f in result.findings:
         if len(session.findings) < PICTURED:
             end = session.lengths.get(f.array)
@@ -125,15 +130,26 @@ def _known(arrays: dict[str, simt.Array], address: int) -> bool:
     return any(a.address <= address < a.address + a.elements * a.itemsize for a in arrays.values())
 
 
-def _alone(built, kernel, grid, block, shared, arguments) -> None:
-    """A launch from a notebook cell: in a child, on copies, so that nothing it does can hurt the notebook."""
-    copies = [_share(a) if isinstance(a, torch.Tensor) else a for a in arguments]
+def alone(kernel: cudac.Kernel, grid, block, shared: int, arguments: tuple) -> dict[str, Any]:
+    """A launch outside a check: in a child, on copies, so that nothing it does can hurt the notebook.
+
+    Gives what was `said` (findings as sentences), `printed`, the `counts` and the counters of each line in `lines`.
+    Tensors may be on any device; results are copied back to them.
+    """
+    for a in arguments:
+        if isinstance(a, torch.Tensor) and not a.is_contiguous():
+            convert(kernel.signature, arguments, a.device.type)  # refuses it, and names the parameter
+    copies = tuple(_share(a) if isinstance(a, torch.Tensor) else a for a in arguments)
+    convert(kernel.signature, copies, "cpu")  # what does not fit is said here, not in the child
+    _build(kernel.module, kernel.name)
 
     def job() -> dict:
         session = _Session({}, {})
-        with contextlib.suppress(KernelStopped):  # the finding that stopped it is printed
-            _run(session, built, kernel, grid, block, shared, copies, convert(kernel.signature, tuple(copies), "cpu"))
-        return {"said": [f"{f.sentence()}. {f.advice}" for f in session.findings], "printed": "".join(session.printed)}
+        with contextlib.suppress(KernelStopped):  # the finding that stopped it is among those said
+            _run(session, kernel, grid, block, shared, copies)
+        said = [f"{f.sentence()}. {f.advice}" for f in session.findings]
+        counts, printed = _counts(session.counts, session.launches), "".join(session.printed)
+        return {"said": said, "printed": printed, "counts": counts, "lines": session.lines}
 
     result = next(child.fork([job], TIME_LIMIT))
     if isinstance(result, str):
@@ -141,12 +157,11 @@ def _alone(built, kernel, grid, block, shared, arguments) -> None:
     for a, copy in zip(arguments, copies, strict=True):
         if isinstance(a, torch.Tensor):
             a.copy_(copy)
-    print(result["printed"], end="")
-    for said in result["said"]:
-        print(f"{kernel.name}: {said}")
+    return result
 
 
 def _share(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy on the CPU that a child can write to."""
     copy = shared_bytes(tensor.numel() * tensor.element_size()).view(tensor.dtype).view(tensor.shape)
     return copy.copy_(tensor)
 

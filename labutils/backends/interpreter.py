@@ -39,6 +39,15 @@ def prepare() -> None:
         os.environ["TRITON_INTERPRET"] = "1"
 
 
+def ready() -> bool:
+    """Is Triton here, with its interpreter on?"""
+    try:
+        require()
+    except Unavailable:
+        return False
+    return True
+
+
 def require() -> None:
     """Raise Unavailable, saying what to do, unless Triton is here with its interpreter on and working."""
     try:
