@@ -1,16 +1,15 @@
 """Try every exercise on its solution, on known wrong answers and on honest variants.
 
 A wrong answer must be refused with the diagnosis that its first line expects; the solution and every honest variant
-must be accepted. A file of `grader/mutants/UNIT/EXERCISE/` is a module that defines the exercise's function and begins
-with
+must be accepted. A file of `grader/mutants/UNIT/EXERCISE/` is a module that defines the exercise's function, or CUDA
+C++ (`.cu`) whose kernels take the place of the solution's. It begins with
 
-    # expect: tail-unmasked        (a kind of diagnosis, or "accepted")
+    # expect: tail-unmasked        (a kind of diagnosis, or "accepted"; // in CUDA C++)
+    # marks: 2                     (optional: what an accepted one earns, where counts are worth points)
     # One sentence on the mistake.
 """
 
 import argparse
-import ast
-import importlib.util
 import multiprocessing
 import os
 import queue
@@ -25,17 +24,17 @@ from pathlib import Path
 from time import perf_counter
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
+from grader.solutions import load, solution_text
 from labutils import device, exercise
+from labutils.cudac import CompileError
 from labutils.diagnose import KINDS
 from labutils.evaluate import evaluate
+from labutils.exercise import NOT_WRITTEN
 
-ROOT = Path(__file__).resolve().parents[1]
 MUTANTS = Path(__file__).with_name("mutants")
 
 ACCEPTED = "accepted"
 SEED, HIDDEN = 7, 4
-
-_DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign)
 
 CHILD_LIMIT = 600.0
 """Seconds for one file in a process of its own; only a hung GPU comes near."""
@@ -43,12 +42,17 @@ CHILD_LIMIT = 600.0
 
 @dataclass(frozen=True)
 class Trial:
-    """One file to try on one exercise, and what should come of it. `name` is the file's stem, or "solution"."""
+    """One file to try on one exercise, and what should come of it. `name` is the file's stem, or "solution".
+
+    `marks` is what an accepted file should earn (None: all). `solution` is the module of the unit's solution.
+    """
 
     exercise: str
     name: str
     path: str
     expect: str
+    solution: str
+    marks: float | None = None
 
 
 @dataclass(frozen=True)
@@ -65,50 +69,24 @@ class Result:
         return self.kind == self.trial.expect
 
 
-def expectation(path: Path) -> str:
-    """What the first line of a mutant expects. Raises ValueError if it expects nothing that exists."""
-    first = path.read_text(encoding="utf-8").split("\n", 1)[0]
-    found = re.fullmatch(r"# expect: ([a-z-]+)", first)
+def expectation(path: Path) -> tuple[str, float | None]:
+    """What the first lines of a mutant expect. Raises ValueError if they expect nothing that exists."""
+    first, second = (path.read_text(encoding="utf-8") + "\n\n").split("\n", 2)[:2]
+    found = re.fullmatch(r"(?:#|//) expect: ([a-z-]+)", first)
     if not found or found[1] not in (ACCEPTED, *KINDS):
         raise ValueError(f"{path}: the first line must be '# expect: KIND', with a kind of diagnosis or '{ACCEPTED}'")
-    return found[1]
+    marks = re.fullmatch(r"(?:#|//) marks: ([\d.]+)", second)
+    return found[1], float(marks[1]) if marks else None
 
 
-def mutants(exercise_id: str) -> list[Trial]:
+def mutants(exercise_id: str, solution: str = "") -> list[Trial]:
     """The wrong answers and honest variants of an exercise."""
-    paths = sorted((MUTANTS / exercise_id).glob("*.py"))
-    return [Trial(exercise_id, path.stem, str(path), expectation(path)) for path in paths]
-
-
-def solution_text(unit: str) -> str:
-    """A module with the functions of a unit's solution notebook: its answers, and what its other cells define.
-
-    Calls that show or check something are left out, so that importing the module runs nothing.
-    """
-    from grader.build import source_notebook
-    from grader.cells import python_text
-
-    parts = ["import labutils as lab"]
-    for cell in source_notebook(ROOT / "solutions" / unit).cells:
-        text = python_text(cell.source) if cell.cell_type == "code" else None
-        if text is None or cell.id == "setup":
-            continue
-        answer = cell.metadata.get("nbgrader", {}).get("solution", False)
-        lines = text.split("\n")
-        for node in ast.parse(text).body:
-            if answer or isinstance(node, _DEFINES):
-                first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-                parts.append("\n".join(lines[first - 1 : node.end_lineno]))
-    return "\n\n".join(parts) + "\n"
-
-
-def load(path: str):
-    """The module in a file. Its functions keep their text, which the check reads."""
-    spec = importlib.util.spec_from_file_location(f"audited_{abs(hash(path))}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    paths = sorted(p for p in (MUTANTS / exercise_id).glob("*") if p.suffix in (".py", ".cu"))
+    trials = []
+    for path in paths:
+        expect, marks = expectation(path)
+        trials.append(Trial(exercise_id, path.stem, str(path), expect, solution, marks))
+    return trials
 
 
 def attempt(trial: Trial, quick: bool = False) -> Result:
@@ -123,7 +101,10 @@ def attempt(trial: Trial, quick: bool = False) -> Result:
 
 def _attempt(trial: Trial, quick: bool) -> tuple[str, str]:
     task = exercise.get(trial.exercise)
-    fn = getattr(load(trial.path), task.entry, None)
+    try:
+        fn = getattr(load(trial.path, trial.solution), task.entry, None)
+    except CompileError as refusal:  # the cell would not have run
+        return ("unfilled" if NOT_WRITTEN in str(refusal) else "does-not-compile"), str(refusal)
     options = {"seed": SEED, "hidden": 0 if quick else HIDDEN}
     if trial.expect == "timeout":
         options["time_limit"] = 2.0
@@ -132,7 +113,13 @@ def _attempt(trial: Trial, quick: bool) -> tuple[str, str]:
         verdict = evaluate(replace(task, cases=smallest(task)), fn, **options)
     if verdict is None or _kind(verdict) != trial.expect:
         verdict = evaluate(task, fn, **options)
+    if verdict.passed and verdict.marks != _marks(trial, task):
+        return f"{verdict.marks:g} marks", "; ".join(verdict.notes)
     return _kind(verdict), verdict.headline.symptom if verdict.headline else "; ".join(verdict.notes)
+
+
+def _marks(trial: Trial, task: exercise.Exercise) -> float:
+    return task.points.total if trial.marks is None else trial.marks
 
 
 def smallest(task: exercise.Exercise) -> tuple[exercise.Case, ...]:
@@ -158,11 +145,11 @@ def audit(exercises: Iterable[str], quick: bool = False, jobs: int | None = None
                     texts[unit].write_text(solution_text(unit), encoding="utf-8")
                 except Exception as problem:  # a missing or broken source is a finding, not the end of the audit
                     texts[unit].write_text(f"raise RuntimeError({str(problem)!r})\n", encoding="utf-8")
-            trials.append(Trial(exercise_id, "solution", str(texts[unit]), ACCEPTED))
+            trials.append(Trial(exercise_id, "solution", str(texts[unit]), ACCEPTED, str(texts[unit])))
             try:
-                trials += mutants(exercise_id)
+                trials += mutants(exercise_id, str(texts[unit]))
             except ValueError as problem:
-                failed.append(Result(Trial(exercise_id, "mutants", "", ACCEPTED), "not loaded", str(problem), 0.0))
+                failed.append(Result(Trial(exercise_id, "mutants", "", ACCEPTED, ""), "not loaded", str(problem), 0.0))
         yield from failed
         yield from _run(trials, quick, jobs)
 
@@ -212,8 +199,7 @@ class _Worker:
         result, broken = None, True
         try:
             if self._ours.poll(CHILD_LIMIT):
-                result = self._ours.recv()
-                broken = result.kind in ("died", "timeout")
+                result, broken = self._ours.recv()
         except (EOFError, OSError):
             pass
         if broken:
@@ -237,7 +223,21 @@ def _work(theirs) -> None:
             trial, quick = theirs.recv()
         except EOFError:
             return
-        theirs.send(attempt(trial, quick))
+        result = attempt(trial, quick)
+        theirs.send((result, result.kind in ("died", "timeout") or _gpu_is_broken()))
+
+
+def _gpu_is_broken() -> bool:
+    """Whether this process has lost its GPU: a diagnosis may name the mistake and not the crash it led to."""
+    import torch
+
+    if not device.has_gpu():
+        return False
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
 
 
 @dataclass

@@ -102,6 +102,12 @@ def _merge(verdict: Verdict, recorded: Verdict | str) -> None:
         verdict.notes.append(f"Memory accesses were not recorded: {recorded}.")
         return
     verdict.counts = recorded.counts
+    last = verdict.results[-1].diagnosis if verdict.results else None
+    if last and last.kind == "died" and recorded.headline and recorded.headline.kind != "died":
+        # recording survives what kills a GPU's context, and so can say more
+        verdict.notes.append(f"On the GPU: {last.symptom}.")
+        verdict.results, verdict.headline = recorded.results, recorded.headline
+        return
     seen = {r.case: r.diagnosis for r in recorded.results if r.diagnosis}
     for i, r in enumerate(verdict.results):
         both = [d for d in (r.diagnosis, seen.get(r.case)) if d]
