@@ -52,7 +52,7 @@ register(
 
 # --- vector add ----------------------------------------------------------------------------------------------------
 
-register(
+VECTOR_ADD = register(
     KernelExercise(
         id="06_elementwise_triton/vector_add",
         title="Add two vectors",
@@ -95,7 +95,7 @@ def _erf_gelu(x):
     return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))
 
 
-register(
+GELU = register(
     KernelExercise(
         id="06_elementwise_triton/gelu",
         title="GeLU, the tanh form",

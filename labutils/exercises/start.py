@@ -1,5 +1,7 @@
 """Unit 00: the first exercises, small enough to learn how the course works."""
 
+from dataclasses import replace
+
 from ..exercise import (
     Case,
     Contract,
@@ -61,7 +63,7 @@ register(
 )
 
 
-register(
+SCALE = register(
     KernelExercise(
         id="00_start/scale",
         title="Scale a vector",
@@ -83,5 +85,18 @@ register(
             Suspect("wrong-formula", "{name} is x + factor, not factor times x", lambda x, factor: x + factor),
             Suspect("wrong-formula", "{name} is x divided by factor", lambda x, factor: x / factor),
         ),
+    )
+)
+
+
+register(
+    replace(
+        SCALE,
+        id="00_start/scale_cuda",
+        title="Scale a vector, in CUDA C++",
+        entry="scale_cuda",
+        points=Points(correct=1),
+        cases=vector_cases(exact=True, half=False),
+        language="cuda",
     )
 )

@@ -1,0 +1,188 @@
+"""Unit 07: elementwise kernels in CUDA C++: grid-stride loops, two dimensions, 16-byte accesses."""
+
+from dataclasses import replace
+
+import torch
+
+from ..exercise import (
+    Bound,
+    Case,
+    Contract,
+    Cost,
+    KernelExercise,
+    PlainExercise,
+    Points,
+    Suspect,
+    array,
+    out,
+    register,
+)
+from ._cases import draw_vector, vector_cases
+from .elementwise_triton import GELU, VECTOR_ADD
+
+# --- passes of a grid-stride loop ----------------------------------------------------------------------------------
+
+
+def _passes(n: int, threads: int, thread: int) -> int:
+    return max(0, -(-(n - thread) // threads))
+
+
+def _explain_passes(sizes, yours, expected) -> str | None:
+    n, threads, thread = sizes["n"], sizes["threads"], sizes["thread"]
+    if yours < 0:
+        return f"Thread {thread} starts beyond the last element: it has nothing to do, and that is 0 passes."
+    if yours == (n - thread) / threads:
+        return "A thread does an element or does not: round up."
+    if yours == (n - thread) // threads:
+        return f"Rounded down. Count for a small case: the thread does elements {thread}, {thread + threads}, …"
+    if yours == -(-n // threads):
+        return f"That is thread 0's number. Thread {thread} starts {thread} elements later."
+    if yours == n // threads:
+        return f"The elements that are left over, {n % threads} of them, go to the first threads."
+    if yours == n / threads:
+        return "That is the average; this thread does a whole number of elements."
+    return None
+
+
+register(
+    PlainExercise(
+        id="07_elementwise_cuda/passes",
+        title="Passes of one thread through a grid-stride loop",
+        entry="passes",
+        points=Points(correct=1),
+        reference=_passes,
+        rtol=0.0,
+        explain=_explain_passes,
+        cases=(
+            Case("20 elements, 8 threads, thread 0", {"n": 20, "threads": 8, "thread": 0}),
+            Case("20 elements, 8 threads, thread 3", {"n": 20, "threads": 8, "thread": 3}),
+            Case("20 elements, 8 threads, thread 4", {"n": 20, "threads": 8, "thread": 4}),
+            Case("20 elements, 8 threads, thread 7", {"n": 20, "threads": 8, "thread": 7}),
+            Case("as many threads as elements, the last one", {"n": 1024, "threads": 1024, "thread": 1023}),
+            Case("a thread with nothing to do", {"n": 5, "threads": 256, "thread": 5}),
+            Case("a thread far beyond the end", {"n": 5, "threads": 256, "thread": 255}),
+            Case("2^27 elements, 2^18 threads", {"n": 2**27, "threads": 2**18, "thread": 77}),
+        ),
+        draw=lambda rng: {
+            "n": rng.randrange(1, 10**6),
+            "threads": (threads := 256 * rng.randrange(1, 1000)),
+            "thread": rng.randrange(threads),
+        },
+    )
+)
+
+
+# --- vector add ----------------------------------------------------------------------------------------------------
+
+BLOCKS, BLOCK = 1024, 256
+"""The largest grid of this unit's launchers; above BLOCKS · BLOCK elements threads must go round."""
+
+
+def _draw_long(rng) -> dict[str, int]:
+    """As for any vector, and now and then more elements than threads."""
+    if rng.randrange(3) == 0:
+        return {"n": BLOCKS * BLOCK + rng.choice([-1, 0, 1, rng.randrange(1, 50_000)])}
+    return draw_vector(rng)
+
+
+register(
+    replace(
+        VECTOR_ADD,
+        id="07_elementwise_cuda/vector_add",
+        title="Add two vectors with a grid-stride loop",
+        points=Points(
+            correct=2,
+            bounds=(Bound("sectors per load request", "global_load_sectors", per="global_load_requests", at_most=4),),
+        ),
+        cases=(
+            *vector_cases(exact=True, half=False),
+            Case("n = 263000, more elements than threads", {"n": 263_000}, "position"),
+            Case("n = 294912, aligned, more elements than threads", {"n": 294_912}, "position"),
+        ),
+        draw=_draw_long,
+        language="cuda",
+    )
+)
+
+
+# --- rows and columns ----------------------------------------------------------------------------------------------
+
+TALL = 64 * 8
+"""Rows that the launcher of `row_scale` has threads for."""
+
+
+def _by_column(x, scale):
+    """What a kernel computes that takes scale[column]: unknown where scale is too short for that."""
+    n = torch.arange(x.shape[1], device=x.device)
+    short = torch.where(n < scale.numel(), 0.0, torch.nan)
+    return x * (scale[n.clamp(max=scale.numel() - 1)] + short)[None, :]
+
+
+register(
+    KernelExercise(
+        id="07_elementwise_cuda/row_scale",
+        title="Scale each row of a matrix",
+        entry="row_scale",
+        points=Points(correct=2),
+        arguments={"x": array("M", "N"), "scale": array("M"), "out": out("M", "N")},
+        reference=lambda x, scale: x * scale[:, None],
+        magnitude=lambda x, scale: x.abs() * scale.abs()[:, None],
+        contract=Contract(terms=1),
+        cost=lambda sizes, item: Cost(
+            item * (sizes["M"] * sizes["N"] + sizes["M"]), item * sizes["M"] * sizes["N"], sizes["M"] * sizes["N"]
+        ),
+        cases=(
+            Case("one element", {"M": 1, "N": 1}),
+            Case("2 × 3", {"M": 2, "N": 3}, "position"),
+            Case("1 × 1025, a single row", {"M": 1, "N": 1025}, "position"),
+            Case("100 × 1, a single column", {"M": 100, "N": 1}, "position"),
+            Case("7 × 31, one short of a block each way", {"M": 7, "N": 31}, "position"),
+            Case("8 × 32, exactly one block", {"M": 8, "N": 32}, "wide"),
+            Case("9 × 33, one more than a block each way", {"M": 9, "N": 33}, "position"),
+            Case("40 × 40, square", {"M": 40, "N": 40}, "position"),
+            Case("9 × 500, small integers, compared bit for bit", {"M": 9, "N": 500}, exact=True),
+            Case("60 × 70, values up to ten thousand", {"M": 60, "N": 70}, "large"),
+            Case("61 × 83, primes, not aligned to 16 bytes", {"M": 61, "N": 83}, layout="offset"),
+            Case("513 × 40, one row more than there are threads for", {"M": TALL + 1, "N": 40}, "position"),
+            Case("1100 × 64, many rows", {"M": 1100, "N": 64}, "position"),
+        ),
+        draw=lambda rng: {
+            "M": rng.choice([rng.randrange(1, 40), TALL + rng.choice([-1, 0, 1]), rng.randrange(TALL, 3 * TALL)]),
+            "N": rng.choice([rng.randrange(1, 100), 32 * rng.randrange(1, 4) + rng.choice([-1, 0, 1])]),
+        },
+        tiny=Case("3 × 4", {"M": 3, "N": 4}, "integers"),
+        bench={"M": 8192, "N": 16384},
+        library=lambda x, scale: x * scale[:, None],
+        language="cuda",
+        suspects=(
+            Suspect("wrong-formula", "{name} is a copy of x: scale is not used", lambda x, scale: x.clone()),
+            Suspect("wrong-formula", "{name} is x + scale, not x · scale", lambda x, scale: x + scale[:, None]),
+            Suspect("wrong-formula", "{name} is scale alone: x is not used", lambda x, scale: scale[:, None] + 0 * x),
+            Suspect("wrong-formula", "{name} is x · scale[0] in every row", lambda x, scale: x * scale[0]),
+            Suspect("transposed", "{name} uses scale by column, not by row", _by_column),
+        ),
+    )
+)
+
+
+# --- GeLU ----------------------------------------------------------------------------------------------------------
+
+register(
+    replace(
+        GELU,
+        id="07_elementwise_cuda/gelu",
+        title="GeLU with 16-byte accesses",
+        points=Points(
+            correct=2,
+            bounds=(
+                Bound("bytes per load request", "global_load_bytes", per="global_load_requests", at_least=500),
+                Bound("bytes per store request", "global_store_bytes", per="global_store_requests", at_least=500),
+            ),
+        ),
+        cases=(
+            *vector_cases(large=40_003, half=False),
+            Case("n = 65536, aligned, a multiple of four", {"n": 65_536}, "position"),
+        ),
+        language="cuda",
+    )
+)
