@@ -1,0 +1,26 @@
+"""CUDA C++ on a CPU: kernels are compiled by the machine's C++ compiler and run thread by thread.
+
+`compile(source)` gives a `Module`; `module.kernels["name"].launch(…)` runs a kernel and says what it did wrong and what
+it cost. Importing this starts no compiler.
+"""
+
+from .counters import Access, Counters, Report
+from .errors import CompileError, LaunchError, NoCompiler
+from .findings import Finding
+from .launch import Array, Kernel, Module, Parameter, Result, compile
+
+__all__ = [
+    "Access", "Array", "CompileError", "Counters", "Finding", "Kernel", "LaunchError", "Module", "NoCompiler",
+    "Parameter", "Report", "Result", "available", "compile",
+]  # fmt: skip
+
+
+def available() -> str | None:
+    """Why kernels cannot be built on this machine, or None. The first call may take some seconds."""
+    from .build import compiler
+
+    try:
+        compiler()
+    except NoCompiler as e:
+        return str(e)
+    return None

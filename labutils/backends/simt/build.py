@@ -1,0 +1,279 @@
+"""Compilers and the cache: which C++ compiler builds kernels, the runtime (once) and each kernel (once a source)."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import CompileError, NoCompiler
+
+HERE = Path(__file__).parent
+FRAME_LIMIT = 128 * 1024
+"""Bytes of local variables that one function may have: a thread's stack on the CPU is 256 KiB."""
+
+_MATH = re.findall(
+    r"\w+",
+    """exp exp2 exp10 expm1 log log2 log10 log1p sqrt cbrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh
+    erf erfc tgamma lgamma fabs floor ceil trunc round rint nearbyint pow fmod atan2 fmax fmin copysign hypot fdim
+    remainder fma ldexp sincos""",
+)
+_PROVIDED = frozenset([*_MATH, *(n + "f" for n in _MATH), "memcpy", "memmove", "memset", "memcmp", "bcmp", "abs"])
+_PROVIDED_PREFIXES = (
+    "simt_",
+    "__tsan_",
+    "__ubsan_",
+    "__sanitizer_cov_",
+    "_ITM_",
+    "__gmon_",
+    "__cxa_finalize",
+    "__tls_",
+)
+
+
+def cache_dir() -> Path:
+    """Where the runtime and the kernels are kept: $GPULAB_CACHE, or the user's cache folder."""
+    root = os.environ.get("GPULAB_CACHE") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "gpu-kernel-lab"
+    )
+    path = Path(root) / "simt"
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@functools.cache
+def shim_hash() -> str:
+    """Changes with any header and any file of the runtime."""
+    digest = hashlib.sha256()
+    for folder in ("include", "runtime"):
+        for path in sorted((HERE / folder).rglob("*")):
+            if path.is_file():
+                digest.update(f"{path.relative_to(HERE)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C++ compiler: the command, its family ("gcc", "clang" or "zig") and what it says of its version."""
+
+    command: tuple[str, ...]
+    family: str
+    version: str
+
+    def flags(self, checked: bool) -> list[str]:
+        """Flags of a kernel, of the checked or of the fast build."""
+        common = [
+            "-std=c++20", "-fPIC", "-nostdinc", "-nostdinc++", f"-I{HERE / 'include'}", "-include", "simt.h",
+            "-fno-exceptions", "-fno-rtti", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-threadsafe-statics",
+            "-fno-builtin-printf", "-fno-finite-loops", "-fno-stack-protector", "-fno-asynchronous-unwind-tables",
+            "-fdiagnostics-color=never",
+        ]  # fmt: skip
+        gcc = self.family == "gcc"
+        frame = f"frame-larger-than={FRAME_LIMIT}"
+        if gcc:
+            common += ["-fno-gnu-unique", f"-Werror={frame}"]
+        else:
+            common += ["-Wno-everything", f"-W{frame}", "-Werror=frame-larger-than", "-fno-sanitize=undefined"]
+        if not checked:
+            return [*common, "-O2"]
+        # -O1: at -O2 compilers unroll and clone loops, and what is counted is no longer what the source says
+        common += ["-g", "-DSIMT_CHECKED=1", "-fsanitize=thread"]
+        if gcc:
+            return [
+                *common, "-O1", "-fsanitize=bounds", "-fsanitize-coverage=trace-pc", "-fno-reorder-blocks",
+                "-fno-thread-jumps",  # would give one instruction two addresses
+                "--param", "tsan-instrument-func-entry-exit=0", "--param", "tsan-distinguish-volatile=1",
+            ]  # fmt: skip
+        return [
+            *common, "-O0" if self.family == "zig" else "-O1", "-fsanitize=array-bounds",
+            "-fsanitize-coverage=trace-pc,no-prune", "-mllvm", "-tsan-instrument-func-entry-exit=0",
+            "-mllvm", "-tsan-distinguish-volatile=1",
+        ]  # fmt: skip
+
+    def link(self, objects: list[str], out: str) -> list[str]:
+        """The command that links a kernel. The compilers' own sanitizer libraries must stay out: the runtime takes
+        their place."""
+        if self.family == "zig":
+            return [*self.command[:-1], "cc", "-shared", "-nostdlib", *objects, "-o", out]
+        return [*self.command, "-shared", "-nodefaultlibs", *objects, "-lc", "-lm", "-o", out]
+
+
+def _version(command: list[str]) -> Compiler | None:
+    try:
+        run = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if run.returncode or not run.stdout:
+        return None
+    line = run.stdout.splitlines()[0].strip()
+    family = "zig" if "zig" in " ".join(command) else "clang" if "clang" in run.stdout else "gcc"
+    if family == "gcc":
+        number = re.search(r"(\d+)\.\d+", line.split(")")[-1]) or re.search(r"(\d+)\.\d+", line)
+        if number and int(number.group(1)) < 11:
+            return None
+    return Compiler(tuple(command), family, line)
+
+
+def _candidates() -> Iterator[list[str]]:
+    if os.environ.get("CXX"):
+        yield shlex.split(os.environ["CXX"])
+    for name in ("g++", *(f"g++-{n}" for n in range(15, 10, -1)), "clang++"):
+        if shutil.which(name):
+            yield [name]
+    with contextlib.suppress(ImportError, ValueError):
+        import importlib.util
+
+        if importlib.util.find_spec("ziglang"):
+            yield [sys.executable, "-m", "ziglang", "c++"]
+
+
+def compiler() -> Compiler:
+    """The compiler of this machine: $CXX, g++ 11 or newer, clang++, or the one of the package ziglang. Raises
+    NoCompiler. Each is tried once on a kernel with known counts; the answer is kept in the cache."""
+    return _find(os.environ.get("CXX", ""), os.environ.get("PATH", ""), str(cache_dir()))
+
+
+@functools.cache
+def _find(cxx: str, path: str, cache: str) -> Compiler:
+    from .selftest import works
+
+    tried = []
+    for command in _candidates():
+        found = _version(command)
+        if found is None:
+            tried.append(f"{' '.join(command)}: not g++ 11 or newer, nor clang")
+            continue
+        reason = works(found)
+        if reason is None:
+            return found
+        tried.append(f"{found.version}: {reason}")
+    detail = "; ".join(tried) or "none was found"
+    raise NoCompiler(
+        "CUDA C++ kernels need a C++ compiler on a machine without a GPU. Install g++ 11 or newer "
+        f"(Debian, Ubuntu: apt install g++) or `pip install ziglang`. Tried: {detail}"
+    )
+
+
+# ---- building
+
+
+@contextlib.contextmanager
+def _lock(path: Path):
+    """One process at a time; others wait. Where there are no file locks, several may build the same thing."""
+    with open(path, "w") as f:
+        try:
+            import fcntl
+
+            fcntl.flock(f, fcntl.LOCK_EX)
+        except (ImportError, OSError):
+            pass
+        yield
+
+
+def _run(command: list[str], cwd: str | None = None) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "LC_ALL": "C"}
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=cwd, env=environment)
+
+
+def runtime(with_compiler: Compiler) -> Path:
+    """The runtime as a shared library; built on first use, which takes some seconds."""
+    key = hashlib.sha256(f"{shim_hash()} {with_compiler}".encode()).hexdigest()[:16]
+    library = cache_dir() / f"runtime-{key}.so"
+    if library.exists():
+        return library
+    with _lock(library.with_suffix(".lock")):
+        if library.exists():
+            return library
+        temporary = f"{library}.{os.getpid()}"
+        warnings = [] if with_compiler.family == "gcc" else ["-Wno-everything"]
+        command = [*with_compiler.command, "-std=c++20", "-O2", "-fPIC", "-shared", "-pthread", *warnings,
+                   str(HERE / "runtime" / "simt.cpp"), "-o", temporary]  # fmt: skip
+        done = _run(command)
+        if done.returncode:
+            raise NoCompiler(f"{with_compiler.version} cannot build the emulator:\n{done.stderr[-2000:]}")
+        os.replace(temporary, library)
+    return library
+
+
+def kernel(with_compiler: Compiler, text: str, names: list[str], checked: bool, filename: str) -> Path:
+    """Build prepared source into a shared library with one entry for each name. Raises CompileError."""
+    entries = "".join(f"SIMT_ENTRY({i}, {name})\n" for i, name in enumerate(names))
+    unit = f'{text}\n#line 1 "kernel entry"\n{entries}'
+    flags = with_compiler.flags(checked)
+    parts = json.dumps([unit, [f for f in flags if not f.startswith("-I")], with_compiler.command,
+                        with_compiler.version, shim_hash(), filename])  # fmt: skip
+    library = cache_dir() / f"{hashlib.sha256(parts.encode()).hexdigest()[:24]}.so"
+    if library.exists():
+        return library
+    with tempfile.TemporaryDirectory(dir=cache_dir()) as folder:
+        source, out = os.path.join(folder, filename), os.path.join(folder, "out.so")
+        with open(source, "w", encoding="utf-8", errors="replace") as f:
+            f.write(unit)
+        objects = [os.path.join(folder, "out.o")]
+        done = _run([*with_compiler.command, *flags, "-x", "c++", "-c", filename, "-o", objects[0]], cwd=folder)
+        if done.returncode:
+            raise compile_error(done.stderr, filename, names)
+        done = _run(with_compiler.link(objects, out))
+        if done.returncode:
+            raise CompileError("the kernel does not link: " + done.stderr.strip()[-500:])
+        _check_symbols(out, checked)
+        os.replace(out, library)
+    return library
+
+
+def kernels(with_compiler: Compiler, text: str, names: list[str], modes: list[bool], filename: str) -> list[Path]:
+    """The same for several builds at once."""
+    with ThreadPoolExecutor(len(modes)) as pool:
+        jobs = [pool.submit(kernel, with_compiler, text, names, checked, filename) for checked in modes]
+        return [job.result() for job in jobs]
+
+
+def _check_symbols(path: str, checked: bool) -> None:
+    from . import elf
+
+    symbols = elf.read(path)
+    for name in symbols.needed:
+        plain = name.split("@")[0]
+        if plain in _PROVIDED or plain.startswith(_PROVIDED_PREFIXES):
+            continue
+        shown = {"_Znwm": "new", "_Znam": "new[]", "_ZdlPv": "delete", "_ZdaPv": "delete[]"}.get(plain, plain)
+        raise CompileError(f"`{shown}` is not a device function: a kernel can call device functions only")
+    if symbols.initialisers > 1 + checked:  # the compiler's own start-up code, and a sanitizer's
+        raise CompileError("a __device__, __constant__ or __shared__ variable cannot be initialised by running code")
+
+
+def compile_error(stderr: str, filename: str, names: list[str]) -> CompileError:
+    """The compiler's errors in the learner's lines."""
+    place = re.compile(rf"^{re.escape(filename)}:(\d+)(?::(\d+))?: *(.*)$")
+    wanted, first, last_place = [], None, None
+    for line in stderr.splitlines():
+        m = place.match(line)
+        if m:
+            last_place = int(m.group(1))
+        error = re.match(r"^(.*?)(?::\d+)*: (?:fatal )?error: (.*)$", line)
+        if not error:
+            continue
+        text = re.sub(r" \[-W[^\]]*\]$", "", error.group(2))
+        if "frame size" in text or "stack frame size" in text:
+            text = "a thread's local variables take more than 128 KiB: use smaller arrays or shared memory"
+        number = int(m.group(1)) if m else last_place if error.group(1) != "kernel entry" else None
+        where = f"line {number}: " if number else f"kernel {', '.join(names)}: "
+        if where + text not in wanted:
+            wanted.append(where + text)
+        first = first or number
+    message = "\n".join(wanted[:5]) or stderr.strip()[-600:] or "the compiler failed"
+    if len(wanted) > 5:
+        message += f"\n… and {len(wanted) - 5} more errors"
+    return CompileError(message, first)

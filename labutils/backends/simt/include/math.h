@@ -1,0 +1,3 @@
+// Its device part is in simt.h.
+#pragma once
+#include "simt.h"

@@ -1,0 +1,80 @@
+// CUDA's keywords and basic types, as macros of the host compiler.
+#pragma once
+
+#define __SIMT_CPU__ 1
+#define __CUDACC__ 1
+#define __CUDA_ARCH__ 800
+
+typedef unsigned int uint;
+typedef unsigned char uchar;
+typedef unsigned short ushort;
+typedef unsigned long ulong;
+typedef __SIZE_TYPE__ size_t;
+typedef __PTRDIFF_TYPE__ ptrdiff_t;
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef __INT64_TYPE__ int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned uint32_t;
+typedef __UINT64_TYPE__ uint64_t;
+typedef __INTPTR_TYPE__ intptr_t;
+typedef __UINTPTR_TYPE__ uintptr_t;
+
+#define SIMT_INLINE inline __attribute__((always_inline))
+
+// Code of ours that must not appear in a learner's trace.
+#if defined(__clang__)
+#define SIMT_UNTRACED __attribute__((no_sanitize("thread", "coverage"), disable_sanitizer_instrumentation))
+#elif __GNUC__ >= 12
+#define SIMT_UNTRACED __attribute__((no_sanitize("thread"), no_sanitize_coverage))
+#else
+#define SIMT_UNTRACED __attribute__((no_sanitize("thread")))
+#endif
+
+// noinline: inlined into its untraced caller, a kernel would lose its trace.
+#define __global__ __attribute__((noinline, used))
+#define __device__
+#define __host__
+#define __managed__
+#define __constant__
+#define __grid_constant__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __maxnreg__(...)
+#define __align__(n) __attribute__((aligned(n)))
+#define __restrict __restrict__
+
+// A block stays on one operating-system thread, so a thread-local variable is shared by exactly the block's
+// threads. constinit: without it g++ guards arrays of classes with a first-use check.
+#if defined(__clang__)
+#define __shared__ static thread_local __attribute__((aligned(16)))
+#else
+#define __shared__ static constinit thread_local __attribute__((aligned(16)))
+#endif
+
+#ifndef INFINITY
+#define INFINITY (__builtin_inff())
+#endif
+#ifndef NAN
+#define NAN (__builtin_nanf(""))
+#endif
+#define HUGE_VALF (__builtin_inff())
+#define CUDART_INF_F (__builtin_inff())
+#define CUDART_NAN_F (__builtin_nanf(""))
+#define CUDART_INF (__builtin_inf())
+#define CUDART_PI_F 3.141592654f
+#define CUDART_PI 3.1415926535897931
+#define M_PI 3.14159265358979323846
+#define FLT_MAX __FLT_MAX__
+#define FLT_MIN __FLT_MIN__
+#define FLT_EPSILON __FLT_EPSILON__
+#define DBL_MAX __DBL_MAX__
+#define DBL_EPSILON __DBL_EPSILON__
+#define INT_MAX __INT_MAX__
+#define INT_MIN (-__INT_MAX__ - 1)
+#define UINT_MAX (__INT_MAX__ * 2u + 1u)
+#define LLONG_MAX __LONG_LONG_MAX__
+#define NULL nullptr

@@ -1,0 +1,154 @@
+// Atomic operations. They are real ones of the CPU, so that blocks on several operating-system threads agree.
+#include "core.h"
+
+namespace simt {
+
+static float half_to_float(u16 h) {
+  u32 sign = (h & 0x8000u) << 16, exponent = (h >> 10) & 31, fraction = h & 1023, bits;
+  if (!exponent) {
+    float f = fraction * 5.9604644775390625e-8f;  // subnormal: multiples of 2^-24
+    return sign ? -f : f;
+  }
+  bits =
+      exponent == 31 ? sign | 0x7f800000u | fraction << 13 : sign | (exponent + 112) << 23 | fraction << 13;
+  float f;
+  memcpy(&f, &bits, 4);
+  return f;
+}
+
+static u16 float_to_half(float f) {
+  u32 bits;
+  memcpy(&bits, &f, 4);
+  u32 sign = (bits >> 16) & 0x8000u, size = bits & 0x7fffffffu;
+  if (size > 0x7f800000u) return 0x7fff;
+  if (size >= 0x477ff000u) return sign | 0x7c00;
+  if (size < 0x38800000u) return sign | static_cast<u32>(rintf(fabsf(f) * 16777216.0f));
+  return sign | ((size + 0xfffu + ((size >> 13) & 1) - 0x38000000u) >> 13);
+}
+
+struct Half {
+  u16 bits;
+  Half() = default;
+  Half(float f) : bits(float_to_half(f)) {}
+  operator float() const { return half_to_float(bits); }
+};
+
+struct Bfloat16 {
+  u16 bits;
+  Bfloat16() = default;
+  Bfloat16(float f) {
+    u32 x;
+    memcpy(&x, &f, 4);
+    bits = (x & 0x7fffffffu) > 0x7f800000u ? 0x7fff : (x + 0x7fffu + ((x >> 16) & 1)) >> 16;
+  }
+  operator float() const {
+    u32 x = u32{bits} << 16;
+    float f;
+    memcpy(&f, &x, 4);
+    return f;
+  }
+};
+
+enum AtomicOp {
+  atomic_add,
+  atomic_sub,
+  atomic_max,
+  atomic_min,
+  atomic_and,
+  atomic_or,
+  atomic_xor,
+  atomic_exchange,
+  atomic_increment,
+  atomic_decrement,
+  atomic_compare
+};
+
+template <class T>
+static T combine_atomic(int op, T old, T value, T expected) {
+  switch (op) {
+    case atomic_add: return static_cast<T>(old + value);
+    case atomic_sub: return static_cast<T>(old - value);
+    case atomic_max: return old < value ? value : old;
+    case atomic_min: return value < old ? value : old;
+    case atomic_exchange: return value;
+    case atomic_increment: return old >= value ? T(0) : static_cast<T>(old + T(1));
+    case atomic_decrement: return old == T(0) || old > value ? value : static_cast<T>(old - T(1));
+    case atomic_compare: return memcmp(&old, &expected, sizeof(T)) ? old : value;
+  }
+  if constexpr (std::is_integral<T>::value) {
+    if (op == atomic_and) return old & value;
+    if (op == atomic_or) return old | value;
+    if (op == atomic_xor) return old ^ value;
+  }
+  return old;
+}
+
+template <class T, class Bits>
+static bool update(int op, void* p, const void* value, const void* expected, void* old_out) {
+  static_assert(sizeof(T) == sizeof(Bits));
+  T v, e{}, old;
+  memcpy(&v, value, sizeof v);
+  if (expected) memcpy(&e, expected, sizeof e);
+  Bits before = __atomic_load_n(static_cast<Bits*>(p), __ATOMIC_RELAXED), after;
+  do {
+    memcpy(&old, &before, sizeof old);
+    T next = combine_atomic(op, old, v, e);
+    memcpy(&after, &next, sizeof after);
+  } while (!__atomic_compare_exchange_n(static_cast<Bits*>(p), &before, after, false, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_SEQ_CST));
+  memcpy(old_out, &before, sizeof before);
+  return before != after;
+}
+
+enum AtomicType {
+  type_none,
+  type_i32,
+  type_u32,
+  type_i64,
+  type_u64,
+  type_f32,
+  type_f64,
+  type_half,
+  type_bfloat16,
+  type_u16
+};
+
+static const u8 atomic_bytes[] = {0, 4, 4, 8, 8, 4, 8, 2, 2, 2};
+
+// Locks are taken by exchanging 0 for 1 and given back by a 0: what happens between is ordered by the lock.
+static void follow_lock(Fiber& f, int op, bool changed, const void* value, const void* expected, u32 bytes) {
+  u64 v = 0, e = 0;
+  memcpy(&v, value, bytes);
+  if (expected) memcpy(&e, expected, bytes);
+  if (changed && v == 1 && ((op == atomic_compare && e == 0) || op == atomic_exchange)) f.locks++;
+  if (changed && v == 0 && op == atomic_exchange && f.locks) f.locks--;
+  if (changed && v == 0 && op == atomic_compare && e == 1 && f.locks) f.locks--;
+}
+
+}  // namespace simt
+
+extern "C" void simt_atomic(int op, int type, void* p, const void* value, const void* expected, void* old) {
+  using namespace simt;
+  Worker& w = *worker;
+  u32 bytes = atomic_bytes[type];
+  uptr pc = SIMT_CALLER;
+  if (w.checked) access(reinterpret_cast<uptr>(p), bytes, op_atomic, 0, pc);
+  bool changed = false;
+  switch (type) {
+    case type_i32: changed = update<int32_t, u32>(op, p, value, expected, old); break;
+    case type_u32: changed = update<u32, u32>(op, p, value, expected, old); break;
+    case type_i64: changed = update<int64_t, u64>(op, p, value, expected, old); break;
+    case type_u64: changed = update<u64, u64>(op, p, value, expected, old); break;
+    case type_f32: changed = update<float, u32>(op, p, value, expected, old); break;
+    case type_f64: changed = update<double, u64>(op, p, value, expected, old); break;
+    case type_half: changed = update<Half, u16>(op, p, value, expected, old); break;
+    case type_bfloat16: changed = update<Bfloat16, u16>(op, p, value, expected, old); break;
+    case type_u16: changed = update<u16, u16>(op, p, value, expected, old); break;
+  }
+  if (w.checked) follow_lock(*w.current, op, changed, value, expected, bytes);
+  // An atomic that changed nothing may be polling for what another thread has yet to do.
+  if (!changed && op != atomic_max && op != atomic_min) {
+    w.current->pc = pc;
+    yield_turn(w);
+  }
+}

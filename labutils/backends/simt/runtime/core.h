@@ -1,0 +1,277 @@
+// The data of a launch: threads as fibers, warps, blocks, and the worker (one operating-system thread) that
+// runs them.
+#pragma once
+#include <signal.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <unordered_map>
+#include <vector>
+
+#define SIMT_HOT __attribute__((always_inline)) inline
+#define SIMT_COLD __attribute__((noinline, cold))
+#define SIMT_CALLER (reinterpret_cast<simt::uptr>(__builtin_return_address(0)))
+
+namespace simt {
+
+using u8 = uint8_t;
+using u16 = uint16_t;
+using u32 = uint32_t;
+using u64 = uint64_t;
+using uptr = uintptr_t;
+
+constexpr u32 kLanes = 32, kMaxThreads = 1024, kMaxWarps = kMaxThreads / kLanes;
+constexpr u32 kTraceLength = 1024;  // events a lane may record before its warp must be merged
+constexpr size_t kPage = 4096, kStackBytes = 256 * 1024;
+constexpr size_t kDynamicLimit = 232448,
+                 kDynamicGuard = 64 * 1024;  // 227 KiB: the most that CUDA grants a block
+
+struct Index3 {
+  u32 x, y, z;
+};
+
+// ---- what Python hands over (mirrored field by field in launch.py)
+
+struct ArraySpec {
+  uptr address;  // of element 0 of `inside`
+  u64 elements;
+  u32 item, unused;
+  const u8* inside;  // one byte an element, nonzero where the array has one; null: everywhere
+};
+
+struct Range {
+  u64 offset, size;
+};
+
+struct LaunchSpec {
+  void (*entry)(void**);
+  void** arguments;
+  const char* argument_block;
+  u64 argument_bytes;
+  const ArraySpec* arrays;
+  const Range* shared_variables;  // static shared arrays: offsets in the module's thread-local block
+  const Range* objects;           // __constant__ variables: offsets in the module
+  const u32* blocks;              // the blocks to run; null: all
+  u64 shared_bytes, seed;
+  double time_limit;
+  u32 grid[3], block[3];
+  u32 array_count, shared_variable_count, object_count, block_count;
+  u32 checked, threads, cooperative, unused;
+};
+
+// ---- threads, warps, blocks
+
+enum class State : u8 { fresh, ready, barrier, collective, active_mask, trace_full, done };
+
+using Combine = void (*)(void** payloads, u32 mask, u32 present);
+
+struct alignas(64) Fiber {
+  void* stack_pointer;
+  char* stack;
+  Index3 thread;
+  u32 linear;
+  u16 warp;
+  u8 lane;
+  State state;
+  u32 spins;
+  u32 locks;  // locks taken with atomicCAS(p, 0, 1) and not yet released
+  // where and for what it waits
+  const char* waits_at;
+  uptr pc;
+  u32 line, mask;
+  void* payload;
+  Combine combine;
+  int* barrier_result;
+  u8 barrier_kind;
+};
+
+struct Warp {
+  u32 ready, fresh, live, at_collective, at_active_mask;
+};
+
+// Happens-before inside a warp since the last barrier: seen[a][b] is how much of lane b's time lane a has
+// synchronised with.
+struct WarpClock {
+  u16 time[kLanes];
+  u16 seen[kLanes][kLanes];
+  bool dirty;
+};
+
+struct Cell;  // shadow of four bytes (shadow.h)
+
+struct Block {
+  u32 number;
+  Index3 place;
+  u32 alive, at_barrier, at_grid_barrier, votes;
+  u32 current_warp;
+  u32 first_epoch;  // epochs below belong to other blocks (of this phase of a cooperative launch)
+  bool fenced;
+  Warp warps[kMaxWarps];
+  Fiber fibers[kMaxThreads];
+  WarpClock clocks[kMaxWarps];
+  // of a cooperative launch: what must be put back before the block goes on
+  std::vector<char> saved_shared, saved_dynamic;
+  std::vector<Cell> static_shadow, dynamic_shadow;
+};
+
+// ---- traces
+
+enum Op : u8 { op_read, op_write, op_atomic, op_block, op_sync };
+constexpr u8 kVolatile = 1, kLocked = 2, kFenced = 4, kPiece = 8;  // flags of an event
+constexpr u8 kStaticShared = 254, kDynamicShared = 255;            // in place of an array's number
+
+struct Event {
+  u64 offset : 40;  // into its array; the mask of a collective
+  u64 op : 4;
+  u64 flags : 4;
+  u64 size : 8;
+  u64 array : 8;
+  u32 pc;     // return address, from the start of the module
+  u32 value;  // folded bits of what a store wrote: storing the same value twice is no race
+};
+static_assert(sizeof(Event) == 16);
+
+struct Lane {
+  Event* events;
+  u32 count, next;
+  u64 path;  // hash of the places passed: equal in lanes that took the same path
+};
+
+struct Site {  // counts of one instruction
+  u32 pc;
+  u8 op, array, size, used;
+  u64 requests, lanes, bytes, sectors, ideal_sectors, wavefronts, ideal_wavefronts;
+  u64 issues, active, divergent;
+};
+
+struct Array {
+  uptr low;
+  u64 bytes;
+  u32 item;
+  const u8* inside;
+  Cell* shadow;
+};
+
+// ---- findings
+
+enum class Kind : u8 {
+  race,
+  out_of_bounds,
+  misaligned,
+  uninitialised_shared,
+  barrier_divergence,
+  deadlock,
+  shuffle_mask,
+  endless_loop,
+  stack_overflow,
+  crash,
+  assertion,
+  count
+};
+
+struct Finding {
+  Kind kind;
+  bool fatal;
+  u8 op, size, array;
+  u8 relation;  // of a race: 'r' read after write, 'w' write after write, 'o' overwrites what was read
+  u8 scope;     // of a race: 'w' within a warp, 'b' within a block, 'g' between blocks
+  u32 block, thread, other_thread, other_block;
+  uptr pc, other_pc;  // 0: none
+  u32 line;           // when it is known without a pc
+  u64 offset;         // into the array
+  uptr address;
+  u64 count;
+  std::string detail;
+};
+constexpr u32 kNone = 0xffffffffu;
+
+struct Findings {
+  std::mutex mutex;
+  std::vector<Finding> list;
+  std::unordered_map<u64, size_t> known;
+};
+
+struct Print {
+  u32 block;
+  std::string text;
+};
+
+// ---- the worker
+
+struct Module {
+  uptr low, high;
+  size_t tls_id;
+  u64 shared_bytes;  // size of the thread-local segment: all static __shared__ variables
+};
+
+struct Launch {
+  const LaunchSpec* spec;
+  Module module;
+  std::vector<Array> arrays;
+  Findings findings;
+  std::atomic<u32> next_block{0};
+  std::atomic<u32> stop_after{0xffffffffu};  // block of the first fatal finding: later ones need not run
+  std::vector<u32> block_list;
+  double deadline;
+};
+
+struct Worker {
+  Fiber* current;
+  uptr stack_low;
+  size_t stack_size;  // all of memory while runtime code calls into the module: nothing is recorded then
+  uptr shared_low;
+  u64 shared_size;
+  uptr dynamic_low;
+  u64 dynamic_size;
+  const Array* arrays;
+  u32 array_count;
+  u32 last_array;
+  bool checked;
+  uptr module_low, module_high;
+  Event* pending;  // a store whose value is not in memory yet
+  uptr pending_address;
+  u32 unique_value;  // for stores whose value is not followed
+  Block* block;
+  Launch* launch;
+  const LaunchSpec* spec;
+  Index3 grid, block_size;
+  u32 threads, warps;
+  void* main_stack_pointer;
+  u32 epoch, phase_epoch;
+  Lane lanes[kLanes];
+  Cell* static_shadow;
+  Cell* dynamic_shadow;
+  std::vector<u32> site_of;  // by pc: number in `sites` plus one
+  std::vector<Site> sites;
+  std::vector<std::pair<u32, u32>> epoch_starts;  // (first epoch, block): whose an epoch was
+  std::vector<char*> slabs, free_stacks;
+  std::vector<Print> printed;
+  size_t printed_bytes;
+  u64 barriers, collectives, switches;
+  char* dynamic_map;
+  pthread_t os_thread;
+  std::atomic<bool> finished;
+  u8 lane_rotation, warp_rotation;
+};
+
+extern thread_local Worker* worker __attribute__((tls_model("initial-exec")));
+
+inline double now() {
+  using namespace std::chrono;
+  return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace simt

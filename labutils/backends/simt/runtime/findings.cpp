@@ -1,0 +1,48 @@
+// Findings: kept once for each kind and pair of places, the first in the order of blocks.
+#include "core.h"
+
+namespace simt {
+
+static u64 finding_key(const Finding& f) {
+  u64 key = static_cast<u64>(f.kind) * 0x9E3779B97F4A7C15ull;
+  for (u64 part : {u64{f.pc}, u64{f.other_pc}, u64{f.line}, u64{f.scope}, u64{f.relation}})
+    key = (key ^ part) * 0x100000001B3ull + (key >> 29);
+  return key;
+}
+
+// Count it; true if it was known.
+static bool recount(Worker& w, const Finding& f) {
+  Findings& all = w.launch->findings;
+  std::lock_guard<std::mutex> lock(all.mutex);
+  auto it = all.known.find(finding_key(f));
+  if (it == all.known.end()) return false;
+  all.list[it->second].count++;
+  return true;
+}
+
+static Finding new_finding(Worker& w, Kind kind, uptr pc) {
+  Finding f{};
+  f.kind = kind;
+  f.pc = pc;
+  f.array = kDynamicShared;
+  f.block = w.block ? w.block->number : 0;
+  f.thread = w.current ? w.current->linear : 0;
+  f.other_thread = f.other_block = kNone;
+  f.count = 1;
+  return f;
+}
+
+static void report(Worker& w, Finding f) {
+  if (recount(w, f)) return;
+  if (f.fatal) {
+    u32 seen = w.launch->stop_after;
+    while (f.block < seen && !w.launch->stop_after.compare_exchange_weak(seen, f.block)) {
+    }
+  }
+  Findings& all = w.launch->findings;
+  std::lock_guard<std::mutex> lock(all.mutex);
+  all.known[finding_key(f)] = all.list.size();
+  all.list.push_back(std::move(f));
+}
+
+}  // namespace simt

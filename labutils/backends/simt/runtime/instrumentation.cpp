@@ -1,0 +1,252 @@
+// Callbacks that the compiler puts into checked kernels: before each memory access (-fsanitize=thread), at
+// each basic block (-fsanitize-coverage=trace-pc), and where an array index is out of range
+// (-fsanitize=bounds).
+#include "core.h"
+
+namespace simt {
+
+static u32 fold(uptr address, u32 size) {
+  const u8* p = reinterpret_cast<const u8*>(address);
+  u32 folded = 0;
+  for (u32 i = 0; i < size; i += 4) {
+    u32 word = 0;
+    memcpy(&word, p + i, std::min(4u, size - i));
+    folded = (folded << 7 | folded >> 25) ^ word;
+  }
+  return folded;
+}
+
+// The last store has reached memory by the time of the next callback: note what it wrote.
+static SIMT_HOT void settle(Worker& w) {
+  if (!w.pending) return;
+  w.pending->value = fold(w.pending_address, w.pending->size);
+  w.pending = nullptr;
+}
+
+static SIMT_COLD void trace_full(Worker& w) {
+  w.current->state = State::trace_full;
+  w.current->waits_at = "";
+  wait(w);
+}
+
+static SIMT_HOT void push(Worker& w, uptr pc, u64 offset, u8 op, u8 flags, u8 size, u8 array) {
+  settle(w);
+  Lane& lane = w.lanes[w.current->lane];
+  if (__builtin_expect(lane.count >= kTraceLength, 0)) trace_full(w);
+  u32 place = static_cast<u32>(pc - w.module_low);
+  Event& e = lane.events[lane.count++];
+  e.offset = offset;
+  e.op = op;
+  e.flags = flags;
+  e.size = size;
+  e.array = array;
+  e.pc = place;
+  lane.path = (lane.path ^ (place | u64{array} << 32)) * 0x9E3779B97F4A7C15ull;
+}
+
+static bool inside(const Range* ranges, u32 count, u64 offset, u32 size) {
+  for (u32 i = 0; i < count; i++)
+    if (offset >= ranges[i].offset && offset + size <= ranges[i].offset + ranges[i].size) return true;
+  return false;
+}
+
+static SIMT_COLD void wild_access(Worker& w, uptr address, u32 size, u8 op, uptr pc, Kind kind) {
+  settle(w);
+  Finding f = new_finding(w, kind, pc);
+  f.fatal = true;
+  f.op = op;
+  f.size = size;
+  f.address = address;
+  report(w, f);
+  merge_traces(w, w.current->warp);
+  abandon(w);
+}
+
+// Memory that is neither an array nor shared: constants and parameters may be read, all else is out of
+// bounds.
+static SIMT_COLD void other_access(Worker& w, uptr address, u32 size, u8 op, uptr pc) {
+  const LaunchSpec& s = *w.spec;
+  uptr parameters = reinterpret_cast<uptr>(s.argument_block);
+  if (address >= parameters && address + size <= parameters + s.argument_bytes) return;
+  if (address >= w.module_low && address + size <= w.module_high) {
+    // String literals and constant tables have no symbol: only what lies beside a __constant__ array is an
+    // error.
+    u64 offset = address - w.module_low, first = ~u64{0}, last = 0;
+    for (u32 i = 0; i < s.object_count; i++) {
+      first = std::min(first, s.objects[i].offset);
+      last = std::max(last, s.objects[i].offset + s.objects[i].size);
+    }
+    bool beside = offset + size > first && offset < last;
+    if (op == op_read && (!beside || inside(s.objects, s.object_count, offset, size))) return;
+  }
+  wild_access(w, address, size, op, pc, Kind::out_of_bounds);
+}
+
+static SIMT_HOT bool allowed(Worker& w, const Array& a, u64 offset, u32 size) {
+  if (!a.inside) return true;
+  for (u64 element = offset / a.item, last = (offset + size - 1) / a.item; element <= last; element++)
+    if (!a.inside[element]) return false;
+  return true;
+}
+
+static SIMT_HOT void access(uptr address, u32 size, u8 op, u8 flags, uptr pc) {
+  Worker* worker_now = worker;
+  if (!worker_now) return;
+  Worker& w = *worker_now;
+  if (address - w.stack_low < w.stack_size) return;  // local variables
+  if (__builtin_expect(address & (size - 1), 0))
+    return wild_access(w, address, size, op, pc, Kind::misaligned);
+  if (w.current->locks) flags |= kLocked;
+  u64 offset = address - w.shared_low;
+  u8 array;
+  if (offset < w.shared_size) {
+    if (__builtin_expect(!inside(w.spec->shared_variables, w.spec->shared_variable_count, offset, size), 0))
+      return wild_access(w, address, size, op, pc, Kind::out_of_bounds);
+    array = kStaticShared;
+  } else if ((offset = address - w.dynamic_low) < w.dynamic_size && offset + size <= w.dynamic_size) {
+    array = kDynamicShared;
+  } else {
+    u32 i = w.last_array;
+    const Array* a = w.arrays + i;
+    offset = address - a->low;
+    if (offset >= a->bytes || offset + size > a->bytes) {
+      for (i = 0; i < w.array_count; i++) {
+        a = w.arrays + i;
+        offset = address - a->low;
+        if (offset < a->bytes && offset + size <= a->bytes) break;
+      }
+      if (i == w.array_count) return other_access(w, address, size, op, pc);
+      w.last_array = i;
+    }
+    if (!allowed(w, *a, offset, size)) return wild_access(w, address, size, op, pc, Kind::out_of_bounds);
+    if (w.block->fenced) flags |= kFenced;
+    array = i;
+  }
+  push(w, pc, offset, op, flags, size, array);
+  if (op != op_write) return;
+  Event& e = w.lanes[w.current->lane].events[w.lanes[w.current->lane].count - 1];
+  if (flags & kPiece) {
+    e.value = ++w.unique_value;
+  } else {
+    w.pending = &e;
+    w.pending_address = address;
+  }
+}
+
+// Accesses of other than a power of two bytes go in the pieces that a GPU would use: the largest aligned
+// ones.
+static void access_range(uptr address, u64 bytes, u8 op, uptr pc) {
+  while (bytes) {
+    u32 piece = 16;
+    while (piece > bytes || address % piece) piece /= 2;
+    access(address, piece, op, kPiece, pc);
+    address += piece;
+    bytes -= piece;
+  }
+}
+
+}  // namespace simt
+
+extern "C" {
+using namespace simt;
+
+#define SIMT_ACCESS(size)                                                                                   \
+  void __tsan_read##size(void* p) { access(uptr(p), size, op_read, 0, SIMT_CALLER); }                       \
+  void __tsan_write##size(void* p) { access(uptr(p), size, op_write, 0, SIMT_CALLER); }                     \
+  void __tsan_volatile_read##size(void* p) { access(uptr(p), size, op_read, kVolatile, SIMT_CALLER); }      \
+  void __tsan_volatile_write##size(void* p) { access(uptr(p), size, op_write, kVolatile, SIMT_CALLER); }    \
+  void __tsan_unaligned_read##size(void* p) { access_range(uptr(p), size, op_read, SIMT_CALLER); }          \
+  void __tsan_unaligned_write##size(void* p) { access_range(uptr(p), size, op_write, SIMT_CALLER); }        \
+  void __tsan_unaligned_volatile_read##size(void* p) { access_range(uptr(p), size, op_read, SIMT_CALLER); } \
+  void __tsan_unaligned_volatile_write##size(void* p) {                                                     \
+    access_range(uptr(p), size, op_write, SIMT_CALLER);                                                     \
+  }                                                                                                         \
+  void __tsan_read_write##size(void* p) {                                                                   \
+    access(uptr(p), size, op_read, 0, SIMT_CALLER);                                                         \
+    access(uptr(p), size, op_write, 0, SIMT_CALLER);                                                        \
+  }                                                                                                         \
+  void __tsan_unaligned_read_write##size(void* p) {                                                         \
+    access_range(uptr(p), size, op_read, SIMT_CALLER);                                                      \
+    access_range(uptr(p), size, op_write, SIMT_CALLER);                                                     \
+  }
+SIMT_ACCESS(1)
+SIMT_ACCESS(2)
+SIMT_ACCESS(4)
+SIMT_ACCESS(8)
+SIMT_ACCESS(16)
+
+void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+void __tsan_vptr_update(void**, void*) {}
+void __tsan_vptr_read(void**) {}
+void __tsan_read_range(void* p, u64 n) { access_range(uptr(p), n, op_read, SIMT_CALLER); }
+void __tsan_write_range(void* p, u64 n) { access_range(uptr(p), n, op_write, SIMT_CALLER); }
+
+void* __tsan_memcpy(void* to, const void* from, size_t n) {
+  access_range(uptr(from), n, op_read, SIMT_CALLER);
+  access_range(uptr(to), n, op_write, SIMT_CALLER);
+  return memcpy(to, from, n);
+}
+void* __tsan_memmove(void* to, const void* from, size_t n) {
+  access_range(uptr(from), n, op_read, SIMT_CALLER);
+  access_range(uptr(to), n, op_write, SIMT_CALLER);
+  return memmove(to, from, n);
+}
+void* __tsan_memset(void* to, int value, size_t n) {
+  access_range(uptr(to), n, op_write, SIMT_CALLER);
+  return memset(to, value, n);
+}
+
+// memcpy and memset of kernels, in checked and in fast builds.
+void* simt_memcpy(void* to, const void* from, size_t n) {
+  if (worker->checked) {
+    access_range(uptr(from), n, op_read, SIMT_CALLER);
+    access_range(uptr(to), n, op_write, SIMT_CALLER);
+  }
+  memcpy(to, from, n);
+  if (worker->checked) settle(*worker);
+  return to;
+}
+void* simt_memset(void* to, int value, size_t n) {
+  if (worker->checked) access_range(uptr(to), n, op_write, SIMT_CALLER);
+  return memset(to, value, n);
+}
+
+void __sanitizer_cov_trace_pc() {
+  Worker* w = worker;
+  if (w && w->checked && w->stack_size != ~size_t{0}) push(*w, SIMT_CALLER, 0, op_block, 0, 0, 0);
+}
+
+// -fsanitize=bounds
+struct BoundsPlace {
+  const char* file;
+  u32 line, column;
+};
+struct BoundsType {
+  u16 kind, info;
+  char name[1];
+};
+struct BoundsData {
+  BoundsPlace place;
+  BoundsType *array, *index;
+};
+
+void __ubsan_handle_out_of_bounds(BoundsData* data, uptr index) {
+  if (!worker) return;
+  Worker& w = *worker;
+  settle(w);
+  Finding f = new_finding(w, Kind::out_of_bounds, SIMT_CALLER);
+  f.fatal = true;
+  f.line = data->place.line;
+  f.offset = index;
+  f.relation = 'i';
+  f.detail = std::string(data->array->name) + "@" + std::to_string(data->place.column);
+  report(w, f);
+  merge_traces(w, w.current->warp);
+  abandon(w);
+}
+void __ubsan_handle_out_of_bounds_abort(BoundsData* data, uptr index) {
+  __ubsan_handle_out_of_bounds(data, index);
+}
+}

@@ -1,0 +1,194 @@
+// Shadow memory: who wrote and who read each four bytes last, and which pairs of accesses nothing orders.
+//
+// Two accesses of one block are ordered when a block barrier lies between them (their epochs differ) or,
+// inside a warp, when a chain of warp collectives leads from one lane to the other (WarpClock). Accesses of
+// different blocks are ordered by a grid barrier; after a __threadfence() of the later block they are given
+// the benefit of the doubt.
+#include "core.h"
+
+namespace simt {
+
+struct Cell {
+  u32 write_epoch, write_pc, write_value, read_epoch, read_pc;
+  u16 write_time, read_time;
+  u16 write_thread : 10, write_bytes : 4, write_atomic : 1;
+  u16 read_thread : 10, read_bytes : 4,
+      read_many : 1;  // read_many: `other` is another thread that has read it
+  u16 other_thread : 10, initialised : 4;
+  u16 other_time;
+};
+static_assert(sizeof(Cell) == 32);
+
+static SIMT_HOT Cell* cell_of(Worker& w, const Event& e) {
+  if (e.array == kStaticShared) return w.static_shadow + (e.offset >> 2);
+  if (e.array == kDynamicShared) return w.dynamic_shadow + (e.offset >> 2);
+  return w.arrays[e.array].shadow + (e.offset >> 2);
+}
+
+static u32 block_of_epoch(Worker& w, u32 epoch) {
+  u32 block = 0;
+  for (auto& [first, number] : w.epoch_starts) {
+    if (first > epoch) break;
+    block = number;
+  }
+  return block;
+}
+
+// Has `thread` seen everything that `other`, of its own warp, did at `time`?
+static SIMT_HOT bool has_seen(Worker& w, u32 thread, u32 other, u16 time) {
+  const WarpClock& clock = w.block->clocks[thread / kLanes];
+  return clock.seen[thread % kLanes][other % kLanes] > time || time == 0xffff;
+}
+
+static SIMT_HOT bool ordered_in_block(Worker& w, u32 thread, u32 other, u16 time) {
+  return thread == other || (thread / kLanes == other / kLanes && has_seen(w, thread, other, time));
+}
+
+static SIMT_COLD void race(Worker& w, const Event& e, u32 thread, char relation, u32 other, u32 other_pc,
+                           u32 epoch) {
+  bool same_block = epoch >= w.block->first_epoch;
+  Finding f = new_finding(w, Kind::race, w.module_low + e.pc);
+  f.other_pc = w.module_low + other_pc;
+  f.relation = relation;
+  f.scope = !same_block ? 'g' : thread / kLanes == other / kLanes ? 'w' : 'b';
+  if (recount(w, f)) return;
+  f.thread = thread;
+  f.other_thread = other;
+  f.other_block = same_block ? f.block : block_of_epoch(w, epoch);
+  f.op = e.op;
+  f.size = e.size;
+  f.array = e.array;
+  f.offset = e.offset;
+  report(w, f);
+}
+
+static SIMT_COLD void uninitialised(Worker& w, const Event& e, u32 thread) {
+  Finding f = new_finding(w, Kind::uninitialised_shared, w.module_low + e.pc);
+  if (recount(w, f)) return;
+  f.thread = thread;
+  f.op = e.op;
+  f.size = e.size;
+  f.array = e.array;
+  f.offset = e.offset;
+  report(w, f);
+}
+
+static SIMT_HOT bool is_shared(u8 array) { return array >= kStaticShared; }
+
+// Another block of this phase touched it, and neither a fence nor a lock speaks for an order.
+static SIMT_HOT bool unordered_block(Worker& w, const Event& e, u32 epoch) {
+  return epoch >= w.phase_epoch && epoch < w.block->first_epoch && !(e.flags & (kLocked | kFenced));
+}
+
+static SIMT_HOT void check_read(Worker& w, const Event& e, u32 thread, u16 time, Cell& c, u32 bytes) {
+  u32 first = w.block->first_epoch;
+  if (c.write_epoch >= first) {
+    if (c.write_epoch == w.epoch && (c.write_bytes & bytes) &&
+        !ordered_in_block(w, thread, c.write_thread, c.write_time) && !(e.flags & kLocked))
+      race(w, e, thread, 'r', c.write_thread, c.write_pc, c.write_epoch);
+  } else if (c.write_epoch && (c.write_bytes & bytes) && !is_shared(e.array) &&
+             unordered_block(w, e, c.write_epoch)) {
+    race(w, e, thread, 'r', c.write_thread, c.write_pc, c.write_epoch);
+  }
+  if (is_shared(e.array) && (c.initialised & bytes) != bytes) uninitialised(w, e, thread);
+
+  if (c.read_epoch != w.epoch) {
+    c.read_epoch = w.epoch;
+    c.read_bytes = bytes;
+    c.read_many = 0;
+  } else {
+    c.read_bytes |= bytes;
+    if (c.read_thread != thread) {
+      // Keep two readers, of two warps if there are: a later writer cannot be ordered after both by accident.
+      if (!c.read_many || c.read_thread / kLanes != thread / kLanes) {
+        c.other_thread = c.read_thread;
+        c.other_time = c.read_time;
+      } else if (c.other_thread / kLanes == thread / kLanes) {
+        c.other_thread = c.read_thread;
+        c.other_time = c.read_time;
+      }
+      c.read_many = 1;
+    }
+  }
+  c.read_thread = thread;
+  c.read_time = time;
+  c.read_pc = e.pc;
+}
+
+static SIMT_HOT void check_write(Worker& w, const Event& e, u32 thread, u16 time, Cell& c, u32 bytes) {
+  bool atomic = e.op == op_atomic, ordered = e.flags & kLocked;
+  bool own_block = c.write_epoch >= w.block->first_epoch;
+  if (c.write_epoch && (c.write_bytes & bytes) && !(atomic && c.write_atomic) && !ordered) {
+    bool same_value = !atomic && !c.write_atomic && c.write_value == e.value && c.write_bytes == bytes;
+    if (own_block) {
+      if (c.write_epoch == w.epoch && !same_value &&
+          !ordered_in_block(w, thread, c.write_thread, c.write_time))
+        race(w, e, thread, 'w', c.write_thread, c.write_pc, c.write_epoch);
+    } else if (!same_value && !is_shared(e.array) && unordered_block(w, e, c.write_epoch)) {
+      race(w, e, thread, 'w', c.write_thread, c.write_pc, c.write_epoch);
+    }
+  }
+  if (c.read_epoch && (c.read_bytes & bytes) && !atomic && !ordered) {
+    if (c.read_epoch == w.epoch) {
+      if (!ordered_in_block(w, thread, c.read_thread, c.read_time))
+        race(w, e, thread, 'o', c.read_thread, c.read_pc, c.read_epoch);
+      else if (c.read_many && !ordered_in_block(w, thread, c.other_thread, c.other_time))
+        race(w, e, thread, 'o', c.other_thread, c.read_pc, c.read_epoch);
+    } else if (c.read_epoch < w.block->first_epoch && !is_shared(e.array) &&
+               unordered_block(w, e, c.read_epoch)) {
+      race(w, e, thread, 'o', c.read_thread, c.read_pc, c.read_epoch);
+    }
+  }
+  c.write_bytes = c.write_epoch == w.epoch && c.write_thread == thread ? c.write_bytes | bytes : bytes;
+  c.write_epoch = w.epoch;
+  c.write_thread = thread;
+  c.write_time = time;
+  c.write_pc = e.pc;
+  c.write_value = e.value;
+  c.write_atomic = atomic;
+  c.initialised |= bytes;
+}
+
+static SIMT_HOT void check_cell(Worker& w, const Event& e, u32 thread, u16 time, Cell& c, u32 bytes) {
+  if (e.op == op_read)
+    check_read(w, e, thread, time, c, bytes);
+  else
+    check_write(w, e, thread, time, c, bytes);
+}
+
+static SIMT_HOT void check_access(Worker& w, const Event& e, u32 thread, u16 time) {
+  Cell* c = cell_of(w, e);
+  u32 at = e.offset & 3, left = e.size;
+  if (at == 0 && left == 4) return check_cell(w, e, thread, time, *c, 15);
+  while (left) {
+    u32 n = std::min(4 - at, left);
+    check_cell(w, e, thread, time, *c++, ((1u << n) - 1) << at);
+    left -= n;
+    at = 0;
+  }
+}
+
+// ---- order inside a warp
+
+static void forget_order(Block& b) {
+  for (WarpClock& clock : b.clocks)
+    if (clock.dirty) memset(&clock, 0, sizeof clock);
+}
+
+// The lanes of `group` have met: each now knows what all of them knew.
+static void join_lanes(WarpClock& clock, u32 group) {
+  u16 known[kLanes] = {};
+  clock.dirty = true;
+  for (u32 m = group; m; m &= m - 1) {
+    const u16* row = clock.seen[__builtin_ctz(m)];
+    for (u32 i = 0; i < kLanes; i++) known[i] = std::max(known[i], row[i]);
+  }
+  for (u32 m = group; m; m &= m - 1) {
+    u32 lane = __builtin_ctz(m);
+    if (clock.time[lane] != 0xffff) clock.time[lane]++;
+    known[lane] = clock.time[lane];
+  }
+  for (u32 m = group; m; m &= m - 1) memcpy(clock.seen[__builtin_ctz(m)], known, sizeof known);
+}
+
+}  // namespace simt

@@ -1,0 +1,13 @@
+// The runtime as one translation unit, so that the callbacks of checked kernels are inlined into one another.
+#include "core.h"
+#include "fibers.cpp"
+#include "findings.cpp"
+#include "shadow.cpp"
+#include "counters.cpp"
+#include "merge.cpp"
+#include "scheduler.cpp"
+#include "device_api.cpp"
+#include "instrumentation.cpp"
+#include "atomics.cpp"
+#include "report.cpp"
+#include "launch.cpp"
