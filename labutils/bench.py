@@ -93,10 +93,18 @@ def _counts(exercise: KernelExercise, fn) -> str:
         return "Fill the kernel first; then its bytes are counted here."
     c = verdict.counts
     share = c["moved_bytes"] / c["compulsory_bytes"]
-    return (
+    said = (
         f"Counted instead ({c['case']}): {c['moved_bytes']:,} bytes moved, {c['compulsory_bytes']:,} must move, "
-        f"{share:.2f} ×; {c['programs']} programs, {c['loads']} loads, {c['stores']} stores, "
-        f"{c['masked_lanes']} lanes masked off."
+        f"{share:.2f} ×; "
+    )
+    if exercise.language == "cuda":
+        return said + (
+            f"{c.get('global_load_requests', 0):,} load requests of warps with "
+            f"{c.get('global_load_sectors', 0):,} sectors, {c.get('global_store_requests', 0):,} store requests with "
+            f"{c.get('global_store_sectors', 0):,}."
+        )
+    return said + (
+        f"{c['programs']} programs, {c['loads']} loads, {c['stores']} stores, {c['masked_lanes']} lanes masked off."
     )
 
 

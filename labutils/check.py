@@ -79,7 +79,7 @@ def tiny(exercise_id: str, fn: Callable | None = None) -> None:
     if problem := callable_problem(exercise, fn):
         print(problem.symptom)
         return
-    backend = pick()
+    backend = pick(exercise.language)
     run = make_run(exercise, exercise.tiny, PUBLIC_SEED, backend.device, backend.allocate)
     try:
         outcome = next(iter(backend.run(fn, [run])))
