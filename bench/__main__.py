@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
-from grader.audit import load, solution_text
+from grader.solutions import load, solution_text
 from labutils import device
 from labutils.bench import measure
 from labutils.exercise import KernelExercise, all_exercises

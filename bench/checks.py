@@ -15,7 +15,7 @@ from pathlib import Path
 from time import perf_counter
 
 import labutils  # noqa: F401  (before anything imports triton)
-from grader.audit import load, solution_text
+from grader.solutions import load, solution_text
 from labutils.evaluate import evaluate
 from labutils.exercise import all_exercises, get
 
