@@ -19,10 +19,18 @@ if shutil.which("alembic") is None:
 warnings.filterwarnings("ignore", message="Object of type <Submitted")
 
 from nbgrader.apps import NbGraderAPI  # noqa: E402
-from nbgrader.converters import GenerateAssignment  # noqa: E402
-from nbgrader.preprocessors import ClearSolutions  # noqa: E402
+from nbgrader.converters import Autograde, GenerateAssignment  # noqa: E402
+from nbgrader.preprocessors import ClearSolutions, Execute, NbGraderPreprocessor  # noqa: E402
 
-__all__ = ["ClearSolutions", "GenerateAssignment", "NbGraderAPI", "course_config"]
+__all__ = [
+    "Autograde",
+    "ClearSolutions",
+    "Execute",
+    "GenerateAssignment",
+    "NbGraderAPI",
+    "NbGraderPreprocessor",
+    "course_config",
+]
 
 
 def course_config(root: Path) -> Config:

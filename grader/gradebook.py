@@ -1,0 +1,149 @@
+"""nbgrader's side of grading: its release, its sanitizing, its grade book and its feedback, all stock.
+
+Autograding in nbgrader is three steps: sanitize, execute, save. Only the second takes long, and needs neither the
+grade book nor the course's folders, so it happens elsewhere (`grader.execute`). Here an executed notebook is put in its
+place, after every source in it was found unchanged.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import nbformat
+from nbconvert.exporters import NotebookExporter
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
+from traitlets.config import Config
+
+from grader.build import notebook_bytes
+from grader.marks import Result
+from grader.nbgrader_config import Autograde, Execute, NbGraderAPI, NbGraderPreprocessor, course_config
+from grader.stubs import release_preprocessors
+from labutils.check import VERDICT_MIME
+
+
+class GradebookError(Exception):
+    """What nbgrader could not do, in one sentence."""
+
+
+class Course:
+    """One unit in a course folder of nbgrader's: `source`, `release`, `submitted`, `autograded`, `feedback`."""
+
+    def __init__(self, folder: Path, unit: str):
+        self.folder, self.unit = folder.resolve(), unit
+        self._executed: dict[str, NotebookNode] = {}
+        config = course_config(self.folder)
+        config.GenerateAssignment.preprocessors = release_preprocessors()
+        stock = Autograde.class_traits()["autograde_preprocessors"].default()
+        config.Autograde.autograde_preprocessors = [
+            _inject(self._executed) if step is Execute else step for step in stock
+        ]
+        self.api = NbGraderAPI(config=config)
+        # What nbgrader warns about is mended and reported before it sees a notebook.
+        logging.getLogger("traitlets").setLevel(logging.ERROR)
+
+    def release(self, source: NotebookNode) -> NotebookNode:
+        """Enter the unit into the grade book; returns the notebook that learners got."""
+        path = self.folder / "source" / self.unit / f"{self.unit}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(notebook_bytes(source))
+        _succeed(self.api.generate_assignment(self.unit), "make the release")
+        return nbformat.read(self.folder / "release" / self.unit / f"{self.unit}.ipynb", as_version=4)
+
+    def sanitized(self, student: str) -> NotebookNode:
+        """A submitted notebook with the graded cells' own text, hidden tests included, and without outputs."""
+        coursedir = self.api.coursedir
+        path = coursedir.format_path(coursedir.submitted_directory, student, self.unit)
+        before = coursedir.assignment_id, coursedir.student_id
+        coursedir.assignment_id, coursedir.student_id = self.unit, student
+        try:
+            steps = Autograde(coursedir=coursedir, parent=self.api)
+            exporter = NotebookExporter(config=Config({"Exporter": {"default_preprocessors": []}}))
+            for step in steps.sanitize_preprocessors:
+                exporter.register_preprocessor(step)
+            file = str(Path(path, f"{self.unit}.ipynb"))
+            text, _ = exporter.from_filename(file, resources=steps.init_single_notebook_resources(file))
+        finally:
+            coursedir.assignment_id, coursedir.student_id = before
+        return nbformat.reads(text, as_version=4)
+
+    def record(self, student: str, executed: NotebookNode, results: dict[str, Result]) -> None:
+        """Autograde with what was executed elsewhere; `results` gives the marks of each check by cell id."""
+        for cell in executed.cells:
+            if cell.id in results:
+                cell.outputs = _outputs_for(cell, results[cell.id])
+        self._executed[student] = executed
+        try:
+            _succeed(self.api.autograde(self.unit, student), f"record the marks of {student}")
+        finally:
+            self._executed.pop(student, None)
+
+    def record_nothing(self, student: str) -> None:
+        """Enter a student whose submission cannot be graded, with no marks: nobody is left out of the grade book."""
+        with self.api.gradebook as book:
+            book.update_or_create_student(student)
+            submission = book.update_or_create_submission(self.unit, student)
+            for grade in (grade for notebook in submission.notebooks for grade in notebook.grades):
+                grade.auto_score, grade.needs_manual_grade = 0, False
+            book.db.commit()
+
+    def scores(self) -> dict[str, float]:
+        """What the grade book says: each student's score of this unit."""
+        with self.api.gradebook as book:
+            return {s.student_id: float(s.score) for s in book.assignment_submissions(self.unit)}
+
+    def feedback(self) -> None:
+        """nbgrader's feedback, a page for each student."""
+        _succeed(self.api.generate_feedback(self.unit), "write the feedback")
+
+
+def _succeed(result: dict, what: str) -> None:
+    if not result["success"]:
+        lines = (result.get("log") or result.get("error") or "").strip().splitlines()
+        reason = next(
+            (line for line in reversed(lines) if "Error: " in line), lines[-1] if lines else "no reason given"
+        )
+        raise GradebookError(f"nbgrader cannot {what}: {reason.strip()}")
+
+
+def _inject(executed: dict[str, NotebookNode]) -> type[NbGraderPreprocessor]:
+    """A preprocessor in the place of nbgrader's Execute: it puts in the outputs of a notebook that ran elsewhere."""
+
+    class InjectOutputs(NbGraderPreprocessor):
+        def preprocess(self, nb, resources):
+            done = executed[resources["nbgrader"]["student"]]
+            if len(done.cells) != len(nb.cells):
+                raise ValueError("the executed notebook has another number of cells")
+            for cell, other in zip(nb.cells, done.cells, strict=True):
+                if (cell.cell_type, cell.source) != (other.cell_type, other.source) or cell.metadata.get(
+                    "nbgrader"
+                ) != other.metadata.get("nbgrader"):
+                    raise ValueError(f"the executed notebook has another cell {cell.get('id')!r}")
+                if cell.cell_type == "code":
+                    cell.outputs, cell.execution_count = other.outputs, other.execution_count
+            return nb, resources
+
+    return InjectOutputs
+
+
+def _outputs_for(cell: NotebookNode, result: Result) -> list[NotebookNode]:
+    """The outputs of a check from which nbgrader reads the marks of `result`, and nothing else.
+
+    nbgrader gives no marks for a line on stderr, which an honest warning is enough for, and full marks for a result
+    that is no number. So stderr is shown as ordinary output, and the only result is the marks.
+    """
+    kept = []
+    for output in cell.outputs:
+        if output.output_type == "execute_result" or VERDICT_MIME in output.get("data", {}):
+            continue
+        if output.output_type == "error" and result.marks > 0:
+            continue
+        if output.output_type == "stream":
+            output = new_output("stream", name="stdout", text=output.text)
+        kept.append(output)
+    if result.sentence not in str(kept):
+        kept.append(new_output("stream", name="stdout", text=f"\nGraded: {result.sentence}\n"))
+    marks = {"text/plain": repr(float(result.marks))}
+    kept.append(new_output("execute_result", data=marks, execution_count=cell.execution_count))
+    return kept
