@@ -9,6 +9,7 @@ import sys
 VERBS = {
     "build": ("grader.build", "write notebooks/ from solutions/, without the answers"),
     "audit": ("grader.audit", "try every exercise on its solution and on known wrong answers"),
+    "grade": ("grader.grade", "grade a class: grade book, feedback, report"),
     "demo": ("grader.demo", "grade the sample class and write its report"),
 }
 
