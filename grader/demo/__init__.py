@@ -1,0 +1,36 @@
+"""Grade the sample class: thirteen students, most of whom did something that breaks an ordinary grader.
+
+The class is data (`class.toml`). Each student's marks are known beforehand, and the demo fails if grading gives others.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from grader.build import ROOT
+
+
+def add_arguments(parser) -> None:
+    from grader.grade import add_common_arguments
+
+    parser.add_argument("--out", type=Path, default=ROOT / "out" / "demo", metavar="DIR", help="by default out/demo")
+    add_common_arguments(parser)
+
+
+def main(args) -> int:
+    """Make the class, grade it, compare. Returns 1 if any marks are not as expected."""
+    from grader import terminal
+    from grader.demo.sample import differences, read_class, write_submissions
+
+    sample = read_class()
+    unit = ROOT / "solutions" / sample.unit
+    for made in ("course", "submissions"):
+        shutil.rmtree(args.out / made, ignore_errors=True)
+    write_submissions(sample, unit, args.out / "submissions")
+    results = terminal.grade_and_report(unit, args.out / "submissions", args.out, args)
+    problems = differences(sample, results)
+    for problem in problems:
+        print(problem)
+    print("Marks differ from class.toml." if problems else "All marks are as class.toml expects.")
+    return 1 if problems else 0
