@@ -52,13 +52,15 @@ class Contract:
     `dtype` is how arrays lie in memory, `accumulate` what the arithmetic is done in, `operands` the format that
     operands may be rounded to on their way into it (None: used as stored; "tf32" for a `tl.dot` that may use it).
     `terms` is the number of roundings on the way to one element: a number, or a function of the case's sizes
-    (the reduction length of a dot product).
+    (the reduction length of a dot product). `any_order`: atomics may add in any order, so that the last bits may differ
+    from run to run; exact cases must still give the same bits.
     """
 
     dtype: str = "float32"
     accumulate: str = "float32"
     operands: str | None = None
     terms: int | Callable[[Mapping[str, int]], int] = 4
+    any_order: bool = False
 
     def tolerance(self, expected, magnitude, sizes: Mapping[str, int], dtype: str):
         """Largest |yours − expected| that an honest kernel can show, per element.
@@ -160,14 +162,17 @@ class Points:
 
 @dataclass(frozen=True)
 class Array:
-    """An input array: its dimensions by name, and what fills it when the case does not say."""
+    """An input array: its dimensions by name, and what fills it when the case does not say.
+
+    Without dimensions it has one element.
+    """
 
     dims: tuple[str, ...]
     fill: str | None = None
     dtype: str | None = None
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        return tuple(sizes[d] for d in self.dims)
+        return tuple(sizes[d] for d in self.dims) or (1,)
 
 
 class Out(Array):
@@ -189,7 +194,7 @@ def array(*dims: str, fill: str | None = None, dtype: str | None = None) -> Arra
 
 
 def out(*dims: str, dtype: str | None = None) -> Out:
-    """An output array, `out("M", "N")`."""
+    """An output array, `out("M", "N")`; `out()` is one number, an array of shape (1,)."""
     return Out(dims, None, dtype)
 
 
