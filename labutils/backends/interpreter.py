@@ -1,6 +1,6 @@
 """Triton's interpreter as a backend: the kernel runs on the CPU in a child process and every address is seen.
 
-This module and bfloat16.py are the only ones that touch Triton's private API. What they lean on, seen alike in Triton
+This module and mends.py are the only ones that touch Triton's private API. What they lean on, seen alike in Triton
 3.6, 3.7 and 3.9: `triton.runtime.interpreter` has an object `interpreter_builder` whose class has
 `create_masked_load(ptrs, mask, other, …)`, `create_masked_store(ptrs, value, mask, …)`,
 `create_atomic_rmw(op, ptr, value, mask, …)`, `create_atomic_cas(ptr, compare, value, …)`, `set_grid_dim` and
@@ -71,9 +71,9 @@ def require() -> None:
 @functools.cache
 def self_test() -> None:
     """Older interpreters returned zeros without a word: try masks, `dot`, bf16 and atomics once. About 20 ms."""
-    from . import bfloat16, selftest
+    from . import mends, selftest
 
-    bfloat16.mend()
+    mends.mend()
     mend_loops()
     for name, yours, expected in selftest.results():
         if not torch.equal(yours, expected):

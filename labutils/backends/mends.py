@@ -1,9 +1,11 @@
-"""bfloat16 in Triton's interpreter, mended.
+"""What Triton's interpreter gets wrong, mended.
 
-The interpreter keeps bfloat16 as 16-bit integers. In Triton 3.6, 3.7 and 3.9 it then adds, multiplies and compares the
-integers (also in `tl.dot`), truncates where a GPU rounds to nearest, and before 3.9 has no constants of that type: an
-honest bfloat16 kernel gets garbage. Here such operands go to float32 and results come back rounded to nearest even,
+bfloat16: the interpreter keeps it as 16-bit integers. In Triton 3.6, 3.7 and 3.9 it then adds, multiplies and compares
+the integers (also in `tl.dot`), truncates where a GPU rounds to nearest, and before 3.9 has no constants of that type:
+an honest bfloat16 kernel gets garbage. Here such operands go to float32 and results come back rounded to nearest even,
 which is what a GPU's conversions do.
+
+Loop bounds: Triton 3.6 turns a scalar into an integer in a way that NumPy refuses since 2.4.
 """
 
 from __future__ import annotations
@@ -89,4 +91,11 @@ def mend() -> None:
         setattr(builder, name, conversion(getattr(builder, name)))
     for ops in (interpreter.ReduceOps, interpreter.ScanOps):
         ops.apply_impl = reduction(ops.apply_impl)
+    patch_tensor = interpreter._patch_lang_tensor
+
+    def mended_patch(tensor, scope):
+        patch_tensor(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.squeeze()))
+
+    interpreter._patch_lang_tensor = mended_patch
     builder.get_bf16 = lambda self, value: handle(narrow(np.array([value], np.float32)), tl.bfloat16)
