@@ -1,0 +1,152 @@
+"""A launch is described so that a compiler elsewhere can judge it, and its refusals name the learner's line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import labutils  # noqa: F401  (switches the interpreter on)
+from labutils.backends import interpreter, offline
+from labutils.source import NotExtractable
+
+triton = pytest.importorskip("triton")
+import torch  # noqa: E402
+import triton.language as tl  # noqa: E402
+from triton.tools.tensor_descriptor import TensorDescriptor  # noqa: E402
+
+TARGETS = (75, 80, 90, 100)
+SOURCE = Path(__file__).read_text().splitlines()
+WIDTH = tl.constexpr(128)
+
+interpreter.require()
+
+
+@triton.jit
+def scaled(x, factor):
+    return x * factor
+
+
+@triton.jit
+def scale_kernel(x_ptr, out_ptr, n, stride, factor, dtype: tl.constexpr, act: tl.constexpr, BLOCK: tl.constexpr = 256):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    tl.store(out_ptr + offs * stride, act(tl.load(x_ptr + offs, mask=mask), factor).to(dtype), mask=mask)
+
+
+def spec_of(kernel, *args, **kwargs):
+    """The spec as the child would send it: by way of JSON."""
+    return json.loads(json.dumps(offline.launch_spec(kernel, args, kwargs)))
+
+
+def test_spec_says_types_constants_alignment_and_options():
+    x = torch.empty(64, dtype=torch.float16)
+    spec = spec_of(scale_kernel, x, x[1:], 48, 1, 0.5, tl.float16, scaled, num_warps=8, num_stages=None)
+    assert spec["kernel"] == "scale_kernel"
+    assert spec["signature"] == {
+        "x_ptr": "*fp16",
+        "out_ptr": "*fp16",
+        "n": "i32",
+        "stride": "constexpr",
+        "factor": "fp32",
+        "dtype": "constexpr",
+        "act": "constexpr",
+        "BLOCK": "constexpr",
+    }
+    assert spec["constants"] == {"stride": 1, "dtype": {"dtype": "fp16"}, "act": {"function": "scaled"}, "BLOCK": 256}
+    assert spec["aligned"] == ["x_ptr", "n"]
+    assert spec["options"] == {"num_warps": 8}
+
+
+def test_a_launch_that_cannot_be_told_says_why():
+    with pytest.raises(NotExtractable, match="scale_kernel was launched without out_ptr"):
+        spec_of(scale_kernel, torch.empty(4))
+    local = 3
+
+    @triton.jit
+    def closure_kernel(x_ptr):
+        tl.store(x_ptr, local)
+
+    with pytest.raises(NotExtractable, match="closure_kernel uses variables of an enclosing function"):
+        spec_of(closure_kernel, torch.empty(4))
+
+
+def problem_of(*launches):
+    specs = [spec_of(*args, **kwargs) for *args, kwargs in launches]
+    return offline.Compiler(TARGETS).problems(specs)
+
+
+@triton.jit
+def hundred(x_ptr):
+    offs = tl.arange(0, 100)
+    tl.store(x_ptr + offs, offs)
+
+
+@triton.jit
+def calls_helper(x_ptr):
+    tl.store(x_ptr, bad_helper(tl.load(x_ptr)))
+
+
+@triton.jit
+def bad_helper(x):
+    y = x.no_such_method()
+    return y
+
+
+@triton.jit
+def uses_library_wrongly(x_ptr):
+    x = tl.load(x_ptr + tl.arange(0, 16))
+    tl.store(x_ptr, tl.sum(x, axis=3))
+
+
+@triton.jit
+def copies_tile(a: tl.tensor, out_ptr, BLOCK: tl.constexpr):
+    tile = a.load([0, 0])
+    offs = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offs[:, None] * WIDTH + offs[None, :], tile)
+
+
+@triton.jit
+def large_tiles(a_ptr, b_ptr, c_ptr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    at = offs[:, None] * BLOCK + offs[None, :]
+    acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for k in range(0, 4 * BLOCK, BLOCK):
+        acc = tl.dot(tl.load(a_ptr + k + at), tl.load(b_ptr + k + at), acc)
+    tl.store(c_ptr + at, acc)
+
+
+def test_what_a_gpu_takes_and_what_it_refuses():
+    x, half = torch.empty(4096), torch.empty(128, 128, dtype=torch.float16)
+    good, arange, helper, library, tile = problem_of(
+        (scale_kernel, x, x, 100, 1, 0.5, tl.float32, scaled, {}),
+        (hundred, x, {}),
+        (calls_helper, x, {}),
+        (uses_library_wrongly, x, {}),
+        (copies_tile, TensorDescriptor.from_tensor(half, [32, 32]), half, 32, {}),
+    )
+    assert good is None and tile is None
+    for problem, line, text in (
+        (arange, "offs = tl.arange(0, 100)", "hundred does not compile for sm_75: arange's range must be a power of 2"),
+        (helper, "y = x.no_such_method()", "'tensor' object has no attribute 'no_such_method'"),
+        (library, "tl.store(x_ptr, tl.sum(x, axis=3))", "axis"),
+    ):
+        assert problem.kind == "does-not-compile" and text in problem.message
+        assert problem.source == line and SOURCE[problem.line - 1].strip() == line
+
+
+def test_more_shared_memory_than_any_gpu_has_is_refused():
+    x = torch.empty(256 * 1024)
+    compiler = offline.Compiler((80, 90))
+    (problem,) = compiler.problems([spec_of(large_tiles, x, x, x, 256, num_stages=3, num_warps=8)])
+    assert problem.kind == "does-not-compile"
+    assert "KB of shared memory, and a GPU has at most 227 KB for a block" in problem.message
+
+
+def test_a_broken_compiler_is_not_the_learners_fault(monkeypatch):
+    spec = spec_of(hundred, torch.empty(4))
+    spec["module"][0][0] = "import no_such_module"
+    with pytest.raises(offline.CompilerFailed, match="no_such_module"):
+        offline.Compiler((80,)).problems([spec])
+    monkeypatch.setattr(offline.sys, "executable", "/bin/false")
+    with pytest.raises(offline.CompilerFailed):
+        offline.Compiler((80,)).problems([])
