@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Run, fill, check: write your first GPU kernel
 #
-# **You will** fill in two small exercises, the second of them a kernel that runs on a GPU.
+# **You will** fill in three small exercises: a formula, a kernel in Triton, and the same kernel in CUDA C++.
 #
 # **You will learn to**
 # - run a cell, fill a cell that holds a stub, and read what `lab.check` says about it;
@@ -10,7 +10,7 @@
 #
 # **You need** Python and a little PyTorch: what a tensor is, and that `x * 2` doubles every element.
 #
-# About 25 minutes. Works without a GPU; only the times at the end need one.
+# About 35 minutes. Works without a GPU; only the times at the end need one.
 
 # %% cell="setup"
 
@@ -19,7 +19,7 @@
 #
 # | | with a GPU | without one |
 # |---|---|---|
-# | your kernel is | compiled and run on the GPU | interpreted on the CPU, and compiled as a test |
+# | your kernel is | compiled and run on the GPU | run on the CPU, slowly, and compiled as a test |
 # | wrong results, wild addresses, races | found | found, by the same cases |
 # | bytes moved | counted | counted, the same numbers |
 # | time | measured | not measured: it would say nothing about a GPU |
@@ -169,13 +169,58 @@ lab.check("00_start/scale")
 lab.access_map(scale_in_fours, torch.arange(10.0), 2.0, torch.empty(10), title="scale: 10 elements in blocks of 4")
 
 # %% [markdown]
-# ## 4 How fast is it?
+# ## 4 The same kernel in CUDA C++
 #
-# The kernel does one multiplication for eight bytes moved, so memory sets its speed. The fair comparison is a plain
+# A Triton program handles a whole block of elements. In CUDA C++ you write what *one thread* does, mostly with one
+# element; a block is a group of threads.
+#
+# | | Triton | CUDA C++ |
+# |---|---|---|
+# | number of this block | `tl.program_id(0)` | `blockIdx.x` |
+# | elements in a block | `BLOCK` | `blockDim.x` threads |
+# | place in the block | `tl.arange(0, BLOCK)`, all at once | `threadIdx.x`, this thread's |
+# | only where it exists | `mask=offs < n` | `if (i < n)` |
+# | load and store | `tl.load`, `tl.store` | `x[i]`, `out[i] = …` |
+#
+# A cell that starts with `%%cuda` holds C++ (`//` begins a comment, a `;` ends a statement). Running it compiles it
+# and makes its kernels known to Python.
+#
+# <details><summary>Hint</summary>The last block has threads beyond the end. Each thread asks by itself whether its
+# element exists, and only then reads, multiplies and writes, all in one statement.</details>
+
+# %% cell="solution" id="scale_cuda_kernel"
+# %%cuda
+# // out[i] = factor * x[i] for i < n. x and out have n elements; one thread computes one element.
+# __global__ void scale_cuda_kernel(const float* x, float factor, float* out, int n) {
+#     int i = blockIdx.x * blockDim.x + threadIdx.x;
+#     // ### BEGIN SOLUTION
+#     if (i < n) {
+#         out[i] = factor * x[i];
+#     }
+#     // ### END SOLUTION
+# }
+
+
+# %% cell="given" id="scale_cuda"
+def scale_cuda(x, factor, out):
+    n = x.numel()
+    scale_cuda_kernel[triton.cdiv(n, 256), 256](x, factor, out, n)  # blocks, threads in each
+
+
+lab.tiny("00_start/scale_cuda")
+
+# %% cell="check" exercise="00_start/scale_cuda"
+lab.check("00_start/scale_cuda")
+
+# %% [markdown]
+# ## 5 How fast is it?
+#
+# Both kernels do one multiplication for eight bytes moved, so memory sets their speed. The fair comparison is a plain
 # copy of as many bytes on the same GPU. Before you run the cell: what fraction of the copy's speed do you expect?
 
 # %%
-lab.benchmark("00_start/scale")
+print(lab.benchmark("00_start/scale") or "")
+lab.benchmark("00_start/scale_cuda")
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** Suppose the multiplication were replaced by ten of them. Would the kernel become slower on a GPU? Say
