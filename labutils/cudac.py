@@ -114,11 +114,11 @@ def compile(source: str, name: str | None = None, options: tuple[str, ...] = ())
     """
     found = signatures(source)
     _check_rules(source, found)
+    if not found:
+        raise CompileError("there is no __global__ function in this text: a kernel begins with __global__ void name(…)")
     module = Module(source, found, tuple(options))
     names = (name,) if name else tuple(n for n, s in found.items() if not s.template)
     kernels = [module[n] for n in names]
-    if not found:
-        raise CompileError("there is no __global__ function in this text: a kernel begins with __global__ void name(…)")
     if device.has_gpu():
         for kernel in kernels:
             _function(kernel, _capability())
