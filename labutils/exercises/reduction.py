@@ -1,0 +1,325 @@
+"""Unit 10: sums. Six CUDA C++ kernels of which each repairs the one before, then two in Triton."""
+
+import torch
+
+from ..exercise import (
+    Bound,
+    Case,
+    Contract,
+    Cost,
+    KernelExercise,
+    PlainExercise,
+    Points,
+    Suspect,
+    array,
+    out,
+    register,
+)
+from ._cases import draw_matrix, matrix_cases
+
+BLOCK = 256
+"""Threads of a block in the unit's launchers; the cases straddle it and its double."""
+
+CHUNK = 4096
+"""Elements that a block of the last kernels takes at a time."""
+
+
+# --- warps that add ------------------------------------------------------------------------------------------------
+
+
+def _busy_warps(threads: int, s: int) -> int:
+    return threads // max(32, 2 * s)
+
+
+def _explain_warps(sizes, yours, expected) -> str | None:
+    threads, s = sizes["threads"], sizes["s"]
+    if yours == threads // (2 * s):
+        return "That counts the threads that add. While 2·s is less than 32, several of them share a warp."
+    if yours == -(-threads // (64 * s)):
+        return "That holds if the threads that add sat side by side. Here they are 2·s apart: where is the next one?"
+    if yours == threads // 32:
+        return "That is every warp of the block. Once 2·s is more than 32, some warps hold no multiple of 2·s."
+    if yours == threads // max(32, s):
+        return "The threads that add are 2·s apart, not s."
+    return None
+
+
+register(
+    PlainExercise(
+        id="10_reduction/busy_warps",
+        title="How many warps take part in a step?",
+        entry="busy_warps",
+        points=Points(correct=1),
+        reference=_busy_warps,
+        rtol=0.0,
+        explain=_explain_warps,
+        cases=(
+            Case("first step of 256 threads", {"threads": 256, "s": 1}),
+            Case("third step of 256 threads", {"threads": 256, "s": 4}),
+            Case("one thread of each warp", {"threads": 256, "s": 16}),
+            Case("every other warp", {"threads": 256, "s": 32}),
+            Case("last step of 256 threads", {"threads": 256, "s": 128}),
+            Case("a block of one warp", {"threads": 32, "s": 16}),
+            Case("1024 threads, s = 64", {"threads": 1024, "s": 64}),
+        ),
+        draw=lambda rng: (lambda k: {"threads": 2**k, "s": 2 ** rng.randrange(0, k)})(rng.randrange(6, 11)),
+    )
+)
+
+
+# --- the sum of a vector -------------------------------------------------------------------------------------------
+
+STEP = 32_768 + 2048
+"""Elements of the case that is counted: many blocks, all of them full, and the partial sums need a second launch."""
+
+
+def _tree_cases(unit: int, large: int) -> tuple[Case, ...]:
+    """Sizes around `unit`, the elements that a block takes."""
+    return (
+        Case("one element", {"n": 1}),
+        Case("three elements", {"n": 3}, "position"),
+        Case("n = 100, less than a block has threads", {"n": 100}, "position"),
+        Case(f"n = {unit - 1}, one short of a block", {"n": unit - 1}, "position"),
+        Case(f"n = {unit}, exactly one block", {"n": unit}),
+        Case(f"n = {unit + 1}, one more than a block", {"n": unit + 1}, "position"),
+        Case(f"n = {3 * unit - 56}, the last block partly full", {"n": 3 * unit - 56}, "position"),
+        Case("n = 4099, a prime", {"n": 4099}, "position"),
+        Case("n = 3000, values up to ten thousand", {"n": 3000}, "large"),
+        Case("n = 2600, of all magnitudes", {"n": 2600}, "wide"),
+        Case("n = 5000, not aligned to 16 bytes", {"n": 5000}, "position", "offset"),
+        Case("n = 9001, small integers, compared bit for bit", {"n": 9001}, "integers", exact=True),
+        Case(f"n = {large}, many full blocks", {"n": large}, "integers", exact=True),
+    )
+
+
+def _draw(rng) -> dict[str, int]:
+    """Sizes of a hidden case. The tolerance of a long sum hides a lost element, so most are short."""
+    return {
+        "n": rng.choice(
+            [
+                rng.randrange(1, 300),
+                BLOCK * rng.randrange(1, 9) + rng.choice([-1, 0, 1]),
+                CHUNK * rng.randrange(1, 3) + rng.randrange(-4, 5),
+                rng.randrange(1000, 9000),
+            ]
+        )
+    }
+
+
+def _sum(x):
+    return x.sum(0, keepdim=True)
+
+
+def _part(keep):
+    """The sum of the elements whose index passes `keep`."""
+    return lambda x: _sum(x[keep(torch.arange(x.numel()), x.numel())])
+
+
+_SUM_SUSPECTS = (
+    Suspect("wrong-formula", "{name} is the sum of |x|", lambda x: _sum(x.abs())),
+    Suspect("wrong-formula", "{name} is the mean, not the sum", lambda x: _sum(x) / x.numel()),
+    Suspect("wrong-formula", "{name} is the largest element, not the sum", lambda x: x.max().reshape(1)),
+    Suspect("wrong-formula", "{name} is x[0] alone: nothing is added to it", lambda x: x[:1].clone()),
+)
+
+
+def _sum_suspects(unit: int) -> tuple[Suspect, ...]:
+    """What goes wrong in blocks that take `unit` elements each."""
+    return (
+        Suspect("first-block-only", f"{{name}} is the sum of the first {unit} elements", lambda x: _sum(x[:unit])),
+        Suspect(
+            "missing-accumulation",
+            f"{{name}} holds only the first element of each {unit}: the tree did not add the others",
+            _part(lambda i, n: i % unit == 0),
+        ),
+        Suspect(
+            "missing-accumulation",
+            "{name} holds only what the first warp of each block has read",
+            _part(lambda i, n: i % BLOCK < 32),
+        ),
+        Suspect(
+            "missing-accumulation",
+            "{name} holds only what the even threads have read: the first step of the tree is missing",
+            _part(lambda i, n: i % 2 == 0),
+        ),
+        Suspect(
+            "missing-accumulation",
+            "{name} lacks the upper half of each block: the first step of the tree is missing",
+            _part(lambda i, n: i % BLOCK < BLOCK // 2),
+        ),
+        Suspect(
+            "tail-not-written",
+            f"{{name}} lacks the last elements: those that fill no block of {unit}",
+            _part(lambda i, n: i < n // unit * unit),
+        ),
+        *_SUM_SUSPECTS,
+    )
+
+
+_HALVES = Suspect(
+    "missing-accumulation",
+    "{name} holds only the first of the two elements that each thread has to add",
+    _part(lambda i, n: i % (2 * BLOCK) < BLOCK),
+)
+
+_VECTOR_SUSPECTS = (
+    Suspect("tail-not-written", "{name} lacks the last n % 4 elements", _part(lambda i, n: i < n // 4 * 4)),
+    Suspect("wrong-formula", "{name} adds one of the four numbers of each float4", _part(lambda i, n: i % 4 == 0)),
+    Suspect(
+        "missing-accumulation", "{name} lacks all but the last n % 4 elements", _part(lambda i, n: i >= n // 4 * 4)
+    ),
+)
+
+PER_BLOCK = "global_store_requests"
+"""Each block stores one partial sum with one request, so this is the number of blocks."""
+
+UNDIVIDED = Bound("steps in which a warp's lanes part, for each block", "divergent_branches", PER_BLOCK, at_most=8)
+NO_CONFLICTS = Bound(
+    "wavefronts of shared memory for each one needed",
+    "shared_load_wavefronts",
+    "ideal_shared_load_wavefronts",
+    at_most=1,
+)
+
+
+def _sum_exercise(name: str, title: str, points: Points, unit: int, suspects=(), cases=None, **more) -> None:
+    register(
+        KernelExercise(
+            id=f"10_reduction/{name}",
+            title=title,
+            entry=name,
+            points=points,
+            arguments={"x": array("n"), "out": out()},
+            reference=_sum,
+            magnitude=lambda x: _sum(x.abs()),
+            contract=more.pop("contract", Contract(terms=lambda sizes: sizes["n"])),
+            cost=lambda sizes, item: Cost(item * sizes["n"], item, sizes["n"]),
+            cases=cases or _tree_cases(unit, STEP),
+            draw=_draw,
+            tiny=Case("eight elements", {"n": 8}, "integers"),
+            bench={"n": 2**28},
+            library=torch.sum,
+            suspects=(*suspects, *_sum_suspects(unit)),
+            **{"language": "cuda", **more},
+        )
+    )
+
+
+_sum_exercise("sum_v1", "V1: a tree of additions, neighbours first", Points(correct=2), BLOCK)
+_sum_exercise("sum_v2", "V2: the first threads add", Points(correct=2, bounds=(UNDIVIDED,)), BLOCK)
+_sum_exercise("sum_v3", "V3: sequential addresses", Points(correct=2, bounds=(UNDIVIDED, NO_CONFLICTS)), BLOCK)
+_sum_exercise(
+    "sum_v4",
+    "V4: a first addition on the way in",
+    Points(
+        correct=2,
+        bounds=(
+            Bound(
+                "bytes written to shared memory for each byte of x",
+                "shared_store_bytes",
+                "global_load_bytes",
+                at_most=1.1,
+            ),
+            NO_CONFLICTS,
+        ),
+    ),
+    2 * BLOCK,
+    (_HALVES,),
+)
+_sum_exercise(
+    "sum_v5",
+    "V5: warp shuffles for the last steps",
+    Points(correct=2, bounds=(Bound("barriers for each block", "barriers", PER_BLOCK, at_most=4), NO_CONFLICTS)),
+    2 * BLOCK,
+    (_HALVES,),
+)
+
+
+# --- one launch ----------------------------------------------------------------------------------------------------
+
+
+def _one_launch_cases(large: int) -> tuple[Case, ...]:
+    return (
+        Case("one element", {"n": 1}),
+        Case("two elements", {"n": 2}, "position"),
+        Case("three elements", {"n": 3}, "position"),
+        Case("n = 6, one float4 and a rest", {"n": 6}, "position"),
+        Case("n = 1023, less than a block of float4", {"n": 1023}, "position"),
+        Case(f"n = {CHUNK - 1}, one short of {CHUNK}", {"n": CHUNK - 1}, "position"),
+        Case(f"n = {CHUNK}", {"n": CHUNK}, "position"),
+        Case(f"n = {CHUNK + 1}, one more than {CHUNK}", {"n": CHUNK + 1}, "position"),
+        Case("n = 3000, values up to ten thousand", {"n": 3000}, "large"),
+        Case("n = 2600, of all magnitudes", {"n": 2600}, "wide"),
+        Case("n = 5003, not aligned to 16 bytes", {"n": 5003}, "position", "offset"),
+        Case("n = 100003, small integers, compared bit for bit", {"n": 100_003}, "integers", exact=True),
+        Case(f"n = {large}, many full blocks", {"n": large}, "integers", exact=True),
+    )
+
+
+_sum_exercise(
+    "sum_v6",
+    "V6: one launch, vector loads, one atomic for each block",
+    Points(
+        correct=3,
+        bounds=(
+            Bound("bytes for each load request of a warp", "global_load_bytes", "global_load_requests", at_least=480),
+            Bound("atomic additions, of 32 blocks", "atomics", at_most=32),
+            Bound("barriers for each atomic addition", "barriers", "atomics", at_most=2),
+        ),
+    ),
+    CHUNK,
+    _VECTOR_SUSPECTS,
+    cases=_one_launch_cases(32 * CHUNK),
+    contract=Contract(terms=lambda sizes: sizes["n"], any_order=True),
+)
+_sum_exercise(
+    "total_sum",
+    "The sum of any number of elements, in Triton",
+    Points(correct=2),
+    CHUNK,
+    cases=_one_launch_cases(32 * CHUNK),
+    contract=Contract(terms=lambda sizes: sizes["n"], any_order=True),
+    language="triton",
+)
+
+
+# --- rows ----------------------------------------------------------------------------------------------------------
+
+register(
+    KernelExercise(
+        id="10_reduction/row_sum",
+        title="The sum of each row, in Triton",
+        entry="row_sum",
+        points=Points(correct=2),
+        arguments={"x": array("M", "N"), "out": out("M", dtype="float32")},
+        reference=lambda x: x.sum(1),
+        magnitude=lambda x: x.abs().sum(1),
+        contract=Contract(terms=lambda sizes: sizes["N"]),
+        cost=lambda sizes, item: Cost(item * sizes["M"] * sizes["N"], 4 * sizes["M"], sizes["M"] * sizes["N"]),
+        cases=(*matrix_cases(exact=True), Case("50 × 100, fp16, a short row", {"M": 50, "N": 100}, dtype="float16")),
+        draw=draw_matrix,
+        tiny=Case("3 rows of 5", {"M": 3, "N": 5}, "integers"),
+        bench={"M": 2**16, "N": 2**12},
+        library=lambda x: torch.sum(x, 1),
+        suspects=(
+            Suspect("wrong-formula", "{name} is the mean of each row, not its sum", lambda x: x.mean(1)),
+            Suspect("wrong-formula", "{name} is the largest element of each row", lambda x: x.amax(1)),
+            Suspect("missing-accumulation", "{name} is the first column of x: nothing is added", lambda x: x[:, 0]),
+            Suspect("transposed", "{name} is the sum of each column", lambda x: _columns(x)),
+            Suspect("tail-not-written", "{name} lacks the last element of each row", lambda x: x[:, :-1].sum(1)),
+            Suspect(
+                "tail-not-written",
+                "{name} lacks the end of each row: from the largest power of two on",
+                lambda x: x[:, : 1 << (x.shape[1].bit_length() - 1)].sum(1),
+            ),
+        ),
+    )
+)
+
+
+def _columns(x):
+    """Sums of the first M columns; NaN where there are fewer."""
+    sums = torch.full((x.shape[0],), torch.nan, dtype=x.dtype)
+    k = min(x.shape)
+    sums[:k] = x.sum(0)[:k]
+    return sums
