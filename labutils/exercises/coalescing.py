@@ -7,12 +7,8 @@ from ..exercise import Bound, Case, Contract, Cost, KernelExercise, PlainExercis
 LANES, SECTOR = 32, 32
 TILE = 32
 
-PER_LOAD = Bound(
-    "sectors per load request", "global_load_sectors", per="global_load_requests", at_most=4, points=1
-)
-PER_STORE = Bound(
-    "sectors per store request", "global_store_sectors", per="global_store_requests", at_most=4, points=1
-)
+PER_LOAD = Bound("sectors per load request", "global_load_sectors", per="global_load_requests", at_most=4, points=1)
+PER_STORE = Bound("sectors per store request", "global_store_sectors", per="global_store_requests", at_most=4, points=1)
 """32 lanes of 4 bytes are 4 sectors."""
 
 
@@ -100,7 +96,7 @@ register(
             Case("70 × 5, tall", _size(70, 5, 40), "position"),
             Case("5 × 70, wide", _size(5, 70, 40), "position"),
             Case("primes, not aligned to 16 bytes", _size(37, 41, 43), layout="offset"),
-            Case("values up to ten thousand", _size(33, 34, 35), "large"),
+            Case("33 × 34, wide dynamic range", _size(33, 34, 35), "wide"),
             Case("64 × 96, K = 128", _size(64, 96, 128)),
         ),
         # smaller than the last case, whose counts earn the points
