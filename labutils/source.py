@@ -128,9 +128,9 @@ def _define(name: str, value: Any, parts: dict[str, Part], seen: set[int]) -> No
         # PyTorch takes over a second to import, so the compiler process does it for a dtype only.
         modules = [m for m in ("torch", "triton", "triton.language") if f"{m}." in expression]
         parts[name] = Part("".join(f"import {m}\n" for m in modules) + f"{name} = {expression}")
-    elif isinstance(value, type) and "." not in value.__qualname__:
-        if value.__module__ == "__main__":
-            raise NotExtractable(f"the class {name} is defined in the notebook")
+    elif isinstance(value, type) and value.__module__ == "__main__":
+        raise NotExtractable(f"the class {name} is defined in the notebook")
+    elif isinstance(value, (type, types.BuiltinFunctionType)) and "." not in value.__qualname__:
         parts[name] = Part(f"from {value.__module__} import {value.__qualname__} as {name}")
 
 

@@ -1,0 +1,61 @@
+"""The recording process beside a GPU: the function travels as text, the verdict names the lines it has here."""
+
+from pathlib import Path
+
+import pytest
+
+import labutils  # noqa: F401  (switches the interpreter on)
+from labutils.backends.sidecar import Sidecar
+from labutils.source import NotExtractable
+
+triton = pytest.importorskip("triton")
+import triton.language as tl  # noqa: E402
+
+EXERCISE = "06_elementwise_triton/vector_add"
+BLOCK = 256
+SOURCE = Path(__file__).read_text().splitlines()
+
+
+@triton.jit
+def vector_add_kernel(x_ptr, y_ptr, out_ptr, n, masked: tl.constexpr, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    x = tl.load(x_ptr + offs, mask=mask)
+    y = tl.load(y_ptr + offs, mask=mask if masked else None)
+    tl.store(out_ptr + offs, x + y, mask=mask)
+
+
+def vector_add(x, y, out):
+    vector_add_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, y, out, x.numel(), True, BLOCK)
+
+
+def vector_add_reading_too_far(x, y, out):
+    vector_add_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, y, out, x.numel(), False, BLOCK)
+
+
+def ask(fn):
+    return Sidecar(EXERCISE, fn, 2024, 0, 30).verdict()
+
+
+def test_jobs_one_after_another():
+    good, bad = (Sidecar(EXERCISE, fn, 2024, 0, 30) for fn in (vector_add, vector_add_reading_too_far))
+    refused, accepted = bad.verdict(), good.verdict()
+    assert accepted.passed and accepted.counts["moved_bytes"] == accepted.counts["compulsory_bytes"]
+    assert refused.headline.kind == "tail-unmasked"
+    line = int(refused.headline.symptom.split("(line ")[1].split(":")[0])
+    assert "y = tl.load(y_ptr + offs, mask=mask if masked" in SOURCE[line - 1]
+
+
+def test_a_job_that_dies_does_not_take_the_process_along():
+    def fatal(x, y, out):
+        import os
+
+        os._exit(1)
+
+    assert ask(fatal).headline.kind == "died"
+    assert ask(vector_add).passed
+
+
+def test_what_cannot_travel_says_so():
+    with pytest.raises(NotExtractable):
+        ask(lambda x, y, out: None)
