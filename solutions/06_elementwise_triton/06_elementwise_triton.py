@@ -318,8 +318,8 @@ for name in ("gelu", "gelu_backward", "bias_scale"):
 
 # %% [markdown]
 # **Next levels.** Try `BLOCK` 256 and 4096 and other `num_warps` in the launchers: what changes, and why so little?
-# Let a program of `bias_scale` do several rows, so that it reads bias and scale once. Or let its programs count down the
-# rows first: on an H200 that costs 5 % (3969 for 4192 GB/s at 2¹⁴ × 2¹³). On a GPU,
+# Let a program of `bias_scale` do several rows, so that it reads bias and scale once. Or let its programs count down
+# the rows first: on an H200 that costs 5 % (3969 for 4192 GB/s at 2¹⁴ × 2¹³). On a GPU,
 # `print(vector_add_kernel[grid](...).asm["ptx"])` shows the code: look for `ld.global.v4`, four floats in one
 # instruction. It is there when the pointers are aligned to 16 bytes, and gone for `x[1:]`.
 #

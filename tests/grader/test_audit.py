@@ -1,6 +1,7 @@
 """The audit itself, and its verdict on every exercise."""
 
 import argparse
+import re
 
 import pytest
 
@@ -28,11 +29,12 @@ def test_every_exercise_has_wrong_and_honest_files(exercise_id):
 
 
 def test_every_file_belongs_to_an_exercise_and_says_what_is_wrong():
-    for path in audit.MUTANTS.rglob("*.py"):
+    for path in [*audit.MUTANTS.rglob("*.py"), *audit.MUTANTS.rglob("*.cu")]:
         assert path.parent.relative_to(audit.MUTANTS).as_posix() in IDS
         assert audit.expectation(path)
-        why = path.read_text(encoding="utf-8").split("\n")[1]
-        assert why.startswith("# ") and why.endswith("."), f"{path}: the second line says in a sentence what is wrong"
+        head = path.read_text(encoding="utf-8").split("\n")[1:3]
+        why = head[1] if re.match(r"(#|//) marks: ", head[0]) else head[0]
+        assert re.fullmatch(r"(#|//) .+\.", why), f"{path}: after what is expected, a sentence says what is wrong"
 
 
 @pytest.mark.parametrize("first", ["", "# expect:", "# expect: strange", "expect: race", "# expect: race, timeout"])
@@ -50,9 +52,26 @@ def test_a_solutions_module_defines_and_does_not_run():
     compile(text, "solution", "exec")
 
 
+def test_cuda_kernels_take_the_place_of_the_solutions_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(audit, "MUTANTS", tmp_path)
+    folder = tmp_path / "00_start" / "scale_cuda"
+    folder.mkdir(parents=True)
+    head = "__global__ void scale_cuda_kernel(const float* x, float factor, float* out, int n)"
+    files = {
+        "copies": ("wrong-formula", "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) { out[i] = x[i]; }"),
+        "misspelt": ("does-not-compile", "if (threadIdx.x < n) { out[0] = factr; }"),
+        "stub": ("unfilled", 'static_assert(false, "scale_cuda_kernel is not written yet");'),
+    }
+    for name, (kind, body) in files.items():
+        (folder / f"{name}.cu").write_text(f"// expect: {kind}\n// Wrong.\n{head} {{ {body} }}\n")
+    found = {r.trial.name: r for r in audit.audit(["00_start/scale_cuda"], jobs=1)}
+    assert all(r.agrees for r in found.values()), found
+    assert "a copy of x" in found["copies"].said
+
+
 def test_names_select_units_and_exercises():
     assert audit.select([]) == IDS
-    assert audit.select(["00_start"]) == ["00_start/number_of_programs", "00_start/scale"]
+    assert audit.select(["00_start"])[:2] == ["00_start/number_of_programs", "00_start/scale"]
     assert audit.select(["00_start/scale", "00_start"])[0] == "00_start/scale"
     with pytest.raises(KeyError, match="did you mean"):
         audit.select(["00_start/scales"])
