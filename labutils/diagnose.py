@@ -37,9 +37,9 @@ KINDS: dict[str, str] = {
     "missing-accumulation": "Carry the accumulator through the loop: acc += part, not acc = part.",
     "no-max-subtraction": "Subtract the row's maximum before exp: the result is the same and nothing overflows.",
     "tail-unmasked": "Mask the tail: mask = offs < n, passed to every load and every store.",
+    "barrier-divergence": "All threads of a block must reach the same barrier: guard the work, not the barrier.",
     "missing-syncthreads": "Put __syncthreads() between the write and the read: threads of a block do not run in step.",
     "missing-syncwarp": "Put __syncwarp() between the write and the read: lanes of a warp need not run in step.",
-    "barrier-divergence": "All threads of a block must reach the same barrier: guard the work, not the barrier.",
     "deadlock": "Let every lane that the mask names reach the call.",
     "shuffle-mask": "The mask must name exactly the lanes that make the same call.",
     "uninitialised-shared": "Write every element of shared memory that is read, also those past the end of the data.",
@@ -110,6 +110,8 @@ def _examine(run: Run, outcome: Outcome, result: CaseResult) -> CaseResult:
             found += _from_findings(outcome, run)
         return replace(result, diagnosis=most_telling(found))
     found = _from_findings(outcome, run) + _from_guards(run)
+    if outcome.stopped and found:
+        return replace(result, diagnosis=most_telling(found))
     if outcome.unstable:
         found.append(diagnosis("race", "the result differs from run to run on the same input"))
     if outcome.launches == 0:

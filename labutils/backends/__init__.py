@@ -30,7 +30,7 @@ class Problem:
 
 @dataclass
 class Outcome:
-    """What happened in one run."""
+    """What happened in one run. `stopped`: a finding ended it early, so that what the outputs hold says nothing."""
 
     problem: Problem | None = None
     launches: int | None = None
@@ -40,6 +40,7 @@ class Outcome:
     printed: str = ""
     seconds: float = 0.0
     unstable: bool = False
+    stopped: bool = False
 
 
 class Backend(Protocol):

@@ -210,10 +210,11 @@ def _one(fn: Callable, run: Run, time_limit: float) -> dict[str, Any]:
     attempt = child.attempt(fn, run.arguments)
     _session = None
     problem = attempt.problem
+    stopped = problem is not None and problem.message.startswith("KernelStopped")
     fatal = next((f for f in session.findings if f.kind in FATAL), None)
     if fatal is not None:
         problem = Problem(FATAL[fatal.kind], fatal.message, fatal.line)
-    elif problem is not None and problem.message.startswith("KernelStopped"):
+    elif stopped:
         problem = None  # the finding that stopped it says more
     return {
         "problem": vars(problem) if problem else None,
@@ -223,6 +224,7 @@ def _one(fn: Callable, run: Run, time_limit: float) -> dict[str, Any]:
         "returned": "" if attempt.returned is None else type(attempt.returned).__name__,
         "printed": attempt.printed + "".join(session.printed),
         "seconds": time.perf_counter() - begin,
+        "stopped": stopped,
     }
 
 

@@ -391,8 +391,14 @@ class _Namer:
         index = (address - low) // item - origin
         if kind == "dynamic":
             size_text = f"{length:,} bytes of dynamic shared memory that the launch asked for"
-        elif kind == "padding":
-            size_text = "array: this lies between its rows"
+        elif kind == "guarded":
+            inside = self._arrays[name].inside
+            last = inside.rindex(1) - origin if 1 in inside else -1
+            if 0 <= index <= last:
+                size_text = "array: this lies between its rows"
+            else:
+                elements = inside.count(1)
+                size_text = f"array of {elements} element{'s' if elements != 1 else ''}"
         else:
             count = length // item
             size_text = f"{kind}array of {count} element{'s' if count != 1 else ''}"
@@ -400,7 +406,7 @@ class _Namer:
 
     def _regions(self):
         for name, a in self._arrays.items():
-            kind = "" if a.inside is None else "padding"
+            kind = "" if a.inside is None else "guarded"
             yield name, a.address, a.elements * a.itemsize, a.itemsize, a.origin, kind
         for v in self._symbols.shared:
             declared = self._source.shared.get(v.name)
