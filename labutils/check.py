@@ -16,8 +16,8 @@ from .backends import pick
 from .backends.interpreter import Unavailable
 from .compare import side_by_side
 from .diagnose import from_problem
-from .evaluate import PUBLIC_SEED, callable_problem, evaluate
-from .exercise import Exercise, KernelExercise, signature_problem
+from .evaluate import PUBLIC_SEED, callable_problem, evaluate, signature_problem
+from .exercise import Exercise, KernelExercise
 from .inputs import make_run
 from .verdict import Verdict
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
-from .exercise import ROUND_OFF, KernelExercise, named
+from .exercise import KernelExercise, named
 from .inputs import Buffer, Run, generator
+from .precision import ROUND_OFF
 
 
 class Comparison:

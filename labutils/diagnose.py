@@ -12,8 +12,8 @@ import torch
 
 from .backends import Outcome, Problem
 from .compare import Comparison, OutputComparison
-from .exercise import ROUND_OFF
 from .inputs import Run
+from .precision import ROUND_OFF
 from .suspects import recognise
 from .verdict import CaseResult, Diagnosis
 

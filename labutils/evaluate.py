@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 from dataclasses import asdict
 from typing import Any
@@ -11,7 +12,7 @@ from .backends import TIME_LIMIT, Backend, child, pick
 from .backends.interpreter import Unavailable
 from .backends.offline import CompilerFailed
 from .backends.sidecar import Sidecar
-from .exercise import Case, Exercise, KernelExercise, PlainExercise, signature_problem
+from .exercise import Case, Exercise, KernelExercise, PlainExercise
 from .inputs import hidden_cases, make_run
 from .source import NotExtractable
 from .verdict import CaseResult, Diagnosis, Verdict
@@ -60,6 +61,22 @@ def callable_problem(exercise: Exercise, fn: Any) -> Diagnosis | None:
         return diagnose.diagnosis("signature", f"{name} is a kernel; the check needs the launcher that launches it")
     if why := signature_problem(fn, exercise.parameters):
         return diagnose.diagnosis("signature", f"{getattr(fn, '__name__', name)}: {why}")
+    return None
+
+
+def signature_problem(fn, names: tuple[str, ...]) -> str | None:
+    """Why `fn` cannot be called with these arguments by position, or None."""
+    if not callable(fn):
+        return f"this is a {type(fn).__name__}, not a function"
+    try:
+        signature = inspect.signature(fn)
+    except (TypeError, ValueError):
+        return None
+    try:
+        signature.bind(*names)
+    except TypeError:
+        given = ", ".join(signature.parameters) or "nothing"
+        return f"it is called with ({', '.join(names)}), but yours takes ({given})"
     return None
 
 

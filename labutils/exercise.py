@@ -9,24 +9,15 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
+
+from .precision import Contract
 
 NOT_WRITTEN = "is not written yet"
 """Every stub of an unfilled exercise ends its message with this phrase; the check recognises it."""
-
-ROUND_OFF = MappingProxyType(
-    {"float64": 2.0**-53, "float32": 2.0**-24, "tf32": 2.0**-11, "float16": 2.0**-11, "bfloat16": 2.0**-8}
-)
-"""Unit round-off u of each format: a rounding changes a value by at most u times its size (IEEE 754)."""
-
-TINY = MappingProxyType({"float64": 2.0**-1074, "float32": 2.0**-126, "float16": 2.0**-25, "bfloat16": 2.0**-126})
-"""Absolute slack of each stored format: half its smallest subnormal for fp16; for the others its smallest normal
-number, because GPUs may flush subnormals to zero."""
 
 
 @dataclass(frozen=True)
@@ -43,37 +34,6 @@ class Case:
     layout: str = "contiguous"
     dtype: str | None = None
     exact: bool = False
-
-
-@dataclass(frozen=True)
-class Contract:
-    """The precision that the exercise asks for.
-
-    `dtype` is how arrays lie in memory, `accumulate` what the arithmetic is done in, `operands` the format that
-    operands may be rounded to on their way into it (None: used as stored; "tf32" for a `tl.dot` that may use it).
-    `terms` is the number of roundings on the way to one element: a number, or a function of the case's sizes
-    (the reduction length of a dot product). `any_order`: atomics may add in any order, so that the last bits may differ
-    from run to run; exact cases must still give the same bits.
-    """
-
-    dtype: str = "float32"
-    accumulate: str = "float32"
-    operands: str | None = None
-    terms: int | Callable[[Mapping[str, int]], int] = 4
-    any_order: bool = False
-
-    def tolerance(self, expected, magnitude, sizes: Mapping[str, int], dtype: str):
-        """Largest |yours − expected| that an honest kernel can show, per element.
-
-        [min(n, 8·√n)·u_acc + 2·u_in]·M + u_out·|y*| + tiny, the forward error bound of a sum of n terms (Higham,
-        Accuracy and Stability of Numerical Algorithms, §3–4) with 8·√n for its probabilistic form; M is the same
-        expression on absolute values.
-        """
-        n = self.terms(sizes) if callable(self.terms) else self.terms
-        growth = min(n, 8 * n**0.5) * ROUND_OFF[self.accumulate]
-        if self.operands is not None:
-            growth += 2 * ROUND_OFF[self.operands]
-        return growth * magnitude + ROUND_OFF[dtype] * expected.abs() + TINY[dtype]
 
 
 @dataclass(frozen=True)
@@ -346,19 +306,3 @@ def get(exercise_id: str) -> Exercise:
         return known[exercise_id]
     near = difflib.get_close_matches(exercise_id, known, n=1, cutoff=0.4)
     raise KeyError(f"no exercise is called {exercise_id!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-
-
-def signature_problem(fn, names: tuple[str, ...]) -> str | None:
-    """Why `fn` cannot be called with these arguments by position, or None."""
-    if not callable(fn):
-        return f"this is a {type(fn).__name__}, not a function"
-    try:
-        signature = inspect.signature(fn)
-    except (TypeError, ValueError):
-        return None
-    try:
-        signature.bind(*names)
-    except TypeError:
-        given = ", ".join(signature.parameters) or "nothing"
-        return f"it is called with ({', '.join(names)}), but yours takes ({given})"
-    return None

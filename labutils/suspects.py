@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import torch
 
 from .compare import Comparison, OutputComparison, mismatches
-from .exercise import ROUND_OFF, Suspect, named
+from .exercise import Suspect, named
 from .inputs import Buffer
+from .precision import ROUND_OFF
 
 
 def recognise(comparison: Comparison, output: OutputComparison) -> Suspect | None:

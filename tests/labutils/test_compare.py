@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from labutils.compare import Comparison, mismatch_map, mismatches, table
-from labutils.exercise import ROUND_OFF, Case, Contract, Cost, KernelExercise, Points, array, out
+from labutils.exercise import Case, Contract, Cost, KernelExercise, Points, array, out
 from labutils.inputs import make_run
+from labutils.precision import ROUND_OFF
 
 F16 = Contract(dtype="float16", terms=lambda s: s["K"])
 

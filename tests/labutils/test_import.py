@@ -59,7 +59,8 @@ def test_without_triton(tmp_path):
         "import sys\nclass Blocker:\n    def find_spec(self, name, *rest):\n"
         "        if name.split('.')[0] == 'triton':\n            raise ImportError(name)\n"
     )
-    code = f"{blocker}sys.meta_path.insert(0, Blocker())\nimport labutils as lab\n{PLAIN}\ndef scale(x, factor, out): pass\n{CHECK}"
+    launcher = "def scale(x, factor, out): pass\n"
+    code = f"{blocker}sys.meta_path.insert(0, Blocker())\nimport labutils as lab\n{PLAIN}\n{launcher}{CHECK}"
     said = run(tmp_path, code)
     assert said.count("Triton is not installed here. On Linux: pip install triton") == 3
     assert "0 of 2 points\n0.0\n" in said
