@@ -202,7 +202,7 @@ measure_the_claim()
 # | `uninitialised-shared` | rows of the tile were left out: each thread has four |
 # | `transposed` | `tile[y][x]` is read where `tile[x][y]` was meant |
 # | `barrier-divergence` | `__syncthreads()` inside the guard, or a `return` before it |
-# | `out-of-bounds`, `tail-unmasked` | the second guard still has M and N as in the first |
+# | `tail-unmasked`, `first-block-only` | a guard is missing, or the second one still has M and N as in the first |
 #
 # ## 3 Transpose through shared memory
 #

@@ -1,0 +1,15 @@
+// expect: transposed
+// Stores down the columns of c.
+__global__ void matmul_kernel(float* c, const float* a, const float* b, int M, int N, int K) {
+    const int m = blockIdx.y * blockDim.y + threadIdx.y;
+    const int n = blockIdx.x * blockDim.x + threadIdx.x;
+    if (m < M && n < N) {
+        float sum = 0.0f;
+        for (int k = 0; k < K; k++) {
+            const float left = a[m * K + k];
+            const float right = b[k * N + n];
+            sum += left * right;
+        }
+        c[n * M + m] = sum;
+    }
+}

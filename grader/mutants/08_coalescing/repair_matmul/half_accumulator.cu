@@ -1,0 +1,17 @@
+// expect: overflow
+// Adds up in half precision.
+#include <cuda_fp16.h>
+
+__global__ void matmul_kernel(float* c, const float* a, const float* b, int M, int N, int K) {
+    const int m = blockIdx.y * blockDim.y + threadIdx.y;
+    const int n = blockIdx.x * blockDim.x + threadIdx.x;
+    if (m < M && n < N) {
+        __half sum = __float2half(0.0f);
+        for (int k = 0; k < K; k++) {
+            const float left = a[m * K + k];
+            const float right = b[k * N + n];
+            sum = __hadd(sum, __float2half(left * right));
+        }
+        c[m * N + n] = __half2float(sum);
+    }
+}

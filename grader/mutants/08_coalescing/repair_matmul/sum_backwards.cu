@@ -1,0 +1,15 @@
+// expect: accepted
+// Adds the products up from the last to the first.
+__global__ void matmul_kernel(float* c, const float* a, const float* b, int M, int N, int K) {
+    const int m = blockIdx.y * blockDim.y + threadIdx.y;
+    const int n = blockIdx.x * blockDim.x + threadIdx.x;
+    if (m < M && n < N) {
+        float sum = 0.0f;
+        for (int k = K - 1; k >= 0; k--) {
+            const float left = a[m * K + k];
+            const float right = b[k * N + n];
+            sum += left * right;
+        }
+        c[m * N + n] = sum;
+    }
+}
