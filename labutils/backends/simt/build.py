@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -40,6 +41,7 @@ _PROVIDED_PREFIXES = (
     "__gmon_",
     "__cxa_finalize",
     "__tls_",
+    "__wrap_mem",
 )
 
 
@@ -78,6 +80,7 @@ class Compiler:
             "-std=c++20", "-fPIC", "-nostdinc", "-nostdinc++", f"-I{HERE / 'include'}", "-include", "simt.h",
             "-fno-exceptions", "-fno-rtti", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-threadsafe-statics",
             "-fno-builtin-printf", "-fno-finite-loops", "-fno-stack-protector", "-fno-asynchronous-unwind-tables",
+            "-fno-delete-null-pointer-checks",
             "-fdiagnostics-color=never",
         ]  # fmt: skip
         gcc = self.family == "gcc"
@@ -99,15 +102,17 @@ class Compiler:
         return [
             *common, "-O0" if self.family == "zig" else "-O1", "-fsanitize=array-bounds",
             "-fsanitize-coverage=trace-pc,no-prune", "-mllvm", "-tsan-instrument-func-entry-exit=0",
-            "-mllvm", "-tsan-distinguish-volatile=1",
+            "-mllvm", "-tsan-distinguish-volatile=1", "-mllvm", "-tsan-instrument-read-before-write=1",
         ]  # fmt: skip
 
-    def link(self, objects: list[str], out: str) -> list[str]:
+    def link(self, objects: list[str], out: str, checked: bool) -> list[str]:
         """The command that links a kernel. The compilers' own sanitizer libraries must stay out: the runtime takes
         their place."""
+        # clang copies structs by memcpy and expects the sanitizer's library to watch it
+        wrap = ["-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset"] if checked and self.family != "gcc" else []
         if self.family == "zig":
-            return [*self.command[:-1], "cc", "-shared", "-nostdlib", *objects, "-o", out]
-        return [*self.command, "-shared", "-nodefaultlibs", *objects, "-lc", "-lm", "-o", out]
+            return [*self.command[:-1], "cc", "-shared", "-nostdlib", *wrap, *objects, "-o", out]
+        return [*self.command, "-shared", "-nodefaultlibs", *wrap, *objects, "-lc", "-lm", "-o", out]
 
 
 def _version(command: list[str]) -> Compiler | None:
@@ -132,11 +137,8 @@ def _candidates() -> Iterator[list[str]]:
     for name in ("g++", *(f"g++-{n}" for n in range(15, 10, -1)), "clang++"):
         if shutil.which(name):
             yield [name]
-    with contextlib.suppress(ImportError, ValueError):
-        import importlib.util
-
-        if importlib.util.find_spec("ziglang"):
-            yield [sys.executable, "-m", "ziglang", "c++"]
+    if importlib.util.find_spec("ziglang"):
+        yield [sys.executable, "-m", "ziglang", "c++"]
 
 
 def compiler() -> Compiler:
@@ -225,7 +227,7 @@ def kernel(with_compiler: Compiler, text: str, names: list[str], checked: bool, 
         done = _run([*with_compiler.command, *flags, "-x", "c++", "-c", filename, "-o", objects[0]], cwd=folder)
         if done.returncode:
             raise compile_error(done.stderr, filename, names)
-        done = _run(with_compiler.link(objects, out))
+        done = _run(with_compiler.link(objects, out, checked))
         if done.returncode:
             raise CompileError("the kernel does not link: " + done.stderr.strip()[-500:])
         _check_symbols(out, checked)

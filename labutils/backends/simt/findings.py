@@ -192,8 +192,14 @@ def _settle(found: list[Finding]) -> list[Finding]:
     """One mistake, one finding: a lost update shows as a race of two writes and as reads between them; an access that
     races between blocks may also race within one."""
     lost = {(f.line, f.array) for f in found if f.kind == "race"}
+    unordered = {(line, f.array) for f in found if f.kind.startswith("missing-sync") for line in (f.line, f.other_line)}
+    wide = {(f.line, f.other_line, f.array) for f in found if f.kind == "missing-syncthreads"}
     kept: dict[tuple, Finding] = {}
     for f in found:
+        if f.kind == "missing-syncwarp" and (f.line, f.other_line, f.array) in wide:
+            continue  # the larger barrier does for both
+        if f.kind == "uninitialised-shared" and (f.line, f.array) in unordered:
+            continue  # read too early, that is: the store is still to come
         if (
             f.kind.startswith("missing-sync")
             and {(f.line, f.array), (f.other_line, f.array)} & lost

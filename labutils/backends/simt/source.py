@@ -112,15 +112,20 @@ def _line(text: str, position: int) -> int:
 
 
 def _refuse(source: str, plain: str) -> None:
-    joined = re.sub(r"\\[ \t]*\n", lambda m: " " * (len(m.group(0)) - 1) + "\n", plain)
+    if m := re.search(r'\b(?:u8|[uUL])?R"', plain):
+        raise CompileError(f"line {_line(plain, m.start())}: raw string literals are not supported", None)
+    # As the preprocessor does, join lines that end in a backslash before looking for directives.
+    joints = {i for m in re.finditer(r"\\[ \t]*\n", plain) for i in range(*m.span())}
+    origin = [i for i in range(len(plain)) if i not in joints]
+    joined = "".join(plain[i] for i in origin)
     for m in re.finditer(r"^[ \t]*(?:#|%:)[ \t]*(\w+)(.*)$", joined, flags=re.M):
         directive = m.group(1)
         if directive not in ("include", "include_next", "import", "embed"):
             continue
         # the name of an include in quotes is blanked in `plain`: read it from the source
-        rest = source[m.start(2) : m.end(2)].strip()
+        rest = "".join(source[i] for i in origin[m.start(2) : m.end(2)]).strip()
         name = re.fullmatch(r'[<"]([^>"]+)[>"]\s*(?://.*|/\*.*\*/\s*)?', rest)
-        line = _line(source, m.start(2))
+        line = _line(source, origin[m.start(1)])
         if directive != "include" or not name or name.group(1) not in HEADERS:
             shown = name.group(0) if name else rest
             raise CompileError(
@@ -171,7 +176,7 @@ def _kernels(plain: str) -> tuple[dict[str, list[str]], set[str]]:
             continue
         parameters = []
         for i, p in enumerate(_split(plain[found.end() : close])):
-            p = p.split("=")[0].strip()
+            p = re.sub(r"\(\s*[*&]\s*(\w+)\s*\)\s*", r" \1 ", p.split("=")[0]).strip()  # a pointer to an array
             name = re.search(r"(\w+)\s*(?:\[[^\]]*\])*$", p)
             if p != "void":
                 parameters.append(name.group(1) if name else f"argument {i + 1}")

@@ -78,7 +78,7 @@ static void on_fault(int signal, siginfo_t* info, void* context) {
   uptr stack = reinterpret_cast<uptr>(w->current->stack);
   bool overflow = address >= stack - kPage && address < stack;
   if (!in_module(*w, pc)) {  // in the runtime or in libm: the learner's line is the nearest caller
-    uptr sp = std::max(signal_sp(context), stack), top = std::min(sp + 4096, stack + kStackBytes);
+    uptr sp = std::max(signal_sp(context), stack), top = std::min(sp + 16 * kPage, stack + kStackBytes);
     pc = 0;
     for (; sp + 8 <= top && !pc; sp += 8) {
       uptr word = *reinterpret_cast<uptr*>(sp & ~uptr{7});

@@ -139,6 +139,9 @@ static SIMT_HOT void check_write(Worker& w, const Event& e, u32 thread, u16 time
       race(w, e, thread, 'o', c.read_thread, c.read_pc, c.read_epoch);
     }
   }
+  c.initialised |= bytes;
+  // An atomic after a plain store: to the others, the store is what matters.
+  if (atomic && c.write_epoch == w.epoch && !c.write_atomic) return;
   c.write_bytes = c.write_epoch == w.epoch && c.write_thread == thread ? c.write_bytes | bytes : bytes;
   c.write_epoch = w.epoch;
   c.write_thread = thread;
@@ -146,7 +149,6 @@ static SIMT_HOT void check_write(Worker& w, const Event& e, u32 thread, u16 time
   c.write_pc = e.pc;
   c.write_value = e.value;
   c.write_atomic = atomic;
-  c.initialised |= bytes;
 }
 
 static SIMT_HOT void check_cell(Worker& w, const Event& e, u32 thread, u16 time, Cell& c, u32 bytes) {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import int32, randint, randn, zeros
+from torch import int32, randint, randn
 
 from labutils.backends import simt
 

@@ -69,8 +69,8 @@ copy("float4", "((float4*)y)[i] = ((const float4*)x)[i];", dict(requests=16, sec
      dict(requests=16, sectors=256))  # fmt: skip
 copy("float4 summed", "float4 v = reinterpret_cast<const float4*>(x)[i]; y[i] = v.x + v.y + v.z + v.w;",
      dict(requests=16, sectors=256, size=16), dict(requests=16, sectors=64))  # fmt: skip
-copy("float2 changed", "float2 v = ((const float2*)x)[i]; v.x *= 2; ((float2*)y)[i] = v;", dict(requests=16, sectors=128),
-     dict(requests=16, sectors=128))  # fmt: skip
+copy("float2 changed", "float2 v = ((const float2*)x)[i]; v.x *= 2; ((float2*)y)[i] = v;",
+     dict(requests=16, sectors=128), dict(requests=16, sectors=128))  # fmt: skip
 copy("bytes", "((char*)y)[i] = ((const char*)x)[i];", dict(requests=16, sectors=16, size=1), dict(sectors=16))
 copy("doubles", "((double*)y)[i] = ((const double*)x)[i];", dict(requests=16, sectors=128, size=8), dict(sectors=128))
 copy("half the lanes", "if (threadIdx.x % 2) y[i] = x[i];", dict(requests=16, sectors=64, lanes=256), dict(sectors=64))
@@ -101,7 +101,8 @@ CASES["struct copied whole"] = (
 CASES["columns by a block of 8 x 32"] = (
     "__global__ void k(const float* x, float* y, int n) {\n  y[threadIdx.y * 8 + threadIdx.x] =\n"
     "    x[threadIdx.x * 32 + threadIdx.y];\n}",
-    (1, (8, 32), 0, 0), {(3, "load", "global"): dict(requests=8, sectors=64), (2, "store", "global"): dict(sectors=32)}, {},
+    (1, (8, 32), 0, 0),
+    {(3, "load", "global"): dict(requests=8, sectors=64), (2, "store", "global"): dict(sectors=32)}, {},
 )  # fmt: skip
 
 # ---- shared memory: 32 warps, so 32 requests
@@ -121,9 +122,11 @@ tile("one word a warp", "__shared__ float s[1024];", "s[t] = x[t];", "y[t] = s[t
 tile("two words of one bank", "__shared__ float s[1024];", "s[t] = x[t];", "y[t] = s[(t & 1) * 32];",
      {LOAD: dict(wavefronts=64)})  # fmt: skip
 tile("float4", "__shared__ float4 s[1024];", "s[t] = ((const float4*)x)[t];", "((float4*)y)[t] = s[t ^ 1];",
-     {STORE: dict(requests=32, wavefronts=128), LOAD: dict(requests=32, wavefronts=128, ideal_wavefronts=128)})  # fmt: skip
+     {STORE: dict(requests=32, wavefronts=128),
+      LOAD: dict(requests=32, wavefronts=128, ideal_wavefronts=128)})  # fmt: skip
 tile("float4 with a stride of 8", "__shared__ float4 s[1024];", "s[t] = ((const float4*)x)[t];",
-     "((float4*)y)[t] = s[(tx % 8) * 8 + ty];", {LOAD: dict(requests=32, wavefronts=1024, ideal_wavefronts=128)})  # fmt: skip
+     "((float4*)y)[t] = s[(tx % 8) * 8 + ty];",
+     {LOAD: dict(requests=32, wavefronts=1024, ideal_wavefronts=128)})  # fmt: skip
 tile("double", "__shared__ double s[1024];", "s[t] = x[t];", "y[t] = s[t ^ 1];",
      {STORE: dict(wavefronts=64), LOAD: dict(wavefronts=64, size=8)})  # fmt: skip
 tile("double with a stride of 2", "__shared__ double s[2048];", "s[t] = x[t]; s[t + 1024] = 0;", "y[t] = s[2 * t];",
@@ -143,7 +146,8 @@ CASES["columns of a dynamic tile"] = (
 # ---- divergence: lanes in the same iteration meet in one request
 Y = (7, "store", "global")
 loop("triangle", "  for (int i = 0; i < t; i++)\n    s += x[i * 32 + t];",
-     {(5, "load", "global"): dict(requests=31, lanes=496), (6, "store", "global"): dict(requests=1, lanes=32)})  # fmt: skip
+     {(5, "load", "global"): dict(requests=31, lanes=496),
+      (6, "store", "global"): dict(requests=1, lanes=32)})  # fmt: skip
 loop("alternating branches", "  for (int i = 0; i < n; i++) {\n    if ((i + t) & 1) s += x[i * 32 + t];\n"
      "    else s *= y[2047 - i * 32 - t];\n  }",
      {(5, "load", "global"): dict(requests=64, lanes=1024), (6, "load", "global"): dict(requests=64, lanes=1024),
