@@ -128,6 +128,11 @@ def _sum_suspects(unit: int) -> tuple[Suspect, ...]:
     return (
         Suspect("first-block-only", f"{{name}} is the sum of the first {unit} elements", lambda x: _sum(x[:unit])),
         Suspect(
+            "first-block-only",
+            "every block adds the same elements, those of block 0",
+            lambda x: -(-x.numel() // unit) * _sum(x[:unit]),
+        ),
+        Suspect(
             "missing-accumulation",
             f"{{name}} holds only the first element of each {unit}: the tree did not add the others",
             _part(lambda i, n: i % unit == 0),
@@ -139,12 +144,12 @@ def _sum_suspects(unit: int) -> tuple[Suspect, ...]:
         ),
         Suspect(
             "missing-accumulation",
-            "{name} holds only what the even threads have read: the first step of the tree is missing",
+            "{name} holds only what the even threads have read: the step of distance 1 is missing",
             _part(lambda i, n: i % 2 == 0),
         ),
         Suspect(
             "missing-accumulation",
-            "{name} lacks the upper half of each block: the first step of the tree is missing",
+            "{name} lacks the upper half of each block: the step of the largest distance is missing",
             _part(lambda i, n: i % BLOCK < BLOCK // 2),
         ),
         Suspect(
@@ -163,6 +168,16 @@ _HALVES = Suspect(
 )
 
 _VECTOR_SUSPECTS = (
+    Suspect(
+        "missing-accumulation",
+        "{name} holds only what each thread loads first: it must go on, in steps of the whole grid",
+        _part(lambda i, n: (i < -(-n // CHUNK) * 4 * BLOCK) | (i >= n // 4 * 4)),
+    ),
+    Suspect(
+        "missing-accumulation",
+        "{name} holds only what the first warp of each block has read",
+        _part(lambda i, n: (i // 4 % BLOCK < 32) & (i < n // 4 * 4) | (i - n // 4 * 4 >= 0)),
+    ),
     Suspect("tail-not-written", "{name} lacks the last n % 4 elements", _part(lambda i, n: i < n // 4 * 4)),
     Suspect("wrong-formula", "{name} adds one of the four numbers of each float4", _part(lambda i, n: i % 4 == 0)),
     Suspect(
@@ -220,6 +235,7 @@ _sum_exercise(
                 "global_load_bytes",
                 at_most=1.1,
             ),
+            Bound("sectors for each load request", "global_load_sectors", "global_load_requests", at_most=4),
             NO_CONFLICTS,
         ),
     ),
@@ -302,6 +318,8 @@ register(
         bench={"M": 2**16, "N": 2**12},
         library=lambda x: torch.sum(x, 1),
         suspects=(
+            Suspect("first-block-only", "each row's sum is that of row 0", lambda x: x[:1].sum(1).expand(x.shape[0])),
+            Suspect("first-block-only", "{name} is the sum of the first 1024 columns", lambda x: x[:, :1024].sum(1)),
             Suspect("wrong-formula", "{name} is the mean of each row, not its sum", lambda x: x.mean(1)),
             Suspect("wrong-formula", "{name} is the largest element of each row", lambda x: x.amax(1)),
             Suspect("missing-accumulation", "{name} is the first column of x: nothing is added", lambda x: x[:, 0]),

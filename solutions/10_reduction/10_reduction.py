@@ -345,10 +345,8 @@ lab.check("10_reduction/sum_v5")
 
 
 # %% cell="given" id="sum_v6"
-def resident_blocks():
-    """Blocks of BLOCK threads that the GPU at hand holds at the same time; 64 where there is none."""
-    gpu = lab.device.current()
-    return gpu.sms * (32 * gpu.limits.max_warps // BLOCK) if gpu else 64
+gpu = lab.device.current()
+RESIDENT = gpu.sms * (32 * gpu.limits.max_warps // BLOCK) if gpu else 64  # blocks that the GPU holds at the same time
 
 
 def sum_v6(x, out):
@@ -356,7 +354,7 @@ def sum_v6(x, out):
         x = x.clone()  # float4 needs such an address; new tensors have one, slices such as y[1:] need not
     out.zero_()
     n = x.numel()
-    blocks = min(triton.cdiv(n, 16 * BLOCK), resident_blocks())
+    blocks = min(triton.cdiv(n, 16 * BLOCK), RESIDENT)
     reduce_v6[blocks, BLOCK](x, out, n)
 
 
@@ -449,7 +447,7 @@ def row_sum(x, out):
 def total_sum(x, out, BLOCK=4096):
     n = x.numel()
     out.zero_()
-    total_sum_kernel[(min(triton.cdiv(n, BLOCK), resident_blocks()),)](x, out, n, BLOCK=BLOCK, num_warps=8)
+    total_sum_kernel[(min(triton.cdiv(n, BLOCK), RESIDENT),)](x, out, n, BLOCK=BLOCK, num_warps=8)
 
 
 lab.tiny("10_reduction/row_sum")
@@ -471,8 +469,8 @@ lab.check("10_reduction/total_sum")
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** `11_softmax` needs two reductions for each row. Try: a maximum and its index in one pass; a block for each of
-# 1000 rows; a sum with the same bits in every run, in one launch (the last block to finish adds the partial sums:
+# **Next.** `11_softmax` needs two reductions for each row. Try: a maximum and its index in one pass; a block for each
+# of 1000 rows; a sum with the same bits in every run, in one launch (the last block to finish adds the partial sums:
 # `__threadfence()` and a counter).
 #
 # **In practice** you call `torch.sum`, or CUB's `DeviceReduce` and `BlockReduce`; you write a reduction as the tail of

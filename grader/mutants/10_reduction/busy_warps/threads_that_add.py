@@ -1,0 +1,4 @@
+# expect: wrong-formula
+# Counts threads, not warps.
+def busy_warps(threads, s):
+    return threads // (2 * s)

@@ -1,0 +1,17 @@
+# expect: padded-lanes
+# Lanes past the row bring 1.
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def row_sum_kernel(x_ptr, out_ptr, stride_m, N, BLOCK_N: tl.constexpr):
+    pid = tl.program_id(0)
+    offs_n = tl.arange(0, BLOCK_N)
+    x = tl.load(x_ptr + pid * stride_m + offs_n, mask=offs_n < N, other=1.0).to(tl.float32)
+    tl.store(out_ptr + pid, tl.sum(x))
+
+
+def row_sum(x, out):
+    M, N = x.shape
+    row_sum_kernel[(M,)](x, out, x.stride(0), N, BLOCK_N=triton.next_power_of_2(N))

@@ -1,0 +1,14 @@
+// expect: accepted
+// A finer type than the contract asks for.
+__global__ void reduce_v1(const float *x, float *partial, int n) {
+    __shared__ double tile[256];
+    int t = threadIdx.x;
+    int i = blockIdx.x * blockDim.x + t;
+    tile[t] = i < n ? x[i] : 0.0f;
+    __syncthreads();
+    for (int s = 1; s < blockDim.x; s *= 2) {
+        if (t % (2 * s) == 0) tile[t] += tile[t + s];
+        __syncthreads();
+    }
+    if (t == 0) partial[blockIdx.x] = tile[0];
+}

@@ -1,0 +1,16 @@
+// expect: accepted
+// Reads, waits, then writes: no thread reads what another writes in the same step.
+__global__ void reduce_v1(const float *x, float *partial, int n) {
+    __shared__ float tile[256];
+    int t = threadIdx.x;
+    int i = blockIdx.x * blockDim.x + t;
+    tile[t] = i < n ? x[i] : 0.0f;
+    __syncthreads();
+    for (int s = 1; s < blockDim.x; s *= 2) {
+        float other = t + s < blockDim.x ? tile[t + s] : 0.0f;
+        __syncthreads();
+        tile[t] += other;
+        __syncthreads();
+    }
+    if (t == 0) partial[blockIdx.x] = tile[0];
+}

@@ -1,0 +1,15 @@
+// expect: missing-syncthreads
+// Sums lie 2·s apart, not s: two threads touch the same element.
+__global__ void reduce_v2(const float *x, float *partial, int n) {
+    __shared__ float tile[256];
+    int t = threadIdx.x;
+    int i = blockIdx.x * blockDim.x + t;
+    tile[t] = i < n ? x[i] : 0.0f;
+    __syncthreads();
+    for (int s = 1; s < blockDim.x; s *= 2) {
+        int left = s * t;
+        if (left + s < blockDim.x) tile[left] += tile[left + s];
+        __syncthreads();
+    }
+    if (t == 0) partial[blockIdx.x] = tile[0];
+}

@@ -1,0 +1,13 @@
+// expect: missing-syncthreads
+// The next step reads what other warps may not have written yet.
+__global__ void reduce_v3(const float *x, float *partial, int n) {
+    __shared__ float tile[256];
+    int t = threadIdx.x;
+    int i = blockIdx.x * blockDim.x + t;
+    tile[t] = i < n ? x[i] : 0.0f;
+    __syncthreads();
+    for (int s = blockDim.x / 2; s > 0; s /= 2) {
+        if (t < s) tile[t] += tile[t + s];
+    }
+    if (t == 0) partial[blockIdx.x] = tile[0];
+}

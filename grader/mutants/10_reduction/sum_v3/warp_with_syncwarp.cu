@@ -1,0 +1,22 @@
+// expect: accepted
+// The last steps within a warp, with __syncwarp between reading and writing.
+__global__ void reduce_v3(const float *x, float *partial, int n) {
+    __shared__ float tile[256];
+    int t = threadIdx.x;
+    int i = blockIdx.x * blockDim.x + t;
+    tile[t] = i < n ? x[i] : 0.0f;
+    __syncthreads();
+    for (int s = blockDim.x / 2; s >= 32; s /= 2) {
+        if (t < s) tile[t] += tile[t + s];
+        __syncthreads();
+    }
+    if (t < 32) {
+        for (int s = 16; s > 0; s /= 2) {
+            float other = t < s ? tile[t + s] : 0.0f;
+            __syncwarp();
+            tile[t] += other;
+            __syncwarp();
+        }
+    }
+    if (t == 0) partial[blockIdx.x] = tile[0];
+}

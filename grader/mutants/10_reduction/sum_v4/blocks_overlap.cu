@@ -1,0 +1,16 @@
+// expect: wrong-values
+// Blocks begin 256 elements apart, but take 512.
+__global__ void reduce_v4(const float *x, float *partial, int n) {
+    __shared__ float tile[256];
+    int t = threadIdx.x;
+    int i = blockIdx.x * blockDim.x + t;
+    float sum = i < n ? x[i] : 0.0f;
+    if (i + blockDim.x < n) sum += x[i + blockDim.x];
+    tile[t] = sum;
+    __syncthreads();
+    for (int s = blockDim.x / 2; s > 0; s /= 2) {
+        if (t < s) tile[t] += tile[t + s];
+        __syncthreads();
+    }
+    if (t == 0) partial[blockIdx.x] = tile[0];
+}

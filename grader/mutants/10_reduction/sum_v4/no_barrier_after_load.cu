@@ -1,0 +1,15 @@
+// expect: missing-syncthreads
+// The first step reads what other warps may not have loaded yet.
+__global__ void reduce_v4(const float *x, float *partial, int n) {
+    __shared__ float tile[256];
+    int t = threadIdx.x;
+    int i = blockIdx.x * 2 * blockDim.x + t;
+    float sum = i < n ? x[i] : 0.0f;
+    if (i + blockDim.x < n) sum += x[i + blockDim.x];
+    tile[t] = sum;
+    for (int s = blockDim.x / 2; s > 0; s /= 2) {
+        if (t < s) tile[t] += tile[t + s];
+        __syncthreads();
+    }
+    if (t == 0) partial[blockIdx.x] = tile[0];
+}
