@@ -168,7 +168,8 @@ def _from_output(comparison: Comparison, output: OutputComparison) -> list[Diagn
 
 def _unwritten(output: OutputComparison) -> Diagnosis:
     name, missing = output.name, output.unwritten
-    rows = missing.reshape(-1, missing.shape[-1])
+    row = missing.shape[-1] if missing.dim() else 1
+    rows = missing.reshape(-1, row)
     each_row = len(rows) > 1 and bool((rows == rows[0]).all()) and not rows[0].all()
     flat = rows[0] if each_row else missing.flatten()
     n, count, first = flat.numel(), int(flat.sum()), int(flat.nonzero()[0])
@@ -179,7 +180,7 @@ def _unwritten(output: OutputComparison) -> Diagnosis:
         return diagnosis("not-written", f"{count} of {n} {of} were never written", output.report())
     # exactly a tail is missing: all but one block (or one row), or the rest that fills no block
     a_block = first >= 16 and first & (first - 1) == 0
-    if 2 * first <= n and (a_block or (len(rows) > 1 and first == missing.shape[-1])):
+    if 2 * first <= n and (a_block or (len(rows) > 1 and first == row)):
         return diagnosis("first-block-only", f"only the first {first} of {n} {of} were written", output.report())
     return diagnosis("tail-not-written", f"the last {count} of {n} {of} were not written", output.report())
 
