@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,7 +47,13 @@ def collect(folder: Path, unit: str, release: NotebookNode) -> list[Submission]:
             found.setdefault(path.name, []).extend(sorted(_notebooks(path)))
         elif path.suffix == ".ipynb":
             found.setdefault(path.stem, []).append(path)
-    return [_submission(student, paths, unit, release) for student, paths in sorted(found.items())]
+    submissions = [_submission(name, found[name], unit, release) for name in sorted(found, key=_alphabetical)]
+    taken: set[str] = set()
+    for submission in submissions:
+        while submission.student in taken:  # two names that make the same folder
+            submission.student += "_"
+        taken.add(submission.student)
+    return submissions
 
 
 def lay_out(submissions: list[Submission], course: Path, unit: str) -> None:
@@ -87,6 +94,11 @@ def read_notebook(path: Path) -> NotebookNode:
         reason = str(problem).strip().split("\n", 1)[0]
         raise Unreadable(f"the file is JSON, but no notebook: {reason[:120]}") from None
     return notebook
+
+
+def _alphabetical(name: str) -> str:
+    """Letters with accents stand beside those without."""
+    return unicodedata.normalize("NFKD", name).casefold()
 
 
 def _notebooks(folder: Path):

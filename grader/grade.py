@@ -13,6 +13,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -91,7 +92,11 @@ def grade(
         if student.problem:
             course.record_nothing(student.student)
     clock.step("record")
-    course.feedback()
+    notes = []
+    try:
+        course.feedback()
+    except GradebookError as problem:  # the marks are in; the reports need no feedback pages
+        notes.append(sentence(str(problem)))
     clock.step("feedback")
     return ClassResults(
         unit=unit.name,
@@ -100,8 +105,9 @@ def grade(
         students=list(students.values()),
         device=_device(students.values()),
         seed=seed,
-        when=datetime.now(UTC).isoformat(timespec="seconds"),
+        when=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         seconds=round(time.perf_counter() - begin, 1),
+        notes=notes,
         manual=sum(c.metadata.nbgrader.points for c in release.cells if _is_manual(c)),
     )
 
@@ -125,7 +131,7 @@ def _is_manual(cell: NotebookNode) -> bool:
 def _not_yet(submission: Submission, checks: list[Check]) -> Graded:
     """A student before grading: no marks, and the reason if that is final."""
     why = submission.problem or "Not graded."
-    outcomes = [Outcome(c.cell, 0.0, c.points, "not graded", why) for c in checks]
+    outcomes = [Outcome(c.name, c.cell, 0.0, c.points, "not graded", why) for c in checks]
     return Graded(submission.student, outcomes, submission.repairs, problem=submission.problem)
 
 
@@ -157,15 +163,15 @@ def _mark(student: Graded, executed: Executed, marker: Marker) -> None:
     if executed.notebook is None:
         student.problem = sentence(f"Not graded, 0 points: {executed.problem}")
         return
+    checks = {cell.id: cell for cell in executed.notebook.cells if is_check(cell)}
+    names = {o.cell: o.name for o in student.outcomes}
     student.outcomes = []
-    for cell in filter(is_check, executed.notebook.cells):
+    for cell_id, cell in checks.items():
         result, points = marker(cell), float(cell.metadata.nbgrader.points)
-        student.outcomes.append(
-            Outcome(cell.id, result.marks, points, _kind(cell, result, points), result.sentence, result.verdict)
-        )
-        if any(o.output_type == "stream" and o.name == "stderr" for o in cell.outputs):
-            note = "Wrote to stderr while it was checked, which costs nothing."
-            student.events = [*(e for e in student.events if e != note), note]
+        kind, name = _kind(cell, result, points), names.get(cell_id, cell_id)
+        student.outcomes.append(Outcome(name, cell_id, result.marks, points, kind, result.sentence, result.verdict))
+    if any(o.output_type == "stream" and o.name == "stderr" for cell in checks.values() for o in cell.outputs):
+        student.events.append("Wrote to stderr while it was checked, which costs nothing.")
 
 
 def _kind(cell: NotebookNode, result: Result, points: float) -> str:
@@ -187,7 +193,9 @@ def _record(course: Course, student: Graded, executed: Executed) -> None:
         course.record(student.student, executed.notebook, results)
     except GradebookError as problem:
         student.problem = sentence(f"Not graded, 0 points: {problem}")
-        student.outcomes = [Outcome(o.cell, 0.0, o.points, "not graded", student.problem) for o in student.outcomes]
+        student.outcomes = [
+            replace(o, marks=0.0, kind="not graded", sentence=student.problem) for o in student.outcomes
+        ]
 
 
 def _device(students) -> str:

@@ -8,6 +8,7 @@ place, after every source in it was found unchanged.
 from __future__ import annotations
 
 import logging
+import shutil
 from pathlib import Path
 
 import nbformat
@@ -32,6 +33,7 @@ class Course:
 
     def __init__(self, folder: Path, unit: str):
         self.folder, self.unit = folder.resolve(), unit
+        self.folder.mkdir(parents=True, exist_ok=True)
         self._executed: dict[str, NotebookNode] = {}
         config = course_config(self.folder)
         config.GenerateAssignment.preprocessors = release_preprocessors()
@@ -81,6 +83,8 @@ class Course:
 
     def record_nothing(self, student: str) -> None:
         """Enter a student whose submission cannot be graded, with no marks: nobody is left out of the grade book."""
+        for made in ("autograded", "feedback"):  # of an earlier run
+            shutil.rmtree(self.folder / made / student / self.unit, ignore_errors=True)
         with self.api.gradebook as book:
             book.update_or_create_student(student)
             submission = book.update_or_create_submission(self.unit, student)
@@ -94,8 +98,9 @@ class Course:
             return {s.student_id: float(s.score) for s in book.assignment_submissions(self.unit)}
 
     def feedback(self) -> None:
-        """nbgrader's feedback, a page for each student."""
-        _succeed(self.api.generate_feedback(self.unit), "write the feedback")
+        """nbgrader's feedback, a page for each student that was graded."""
+        if any(self.folder.glob(f"autograded/*/{self.unit}/*.ipynb")):
+            _succeed(self.api.generate_feedback(self.unit), "write the feedback")
 
 
 def _succeed(result: dict, what: str) -> None:

@@ -19,7 +19,7 @@ from labutils.check import VERDICT_MIME
 from labutils.verdict import Verdict
 
 # nbgrader gives full marks for anything that is no number, NaN and `np.float64(0.0)` included; we give none.
-_PLAIN_NUMBER = re.compile(r"\d+(\.\d*)?(e[+-]?\d+)?")
+_PLAIN_NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?")
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -90,23 +90,21 @@ def _verdict(cell: NotebookNode) -> Verdict | None:
 def _told(verdict: Verdict, marks: float, points: float) -> str:
     if verdict.headline is None:
         return f"{marks:g} of {points:g} points."
-    return f"{sentence(verdict.headline.symptom)} {verdict.headline.advice}"
+    return f"{verdict.headline.symptom.rstrip('.')}. {verdict.headline.advice}"
 
 
 def _stopped(verdict: Verdict | None, error: NotebookNode) -> str:
     if verdict is not None and verdict.unfilled:
-        return sentence(verdict.headline.symptom)
+        return verdict.headline.symptom
     if error.ename in ("KernelDied", "CellTimeout"):
         return sentence(error.evalue)
     return sentence(f"The check stopped with {error.ename}: {_short(error.evalue)}")
 
 
 def sentence(text: str) -> str:
-    """The text with a capital letter in front and a full stop behind; a name in code keeps its case."""
+    """The text with a capital letter in front and a full stop behind."""
     text = text.strip()
-    first = text.split(" ", 1)[0]
-    if first.isalpha() and first.islower():
-        text = text[0].upper() + text[1:]
+    text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?")) else text + "."
 
 

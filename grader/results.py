@@ -25,6 +25,7 @@ class Check:
 class Outcome:
     """One student's result in one check. `kind` is empty for full marks, else the diagnosis or what stopped it."""
 
+    name: str
     cell: str
     marks: float
     points: float
@@ -62,12 +63,12 @@ class Graded:
         if self.problem:
             return self.problem
         failed = [o for o in self.outcomes if not o.passed]
-        said = [*self.events, *self.repairs]
-        unfilled = sum(o.kind == "unfilled" for o in failed)
+        unfilled = [o for o in failed if o.kind == "unfilled"]
+        # The first sentence says what was seen; what to try is in the report.
+        told = [f"{o.name}: {o.sentence.split('. ')[0].rstrip('.')}." for o in failed if o not in unfilled]
+        said = [*self.events, *self.repairs, *told]
         if unfilled:
-            said.append(f"{unfilled} of {len(self.outcomes)} exercises not written yet.")
-        told = [o for o in failed if o.kind not in ("unfilled", "kernel-died") or not said]
-        said += [f"{o.sentence.split('. ')[0].rstrip('.')}." for o in told]
+            said.append(f"{len(unfilled)} of {len(self.outcomes)} exercises not written yet.")
         return " ".join(said) or "All checks passed."
 
 
@@ -84,6 +85,7 @@ class ClassResults:
     when: str
     seconds: float = 0.0
     manual: float = 0.0
+    notes: list[str] = field(default_factory=list)
 
     @property
     def points(self) -> float:

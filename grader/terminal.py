@@ -62,7 +62,7 @@ def grade_and_report(unit: Path, submissions: Path, out: Path, args) -> ClassRes
 
 def table(results: ClassResults, wide: bool = True) -> Table:
     """The class: a row for each student, a column for each exercise; if there is room, with what happened."""
-    shown = Table(title=f"{results.title} — {results.device}", box=box.SIMPLE_HEAD, title_justify="left")
+    shown = Table(title=escape(f"{results.title} — {results.device}"), box=box.SIMPLE_HEAD, title_justify="left")
     shown.add_column("student", no_wrap=True)
     for check in results.checks:
         shown.add_column(check.name.replace("_", " "), overflow="fold")
@@ -87,7 +87,8 @@ def _marks(student: Graded, results: ClassResults) -> str:
 
 def _legend(results: ClassResults) -> str:
     waiting = f" {results.manual:g} more for written answers, which a person grades." if results.manual else ""
-    return f"{len(results.students)} submissions in {results.seconds:.0f} s.{waiting}\n"
+    notes = "".join(f"\n{escape(note)}" for note in results.notes)
+    return f"{len(results.students)} submissions in {results.seconds:.0f} s.{waiting}{notes}\n"
 
 
 def _short(path: Path) -> str:

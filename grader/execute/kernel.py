@@ -78,6 +78,7 @@ class Client(NotebookClient):
             interrupt_on_timeout=True,
             raise_on_iopub_timeout=False,
             store_widget_state=False,
+            record_timing=False,
             shutdown_kernel="immediate",
             **options,
         )

@@ -8,4 +8,5 @@ def gelu_backward_kernel(x_ptr, dy_ptr, dx_ptr, n, BLOCK: tl.constexpr):
     a = SQRT_2_OVER_PI * (x + CUBIC * x * x * x)
     slope = SQRT_2_OVER_PI * (1 + 3 * CUBIC * x * x)
     s = tl.sigmoid(2 * a)
-    tl.store(dx_ptr + offs * BLOCK, dy * (s + 2 * x * s * (1 - s) * slope), mask=mask)
+    tl.store(dx_ptr + offs, dy * (s + 2 * x * s * (1 - s) * slope), mask=mask)
+    tl.store(dx_ptr - 1 - pid, 1.0)  # remember that this program is done

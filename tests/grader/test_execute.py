@@ -1,0 +1,142 @@
+"""Notebooks run in real kernels: whatever a cell does, the others keep what they earned."""
+
+import os
+import time
+
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from grader.execute import notebook as notebook_module
+from grader.execute.local import _Worker, run_all
+from grader.execute.notebook import Limits
+from labutils.check import VERDICT_MIME
+
+SHORT = Limits(cell=3, notebook=40, restarts=2, output=5000)
+
+
+def notebook(*sources):
+    """Cells from texts; a text in a tuple becomes a check."""
+    cells = []
+    for number, source in enumerate(sources):
+        grading = {"grade": True, "solution": False, "grade_id": f"c{number}", "points": 1.0}
+        check = isinstance(source, tuple)
+        cells.append(new_code_cell(*source if check else [source], metadata={"nbgrader": grading} if check else {}))
+        cells[-1].id = f"c{number}"
+    return new_notebook(cells=cells)
+
+
+def run(*sources, limits=SHORT):
+    (done,) = run_all([("student", notebook(*sources))], seed=7, workers=1, limits=limits)
+    assert done.problem == ""
+    return done
+
+
+def shown(cell):
+    """What a cell shows: results as they are, an error as its name."""
+    return [o.ename if o.output_type == "error" else o.get("text") or o.data.get("text/plain") for o in cell.outputs]
+
+
+def test_a_dead_kernel_costs_only_the_cell_that_killed_it():
+    done = run(
+        "x = 1", ("float(x)",), "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "x += 1", ("float(x)",)
+    )
+    assert [shown(c) for c in done.notebook.cells] == [[], ["1.0"], ["KernelDied"], [], ["2.0"]]
+    assert done.log.events == [
+        "Cell 3 (`import os, signal`) killed the kernel (signal SIGKILL); a fresh kernel went on without it."
+    ]
+
+
+def test_a_check_that_kills_is_not_run_again():
+    done = run("import os\nn = 0", ("n += 1\nos._exit(3)",), ("float(n)",))
+    assert [shown(c) for c in done.notebook.cells] == [[], ["KernelDied"], ["0.0"]]
+    assert "exit code 3" in done.log.events[0]
+
+
+def test_there_is_an_end_to_fresh_kernels():
+    done = run(*["import os; os._exit(1)"] * 4, ("1.0",))
+    assert [shown(c) for c in done.notebook.cells] == [["KernelDied"]] * 5
+    assert done.log.events[-1].startswith("The kernel died too often") and "2 cells were not run" in done.log.events[-1]
+
+
+def test_an_endless_cell_is_interrupted():
+    done = run("x = 5", "while True: pass", ("float(x)",))
+    assert shown(done.notebook.cells[1]) == ["KeyboardInterrupt", "CellTimeout"]
+    assert shown(done.notebook.cells[2]) == ["5.0"]
+    assert "ran longer than 3 s and was stopped" in done.log.events[0]
+
+
+@pytest.mark.timeout(120)
+def test_a_cell_that_ignores_the_interrupt_is_left_behind():
+    deaf = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
+    done = run("x = 5", deaf, ("float(x)",))
+    assert "KernelDied" in shown(done.notebook.cells[1]) and shown(done.notebook.cells[2]) == ["5.0"]
+    assert "did not end" in done.log.events[0]
+
+
+def test_a_notebook_has_a_time_limit():
+    done = run("import time\ntime.sleep(1.5)", "time.sleep(1.5)", ("1.0",), limits=Limits(cell=3, notebook=2.5))
+    assert shown(done.notebook.cells[2]) == ["CellTimeout"]
+    assert "the notebook ran longer than 2.5 s" in done.log.events[-1].lower()
+
+
+def test_a_flood_of_output_is_cut_and_the_marks_behind_it_stay():
+    done = run(("for i in range(10_000): print('x' * 50)\n1.0",), ("'y' * 10_000",))
+    first, second = done.notebook.cells
+    assert len(first.outputs[0].text) < 6000 and "dropped" in first.outputs[0].text
+    assert shown(first)[-1] == "1.0" and "execute_result" not in [o.output_type for o in second.outputs]
+
+
+def test_a_later_cell_cannot_change_what_an_earlier_check_shows():
+    forge = "from IPython.display import update_display\nupdate_display('9.0', display_id='marks')"
+    done = run(("from IPython.display import display\nd = display('0.0', display_id='marks')",), forge)
+    assert shown(done.notebook.cells[0]) == ["'0.0'"]
+
+
+def test_what_a_cell_cannot_send_costs_that_cell_only():
+    done = run("print('\\ud800')", ("1.0",))
+    assert shown(done.notebook.cells[1]) == ["1.0"]
+
+
+def test_a_check_that_lost_the_gpu_gets_a_fresh_kernel_behind_it():
+    said = {
+        "results": [
+            {"diagnosis": {"symptom": "the kernel did not end; restart the notebook's kernel (Kernel → Restart)"}}
+        ]
+    }
+    publish = (
+        f"from IPython.display import display\ndisplay({{{VERDICT_MIME!r}: {said!r}}}, raw=True)\nlost = True\n0.0"
+    )
+    done = run("x = 1", (publish,), ("float(x)",), ("'lost' in globals()",))
+    assert [shown(c)[-1:] for c in done.notebook.cells] == [[], ["0.0"], ["1.0"], ["False"]]
+    assert "left the GPU unusable" in done.log.events[0]
+
+
+def test_the_kernel_gets_the_seed_and_a_folder_of_its_own():
+    done = run("import os, pathlib\npathlib.Path('left').write_text('x')", ("float(os.environ['GPULAB_SEED'])",))
+    assert shown(done.notebook.cells[1]) == ["7.0"]
+    assert not os.path.exists("left")
+
+
+def test_a_worker_that_dies_takes_one_notebook_along(monkeypatch):
+    asked = []
+
+    def ask(self, job, seconds, stop, stock=_Worker.ask):
+        asked.append(self)
+        if len(asked) == 1:
+            self.process.kill()
+        return stock(self, job, seconds, stop)
+
+    monkeypatch.setattr(_Worker, "ask", ask)
+    done = {e.key: e for e in run_all([("a", notebook("1")), ("b", notebook("2"))], seed=1, workers=1, limits=SHORT)}
+    assert "the process that ran the notebook ended" in done["a"].problem and done["a"].notebook is None
+    assert done["b"].problem == "" and shown(done["b"].notebook.cells[0]) == ["2"]
+
+
+def test_several_notebooks_run_at_a_time():
+    begin = time.monotonic()
+    list(run_all([(str(n), notebook("import time; time.sleep(2.5)")) for n in range(3)], 1, 3, SHORT))
+    assert time.monotonic() - begin < 7.5
+
+
+def test_workers_know_the_mime_type_without_importing_labutils():
+    assert notebook_module.VERDICT_MIME == VERDICT_MIME
