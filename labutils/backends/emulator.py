@@ -60,6 +60,7 @@ class _Session:
     counts: Counter = field(default_factory=Counter)
     lines: list[dict] = field(default_factory=list)
     printed: list[str] = field(default_factory=list)
+    shared_bytes: int = 0
     time_limit: float = TIME_LIMIT
 
 
@@ -114,6 +115,7 @@ def _run(session: _Session, kernel: cudac.Kernel, grid, block, shared, arguments
         raise cudac.LaunchError(str(e)) from None
     session.printed.append(result.printed)
     session.counts.update({k: v for k, v in result.counters.to_json().items() if v})
+    session.shared_bytes = max(session.shared_bytes, result.shared_bytes)
     session.lines = [{"line": n} | c.to_json() for n, c in result.report.lines.items()]
     for f in result.findings:
         if len(session.findings) < PICTURED:
@@ -220,7 +222,7 @@ def _one(fn: Callable, run: Run, time_limit: float) -> dict[str, Any]:
         "problem": vars(problem) if problem else None,
         "launches": session.launches,
         "findings": [vars(f) for f in session.findings],
-        "counts": _counts(session.counts, session.launches),
+        "counts": _counts(session.counts, session.launches) | {"shared_bytes": session.shared_bytes},
         "returned": "" if attempt.returned is None else type(attempt.returned).__name__,
         "printed": attempt.printed + "".join(session.printed),
         "seconds": time.perf_counter() - begin,

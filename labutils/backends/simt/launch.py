@@ -45,12 +45,16 @@ class Parameter:
 
 @dataclass
 class Result:
-    """What a launch did. `findings` are in the order of blocks; counters are empty after a fast launch."""
+    """What a launch did. `findings` are in the order of blocks; counters are empty after a fast launch.
+
+    `shared_bytes` is the shared memory of one block, static and dynamic.
+    """
 
     findings: list[findings.Finding]
     report: counters.Report
     printed: str
     seconds: float
+    shared_bytes: int = 0
 
     @property
     def counters(self) -> counters.Counters:
@@ -220,7 +224,9 @@ class Kernel:
         )  # fmt: skip
         runtime = _load_runtime(str(build.runtime(self.module.compiler)))
         raw = json.loads(runtime.simt_launch(ctypes.byref(spec)).decode(errors="replace"))
-        return _result(raw, self.module, b, named, grid3, block3, shared_bytes)
+        result = _result(raw, self.module, b, named, grid3, block3, shared_bytes)
+        result.shared_bytes = static_shared(b.symbols, self.name) + shared_bytes
+        return result
 
     def _check_limits(self, grid, block, shared_bytes, cooperative, b: _Build) -> None:
         threads = block[0] * block[1] * block[2]
@@ -332,6 +338,10 @@ def _result(raw: dict, module: Module, b: _Build, arrays, grid, block, shared_by
     return Result(found, counters.collect(raw, line_of, lambda i: names[i]), raw["printed"], raw["seconds"])
 
 
+def _holds(a: Array, element: int) -> bool:
+    return 0 <= element < a.elements and (a.inside is None or bool(a.inside[element]))
+
+
 class _Namer:
     """Names elements of arrays, from what the launch and the source know."""
 
@@ -389,6 +399,10 @@ class _Namer:
         _, name, low, length, item, origin, kind = best
         item = item or size
         index = (address - low) // item - origin
+        if kind in ("", "guarded"):  # a wide access may begin inside: name its first element that is not
+            a = self._arrays[name]
+            span = range(index + origin, index + origin + -(-size // item))
+            index = next((k for k in span if not _holds(a, k)), index + origin) - origin
         if kind == "dynamic":
             size_text = f"{length:,} bytes of dynamic shared memory that the launch asked for"
         elif kind == "guarded":
