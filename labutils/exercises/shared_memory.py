@@ -34,7 +34,7 @@ def _explain_passes(sizes, yours, expected) -> str | None:
     if yours == BANKS // expected and yours != expected:
         return f"{yours} is the number of banks that are in use. How many of the 32 lanes does each of them serve?"
     if yours == stride:
-        return f"Stride {stride} does not mean {stride} passes: list the banks {stride}·k mod 32 of lanes k = 0, 1, 2, …"
+        return f"Stride {stride} need not mean {stride} passes: list the banks {stride}·k mod 32 of lanes k = 0, 1, …"
     if yours == min(stride, BANKS):
         return f"List the banks {stride}·k mod 32: lane 0 is in bank 0; which is the next lane that is?"
     return "Work out the bank of each lane, word mod 32, and count how many different words the busiest bank serves."
@@ -127,7 +127,7 @@ register(
             Case(f"n = {CONV_TILE + 1}, one more than a block, radius 5", _signal(CONV_TILE + 1, 11), "position"),
             Case("n = 3001, small integers, compared bit for bit", _signal(3001, 5), exact=True),
             Case("n = 2 · 1024 + 3, the halo ends the data", _signal(2 * CONV_TILE + 3, 17), "position"),
-            Case("n = 4099, a prime, not aligned to 16 bytes", _signal(4099, 9), layout="offset"),
+            Case("n = 4099, a prime, not aligned to 16 bytes", _signal(4099, 9), "wide", layout="offset"),
             Case("n = 8192, radius 8", _signal(8192, 17)),
         ),
         # shorter than the last case, whose counts earn the points
@@ -197,7 +197,10 @@ register_transpose(
     "09_shared_memory/transpose_swizzled",
     "Transpose without conflicts, by swizzling",
     "transpose_swizzled",
-    Points(correct=1, bounds=COUNTED),
+    Points(
+        correct=1,
+        bounds=(*COUNTED, Bound("bytes of shared memory for a block", "shared_bytes", at_most=4096, points=1)),
+    ),
 )
 
 
@@ -206,14 +209,15 @@ register_transpose(
 
 def _smooth(x, steps, wrong=None):
     """`steps` times the mean of three neighbours, in groups of BLOCK; beyond a group's ends its end element counts."""
+    whole = x.numel() // BLOCK * BLOCK
     parts = []
-    for g in x.split(BLOCK):
-        for _ in range(steps):
-            left, right = torch.cat([g[:1], g[:-1]]), torch.cat([g[1:], g[-1:]])
+    for g in (x[:whole].reshape(-1, BLOCK), x[whole:].reshape(1, -1)):
+        for _ in range(steps if g.numel() else 0):
+            left, right = torch.cat([g[:, :1], g[:, :-1]], 1), torch.cat([g[:, 1:], g[:, -1:]], 1)
             if wrong == "zeros":
-                left[0], right[-1] = 0, 0
+                left[:, 0], right[:, -1] = 0, 0
             g = (left + g + right) / 3
-        parts.append(g)
+        parts.append(g.flatten())
     return torch.cat(parts)
 
 
@@ -248,7 +252,7 @@ register(
             Case(f"n = {BLOCK - 1}, one short of a block", _steps(BLOCK - 1, 3), "position"),
             Case(f"n = {BLOCK}, exactly one block", _steps(BLOCK, 3), "position"),
             Case(f"n = {BLOCK + 1}, one more than a block", _steps(BLOCK + 1, 2), "position"),
-            Case("n = 1009, a prime, five passes", _steps(1009, 5), "large"),
+            Case("n = 1009, a prime, five passes", _steps(1009, 5), "wide", layout="offset"),
             Case("n = 2048, many blocks", _steps(2048, 4), "position"),
         ),
         draw=lambda rng: _steps(
@@ -256,6 +260,7 @@ register(
             rng.randrange(1, 6),
         ),
         tiny=Case("eight elements, one pass", _steps(8, 1), "integers"),
+        bench=_steps(2**26, 4),
         suspects=(
             Suspect(
                 "wrong-formula",
@@ -275,17 +280,6 @@ register(
 
 def _gradient(x):
     return torch.cat([x[1:], x[-1:]]) - torch.cat([x[:1], x[:-1]])
-
-
-def _zero_ends(x):
-    zero = torch.zeros_like(x[:1])
-    return torch.cat([x[1:], zero]) - torch.cat([zero, x[:-1]])
-
-
-def _ends_zero(x):
-    y = _gradient(x).clone()
-    y[0] = y[-1] = 0
-    return y
 
 
 register(
@@ -315,6 +309,7 @@ register(
             "n": rng.choice([rng.randrange(1, 100), BLOCK * rng.randrange(1, 5) + rng.choice([-1, 0, 1])])
         },
         tiny=Case("eight elements", {"n": 8}, "integers"),
+        bench={"n": 2**27},
         suspects=(
             Suspect("wrong-formula", "{name} is x[i−1] − x[i+1]: the sign is wrong", lambda x: -_gradient(x)),
             Suspect("wrong-formula", "{name} is the mean slope, half of what is asked for", lambda x: _gradient(x) / 2),
