@@ -1,0 +1,6 @@
+# expect: accepted
+# The loop itself, counted.
+
+
+def passes(n, threads, thread):
+    return len(range(thread, n, threads))

@@ -1,0 +1,6 @@
+# expect: wrong-formula
+# Rounds down.
+
+
+def passes(n, threads, thread):
+    return max(0, (n - thread) // threads)

@@ -1,0 +1,6 @@
+# expect: wrong-formula
+# Does not round.
+
+
+def passes(n, threads, thread):
+    return (n - thread) / threads
