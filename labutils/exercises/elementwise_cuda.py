@@ -81,7 +81,10 @@ register(
         title="Add two vectors with a grid-stride loop",
         points=Points(
             correct=2,
-            bounds=(Bound("sectors per load request", "global_load_sectors", per="global_load_requests", at_most=4),),
+            bounds=(
+                Bound("sectors per load request", "global_load_sectors", per="global_load_requests", at_most=4),
+                Bound("bytes stored, each element once", "global_store_bytes", at_most=4 * 65_536),
+            ),
         ),
         cases=(
             *vector_cases(large=40_003, exact=True, half=False),
@@ -107,7 +110,10 @@ register(
         id="07_elementwise_cuda/row_scale",
         title="Scale each row of a matrix",
         entry="row_scale",
-        points=Points(correct=2),
+        points=Points(
+            correct=2,
+            bounds=(Bound("bytes stored, each element once", "global_store_bytes", at_most=4 * 509 * 96),),
+        ),
         arguments={"x": array("M", "N"), "scale": array("M"), "out": out("M", "N")},
         reference=lambda x, scale: x * scale[:, None],
         magnitude=lambda x, scale: x.abs() * scale.abs()[:, None],

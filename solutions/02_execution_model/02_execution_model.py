@@ -143,8 +143,9 @@ lab.check("02_execution_model/fade")
 # | what a check says | a common cause |
 # |---|---|
 # | `tail-unmasked`, `out-of-bounds` | no guard, or `<=` for `<`; in two dimensions, only one of the two |
-# | `first-block-only`, `race` | `threadIdx.x` alone: every block does the same elements |
-# | `transposed` | x and y swapped: x is the column, y the row |
+# | `first-block-only`, `tail-not-written` | `threadIdx` alone: every block does the same elements |
+# | the same, in two dimensions | x and y swapped: x is the column, y the row |
+# | `race` | two threads have the same element: work out the index of threads 0, 1 and 128 |
 # | points missing, values right | read the counts below the cases |
 #
 # ## 3 Two indices

@@ -73,7 +73,8 @@ print(signed.int().tolist())
 # | `n` | number | elements, any number from 1 on |
 #
 # `__restrict__` promises that the arrays do not overlap: then the compiler may load for the next pass before it has
-# stored for this one. A point is for coalescing, at most 4 sectors in a load request.
+# stored for this one. Points: 2 for a right result, 1 for coalescing (at most 4 sectors in a load request), 1 for
+# storing each element once.
 #
 # <details><summary>Hint 1</summary>Three things make the loop: where a thread starts, how far it steps, when it
 # ends.</details>
@@ -112,10 +113,10 @@ lab.check("07_elementwise_cuda/vector_add")
 # | what a check says | a common cause |
 # |---|---|
 # | `first-block-only`, `tail-not-written`, `not-written` | no loop, or a step that is too long |
-# | `race` | the step is `blockDim.x`: blocks do each other's elements again |
+# | `missing-syncthreads`, `race` | two threads store the same element: where does each start? |
 # | `timeout` | the counter does not move |
 # | `misaligned` | a `float4` at an element that is no multiple of four |
-# | points missing, values right | read the counts below the cases |
+# | points missing for bytes stored | the step is a block, not the grid: blocks do each other's elements again |
 #
 # ## 2 Rows and columns
 #
