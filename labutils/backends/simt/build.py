@@ -80,7 +80,7 @@ class Compiler:
             "-std=c++20", "-fPIC", "-nostdinc", "-nostdinc++", f"-I{HERE / 'include'}", "-include", "simt.h",
             "-fno-exceptions", "-fno-rtti", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-threadsafe-statics",
             "-fno-builtin-printf", "-fno-finite-loops", "-fno-stack-protector", "-fno-asynchronous-unwind-tables",
-            "-fno-delete-null-pointer-checks",
+            "-fno-delete-null-pointer-checks", "-fstack-clash-protection",
             "-fdiagnostics-color=never",
         ]  # fmt: skip
         gcc = self.family == "gcc"

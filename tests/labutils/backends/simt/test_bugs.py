@@ -71,6 +71,7 @@ LAUNCHES = {
     "endless_arithmetic": lambda: (1, 32, 0, i(32), 63),
     "endless_lock": lambda: (1, 32, 0, f(1)),
     "deep_recursion": lambda: (1, 32, 0, f(1), f(32), 5000),
+    "deep_frames": lambda: (1, 64, 0, f(1), f(64), 30),
     "divide_by_zero": lambda: (1, 32, 0, i(32, 4), 2),
     "assertion": lambda: (1, 32, 0, -f(32).abs(), f(32)),
     "grid_sync_skipped": lambda: (3, 32, 0, f(3)),
