@@ -7,14 +7,15 @@ message as text too (`figure.alt`), for screen readers.
 from __future__ import annotations
 
 import base64
+import functools
 import html
 import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from matplotlib.figure import Figure
-
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from .trace import Trace
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
@@ -24,25 +25,30 @@ MAX_PICTURED = 1024
 """Elements of one array that an access map can show and still be read."""
 
 
-class Picture(Figure):
-    """A Figure that a notebook shows with alternative text; no global state of pyplot holds on to it."""
-
-    alt = "Figure"
-
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        png = io.BytesIO()
-        self.savefig(png, format="png", dpi=96)
-        data = base64.b64encode(png.getvalue()).decode()
-        image = f'<img alt="{html.escape(self.alt)}" style="max-width:100%" src="data:image/png;base64,{data}">'
-        return {"text/html": image, "text/plain": self.alt}
+def figure(width: float = 8.0, height: float = 3.0) -> Figure:
+    """An empty picture, `width` × `height` inches: a Figure that a notebook shows with its text `alt`."""
+    return _picture()(figsize=(width, height), layout="constrained")
 
 
-def figure(width: float = 8.0, height: float = 3.0) -> Picture:
-    """An empty picture, `width` × `height` inches."""
-    return Picture(figsize=(width, height), layout="constrained")
+@functools.cache
+def _picture() -> type[Figure]:
+    """The class of pictures; made when first needed, because importing matplotlib takes a second."""
+    from matplotlib.figure import Figure
+
+    class Picture(Figure):
+        alt = "Figure"
+
+        def _repr_mimebundle_(self, include=None, exclude=None):
+            png = io.BytesIO()
+            self.savefig(png, format="png", dpi=96)
+            data = base64.b64encode(png.getvalue()).decode()
+            image = f'<img alt="{html.escape(self.alt)}" style="max-width:100%" src="data:image/png;base64,{data}">'
+            return {"text/html": image, "text/plain": self.alt}
+
+    return Picture
 
 
-def access_map(trace: Trace, title: str = "") -> Picture:
+def access_map(trace: Trace, title: str = "") -> Figure:
     """Which element each program touches: one strip per array, one row per program.
 
     Filled: loaded or stored. Hollow: the lane pointed there, but its mask switched it off.
@@ -98,7 +104,7 @@ LANES = 32
 SECTOR, BANKS, BANK_WIDTH = 32, 32, 4
 
 
-def coalescing(offset: Callable[[int], int], width: int = 4, title: str = "") -> Picture:
+def coalescing(offset: Callable[[int], int], width: int = 4, title: str = "") -> Figure:
     """One global access of a warp: lane k touches `width` bytes at byte `offset(k)`; which 32-byte sectors move?"""
     touched = [set(range(offset(k) // SECTOR, (offset(k) + width - 1) // SECTOR + 1)) for k in range(LANES)]
     sectors = sorted(set().union(*touched))
@@ -124,7 +130,7 @@ def coalescing(offset: Callable[[int], int], width: int = 4, title: str = "") ->
     return _lanes(fig, axis, span, title, "lanes (above) and sectors of 32 bytes; a thick edge begins a 128-byte line")
 
 
-def banks(offset: Callable[[int], int], width: int = 4, title: str = "") -> Picture:
+def banks(offset: Callable[[int], int], width: int = 4, title: str = "") -> Figure:
     """One shared-memory access of a warp: lane k touches `width` bytes at byte `offset(k)`; which banks serve it?
 
     Accesses of 8 and 16 bytes are served in two and four phases, half and quarter warps; lanes that read the same word
@@ -155,7 +161,7 @@ def banks(offset: Callable[[int], int], width: int = 4, title: str = "") -> Pict
     return _lanes(fig, axis, BANKS, title, "banks of shared memory, and the lanes that each serves", ticks=True)
 
 
-def _lanes(fig: Picture, axis, span: int, title: str, label: str, ticks: bool = False) -> Picture:
+def _lanes(fig: Figure, axis, span: int, title: str, label: str, ticks: bool = False) -> Figure:
     axis.set_xlim(-0.2, span + 0.2)
     axis.set_yticks([])
     axis.set_xticks(range(0, BANKS, 4) if ticks else [])
