@@ -157,6 +157,11 @@ register(
                 lambda x, weights: _conv(x, weights, (x[0], x[-1])),
             ),
             Suspect(
+                "missing-accumulation",
+                "{name} holds only the last product of each sum, weights[2 · radius] · x[i + radius]",
+                lambda x, weights: _conv(x, torch.cat([torch.zeros_like(weights[:-1]), weights[-1:]])),
+            ),
+            Suspect(
                 "wrong-formula",
                 "{name} lacks the last weight: 2 · radius + 1 terms are to be added",
                 lambda x, weights: _conv(x, torch.cat([weights[:-1], torch.zeros_like(weights[-1:])])),

@@ -139,6 +139,7 @@ lab.check("09_shared_memory/conv1d")
 # |---|---|
 # | `missing-syncthreads` | no barrier before reading what others wrote, or before overwriting what others read |
 # | `barrier-divergence` | `return` or `if` keeps some threads from a barrier that others wait at |
+# | `first-block-only` | a thread of the convolution or of a transpose has four elements, not one |
 # | `uninitialised-shared` | the halo, or places past the end of the data, were never filled |
 # | `wrong-formula` | weights in reverse order, or no halo: each block then has wrong values at its ends |
 # | passes per ideal pass: 32, 16.5 | columns of the tile lie in one bank |

@@ -1,0 +1,6 @@
+# expect: wrong-values
+# Answers in words.
+
+
+def passes_for_stride(stride):
+    return "conflict-free"

@@ -1,0 +1,17 @@
+// expect: uninitialised-shared
+// The same, with places beyond the matrix left as they are.
+constexpr int TILE = 32, ROWS = 8;
+
+__global__ void transpose_swizzled_kernel(float* __restrict__ out, const float* __restrict__ x, int M, int N) {
+    __shared__ float tile[TILE][TILE];
+    const int first_m = blockIdx.y * TILE, first_n = blockIdx.x * TILE;
+    for (int k = 0; k < TILE; k += ROWS) {
+        const int y = threadIdx.y + k, m = first_m + y, n = first_n + threadIdx.x;
+        if (m < M && n < N) tile[y][threadIdx.x] = x[m * N + n];
+    }
+    __syncthreads();
+    for (int k = 0; k < TILE; k += ROWS) {
+        const int y = threadIdx.y + k, n = first_n + y, m = first_m + threadIdx.x;
+        if (n < N && m < M) out[n * M + m] = tile[threadIdx.x][y ^ threadIdx.x];
+    }
+}
