@@ -1,4 +1,4 @@
-// expect: out-of-bounds x 996
+// expect: out-of-bounds x 998
 // the last vector reaches past the end
 __global__ void float4_tail(const float* x, float* y, int n) {
     int i = 4 * threadIdx.x;
