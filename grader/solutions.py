@@ -34,7 +34,8 @@ def solution_text(unit: str) -> str:
         answer = cell.metadata.get("nbgrader", {}).get("solution", False)
         lines = text.split("\n")
         for node in ast.parse(text).body:
-            if answer or isinstance(node, _DEFINES):
+            draws = "plots." in ast.unparse(node) and not isinstance(node, ast.FunctionDef)
+            if answer or (isinstance(node, _DEFINES) and not draws):
                 first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
                 parts.append("\n".join(lines[first - 1 : node.end_lineno]))
     return "\n\n".join(parts) + "\n"

@@ -132,29 +132,30 @@ def matrix(M: int, N: int) -> dict[str, int]:
     return {"M": M, "N": N}
 
 
-def tiles_in_place(x):
+def tiles_in_place(x, tile: int):
     """What a kernel writes that moves tiles to their new places without turning them; NaN where it cannot tell."""
     rows, columns = x.shape
     y = torch.full((columns, rows), torch.nan, dtype=x.dtype)
-    for i in range(0, rows - TILE + 1, TILE):
-        for j in range(0, columns - TILE + 1, TILE):
-            y[j : j + TILE, i : i + TILE] = x[i : i + TILE, j : j + TILE]
+    for i in range(0, rows - tile + 1, tile):
+        for j in range(0, columns - tile + 1, tile):
+            y[j : j + tile, i : i + tile] = x[i : i + tile, j : j + tile]
     return y
 
 
-TRANSPOSE_CASES = (
-    Case("one element", matrix(1, 1)),
-    Case("2 × 3", matrix(2, 3), "position"),
-    Case("3 × 1, a single column", matrix(3, 1), "position"),
-    Case("1 × 70, a single row", matrix(1, 70), "position"),
-    Case("31 × 33, one short of a tile and one more", matrix(31, 33), "position"),
-    Case("32 × 32, exactly one tile", matrix(32, 32), "position"),
-    Case("64 × 32, two tiles", matrix(64, 32), "position"),
-    Case("33 × 64, wide dynamic range", matrix(33, 64), "wide"),
-    Case("97 × 61, primes, not aligned to 16 bytes", matrix(97, 61), "position", layout="offset"),
-    Case("192 × 160, many tiles", matrix(192, 160), "position"),
-)
-"""The last one is the largest and aligned: its counts earn the points."""
+def transpose_cases(tile: int) -> tuple[Case, ...]:
+    """Cases around a tile's size. The last one is the largest and aligned: its counts earn the points."""
+    return (
+        Case("one element", matrix(1, 1)),
+        Case("2 × 3", matrix(2, 3), "position"),
+        Case("3 × 1, a single column", matrix(3, 1), "position"),
+        Case("1 × 70, a single row", matrix(1, 70), "position"),
+        Case(f"{tile - 1} × {tile + 1}, one short of a tile and one more", matrix(tile - 1, tile + 1), "position"),
+        Case(f"{tile} × {tile}, exactly one tile", matrix(tile, tile), "position"),
+        Case(f"{2 * tile} × {tile}, two tiles", matrix(2 * tile, tile), "position"),
+        Case(f"{tile + 1} × {2 * tile}, wide dynamic range", matrix(tile + 1, 2 * tile), "wide"),
+        Case("97 × 61, primes, not aligned to 16 bytes", matrix(97, 61), "position", layout="offset"),
+        Case("256 × 192, many tiles", matrix(256, 192), "position"),
+    )
 
 
 def draw_matrix(rng) -> dict[str, int]:
@@ -162,7 +163,7 @@ def draw_matrix(rng) -> dict[str, int]:
     return matrix(*(rng.choice([rng.randrange(1, 40), 31, 32, 33, rng.randrange(60, 170)]) for _ in range(2)))
 
 
-def register_transpose(id: str, title: str, entry: str, points: Points) -> None:
+def register_transpose(id: str, title: str, entry: str, points: Points, tile: int = 32) -> None:
     """A transpose, (M, N) to (N, M). No arithmetic, so no rounding: every bit must be right."""
     register(
         KernelExercise(
@@ -176,7 +177,7 @@ def register_transpose(id: str, title: str, entry: str, points: Points) -> None:
             magnitude=lambda x: x.T.abs(),
             contract=Contract(terms=0),
             cost=lambda sizes, item: Cost(item * sizes["M"] * sizes["N"], item * sizes["M"] * sizes["N"], 0),
-            cases=TRANSPOSE_CASES,
+            cases=transpose_cases(tile),
             draw=draw_matrix,
             tiny=Case("2 × 3", matrix(2, 3), "integers"),
             bench=matrix(8192, 8192),
@@ -187,7 +188,7 @@ def register_transpose(id: str, title: str, entry: str, points: Points) -> None:
                     "transposed",
                     "the tiles of {name} are in the right places, but inside each tile rows and columns are not "
                     "swapped",
-                    tiles_in_place,
+                    lambda x: tiles_in_place(x, tile),
                 ),
             ),
         )

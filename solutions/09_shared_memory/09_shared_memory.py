@@ -58,22 +58,22 @@ lab.check("09_shared_memory/passes_for_stride")
 # | `x`, `out` | (n,) | input and output |
 # | `weights` | (2·radius + 1,) | radius is at most 8 |
 #
-# A block has 256 threads and computes 1024 outputs: thread t those at t, t + 256, t + 512 and t + 768 of its tile, so
-# that neighbouring lanes stay at neighbouring words. Count what is loaded: n/8 sectors for x, and at most 5 more for
+# A block has 128 threads and computes 1024 outputs: thread t those at t, t + 128, … t + 896 of its tile, so that
+# neighbouring lanes stay at neighbouring words and each thread has eight loads on their way at once. Count what is loaded: n/8 sectors for x, and at most 5 more for
 # each block.
 #
 # <details><summary>Hint 1</summary>Let tile[k] hold x[first - MAX_RADIUS + k], also where the radius is smaller: the
 # tile then begins at a sector's first byte. Where x does not exist, put 0. The weights go into shared memory
 # too.</details>
-# <details><summary>Hint 2</summary>Loading: tile[threadIdx.x], tile[threadIdx.x + 256], … four times, then a fifth time
+# <details><summary>Hint 2</summary>Loading: tile[threadIdx.x], tile[threadIdx.x + 128], … eight times, then once more
 # for what is left, 16 elements. Then <code>__syncthreads()</code>, reached by all threads.</details>
 # <details><summary>Hint 3</summary>Output number o of the tile is the sum over k = 0 … 2·radius of taps[k] ·
-# tile[o + MAX_RADIUS - radius + k]. With the loop over k outside and the four outputs inside, one weight is read once
-# for four products.</details>
+# tile[o + MAX_RADIUS - radius + k]. With the loop over k outside and the eight outputs inside, one weight is read
+# once for eight products.</details>
 
 # %% cell="solution" id="conv1d_kernel"
 # %%cuda
-# constexpr int THREADS = 256, OUTPUTS = 4, TILE = THREADS * OUTPUTS, MAX_RADIUS = 8;
+# constexpr int THREADS = 128, OUTPUTS = 8, TILE = THREADS * OUTPUTS, MAX_RADIUS = 8;
 #
 # __global__ void conv1d_kernel(float* __restrict__ out, const float* __restrict__ x,
 #                               const float* __restrict__ weights, int radius, int n) {
@@ -85,7 +85,7 @@ lab.check("09_shared_memory/passes_for_stride")
 #     #pragma unroll
 #     for (int j = 0; j <= OUTPUTS; j++) {
 #         const int place = threadIdx.x + j * THREADS, i = first - MAX_RADIUS + place;
-#         float value = 0.0f;  // a load without an else needs no jump: all five are under way at once
+#         float value = 0.0f;  // a load without an else needs no jump: all nine are under way at once
 #         if (place < TILE + 2 * MAX_RADIUS && 0 <= i && i < n) value = x[i];
 #         if (place < TILE + 2 * MAX_RADIUS) tile[place] = value;
 #     }
@@ -114,17 +114,17 @@ def cdiv(n, block):
 
 def conv1d(x, weights, out):
     n, radius = x.numel(), weights.numel() // 2
-    conv1d_kernel[cdiv(n, 1024), 256](out, x, weights, radius, n)
+    conv1d_kernel[cdiv(n, 1024), 128](out, x, weights, radius, n)
 
 
 def transpose_padded(x, out):
     M, N = x.shape
-    transpose_padded_kernel[(cdiv(N, 32), cdiv(M, 32)), (32, 8)](out, x, M, N)
+    transpose_padded_kernel[(cdiv(N, 64), cdiv(M, 64)), (64, 4)](out, x, M, N)
 
 
 def transpose_swizzled(x, out):
     M, N = x.shape
-    transpose_swizzled_kernel[(cdiv(N, 32), cdiv(M, 32)), (32, 8)](out, x, M, N)
+    transpose_swizzled_kernel[(cdiv(N, 64), cdiv(M, 64)), (64, 4)](out, x, M, N)
 
 
 lab.tiny("09_shared_memory/conv1d")
@@ -139,7 +139,7 @@ lab.check("09_shared_memory/conv1d")
 # |---|---|
 # | `missing-syncthreads` | no barrier before reading what others wrote, or before overwriting what others read |
 # | `barrier-divergence` | `return` or `if` keeps some threads from a barrier that others wait at |
-# | `first-block-only` | a thread of the convolution or of a transpose has four elements, not one |
+# | `first-block-only` | a thread of the convolution has eight elements, and of a transpose 16, not one |
 # | `uninitialised-shared` | the halo, or places past the end of the data, were never filled |
 # | `wrong-formula` | weights in reverse order, or no halo: each block then has wrong values at its ends |
 # | passes per ideal pass: 32, 16.5 | columns of the tile lie in one bank |
@@ -150,10 +150,11 @@ lab.check("09_shared_memory/conv1d")
 # By your own function that is 32 passes. Two remedies:
 #
 # - **Padding.** Declare the tile one column wider than it is used. What is the stride of a column then?
-# - **Swizzling.** Keep 32 × 32 words, exactly 4096 bytes, but store element (y, x) in column `x ^ y` of row y. For a
+# - **Swizzling.** Keep 64 × 64 words, exactly 16 384 bytes, but store element (y, x) in column `x ^ y` of row y. For a
 #   given y this only changes the order within the row, and down a column every row lands in another bank.
 #
-# Start from your kernel of `08_coalescing` for both; the block is 32 × 8 threads again. Take padding first.
+# Start from your kernel of `08_coalescing` for both, with one change that pays on large GPUs: the tile has 64 × 64 words
+# and the block 64 × 4 threads, so that each thread has 16 loads on their way at once. Take padding first.
 #
 # <details><summary>Hint 1</summary>Padding changes one line: the declaration.</details>
 # <details><summary>Hint 2</summary>Whoever reads element (y, x) of a swizzled tile must look where it was
@@ -163,12 +164,12 @@ lab.check("09_shared_memory/conv1d")
 
 # %% cell="solution" id="transpose_padded_kernel"
 # %%cuda
-# constexpr int TILE = 32, ROWS = 8;
+# constexpr int TILE = 64, ROWS = 4;
 #
 # __global__ void transpose_padded_kernel(float* __restrict__ out, const float* __restrict__ x, int M, int N) {
-#     // out[n][m] = x[m][n]; one block of 32 * 8 threads turns one tile.
+#     // out[n][m] = x[m][n]; one block of 64 * 4 threads turns one tile.
 #     // ### BEGIN SOLUTION
-#     __shared__ float tile[TILE][TILE + 1];  // a column's words lie 33 apart: 32 different banks
+#     __shared__ float tile[TILE][TILE + 1];  // a column's words lie 65 apart: 32 different banks
 #     const int first_m = blockIdx.y * TILE, first_n = blockIdx.x * TILE;
 #     #pragma unroll
 #     for (int k = 0; k < TILE; k += ROWS) {
@@ -190,7 +191,7 @@ lab.check("09_shared_memory/transpose_padded")
 
 # %% cell="solution" id="transpose_swizzled_kernel"
 # %%cuda
-# constexpr int TILE = 32, ROWS = 8;
+# constexpr int TILE = 64, ROWS = 4;
 #
 # __global__ void transpose_swizzled_kernel(float* __restrict__ out, const float* __restrict__ x, int M, int N) {
 #     // out[n][m] = x[m][n]; the tile is swizzled, so it needs no padding.

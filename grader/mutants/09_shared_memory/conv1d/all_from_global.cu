@@ -1,7 +1,7 @@
 // expect: accepted
 // marks: 3
 // No shared memory: right, but every element is loaded 17 times.
-constexpr int THREADS = 256, OUTPUTS = 4, TILE = THREADS * OUTPUTS, MAX_RADIUS = 8;
+constexpr int THREADS = 128, OUTPUTS = 8, TILE = THREADS * OUTPUTS, MAX_RADIUS = 8;
 
 __global__ void conv1d_kernel(float* __restrict__ out, const float* __restrict__ x,
                               const float* __restrict__ weights, int radius, int n) {

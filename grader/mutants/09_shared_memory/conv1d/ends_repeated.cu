@@ -1,6 +1,6 @@
 // expect: wrong-formula
 // Repeats the first and the last element beyond the ends.
-constexpr int THREADS = 256, OUTPUTS = 4, TILE = THREADS * OUTPUTS, MAX_RADIUS = 8;
+constexpr int THREADS = 128, OUTPUTS = 8, TILE = THREADS * OUTPUTS, MAX_RADIUS = 8;
 
 __global__ void conv1d_kernel(float* __restrict__ out, const float* __restrict__ x,
                               const float* __restrict__ weights, int radius, int n) {

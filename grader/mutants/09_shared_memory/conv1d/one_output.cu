@@ -1,6 +1,6 @@
 // expect: first-block-only
 // Each thread computes one of its four outputs.
-constexpr int THREADS = 256, OUTPUTS = 4, TILE = THREADS * OUTPUTS, MAX_RADIUS = 8;
+constexpr int THREADS = 128, OUTPUTS = 8, TILE = THREADS * OUTPUTS, MAX_RADIUS = 8;
 
 __global__ void conv1d_kernel(float* __restrict__ out, const float* __restrict__ x,
                               const float* __restrict__ weights, int radius, int n) {

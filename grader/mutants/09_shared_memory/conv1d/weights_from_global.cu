@@ -1,7 +1,7 @@
 // expect: accepted
 // marks: 3
 // The tile is shared, but each weight is loaded from global memory again and again.
-constexpr int THREADS = 256, OUTPUTS = 4, TILE = THREADS * OUTPUTS, MAX_RADIUS = 8;
+constexpr int THREADS = 128, OUTPUTS = 8, TILE = THREADS * OUTPUTS, MAX_RADIUS = 8;
 
 __global__ void conv1d_kernel(float* __restrict__ out, const float* __restrict__ x,
                               const float* __restrict__ weights, int radius, int n) {

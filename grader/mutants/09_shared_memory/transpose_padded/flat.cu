@@ -1,17 +1,17 @@
 // expect: accepted
-// The tile as a flat array with rows of 33.
-constexpr int TILE = 32, ROWS = 8;
+// The tile as a flat array with rows of 65.
+constexpr int TILE = 64, ROWS = 4;
 
 __global__ void transpose_padded_kernel(float* __restrict__ out, const float* __restrict__ x, int M, int N) {
-    __shared__ float tile[TILE * 33];
+    __shared__ float tile[TILE * 65];
     const int first_m = blockIdx.y * TILE, first_n = blockIdx.x * TILE;
     for (int k = 0; k < TILE; k += ROWS) {
         const int y = threadIdx.y + k, m = first_m + y, n = first_n + threadIdx.x;
-        if (m < M && n < N) tile[y * 33 + threadIdx.x] = x[m * N + n];
+        if (m < M && n < N) tile[y * 65 + threadIdx.x] = x[m * N + n];
     }
     __syncthreads();
     for (int k = 0; k < TILE; k += ROWS) {
         const int y = threadIdx.y + k, n = first_n + y, m = first_m + threadIdx.x;
-        if (n < N && m < M) out[n * M + m] = tile[threadIdx.x * 33 + y];
+        if (n < N && m < M) out[n * M + m] = tile[threadIdx.x * 65 + y];
     }
 }

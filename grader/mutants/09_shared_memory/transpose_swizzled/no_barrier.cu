@@ -1,6 +1,6 @@
 // expect: missing-syncthreads
 // The tile is read before other warps have filled it.
-constexpr int TILE = 32, ROWS = 8;
+constexpr int TILE = 64, ROWS = 4;
 
 __global__ void transpose_swizzled_kernel(float* __restrict__ out, const float* __restrict__ x, int M, int N) {
     __shared__ float tile[TILE][TILE];
