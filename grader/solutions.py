@@ -21,12 +21,12 @@ def solution_text(unit: str) -> str:
     from grader.build import source_notebook
     from grader.cells import is_cuda, python_text
 
-    parts = ["import labutils as lab"]
+    kept: list[tuple[str, ast.stmt | None]] = []
     for cell in source_notebook(ROOT / "solutions" / unit).cells:
         if cell.cell_type != "code" or cell.id == "setup":
             continue
         if is_cuda(cell.source):
-            parts.append(_cuda_text(cell.source))
+            kept.append((_cuda_text(cell.source), None))
             continue
         text = python_text(cell.source)
         if text is None:
@@ -34,11 +34,24 @@ def solution_text(unit: str) -> str:
         answer = cell.metadata.get("nbgrader", {}).get("solution", False)
         lines = text.split("\n")
         for node in ast.parse(text).body:
-            draws = "plots." in ast.unparse(node) and not isinstance(node, ast.FunctionDef)
-            if answer or (isinstance(node, _DEFINES) and not draws):
+            if answer or isinstance(node, _DEFINES):
                 first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-                parts.append("\n".join(lines[first - 1 : node.end_lineno]))
-    return "\n\n".join(parts) + "\n"
+                kept.append(("\n".join(lines[first - 1 : node.end_lineno]), None if answer else node))
+    return "\n\n".join(["import labutils as lab", *_used(kept)]) + "\n"
+
+
+def _used(pieces: list[tuple[str, ast.stmt | None]]) -> list[str]:
+    """The texts, without assignments whose names nothing that is kept goes on to use: those only draw and show."""
+    needed: set[str] = set()
+    kept = []
+    for text, node in reversed(pieces):
+        if isinstance(node, ast.Assign):
+            targets = {n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+            if not targets & needed:
+                continue
+        needed |= {n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)}
+        kept.append(text)
+    return kept[::-1]
 
 
 def _cuda_text(cell: str) -> str:
