@@ -59,17 +59,22 @@ lab.check("02_execution_model/tail_efficiency")
 # %%
 from labutils import plots
 
-picture = plots.figure(8, 2.6)
-axis = picture.subplots()
-for per_sm, style in ((1, "-"), (4, "--")):
-    counts = range(20, 1500, 4)
-    used = [tail_efficiency(n, 148, per_sm) for n in counts]
-    axis.plot(counts, used, style, label=f"{per_sm} per SM", color=plots.PALETTE[per_sm // 4])
-axis.plot(160, tail_efficiency(160, 148, 1), "o", color=plots.PALETTE[5], label="160 blocks")
-axis.set(xlabel="blocks", ylabel="share in use", title="148 SMs: the last wave hurts small grids", ylim=(0, 1.05))
-axis.legend()
-picture.alt = "Saw teeth: the share is 1 at each multiple of a wave and falls just beyond it, to half at first."
-picture
+
+def saw_teeth():
+    picture = plots.figure(8, 2.6)
+    axis = picture.subplots()
+    for per_sm, style in ((1, "-"), (4, "--")):
+        counts = range(20, 1500, 4)
+        used = [tail_efficiency(n, 148, per_sm) for n in counts]
+        axis.plot(counts, used, style, label=f"{per_sm} per SM", color=plots.PALETTE[per_sm // 4])
+    axis.plot(160, tail_efficiency(160, 148, 1), "o", color=plots.PALETTE[5], label="160 blocks")
+    axis.set(xlabel="blocks", ylabel="share in use", title="148 SMs: the last wave hurts small grids", ylim=(0, 1.05))
+    axis.legend()
+    picture.alt = "Saw teeth: the share is 1 at each multiple of a wave and falls just beyond it, to half at first."
+    return picture
+
+
+saw_teeth()
 
 # %% [markdown]
 # The teeth shrink as the grid grows: 160 blocks use 54 % of the places, some ten waves always more than 90 %. So either
