@@ -61,7 +61,7 @@ def test_the_library_computes_the_same(exercise):
     inputs = make_run(exercise, exercise.cases[3], 5).inputs()
     library = exercises.named(exercise.library(**inputs), tuple(exercise.outputs))
     for name, y in exercise.expected(inputs).items():
-        torch.testing.assert_close(library[name], y, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(library[name].reshape(y.shape), y, rtol=1e-9, atol=1e-12)
 
 
 # --- honest ways ---------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def test_every_suspect_is_refused_in_some_case(exercise):
             return exercises.named(compute(**doubles), tuple(exercise.outputs))
 
         counts = [count_refused(exercise, case, wrong) for case in exercise.cases]
-        assert max(counts) > 10, suspect.sentence
+        assert max(counts) > 0, suspect.sentence
 
 
 @pytest.mark.parametrize("name", ["gelu", "gelu_backward"])
@@ -224,12 +224,12 @@ def test_cases_hold_what_every_exercise_needs(exercise):
     assert any(set(c.sizes.values()) == {1} for c in exercise.cases), "no case of a single element"
     assert any(c.layout != "contiguous" for c in exercise.cases), "every case is contiguous and aligned"
     assert len({c.fill for c in exercise.cases}) >= 3, "too few kinds of values"
-    if exercise.contract.dtype == "float32" and not exercise.contract.operands:
-        assert {"position", "wide"} <= {c.fill for c in exercise.cases}
+    assert "position" in {c.fill for c in exercise.cases}, "no values that say where they came from"
     assert exercise.bench and exercise.magnitude, "sizes to time and an error model"
     for n, a in exercise.arguments.items():
         assert isinstance(a, Number) or a.dims, n
-    assert len(hidden_cases(exercise, 1, 5)) == 5
+    hidden = hidden_cases(exercise, 1, 5)
+    assert len(hidden) == 5 and "wide" in {c.fill for c in hidden}
 
 
 @pytest.mark.parametrize(
