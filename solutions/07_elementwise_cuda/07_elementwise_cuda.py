@@ -143,7 +143,8 @@ lab.check("07_elementwise_cuda/vector_add")
 #     // ### BEGIN SOLUTION
 #     int column = blockIdx.x * blockDim.x + threadIdx.x;
 #     if (column >= N) return;
-#     for (int row = blockIdx.y * blockDim.y + threadIdx.y; row < M; row += gridDim.y * blockDim.y) {
+#     int rows = gridDim.y * blockDim.y;
+#     for (int row = blockIdx.y * blockDim.y + threadIdx.y; row < M; row += rows) {
 #         out[row * N + column] = scale[row] * x[row * N + column];
 #     }
 #     // ### END SOLUTION
