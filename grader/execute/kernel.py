@@ -69,7 +69,11 @@ async def kernel(folder: Path, env: dict[str, str], output: int) -> AsyncIterato
 
 
 class Client(NotebookClient):
-    """nbclient for one kernel. `run` raises DeadKernelError or Stuck if the kernel is of no use afterwards."""
+    """nbclient for one kernel. `run` raises DeadKernelError or Stuck if the kernel is of no use afterwards.
+
+    Two methods of nbclient's own are used or extended by their private names; nbclient is pinned, and
+    tests/grader/test_execute.py would notice a change.
+    """
 
     def __init__(self, notebook, *, output: int, **options):
         super().__init__(

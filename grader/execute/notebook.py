@@ -22,8 +22,8 @@ KERNEL_DIED = "KernelDied"
 VERDICT_MIME = "application/vnd.gpu-kernel-lab.verdict+json"
 """labutils.check.VERDICT_MIME, without the two seconds that importing labutils takes."""
 
-# What labutils' CUDA backend says once the process has lost its GPU: every later check would fail as well.
-_LOST_GPU = "Kernel → Restart"
+# What labutils' CUDA backend says when a check's process loses its GPU, and in each later check of that process.
+_LOST_GPU, _LOST_BEFORE = "Kernel → Restart", "an earlier kernel"
 
 
 @dataclass(frozen=True)
@@ -109,11 +109,14 @@ class _Run:
             await client.run(cell, self._seconds())
             if any(o.output_type == "error" and o.ename == CELL_TIMEOUT for o in cell.outputs):
                 self.log.events.append(f"{what} ran longer than {time.monotonic() - begin:.0f} s and was stopped.")
-            if is_check(cell) and _lost_gpu(cell):
+            if is_check(cell) and _lost_gpu(cell, _LOST_GPU):
                 usable = False
-                self.log.events.append(
-                    f"{what} left the GPU unusable for its process; a fresh kernel went on behind it."
-                )
+                if _lost_gpu(cell, _LOST_BEFORE):  # not by this check, so it has another try
+                    self.done = index
+                else:
+                    self.log.events.append(
+                        f"{what} left its process without the GPU; a fresh kernel went on behind it."
+                    )
         except DeadKernelError:
             usable = False
             self._killed(index, what, "killed the kernel", await client.cause_of_death())
@@ -157,13 +160,13 @@ def _first_line(cell: NotebookNode) -> str:
     return line if len(line) <= 48 else line[:48] + "…"
 
 
-def _lost_gpu(cell: NotebookNode) -> bool:
-    """Whether the check's own verdict says that its process must be restarted."""
+def _lost_gpu(cell: NotebookNode, words: str) -> bool:
+    """Whether the check's own verdict says, in these words, that its process has lost the GPU."""
     for output in cell.outputs:
         verdict = output.get("data", {}).get(VERDICT_MIME)
         results = verdict.get("results") if isinstance(verdict, dict) else None
         for result in results if isinstance(results, list) else ():
             said = result.get("diagnosis") if isinstance(result, dict) else None
-            if isinstance(said, dict) and _LOST_GPU in str(said.get("symptom")):
+            if isinstance(said, dict) and words in str(said.get("symptom")):
                 return True
     return False

@@ -97,18 +97,25 @@ def test_what_a_cell_cannot_send_costs_that_cell_only():
     assert shown(done.notebook.cells[1]) == ["1.0"]
 
 
+def lost(symptom):
+    """A check whose verdict says so."""
+    verdict = {"results": [{"diagnosis": {"symptom": f"{symptom}: restart the notebook's kernel (Kernel → Restart)"}}]}
+    return f"from IPython.display import display\ndisplay({{{VERDICT_MIME!r}: {verdict!r}}}, raw=True)"
+
+
 def test_a_check_that_lost_the_gpu_gets_a_fresh_kernel_behind_it():
-    said = {
-        "results": [
-            {"diagnosis": {"symptom": "the kernel did not end; restart the notebook's kernel (Kernel → Restart)"}}
-        ]
-    }
-    publish = (
-        f"from IPython.display import display\ndisplay({{{VERDICT_MIME!r}: {said!r}}}, raw=True)\nlost = True\n0.0"
-    )
-    done = run("x = 1", (publish,), ("float(x)",), ("'lost' in globals()",))
+    done = run("x = 1", (lost("it never ended") + "\nlost = True\n0.0",), ("float(x)",), ("'lost' in globals()",))
     assert [shown(c)[-1:] for c in done.notebook.cells] == [[], ["0.0"], ["1.0"], ["False"]]
-    assert "left the GPU unusable" in done.log.events[0]
+    assert "left its process without the GPU" in done.log.events[0]
+
+
+def test_a_check_that_found_the_gpu_lost_has_another_try(tmp_path):
+    """As on a GPU that an earlier cell lost without a word."""
+    here = f"import pathlib\nfirst = not pathlib.Path({str(tmp_path / 'seen')!r}).exists()"
+    later = f"pathlib.Path({str(tmp_path / 'seen')!r}).touch()\nif first:\n    "
+    later += lost("an earlier kernel crashed the GPU context").replace("\n", "\n    ") + "\nfloat(not first)"
+    done = run(here, (later,), ("3.0",))
+    assert [shown(c) for c in done.notebook.cells] == [[], ["1.0"], ["3.0"]] and done.log.events == []
 
 
 def test_the_kernel_gets_the_seed_and_a_folder_of_its_own():
