@@ -15,7 +15,7 @@ from ..access import Finding
 from ..inputs import Run
 
 TIME_LIMIT = 10.0
-"""Seconds that one case may take before it counts as endless; an honest one needs well under one."""
+"""Seconds that one case may take before it counts as endless; an honest one needs about one."""
 
 
 @dataclass

@@ -40,8 +40,8 @@ def is_learners(filename: str) -> bool:
 def learners_line(frames) -> tuple[int | None, str]:
     """Line number and text of the innermost frame, of (filename, lineno) from outer to inner, in learner's code."""
     for filename, lineno in reversed(list(frames)):
-        if is_learners(filename):
-            return lineno, linecache.getline(filename, lineno).strip()
+        if is_learners(filename) and (text := linecache.getline(filename, lineno).strip()):  # else it is generated
+            return lineno, text
     return None, ""
 
 

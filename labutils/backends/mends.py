@@ -5,6 +5,9 @@ the integers (also in `tl.dot`), truncates where a GPU rounds to nearest, and be
 an honest bfloat16 kernel gets garbage. Here such operands go to float32 and results come back rounded to nearest even,
 which is what a GPU's conversions do.
 
+Nested errors: each function that an exception passes quotes the message so far, which doubles its backslashes: after a
+deep recursion the message alone would fill the memory.
+
 Loop bounds: Triton 3.6 turns a scalar into an integer in a way that NumPy refuses since 2.4.
 """
 
@@ -98,4 +101,9 @@ def mend() -> None:
         scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.squeeze()))
 
     interpreter._patch_lang_tensor = mended_patch
+
+    def brief(x):
+        return "InterpreterError" if isinstance(x, interpreter.InterpreterError) else repr(x)
+
+    interpreter.repr = brief  # found before the built-in one
     builder.get_bf16 = lambda self, value: handle(narrow(np.array([value], np.float32)), tl.bfloat16)

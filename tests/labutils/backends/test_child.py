@@ -55,6 +55,20 @@ def test_code_that_cannot_be_interrupted_is_killed(monkeypatch):
     assert time.monotonic() - begin < 5
 
 
+def test_waiting_ends_too():
+    begin = time.monotonic()
+    assert list(child.fork([lambda: time.sleep(60)], 0.2)) == ["timeout"]
+    assert time.monotonic() - begin < 5
+
+
+def test_the_limit_is_of_cpu_time():
+    def slow():
+        time.sleep(0.5)
+        return {}
+
+    assert list(child.fork([slow], 0.3)) == [{}]
+
+
 def test_a_defect_of_ours_is_loud():
     def defect():
         raise KeyError("ours")
