@@ -111,6 +111,16 @@ register(
                 lambda a, b: a[:, -1:] * b[-1:, :],
             ),
             Suspect(
+                "transposed",
+                "a is read as if its columns lay one after the other, a[k · M + m]",
+                lambda a, b: a.reshape(a.shape[::-1]).T @ b,
+            ),
+            Suspect(
+                "transposed",
+                "b is read as if its columns lay one after the other, b[n · K + k]",
+                lambda a, b: a @ b.reshape(b.shape[::-1]).T,
+            ),
+            Suspect(
                 "wrong-formula",
                 "{name} lacks the last product of each sum: k must reach K − 1",
                 lambda a, b: a[:, :-1] @ b[:-1, :],

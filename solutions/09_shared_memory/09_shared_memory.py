@@ -59,8 +59,8 @@ lab.check("09_shared_memory/passes_for_stride")
 # | `weights` | (2·radius + 1,) | radius is at most 8 |
 #
 # A block has 128 threads and computes 1024 outputs: thread t those at t, t + 128, … t + 896 of its tile, so that
-# neighbouring lanes stay at neighbouring words and each thread has eight loads on their way at once. Count what is loaded: n/8 sectors for x, and at most 5 more for
-# each block.
+# neighbouring lanes stay at neighbouring words and each thread has eight loads on their way at once. Count what is
+# loaded: n/8 sectors for x, and at most 5 more for each block.
 #
 # <details><summary>Hint 1</summary>Let tile[k] hold x[first - MAX_RADIUS + k], also where the radius is smaller: the
 # tile then begins at a sector's first byte. Where x does not exist, put 0. The weights go into shared memory
@@ -153,8 +153,8 @@ lab.check("09_shared_memory/conv1d")
 # - **Swizzling.** Keep 64 × 64 words, exactly 16 384 bytes, but store element (y, x) in column `x ^ y` of row y. For a
 #   given y this only changes the order within the row, and down a column every row lands in another bank.
 #
-# Start from your kernel of `08_coalescing` for both, with one change that pays on large GPUs: the tile has 64 × 64 words
-# and the block 64 × 4 threads, so that each thread has 16 loads on their way at once. Take padding first.
+# Start from your kernel of `08_coalescing` for both, with one change that pays on large GPUs: the tile has 64 × 64
+# words and the block 64 × 4 threads, so that each thread has 16 loads on their way at once. Take padding first.
 #
 # <details><summary>Hint 1</summary>Padding changes one line: the declaration.</details>
 # <details><summary>Hint 2</summary>Whoever reads element (y, x) of a swizzled tile must look where it was

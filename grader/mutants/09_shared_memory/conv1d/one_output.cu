@@ -1,5 +1,5 @@
 // expect: first-block-only
-// Each thread computes one of its four outputs.
+// Each thread computes one of its eight outputs.
 constexpr int THREADS = 128, OUTPUTS = 8, TILE = THREADS * OUTPUTS, MAX_RADIUS = 8;
 
 __global__ void conv1d_kernel(float* __restrict__ out, const float* __restrict__ x,
