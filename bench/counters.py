@@ -54,42 +54,50 @@ def launch(task: KernelExercise, path: str):
 
 
 def emulated(task: KernelExercise, path: str) -> tuple[dict[str, int], list[str]]:
+    """The emulator's totals, and the names of the kernels in the order of their launches."""
     fn, arguments = launch(task, path)
     with lab.record() as r:
         fn(*arguments)
-    return {k: r.totals()[k] for k in METRICS}, [n.split("<")[0] for n in r.sources]
+    return {k: r.totals()[k] for k in METRICS}, r.launches
 
 
-def measured(task: KernelExercise, path: str, kernels: list[str]) -> dict[str, int]:
-    """The hardware's totals over the launches of these kernels. Raises RuntimeError with the profiler's words."""
+def measured(solutions: dict[str, str]) -> list[tuple[str, dict[str, int]]]:
+    """(kernel name, counters) of every launch of these solutions (exercise -> file), in order, by the hardware.
+
+    All run in one process under the profiler. Raises RuntimeError with the profiler's words.
+    """
     command = [ncu(), "--csv", "--metrics", ",".join(METRICS.values()), "--clock-control", "none"]
-    command += [sys.executable, "-m", "bench.counters", "--run", task.id, path]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    command += [sys.executable, "-m", "bench.counters", "--run", json.dumps(solutions)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     start = done.stdout.find('"ID"')
     if start < 0:
         raise RuntimeError(f"ncu gave no table: {(done.stdout + done.stderr).strip()[-300:]}")
-    totals, ours = Counter(), {v: k for k, v in METRICS.items()}
+    ours = {v: k for k, v in METRICS.items()}
+    launches: dict[int, tuple[str, dict[str, int]]] = {}
     for row in csv.DictReader(io.StringIO(done.stdout[start:])):
-        if any(re.search(rf"\b{re.escape(k)}\b", row["Kernel Name"]) for k in kernels):
-            totals[ours[row["Metric Name"]]] += round(float(row["Metric Value"].replace(",", "")))
-    return {k: totals[k] for k in METRICS}
+        _, counters = launches.setdefault(int(row["ID"]), (row["Kernel Name"], {}))
+        counters[ours[row["Metric Name"]]] = round(float(row["Metric Value"].replace(",", "")))
+    return [launches[number] for number in sorted(launches)]
 
 
 def compare(tasks: list[KernelExercise]) -> list[dict]:
     """A row for each exercise and counter: ours and the hardware's."""
-    rows, paths = [], {}
     with tempfile.TemporaryDirectory() as folder:
-        for task in tasks:
-            if task.unit not in paths:
-                paths[task.unit] = Path(folder, f"{task.unit}.py")
-                paths[task.unit].write_text(solution_text(task.unit), encoding="utf-8")
-            ours, kernels = emulated(task, str(paths[task.unit]))
-            theirs = measured(task, str(paths[task.unit]), kernels)
-            rows += [
-                {"exercise": task.id, "counter": k, "emulator": ours[k], "hardware": theirs[k]}
-                for k in METRICS
-                if ours[k] or theirs[k]
-            ]
+        paths = {task.id: str(Path(folder, f"{task.unit}.py")) for task in tasks}
+        for unit in {task.unit for task in tasks}:
+            Path(folder, f"{unit}.py").write_text(solution_text(unit), encoding="utf-8")
+        ours = {task.id: emulated(task, paths[task.id]) for task in tasks}
+        seen = iter(measured(paths))
+    rows = []
+    for task in tasks:
+        totals, theirs = ours[task.id][0], Counter()
+        for kernel in ours[task.id][1]:  # what else is launched between them is PyTorch's
+            theirs.update(next(c for name, c in seen if re.search(rf"\b{re.escape(kernel)}\b", name)))
+        rows += [
+            {"exercise": task.id, "counter": k, "emulator": totals[k], "hardware": theirs[k]}
+            for k in METRICS
+            if totals[k] or theirs[k]
+        ]
     return rows
 
 
@@ -97,14 +105,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.counters", description=__doc__.splitlines()[0])
     parser.add_argument("exercises", nargs="*")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--run", nargs=2, metavar=("EXERCISE", "SOLUTION"), help=argparse.SUPPRESS)
+    parser.add_argument("--run", metavar="SOLUTIONS", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.run:
         import torch
 
-        task = get(arguments.run[0])
-        fn, values = launch(task, arguments.run[1])
-        fn(*values)
+        for exercise_id, path in json.loads(arguments.run).items():
+            fn, values = launch(get(exercise_id), path)
+            fn(*values)
         torch.cuda.synchronize()
         return 0
     if not device.has_gpu() or ncu() is None:

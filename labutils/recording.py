@@ -33,9 +33,13 @@ TOTALS = (
 
 @dataclass
 class Record:
-    """Counts and findings of the launches inside a `with lab.record()`; `lines` by kernel name and source line."""
+    """Counts and findings of the launches inside a `with lab.record()`; `lines` by kernel name and source line.
+
+    `launches` names the CUDA C++ kernels in the order of their launches.
+    """
 
     findings: list[str] = field(default_factory=list)
+    launches: list[str] = field(default_factory=list)
     lines: dict[str, list[dict]] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     _counts: Counter = field(default_factory=Counter)
@@ -58,6 +62,7 @@ def record() -> Iterator[Record]:
         seen = emulator.alone(kernel, grid, block, shared, arguments)
         kept._counts.update(seen["counts"])
         kept.findings += seen["said"]
+        kept.launches.append(kernel.signature.name)
         kept.lines[kernel.name] = seen["lines"]
         kept.sources[kernel.name] = kernel.module.source
         _last[kernel.name] = kept
