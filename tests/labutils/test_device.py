@@ -58,9 +58,7 @@ def unplug(monkeypatch):
 
 
 def test_catalogue_holds_the_gpus_of_the_lessons():
-    assert {"T4", "A100 40GB", "A100 80GB", "L4", "H100 PCIe", "H100 SXM", "H200", "B200"} <= set(
-        device.catalogue()
-    )
+    assert {"T4", "A100 40GB", "A100 80GB", "L4", "H100 PCIe", "H100 SXM", "H200", "B200"} <= set(device.catalogue())
 
 
 @by_name
@@ -199,9 +197,7 @@ def test_driver_is_preferred_and_catalogue_completes(plug_in):
 
 
 def test_unknown_gpu_works_from_its_driver_alone(plug_in):
-    plug_in(
-        name="NVIDIA Novelty 1", major=10, minor=3, multi_processor_count=160, regs_per_multiprocessor=131072
-    )
+    plug_in(name="NVIDIA Novelty 1", major=10, minor=3, multi_processor_count=160, regs_per_multiprocessor=131072)
     gpu = device.current()
     assert (gpu.capability, gpu.sms, gpu.l2_mb) == ((10, 3), 160, 60)
     assert (gpu.limits.registers, gpu.limits.max_warps, gpu.limits.shared_per_block_kb) == (131072, 64, 227)
@@ -253,9 +249,7 @@ def test_unusable_driver_stays_silent(plug_in, monkeypatch, recwarn):
     import torch
 
     plug_in()
-    monkeypatch.setattr(
-        torch.cuda, "is_available", lambda: bool(warnings.warn("driver too old", stacklevel=1))
-    )
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(warnings.warn("driver too old", stacklevel=1)))
     assert not device.has_gpu()
     assert not recwarn.list
 
@@ -299,11 +293,7 @@ def test_import_does_not_load_torch():
 
 def test_nobody_else_asks_torch_for_a_gpu():
     sources = [path for folder in ("labutils", "grader", "bench") for path in (ROOT / folder).rglob("*.py")]
-    askers = {
-        path.relative_to(ROOT).as_posix()
-        for path in sources
-        if "cuda.is_available" in path.read_text("utf-8")
-    }
+    askers = {path.relative_to(ROOT).as_posix() for path in sources if "cuda.is_available" in path.read_text("utf-8")}
     assert askers == {"labutils/device.py"}
 
 
