@@ -41,30 +41,36 @@ MEMORY_LIMIT = 4 * 2**30
 
 
 @contextlib.contextmanager
-def alarm(seconds: float, clock: str = "REAL"):
-    """Raise TimeLimit in this thread's Python code after `seconds` of "REAL" time, or with "PROF" of CPU time.
+def alarm(seconds: float, cpu_seconds: float | None = None):
+    """Raise TimeLimit in this thread's Python code after `seconds`, or earlier after so many of CPU time. Rings once.
 
     Only the main thread can take signals.
     """
 
     def ring(signum, frame):
+        stop()
         raise TimeLimit
 
+    def stop():
+        for _, timer, _ in clocks:
+            signal.setitimer(timer, 0)
+
     try:
-        number, timer = (
-            getattr(signal, {"REAL": "SIGALRM", "PROF": "SIGPROF"}[clock]),
-            getattr(signal, f"ITIMER_{clock}"),
-        )
-        old = signal.signal(number, ring)
+        clocks = [(signal.SIGALRM, signal.ITIMER_REAL, seconds)]
+        if cpu_seconds is not None:
+            clocks.append((signal.SIGPROF, signal.ITIMER_PROF, cpu_seconds))
+        before = [(number, signal.signal(number, ring)) for number, _, _ in clocks]
     except (ValueError, AttributeError):  # not the main thread, or Windows: no limit rather than no check
         yield
         return
-    signal.setitimer(timer, seconds)
+    for _, timer, limit in clocks:
+        signal.setitimer(timer, limit)
     try:
         yield
     finally:
-        signal.setitimer(timer, 0)
-        signal.signal(number, old)
+        stop()
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 class Printed(io.StringIO):
@@ -149,7 +155,7 @@ def _work(jobs, send: int, receive: int, time_limit: float) -> None:
         _prepare()
         for job in jobs:
             try:
-                with alarm(PATIENCE * time_limit), alarm(time_limit, "PROF"):
+                with alarm(PATIENCE * time_limit, time_limit):
                     result = job()
             except TimeLimit:  # rang outside the learner's code
                 result = "timeout"

@@ -125,6 +125,16 @@ def test_the_alarm_rings_only_while_it_is_set():
     time.sleep(0.1)
 
 
+def test_the_alarm_rings_once():
+    """Whatever is done about the first ring is not disturbed by a second."""
+    with child.alarm(0.1, 0.08):
+        with pytest.raises(child.TimeLimit):
+            hang()
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end:
+            pass
+
+
 def test_the_alarm_outside_the_main_thread_is_no_error():
     done = []
 
