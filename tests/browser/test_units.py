@@ -35,3 +35,21 @@ def test_solved_runs_to_the_end(open_notebook, unit, tmp_path):
     page.screenshot(f"{unit}_solved_top")
     page.show("✓")
     page.screenshot(f"{unit}_solved_check")
+
+
+def test_a_mistake_is_named_beside_its_picture(open_notebook, tmp_path):
+    """A kernel without masks: the access map shows the lanes, the check names the line. (The README's picture.)"""
+    nbformat = pytest.importorskip("nbformat")
+    from grader.build import source_notebook
+
+    notebook = source_notebook(ROOT / "solutions" / "06_elementwise_triton")
+    kernel = next(c for c in notebook.cells if c.id == "vector_add_kernel")
+    kernel.source = kernel.source.replace(", mask=mask", "")
+    path = tmp_path / "unit.ipynb"
+    nbformat.write(notebook, path)
+    page = open_notebook(path)
+    page.run_all(limit=300)
+    assert any("tail-unmasked" in text and "What to try" in text for text in page.outputs())
+    assert page.errors() == []
+    page.show("tail-unmasked")
+    page.screenshot("unit")
