@@ -85,7 +85,6 @@ def _tree_cases(unit: int, large: int) -> tuple[Case, ...]:
         Case(f"n = {3 * unit - 56}, the last block partly full", {"n": 3 * unit - 56}, "position"),
         Case("n = 4099, a prime", {"n": 4099}, "position"),
         Case("n = 3000, values up to ten thousand", {"n": 3000}, "large"),
-        Case("n = 2600, of all magnitudes", {"n": 2600}, "wide"),
         Case("n = 5000, not aligned to 16 bytes", {"n": 5000}, "position", "offset"),
         Case("n = 9001, small integers, compared bit for bit", {"n": 9001}, "integers", exact=True),
         Case(f"n = {large}, many full blocks", {"n": large}, "integers", exact=True),
@@ -115,16 +114,47 @@ def _part(keep):
     return lambda x: _sum(x[keep(torch.arange(x.numel()), x.numel())])
 
 
-_SUM_SUSPECTS = (
+def _tree_part(unit: int, keep):
+    """What launches in turn leave if each block of `unit` elements adds only those whose place in it passes `keep`.
+
+    The right sum where the last block keeps nothing: a result of 0 has too many causes to name one.
+    """
+
+    def total(x):
+        places, right = keep(torch.arange(unit)), _sum(x)
+        while True:
+            blocks = -(-x.numel() // unit)
+            if not places[: x.numel()].any():
+                return right
+            padded = torch.nn.functional.pad(x, (0, blocks * unit - x.numel()))
+            x = padded.reshape(blocks, unit)[:, places].sum(1)
+            if blocks == 1:
+                return x
+
+    return total
+
+
+_FORMULAS = (
     Suspect("wrong-formula", "{name} is the sum of |x|", lambda x: _sum(x.abs())),
-    Suspect("wrong-formula", "{name} is the mean, not the sum", lambda x: _sum(x) / x.numel()),
     Suspect("wrong-formula", "{name} is the largest element, not the sum", lambda x: x.max().reshape(1)),
-    Suspect("wrong-formula", "{name} is x[0] alone: nothing is added to it", lambda x: x[:1].clone()),
 )
 
 
-def _sum_suspects(unit: int) -> tuple[Suspect, ...]:
-    """What goes wrong in blocks that take `unit` elements each."""
+def _tree_suspects(unit: int) -> tuple[Suspect, ...]:
+    """What goes wrong in blocks that take `unit` elements each, `unit / BLOCK` for each thread."""
+    lost = {
+        "holds only the first element of each block: the tree adds nothing": lambda k: k == 0,
+        "lacks what the odd threads have loaded: the step of distance 1 is missing": lambda k: k % 2 == 0,
+        "lacks what the upper half of the threads has loaded: the step of distance 128 is missing": (
+            lambda k: k % BLOCK < BLOCK // 2
+        ),
+        "lacks what every other warp has loaded: the step of distance 32 is missing": lambda k: k % 64 < 32,
+        "holds only what the first warp of each block has loaded": lambda k: k % BLOCK < 32,
+    }
+    if unit > BLOCK:
+        lost["holds only the last lane of each warp: sum += the other lane's, not sum = it"] = lambda k: k % 32 == 31
+        lost["holds only the first of the two elements that each thread has to add"] = lambda k: k < BLOCK
+        lost["holds only what thread 0 has loaded: its number from before the tree is used"] = lambda k: k % BLOCK == 0
     return (
         Suspect("first-block-only", f"{{name}} is the sum of the first {unit} elements", lambda x: _sum(x[:unit])),
         Suspect(
@@ -132,58 +162,70 @@ def _sum_suspects(unit: int) -> tuple[Suspect, ...]:
             "every block adds the same elements, those of block 0",
             lambda x: -(-x.numel() // unit) * _sum(x[:unit]),
         ),
-        Suspect(
-            "missing-accumulation",
-            f"{{name}} holds only the first element of each {unit}: the tree did not add the others",
-            _part(lambda i, n: i % unit == 0),
-        ),
-        Suspect(
-            "missing-accumulation",
-            "{name} holds only what the first warp of each block has read",
-            _part(lambda i, n: i % BLOCK < 32),
-        ),
-        Suspect(
-            "missing-accumulation",
-            "{name} holds only what the even threads have read: the step of distance 1 is missing",
-            _part(lambda i, n: i % 2 == 0),
-        ),
-        Suspect(
-            "missing-accumulation",
-            "{name} lacks the upper half of each block: the step of the largest distance is missing",
-            _part(lambda i, n: i % BLOCK < BLOCK // 2),
-        ),
-        Suspect(
-            "tail-not-written",
-            f"{{name}} lacks the last elements: those that fill no block of {unit}",
-            _part(lambda i, n: i < n // unit * unit),
-        ),
-        *_SUM_SUSPECTS,
+        *(Suspect("missing-accumulation", f"{{name}} {said}", _tree_part(unit, keep)) for said, keep in lost.items()),
+        *_FORMULAS,
     )
 
 
-_HALVES = Suspect(
+_WALK = Suspect(
     "missing-accumulation",
-    "{name} holds only the first of the two elements that each thread has to add",
-    _part(lambda i, n: i % (2 * BLOCK) < BLOCK),
+    "{name} holds only what is loaded first: the loop must go on, in steps of the whole grid",
+    _part(lambda i, n: (i < -(-n // CHUNK) * 4 * BLOCK) | (i >= n // 4 * 4)),
 )
 
 _VECTOR_SUSPECTS = (
-    Suspect(
-        "missing-accumulation",
-        "{name} holds only what each thread loads first: it must go on, in steps of the whole grid",
-        _part(lambda i, n: (i < -(-n // CHUNK) * 4 * BLOCK) | (i >= n // 4 * 4)),
-    ),
-    Suspect(
-        "missing-accumulation",
-        "{name} holds only what the first warp of each block has read",
-        _part(lambda i, n: (i // 4 % BLOCK < 32) & (i < n // 4 * 4) | (i - n // 4 * 4 >= 0)),
-    ),
+    _WALK,
     Suspect("tail-not-written", "{name} lacks the last n % 4 elements", _part(lambda i, n: i < n // 4 * 4)),
-    Suspect("wrong-formula", "{name} adds one of the four numbers of each float4", _part(lambda i, n: i % 4 == 0)),
     Suspect(
         "missing-accumulation", "{name} lacks all but the last n % 4 elements", _part(lambda i, n: i >= n // 4 * 4)
     ),
+    Suspect(
+        "wrong-formula",
+        "{name} has one of the four numbers of each float4",
+        _part(lambda i, n: (i % 4 == 0) | (i >= n // 4 * 4)),
+    ),
+    Suspect(
+        "missing-accumulation",
+        "{name} lacks what all but the first warp of each block have loaded",
+        _part(lambda i, n: (i // 4 % BLOCK < 32) & (i < n // 4 * 4) | (i - n // 4 * 4 >= 0)),
+    ),
+    Suspect(
+        "missing-accumulation",
+        "{name} lacks what the upper half of each warp has loaded: the shuffle of distance 16 is missing",
+        _part(lambda i, n: (i // 4 % 32 < 16) & (i < n // 4 * 4) | (i - n // 4 * 4 >= 0)),
+    ),
+    Suspect("wrong-formula", "the last n % 4 elements are added by every block, not by one", lambda x: _rest_again(x)),
+    *_FORMULAS,
 )
+
+_TRITON_SUSPECTS = (
+    Suspect(
+        "missing-accumulation",
+        "{name} holds only the first block of each program: the loop must go on, and keep what it has",
+        _part(lambda i, n: i < -(-n // (4 * CHUNK)) * CHUNK),
+    ),
+    Suspect(
+        "missing-accumulation",
+        "{name} holds only the last block of each program: sums += values, not sums = values",
+        lambda x: _last_blocks(x),
+    ),
+    Suspect("first-block-only", "every program adds all of x", lambda x: -(-x.numel() // (4 * CHUNK)) * _sum(x)),
+    Suspect("padded-lanes", "lanes past the end bring 1 each", lambda x: _sum(x) + -x.numel() % CHUNK),
+    Suspect("tail-not-written", "{name} lacks the last, partial block", _part(lambda i, n: i < n // CHUNK * CHUNK)),
+    *_FORMULAS,
+)
+
+
+def _last_blocks(x):
+    blocks = -(-x.numel() // CHUNK)
+    programs = -(-blocks // 4)
+    return _sum(x[CHUNK * max(blocks - programs, 0) :])
+
+
+def _rest_again(x):
+    n = x.numel()
+    return _sum(x) + ((n - 1) // CHUNK) * _sum(x[n // 4 * 4 :])
+
 
 PER_BLOCK = "global_store_requests"
 """Each block stores one partial sum with one request, so this is the number of blocks."""
@@ -214,7 +256,7 @@ def _sum_exercise(name: str, title: str, points: Points, unit: int, suspects=(),
             tiny=Case("eight elements", {"n": 8}, "integers"),
             bench={"n": 2**28},
             library=torch.sum,
-            suspects=(*suspects, *_sum_suspects(unit)),
+            suspects=suspects or _tree_suspects(unit),
             **{"language": "cuda", **more},
         )
     )
@@ -240,14 +282,12 @@ _sum_exercise(
         ),
     ),
     2 * BLOCK,
-    (_HALVES,),
 )
 _sum_exercise(
     "sum_v5",
     "V5: warp shuffles for the last steps",
     Points(correct=2, bounds=(Bound("barriers for each block", "barriers", PER_BLOCK, at_most=4), NO_CONFLICTS)),
     2 * BLOCK,
-    (_HALVES,),
 )
 
 
@@ -265,7 +305,6 @@ def _one_launch_cases(large: int) -> tuple[Case, ...]:
         Case(f"n = {CHUNK}", {"n": CHUNK}, "position"),
         Case(f"n = {CHUNK + 1}, one more than {CHUNK}", {"n": CHUNK + 1}, "position"),
         Case("n = 3000, values up to ten thousand", {"n": 3000}, "large"),
-        Case("n = 2600, of all magnitudes", {"n": 2600}, "wide"),
         Case("n = 5003, not aligned to 16 bytes", {"n": 5003}, "position", "offset"),
         Case("n = 100003, small integers, compared bit for bit", {"n": 100_003}, "integers", exact=True),
         Case(f"n = {large}, many full blocks", {"n": large}, "integers", exact=True),
@@ -293,6 +332,7 @@ _sum_exercise(
     "The sum of any number of elements, in Triton",
     Points(correct=2),
     CHUNK,
+    _TRITON_SUSPECTS,
     cases=_one_launch_cases(32 * CHUNK),
     contract=Contract(terms=lambda sizes: sizes["n"], any_order=True),
     language="triton",
@@ -320,6 +360,11 @@ register(
         suspects=(
             Suspect("first-block-only", "each row's sum is that of row 0", lambda x: x[:1].sum(1).expand(x.shape[0])),
             Suspect("first-block-only", "{name} is the sum of the first 1024 columns", lambda x: x[:, :1024].sum(1)),
+            Suspect(
+                "padded-lanes",
+                "lanes past the end of the row bring 1 each",
+                lambda x: x.sum(1) + (1 << (x.shape[1] - 1).bit_length()) - x.shape[1],
+            ),
             Suspect("wrong-formula", "{name} is the mean of each row, not its sum", lambda x: x.mean(1)),
             Suspect("wrong-formula", "{name} is the largest element of each row", lambda x: x.amax(1)),
             Suspect("missing-accumulation", "{name} is the first column of x: nothing is added", lambda x: x[:, 0]),

@@ -447,7 +447,8 @@ def row_sum(x, out):
 def total_sum(x, out, BLOCK=4096):
     n = x.numel()
     out.zero_()
-    total_sum_kernel[(min(triton.cdiv(n, BLOCK), RESIDENT),)](x, out, n, BLOCK=BLOCK, num_warps=8)
+    programs = min(triton.cdiv(n, 4 * BLOCK), RESIDENT)
+    total_sum_kernel[(programs,)](x, out, n, BLOCK=BLOCK, num_warps=8)
 
 
 lab.tiny("10_reduction/row_sum")

@@ -1,5 +1,5 @@
-// expect: out-of-bounds
-// Every thread adds, also those at the end of the tile.
+// expect: missing-syncthreads
+// Every thread adds: elements are read and overwritten in the same step.
 __global__ void reduce_v1(const float *x, float *partial, int n) {
     __shared__ float tile[256];
     int t = threadIdx.x;

@@ -1,5 +1,5 @@
 // expect: missing-syncthreads
-// The first step reads what other warps may not have loaded yet.
+// The first step reads what other threads may not have loaded yet.
 __global__ void reduce_v2(const float *x, float *partial, int n) {
     __shared__ float tile[256];
     int t = threadIdx.x;

@@ -1,4 +1,4 @@
-// expect: deadlock
+// expect: shuffle-mask
 // The mask names 32 lanes, but each step lets only the lower ones call.
 __global__ void reduce_v5(const float *x, float *partial, int n) {
     __shared__ float tile[256];

@@ -1,4 +1,4 @@
-// expect: barrier-divergence
+// expect: deadlock
 // Only lane 0 of each warp waits at the barrier.
 __global__ void reduce_v6(const float *x, float *out, int n) {
     __shared__ float warp_sums[32];

@@ -1,4 +1,4 @@
-// expect: deadlock
+// expect: barrier-divergence
 // Lanes without a float4 return before the shuffles.
 __global__ void reduce_v6(const float *x, float *out, int n) {
     __shared__ float warp_sums[32];

@@ -1,4 +1,4 @@
-# expect: wrong-values
+# expect: not-written
 # The launcher forgets to set the output to 0.
 import labutils as lab
 

@@ -1,4 +1,4 @@
-// expect: deadlock
+// expect: shuffle-mask
 // Only 8 lanes reach the second round of shuffles, the mask waits for 32.
 __global__ void reduce_v6(const float *x, float *out, int n) {
     __shared__ float warp_sums[32];

@@ -1,4 +1,4 @@
-// expect: wrong-values
+// expect: wrong-formula
 // Every block adds the last n % 4 elements.
 __global__ void reduce_v6(const float *x, float *out, int n) {
     __shared__ float warp_sums[32];

@@ -1,4 +1,4 @@
-# expect: wrong-values
+# expect: not-written
 # The launcher forgets to set the output to 0.
 import triton
 import triton.language as tl
@@ -16,4 +16,4 @@ def total_sum_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 def total_sum(x, out):
     n, BLOCK = x.numel(), 4096
-    total_sum_kernel[(min(triton.cdiv(n, BLOCK), 8),)](x, out, n, BLOCK=BLOCK)
+    total_sum_kernel[(triton.cdiv(n, 4 * BLOCK),)](x, out, n, BLOCK=BLOCK)
