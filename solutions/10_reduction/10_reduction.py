@@ -189,8 +189,9 @@ lab.banks(lambda lane: 4 * (2 * 4 * lane), title="V2, s = 4: the words that the 
 # ## V3 Sequential addresses
 #
 # One fault gone, another come: neighbouring lanes now read words that lie 2·s apart, so that several share a bank and
-# wait for each other. Turn the tree round: begin with the largest distance. Thread t adds element t + s to its own for
-# s = 128, 64, …, 1, and only the first s threads do. Lanes side by side read words side by side.
+# wait for each other. Shared memory is passed over as often as in V1, though fewer warps ask. Turn the tree round:
+# begin with the largest distance. Thread t adds element t + s to its own for s = 128, 64, …, 1, and only the first s
+# threads do. Lanes side by side read words side by side.
 #
 # <details><summary>Hint 1</summary>s begins at half the block and halves until it has been 1.</details>
 # <details><summary>Hint 2</summary>The condition is a comparison of t with s, and nothing is multiplied.</details>
@@ -363,14 +364,13 @@ lab.check("10_reduction/sum_v6")
 
 # %%
 x = (torch.arange(2**15) % 17 - 8.0).to("cuda" if lab.device.has_gpu() else "cpu")
-print(f"{'sum of 32768':12} launches  lanes part  wavefronts  barriers  load requests  atomics")
-for name, run in {"V1": sum_v1, "V2": sum_v2, "V3": sum_v3, "V4": sum_v4, "V5": sum_v5, "V6": sum_v6}.items():
+counts = ["launches", "divergent_branches", "shared_load_wavefronts", "barriers", "global_load_requests", "atomics"]
+print("  ", *counts)
+for k, sum_version in enumerate((sum_v1, sum_v2, sum_v3, sum_v4, sum_v5, sum_v6), 1):
     with lab.record() as r:
-        run(x, torch.empty(1, device=x.device))
-    c = r.totals()
-    shared, loads = c["shared_load_wavefronts"] + c["shared_store_wavefronts"], c["global_load_requests"]
-    print(f"{name:12} {c['launches']:8} {c['divergent_branches']:11} {shared:11} {c['barriers']:9} {loads:14}", end=" ")
-    print(f"{c.get('atomics', 0):8}")
+        sum_version(x, torch.empty(1, device=x.device))
+    print(f"V{k}", *(f"{r.totals().get(c, 0):{len(c)}}" for c in counts))
+print("\nThe last launch of V1, a single block, line by line:")
 lab.annotate(reduce_v1)
 
 # %%
