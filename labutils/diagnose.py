@@ -6,6 +6,7 @@ keeps the most telling one: the order of `KINDS`.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import torch
@@ -38,10 +39,10 @@ KINDS: dict[str, str] = {
     "no-max-subtraction": "Subtract the row's maximum before exp: the result is the same and nothing overflows.",
     "tail-unmasked": "Mask the tail: mask = offs < n, passed to every load and every store.",
     "barrier-divergence": "All threads of a block must reach the same barrier: guard the work, not the barrier.",
-    "missing-syncthreads": "Put __syncthreads() between the write and the read: threads of a block do not run in step.",
-    "missing-syncwarp": "Put __syncwarp() between the write and the read: lanes of a warp need not run in step.",
     "deadlock": "Let every lane that the mask names reach the call.",
     "shuffle-mask": "The mask must name exactly the lanes that make the same call.",
+    "missing-syncthreads": "Put __syncthreads() between the write and the read: threads of a block do not run in step.",
+    "missing-syncwarp": "Put __syncwarp() between the write and the read: lanes of a warp need not run in step.",
     "uninitialised-shared": "Write every element of shared memory that is read, also those past the end of the data.",
     "misaligned": "A vector access needs an address that is a multiple of its size: look at where it starts.",
     "assert": "The condition that you asserted does not hold.",
@@ -52,8 +53,8 @@ KINDS: dict[str, str] = {
     "tail-not-written": "Round the number of programs up, triton.cdiv(n, BLOCK), so that the last, partial block has "
     "one, and look at the mask of the store.",
     "not-written": "Every element of the output must be stored; check the grid, the offsets and the mask of the store.",
-    "precision": "Do the arithmetic in the accumulate type: .to(tl.float32) right after the load.",
     "wrong-values": "Start with the tiny case: compute its first element by hand and compare.",
+    "precision": "Do the arithmetic in the accumulate type: .to(tl.float32) right after the load.",
 }
 """Every kind of refusal with what to try, the most telling first: of several diagnoses the first in this order wins."""
 
@@ -85,6 +86,13 @@ def diagnosis(kind: str, symptom: str, details: str = "", advice: str | None = N
 def most_telling(found: list[Diagnosis]) -> Diagnosis | None:
     """The diagnosis that explains most; the first of equals. One that is no refusal ("unavailable") comes first."""
     return min(found, key=lambda d: _RANK.get(d.kind, -1), default=None)
+
+
+def headline(found: list[Diagnosis]) -> Diagnosis | None:
+    """The diagnosis of a whole verdict. A guess that fewer cases support than another diagnosis is a coincidence."""
+    cases = Counter(d.kind for d in found if d.kind not in ("precision", "wrong-values"))
+    most = max(cases.values(), default=0)
+    return most_telling([d for d in found if not d.guess or cases[d.kind] == most])
 
 
 def from_problem(problem: Problem) -> Diagnosis:
@@ -188,7 +196,8 @@ def _unwritten(output: OutputComparison) -> Diagnosis:
 def _wrong(comparison: Comparison, output: OutputComparison) -> Diagnosis:
     name, bad = output.name, output.bad & ~output.unwritten
     if suspect := recognise(comparison, output):
-        return diagnosis(suspect.diagnosis, suspect.sentence.format(name=name), output.report())
+        said = suspect.sentence.format(name=name)
+        return replace(diagnosis(suspect.diagnosis, said, output.report()), guess=True)
     finite = bad & torch.isfinite(output.expected)
     strange = output.got[finite & ~torch.isfinite(output.got)]
     if strange.numel():

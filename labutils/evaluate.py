@@ -45,7 +45,7 @@ def evaluate(
         except Unavailable as e:
             verdict.headline = Diagnosis("unavailable", str(e), "The check can run where Triton runs.")
     found = [r.diagnosis for r in verdict.results if r.diagnosis]
-    verdict.headline = diagnose.most_telling(([verdict.headline] if verdict.headline else []) + found)
+    verdict.headline = diagnose.headline(([verdict.headline] if verdict.headline else []) + found)
     if verdict.passed and exercise.points.bounds:
         verdict.notes += _bounds(exercise, verdict)
     verdict.marks = exercise.points.award(verdict)

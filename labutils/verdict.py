@@ -11,12 +11,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """A refusal explained: `kind` is a key of `diagnose.KINDS`; `symptom` says what was seen, `advice` what to try."""
+    """A refusal explained: `kind` is a key of `diagnose.KINDS`; `symptom` says what was seen, `advice` what to try.
+
+    A `guess` rests on wrong values that look like a known mistake's: one case alone may look so by coincidence.
+    """
 
     kind: str
     symptom: str
     advice: str
     details: str = ""
+    guess: bool = False
 
 
 @dataclass(frozen=True)
