@@ -1,10 +1,12 @@
 """Each kind of refusal that can occur in the interpreter is produced by a kernel that deserves it."""
 
+from dataclasses import replace
+
 import pytest
 
 import labutils  # noqa: F401  (switches the interpreter on)
 from labutils.check import evaluate
-from labutils.diagnose import KINDS
+from labutils.diagnose import KINDS, diagnosis, headline
 from labutils.exercise import Case, Contract, Cost, KernelExercise, Number, Points, Suspect, array, out
 
 triton = pytest.importorskip("triton")
@@ -391,3 +393,13 @@ def test_right_kernel_is_accepted(exercise, fn):
     verdict = evaluate(exercise, fn)
     assert verdict.headline is None, verdict.headline
     assert verdict.notes == [] and verdict.marks == 1.0
+
+
+def test_a_guess_that_one_case_supports_gives_way_to_what_more_cases_say():
+    guess = replace(diagnosis("first-block-only", "looks like it"), guess=True)
+    race, wrong = diagnosis("missing-syncthreads", "seen"), diagnosis("wrong-values", "wrong")
+    assert headline([guess, race, race]) is race
+    assert headline([guess, guess, race]) is guess
+    assert headline([wrong, guess, wrong]) is guess
+    assert headline([diagnosis("precision", "close"), wrong]) is wrong
+    assert headline([]) is None
