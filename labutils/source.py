@@ -124,6 +124,9 @@ def _define(name: str, value: Any, parts: dict[str, Part], seen: set[int]) -> No
         _collect(value, parts, seen)
         if function.__name__ != name:
             parts[name] = Part(f"{name} = {function.__name__}")
+    elif type(value).__module__ == "labutils.cudac":  # a CUDA C++ kernel travels as its own text
+        made = f"cudac.compile({value.module.source!r}, {value.name!r}, {value.module.options!r})"
+        parts[name] = Part(f"from labutils import cudac\n{name} = {made}")
     elif (expression := _expression(value)) is not None:
         # PyTorch takes over a second to import, so the compiler process does it for a dtype only.
         modules = [m for m in ("torch", "triton", "triton.language") if f"{m}." in expression]

@@ -59,3 +59,26 @@ def test_a_job_that_dies_does_not_take_the_process_along():
 def test_what_cannot_travel_says_so():
     with pytest.raises(NotExtractable):
         ask(lambda x, y, out: None)
+
+
+def test_cuda_kernels_travel_with_the_launcher_that_names_them():
+    from labutils import cudac
+    from labutils.backends import simt
+
+    if simt.available() is not None:
+        pytest.skip(f"needs a C++ compiler: {simt.available()}")
+    source = """
+    __global__ void scale(const float* x, float factor, float* out, int n) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) out[i] = factor * x[i];
+    }"""
+    globals()["scale_on_its_way"] = cudac.compile(source, "scale")
+    verdict = Sidecar("00_start/scale_cuda", launch_scale, 2024, 2, 30).verdict()
+    assert verdict.passed and "emulator" in verdict.backend
+    assert verdict.counts["global_load_requests"] > 0
+    globals()["scale_on_its_way"] = cudac.compile(source.replace("if (i < n) ", ""), "scale")
+    assert Sidecar("00_start/scale_cuda", launch_scale, 2024, 2, 30).verdict().headline.kind == "tail-unmasked"
+
+
+def launch_scale(x, factor, out):
+    scale_on_its_way[triton.cdiv(x.numel(), 256), 256](x, factor, out, x.numel())  # noqa: F821 (bound by the test)
