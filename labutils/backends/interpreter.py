@@ -100,8 +100,10 @@ class Interpreter:
             if isinstance(result, str):
                 yield Outcome(child.end(result), seconds=time_limit)
                 return
-            for spec in result.pop("compile"):
-                self._keep(spec)
+            launches = result.pop("compile")
+            if not (result["problem"] and result["problem"]["kind"] == "unfilled"):  # a stub need not be compiled
+                for spec in launches:
+                    self._keep(spec)
             result["findings"] = [Finding(**{**f, "program": tuple(f["program"])}) for f in result["findings"]]
             if result["problem"]:
                 result["problem"] = Problem(**result["problem"])
