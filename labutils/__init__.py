@@ -43,7 +43,7 @@ def access_map(fn, *arguments, title: str = ""):
 
     try:
         return plots.access_map(trace.trace(fn, *arguments), title)
-    except (trace.TraceFailed, _interpreter.Unavailable) as e:
+    except (trace.TraceFailed, _interpreter.Unavailable, plots.Unavailable) as e:
         print(f"No picture: {e}")
 
 

@@ -25,6 +25,13 @@ MAX_PICTURED = 1024
 """Elements of one array that an access map can show and still be read."""
 
 
+class Unavailable(RuntimeError):
+    """matplotlib cannot be used here; the message says what to do."""
+
+    def _render_traceback_(self):
+        return [str(self)]
+
+
 def figure(width: float = 8.0, height: float = 3.0) -> Figure:
     """An empty picture, `width` × `height` inches: a Figure that a notebook shows with its text `alt`."""
     return _picture()(figsize=(width, height), layout="constrained")
@@ -33,7 +40,14 @@ def figure(width: float = 8.0, height: float = 3.0) -> Figure:
 @functools.cache
 def _picture() -> type[Figure]:
     """The class of pictures; made when first needed, because importing matplotlib takes a second."""
-    from matplotlib.figure import Figure
+    try:
+        from matplotlib.figure import Figure
+    except (ImportError, SystemError) as e:
+        # seen with Triton 3.6 on Python 3.12: matplotlib's font library fails if Triton's was loaded before it
+        raise Unavailable(
+            f"matplotlib cannot be loaded here ({type(e).__name__}). Restart the notebook's kernel (Kernel → Restart) "
+            "and run `import matplotlib.figure` before anything else."
+        ) from e
 
     class Picture(Figure):
         alt = "Figure"
