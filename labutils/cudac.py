@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import device, nvrtc
+from .cudatext import blank
 from .device import limits_for
 from .exercise import NOT_WRITTEN
 from .nvrtc import CompileError
-from .signature import ArgumentError, Signature, convert, signatures, without_comments
+from .signature import ArgumentError, Signature, convert, signatures
 
 launch_hooks: list[Callable[[Kernel], None]] = []
 """Called before every launch: how a backend sees that a learner's kernel, and not the library, did the work."""
@@ -137,7 +138,7 @@ def _check_rules(source: str, found: dict[str, Signature]) -> None:
     if NOT_WRITTEN in source:
         at = re.search(rf'"([^"]*{re.escape(NOT_WRITTEN)})"', source)
         raise CompileError(at.group(1) if at else f"this kernel {NOT_WRITTEN}")
-    text = without_comments(source)
+    text = blank(source)
     for number, line in enumerate(source.splitlines(), 1):
         if match := re.match(r'\s*#\s*include\s*("[^"]*"|<[^>]*>)', line):
             name = match.group(1)[1:-1]

@@ -14,6 +14,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import cache
+
 PACKAGES = "nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl cuda-bindings cuda-pathfinder"
 
 DEFINES = ("-DINFINITY=__int_as_float(0x7f800000)", "-DNAN=__int_as_float(0x7fffffff)")
@@ -95,14 +97,6 @@ def include_folders() -> tuple[str, ...]:
     return tuple(folders)
 
 
-def cache_folder() -> Path:
-    """Where compiled code is kept: $GPULAB_CACHE, or the user's cache folder."""
-    base = os.environ.get("GPULAB_CACHE") or Path(
-        os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "gpu-kernel-lab"
-    )
-    return Path(base)
-
-
 def compile_source(
     source: str,
     names: tuple[str, ...],
@@ -119,7 +113,7 @@ def compile_source(
     arguments = [f"--gpu-architecture={target}", "-std=c++17", "-lineinfo", *DEFINES, *options]
     arguments += ["--ptxas-options=-v", "-default-device", *(f"-I{folder}" for folder in include_folders())]
     key = hashlib.sha256(json.dumps([source, names, arguments, version(), filename]).encode()).hexdigest()[:32]
-    path = cache_folder() / "nvrtc" / key
+    path = cache.folder() / "nvrtc" / key
     if (hit := _load(path, target)) is not None:
         return hit
     program = _ok(nvrtc.nvrtcCreateProgram(source.encode(), filename.encode(), 0, [], []))

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from .cudatext import blank
+
 ELEMENTS: dict[str, tuple[torch.dtype, int]] = {
     "float": (torch.float32, 1),
     "float2": (torch.float32, 2),
@@ -91,21 +93,9 @@ class Signature:
     template: tuple[str, ...] = ()
 
 
-def without_comments(source: str) -> str:
-    """The text with comments and string contents blanked, every line where it was."""
-
-    def blank(match):
-        text = match.group(0)
-        if text.startswith('"'):
-            return '"' + " " * (len(text) - 2) + '"'
-        return re.sub(r"[^\n]", " ", text)
-
-    return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', blank, source, flags=re.S)
-
-
 def signatures(source: str) -> dict[str, Signature]:
     """Every `__global__` function that the text defines, in order."""
-    text, found = without_comments(source), {}
+    text, found = blank(source), {}
     for match in re.finditer(r"__global__", text):
         rest = text[match.end() :]
         rest = re.sub(

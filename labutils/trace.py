@@ -7,7 +7,6 @@ harm. Recording needs Triton's interpreter: without a GPU a forked child does it
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,7 @@ import torch
 
 from . import device
 from .access import Recorder
-from .backends import child, interpreter
+from .backends import child, interpreter, sidecar
 from .inputs import shared_bytes
 from .source import module_text
 
@@ -113,12 +112,6 @@ def record(fn: Callable, names: list[str], arguments: list) -> dict:
 
 def _elsewhere(fn: Callable, names: list[str], arguments: list) -> dict:
     """Record in a second process without a GPU: the function travels as text, the tensors as a file."""
-    package = Path(__file__).resolve().parent
-    environment = os.environ | {
-        "TRITON_INTERPRET": "1",
-        "CUDA_VISIBLE_DEVICES": "",
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(package.parent), os.environ.get("PYTHONPATH")])),
-    }
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "learner.py").write_text(module_text(fn))
         torch.save({"names": names, "arguments": arguments, "entry": fn.__name__}, Path(folder, "job.pt"))
@@ -127,7 +120,7 @@ def _elsewhere(fn: Callable, names: list[str], arguments: list) -> dict:
                 [sys.executable, "-m", "labutils.trace", folder],
                 capture_output=True,
                 text=True,
-                env=environment,
+                env=sidecar.environment(),
                 timeout=TIME_LIMIT + 30,
             )
         except subprocess.TimeoutExpired:

@@ -24,6 +24,16 @@ TIME_LIMIT = 120.0
 """Seconds until a sidecar's silence is taken for an answer of its own."""
 
 
+def environment() -> dict[str, str]:
+    """For a process that records: no GPU, the interpreter on, and this labutils to import."""
+    paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {
+        "TRITON_INTERPRET": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "PYTHONPATH": os.pathsep.join(p for p in paths if p),
+    }
+
+
 class Sidecar:
     """A job: sent at once, asked for later. `NotExtractable` is raised when the function cannot travel as text."""
 
@@ -52,19 +62,12 @@ class _Server:
     """The process beside this one; jobs and answers are lines of JSON."""
 
     def __init__(self):
-        package = Path(__file__).resolve().parents[1]
-        paths = [str(package.parent), os.environ.get("PYTHONPATH", "")]
-        environment = os.environ | {
-            "TRITON_INTERPRET": "1",
-            "CUDA_VISIBLE_DEVICES": "",
-            "PYTHONPATH": os.pathsep.join(p for p in paths if p),
-        }
         self._process = subprocess.Popen(
             [sys.executable, "-m", "labutils.backends.sidecar"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=environment,
+            env=environment(),
         )
         atexit.register(self.close)
         self._sent, self._received, self._pending = 0, {}, b""

@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from ... import cache
 from .errors import CompileError, NoCompiler
 
 HERE = Path(__file__).parent
@@ -46,11 +47,8 @@ _PROVIDED_PREFIXES = (
 
 
 def cache_dir() -> Path:
-    """Where the runtime and the kernels are kept: $GPULAB_CACHE, or the user's cache folder."""
-    root = os.environ.get("GPULAB_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "gpu-kernel-lab"
-    )
-    path = Path(root) / "simt"
+    """Where the runtime and the kernels are kept."""
+    path = cache.folder() / "simt"
     path.mkdir(parents=True, exist_ok=True)
     return path
 

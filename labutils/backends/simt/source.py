@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from ...cudatext import blank
 from .errors import CompileError
 
 HEADERS = frozenset(
@@ -80,18 +81,6 @@ class Prepared:
     templates: set[str] = field(default_factory=set)
     shared: dict[str, SharedArray] = field(default_factory=dict)
     constants: set[str] = field(default_factory=set)
-
-
-def blank(source: str) -> str:
-    """The source with comments and the insides of string literals replaced by blanks, character for character."""
-
-    def spaces(match: re.Match) -> str:
-        text = match.group(0)
-        if text[0] in "\"'":
-            return text[0] + " " * (len(text) - 2) + text[-1]
-        return re.sub(r"[^\n]", " ", text)
-
-    return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', spaces, source, flags=re.S)
 
 
 def prepare(source: str) -> Prepared:
