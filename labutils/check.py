@@ -80,6 +80,9 @@ def tiny(exercise_id: str, fn: Callable | None = None) -> None:
         print(problem.symptom)
         return
     backend = pick(exercise.language)
+    if problem := backend.broken():
+        print(from_problem(problem).symptom)
+        return
     run = make_run(exercise, exercise.tiny, PUBLIC_SEED, backend.device, backend.allocate)
     try:
         outcome = next(iter(backend.run(fn, [run])))

@@ -86,13 +86,18 @@ def signature_problem(fn, names: tuple[str, ...]) -> str | None:
 def _kernel(exercise: KernelExercise, fn, verdict: Verdict, seed, hidden, backend, time_limit) -> None:
     cases = [(c, False) for c in exercise.cases]
     cases += [(c, True) for c in hidden_cases(exercise, seed, hidden)] if hidden else []
-    sidecar = None if "record" in backend.can else _sidecar(exercise, fn, seed, hidden, time_limit, verdict)
+    if "record" not in backend.can and _refused_beside(exercise, fn, seed, hidden, time_limit, verdict):
+        return
+    if problem := backend.broken():
+        verdict.headline = diagnose.from_problem(problem)
+        return
     runs = [make_run(exercise, c, seed, backend.device, backend.allocate) for c, _ in cases]
     outcomes = backend.run(fn, runs, time_limit)
     for (_, is_hidden), run, outcome in zip(cases, runs, outcomes, strict=False):
         result = diagnose.examine(run, outcome, is_hidden)
         verdict.results.append(result)
-        _add_counts(verdict, exercise, run.case, outcome)
+        if outcome.counts:
+            _add_counts(verdict, exercise, run.case, outcome)
         verdict.printed = verdict.printed or outcome.printed
         if result.diagnosis and result.diagnosis.kind in ("unfilled", "timeout", "died", "no-kernel"):
             break  # the other cases would only repeat it, slowly
@@ -101,41 +106,33 @@ def _kernel(exercise: KernelExercise, fn, verdict: Verdict, seed, hidden, backen
             verdict.headline = diagnose.from_problem(problem)
     except CompilerFailed as e:
         verdict.notes.append(f"The kernel was not compiled for a GPU: {e}.")
-    if sidecar is not None:
-        _merge(verdict, sidecar.verdict())
 
 
-def _sidecar(exercise, fn, seed, hidden, time_limit, verdict) -> Sidecar | None:
+def _refused_beside(exercise, fn, seed, hidden, time_limit, verdict: Verdict) -> bool:
+    """Record the kernel beside the GPU first: is it refused there?
+
+    A GPU forgives reads outside an array and races that lose nothing; what it does not forgive, an endless loop or a
+    wild address, costs the learner the notebook's kernel. So only what passes here is launched on it.
+    """
     try:
-        return Sidecar(exercise.id, fn, seed, hidden, time_limit)
+        recorded = Sidecar(exercise.id, fn, seed, hidden, time_limit).verdict()
     except NotExtractable as e:
-        verdict.notes.append(f"Memory accesses were not recorded: {e}.")
-        return None
-
-
-def _merge(verdict: Verdict, recorded: Verdict | str) -> None:
-    """What the recording process saw counts too: a GPU forgives reads outside an array and races that lose nothing."""
+        recorded = str(e)
     if isinstance(recorded, str):
         verdict.notes.append(f"Memory accesses were not recorded: {recorded}.")
-        return
+        return False
     verdict.counts = recorded.counts
-    last = verdict.results[-1].diagnosis if verdict.results else None
-    if last and last.kind == "died" and recorded.headline and recorded.headline.kind != "died":
-        # recording survives what kills a GPU's context, and so can say more
-        verdict.notes.append(f"On the GPU: {last.symptom}.")
-        verdict.results, verdict.headline = recorded.results, recorded.headline
-        return
-    seen = {r.case: r.diagnosis for r in recorded.results if r.diagnosis}
-    for i, r in enumerate(verdict.results):
-        both = [d for d in (r.diagnosis, seen.get(r.case)) if d]
-        if both:
-            verdict.results[i] = CaseResult(r.case, diagnose.most_telling(both), r.error, r.seconds, r.hidden)
+    if recorded.passed:
+        return False
+    verdict.results, verdict.headline, verdict.printed = recorded.results, recorded.headline, recorded.printed
+    verdict.notes += recorded.notes
+    if not recorded.unfilled:
+        verdict.notes.append("Found by a run with every access recorded; the kernel was not launched on the GPU.")
+    return True
 
 
 def _add_counts(verdict: Verdict, exercise: KernelExercise, case: Case, outcome) -> None:
     """Keep the traffic of the largest case, beside what must move at least."""
-    if not outcome.counts:
-        return
     itemsize = {"float64": 8, "float32": 4}.get(exercise.dtype(case), 2)
     compulsory = exercise.cost(case.sizes, itemsize).bytes
     if compulsory >= verdict.counts.get("compulsory_bytes", 0):

@@ -54,6 +54,10 @@ class Backend(Protocol):
         """One line for the head of a report."""
         ...
 
+    def broken(self) -> Problem | None:
+        """Why nothing can run here any more: what an earlier kernel left behind. None as long as all is well."""
+        ...
+
     def allocate(self, count: int) -> Any:
         """`count` bytes on the CPU in which a run's storage is drawn."""
         ...

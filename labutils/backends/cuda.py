@@ -1,7 +1,7 @@
 """The backend of a machine with a CUDA GPU: kernels run there, in the notebook's own process.
 
 A GPU records no addresses, so what an interpreter sees (reads outside an array, races that happened not to matter) is
-looked for by a sidecar process that runs the same cases in Triton's interpreter at the same time.
+looked for by a sidecar process that runs the same cases with every access recorded, before they are launched here.
 """
 
 from __future__ import annotations
@@ -31,13 +31,16 @@ class Cuda:
     def describe(self) -> str:
         return torch.cuda.get_device_name()
 
+    def broken(self) -> Problem | None:
+        return Problem("died", self._broken) if self._broken else None
+
     def allocate(self, count: int) -> torch.Tensor:
         return torch.empty(count, dtype=torch.uint8)
 
     def run(self, fn: Callable, runs: Sequence[Run], time_limit: float = TIME_LIMIT) -> Iterator[Outcome]:
         for run in runs:
             if self._broken:
-                yield Outcome(Problem("died", self._broken))
+                yield Outcome(self.broken())
                 return
             yield self._one(fn, run, time_limit)
 

@@ -179,6 +179,9 @@ class Emulator:
         compiled = f"; compiled by NVRTC for sm_{TARGET}" if nvrtc.available() else ""
         return f"CUDA C++ emulator on the CPU{compiled}"
 
+    def broken(self) -> None:
+        return None  # each run has a process of its own
+
     def allocate(self, count: int) -> torch.Tensor:
         return shared_bytes(count)
 

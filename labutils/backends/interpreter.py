@@ -89,6 +89,9 @@ class Interpreter:
     def describe(self) -> str:
         return "Triton's interpreter on the CPU; compiled for " + ", ".join(f"sm_{t}" for t in self._targets)
 
+    def broken(self) -> None:
+        return None  # each run has a process of its own
+
     def allocate(self, count: int) -> torch.Tensor:
         return shared_bytes(count)
 

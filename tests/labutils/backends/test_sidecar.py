@@ -5,7 +5,11 @@ from pathlib import Path
 import pytest
 
 import labutils  # noqa: F401  (switches the interpreter on)
+from labutils.backends import Problem
+from labutils.backends.interpreter import Interpreter
 from labutils.backends.sidecar import Sidecar
+from labutils.evaluate import evaluate
+from labutils.exercise import get
 from labutils.source import NotExtractable
 
 triton = pytest.importorskip("triton")
@@ -82,3 +86,37 @@ def test_cuda_kernels_travel_with_the_launcher_that_names_them():
 
 def launch_scale(x, factor, out):
     scale_on_its_way[triton.cdiv(x.numel(), 256), 256](x, factor, out, x.numel())  # noqa: F821 (bound by the test)
+
+
+class StandInForAGpu(Interpreter):
+    """Runs like the interpreter and cannot record, as a GPU cannot; keeps what it was asked to launch."""
+
+    can = frozenset({"time"})
+
+    def __init__(self):
+        super().__init__(targets=())
+        self.launched, self.left_behind = [], None
+
+    def broken(self):
+        return self.left_behind
+
+    def run(self, fn, runs, time_limit=10.0):
+        self.launched.append(fn)
+        return super().run(fn, runs, time_limit)
+
+
+def test_a_gpu_is_spared_what_the_recording_refuses():
+    gpu = StandInForAGpu()
+    refused = evaluate(get(EXERCISE), vector_add_reading_too_far, backend=gpu)
+    assert refused.headline.kind == "tail-unmasked" and not gpu.launched
+    assert "was not launched on the GPU" in refused.notes[-1]
+    accepted = evaluate(get(EXERCISE), vector_add, backend=gpu)
+    assert accepted.passed and gpu.launched == [vector_add]
+    assert accepted.counts["moved_bytes"] == accepted.counts["compulsory_bytes"]
+
+
+def test_a_broken_gpu_says_so_at_once():
+    gpu = StandInForAGpu()
+    gpu.left_behind = Problem("died", "an earlier kernel never ended: restart")
+    verdict = evaluate(get(EXERCISE), vector_add, backend=gpu)
+    assert verdict.headline.symptom == "an earlier kernel never ended: restart" and not gpu.launched
