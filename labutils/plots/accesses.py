@@ -1,65 +1,19 @@
-"""Pictures: data in, matplotlib Figure out, nothing else.
-
-Colours are Okabe and Ito's palette, told apart by people with any kind of colour vision; every figure carries its
-message as text too (`figure.alt`), for screen readers.
-"""
+"""Where a kernel touches memory: access maps, sectors of a global access, banks of a shared one."""
 
 from __future__ import annotations
 
-import base64
-import functools
-import html
-import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from .base import PALETTE, figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from .trace import Trace
-
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
-"""Okabe & Ito, Color Universal Design (2008)."""
+    from ..trace import Trace
 
 MAX_PICTURED = 1024
 """Elements of one array that an access map can show and still be read."""
-
-
-class Unavailable(RuntimeError):
-    """matplotlib cannot be used here; the message says what to do."""
-
-    def _render_traceback_(self):
-        return [str(self)]
-
-
-def figure(width: float = 8.0, height: float = 3.0) -> Figure:
-    """An empty picture, `width` × `height` inches: a Figure that a notebook shows with its text `alt`."""
-    return _picture()(figsize=(width, height), layout="constrained")
-
-
-@functools.cache
-def _picture() -> type[Figure]:
-    """The class of pictures; made when first needed, because importing matplotlib takes a second."""
-    try:
-        from matplotlib.figure import Figure
-    except (ImportError, SystemError) as e:
-        # seen with Triton 3.6 on Python 3.12: matplotlib's font library fails if Triton's was loaded before it
-        raise Unavailable(
-            f"matplotlib cannot be loaded here ({type(e).__name__}). Restart the notebook's kernel (Kernel → Restart) "
-            "and run `import matplotlib.figure` before anything else."
-        ) from e
-
-    class Picture(Figure):
-        alt = "Figure"
-
-        def _repr_mimebundle_(self, include=None, exclude=None):
-            png = io.BytesIO()
-            self.savefig(png, format="png", dpi=96)
-            data = base64.b64encode(png.getvalue()).decode()
-            image = f'<img alt="{html.escape(self.alt)}" style="max-width:100%" src="data:image/png;base64,{data}">'
-            return {"text/html": image, "text/plain": self.alt}
-
-    return Picture
 
 
 def access_map(trace: Trace, title: str = "") -> Figure:

@@ -1,0 +1,10 @@
+"""Pictures: data in, matplotlib Figure out, nothing else.
+
+Colours are Okabe and Ito's palette, told apart by people with any kind of colour vision; every figure carries its
+message as text too (`figure.alt`), for screen readers.
+"""
+
+from .accesses import LANES, MAX_PICTURED, access_map, banks, coalescing
+from .base import PALETTE, Unavailable, _picture, figure
+
+__all__ = ["LANES", "MAX_PICTURED", "PALETTE", "Unavailable", "_picture", "access_map", "banks", "coalescing", "figure"]
