@@ -71,6 +71,20 @@ def _lone(shape, g, dtype):
     return x.scatter(-1, at, torch.randn((*shape[:-1], 1), generator=g, dtype=torch.float64))
 
 
+def _masked(shape, g, dtype):
+    """Rows whose first entries are -inf, as masked attention scores; one row, where there are several, entirely."""
+    x = torch.randn(shape, generator=g, dtype=torch.float64)
+    count = torch.randint(0, shape[-1], (*shape[:-1], 1), generator=g)
+    if count.numel() > 1:
+        count.view(-1)[count.numel() // 2] = shape[-1]
+    return x.masked_fill(torch.arange(shape[-1]) < count, -torch.inf)
+
+
+def _shifted(shape, g, dtype):
+    """Values far from zero beside their spread: a variance as the difference of two large numbers loses its digits."""
+    return _normal(shape, g, dtype) + 1000
+
+
 def _ties(shape, g, dtype):
     return torch.randint(-1, 2, shape, generator=g).double() * 1.5
 
@@ -82,6 +96,8 @@ FILLS: Mapping[str, Callable] = {
     "wide": _wide,
     "large": _large,
     "lone": _lone,
+    "masked": _masked,
+    "shifted": _shifted,
     "ties": _ties,
 }
 """Fill strategies by name: (shape, generator, dtype name) -> float64 tensor, rounded to the dtype afterwards."""
