@@ -51,10 +51,26 @@ class Tracked:
     scratch: bool = False
     writer: np.ndarray = field(init=False)
     reader: np.ndarray = field(init=False)
+    wave: np.ndarray = field(init=False)
+    """The last wave that read each sector."""
 
     def __post_init__(self):
         self.writer = np.full(self.inside.size, NOBODY, np.int32)
         self.reader = np.full(self.inside.size, NOBODY, np.int32)
+        self.wave = np.full((self.end - 1) // SECTOR - self.base // SECTOR + 1, NOBODY, np.int32)
+
+    def forget(self) -> None:
+        """A new launch: nobody has touched anything."""
+        for owner in (self.writer, self.reader, self.wave):
+            owner.fill(NOBODY)
+
+    def new_in_wave(self, sectors: np.ndarray, wave: int) -> int:
+        """How many of these sectors are this array's and new to the wave."""
+        first = self.base // SECTOR
+        mine = sectors[(sectors >= first) & (sectors < first + self.wave.size)].astype(np.int64) - first
+        new = int((self.wave[mine] != wave).sum())
+        self.wave[mine] = wave
+        return new
 
     @property
     def end(self) -> int:
@@ -64,7 +80,8 @@ class Tracked:
 @dataclass
 class Counts:
     """Totals of one or more launches. Bytes count active lanes; a sector is 32 aligned bytes, counted once for each
-    load or store of a program that touches it."""
+    load or store of a program that touches it. `wave_load_sectors` counts a sector once for each wave of `WAVE`
+    neighbouring programs that read it: what memory delivers if the L2 holds just what a wave reads."""
 
     launches: int = 0
     programs: int = 0
@@ -75,6 +92,7 @@ class Counts:
     store_bytes: int = 0
     global_load_sectors: int = 0
     global_store_sectors: int = 0
+    wave_load_sectors: int = 0
     masked_lanes: int = 0
 
     @property
@@ -89,8 +107,12 @@ SECTOR = 32
 """Bytes that the L2 and the memory move at least (CUDA Programming Guide; NVIDIA's profiler counts them)."""
 
 
-def _sectors(addresses: np.ndarray, active: np.ndarray) -> int:
-    return np.unique(addresses[active] // np.uint64(SECTOR)).size
+WAVE = 16
+"""Programs that are taken to run at the same time: few, so that the small cases of a check have many waves."""
+
+
+def _sectors(addresses: np.ndarray, active: np.ndarray) -> np.ndarray:
+    return np.unique(addresses[active] // np.uint64(SECTOR))
 
 
 class Recorder:
@@ -123,8 +145,7 @@ class Recorder:
         self.counts.launches += 1
         self.arrays = [t for t in self.arrays if not t.scratch]
         for t in self.arrays:
-            t.writer.fill(NOBODY)
-            t.reader.fill(NOBODY)
+            t.forget()
         self._seen, self._released = {}, {}
 
     def program(self, place: tuple[int, int, int], number: int) -> None:
@@ -136,7 +157,9 @@ class Recorder:
         ok = self._resolve("load", addresses, mask, itemsize, where)
         self.counts.loads += 1
         self.counts.load_bytes += int(ok.sum()) * itemsize
-        self.counts.global_load_sectors += _sectors(addresses, ok)
+        sectors = _sectors(addresses, ok)
+        self.counts.global_load_sectors += sectors.size
+        self.counts.wave_load_sectors += sum(t.new_in_wave(sectors, self._program // WAVE) for t in self.arrays)
         return ok
 
     def store(self, addresses, mask, itemsize: int, where, changes: np.ndarray | None = None) -> np.ndarray:
@@ -145,7 +168,7 @@ class Recorder:
         ok = self._resolve("store", addresses, mask, itemsize, where, changes)
         self.counts.stores += 1
         self.counts.store_bytes += int(ok.sum()) * itemsize
-        self.counts.global_store_sectors += _sectors(addresses, ok)
+        self.counts.global_store_sectors += _sectors(addresses, ok).size
         return ok
 
     def atomic(self, addresses, mask, itemsize: int, where) -> np.ndarray:

@@ -8,12 +8,12 @@ from dataclasses import asdict
 from typing import Any
 
 from . import diagnose
-from .backends import TIME_LIMIT, Backend, child, pick
+from .backends import TIME_LIMIT, Backend, Outcome, child, pick
 from .backends.interpreter import Unavailable
 from .backends.offline import CompilerFailed
 from .backends.sidecar import Sidecar
 from .exercise import Case, Exercise, KernelExercise, PlainExercise
-from .inputs import hidden_cases, make_run
+from .inputs import Run, hidden_cases, make_run
 from .source import NotExtractable
 from .verdict import CaseResult, Diagnosis, Verdict
 
@@ -44,10 +44,15 @@ def evaluate(
             _kernel(exercise, fn, verdict, seed, hidden, backend, time_limit)
         except Unavailable as e:
             verdict.headline = Diagnosis("unavailable", str(e), "The check can run where Triton runs.")
+    return conclude(exercise, verdict)
+
+
+def conclude(exercise: Exercise, verdict: Verdict) -> Verdict:
+    """The verdict with its headline, what the counts say, and the marks: when all its cases are in."""
     found = [r.diagnosis for r in verdict.results if r.diagnosis]
     verdict.headline = diagnose.headline(([verdict.headline] if verdict.headline else []) + found)
-    if verdict.passed and exercise.points.bounds:
-        verdict.notes += _bounds(exercise, verdict)
+    if verdict.passed:
+        verdict.notes += exercise.points.told(verdict)
     verdict.marks = exercise.points.award(verdict)
     return verdict
 
@@ -84,8 +89,7 @@ def signature_problem(fn, names: tuple[str, ...]) -> str | None:
 
 
 def _kernel(exercise: KernelExercise, fn, verdict: Verdict, seed, hidden, backend, time_limit) -> None:
-    cases = [(c, False) for c in exercise.cases]
-    cases += [(c, True) for c in hidden_cases(exercise, seed, hidden)] if hidden else []
+    cases = cases_of(exercise, seed, hidden)
     if "record" not in backend.can and _refused_beside(exercise, fn, seed, hidden, time_limit, verdict):
         return
     if problem := backend.broken():
@@ -94,18 +98,31 @@ def _kernel(exercise: KernelExercise, fn, verdict: Verdict, seed, hidden, backen
     runs = [make_run(exercise, c, seed, backend.device, backend.allocate) for c, _ in cases]
     outcomes = backend.run(fn, runs, time_limit)
     for (_, is_hidden), run, outcome in zip(cases, runs, outcomes, strict=False):
-        result = diagnose.examine(run, outcome, is_hidden)
-        verdict.results.append(result)
-        if outcome.counts:
-            _add_counts(verdict, exercise, run.case, outcome)
-        verdict.printed = verdict.printed or outcome.printed
-        if result.diagnosis and result.diagnosis.kind in ("unfilled", "timeout", "died", "no-kernel"):
-            break  # the other cases would only repeat it, slowly
+        if not add_case(verdict, exercise, run, outcome, is_hidden):
+            break
     try:
         if problem := backend.compile_problem(fn):
             verdict.headline = diagnose.from_problem(problem)
     except CompilerFailed as e:
         verdict.notes.append(f"The kernel was not compiled for a GPU: {e}.")
+
+
+def cases_of(exercise: Exercise, seed: int, hidden: int) -> list[tuple[Case, bool]]:
+    """Public cases and hidden ones drawn from the seed; the second of each pair says whether it is hidden."""
+    if isinstance(exercise, PlainExercise):
+        return [(c, False) for c in exercise.cases] + [(c, True) for c in _hidden_plain(exercise, seed, hidden)]
+    drawn = hidden_cases(exercise, seed, hidden) if hidden else []
+    return [(c, False) for c in exercise.cases] + [(c, True) for c in drawn]
+
+
+def add_case(verdict: Verdict, exercise: KernelExercise, run: Run, outcome: Outcome, hidden: bool) -> bool:
+    """Examine what one case left behind and add it; False when the other cases would only repeat it, slowly."""
+    result = diagnose.examine(run, outcome, hidden)
+    verdict.results.append(result)
+    if outcome.counts:
+        _add_counts(verdict, exercise, run.case, outcome)
+    verdict.printed = verdict.printed or outcome.printed
+    return not (result.diagnosis and result.diagnosis.kind in ("unfilled", "timeout", "died", "no-kernel"))
 
 
 def _refused_beside(exercise, fn, seed, hidden, time_limit, verdict: Verdict) -> bool:
@@ -145,18 +162,11 @@ def _add_counts(verdict: Verdict, exercise: KernelExercise, case: Case, outcome)
         }
 
 
-def _bounds(exercise: Exercise, verdict: Verdict) -> list[str]:
-    """What the counts say beyond right or wrong."""
-    if not verdict.counts:
-        return ["Accesses could not be counted, so the points for counts are missing."]
-    return [f"Counted ({verdict.counts['case']}):", *(b.line(verdict.counts) for b in exercise.points.bounds)]
-
-
 # --- plain Python --------------------------------------------------------------------------------------------------
 
 
 def _plain(exercise: PlainExercise, fn, verdict: Verdict, seed, hidden, time_limit) -> None:
-    cases = [(c, False) for c in exercise.cases] + [(c, True) for c in _hidden_plain(exercise, seed, hidden)]
+    cases = cases_of(exercise, seed, hidden)
     jobs = [lambda case=case: _one_plain(exercise, fn, case) for case, _ in cases]
     for (case, is_hidden), result in zip(cases, child.run(jobs, time_limit), strict=False):
         if isinstance(result, str):
@@ -184,11 +194,12 @@ def _one_plain(exercise: PlainExercise, fn, case: Case) -> dict:
     if attempt.problem:
         said = diagnose.from_problem(attempt.problem)
     else:
-        said = _compare_plain(exercise, case, attempt.returned)
+        said = compare_plain(exercise, case, attempt.returned)
     return {"diagnosis": asdict(said) if said else None, "printed": attempt.printed}
 
 
-def _compare_plain(exercise: PlainExercise, case: Case, yours) -> Diagnosis | None:
+def compare_plain(exercise: PlainExercise, case: Case, yours) -> Diagnosis | None:
+    """What is wrong with the number that a plain function returned, or None."""
     expected = exercise.reference(**case.sizes)
     call = f"{exercise.entry}({', '.join(map(str, case.sizes.values()))})"
     if yours is None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .access import SECTOR
 from .precision import Contract
 
 NOT_WRITTEN = "is not written yet"
@@ -97,13 +99,17 @@ class Bound:
 
 @dataclass(frozen=True)
 class Points:
-    """What an exercise is worth: `correct` for a right answer, and on top of it the points of each bound it keeps.
+    """What an exercise is worth: `correct` for a right answer, on top of it `speed`, and the points of each bound.
 
-    A wrong kernel earns nothing.
+    A wrong kernel earns nothing. `speed` is earned by the time beside the reference solution's, where a judge with a
+    GPU measured it. Elsewhere memory traffic stands in for time: sectors moved, in units of what the reference solution
+    moves, which is `traffic` times the bytes that must move.
     """
 
     correct: float
     bounds: tuple[Bound, ...] = ()
+    speed: float = 0.0
+    traffic: float = 1.0
 
     def __post_init__(self):
         if not 0 < self.correct < 1000:
@@ -111,13 +117,52 @@ class Points:
 
     @property
     def total(self) -> float:
-        return float(self.correct + sum(b.points for b in self.bounds))
+        return float(self.correct + self.speed + sum(b.points for b in self.bounds))
 
     def award(self, verdict) -> float:
         """Marks for a verdict: the one place where a verdict becomes a number."""
         if not verdict.passed:
             return 0.0
-        return float(self.correct + sum(b.points for b in self.bounds if verdict.counts and b.met(verdict.counts)))
+        kept = sum(b.points for b in self.bounds if verdict.counts and b.met(verdict.counts))
+        slower = self.slower(verdict)
+        return round(float(self.correct + kept + self.speed * (0.0 if slower is None else share_of_speed(slower))), 2)
+
+    def slower(self, verdict) -> float | None:
+        """How many times the reference solution's time, or where nothing was timed its traffic; None if unknown."""
+        if verdict.timing:
+            return verdict.timing["fairest"]
+        if not self.speed or not verdict.counts:
+            return None
+        sectors = verdict.counts.get("global_load_sectors", 0) + verdict.counts.get("global_store_sectors", 0)
+        return SECTOR * sectors / (verdict.counts["compulsory_bytes"] * self.traffic)
+
+    def told(self, verdict) -> list[str]:
+        """What counts and clock say beyond right or wrong, a line each."""
+        lines = []
+        if (self.bounds or self.speed) and not verdict.counts:
+            lines.append("Accesses could not be counted, so the points for counts are missing.")
+        elif self.bounds:
+            lines += [f"Counted ({verdict.counts['case']}):", *(b.line(verdict.counts) for b in self.bounds)]
+        slower = self.slower(verdict)
+        if self.speed and slower is not None:
+            what = "time" if verdict.timing else "memory traffic (a judge with a GPU measures time)"
+            earned = self.speed * share_of_speed(slower)
+            lines.append(
+                f"Speed: {slower:.2f} × the reference solution's {what}; {earned:.2g} of {self.speed:g} "
+                f"point{'s' * (self.speed != 1)}: all up to {FULL_SPEED:g} ×, none from {NO_SPEED:g} ×"
+            )
+        return lines
+
+
+FULL_SPEED, NO_SPEED = 1.2, 10.0
+"""Full marks for speed up to the first multiple of the reference solution's time, none from the second."""
+
+
+def share_of_speed(slower: float) -> float:
+    """Share of the speed points for `slower` times the reference's time: log-linear between the two limits."""
+    if slower <= FULL_SPEED:
+        return 1.0
+    return max(0.0, math.log(NO_SPEED / slower) / math.log(NO_SPEED / FULL_SPEED))
 
 
 @dataclass(frozen=True)
@@ -261,16 +306,31 @@ class PlainExercise(Exercise):
 
     `rtol` is the relative difference allowed. `explain(sizes, yours, expected)` may turn a wrong answer into a
     sentence that says which term is missing.
+
+    Where more than numbers goes in or comes out: `make(**sizes)` returns what `entry` is called with, by name, and
+    `examine(sizes, arguments, yours)` takes the reference's place. It returns None for a right answer, else what is
+    wrong and what to try, as two sentences.
     """
 
-    reference: Callable[..., Any]
+    reference: Callable[..., Any] | None = None
+    make: Callable[..., Mapping[str, Any]] | None = None
+    examine: Callable[[Mapping[str, int], Mapping[str, Any], Any], tuple[str, str] | None] | None = None
     rtol: float = 1e-9
     explain: Callable[[Mapping[str, int], Any, Any], str | None] | None = None
     draw: Callable[[Any], Mapping[str, int]] | None = None
 
+    def __post_init__(self):
+        super().__post_init__()
+        if (self.reference is None) == (self.examine is None):
+            raise ValueError(f"{self.id}: a plain exercise needs either a reference or examine")
+
     @property
     def parameters(self) -> tuple[str, ...]:
-        return tuple(self.cases[0].sizes)
+        return tuple(self.arguments(self.cases[0]))
+
+    def arguments(self, case: Case) -> Mapping[str, Any]:
+        """What `entry` is called with in this case, by name, in order."""
+        return self.make(**case.sizes) if self.make else case.sizes
 
 
 def named(result, names: tuple[str, ...]) -> dict[str, Any]:

@@ -21,8 +21,9 @@ from .exercise import Array, Case, KernelExercise, Number, Out
 GUARD = 8192
 """Elements of guard on each side: more than the largest tile a beginner's kernel is likely to run over by."""
 
-LAYOUTS = ("contiguous", "offset", "padded")
-"""offset: starts one element after a 16-byte boundary · padded: rows lie further apart than their length."""
+LAYOUTS = ("contiguous", "offset", "padded", "columns")
+"""offset: starts one element after a 16-byte boundary · padded: rows lie further apart than their length ·
+columns: the two last axes change places in memory, so that a matrix lies column by column."""
 
 
 def generator(seed: int, *labels: Any) -> torch.Generator:
@@ -176,9 +177,12 @@ class Run:
 
 def _place(shape, layout: str) -> tuple[tuple[int, ...], int, int]:
     """Strides, first element and storage length of an array laid out like this."""
-    strides, step = [], 1
-    for axis in range(len(shape) - 1, -1, -1):
-        strides.insert(0, step)
+    strides, step = [0] * len(shape), 1
+    order = list(range(len(shape) - 1, -1, -1))
+    if layout == "columns":
+        order[:2] = order[1::-1]
+    for axis in order:
+        strides[axis] = step
         step *= shape[axis]
         if layout == "padded" and axis == len(shape) - 1:
             step += 16 + shape[axis] % 2

@@ -6,6 +6,7 @@ The rules are those of NVIDIA's `cuda_occupancy.h`, with which the tests compare
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
 from .device import Limits
 
@@ -77,3 +78,27 @@ def waves(blocks: int, resident: int) -> tuple[int, float]:
     """
     count = -(-blocks // resident)
     return count, blocks / (count * resident)
+
+
+def tail(blocks: int, resident: int) -> int:
+    """Blocks of the last wave: `resident` when it is full."""
+    return blocks - (waves(blocks, resident)[0] - 1) * resident
+
+
+def warps_for_bytes(bytes_in_flight: float, sms: int, bytes_per_lane: float = 4, loads: int = 1) -> int:
+    """Warps that each SM needs, so that all SMs together keep so many bytes on their way.
+
+    Every lane of a warp has `loads` loads of `bytes_per_lane` on their way at a time. `bytes_in_flight` comes from
+    Little's law, `roofline.in_flight`. More than the SM holds means: more bytes for each lane, or less bandwidth.
+    """
+    return ceil(bytes_in_flight / (sms * WARP * bytes_per_lane * loads))
+
+
+def busy_share(warps: int, busy: int, latency: int) -> float:
+    """Share of the cycles in which a scheduler issues: each of its warps works `busy` cycles, then waits `latency`."""
+    return min(1.0, warps * busy / (busy + latency))
+
+
+def warps_for_latency(busy: int, latency: int) -> int:
+    """Warps with which a scheduler always has one that is ready."""
+    return -(-(busy + latency) // busy)

@@ -40,13 +40,18 @@ class CaseResult:
 
 @dataclass
 class Verdict:
-    """The outcome of one exercise. `headline` is the most telling diagnosis of all refused cases."""
+    """The outcome of one exercise. `headline` is the most telling diagnosis of all refused cases.
+
+    `timing` is what a judge measured beside the reference solution: `ratio` with `low` and `high`, `fairest` (the end
+    of the interval that counts), medians in seconds, samples; empty where nothing was timed.
+    """
 
     exercise: str
     backend: str
     results: list[CaseResult] = field(default_factory=list)
     headline: Diagnosis | None = None
     counts: dict[str, Any] = field(default_factory=dict)
+    timing: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     printed: str = ""
     marks: float = 0.0

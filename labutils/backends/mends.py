@@ -5,6 +5,9 @@ the integers (also in `tl.dot`), truncates where a GPU rounds to nearest, and be
 an honest bfloat16 kernel gets garbage. Here such operands go to float32 and results come back rounded to nearest even,
 which is what a GPU's conversions do.
 
+TF32: on a GPU `tl.dot` of fp32 operands cuts these to TF32 (10 bits of mantissa) unless `input_precision` says
+otherwise; the interpreter keeps all 23 bits, so that a kernel that is too coarse would pass here. Here they are cut.
+
 Nested errors: each function that an exception passes quotes the message so far, which doubles its backslashes: after a
 deep recursion the message alone would fill the memory.
 
@@ -33,6 +36,11 @@ def narrow(values: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(values), 0x7FC0, rounded).astype(np.uint16)
 
 
+def tf32(values: np.ndarray) -> np.ndarray:
+    """float32 with the 13 bits of mantissa cut off that a tensor core does not read."""
+    return (np.ascontiguousarray(values).view(np.uint32) & 0xFFFFE000).view(np.float32)
+
+
 @functools.cache
 def mend() -> None:
     """Mend the interpreter of this process."""
@@ -55,6 +63,15 @@ def mend() -> None:
             if result.data.dtype == bool:  # a comparison
                 return handle(result.data, tl.bfloat16)
             return handle(narrow(result.data), tl.bfloat16)
+
+        return mended
+
+    def dot(method):
+        @functools.wraps(method)
+        def mended(self, a, b, d, input_precision, *rest, **named):
+            if a.data.dtype == b.data.dtype == np.float32 and str(input_precision).rpartition(".")[2] == "TF32":
+                a, b = handle(tf32(a.data), a.dtype), handle(tf32(b.data), b.dtype)
+            return method(self, a, b, d, input_precision, *rest, **named)
 
         return mended
 
@@ -90,6 +107,7 @@ def mend() -> None:
 
     for name in ARITHMETIC:
         setattr(builder, name, arithmetic(getattr(builder, name)))
+    builder.create_dot = dot(builder.create_dot)
     for name in ("cast_impl", "create_fp_to_fp"):
         setattr(builder, name, conversion(getattr(builder, name)))
     for ops in (interpreter.ReduceOps, interpreter.ScanOps):

@@ -42,13 +42,26 @@ BYTES = PlainExercise(
 )
 
 
+SORTED = PlainExercise(
+    id="99_test/sorts",
+    title="Sort a list",
+    entry="sorts",
+    points=Points(correct=1),
+    cases=(Case("three", {"n": 3}), Case("nine", {"n": 9})),
+    make=lambda n: {"values": list(range(n, 0, -1))},
+    examine=lambda sizes, arguments, yours: (
+        None if yours == sorted(arguments["values"]) else (f"not sorted: {yours}", "Use sorted.")
+    ),
+)
+
+
 SOURCE = Path(__file__).read_text().splitlines()
 
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
     exercises.all_exercises()
-    for exercise in (ADD, BYTES):
+    for exercise in (ADD, BYTES, SORTED):
         monkeypatch.setitem(exercises._registry, exercise.id, exercise)
 
 
@@ -411,3 +424,17 @@ def test_tiny_shows_yours_beside_expected(capfd):
 def test_tiny_of_what_has_no_kernel_says_so(capfd, bad):
     lab.tiny(bad)
     assert capfd.readouterr().out.startswith("lab.tiny: ")
+
+
+def test_a_plain_exercise_may_take_and_give_objects():
+    verdict = evaluate(SORTED, lambda values: sorted(values))
+    assert verdict.passed and verdict.marks == 1, verdict.text()
+    verdict = evaluate(SORTED, lambda values: values)
+    assert verdict.headline.kind == "wrong-formula" and "not sorted: [3, 2, 1]" in verdict.headline.symptom
+    assert verdict.headline.advice == "Use sorted."
+    assert evaluate(SORTED, lambda numbers, more: 0).headline.kind == "signature"
+
+
+def test_a_plain_exercise_needs_one_judge():
+    with pytest.raises(ValueError, match="either a reference or examine"):
+        PlainExercise(id="99_test/none", title="No judge", entry="none", points=Points(1), cases=SORTED.cases)

@@ -237,7 +237,7 @@ def test_plain_exercises_explain_no_right_answer(exercise):
     rng = random.Random(0)
     sizes = [c.sizes for c in exercise.cases] + [exercise.draw(rng) for _ in range(50) if exercise.draw]
     assert {tuple(s) for s in sizes} == {tuple(exercise.cases[0].sizes)}
-    assert all(math.isfinite(exercise.reference(**s)) for s in sizes)
+    assert exercise.examine or all(math.isfinite(exercise.reference(**s)) for s in sizes)
 
 
 @pytest.mark.parametrize(

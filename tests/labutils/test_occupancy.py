@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from labutils.device import limits_for
-from labutils.occupancy import occupancy, waves
+from labutils.occupancy import busy_share, occupancy, tail, warps_for_bytes, warps_for_latency, waves
+from labutils.roofline import in_flight
 
 CAPABILITIES = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)]
 THREADS = [1, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024]
@@ -93,3 +94,18 @@ def test_a_smaller_sm_holds_less():
 def test_waves():
     assert waves(160, 148) == (2, 160 / 296)
     assert waves(148, 148) == (1, 1.0)
+
+
+def test_waves_end_in_a_tail():
+    assert (tail(160, 148), tail(148, 148), tail(1, 148), tail(297, 148)) == (12, 148, 1, 1)
+
+
+def test_warps_that_hide_a_latency():
+    # 4.8 TB/s for 600 ns are 2.88 MB on their way: more one-word loads than an H200's 64 warps can have
+    needed = in_flight(4.8e12, 600e-9)
+    assert needed == pytest.approx(2.88e6)
+    assert warps_for_bytes(needed, 132) == 171
+    assert warps_for_bytes(needed, 132, bytes_per_lane=16) == 43
+    assert warps_for_bytes(needed, 132, bytes_per_lane=16, loads=4) == 11
+    assert warps_for_latency(10, 400) == 41
+    assert busy_share(41, 10, 400) == 1.0 and busy_share(1, 10, 390) == 0.025
