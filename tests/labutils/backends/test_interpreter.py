@@ -422,6 +422,22 @@ def test_bfloat16_is_that_of_a_gpu(what):
 
 # --- other versions of Triton --------------------------------------------------------------------------------------
 
+
+@triton.jit
+def _product(a_ptr, b_ptr, c_ptr, precision: tl.constexpr):
+    offs = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
+    tl.store(c_ptr + offs, tl.dot(tl.load(a_ptr + offs), tl.load(b_ptr + offs), input_precision=precision))
+
+
+@pytest.mark.parametrize(("precision", "least", "most"), [("ieee", 0, 1e-6), ("tf32", 1e-5, 1e-2)])
+def test_tf32_is_as_coarse_as_on_a_gpu(precision, least, most):
+    a, b = (torch.randn(16, 16, generator=torch.Generator().manual_seed(k)) for k in (1, 2))
+    c = torch.empty(16, 16)
+    _product[(1,)](a, b, c, precision)
+    error = float(((c - (a.double() @ b.double())).abs() / (a.abs() @ b.abs())).max())
+    assert least <= error <= most
+
+
 OTHERS = [p for p in os.environ.get("GPULAB_TRITON_PATHS", "").split(os.pathsep) if p]
 
 
