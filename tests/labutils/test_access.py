@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labutils.access import Recorder
+from labutils.access import WAVE, Recorder
 
 BASE, ITEM = 4096, 4
 
@@ -133,3 +133,16 @@ def test_scratch_is_forgotten_after_its_launch(recorder):
     assert recorder.knows(10**6 + 36) and not recorder.knows(10**6 + 40)
     recorder.launch()
     assert not recorder.knows(10**6) and recorder.knows(BASE)
+
+
+def test_a_wave_reads_a_sector_once():
+    recorder, x = Recorder(), np.zeros(64, np.float32)
+    recorder.track("x", x.ctypes.data, 4, np.ones(64, bool))
+    at = np.uint64(x.ctypes.data) + 4 * np.arange(64, dtype=np.uint64)
+    recorder.launch()
+    for number in (0, 1, WAVE - 1, WAVE, 2 * WAVE):
+        recorder.program((number, 0, 0), number)
+        recorder.load(at[:32], np.ones(32, bool), 4, lambda: (1, ""))
+    touched = np.unique(at[:32] // np.uint64(32)).size
+    assert recorder.counts.global_load_sectors == 5 * touched
+    assert recorder.counts.wave_load_sectors == 3 * touched
