@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import random
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -190,16 +191,20 @@ def _hidden_plain(exercise: PlainExercise, seed: int, count: int) -> list[Case]:
 
 
 def _one_plain(exercise: PlainExercise, fn, case: Case) -> dict:
-    attempt = child.attempt(fn, case.sizes.values())
+    arguments = exercise.arguments(case)
+    attempt = child.attempt(fn, arguments.values())
     if attempt.problem:
         said = diagnose.from_problem(attempt.problem)
     else:
-        said = compare_plain(exercise, case, attempt.returned)
+        said = compare_plain(exercise, case, attempt.returned, arguments)
     return {"diagnosis": asdict(said) if said else None, "printed": attempt.printed}
 
 
-def compare_plain(exercise: PlainExercise, case: Case, yours) -> Diagnosis | None:
-    """What is wrong with the number that a plain function returned, or None."""
+def compare_plain(exercise: PlainExercise, case: Case, yours, arguments: Mapping[str, Any]) -> Diagnosis | None:
+    """What is wrong with what a plain function returned for these arguments, or None."""
+    if exercise.examine:
+        said = exercise.examine(case.sizes, arguments, yours)
+        return diagnose.diagnosis("wrong-formula", said[0], "", said[1]) if said else None
     expected = exercise.reference(**case.sizes)
     call = f"{exercise.entry}({', '.join(map(str, case.sizes.values()))})"
     if yours is None:
