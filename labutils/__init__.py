@@ -5,6 +5,7 @@
 """
 
 import functools
+import importlib
 import os
 
 from . import cudac as cuda
@@ -95,6 +96,13 @@ def setup() -> None:
             _interpreter.require()
         except _interpreter.Unavailable as e:
             print(e)
+
+
+def __getattr__(name: str):
+    """Modules that a notebook may use as `lab.widgets` and the like, loaded when they are first used."""
+    if name in ("formats", "hardware", "inspect", "occupancy", "plots", "roofline", "widgets"):
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = [

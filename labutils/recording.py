@@ -79,6 +79,11 @@ def record() -> Iterator[Record]:
             kept._counts.update({k: v for k, v in recorder.counts.to_json().items() if v})
 
 
+def last(kernel: cudac.Kernel) -> Record | None:
+    """The record in which a kernel was last seen."""
+    return _last.get(kernel.name)
+
+
 def annotate(kernel: cudac.Kernel) -> None:
     """Print the source of a kernel's last recorded launch with what each line costs.
 

@@ -4,7 +4,12 @@ Colours are Okabe and Ito's palette, told apart by people with any kind of colou
 message as text too (`figure.alt`), for screen readers.
 """
 
-from .accesses import LANES, MAX_PICTURED, access_map, banks, coalescing
+from .accesses import LANES, MAX_PICTURED, access_map, banks, coalescing, costs, line_costs
 from .base import PALETTE, Unavailable, _picture, figure
+from .machine import divergence, occupancy, timeline, waves
+from .roofs import formats, ladder, roofline
 
-__all__ = ["LANES", "MAX_PICTURED", "PALETTE", "Unavailable", "_picture", "access_map", "banks", "coalescing", "figure"]
+__all__ = [
+    "LANES", "MAX_PICTURED", "PALETTE", "Unavailable", "_picture", "access_map", "banks", "coalescing", "costs",
+    "divergence", "figure", "formats", "ladder", "line_costs", "occupancy", "roofline", "timeline", "waves",
+]  # fmt: skip

@@ -138,3 +138,48 @@ def _lanes(fig: Figure, axis, span: int, title: str, label: str, ticks: bool = F
     axis.set_xlabel(label, fontsize=8)
     fig.suptitle(f"{title}\n{fig.alt}" if title else fig.alt, fontsize=9)
     return fig
+
+
+def line_costs(lines: list[dict], space: str) -> list[tuple[int, int, int, int]]:
+    """(source line, requests, pieces moved, fewest pieces) of the lines that touch this memory.
+
+    Pieces are sectors of global memory or wavefronts of shared memory.
+    """
+    found = []
+    for row in lines:
+        if space == "global":
+            requests = row["global_load_requests"] + row["global_store_requests"]
+            moved = row["global_load_sectors"] + row["global_store_sectors"]
+            least = row["ideal_load_sectors"] + row["ideal_store_sectors"]
+        else:
+            requests = row["shared_load_requests"] + row["shared_store_requests"]
+            moved = row["shared_load_wavefronts"] + row["shared_store_wavefronts"]
+            least = row["ideal_shared_load_wavefronts"] + row["ideal_shared_store_wavefronts"]
+        if requests:
+            found.append((row["line"], requests, moved, least))
+    return found
+
+
+def costs(rows: list[tuple[int, int, int, int]], text: list[str], chosen: int, space: str, name: str) -> Figure:
+    """Sectors or wavefronts of each line of a recorded kernel beside the fewest possible; one line is picked out."""
+    piece = "sectors" if space == "global" else "wavefronts"
+    fig = figure(6.4, 1.2 + 0.42 * len(rows))
+    axis = fig.subplots()
+    for k, (_, _, moved, least) in enumerate(rows):
+        axis.barh(k, moved, height=0.7, color=PALETTE[5] if moved > least else PALETTE[4], edgecolor="black",
+                  linewidth=2.4 if k == chosen else 0.6)  # fmt: skip
+        axis.plot([least, least], [k - 0.45, k + 0.45], color="black", lw=2, linestyle="--")
+        axis.text(moved, k, f"  {moved}" + (f" for {least}" if moved > least else ""), va="center", fontsize=10)
+    axis.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, 1.3 * max(moved for _, _, moved, _ in rows)))
+    axis.set_yticks(range(len(rows)), [f"line {line}" for line, *_ in rows])
+    axis.set_xlabel(f"{piece} of the whole launch; dashed: the fewest that could do")
+    line, requests, moved, least = rows[chosen]
+    source = text[line - 1].strip() if 0 < line <= len(text) else ""
+    fig.alt = (
+        f"{name}, line {line}: {source} makes {requests} requests of warps with {moved} {piece}, "
+        f"{moved / requests:.3g} each; {least} would do."
+    )
+    fig.suptitle(f"{name}, line {line}: {source}"[:90], fontsize=10)
+    for side in ("top", "right"):
+        axis.spines[side].set_visible(False)
+    return fig
