@@ -6,6 +6,7 @@ while the parent still interprets. Its one argument is the folder that holds the
 
 from __future__ import annotations
 
+import base64
 import importlib.util
 import json
 import linecache
@@ -57,7 +58,8 @@ def compile_one(spec: dict, namespace: dict, target: int) -> dict:
         attrs={(names.index(k),): [["tt.divisibility", 16]] for k in spec["aligned"]},
     )
     done = triton.compile(source, target=GPUTarget("cuda", target, 32), options=spec["options"])
-    return {"shared": done.metadata.shared, "num_warps": done.metadata.num_warps}
+    kept = {"cubin": base64.b64encode(done.asm["cubin"]).decode()} if spec.get("keep") else {}
+    return {"shared": done.metadata.shared, "num_warps": done.metadata.num_warps, **kept}
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ and compiled by a second process, in which the interpreter is off: `compiler.py`
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -53,10 +54,7 @@ class CompilerFailed(RuntimeError):
 def launch_spec(kernel, args: tuple, kwargs: dict) -> dict:
     """What a compiler needs to know about one launch, as JSON: text, types, constants, alignment, options."""
     function = plain_function(kernel)
-    names = list(function.__code__.co_varnames[: function.__code__.co_argcount])
-    defaults = function.__defaults__ or ()
-    values = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
-    values |= dict(zip(names, args, strict=False)) | {k: v for k, v in kwargs.items() if k in names}
+    names, values = parameters(function), bound(kernel, args, kwargs)
     signature, constants, aligned = {}, {}, []
     parts = module_parts(function, kernel=True)
     for name in names:
@@ -80,6 +78,18 @@ def launch_spec(kernel, args: tuple, kwargs: dict) -> dict:
         "aligned": aligned,
         "options": {k: kwargs[k] for k in OPTIONS if kwargs.get(k) is not None},
     }
+
+
+def parameters(function) -> list[str]:
+    return list(function.__code__.co_varnames[: function.__code__.co_argcount])
+
+
+def bound(kernel, args: tuple, kwargs: dict) -> dict:
+    """The arguments of one launch by name, defaults included; options such as num_warps are no arguments."""
+    function = plain_function(kernel)
+    names, defaults = parameters(function), function.__defaults__ or ()
+    values = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
+    return values | dict(zip(names, args, strict=False)) | {k: v for k, v in kwargs.items() if k in names}
 
 
 def _type(value) -> str | None:
@@ -136,6 +146,23 @@ class Compiler:
 
     def problems(self, specs: list[dict]) -> list[Problem | None]:
         """For each launch why a GPU's compiler refuses it, or None. Ends the process."""
+        results, noise = self._answers(specs)
+        return [_problem(r, noise) for r in results]
+
+    def cubins(self, specs: list[dict]) -> list[dict[int, tuple[bytes, int]]]:
+        """For each launch and target the machine code and its dynamic shared memory in bytes. Ends the process.
+
+        Raises CompilerFailed with the compiler's words where it refuses one.
+        """
+        results, noise = self._answers([spec | {"keep": True} for spec in specs])
+        for problem in filter(None, (_problem(r, noise) for r in results)):
+            raise CompilerFailed(problem.message)
+        return [
+            {int(t): (base64.b64decode(done["cubin"]), done["shared"]) for t, done in r["targets"].items()}
+            for r in results
+        ]
+
+    def _answers(self, specs: list[dict]) -> tuple[list[dict], str]:
         try:
             job = json.dumps({"specs": specs, "targets": self._targets})
             answer, noise = self._process.communicate(job, timeout=TIME_LIMIT)
@@ -143,10 +170,9 @@ class Compiler:
             self.close()
             raise CompilerFailed(f"the compiler took more than {TIME_LIMIT:.0f} s") from None
         try:
-            results = json.loads(answer.splitlines()[-1])
+            return json.loads(answer.splitlines()[-1]), noise
         except (ValueError, IndexError):
             raise CompilerFailed((noise.strip().splitlines() or ["the compiler died"])[-1]) from None
-        return [_problem(r, noise) for r in results]
 
     def close(self) -> None:
         self._process.kill()

@@ -1,0 +1,45 @@
+"""What Triton's compiler makes of one launch: registers, spills and shared memory, with or without a GPU.
+
+compiled.resources([(kernel, (x, out, n), dict(BLOCK=1024, num_warps=4)), …], capability=(9, 0))
+compiled.resident(kernel, x, out, n, BLOCK=1024, num_warps=4)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from . import device, inspect
+from .backends.offline import Compiler, launch_spec
+from .occupancy import occupancy
+
+WITHOUT_GPU = 8
+"""Programs that `resident` answers where there is no GPU: few, so that small cases make each of them work twice."""
+
+
+def resources(launches: Sequence[tuple], capability: tuple[int, int] | None = None) -> list[inspect.Resources]:
+    """For each launch (kernel, arguments, constants and options) what one program needs on that GPU.
+
+    Compiled in a second process, so that it works beside the interpreter; by default for the GPU at hand, else an
+    H100. Raises `offline.CompilerFailed` where the compiler refuses.
+    """
+    gpu = device.current()
+    capability = capability or (gpu.capability if gpu else (9, 0))
+    target = 10 * capability[0] + capability[1]
+    specs = [launch_spec(kernel, arguments, options) for kernel, arguments, options in launches]
+    found = []
+    for done in Compiler((target,)).cubins(specs):
+        code, shared = done[target]
+        (one,) = inspect.resources(code).values()
+        found.append(inspect.Resources(one.registers, one.stack, max(one.shared, shared)))
+    return found
+
+
+def resident(kernel, *arguments, **options) -> int:
+    """How many programs of this launch the GPU holds at the same time, from the compiled kernel's own needs."""
+    gpu = device.current()
+    if gpu is None:
+        return WITHOUT_GPU
+    done = kernel.warmup(*arguments, grid=(1,), **options)
+    done._init_handles()
+    fits = occupancy(gpu.limits, 32 * done.metadata.num_warps, done.n_regs, done.metadata.shared)
+    return gpu.sms * max(fits.blocks, 1)
