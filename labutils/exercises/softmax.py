@@ -1,0 +1,291 @@
+"""Unit 11: softmax over the rows of a matrix, in Triton and in CUDA C++.
+
+A row of which every entry is -inf has no softmax (0/0): the contract is NaN there, as in PyTorch, and only there.
+"""
+
+import torch
+
+from ..exercise import (
+    Bound,
+    Case,
+    Contract,
+    Cost,
+    KernelExercise,
+    PlainExercise,
+    Points,
+    Suspect,
+    array,
+    out,
+    register,
+)
+
+# --- bytes of the naive softmax ------------------------------------------------------------------------------------
+
+
+def _explain_naive(sizes, yours, expected) -> str | None:
+    M, N, item = sizes["M"], sizes["N"], sizes["itemsize"]
+    said = {
+        8 * M * N + 4 * M: "That counts elements. Each has `itemsize` bytes.",
+        8 * M * N * item: "The row vectors are missing: maxima and sums, M elements each, are written and read too.",
+        (5 * M * N + 2 * M) * item: "Those are the reads alone; what do the five lines write?",
+        (3 * M * N + 2 * M) * item: "Those are the writes alone; what do the five lines read?",
+        2 * M * N * item: "That is what a fused kernel moves. Here every line reads its inputs from memory again.",
+        (8 * M * N + 2 * M) * item: "Row vectors are written by one line, and read by another: count both.",
+        (7 * M * N + 4 * M) * item: "One pass over the matrix is missing: go through the lines once more.",
+        (6 * M * N + 4 * M) * item: "Two passes are missing. Both `max` and `sum` read the whole matrix.",
+        (10 * M * N) * item: "A row vector has M elements, not M·N: broadcasting reads it once for each row.",
+    }
+    return said.get(yours)
+
+
+register(
+    PlainExercise(
+        id="11_softmax/naive_bytes",
+        title="Bytes that the naive softmax moves",
+        entry="naive_bytes",
+        points=Points(correct=1),
+        reference=lambda M, N, itemsize: (8 * M * N + 4 * M) * itemsize,
+        rtol=0.0,
+        explain=_explain_naive,
+        cases=(
+            Case("a row of one element", {"M": 1, "N": 1, "itemsize": 4}),
+            Case("3 × 5 in fp32", {"M": 3, "N": 5, "itemsize": 4}),
+            Case("100 × 1000 in fp32", {"M": 100, "N": 1000, "itemsize": 4}),
+            Case("16384 × 4096 in fp16", {"M": 16384, "N": 4096, "itemsize": 2}),
+        ),
+        draw=lambda rng: {
+            "M": rng.randrange(1, 10**5),
+            "N": rng.randrange(2, 10**5),
+            "itemsize": rng.choice([1, 2, 4, 8]),
+        },
+    )
+)
+
+
+# --- what all softmax exercises share ------------------------------------------------------------------------------
+
+MOVED = Bound("bytes moved for each byte that must move", "moved_bytes", "compulsory_bytes", at_most=1.02)
+
+
+def magnitude(x):
+    """Relative error of exp(x − m) is a few roundings of x − m, so it grows with |x − m|; in the sum as in the element.
+
+    Where exp gives 0 there is nothing to be wrong.
+    """
+    y = torch.softmax(x, -1)
+    distance = torch.where(y > 0, (x - x.amax(-1, keepdim=True)).abs(), 0.0)
+    return y * (1 + distance + (y * distance).sum(-1, keepdim=True))
+
+
+def terms(sizes) -> int:
+    """Additions of the row sum, and the few roundings of exp (2 units in the last place) and of the division."""
+    return sizes["N"] + 12
+
+
+def _padded(x, value: float, block: int | None = None):
+    """Softmax over rows filled up with `value` to the next power of two (or a multiple of `block`)."""
+    N = x.shape[1]
+    width = 1 << (N - 1).bit_length() if block is None else -(-N // block) * block
+    filled = torch.nn.functional.pad(x, (0, width - N), value=value)
+    return torch.softmax(filled, 1)[:, :N]
+
+
+def _unscaled(x):
+    """exp in fp32, without subtracting the maximum first."""
+    e = torch.exp(x.float())
+    return (e / e.sum(1, keepdim=True)).double()
+
+
+def _maximum_of_zeros(x):
+    """Rows filled up with 0 for the maximum alone: only where all entries are far below 0 does it show."""
+    m = x.amax(1, keepdim=True).clamp(min=0).float()
+    e = torch.exp(x.float() - m)
+    return (e / e.sum(1, keepdim=True)).double()
+
+
+def _of_rows(x, rows: int):
+    """The sum runs over `rows` rows at a time in place of one."""
+    e = torch.exp(x - x.amax(1, keepdim=True))
+    filled = torch.nn.functional.pad(e.sum(1), (0, -len(x) % rows))
+    sums = filled.reshape(-1, rows).sum(1).repeat_interleave(rows)[: len(x)]
+    return e / sums[:, None]
+
+
+SUSPECTS = (
+    Suspect("no-max-subtraction", "exp overflows: the row's maximum is not subtracted", _unscaled),
+    Suspect("padded-lanes", "lanes past the end of the row hold 0, so each adds exp(0)", lambda x: _padded(x, 0.0)),
+    Suspect("padded-lanes", "lanes past the end of the row take part in the maximum as 0", _maximum_of_zeros),
+    Suspect(
+        "wrong-formula",
+        "{name} is exp(x − max): it is not divided by its sum",
+        lambda x: torch.exp(x - x.amax(1, keepdim=True)),
+    ),
+    Suspect("wrong-formula", "{name} is x − max: the exponential is missing", lambda x: x - x.amax(1, keepdim=True)),
+    Suspect("wrong-formula", "{name} is the logarithm of the softmax", lambda x: torch.log_softmax(x, 1)),
+    Suspect(
+        "wrong-formula",
+        "the sum is that of x, not of the exponentials",
+        lambda x: torch.exp(x - x.amax(1, keepdim=True)) / x.sum(1, keepdim=True),
+    ),
+    Suspect("wrong-formula", "{name} is 2^(x − max) over its sum: exp, not exp2", lambda x: _base_two(x)),
+    Suspect("wrong-formula", "{name} is the softmax of −x", lambda x: torch.softmax(-x, 1)),
+    Suspect("transposed", "{name} is the softmax over columns, not rows", lambda x: torch.softmax(x, 0)),
+    Suspect("first-block-only", "every row of {name} is that of row 0", lambda x: torch.softmax(x[:1], 1).expand_as(x)),
+)
+
+
+def _base_two(x):
+    e = torch.exp2(x - x.amax(1, keepdim=True))
+    return e / e.sum(1, keepdim=True)
+
+
+def cases(large: tuple[int, int], most: int = 3000, cuda: bool = False) -> tuple[Case, ...]:
+    """Row lengths around powers of two, awkward values and addresses; `most` is the longest row allowed.
+
+    CUDA C++ gets bare pointers to fp32: no padded rows, no other types.
+    """
+    found = [
+        Case("one element", {"M": 1, "N": 1}),
+        Case("2 × 3", {"M": 2, "N": 3}, "position"),
+        Case("3 × 1, a single column", {"M": 3, "N": 1}),
+        Case("5 × 127, one short of a power of two", {"M": 5, "N": 127}, "position"),
+        Case("4 × 128, a power of two", {"M": 4, "N": 128}, "wide"),
+        Case("6 × 129, one more than a power of two", {"M": 6, "N": 129}, "position"),
+        Case("17 × 250", {"M": 17, "N": 250})
+        if cuda
+        else Case("17 × 250, padded rows", {"M": 17, "N": 250}, layout="padded"),
+        Case("9 × 700, logits up to ten thousand", {"M": 9, "N": 700}, "large"),
+        Case("8 × 243, one finite entry in each row of -inf", {"M": 8, "N": 243}, "lone"),
+        Case("12 × 90, masked with -inf, one row entirely", {"M": 12, "N": 90}, "masked"),
+        Case("7 × 40, ties", {"M": 7, "N": 40}, "ties"),
+        Case("7 × 997, a prime, not aligned to 16 bytes", {"M": 7, "N": 997}, layout="offset"),
+        Case(f"{large[0]} × {large[1]}, many rows", {"M": large[0], "N": large[1]}, "position"),
+    ]
+    if most > 1024:
+        found.insert(-1, Case(f"5 × {most}, long rows", {"M": 5, "N": most}, "position"))
+    if not cuda:
+        found.insert(-1, Case("20 × 999, fp16", {"M": 20, "N": 999}, dtype="float16"))
+        found.insert(-1, Case("6 × 500, bf16, padded rows", {"M": 6, "N": 500}, layout="padded", dtype="bfloat16"))
+    return tuple(found)
+
+
+def draw(most: int):
+    def sizes(rng) -> dict[str, int]:
+        columns = [rng.randrange(2, 200), 2 ** rng.randrange(5, 10) + rng.choice([-1, 0, 1]), rng.randrange(300, most)]
+        return {"M": rng.randrange(1, 40), "N": rng.choice(columns)}
+
+    return sizes
+
+
+def _softmax(name: str, title: str, points: Points, suspects=SUSPECTS, most: int = 3000, **more) -> None:
+    register(
+        KernelExercise(
+            id=f"11_softmax/{name}",
+            title=title,
+            entry=name,
+            points=points,
+            arguments={"x": array("M", "N"), "out": out("M", "N")},
+            reference=lambda x: torch.softmax(x, 1),
+            magnitude=magnitude,
+            contract=Contract(terms=terms),
+            cost=lambda sizes, item: Cost(
+                item * sizes["M"] * sizes["N"], item * sizes["M"] * sizes["N"], 5 * sizes["M"] * sizes["N"]
+            ),
+            cases=more.pop("cases", None) or cases((131, 97), most),
+            draw=draw(most),
+            tiny=Case("3 rows of 5", {"M": 3, "N": 5}, "integers"),
+            bench=more.pop("bench", {"M": 16384, "N": 4096}),
+            library=lambda x: torch.softmax(x, 1),
+            suspects=suspects,
+            **more,
+        )
+    )
+
+
+_softmax("softmax", "Softmax, one row for each program", Points(correct=3, bounds=(MOVED,)))
+
+
+# --- persistent ----------------------------------------------------------------------------------------------------
+
+
+def rows_per_program(N: int) -> int:
+    """Rows of a tile in the persistent kernel's launcher."""
+    return max(1, 4096 // max(128, 1 << (N - 1).bit_length()))
+
+
+_softmax(
+    "persistent_softmax",
+    "Softmax, programs that stay",
+    Points(correct=3, bounds=(MOVED,)),
+    suspects=(
+        *SUSPECTS,
+        Suspect(
+            "wrong-formula",
+            "the sum runs over all rows of the tile: reduce along axis 1, and keep the other",
+            lambda x: _of_rows(x, rows_per_program(x.shape[1])),
+        ),
+        Suspect(
+            "missing-accumulation",
+            "only the first tile of each program is computed again and again: the rows must move with the loop",
+            lambda x: torch.softmax(x, 1)[torch.arange(len(x)) % (8 * rows_per_program(x.shape[1]))],
+        ),
+    ),
+    cases=cases((1200, 40)),
+)
+
+
+# --- CUDA C++ ------------------------------------------------------------------------------------------------------
+
+COALESCED = Bound("sectors for each load request", "global_load_sectors", "global_load_requests", at_most=5)
+
+
+def _lanes_only(x, lanes: int = 32):
+    """Each lane's own sum in place of the warp's."""
+    e = torch.exp(x - x.amax(1, keepdim=True))
+    filled = torch.nn.functional.pad(e, (0, -e.shape[1] % lanes))
+    sums = filled.reshape(len(x), -1, lanes).sum(1)
+    return e / sums[:, torch.arange(x.shape[1]) % lanes]
+
+
+def _lane_sums(lanes: int, who: str) -> Suspect:
+    return Suspect(
+        "missing-accumulation",
+        f"each {who} divides by its own sum: the sums are not added up over the row",
+        lambda x: _lanes_only(x, lanes),
+    )
+
+
+_softmax(
+    "warp_softmax",
+    "Softmax, a warp for each row, in CUDA C++",
+    Points(correct=2, bounds=(MOVED, COALESCED)),
+    suspects=(*SUSPECTS, _lane_sums(32, "lane")),
+    most=1024,
+    language="cuda",
+    cases=cases((70, 96), most=1024, cuda=True) + (Case("5 × 1024, the longest row", {"M": 5, "N": 1024}, "position"),),
+    bench={"M": 65536, "N": 1024},
+)
+_softmax(
+    "block_softmax",
+    "Softmax, a block for each row, in CUDA C++",
+    Points(correct=3, bounds=(MOVED, COALESCED)),
+    suspects=(
+        *SUSPECTS,
+        _lane_sums(256, "thread"),
+        Suspect(
+            "missing-accumulation",
+            "each warp divides by its own sum: the warps' sums are not added up",
+            lambda x: _warps_only(x),
+        ),
+    ),
+    most=3000,
+    language="cuda",
+    cases=cases((40, 97), cuda=True),
+)
+
+
+def _warps_only(x):
+    e = torch.exp(x - x.amax(1, keepdim=True))
+    warp = torch.arange(x.shape[1]) // 32 % 8
+    sums = torch.zeros(len(x), 8, dtype=x.dtype).index_add_(1, warp, e)
+    return e / sums[:, warp]
