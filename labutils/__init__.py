@@ -1,7 +1,7 @@
 """GPU Kernel Lab's helpers for notebooks: `import labutils as lab`.
 
 `lab.setup()` shows the device, `lab.tiny()` a small case, `lab.check()` checks an exercise. Modules with more:
-`lab.compare`, `lab.device`, `lab.exercise`, `lab.inputs`.
+`lab.device`, `lab.exercise`, `lab.inputs`, `lab.roofline`.
 """
 
 import functools
@@ -80,11 +80,39 @@ def annotate(kernel) -> None:
 
 
 @_for_readers
-def benchmark(exercise_id: str, fn=None):
-    """Time the learner's function beside the library and a plain copy; without a GPU say why not, and count instead."""
-    from . import bench
+def benchmark(what, *arguments, **options):
+    """Time on the GPU; without one say why not, and count instead.
 
-    return bench.benchmark(exercise_id, fn)
+    `lab.benchmark("unit/exercise", fn)` times an exercise's function beside the library and a plain copy.
+    `lab.benchmark(fn, x, y, bytes=…, flops=…, precision="fp16")` times `fn(x, y)`: all but `fn` may be left out.
+    """
+    from . import bench, measure
+
+    return (bench if isinstance(what, str) else measure).benchmark(what, *arguments, **options)
+
+
+@_for_readers
+def compare(*arguments, **functions):
+    """`lab.compare(x, mine=f, library=g)` times f(x) and g(x) in turns: which is faster, and how sure is that?"""
+    from . import measure
+
+    return measure.compare(*arguments, **functions)
+
+
+@_for_readers
+def ceilings():
+    """Bandwidths and matrix rates that the GPU at hand reaches: measured once, then remembered."""
+    from . import roofs
+
+    return roofs.ceilings()
+
+
+@_for_readers
+def profile(fn, *arguments, **options):
+    """Which kernels `fn(*arguments)` runs on the GPU, what their names say, what each takes; `.timeline()` draws."""
+    from . import profiling
+
+    return profiling.profile(fn, *arguments, **options)
 
 
 def setup() -> None:
@@ -106,5 +134,6 @@ def __getattr__(name: str):
 
 
 __all__ = [
-    "access_map", "annotate", "banks", "benchmark", "check", "coalescing", "cuda", "device", "record", "setup", "tiny",
+    "access_map", "annotate", "banks", "benchmark", "ceilings", "check", "coalescing", "compare", "cuda", "device",
+    "profile", "record", "setup", "tiny",
 ]  # fmt: skip

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from . import compare, device
+from . import device
 from . import exercise as exercises
 from .check import _namespace
+from .compare import magnitude, mismatches
 from .evaluate import callable_problem, evaluate
 from .exercise import Case, Cost, KernelExercise, Number, Out
 from .inputs import Buffer, Run, make_run, torch_dtype
+from .measure import NO_TIMES
 from .timing import SHORT_S, Ratio, Sample, Stopwatch, ratio
 
 RING_MIN = 2
@@ -80,7 +82,7 @@ def benchmark(exercise_id: str, fn: Callable | None = None) -> Benchmark | None:
         print(problem.symptom)
         return None
     if not device.has_gpu():
-        print("No GPU here, so no times: the CPU interprets kernels thousands of times slower, in another order.")
+        print(NO_TIMES)
         print(_counts(exercise, fn))
         return None
     return measure(exercise, fn)
@@ -170,11 +172,11 @@ def _wrong(run: Run) -> str | None:
 
     inputs = {n: v.double() if isinstance(v, torch.Tensor) else v for n, v in _by_name(run).items()}
     expected = run.exercise.expected(inputs)
-    scale = compare.magnitude(run.exercise, inputs, expected)
+    scale = magnitude(run.exercise, inputs, expected)
     for name, b in run.outputs.items():
         y = expected[name]
         limit = run.exercise.contract.tolerance(y, scale[name], run.case.sizes, run.exercise.dtype(run.case, name))
-        bad = int(compare.mismatches(b.view.double(), y, limit, y.to(b.view.dtype).double()).sum())
+        bad = int(mismatches(b.view.double(), y, limit, y.to(b.view.dtype).double()).sum())
         if bad:
             return f"{bad} of {y.numel()} elements of {name}"
     return None
