@@ -31,24 +31,17 @@ CHASE = r"""
 // before the one ahead of it has ended, so nothing overlaps: cycles / steps is the latency of one load.
 typedef unsigned long long word;
 
-__global__ void chase_l1(const word* chain, int warm, int steps, long long* out) {
+// By way of the L1 (ldg: read-only data) or past it, of the L2 only (ldcg).
+template <bool L1> __device__ const word* next(const word* p) { return (const word*)(L1 ? __ldg(p) : __ldcg(p)); }
+
+template <bool L1> __global__ void chase(const word* chain, int warm, int steps, long long* out) {
     const word* p = chain;
-    for (int i = 0; i < warm; i++) p = (const word*)__ldg(p);  // the first walk fills the cache
+    for (int i = 0; i < warm; i++) p = next<L1>(p);  // the first walk fills the cache
     long long begin = clock64();
     #pragma unroll 16
-    for (int i = 0; i < steps; i++) p = (const word*)__ldg(p);  // ldg: read-only data, kept in the L1
+    for (int i = 0; i < steps; i++) p = next<L1>(p);
     out[0] = clock64() - begin;
     out[1] = (long long)p;  // used, or the compiler would leave the walk out
-}
-
-__global__ void chase_l2(const word* chain, int warm, int steps, long long* out) {
-    const word* p = chain;
-    for (int i = 0; i < warm; i++) p = (const word*)__ldcg(p);
-    long long begin = clock64();
-    #pragma unroll 16
-    for (int i = 0; i < steps; i++) p = (const word*)__ldcg(p);  // cg: by way of the L2 only
-    out[0] = clock64() - begin;
-    out[1] = (long long)p;
 }
 
 __global__ void chase_shared(int steps, long long* out) {
@@ -76,23 +69,19 @@ __global__ void chase_register(const float* ab, int steps, long long* out) {
 READ = r"""
 // Bandwidth: every thread reads 16 bytes at a time, eight loads on their way at once. The region of `words` (a power of
 // two) that all blocks walk through decides from where they come.
-#define READ(NAME, LOAD)                                                                       \
-    __global__ void NAME(const int4* data, unsigned words, int rounds, int* out) {             \
-        int4 sum = {0, 0, 0, 0};                                                               \
-        for (unsigned r = 0; r < rounds; r++) {                                                \
-            unsigned chunk = (blockIdx.x + r * gridDim.x) * 4096u & (words - 1);               \
-            const int4* p = data + chunk + threadIdx.x;                                        \
-            int4 v[8];                                                                         \
-            _Pragma("unroll") for (int k = 0; k < 8; k++) v[k] = LOAD(p + 512 * k);            \
-            _Pragma("unroll") for (int k = 0; k < 8; k++) {                                    \
-                sum.x ^= v[k].x; sum.y ^= v[k].y; sum.z ^= v[k].z; sum.w ^= v[k].w;            \
-            }                                                                                  \
-        }                                                                                      \
-        if ((sum.x ^ sum.y ^ sum.z ^ sum.w) == 12345) out[0] = 1;                              \
+template <bool L1> __global__ void read_global(const int4* data, unsigned words, int rounds, int* out) {
+    int4 sum = {0, 0, 0, 0};
+    for (unsigned r = 0; r < rounds; r++) {
+        unsigned chunk = (blockIdx.x + r * gridDim.x) * 4096u & (words - 1);
+        const int4* p = data + chunk + threadIdx.x;
+        int4 v[8];
+        #pragma unroll
+        for (int k = 0; k < 8; k++) v[k] = L1 ? p[512 * k] : __ldcg(p + 512 * k);
+        #pragma unroll
+        for (int k = 0; k < 8; k++) { sum.x ^= v[k].x; sum.y ^= v[k].y; sum.z ^= v[k].z; sum.w ^= v[k].w; }
     }
-#define PLAIN(p) (*(p))
-READ(read_l1, PLAIN)
-READ(read_l2, __ldcg)
+    if ((sum.x ^ sum.y ^ sum.z ^ sum.w) == 12345) out[0] = 1;  // used, or the compiler would leave the loads out
+}
 
 __global__ void read_shared(unsigned mask, int rounds, int* out) {
     __shared__ int4 data[2560];
@@ -263,13 +252,13 @@ def _latencies(gpu: device.GPU) -> dict[str, float]:
     found = {
         "register": walk("chase_register", ab),
         "shared": walk("chase_shared"),
-        "L1": walk("chase_l1", small, 4096),
-        "L2": walk("chase_l2", middle, (4 << 20) // 256),
+        "L1": walk("chase<true>", small, 4096),
+        "L2": walk("chase<false>", middle, (4 << 20) // 256),
     }
     # far larger than the L2, and nothing walked before: every step misses
     large = _chain(max(1 << 30, 8 * int((gpu.l2_mb or 64) * 2**20)))
     torch.cuda.synchronize()
-    found["HBM"] = walk("chase_l2", large, 0)
+    found["HBM"] = walk("chase<false>", large, 0)
     return found
 
 
@@ -307,9 +296,9 @@ def _bandwidths(gpu: device.GPU) -> dict[str, float]:
     quarter = 1 << int((gpu.l2_mb or 4) * 2**20 / 4).bit_length() - 1
     return {
         "shared": gbs("read_shared", blocks, 4000, 0),
-        "L1": gbs("read_l1", blocks, 4000, data, chunk // 16),
-        "L2": gbs("read_l2", blocks, 400, data, quarter // 16),
-        "HBM": gbs("read_l2", 4096, 8, data, data.numel() // 4),
+        "L1": gbs("read_global<true>", blocks, 4000, data, chunk // 16),
+        "L2": gbs("read_global<false>", blocks, 400, data, quarter // 16),
+        "HBM": gbs("read_global<false>", 4096, 8, data, data.numel() // 4),
     }
 
 

@@ -32,8 +32,7 @@ def occupancy(
 ) -> Explorer:
     """Which resource limits the blocks on an SM? With a CUDA C++ `kernel`, its real registers and shared memory.
 
-    A kernel needs no GPU for that: it is compiled for the GPU that is chosen, and what it really takes is a floor that
-    you may raise with the sliders' values added to it.
+    That needs no GPU: the kernel is compiled for the one named. The sliders start at what it takes.
     """
     name = _gpu(gpu)
     if kernel is not None:

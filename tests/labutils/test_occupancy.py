@@ -109,3 +109,13 @@ def test_warps_that_hide_a_latency():
     assert warps_for_bytes(needed, 132, bytes_per_lane=16, loads=4) == 11
     assert warps_for_latency(10, 400) == 41
     assert busy_share(41, 10, 400) == 1.0 and busy_share(1, 10, 390) == 0.025
+
+
+@pytest.mark.gpu
+def test_equals_the_driver_for_every_kernel_of_the_course():
+    from bench.occupancy import compare, kernels
+
+    rows = [compare(unit, kernel) for unit, kernel in kernels()]
+    assert len(rows) > 20 and sum(r["tried"] for r in rows) > 1000
+    for row in rows:
+        assert row["equal"] == row["tried"] and row["read_equal"], row
