@@ -41,7 +41,7 @@ class Finding:
 
 @dataclass
 class Tracked:
-    """Shadow state of one array: who wrote and who read each element."""
+    """Shadow state of one array: in which moment each element was written and read last."""
 
     name: str
     base: int
@@ -127,8 +127,11 @@ class Recorder:
         """Programs of the latest launch."""
         self._program = 0
         self._place = (0, 0, 0)
-        self._seen: dict[int, set[int]] = {}
-        self._released: dict[int, set[int]] = {}
+        # A program's accesses between two of its atomics are one moment: (program, its atomics so far).
+        self._moments: list[tuple[int, int]] = [(0, 0)]
+        # For each program, and each address of an atomic: how many moments of which programs come before what follows.
+        self._seen: dict[int, dict[int, int]] = {}
+        self._released: dict[int, dict[int, int]] = {}
 
     def track(self, name: str, base: int, itemsize: int, inside: np.ndarray, start: int = 0, scratch=False) -> None:
         """Watch the storage at address `base`; `inside` marks the elements that belong to the array.
@@ -146,10 +149,12 @@ class Recorder:
         self.arrays = [t for t in self.arrays if not t.scratch]
         for t in self.arrays:
             t.forget()
-        self._seen, self._released = {}, {}
+        self._moments, self._seen, self._released = [(0, 0)], {}, {}
 
     def program(self, place: tuple[int, int, int], number: int) -> None:
         self._place, self._program = place, number
+        if self._moments[-1][0] != number:  # programs run one after another here, each from its start to its end
+            self._moments.append((number, 0))
         self.counts.programs += 1
 
     def load(self, addresses: np.ndarray, mask: np.ndarray, itemsize: int, where) -> np.ndarray:
@@ -173,19 +178,20 @@ class Recorder:
 
     def atomic(self, addresses, mask, itemsize: int, where) -> np.ndarray:
         """Lanes that may update atomically. An atomic also orders: what others did before theirs on the same address
-        happened before what this program does next."""
+        happened before what this program does next. What they did after theirs did not."""
         touched: list[tuple[Tracked, np.ndarray]] = []
         ok = self._resolve("atomic", addresses, mask, itemsize, where, touched=touched)
         self.counts.atomics += 1
         self.counts.load_bytes += int(ok.sum()) * itemsize
         self.counts.store_bytes += int(ok.sum()) * itemsize
-        seen = self._seen.setdefault(self._program, set())
+        seen, (_, number) = self._seen.setdefault(self._program, {}), self._moments[-1]
         for address in np.unique(addresses[ok])[:64].tolist():
-            released = self._released.setdefault(address, set())
-            seen |= released
-            released |= seen | {self._program}
+            released = self._released.setdefault(address, {})
+            _merge(seen, released)
+            _merge(released, seen | {self._program: number + 1})
         for t, elements in touched:
             self._mark_read(t, elements)
+        self._moments.append((self._program, number + 1))
         return ok
 
     def _resolve(self, access, addresses, mask, itemsize, where, changes=None, touched=None) -> np.ndarray:
@@ -246,7 +252,6 @@ class Recorder:
                 self.events.append((f"masked {access}", t.name, self._program, elements - t.start, itemsize))
 
     def _conflicts(self, access, t: Tracked, elements, changes, where):
-        me = self._program
         bad = ~self._before(t.writer[elements])
         if access == "store":
             bad |= ~self._before(t.reader[elements])
@@ -255,17 +260,31 @@ class Recorder:
         if bad.any():
             self._add("race", access, t.name, elements[bad][0] - t.start, where, bad.sum())
         if access == "store":
-            t.writer[elements] = me
+            t.writer[elements] = self._now
         elif access == "load":
             self._mark_read(t, elements)
 
     def _mark_read(self, t: Tracked, elements):
         """Whoever comes after this program also comes after those before it, so that one reader is kept if it can."""
-        t.reader[elements] = np.where(self._before(t.reader[elements]), self._program, MANY)
+        t.reader[elements] = np.where(self._before(t.reader[elements]), self._now, MANY)
+
+    @property
+    def _now(self) -> int:
+        return len(self._moments) - 1
 
     def _before(self, others: np.ndarray) -> np.ndarray:
-        """Which of these programs are this one, nobody, or known to have come before it?"""
-        before = (others == NOBODY) | (others == self._program)
-        if (ordered := self._seen.get(self._program)) and not before.all():
-            before |= np.isin(others, list(ordered))
+        """Which of these moments are this program's own, nobody's, or known to have come before this one?"""
+        before = (others == NOBODY) | (others == self._now)
+        if before.all():
+            return before
+        seen = self._seen.get(self._program, {})
+        for moment in np.unique(others[~before]).tolist():
+            program, number = self._moments[moment] if moment != MANY else (MANY, 0)
+            if program == self._program or number < seen.get(program, 0):
+                before |= others == moment
         return before
+
+
+def _merge(known: dict[int, int], more: dict[int, int]) -> None:
+    for program, count in more.items():
+        known[program] = max(known.get(program, 0), count)

@@ -119,6 +119,15 @@ def test_an_atomic_orders_what_came_before_it(recorder):
     assert kinds(recorder) == ["race"]
 
 
+def test_an_atomic_does_not_order_what_came_after_it(recorder):
+    """Tickets: who takes a later one knows that the earlier ones were taken, not what was done with them."""
+    access(recorder, "atomic", 0, 99)
+    access(recorder, "store", 0, 50)
+    access(recorder, "atomic", 1, 99)
+    access(recorder, "load", 1, 50)
+    assert kinds(recorder) == ["race"]
+
+
 def test_a_lock_orders_read_and_write(recorder):
     for program in range(4):
         access(recorder, "atomic", program, 99)
