@@ -38,6 +38,8 @@ class Limits:
     max_blocks: int
     shared_per_sm_kb: int
     shared_per_block_kb: int  # at most, after opting in; 48 KB without
+    l1_kb: int  # L1 cache and shared memory together
+    tensor_fma: int  # dense FP16 multiply-adds a clock, all tensor cores (GeForce: half with FP32 accumulation)
     shared_reserved_kb: int = 1  # the system's own share of each resident block
     shared_unit_bytes: int = 128
     registers: int = 65536  # 32-bit, for each SM and also at most for each block
@@ -99,6 +101,12 @@ def _key(name: str) -> str:
 def catalogue() -> dict[str, GPU]:
     """Return every GPU of the catalogue by its short name ("T4", "H100 SXM" …), oldest first."""
     return dict(_tables()[1])
+
+
+@lru_cache(maxsize=1)
+def others() -> list[dict]:
+    """Accelerators without CUDA, to compare with: what `gpus.toml` says of each."""
+    return tomllib.loads(Path(__file__).with_name("gpus.toml").read_text(encoding="utf-8"))["other"]
 
 
 def find(name: str) -> GPU | None:

@@ -68,6 +68,19 @@ def test_fp32_peak_follows_from_cores_and_clock(gpu):
 
 
 @by_name
+def test_tensor_peak_follows_from_width_and_clock(gpu):
+    """Within 10 %: the quoted tensor peaks of Hopper and Blackwell are at a clock below boost."""
+    width = gpu.limits.tensor_fma / (2 if gpu.name.startswith("RTX") else 1)
+    from_clock = gpu.sms * width * 2 * gpu.boost_mhz * 1e6 / 1e12
+    assert 0.9 * from_clock < gpu.peak("fp16") < 1.01 * from_clock
+
+
+def test_other_accelerators_have_what_lessons_compare():
+    for other in device.others():
+        assert {"name", "units", "fp16_tflops", "fp8_tflops", "bandwidth_gbs", "cache_mb", "source"} <= set(other)
+
+
+@by_name
 def test_tensor_peaks_double_as_the_width_halves(gpu):
     peaks = gpu.tensor_tflops
     assert peaks["fp16"] > gpu.fp32_tflops
