@@ -12,9 +12,13 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .device import limits_for
 from .occupancy import Occupancy, occupancy
+
+if TYPE_CHECKING:
+    from .cudac import Kernel
 
 MATRIX = {
     "UTCHMMA": "tcgen05",
@@ -101,6 +105,12 @@ def resources(cubin: bytes) -> dict[str, Resources]:
         value = dict(re.findall(r"(\w+):(\d+)", body))
         found[name] = Resources(int(value["REG"]), int(value["STACK"]), max(0, int(value["SHARED"]) - reserve))
     return found
+
+
+def of(kernel: Kernel, capability: tuple[int, int] = (9, 0)) -> Resources:
+    """Resources of a CUDA C++ kernel, compiled for that GPU; needs none. `lab.inspect.of(kernel, (8, 0)).registers`."""
+    compiled = kernel.compiled(10 * capability[0] + capability[1])
+    return resources(compiled.cubin)[compiled.lowered[kernel.name]]
 
 
 def sass(cubin: bytes) -> dict[str, list[Instruction]]:

@@ -99,9 +99,11 @@ def signatures(source: str) -> dict[str, Signature]:
     for match in re.finditer(r"__global__", text):
         rest = text[match.end() :]
         rest = re.sub(
-            r"^(\s*__launch_bounds__\s*\([^)]*\)|\s*__cluster_dims__\s*\([^)]*\)|\s*(static|inline|void)\b)+", "", rest
+            r"^(\s*__(?:launch_bounds|maxnreg)__\s*\([^)]*\)|\s*__cluster_dims__\s*\([^)]*\)|\s*(static|inline|void)\b)+",
+            "",
+            rest,
         )
-        head = re.match(r"\s*(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(", rest)
+        head = re.match(r"\s*(?:__(?:launch_bounds|maxnreg)__\s*\([^)]*\)\s*)?(\w+)\s*\(", rest)
         if head is None:
             continue
         before = re.search(r"template\s*<([^;{}]*)>\s*(?:extern\s+\"\s*\"\s*)?(?:static\s+)?$", text[: match.start()])

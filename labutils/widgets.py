@@ -36,7 +36,9 @@ def occupancy(
     """
     name = _gpu(gpu)
     if kernel is not None:
-        taken = _resources(kernel, device.catalogue()[name].capability)
+        from . import inspect
+
+        taken = inspect.of(kernel, device.catalogue()[name].capability)
         registers, shared_kb = taken.registers, -(-taken.shared // 1024)
 
     def draw(threads: int, registers: int, shared_kb: int, gpu: str):
@@ -53,13 +55,6 @@ def occupancy(
         "gpu": Choice("GPU", GPUS),
     }
     return Explorer(draw, controls, {"threads": threads, "registers": registers, "shared_kb": shared_kb, "gpu": name})
-
-
-def _resources(kernel: Kernel, capability: tuple[int, int]):
-    from . import inspect
-
-    compiled = kernel.compiled(10 * capability[0] + capability[1])
-    return inspect.resources(compiled.cubin)[compiled.lowered[kernel.name]]
 
 
 def waves(blocks: int = 160, blocks_per_sm: int = 1, gpu: str = "B200") -> Explorer:

@@ -76,3 +76,10 @@ def test_arguments_that_fit():
 def test_arguments_that_do_not_fit(arguments, message):
     with pytest.raises(ArgumentError, match=message):
         convert(K, arguments, "cpu")
+
+
+def test_register_limits_are_no_part_of_the_name():
+    found = signatures(
+        "__global__ void __maxnreg__(64) f(float* x) {} __global__ __launch_bounds__(256, 2) void g() {}"
+    )
+    assert list(found) == ["f", "g"]

@@ -44,6 +44,7 @@ typedef __UINTPTR_TYPE__ uintptr_t;
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
+#define __maxnreg__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __restrict __restrict__
 
