@@ -61,6 +61,9 @@ class GPU:
             self._torch.cuda._sleep(int(seconds * 2e9))  # in clock cycles, at about 2 GHz
 
 
+GOLDEN = (math.sqrt(5) - 1) / 2
+
+
 @dataclass(frozen=True)
 class Mark:
     """An event of the pretended GPU: the time at which it comes by."""
@@ -103,6 +106,7 @@ class Pretend:
         self._host = self._free = self._busy = 0.0
         self._compiled = self._in_l2 = False
         self._random = random.Random(self.seed)
+        self._phase = self._random.random()
 
     def now(self) -> float:
         return self._host
@@ -135,7 +139,7 @@ class Pretend:
             self._compiled = True
         self._host += self.launch_s
         clock = 1 + self.slow * math.exp(-self._busy / self.ramp_s)
-        disturbed = self._random.random() < self.disturbed
+        disturbed = (self._phase + GOLDEN * len(self.runs)) % 1 < self.disturbed  # evenly spread: no lucky streaks
         took = (self.hot_s if self._in_l2 else self.cold_s) * clock
         took *= 1 + self._random.uniform(-self.noise, self.noise)
         took *= self._random.uniform(3, 9) if disturbed else 1

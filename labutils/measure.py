@@ -194,7 +194,7 @@ def benchmark(fn: Callable, *arguments, **options) -> Measurement | None:
         print(f"lab.benchmark takes an exercise's id or a function, not a {type(fn).__name__}.")
         return None
     if not device.has_gpu():
-        without_gpu(fn, arguments)
+        without_gpu(arguments, fn)
         return None
     return measure(fn, *arguments, **options)
 
@@ -205,8 +205,7 @@ def compare(*arguments, **functions: Callable) -> Versus | None:
         print("lab.compare takes at least two functions by name: lab.compare(x, mine=f, library=g).")
         return None
     if not device.has_gpu():
-        for fn in functions.values():
-            without_gpu(fn, arguments)
+        without_gpu(arguments, *functions.values())
         return None
     return versus(arguments, **functions)
 
@@ -214,25 +213,27 @@ def compare(*arguments, **functions: Callable) -> Versus | None:
 NO_TIMES = "No GPU here, so no times: the CPU interprets kernels thousands of times slower, in another order."
 
 
-def without_gpu(fn: Callable, arguments: Sequence) -> None:
-    """Say why there is no time, and what the launches of one call ask of memory."""
+def without_gpu(arguments: Sequence, *functions: Callable) -> None:
+    """Say why there are no times, and what the launches of one call ask of memory."""
+    print(NO_TIMES)
+    for fn in functions:
+        print(_counts(fn, arguments))
+
+
+def _counts(fn: Callable, arguments: Sequence) -> str:
     from .backends import errors
     from .recording import record
 
-    print(NO_TIMES)
     try:
         with record() as counted:
             fn(*arguments)
     except Exception as e:  # the learner's code
-        print(f"{_name(fn)} failed: {errors.explain(e).message}")
-        return
+        return f"{_name(fn)} failed: {errors.explain(e).message}"
     totals = counted.totals()
-    bytes_moved = totals.get("load_bytes", 0) + totals.get("store_bytes", 0)
-    if not bytes_moved:
-        print(f"{_name(fn)} launches no kernel of yours, so there is nothing to count.")
-        return
-    said = f"{totals.get('load_bytes', 0):,} bytes loaded, {totals.get('store_bytes', 0):,} stored"
-    print(f"Counted instead, one call of {_name(fn)}: {said}.")
+    loaded, stored = totals.get("load_bytes", 0), totals.get("store_bytes", 0)
+    if not loaded + stored:
+        return f"{_name(fn)} launches no kernel of yours, so there is nothing to count."
+    return f"Counted instead, one call of {_name(fn)}: {loaded:,} bytes loaded, {stored:,} stored."
 
 
 def _name(fn: Callable) -> str:

@@ -1,0 +1,6 @@
+# expect: wrong-formula
+# No return.
+
+
+def faults():
+    pass

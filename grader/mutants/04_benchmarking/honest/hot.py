@@ -1,0 +1,19 @@
+# expect: wrong-formula
+# Never flushes: the data come from the L2.
+
+import statistics
+
+
+def honest(machine, call):
+    call()
+    begin = machine.now()
+    while machine.now() - begin < 0.1:
+        call()
+        machine.synchronize()
+    pairs = []
+    for _ in range(200):
+        start = machine.event()
+        call()
+        pairs.append((start, machine.event()))
+    machine.synchronize()
+    return statistics.median(machine.seconds(a, b) for a, b in pairs)

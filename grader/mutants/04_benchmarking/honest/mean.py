@@ -1,0 +1,20 @@
+# expect: wrong-formula
+# Takes the mean.
+
+import statistics
+
+
+def honest(machine, call):
+    call()
+    begin = machine.now()
+    while machine.now() - begin < 0.1:
+        call()
+        machine.synchronize()
+    pairs = []
+    for _ in range(200):
+        machine.flush()
+        start = machine.event()
+        call()
+        pairs.append((start, machine.event()))
+    machine.synchronize()
+    return statistics.fmean(machine.seconds(a, b) for a, b in pairs)

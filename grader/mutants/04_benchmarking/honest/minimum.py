@@ -1,0 +1,18 @@
+# expect: wrong-formula
+# Takes the luckiest sample.
+
+
+def honest(machine, call):
+    call()
+    begin = machine.now()
+    while machine.now() - begin < 0.1:
+        call()
+        machine.synchronize()
+    pairs = []
+    for _ in range(200):
+        machine.flush()
+        start = machine.event()
+        call()
+        pairs.append((start, machine.event()))
+    machine.synchronize()
+    return min(machine.seconds(a, b) for a, b in pairs)

@@ -1,0 +1,19 @@
+# expect: accepted
+# The middle of the sorted samples.
+
+
+def honest(machine, call):
+    call()
+    begin = machine.now()
+    while machine.now() - begin < 0.1:
+        call()
+        machine.synchronize()
+    pairs = []
+    for _ in range(200):
+        machine.flush()
+        start = machine.event()
+        call()
+        pairs.append((start, machine.event()))
+    machine.synchronize()
+    times = sorted(machine.seconds(a, b) for a, b in pairs)
+    return times[len(times) // 2]
