@@ -1,0 +1,6 @@
+# expect: wrong-values
+# Multiplies.
+
+
+def ridge(tflops, gbs):
+    return tflops * gbs
