@@ -1,0 +1,6 @@
+# expect: wrong-formula
+# Holds for fp16 alone.
+
+
+def crossover(itemsize, peak, bandwidth):
+    return 3 * peak / bandwidth
