@@ -230,7 +230,7 @@ _softmax(
             lambda x: torch.softmax(x, 1)[torch.arange(len(x)) % (8 * rows_per_program(x.shape[1]))],
         ),
     ),
-    cases=cases((1200, 40)),
+    cases=cases((600, 64)),
 )
 
 

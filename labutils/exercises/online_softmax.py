@@ -1,0 +1,306 @@
+"""Unit 12: the online softmax, along a row, over parts of a row in two launches, and in one.
+
+As in unit 11 a row of nothing but -inf is NaN; its log-sum-exp is -inf.
+"""
+
+import math
+
+import torch
+
+from ..exercise import (
+    Bound,
+    Case,
+    Contract,
+    Cost,
+    KernelExercise,
+    PlainExercise,
+    Points,
+    Suspect,
+    array,
+    out,
+    register,
+)
+from .softmax import SUSPECTS, magnitude, terms
+
+LOOP, PART = 4096, 8192
+"""Elements of a block in the launchers: of the loop along a row, and of a part."""
+
+
+# --- the update ----------------------------------------------------------------------------------------------------
+
+
+def _merged_sum(m1, l1, m2, l2):
+    m = max(m1, m2)
+    return 0.0 if m == -math.inf else l1 * math.exp(m1 - m) + l2 * math.exp(m2 - m)
+
+
+def _explain_merge(sizes, yours, expected) -> str | None:
+    m1, l1, m2, l2 = (sizes[k] for k in ("m1", "l1", "m2", "l2"))
+    if isinstance(yours, float) and math.isnan(yours):
+        return "-inf − -inf is NaN: two parts of nothing but -inf need a case of their own."
+
+    def close(value):
+        return isinstance(yours, (int, float)) and math.isclose(yours, value, rel_tol=1e-9)
+
+    m, finite = max(m1, m2), math.isfinite(m1) and math.isfinite(m2)
+    if close(l1 + l2):
+        return "l₁ and l₂ are relative to different maxima: bring both to the new one before you add them."
+    if close(max(l1, l2)):
+        return "Sums add up; only the maximum is the larger of the two."
+    if not finite:
+        return None
+    if abs(m) < 300 and close(l1 * math.exp(m1) + l2 * math.exp(m2)):
+        return "That is relative to 0, not to the new maximum; it overflows as soon as a maximum is large."
+    if abs(m1 - m2) < 300 and close(l1 * math.exp(m - m1) + l2 * math.exp(m - m2)):
+        return "The factor is the other way round: exp(x − m) = exp(x − m₁) · exp(m₁ − m)."
+    if close(l1 * math.exp(m1 - m) + l2) or close(l1 + l2 * math.exp(m2 - m)):
+        return "Only one of the two parts is brought to the new maximum. Which of them has the smaller one?"
+    return None
+
+
+def _merge(name, m1, l1, m2, l2):
+    return Case(name, {"m1": m1, "l1": l1, "m2": m2, "l2": l2})
+
+
+register(
+    PlainExercise(
+        id="12_online_softmax/merged_sum",
+        title="The sum of two parts, from their maxima and sums",
+        entry="merged_sum",
+        points=Points(correct=1),
+        reference=_merged_sum,
+        explain=_explain_merge,
+        cases=(
+            _merge("equal maxima", 1.0, 2.0, 1.0, 3.0),
+            _merge("the first part has the larger maximum", 3.0, 1.5, 1.0, 2.0),
+            _merge("the second part has the larger maximum", 1.0, 2.0, 4.0, 1.25),
+            _merge("maxima far below zero", -800.0, 2.0, -801.0, 5.0),
+            _merge("a maximum of ten thousand", 1e4, 1.0, -1e4, 7.0),
+            _merge("nothing yet on the left", -math.inf, 0.0, 2.0, 1.5),
+            _merge("nothing on the right", 2.0, 1.5, -math.inf, 0.0),
+            _merge("nothing but -inf on both sides", -math.inf, 0.0, -math.inf, 0.0),
+        ),
+        draw=lambda rng: {
+            "m1": rng.uniform(-50, 50),
+            "l1": rng.uniform(1, 9),
+            "m2": rng.uniform(-50, 50),
+            "l2": rng.uniform(1, 9),
+        },
+    )
+)
+
+
+# --- suspects ------------------------------------------------------------------------------------------------------
+
+
+def _blocks(x, block: int):
+    """The row in blocks, filled up with -inf: (M, blocks, block)."""
+    filled = torch.nn.functional.pad(x, (0, -x.shape[1] % block), value=-torch.inf)
+    return filled.reshape(len(x), -1, block)
+
+
+def _sums(x, block: int):
+    """Maximum and sum of each block, (M, blocks) each; where a block is nothing but -inf the sum is 0."""
+    parts = _blocks(x, block)
+    m = parts.amax(2)
+    shift = torch.where(m == -torch.inf, 0.0, m)
+    return m, torch.exp(parts - shift[..., None]).sum(2)
+
+
+def _with_sum(x, total):
+    """y with a wrong sum, relative to the right maximum."""
+    return torch.exp(x - x.amax(1, keepdim=True)) / total[:, None]
+
+
+def _with_pair(x, m, total):
+    return torch.exp(x - m[:, None]) / total[:, None]
+
+
+def _not_rescaled(x, block: int):
+    """Each block's exponentials relative to the maximum so far, added without rescaling."""
+    so_far = torch.cummax(_sums(x, block)[0], 1).values
+    shift = torch.where(so_far == -torch.inf, 0.0, so_far)
+    return _with_sum(x, torch.exp(_blocks(x, block) - shift[..., None]).sum((1, 2)))
+
+
+def _upside_down(x, block: int):
+    m, total = torch.full((len(x),), -torch.inf, dtype=x.dtype), torch.zeros(len(x), dtype=x.dtype)
+    for part in _blocks(x, block).unbind(1):
+        new = torch.maximum(m, part.amax(1))
+        total = total * torch.exp(new - m).nan_to_num(0.0, posinf=0.0) + torch.exp(part - new[:, None]).sum(1)
+        m = new
+    return _with_sum(x, total)
+
+
+def _lse(x, total):
+    return x.amax(1) + torch.log(total)
+
+
+def _several(compute, sums):
+    """The wrong softmax, and the log-sum-exp that comes of the same sum."""
+    return lambda x: {"out": compute(x), "lse": _lse(x, sums(x))}
+
+
+_ONLINE = (
+    Suspect(
+        "wrong-formula",
+        "the running sum is not rescaled when the maximum grows",
+        lambda x: _not_rescaled(x, LOOP),
+    ),
+    Suspect("wrong-formula", "the running sum is multiplied by exp(m_new − m)", lambda x: _upside_down(x, LOOP)),
+    Suspect(
+        "missing-accumulation",
+        "the sum is that of the last block alone",
+        lambda x: _with_sum(x, torch.exp(_blocks(x, LOOP)[:, -1] - x.amax(1, keepdim=True)).sum(1)),
+    ),
+    Suspect(
+        "missing-accumulation",
+        "the sum is that of the first block alone",
+        lambda x: _with_pair(x, *(pair[:, 0] for pair in _sums(x, LOOP))),
+    ),
+    Suspect(
+        "missing-accumulation",
+        "the maximum is that of the last block, and so is the sum",
+        lambda x: _with_pair(x, *(pair[:, -1] for pair in _sums(x, LOOP))),
+    ),
+)
+
+
+def _plain_sum(x):
+    return _sums(x, PART)[1].sum(1)
+
+
+_SPLIT = (
+    Suspect(
+        "wrong-formula",
+        "the sums of the parts are added as they are, relative to different maxima",
+        _several(lambda x: _with_sum(x, _plain_sum(x)), _plain_sum),
+    ),
+    Suspect(
+        "missing-accumulation",
+        "each part is divided by its own sum: the parts are not merged",
+        lambda x: {"out": torch.softmax(_blocks(x, PART), 2).reshape(len(x), -1)[:, : x.shape[1]]},
+    ),
+    Suspect(
+        "missing-accumulation",
+        "the pair of the first part is taken for that of the row",
+        lambda x: {"out": _with_pair(x, *(pair[:, 0] for pair in _sums(x, PART)))},
+    ),
+    Suspect("wrong-formula", "{name} is log l: the maximum is missing", lambda x: {"lse": _log_sum(x)}),
+    Suspect("wrong-formula", "{name} is m + l: the logarithm is missing", lambda x: {"lse": x.amax(1) + _row_sum(x)}),
+    Suspect("wrong-formula", "{name} is m − log l", lambda x: {"lse": x.amax(1) - _log_sum(x)}),
+    Suspect("wrong-formula", "{name} is the sum l itself", lambda x: {"lse": _row_sum(x)}),
+    Suspect("wrong-formula", "{name} is the maximum alone", lambda x: {"lse": x.amax(1)}),
+)
+
+
+def _row_sum(x):
+    return torch.exp(x - x.amax(1, keepdim=True)).sum(1)
+
+
+def _log_sum(x):
+    return torch.log(_row_sum(x))
+
+
+# --- kernels -------------------------------------------------------------------------------------------------------
+
+
+def _cases(block: int, half: str) -> tuple[Case, ...]:
+    return (
+        Case("2 × 3", {"M": 2, "N": 3}, "position"),
+        Case("3 × 1, a single column", {"M": 3, "N": 1}),
+        Case("33 × 100, short rows", {"M": 33, "N": 100}, "position"),
+        Case(f"3 × {block - 1}, one short of a block", {"M": 3, "N": block - 1}, "position"),
+        Case(f"2 × {block}, exactly one block", {"M": 2, "N": block}, "wide"),
+        Case(f"3 × {block + 1}, one more than a block", {"M": 3, "N": block + 1}, "position"),
+        Case(f"4 × {2 * block + 701}, padded rows", {"M": 4, "N": 2 * block + 701}, layout="padded"),
+        Case(f"3 × {2 * block + 5}, logits up to ten thousand", {"M": 3, "N": 2 * block + 5}, "large"),
+        Case(f"4 × {3 * block - 9}, one finite entry in each row of -inf", {"M": 4, "N": 3 * block - 9}, "lone"),
+        Case(f"6 × {3 * block}, masked with -inf, one row entirely", {"M": 6, "N": 3 * block}, "masked"),
+        Case(f"3 × {block + 77}, ties", {"M": 3, "N": block + 77}, "ties"),
+        Case("3 × 12289, not aligned to 16 bytes", {"M": 3, "N": 12_289}, layout="offset"),
+        Case(f"3 × {block + 301}, {half}", {"M": 3, "N": block + 301}, dtype=half),
+        Case(f"2 × {5 * block + 1}, long rows", {"M": 2, "N": 5 * block + 1}, "position"),
+    )
+
+
+def _draw(block: int):
+    def sizes(rng) -> dict[str, int]:
+        near = block * rng.randrange(1, 4) + rng.choice([-1, 0, 1])
+        return {"M": rng.randrange(1, 6), "N": rng.choice([rng.randrange(2, 500), near, rng.randrange(5000, 30_000)])}
+
+    return sizes
+
+
+def _register(name: str, title: str, points: Points, block: int, suspects, lse: bool) -> None:
+    arguments = {"x": array("M", "N"), "out": out("M", "N")}
+    if lse:
+        arguments["lse"] = out("M", dtype="float32")
+
+    def reference(x):
+        y = torch.softmax(x, 1)
+        return {"out": y, "lse": torch.logsumexp(x, 1)} if lse else y
+
+    def size_of_terms(x):
+        y = magnitude(x)
+        if not lse:
+            return y
+        # roundings of the maximum, and those of the sum, of which log makes absolute errors
+        m = x.amax(1)
+        spread = torch.softmax(x, 1) * torch.where(x > -torch.inf, m[:, None] - x, 0.0)
+        return {"out": y, "lse": m.abs() + 1 + spread.sum(1)}
+
+    def library(x):
+        return (torch.softmax(x, 1), torch.logsumexp(x, 1)) if lse else torch.softmax(x, 1)
+
+    register(
+        KernelExercise(
+            id=f"12_online_softmax/{name}",
+            title=title,
+            entry=name,
+            points=points,
+            arguments=arguments,
+            reference=reference,
+            magnitude=size_of_terms,
+            contract=Contract(terms=terms),
+            cost=lambda sizes, item: Cost(
+                item * sizes["M"] * sizes["N"],
+                item * sizes["M"] * sizes["N"] + (4 * sizes["M"] if lse else 0),
+                6 * sizes["M"] * sizes["N"],
+            ),
+            cases=_cases(block, "bfloat16" if name == "split_softmax" else "float16"),
+            draw=_draw(block),
+            tiny=Case("2 rows of 6", {"M": 2, "N": 6}, "integers"),
+            bench={"M": 1024, "N": 200_000},
+            library=library,
+            suspects=(*suspects, *(_both(s) if lse else s for s in SUSPECTS)),
+        )
+    )
+
+
+def _both(suspect: Suspect) -> Suspect:
+    """A suspect of unit 11 where there are two outputs: it says nothing about the second."""
+    return Suspect(suspect.diagnosis, suspect.sentence, lambda x: {"out": suspect.compute(x)})
+
+
+TWICE = Bound(
+    "bytes moved for each byte that must move: two reads and a write",
+    "moved_bytes",
+    "compulsory_bytes",
+    at_most=1.53,
+)
+
+_register(
+    "online_softmax", "Softmax along a row of any length", Points(correct=3, bounds=(TWICE,)), LOOP, _ONLINE, False
+)
+_register(
+    "split_softmax", "Softmax of rows split over programs", Points(correct=3, bounds=(TWICE,)), PART, _SPLIT, True
+)
+_register(
+    "one_launch_softmax",
+    "Softmax of split rows in one launch",
+    Points(correct=4, bounds=(Bound("launches", "launches", at_most=1),)),
+    PART,
+    _SPLIT,
+    True,
+)
