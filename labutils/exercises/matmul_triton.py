@@ -1,0 +1,403 @@
+"""Unit 14: matrix products in Triton. Operands are fp16, sums fp32; with fp32 operands TF32 is too coarse."""
+
+import torch
+
+from ..exercise import (
+    Bound,
+    Case,
+    Contract,
+    Cost,
+    KernelExercise,
+    Number,
+    PlainExercise,
+    Points,
+    Suspect,
+    array,
+    out,
+    register,
+)
+
+# --- ledgers -------------------------------------------------------------------------------------------------------
+
+
+def _loaded_bytes(M, N, K, block_m, block_n, itemsize):
+    return itemsize * K * (M * -(-N // block_n) + N * -(-M // block_m))
+
+
+def _explain_loaded(sizes, yours, expected) -> str | None:
+    M, N, K, bm, bn, item = (sizes[k] for k in ("M", "N", "K", "block_m", "block_n", "itemsize"))
+    tiles_m, tiles_n = -(-M // bm), -(-N // bn)
+    said = {
+        item * K * (M + N): "That loads A and B once. But every column of tiles loads A again, every row of tiles B.",
+        item * K * (M * tiles_m + N * tiles_n): "A is loaded once for each *column* of tiles, B once for each row.",
+        K * (M * tiles_n + N * tiles_m): "That counts elements. Each has `itemsize` bytes.",
+        item * tiles_m * tiles_n * (bm + bn) * K: "Tiles at the edge load only the rows and columns that exist.",
+        item * K * (M * (N // bn) + N * (M // bm)): "Tiles at the edge are programs too: round their number up.",
+        item * K * (bm + bn): "That is what one program loads. How many programs are there?",
+        item * (K * (M * tiles_n + N * tiles_m) + M * N): "The question is about loads. C is stored, once.",
+        item * K * M * N * (1 / bn + 1 / bm): "Edges: the number of tiles is a whole number, rounded up.",
+    }
+    return next((text for value, text in said.items() if yours == value), None)
+
+
+def _draw_tiles(rng) -> dict[str, int]:
+    return {
+        "M": rng.randrange(1, 5000),
+        "N": rng.randrange(1, 5000),
+        "K": rng.randrange(1, 5000),
+        "block_m": rng.choice([32, 64, 128]),
+        "block_n": rng.choice([16, 64, 256]),
+        "itemsize": rng.choice([1, 2, 4]),
+    }
+
+
+def _tile_sizes(M, N, K, block_m, block_n, itemsize=2):
+    return {"M": M, "N": N, "K": K, "block_m": block_m, "block_n": block_n, "itemsize": itemsize}
+
+
+register(
+    PlainExercise(
+        id="14_matmul_triton/loaded_bytes",
+        title="Bytes that all programs load",
+        entry="loaded_bytes",
+        points=Points(correct=1),
+        reference=_loaded_bytes,
+        explain=_explain_loaded,
+        cases=(
+            Case("4096³ in tiles of 128 × 256", _tile_sizes(4096, 4096, 4096, 128, 256)),
+            Case("4096³ in tiles of 32 × 32", _tile_sizes(4096, 4096, 4096, 32, 32)),
+            Case("not square: 512 × 2048, K = 300", _tile_sizes(512, 2048, 300, 128, 64)),
+            Case("ragged: 1000 × 777, K = 333", _tile_sizes(1000, 777, 333, 128, 64)),
+            Case("fp32", _tile_sizes(1000, 500, 256, 64, 64, 4)),
+            Case("one tile", _tile_sizes(100, 50, 64, 128, 128)),
+        ),
+        draw=_draw_tiles,
+    )
+)
+
+
+def _busy_share(M, N, block_m, block_n, sms):
+    count = -(-M // block_m) * -(-N // block_n)
+    return M * N / (-(-count // sms) * sms * block_m * block_n)
+
+
+def _explain_busy(sizes, yours, expected) -> str | None:
+    M, N, bm, bn, sms = (sizes[k] for k in ("M", "N", "block_m", "block_n", "sms"))
+    count = -(-M // bm) * -(-N // bn)
+    waves = -(-count // sms)
+    said = {
+        count / (waves * sms): "That takes tiles at the edge for full. Count the elements of C that exist.",
+        M * N / (count * bm * bn): "That is the share of whole tiles that exist. SMs idle in the last wave, too.",
+        M * N / (count / sms * sms * bm * bn): "Waves are whole: a wave that is not full takes as long as a full one.",
+        100 * expected: "A share between 0 and 1 is asked for, not a percentage.",
+        1 - expected: "That is the share that is lost. How much is used?",
+        1 / expected: "Turn the fraction round: elements of C over elements computed.",
+        waves: "That is the number of waves. What share of their work goes into elements of C?",
+    }
+    return next((text for value, text in said.items() if abs(yours - value) < 1e-9), None)
+
+
+def _shape(M, N, block_m, block_n, sms=132):
+    return {"M": M, "N": N, "block_m": block_m, "block_n": block_n, "sms": sms}
+
+
+register(
+    PlainExercise(
+        id="14_matmul_triton/busy_share",
+        title="Tiles, waves, and the share that is useful",
+        entry="busy_share",
+        points=Points(correct=1),
+        reference=_busy_share,
+        explain=_explain_busy,
+        cases=(
+            Case("2048 × 2048 on 132 SMs", _shape(2048, 2048, 128, 256)),
+            Case("2304 × 2304: 162 tiles", _shape(2304, 2304, 128, 256)),
+            Case("8192 × 8192", _shape(8192, 8192, 128, 256)),
+            Case("ragged: 1000 × 777", _shape(1000, 777, 128, 128)),
+            Case("16 rows", _shape(16, 4096, 64, 128)),
+            Case("exactly two waves", _shape(128 * 80, 256, 128, 128, 80)),
+        ),
+        draw=lambda rng: _shape(
+            rng.randrange(1, 9000), rng.randrange(1, 9000), rng.choice([64, 128]), rng.choice([64, 128, 256]), 108
+        ),
+    )
+)
+
+
+# --- products ------------------------------------------------------------------------------------------------------
+
+FP16 = Contract(dtype="float16", terms=lambda sizes: sizes["K"])
+
+
+def _relu(a, b):
+    return (a @ b).clamp_min(0)
+
+
+def _magnitude(a, b):
+    return a.abs() @ b.abs()
+
+
+def _cost(sizes, item) -> Cost:
+    M, N, K, B = sizes["M"], sizes["N"], sizes["K"], sizes.get("B", 1)
+    return Cost(item * B * K * (M + N), item * B * M * N, 2 * B * M * N * K)
+
+
+def _sizes(M, N, K):
+    return {"M": M, "N": N, "K": K}
+
+
+def _cases(tile: int, large: Case, aligned: bool = False) -> tuple[Case, ...]:
+    """Sizes around a tile; awkward values and strides. A short K and a long one beside all of them."""
+    return (
+        Case("one element", _sizes(1, 1, 1)),
+        Case("2 × 3, K = 4", _sizes(2, 3, 4), "position"),
+        Case(f"{tile - 1} × {tile + 1}, K = 17: next to a tile", _sizes(tile - 1, tile + 1, 17), "position"),
+        Case(f"{tile} × {tile}, K = {tile}: exactly one tile", _sizes(tile, tile, tile), "wide"),
+        Case("33 × 65, K = 17: edges everywhere", _sizes(33, 65, 17), "position"),
+        Case("1 × 127, K = 50: a single row", _sizes(1, 127, 50), "position"),
+        Case("40 × 24, K = 300: a long sum", _sizes(40, 24, 300)),
+        Case("48 × 80, K = 64: small integers, compared bit for bit", _sizes(48, 80, 64), exact=True),
+        Case("70 × 40, K = 100: stored column by column", _sizes(70, 40, 100), "position", "columns"),
+        Case("50 × 60, K = 40: padded rows", _sizes(50, 60, 40), "position", "padded"),
+        Case("50 × 36, K = 70: not aligned to 16 bytes", _sizes(50, 36, 70), layout="offset"),
+        large,
+    )
+
+
+FP32 = Case("40 × 50, K = 200: fp32, which TF32 is too coarse for", _sizes(40, 50, 200), dtype="float32")
+LARGE = Case("129 × 127, K = 64: many tiles", _sizes(129, 127, 64), "position")
+
+
+def _draw(rng) -> dict[str, int]:
+    near = [32 * rng.randrange(1, 4) + rng.choice([-1, 0, 1]) for _ in range(3)]
+    free = [rng.randrange(1, 100) for _ in range(2)] + [rng.randrange(1, 200)]
+    return dict(zip("MNK", rng.choice([near, free]), strict=True))
+
+
+def _last_block(size, first=False):
+    """The product of the last (or the first) block of K alone; the right one where there is no other."""
+
+    def product(a, b):
+        K = a.shape[-1]
+        cut = slice(0, size) if first else slice((K - 1) // size * size, K)
+        return a[..., cut] @ b[..., cut, :]
+
+    return product
+
+
+def _relu_in_loop(a, b, size=32):
+    total = torch.zeros(())
+    for k in range(0, a.shape[-1], size):
+        total = (total + a[:, k : k + size] @ b[k : k + size]).clamp_min(0)
+    return total
+
+
+def _product_suspects(after, block_k: int) -> tuple[Suspect, ...]:
+    """What goes wrong in the loop; `after` is what follows the product."""
+    return (
+        Suspect(
+            "missing-accumulation",
+            f"{{name}} holds only the last {block_k} products of each sum, or fewer: acc starts anew in each step",
+            lambda a, b, **more: after(_last_block(block_k)(a, b), **more),
+        ),
+        Suspect(
+            "missing-accumulation",
+            f"{{name}} holds only the first {block_k} products of each sum",
+            lambda a, b, **more: after(_last_block(block_k, first=True)(a, b), **more),
+        ),
+        Suspect(
+            "missing-accumulation",
+            f"each step along K multiplies the first {block_k} again: the pointers do not move",
+            lambda a, b, **more: after(_steps_repeated(a, b, block_k), **more),
+        ),
+    )
+
+
+def _steps_repeated(a, b, size):
+    """What a loop computes whose pointers stay, under a mask that moves along."""
+    K = a.shape[-1]
+    total = 0
+    for k in range(0, K, size):
+        n = min(size, K - k)
+        total = total + a[..., :n] @ b[..., :n, :]
+    return total
+
+
+RELU_SUSPECTS = (
+    Suspect("wrong-formula", "{name} is a @ b: nothing cuts off what is negative", lambda a, b: a @ b),
+    Suspect("wrong-formula", "{name} is |a @ b|", lambda a, b: (a @ b).abs()),
+    Suspect("wrong-formula", "{name} is max(a, 0) @ max(b, 0): the sum comes first", lambda a, b: _of_relus(a, b)),
+    Suspect("wrong-formula", "max(…, 0) is applied in every step along K, not once after the sum", _relu_in_loop),
+    *_product_suspects(lambda x: x.clamp_min(0), 32),
+)
+
+
+def _of_relus(a, b):
+    return a.clamp_min(0) @ b.clamp_min(0)
+
+
+register(
+    KernelExercise(
+        id="14_matmul_triton/matmul_relu",
+        title="Matmul and ReLU, any sizes and strides",
+        entry="matmul_relu",
+        points=Points(correct=4),
+        arguments={"a": array("M", "K"), "b": array("K", "N"), "c": out("M", "N")},
+        reference=_relu,
+        magnitude=_magnitude,
+        contract=FP16,
+        cost=_cost,
+        cases=(*_cases(32, FP32), LARGE),
+        draw=_draw,
+        tiny=Case("2 × 3, K = 4", _sizes(2, 3, 4), "integers"),
+        bench=_sizes(8192, 8192, 8192),
+        library=lambda a, b: torch.relu(a @ b),
+        suspects=RELU_SUSPECTS,
+    )
+)
+
+
+# --- a linear layer, in a better order -----------------------------------------------------------------------------
+
+
+def _leaky(x, bias, slope):
+    x = x + bias
+    return torch.where(x > 0, x, slope * x)
+
+
+def _linear(a, b, bias, slope):
+    return _leaky(a @ b, bias, slope)
+
+
+def _batched(cases):
+    return tuple(Case(c.name, {"B": 1, **c.sizes}, c.fill, c.layout, c.dtype, c.exact) for c in cases)
+
+
+WAVES = 128
+"""M and N of the case whose order is counted: 8 × 8 tiles of 16 × 16."""
+
+register(
+    KernelExercise(
+        id="14_matmul_triton/linear",
+        title="A linear layer, with its tiles in groups",
+        entry="linear",
+        points=Points(
+            correct=3,
+            bounds=(
+                # by rows 2 + 8 strips of 16 rows for each wave of 16 programs, in groups 4 + 4
+                Bound(
+                    "bytes that waves of 16 programs read, for each byte stored",
+                    "wave_load_sectors",
+                    "global_store_sectors",
+                    at_most=2.4,
+                ),
+            ),
+        ),
+        arguments={
+            "a": array("B", "M", "K"),
+            "b": array("B", "K", "N"),
+            "bias": array("N"),
+            "slope": Number(low=0.125, high=0.5),
+            "out": out("B", "M", "N"),
+        },
+        reference=_linear,
+        magnitude=lambda a, b, bias, slope: a.abs() @ b.abs() + bias.abs(),
+        contract=Contract(dtype="float16", terms=lambda sizes: sizes["K"] + 2),
+        cost=_cost,
+        cases=(
+            *_batched(_cases(16, Case("3 of 20 × 30, K = 40: a batch", {"B": 3} | _sizes(20, 30, 40), "position"))),
+            Case("2 of 50 × 33, K = 70: a batch, padded rows", {"B": 2} | _sizes(50, 33, 70), layout="padded"),
+            Case("80 × 272, K = 16: a last group that is not full", {"B": 1} | _sizes(80, 272, 16), "position"),
+            Case(f"{WAVES} × {WAVES}, K = 64: waves", {"B": 1} | _sizes(WAVES, WAVES, 64), "position"),
+        ),
+        draw=lambda rng: {"B": rng.randrange(1, 4)} | _draw(rng),
+        tiny=Case("2 × 3, K = 4", {"B": 1} | _sizes(2, 3, 4), "integers"),
+        bench={"B": 1} | _sizes(8192, 8192, 8192),
+        library=lambda a, b, bias, slope: torch.nn.functional.leaky_relu(a @ b + bias, slope),
+        suspects=(
+            Suspect("wrong-formula", "{name} has no bias", lambda a, b, bias, slope: _leaky(a @ b, 0, slope)),
+            Suspect("wrong-formula", "{name} has no activation", lambda a, b, bias, slope: a @ b + bias),
+            Suspect(
+                "wrong-formula",
+                "the bias is added after the activation",
+                lambda a, b, bias, slope: _leaky(a @ b, 0, slope) + bias,
+            ),
+            Suspect(
+                "wrong-formula",
+                "{name} is max(…, 0): the slope of what is negative is left out",
+                lambda a, b, bias, slope: (a @ b + bias).clamp_min(0),
+            ),
+            Suspect(
+                "transposed",
+                "the bias is added by rows, not by columns",
+                lambda a, b, bias, slope: _by_rows(a, b, bias, slope),
+            ),
+            *_product_suspects(_leaky, 32),
+        ),
+    )
+)
+
+
+def _by_rows(a, b, bias, slope):
+    """What a kernel computes that adds bias[m]; NaN where it is too short for that."""
+    m = torch.arange(a.shape[1])
+    column = torch.where(m < bias.numel(), bias[m.clamp(max=bias.numel() - 1)], torch.nan)
+    return _leaky(a @ b, column[:, None], slope)
+
+
+# --- descriptors, and few tiles ------------------------------------------------------------------------------------
+
+register(
+    KernelExercise(
+        id="14_matmul_triton/persistent",
+        title="Descriptors, in programs that stay",
+        entry="persistent",
+        points=Points(correct=4),
+        arguments={"a": array("M", "K"), "b": array("K", "N"), "c": out("M", "N")},
+        reference=_relu,
+        magnitude=_magnitude,
+        contract=FP16,
+        cost=_cost,
+        cases=(*_cases(32, Case("96 × 160, K = 64: whole tiles", _sizes(96, 160, 64))), LARGE),
+        draw=_draw,
+        tiny=Case("2 × 3, K = 4", _sizes(2, 3, 4), "integers"),
+        bench=_sizes(8192, 8192, 8192),
+        library=lambda a, b: torch.relu(a @ b),
+        suspects=RELU_SUSPECTS,
+    )
+)
+
+register(
+    KernelExercise(
+        id="14_matmul_triton/split_k",
+        title="Few tiles: split the sums",
+        entry="split_k",
+        points=Points(correct=3),
+        arguments={"a": array("M", "K"), "b": array("K", "N"), "c": out("M", "N")},
+        reference=_relu,
+        magnitude=_magnitude,
+        contract=Contract(dtype="float16", terms=lambda sizes: sizes["K"] + 16, any_order=True),
+        cost=_cost,
+        cases=(
+            *_cases(16, Case("16 × 64, K = 1000: few tiles, many parts", _sizes(16, 64, 1000))),
+            Case("17 × 33, K = 500: position", _sizes(17, 33, 500), "position"),
+        ),
+        draw=lambda rng: _sizes(rng.randrange(1, 40), rng.randrange(1, 50), rng.randrange(1, 700)),
+        tiny=Case("2 × 3, K = 4", _sizes(2, 3, 4), "integers"),
+        bench=_sizes(16, 8192, 8192),
+        library=lambda a, b: torch.relu(a @ b),
+        suspects=(
+            *RELU_SUSPECTS,
+            Suspect("missing-accumulation", "{name} is part 0 alone", lambda a, b: _first_part(a, b)),
+        ),
+    )
+)
+
+
+def _first_part(a, b):
+    """The sum of the blocks of K that part 0 takes in the launcher's split."""
+    (M, K), N = a.shape, b.shape[1]
+    count = -(-M // 16) * -(-N // 16)
+    parts = max(1, min(-(-8 // count), -(-K // 64), 16))
+    mine = torch.arange(K) // 32 % parts == 0
+    return (a[:, mine] @ b[mine]).clamp_min(0)
