@@ -128,7 +128,10 @@ def measure(
     precision: str = "fp32",
     machine: Machine | None = None,
 ) -> Measurement:
-    """Time `fn(*arguments)`, cold and hot. Each sample takes the next of several copies of the tensors."""
+    """Time `fn(*arguments)`, cold and hot. Each sample takes the next of several copies of the tensors.
+
+    A `machine` of your own gets no ceilings.
+    """
     watch = Stopwatch(machine)
     ring = [lambda a=a: fn(*a) for a in copies(arguments, 4 * watch.l2_bytes)]
     cold = watch.take_turns({"cold": ring})["cold"]

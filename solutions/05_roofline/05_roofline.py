@@ -263,6 +263,19 @@ for roof in (Roof.of(lab.device.find("V100 SXM2"), "fp16"), ceilings.roof("fp16"
     slow, fast = (sum(roof.predict(w).seconds for w in part) for part in (others, contractions))
     print(f"not matmul: claim 0.02 % of FLOPs, 39 % of time; {roof.name}: {flops:.2%}, {slow / (slow + fast):.0%}")
 
+
+def layer(x, w_qkv, w_out, w_up, w_down):
+    q, k, v = (x @ w_qkv).view(8, L, 3, heads, H // heads).permute(2, 0, 3, 1, 4)
+    p = torch.dropout(torch.softmax(q @ k.mT * 0.125, -1), 0.1, True)
+    x = torch.layer_norm(x + torch.dropout((p @ v).transpose(1, 2).reshape(T, H) @ w_out, 0.1, True), (H,))
+    return torch.layer_norm(x + torch.dropout(torch.nn.functional.gelu(x @ w_up) @ w_down, 0.1, True), (H,))
+
+
+shapes = ((T, H), (H, 3 * H), (H, H), (H, 4 * H), (4 * H, H))
+if gpu and (seen := lab.profile(layer, *(torch.randn(s, device="cuda", dtype=torch.float16) / 32 for s in shapes))):
+    slow = sum(row.us for row in seen.rows if "matmul" not in row.kernel.operation)
+    print(f"measured on {seen.gpu}, PyTorch without compiling: {slow / seen.busy_us:.0%} of the time is not matmul")
+
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** Say for each claim what is right about it and what is missing. For the third: where does a small share of
 # the FLOPs become a large share of the time, and does a GPU with faster tensor cores make it better or worse?
