@@ -223,7 +223,7 @@ def warps_by_width(latency_ns):
     return picture
 
 
-warps_by_width(round(figures.latency_ns("HBM") or 600))
+plots.show(warps_by_width, round(figures.latency_ns("HBM") or 600))
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** The H200 has the same SMs as the H100, and memory that is 1.4 times as fast. Which of the kernels that

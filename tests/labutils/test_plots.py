@@ -39,3 +39,11 @@ def test_without_matplotlib_the_sentence_says_what_to_do(monkeypatch, capsys):
     assert lab.access_map(lambda out: fill_kernel[(1,)](out, BLOCK=4), torch.empty(4)) is None
     assert "No picture: matplotlib cannot be loaded" in capsys.readouterr().out
     plots._picture.cache_clear()
+
+
+def test_a_picture_that_cannot_be_drawn_does_not_stop_a_notebook(monkeypatch, capsys):
+    assert plots.show(plots.figure, 2, 1).get_figwidth() == 2
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    plots._picture.cache_clear()
+    assert plots.show(plots.figure) is None and "No picture: matplotlib" in capsys.readouterr().out
+    plots._picture.cache_clear()

@@ -1,0 +1,10 @@
+# expect: wrong-formula
+# Takes a block to live on one scheduler.
+
+from labutils import device
+
+
+def blocks_by_registers(threads, registers, capability):
+    limits = device.limits_for(divmod(capability, 10))
+    per_warp = -(-registers * 32 // 256) * 256
+    return limits.registers // 4 // per_warp // -(-threads // 32) * 4

@@ -1,0 +1,10 @@
+# expect: wrong-formula
+# Counts the SM's registers as one pool.
+
+from labutils import device
+
+
+def blocks_by_registers(threads, registers, capability):
+    limits = device.limits_for(divmod(capability, 10))
+    per_warp = -(-registers * 32 // 256) * 256
+    return limits.registers // (per_warp * -(-threads // 32))

@@ -1,0 +1,16 @@
+# expect: accepted
+# No shared memory first.
+
+from labutils import device
+
+
+def blocks_by_shared(shared_bytes, capability):
+    limits = device.limits_for(divmod(capability, 10))
+    total, unit = limits.shared_per_sm_kb * 1024, limits.shared_unit_bytes
+    reserved = limits.shared_reserved_kb * 1024
+    if shared_bytes > limits.shared_per_block_kb * 1024:
+        return 0
+    if shared_bytes + reserved == 0:
+        return limits.max_blocks
+    taken = (shared_bytes + reserved + unit - 1) // unit * unit
+    return min(limits.max_blocks, total // taken)
