@@ -1,6 +1,7 @@
 """The solutions as code: a unit's answers as one module, and the files of `grader/mutants/` put in their place."""
 
 import ast
+import contextlib
 import importlib.util
 import sys
 import types
@@ -14,49 +15,66 @@ _DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assig
 
 
 def solution_text(unit: str) -> str:
-    """A module with the functions of a unit's solution notebook: its answers, and what its other cells define.
-
-    Calls that show or check something are left out, so that importing the module runs nothing.
-    """
+    """A module with the functions of a unit's solution notebook: its answers, and what its other cells define."""
     from grader.build import source_notebook
+
+    return "\n\n".join(text for _, text in code_cells(source_notebook(ROOT / "solutions" / unit))) + "\n"
+
+
+def code_cells(notebook) -> list[tuple[str, str]]:
+    """(id, Python) of the cells of a notebook that define something: the answers, and the definitions of the others.
+
+    Calls that show or check something are left out, so that running the cells shows nothing. An answer that is no
+    Python is kept as it is: whoever runs it says why.
+    """
     from grader.cells import is_cuda, python_text
 
-    kept: list[tuple[str, ast.stmt | None]] = []
-    for cell in source_notebook(ROOT / "solutions" / unit).cells:
-        if cell.cell_type != "code" or cell.id == "setup":
+    kept: list[tuple[str, str, ast.stmt | None]] = []
+    for cell in notebook.cells:
+        grading = cell.metadata.get("nbgrader", {})
+        if cell.cell_type != "code" or cell.id == "setup" or (grading.get("grade") and not grading.get("solution")):
             continue
         if is_cuda(cell.source):
-            kept.append((_cuda_text(cell.source), None))
+            kept.append((cell.id, _cuda_text(cell.source), None))
             continue
-        text = python_text(cell.source)
-        if text is None:
+        answer = grading.get("solution", False)
+        try:
+            text = python_text(cell.source)
+            nodes = ast.parse(text or "").body
+        except (SyntaxError, ValueError):
+            if answer:
+                kept.append((cell.id, cell.source, None))
             continue
-        answer = cell.metadata.get("nbgrader", {}).get("solution", False)
-        lines = text.split("\n")
-        for node in ast.parse(text).body:
-            if answer or isinstance(node, _DEFINES):
+        if answer:
+            kept.append((cell.id, text, None))
+            continue
+        lines = (text or "").split("\n")
+        for node in nodes:
+            if isinstance(node, _DEFINES):
                 first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-                kept.append(("\n".join(lines[first - 1 : node.end_lineno]), None if answer else node))
-    return "\n\n".join(["import labutils as lab", *_used(kept)]) + "\n"
+                kept.append((cell.id, "\n".join(lines[first - 1 : node.end_lineno]), node))
+    return [("setup", "import labutils as lab"), *_used(kept)]
 
 
-def _used(pieces: list[tuple[str, ast.stmt | None]]) -> list[str]:
+def _used(pieces: list[tuple[str, str, ast.stmt | None]]) -> list[tuple[str, str]]:
     """The texts, without assignments whose names nothing that is kept goes on to use: those only draw and show."""
     needed: set[str] = set()
     kept = []
-    for text, node in reversed(pieces):
+    for name, text, node in reversed(pieces):
         if isinstance(node, ast.Assign):
             targets = {n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
             if not targets & needed:
                 continue
-        needed |= {n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)}
-        kept.append(text)
+        with contextlib.suppress(SyntaxError, ValueError):
+            needed |= {n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)}
+        kept.append((name, text))
     return kept[::-1]
 
 
 def _cuda_text(cell: str) -> str:
     """What the `%%cuda` magic does with a cell, as Python: its kernels by name."""
     magic, _, source = cell.partition("\n")
+    source = "\n" + source  # the magic's own line counts, so that line numbers are those of the cell
     names = magic.split()[1:] or _plain_kernels(source)
     return "\n".join(f"{n.split('<')[0]} = lab.cuda.compile({source!r}, {n!r})" for n in names)
 

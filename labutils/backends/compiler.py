@@ -11,6 +11,7 @@ import importlib.util
 import json
 import linecache
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 
@@ -39,6 +40,7 @@ def _place(text, node) -> tuple[int, str] | None:
 
 
 def compile_one(spec: dict, namespace: dict, target: int) -> dict:
+    """Compile one launch for one target; where the spec says `keep`, with the machine code and what a launch needs."""
     import triton
     import triton.language as tl
     from triton.backends.compiler import GPUTarget
@@ -58,21 +60,25 @@ def compile_one(spec: dict, namespace: dict, target: int) -> dict:
         attrs={(names.index(k),): [["tt.divisibility", 16]] for k in spec["aligned"]},
     )
     done = triton.compile(source, target=GPUTarget("cuda", target, 32), options=spec["options"])
-    kept = {"cubin": base64.b64encode(done.asm["cubin"]).decode()} if spec.get("keep") else {}
-    return {"shared": done.metadata.shared, "num_warps": done.metadata.num_warps, **kept}
+    made = {"shared": done.metadata.shared, "num_warps": done.metadata.num_warps}
+    if spec.get("keep"):
+        made["cubin"] = base64.b64encode(done.asm["cubin"]).decode()
+        made["metadata"] = {k: v for k, v in done.metadata._asdict().items() if k in KEPT}
+    return made
 
 
-def main() -> None:
-    sys.path[0] = sys.argv[1]
-    spec = importlib.util.spec_from_file_location("source", Path(__file__).parents[1] / "source.py")
-    source = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(source)
-    import triton.compiler  # noqa: F401  (takes about a second; the job is not known yet)
+KEPT = ("name", "shared", "num_warps", "num_ctas", "cluster_dims", "global_scratch_size", "global_scratch_align",
+        "profile_scratch_size", "tensordesc_meta", "launch_cooperative_grid")  # fmt: skip
+"""What of a compiled kernel's metadata a launch through the driver needs."""
 
-    job, results = json.load(sys.stdin), []
+
+def compile_all(job: dict) -> Iterator[dict]:
+    """The result of each launch in the job, {"specs": …, "targets": …}, in order."""
+    found = importlib.util.spec_from_file_location("source", Path(__file__).parents[1] / "source.py")
+    source = importlib.util.module_from_spec(found)
+    found.loader.exec_module(source)
     for number, spec in enumerate(job["specs"]):
         result = {"spec": number, "kernel": spec["kernel"], "targets": {}}
-        results.append(result)
         try:
             namespace = source.load(spec["module"])
             for target in job["targets"]:
@@ -82,7 +88,14 @@ def main() -> None:
             result["failed"] = f"{type(e).__name__}: {e}"
         except Exception as e:  # any refusal is a result; the parent turns it into a sentence
             result["error"] = describe(e)
-    print("\n" + json.dumps(results))
+        yield result
+
+
+def main() -> None:
+    sys.path[0] = sys.argv[1]
+    import triton.compiler  # noqa: F401  (takes about a second; the job is not known yet)
+
+    print("\n" + json.dumps(list(compile_all(json.load(sys.stdin)))))
 
 
 if __name__ == "__main__":

@@ -12,11 +12,13 @@ import sysconfig
 import traceback
 
 from ..exercise import NOT_WRITTEN
+from ..nvrtc import CompileError
 from . import Problem
 from .compiler import describe
 
-LIBRARIES = ("labutils", "triton", "torch", "numpy", "IPython", "ipykernel")
-"""Packages whose lines are never the learner's, wherever they are installed."""
+LIBRARIES = ("labutils", "triton", "torch", "numpy", "IPython", "ipykernel", "gpulab_inside")
+"""Packages whose lines are never the learner's, wherever they are installed; the last is what the judge runs in its
+sandbox."""
 
 
 class TimeLimit(BaseException):
@@ -85,6 +87,8 @@ def explain(error: BaseException) -> Problem:
     line, source = learners_line(frames)
     if isinstance(error, TimeLimit):
         return Problem("timeout", "the code did not come to an end", line, source)
+    if isinstance(cause, CompileError):
+        return Problem("does-not-compile", f"the kernel does not compile: {cause.text}")
     if type(error).__module__.startswith("triton.compiler"):
         return refusal(describe(error), "the kernel does not compile")
     return Problem("error", _sentence(cause), line, source)

@@ -147,7 +147,7 @@ class Compiler:
     def problems(self, specs: list[dict]) -> list[Problem | None]:
         """For each launch why a GPU's compiler refuses it, or None. Ends the process."""
         results, noise = self._answers(specs)
-        return [_problem(r, noise) for r in results]
+        return [problem_of(r, noise) for r in results]
 
     def cubins(self, specs: list[dict]) -> list[dict[int, tuple[bytes, int]]]:
         """For each launch and target the machine code and its dynamic shared memory in bytes. Ends the process.
@@ -155,7 +155,7 @@ class Compiler:
         Raises CompilerFailed with the compiler's words where it refuses one.
         """
         results, noise = self._answers([spec | {"keep": True} for spec in specs])
-        for problem in filter(None, (_problem(r, noise) for r in results)):
+        for problem in filter(None, (problem_of(r, noise) for r in results)):
             raise CompilerFailed(problem.message)
         return [
             {int(t): (base64.b64decode(done["cubin"]), done["shared"]) for t, done in r["targets"].items()}
@@ -179,7 +179,8 @@ class Compiler:
         self._process.communicate()
 
 
-def _problem(result: dict, noise: str) -> Problem | None:
+def problem_of(result: dict, noise: str) -> Problem | None:
+    """What the compiler process says about one launch; raises CompilerFailed where it could not do its work."""
     kernel = result["kernel"]
     if "failed" in result:
         raise CompilerFailed(f"{kernel}: {result['failed']}")

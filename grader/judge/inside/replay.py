@@ -1,0 +1,168 @@
+"""In a sandbox of its own: run kernels, and nothing but kernels, on the judge's data with every access recorded.
+
+Reads one job as JSON: plans whose kernels' text was read before (`grader.judge.language`), and where their arrays lie
+in the shared memory. Triton kernels run in the interpreter, CUDA C++ in the emulator, each case in a forked child.
+Writes one line of JSON for each case: findings, counts, problems. Outputs stay in the shared memory.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import mmap
+import os
+import sys
+from dataclasses import dataclass
+
+import torch
+
+import labutils  # noqa: F401  (switches the interpreter on)
+from labutils import cudac
+from labutils.backends import child, emulator, interpreter
+from labutils.inputs import shared_bytes
+from labutils.source import load
+
+
+@dataclass
+class Array:
+    """One array of a case, as the backends want to see it: labutils.inputs.Buffer without what the judge keeps."""
+
+    name: str
+    storage: torch.Tensor
+    view: torch.Tensor
+    start: int
+
+    def inside(self) -> torch.Tensor:
+        mask = torch.zeros(self.storage.numel(), dtype=torch.bool)
+        mask.as_strided(self.view.shape, self.view.stride(), self.start).fill_(True)
+        return mask
+
+
+@dataclass
+class Case:
+    buffers: dict[str, Array]
+    arguments: list
+
+
+def arrays(told: dict, memory: memoryview) -> Case:
+    """The arrays of a case, where they lie in the shared memory."""
+    buffers, arguments = {}, []
+    for a in told["arguments"]:
+        if "number" in a:
+            arguments.append(a["number"])
+            continue
+        dtype = getattr(torch, a["dtype"])
+        storage = torch.frombuffer(memory, dtype=dtype, count=a["length"], offset=a["at"])
+        view = storage.as_strided(a["shape"], a["strides"], a["start"])
+        buffers[a["name"]] = Array(a["name"], storage, view, a["start"])
+        arguments.append(storage)
+    return Case(buffers, arguments)
+
+
+def launcher(plan: dict, number: int):
+    """A function of the case's storages that does what the plan says. Autotuned launches take turns over the cases."""
+    kernels = [None] * len(plan["specs"])
+
+    def kernel(index: int):
+        if kernels[index] is None:
+            spec = plan["specs"][index]
+            if spec["language"] == "cuda":
+                kernels[index] = cudac.compile(spec["source"], spec["name"], tuple(spec["options"]))
+            else:
+                kernels[index] = load([tuple(p) for p in spec["module"]], f"kernel_{index}")
+        return kernels[index]
+
+    def call(*storages):
+        scratch = [shared_bytes(n).random_() for n in plan["scratch"]]
+
+        def pointer(p: dict) -> torch.Tensor:
+            base = storages[p["argument"]] if "argument" in p else scratch[p["scratch"]]
+            dtype = getattr(torch, p["dtype"])
+            flat = base if base.dtype == dtype else base.view(torch.uint8).view(dtype)
+            return flat[p["offset"] :]
+
+        def view(v: dict) -> torch.Tensor:
+            base = pointer(v)
+            return base.as_strided(v["shape"], v["strides"], base.storage_offset())
+
+        def value(a: dict):
+            if "pointer" in a:
+                return pointer(a["pointer"])
+            if "descriptor" in a:
+                from triton.tools.tensor_descriptor import TensorDescriptor
+
+                d = a["descriptor"]
+                return TensorDescriptor(view(d), d["shape"], d["strides"], d["block_shape"], d["padding"])
+            return a["number"]
+
+        for step in plan["steps"]:
+            if "fill" in step:
+                pointer(step["fill"])[: step["count"]].fill_(step["value"])
+                continue
+            if "copy" in step:
+                view(step["to"]).copy_(view(step["copy"]))
+                continue
+            if "choices" in step:
+                step = step["choices"][number % len(step["choices"])]
+            spec, args = plan["specs"][step["kernel"]], {k: value(a) for k, a in step["args"].items()}
+            if spec["language"] == "cuda":
+                grid, block = tuple(step["grid"]), tuple(step["block"])
+                kernel(step["kernel"])[grid, block, step["shared"]](*args.values())
+                continue
+            namespace = kernel(step["kernel"])
+            for name, c in spec["constants"].items():
+                args[name] = _constant(c, namespace)
+            namespace[spec["kernel"]][tuple(step["grid"])](**args)
+
+    return call
+
+
+def _constant(told, namespace):
+    if isinstance(told, dict):
+        if "function" in told:
+            return namespace[told["function"]]
+        import triton.language as tl
+
+        return tl.dtype(told["dtype"])
+    return told
+
+
+def run_case(task: dict, number: int, memory: memoryview, time_limit: float) -> dict:
+    """In a child: one case."""
+    told = task["cases"][number]
+    case, plan = arrays(told, memory), told["plan"]
+    if task["language"] == "triton":
+        interpreter.require()
+        result = interpreter._one(launcher(plan, number), case)
+        result.pop("compile")
+    else:
+        result = emulator._one(launcher(plan, number), case, time_limit)
+    return result
+
+
+def prepare() -> None:
+    """What is worth having done before a job is known."""
+    interpreter.require()
+
+
+def main(memory_file: int | None) -> None:
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 1)
+    job = json.load(sys.stdin)
+    memory = memoryview(mmap.mmap(memory_file, job["size"])) if job["size"] else memoryview(bytearray(1))
+    for task in job["tasks"]:
+        jobs = [functools.partial(run_case, task, n, memory, job["time_limit"]) for n in range(len(task["cases"]))]
+        try:
+            for number, result in enumerate(child.fork(jobs, job["time_limit"])):
+                line = result if isinstance(result, dict) else {"ended": result}
+                answers.write(json.dumps({"task": task["id"], "case": number, **line}).encode() + b"\n")
+        except Exception as e:
+            line = {"task": task["id"], "case": 0, "ended": f"died: {type(e).__name__}: {e}"[:400]}
+            answers.write(json.dumps(line).encode() + b"\n")
+    answers.write(b'{"done": true}\n')
+
+
+if __name__ == "__main__":
+    prepare()
+    main(int(sys.argv[1]))

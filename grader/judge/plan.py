@@ -1,0 +1,240 @@
+"""A launch plan: what a submission's launcher would do, as data that was checked.
+
+The sandbox tells a plan as JSON (`inside/launch.py`), and what comes from there is not trusted. `read` takes nothing
+over that is not of the expected form and within the limits. A plan names kernels by their text, memory by the argument
+or the scratch array it lies in, and holds nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+MOST_LAUNCHES, MOST_CHOICES, MOST_TEXT = 64, 48, 1 << 20
+MOST_SCRATCH = 2 << 30
+"""Bytes of scratch memory that one call may ask for."""
+
+MOST_PROGRAMS = 1 << 31
+OPTIONS = {"num_warps": (1, 64), "num_stages": (1, 16), "num_ctas": (1, 16), "maxnreg": (16, 255)}
+
+
+class BadPlan(ValueError):
+    """The plan asks for what no plan may; the message says it to the learner."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch: which of the plan's kernels, on what grid (and block, for CUDA C++), with which arguments by name."""
+
+    kernel: int
+    grid: tuple[int, int, int]
+    args: dict[str, dict]
+    block: tuple[int, int, int] | None = None
+    shared: int = 0
+
+
+@dataclass(frozen=True)
+class Fill:
+    """Set `count` elements, from a pointer on, to a value."""
+
+    pointer: dict
+    count: int
+    value: float
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Move elements from one view to another: pointers with a shape and strides."""
+
+    source: dict
+    target: dict
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Launches of which one is to be made: the configurations of an autotuned kernel."""
+
+    launches: tuple[Launch, ...]
+
+
+@dataclass
+class Plan:
+    """Steps in order, the kernels that they name (`specs`, by text) and the sizes in bytes of scratch arrays."""
+
+    steps: list[Launch | Fill | Copy | Choice]
+    specs: list[dict]
+    scratch: list[int]
+    printed: str = ""
+    returned: str = ""
+
+    def to_json(self) -> dict:
+        """The plan as the sandbox and the runner read it."""
+        steps = []
+        for step in self.steps:
+            if isinstance(step, Fill):
+                steps.append({"fill": step.pointer, "count": step.count, "value": step.value})
+            elif isinstance(step, Copy):
+                steps.append({"copy": step.source, "to": step.target})
+            elif isinstance(step, Choice):
+                steps.append({"choices": [vars(s) for s in step.launches]})
+            else:
+                steps.append(vars(step))
+        return {"steps": steps, "specs": self.specs, "scratch": self.scratch}
+
+    def launches(self) -> list[Launch]:
+        """Every launch there is in it, all choices included."""
+        found = []
+        for step in self.steps:
+            found += step.launches if isinstance(step, Choice) else [step] if isinstance(step, Launch) else []
+        return found
+
+
+def read(told: dict, arguments: int) -> Plan:
+    """The plan that was told, for a launcher of so many arguments. Raises BadPlan."""
+    try:
+        steps, specs, scratch = told["steps"], told["specs"], told["scratch"]
+        _require(isinstance(steps, list) and isinstance(specs, list) and isinstance(scratch, list))
+        if len(steps) > MOST_LAUNCHES:
+            raise BadPlan(f"your launcher makes {len(steps)} launches in one call; at most {MOST_LAUNCHES} are judged")
+        _require(all(isinstance(n, int) and n >= 0 for n in scratch))
+        if sum(scratch) > MOST_SCRATCH:
+            said = f"{sum(scratch) / 2**30:,.0f} GB"
+            raise BadPlan(f"your launcher asks for {said} of scratch memory; at most {MOST_SCRATCH >> 30} GB are given")
+        specs = [_spec(s) for s in specs]
+        sizes = {"argument": arguments, "scratch": len(scratch)}
+        return Plan(
+            [_step(s, specs, sizes) for s in steps],
+            specs,
+            scratch,
+            _text(told.get("printed", ""), 4000),
+            _text(told.get("returned", ""), 100),
+        )
+    except (KeyError, TypeError, AttributeError) as e:
+        raise BadPlan("the sandbox told no plan that could be read") from e
+
+
+def _require(fine: bool) -> None:
+    if not fine:
+        raise BadPlan("the sandbox told no plan that could be read")
+
+
+def _text(value: Any, most: int) -> str:
+    _require(isinstance(value, str))
+    return value[:most]
+
+
+def _whole(value: Any, low: int, high: int) -> int:
+    _require(isinstance(value, int) and not isinstance(value, bool) and low <= value <= high)
+    return value
+
+
+def _spec(told: dict) -> dict:
+    language = told["language"]
+    _require(language in ("triton", "cuda"))
+    if language == "cuda":
+        _require(all(isinstance(o, str) and o.startswith("-D") for o in told["options"]))
+        return {
+            "language": "cuda",
+            "source": _text(told["source"], MOST_TEXT),
+            "name": _text(told["name"], 500),
+            "options": list(told["options"]),
+        }
+    module = [[_text(t, MOST_TEXT), _text(f, 500), _whole(n, 1, 10**6)] for t, f, n in told["module"]]
+    signature = {_text(k, 100): _text(v, 100) for k, v in told["signature"].items()}
+    constants = {_text(k, 100): _constant(v) for k, v in told["constants"].items()}
+    _require(constants.keys() <= signature.keys() and set(told["aligned"]) <= signature.keys())
+    options = {k: _whole(v, *OPTIONS[k]) for k, v in told["options"].items()}
+    return {
+        "language": "triton",
+        "module": module,
+        "kernel": _text(told["kernel"], 200),
+        "signature": signature,
+        "constants": constants,
+        "aligned": list(told["aligned"]),
+        "options": options,
+    }
+
+
+def _constant(value: Any):
+    if isinstance(value, dict):
+        _require(len(value) == 1 and set(value) <= {"dtype", "function"})
+        return {k: _text(v, 200) for k, v in value.items()}
+    _require(value is None or isinstance(value, (bool, int, float, str)))
+    return value
+
+
+def _step(told: dict, specs: list[dict], sizes: dict[str, int]) -> Launch | Fill | Copy | Choice:
+    if "fill" in told:
+        value = told["value"]
+        _require(isinstance(value, (int, float)))
+        return Fill(_pointer(told["fill"], sizes), _whole(told["count"], 1, MOST_SCRATCH), float(value))
+    if "copy" in told:
+        source, target = _view(told["copy"], sizes), _view(told["to"], sizes)
+        _require(source["shape"] == target["shape"] and source["dtype"] == target["dtype"])
+        return Copy(source, target)
+    if "choices" in told:
+        _require(0 < len(told["choices"]) <= MOST_CHOICES)
+        return Choice(tuple(_launch(s, specs, sizes) for s in told["choices"]))
+    return _launch(told, specs, sizes)
+
+
+def _launch(told: dict, specs: list[dict], sizes: dict[str, int]) -> Launch:
+    kernel = _whole(told["kernel"], 0, len(specs) - 1)
+    grid = [_whole(n, -(2**31), 2**31) for n in told["grid"]]
+    _require(1 <= len(grid) <= 3)
+    grid += [1] * (3 - len(grid))
+    name = specs[kernel].get("kernel") or specs[kernel]["name"]
+    if min(grid) < 0 or prod(grid) >= MOST_PROGRAMS or max(grid[1:]) > 65535:
+        raise BadPlan(f"{name} is launched on a grid of {tuple(grid)}, which no GPU takes")
+    args = {_text(k, 100): _argument(v, sizes) for k, v in told["args"].items()}
+    _require(len(args) <= 100)
+    block, shared = None, 0
+    if specs[kernel]["language"] == "cuda":
+        block = tuple(_whole(n, 1, 1024) for n in told["block"])
+        _require(len(block) == 3 and prod(block) <= 1024)
+        shared = _whole(told["shared"], 0, 1 << 20)
+    return Launch(kernel, tuple(grid), args, block, shared)
+
+
+def _argument(told: dict, sizes: dict[str, int]) -> dict:
+    _require(isinstance(told, dict) and len(told) == 1)
+    if "pointer" in told:
+        return {"pointer": _pointer(told["pointer"], sizes)}
+    if "descriptor" in told:
+        d = told["descriptor"]
+        sides = ("shape", "strides", "block_shape")
+        shape, strides, block = (tuple(_whole(n, 0, 1 << 40) for n in d[k]) for k in sides)
+        _require(1 <= len(shape) <= 5 and len(shape) == len(strides) == len(block) and d["padding"] in ("zero", "nan"))
+        return {
+            "descriptor": {
+                **_pointer(d, sizes),
+                "shape": shape,
+                "strides": strides,
+                "block_shape": block,
+                "padding": d["padding"],
+                "tf32": bool(d["tf32"]),
+            }
+        }
+    number = told["number"]
+    _require(number is None or isinstance(number, (bool, int, float)))
+    _require(not isinstance(number, int) or -(2**63) <= number < 2**63)
+    return {"number": number}
+
+
+def _view(told: dict, sizes: dict[str, int]) -> dict:
+    shape, strides = (tuple(_whole(n, 0, 1 << 40) for n in told[k]) for k in ("shape", "strides"))
+    _require(len(shape) == len(strides) <= 6)
+    return {**_pointer(told, sizes), "shape": shape, "strides": strides}
+
+
+def _pointer(told: dict, sizes: dict[str, int]) -> dict:
+    """{"argument" or "scratch": which, "offset": elements, "dtype": of them}"""
+    home = "argument" if "argument" in told else "scratch"
+    dtype = _text(told["dtype"], 30)
+    _require(dtype.replace("_", "").isalnum())
+    return {
+        home: _whole(told[home], 0, sizes[home] - 1),
+        "offset": _whole(told["offset"], 0, 1 << 40),
+        "dtype": dtype,
+    }

@@ -1,0 +1,353 @@
+"""A place in which untrusted code may run: no network, no files but the tools, limits on time, memory and processes.
+
+Where bubblewrap works the place is a set of namespaces of its own; elsewhere it is a child process with the limits
+alone, and `warning()` says so. Whatever runs in it reads its job from standard input and writes its answer to standard
+output; bytes go no other way, but for memory that both sides share (`memory`).
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import json
+import mmap
+import os
+import resource
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import labutils
+
+INSIDE, PACKAGE = Path(__file__).with_name("inside"), "gpulab_inside"
+
+MOST_OUTPUT = 64 << 20
+MEMORY = 16 << 30
+"""Bytes of address space of a sandboxed process; PyTorch and Triton map several gigabytes without using them."""
+
+PROCESSES = 512
+"""Processes and threads of one user, counted in the sandbox's own user namespace."""
+
+
+class Died(RuntimeError):
+    """What ran in the sandbox ended, or was ended, before its answer was complete; the message says why."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds by the clock until everything in the sandbox is killed, and seconds of CPU time of one process."""
+
+    seconds: float = 120.0
+    cpu_seconds: int = 120
+
+
+@functools.cache
+def bubblewrap() -> str | None:
+    """The path of bubblewrap, if namespaces can be had on this machine."""
+    path = shutil.which("bwrap")
+    if path is None or os.environ.get("GPULAB_NO_BWRAP"):
+        return None
+    probe = [path, "--ro-bind", "/", "/", "--unshare-all", "--die-with-parent", "true"]
+    try:
+        return path if subprocess.run(probe, capture_output=True, timeout=10).returncode == 0 else None
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+
+
+def warning() -> str | None:
+    """What the instructor must know about the isolation on this machine, or None."""
+    if bubblewrap():
+        return None
+    return (
+        "Bubblewrap does not work here, so submissions are judged in plain child processes: what they print or return "
+        "decides nothing, but they could read this user's files. Install it: apt-get install bubblewrap."
+    )
+
+
+@functools.cache
+def _course() -> Path:
+    """A folder with what runs inside: labutils without the exercises, whose references are answers."""
+    folder = Path(tempfile.mkdtemp(prefix="gpulab-inside-"))
+    source = Path(labutils.__file__).parent
+    hide = shutil.ignore_patterns("exercises", "__pycache__")
+    shutil.copytree(source, folder / "labutils", ignore=hide)
+    shutil.copytree(INSIDE, folder / PACKAGE, ignore=hide)
+    return folder
+
+
+@functools.cache
+def _warm() -> Path:
+    """A folder with the emulator's runtime, which takes seconds to build, and nobody's kernels."""
+    from labutils import cache
+    from labutils.backends.simt import build
+
+    folder = cache.folder() / f"judge-{build.shim_hash()}"
+    program = "from labutils.backends.simt import build; build.runtime(build.compiler())"
+    paths = os.pathsep.join([str(Path(labutils.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"GPULAB_CACHE": str(folder), "PYTHONPATH": paths}
+    subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _visible() -> list[str]:
+    """Folders that the Python of this process needs: the system's, and those of its packages."""
+    import torch
+
+    paths = ["/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc/alternatives", "/etc/ld.so.cache"]
+    paths += [sys.prefix, sys.base_prefix]
+    paths.append(str(Path(torch.__file__).parents[1]))
+    with contextlib.suppress(ImportError):
+        import triton
+
+        paths.append(str(Path(triton.__file__).parents[1]))
+    found = []
+    for path in paths:
+        if os.path.exists(path) and path not in found:
+            found.append(path)
+    return found
+
+
+def _bwrap(folder: Path) -> list[str]:
+    line = [
+        bubblewrap(),
+        "--unshare-all",
+        "--die-with-parent",
+        "--new-session",
+        "--cap-drop",
+        "ALL",
+        "--uid",
+        "1000",
+        "--gid",
+        "1000",
+    ]
+    for path in _visible():
+        line += ["--ro-bind", path, path]
+    line += ["--ro-bind", str(folder), "/course", "--ro-bind", str(_warm()), "/warm", "--dir", "/scratch"]
+    return [*line, "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--chdir", "/scratch"]
+
+
+def _environment(scratch: str, course: str, more: dict[str, str]) -> dict[str, str]:
+    packages = [str(Path(sys.modules[m].__file__).parents[1]) for m in ("torch", "triton") if m in sys.modules]
+    return {
+        "PATH": "/usr/bin:/bin:/usr/sbin:/sbin",
+        "HOME": scratch,
+        "TMPDIR": "/tmp" if scratch == "/scratch" else scratch,
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys([course, *packages])),
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "OMP_NUM_THREADS": "1",
+        "TRITON_CACHE_DIR": f"{scratch}/triton",
+        "GPULAB_CACHE": f"{scratch}/gpulab",
+        "TRITON_DEFAULT_FP_FUSION": "1",
+        "LANG": "C.UTF-8",
+        **more,
+    }
+
+
+ENVIRONMENT = {"replay": {"TRITON_INTERPRET": "1"}}
+"""What the programs of `inside` want to find in their environment."""
+
+
+class _Zygote:
+    """A sandbox whose one process has imported a program and forks for each job (`inside/zygote.py`)."""
+
+    def __init__(self, program: str):
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._lock, self._jobs = threading.Lock(), 0
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the process)
+        python = [sys.executable, "-B", "-m", f"{PACKAGE}.zygote", program, str(theirs.fileno())]
+        self._process = subprocess.Popen(
+            [*_bwrap(_course()), *python],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self.errors,
+            env=_environment("/scratch", "/course", ENVIRONMENT.get(program, {})),
+            pass_fds=[theirs.fileno()],
+        )
+        theirs.close()
+        atexit.register(self.close)
+
+    def start(self, fds: list[int], limits: Limits) -> int:
+        """Start a job with these files as its input, output, errors and shared memory; returns its number."""
+        with self._lock:
+            self._jobs += 1
+            told = {"job": self._jobs, "limits": _rlimits(limits)}
+            socket.send_fds(self._channel, [json.dumps(told).encode()], fds)
+            return self._jobs
+
+    def kill(self, job: int) -> None:
+        with self._lock, contextlib.suppress(OSError):
+            self._channel.send(json.dumps({"kill": job}).encode())
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+_zygotes: dict[str, _Zygote] = {}
+_starting = threading.Lock()
+
+
+def _zygote(program: str) -> _Zygote | None:
+    """The zygote of a program, started on first use; None where namespaces cannot be had."""
+    if not bubblewrap():
+        return None
+    with _starting:
+        if program not in _zygotes or not _zygotes[program].alive():
+            _zygotes[program] = _Zygote(program)
+        return _zygotes[program]
+
+
+def warm_up(*programs: str) -> None:
+    """Start importing now what will be needed."""
+    for program in programs:
+        _zygote(program)
+
+
+class Sandbox:
+    """One job of a program in a sandbox of its own."""
+
+    def __init__(self, program: str, limits: Limits | None = None, memory: int | None = None):
+        self.limits = limits or Limits()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the sandbox)
+        theirs_in, self._in = os.pipe()
+        self._out, theirs_out = os.pipe()
+        files = [theirs_in, theirs_out, self._errors.fileno(), *([memory] if memory is not None else [])]
+        self._process = self._scratch = None
+        self._zygote = _zygote(program)
+        try:
+            if self._zygote:
+                self._job = self._zygote.start(files, self.limits)
+            else:
+                self._spawn(program, files)
+        finally:
+            os.close(theirs_in)
+            os.close(theirs_out)
+
+    def _spawn(self, program: str, files: list[int]) -> None:
+        """Where there are no namespaces: a child process with limits, and a folder to write to."""
+        self._scratch = Path(tempfile.mkdtemp(prefix="gpulab-sandbox-"))
+        shutil.copytree(_warm(), self._scratch / "gpulab")
+        memory = files[3:]
+        self._process = subprocess.Popen(
+            [sys.executable, "-B", "-m", f"{PACKAGE}.{program}", *map(str, memory)],
+            stdin=files[0],
+            stdout=files[1],
+            stderr=files[2],
+            env=_environment(str(self._scratch), str(_course()), ENVIRONMENT.get(program, {})),
+            cwd=self._scratch,
+            pass_fds=memory,
+            preexec_fn=functools.partial(_limit, self.limits),
+            start_new_session=True,
+        )
+
+    def answers(self, job: bytes) -> Iterator[bytes]:
+        """Send the job; yield the lines of the answer as they come. Raises Died where they end without the last one.
+
+        The last line is `{"done": true}` and is not yielded.
+        """
+        deadline = time.monotonic() + self.limits.seconds
+        self._send(job, deadline)
+        pending, total = b"", 0
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._out, selectors.EVENT_READ)
+            while True:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise Died(f"it took longer than {self.limits.seconds:.0f} s")
+                chunk = os.read(self._out, 1 << 20)
+                if not chunk:
+                    said = self.noise().strip()[-300:]
+                    raise Died("it ended before its answer was complete" + (f": {said}" if said else ""))
+                total += len(chunk)
+                if total > MOST_OUTPUT:
+                    raise Died("it wrote more than any answer can hold")
+                *lines, pending = (pending + chunk).split(b"\n")
+                for line in lines:
+                    if line == b'{"done": true}':
+                        return
+                    yield line
+
+    def _send(self, job: bytes, deadline: float) -> None:
+        os.set_blocking(self._in, False)
+        with contextlib.suppress(BrokenPipeError), selectors.DefaultSelector() as selector:
+            selector.register(self._in, selectors.EVENT_WRITE)
+            while job:
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise Died("it never read its job")
+                job = job[os.write(self._in, job[: 1 << 16]) :]
+        os.close(self._in)
+        self._in = None
+
+    def noise(self) -> str:
+        """The end of what it wrote to stderr."""
+        size = os.fstat(self._errors.fileno()).st_size
+        return os.pread(self._errors.fileno(), 20_000, max(0, size - 20_000)).decode(errors="replace")
+
+    def close(self) -> None:
+        """End everything that runs in it, and remove what it wrote."""
+        if self._errors.closed:
+            return
+        if self._zygote:
+            self._zygote.kill(self._job)
+        elif self._process:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.kill()
+            self._process.wait()
+            shutil.rmtree(self._scratch, ignore_errors=True)
+        for fd in (self._in, self._out):
+            if fd is not None:
+                os.close(fd)
+        self._errors.close()
+
+
+def _rlimits(limits: Limits) -> list[tuple[int, int]]:
+    found = []
+    for what, most in (
+        (resource.RLIMIT_CPU, limits.cpu_seconds),
+        (resource.RLIMIT_AS, MEMORY),
+        (resource.RLIMIT_FSIZE, 1 << 30),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NOFILE, 512),
+        (resource.RLIMIT_NPROC, PROCESSES),
+    ):
+        hard = resource.getrlimit(what)[1]
+        found.append((what, most if hard == resource.RLIM_INFINITY else min(most, hard)))
+    return found
+
+
+def _limit(limits: Limits) -> None:
+    for what, most in _rlimits(limits):
+        if what != resource.RLIMIT_NPROC:  # it would count every process of this user
+            resource.setrlimit(what, (most, most))
+
+
+class Memory:
+    """Memory that the judge shares with one sandboxed process, by the number of an open file."""
+
+    def __init__(self):
+        self.fd, self.size, self.bytes = os.memfd_create("judge"), 0, None
+
+    def resize(self, size: int) -> None:
+        self.size = size
+        if size:
+            os.ftruncate(self.fd, size)
+            self.bytes = mmap.mmap(self.fd, size)
+
+    def close(self) -> None:
+        os.close(self.fd)  # the mapping goes with its last view
