@@ -205,7 +205,7 @@ def place():
     axis = fig.subplots()
     for pipe, colour, style in (("fp32", plots.PALETTE[0], "-"), ("fp16", plots.PALETTE[5], "--")):
         roof = ceilings.roof(pipe)
-        at = [2.0**k for k in range(-4, 13)]
+        at = sorted([*(2.0**k for k in range(-4, 13)), roof.ridge])
         axis.plot(at, [roof.attainable(i) / 1e12 for i in at], style, color=colour, label=f"{pipe} roof, measured")
     for name, (work, pipe, *how) in KERNELS.items():
         took, roof = seconds_of(pipe, *how), ceilings.roof(pipe)
