@@ -121,7 +121,7 @@ class Explorer:
         if self._view is None:
             import ipywidgets as w
 
-            layout = w.Layout(flex="1 1 260px", width="auto", min_width="240px", max_width="420px")
+            layout = w.Layout(flex="1 1 320px", width="auto", min_width="240px", max_width="480px")
             style = {"layout": layout, "style": {"description_width": "initial"}}
             for name, control in self._controls.items():
                 view = control.widget(w, self._state[name], style)

@@ -51,7 +51,7 @@ def occupancy(
     controls = {
         "threads": Slider("threads a block", 32, 1024, 32),
         "registers": Slider("registers a thread", 1, 255),
-        "shared_kb": Slider("shared memory a block, KB", 0, 227),
+        "shared_kb": Slider("shared KB a block", 0, 227),
         "gpu": Choice("GPU", GPUS),
     }
     return Explorer(draw, controls, {"threads": threads, "registers": registers, "shared_kb": shared_kb, "gpu": name})
@@ -65,7 +65,7 @@ def waves(blocks: int = 160, blocks_per_sm: int = 1, gpu: str = "B200") -> Explo
 
     controls = {
         "blocks": Slider("blocks in the grid", 1, 4096),
-        "blocks_per_sm": Slider("blocks on an SM at a time", 1, 32),
+        "blocks_per_sm": Slider("blocks on an SM", 1, 32),
         "gpu": Choice("GPU", GPUS),
     }
     return Explorer(draw, controls, {"blocks": blocks, "blocks_per_sm": blocks_per_sm, "gpu": _gpu(gpu)})
@@ -74,9 +74,9 @@ def waves(blocks: int = 160, blocks_per_sm: int = 1, gpu: str = "B200") -> Explo
 def latency(warps: int = 4, busy: int = 20, latency: int = 400) -> Explorer:
     """One scheduler and its warps: how many does it take to hide the wait for memory?"""
     controls = {
-        "warps": Slider("warps of the scheduler", 1, 16),
-        "busy": Slider("cycles of work between loads", 1, 200),
-        "latency": Slider("cycles that a load takes", 10, 1000, 10),
+        "warps": Slider("warps", 1, 16),
+        "busy": Slider("cycles of work", 1, 200),
+        "latency": Slider("cycles of a load", 10, 1000, 10),
     }
     return Explorer(plots.timeline, controls, {"warps": warps, "busy": busy, "latency": latency})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -77,25 +78,27 @@ def coalescing(offset: Callable[[int], int], width: int = 4, title: str = "") ->
     touched = [set(range(offset(k) // SECTOR, (offset(k) + width - 1) // SECTOR + 1)) for k in range(LANES)]
     sectors = sorted(set().union(*touched))
     column = {s: i for i, s in enumerate(sectors)}
-    fig = figure(8.0, 2.6)
+    fig = figure(6.4, 2.7)
     axis = fig.subplots()
     for i, s in enumerate(sectors):
         new_line = i == 0 or s // 4 != sectors[i - 1] // 4
         axis.barh(0, 1, left=i, height=0.7, color=PALETTE[4], edgecolor="black", linewidth=2.0 if new_line else 0.5)
         if len(sectors) <= LANES:
-            axis.text(i + 0.5, 0, str(s), ha="center", va="center", fontsize=7)
+            axis.text(i + 0.5, 0, str(s), ha="center", va="center", fontsize=8)
     span = max(len(sectors), 1)
     for k in range(LANES):
         x = (k + 0.5) * span / LANES
         for s in touched[k]:
             axis.plot([x, column[s] + 0.5], [1.6, 0.36], color=PALETTE[k % 2], linewidth=0.8)
-        axis.text(x, 1.72, str(k), ha="center", fontsize=7)
+        axis.text(x, 1.72, str(k), ha="center", fontsize=8)
     useful = LANES * width / (SECTOR * len(sectors))
     fig.alt = (
         f"Coalescing: 32 lanes of {width} bytes touch {len(sectors)} sectors, {SECTOR * len(sectors)} bytes moved for "
         f"{LANES * width} asked for: {min(useful, 1):.0%} of them needed."
     )
-    return _lanes(fig, axis, span, title, "lanes (above) and sectors of 32 bytes; a thick edge begins a 128-byte line")
+    return _lanes(
+        fig, axis, span, title, "lanes; sectors of 32 bytes; a thick edge begins a line of 128"
+    )
 
 
 def banks(offset: Callable[[int], int], width: int = 4, title: str = "") -> Figure:
@@ -115,12 +118,12 @@ def banks(offset: Callable[[int], int], width: int = 4, title: str = "") -> Figu
         worst.append(max(len(w) for w in words.values()))
     wavefronts = sum(worst)
     deepest = max(len(set(lanes)) for lanes in used.values())
-    fig = figure(8.0, 1.2 + 0.17 * deepest)
+    fig = figure(6.4, 1.4 + 0.18 * deepest)
     axis = fig.subplots()
     for b in range(BANKS):
         for row, k in enumerate(dict.fromkeys(used.get(b, []))):
             axis.barh(row, 0.9, left=b, height=0.9, color=PALETTE[0 if row == 0 else 5])
-            axis.text(b + 0.45, row, str(k), ha="center", va="center", fontsize=6, color="white")
+            axis.text(b + 0.45, row, str(k), ha="center", va="center", fontsize=8, color="white")
     axis.set_ylim(deepest - 0.4, -0.6)
     fig.alt = (
         f"Banks: 32 lanes of {width} bytes need {wavefronts} wavefronts where {len(worst)} would do; "
@@ -135,8 +138,9 @@ def _lanes(fig: Figure, axis, span: int, title: str, label: str, ticks: bool = F
     axis.set_xticks(range(0, BANKS, 4) if ticks else [])
     for side in ("top", "left", "right", "bottom"):
         axis.spines[side].set_visible(False)
-    axis.set_xlabel(label, fontsize=8)
-    fig.suptitle(f"{title}\n{fig.alt}" if title else fig.alt, fontsize=9)
+    axis.set_xlabel(label, fontsize=9)
+    words = "\n".join(textwrap.wrap(fig.alt, 78))
+    fig.suptitle(f"{title}\n{words}" if title else words, fontsize=9.5)
     return fig
 
 

@@ -93,6 +93,7 @@ def waves(blocks: int, sms: int, per_sm: int, title: str = "") -> Figure:
     axis.set(xlim=(first, max(count, first + 3)), ylim=(0, 1.3 * resident))
     axis.set_xlabel("time, in durations of a block" + (f" (the first {first} waves left out)" if first else ""))
     axis.set_ylabel(f"places ({sms} × {per_sm})")
+    axis.xaxis.get_major_locator().set_params(integer=True)
     _bare(axis, ("top", "right"))
     fig.alt = (
         f"Waves: {blocks} blocks on {sms} SMs, {per_sm} on each at a time: {count} wave{'s' * (count != 1)}, "

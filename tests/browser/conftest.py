@@ -125,10 +125,15 @@ class Page:
         """Kernel → Run all cells, as the menu does it; waits until the kernel is idle again."""
         from selenium.webdriver.common.by import By
 
-        self.driver.find_element(By.XPATH, "//div[contains(@class,'lm-MenuBar-itemLabel')][text()='Run']").click()
-        self._until(lambda: self.driver.find_elements(By.XPATH, "//*[@data-command='runmenu:run-all']"), 10)
-        self.driver.find_element(By.XPATH, "//*[@data-command='runmenu:run-all']").click()
-        time.sleep(2)
+        for _ in range(3):  # a kernel that says it is idle may not listen yet: then nothing starts
+            self.driver.find_element(By.XPATH, "//div[contains(@class,'lm-MenuBar-itemLabel')][text()='Run']").click()
+            self._until(lambda: self.driver.find_elements(By.XPATH, "//*[@data-command='runmenu:run-all']"), 10)
+            self.driver.find_element(By.XPATH, "//*[@data-command='runmenu:run-all']").click()
+            time.sleep(2)
+            if self.script(
+                "return [...document.querySelectorAll('.jp-InputPrompt')].some(e => /[0-9*]/.test(e.textContent))"
+            ):
+                break
         self._until(lambda: self.kernel_status() == "idle", limit)
         time.sleep(1)
 
