@@ -108,13 +108,16 @@ def divergence(condition: str = "thread % 2 == 0", yes: int = 3, no: int = 3) ->
 # --- memory accesses -----------------------------------------------------------------------------------------------
 
 
-def coalescing(kernel: Kernel | None = None, stride: int = 1, offset: int = 0, width: int = 4) -> Explorer:
+def coalescing(kernel=None, *arguments, stride: int = 1, offset: int = 0, width: int = 4) -> Explorer:
     """One load of a warp: lane k takes `width` bytes of element `offset + k · stride`. Which sectors move?
 
-    With a CUDA C++ `kernel` that was launched within `lab.record()`: the sectors that each of its lines asked for.
+    With a CUDA C++ `kernel` that was launched within `lab.record()`: the sectors that each of its lines asked for. With a
+    Triton launcher and its arguments: the first 32 elements of each access of each program.
     """
-    if kernel is not None:
+    if isinstance(kernel, Kernel):
         return _recorded(kernel, "global")
+    if kernel is not None:
+        return _traced(kernel, arguments)
 
     def draw(stride: int, offset: int, width: str):
         size = int(width.split()[0])
@@ -165,6 +168,23 @@ def _recorded(kernel: Kernel, space: str) -> Explorer:
         return plots.costs(rows, text, access - 1, space, kernel.signature.name)
 
     return Explorer(draw, {"access": Slider("access", 1, len(rows))}, {"access": 1})
+
+
+def _traced(launcher, arguments: tuple) -> Explorer:
+    """Accesses of a Triton launch, as a warp sees them that has one element in each lane."""
+    from . import trace
+
+    events = [e for e in trace.trace(launcher, *arguments).events if len(e.elements) >= plots.LANES]
+    events = [e for e in events if not e.access.startswith("masked")]
+    if not events:
+        raise ValueError("no program touches 32 elements at a time: take a larger block")
+
+    def draw(access: int):
+        e = events[access - 1]
+        said = f"program {e.program} {e.access}s {e.array}, its first 32 elements"
+        return plots.coalescing(lambda k: e.itemsize * e.elements[k], e.itemsize, said)
+
+    return Explorer(draw, {"access": Slider("access", 1, len(events))}, {"access": 1})
 
 
 # --- roofs ---------------------------------------------------------------------------------------------------------

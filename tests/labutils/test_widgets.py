@@ -79,6 +79,24 @@ def test_from_a_recorded_and_a_compiled_kernel():
     assert taken.state["shared_kb"] == 1 and 4 < taken.state["registers"] < 64
 
 
+def test_accesses_of_a_triton_launch():
+    triton, torch = pytest.importorskip("triton"), pytest.importorskip("torch")
+    import triton.language as tl
+
+    @triton.jit
+    def every_other_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+        offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out_ptr + offs, tl.load(x_ptr + 2 * offs))
+
+    def every_other(x, out):
+        every_other_kernel[(2,)](x, out, BLOCK=32)
+
+    widget = lab.widgets.coalescing(every_other, torch.zeros(128), torch.zeros(64))
+    assert "touch 8 sectors, 256 bytes moved for 128 asked for" in widget.figure().alt
+    widget.set(access=2)
+    assert "touch 4 sectors" in widget.figure().alt
+
+
 def test_roofline_takes_ledgers_and_measured_ones():
     x = nbytes(1 << 20)
     add = Ledger({"x": x, "y": x}, {"out": x}, flops=1 << 20)
