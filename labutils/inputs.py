@@ -202,15 +202,27 @@ def make_run(
     for name, argument in exercise.arguments.items():
         g = generator(seed, exercise.id, case.name, sorted(case.sizes.items()), name)
         if isinstance(argument, Number):
-            if argument.size:
-                numbers[name] = case.sizes[argument.size]
-            else:
-                # three decimals of binary fraction: exact in fp32 and in fp16
-                u = float(torch.rand((), generator=g, dtype=torch.float64))
-                numbers[name] = round((argument.low + u * (argument.high - argument.low)) * 8) / 8
+            numbers[name] = _number(argument, case, g)
             continue
         buffers[name] = _buffer(exercise, case, name, argument, g, device, allocate)
     return Run(exercise, case, buffers, numbers)
+
+
+def numbers_of(exercise: KernelExercise, case: Case, seed: int) -> dict[str, float | int]:
+    """The number arguments of a case, as `make_run` draws them."""
+    return {
+        name: _number(a, case, generator(seed, exercise.id, case.name, sorted(case.sizes.items()), name))
+        for name, a in exercise.arguments.items()
+        if isinstance(a, Number)
+    }
+
+
+def _number(argument: Number, case: Case, g: torch.Generator) -> float | int:
+    if argument.size:
+        return case.sizes[argument.size]
+    # three decimals of binary fraction: exact in fp32 and in fp16
+    u = float(torch.rand((), generator=g, dtype=torch.float64))
+    return round((argument.low + u * (argument.high - argument.low)) * 8) / 8
 
 
 def _buffer(exercise, case, name, argument: Array, g, device, allocate) -> Buffer:

@@ -1,0 +1,130 @@
+"""`python -m grader.judge.runner GPU MEMORY`: jobs as lines of JSON on standard input, answers on standard output.
+
+A job is {"kind": "run"} with cases to run once or twice, or {"kind": "race"} with two competitors; after each batch of
+a race the judge answers "more" or "stop". Arrays lie in the shared memory MEMORY (the number of an open file). After a
+kernel that crashed or never ended the process says so and ends: its context is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import random
+import sys
+from typing import NoReturn
+
+from grader.judge.runner.clock import Race
+from grader.judge.runner.driver import Buffer, Device, DriverError, Stuck
+from grader.judge.runner.helpers import Helpers
+from grader.judge.runner.kernels import Kernel, Replay
+
+HARMLESS = ("CUDA_ERROR_OUT_OF_MEMORY", "CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES")
+"""Refusals after which the context can still be used."""
+
+_answers = os.fdopen(os.dup(1), "w", buffering=1)
+
+
+def say(**told) -> None:
+    _answers.write(json.dumps(told) + "\n")
+
+
+def lost(kind: str, why: str) -> NoReturn:
+    """The context is of no more use: say so and leave, without waiting for the GPU."""
+    say(lost=kind, why=why)
+    _answers.flush()
+    os._exit(3)
+
+
+def run_case(device: Device, helpers: Helpers, kernels: list[Kernel], case: dict, memory: memoryview, limit: float):
+    """One case: launch, copy back what it left; a second time if asked, to see whether the bits are the same."""
+    arrays = {}
+    for number, a in enumerate(case["arguments"]):
+        if "number" not in a:
+            arrays[number] = Buffer(device, a["bytes"])
+            arrays[number].write(memory[a["at"] : a["at"] + a["bytes"]])
+    outputs = [n for n, a in enumerate(case["arguments"]) if a.get("output")]
+    before = {n: bytes(_of(case, n, memory)) for n in outputs}
+    replay = Replay(device, case["plan"], kernels, arrays, helpers, {k: case["turn"] for k in range(64)})
+    unstable = False
+    try:
+        replay.poison(random.SystemRandom().getrandbits(32))
+        replay.run()
+        device.wait(limit)
+        for number, b in arrays.items():
+            b.read(_of(case, number, memory))
+        if case["twice"]:
+            for n in outputs:
+                arrays[n].write(memoryview(bytearray(before[n])))
+            for kernel in replay.used():
+                if kernel.has_state:
+                    kernel.load()
+            replay.poison(random.SystemRandom().getrandbits(32))
+            replay.run()
+            device.wait(limit)
+            for n in outputs:
+                again = bytearray(case["arguments"][n]["bytes"])
+                arrays[n].read(memoryview(again))
+                unstable = unstable or again != bytes(_of(case, n, memory))
+    finally:
+        for b in arrays.values():
+            b.free()
+        replay.free()
+    return unstable
+
+
+def _of(case: dict, number: int, memory: memoryview) -> memoryview:
+    a = case["arguments"][number]
+    return memory[a["at"] : a["at"] + a["bytes"]]
+
+
+def run(device: Device, helpers: Helpers, job: dict, memory: memoryview) -> None:
+    kernels = [Kernel(device, k) for k in job["kernels"]]
+    for number, case in enumerate(job["cases"]):
+        try:
+            unstable = run_case(device, helpers, kernels, case, memory, job["time_limit"])
+            say(case=number, unstable=unstable)
+        except Stuck:
+            lost("timeout", "the kernel did not come to an end")
+        except DriverError as e:
+            if e.name.startswith("CUDA_ERROR_") and e.name not in (
+                "CUDA_ERROR_OUT_OF_MEMORY",
+                "CUDA_ERROR_INVALID_VALUE",
+            ):
+                lost("died", f"the GPU stopped the kernel: {e}")
+            say(case=number, refused=f"the GPU does not take this launch: {e}")
+    say(done=True)
+
+
+def race(device: Device, helpers: Helpers, job: dict, memory: memoryview) -> None:
+    try:
+        contest = Race(device, helpers, job, memory)
+        contest.warm_up()
+        for seconds in contest.batches():
+            say(seconds=seconds)
+            if sys.stdin.readline().strip() != "more":
+                break
+        say(**contest.outcome(memory), done=True)
+    except Stuck:
+        lost("timeout", "a timed kernel did not come to an end")
+    except DriverError as e:
+        lost("died", f"the GPU stopped a timed kernel: {e}")
+
+
+def main() -> None:
+    device = Device(int(sys.argv[1]))
+    memory, helpers, size = None, None, 0
+    say(ready=True, l2_bytes=device.l2_bytes)
+    for line in sys.stdin:
+        job = json.loads(line)
+        if "helpers" in job:
+            helpers = Helpers(device, job["helpers"])
+            continue
+        if job["size"] != size or memory is None:
+            size = job["size"]
+            memory = memoryview(mmap.mmap(int(sys.argv[2]), max(size, 1)))
+        (race if job["kind"] == "race" else run)(device, helpers, job, memory)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Time beside time: two plans on the same inputs, in turns, each sample cold and checked.
+
+The rules are those of labutils.timing (flush, ring of inputs, A B B A), with what an untrusted kernel needs on top: it
+never sees an output that was computed before, and what it leaves is digested after every sample.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Iterator
+
+from cuda.bindings import driver as cu
+
+from grader.judge.runner.driver import Buffer, Device, ok
+from grader.judge.runner.kernels import Kernel, Replay
+
+WARM_UP_S, BATCH = 0.3, 16
+FLUSH_BYTES = 512 << 20
+"""At least: the flush is also what the GPU does while the host queues the next launch."""
+
+TUNE_ROUNDS = 5
+
+
+class Entry:
+    """One set of inputs with an output of its own for each of the two plans."""
+
+    def __init__(self, device: Device, told: list[dict], memory: memoryview):
+        self.inputs, self.told = {}, told
+        self.outputs: dict[str, dict[int, Buffer]] = {"a": {}, "b": {}}
+        for number, a in enumerate(told):
+            if "number" in a:
+                continue
+            for home in [self.outputs["a"], self.outputs["b"]] if a["output"] else [self.inputs]:
+                home[number] = Buffer(device, a["bytes"])
+                home[number].write(memory[a["at"] : a["at"] + a["bytes"]])
+
+    def arrays(self, side: str) -> dict[int, Buffer]:
+        return {**self.inputs, **self.outputs[side]}
+
+
+class Race:
+    """Two competitors on a ring of entries; the last entry is for warming up and tuning only, and never scored."""
+
+    def __init__(self, device: Device, helpers, job: dict, memory: memoryview):
+        self.device, self.helpers, self.job = device, helpers, job
+        self.flush = Buffer(device, max(2 * device.l2_bytes, FLUSH_BYTES))
+        self.entries = [Entry(device, e, memory) for e in job["ring"]]
+        self.kernels = {side: [Kernel(device, k) for k in job[side]["kernels"]] for side in "ab"}
+        self.key, self.random = random.SystemRandom().getrandbits(63), random.SystemRandom()
+        self.chosen = {"a": {}, "b": {}}
+        self.limit = job["time_limit"]
+        for side in "ab":
+            self._tune(side)
+        self.replays = {
+            side: [Replay(device, job[side]["plan"], self.kernels[side], e.arrays(side), helpers, self.chosen[side])
+                   for e in self.entries]
+            for side in "ab"
+        }  # fmt: skip
+        self.digests: dict[int, set[int]] = {n: set() for n in range(len(self.entries) - 1)}
+        self.inputs_before = [self._digest(e.inputs) for e in self.entries]
+
+    def _tune(self, side: str) -> None:
+        """Of each autotuned launch the configuration that is fastest here."""
+        plan = self.job[side]["plan"]
+        for number, step in enumerate(plan["steps"]):
+            times = []
+            for choice in range(len(step.get("choices", ()))):
+                arrays, chosen = self.entries[-1].arrays(side), {**self.chosen[side], number: choice}
+                replay = Replay(self.device, plan, self.kernels[side], arrays, self.helpers, chosen)
+                replay.run()
+                self.device.wait(self.limit)
+                times.append(statistics.median(self._seconds([self._sample(replay) for _ in range(TUNE_ROUNDS)])))
+                replay.free()
+            if times:
+                self.chosen[side][number] = min(range(len(times)), key=times.__getitem__)
+
+    def _sample(self, replay: Replay):
+        begin, end = ok(cu.cuEventCreate(0)), ok(cu.cuEventCreate(0))
+        self.flush.fill(self.random.getrandbits(32))
+        ok(cu.cuEventRecord(begin, self.device.stream))
+        replay.run()
+        ok(cu.cuEventRecord(end, self.device.stream))
+        return begin, end
+
+    def _seconds(self, samples: list) -> list[float]:
+        self.device.wait(self.limit)
+        times = []
+        for begin, end in samples:
+            times.append(ok(cu.cuEventElapsedTime(begin, end)) * 1e-3)
+            ok(cu.cuEventDestroy(begin))
+            ok(cu.cuEventDestroy(end))
+        return times
+
+    def warm_up(self) -> None:
+        begin = time.perf_counter()
+        while time.perf_counter() - begin < WARM_UP_S:
+            for _ in range(4):
+                for side in "ab":
+                    self.replays[side][-1].run()
+            self.device.wait(self.limit)
+
+    def batches(self) -> Iterator[dict[str, list[float]]]:
+        """Seconds of BATCH more pairs, for as long as somebody asks."""
+        turn = 0
+        while True:
+            slots, samples = Buffer(self.device, 8 * BATCH), {"a": [], "b": []}
+            slots.fill(0)
+            at = []
+            for k in range(BATCH):
+                number = turn % (len(self.entries) - 1)
+                at.append(number)
+                for side in "ab" if turn % 2 == 0 else "ba":
+                    replay = self.replays[side][number]
+                    if side == "a":
+                        for kernel in replay.used():
+                            if kernel.has_state:
+                                kernel.load()
+                        for output in self.entries[number].outputs["a"].values():
+                            output.fill(self.random.getrandbits(32))
+                        replay.poison(self.random.getrandbits(32))
+                    samples[side].append(self._sample(replay))
+                    if side == "a":
+                        for output in self.entries[number].outputs["a"].values():
+                            self.helpers.digest(output, self.key, slots.address + 8 * k)
+                turn += 1
+            seconds = {side: self._seconds(samples[side]) for side in "ab"}
+            found = bytearray(8 * BATCH)
+            slots.read(memoryview(found))
+            slots.free()
+            for k, number in enumerate(at):
+                self.digests[number].add(int.from_bytes(found[8 * k : 8 * k + 8], "little"))
+            yield seconds
+
+    def _digest(self, arrays: dict[int, Buffer]) -> int:
+        slot = Buffer(self.device, 16)
+        slot.fill(0)
+        for b in arrays.values():
+            self.helpers.digest(b, self.key, slot.address)
+        self.device.wait(self.limit)
+        found = bytearray(8)
+        slot.read(memoryview(found))
+        slot.free()
+        return int.from_bytes(found, "little")
+
+    def outcome(self, memory: memoryview) -> dict:
+        """After the last batch: outputs of every scored entry go into the shared memory; what the digests say."""
+        for e in self.entries[:-1]:
+            for number, output in e.outputs["a"].items():
+                a = e.told[number]
+                output.read(memory[a["at"] : a["at"] + a["bytes"]])
+        return {
+            "distinct": [len(d) for d in self.digests.values()],
+            "inputs_kept": self.inputs_before == [self._digest(e.inputs) for e in self.entries],
+            "copy_gbs": self._copy_gbs(),
+            "chosen": self.chosen["a"],
+        }
+
+    def _copy_gbs(self) -> float:
+        """Bandwidth of the driver's own copy, bytes read and written."""
+        half, times = self.flush.size // 2, []
+        for _ in range(6):
+            begin, end = ok(cu.cuEventCreate(0)), ok(cu.cuEventCreate(0))
+            ok(cu.cuEventRecord(begin, self.device.stream))
+            ok(cu.cuMemcpyDtoDAsync(self.flush.address, self.flush.address + half, half, self.device.stream))
+            ok(cu.cuEventRecord(end, self.device.stream))
+            times += self._seconds([(begin, end)])
+        return 2 * half / min(times) / 1e9
