@@ -121,7 +121,7 @@ def measure(exercise: KernelExercise, fn: Callable, sizes: dict[str, int] | None
     runs = [_draw(exercise, case, seed) for seed in range(count)]
     fn(*runs[0].arguments)
     torch.cuda.synchronize()
-    if said := _wrong(runs[0]):
+    if said := wrong(runs[0]):
         print(f"The result is wrong at the benchmark's size, so its time means nothing: {said}")
         return None
     competitors = {"yours": [lambda r=r: fn(*r.arguments) for r in runs]}
@@ -133,7 +133,7 @@ def measure(exercise: KernelExercise, fn: Callable, sizes: dict[str, int] | None
     competitors["copy"] = [lambda p=p: p[0].copy_(p[1]) for p in pairs]
     samples = watch.take_turns(competitors)
     for r in runs:
-        if said := _wrong(r):
+        if said := wrong(r):
             print(f"A timed result was wrong: {said}")
             return None
     return Benchmark(exercise.id, torch.cuda.get_device_name(), dict(case.sizes), cost, samples)
@@ -166,8 +166,8 @@ def _by_name(run: Run) -> dict:
     }
 
 
-def _wrong(run: Run) -> str | None:
-    """Compare all outputs with the float64 reference, on the GPU."""
+def wrong(run: Run) -> str | None:
+    """How many elements of the outputs are wrong, compared with the float64 reference where the arrays are."""
     import torch
 
     inputs = {n: v.double() if isinstance(v, torch.Tensor) else v for n, v in _by_name(run).items()}
