@@ -111,8 +111,8 @@ def divergence(condition: str = "thread % 2 == 0", yes: int = 3, no: int = 3) ->
 def coalescing(kernel=None, *arguments, stride: int = 1, offset: int = 0, width: int = 4) -> Explorer:
     """One load of a warp: lane k takes `width` bytes of element `offset + k · stride`. Which sectors move?
 
-    With a CUDA C++ `kernel` that was launched within `lab.record()`: the sectors that each of its lines asked for. With a
-    Triton launcher and its arguments: the first 32 elements of each access of each program.
+    With a CUDA C++ `kernel` that was launched within `lab.record()`: the sectors that each of its lines asked for.
+    With a Triton launcher and its arguments: the first 32 elements of each access of each program.
     """
     if isinstance(kernel, Kernel):
         return _recorded(kernel, "global")
