@@ -241,7 +241,7 @@ def matmul_kernel(
         b_mask = (offs_k[:, None] < K) & (offs_n[None, :] < N)
         a = tl.load(a_ptr + offs_m[:, None] * K + offs_k[None, :], mask=a_mask, other=0.0)
         b = tl.load(b_ptr + offs_k[:, None] * N + offs_n[None, :], mask=b_mask, other=0.0)
-        acc = tl.dot(a, b, acc) if carry else tl.dot(a, b)
+        acc = tl.dot(a, b, acc, input_precision="ieee") if carry else tl.dot(a, b, input_precision="ieee")
     mask = (offs_m[:, None] < M) & (offs_n[None, :] < N)
     if swap:
         tl.store(c_ptr + offs_m[:, None] + offs_n[None, :] * M, acc, mask=mask)
