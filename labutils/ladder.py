@@ -49,6 +49,7 @@ def counts(fp32: Levels, fp16: Levels, size: int = 128, depth: int = 64) -> dict
             table[name] = {
                 heading: t.get(count, 0) / (t.get(per) or 1) if per else t.get(count, 0)
                 for heading, (count, per) in COLUMNS.items()
+                if dtype == torch.float32 or "shared" not in count  # how wmma reads operands is only estimated
             }
     return table
 
@@ -59,7 +60,7 @@ def show_counts(fp32: Levels, fp16: Levels) -> None:
         return
     print(f"128 × 128, K = 64\n{'':16}" + "".join(f"{h:>15}" for h in COLUMNS))
     for name, row in counts(fp32, fp16).items():
-        print(f"{name:16}" + "".join(f"{value:15.4g}" for value in row.values()))
+        print(f"{name:16}" + "".join(f"{row[h]:15,.6g}" if h in row else f"{'?':>15}" for h in COLUMNS))
 
 
 def rates(fp32: Levels, fp16: Levels, size: int = 4096, seconds: float | None = None) -> dict[str, float]:

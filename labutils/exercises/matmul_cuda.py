@@ -1,5 +1,7 @@
 """Unit 15: one matrix product in CUDA C++, seven times. Five levels in fp32, then two on tensor cores."""
 
+import torch
+
 from ..exercise import (
     Bound,
     Case,
@@ -96,8 +98,11 @@ def _sizes(M, N, K):
     return {"M": M, "N": N, "K": K}
 
 
-def _cases(tile: int, depth: int, last: Case) -> tuple[Case, ...]:
+def _cases(tile: int, depth: int, last: Case, half: bool) -> tuple[Case, ...]:
     """Sizes around a tile, K around its depth. `last` is the case that is counted: whole tiles only."""
+    values = Case("40 × 40, K = 24: wide range of values", _sizes(40, 40, 24), "wide")
+    if half:  # sums of a wide range leave fp16
+        values = Case("40 × 40, K = 24: ties", _sizes(40, 40, 24), "ties")
     return (
         Case("one element", _sizes(1, 1, 1)),
         Case("2 × 3, K = 4", _sizes(2, 3, 4), "position"),
@@ -108,7 +113,7 @@ def _cases(tile: int, depth: int, last: Case) -> tuple[Case, ...]:
         Case("30 × 20, K = 300: a long sum", _sizes(30, 20, 300)),
         Case("48 × 40, K = 70: small integers, compared bit for bit", _sizes(48, 40, 70), exact=True),
         Case("20 × 36, K = 33: not aligned to 16 bytes", _sizes(20, 36, 33), layout="offset"),
-        Case("40 × 40, K = 24: wide range of values", _sizes(40, 40, 24), "wide"),
+        values,
         last,
     )
 
@@ -133,6 +138,18 @@ def _block(size, last):
     return product
 
 
+def _where(a, b, keep):
+    """The sum of the products whose k passes `keep(k, K)`."""
+    K = a.shape[1]
+    chosen = keep(torch.arange(K), K)
+    return a[:, chosen] @ b[chosen]
+
+
+def _but(a, b, place):
+    """All products but one; all where there is only one, because a 0 has too many causes to name one."""
+    return _where(a, b, lambda k, K: (k != place % K) | (K == 1))
+
+
 def _suspects(depth: int) -> tuple[Suspect, ...]:
     return (
         Suspect(
@@ -143,7 +160,13 @@ def _suspects(depth: int) -> tuple[Suspect, ...]:
             f"{{name}} holds only the last {depth} products of each sum, or fewer",
             _block(depth, True),
         ),
-        Suspect("missing-accumulation", "{name} lacks the last product of each sum", lambda a, b: a[:, :-1] @ b[:-1]),
+        Suspect(
+            "missing-accumulation",
+            f"{{name}} holds only the first half of every {depth} products",
+            lambda a, b: _where(a, b, lambda k, K: k % depth < depth // 2),
+        ),
+        Suspect("missing-accumulation", "{name} lacks the last product of each sum", lambda a, b: _but(a, b, -1)),
+        Suspect("missing-accumulation", "{name} lacks the first product of each sum", lambda a, b: _but(a, b, 0)),
         Suspect(
             "missing-accumulation",
             f"{{name}} lacks all but whole blocks of {depth} products",
@@ -202,7 +225,7 @@ def _level(name: str, title: str, points: Points, tile: int, depth: int, last: C
                 item * sizes["M"] * sizes["N"],
                 2 * sizes["M"] * sizes["N"] * sizes["K"],
             ),
-            cases=_cases(tile, depth, last),
+            cases=_cases(tile, depth, last, half),
             draw=_draw,
             tiny=Case("2 × 3, K = 4", _sizes(2, 3, 4), "integers"),
             bench=_sizes(4096, 4096, 4096),

@@ -164,7 +164,7 @@ def _cases(tile: int, large: Case, aligned: bool = False) -> tuple[Case, ...]:
     )
 
 
-FP32 = Case("40 × 50, K = 200: fp32, which TF32 is too coarse for", _sizes(40, 50, 200), dtype="float32")
+FP32 = Case("24 × 40, K = 100: fp32, which TF32 is too coarse for", _sizes(24, 40, 100), dtype="float32")
 LARGE = Case("129 × 127, K = 64: many tiles", _sizes(129, 127, 64), "position")
 
 
@@ -289,7 +289,7 @@ register(
                     "bytes that waves of 16 programs read, for each byte stored",
                     "wave_load_sectors",
                     "global_store_sectors",
-                    at_most=2.4,
+                    at_most=1.15,
                 ),
             ),
         ),
@@ -307,8 +307,8 @@ register(
         cases=(
             *_batched(_cases(16, Case("3 of 20 × 30, K = 40: a batch", {"B": 3} | _sizes(20, 30, 40), "position"))),
             Case("2 of 50 × 33, K = 70: a batch, padded rows", {"B": 2} | _sizes(50, 33, 70), layout="padded"),
-            Case("80 × 272, K = 16: a last group that is not full", {"B": 1} | _sizes(80, 272, 16), "position"),
-            Case(f"{WAVES} × {WAVES}, K = 64: waves", {"B": 1} | _sizes(WAVES, WAVES, 64), "position"),
+            Case("80 × 96, K = 16: a last group that is not full", {"B": 1} | _sizes(80, 96, 16), "position"),
+            Case(f"{WAVES} × {WAVES}, K = 32: waves", {"B": 1} | _sizes(WAVES, WAVES, 32), "position"),
         ),
         draw=lambda rng: {"B": rng.randrange(1, 4)} | _draw(rng),
         tiny=Case("2 × 3, K = 4", {"B": 1} | _sizes(2, 3, 4), "integers"),
@@ -379,8 +379,8 @@ register(
         contract=Contract(dtype="float16", terms=lambda sizes: sizes["K"] + 16, any_order=True),
         cost=_cost,
         cases=(
-            *_cases(16, Case("16 × 64, K = 1000: few tiles, many parts", _sizes(16, 64, 1000))),
-            Case("17 × 33, K = 500: position", _sizes(17, 33, 500), "position"),
+            *_cases(16, Case("16 × 48, K = 700: few tiles, many parts", _sizes(16, 48, 700))),
+            Case("17 × 20, K = 300: a part for each block", _sizes(17, 20, 300), "position"),
         ),
         draw=lambda rng: _sizes(rng.randrange(1, 40), rng.randrange(1, 50), rng.randrange(1, 700)),
         tiny=Case("2 × 3, K = 4", _sizes(2, 3, 4), "integers"),

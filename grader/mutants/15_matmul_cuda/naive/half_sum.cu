@@ -1,0 +1,12 @@
+// expect: overflow
+// The sum is kept in half precision.
+#include <cuda_fp16.h>
+// c = a @ b: a (M, K), b (K, N), c (M, N), row by row. One thread computes one element; columns run along x.
+__global__ void matmul_naive(const float *a, const float *b, float *c, int M, int N, int K) {
+    int n = blockIdx.x * blockDim.x + threadIdx.x;
+    int m = blockIdx.y * blockDim.y + threadIdx.y;
+    if (m >= M || n >= N) return;
+    half sum = __float2half(0.0f);
+    for (int k = 0; k < K; k++) sum = __float2half(__half2float(sum) + a[m * K + k] * b[k * N + n]);
+    c[m * N + n] = __half2float(sum);
+}

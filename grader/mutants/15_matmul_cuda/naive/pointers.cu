@@ -1,0 +1,12 @@
+// expect: accepted
+// Pointers that walk.
+// c = a @ b: a (M, K), b (K, N), c (M, N), row by row. One thread computes one element; columns run along x.
+__global__ void matmul_naive(const float *a, const float *b, float *c, int M, int N, int K) {
+    int n = blockIdx.x * blockDim.x + threadIdx.x;
+    int m = blockIdx.y * blockDim.y + threadIdx.y;
+    if (m >= M || n >= N) return;
+    float sum = 0.0f;
+    const float *x = a + m * K, *y = b + n;
+    for (int k = 0; k < K; k++, y += N) sum += *x++ * *y;
+    c[m * N + n] = sum;
+}
