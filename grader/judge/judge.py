@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import torch
 
-from grader.judge import language, plan
+from grader.build import ROOT, source_notebook
+from grader.judge import gpu, language, plan, speed
 from grader.judge.sandbox import Died, Limits, Memory, Sandbox
 from grader.judge.submission import Submission
-from labutils import diagnose
+from labutils import device, diagnose
 from labutils import exercise as exercises
 from labutils.access import Finding
 from labutils.backends import Outcome, Problem, child, offline
@@ -20,7 +23,7 @@ from labutils.backends import emulator as emulated
 from labutils.backends.interpreter import TARGETS
 from labutils.evaluate import add_case, cases_of, compare_plain, conclude
 from labutils.exercise import Case, Exercise, KernelExercise, PlainExercise
-from labutils.inputs import Run, make_run
+from labutils.inputs import Run, make_run, numbers_of
 from labutils.verdict import CaseResult, Verdict
 
 HIDDEN_CASES = 4
@@ -41,6 +44,8 @@ class Task:
     runs: list[Run] = field(default_factory=list)
     plans: list[plan.Plan | Problem] = field(default_factory=list)
     verdict: Verdict = None
+    timed: Case | None = None
+    timed_plan: plan.Plan | Problem | None = None
 
     @property
     def is_kernel(self) -> bool:
@@ -50,14 +55,21 @@ class Task:
 class Judge:
     """Judges submissions on this machine. `seed` draws inputs and hidden cases: secret, and drawn after the freeze."""
 
-    def __init__(self, seed: int, hidden: int = HIDDEN_CASES, time_limit: float = TIME_LIMIT):
+    def __init__(
+        self, seed: int, hidden: int = HIDDEN_CASES, time_limit: float = TIME_LIMIT, on_gpu: bool | None = None
+    ):
         self.seed, self.hidden, self.time_limit = seed, hidden, time_limit
-        self.targets = TARGETS
-        self._compiled: dict[str, Problem | str | None] = {}
+        self.on_gpu = device.has_gpu() if on_gpu is None else on_gpu
+        self.targets = (gpu.capability(),) if self.on_gpu else TARGETS
+        self._compiled: dict[str, Compiled] = {}
+        self._references: dict[str, Task] = {}
+        self._one_at_a_time = threading.Lock()
 
     def describe(self, exercise: Exercise) -> str:
         if isinstance(exercise, PlainExercise):
             return "plain Python"
+        if self.on_gpu:
+            return device.current().name
         run = "Triton's interpreter" if exercise.language == "triton" else "CUDA C++ emulator"
         return f"judge without a GPU: {run} on the CPU"
 
@@ -65,39 +77,59 @@ class Judge:
         """The verdict of each exercise. Raises nothing for what a submission holds."""
         tasks = [self._task(exercises.get(i)) for i in ids]
         kernels = [t for t in tasks if t.is_kernel]
-        limits = Limits(30 + 45 * len(tasks), int(60 + len(tasks) * 4 * self.time_limit))
         memory = Memory() if kernels else None
-        boxes = {"launch": Sandbox("launch", limits)}
-        try:
-            if kernels:
-                boxes["replay"] = Sandbox("replay", limits, memory.fd)
-            if any(t.exercise.language == "triton" for t in kernels):
-                boxes["compile"] = Sandbox("compile", limits)
+        with contextlib.ExitStack() as stack:
+            if memory:
+                stack.callback(memory.close)
+            launch, replay, compilers = self._open(stack, tasks, memory)
             for t in kernels:
                 t.runs = [make_run(t.exercise, c, self.seed, allocate=_bytes) for c, _ in t.cases]
-            self._tell_plans(tasks, submission, boxes["launch"])
-            boxes["launch"].close()
+            self._tell_plans(tasks, submission, launch)
+            launch.close()
             for t in tasks:
                 if not t.is_kernel:
                     conclude(t.exercise, t.verdict)
             if kernels:
-                self._judge_kernels(kernels, boxes, memory)
-        finally:
-            for box in boxes.values():
-                box.close()
-            if memory:
-                memory.close()
+                self._record(kernels, replay, compilers, memory)
+                if self.on_gpu:
+                    self._on_gpu([t for t in kernels if _passes(t)])
+            for t in kernels:
+                self._conclude(t)
         return {t.exercise.id: t.verdict for t in tasks}
+
+    def _open(self, stack, tasks: list[Task], memory: Memory | None):
+        """The sandboxes that these tasks need, started at once."""
+        limits = Limits(30 + 45 * len(tasks), int(60 + len(tasks) * 4 * self.time_limit))
+
+        def opened(program: str, *more) -> Sandbox:
+            box = Sandbox(program, limits, *more)
+            stack.callback(box.close)
+            return box
+
+        languages = {t.exercise.language for t in tasks if t.is_kernel}
+        compilers = {}
+        if "triton" in languages:
+            compilers["triton"] = opened("compile")
+        if "cuda" in languages and self.on_gpu:
+            compilers["cuda"] = opened("nvrtc")
+        return opened("launch"), opened("replay", memory.fd) if languages else None, compilers
 
     def _task(self, exercise: Exercise) -> Task:
         verdict = Verdict(exercise.id, self.describe(exercise), points=exercise.points.total)
-        return Task(exercise, cases_of(exercise, self.seed, self.hidden), verdict=verdict)
+        task = Task(exercise, cases_of(exercise, self.seed, self.hidden), verdict=verdict)
+        if self.on_gpu and task.is_kernel and exercise.points.speed:
+            task.timed = speed.timed_case(exercise)
+        return task
 
     # --- the submission's own Python ----------------------------------------------------------------------------------
 
     def _tell_plans(self, tasks: list[Task], submission: Submission, box: Sandbox) -> None:
         """What the launchers launch, and what plain functions answer."""
-        job = {"cells": submission.cells, "tasks": [_told(t) for t in tasks], "time_limit": self.time_limit}
+        job = {
+            "cells": submission.cells,
+            "tasks": [_told(t, self.seed) for t in tasks],
+            "time_limit": self.time_limit,
+        }
         found: dict[str, dict[int, dict]] = {t.exercise.id: {} for t in tasks}
         why = "died: nothing was told of it"
         try:
@@ -109,14 +141,20 @@ class Judge:
         except (ValueError, KeyError, TypeError, RecursionError):
             why = "died: it wrote into the place of its answer"
         for t in tasks:
+            answers = found[t.exercise.id]
             for number in range(len(t.cases)):
-                answer = found[t.exercise.id].get(number, {"ended": why})
+                answer = answers.get(number, {"ended": why})
                 if self._refused_at_once(t, answer):
                     break
-                (self._add_plan if t.is_kernel else _add_answer)(t, number, answer)
+                if t.is_kernel:
+                    t.plans.append(_plan(t, answer))
+                else:
+                    _add_answer(t, number, answer)
                 last = t.plans[-1] if t.is_kernel else t.verdict.results[-1].diagnosis
                 if getattr(last, "kind", "") in ("unfilled", "timeout", "died"):
                     break
+            if t.timed and not t.verdict.headline:
+                t.timed_plan = _plan(t, answers.get(len(t.cases), {"ended": why}))
 
     def _refused_at_once(self, task: Task, answer: dict) -> bool:
         """A function that is not there, or cannot be called: no case needs to be tried."""
@@ -134,24 +172,10 @@ class Judge:
             task.verdict.headline = said
         return said is not None
 
-    def _add_plan(self, task: Task, number: int, answer: dict) -> None:
-        if "ended" in answer:
-            task.plans.append(child.end(str(answer["ended"])[:500]))
-            return
-        if answer.get("problem"):
-            task.plans.append(_computed(_problem(answer["problem"])))
-            return
-        try:
-            told = plan.read(answer, len(task.exercise.arguments))
-        except plan.BadPlan as e:
-            task.plans.append(Problem("error", str(e)))
-            return
-        refused = next((p for s in told.specs if (p := language.problem(s))), None)
-        task.plans.append(refused or told)
+    # --- kernels, recorded on the CPU ------------------------------------------------------------------------------
 
-    # --- kernels ------------------------------------------------------------------------------------------------------
-
-    def _judge_kernels(self, tasks: list[Task], boxes: dict[str, Sandbox], memory: Memory) -> None:
+    def _record(self, tasks: list[Task], replay: Sandbox, compilers: dict[str, Sandbox], memory: Memory) -> None:
+        """Compile every kernel, run every case with its accesses recorded, and examine what it left."""
         at, size = _layout(tasks)
         memory.resize(size)
         for buffer, offset in at.values():
@@ -161,18 +185,29 @@ class Judge:
             "time_limit": self.time_limit,
             "tasks": [t for t in (_replayed(t, at) for t in tasks) if t["cases"]],
         }
-        specs = {_key(s): s for t in tasks if t.exercise.language == "triton" for s in _specs(t)}
-        new = {k: s for k, s in specs.items() if k not in self._compiled}
-        with ThreadPoolExecutor(1) as beside:
-            compiling = beside.submit(_compile, boxes.get("compile"), list(new.values()), self.targets)
-            outcomes = _outcomes(boxes["replay"], job)
-            self._compiled.update(zip(new, compiling.result(), strict=True))
+        with ThreadPoolExecutor(2) as beside:
+            compiling = [beside.submit(self._compile, tasks, name, box) for name, box in compilers.items()]
+            outcomes = _outcomes(replay, job)
+            for c in compiling:
+                c.result()
         for buffer, offset in at.values():
             _copy(memory.bytes, offset, buffer.storage, into_memory=False)
         for t in tasks:
-            self._conclude(t, outcomes.get(t.exercise.id, {}), outcomes["why"])
+            self._examine(t, outcomes.get(t.exercise.id, {}), outcomes["why"])
 
-    def _conclude(self, task: Task, outcomes: dict[int, Outcome], why: Problem) -> None:
+    def _compile(self, tasks: list[Task], name: str, box: Sandbox) -> None:
+        specs = {_key(s): s for t in tasks for s in _specs(t) if s["language"] == name}
+        new = {k: s for k, s in specs.items() if k not in self._compiled}
+        if not new:
+            return
+        if self.on_gpu:
+            how = gpu.compiled_triton if name == "triton" else gpu.compiled_cuda
+            made = how(box, list(new.values()), self.targets[0])
+        else:
+            made = _compile(box, list(new.values()), self.targets)
+        self._compiled.update(zip(new, made, strict=True))
+
+    def _examine(self, task: Task, outcomes: dict[int, Outcome], why: Problem) -> None:
         for number, (told, run, (_, hidden)) in enumerate(zip(task.plans, task.runs, task.cases, strict=False)):
             outcome = outcomes.get(number) or Outcome(why)
             if isinstance(told, Problem):
@@ -184,15 +219,163 @@ class Judge:
                     outcome.launches = 0
             if not add_case(task.verdict, task.exercise, run, outcome, hidden):
                 break
-        refusals = [self._compiled.get(_key(s)) for s in _specs(task)]
-        for problem in refusals:
-            if isinstance(problem, Problem) and not task.verdict.unfilled:
-                task.verdict.headline = diagnose.from_problem(problem)
+        for compiled in (self._compiled.get(_key(s)) for s in _specs(task)):
+            if isinstance(compiled, Problem) and not task.verdict.unfilled:
+                task.verdict.headline = diagnose.from_problem(compiled)
                 break
-            if isinstance(problem, str):
-                task.verdict.notes.append(f"The kernel was not compiled for a GPU: {problem}.")
+            if isinstance(compiled, str):
+                task.verdict.notes.append(f"The kernel was not compiled for a GPU: {compiled}.")
                 break
+
+    def _conclude(self, task: Task) -> None:
         conclude(task.exercise, task.verdict)
+
+    # --- kernels, on the GPU ---------------------------------------------------------------------------------------
+
+    def _on_gpu(self, tasks: list[Task]) -> None:
+        """Run again on the GPU what passed, and time it where speed earns points."""
+        for t in tasks:
+            if t.timed:
+                self._reference(t.exercise)
+        runner = None
+        with self._one_at_a_time:
+            try:
+                for t in tasks:
+                    runner = runner or gpu.Runner()
+                    try:
+                        self._run(t, runner)
+                        if t.timed and _passes(t):
+                            self._race(t, runner)
+                    except gpu.RunnerLost as lost:
+                        runner.close()
+                        runner = None
+                        t.verdict.headline = diagnose.diagnosis(lost.kind, lost.why)
+            finally:
+                if runner:
+                    runner.close()
+
+    def _run(self, task: Task, runner: gpu.Runner) -> None:
+        kernels, places = self._kernels(task.plans)
+        for run in task.runs:
+            for b in run.buffers.values():
+                b.reset()
+        at, size = _layout([task])
+        runner.memory.resize(size)
+        for buffer, offset in at.values():
+            _copy(runner.memory.bytes, offset, buffer.storage, into_memory=True)
+        exercise, cases = task.exercise, []
+        for number, (told, run) in enumerate(zip(task.plans, task.runs, strict=True)):
+            arguments = _for_runner(run, {n: at[exercise.id, number, n][1] for n in run.buffers})
+            twice = run.case.exact or not exercise.contract.any_order
+            plan_ = gpu.for_runner(told, places[number])
+            cases.append({"arguments": arguments, "plan": plan_, "twice": twice, "turn": number})
+        answers = list(runner.run({"kernels": kernels, "cases": cases, "time_limit": self.time_limit}))
+        for buffer, offset in at.values():
+            _copy(runner.memory.bytes, offset, buffer.storage, into_memory=False)
+        recorded, task.verdict.results = task.verdict.results, []
+        for answer, told, run, (_, hidden), before in zip(
+            answers, task.plans, task.runs, task.cases, recorded, strict=True
+        ):
+            outcome = Outcome(launches=len(told.launches()), returned=told.returned, seconds=before.seconds)
+            outcome.unstable = bool(answer.get("unstable"))
+            if "refused" in answer:
+                outcome = Outcome(Problem("error", answer["refused"]))
+            add_case(task.verdict, exercise, run, outcome, hidden)
+
+    def _kernels(self, plans: list[plan.Plan]) -> tuple[list[dict], list[dict[int, int]]]:
+        """The machine code that plans need, each once, and for each plan where its kernels stand in that list."""
+        keys: dict[str, int] = {}
+        places = [{k: keys.setdefault(_key(s), len(keys)) for k, s in enumerate(p.specs)} for p in plans]
+        kernels = [self._compiled[k] for k in keys]
+        if missing := [k for k in kernels if not isinstance(k, dict)]:
+            raise gpu.RunnerLost("died", f"there is no machine code to run: {missing[0]}")
+        return kernels, places
+
+    def _reference(self, exercise: KernelExercise) -> Task:
+        """The reference solution's plan at the timed size, compiled; made once."""
+        if exercise.id not in self._references:
+            task = Task(exercise, [], verdict=Verdict(exercise.id, ""), timed=speed.timed_case(exercise))
+            self.plan_reference(task)
+            self._references[exercise.id] = task
+        return self._references[exercise.id]
+
+    def plan_reference(self, task: Task) -> None:
+        """Give a task the solution's plan for its timed case, and compile that plan's kernels."""
+        solution = Submission.of(source_notebook(ROOT / "solutions" / task.exercise.unit))
+        with contextlib.ExitStack() as stack:
+            memory = Memory()
+            stack.callback(memory.close)
+            launch, _, compilers = self._open(stack, [task], memory)
+            self._tell_plans([task], solution, launch)
+            if not isinstance(task.timed_plan, plan.Plan):
+                raise RuntimeError(f"{task.exercise.id}: the solution has no plan: {task.timed_plan or task.verdict}")
+            for name, box in compilers.items():
+                self._compile([task], name, box)
+
+    def load(self, runner: gpu.Runner, runs: list[Run]) -> tuple[dict, int]:
+        """Put the arrays of runs into the runner's memory; says where they lie, by run and name."""
+        at, size = {}, 0
+        for k, run in enumerate(runs):
+            for name, buffer in run.buffers.items():
+                at[k, name] = buffer, size
+                size += -(-buffer.storage.numel() * buffer.storage.element_size() // ALIGNMENT) * ALIGNMENT
+        runner.memory.resize(size)
+        for buffer, offset in at.values():
+            _copy(runner.memory.bytes, offset, buffer.storage, into_memory=True)
+        return at, size
+
+    def _race(self, task: Task, runner: gpu.Runner) -> None:
+        if not isinstance(task.timed_plan, plan.Plan):
+            task.verdict.headline = diagnose.from_problem(task.timed_plan)
+            return
+        exercise, case = task.exercise, task.timed
+        runs = [
+            speed.draw(exercise, case, self.seed, k)
+            for k in range(speed.ring_size(exercise, case, device.current().l2_mb * 2**20))
+        ]
+        at, _ = self.load(runner, runs)
+        job = {"time_limit": self.time_limit, "ring": []}
+        for k, run in enumerate(runs):
+            job["ring"].append(_for_runner(run, {n: at[k, n][1] for n in run.buffers}))
+        for side, told in (("a", task.timed_plan), ("b", self._references[exercise.id].timed_plan)):
+            kernels, places = self._kernels([told])
+            job[side] = {"kernels": kernels, "plan": gpu.for_runner(told, places[0])}
+        told = runner.race(job, speed.StopRule())
+        for buffer, offset in at.values():
+            if buffer.is_output:
+                _copy(runner.memory.bytes, offset, buffer.storage, into_memory=False)
+        self._judge_race(task, told, runs[:-1])
+
+    def _judge_race(self, task: Task, told: dict, runs: list[Run]) -> None:
+        """A time counts only if every timed run did the whole work."""
+        verdict, any_order = task.verdict, task.exercise.contract.any_order
+        if not told["inputs_kept"]:
+            verdict.headline = diagnose.diagnosis(
+                "input-overwritten", "an input was changed while the kernel was timed"
+            )
+        elif not any_order and max(told["distinct"]) > 1:
+            verdict.headline = diagnose.diagnosis("race", "timed runs on the same input left different results")
+        elif said := next((w for run in runs if (w := speed.wrong(run))), None):
+            verdict.headline = diagnose.diagnosis("wrong-values", f"at the timed size, {said} are wrong")
+        if verdict.headline:
+            return
+        verdict.timing = speed.summary(told, task.exercise, task.timed)
+        if verdict.timing["of_floor"] > 1 / speed.REFUSED_UNDER:
+            verdict.headline = diagnose.diagnosis(
+                "wrong-values",
+                f"the kernel took {verdict.timing['yours_s'] * 1e6:.1f} µs, less than the work itself takes: "
+                + verdict.timing["floor_why"],
+            )
+        elif verdict.timing["of_floor"] > 1 / speed.FLAGGED_UNDER:
+            verdict.notes.append(f"Faster than the floor, which is worth a look: {verdict.timing['floor_why']}.")
+
+
+Compiled = dict | Problem | str | None
+"""A kernel for the runner, a refusal, a sentence on why there is neither; None where compiling was all to be done."""
+
+
+def _passes(task: Task) -> bool:
+    return task.verdict.passed and len(task.verdict.results) == len(task.cases)
 
 
 # --- telling the sandbox ---------------------------------------------------------------------------------------------
@@ -202,13 +385,41 @@ def _bytes(count: int) -> torch.Tensor:
     return torch.empty(count, dtype=torch.uint8)
 
 
-def _told(task: Task) -> dict:
+def _told(task: Task, seed: int) -> dict:
     """What the launch sandbox is told of an exercise: names, shapes and types; no values, no answers."""
     exercise = task.exercise
     told = {"id": exercise.id, "entry": exercise.entry, "parameters": exercise.parameters}
     if not task.is_kernel:
         return told | {"kind": "plain", "cases": [dict(c.sizes) for c, _ in task.cases]}
-    return told | {"kind": "kernel", "cases": [_arguments(run) for run in task.runs]}
+    cases = [_arguments(run) for run in task.runs]
+    if task.timed:
+        cases.append(_timed_arguments(exercise, task.timed, seed))
+    return told | {"kind": "kernel", "cases": cases}
+
+
+def _timed_arguments(exercise: KernelExercise, case: Case, seed: int) -> list[dict]:
+    """Like `_arguments`, for arrays that are large and not drawn yet."""
+    told, numbers = [], numbers_of(exercise, case, seed)
+    for name, a in exercise.arguments.items():
+        if name in numbers:
+            told.append({"name": name, "number": numbers[name]})
+            continue
+        empty = torch.empty(a.shape(case.sizes), device="meta")
+        shape = {"shape": list(empty.shape), "strides": list(empty.stride()), "length": empty.numel(), "start": 0}
+        told.append({"name": name, "dtype": exercise.dtype(case, name), **shape})
+    return told
+
+
+def _for_runner(run: Run, at: dict[str, int]) -> list[dict]:
+    """The arguments of a case as the runner reads them: where the bytes lie, and which of them are outputs."""
+    told = []
+    for name in run.exercise.arguments:
+        if name in run.numbers:
+            told.append({"number": run.numbers[name]})
+            continue
+        b = run.buffers[name]
+        told.append({"at": at[name], "bytes": b.storage.numel() * b.storage.element_size(), "output": b.is_output})
+    return told
 
 
 def _arguments(run: Run) -> list[dict]:
@@ -266,6 +477,19 @@ def _replayed(task: Task, at: dict) -> dict:
 
 
 # --- hearing from the sandbox ----------------------------------------------------------------------------------------
+
+
+def _plan(task: Task, answer: dict) -> plan.Plan | Problem:
+    """The plan of one case, read and its kernels' text too, or what is wrong with it."""
+    if "ended" in answer:
+        return child.end(str(answer["ended"])[:500])
+    if answer.get("problem"):
+        return _computed(_problem(answer["problem"]))
+    try:
+        told = plan.read(answer, len(task.exercise.arguments))
+    except plan.BadPlan as e:
+        return Problem("error", str(e))
+    return next((p for s in told.specs if (p := language.problem(s))), None) or told
 
 
 def _problem(told: dict) -> Problem:
@@ -338,7 +562,7 @@ def _outcome(told: dict) -> Outcome:
 
 
 def _specs(task: Task) -> list[dict]:
-    return [s for p in task.plans if isinstance(p, plan.Plan) for s in p.specs]
+    return [s for p in (*task.plans, task.timed_plan) if isinstance(p, plan.Plan) for s in p.specs]
 
 
 def _key(spec: dict) -> str:

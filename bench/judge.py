@@ -1,0 +1,106 @@
+"""How well the judge's clock tells: `python -m bench.judge [--races N] [--json FILE]`; needs a GPU.
+
+A reference solution against itself, and against the same with 5 % more to do. The first should come out within 1 %,
+the second should be told apart, each in at least 95 of 100 races. Then how long it takes to judge whole units, and how
+far the marks of one submission differ from grading to grading.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from grader.build import ROOT, source_notebook
+from grader.judge import gpu, speed
+from grader.judge.judge import Judge, Task, _for_runner
+from grader.judge.submission import Submission
+from labutils import device, exercise
+from labutils.verdict import Verdict
+
+RACED = ("06_elementwise_triton/gelu", "07_elementwise_cuda/gelu", "10_reduction/row_sum")
+UNITS = ("06_elementwise_triton", "07_elementwise_cuda", "09_shared_memory")
+
+
+def competitor(judge: Judge, task_id: str, more: float):
+    """The solution's plan and kernels at the timed size, with the largest dimension so many times as large."""
+    known = exercise.get(task_id)
+    case = speed.timed_case(known)
+    largest = max(case.sizes, key=case.sizes.get)
+    case = replace(case, sizes={**case.sizes, largest: int(case.sizes[largest] * more) // 64 * 64})
+    task = Task(known, [], verdict=Verdict(task_id, ""), timed=case)
+    judge.plan_reference(task)
+    return task
+
+
+def races(judge: Judge, task_id: str, count: int) -> dict:
+    same, more = competitor(judge, task_id, 1.0), competitor(judge, task_id, 1.05)
+    runner = gpu.Runner()
+    runs = [speed.draw(more.exercise, more.timed, 1, k) for k in range(3)]
+    found = {"same": [], "slower": []}
+    try:
+        at, size = judge.load(runner, runs)
+        ring = [_for_runner(run, {n: at[k, n][1] for n in run.buffers}) for k, run in enumerate(runs)]
+        for kind, a in (("same", same), ("slower", more)):
+            for _ in range(count):
+                job = {"time_limit": 10.0, "ring": ring}
+                for side, task in (("a", a), ("b", same)):
+                    kernels, places = judge._kernels([task.timed_plan])
+                    job[side] = {"kernels": kernels, "plan": gpu.for_runner(task.timed_plan, places[0])}
+                told = runner.race(job, speed.StopRule())
+                found[kind].append(vars(speed.beside(told["seconds"]["a"], told["seconds"]["b"])))
+    finally:
+        runner.close()
+    within = sum(abs(r["value"] - 1) <= 0.01 for r in found["same"])
+    apart = sum(r["low"] > 1.0 for r in found["slower"])
+    middle = statistics.median(r["value"] for r in found["slower"])
+    print(f"{task_id}: against itself within 1 % in {within} of {count}; 5 % slower told apart in {apart} of {count} "
+          f"(median ratio {middle:.3f})")  # fmt: skip
+    return {"exercise": task_id, "count": count, "within": within, "apart": apart, **found}
+
+
+def units(judge: Judge, repeats: int) -> list[dict]:
+    told = []
+    for unit in UNITS:
+        submission = Submission.of(source_notebook(ROOT / "solutions" / unit))
+        ids = [i for i in exercise.all_exercises() if i.startswith(unit)]
+        for k in range(repeats):
+            begin = time.perf_counter()
+            verdicts = judge.judge(submission, ids)
+            seconds = time.perf_counter() - begin
+            marks = {i: v.marks for i, v in verdicts.items()}
+            ratios = {i: round(v.timing["ratio"], 4) for i, v in verdicts.items() if v.timing}
+            told.append({"unit": unit, "seconds": seconds, "marks": marks, "ratios": ratios})
+            if k < 2:
+                print(f"{unit}: {len(ids)} exercises judged in {seconds:.1f} s{' (with start-up)' if k == 0 else ''}")
+                for v in verdicts.values():
+                    if not v.passed:
+                        print(v.text())
+        spread = {
+            i: max(t["marks"][i] for t in told if t["unit"] == unit)
+            - min(t["marks"][i] for t in told if t["unit"] == unit)
+            for i in ids
+        }
+        print(f"  marks differ by at most {max(spread.values()):.2f} points in {repeats} gradings")
+    return told
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--races", type=int, default=100)
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    if not device.has_gpu():
+        raise SystemExit("No GPU here: there is no clock to judge.")
+    judge = Judge(seed=int(time.time()))
+    told = {"units": units(judge, args.repeats), "races": [races(judge, i, args.races) for i in RACED]}
+    if args.json:
+        args.json.write_text(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()
