@@ -1,0 +1,145 @@
+"""How fast beside the reference solution: the size, the ring of inputs, the stop rule, the floor, the fair reading.
+
+The rules and their reasons are in docs/judging.md.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+
+import torch
+
+from labutils import bench, device
+from labutils.exercise import Case, KernelExercise, Number, Out
+from labutils.inputs import FILLS, Buffer, Run, generator, numbers_of, torch_dtype
+from labutils.timing import SHORT_S, Ratio, Sample, ratio
+
+TIMED = "timed"
+MOST_BYTES = 256 << 20
+"""Bytes that a timed run moves, about: 50 µs or more on today's fastest memory."""
+
+MIN_PAIRS, MIN_SECONDS, MAX_SECONDS, PRECISION = 30, 0.5, 10.0, 0.01
+REFUSED_UNDER, FLAGGED_UNDER = 0.9, 1.0
+"""Fractions of the floor, the least time that moving the bytes and doing the FLOPs can take."""
+
+
+def timed_case(exercise: KernelExercise) -> Case:
+    """The benchmark's sizes, the largest halved until a run moves no more than MOST_BYTES."""
+    sizes = dict(exercise.bench)
+    while _cost(exercise, sizes).bytes > MOST_BYTES:
+        largest = max(sizes, key=sizes.get)
+        if sizes[largest] % 2 or sizes[largest] < 256:
+            break
+        sizes[largest] //= 2
+    return Case(TIMED, sizes)
+
+
+def _cost(exercise: KernelExercise, sizes):
+    itemsize = torch_dtype(exercise.dtype(Case("", sizes))).itemsize
+    return exercise.cost(sizes, itemsize)
+
+
+def ring_size(exercise: KernelExercise, case: Case, l2_bytes: int) -> int:
+    """Entries of distinct inputs, at least four times the L2 in all, and one more that is never scored."""
+    return max(2, -(-4 * l2_bytes // _cost(exercise, case.sizes).bytes)) + 1
+
+
+def draw(exercise: KernelExercise, case: Case, seed: int, number: int) -> Run:
+    """One entry of the ring: plain arrays without guards, drawn on the GPU, kept on the CPU."""
+    numbers = numbers_of(exercise, case, seed)
+    buffers = {}
+    on_gpu = torch.Generator(device="cuda").manual_seed((seed * 1_000_003 + number) % 2**63)
+    for name, argument in exercise.arguments.items():
+        if isinstance(argument, Number):
+            continue
+        kind = exercise.dtype(case, name)
+        dtype, shape = torch_dtype(kind), argument.shape(case.sizes)
+        if isinstance(argument, Out):
+            data = torch.zeros(shape, dtype=dtype)
+        elif dtype.is_floating_point and argument.fill in (None, "normal"):
+            data = torch.randn(shape, generator=on_gpu, device="cuda").to(dtype).cpu()
+        else:
+            g = generator(seed, exercise.id, name, number)
+            data = FILLS[argument.fill or "normal"](shape, g, kind).to(dtype)
+        flat = data.reshape(-1)
+        buffers[name] = Buffer(name, flat, data, isinstance(argument, Out), flat)
+    return Run(exercise, case, buffers, numbers)
+
+
+def wrong(run: Run) -> str | None:
+    """What a timed run got wrong, compared with float64 on the GPU; None when all is right."""
+    buffers = {}
+    for name, b in run.buffers.items():
+        data = b.view.cuda()
+        buffers[name] = Buffer(name, data, data, b.is_output, data)
+    return bench.wrong(Run(run.exercise, run.case, buffers, run.numbers))
+
+
+class StopRule:
+    """Enough pairs: at least 30, half a second, and an interval of the ratio within 1 %; ten seconds at most."""
+
+    def __init__(self):
+        self._begin = time.perf_counter()
+
+    def __call__(self, a: list[float], b: list[float]) -> bool:
+        elapsed = time.perf_counter() - self._begin
+        if elapsed > MAX_SECONDS:
+            return True
+        if len(a) < MIN_PAIRS or elapsed < MIN_SECONDS:
+            return False
+        return beside(a, b).settled
+
+
+def beside(a: list[float], b: list[float]) -> Ratio:
+    """How many times as long `a` takes as `b`."""
+    return ratio(Sample("yours", tuple(a)), Sample("reference", tuple(b)))
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The least time in seconds that the exercise's bytes and FLOPs can take on this GPU, and why."""
+
+    seconds: float
+    why: str
+
+
+def floor(exercise: KernelExercise, case: Case, copy_gbs: float) -> Floor:
+    cost = _cost(exercise, case.sizes)
+    by_bytes = Floor(cost.bytes / (copy_gbs * 1e9), f"{cost.bytes / 1e6:,.0f} MB at the copy's {copy_gbs:,.0f} GB/s")
+    gpu, kind = device.current(), exercise.dtype(case)
+    peaks = [gpu.fp32_tflops or 0.0, *(gpu.tensor_tflops or {}).values()] if kind != "float64" else []
+    if not peaks or not max(peaks) or not cost.flops:
+        return by_bytes
+    narrow = kind in ("float16", "bfloat16") or exercise.contract.operands
+    peak = max(peaks) if narrow else (gpu.fp32_tflops or max(peaks))
+    by_flops = Floor(cost.flops / (peak * 1e12), f"{cost.flops / 1e9:,.1f} GFLOP at {peak:,.0f} TFLOP/s")
+    return max(by_bytes, by_flops, key=lambda f: f.seconds)
+
+
+def summary(told: dict, exercise: KernelExercise, case: Case) -> dict:
+    """What the verdict keeps of a race: medians, the ratio with its interval, the floor, every sample."""
+    a, b = told["seconds"]["a"], told["seconds"]["b"]
+    found, least = beside(a, b), floor(exercise, case, told["copy_gbs"])
+    ordered = sorted(a)
+    return {
+        "sizes": dict(case.sizes),
+        "ratio": found.value,
+        "low": found.low,
+        "high": found.high,
+        "noisy": not found.settled,
+        # a noisy ratio is read in the student's favour
+        "fairest": found.value if found.settled else found.low,
+        "yours_s": statistics.median(a),
+        "p20_s": ordered[len(a) // 5],
+        "p80_s": ordered[4 * len(a) // 5],
+        "reference_s": statistics.median(b),
+        "short": statistics.median(b) < SHORT_S,
+        "floor_s": least.seconds,
+        "floor_why": least.why,
+        "of_floor": least.seconds / statistics.median(a),
+        "copy_gbs": told["copy_gbs"],
+        "pairs": len(a),
+        "samples": {"yours": a, "reference": b},
+    }
