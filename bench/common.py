@@ -1,0 +1,115 @@
+"""What the benchmarks by topic share: the solutions as modules, timings in turns, a table, variants for `--tune`."""
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
+from bench.__main__ import versions
+from grader.solutions import load, solution_text
+from labutils import device
+from labutils.timing import Stopwatch, ratio
+
+_folder = tempfile.TemporaryDirectory()
+
+
+def solution(unit: str, *changes: tuple[str, str]):
+    """A unit's solution as a module; with `changes` a variant of it, in which each old text became the new one."""
+    text = solution_text(unit)
+    for old, new in changes:
+        if old not in text:
+            raise ValueError(f"{unit}: there is no {old!r} to change")
+        text = text.replace(old, new)
+    path = Path(_folder.name, f"{unit}_{abs(hash(changes)):x}.py")
+    path.write_text(text, encoding="utf-8")
+    return load(str(path))
+
+
+class Table:
+    """Rows of one benchmark, printed as they come and kept for the JSON file."""
+
+    def __init__(self):
+        self.rows: list[dict] = []
+        self.watch = Stopwatch()
+
+    def compare(self, name: str, moved: int, rings: Mapping[str, Sequence[Callable]]) -> dict[str, float]:
+        """Time all in turns beside a copy of `moved` bytes; print GB/s of these bytes. The first is ours."""
+        import torch
+
+        half = [[torch.empty(moved // 2, dtype=torch.uint8, device="cuda") for _ in range(2)] for _ in range(2)]
+        rings = dict(rings) | {"copy": [lambda p=p: p[0].copy_(p[1]) for p in half]}
+        samples = self.watch.take_turns(rings)
+        ours = next(iter(samples.values()))
+        print(f"{name}: {moved / 1e6:,.0f} MB")
+        for who, sample in samples.items():
+            times = ratio(sample, ours)
+            said = (
+                "" if sample is ours else f", ours is {times.value:.3f} × as fast ({times.low:.3f} … {times.high:.3f})"
+            )
+            rate, share = moved / sample.median / 1e9, samples["copy"].median / sample.median
+            print(f"  {who:22} {sample.median * 1e6:9.1f} µs {rate:6.0f} GB/s {share:6.1%} of copy{said}", flush=True)
+        seconds = {who: s.median for who, s in samples.items()}
+        self.rows.append({"name": name, "bytes": moved, "seconds": seconds})
+        return seconds
+
+    def quick(self, fn: Callable, ring: Sequence[tuple], count: int = 21) -> float:
+        """Median seconds of fn(*data), from a cold L2: enough to choose between variants."""
+        import torch
+
+        for data in ring:
+            fn(*data)
+        torch.cuda.synchronize()
+        events = [self.watch.once(lambda k=k: fn(*ring[k % len(ring)])) for k in range(count)]
+        torch.cuda.synchronize()
+        return statistics.median(a.elapsed_time(b) * 1e-3 for a, b in events)
+
+    def tune(
+        self, name: str, moved: int, variants: Mapping[str, Callable], ring: Sequence[tuple], best: int = 5
+    ) -> str:
+        """Time all variants quickly, print the best few and the worst; the name of the best."""
+        times, failed = {}, {}
+        for variant, fn in variants.items():
+            try:
+                times[variant] = self.quick(fn, ring)
+            except Exception as e:  # a variant that does not fit this GPU is a finding
+                failed[variant] = f"{type(e).__name__}: {str(e).splitlines()[0][:90] if str(e) else ''}"
+        order = sorted(times, key=times.__getitem__)
+        print(f"{name}: {len(times)} variants, {len(failed)} failed")
+        for variant in [*order[:best], *order[-1:]]:
+            print(f"  {moved / times[variant] / 1e9:6.0f} GB/s  {variant}", flush=True)
+        for variant, why in list(failed.items())[:3]:
+            print(f"  failed  {variant}: {why}")
+        self.rows.append({"name": name, "bytes": moved, "seconds": times, "failed": failed})
+        return order[0] if order else ""
+
+
+def run(module_doc: str, program: str, measure: Callable[[Table], None], tune: Callable[[Table], None]) -> int:
+    """The command line of a topic: measure, or try variants; `--json` keeps the figures."""
+    parser = argparse.ArgumentParser(prog=program, description=module_doc.splitlines()[0])
+    parser.add_argument("--tune", action="store_true", help="time variants of the kernels, to choose their constants")
+    parser.add_argument("--json", type=Path, help="also write the figures here")
+    arguments = parser.parse_args()
+    if not device.has_gpu():
+        print("There is no GPU here, and times without one say nothing.")
+        return 0
+    print(device.card(), versions(), sep="\n", end="\n\n")
+    table = Table()
+    try:
+        (tune if arguments.tune else measure)(table)
+    finally:
+        if arguments.json:
+            arguments.json.write_text(json.dumps({"versions": versions(), "rows": table.rows}, indent=1))
+    return 0
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    return statistics.geometric_mean(values)
+
+
+def fail(message: str) -> None:
+    print(message)
+    sys.exit(1)
