@@ -20,7 +20,7 @@ from ..exercise import (
     out,
     register,
 )
-from .softmax import SUSPECTS, magnitude, terms
+from .softmax import SUSPECTS, known, magnitude, terms
 
 LOOP, PART = 4096, 8192
 """Elements of a block in the launchers: of the loop along a row, and of a part."""
@@ -127,7 +127,9 @@ def _upside_down(x, block: int):
     m, total = torch.full((len(x),), -torch.inf, dtype=x.dtype), torch.zeros(len(x), dtype=x.dtype)
     for part in _blocks(x, block).unbind(1):
         new = torch.maximum(m, part.amax(1))
-        total = total * torch.exp(new - m).nan_to_num(0.0, posinf=0.0) + torch.exp(part - new[:, None]).sum(1)
+        shift = torch.where(new == -torch.inf, 0.0, new)
+        factor = torch.where(m == -torch.inf, 0.0, torch.exp(shift - m))
+        total = total * factor + torch.exp(part - shift[:, None]).sum(1)
         m = new
     return _with_sum(x, total)
 
@@ -156,12 +158,12 @@ _ONLINE = (
     Suspect(
         "missing-accumulation",
         "the sum is that of the first block alone",
-        lambda x: _with_pair(x, *(pair[:, 0] for pair in _sums(x, LOOP))),
+        known(lambda x: _with_pair(x, *(pair[:, 0] for pair in _sums(x, LOOP)))),
     ),
     Suspect(
         "missing-accumulation",
         "the maximum is that of the last block, and so is the sum",
-        lambda x: _with_pair(x, *(pair[:, -1] for pair in _sums(x, LOOP))),
+        known(lambda x: _with_pair(x, *(pair[:, -1] for pair in _sums(x, LOOP)))),
     ),
 )
 
@@ -179,12 +181,17 @@ _SPLIT = (
     Suspect(
         "missing-accumulation",
         "each part is divided by its own sum: the parts are not merged",
-        lambda x: {"out": torch.softmax(_blocks(x, PART), 2).reshape(len(x), -1)[:, : x.shape[1]]},
+        lambda x: {"out": known(_each_part)(x)},
     ),
     Suspect(
         "missing-accumulation",
         "the pair of the first part is taken for that of the row",
-        lambda x: {"out": _with_pair(x, *(pair[:, 0] for pair in _sums(x, PART)))},
+        lambda x: {"out": known(lambda x: _with_pair(x, *(pair[:, 0] for pair in _sums(x, PART))))(x)},
+    ),
+    Suspect(
+        "padded-lanes",
+        "parts that do not exist are counted in, each with a maximum of 0 and a sum of 1",
+        lambda x: _parts_of_nothing(x),
     ),
     Suspect("wrong-formula", "{name} is log l: the maximum is missing", lambda x: {"lse": _log_sum(x)}),
     Suspect("wrong-formula", "{name} is m + l: the logarithm is missing", lambda x: {"lse": x.amax(1) + _row_sum(x)}),
@@ -192,6 +199,19 @@ _SPLIT = (
     Suspect("wrong-formula", "{name} is the sum l itself", lambda x: {"lse": _row_sum(x)}),
     Suspect("wrong-formula", "{name} is the maximum alone", lambda x: {"lse": x.amax(1)}),
 )
+
+
+def _each_part(x):
+    return torch.softmax(_blocks(x, PART), 2).reshape(len(x), -1)[:, : x.shape[1]]
+
+
+def _parts_of_nothing(x):
+    parts = -(-x.shape[1] // PART)
+    extra = max(16, 1 << (parts - 1).bit_length()) - parts
+    m = x.amax(1).clamp(min=0)
+    e = torch.exp(x - m[:, None])
+    total = e.sum(1) + extra * torch.exp(-m)
+    return {"out": e / total[:, None], "lse": m + torch.log(total)}
 
 
 def _row_sum(x):

@@ -78,8 +78,8 @@ def magnitude(x):
 
 
 def terms(sizes) -> int:
-    """Additions of the row sum, and the few roundings of exp (2 units in the last place) and of the division."""
-    return sizes["N"] + 12
+    """Additions that a row's sum goes through by lanes and trees, and the few roundings of exp and of the division."""
+    return sizes["N"] // 32 + 24
 
 
 def _padded(x, value: float, block: int | None = None):
@@ -111,6 +111,16 @@ def _of_rows(x, rows: int):
     return e / sums[:, None]
 
 
+def known(compute):
+    """Where a suspect's own arithmetic gives NaN for a finite answer, it stands for nothing that a kernel has."""
+
+    def suspect(x):
+        y = compute(x)
+        return torch.where(torch.isnan(y) & ~torch.isnan(torch.softmax(x, 1)), 2.0, y)
+
+    return suspect
+
+
 SUSPECTS = (
     Suspect("no-max-subtraction", "exp overflows: the row's maximum is not subtracted", _unscaled),
     Suspect("padded-lanes", "lanes past the end of the row hold 0, so each adds exp(0)", lambda x: _padded(x, 0.0)),
@@ -128,9 +138,13 @@ SUSPECTS = (
         lambda x: torch.exp(x - x.amax(1, keepdim=True)) / x.sum(1, keepdim=True),
     ),
     Suspect("wrong-formula", "{name} is 2^(x − max) over its sum: exp, not exp2", lambda x: _base_two(x)),
-    Suspect("wrong-formula", "{name} is the softmax of −x", lambda x: torch.softmax(-x, 1)),
-    Suspect("transposed", "{name} is the softmax over columns, not rows", lambda x: torch.softmax(x, 0)),
-    Suspect("first-block-only", "every row of {name} is that of row 0", lambda x: torch.softmax(x[:1], 1).expand_as(x)),
+    Suspect("wrong-formula", "{name} is the softmax of −x", known(lambda x: torch.softmax(-x, 1))),
+    Suspect("transposed", "{name} is the softmax over columns, not rows", known(lambda x: torch.softmax(x, 0))),
+    Suspect(
+        "first-block-only",
+        "every row of {name} is that of row 0",
+        known(lambda x: torch.softmax(x[:1], 1).expand_as(x)),
+    ),
 )
 
 
@@ -259,7 +273,15 @@ _softmax(
     "warp_softmax",
     "Softmax, a warp for each row, in CUDA C++",
     Points(correct=2, bounds=(MOVED, COALESCED)),
-    suspects=(*SUSPECTS, _lane_sums(32, "lane")),
+    suspects=(
+        *SUSPECTS,
+        _lane_sums(32, "lane"),
+        Suspect(
+            "missing-accumulation",
+            "only lane 0 divides by the whole sum: __shfl_down_sync leaves the other lanes parts of it",
+            lambda x: _shuffled_down(x),
+        ),
+    ),
     most=1024,
     language="cuda",
     cases=cases((70, 96), most=1024, cuda=True) + (Case("5 × 1024, the longest row", {"M": 5, "N": 1024}, "position"),),
@@ -277,6 +299,11 @@ _softmax(
             "each warp divides by its own sum: the warps' sums are not added up",
             lambda x: _warps_only(x),
         ),
+        Suspect(
+            "missing-accumulation",
+            "only the sums of the first four warps are added up",
+            lambda x: _first_warps(x),
+        ),
     ),
     most=3000,
     language="cuda",
@@ -284,8 +311,27 @@ _softmax(
 )
 
 
-def _warps_only(x):
+def _warp_sums(x):
+    """The exponentials, the warp that each column belongs to, and the sums of the eight warps."""
     e = torch.exp(x - x.amax(1, keepdim=True))
     warp = torch.arange(x.shape[1]) // 32 % 8
-    sums = torch.zeros(len(x), 8, dtype=x.dtype).index_add_(1, warp, e)
+    return e, warp, torch.zeros(len(x), 8, dtype=x.dtype).index_add_(1, warp, e)
+
+
+def _warps_only(x):
+    e, warp, sums = _warp_sums(x)
     return e / sums[:, warp]
+
+
+def _first_warps(x):
+    e, _, sums = _warp_sums(x)
+    return e / sums[:, :4].sum(1, keepdim=True)
+
+
+def _shuffled_down(x):
+    e = torch.exp(x - x.amax(1, keepdim=True))
+    lanes = torch.nn.functional.pad(e, (0, -e.shape[1] % 32)).reshape(len(x), -1, 32).sum(1)
+    lane = torch.arange(32)
+    for s in (16, 8, 4, 2, 1):
+        lanes = lanes + lanes[:, torch.where(lane + s < 32, lane + s, lane)]
+    return e / lanes[:, torch.arange(x.shape[1]) % 32]
