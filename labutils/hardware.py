@@ -266,12 +266,14 @@ def _latencies(gpu: device.GPU) -> dict[str, float]:
 
 
 def _best_seconds(call: Callable[[], None], times: int = 7) -> float:
-    """Median of several runs by events, after two that do not count. For kernels of a millisecond and more."""
+    """Median of several runs by events. Each is queued behind another one, which hides what a launch takes the host:
+    for calls that keep the GPU busy for some 0.2 ms and more."""
     import torch
 
     seconds = []
     for k in range(times + 2):
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        call()
         begin.record()
         call()
         end.record()
