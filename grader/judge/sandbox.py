@@ -106,6 +106,9 @@ def _visible() -> list[str]:
 
     paths = ["/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc/alternatives", "/etc/ld.so.cache"]
     paths += [sys.prefix, sys.base_prefix]
+    for variable in TOOLKIT:
+        paths += [p for p in os.environ.get(variable, "").split(os.pathsep) if os.path.isabs(p)]
+
     paths.append(str(Path(torch.__file__).parents[1]))
     with contextlib.suppress(ImportError):
         import triton
@@ -152,9 +155,13 @@ def _environment(scratch: str, course: str, more: dict[str, str]) -> dict[str, s
         "GPULAB_CACHE": f"{scratch}/gpulab",
         "TRITON_DEFAULT_FP_FUSION": "1",
         "LANG": "C.UTF-8",
+        **{k: os.environ[k] for k in TOOLKIT if k in os.environ},
         **more,
     }
 
+
+TOOLKIT = ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH")
+"""How a CUDA toolkit outside Python's packages is found."""
 
 ENVIRONMENT = {"replay": {"TRITON_INTERPRET": "1"}}
 """What the programs of `inside` want to find in their environment."""
@@ -190,6 +197,14 @@ class _Zygote:
     def kill(self, job: int) -> None:
         with self._lock, contextlib.suppress(OSError):
             self._channel.send(json.dumps({"kill": job}).encode())
+
+    def last_words(self) -> str:
+        """What it wrote before it ended; nothing while it lives."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=0.5)
+            size = os.fstat(self.errors.fileno()).st_size
+            return os.pread(self.errors.fileno(), 300, max(0, size - 300)).decode(errors="replace").strip()
+        return ""
 
     def alive(self) -> bool:
         return self._process.poll() is None
@@ -271,7 +286,7 @@ class Sandbox:
                     raise Died(f"it took longer than {self.limits.seconds:.0f} s")
                 chunk = os.read(self._out, 1 << 20)
                 if not chunk:
-                    said = self.noise().strip()[-300:]
+                    said = self.noise().strip()[-300:] or (self._zygote.last_words() if self._zygote else "")
                     raise Died("it ended before its answer was complete" + (f": {said}" if said else ""))
                 total += len(chunk)
                 if total > MOST_OUTPUT:

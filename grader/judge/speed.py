@@ -81,9 +81,10 @@ class StopRule:
     """Enough pairs: at least 30, half a second, and an interval of the ratio within 1 %; ten seconds at most."""
 
     def __init__(self):
-        self._begin = time.perf_counter()
+        self._begin = None
 
     def __call__(self, a: list[float], b: list[float]) -> bool:
+        self._begin = self._begin or time.perf_counter()  # after the first batch: start and warm-up do not count
         elapsed = time.perf_counter() - self._begin
         if elapsed > MAX_SECONDS:
             return True

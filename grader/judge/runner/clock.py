@@ -24,20 +24,21 @@ TUNE_ROUNDS = 5
 
 
 class Entry:
-    """One set of inputs with an output of its own for each of the two plans."""
+    """One set of inputs with two sets of outputs. The competitors change places between these: where an array lies in
+    memory makes a per cent of difference."""
 
     def __init__(self, device: Device, told: list[dict], memory: memoryview):
         self.inputs, self.told = {}, told
-        self.outputs: dict[str, dict[int, Buffer]] = {"a": {}, "b": {}}
+        self.outputs: tuple[dict[int, Buffer], dict[int, Buffer]] = ({}, {})
         for number, a in enumerate(told):
             if "number" in a:
                 continue
-            for home in [self.outputs["a"], self.outputs["b"]] if a["output"] else [self.inputs]:
+            for home in self.outputs if a["output"] else [self.inputs]:
                 home[number] = Buffer(device, a["bytes"])
                 home[number].write(memory[a["at"] : a["at"] + a["bytes"]])
 
-    def arrays(self, side: str) -> dict[int, Buffer]:
-        return {**self.inputs, **self.outputs[side]}
+    def arrays(self, place: int) -> dict[int, Buffer]:
+        return {**self.inputs, **self.outputs[place]}
 
 
 class Race:
@@ -54,11 +55,15 @@ class Race:
         for side in "ab":
             self._tune(side)
         self.replays = {
-            side: [Replay(device, job[side]["plan"], self.kernels[side], e.arrays(side), helpers, self.chosen[side])
-                   for e in self.entries]
+            (side, place): [
+                Replay(device, job[side]["plan"], self.kernels[side], e.arrays(place), helpers, self.chosen[side])
+                for e in self.entries
+            ]
             for side in "ab"
-        }  # fmt: skip
+            for place in (0, 1)
+        }
         self.digests: dict[int, set[int]] = {n: set() for n in range(len(self.entries) - 1)}
+        self.last: dict[int, int] = {}
         self.inputs_before = [self._digest(e.inputs) for e in self.entries]
 
     def _tune(self, side: str) -> None:
@@ -67,7 +72,7 @@ class Race:
         for number, step in enumerate(plan["steps"]):
             times = []
             for choice in range(len(step.get("choices", ()))):
-                arrays, chosen = self.entries[-1].arrays(side), {**self.chosen[side], number: choice}
+                arrays, chosen = self.entries[-1].arrays(0), {**self.chosen[side], number: choice}
                 replay = Replay(self.device, plan, self.kernels[side], arrays, self.helpers, chosen)
                 replay.run()
                 self.device.wait(self.limit)
@@ -98,39 +103,40 @@ class Race:
         while time.perf_counter() - begin < WARM_UP_S:
             for _ in range(4):
                 for side in "ab":
-                    self.replays[side][-1].run()
+                    self.replays[side, 0][-1].run()
             self.device.wait(self.limit)
 
     def batches(self) -> Iterator[dict[str, list[float]]]:
         """Seconds of BATCH more pairs, for as long as somebody asks."""
         turn = 0
         while True:
-            slots, samples = Buffer(self.device, 8 * BATCH), {"a": [], "b": []}
+            slots, samples = Buffer(self.device, 16 * BATCH), {"a": [], "b": []}
             slots.fill(0)
             at = []
             for k in range(BATCH):
                 number = turn % (len(self.entries) - 1)
                 at.append(number)
                 for side in "ab" if turn % 2 == 0 else "ba":
-                    replay = self.replays[side][number]
-                    if side == "a":
-                        for kernel in replay.used():
-                            if kernel.has_state:
-                                kernel.load()
-                        for output in self.entries[number].outputs["a"].values():
-                            output.fill(self.random.getrandbits(32))
-                        replay.poison(self.random.getrandbits(32))
+                    place = (turn // 2 + (side == "b")) % 2
+                    replay, outputs = self.replays[side, place][number], self.entries[number].outputs[place]
+                    for kernel in replay.used():
+                        if kernel.has_state:
+                            kernel.load()
+                    for output in outputs.values():
+                        output.fill(self.random.getrandbits(32))
+                    replay.poison(self.random.getrandbits(32))
                     samples[side].append(self._sample(replay))
                     if side == "a":
-                        for output in self.entries[number].outputs["a"].values():
-                            self.helpers.digest(output, self.key, slots.address + 8 * k)
+                        self.last[number] = place
+                    for output in outputs.values():  # the reference's too: both sides do the same between samples
+                        self.helpers.digest(output, self.key, slots.address + 16 * k + 8 * (side == "b"))
                 turn += 1
             seconds = {side: self._seconds(samples[side]) for side in "ab"}
-            found = bytearray(8 * BATCH)
+            found = bytearray(16 * BATCH)
             slots.read(memoryview(found))
             slots.free()
             for k, number in enumerate(at):
-                self.digests[number].add(int.from_bytes(found[8 * k : 8 * k + 8], "little"))
+                self.digests[number].add(int.from_bytes(found[16 * k : 16 * k + 8], "little"))
             yield seconds
 
     def _digest(self, arrays: dict[int, Buffer]) -> int:
@@ -146,8 +152,8 @@ class Race:
 
     def outcome(self, memory: memoryview) -> dict:
         """After the last batch: outputs of every scored entry go into the shared memory; what the digests say."""
-        for e in self.entries[:-1]:
-            for number, output in e.outputs["a"].items():
+        for k, e in enumerate(self.entries[:-1]):
+            for number, output in e.outputs[self.last[k]].items():
                 a = e.told[number]
                 output.read(memory[a["at"] : a["at"] + a["bytes"]])
         return {
