@@ -326,7 +326,21 @@ lab.check("14_matmul_triton/busy_share")
 # <code>NUM_PROGRAMS</code>; in it a fresh accumulator, and steps along K.</details>
 # <details><summary>Hint 2</summary>Descriptors count in elements: the corner of tile (pid_m, pid_n) of C is at
 # <code>[pid_m * BLOCK_M, pid_n * BLOCK_N]</code>.</details>
-# <details><summary>Hint 3</summary>The store wants the type of C: <code>acc.to(c_desc.dtype)</code>.</details>
+# <details><summary>Hint 3</summary><code>store_tile</code> is given: it takes the corner, acc, and two of your
+# constants.</details>
+
+
+# %% cell="given" id="store_tile"
+@triton.jit
+def store_tile(c_desc, m, n, acc, BLOCK_N: tl.constexpr, HALVES: tl.constexpr):
+    """Store the tile at (m, n); with HALVES its halves one after the other, which need half the shared memory."""
+    if HALVES:
+        rows: tl.constexpr = acc.shape[0]
+        left, right = tl.split(tl.permute(tl.reshape(acc, (rows, 2, BLOCK_N // 2)), (0, 2, 1)))
+        c_desc.store([m, n], left.to(c_desc.dtype))
+        c_desc.store([m, n + BLOCK_N // 2], right.to(c_desc.dtype))
+    else:
+        c_desc.store([m, n], acc.to(c_desc.dtype))
 
 
 # %% cell="solution" id="multiply_tiles"
@@ -334,7 +348,7 @@ lab.check("14_matmul_triton/busy_share")
 def multiply_tiles(
     a_desc, b_desc, c_desc, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr, B_IS_NK: tl.constexpr, RELU: tl.constexpr, NUM_PROGRAMS: tl.constexpr,
-    FLATTEN: tl.constexpr, SPECIALISE: tl.constexpr,
+    FLATTEN: tl.constexpr, SPECIALISE: tl.constexpr, HALVES: tl.constexpr,
 ):  # fmt: skip
     """The tiles of one program: c = a @ b, or max(a @ b, 0) with RELU.
 
@@ -359,7 +373,7 @@ def multiply_tiles(
             acc = tl.dot(a, b, acc)
         if RELU:
             acc = tl.maximum(acc, 0.0)
-        c_desc.store([pid_m * BLOCK_M, pid_n * BLOCK_N], acc.to(c_desc.dtype))
+        store_tile(c_desc, pid_m * BLOCK_M, pid_n * BLOCK_N, acc, BLOCK_N, HALVES)
     ### END SOLUTION
 
 
@@ -368,11 +382,11 @@ def multiply_tiles(
 def host_kernel(
     a_desc, b_desc, c_desc, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr, B_IS_NK: tl.constexpr, RELU: tl.constexpr, NUM_PROGRAMS: tl.constexpr,
-    FLATTEN: tl.constexpr, SPECIALISE: tl.constexpr,
+    FLATTEN: tl.constexpr, SPECIALISE: tl.constexpr, HALVES: tl.constexpr,
 ):  # fmt: skip
     """Descriptors come from the host, as arguments."""
     multiply_tiles(a_desc, b_desc, c_desc, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, B_IS_NK, RELU, NUM_PROGRAMS,
-                   FLATTEN, SPECIALISE)  # fmt: skip
+                   FLATTEN, SPECIALISE, HALVES)  # fmt: skip
 
 
 @triton.jit
@@ -380,7 +394,7 @@ def device_kernel(
     a_ptr, b_ptr, c_ptr, M, N, K, stride_a, stride_b, stride_c,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr, B_IS_NK: tl.constexpr, RELU: tl.constexpr, NUM_PROGRAMS: tl.constexpr,
-    FLATTEN: tl.constexpr, SPECIALISE: tl.constexpr,
+    FLATTEN: tl.constexpr, SPECIALISE: tl.constexpr, HALVES: tl.constexpr,
 ):  # fmt: skip
     """Each program makes its descriptors: on Hopper warp_specialize wants these."""
     a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [stride_a, 1], [BLOCK_M, BLOCK_K])
@@ -388,49 +402,51 @@ def device_kernel(
         b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [stride_b, 1], [BLOCK_N, BLOCK_K])
     else:
         b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [stride_b, 1], [BLOCK_K, BLOCK_N])
-    c_desc = tl.make_tensor_descriptor(c_ptr, [M, N], [stride_c, 1], [BLOCK_M, BLOCK_N])
+    columns: tl.constexpr = BLOCK_N // 2 if HALVES else BLOCK_N
+    c_desc = tl.make_tensor_descriptor(c_ptr, [M, N], [stride_c, 1], [BLOCK_M, columns])
     multiply_tiles(a_desc, b_desc, c_desc, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, B_IS_NK, RELU, NUM_PROGRAMS,
-                   FLATTEN, SPECIALISE)  # fmt: skip
+                   FLATTEN, SPECIALISE, HALVES)  # fmt: skip
 
 
 def scratch(size, alignment, stream):
     return torch.empty(size, dtype=torch.int8, device="cuda")
 
 
-def in_rows(x):
+def in_rows(x, keep=True):
     """x, or a copy of it, with rows that begin at multiples of 16 bytes: what a descriptor needs."""
     unit = 16 // x.element_size()
     if x.stride(1) == 1 and x.stride(0) % unit == 0 and x.data_ptr() % 16 == 0:
         return x
     rows, columns = x.shape
     copy = torch.empty(rows, triton.cdiv(columns, unit) * unit, dtype=x.dtype, device=x.device)[:, :columns]
-    return copy.copy_(x)
+    return copy.copy_(x) if keep else copy
 
 
 def persistent_config(M, N):
     gpu = lab.device.current()
     if M * N < 2**16:
-        return dict(BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, GROUP_M=4, num_warps=4, num_stages=2, on_device=False)
+        return dict(BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, GROUP_M=4, num_warps=4, num_stages=2)
     if gpu and gpu.capability[0] == 9:
-        large = dict(BLOCK_K=64, num_warps=8, num_stages=3, FLATTEN=True, on_device=False)
+        large = dict(BLOCK_K=64, num_warps=8, num_stages=3, FLATTEN=True)
         waves = [triton.cdiv(triton.cdiv(M, 128) * triton.cdiv(N, n), gpu.sms) for n in (128, 256)]
         if 1.4 * waves[0] >= 2 * waves[1]:
             return dict(BLOCK_M=128, BLOCK_N=256, GROUP_M=8) | large
         return dict(BLOCK_M=128, BLOCK_N=128, GROUP_M=8) | large | dict(num_stages=4)
-    return dict(BLOCK_M=128, BLOCK_N=128, BLOCK_K=32, GROUP_M=8, num_warps=4, num_stages=3, on_device=False)
+    return dict(BLOCK_M=128, BLOCK_N=128, BLOCK_K=32, GROUP_M=8, num_warps=4, num_stages=3)
 
 
 def persistent(a, b, c, relu=True, config=None):
     M, K = a.shape
     N = b.shape[1]
-    config = dict(FLATTEN=False, SPECIALISE=False) | (config or persistent_config(M, N))
-    on_device = config.pop("on_device")
+    config = dict(FLATTEN=False, SPECIALISE=False, HALVES=False) | (config or persistent_config(M, N))
+    on_device = config.pop("on_device", False)
     BLOCK_M, BLOCK_N, BLOCK_K = config["BLOCK_M"], config["BLOCK_N"], config["BLOCK_K"]
     by_columns = b.stride(0) == 1 and b.stride(1) > 1
-    a, b, out = in_rows(a), in_rows(b.T if by_columns else b), in_rows(c)
+    a, b, out = in_rows(a), in_rows(b.T if by_columns else b), in_rows(c, keep=False)
     gpu = lab.device.current()
-    programs = min(gpu.sms if gpu else 4, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N))
-    flags = dict(B_IS_NK=by_columns, RELU=relu, NUM_PROGRAMS=programs)
+    sms = gpu.sms if gpu else 4
+    programs = min(sms, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N))
+    flags = dict(B_IS_NK=by_columns, RELU=relu, NUM_PROGRAMS=sms)
     if on_device:
         triton.set_allocator(scratch)
         rows = (a.stride(0), b.stride(0), out.stride(0))
@@ -438,7 +454,7 @@ def persistent(a, b, c, relu=True, config=None):
     else:
         a_desc = TensorDescriptor.from_tensor(a, [BLOCK_M, BLOCK_K])
         b_desc = TensorDescriptor.from_tensor(b, [BLOCK_N, BLOCK_K] if by_columns else [BLOCK_K, BLOCK_N])
-        c_desc = TensorDescriptor.from_tensor(out, [BLOCK_M, BLOCK_N])
+        c_desc = TensorDescriptor.from_tensor(out, [BLOCK_M, BLOCK_N // 2 if config["HALVES"] else BLOCK_N])
         host_kernel[(programs,)](a_desc, b_desc, c_desc, M, N, K, **flags, **config)
     if out is not c:
         c.copy_(out)
@@ -524,6 +540,16 @@ lab.tiny("14_matmul_triton/split_k")
 # %% cell="check" exercise="14_matmul_triton/split_k"
 lab.check("14_matmul_triton/split_k")
 
+
+# %% cell="given" id="matmul"
+def matmul(a, b, c):
+    """max(a @ b, 0), by the level that fits: split sums where tiles are few and sums are long."""
+    M, K = a.shape
+    gpu = lab.device.current()
+    few = triton.cdiv(M, 128) * triton.cdiv(b.shape[1], 128) < (gpu.sms if gpu else 4)
+    (split_k if few and K >= 1024 else persistent)(a, b, c)
+
+
 # %%
 # Course material says that Triton reaches 90 to 95 % of the library. Yours, on your GPU:
 for name in ("persistent", "split_k"):
@@ -543,8 +569,8 @@ tiles.claims(matmul_relu, persistent)
 
 # %% [markdown]
 # **Next levels.** `15_matmul_cuda` builds the same tiles by hand. Try *stream-K*: as many programs as SMs, each with an
-# equal share of all steps along K of all tiles, so that no wave is partly empty. Store C in two halves, so that the
-# store needs half the shared memory and the loads get one stage more.
+# equal share of all steps along K of all tiles, so that no wave is partly empty. With `HALVES` the store
+# needs half the shared memory: give that to the loads as one more stage.
 #
 # **In practice** you call `torch.matmul`, and `torch.compile` writes such a kernel when an epilogue is worth it. You
 # write your own for what the library has not: other epilogues, other types, weights that are unpacked on the way.

@@ -1,0 +1,352 @@
+"""The matrix products of units 14 and 15 beside cuBLAS, in the same run.
+
+    python -m bench.matmul [--tune] [--only squares,ragged,relu,ladder] [--json FILE]
+
+fp16, random normal. --tune times configurations of the persistent kernel and of the CUDA pipeline instead.
+"""
+
+import argparse
+import functools
+import itertools
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
+from bench.__main__ import versions
+from grader.solutions import load, solution_text
+from labutils import device, ladder, timing
+
+SQUARES = (2048, 4096, 8192, 16384)
+RAGGED = (
+    (1000, 777, 333),
+    (1023, 1025, 1024),
+    (4095, 4097, 4099),
+    (8191, 1000, 2048),
+    (5000, 120, 4096),
+    (16, 4096, 4096),
+    (16, 8192, 8192),
+    (64, 8192, 4096),
+    (128, 4096, 11008),
+    (512, 512, 16384),
+    (2304, 2304, 2304),
+    (4096, 4096, 64),
+)
+"""M, N, K: sizes that fill no tile, few rows or columns, a long K, a short one, a wave nearly empty."""
+
+BASE = dict(BLOCK_M=128, BLOCK_N=256, BLOCK_K=64, GROUP_M=8, num_warps=8, num_stages=3, FLATTEN=True)
+OWN_WARP = dict(on_device=True, SPECIALISE=True, FLATTEN=False, num_warps=4)
+TUNED = {
+    "base": {},
+    "groups of 4": dict(GROUP_M=4),
+    "groups of 16": dict(GROUP_M=16),
+    "not flat": dict(FLATTEN=False),
+    "halves": dict(HALVES=True),
+    "halves, 4 stages": dict(HALVES=True, num_stages=4),
+    "halves, 4 stages, groups of 16": dict(HALVES=True, num_stages=4, GROUP_M=16),
+    "halves, 4 stages, not flat": dict(HALVES=True, num_stages=4, FLATTEN=False),
+    "halves, K 32, 6 stages": dict(HALVES=True, BLOCK_K=32, num_stages=6),
+    "halves, K 128, 2 stages": dict(HALVES=True, BLOCK_K=128, num_stages=2),
+    "256 × 128": dict(BLOCK_M=256, BLOCK_N=128),
+    "256 × 128, halves, 4 stages": dict(BLOCK_M=256, BLOCK_N=128, HALVES=True, num_stages=4),
+    "128 × 128, 4 stages": dict(BLOCK_N=128, num_stages=4),
+    "128 × 128, 4 warps, 4 stages": dict(BLOCK_N=128, num_stages=4, num_warps=4),
+    "128 × 128, K 128, 3 stages": dict(BLOCK_N=128, BLOCK_K=128),
+    "64 × 256, 4 warps, 4 stages": dict(BLOCK_M=64, num_warps=4, num_stages=4),
+    "own descriptors": dict(on_device=True),
+    "own descriptors, halves, 4 stages": dict(on_device=True, HALVES=True, num_stages=4),
+    "own warp": OWN_WARP,
+    "own warp, groups of 4": OWN_WARP | dict(GROUP_M=4),
+    "own warp, groups of 16": OWN_WARP | dict(GROUP_M=16),
+    "own warp, 2 stages": OWN_WARP | dict(num_stages=2),
+    "own warp, 128 × 128, 4 stages": OWN_WARP | dict(BLOCK_N=128, num_stages=4),
+    "own warp, 128 × 128, 5 stages": OWN_WARP | dict(BLOCK_N=128, num_stages=5),
+    "own warp, halves, 4 stages": OWN_WARP | dict(HALVES=True, num_stages=4),
+}
+"""What each configuration changes in BASE."""
+
+PIPELINES = ((2, 2, 3), (2, 2, 4), (2, 2, 5), (2, 4, 3), (2, 4, 4), (4, 2, 3), (4, 2, 4))
+"""Warps along M, warps along N, stages."""
+
+
+@functools.cache
+def solution(unit: str):
+    folder = tempfile.mkdtemp(prefix="bench-matmul-")
+    path = Path(folder, f"{unit}.py")
+    path.write_text(solution_text(unit), encoding="utf-8")
+    return load(str(path))
+
+
+def operands(M: int, N: int, K: int, by_columns: bool, count: int = 2):
+    """Pairs of a and b on the GPU, b stored K × N or N × K, and one c."""
+    import torch
+
+    def normal(*shape):
+        return torch.randn(shape, device="cuda", dtype=torch.float16)
+
+    pairs = [(normal(M, K), normal(N, K).T if by_columns else normal(K, N)) for _ in range(count)]
+    return pairs, torch.empty(M, N, device="cuda", dtype=torch.float16)
+
+
+def check(name: str, call, a, b, c, relu: bool) -> str | None:
+    """Why a result is wrong, or None: against cuBLAS with fp32 operands."""
+    import torch
+
+    c.fill_(torch.nan)
+    call(a, b, c)
+    expected = a[:512].float() @ b.float()
+    expected = expected.clamp_min(0) if relu else expected
+    limit = 2e-3 * expected.abs() + 4e-3 * math.sqrt(a.shape[1])
+    bad = int((~((c[:512].float() - expected).abs() <= limit)).sum())
+    return f"{name}: {bad} wrong elements" if bad or not torch.isfinite(c).all() else None
+
+
+def turns(watch, M: int, N: int, K: int, by_columns: bool, calls: dict, relu=()) -> dict:
+    """Median seconds of each call(a, b, c), in turns; a call that fails or is wrong is left out, with a word."""
+    import torch
+
+    pairs, c = operands(M, N, K, by_columns, 2 if M * N * K > 2**27 else 8)
+    good = {}
+    for name, call in calls.items():
+        try:
+            said = check(name, call, *pairs[0], c, name in relu)
+        except Exception as problem:
+            said = f"{name}: {type(problem).__name__}: {str(problem)[:100]}"
+        if said:
+            print(f"  left out: {said}")
+        else:
+            good[name] = [functools.partial(call, a, b, c) for a, b in pairs]
+    taken = watch.take_turns(good)
+    del pairs, c
+    torch.cuda.empty_cache()
+    return {name: sample.median for name, sample in taken.items()}
+
+
+def squares(watch) -> list[dict]:
+    import torch
+
+    unit, rows = solution("14_matmul_triton"), []
+    zeros = torch.zeros(max(SQUARES), device="cuda", dtype=torch.float16)
+
+    def grouped(a, b, c):
+        unit.linear(a[None], b[None], zeros[: b.shape[1]], 1.0, c[None], activation="none")
+
+    calls = {
+        "cuBLAS": lambda a, b, c: torch.matmul(a, b, out=c),
+        "level 1": unit.matmul_relu,
+        "level 2": grouped,
+        "level 3": functools.partial(unit.persistent, relu=False),
+    }
+    for n, by_columns in itertools.product(SQUARES, (False, True)):
+        seconds = turns(watch, n, n, n, by_columns, calls, relu=("level 1",))
+        rates = {name: 2 * n**3 / s / 1e12 for name, s in seconds.items()}
+        said = ", ".join(f"{name} {r:.0f} ({r / rates['cuBLAS']:.2f})" for name, r in rates.items())
+        print(f"{n:6}³, B {'N × K' if by_columns else 'K × N'}: {said} TFLOP/s", flush=True)
+        rows.append({"n": n, "b": "NK" if by_columns else "KN", "tflops": rates})
+    return rows
+
+
+def ragged(watch) -> dict:
+    import torch
+
+    unit, rows, ratios = solution("14_matmul_triton"), [], []
+    calls = {
+        "cuBLAS": lambda a, b, c: torch.relu_(torch.matmul(a, b, out=c)),
+        "ours": unit.matmul,
+        "persistent": unit.persistent,
+        "split K": unit.split_k,
+    }
+    plain = {"cuBLAS alone": lambda a, b, c: torch.matmul(a, b, out=c)}
+    for M, N, K in RAGGED:
+        seconds = turns(watch, M, N, K, False, calls | plain, relu=tuple(calls))
+        if "ours" not in seconds:
+            continue
+        against = {k: s / seconds["ours"] for k, s in seconds.items()}
+        ratios.append(against["cuBLAS alone"])
+        said = ", ".join(f"{k} {s * 1e6:.1f} µs" for k, s in seconds.items())
+        print(f"{M:5} × {N:5}, K {K:5}: {against['cuBLAS alone']:.2f} × cuBLAS without ReLU; {said}", flush=True)
+        rows.append({"shape": [M, N, K], "us": {k: s * 1e6 for k, s in seconds.items()}})
+    mean = statistics.geometric_mean(ratios) if ratios else None
+    print(f"geometric mean of {len(ratios)} shapes: {mean:.3f} × cuBLAS without ReLU" if mean else "no figure")
+    return {"rows": rows, "geometric_mean": mean}
+
+
+def relu(watch) -> list[dict]:
+    import torch
+
+    unit, rows = solution("14_matmul_triton"), []
+    calls = {
+        "matmul, relu": lambda a, b, c: torch.relu_(torch.matmul(a, b, out=c)),
+        "fused": unit.persistent,
+    }
+    for (M, N, K), by_columns in itertools.product(
+        ((4096, 4096, 4096), (8192, 8192, 8192), (8192, 8192, 1024)), (False, True)
+    ):
+        seconds = turns(watch, M, N, K, by_columns, calls, relu=tuple(calls))
+        if len(seconds) == 2:
+            factor = seconds["matmul, relu"] / seconds["fused"]
+            print(f"{M} × {N}, K {K}, B {'N × K' if by_columns else 'K × N'}: fused ReLU {factor:.3f} × two kernels")
+            rows.append({"shape": [M, N, K], "b": "NK" if by_columns else "KN", "factor": factor})
+    return rows
+
+
+def levels() -> tuple[dict, dict]:
+    """The ladder of unit 15: fp32 levels, fp16 levels."""
+    u = solution("15_matmul_cuda")
+    fp32 = {"by columns": u.by_columns, "naive": u.naive, "shared": u.shared, "register column": u.register_column}
+    return fp32 | {"register": u.register, "vector": u.vector, "double": u.double}, {
+        "tensor": u.tensor,
+        "pipelined": u.pipelined,
+    }
+
+
+def climb() -> dict[str, float]:
+    found = ladder.rates(*levels(), seconds=0.4)
+    for name, rate in found.items():
+        half = name in ("tensor", "pipelined", "cuBLAS fp16")
+        print(f"{name:16} {rate:8.2f} TFLOP/s, {rate / found['cuBLAS fp16' if half else 'cuBLAS fp32']:6.1%} of cuBLAS")
+    return found
+
+
+# --- tuning --------------------------------------------------------------------------------------------------------
+
+
+def compile_share(share: int, of: int) -> None:
+    """Compile every `of`-th configuration, from `share` on, into Triton's cache: children do this in parallel."""
+    unit = solution("14_matmul_triton")
+    work = list(itertools.product(TUNED.values(), (False, True)))[share::of]
+    for changes, by_columns in work:
+        ((a, b),), c = operands(4096, 4096, 4096, by_columns, 1)
+        try:
+            unit.persistent(a, b, c, relu=False, config=BASE | changes)
+        except Exception:
+            continue  # said when it is timed
+
+
+def tune(watch) -> dict:
+    import torch
+
+    # a pass that fails prints a page of IR: not here
+    of = min(12, os.cpu_count() or 1)
+    children = [
+        subprocess.Popen(
+            [sys.executable, "-m", "bench.matmul", "--compile", f"{i}/{of}"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for i in range(of)
+    ]
+    pipes = tune_pipelines(watch)
+    for child in children:
+        child.wait()
+    unit, table = solution("14_matmul_triton"), {}
+    for n, by_columns in itertools.product((2048, 4096, 8192), (True, False)):
+        pairs, c = operands(n, n, n, by_columns)
+        expected = pairs[0][0][:256].float() @ pairs[0][1].float()
+        calls = {"cuBLAS": functools.partial(torch.matmul, out=c)}
+        for name, changes in TUNED.items():
+            calls[name] = functools.partial(unit.persistent, c=c, relu=False, config=BASE | changes)
+        for name in list(calls):
+            try:
+                c.fill_(torch.nan)
+                calls[name](*pairs[0])
+                torch.cuda.synchronize()
+                if not bool(((c[:256].float() - expected).abs() < 0.5).all()):
+                    raise RuntimeError("wrong result")
+            except Exception as problem:
+                print(f"  left out: {name}: {type(problem).__name__}: {str(problem)[:80]!r}")
+                del calls[name]
+        rates = quick(watch, {k: [functools.partial(f, *p) for p in pairs] for k, f in calls.items()}, 2 * n**3)
+        label = f"{n} {'NK' if by_columns else 'KN'}"
+        table[label] = rates
+        print(f"\n{label}: cuBLAS {rates['cuBLAS']:.0f} TFLOP/s")
+        for name, rate in sorted(rates.items(), key=lambda row: -row[1]):
+            print(f"  {name:36} {rate:6.0f}  {rate / rates['cuBLAS']:.3f}", flush=True)
+        del pairs, calls
+        torch.cuda.empty_cache()
+    return {"persistent": table, "pipelines": pipes}
+
+
+def tune_pipelines(watch, n: int = 4096) -> dict[str, float]:
+    """The CUDA pipeline's shapes, and the depth of the FP32 tiles, beside cuBLAS."""
+    import torch
+
+    from labutils import cudac
+
+    unit = solution("15_matmul_cuda")
+    pairs, c = operands(n, n, n, False)
+    calls = {"cuBLAS fp16": lambda a, b: torch.matmul(a, b, out=c)}
+    for m, w, stages in PIPELINES:
+        calls[f"{64 * m} × {64 * w}, {stages} stages"] = functools.partial(
+            unit.pipelined, c=c, warps_m=m, warps_n=w, stages=stages
+        )
+    found = quick(watch, {k: [functools.partial(f, *p) for p in pairs] for k, f in calls.items()}, 2 * n**3)
+    full = [tuple(x.float() for x in p) for p in pairs]
+    out, source = c.float(), unit.matmul_double.module.source
+    calls = {"cuBLAS fp32": lambda a, b: torch.matmul(a, b, out=out)}
+    for depth, resident in ((8, 2), (16, 1), (16, 2)):
+        text = source.replace("BK = 8;", f"BK = {depth};").replace("(256, 2)", f"(256, {resident})")
+        kernel = cudac.compile(text, "matmul_double")
+        calls[f"two buffers, K {depth}, {resident} blocks"] = lambda a, b, kernel=kernel: unit.in_vectors(
+            a, b, out, kernel[unit.grid_of(out), 256]
+        )
+    found |= quick(watch, {k: [functools.partial(f, *p) for p in full] for k, f in calls.items()}, 2 * n**3)
+    for name, rate in found.items():
+        print(f"{name:32} {rate:7.1f} TFLOP/s", flush=True)
+    return found
+
+
+def quick(watch, calls: dict, flops: float, samples: int = 12) -> dict[str, float]:
+    """TFLOP/s by the median of a few turns: enough to choose, not to report."""
+    import torch
+
+    for ring in calls.values():
+        ring[0]()
+    torch.cuda.synchronize()
+    events = {name: [] for name in calls}
+    for turn in range(samples):
+        for name in list(calls) if turn % 2 == 0 else list(calls)[::-1]:
+            ring = calls[name]
+            events[name].append(watch.once(ring[turn % len(ring)]))
+    torch.cuda.synchronize()
+    return {
+        name: flops / (statistics.median(b.elapsed_time(e) for b, e in pairs) * 1e-3) / 1e12
+        for name, pairs in events.items()
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.matmul", description=__doc__.splitlines()[0])
+    parser.add_argument("--tune", action="store_true", help="time configurations instead")
+    parser.add_argument("--only", default="squares,ragged,relu,ladder", help="which parts, with commas")
+    parser.add_argument("--json", type=Path, help="also write the figures here")
+    parser.add_argument("--compile", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if not device.has_gpu():
+        print("There is no GPU here, and times without one say nothing.")
+        return 0
+    if arguments.compile:
+        compile_share(*map(int, arguments.compile.split("/")))
+        return 0
+    print(device.card(), versions(), sep="\n", end="\n\n")
+    timing.MAX_SECONDS = 2.0  # many shapes; each stops earlier once its ratios are settled
+    watch, figures = timing.Stopwatch(), {"versions": versions()}
+    if arguments.tune:
+        figures["tune"] = tune(watch)
+    else:
+        parts = {"squares": squares, "ragged": ragged, "relu": relu, "ladder": lambda _: climb()}
+        for name in arguments.only.split(","):
+            print(f"--- {name}")
+            figures[name] = parts[name](watch)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
