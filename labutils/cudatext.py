@@ -10,8 +10,13 @@ def blank(source: str) -> str:
 
     def spaces(match: re.Match) -> str:
         text = match.group(0)
+        if text[0] not in "/\"'":  # a number, whose digits may be separated by apostrophes
+            return text
         if text[0] in "\"'":
             return text[0] + " " * (len(text) - 2) + text[-1]
         return re.sub(r"[^\n]", " ", text)
 
-    return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', spaces, source, flags=re.S)
+    number = r"(?<![\w.])\.?\d(?:[eEpP][+-]|'?[\w.])*"
+    return re.sub(
+        rf'{number}|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', spaces, source, flags=re.S
+    )
