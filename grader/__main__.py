@@ -10,6 +10,7 @@ VERBS = {
     "build": ("grader.build", "write notebooks/ from solutions/, without the answers"),
     "audit": ("grader.audit", "try every exercise on its solution and on known wrong answers"),
     "grade": ("grader.grade", "grade a class: grade book, feedback, report"),
+    "judge": ("grader.judge.command", "judge one submission, with a record that can be replayed"),
     "demo": ("grader.demo", "grade the sample class and write its report"),
 }
 

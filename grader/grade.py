@@ -2,13 +2,14 @@
 
     python -m grader grade UNIT --submissions DIR
 
-Collect and mend → sanitize (nbgrader) → execute, several at a time → record (nbgrader) → feedback, report, exports. A
-submission that fails at any step costs its own marks, is said in one sentence, and stops nobody else.
+Collect and mend → sanitize (nbgrader) → execute and judge, several at a time → record (nbgrader) → feedback, report,
+exports. A submission that fails at any step costs its own marks, is said in one sentence, and stops nobody else.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import time
@@ -18,16 +19,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from nbformat import NotebookNode
+from nbformat.v4 import new_output
 
 from grader.build import ROOT, source_notebook, unit_names
 from grader.collect import Submission, collect, lay_out
 from grader.execute.local import Executed, draw_seed, run_all
 from grader.execute.notebook import KERNEL_DIED, Limits, is_check
 from grader.gradebook import Course, GradebookError
-from grader.marks import Result, exercise_of, marks_of, sentence
+from grader.judge import sandbox
+from grader.judge.bench import Bench
+from grader.marks import Result, exercise_of, judged, marks_of, sentence
 from grader.regions import BuildError
 from grader.results import Check, ClassResults, Graded, Outcome
 from labutils import exercise as exercises
+from labutils.verdict import Verdict
 
 MOST_WORKERS = 8
 """Notebooks at a time, unless more are asked for: each takes about 1 GB of memory, and on a GPU a context."""
@@ -57,13 +62,14 @@ def grade(
     seed: int | None = None,
     workers: int | None = None,
     limits: Limits | None = None,
-    marker: Marker = marks_of,
+    marker: Marker | None = None,
     progress: Callable[[int, int, str], None] = lambda done, total, student: None,
     clock: Clock | None = None,
 ) -> ClassResults:
     """Grade every submission of the unit in the folder `unit`; the course folder and the exports are made in `out`.
 
-    `marker` turns an executed check cell into marks: the one place through which every mark passes.
+    The marks of an exercise come from the judge. `marker` takes its place: it turns an executed check cell into marks,
+    as `marks_of` does for a course that trusts what its students' notebooks show.
     """
     clock, begin = clock or Clock(), time.perf_counter()
     course = Course(out / "course", unit.name)
@@ -79,20 +85,27 @@ def grade(
     before = _seconds_before(out)
     jobs.sort(key=lambda job: -before.get(job[0], float("inf")))
     clock.step("sanitize")
-    done = len(students) - len(jobs)
-    for executed in run_all(jobs, seed, workers or min(os.cpu_count() or 2, MOST_WORKERS), limits):
-        clock.step("execute")
-        student = students[executed.key]
-        _mark(student, executed, marker)
-        _record(course, student, executed)
-        done += 1
-        progress(done, len(students), executed.key)
-        clock.step("record")
+    done, workers = len(students) - len(jobs), workers or min(os.cpu_count() or 2, MOST_WORKERS)
+    with Bench(seed, workers, _exercises(release)) if marker is None else contextlib.nullcontext() as judges:
+        if judges:
+            judges.judge_all(jobs)
+        for executed in run_all(jobs, seed, workers, limits, judged=judges is not None):
+            clock.step("execute")
+            student = students[executed.key]
+            verdicts = judges.verdicts(executed.key) if judges else {}
+            clock.step("judge")
+            _mark(student, executed, verdicts, marker or marks_of)
+            if judges:
+                _write_record(out / "records", executed.key, judges.record(executed.key))
+            _record(course, student, executed)
+            done += 1
+            progress(done, len(students), executed.key)
+            clock.step("record")
     for student in students.values():
         if student.problem:
             course.record_nothing(student.student)
     clock.step("record")
-    notes = []
+    notes = [said] if marker is None and (said := sandbox.warning()) else []
     try:
         course.feedback()
     except GradebookError as problem:  # the marks are in; the reports need no feedback pages
@@ -121,6 +134,12 @@ def _checks(release: NotebookNode) -> list[Check]:
             name = exercise_id.split("/")[-1] if exercise_id else cell.id
             found.append(Check(name, known.title if known else name, cell.id, float(cell.metadata.nbgrader.points)))
     return found
+
+
+def _exercises(release: NotebookNode) -> list[str]:
+    """The exercises that the release checks."""
+    found = [exercise_of(cell.source) for cell in release.cells if is_check(cell)]
+    return [i for i in found if i in exercises.all_exercises()]
 
 
 def _is_manual(cell: NotebookNode) -> bool:
@@ -158,7 +177,7 @@ def _seconds_before(out: Path) -> dict[str, float]:
         return {}
 
 
-def _mark(student: Graded, executed: Executed, marker: Marker) -> None:
+def _mark(student: Graded, executed: Executed, verdicts: dict[str, Verdict], marker: Marker) -> None:
     student.events, student.seconds = executed.log.events, executed.log.seconds
     if executed.notebook is None:
         student.problem = sentence(f"Not graded, 0 points: {executed.problem}")
@@ -167,11 +186,25 @@ def _mark(student: Graded, executed: Executed, marker: Marker) -> None:
     names = {o.cell: o.name for o in student.outcomes}
     student.outcomes = []
     for cell_id, cell in checks.items():
-        result, points = marker(cell), float(cell.metadata.nbgrader.points)
+        points, verdict = float(cell.metadata.nbgrader.points), verdicts.get(exercise_of(cell.source))
+        if verdict is not None:
+            cell.outputs = [new_output("stream", name="stdout", text=verdict.text() + "\n")]
+            result = judged(verdict, points)
+        else:
+            result = marker(cell)
         kind, name = _kind(cell, result, points), names.get(cell_id, cell_id)
         student.outcomes.append(Outcome(name, cell_id, result.marks, points, kind, result.sentence, result.verdict))
-    if any(o.output_type == "stream" and o.name == "stderr" for cell in checks.values() for o in cell.outputs):
-        student.events.append("Wrote to stderr while it was checked, which costs nothing.")
+    shown = [o for cell in executed.notebook.cells if cell.cell_type == "code" for o in cell.outputs]
+    if any(o.output_type == "stream" and o.name == "stderr" for o in shown):
+        student.events.append("Wrote to stderr, which costs nothing.")
+
+
+def _write_record(folder: Path, student: str, record: dict) -> None:
+    """Keep what is needed to judge this submission again and get the same (`python -m grader judge --replay`)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{student}.json"
+    path.with_suffix(".new").write_text(json.dumps(record), encoding="utf-8")
+    path.with_suffix(".new").replace(path)
 
 
 def _kind(cell: NotebookNode, result: Result, points: float) -> str:
@@ -179,6 +212,8 @@ def _kind(cell: NotebookNode, result: Result, points: float) -> str:
         return ""
     if result.verdict is not None and result.verdict.headline is not None:
         return result.verdict.headline.kind
+    if result.verdict is not None and result.verdict.passed:
+        return "not full marks"
     error = next((o for o in cell.outputs if o.output_type == "error"), None)
     if error is None:
         return "no valid marks"
@@ -218,6 +253,9 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of every verb that grades."""
     parser.add_argument("--workers", type=int, metavar="N", help="notebooks at a time; by default one for each core")
     parser.add_argument("--seed", type=int, metavar="N", help="draw the hidden cases of an earlier run again")
+    parser.add_argument(
+        "--trust-notebooks", action="store_true", help="marks from the notebooks' own checks, without the judge"
+    )
     parser.add_argument("--verbose", action="store_true", help="say where the time goes")
 
 

@@ -1,8 +1,7 @@
-"""From an executed check cell to marks: the one function through which every mark passes.
+"""From a verdict to marks: the two functions through which every mark passes.
 
-`marks_of` reads the verdict that `lab.check` leaves in the cell's output. That output was made in the student's own
-process, so it is as honest as the student: enough for a demonstration and for a course that trusts its students. A
-judge that runs kernels elsewhere replaces this function and nothing else.
+`judged` takes the judge's verdict. `marks_of` reads what an executed check cell shows: for tests that are not of
+`lab.check`, and for a course that trusts its students, since that output was made in the student's own process.
 """
 
 from __future__ import annotations
@@ -30,6 +29,12 @@ class Result:
     marks: float
     verdict: Verdict | None
     sentence: str
+
+
+def judged(verdict: Verdict, points: float) -> Result:
+    """The marks of a verdict that was reached outside the student's process."""
+    marks = min(max(0.0, verdict.marks), points)
+    return Result(marks, verdict, _told(verdict, marks, points))
 
 
 def marks_of(cell: NotebookNode) -> Result:

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from grader.grade import Clock, grade
+from grader.marks import marks_of
 from grader.report import write
 from grader.results import ClassResults, Graded
 
@@ -38,7 +39,17 @@ def grade_and_report(unit: Path, submissions: Path, out: Path, args) -> ClassRes
             if args.verbose:
                 bar.console.print(f"{done:3} of {total}  {student}", highlight=False)
 
-        results = grade(unit, submissions, out, seed=args.seed, workers=args.workers, progress=progress, clock=clock)
+        marker = marks_of if args.trust_notebooks else None
+        results = grade(
+            unit,
+            submissions,
+            out,
+            seed=args.seed,
+            workers=args.workers,
+            marker=marker,
+            progress=progress,
+            clock=clock,
+        )
     files = write(results, out)
     clock.step("reports")
     wide = console.width >= 120

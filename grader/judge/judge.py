@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -134,12 +135,12 @@ class Judge:
         why = "died: nothing was told of it"
         try:
             for line in box.answers(json.dumps(job).encode()):
-                answer = json.loads(line)
-                found[answer["task"]][int(answer["case"])] = answer
+                answer = _heard(line)
+                found[answer["task"]][answer["case"]] = answer
         except Died as e:
             why = f"died: {e}"
-        except (ValueError, KeyError, TypeError, RecursionError):
-            why = "died: it wrote into the place of its answer"
+        except (ValueError, KeyError, RecursionError):
+            why = FORGED
         for t in tasks:
             answers = found[t.exercise.id]
             for number in range(len(t.cases)):
@@ -147,14 +148,15 @@ class Judge:
                 if self._refused_at_once(t, answer):
                     break
                 if t.is_kernel:
-                    t.plans.append(_plan(t, answer))
+                    t.plans.append(_plan(_arguments(t.runs[number]), answer))
                 else:
                     _add_answer(t, number, answer)
                 last = t.plans[-1] if t.is_kernel else t.verdict.results[-1].diagnosis
                 if getattr(last, "kind", "") in ("unfilled", "timeout", "died"):
                     break
             if t.timed and not t.verdict.headline:
-                t.timed_plan = _plan(t, answers.get(len(t.cases), {"ended": why}))
+                arguments = _timed_arguments(t.exercise, t.timed, self.seed)
+                t.timed_plan = _plan(arguments, answers.get(len(t.cases), {"ended": why}))
 
     def _refused_at_once(self, task: Task, answer: dict) -> bool:
         """A function that is not there, or cannot be called: no case needs to be tried."""
@@ -164,10 +166,10 @@ class Judge:
             for p in [p for p in answer.get("cells", []) if isinstance(p, dict)][:1]:
                 if p.get("kind") == "unfilled":
                     said = diagnose.from_problem(_problem(p))
-                symptom += f"; cell {str(p.get('cell'))[:60]} failed: {str(p.get('message'))[:300]}"
+                symptom += f"; cell {_text(p.get('cell'), 60)} failed: {_text(p.get('message'), 300)}"
             said = said or diagnose.diagnosis("missing-function", symptom)
         elif "signature" in answer:
-            said = diagnose.diagnosis("signature", str(answer["signature"])[:500])
+            said = diagnose.diagnosis("signature", _text(answer["signature"], 500))
         if said:
             task.verdict.headline = said
         return said is not None
@@ -213,7 +215,7 @@ class Judge:
             if isinstance(told, Problem):
                 outcome = Outcome(told)
             else:
-                outcome.printed = (told.printed + outcome.printed)[: child.PRINT_LIMIT]
+                outcome.printed = _text(told.printed + outcome.printed, child.PRINT_LIMIT)
                 outcome.returned = told.returned
                 if not told.launches():
                     outcome.launches = 0
@@ -479,14 +481,42 @@ def _replayed(task: Task, at: dict) -> dict:
 # --- hearing from the sandbox ----------------------------------------------------------------------------------------
 
 
-def _plan(task: Task, answer: dict) -> plan.Plan | Problem:
-    """The plan of one case, read and its kernels' text too, or what is wrong with it."""
+FORGED = "died: it wrote into the place of its answer"
+
+_FIELDS = {
+    "ended": str,
+    "problem": (dict, type(None)),
+    "cells": list,
+    "signature": str,
+    "printed": str,
+}
+
+
+def _heard(line: bytes) -> dict:
+    """An answer of the launch sandbox. A submission can write there too: ValueError for what nobody else would."""
+    answer = json.loads(line)
+    if not isinstance(answer, dict) or not isinstance(answer.get("task"), str) or type(answer.get("case")) is not int:
+        raise ValueError("no answer")
+    if any(not isinstance(answer[k], kind) for k, kind in _FIELDS.items() if k in answer):
+        raise ValueError("no answer")
+    if not re.match(r"timeout$|died\b", answer.get("ended", "died")):
+        raise ValueError("no answer")
+    return answer
+
+
+def _text(value, most: int) -> str:
+    """Text that a submission may have written, fit to be shown; nothing where it is no text."""
+    return plan.text(value, most) if isinstance(value, str) else ""
+
+
+def _plan(arguments: list[dict], answer: dict) -> plan.Plan | Problem:
+    """The plan of one case for a launcher of these arguments, its kernels' text read too, or what is wrong with it."""
     if "ended" in answer:
-        return child.end(str(answer["ended"])[:500])
+        return child.end(_text(answer["ended"], 500))
     if answer.get("problem"):
         return _computed(_problem(answer["problem"]))
     try:
-        told = plan.read(answer, len(task.exercise.arguments))
+        told = plan.read(answer, arguments)
     except plan.BadPlan as e:
         return Problem("error", str(e))
     return next((p for s in told.specs if (p := language.problem(s))), None) or told
@@ -497,9 +527,9 @@ def _problem(told: dict) -> Problem:
     kind, line = told.get("kind"), told.get("line")
     return Problem(
         kind if kind in ("unfilled", "error", "timeout", "died", "does-not-compile") else "error",
-        str(told.get("message"))[:2000],
-        line if isinstance(line, int) else None,
-        str(told.get("source") or "")[:500],
+        _text(told.get("message"), 2000) or "the sandbox did not say what went wrong",
+        line if type(line) is int and 0 < line < 10**6 else None,
+        _text(told.get("source"), 500),
     )
 
 
@@ -513,13 +543,22 @@ def _computed(problem: Problem) -> Problem:
 def _add_answer(task: Task, number: int, answer: dict) -> None:
     case, hidden = task.cases[number]
     if "ended" in answer:
-        said = diagnose.from_problem(child.end(str(answer["ended"])[:500]))
+        said = diagnose.from_problem(child.end(_text(answer["ended"], 500)))
     elif answer.get("problem"):
         said = diagnose.from_problem(_problem(answer["problem"]))
     else:
-        said = compare_plain(task.exercise, case, _value(answer.get("answer")), task.exercise.arguments(case))
+        said = _compared(task.exercise, case, _value(answer.get("answer")))
     task.verdict.results.append(CaseResult(case.name, said, hidden=hidden))
-    task.verdict.printed = task.verdict.printed or str(answer.get("printed", ""))[: child.PRINT_LIMIT]
+    task.verdict.printed = task.verdict.printed or _text(answer.get("printed", ""), child.PRINT_LIMIT)
+
+
+def _compared(exercise: PlainExercise, case: Case, yours) -> diagnose.Diagnosis | None:
+    """What is wrong with a plain function's answer. A reader that stumbles over a value has met none that is right."""
+    try:
+        return compare_plain(exercise, case, yours, exercise.arguments(case))
+    except Exception as e:
+        said = f"{exercise.entry} returned what cannot be compared ({type(e).__name__})"
+        return diagnose.diagnosis("wrong-values", said, "", "Return what the exercise asks for.")
 
 
 def _value(told):
@@ -578,8 +617,8 @@ def _compile(box: Sandbox | None, specs: list[dict], targets) -> list[Problem | 
     try:
         job = json.dumps({"specs": specs, "targets": list(targets)}).encode()
         results += [json.loads(line) for line in box.answers(job)]
-    except Died as e:
-        why = f"the compiler died: {e}"
+    except Died as e:  # a kernel that no compiler can finish is none for a GPU, however it runs in an interpreter
+        why = Problem("does-not-compile", f"the compiler came to no end with this kernel: {_text(str(e), 300)}")
     else:
         why = "the compiler said nothing"
     for number in range(len(specs)):

@@ -7,6 +7,8 @@ or the scratch array it lies in, and holds nothing else.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -16,6 +18,19 @@ MOST_SCRATCH = 2 << 30
 """Bytes of scratch memory that one call may ask for."""
 
 MOST_PROGRAMS = 1 << 31
+MOST_SPECS, MOST_PARTS = 128, 200
+"""Kernels of one plan, and pieces of text of one kernel."""
+
+DTYPES = set("float64 float32 float16 bfloat16 float8_e4m3fn float8_e5m2 int64 int32 int16 int8 uint8 bool".split())
+"""Element types that memory may be read as."""
+
+UNREADABLE = "the sandbox told no plan that could be read"
+
+NOT_PRINTABLE = re.compile(
+    "[^\n\t\x20-\x7e\xa0-\ud7ff\ue000-\U0010ffff]|[\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
+)
+"""What a terminal or a report would obey or choke on, rather than show."""
+
 OPTIONS = {"num_warps": (1, 64), "num_stages": (1, 16), "num_ctas": (1, 16), "maxnreg": (16, 255)}
 
 
@@ -90,33 +105,72 @@ class Plan:
         return found
 
 
-def read(told: dict, arguments: int) -> Plan:
-    """The plan that was told, for a launcher of so many arguments. Raises BadPlan."""
+def read(told: dict, arguments: Sequence[dict]) -> Plan:
+    """The plan that was told, for a launcher of these arguments. Raises BadPlan."""
     try:
         steps, specs, scratch = told["steps"], told["specs"], told["scratch"]
         _require(isinstance(steps, list) and isinstance(specs, list) and isinstance(scratch, list))
         if len(steps) > MOST_LAUNCHES:
             raise BadPlan(f"your launcher makes {len(steps)} launches in one call; at most {MOST_LAUNCHES} are judged")
-        _require(all(isinstance(n, int) and n >= 0 for n in scratch))
+        if len(specs) > MOST_SPECS:
+            raise BadPlan(f"your launcher launches {len(specs)} different kernels; at most {MOST_SPECS} are judged")
+        scratch = [_whole(n, 0, 1 << 62) for n in scratch]
         if sum(scratch) > MOST_SCRATCH:
             said = f"{sum(scratch) / 2**30:,.0f} GB"
             raise BadPlan(f"your launcher asks for {said} of scratch memory; at most {MOST_SCRATCH >> 30} GB are given")
         specs = [_spec(s) for s in specs]
-        sizes = {"argument": arguments, "scratch": len(scratch)}
-        return Plan(
+        sizes = {"argument": len(arguments), "scratch": len(scratch)}
+        plan = Plan(
             [_step(s, specs, sizes) for s in steps],
             specs,
             scratch,
-            _text(told.get("printed", ""), 4000),
-            _text(told.get("returned", ""), 100),
+            text(told.get("printed", ""), 4000),
+            text(told.get("returned", ""), 100),
         )
-    except (KeyError, TypeError, AttributeError) as e:
-        raise BadPlan("the sandbox told no plan that could be read") from e
+        _check_copies(plan, arguments)
+        return plan
+    except BadPlan:
+        raise
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError) as e:
+        raise BadPlan(UNREADABLE) from e
+
+
+def text(value: Any, most: int) -> str:
+    """Text from a sandbox, without what a terminal or a report would obey. Raises BadPlan for what is no text."""
+    return NOT_PRINTABLE.sub("\ufffd", _text(value, most))
+
+
+def _check_copies(plan: Plan, arguments: Sequence[dict]) -> None:
+    """Copies line data up for a kernel, and bring a kernel's result to its place. They are no answer by themselves.
+
+    So none changes the order of elements, and what is copied into an argument was copied from nowhere else.
+    """
+    filled_by_copy = {c.target["scratch"] for c in plan.steps if isinstance(c, Copy) and "scratch" in c.target}
+    for step in plan.steps:
+        if not isinstance(step, Copy):
+            continue
+        if "argument" in step.target and step.source.get("scratch", -1) in {-1, *filled_by_copy}:
+            raise BadPlan("your launcher copies an array into the output with PyTorch, which is the kernel's work")
+        if _order(step.source, arguments) != _order(step.target, arguments):
+            raise BadPlan("your launcher rearranges an array with PyTorch, which is the kernel's work")
+
+
+def _order(view: dict, arguments: Sequence[dict]) -> list[int]:
+    """Axes of a view from the outermost in memory to the innermost, after those of its array: 0, 1, … if untouched."""
+    home = arguments[view["argument"]] if "argument" in view else {}
+    shape, strides, usual = view["shape"], view["strides"], home.get("strides", ())
+    moved = [k for k in range(len(shape)) if shape[k] > 1 and strides[k] > 0]
+    if len(usual) == len(strides):  # an array that lies column by column may be read in its own order
+        names = sorted(range(len(usual)), key=lambda k: -usual[k])
+        own = [k for k in names if k in moved]
+        if sorted(moved, key=lambda k: -strides[k]) == own:
+            return sorted(moved)
+    return sorted(moved, key=lambda k: -strides[k])
 
 
 def _require(fine: bool) -> None:
     if not fine:
-        raise BadPlan("the sandbox told no plan that could be read")
+        raise BadPlan(UNREADABLE)
 
 
 def _text(value: Any, most: int) -> str:
@@ -133,17 +187,20 @@ def _spec(told: dict) -> dict:
     language = told["language"]
     _require(language in ("triton", "cuda"))
     if language == "cuda":
-        _require(all(isinstance(o, str) and o.startswith("-D") for o in told["options"]))
         return {
             "language": "cuda",
-            "source": _text(told["source"], MOST_TEXT),
-            "name": _text(told["name"], 500),
-            "options": list(told["options"]),
+            "source": _defines(told["options"]) + _whole_text(told["source"]),
+            "name": _whole_text(told["name"], 500),
+            "options": [],
         }
-    module = [[_text(t, MOST_TEXT), _text(f, 500), _whole(n, 1, 10**6)] for t, f, n in told["module"]]
+    _require(isinstance(told["module"], list) and len(told["module"]) <= MOST_PARTS)
+    # Every piece lies in a file of its own: Triton reads a kernel's text again by file and line.
+    module = [[_whole_text(t), f"<piece {k}>", _whole(n, 1, 10**5)] for k, (t, _, n) in enumerate(told["module"])]
+    _require(sum(len(t) for t, _, _ in module) <= MOST_TEXT)
     signature = {_text(k, 100): _text(v, 100) for k, v in told["signature"].items()}
     constants = {_text(k, 100): _constant(v) for k, v in told["constants"].items()}
     _require(constants.keys() <= signature.keys() and set(told["aligned"]) <= signature.keys())
+    _require(len(signature) <= 100 and len(set(told["aligned"])) == len(told["aligned"]))
     options = {k: _whole(v, *OPTIONS[k]) for k, v in told["options"].items()}
     return {
         "language": "triton",
@@ -154,6 +211,21 @@ def _spec(told: dict) -> dict:
         "aligned": list(told["aligned"]),
         "options": options,
     }
+
+
+def _whole_text(value: Any, most: int = MOST_TEXT) -> str:
+    """Text that means another thing when it is cut."""
+    _require(isinstance(value, str) and len(value) <= most)
+    return value
+
+
+def _defines(options: Any) -> str:
+    """What a compiler's options -DNAME=VALUE say, as the first lines of the text: both compilers then read them."""
+    _require(isinstance(options, list) and len(options) <= 20)
+    found = [re.fullmatch(r"-D([A-Za-z]\w*)(?:=([\w.+-]{0,40}))?", o) for o in options]
+    if None in found:
+        raise BadPlan(f"the option {options[found.index(None)]!r} cannot be judged; there are -DNAME and -DNAME=VALUE")
+    return "".join(f"#define {m[1]} {'1' if m[2] is None else m[2]}\n" for m in found)
 
 
 def _constant(value: Any):
@@ -174,7 +246,9 @@ def _step(told: dict, specs: list[dict], sizes: dict[str, int]) -> Launch | Fill
         _require(source["shape"] == target["shape"] and source["dtype"] == target["dtype"])
         return Copy(source, target)
     if "choices" in told:
-        _require(0 < len(told["choices"]) <= MOST_CHOICES)
+        _require(isinstance(told["choices"], list))
+        if not 0 < len(told["choices"]) <= MOST_CHOICES:
+            raise BadPlan(f"{len(told['choices'])} configurations to choose from; at most {MOST_CHOICES} are judged")
         return Choice(tuple(_launch(s, specs, sizes) for s in told["choices"]))
     return _launch(told, specs, sizes)
 
@@ -232,7 +306,7 @@ def _pointer(told: dict, sizes: dict[str, int]) -> dict:
     """{"argument" or "scratch": which, "offset": elements, "dtype": of them}"""
     home = "argument" if "argument" in told else "scratch"
     dtype = _text(told["dtype"], 30)
-    _require(dtype.replace("_", "").isalnum())
+    _require(dtype in DTYPES)
     return {
         home: _whole(told[home], 0, sizes[home] - 1),
         "offset": _whole(told["offset"], 0, 1 << 40),

@@ -1,0 +1,87 @@
+"""The verdict record: what a verdict rests on, and enough to reach it again."""
+
+from __future__ import annotations
+
+import functools
+import platform
+import subprocess
+from datetime import UTC, datetime
+
+import torch
+
+from grader.judge import sandbox
+from grader.judge.judge import Judge
+from grader.judge.submission import Submission
+from labutils import device, nvrtc
+from labutils.verdict import Verdict
+
+MARKS_APART = 0.1
+"""Share of an exercise's points by which time may make the marks of two gradings differ, in tenths of them."""
+
+
+def of(submission: Submission, judge: Judge, verdicts: dict[str, Verdict]) -> dict:
+    """The record of one submission, as JSON."""
+    return {
+        "format": 1,
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seed": judge.seed,
+        "hidden": judge.hidden,
+        "submission": submission.hash,
+        "cells": [list(c) for c in submission.cells],
+        "versions": versions(),
+        "isolation": "bubblewrap" if sandbox.bubblewrap() else "plain child processes",
+        "gpu": _gpu() if judge.on_gpu else None,
+        "verdicts": {i: v.to_json() for i, v in verdicts.items()},
+    }
+
+
+def replay(told: dict) -> tuple[dict[str, Verdict], list[str]]:
+    """Judge a record's submission again with its seed; the verdicts, and where they differ from those recorded."""
+    judge = Judge(told["seed"], told["hidden"])
+    submission = Submission(tuple((name, text) for name, text in told["cells"]))
+    verdicts, differences = judge.judge(submission, told["verdicts"]), []
+    if submission.hash != told["submission"]:
+        differences.append("the record's cells are not those that were judged: their hash differs")
+    for exercise_id, before in told["verdicts"].items():
+        now, then = verdicts[exercise_id], Verdict.from_json(before)
+        if _kinds(now) != _kinds(then):
+            differences.append(f"{exercise_id}: {_kinds(now)} now, {_kinds(then)} then")
+        elif abs(now.marks - then.marks) > MARKS_APART * now.points / 10:
+            differences.append(f"{exercise_id}: {now.marks:g} points now, {then.marks:g} then")
+    return verdicts, differences
+
+
+def _kinds(verdict: Verdict) -> str:
+    return "accepted" if verdict.passed else verdict.headline.kind if verdict.headline else "refused"
+
+
+@functools.cache
+def versions() -> dict[str, str | None]:
+    try:
+        import triton
+
+        known = triton.__version__
+    except ImportError:
+        known = None
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "triton": known,
+        "nvrtc": nvrtc.version() if nvrtc.available() else None,
+    }
+
+
+def _gpu() -> dict:
+    """The GPU with its clocks right now, as the driver's tool tells them."""
+    fields = "name,driver_version,clocks.sm,clocks.mem,temperature.gpu,power.draw"
+    try:
+        done = subprocess.run(
+            ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader", "-i", "0"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+        )
+        told = [x.strip() for x in done.stdout.splitlines()[0].split(",")]
+        return dict(zip(fields.split(","), told, strict=True))
+    except (OSError, subprocess.TimeoutExpired, IndexError, ValueError):
+        return {"name": device.current().name}
