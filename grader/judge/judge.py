@@ -518,7 +518,7 @@ def _plan(arguments: list[dict], answer: dict) -> plan.Plan | Problem:
     try:
         told = plan.read(answer, arguments)
     except plan.BadPlan as e:
-        return Problem("error", str(e))
+        return Problem(e.kind, str(e))
     return next((p for s in told.specs if (p := language.problem(s))), None) or told
 
 

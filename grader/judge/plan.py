@@ -21,7 +21,10 @@ MOST_PROGRAMS = 1 << 31
 MOST_SPECS, MOST_PARTS = 128, 200
 """Kernels of one plan, and pieces of text of one kernel."""
 
-DTYPES = set("float64 float32 float16 bfloat16 float8_e4m3fn float8_e5m2 int64 int32 int16 int8 uint8 bool".split())
+DTYPES = {
+    *("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"),
+    *("int64", "int32", "int16", "int8", "uint8", "bool"),
+}
 """Element types that memory may be read as."""
 
 UNREADABLE = "the sandbox told no plan that could be read"
@@ -35,7 +38,11 @@ OPTIONS = {"num_warps": (1, 64), "num_stages": (1, 16), "num_ctas": (1, 16), "ma
 
 
 class BadPlan(ValueError):
-    """The plan asks for what no plan may; the message says it to the learner."""
+    """The plan asks for what no plan may; the message says it to the learner, `kind` what kind of mistake it is."""
+
+    def __init__(self, message: str, kind: str = "error"):
+        super().__init__(message)
+        self.kind = kind
 
 
 @dataclass(frozen=True)
@@ -150,9 +157,11 @@ def _check_copies(plan: Plan, arguments: Sequence[dict]) -> None:
         if not isinstance(step, Copy):
             continue
         if "argument" in step.target and step.source.get("scratch", -1) in {-1, *filled_by_copy}:
-            raise BadPlan("your launcher copies an array into the output with PyTorch, which is the kernel's work")
+            raise BadPlan(
+                "your launcher copies an array into the output with PyTorch, which is the kernel's work", "no-kernel"
+            )
         if _order(step.source, arguments) != _order(step.target, arguments):
-            raise BadPlan("your launcher rearranges an array with PyTorch, which is the kernel's work")
+            raise BadPlan("your launcher rearranges an array with PyTorch, which is the kernel's work", "no-kernel")
 
 
 def _order(view: dict, arguments: Sequence[dict]) -> list[int]:
