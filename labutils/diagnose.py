@@ -205,7 +205,10 @@ def _wrong(comparison: Comparison, output: OutputComparison) -> Diagnosis:
         said = suspect.sentence.format(name=name)
         return replace(diagnosis(suspect.diagnosis, said, output.report()), guess=True)
     finite = bad & torch.isfinite(output.expected)
-    strange = output.got[finite & ~torch.isfinite(output.got)]
+    # where the terms themselves come near the type's largest number, any wrong sum of them may leave it
+    largest = torch.finfo(output.buffer.view.dtype).max if output.buffer.view.is_floating_point() else float("inf")
+    roomy = 4 * output.magnitude.abs() < largest
+    strange = output.got[finite & roomy & ~torch.isfinite(output.got)]
     if strange.numel():
         what = "NaN" if torch.isnan(strange).any() else "inf"
         return diagnosis("overflow", f"{name} has {what} where the answer is finite", output.report())
