@@ -1,0 +1,215 @@
+"""Attention in tiles: ledgers, a small case stepped through on any machine, and figures measured beside claims."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from . import device
+
+if TYPE_CHECKING:
+    import torch
+
+    from .explorer import Explorer
+
+H200 = {
+    "(4, 32, 4096, 128)": (344, 597, 525),
+    "(4, 32, 4096, 64)": (304, 455, 436),
+    "(2, 16, 16384, 128) causal": (335, 572, None),
+}
+"""TFLOP/s of FlashAttention-2, of cuDNN and of a first Triton kernel with descriptors: NVIDIA H200, bf16, torch 2.11,
+Triton 3.6. Shapes are (sequences, heads, keys, head size)."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """After one tile: which queries met which keys, and what (m, l, acc) of those queries became.
+
+    `m` is in powers of two; `factor` is what the tile multiplied the older l and acc with.
+    """
+
+    queries: range
+    keys: range
+    scores: torch.Tensor
+    m: torch.Tensor
+    l: torch.Tensor  # noqa: E741
+    acc: torch.Tensor
+    factor: torch.Tensor
+
+
+def steps(q, k, v, block_m: int, block_n: int, causal: bool = False) -> list[Step]:
+    """Every tile that the programs walk over, one program after another, in float64."""
+    import torch
+
+    scale, done = 1.4426950408889634 * q.shape[1] ** -0.5, []
+    for first in range(0, len(q), block_m):
+        rows = range(first, min(first + block_m, len(q)))
+        m = torch.full((len(rows),), -torch.inf, dtype=torch.float64)
+        l, acc = torch.zeros_like(m), torch.zeros(len(rows), v.shape[1], dtype=torch.float64)  # noqa: E741
+        end = min(rows.stop, len(k)) if causal else len(k)
+        for start in range(0, end, block_n):
+            columns = range(start, min(start + block_n, len(k)))
+            s = scale * q[rows.start : rows.stop].double() @ k[columns.start : columns.stop].double().T
+            if causal:
+                s = s.masked_fill(torch.tensor([[j > i for j in columns] for i in rows]), -torch.inf)
+            new = torch.maximum(m, s.amax(1))
+            factor, p = torch.exp2(m - new), torch.exp2(s - new[:, None])
+            m, l = new, l * factor + p.sum(1)  # noqa: E741
+            acc = acc * factor[:, None] + p @ v[columns.start : columns.stop].double()
+            done.append(Step(rows, columns, s, m, l, acc, factor))
+    return done
+
+
+def small_case(causal: bool = False) -> list[Step]:
+    """Six queries and eight keys in tiles of 3 × 2; causal with six keys."""
+    import torch
+
+    g = torch.Generator().manual_seed(3)
+    q, k, v = (torch.randint(-3, 4, (n, 4), generator=g).double() for n in (6, 6 if causal else 8, 6 if causal else 8))
+    return steps(q, k, v[:, :2], 3, 2, causal)
+
+
+def stepper(mask: str = "no mask") -> Explorer:
+    """Walk over the tiles of a small case: which scores are computed, and what becomes of m, l and acc."""
+    from . import plots
+    from .explorer import Choice, Explorer, Slider
+
+    cases = {"no mask": small_case(), "causal": small_case(causal=True)}
+    most = max(map(len, cases.values()))
+
+    def draw(mask: str, tile: int):
+        every = cases[mask]
+        return plots.attention_step(every, min(tile, len(every) - 1))
+
+    controls = {"mask": Choice("scores", tuple(cases)), "tile": Slider("tile", 0, most - 1)}
+    return Explorer(draw, controls, {"mask": mask, "tile": 1})
+
+
+# --- ledgers -------------------------------------------------------------------------------------------------------
+
+
+def _grading() -> bool:
+    """While a class is graded nobody looks at these."""
+    return os.environ.get("NBGRADER_EXECUTION") == "autograde"
+
+
+def ledgers(score_bytes: Callable, naive_bytes: Callable, tiled_bytes: Callable, D: int = 128) -> None:
+    """What the notebook's three ledgers say for lengths from 1 K to 128 K, one head, fp16."""
+    if _grading():
+        return
+    print(f"one head, D = {D}, fp16; FLOP a byte of all traffic, tiles of 128 queries")
+    print(f"{'keys':>8} {'scores':>11} {'three kernels':>15} {'tiles':>11} {'FLOP a byte: three, tiles, all once':>37}")
+    try:
+        for power in (10, 12, 14, 17):
+            N = 2**power
+            flops, naive, tiled = 4 * N * N * D, naive_bytes(N, D, 2), tiled_bytes(N, D, 128, 2)
+            once = flops / (8 * N * D)
+            print(
+                f"{N:8} {score_bytes(1, N, 2) / 2**20:7.0f} MiB {naive / 2**20:11.0f} MiB {tiled / 2**20:7.0f} MiB "
+                f"{flops / naive:16.0f} {flops / tiled:8.0f} {once:11.0f}"
+            )
+    except (TypeError, NotImplementedError) as e:
+        print(f"The ledgers are not all there yet: {e}")
+
+
+# --- measured ------------------------------------------------------------------------------------------------------
+
+Launcher = Callable[..., object]
+
+
+def flops(B: int, H: int, N: int, D: int, causal: bool = False) -> float:
+    """FLOPs of a forward pass as papers count them: two products, half of them with a causal mask."""
+    return 4 * B * H * N * N * D * (0.5 if causal else 1.0)
+
+
+def backends(q, k, v, causal: bool = False) -> dict[str, Callable[[], object]]:
+    """PyTorch's attention by backend, for (B, H, N, D) arrays: those that work here."""
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    def call(backend):
+        with sdpa_kernel(backend):
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+    found = {}
+    for name, backend in (
+        ("FlashAttention-2", SDPBackend.FLASH_ATTENTION),
+        ("cuDNN", SDPBackend.CUDNN_ATTENTION),
+    ):
+        try:
+            call(backend)
+        except RuntimeError:
+            continue
+        found[name] = functools.partial(call, backend)
+    return found
+
+
+def claims(flash: Launcher) -> None:
+    """What papers say about FlashAttention 2 and 3, and what is measured: on the GPU at hand, or stored."""
+    if _grading():
+        return
+    print('Claims: "FlashAttention-2 reaches 35 % of an H100\'s peak" and "FlashAttention-3 75 %" (of 989 TFLOP/s).')
+    if not device.has_gpu():
+        for shape, (fa2, cudnn, triton) in H200.items():
+            own = f", a first descriptor kernel in Triton {triton} ({triton / 989:.0%})" if triton else ""
+            print(f"  H200, {shape}: FlashAttention-2 {fa2} ({fa2 / 989:.0%}), cuDNN {cudnn} ({cudnn / 989:.0%}){own}")
+        return
+    import torch
+
+    from .timing import Stopwatch
+
+    gpu, watch = device.current(), Stopwatch()
+    dtype = torch.bfloat16 if gpu.capability >= (8, 0) else torch.float16
+    for B, H, N, D, causal in ((4, 32, 4096, 128, False), (4, 32, 4096, 64, False), (2, 16, 16384, 128, True)):
+        rings: dict[str, list] = {}
+        for _ in range(2):
+            q, k, v = (torch.randn(B, H, N, D, device="cuda", dtype=dtype) for _ in range(3))
+            out, lse = torch.empty(B * H, N, D, device="cuda", dtype=dtype), torch.empty(B * H, N, device="cuda")
+            flat = [x.flatten(0, 1) for x in (q, k, v)]
+            rings.setdefault("yours", []).append(functools.partial(flash, *flat, out, lse, causal))
+            for name, call in backends(q, k, v, causal).items():
+                rings.setdefault(name, []).append(call)
+        peak = (gpu.peak("bf16") or gpu.peak("fp16") or 0) / 1e12
+        taken = watch.take_turns(rings)
+        said = []
+        for name, sample in taken.items():
+            rate = flops(B, H, N, D, causal) / sample.median / 1e12
+            said.append(f"{name} {rate:.0f} TFLOP/s" + (f" ({rate / peak:.0%})" if peak else ""))
+        print(f"  {gpu.name}, ({B}, {H}, {N}, {D}){' causal' if causal else ''}: {', '.join(said)}", flush=True)
+
+
+def memory(flash: Launcher, score_bytes: Callable, lengths=(2**12, 2**14, 2**15, 2**17)) -> None:
+    """Peak memory of four heads beside what the ledger predicts, up to 128 K keys."""
+    if _grading():
+        return
+    heads, D = 4, 128
+    if not device.has_gpu():
+        print(
+            "Peak memory is measured on a GPU. Your ledger for 4 heads, fp16: Q, K, V, out and lse; all scores alone:"
+        )
+    else:
+        print("Memory taken beyond Q, K, V, for 4 heads, fp16: predicted, your kernel's peak; all scores alone:")
+    for N in lengths:
+        predicted = heads * N * (2 * D + 4)
+        scores = f"{score_bytes(heads, N, 2) / 2**20:8.0f} MiB"
+        if not device.has_gpu():
+            print(f"  {N:7} keys {(predicted + 3 * heads * N * D * 2) / 2**20:7.0f} MiB {scores}")
+            continue
+        print(f"  {N:7} keys {predicted / 2**20:7.1f} MiB {peak_bytes(flash, heads, N, D) / 2**20:7.1f} MiB {scores}")
+
+
+def peak_bytes(flash: Launcher, heads: int, N: int, D: int) -> int:
+    """Bytes that a causal forward pass takes at its peak beyond its inputs: output, lse, and what else it needs."""
+    import torch
+
+    q, k, v = (torch.randn(heads, N, D, device="cuda", dtype=torch.float16) for _ in range(3))
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    out, lse = torch.empty_like(q), torch.empty(heads, N, device="cuda")
+    flash(q, k, v, out, lse, 1)
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated() - before
