@@ -10,6 +10,7 @@ Imports nothing of labutils: the compiler process loads this file alone.
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import linecache
 import sys
@@ -30,6 +31,10 @@ class Part(NamedTuple):
     text: str
     file: str = "<labutils>"
     line: int = 1
+
+
+_Cached = functools._lru_cache_wrapper
+"""What `@functools.cache` makes of a function."""
 
 
 def module_parts(fn: Any, kernel: bool = False) -> list[Part]:
@@ -64,9 +69,9 @@ def load(parts: list[Part], name: str = "learner") -> dict[str, Any]:
 
 
 def plain_function(fn: Any) -> types.FunctionType:
-    """The Python function inside `@triton.jit`, `@triton.autotune` and the like."""
-    while not isinstance(fn, types.FunctionType) and hasattr(fn, "fn"):
-        fn = fn.fn
+    """The Python function inside `@triton.jit`, `@triton.autotune`, `@functools.cache` and the like."""
+    while not isinstance(fn, types.FunctionType) and (hasattr(fn, "fn") or isinstance(fn, _Cached)):
+        fn = fn.__wrapped__ if isinstance(fn, _Cached) else fn.fn
     if not isinstance(fn, types.FunctionType):
         raise NotExtractable(f"{fn!r} is not a function")
     return fn
@@ -115,7 +120,7 @@ def _define(name: str, value: Any, parts: dict[str, Part], seen: set[int]) -> No
     says which name is missing."""
     if isinstance(value, types.ModuleType):
         parts[name] = Part(f"import importlib\n{name} = importlib.import_module({value.__name__!r})")
-    elif isinstance(value, types.FunctionType) or hasattr(value, "fn"):
+    elif isinstance(value, (types.FunctionType, _Cached)) or hasattr(value, "fn"):
         function = plain_function(value)
         module = function.__module__ or ""
         if module.split(".")[0] in ("triton", "torch", "math", "numpy", "labutils"):

@@ -1,5 +1,6 @@
 """Functions travel as text: everything they name goes along, and lines keep their numbers."""
 
+import functools
 import inspect
 import json
 import linecache
@@ -57,6 +58,15 @@ def launcher(x):
     outer_kernel[(1,)](x, x.numel())
 
 
+@functools.cache
+def remembered(n):
+    return n + BLOCK
+
+
+def remembers(n):
+    return remembered(n)
+
+
 @pytest.fixture(autouse=True)
 def own_lines(monkeypatch):
     """Loading tells linecache what the files of this process hold; another process has a linecache of its own."""
@@ -82,6 +92,11 @@ def test_a_launcher_brings_its_kernels():
         namespace["launcher"](y)
     assert torch.equal(x, y) and x[0] == 2.5
     assert namespace["CONFIGS"][1].kwargs == {"BLOCK": 128}
+
+
+def test_a_function_that_remembers_its_answers_comes_along():
+    namespace = load(there_and_back(module_parts(remembers)), "elsewhere")
+    assert namespace["remembers"](1) == 129 and namespace["remembered"].cache_info().misses == 1
 
 
 def test_a_kernel_alone_comes_without_its_tuning():
