@@ -96,13 +96,6 @@ def _unscaled(x):
     return (e / e.sum(1, keepdim=True)).double()
 
 
-def _maximum_of_zeros(x):
-    """Rows filled up with 0 for the maximum alone: only where all entries are far below 0 does it show."""
-    m = x.amax(1, keepdim=True).clamp(min=0).float()
-    e = torch.exp(x.float() - m)
-    return (e / e.sum(1, keepdim=True)).double()
-
-
 def _of_rows(x, rows: int):
     """The sum runs over `rows` rows at a time in place of one."""
     e = torch.exp(x - x.amax(1, keepdim=True))
@@ -124,7 +117,6 @@ def known(compute):
 SUSPECTS = (
     Suspect("no-max-subtraction", "exp overflows: the row's maximum is not subtracted", _unscaled),
     Suspect("padded-lanes", "lanes past the end of the row hold 0, so each adds exp(0)", lambda x: _padded(x, 0.0)),
-    Suspect("padded-lanes", "lanes past the end of the row take part in the maximum as 0", _maximum_of_zeros),
     Suspect(
         "wrong-formula",
         "{name} is exp(x − max): it is not divided by its sum",

@@ -135,7 +135,7 @@ def in_fours(x, out):
 
 
 x = torch.arange(22.0).reshape(2, 11)
-lab.access_map(in_fours, x, torch.empty(2, 11), title="your online softmax: 2 rows of 11, blocks of 4")
+display(lab.access_map(in_fours, x, torch.empty(2, 11), title="your online softmax: 2 rows of 11, blocks of 4"))
 traffic.ledger(
     {
         "three loops": {"max": (22, 0), "sum": (22, 0), "y": (22, 22)},
