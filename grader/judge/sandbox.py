@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import functools
 import json
 import mmap
@@ -37,6 +38,9 @@ MEMORY = 16 << 30
 
 PROCESSES = 512
 """Processes and threads of one user, counted in the sandbox's own user namespace."""
+
+
+PR_SET_CHILD_SUBREAPER = 36
 
 
 class Died(RuntimeError):
@@ -70,7 +74,8 @@ def warning() -> str | None:
         return None
     return (
         "Bubblewrap does not work here, so submissions are judged in plain child processes: what they print or return "
-        "decides nothing, but they could read this user's files. Install it: apt-get install bubblewrap."
+        "decides nothing, but they could read this user's files and end this user's programs. Install it: apt-get "
+        "install bubblewrap."
     )
 
 
@@ -137,7 +142,9 @@ def _bwrap(folder: Path) -> list[str]:
     for path in _visible():
         line += ["--ro-bind", path, path]
     line += ["--ro-bind", str(folder), "/course", "--ro-bind", str(_warm()), "/warm", "--dir", "/scratch"]
-    return [*line, "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--chdir", "/scratch"]
+    line += ["--proc", "/proc", "--dev", "/dev", "--dir", "/tmp", "--chdir", "/scratch"]
+    # What one job writes no other may find: each gets a /scratch, /tmp and /dev/shm of its own (inside/zygote.py).
+    return [*line, "--remount-ro", "/dev", "--remount-ro", "/"]
 
 
 def _environment(scratch: str, course: str, more: dict[str, str]) -> dict[str, str]:
@@ -320,8 +327,7 @@ class Sandbox:
         if self._zygote:
             self._zygote.kill(self._job)
         elif self._process:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            _kill_below(self._process.pid)
             self._process.kill()
             self._process.wait()
             shutil.rmtree(self._scratch, ignore_errors=True)
@@ -346,7 +352,35 @@ def _rlimits(limits: Limits) -> list[tuple[int, int]]:
     return found
 
 
+def _kill_below(pid: int) -> None:
+    """End every descendant of a process that `_limit` made the heir of its orphans."""
+    for _ in range(100):
+        if not (living := [c for c in _children(pid) if _lives(c)]):
+            break
+        for child in living:
+            _kill_below(child)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(child, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [int(n) for p in Path(f"/proc/{pid}/task").glob("*/children") for n in p.read_text().split()]
+    except OSError:  # it has ended, or this kernel tells no children
+        return []
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def _limit(limits: Limits) -> None:
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     for what, most in _rlimits(limits):
         if what != resource.RLIMIT_NPROC:  # it would count every process of this user
             resource.setrlimit(what, (most, most))

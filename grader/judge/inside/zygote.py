@@ -22,6 +22,7 @@ import sys
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x08000000, 0x10000000, 0x20000000
 MS_NOSUID, MS_NODEV = 2, 4
 PR_SET_PDEATHSIG = 1
+CAPABILITY_VERSION = 0x20080522
 
 FIRST_FD = 400
 """Where a job's files are put while 0, 1 and 2 are replaced: above anything the imports have opened."""
@@ -44,15 +45,16 @@ def leave() -> None:
 
 
 def settle() -> None:
-    """Empty folders to write to, with the warm cache.
+    """Empty folders to write to, with the warm cache; everything else is read-only. Then give up every right to mount.
 
     /proc stays the sandbox's: it names the processes of other jobs, but the kernel lets nobody look into a process of
     a user namespace that is not below one's own.
     """
-    for folder in (b"/scratch", b"/tmp"):
+    for folder in (b"/scratch", b"/tmp", b"/dev/shm"):
         call(libc.mount(b"tmpfs", folder, b"tmpfs", MS_NOSUID | MS_NODEV, b"size=1g"), "mount a scratch folder")
     shutil.copytree("/warm", os.environ["GPULAB_CACHE"])
     os.chdir("/scratch")
+    call(libc.capset((ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()), "drop capabilities")
 
 
 def serve(program: str, channel: socket.socket) -> None:
