@@ -152,7 +152,7 @@ def _cases(tile: int, large: Case, aligned: bool = False) -> tuple[Case, ...]:
         Case("one element", _sizes(1, 1, 1)),
         Case("2 × 3, K = 4", _sizes(2, 3, 4), "position"),
         Case(f"{tile - 1} × {tile + 1}, K = 17: next to a tile", _sizes(tile - 1, tile + 1, 17), "position"),
-        Case(f"{tile} × {tile}, K = {tile}: exactly one tile", _sizes(tile, tile, tile), "wide"),
+        Case(f"{tile} × {tile}, K = {tile}: exactly one tile", _sizes(tile, tile, tile), "ties"),
         Case("33 × 65, K = 17: edges everywhere", _sizes(33, 65, 17), "position"),
         Case("1 × 127, K = 50: a single row", _sizes(1, 127, 50), "position"),
         Case("40 × 24, K = 300: a long sum", _sizes(40, 24, 300)),
@@ -228,6 +228,7 @@ RELU_SUSPECTS = (
     Suspect("wrong-formula", "{name} is |a @ b|", lambda a, b: (a @ b).abs()),
     Suspect("wrong-formula", "{name} is max(a, 0) @ max(b, 0): the sum comes first", lambda a, b: _of_relus(a, b)),
     Suspect("wrong-formula", "max(…, 0) is applied in every step along K, not once after the sum", _relu_in_loop),
+    Suspect("padded-lanes", "lanes past K bring 1 · 1 each", lambda a, b: (a @ b - a.shape[1] % -32).clamp_min(0)),
     *_product_suspects(lambda x: x.clamp_min(0), 32),
 )
 

@@ -1,0 +1,68 @@
+# expect: wrong-values
+# Descriptors are given tiles along K, not elements.
+import torch
+import triton
+import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+
+@triton.jit
+def grouped_tile(pid, tiles_m, tiles_n, GROUP_M: tl.constexpr):
+    per_group = GROUP_M * tiles_n
+    first_m = pid // per_group * GROUP_M
+    rows = tl.minimum(tiles_m - first_m, GROUP_M)
+    within = pid % per_group
+    return first_m + within % rows, within // rows
+
+
+def in_rows(x):
+    unit = 16 // x.element_size()
+    if x.stride(1) == 1 and x.stride(0) % unit == 0 and x.data_ptr() % 16 == 0:
+        return x
+    rows, columns = x.shape
+    copy = torch.empty(rows, triton.cdiv(columns, unit) * unit, dtype=x.dtype, device=x.device)[:, :columns]
+    return copy.copy_(x)
+
+
+@triton.jit
+def persistent_kernel(
+    a_desc, b_desc, c_desc, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    GROUP_M: tl.constexpr, B_IS_NK: tl.constexpr, NUM_PROGRAMS: tl.constexpr,
+):  # fmt: skip
+    tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
+    k_tiles = tl.cdiv(K, BLOCK_K)
+    for tile in tl.range(tl.program_id(0), tiles_m * tiles_n, NUM_PROGRAMS):
+        pid_m, pid_n = grouped_tile(tile, tiles_m, tiles_n, GROUP_M)
+        acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        for k in range(k_tiles):
+            a = a_desc.load([pid_m * BLOCK_M, k * 16])
+            if B_IS_NK:
+                b = b_desc.load([pid_n * BLOCK_N, k * BLOCK_K]).T
+            else:
+                b = b_desc.load([k * BLOCK_K, pid_n * BLOCK_N])
+            acc = tl.dot(a, b, acc)
+        acc = tl.maximum(acc, 0.0)
+        c_desc.store([pid_m * BLOCK_M, pid_n * BLOCK_N], acc.to(c_desc.dtype))
+
+
+def persistent(a, b, c):
+    M, K = a.shape
+    N = b.shape[1]
+    flip = b.stride(0) == 1 and b.stride(1) > 1
+    a, b, out = in_rows(a), in_rows(b.T if flip else b), in_rows(c)
+    persistent_kernel[(3,)](
+        TensorDescriptor.from_tensor(a, [32, 32]),
+        TensorDescriptor.from_tensor(b, [32, 32]),
+        TensorDescriptor.from_tensor(out, [32, 32]),
+        M,
+        N,
+        K,
+        BLOCK_M=32,
+        BLOCK_N=32,
+        BLOCK_K=32,
+        GROUP_M=4,
+        B_IS_NK=flip,
+        NUM_PROGRAMS=3,
+    )
+    if out is not c:
+        c.copy_(out)
