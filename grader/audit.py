@@ -30,6 +30,7 @@ from labutils.cudac import CompileError
 from labutils.diagnose import KINDS
 from labutils.evaluate import evaluate
 from labutils.exercise import NOT_WRITTEN
+from labutils.signature import signatures
 
 MUTANTS = Path(__file__).with_name("mutants")
 
@@ -118,6 +119,39 @@ def _attempt(trial: Trial, quick: bool) -> tuple[str, str]:
     return _kind(verdict), verdict.headline.symptom if verdict.headline else "; ".join(verdict.notes)
 
 
+def judged(trial: Trial, judge) -> Result:
+    """Judge one file as a submission would be: its text in a sandbox, the verdict reached outside."""
+    begin = perf_counter()
+    try:
+        verdict = judge.judge(_submission(trial), [trial.exercise])[trial.exercise]
+        kind, said = _kind(verdict), verdict.headline.symptom if verdict.headline else "; ".join(verdict.notes)
+        task = exercise.get(trial.exercise)
+        # where time earns points, those for a slower variant are not known beforehand
+        if verdict.passed and not verdict.timing and verdict.marks != _marks(trial, task):
+            kind = f"{verdict.marks:g} marks"
+    except Exception as problem:
+        kind, said = "broken", f"{type(problem).__name__}: {problem}"
+    return Result(trial, kind, said, perf_counter() - begin)
+
+
+def _submission(trial: Trial):
+    from grader.judge.submission import Submission
+
+    text = Path(trial.path).read_text(encoding="utf-8")
+    if not trial.path.endswith(".cu"):
+        return Submission((("setup", "import labutils as lab"), (trial.name, text)))
+    # the mutant's kernels take the place of the solution's
+    own = signatures(text)
+
+    def replaced(match: re.Match) -> str:
+        name, wanted = match[1], match[3]
+        return f"{name} = lab.cuda.compile({text!r}, {wanted!r})" if wanted.split("<")[0] in own else match[0]
+
+    solution = Path(trial.solution).read_text(encoding="utf-8")
+    cells = re.sub(r"^(\w+) = lab\.cuda\.compile\(.*, (['\"])(.+?)\2\)$", replaced, solution, flags=re.MULTILINE)
+    return Submission((("solution", cells),))
+
+
 def _marks(trial: Trial, task: exercise.Exercise) -> float:
     return task.points.total if trial.marks is None else trial.marks
 
@@ -132,8 +166,10 @@ def _kind(verdict) -> str:
     return ACCEPTED if verdict.passed else verdict.headline.kind if verdict.headline else "refused without a word"
 
 
-def audit(exercises: Iterable[str], quick: bool = False, jobs: int | None = None) -> Iterator[Result]:
-    """Results of every file of these exercises, as they come in."""
+def audit(
+    exercises: Iterable[str], quick: bool = False, jobs: int | None = None, by_judge: bool = False
+) -> Iterator[Result]:
+    """Results of every file of these exercises, as they come in; with `by_judge` through the judge."""
     with tempfile.TemporaryDirectory(prefix="grader-audit-") as folder:
         trials, failed = [], []
         texts: dict[str, Path] = {}
@@ -151,7 +187,15 @@ def audit(exercises: Iterable[str], quick: bool = False, jobs: int | None = None
             except ValueError as problem:
                 failed.append(Result(Trial(exercise_id, "mutants", "", ACCEPTED, ""), "not loaded", str(problem), 0.0))
         yield from failed
-        yield from _run(trials, quick, jobs)
+        yield from _judge_all(trials, jobs) if by_judge else _run(trials, quick, jobs)
+
+
+def _judge_all(trials: list[Trial], jobs: int | None) -> Iterator[Result]:
+    from grader.judge.judge import Judge
+
+    judge = Judge(SEED, HIDDEN)
+    with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
+        yield from pool.map(lambda trial: judged(trial, judge), trials)
 
 
 def _run(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[Result]:
@@ -326,6 +370,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--quick", action="store_true", help="no hidden cases, and wrong answers on the small cases where these decide"
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="files to try at the same time")
+    parser.add_argument("--judge", action="store_true", help="through the judge in place of lab.check")
 
 
 def main(args) -> int:
@@ -334,6 +379,6 @@ def main(args) -> int:
     except KeyError as problem:
         print(problem.args[0], file=sys.stderr)
         return 2
-    results = list(audit(chosen, args.quick, args.jobs))
+    results = list(audit(chosen, args.quick, args.jobs, args.judge))
     report(results)
     return 0 if all(r.agrees for r in results) else 1

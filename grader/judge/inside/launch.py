@@ -118,7 +118,8 @@ class Plan:
         spec = offline.launch_spec(kernel, args, kwargs)
         values = offline.bound(kernel, args, kwargs)
         sizes = grid(values | kwargs) if callable(grid) else grid
-        sizes = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
+        if not isinstance(sizes, (tuple, list)):  # Triton asks for its length
+            raise TypeError(f"a launch grid is a tuple, such as ({sizes},), not a {type(sizes).__name__}")
         run_time = {n: self.value(values[n]) for n, kind in spec["signature"].items() if kind != "constexpr"}
         return {"kernel": self.spec({"language": "triton", **spec}), "grid": [int(n) for n in sizes], "args": run_time}
 
