@@ -91,13 +91,14 @@ def units(judge: Judge, repeats: int) -> list[dict]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--races", type=int, default=100)
+    parser.add_argument("--raced", nargs="*", default=RACED, metavar="EXERCISE")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     if not device.has_gpu():
         raise SystemExit("No GPU here: there is no clock to judge.")
     judge = Judge(seed=int(time.time()))
-    told = {"units": units(judge, args.repeats), "races": [races(judge, i, args.races) for i in RACED]}
+    told = {"units": units(judge, args.repeats), "races": [races(judge, i, args.races) for i in args.raced]}
     if args.json:
         args.json.write_text(json.dumps(told))
 
