@@ -50,8 +50,8 @@ from labutils import tiles
 tiles.stepper(tiles.by_rows(6, 6), k_tiles=4, running=6, l2_tiles=28)
 
 # %% [markdown]
-# Large tiles load less: each element of A serves `block_n` columns. What the programs of a wave share comes from the
-# L2 (bright), the rest from memory (dark). Level 2 is about that difference.
+# Large tiles load less: each element of A serves `block_n` columns. What the L2 holds comes from there (2), the rest
+# from memory (M). Level 2 is about that difference.
 #
 # ## Level 1: matmul and ReLU, any sizes, any strides
 #
