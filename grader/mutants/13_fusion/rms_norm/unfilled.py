@@ -1,0 +1,25 @@
+# expect: unfilled
+# The cell as it is handed out.
+import triton
+import triton.language as tl
+
+EPS = tl.constexpr(1e-6)  # a kernel reads a global only if it is a constexpr
+
+
+def warps_for(BLOCK_N):
+    return min(max(BLOCK_N // 1024, 1), 16)
+
+
+@triton.jit
+def rms_norm_kernel(x_ptr, w_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr):
+    row = tl.program_id(0)
+    offs_n = tl.arange(0, BLOCK_N)
+    mask_n = offs_n < N
+    tl.static_assert(False, "rms_norm_kernel is not written yet")
+
+
+def rms_norm(x, w, out):
+    M, N = x.shape
+    BLOCK_N = triton.next_power_of_2(N)
+    num_warps = warps_for(BLOCK_N)
+    rms_norm_kernel[(M,)](x, w, out, N, x.stride(0), out.stride(0), BLOCK_N=BLOCK_N, num_warps=num_warps)
