@@ -119,9 +119,9 @@ def _visible() -> list[str]:
         import triton
 
         paths.append(str(Path(triton.__file__).parents[1]))
-    found = []
+    found: list[str] = []
     for path in paths:
-        if os.path.exists(path) and path not in found:
+        if os.path.exists(path) and not any(path == f or path.startswith(f"{f}/") for f in found):
             found.append(path)
     return found
 
@@ -354,29 +354,33 @@ def _rlimits(limits: Limits) -> list[tuple[int, int]]:
 
 def _kill_below(pid: int) -> None:
     """End every descendant of a process that `_limit` made the heir of its orphans."""
-    for _ in range(100):
-        if not (living := [c for c in _children(pid) if _lives(c)]):
-            break
-        for child in living:
-            _kill_below(child)
+    quiet = 0
+    for _ in range(200):
+        living = _descendants(pid)
+        for one in living:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(child, signal.SIGKILL)
+                os.kill(one, signal.SIGKILL)
+        quiet = 0 if living else quiet + 1
+        if quiet == 3:  # one look may miss what is being born or is changing its parent
+            break
+        time.sleep(0.002)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
 
-def _children(pid: int) -> list[int]:
-    try:
-        return [int(n) for p in Path(f"/proc/{pid}/task").glob("*/children") for n in p.read_text().split()]
-    except OSError:  # it has ended, or this kernel tells no children
-        return []
-
-
-def _lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+def _descendants(pid: int) -> list[int]:
+    """Processes below this one that still live."""
+    below: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            state, parent = path.read_text().rpartition(")")[2].split()[:2]
+            if state != "Z":
+                below.setdefault(int(parent), []).append(int(path.parent.name))
+    found, new = [], [pid]
+    while new:
+        new = [child for p in new for child in below.get(p, ())]
+        found += new
+    return found
 
 
 def _limit(limits: Limits) -> None:
