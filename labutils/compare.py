@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any
 
@@ -50,7 +51,9 @@ class OutputComparison:
             self.limit = torch.where(torch.isfinite(y), limit, torch.zeros_like(y))
         untouched = _untouched(self.buffer)
         rounded = self.rounded(y)
-        self.bad = mismatches(self.got, y, self.limit, rounded) | (untouched & (self.got != rounded))
+        self.bad = mismatches(self.got, y, self.limit, rounded)
+        if untouched.sum() > _by_chance(self.buffer.view):
+            self.bad |= untouched & (self.got != rounded)
         self.unwritten = untouched & self.bad
         self.difference = (self.got - y).abs()
         in_units = torch.nan_to_num(self.difference / self.limit.clamp_min(1e-300), nan=0.0, posinf=0.0)
@@ -63,6 +66,13 @@ class OutputComparison:
     def report(self) -> str:
         """The first bad elements as a table, and a map of where they lie."""
         return table(self.name, self.got, self.expected, self.bad) + "\n\n" + mismatch_map(self.bad)
+
+
+def _by_chance(output: torch.Tensor) -> int:
+    """How many elements of a short type may have been written with the very bits of the poison."""
+    if output.element_size() > 2:
+        return 0
+    return min(2 + math.ceil(4 * output.numel() / 2 ** (8 * output.element_size())), output.numel() // 16)
 
 
 def _untouched(buffer: Buffer) -> torch.Tensor:

@@ -117,6 +117,22 @@ def test_poison_counts_as_unwritten_also_beside_the_right_value():
     assert not Comparison(run).output("out").bad.any()
 
 
+def test_a_short_type_may_be_written_with_the_bits_of_the_poison():
+    """An honest fp16 result is right within its tolerance, not to the bit, and one in 65536 equals the poison."""
+    ex = matmul(F16)
+    run = make_run(ex, ex.cases[0], 1)
+    view = run.buffers["c"].view
+    right = (run.inputs()["a"] @ run.inputs()["b"]).half()
+    view.copy_(right)
+    run.buffers["c"].before.as_strided(view.shape, view.stride(), view.storage_offset())[3, 5] = view[3, 5] = (
+        torch.nextafter(right[3, 5], torch.tensor(torch.inf).half())
+    )
+    output = Comparison(run).output("c")
+    assert output.error > 0 and not output.bad.any()
+    run.buffers["c"].before.as_strided(view.shape, view.stride(), view.storage_offset()).copy_(view)
+    assert Comparison(run).output("c").unwritten.any()  # one by chance, not all of them
+
+
 INF, NAN = float("inf"), float("nan")
 
 
