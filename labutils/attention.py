@@ -213,3 +213,103 @@ def peak_bytes(flash: Launcher, heads: int, N: int, D: int) -> int:
     flash(q, k, v, out, lse, 1)
     torch.cuda.synchronize()
     return torch.cuda.max_memory_allocated() - before
+
+
+# --- backward ------------------------------------------------------------------------------------------------------
+
+
+def owners(tiles: int = 8, row: int = 5, column: int = 2):
+    """A picture of the causal tiles of S: those that the program of one row walks over, and of one column."""
+    from . import plots
+
+    return plots.show(plots.attention_owners, tiles, row, column)
+
+
+def forward(q, k, v, causal=True):
+    """(out, lse) by PyTorch: its FlashAttention on a GPU, elsewhere the formula. q (H, M, D), k and v (HK, N, D)."""
+    import torch
+
+    k, v = (x.repeat_interleave(len(q) // len(x), 0) for x in (k, v))
+    if q.is_cuda:
+        result = torch.ops.aten._scaled_dot_product_flash_attention(q[None], k[None], v[None], 0.0, bool(causal))
+        return result[0][0], result[1][0]
+    out, lse = formula(q.float(), k.float(), v.float(), causal)
+    return out.to(q.dtype), lse
+
+
+def formula(q, k, v, causal=True):
+    """(out, lse), every score in memory: what the kernels are compared with."""
+    import torch
+
+    k, v = (x.repeat_interleave(len(q) // len(x), 0) for x in (k, v))
+    s = q @ k.mT * q.shape[-1] ** -0.5
+    if causal:
+        s = s.masked_fill(torch.ones(s.shape[1:], dtype=torch.bool, device=s.device).triu(1), -torch.inf)
+    return torch.softmax(s, -1) @ v, torch.logsumexp(s, -1)
+
+
+def gradient_table(apply: Callable, heads=(4, 2), N: int = 40, D: int = 32, seed: int = 0) -> dict[str, float] | None:
+    """Gradients of `apply(q, k, v, causal)` beside those in float64, and beside differences along a random direction.
+
+    Prints a table; the largest error of each gradient in units of the largest element, by name.
+    """
+    import torch
+
+    if _grading():
+        return None
+    g = torch.Generator().manual_seed(seed)
+    where = "cuda" if device.has_gpu() else "cpu"
+    shapes = {"q": heads[0], "k": heads[1], "v": heads[1]}
+    exact = {n: torch.randn(h, N, D, generator=g).half().double().requires_grad_() for n, h in shapes.items()}
+    dout = torch.randn(heads[0], N, D, generator=g).half().double()
+
+    def loss(*x):
+        return (formula(*x)[0] * dout).sum()
+
+    right = torch.autograd.grad(loss(*exact.values()), list(exact.values()))
+    x = [t.detach().half().to(where).requires_grad_() for t in exact.values()]
+    try:
+        apply(*x, True).backward(dout.half().to(where))
+    except Exception as e:  # a kernel that is not written yet, or one that fails: the checks above say more
+        print(f"No gradients: {type(e).__name__}")
+        return None
+    errors = {}
+    print(f"{'':4} {'largest error':>14} {'largest element':>16} {'along t':>10} {'by differences':>15}")
+    for i, (name, mine) in enumerate(zip(exact, x, strict=True)):
+        mine, t = mine.grad.cpu().double(), torch.randn(right[i].shape, generator=g, dtype=torch.float64)
+        moved = [
+            [y.detach() + (sign * 1e-5 * t if j == i else 0) for j, y in enumerate(exact.values())] for sign in (1, -1)
+        ]
+        slope = ((loss(*moved[0]) - loss(*moved[1])) / 2e-5).item()
+        error, most = (mine - right[i]).abs().max().item(), right[i].abs().max().item()
+        errors["d" + name] = error / most
+        print(f"d{name:3} {error:14.2g} {most:16.2g} {(mine * t).sum().item():10.4f} {slope:15.4f}")
+    return errors
+
+
+def backward_claims(apply: Callable) -> None:
+    """Backward passes of PyTorch's two backends and of `apply`, counted as 2.5 times the forward pass's FLOPs."""
+    if _grading():
+        return
+    if not device.has_gpu():
+        print("H200, causal, (4, 32, 4096, 128) bf16, backward: FlashAttention-2 265 TFLOP/s, cuDNN 462 to 498.")
+        return
+    import torch
+
+    from .timing import Stopwatch
+
+    B, H, N, D = 4, 32, 4096, 128
+    dtype = torch.bfloat16 if device.current().capability >= (8, 0) else torch.float16
+    rings: dict[str, list] = {}
+    for _ in range(2):
+        x = [torch.randn(B, H, N, D, device="cuda", dtype=dtype, requires_grad=True) for _ in range(3)]
+        dout = torch.randn(B, H, N, D, device="cuda", dtype=dtype)
+
+        def again(out, x=x, dout=dout):
+            return functools.partial(torch.autograd.grad, out, x, dout, retain_graph=True)
+
+        rings.setdefault("yours", []).append(again(apply(*(t.flatten(0, 1) for t in x), True).view_as(dout)))
+        for name, call in backends(*x, True).items():
+            rings.setdefault(name, []).append(again(call()))
+    for name, sample in Stopwatch().take_turns(rings).items():
+        print(f"  {name:18} {2.5 * flops(B, H, N, D, True) / sample.median / 1e12:5.0f} TFLOP/s", flush=True)

@@ -101,3 +101,33 @@ def _number(value: float) -> str:
     if math.isinf(value):
         return "-∞" if value < 0 else "∞"
     return f"{value:.2f}".rstrip("0").rstrip(".") or "0"
+
+
+def attention_owners(tiles: int, row: int, column: int) -> Figure:
+    """Causal tiles of the scores: what the program that owns a row walks over, and the one that owns a column."""
+    from matplotlib.patches import Rectangle
+
+    fig = figure(6.4, 3.2)
+    words = (("dQ: a program owns queries", row), ("dK, dV: a program owns keys", column))
+    for axis, (title, own) in zip(fig.subplots(1, 2), words, strict=True):
+        by_row = title.startswith("dQ")
+        axis.set(
+            xlim=(0, tiles), ylim=(tiles, 0), xticks=[], yticks=[], aspect="equal", xlabel="keys", ylabel="queries"
+        )
+        axis.set_title(title, fontsize=9)
+        for i in range(tiles):
+            for j in range(tiles):
+                mine = (i if by_row else j) == own and j <= i
+                colour = "white" if j > i else NOW if mine else DONE
+                box = Rectangle(
+                    (j, i), 1, 1, facecolor=colour, edgecolor="#999999", lw=0.5, hatch="///" if j > i else None
+                )
+                axis.add_patch(box)
+                if mine:
+                    axis.text(j + 0.5, i + 0.5, "mask" if i == j else "·", ha="center", va="center", fontsize=7)
+    fig.alt = (
+        f"Of {tiles} × {tiles} tiles those above the diagonal are skipped. The program of dQ that owns row {row} walks "
+        f"over {row + 1} tiles, the last with a mask; the program of dK and dV that owns column {column} over "
+        f"{tiles - column}, the first with a mask."
+    )
+    return fig

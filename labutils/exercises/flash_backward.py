@@ -1,0 +1,493 @@
+"""Unit 18: the backward pass of attention. lse and delta are inputs like any others: the formulas hold for every value.
+
+All inputs are normal numbers, so that P = exp(s − lse) and dS stay within the range of fp16.
+"""
+
+import math
+
+import torch
+
+from ..exercise import (
+    Case,
+    Contract,
+    Cost,
+    KernelExercise,
+    Number,
+    PlainExercise,
+    Points,
+    Suspect,
+    array,
+    out,
+    register,
+)
+from ._attention import growth, heads_of_keys, scores, size_of_scores, stored, visible
+
+TILE, STEP = 32, 16
+"""In the launchers, where the arrays are small: rows that a program owns, and rows of a turn of its loop."""
+
+# --- ledgers -------------------------------------------------------------------------------------------------------
+
+
+def _explain_flops(sizes, yours, expected) -> str | None:
+    heads, N, D = sizes["heads"], sizes["N"], sizes["D"]
+    product = 2 * heads * N * N * D
+    said = {
+        5 * product: "Five different products; but both kernels need S and dP, and each computes them itself.",
+        6 * product: "dP is needed in both kernels, and so is S.",
+        8 * product: "The kernel of dQ has three products: S, dP and dQ.",
+        4 * product: "Those are the four products of one kernel; the other has three more.",
+        3 * product: "Those are the three products of one kernel; the other has four more.",
+        7 * product // 2: "A multiplication and an addition are two FLOPs.",
+        7 * product // heads: "That is one head.",
+    }
+    return said.get(yours)
+
+
+register(
+    PlainExercise(
+        id="18_flash_backward/backward_flops",
+        title="FLOPs of both backward kernels",
+        entry="backward_flops",
+        points=Points(correct=1),
+        reference=lambda heads, N, D: 14 * heads * N * N * D,
+        rtol=0.0,
+        explain=_explain_flops,
+        cases=(
+            Case("one head, 4096 keys, head size 128", {"heads": 1, "N": 4096, "D": 128}),
+            Case("128 heads", {"heads": 128, "N": 4096, "D": 128}),
+            Case("head size 64", {"heads": 32, "N": 1000, "D": 64}),
+        ),
+        draw=lambda rng: {
+            "heads": rng.randrange(1, 200),
+            "N": rng.randrange(1, 99_999),
+            "D": rng.choice([32, 64, 128]),
+        },
+    )
+)
+
+
+def _explain_kept(sizes, yours, expected) -> str | None:
+    heads, N, D, item = (sizes[k] for k in ("heads", "N", "D", "itemsize"))
+    thin = heads * N * D * item
+    said = {
+        4 * thin: "lse is missing: one fp32 number for each query of each head.",
+        3 * thin + 4 * heads * N: "The output is kept too: delta is computed from it.",
+        4 * thin + heads * N * item: "lse is fp32 whatever the others are.",
+        4 * thin + 8 * heads * N: "delta is not kept: the backward pass computes it.",
+        4 * thin + heads * N * N * item: "P is not kept: it is computed again from lse.",
+        5 * thin + 4 * heads * N: "The gradient of the output comes later; it is not kept by the forward pass.",
+    }
+    return said.get(yours)
+
+
+register(
+    PlainExercise(
+        id="18_flash_backward/kept_bytes",
+        title="Bytes kept between the passes",
+        entry="kept_bytes",
+        points=Points(correct=1),
+        reference=lambda heads, N, D, itemsize: heads * N * (4 * D * itemsize + 4),
+        rtol=0.0,
+        explain=_explain_kept,
+        cases=(
+            Case("one head, 4096 keys, head size 128, bf16", {"heads": 1, "N": 4096, "D": 128, "itemsize": 2}),
+            Case("128 heads", {"heads": 128, "N": 4096, "D": 128, "itemsize": 2}),
+            Case("head size 64, fp32", {"heads": 8, "N": 1000, "D": 64, "itemsize": 4}),
+        ),
+        draw=lambda rng: {
+            "heads": rng.randrange(1, 200),
+            "N": rng.randrange(1, 99_999),
+            "D": rng.choice([32, 64, 128]),
+            "itemsize": rng.choice([2, 4]),
+        },
+    )
+)
+
+
+# --- delta ---------------------------------------------------------------------------------------------------------
+
+
+def _rows(H, M, D):
+    return {"H": H, "M": M, "D": D}
+
+
+register(
+    KernelExercise(
+        id="18_flash_backward/delta",
+        title="delta, one number for each query",
+        entry="delta",
+        points=Points(correct=1),
+        arguments={
+            "out": array("H", "M", "D"),
+            "dout": array("H", "M", "D"),
+            "delta": out("H", "M", dtype="float32"),
+        },
+        reference=lambda out, dout: (out * dout).sum(-1),
+        magnitude=lambda out, dout: (out * dout).abs().sum(-1),
+        contract=Contract(dtype="float16", terms=lambda sizes: sizes["D"]),
+        cost=lambda sizes, item: Cost(
+            2 * item * math.prod(sizes.values()),
+            4 * sizes["H"] * sizes["M"],
+            2 * math.prod(sizes.values()),
+        ),
+        cases=(
+            Case("1 head, 1 query", _rows(1, 1, 32)),
+            Case("1 head, 3 queries", _rows(1, 3, 32), "position"),
+            Case("2 heads, 63 queries: one short of a block", _rows(2, 63, 32), "position"),
+            Case("1 head, 64 queries: exactly one block", _rows(1, 64, 64), "wide"),
+            Case("3 heads, 65 queries, head size 128", _rows(3, 65, 128), "position"),
+            Case("2 heads, 50 queries, padded rows", _rows(2, 50, 32), "position", "padded"),
+            Case("2 heads, 70 queries, bf16", _rows(2, 70, 64), dtype="bfloat16"),
+            Case("2 heads, 40 queries, small integers, compared bit for bit", _rows(2, 40, 32), exact=True),
+            Case("1 head, 130 queries, not aligned to 16 bytes", _rows(1, 130, 32), "position", "offset"),
+        ),
+        draw=lambda rng: _rows(rng.randrange(1, 4), rng.randrange(1, 200), rng.choice([32, 64, 128])),
+        tiny=Case("2 queries, head size 16", _rows(1, 2, 16), "integers"),
+        bench=_rows(128, 4096, 128),
+        library=lambda out, dout: (out.float() * dout.float()).sum(-1),
+        suspects=(
+            Suspect("wrong-formula", "{name} sums over queries, not along D", lambda out, dout: _by_column(out, dout)),
+            Suspect("wrong-formula", "{name} is the sum of out alone", lambda out, dout: out.sum(-1)),
+            Suspect("wrong-formula", "{name} is the sum of dout alone", lambda out, dout: dout.sum(-1)),
+            Suspect("wrong-formula", "{name} is Σ out²", lambda out, dout: (out**2).sum(-1)),
+            Suspect("wrong-formula", "{name} is a mean: divided by D", lambda out, dout: (out * dout).mean(-1)),
+            Suspect("wrong-formula", "{name} has the wrong sign", lambda out, dout: -(out * dout).sum(-1)),
+        ),
+    )
+)
+
+
+def _by_column(out, dout):
+    sums = (out * dout).sum(1)
+    count = min(sums.shape[1], out.shape[1])
+    wrong = torch.full(out.shape[:2], torch.nan, dtype=out.dtype)
+    wrong[:, :count] = sums[:, :count]
+    return wrong
+
+
+# --- gradients -----------------------------------------------------------------------------------------------------
+
+
+def _of_group(x, heads: int):
+    """Sum over the query heads that share a key head: (H, N, D) to (HK, N, D)."""
+    return x.unflatten(0, (heads, -1)).sum(1)
+
+
+def _weights(q, k, lse, causal, shift=0, scale=None):
+    s = scores(q, k, False, scale)
+    P = torch.exp(s - lse[..., None])
+    return torch.where(visible(*s.shape[1:], shift), P, 0.0) if causal else P
+
+
+def _gradients(q, k, v, dout, lse, delta, causal, P=None, dS=None, scale=None):
+    """dq, dk and dv; `P` and `dS` stand in for the right ones in what suspects compute."""
+    P = _weights(q, k, lse, causal) if P is None else P
+    dP = dout @ heads_of_keys(v, len(q)).mT
+    dS = P * (dP - delta[..., None]) if dS is None else dS
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    return {
+        "dq": scale * dS @ heads_of_keys(k, len(q)),
+        "dk": _of_group(scale * dS.mT @ q, len(k)),
+        "dv": _of_group(P.mT @ dout, len(k)),
+    }
+
+
+def _magnitude(q, k, v, dout, lse, delta, causal):
+    """M of the error model: errors of the scores act on P and dS in proportion, P and dS are rounded once each."""
+    scale, P = q.shape[-1] ** -0.5, _weights(q, k, lse, causal)
+    vs, ks = heads_of_keys(v, len(q)), heads_of_keys(k, len(q))
+    summed, rounded = size_of_scores(q, k, scale)
+    u, g = stored(q, k, v, dout), growth(_terms_of(q, k))
+    dP, of_dP = dout @ vs.mT, dout.abs() @ vs.abs().mT
+    dS = (P * (dP - delta[..., None])).abs()
+    exact = 1 + summed + lse.abs()[..., None]
+    of_P = P * (exact + u / g * (2 + rounded))
+    of_dS = P * (of_dP + delta.abs()[..., None]) * exact + u / g * dS * (2 + rounded)
+    return {
+        "dq": scale * of_dS @ ks.abs(),
+        "dk": _of_group(scale * of_dS.mT @ q.abs(), len(k)),
+        "dv": _of_group(of_P.mT @ dout.abs(), len(k)),
+    }
+
+
+def _terms_of(q, k) -> int:
+    return max(q.shape[1] * (len(q) // len(k)), k.shape[1]) + q.shape[2]
+
+
+def _terms(sizes) -> int:
+    return max(sizes["M"] * (sizes["H"] // sizes["HK"]), sizes["N"]) + sizes["D"]
+
+
+def _only(names, compute):
+    def some(**inputs):
+        every = compute(**inputs)
+        return {n: every[n] for n in names}
+
+    return some
+
+
+def _suspects(names) -> tuple[Suspect, ...]:
+    """Wrong answers that both kernels can give; only the outputs `names` are looked at."""
+
+    def of_P(kind, sentence, change):
+        def compute(q, k, v, dout, lse, delta, causal):
+            return _gradients(q, k, v, dout, lse, delta, causal, P=change(q, k, lse, causal))
+
+        return Suspect(kind, sentence, _only(names, compute))
+
+    def of_dS(kind, sentence, change):
+        def compute(q, k, v, dout, lse, delta, causal):
+            P, dP = _weights(q, k, lse, causal), dout @ heads_of_keys(v, len(q)).mT
+            return _gradients(q, k, v, dout, lse, delta, causal, dS=change(P, dP, delta[..., None]))
+
+        return Suspect(kind, sentence, _only(names, compute))
+
+    def scaled(sentence, factor):
+        def compute(q, k, v, dout, lse, delta, causal):
+            return _gradients(q, k, v, dout, lse, delta, causal, scale=factor(q.shape[-1]))
+
+        return Suspect("wrong-formula", sentence, _only(names, compute))
+
+    ln2 = math.log(2)
+    return (
+        of_P("wrong-formula", "nothing is masked: queries see the keys after their own", lambda q, k, lse, c: (
+            _weights(q, k, lse, 0)
+        )),
+        of_P("off-by-one", "each query also sees the key after its own", lambda q, k, lse, c: (
+            _weights(q, k, lse, c, shift=1)
+        )),
+        of_P("off-by-one", "no query sees its own key: the diagonal belongs to what is seen", lambda q, k, lse, c: (
+            _weights(q, k, lse, c, shift=-1)
+        )),
+        of_P("wrong-formula", "the mask is the wrong way round", lambda q, k, lse, c: (
+            _weights(q, k, lse, 0) - (_weights(q, k, lse, c, shift=-1) if c else 0)
+        )),
+        of_P("wrong-formula", "P is computed from scores that are not scaled by 1 / √D", lambda q, k, lse, c: (
+            _weights(q, k, lse, c, scale=1.0)
+        )),
+        of_P("wrong-formula", "lse is natural: multiply it by log₂ e before exp2", lambda q, k, lse, c: (
+            _weights(q, k, ln2 * lse, c)
+        )),
+        of_P("wrong-formula", "exp2 of natural exponents: scores and lse lack the factor log₂ e", lambda q, k, lse, c: (
+            _weights(q, k, ln2 * lse, c, scale=ln2 * q.shape[-1] ** -0.5)
+        )),
+        of_P("wrong-formula", "P is exp(s) without lse", lambda q, k, lse, c: _weights(q, k, 0 * lse, c)),
+        of_P("wrong-formula", "P has + lse where − lse should be", lambda q, k, lse, c: _weights(q, k, -lse, c)),
+        of_dS("wrong-formula", "{name} lacks delta: dS = P (dP − delta)", lambda P, dP, delta: P * dP),
+        of_dS("wrong-formula", "dS has + delta where − delta should be", lambda P, dP, delta: P * (dP + delta)),
+        of_dS("wrong-formula", "delta is subtracted after the product with P", lambda P, dP, delta: P * dP - delta),
+        of_dS("wrong-formula", "dS lacks the factor P", lambda P, dP, delta: torch.where(P > 0, dP - delta, 0.0)),
+        of_dS("wrong-formula", "dS lacks the factor P, and the mask", lambda P, dP, delta: dP - delta),
+        scaled("{name} lacks the factor 1 / √D that scores have", lambda d: 1.0),
+        scaled("{name} has the factor 1 / √D twice", lambda d: 1 / d),
+        scaled(
+            "{name} has the factor log₂ e of the kernel's scale: the gradient wants 1 / √D alone",
+            lambda d: d**-0.5 / ln2,
+        ),
+    )  # fmt: skip
+
+
+def _cases() -> tuple[Case, ...]:
+    def of(H, M, D=32, HK=None, N=None, causal=1):
+        return {"H": H, "HK": HK or H, "M": M, "N": N or M, "D": D, "causal": causal}
+
+    return (
+        Case("causal, one query", of(1, 1)),
+        Case("causal, 3 queries", of(1, 3)),
+        Case(f"causal, {TILE - 1} queries: one short of a tile", of(1, TILE - 1)),
+        Case(f"causal, {TILE} queries: exactly one tile", of(1, TILE)),
+        Case(f"causal, {TILE + 1} queries", of(1, TILE + 1)),
+        Case("causal, 4 query heads on 2 key heads, 37 queries", of(4, 37, HK=2)),
+        Case("causal, 50 queries, head size 64", of(1, 50, 64)),
+        Case("causal, 41 queries, padded rows", of(1, 41), layout="padded"),
+        Case("causal, 40 queries, bf16", of(1, 40), dtype="bfloat16"),
+        Case("causal, 75 queries, not aligned to 16 bytes", of(1, 75), layout="offset"),
+        Case("not causal, 33 queries, 64 keys: whole tiles of keys", of(1, 33, N=64, causal=0)),
+        Case("not causal, 3 query heads on 1 key head, 17 queries, 43 keys", of(3, 17, HK=1, N=43, causal=0)),
+    )
+
+
+def _draw(rng):
+    heads, causal, length = rng.randrange(1, 3), rng.choice([1, 1, 0]), rng.randrange(1, 80)
+    return {
+        "H": heads * rng.randrange(1, 3),
+        "HK": heads,
+        "M": length,
+        "N": length if causal else rng.randrange(1, 80),
+        "D": rng.choice([32, 64]),
+        "causal": causal,
+    }
+
+
+def _cost(products: int, read: int):
+    def cost(sizes, item) -> Cost:
+        H, HK, M, N, D = (sizes[k] for k in ("H", "HK", "M", "N", "D"))
+        pairs = M * (M + 1) // 2 if sizes["causal"] else M * N
+        written = 2 * HK * N if products == 4 else H * M
+        return Cost(item * D * 2 * (H * M + HK * N) + 8 * H * M, item * D * written, 2 * products * H * D * pairs)
+
+    return cost
+
+
+INPUTS = {
+    "q": array("H", "M", "D", fill="normal"),
+    "k": array("HK", "N", "D", fill="normal"),
+    "v": array("HK", "N", "D", fill="normal"),
+    "dout": array("H", "M", "D", fill="normal"),
+    "lse": array("H", "M", fill="normal", dtype="float32"),
+    "delta": array("H", "M", fill="normal", dtype="float32"),
+}
+
+
+def _register(name: str, title: str, outputs: tuple[str, ...], products: int, suspects) -> None:
+    dims = ("H", "M", "D") if outputs == ("dq",) else ("HK", "N", "D")
+    register(
+        KernelExercise(
+            id=f"18_flash_backward/{name}",
+            title=title,
+            entry=name,
+            points=Points(correct=4),
+            arguments={**INPUTS, **{n: out(*dims) for n in outputs}, "causal": Number("causal")},
+            reference=_only(outputs, _gradients),
+            magnitude=_only(outputs, _magnitude),
+            contract=Contract(dtype="float16", terms=_terms),
+            cost=_cost(products, 4),
+            cases=_cases(),
+            draw=_draw,
+            tiny=Case("3 queries, head size 16", {"H": 1, "HK": 1, "M": 3, "N": 3, "D": 16, "causal": 1}),
+            bench={"H": 128, "HK": 128, "M": 4096, "N": 4096, "D": 128, "causal": 1},
+            suspects=(*suspects, *_suspects(outputs)),
+        )
+    )
+
+
+def _visible_as(P, causal):
+    return visible(*P.shape[1:]).double() if causal else torch.ones_like(P[0])
+
+
+def _last_step(q, k, v, dout, lse, delta, causal, of_keys: bool, first=False):
+    """What a loop that starts anew in each turn leaves: the last block of queries, or of keys, that is seen."""
+    P = _weights(q, k, lse, causal)
+    M, N = P.shape[1:]
+    block = torch.arange(M)[:, None] // STEP if of_keys else torch.arange(N)[None, :] // STEP
+    if not of_keys:  # the last block of keys that a program of TILE queries walks over
+        end = ((torch.arange(M)[:, None] // TILE + 1) * TILE).clamp(max=N) if causal else torch.full((M, 1), N)
+        last = (end - 1) // STEP
+    else:
+        last = torch.full((1, N), (M - 1) // STEP)
+    if first:
+        last = torch.arange(N)[None, :] // TILE * TILE // STEP if of_keys and causal else 0 * last
+    return torch.where(block == last, P, 0.0)
+
+
+def _with_weights(of_keys, outputs, first=False):
+    def compute(q, k, v, dout, lse, delta, causal):
+        P = _last_step(q, k, v, dout, lse, delta, causal, of_keys, first)
+        return _gradients(q, k, v, dout, lse, delta, causal, P=P)
+
+    return _only(outputs, compute)
+
+
+def _one_of_group(which):
+    """dk and dv of one query head of each group alone."""
+
+    def compute(q, k, v, dout, lse, delta, causal):
+        group = len(q) // len(k)
+        chosen = torch.arange(len(k)) * group + (0 if which == "first" else group - 1)
+        every = _gradients(*(x[chosen] if n in "qolx" else x for n, x in zip("qkkolx", (q, k, v, dout, lse, delta),
+                           strict=True)), causal)  # fmt: skip
+        return {"dk": every["dk"], "dv": every["dv"]}
+
+    return compute
+
+
+def _other_heads(names, which):
+    """Gradients where query head h belongs to key head `which(h, group, HK)`."""
+
+    def compute(q, k, v, dout, lse, delta, causal):
+        chosen = which(torch.arange(len(q)), len(q) // len(k), len(k)).clamp(max=len(k) - 1)
+        every = _gradients(q, k[chosen], v[chosen], dout, lse, delta, causal)
+        for n in ("dk", "dv"):
+            every[n] = torch.zeros_like(k).index_add(0, chosen, every[n])
+        return {n: every[n] for n in names}
+
+    return compute
+
+
+def _ones(q, k, v, dout, lse, delta, causal):
+    P = _weights(q, k, lse, causal)
+    return {"dv": _gradients(q, k, v, dout, lse, delta, causal, P=_visible_as(P, causal).expand_as(P))["dv"]}
+
+
+_register(
+    "dkdv",
+    "Gradients of keys and values",
+    ("dk", "dv"),
+    4,
+    (
+        Suspect("wrong-formula", "{name} lacks the weights: dV = Pᵀ dO, not a sum of dO", _ones),
+        Suspect(
+            "wrong-formula",
+            "dk and dv are stored in each other's place",
+            lambda **x: (lambda g: {"dk": g["dv"], "dv": g["dk"]})(_gradients(**x)),
+        ),
+        Suspect(
+            "missing-accumulation",
+            "{name} holds the last block of queries alone: the accumulator starts anew in each turn",
+            _with_weights(True, ("dk", "dv")),
+        ),
+        Suspect(
+            "missing-accumulation",
+            "{name} is that of the first query head of each group alone: sum over all of them",
+            _one_of_group("first"),
+        ),
+        Suspect(
+            "missing-accumulation",
+            "{name} is that of the last query head of each group alone: sum over all of them",
+            _one_of_group("last"),
+        ),
+        Suspect(
+            "wrong-formula",
+            "query head h is taken for one of key head h % HK: a group's heads lie beside each other",
+            _other_heads(("dk", "dv"), lambda h, group, count: h % count),
+        ),
+    ),
+)
+
+_register(
+    "dq",
+    "Gradients of queries",
+    ("dq",),
+    3,
+    (
+        Suspect(
+            "wrong-formula",
+            "{name} is dS V: the gradient of a query is a sum of keys",
+            lambda q, k, v, **x: {"dq": _dS_times(q, k, v, v, **x)},
+        ),
+        Suspect(
+            "missing-accumulation",
+            "{name} holds the last block of keys alone: the accumulator starts anew in each turn",
+            _with_weights(False, ("dq",)),
+        ),
+        Suspect(
+            "missing-accumulation",
+            "{name} holds the first block of keys alone",
+            _with_weights(False, ("dq",), first=True),
+        ),
+        Suspect(
+            "wrong-formula",
+            "query head h reads key head h % HK: a group's heads lie beside each other",
+            _other_heads(("dq",), lambda h, group, count: h % count),
+        ),
+        Suspect(
+            "wrong-formula", "every query head reads key head 0", _other_heads(("dq",), lambda h, group, count: 0 * h)
+        ),
+    ),
+)
+
+
+def _dS_times(q, k, v, x, dout, lse, delta, causal):
+    P = _weights(q, k, lse, causal)
+    dS = P * (dout @ heads_of_keys(v, len(q)).mT - delta[..., None])
+    return q.shape[-1] ** -0.5 * dS @ heads_of_keys(x, len(q))
