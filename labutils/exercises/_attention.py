@@ -40,14 +40,25 @@ def stored(*arrays) -> float:
 
 
 def growth(n: int) -> float:
-    """What the error model multiplies M with for fp32 sums of n terms."""
+    """What fp32 sums of n terms may lose, relative to the sum of their sizes."""
     return min(n, 8 * n**0.5) * ROUND_OFF["float32"]
 
 
+def combined(n: int, summed, rounded):
+    """M of the error model for a contract whose operands are fp16: `summed` is multiplied with what sums may lose;
+    `rounded` is an error already, of what is stored in the arrays' format on the way."""
+    return (growth(n) * summed + rounded) / (growth(n) + 2 * ROUND_OFF["float16"])
+
+
 def size_of_scores(q, k, scale: float):
-    """(sum of the absolute terms of each score, size of a score's error if q is rounded once more)."""
+    """(sum of the absolute terms of each score, size of its error if q is scaled in its own type).
+
+    Then the scale is rounded, which shifts a whole score, and so is each element of q, which partly cancels.
+    """
     k = heads_of_keys(k, len(q))
-    return scale * q.abs() @ k.abs().mT, 3 * scale * ((q**2) @ (k**2).mT).sqrt()
+    summed = scale * q.abs() @ k.abs().mT
+    spread = 6 * scale * ((q**2) @ (k**2).mT).sqrt()
+    return summed, torch.minimum(summed, spread) + (scale * q @ k.mT).abs()
 
 
 def terms(sizes) -> int:
@@ -58,16 +69,21 @@ def magnitude(q, k, v, causal: bool = False):
     """M of the error model for out and lse.
 
     Errors of a score move weight between keys: they count with |v_j − out_i|. P is rounded to the stored format before
-    it meets V, and q may be rounded after it is scaled; both are written in units of what fp32 sums may lose.
+    it meets V, and q may be rounded after it is scaled.
     """
     s = scores(q, k, causal)
     P, v = torch.softmax(s, -1), heads_of_keys(v, len(q))
     right = {"out": P @ v, "lse": torch.logsumexp(s, -1)}
     summed, rounded = size_of_scores(q, k, q.shape[-1] ** -0.5)
-    u, g = stored(q, k, v), growth(k.shape[1] + q.shape[-1])
-    moved = torch.clamp(P * torch.expm1((u * rounded).clamp(max=50)), max=1) / g + 2 * P * summed
+    u, n = stored(q, k, v), k.shape[1] + q.shape[-1]
     away = (v[:, None] - right["out"][:, :, None]).abs()
+    moved = torch.clamp(P * torch.expm1((u * rounded).clamp(max=50)), max=1)
     at_least = torch.maximum(P, 2.0**-14 * P.amax(-1, keepdim=True))  # fp16 has no finer steps below
-    out = P @ v.abs() + 2 * u / g * at_least @ v.abs() + (moved[..., None] * away).sum(2)
-    lse = right["lse"].abs() + 1 + (P * (summed + u / g * rounded)).sum(-1)
-    return {"out": out, "lse": lse}
+    return {
+        "out": combined(
+            n,
+            P @ v.abs() + (2 * (P * summed)[..., None] * away).sum(2),
+            2 * u * at_least @ v.abs() + (moved[..., None] * away).sum(2),
+        ),
+        "lse": combined(n, right["lse"].abs() + 1 + (P * summed).sum(-1), u * (P * rounded).sum(-1)),
+    }

@@ -187,11 +187,15 @@ def _tiles(s, v, which):
     return from_scores(s.masked_fill(~which(tile, last), -torch.inf), v)
 
 
-def _with_zeros(s, v):
-    """Keys past the end that count with a score of 0 and a value of 0."""
-    extra = -s.shape[-1] % TILE_N
+def _with_zeros(s, v, most=TILE_N):
+    """Keys past the end, up to the end of the tile, that count with a score of 0 and a value of 0."""
+    extra = min(-s.shape[-1] % TILE_N, most)
     padded = torch.nn.functional.pad(s, (0, extra))
     return from_scores(padded, torch.nn.functional.pad(v, (0, 0, 0, extra)))
+
+
+def _without_last(s):
+    return s.masked_fill(torch.arange(s.shape[-1]) == s.shape[-1] - 1, -torch.inf)
 
 
 def _suspects(scored) -> tuple[Suspect, ...]:
@@ -242,6 +246,9 @@ def _suspects(scored) -> tuple[Suspect, ...]:
             "l and acc are divided where they should be multiplied: the factor is exp2(m − m_new)",
             lambda s, v: _walk(s, v, over=True),
         ),
+        some("padded-lanes", "keys past the end take part, with a score of 0", _with_zeros),
+        some("padded-lanes", "one key past the end takes part", lambda s, v: _with_zeros(s, v, 1)),
+        some("off-by-one", "the last key is left out", lambda s, v: from_scores(_without_last(s), v)),
         some(
             "missing-accumulation",
             "{name} holds the last tile of keys alone: acc starts anew in each tile",
@@ -262,7 +269,6 @@ def _suspects(scored) -> tuple[Suspect, ...]:
             "the last tile of keys is missing",
             lambda s, v: _tiles(s, v, lambda tile, last: (tile < last) | (last == 0)),
         ),
-        some("padded-lanes", "keys past the end take part, with a score of 0", _with_zeros),
         some(
             "wrong-formula",
             "{name} is not divided by l, the sum of the weights",
@@ -292,7 +298,7 @@ def _other_heads(which, causal=False):
         chosen = which(torch.arange(len(q)), len(q) // len(k), len(k))
         exists = (chosen < len(k))[:, None, None]
         chosen = chosen.clamp(max=len(k) - 1)
-        s = scores(q, k[chosen], causal and bool(more.get("causal", 1)))
+        s = scores(q, k[chosen], causal and bool(more.get("causal", 0)))
         return {
             n: torch.where(exists if x.dim() == 3 else exists[..., 0], x, torch.nan)
             for n, x in from_scores(s, v[chosen]).items()
@@ -333,6 +339,8 @@ def _library(q, k, v, causal=0):
     return sdpa(q.view(shape), k[None], v[None], is_causal=bool(causal), enable_gqa=len(q) != len(k))[0]
 
 
+CONTRACT = Contract(dtype="float16", operands="float16", terms=terms)
+
 ARGUMENTS = {
     "q": array("H", "M", "D"),
     "k": array("HK", "N", "D"),
@@ -350,7 +358,7 @@ register(
         arguments=ARGUMENTS,
         reference=attention,
         magnitude=magnitude,
-        contract=Contract(dtype="float16", terms=terms),
+        contract=CONTRACT,
         cost=_cost,
         cases=(
             Case("1 head, one tile", _of(1, 32, 16)),
@@ -382,7 +390,7 @@ register(
         arguments=ARGUMENTS,
         reference=attention,
         magnitude=magnitude,
-        contract=Contract(dtype="float16", terms=terms),
+        contract=CONTRACT,
         cost=_cost,
         cases=(
             Case("one query, one key", _of(1, 1, 1)),
@@ -458,7 +466,7 @@ register(
         arguments={**ARGUMENTS, "causal": Number("causal")},
         reference=_either,
         magnitude=lambda q, k, v, causal: magnitude(q, k, v, bool(causal)),
-        contract=Contract(dtype="float16", terms=terms),
+        contract=CONTRACT,
         cost=lambda sizes, item: _cost(sizes, item, bool(sizes["causal"])),
         cases=(
             Case("causal, one query", _of(1, 1, 1, causal=1)),

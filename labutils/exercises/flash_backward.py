@@ -20,7 +20,7 @@ from ..exercise import (
     out,
     register,
 )
-from ._attention import growth, heads_of_keys, scores, size_of_scores, stored, visible
+from ._attention import combined, heads_of_keys, scores, size_of_scores, stored, visible
 
 TILE, STEP = 32, 16
 """In the launchers, where the arrays are small: rows that a program owns, and rows of a turn of its loop."""
@@ -197,12 +197,12 @@ def _magnitude(q, k, v, dout, lse, delta, causal):
     scale, P = q.shape[-1] ** -0.5, _weights(q, k, lse, causal)
     vs, ks = heads_of_keys(v, len(q)), heads_of_keys(k, len(q))
     summed, rounded = size_of_scores(q, k, scale)
-    u, g = stored(q, k, v, dout), growth(_terms_of(q, k))
+    u, n = stored(q, k, v, dout), _terms_of(q, k)
     dP, of_dP = dout @ vs.mT, dout.abs() @ vs.abs().mT
+    exact, more = 1 + summed + lse.abs()[..., None], u * (2 + rounded)
+    of_P = combined(n, P * exact, P * more)
     dS = (P * (dP - delta[..., None])).abs()
-    exact = 1 + summed + lse.abs()[..., None]
-    of_P = P * (exact + u / g * (2 + rounded))
-    of_dS = P * (of_dP + delta.abs()[..., None]) * exact + u / g * dS * (2 + rounded)
+    of_dS = combined(n, P * (of_dP + delta.abs()[..., None]) * exact, dS * more)
     return {
         "dq": scale * of_dS @ ks.abs(),
         "dk": _of_group(scale * of_dS.mT @ q.abs(), len(k)),
@@ -350,7 +350,7 @@ def _register(name: str, title: str, outputs: tuple[str, ...], products: int, su
             arguments={**INPUTS, **{n: out(*dims) for n in outputs}, "causal": Number("causal")},
             reference=_only(outputs, _gradients),
             magnitude=_only(outputs, _magnitude),
-            contract=Contract(dtype="float16", terms=_terms),
+            contract=Contract(dtype="float16", operands="float16", terms=_terms),
             cost=_cost(products, 4),
             cases=_cases(),
             draw=_draw,

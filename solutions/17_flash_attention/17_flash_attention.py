@@ -22,6 +22,10 @@
 # Q, K, V and the output of one head are N × D. Between them stand the scores $S = QK^\top/\sqrt{D}$ and the weights
 # $P = \mathrm{softmax}(S)$, each N × N. How many bytes have the scores of all heads? How many bytes move for one head
 # if three kernels compute S, then P, then PV, each reading its inputs once from memory and writing its result once?
+#
+# Then in tiles: a program keeps `block_m` rows of Q, walks over all rows of K and V, and writes its rows of the output.
+# S and P live in registers, a tile at a time. How many bytes do all programs of a head load and store together? (Leave
+# out the log-sum-exp, 4 bytes a row. The last block may not be full.)
 
 # %% cell="given"
 import torch
@@ -35,7 +39,7 @@ LOG2_E = tl.constexpr(1.4426950408889634)
 LN_2 = tl.constexpr(0.6931471805599453)
 
 
-# %% cell="solution" id="naive_ledger"
+# %% cell="solution" id="ledgers"
 def score_bytes(heads, N, itemsize):
     """Bytes of the scores of all heads."""
     ### BEGIN SOLUTION
@@ -53,19 +57,6 @@ def naive_bytes(N, D, itemsize):
     ### END SOLUTION
 
 
-# %% cell="check" exercise="17_flash_attention/score_bytes"
-lab.check("17_flash_attention/score_bytes")
-
-# %% cell="check" exercise="17_flash_attention/naive_bytes"
-lab.check("17_flash_attention/naive_bytes")
-
-# %% [markdown]
-# Now in tiles: a program keeps `block_m` rows of Q, walks over all rows of K and V, and writes its rows of the output.
-# S and P live in registers, a tile at a time. How many bytes do all programs of a head load and store together? (Leave
-# out the log-sum-exp, 4 bytes a row. The last block may not be full.)
-
-
-# %% cell="solution" id="tiled_ledger"
 def tiled_bytes(N, D, block_m, itemsize):
     """Bytes that programs with block_m queries each load and store for one head."""
     ### BEGIN SOLUTION
@@ -74,11 +65,14 @@ def tiled_bytes(N, D, block_m, itemsize):
     ### END SOLUTION
 
 
+# %% cell="check" exercise="17_flash_attention/score_bytes"
+lab.check("17_flash_attention/score_bytes")
+
+# %% cell="check" exercise="17_flash_attention/naive_bytes"
+lab.check("17_flash_attention/naive_bytes")
+
 # %% cell="check" exercise="17_flash_attention/tiled_bytes"
 lab.check("17_flash_attention/tiled_bytes")
-
-# %%
-attention.ledgers(score_bytes, naive_bytes, tiled_bytes)
 
 # %% [markdown]
 # "Attention's intensity equals the head size": your ledger says D/2 FLOP a byte for three fp16 kernels. D comes out if
@@ -89,6 +83,7 @@ attention.ledgers(score_bytes, naive_bytes, tiled_bytes)
 # acc.
 
 # %%
+attention.ledgers(score_bytes, naive_bytes, tiled_bytes)
 attention.stepper()
 
 # %% [markdown]
@@ -181,9 +176,7 @@ def forward(q, k, v, out, lse):
     (H, M, D), N = q.shape, k.shape[1]
     config, scale = tile_config(M, N, D), LOG2_E.value * D**-0.5
     grid = (M // config["BLOCK_M"], H)
-    forward_kernel[grid](
-        q, k, v, out, lse, N, scale, *strides(q, k, v, out), lse.stride(0), D=D, **config
-    )  # fmt: skip
+    forward_kernel[grid](q, k, v, out, lse, N, scale, *strides(q, k, v, out), lse.stride(0), D=D, **config)
 
 
 # %% cell="check" exercise="17_flash_attention/forward"
@@ -381,12 +374,8 @@ lab.tiny("17_flash_attention/flash")
 # %% cell="check" exercise="17_flash_attention/flash"
 lab.check("17_flash_attention/flash")
 
-# %% [markdown]
-# ## Measure
-#
-# Time against PyTorch's own attention, TFLOP/s beside its two backends, and peak memory beside your ledger.
-
 # %%
+# Time against PyTorch's own attention, TFLOP/s beside its two backends, and peak memory beside your ledger.
 for name in ("forward", "ragged", "flash"):
     print(lab.benchmark(f"17_flash_attention/{name}") or "")
 attention.claims(flash)

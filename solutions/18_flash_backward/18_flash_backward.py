@@ -34,6 +34,21 @@
 #
 # **Predict.** What does the forward pass keep for the backward pass? And how many FLOPs do the products of the backward
 # pass take, if one kernel computes dK and dV, a second one dQ, and each computes S and dP for itself? (No mask.)
+#
+# The picture shows which tiles of S one program of each kernel walks over, in a causal case of 8 × 8 tiles. Programs
+# own rows or columns of it: nobody else writes their gradients.
+
+# %% cell="given"
+import torch
+import triton
+import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from labutils import attention
+
+LOG2_E = tl.constexpr(1.4426950408889634)
+
+attention.owners(8)
 
 
 # %% cell="solution" id="ledgers"
@@ -67,20 +82,7 @@ lab.check("18_flash_backward/backward_flops")
 #
 # The picture shows which tiles of S one program of each kernel walks over in a causal case of 8 tiles. The programs of
 # a kernel own rows, or columns, of it: nobody else writes their gradients.
-
-# %% cell="given"
-import torch
-import triton
-import triton.language as tl
-from triton.tools.tensor_descriptor import TensorDescriptor
-
-from labutils import attention
-
-LOG2_E = tl.constexpr(1.4426950408889634)
-
-attention.owners(8)
-
-# %% [markdown]
+#
 # ## Level 1: delta
 #
 # delta[h, m] = Σ_d out[h, m, d] · dout[h, m, d], in fp32. One program computes `BLOCK_M` queries of one head.
@@ -374,8 +376,6 @@ class Attention(torch.autograd.Function):
 
 # %%
 attention.gradient_table(Attention.apply)
-
-# %%
 for name in ("delta", "dkdv", "dq"):
     print(lab.benchmark(f"18_flash_backward/{name}") or "")
 attention.backward_claims(Attention.apply)
