@@ -226,6 +226,11 @@ def _only(names, compute):
     return some
 
 
+def _on_diagonal(q, k):
+    """Pairs in tiles that a causal mask cuts, and without one those past the last whole tile of keys."""
+    return torch.arange(q.shape[1])[:, None] // TILE == torch.arange(k.shape[1]) // TILE
+
+
 def _suspects(names) -> tuple[Suspect, ...]:
     """Wrong answers that both kernels can give; only the outputs `names` are looked at."""
 
@@ -250,6 +255,12 @@ def _suspects(names) -> tuple[Suspect, ...]:
 
     ln2 = math.log(2)
     return (
+        of_P("missing-accumulation", "the tiles on the diagonal are left out", lambda q, k, lse, c: (
+            _weights(q, k, lse, c) * ~_on_diagonal(q, k)
+        )),
+        of_P("wrong-formula", "exp of binary exponents: with the factor log₂ e it must be exp2", lambda q, k, lse, c: (
+            _weights(q, k, lse / ln2, c, scale=q.shape[-1] ** -0.5 / ln2)
+        )),
         of_P("wrong-formula", "nothing is masked: queries see the keys after their own", lambda q, k, lse, c: (
             _weights(q, k, lse, 0)
         )),
