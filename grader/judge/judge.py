@@ -195,7 +195,9 @@ class Judge:
         for buffer, offset in at.values():
             _copy(memory.bytes, offset, buffer.storage, into_memory=False)
         for t in tasks:
-            self._examine(t, outcomes.get(t.exercise.id, {}), outcomes["why"])
+            ran = dict(zip(_planned(t), range(len(t.plans)), strict=False))
+            theirs = outcomes.get(t.exercise.id, {})
+            self._examine(t, {k: theirs[n] for k, n in ran.items() if n in theirs}, outcomes["why"])
 
     def _compile(self, tasks: list[Task], name: str, box: Sandbox) -> None:
         specs = {_key(s): s for t in tasks for s in _specs(t) if s["language"] == name}
@@ -465,11 +467,15 @@ def _copy(memory, offset: int, storage: torch.Tensor, into_memory: bool) -> None
     (theirs if into_memory else ours).copy_(ours if into_memory else theirs)
 
 
+def _planned(task: Task) -> list[int]:
+    """Numbers of the cases that have a plan to be run."""
+    return [k for k, told in enumerate(task.plans) if isinstance(told, plan.Plan)]
+
+
 def _replayed(task: Task, at: dict) -> dict:
     cases = []
-    for number, told in enumerate(task.plans):
-        if isinstance(told, Problem):
-            break
+    for number in _planned(task):
+        told = task.plans[number]
         arguments = _arguments(task.runs[number])
         for a in arguments:
             if "number" not in a:
@@ -563,7 +569,7 @@ def _compared(exercise: PlainExercise, case: Case, yours) -> diagnose.Diagnosis 
 
 def _value(told):
     """What a plain function returned: a number, text, None, or an object that is known by its type's name only."""
-    if isinstance(told, dict) and isinstance(told.get("value"), (bool, int, float, str, type(None))):
+    if isinstance(told, dict) and "value" in told and isinstance(told["value"], (bool, int, float, str, type(None))):
         return told.get("value")
     name = told.get("type") if isinstance(told, dict) else None
     return type(name if isinstance(name, str) and name.isidentifier() else "value", (), {})()
@@ -593,7 +599,7 @@ def _outcome(told: dict) -> Outcome:
         kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in f.items()}) for f in told["findings"]
     ]
     if told["problem"]:
-        told["problem"] = Problem(**told["problem"])
+        told["problem"] = _problem(told["problem"])
     return Outcome(**told)
 
 

@@ -91,6 +91,8 @@ def _attributes() -> frozenset[str]:
 def _public(path: tuple[str, ...]) -> bool:
     """Is `tl.path` part of Triton's language, rather than something its modules happen to import?"""
     import triton.language as tl
+    import triton.language.extra.cuda.libdevice
+    import triton.language.extra.libdevice
 
     value = tl
     for k, name in enumerate(path):

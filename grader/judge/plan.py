@@ -144,7 +144,7 @@ def read(told: dict, arguments: Sequence[dict]) -> Plan:
 
 def text(value: Any, most: int) -> str:
     """Text from a sandbox, without what a terminal or a report would obey. Raises BadPlan for what is no text."""
-    return NOT_PRINTABLE.sub("\ufffd", _text(value, most))
+    return NOT_PRINTABLE.sub("\ufffd", _text(value, most).replace("\0", ""))
 
 
 def _check_copies(plan: Plan, arguments: Sequence[dict]) -> None:
@@ -264,10 +264,11 @@ def _step(told: dict, specs: list[dict], sizes: dict[str, int]) -> Launch | Fill
 
 def _launch(told: dict, specs: list[dict], sizes: dict[str, int]) -> Launch:
     kernel = _whole(told["kernel"], 0, len(specs) - 1)
-    grid = [_whole(n, -(2**31), 2**31) for n in told["grid"]]
-    _require(1 <= len(grid) <= 3)
-    grid += [1] * (3 - len(grid))
     name = specs[kernel].get("kernel") or specs[kernel]["name"]
+    grid = [_whole(n, -(2**62), 2**62) for n in told["grid"]]
+    if not 1 <= len(grid) <= 3:
+        raise BadPlan(f"{name} is launched on a grid of {len(grid)} sides; a grid has one, two or three")
+    grid += [1] * (3 - len(grid))
     if min(grid) < 0 or prod(grid) >= MOST_PROGRAMS or max(grid[1:]) > 65535:
         raise BadPlan(f"{name} is launched on a grid of {tuple(grid)}, which no GPU takes")
     args = {_text(k, 100): _argument(v, sizes) for k, v in told["args"].items()}

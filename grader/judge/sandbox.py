@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import labutils
+from labutils import nvrtc
 
 INSIDE, PACKAGE = Path(__file__).with_name("inside"), "gpulab_inside"
 
@@ -111,8 +112,8 @@ def _visible() -> list[str]:
 
     paths = ["/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc/alternatives", "/etc/ld.so.cache"]
     paths += [sys.prefix, sys.base_prefix]
-    for variable in TOOLKIT:
-        paths += [p for p in os.environ.get(variable, "").split(os.pathsep) if os.path.isabs(p)]
+    for value in _toolkit().values():
+        paths += [p for p in value.split(os.pathsep) if os.path.isabs(p)]
 
     paths.append(str(Path(torch.__file__).parents[1]))
     with contextlib.suppress(ImportError):
@@ -130,7 +131,6 @@ def _bwrap(folder: Path) -> list[str]:
     line = [
         bubblewrap(),
         "--unshare-all",
-        "--die-with-parent",
         "--new-session",
         "--cap-drop",
         "ALL",
@@ -162,9 +162,23 @@ def _environment(scratch: str, course: str, more: dict[str, str]) -> dict[str, s
         "GPULAB_CACHE": f"{scratch}/gpulab",
         "TRITON_DEFAULT_FP_FUSION": "1",
         "LANG": "C.UTF-8",
-        **{k: os.environ[k] for k in TOOLKIT if k in os.environ},
+        **_toolkit(),
         **more,
     }
+
+
+@functools.cache
+def _toolkit() -> dict[str, str]:
+    """Where NVRTC and its headers were found outside: searching takes processes and seconds."""
+    found = {k: os.environ[k] for k in TOOLKIT if k in os.environ}
+    if nvrtc.available():
+        found[nvrtc.HEADERS] = os.pathsep.join(nvrtc.include_folders())
+        with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
+            loaded = {line.split()[-1] for line in maps if "libnvrtc.so" in line}
+            folders = [str(Path(path).parent) for path in loaded]
+            known = found.get("LD_LIBRARY_PATH", "")
+            found["LD_LIBRARY_PATH"] = os.pathsep.join([*folders, *([known] if known else [])])
+    return found
 
 
 TOOLKIT = ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH")

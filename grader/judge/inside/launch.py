@@ -11,6 +11,7 @@ import ast
 import contextlib
 import json
 import linecache
+import math
 import os
 import sys
 import types
@@ -319,7 +320,8 @@ def _told(value) -> dict:
         return {"value": value}
     try:
         number = float(value)
-        return {"value": int(value) if number == int(number) and abs(number) < 2**53 else number}
+        whole = math.isfinite(number) and number == int(number) and abs(number) < 2**53
+        return {"value": int(value) if whole else number}
     except Exception:
         return {"type": type(value).__name__}
 

@@ -8,13 +8,20 @@ import base64
 import json
 import os
 import sys
+import types
+from pathlib import Path
 
-from labutils import nvrtc
+# PyTorch, which labutils would import, takes seconds and gigabytes that a compiler does not need
+_package = sys.modules["labutils"] = types.ModuleType("labutils")
+_package.__path__ = [str(Path(__file__).parents[1] / "labutils")]
+
+from labutils import nvrtc  # noqa: E402
 
 
 def prepare() -> None:
-    """NVRTC itself, loaded on first use."""
+    """NVRTC itself, loaded on first use, and its headers."""
     nvrtc.version()
+    nvrtc.include_folders()
 
 
 def main(memory: int | None = None) -> None:

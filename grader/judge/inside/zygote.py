@@ -98,6 +98,7 @@ def _start(module, told: dict, fds: list[int], channel: socket.socket) -> int:
     if pid:
         return pid
     try:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         high = [os.dup2(fd, FIRST_FD + n) for n, fd in enumerate(fds)]
@@ -115,7 +116,9 @@ def _start(module, told: dict, fds: list[int], channel: socket.socket) -> int:
             os._exit(0)
         for n in (0, 1):
             os.close(n)
-        os.waitpid(job, 0)
+        _, status = os.waitpid(job, 0)
+        if os.WIFSIGNALED(status):
+            os.write(2, f"killed by signal {os.WTERMSIG(status)}\n".encode())
     except BaseException as e:
         os.write(2, f"{type(e).__name__}: {e}\n".encode())
     finally:

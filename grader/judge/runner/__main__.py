@@ -105,6 +105,7 @@ def race(device: Device, helpers: Helpers, job: dict, memory: memoryview) -> Non
             if sys.stdin.readline().strip() != "more":
                 break
         say(**contest.outcome(memory), done=True)
+        contest.free()
     except Stuck:
         lost("timeout", "a timed kernel did not come to an end")
     except DriverError as e:

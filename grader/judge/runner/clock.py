@@ -163,6 +163,15 @@ class Race:
             "chosen": self.chosen["a"],
         }
 
+    def free(self) -> None:
+        """Give back what the race held on the GPU."""
+        self.flush.free()
+        for e in self.entries:
+            for b in (*e.inputs.values(), *e.outputs[0].values(), *e.outputs[1].values()):
+                b.free()
+        for replay in (r for rs in self.replays.values() for r in rs):
+            replay.free()
+
     def _copy_gbs(self) -> float:
         """Bandwidth of the driver's own copy, bytes read and written."""
         half, times = self.flush.size // 2, []
