@@ -11,6 +11,7 @@ VERBS = {
     "audit": ("grader.audit", "try every exercise on its solution and on known wrong answers"),
     "grade": ("grader.grade", "grade a class: grade book, feedback, report"),
     "judge": ("grader.judge.command", "judge one submission, with a record that can be replayed"),
+    "redteam": ("grader.redteam.run", "try attacks and unusual honest submissions on the judge"),
     "demo": ("grader.demo", "grade the sample class and write its report"),
 }
 

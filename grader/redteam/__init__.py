@@ -1,0 +1,16 @@
+"""The red team: submissions that try to get marks by anything but a right kernel, and honest ones that look unusual.
+
+Every file of `attacks/FAMILY/` is one attack, every file of `controls/` one honest submission. A file is the module
+that takes the place of the answer cells; in the family `notebook` it defines `damage(notebook)`, which mangles a
+notebook before it is handed in. It begins with
+
+    # tries: what it does, in a sentence
+    # stopped by: which rule of the judge stops it
+    # exercise: 06_elementwise_triton/vector_add
+    # where: both                 (or gpu: it needs one)
+    # expect: refused             (or "no effect": the marks are those of the baseline; "accepted" for a control)
+    # baseline: full              (of "no effect": what the submission earns without the attack; full or none)
+
+and may go on with `# slow: yes` (takes half a minute), `# stock: no` (would hurt the machine where nothing isolates it)
+and `# plain child: no` (the same, for a judge without bubblewrap). Never import such a file.
+"""

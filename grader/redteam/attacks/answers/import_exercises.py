@@ -1,0 +1,10 @@
+# tries: imports the course's own exercises
+# stopped by: the sandbox holds no exercise, no solution and no seed
+# exercise: 00_start/number_of_programs
+# where: both
+# expect: refused
+
+def number_of_programs(n, block):
+    from labutils import exercise
+
+    return exercise.get("00_start/number_of_programs").reference(n, block)

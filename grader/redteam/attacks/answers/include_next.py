@@ -1,0 +1,17 @@
+# tries: reaches past the course's headers with #include_next
+# stopped by: a list of directives that a kernel may use
+# exercise: 07_elementwise_cuda/vector_add
+# where: both
+# expect: refused
+
+SOURCE = r"""
+#include_next <stdlib.h>
+__global__ void add(const float* x, const float* y, float* out, int n) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) out[i] = x[i] + y[i];
+}
+"""
+add = lab.cuda.compile(SOURCE, "add")
+
+
+def vector_add(x, y, out):
+    add[(x.numel() + 255) // 256, 256](x, y, out, x.numel())

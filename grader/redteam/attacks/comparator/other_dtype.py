@@ -1,0 +1,24 @@
+# tries: swaps the output for a tensor of a coarser type
+# stopped by: dtype and memory of the output are the judge's own
+# exercise: 06_elementwise_triton/vector_add
+# where: both
+# expect: refused
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    y = tl.load(y_ptr + offs, mask=offs < n)
+    tl.store(out_ptr + offs, x + y, mask=offs < n)
+
+
+def vector_add(x, y, out):
+    coarse = torch.empty_like(out, dtype=torch.float16)
+    n = x.numel()
+    add_kernel[(triton.cdiv(n, 1024),)](x, y, coarse, n, BLOCK=1024)
+    out.data = coarse

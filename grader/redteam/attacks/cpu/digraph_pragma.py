@@ -1,0 +1,17 @@
+# tries: writes a pragma whose # is a digraph
+# stopped by: digraphs are refused
+# exercise: 07_elementwise_cuda/vector_add
+# where: both
+# expect: refused
+
+SOURCE = r"""
+%:pragma GCC optimize("O3")
+__global__ void add(const float* x, const float* y, float* out, int n) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) out[i] = x[i] + y[i];
+}
+"""
+add = lab.cuda.compile(SOURCE, "add")
+
+
+def vector_add(x, y, out):
+    add[(x.numel() + 255) // 256, 256](x, y, out, x.numel())

@@ -1,0 +1,18 @@
+# tries: runs code when its library is loaded
+# stopped by: no variable is initialised by code
+# exercise: 07_elementwise_cuda/vector_add
+# where: both
+# expect: refused
+
+SOURCE = r"""
+extern "C" { int system(const char*); }
+__device__ int ready = system("touch /tmp/was-here");
+__global__ void add(const float* x, const float* y, float* out, int n) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) out[i] = x[i] + y[i];
+}
+"""
+add = lab.cuda.compile(SOURCE, "add")
+
+
+def vector_add(x, y, out):
+    add[(x.numel() + 255) // 256, 256](x, y, out, x.numel())

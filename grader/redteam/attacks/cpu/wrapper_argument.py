@@ -1,0 +1,28 @@
+# tries: reaches the interpreter's own objects through an argument of its wrappers
+# stopped by: arguments of Triton's own are refused
+# exercise: 06_elementwise_triton/vector_add
+# where: both
+# expect: refused
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def take(pointer, _semantic):
+    return _semantic
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inner = tl.load(x_ptr, member=take)
+    x = inner.load(x_ptr + offs, offs < n, None, (), "", "", "", False)
+    y = tl.load(y_ptr + offs, mask=offs < n)
+    tl.store(out_ptr + offs, x + y, mask=offs < n)
+
+
+def vector_add(x, y, out):
+    n = x.numel()
+    add_kernel[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)

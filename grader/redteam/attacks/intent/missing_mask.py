@@ -1,0 +1,22 @@
+# tries: reads and writes past the end, where nobody looks
+# stopped by: guard bands, and recorded accesses
+# exercise: 06_elementwise_triton/vector_add
+# where: both
+# expect: refused
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs)
+    y = tl.load(y_ptr + offs)
+    tl.store(out_ptr + offs, x + y)
+
+
+def vector_add(x, y, out):
+    n = x.numel()
+    add_kernel[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)

@@ -1,0 +1,246 @@
+"""Try the red team on the judge: every attack must be refused or without effect, every control accepted."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from grader.redteam import corpus
+from grader.redteam.corpus import Trial
+from labutils import device
+from labutils import exercise as exercises
+
+SEED = 20_240_229
+"""Drawn once: the red team's results are to be the same tomorrow."""
+
+STOCK_LIMIT = 120.0
+NOTEBOOK_UNIT = "00_start"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a trial. `fine`: as it should; None: not tried here, `said` tells why. `stock`: marks that checking
+    in the submission's own process gave."""
+
+    trial: Trial
+    fine: bool | None
+    marks: float = 0.0
+    points: float = 0.0
+    kind: str = ""
+    said: str = ""
+    seconds: float = 0.0
+    stock: float | str | None = None
+
+    def to_json(self) -> dict:
+        told = asdict(self)
+        told["trial"] = self.trial.id
+        return told
+
+
+def attempt(trial: Trial) -> Result:
+    """Judge one file."""
+    from grader.judge import sandbox
+    from grader.judge.judge import Judge
+
+    if trial.where == "gpu" and not device.has_gpu():
+        return Result(trial, None, said="needs a GPU")
+    if not trial.plain_child and not sandbox.bubblewrap():
+        return Result(trial, None, said="needs bubblewrap")
+    begin = time.perf_counter()
+    try:
+        verdict = Judge(SEED).judge(submission(trial), [trial.exercise])[trial.exercise]
+    except Exception as e:  # whatever stops the judge has stopped it for everybody
+        return Result(trial, False, kind="judge stopped", said=f"{type(e).__name__}: {e}"[:300])
+    seconds, said = time.perf_counter() - begin, verdict.headline
+    return Result(
+        trial,
+        _fine(trial, verdict),
+        verdict.marks,
+        verdict.points,
+        said.kind if said else "",
+        said.symptom if said else "",
+        seconds,
+    )
+
+
+def _fine(trial: Trial, verdict) -> bool:
+    if trial.expect == "refused" or trial.baseline == "none":
+        return verdict.marks == 0 and not verdict.passed
+    return verdict.passed and verdict.marks == verdict.points
+
+
+def submission(trial: Trial):
+    """What is handed in."""
+    from grader.judge.submission import Submission
+
+    if trial.family == "notebook":
+        return _Notebooks.shared().submission(trial)
+    if trial.path.suffix == ".cu":
+        return _with_kernels(trial)
+    return Submission((("setup", "import labutils as lab"), ("answer", trial.text)))
+
+
+def _with_kernels(trial: Trial):
+    """The solution with these kernels in place of its own."""
+    from grader.build import source_notebook
+    from grader.judge.submission import Submission
+    from grader.solutions import ROOT
+    from labutils.signature import signatures
+
+    solved = Submission.of(source_notebook(ROOT / "solutions" / trial.exercise.split("/")[0]))
+    bound = [f"{n} = lab.cuda.compile({trial.text!r}, {n!r})" for n, s in signatures(trial.text).items()
+             if not s.template]  # fmt: skip
+    return Submission((*solved.cells, ("answer", "\n".join(bound))))
+
+
+class _Notebooks:
+    """A course of one unit: its release is damaged, mended and sanitized like any submission."""
+
+    def __init__(self):
+        from grader.build import source_notebook
+        from grader.gradebook import Course
+        from grader.solutions import ROOT
+
+        self._lock = threading.Lock()
+        self._folder = tempfile.TemporaryDirectory(prefix="redteam-")
+        self.course = Course(Path(self._folder.name, "course"), NOTEBOOK_UNIT)
+        self.release = self.course.release(source_notebook(ROOT / "solutions" / NOTEBOOK_UNIT))
+
+    @staticmethod
+    @cache
+    def shared() -> _Notebooks:
+        return _Notebooks()
+
+    def submission(self, trial: Trial):
+        from grader.collect import collect, lay_out
+        from grader.judge.submission import Submission
+
+        scope: dict = {}
+        exec(compile(trial.text, str(trial.path), "exec"), scope)  # ours: it damages, the notebook is the attack
+        notebook = copy.deepcopy(self.release)
+        scope["damage"](notebook)
+        with self._lock, tempfile.TemporaryDirectory(prefix="redteam-") as folder:
+            Path(folder, f"{trial.name}.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+            handed_in = collect(Path(folder), NOTEBOOK_UNIT, self.release)
+            lay_out(handed_in, self.course.folder, NOTEBOOK_UNIT)
+            if handed_in[0].problem:
+                raise ValueError(handed_in[0].problem)
+            return Submission.of(self.course.sanitized(handed_in[0].student))
+
+
+def stock(trial: Trial) -> float | str:
+    """The marks that `lab.check` gives in the submission's own process, as in a plain nbgrader course."""
+    if trial.family == "notebook" or not trial.stock or trial.path.suffix == ".cu":
+        return "not tried"
+    with tempfile.TemporaryDirectory(prefix="redteam-") as folder:
+        environment = os.environ | {"HOME": folder, "TMPDIR": folder, "PYTHONPATH": str(corpus.HERE.parents[1])}
+        command = [sys.executable, "-m", "grader.redteam.stock", str(trial.path), trial.exercise]
+        try:
+            done = subprocess.run(
+                command, cwd=folder, env=environment, capture_output=True, text=True, timeout=STOCK_LIMIT,
+                stdin=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return "no end"
+        found = [x for x in done.stdout.splitlines() if x.startswith("marks: ")]
+        return float(found[-1].split()[1]) if found else "died"
+
+
+def attempt_all(chosen: list[Trial], jobs: int, compare: bool = False) -> Iterator[Result]:
+    """Results in the order of the trials."""
+    from grader.judge import sandbox
+
+    sandbox.warm_up("launch", "replay", "compile")
+
+    def one(trial: Trial) -> Result:
+        result = attempt(trial)
+        if compare and result.fine is not None:
+            result = Result(**{**vars(result), "stock": stock(trial)})
+        return result
+
+    with ThreadPoolExecutor(jobs) as pool:
+        yield from pool.map(one, chosen)
+
+
+# --- the table -------------------------------------------------------------------------------------------------------
+
+
+def table(results: list[Result], compare: bool = False) -> str:
+    """Attacks stopped and controls accepted, by family."""
+    rows = [("family", "stopped / tried", *(["earned marks in stock checking"] if compare else []), "not tried here")]
+    for family, about in {**corpus.FAMILIES, corpus.CONTROLS: "honest, accepted / tried"}.items():
+        mine = [r for r in results if r.trial.family == family]
+        if mine:
+            rows.append((f"{family}: {about}", *_counts(mine, compare)))
+    attacks = [r for r in results if r.trial.family != corpus.CONTROLS]
+    if attacks:
+        rows.append(("all attacks", *_counts(attacks, compare)))
+    widths = [max(len(r[k]) for r in rows) for k in range(len(rows[0]))]
+    return "\n".join("  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows)
+
+
+def _counts(results: list[Result], compare: bool) -> list[str]:
+    tried = [r for r in results if r.fine is not None]
+    left = {r.said for r in results if r.fine is None}
+    cells = [f"{sum(r.fine for r in tried)} / {len(tried)}"]
+    if compare:
+        scored = [r for r in tried if r.stock not in (None, "not tried")]
+        cells.append(f"{sum(_gained(r) for r in scored)} / {len(scored)}")
+    return [*cells, f"{len(results) - len(tried)} ({', '.join(sorted(left))})" if left else ""]
+
+
+def _gained(result: Result) -> bool:
+    """Did stock checking give marks to what must be refused? (For a control: to what deserves them.)"""
+    deserved = result.trial.expect == "accepted"
+    return isinstance(result.stock, float) and result.stock > 0 and (deserved or result.trial.expect == "refused")
+
+
+def line(result: Result) -> str:
+    mark = {True: "✓", False: "✗", None: "–"}[result.fine]
+    said = result.kind or ("accepted" if result.points else "")
+    if result.fine is not True:
+        said = f"{said}  {result.said}".strip()
+    return f"  {mark} {result.trial.id:<40} {said}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a family, an attack or a control; all if left out")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2, metavar="N", help="at a time; one a core")
+    parser.add_argument("--compare", action="store_true", help="try stock checking in the notebook's process as well")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every result")
+    parser.add_argument("--quick", action="store_true", help="leave out what takes half a minute")
+
+
+def main(args) -> int:
+    from grader.judge import sandbox
+
+    try:
+        chosen = [t for t in corpus.trials(args.names) if not (args.quick and t.slow)]
+    except ValueError as problem:
+        print(problem)
+        return 2
+    if unknown := {t.exercise for t in chosen} - exercises.all_exercises().keys():
+        print(f"There is no exercise {', '.join(sorted(unknown))}.")
+        return 2
+    if warning := sandbox.warning():
+        print(warning)
+    results = []
+    for result in attempt_all(chosen, args.jobs, args.compare):
+        results.append(result)
+        print(line(result), flush=True)
+    print("\n" + table(results, args.compare))
+    if args.json:
+        args.json.write_text(json.dumps([r.to_json() for r in results], indent=1), encoding="utf-8")
+    return 1 if any(r.fine is False for r in results) else 0
