@@ -142,6 +142,10 @@ def _refused_beside(exercise, fn, seed, hidden, time_limit, verdict: Verdict) ->
     verdict.counts = recorded.counts
     if recorded.passed:
         return False
+    if recorded.headline.kind == "error":
+        # an exception harms no GPU, and the interpreter does not know all that a GPU does: its compiler decides
+        verdict.notes.append(f"Memory accesses were not recorded to the end: {recorded.headline.symptom}.")
+        return False
     verdict.results, verdict.headline, verdict.printed = recorded.results, recorded.headline, recorded.printed
     verdict.notes += recorded.notes
     if not recorded.unfilled:

@@ -18,6 +18,8 @@ from . import cache
 
 PACKAGES = "nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl cuda-bindings cuda-pathfinder"
 
+HEADERS = "GPULAB_CUDA_HEADERS"
+
 DEFINES = ("-DINFINITY=__int_as_float(0x7f800000)", "-DNAN=__int_as_float(0x7fffffff)")
 """What nvcc's <cmath> would define; NVRTC has no host headers."""
 
@@ -82,7 +84,12 @@ def version() -> str:
 
 @functools.cache
 def include_folders() -> tuple[str, ...]:
-    """Folders of the CUDA toolkit's headers and of CCCL (cooperative groups' reduce, cuda::pipeline)."""
+    """Folders of the CUDA toolkit's headers and of CCCL (cooperative groups' reduce, cuda::pipeline).
+
+    $GPULAB_CUDA_HEADERS names them where somebody has found them before.
+    """
+    if known := os.environ.get(HEADERS):
+        return tuple(known.split(os.pathsep))
     try:
         from cuda.pathfinder import find_nvidia_header_directory as find
     except ImportError:
@@ -91,7 +98,11 @@ def include_folders() -> tuple[str, ...]:
     if toolkit is None:
         raise Unavailable("The CUDA headers are not here. pip install nvidia-cuda-runtime nvidia-cuda-crt")
     folders = [toolkit]
-    for folder in (cccl, os.path.join(toolkit, "cccl")):
+    elsewhere = []
+    if not os.path.isdir(os.path.join(toolkit, "crt")):  # half of the headers are in a package of their own
+        homes = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda")
+        elsewhere = [os.path.join(home, "include") for home in homes if home]
+    for folder in (cccl, os.path.join(toolkit, "cccl"), *elsewhere):
         if folder and os.path.isdir(folder) and folder not in folders:
             folders.append(folder)
     return tuple(folders)

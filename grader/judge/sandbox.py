@@ -222,7 +222,7 @@ class _Zygote:
     def last_words(self) -> str:
         """What it wrote before it ended; nothing while it lives."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=0.5)
+            self._process.wait(timeout=5)
             size = os.fstat(self.errors.fileno()).st_size
             return os.pread(self.errors.fileno(), 300, max(0, size - 300)).decode(errors="replace").strip()
         return ""
