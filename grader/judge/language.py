@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import importlib.util
 import re
 from pathlib import Path
 
@@ -91,8 +92,9 @@ def _attributes() -> frozenset[str]:
 def _public(path: tuple[str, ...]) -> bool:
     """Is `tl.path` part of Triton's language, rather than something its modules happen to import?"""
     import triton.language as tl
-    import triton.language.extra.cuda.libdevice
-    import triton.language.extra.libdevice
+
+    for submodule in ("libdevice", "cuda.libdevice"):  # modules know what was imported of them
+        importlib.import_module(f"triton.language.extra.{submodule}")
 
     value = tl
     for k, name in enumerate(path):
@@ -133,8 +135,6 @@ def _triton(spec: dict) -> None:
 @functools.cache
 def _interpreters_own() -> frozenset[str]:
     """Names that Triton's interpreter puts within reach of every kernel: its own module's."""
-    import importlib.util
-
     tree = ast.parse(Path(importlib.util.find_spec("triton.runtime.interpreter").origin).read_text(encoding="utf-8"))
     names = {"interpreter_semantic", "interpreter_builder", "_interpreter"}
     for node in tree.body:

@@ -238,8 +238,8 @@ def define(cells: list[list[str]]) -> tuple[dict, list[dict]]:
     namespace and the problems."""
     module = sys.modules[MODULE] = types.ModuleType(MODULE)
     problems = []
-    for name, text in cells:
-        file = f"<{name}>"
+    for number, (name, text) in enumerate(cells):
+        file = f"<{name}, piece {number}>"  # a cell may come in several pieces, and each is read again by its file
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         try:
             statements = ast.parse(text, file).body
