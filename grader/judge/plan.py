@@ -160,21 +160,19 @@ def _check_copies(plan: Plan, arguments: Sequence[dict]) -> None:
             raise BadPlan(
                 "your launcher copies an array into the output with PyTorch, which is the kernel's work", "no-kernel"
             )
-        if _order(step.source, arguments) != _order(step.target, arguments):
+        moved = [k for k, n in enumerate(step.source["shape"]) if n > 1 and step.source["strides"][k] > 0]
+        if _order(step.source, moved, arguments) != _order(step.target, moved, arguments):
             raise BadPlan("your launcher rearranges an array with PyTorch, which is the kernel's work", "no-kernel")
 
 
-def _order(view: dict, arguments: Sequence[dict]) -> list[int]:
-    """Axes of a view from the outermost in memory to the innermost, after those of its array: 0, 1, … if untouched."""
+def _order(view: dict, moved: list[int], arguments: Sequence[dict]) -> list[int]:
+    """These axes of a view from the outermost in memory to the innermost; as they are, where it is the array's way."""
     home = arguments[view["argument"]] if "argument" in view else {}
-    shape, strides, usual = view["shape"], view["strides"], home.get("strides", ())
-    moved = [k for k in range(len(shape)) if shape[k] > 1 and strides[k] > 0]
-    if len(usual) == len(strides):  # an array that lies column by column may be read in its own order
-        names = sorted(range(len(usual)), key=lambda k: -usual[k])
-        own = [k for k in names if k in moved]
-        if sorted(moved, key=lambda k: -strides[k]) == own:
-            return sorted(moved)
-    return sorted(moved, key=lambda k: -strides[k])
+    usual, order = home.get("strides", ()), sorted(moved, key=lambda k: -view["strides"][k])
+    # An array that lies column by column may be read, and written, as what it is.
+    if len(usual) == len(view["strides"]) and order == sorted(moved, key=lambda k: -usual[k]):
+        return moved
+    return order
 
 
 def _require(fine: bool) -> None:

@@ -1,0 +1,65 @@
+"""Every attack is refused or without effect, every honest control accepted."""
+
+import pytest
+
+from grader.judge import sandbox
+from grader.redteam import corpus, run
+from labutils import exercise
+
+TRIALS = corpus.trials()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm():
+    sandbox.warm_up("launch", "replay", "compile")
+
+
+@pytest.mark.parametrize(
+    "trial", [pytest.param(t, id=t.id, marks=[pytest.mark.slow] if t.slow else []) for t in TRIALS]
+)
+def test_trial(trial):
+    result = run.attempt(trial)
+    if result.fine is None:
+        pytest.skip(result.said)
+    assert result.fine, f"{result.marks} of {result.points}: {result.kind} {result.said}"
+    assert "\x1b" not in result.said and "\n\n" not in result.said
+
+
+def test_every_family_is_covered():
+    attacks = [t for t in TRIALS if t.family != corpus.CONTROLS]
+    assert {t.family for t in attacks} == set(corpus.FAMILIES)
+    assert len(attacks) >= 60 and len(TRIALS) - len(attacks) >= 15
+    assert {t.exercise for t in TRIALS} <= exercise.all_exercises().keys()
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "# tries: x\n# exercise: 00_start/scale\n# expect: refused",
+        "# tries: x\n# stopped by: y\n# exercise: 00_start/scale\n# where: both\n# expect: stopped",
+        "# tries: x\n# stopped by: y\n# exercise: 00_start/scale\n# where: both\n# expect: no effect",
+        "# tries: x\n# stopped by: y\n# exercise: 00_start/scale\n# where: both\n# expect: accepted",
+        "import torch",
+    ],
+)
+def test_a_wrong_header_is_an_error(tmp_path, head):
+    (tmp_path / "replay").mkdir()
+    path = tmp_path / "replay" / "x.py"
+    path.write_text(head + "\n\nimport os\n")
+    with pytest.raises(ValueError, match="x.py"):
+        corpus.read(path)
+
+
+def test_trials_are_chosen_by_name_or_family():
+    assert {t.family for t in corpus.trials(["replay"])} == {"replay"}
+    assert [t.id for t in corpus.trials(["cpu/docstring"])] == ["cpu/docstring"]
+    with pytest.raises(ValueError, match="nonsense"):
+        corpus.trials(["nonsense"])
+
+
+def test_the_table_counts_what_was_stopped_and_what_was_not_tried():
+    one, other = corpus.trials(["replay"])[:2]
+    results = [run.Result(one, True, stock=2.0), run.Result(other, None, said="needs a GPU")]
+    text = run.table(results, compare=True)
+    assert "1 / 1" in text and "needs a GPU" in text
+    assert "✗" in run.line(run.Result(one, False, 2.0, 2.0))
