@@ -25,6 +25,7 @@ from labutils.backends.interpreter import TARGETS
 from labutils.evaluate import add_case, cases_of, compare_plain, conclude
 from labutils.exercise import Case, Exercise, KernelExercise, PlainExercise
 from labutils.inputs import Run, make_run, numbers_of
+from labutils.telling import Untold, hear, tell
 from labutils.verdict import CaseResult, Verdict
 
 HIDDEN_CASES = 4
@@ -52,6 +53,17 @@ class Task:
     def is_kernel(self) -> bool:
         return isinstance(self.exercise, KernelExercise)
 
+    @property
+    def is_live(self) -> bool:
+        """Does the learner's function get objects that cannot be told as data?"""
+        if self.is_kernel:
+            return False
+        try:
+            tell(list(self.exercise.arguments(self.cases[0][0]).values()))
+        except Untold:
+            return True
+        return False
+
 
 class Judge:
     """Judges submissions on this machine. `seed` draws inputs and hidden cases: secret, and drawn after the freeze."""
@@ -76,9 +88,12 @@ class Judge:
 
     def judge(self, submission: Submission, ids: Iterable[str]) -> dict[str, Verdict]:
         """The verdict of each exercise. Raises nothing for what a submission holds."""
-        tasks = [self._task(exercises.get(i)) for i in ids]
+        everything = [self._task(exercises.get(i)) for i in ids]
+        live = [t for t in everything if t.is_live]
+        tasks = [t for t in everything if t not in live]
         kernels = [t for t in tasks if t.is_kernel]
         memory = Memory() if kernels else None
+        self._judge_live(live, submission)
         with contextlib.ExitStack() as stack:
             if memory:
                 stack.callback(memory.close)
@@ -96,7 +111,39 @@ class Judge:
                     self._on_gpu([t for t in kernels if _passes(t)])
             for t in kernels:
                 self._conclude(t)
-        return {t.exercise.id: t.verdict for t in tasks}
+        return {t.exercise.id: t.verdict for t in everything}
+
+    def _judge_live(self, tasks: list[Task], submission: Submission) -> None:
+        """Exercises on objects are checked as a whole beside the learner's code: see docs/judging.md for what that is
+        worth."""
+        if not tasks:
+            return
+        job = {"cells": submission.cells, "time_limit": 4 * self.time_limit}
+        job["tasks"] = [
+            {"id": t.exercise.id, "entry": t.exercise.entry, "seed": self.seed, "hidden": self.hidden} for t in tasks
+        ]
+        found, why = {}, "died: nothing was told of it"
+        box = Sandbox("objects", Limits(60 + 60 * len(tasks)))
+        try:
+            for line in box.answers(json.dumps(job).encode()):
+                answer = json.loads(line)
+                found[answer["task"]] = answer
+        except Died as e:
+            why = f"died: {e}"
+        except (ValueError, KeyError, TypeError, RecursionError):
+            why = FORGED
+        finally:
+            box.close()
+        for t in tasks:
+            answer = found.get(t.exercise.id, {"ended": why})
+            try:
+                told = Verdict.from_json(answer["verdict"])
+                told.text()
+                t.verdict.results, t.verdict.headline, t.verdict.printed = told.results, told.headline, told.printed
+            except (KeyError, TypeError, AttributeError, ValueError):
+                said = child.end(_text(answer.get("ended", FORGED), 500))
+                t.verdict.headline = diagnose.from_problem(said)
+            conclude(t.exercise, t.verdict)
 
     def _open(self, stack, tasks: list[Task], memory: Memory | None):
         """The sandboxes that these tasks need, started at once."""
@@ -394,7 +441,8 @@ def _told(task: Task, seed: int) -> dict:
     exercise = task.exercise
     told = {"id": exercise.id, "entry": exercise.entry, "parameters": exercise.parameters}
     if not task.is_kernel:
-        return told | {"kind": "plain", "cases": [dict(c.sizes) for c, _ in task.cases]}
+        cases = [[tell(v) for v in exercise.arguments(c).values()] for c, _ in task.cases]
+        return told | {"kind": "plain", "cases": cases}
     cases = [_arguments(run) for run in task.runs]
     if task.timed:
         cases.append(_timed_arguments(exercise, task.timed, seed))
@@ -568,9 +616,10 @@ def _compared(exercise: PlainExercise, case: Case, yours) -> diagnose.Diagnosis 
 
 
 def _value(told):
-    """What a plain function returned: a number, text, None, or an object that is known by its type's name only."""
-    if isinstance(told, dict) and "value" in told and isinstance(told["value"], (bool, int, float, str, type(None))):
-        return told.get("value")
+    """What a plain function returned, or for what cannot be told an object that is known by its type's name only."""
+    if isinstance(told, dict) and "value" in told:
+        with contextlib.suppress(ValueError, TypeError, RecursionError):
+            return hear(told["value"])
     name = told.get("type") if isinstance(told, dict) else None
     return type(name if isinstance(name, str) and name.isidentifier() else "value", (), {})()
 

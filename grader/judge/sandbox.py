@@ -80,12 +80,16 @@ def warning() -> str | None:
     )
 
 
+WITH_EXERCISES = ("objects",)
+"""Programs that see the exercises, whose references are answers."""
+
+
 @functools.cache
-def _course() -> Path:
-    """A folder with what runs inside: labutils without the exercises, whose references are answers."""
+def _course(exercises: bool = False) -> Path:
+    """A folder with what runs inside: labutils, without the exercises unless they are asked for."""
     folder = Path(tempfile.mkdtemp(prefix="gpulab-inside-"))
     source = Path(labutils.__file__).parent
-    hide = shutil.ignore_patterns("exercises", "__pycache__")
+    hide = shutil.ignore_patterns("__pycache__", *([] if exercises else ["exercises"]))
     shutil.copytree(source, folder / "labutils", ignore=hide)
     shutil.copytree(INSIDE, folder / PACKAGE, ignore=hide)
     return folder
@@ -197,7 +201,7 @@ class _Zygote:
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the process)
         python = [sys.executable, "-B", "-m", f"{PACKAGE}.zygote", program, str(theirs.fileno())]
         self._process = subprocess.Popen(
-            [*_bwrap(_course()), *python],
+            [*_bwrap(_course(program in WITH_EXERCISES)), *python],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self.errors,
@@ -285,7 +289,7 @@ class Sandbox:
             stdin=files[0],
             stdout=files[1],
             stderr=files[2],
-            env=_environment(str(self._scratch), str(_course()), ENVIRONMENT.get(program, {})),
+            env=_environment(str(self._scratch), str(_course(program in WITH_EXERCISES)), ENVIRONMENT.get(program, {})),
             cwd=self._scratch,
             pass_fds=memory,
             preexec_fn=functools.partial(_limit, self.limits),

@@ -11,7 +11,6 @@ import ast
 import contextlib
 import json
 import linecache
-import math
 import os
 import sys
 import types
@@ -26,6 +25,7 @@ from labutils.backends import child, offline
 from labutils.backends.errors import explain
 from labutils.evaluate import signature_problem
 from labutils.signature import convert
+from labutils.telling import hear, tell
 
 MODULE = "submission"
 
@@ -298,32 +298,24 @@ def _defined(task: dict, cells):
     return fn
 
 
-def answer_of(task: dict, cells, sizes: dict) -> dict:
-    """In a child of its own: what a plain function returns, as text that JSON can hold."""
+def answer_of(task: dict, cells, arguments: list) -> dict:
+    """In a child of its own: what a plain function returns, as JSON."""
     attempt = child.attempt(_defined, (task, cells))
     if attempt.problem is None and isinstance(attempt.returned, dict):
         return attempt.returned
     if attempt.problem is None:
-        attempt = child.attempt(attempt.returned, sizes.values())
-    told = None
+        attempt = child.attempt(attempt.returned, [hear(a) for a in arguments])
+    answer = {}
     if attempt.problem is None:
-        told = _told(attempt.returned)
+        try:
+            answer = {"value": tell(attempt.returned)}
+        except Exception:
+            answer = {"type": type(attempt.returned).__name__}
     return {
-        "answer": told,
+        "answer": answer,
         "problem": vars(attempt.problem) if attempt.problem else None,
         "printed": attempt.printed,
     }
-
-
-def _told(value) -> dict:
-    if value is None or isinstance(value, (bool, str)):
-        return {"value": value}
-    try:
-        number = float(value)
-        whole = math.isfinite(number) and number == int(number) and abs(number) < 2**53
-        return {"value": int(value) if whole else number}
-    except Exception:
-        return {"type": type(value).__name__}
 
 
 def prepare() -> None:
