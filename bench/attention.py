@@ -7,6 +7,7 @@ FLOPs are counted as papers do: 4·B·H·N²·D forward, half of it causal, 2.5 
 really computes.
 """
 
+import functools
 import itertools
 import multiprocessing
 import os
@@ -15,8 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import labutils as lab  # before anything imports triton
+from bench import attention_fused, attention_gluon
 from bench.common import Table, fail, run, solution
-from labutils.attention import backends, flops, forward, peak_bytes
+from labutils.attention import backends, flops, formula, forward, peak_bytes
 from labutils.timing import ratio
 
 UNIT, BACKWARD = "17_flash_attention", "18_flash_backward"
@@ -97,12 +99,38 @@ def goal(found: Mapping[str, float], goals: tuple[float, float]) -> None:
             print(f"  {'reached' if reached >= wanted else 'MISSED '} {reached:.2f} of {wanted:.2f} × {name}")
 
 
-def launchers(unit) -> dict[str, Callable]:
-    """The forward passes of unit 17 that work on this GPU, the fastest first."""
+def launchers(unit, q, k) -> dict[str, Callable]:
+    """The forward passes that work on this GPU for these arrays, the fastest first."""
     found = {"flash": unit.flash}
-    if hasattr(unit, "pingpong") and lab.device.current().capability[0] == 9:
-        found = {"pingpong": unit.pingpong} | found
+    if attention_gluon.usable(q.flatten(0, 1), k.flatten(0, 1)) and gluon_works():
+        found = {"Gluon": attention_gluon.specialised} | found
     return found
+
+
+@functools.cache
+def gluon_works() -> bool:
+    """A first launch in a process of its own: programs that wait for each other may wait for ever."""
+    trial = multiprocessing.get_context("spawn").Process(target=try_gluon)
+    trial.start()
+    trial.join(120)
+    if trial.is_alive():
+        trial.kill()
+        print("Gluon: the first launch did not end; left out")
+        return False
+    return trial.exitcode == 0
+
+
+def try_gluon() -> None:
+    """Both head sizes, with and without a mask, beside the formula in fp32. Ends the process with 1 if wrong."""
+    import torch
+
+    for D, causal, pingpong in itertools.product((64, 128), (False, True), (False, True)):
+        q, k, v = flat(*inputs(Shape(1, 4, 512, D, causal, (0, 0))))
+        out, lse = torch.empty_like(q), torch.empty(q.shape[:2], device="cuda")
+        attention_gluon.specialised(q, k, v, out, lse, causal, PINGPONG=pingpong)
+        right = formula(q.float(), k.float(), v.float(), causal)
+        close(f"Gluon, D = {D}, causal {causal}, in turns {pingpong}", out, right[0])
+        close(f"lse of Gluon, D = {D}, causal {causal}, in turns {pingpong}", lse, right[1])
 
 
 def measure(table: Table) -> None:
@@ -113,7 +141,7 @@ def measure(table: Table) -> None:
             q, k, v = inputs(shape)
             theirs = backends(q, k, v, shape.causal)
             expected = next(iter(theirs.values()))().flatten(0, 1)
-            for name, fn in launchers(unit).items():
+            for name, fn in launchers(unit, q, k).items():
                 out, lse = outputs(q)
                 fn(*flat(q, k, v), out, lse, shape.causal)
                 close(name, out, expected)
@@ -153,7 +181,18 @@ def measure_backward(table: Table, unit) -> None:
             unit.dq(*x, lse, rows, gradients[0], 1)
 
         ours()
+
+        others = [torch.empty_like(y) for y in gradients]
+
+        def fused(x=x, out=out, lse=lse, rows=rows, others=others):
+            unit.delta(out, x[3], rows)
+            attention_fused.fused(*x, lse, rows, *others, 1)
+
+        fused()
+        for mine, one, what in zip(gradients, others, ("dq", "dk", "dv"), strict=True):
+            close(f"fused {what}", one, mine)
         rings.setdefault("ours", []).append(ours)
+        rings.setdefault("fused", []).append(fused)
         parts["delta"].append(lambda x=x, out=out, rows=rows: unit.delta(out, x[3], rows))
         parts["dkdv"].append(lambda x=x, lse=lse, rows=rows, g=gradients: unit.dkdv(*x, lse, rows, *g[1:], 1))
         parts["dq"].append(lambda x=x, lse=lse, rows=rows, g=gradients: unit.dq(*x, lse, rows, g[0], 1))
@@ -224,10 +263,18 @@ def forward_configs(D: int) -> list[dict]:
 
 
 def backward_configs(name: str) -> list[dict]:
-    owned, walked = ("BLOCK_N", "BLOCK_M") if name == "dkdv" else ("BLOCK_M", "BLOCK_N")
+    owned, walked = ("BLOCK_M", "BLOCK_N") if name == "dq" else ("BLOCK_N", "BLOCK_M")
     some = grid(**{owned: (128,), walked: (32, 64, 128)}, num_warps=(8,), num_stages=(1, 2, 3))
     some += grid(**{owned: (64,), walked: (32, 64, 128)}, num_warps=(4,), num_stages=(1, 2, 3))
     return some + grid(**{owned: (128,), walked: (32, 64)}, num_warps=(4,), num_stages=(2,))
+
+
+def gluon_configs(shape: Shape) -> list[dict]:
+    if lab.device.current().capability[0] != 9 or not gluon_works():
+        return []
+    keys = (128,) if shape.causal else (64, 128)
+    stages = (2,) if shape.D == 128 else (2, 3, 4)
+    return grid(BLOCK_N=keys, STAGES=stages, PINGPONG=(False, True))
 
 
 def warm(job: tuple) -> None:
@@ -238,6 +285,8 @@ def warm(job: tuple) -> None:
         q, k, v = inputs(shape)
         if what == "flash":
             solution(UNIT, *CHANGES[change]).flash(*flat(q, k, v), *outputs(q), causal, config=config)
+        elif what == "Gluon":
+            attention_gluon.specialised(*flat(q, k, v), *outputs(q), causal, **config)
         else:
             backward_call(solution(BACKWARD), what, config)(*gradient_data(shape))
         import torch
@@ -257,7 +306,9 @@ def gradient_data(shape: Shape) -> tuple:
 
 def backward_call(unit, name: str, config: dict) -> Callable:
     def go(q, k, v, dout, lse, delta, dq, dk, dv):
-        if name == "dkdv":
+        if name == "fused":
+            attention_fused.fused(q, k, v, dout, lse, delta, dq, dk, dv, 1, config=dict(config))
+        elif name == "dkdv":
             unit.dkdv(q, k, v, dout, lse, delta, dk, dv, 1, config=dict(config))
         else:
             unit.dq(q, k, v, dout, lse, delta, dq, 1, config=dict(config))
@@ -273,7 +324,8 @@ def tune(table: Table) -> None:
         for change in CHANGES
         if not change or (c["num_stages"] == 2 and c["BLOCK_N"] == 64) or (s.D == 64 and c["BLOCK_N"] == 128)
     ]
-    jobs += [(name, "", 128, True, c) for name in ("dkdv", "dq") for c in backward_configs(name)]
+    jobs += [(name, "", 128, True, c) for name in ("dkdv", "dq", "fused") for c in backward_configs(name)]
+    jobs += [("Gluon", "", s.D, s.causal, c) for s in FORWARD for c in gluon_configs(s)]
     workers = max(1, min(12, (os.cpu_count() or 2) - 2))
     with multiprocessing.get_context("spawn").Pool(workers) as pool:
         pool.map(warm, jobs, chunksize=1)
@@ -285,11 +337,15 @@ def tune(table: Table) -> None:
             for what, change, D, causal, c in jobs
             if what == "flash" and D == shape.D and causal == shape.causal
         }
+        variants |= {
+            "Gluon, " + named(c): lambda *d, c=c, s=shape: attention_gluon.specialised(*d, s.causal, **c)
+            for c in gluon_configs(shape)
+        }
         tflops(table, f"forward {shape.name}", shape.flops, variants, ring)
         del ring
     unit = solution(BACKWARD)
     ring = [gradient_data(GRADIENTS) for _ in range(2)]
-    for name, products in (("dkdv", 4), ("dq", 3)):
+    for name, products in (("dkdv", 4), ("dq", 3), ("fused", 5)):
         variants = {named(c): backward_call(unit, name, c) for c in backward_configs(name)}
         tflops(table, f"{name}, its own {products} products", products * GRADIENTS.flops / 2, variants, ring)
 

@@ -28,7 +28,6 @@
 # out the log-sum-exp, 4 bytes a row. The last block may not be full.)
 
 # %% cell="given"
-import torch
 import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
@@ -357,7 +356,7 @@ def flash(q, k, v, out, lse, causal=1, config=None):
     (H, M, D), (HK, N, _) = q.shape, k.shape
     config = dict(config or flash_config(M, N, D))
     BLOCK_M, BLOCK_N = config["BLOCK_M"], config["BLOCK_N"]
-    o = out if aligned(out) is out else torch.empty(out.shape, dtype=out.dtype, device=out.device)
+    o = aligned(out)
     q_desc, out_desc = (TensorDescriptor.from_tensor(aligned(x), [1, BLOCK_M, D]) for x in (q, o))
     k_desc, v_desc = (TensorDescriptor.from_tensor(aligned(x), [1, BLOCK_N, D]) for x in (k, v))
     flags = dict(CAUSAL=bool(causal), TAIL=bool(causal or N % BLOCK_N), SPECIALISE=config.pop("SPECIALISE", False))

@@ -1,6 +1,5 @@
 # expect: accepted
 # Everything in natural exponents.
-import torch
 import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
@@ -58,7 +57,7 @@ def aligned(x):
 
 def flash(q, k, v, out, lse, causal=1, BLOCK_M=32, BLOCK_N=16):
     (H, M, D), (HK, N, _) = q.shape, k.shape
-    o = out if aligned(out) is out else torch.empty(out.shape, dtype=out.dtype, device=out.device)
+    o = aligned(out)
     q_desc, out_desc = (TensorDescriptor.from_tensor(aligned(x), [1, BLOCK_M, D]) for x in (q, o))
     k_desc, v_desc = (TensorDescriptor.from_tensor(aligned(x), [1, BLOCK_N, D]) for x in (k, v))
     flags = dict(CAUSAL=bool(causal), TAIL=bool(causal or N % BLOCK_N))

@@ -17,11 +17,8 @@ def delta_kernel(
     mask_m = offs_m < M
     out = tl.load(out_ptrs, mask=mask_m[:, None], other=0.0).to(tl.float32)
     dout = tl.load(dout_ptrs, mask=mask_m[:, None], other=0.0).to(tl.float32)
-    tl.store(
-        delta_ptr + head * stride_lh + offs_m,
-        tl.sum(tl.reshape(tl.sum(tl.reshape(out * dout, BLOCK_M, 2, D // 2), 2), BLOCK_M, 2), 1),
-        mask=mask_m,
-    )
+    halves = tl.reshape(out * dout, BLOCK_M, 2, D // 2)
+    tl.store(delta_ptr + head * stride_lh + offs_m, tl.sum(tl.sum(halves, 2), 1), mask=mask_m)
 
 
 def delta(out, dout, delta):
