@@ -1,8 +1,8 @@
 """Attention for Hopper in Gluon: what Triton's own scheduler does not do to the loop of `17_flash_attention/flash`.
 
-A warp of its own copies tiles; two groups of four warps own 64 queries each. In every turn a group starts the product of
-the next scores and the one of these weights and values together, and computes a softmax while they run. With PINGPONG the
-groups also take turns in starting products, so that one's softmax meets the other's products (FlashAttention-3).
+A warp of its own copies tiles; two groups of four warps own 64 queries each. In every turn a group starts the product
+of the next scores and the one of these weights and values together, and computes a softmax meanwhile. With PINGPONG
+the groups also take turns in starting products, so that one's softmax meets the other's products (FlashAttention-3).
 Needs compute capability 9.0, fp16 or bf16 heads that lie behind each other, M = N, a multiple of 128.
 """
 

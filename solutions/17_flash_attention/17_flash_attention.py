@@ -401,7 +401,8 @@ attention.memory(flash, score_bytes)
 # the powers of two as polynomials, and skips rescaling when the maximum hardly grew.
 #
 # **Next levels.** `18_flash_backward` uses the lse; `19_decode_attention` splits the keys of one query over programs;
-# `20_flash_cuda` writes the products by hand. Try a window of the last W keys: which bound of which loop changes?
+# `20_flash_cuda` writes the products by hand; `bench/attention_gluon.py` orders them as FlashAttention-3 does. Try a
+# window of the last W keys: which bound of which loop changes?
 #
 # **In practice** you call `torch.nn.functional.scaled_dot_product_attention`, or `flex_attention` for a mask of your
 # own.
