@@ -46,7 +46,7 @@ def code_cells(notebook) -> list[tuple[str, str]]:
                 kept.append((cell.id, cell.source, None))
             continue
         if answer:
-            kept.append((cell.id, text, None))
+            kept.append((cell.id, cell.source if text is None else text, None))
             continue
         lines = (text or "").split("\n")
         for node in nodes:

@@ -24,7 +24,7 @@ from labutils.backends import emulator as emulated
 from labutils.backends.interpreter import TARGETS
 from labutils.evaluate import add_case, cases_of, compare_plain, conclude
 from labutils.exercise import Case, Exercise, KernelExercise, PlainExercise
-from labutils.inputs import Run, make_run, numbers_of
+from labutils.inputs import Run, generator, make_run, numbers_of
 from labutils.telling import Untold, hear, tell
 from labutils.verdict import CaseResult, Verdict
 
@@ -118,9 +118,11 @@ class Judge:
         worth."""
         if not tasks:
             return
+        # Code that sees a seed can tell it: this one says nothing of the seed of the other exercises.
+        seed = generator(self.seed, "live").initial_seed()
         job = {"cells": submission.cells, "time_limit": 4 * self.time_limit}
         job["tasks"] = [
-            {"id": t.exercise.id, "entry": t.exercise.entry, "seed": self.seed, "hidden": self.hidden} for t in tasks
+            {"id": t.exercise.id, "entry": t.exercise.entry, "seed": seed, "hidden": self.hidden} for t in tasks
         ]
         found, why = {}, "died: nothing was told of it"
         box = Sandbox("objects", Limits(60 + 60 * len(tasks)))
@@ -137,7 +139,7 @@ class Judge:
         for t in tasks:
             answer = found.get(t.exercise.id, {"ended": why})
             try:
-                told = Verdict.from_json(answer["verdict"])
+                told = Verdict.from_json(_shown(answer["verdict"]))
                 told.text()
                 t.verdict.results, t.verdict.headline, t.verdict.printed = told.results, told.headline, told.printed
             except (KeyError, TypeError, AttributeError, ValueError):
@@ -556,6 +558,15 @@ def _heard(line: bytes) -> dict:
     if not re.match(r"timeout$|died\b", answer.get("ended", "died")):
         raise ValueError("no answer")
     return answer
+
+
+def _shown(value):
+    """JSON from a sandbox with every text fit to be shown."""
+    if isinstance(value, dict):
+        return {k: _shown(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_shown(v) for v in value[:100]]
+    return _text(value, 4000) if isinstance(value, str) else value
 
 
 def _text(value, most: int) -> str:

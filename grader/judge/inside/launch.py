@@ -243,7 +243,7 @@ def define(cells: list[list[str]]) -> tuple[dict, list[dict]]:
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         try:
             statements = ast.parse(text, file).body
-        except SyntaxError as e:
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
             problems.append({"cell": name, **vars(explain(e))})
             continue
         for statement in statements:
