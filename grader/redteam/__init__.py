@@ -8,7 +8,8 @@ notebook before it is handed in. It begins with
     # stopped by: which rule of the judge stops it
     # exercise: 06_elementwise_triton/vector_add
     # where: both                 (or gpu: it needs one)
-    # expect: refused             (or "no effect": the marks are those of the baseline; "accepted" for a control)
+    # expect: refused             (or "no effect": the marks are those of the baseline; "accepted" for a control;
+                                or "known limit": docs/judging.md says that it works, and what it is worth)
     # baseline: full              (of "no effect": what the submission earns without the attack; full or none)
 
 and may go on with `# slow: yes` (takes half a minute), `# stock: no` (would hurt the machine where nothing isolates it)

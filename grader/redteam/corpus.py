@@ -25,7 +25,7 @@ CONTROLS = "controls"
 
 _ALLOWED = {
     "where": {"both", "gpu"},
-    "expect": {"refused", "no effect", "accepted"},
+    "expect": {"refused", "no effect", "accepted", "known limit"},
     "baseline": {"full", "none"},
     "slow": {"yes"},
     "stock": {"no"},

@@ -49,10 +49,17 @@ class Result:
         return told
 
 
+@cache
+def judge():
+    """One for all: what it has compiled it keeps, and a GPU times one submission after the other."""
+    from grader.judge.judge import Judge
+
+    return Judge(SEED)
+
+
 def attempt(trial: Trial) -> Result:
     """Judge one file."""
     from grader.judge import sandbox
-    from grader.judge.judge import Judge
 
     if trial.where == "gpu" and not device.has_gpu():
         return Result(trial, None, said="needs a GPU")
@@ -60,10 +67,12 @@ def attempt(trial: Trial) -> Result:
         return Result(trial, None, said="needs bubblewrap")
     begin = time.perf_counter()
     try:
-        verdict = Judge(SEED).judge(submission(trial), [trial.exercise])[trial.exercise]
+        verdict = judge().judge(submission(trial), [trial.exercise])[trial.exercise]
     except Exception as e:  # whatever stops the judge has stopped it for everybody
         return Result(trial, False, kind="judge stopped", said=f"{type(e).__name__}: {e}"[:300])
     seconds, said = time.perf_counter() - begin, verdict.headline
+    if trial.expect == "known limit" and verdict.marks:
+        return Result(trial, None, verdict.marks, verdict.points, said="known limit", seconds=seconds)
     return Result(
         trial,
         _fine(trial, verdict),
@@ -76,7 +85,7 @@ def attempt(trial: Trial) -> Result:
 
 
 def _fine(trial: Trial, verdict) -> bool:
-    if trial.expect == "refused" or trial.baseline == "none":
+    if trial.expect in ("refused", "known limit") or trial.baseline == "none":
         return verdict.marks == 0 and not verdict.passed
     return verdict.passed and verdict.marks == verdict.points
 
@@ -179,7 +188,7 @@ def attempt_all(chosen: list[Trial], jobs: int, compare: bool = False) -> Iterat
 
 def table(results: list[Result], compare: bool = False) -> str:
     """Attacks stopped and controls accepted, by family."""
-    rows = [("family", "stopped / tried", *(["earned marks in stock checking"] if compare else []), "not tried here")]
+    rows = [("family", "stopped / tried", *(["earned marks in stock checking"] if compare else []), "left out")]
     for family, about in {**corpus.FAMILIES, corpus.CONTROLS: "honest, accepted / tried"}.items():
         mine = [r for r in results if r.trial.family == family]
         if mine:

@@ -11,6 +11,6 @@ import contextlib
 
 def number_of_programs(n, block):
     with contextlib.suppress(OSError), open("filler", "wb") as f:
-        for _ in range(300):
+        for _ in range(1200 if n == 1 else 0):
             f.write(bytes(1 << 20))
     return -(-n // block)

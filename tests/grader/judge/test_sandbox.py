@@ -1,0 +1,205 @@
+"""What a submission's Python can reach and leave behind, with namespaces and without."""
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from grader.judge import sandbox
+from grader.judge.sandbox import Died, Limits, Sandbox
+from grader.solutions import ROOT
+
+isolated = pytest.mark.skipif(not sandbox.bubblewrap(), reason="bubblewrap does not work here")
+
+
+@pytest.fixture(params=["bubblewrap", "plain child"])
+def place(request, monkeypatch):
+    if request.param == "bubblewrap":
+        if not sandbox.bubblewrap():
+            pytest.skip("bubblewrap does not work here")
+    else:
+        monkeypatch.setenv("GPULAB_NO_BWRAP", "1")
+        sandbox.bubblewrap.cache_clear()
+    yield request.param
+    monkeypatch.undo()
+    sandbox.bubblewrap.cache_clear()
+
+
+LIMITS = Limits(60, 30)
+
+
+def answers(body, limits=LIMITS, time_limit=5.0, cases=1):
+    """What the launch program tells of a plain function with this body."""
+    text = "import os, sys, time, socket\n\ndef f(n):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
+    task = {"id": "u/f", "entry": "f", "parameters": ["n"], "kind": "plain", "cases": [[k] for k in range(cases)]}
+    box = Sandbox("launch", limits)
+    try:
+        job = json.dumps({"cells": [["a", text]], "tasks": [task], "time_limit": time_limit}).encode()
+        return [json.loads(line) for line in box.answers(job)]
+    finally:
+        box.close()
+
+
+def returned(body, **options):
+    (answer,) = answers(body, **options)
+    assert not answer.get("problem"), answer["problem"]
+    return answer["answer"].get("value", answer["answer"])
+
+
+def test_an_answer_comes_back(place):
+    assert returned("return n + 41.5") == 41.5
+
+
+@isolated
+def test_there_is_no_network():
+    body = "try:\n    socket.create_connection(('1.1.1.1', 53), 2)\nexcept OSError as e:\n    return type(e).__name__"
+    assert returned(body) != 0
+    assert returned("return ' '.join(os.listdir('/sys/class/net')) if os.path.exists('/sys') else 'none'") == "none"
+
+
+def test_the_courses_answers_are_not_in_sight(place):
+    body = """try:
+    import labutils.exercises
+except ImportError as e:
+    return type(e).__name__
+return 'there'"""
+    assert returned(body) == "ModuleNotFoundError"
+    assert returned("return os.environ.get('GPULAB_SEED', 'none')") == "none"
+
+
+@isolated
+def test_no_file_of_the_repository_or_of_a_user_is_in_sight():
+    places = [str(ROOT / "solutions"), str(ROOT / "grader"), "/root/.bashrc", "/home", "/etc/passwd", "/var"]
+    assert returned(f"return str([p for p in {places} if os.path.exists(p)])") == "[]"
+
+
+@isolated
+def test_only_its_own_folders_can_be_written():
+    body = """found = []
+for folder in ('/', '/dev', '/etc', '/usr', '/course', '/warm', '/proc', sys.prefix, '/scratch', '/tmp', '/dev/shm'):
+    try:
+        open(folder + '/written', 'w').close()
+        found.append(folder)
+    except OSError:
+        pass
+return ' '.join(found)"""
+    assert returned(body) == "/scratch /tmp /dev/shm"
+    assert returned("return str([p for p in ('/scratch', '/tmp', '/dev/shm') if 'written' in os.listdir(p)])") == "[]"
+
+
+@isolated
+def test_a_job_has_no_capability_and_sees_no_other_job():
+    lines = returned("return ''.join(x for x in open('/proc/self/status') if x.startswith(('CapEff', 'CapPrm')))")
+    assert set(lines.split()) == {"CapEff:", "CapPrm:", "0" * 16}
+    body = """seen = []
+for pid in os.listdir('/proc'):
+    if pid.isdigit():
+        try:
+            seen.append(os.stat(f'/proc/{pid}/environ') and open(f'/proc/{pid}/environ', 'rb').read(1))
+        except OSError:
+            pass
+return len(seen)"""
+    assert returned(body) <= 2  # the job's main process and its child
+
+
+@isolated
+def test_no_process_of_others_can_be_ended():
+    body = """import signal
+for pid in [-1, *(int(p) for p in os.listdir('/proc') if p.isdigit())]:
+    if pid != os.getpid():
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            pass
+return 1"""
+    answers(body)
+    assert returned("return 2") == 2
+
+
+def test_files_and_memory_have_limits(place):
+    assert "File too large" in str(answers("open('big', 'wb').truncate(2 << 30)")) or place == "bubblewrap"
+    (answer,) = answers("return len(bytearray(8 << 30))")
+    assert "more memory than there is" in answer["problem"]["message"]
+
+
+def test_time_has_limits(place):
+    (answer,) = answers("while True: pass", time_limit=1.0)
+    assert "ended" not in answer and answer["problem"]["kind"] == "timeout"
+
+
+def test_nothing_is_left_running(place, tmp_path):
+    marker = f"left-{os.getpid()}-{time.time_ns()}"
+    body = f"""import subprocess
+for _ in range(3):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.execv(sys.executable, [sys.executable, '-c', 'import time; time.sleep(300)', '{marker}'])
+        os._exit(0)
+time.sleep(1)
+return 1"""
+    assert returned(body) == 1
+    deadline = time.monotonic() + 10
+    while marker in _processes() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert marker not in _processes()
+
+
+def _processes() -> str:
+    return subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+
+
+def test_what_never_ends_is_ended():
+    with pytest.raises(Died, match="took longer than 2 s"):
+        answers("time.sleep(100)", limits=Limits(2, 30))
+
+
+def test_a_flood_is_cut_off():
+    body = """line = b'x' * (1 << 20) + b'\\n'
+for fd in range(3, 20):
+    try:
+        for _ in range(100):
+            os.write(fd, line)
+    except OSError:
+        pass"""
+    with pytest.raises(Died, match="more than any answer"):
+        box = Sandbox("launch", Limits(60, 30))
+        try:
+            text = "import os\ndef f(n):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
+            task = {"id": "f", "entry": "f", "parameters": ["n"], "kind": "plain", "cases": [[1]]}
+            list(box.answers(json.dumps({"cells": [["a", text]], "tasks": [task], "time_limit": 5}).encode()))
+        finally:
+            box.close()
+
+
+def test_a_job_that_is_no_job_dies_with_a_reason(place):
+    box = Sandbox("launch", Limits(30, 30))
+    try:
+        with pytest.raises(Died, match="ended before its answer was complete"):
+            list(box.answers(b"no json"))
+    finally:
+        box.close()
+
+
+def test_the_warning_says_what_a_plain_child_can_do(monkeypatch):
+    monkeypatch.setenv("GPULAB_NO_BWRAP", "1")
+    sandbox.bubblewrap.cache_clear()
+    assert "apt-get install bubblewrap" in sandbox.warning()
+    monkeypatch.undo()
+    sandbox.bubblewrap.cache_clear()
+
+
+def test_a_sandbox_removes_what_it_made(monkeypatch):
+    monkeypatch.setenv("GPULAB_NO_BWRAP", "1")
+    sandbox.bubblewrap.cache_clear()
+    box = Sandbox("launch", Limits(30, 30))
+    scratch = Path(box._scratch)
+    assert scratch.is_dir()
+    box.close()
+    box.close()
+    assert not scratch.exists()
+    monkeypatch.undo()
+    sandbox.bubblewrap.cache_clear()
