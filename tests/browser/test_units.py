@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-UNITS = sorted(p.stem for p in (ROOT / "notebooks").glob("*/*.ipynb"))
+QUICK = ("00_start", "03_occupancy", "06_elementwise_triton")
+"""Opened in every run of the suite: CUDA C++, widgets, Triton. A unit takes half a minute; the others are marked slow."""
+
+UNITS = [
+    pytest.param(p.stem, marks=[] if p.stem in QUICK else pytest.mark.slow)
+    for p in sorted((ROOT / "notebooks").glob("*/*.ipynb"))
+]
 
 
 @pytest.mark.parametrize("unit", UNITS)
