@@ -6,7 +6,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = ("00_start", "03_occupancy", "06_elementwise_triton")
-"""Opened in every run of the suite: CUDA C++, widgets, Triton. A unit takes half a minute; the others are marked slow."""
+"""Opened in every run of the suite: CUDA C++, widgets, Triton. A unit takes half a minute; others are slow tests."""
 
 UNITS = [
     pytest.param(p.stem, marks=[] if p.stem in QUICK else pytest.mark.slow)
