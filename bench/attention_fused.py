@@ -61,7 +61,7 @@ def fused(q, k, v, dout, lse, delta, dq, dk, dv, causal=1, config=None):
 
     fused_kernel[(triton.cdiv(N, config["BLOCK_N"]), HK)](
         described(q, "BLOCK_M"), described(k, "BLOCK_N"), described(v, "BLOCK_N"), described(dout, "BLOCK_M"), lse,
-        delta, described(sums, "BLOCK_M"), described(dk, "BLOCK_N"), described(dv, "BLOCK_N"), M, LOG2_E.value * D**-0.5,
-        lse.stride(0), delta.stride(0), GROUP=H // HK, D=D, CAUSAL=bool(causal), **config,
+        delta, described(sums, "BLOCK_M"), described(dk, "BLOCK_N"), described(dv, "BLOCK_N"), M,
+        LOG2_E.value * D**-0.5, lse.stride(0), delta.stride(0), GROUP=H // HK, D=D, CAUSAL=bool(causal), **config,
     )  # fmt: skip
     dq.copy_(sums)

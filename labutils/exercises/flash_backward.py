@@ -303,18 +303,17 @@ def _cases() -> tuple[Case, ...]:
         return {"H": H, "HK": HK or H, "M": M, "N": N or M, "D": D, "causal": causal}
 
     return (
-        Case("causal, one query", of(1, 1)),
+        Case("causal, 2 queries", of(1, 2)),
         Case("causal, 3 queries", of(1, 3)),
         Case(f"causal, {TILE - 1} queries: one short of a tile", of(1, TILE - 1)),
-        Case(f"causal, {TILE} queries: exactly one tile", of(1, TILE)),
+        Case(f"causal, {TILE} queries: exactly one tile, bf16", of(1, TILE), dtype="bfloat16"),
         Case(f"causal, {TILE + 1} queries", of(1, TILE + 1)),
-        Case("causal, 4 query heads on 2 key heads, 37 queries", of(4, 37, HK=2)),
-        Case("causal, 50 queries, head size 64", of(1, 50, 64)),
+        Case("causal, 4 query heads on 2 key heads, 37 queries, head size 64", of(4, 37, 64, HK=2)),
+        Case("causal, 50 queries", of(1, 50)),
         Case("causal, 41 queries, padded rows", of(1, 41), layout="padded"),
-        Case("causal, 40 queries, bf16", of(1, 40), dtype="bfloat16"),
-        Case("causal, 75 queries, not aligned to 16 bytes", of(1, 75), layout="offset"),
+        Case("causal, 75 queries", of(1, 75)),
         Case("not causal, 33 queries, 64 keys: whole tiles of keys", of(1, 33, N=64, causal=0)),
-        Case("not causal, 3 query heads on 1 key head, 17 queries, 43 keys", of(3, 17, HK=1, N=43, causal=0)),
+        Case("not causal, 3 query heads on 1 key head, 43 keys, unaligned", of(3, 17, 32, 1, 43, 0), layout="offset"),
     )
 
 
