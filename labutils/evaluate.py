@@ -120,7 +120,7 @@ def add_case(verdict: Verdict, exercise: KernelExercise, run: Run, outcome: Outc
     """Examine what one case left behind and add it; False when the other cases would only repeat it, slowly."""
     result = diagnose.examine(run, outcome, hidden)
     verdict.results.append(result)
-    if outcome.counts:
+    if outcome.counts and not hidden:  # counts are worth points: they come from cases that are the same for all
         _add_counts(verdict, exercise, run.case, outcome)
     verdict.printed = verdict.printed or outcome.printed
     return not (result.diagnosis and result.diagnosis.kind in ("unfilled", "timeout", "died", "no-kernel"))

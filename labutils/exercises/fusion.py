@@ -365,10 +365,9 @@ def _x_alone(x, residual, w):
 
 
 def _layer_magnitude(x, w, b):
-    """Subtracting the mean cancels: its error is one of |x| + |mean|."""
-    mean = x.mean(1, keepdim=True)
-    scale = torch.rsqrt(((x - mean) ** 2).mean(1, keepdim=True) + LAYER_EPS)
-    return (x.abs() + mean.abs()) * scale * w.abs() + b.abs()
+    """Subtracting the mean cancels: its error is one of |x|, and of the terms that the mean was summed from."""
+    scale = torch.rsqrt(((x - x.mean(1, keepdim=True)) ** 2).mean(1, keepdim=True) + LAYER_EPS)
+    return (x.abs() + x.abs().mean(1, keepdim=True)) * scale * w.abs() + b.abs()
 
 
 _norm(

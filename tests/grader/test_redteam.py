@@ -1,5 +1,7 @@
 """Every attack is refused or without effect, every honest control accepted."""
 
+import zlib
+
 import pytest
 
 from grader.judge import sandbox
@@ -9,13 +11,18 @@ from labutils import exercise
 TRIALS = corpus.trials()
 
 
+def is_slow(trial) -> bool:
+    """A third of the attacks and every control are tried in every run; `pytest -m slow` tries the rest."""
+    return trial.slow or (trial.family != corpus.CONTROLS and zlib.crc32(trial.id.encode()) % 3 != 0)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def warm():
     sandbox.warm_up("launch", "replay", "compile")
 
 
 @pytest.mark.parametrize(
-    "trial", [pytest.param(t, id=t.id, marks=[pytest.mark.slow] if t.slow else []) for t in TRIALS]
+    "trial", [pytest.param(t, id=t.id, marks=[pytest.mark.slow] if is_slow(t) else []) for t in TRIALS]
 )
 def test_trial(trial):
     result = run.attempt(trial)

@@ -79,7 +79,7 @@ def test_the_same_seed_gives_the_same_verdict():
         (("\0",), "there is no function called vector_add"),
         (("x = '\ud800'",), "there is no function called vector_add"),
         (("x = " + "(" * 10_000,), "there is no function called vector_add"),
-        (("x = 1\n" * 200_000,), "there is no function called vector_add"),
+        (("x = 1\n" * 20_000,), "there is no function called vector_add"),
     ],
 )
 def test_submissions_without_a_launcher(texts, said):
