@@ -96,9 +96,7 @@ def coalescing(offset: Callable[[int], int], width: int = 4, title: str = "") ->
         f"Coalescing: 32 lanes of {width} bytes touch {len(sectors)} sectors, {SECTOR * len(sectors)} bytes moved for "
         f"{LANES * width} asked for: {min(useful, 1):.0%} of them needed."
     )
-    return _lanes(
-        fig, axis, span, title, "lanes; sectors of 32 bytes; a thick edge begins a line of 128"
-    )
+    return _lanes(fig, axis, span, title, "lanes; sectors of 32 bytes; a thick edge begins a line of 128")
 
 
 def banks(offset: Callable[[int], int], width: int = 4, title: str = "") -> Figure:
