@@ -15,9 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from grader.build import ROOT, source_notebook
-from grader.judge import gpu, speed
-from grader.judge.judge import Judge, Task, _for_runner
+from grader.judge import gpu, speed, wire
+from grader.judge.judge import Judge
 from grader.judge.submission import Submission
+from grader.judge.task import Task
 from labutils import device, exercise
 from labutils.verdict import Verdict
 
@@ -32,7 +33,7 @@ def competitor(judge: Judge, task_id: str, more: float):
     largest = max(case.sizes, key=case.sizes.get)
     case = replace(case, sizes={**case.sizes, largest: int(case.sizes[largest] * more) // 64 * 64})
     task = Task(known, [], verdict=Verdict(task_id, ""), timed=case)
-    judge.plan_reference(task)
+    judge._gpu.plan_reference(task)
     return task
 
 
@@ -42,13 +43,13 @@ def races(judge: Judge, task_id: str, count: int) -> dict:
     runs = [speed.draw(more.exercise, more.timed, 1, k) for k in range(3)]
     found = {"same": [], "slower": []}
     try:
-        at, size = judge.load(runner, runs)
-        ring = [_for_runner(run, {n: at[k, n][1] for n in run.buffers}) for k, run in enumerate(runs)]
+        at, size = judge._gpu.load(runner, runs)
+        ring = [wire.for_runner(run, {n: at[k, n][1] for n in run.buffers}) for k, run in enumerate(runs)]
         for kind, a in (("same", same), ("slower", more)):
             for _ in range(count):
                 job = {"time_limit": 10.0, "ring": ring}
                 for side, task in (("a", a), ("b", same)):
-                    kernels, places = judge._kernels([task.timed_plan])
+                    kernels, places = judge._gpu.kernels([task.timed_plan])
                     job[side] = {"kernels": kernels, "plan": gpu.for_runner(task.timed_plan, places[0])}
                 told = runner.race(job, speed.StopRule())
                 found[kind].append(vars(speed.beside(told["seconds"]["a"], told["seconds"]["b"])))

@@ -55,7 +55,7 @@ def compiled_triton(box: Sandbox, specs: list[dict], target: int) -> list[dict |
     try:
         results += [json.loads(line) for line in box.answers(json.dumps(job).encode())]
     except Died as e:
-        why = f"the compiler died: {e}"
+        why = Problem("does-not-compile", f"the compiler came to no end with this kernel: {str(e)[:300]}")
     made: list[dict | Problem | str] = []
     for number, spec in enumerate(specs):
         try:
@@ -100,7 +100,7 @@ def compiled_cuda(box: Sandbox, specs: list[dict], target: int) -> list[dict | P
         job = json.dumps({"specs": specs, "capability": target}).encode()
         results += [json.loads(line) for line in box.answers(job)]
     except Died as e:
-        why = f"the compiler died: {e}"
+        why = Problem("does-not-compile", f"the compiler came to no end with this kernel: {str(e)[:300]}")
     made: list[dict | Problem | str] = []
     for number, spec in enumerate(specs):
         result = results[number] if number < len(results) else None

@@ -133,7 +133,7 @@ def test_a_kernel_without_end():
 
 def test_a_compiler_that_comes_to_no_end_refuses(monkeypatch):
     """The kernel may be right in an interpreter: no GPU could run it."""
-    from grader.judge import judge
+    from grader.judge import wire
     from grader.judge.sandbox import Died
 
     class Dead:
@@ -141,7 +141,7 @@ def test_a_compiler_that_comes_to_no_end_refuses(monkeypatch):
             raise Died("it took longer than 75 s")
             yield
 
-    (said,) = judge._compile(Dead(), [{"kernel": "k"}], (80,))
+    (said,) = wire.compiled_for(Dead(), [{"kernel": "k"}], (80,))
     assert said.kind == "does-not-compile" and "came to no end with this kernel: it took longer" in said.message
 
 
@@ -156,13 +156,13 @@ PLAINS = sorted(k for k, e in exercise.all_exercises().items() if isinstance(e, 
 
 @pytest.mark.parametrize("name", PLAINS)
 def test_no_answer_stops_the_comparison(name):
-    from grader.judge.judge import _compared
+    from grader.judge.wire import compared
     from labutils.verdict import CaseResult, Verdict
 
     task = exercise.get(name)
     for value in STRANGE:
         verdict = Verdict(task.id, "plain Python", points=task.points.total)
-        verdict.results = [CaseResult(c.name, _compared(task, c, value)) for c in task.cases]
+        verdict.results = [CaseResult(c.name, compared(task, c, value)) for c in task.cases]
         verdict.results = [r for r in verdict.results if r.diagnosis] or verdict.results
         assert conclude(task, verdict).text()
 
@@ -202,10 +202,11 @@ def test_no_line_from_the_sandbox_stops_the_judge(task, line, monkeypatch):
     judge = Judge(3, hidden=0, on_gpu=False)
     found = judge._task(exercise.get(task))
     if found.is_kernel:
-        from grader.judge import judge as module
+        from grader.judge import wire
+        from labutils.inputs import make_run
 
-        found.runs = [module.make_run(found.exercise, c, 3, allocate=module._bytes) for c, _ in found.cases]
-    judge._tell_plans([found], Submission(()), Says())
+        found.runs = [make_run(found.exercise, c, 3, allocate=wire.plain_bytes) for c, _ in found.cases]
+    judge.tell_plans([found], Submission(()), Says())
     if not found.is_kernel:
         conclude(found.exercise, found.verdict)
         assert not found.verdict.passed and "\x1b" not in found.verdict.text()

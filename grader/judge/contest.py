@@ -1,0 +1,164 @@
+"""Kernels on the GPU: what passed the recorded run is run there, and timed where speed earns points."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+
+from grader.build import ROOT, source_notebook
+from grader.judge import gpu, plan, speed, wire
+from grader.judge.sandbox import Memory
+from grader.judge.submission import Submission
+from grader.judge.task import Task, key_of, passes
+from labutils import device, diagnose
+from labutils.backends import Outcome, Problem
+from labutils.evaluate import add_case
+from labutils.exercise import KernelExercise
+from labutils.inputs import Run
+from labutils.verdict import Verdict
+
+
+class OnGpu:
+    """The GPU's part of judging: one submission at a time, each in a context of its own."""
+
+    def __init__(self, judge):
+        self._judge = judge
+        self._references: dict[str, Task] = {}
+        self._one_at_a_time = threading.Lock()
+
+    def run(self, tasks: list[Task]) -> None:
+        """Run again on the GPU what passed, and time it where speed earns points."""
+        for t in tasks:
+            if t.timed:
+                self._reference(t.exercise)
+        runner = None
+        with self._one_at_a_time:
+            try:
+                for t in tasks:
+                    runner = runner or gpu.Runner()
+                    try:
+                        self._run(t, runner)
+                        if t.timed and passes(t):
+                            self._race(t, runner)
+                    except gpu.RunnerLost as lost:
+                        runner.close()
+                        runner = None
+                        t.verdict.headline = diagnose.diagnosis(lost.kind, lost.why)
+            finally:
+                if runner:
+                    runner.close()
+
+    def _run(self, task: Task, runner: gpu.Runner) -> None:
+        kernels, places = self.kernels(task.plans)
+        for run in task.runs:
+            for b in run.buffers.values():
+                b.reset()
+        at, size = wire.layout([task])
+        runner.memory.resize(size)
+        for buffer, offset in at.values():
+            wire.copy(runner.memory.bytes, offset, buffer.storage, into_memory=True)
+        exercise, cases = task.exercise, []
+        for number, (told, run) in enumerate(zip(task.plans, task.runs, strict=True)):
+            arguments = wire.for_runner(run, {n: at[exercise.id, number, n][1] for n in run.buffers})
+            twice = run.case.exact or not exercise.contract.any_order
+            plan_ = gpu.for_runner(told, places[number])
+            cases.append({"arguments": arguments, "plan": plan_, "twice": twice, "turn": number})
+        answers = list(runner.run({"kernels": kernels, "cases": cases, "time_limit": self._judge.time_limit}))
+        for buffer, offset in at.values():
+            wire.copy(runner.memory.bytes, offset, buffer.storage, into_memory=False)
+        recorded, task.verdict.results = task.verdict.results, []
+        for answer, told, run, (_, hidden), before in zip(
+            answers, task.plans, task.runs, task.cases, recorded, strict=True
+        ):
+            outcome = Outcome(launches=len(told.launches()), returned=told.returned, seconds=before.seconds)
+            outcome.unstable = bool(answer.get("unstable"))
+            if "refused" in answer:
+                outcome = Outcome(Problem("error", answer["refused"]))
+            add_case(task.verdict, exercise, run, outcome, hidden)
+
+    def kernels(self, plans: list[plan.Plan]) -> tuple[list[dict], list[dict[int, int]]]:
+        """The machine code that plans need, each once, and for each plan where its kernels stand in that list."""
+        keys: dict[str, int] = {}
+        places = [{k: keys.setdefault(key_of(s), len(keys)) for k, s in enumerate(p.specs)} for p in plans]
+        kernels = [self._judge.compiled[k] for k in keys]
+        if missing := [k for k in kernels if not isinstance(k, dict)]:
+            raise gpu.RunnerLost("died", f"there is no machine code to run: {missing[0]}")
+        return kernels, places
+
+    def _reference(self, exercise: KernelExercise) -> Task:
+        """The reference solution's plan at the timed size, compiled; made once."""
+        if exercise.id not in self._references:
+            task = Task(exercise, [], verdict=Verdict(exercise.id, ""), timed=speed.timed_case(exercise))
+            self.plan_reference(task)
+            self._references[exercise.id] = task
+        return self._references[exercise.id]
+
+    def plan_reference(self, task: Task) -> None:
+        """Give a task the solution's plan for its timed case, and compile that plan's kernels."""
+        solution = Submission.of(source_notebook(ROOT / "solutions" / task.exercise.unit))
+        with contextlib.ExitStack() as stack:
+            memory = Memory()
+            stack.callback(memory.close)
+            launch, _, compilers = self._judge.open(stack, [task], memory)
+            self._judge.tell_plans([task], solution, launch)
+            if not isinstance(task.timed_plan, plan.Plan):
+                raise RuntimeError(f"{task.exercise.id}: the solution has no plan: {task.timed_plan or task.verdict}")
+            for name, box in compilers.items():
+                self._judge.compile([task], name, box)
+
+    def load(self, runner: gpu.Runner, runs: list[Run]) -> tuple[dict, int]:
+        """Put the arrays of runs into the runner's memory; says where they lie, by run and name."""
+        at, size = {}, 0
+        for k, run in enumerate(runs):
+            for name, buffer in run.buffers.items():
+                at[k, name] = buffer, size
+                size += -(-buffer.storage.numel() * buffer.storage.element_size() // wire.ALIGNMENT) * wire.ALIGNMENT
+        runner.memory.resize(size)
+        for buffer, offset in at.values():
+            wire.copy(runner.memory.bytes, offset, buffer.storage, into_memory=True)
+        return at, size
+
+    def _race(self, task: Task, runner: gpu.Runner) -> None:
+        if not isinstance(task.timed_plan, plan.Plan):
+            task.verdict.headline = diagnose.from_problem(task.timed_plan)
+            return
+        exercise, case = task.exercise, task.timed
+        runs = [
+            speed.draw(exercise, case, self._judge.seed, k)
+            for k in range(speed.ring_size(exercise, case, device.current().l2_mb * 2**20))
+        ]
+        at, _ = self.load(runner, runs)
+        job = {"time_limit": self._judge.time_limit, "ring": []}
+        for k, run in enumerate(runs):
+            job["ring"].append(wire.for_runner(run, {n: at[k, n][1] for n in run.buffers}))
+        for side, told in (("a", task.timed_plan), ("b", self._references[exercise.id].timed_plan)):
+            kernels, places = self.kernels([told])
+            job[side] = {"kernels": kernels, "plan": gpu.for_runner(told, places[0])}
+        told = runner.race(job, speed.StopRule())
+        for buffer, offset in at.values():
+            if buffer.is_output:
+                wire.copy(runner.memory.bytes, offset, buffer.storage, into_memory=False)
+        self._judge_race(task, told, runs[:-1])
+
+    def _judge_race(self, task: Task, told: dict, runs: list[Run]) -> None:
+        """A time counts only if every timed run did the whole work."""
+        verdict, any_order = task.verdict, task.exercise.contract.any_order
+        if not told["inputs_kept"]:
+            verdict.headline = diagnose.diagnosis(
+                "input-overwritten", "an input was changed while the kernel was timed"
+            )
+        elif not any_order and max(told["distinct"]) > 1:
+            verdict.headline = diagnose.diagnosis("race", "timed runs on the same input left different results")
+        elif said := next((w for run in runs if (w := speed.wrong(run))), None):
+            verdict.headline = diagnose.diagnosis("wrong-values", f"at the timed size, {said} are wrong")
+        if verdict.headline:
+            return
+        verdict.timing = speed.summary(told, task.exercise, task.timed)
+        if verdict.timing["of_floor"] > 1 / speed.REFUSED_UNDER:
+            verdict.headline = diagnose.diagnosis(
+                "wrong-values",
+                f"the kernel took {verdict.timing['yours_s'] * 1e6:.1f} µs, less than the work itself takes: "
+                + verdict.timing["floor_why"],
+            )
+        elif verdict.timing["of_floor"] > 1 / speed.FLAGGED_UNDER:
+            verdict.notes.append(f"Faster than the floor, which is worth a look: {verdict.timing['floor_why']}.")

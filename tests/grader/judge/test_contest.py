@@ -1,0 +1,91 @@
+"""The GPU's part of judging, as far as it can be seen without one: what the runner is told, and what follows from what
+it says. The runner itself is tried by the tests marked gpu."""
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from grader.build import source_notebook
+from grader.judge import contest, gpu
+from grader.judge import judge as module
+from grader.judge.judge import Judge
+from grader.judge.sandbox import Memory
+from grader.judge.submission import Submission
+from labutils import device
+
+ROOT = Path(__file__).resolve().parents[3]
+SCALE, SCALE_CUDA = "00_start/scale", "00_start/scale_cuda"
+
+
+class Runner:
+    """Stands for a GPU: keeps its jobs, and answers each as it is told to."""
+
+    jobs: list[dict] = []
+    answer = None
+
+    def __init__(self):
+        self.memory = Memory()
+
+    def run(self, job):
+        self.jobs.append(job)
+        for number in range(len(job["cases"])):
+            yield self.answer(number)
+
+    def close(self):
+        self.memory.close()
+
+
+@pytest.fixture
+def judge(monkeypatch):
+    h200 = device.find("H200")
+    monkeypatch.setattr(device, "current", lambda: h200)
+    monkeypatch.setattr(gpu, "capability", lambda: 90)
+    monkeypatch.setattr(gpu, "Runner", Runner)
+    Runner.jobs = []
+    assert contest.gpu is gpu and module.gpu is gpu
+    return Judge(5, hidden=1, on_gpu=True)
+
+
+def judged(judge, exercise_id):
+    return judge.judge(Submission.of(source_notebook(ROOT / "solutions" / "00_start")), [exercise_id])[exercise_id]
+
+
+@pytest.mark.parametrize("exercise_id", [SCALE, SCALE_CUDA])
+def test_the_runner_gets_machine_code_and_places_and_no_text(judge, exercise_id, monkeypatch):
+    monkeypatch.setattr(Runner, "answer", lambda self, number: {"case": number})
+    verdict = judged(judge, exercise_id)
+    (job,) = Runner.jobs
+    assert all(base64.b64decode(k["cubin"])[:4] == b"\x7fELF" and k["symbol"] for k in job["kernels"])
+    assert "def " not in str(job) and "__global__" not in str(job)
+    case = job["cases"][0]
+    assert [a.get("output") for a in case["arguments"]] == [False, None, True]
+    assert case["twice"] and all(s["kernel"] < len(job["kernels"]) for s in case["plan"]["steps"])
+    # what this GPU left is the poison
+    assert verdict.headline.kind == "not-written" and len(verdict.results) == len(judge._task(_of(exercise_id)).cases)
+
+
+def _of(exercise_id):
+    from labutils import exercise
+
+    return exercise.get(exercise_id)
+
+
+def test_other_bits_the_second_time_are_a_race(judge, monkeypatch):
+    monkeypatch.setattr(Runner, "answer", lambda self, number: {"case": number, "unstable": True})
+    assert "race" in {r.diagnosis.kind for r in judged(judge, SCALE).results} | {judged(judge, SCALE).headline.kind}
+
+
+@pytest.mark.parametrize("kind", ["timeout", "died"])
+def test_a_runner_that_is_lost_costs_its_exercise(judge, monkeypatch, kind):
+    def lost(self, number):
+        raise gpu.RunnerLost(kind, "the GPU stopped the kernel: illegal address")
+
+    monkeypatch.setattr(Runner, "answer", lost)
+    verdict = judged(judge, SCALE)
+    assert verdict.headline.kind == kind and verdict.marks == 0
+
+
+def test_a_launch_that_the_gpu_refuses_says_so(judge, monkeypatch):
+    monkeypatch.setattr(Runner, "answer", lambda self, number: {"case": number, "refused": "too much shared memory"})
+    assert judged(judge, SCALE).headline.symptom.startswith("too much shared memory")
