@@ -18,6 +18,8 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
+from labutils import device
+
 LN_2 = gl.constexpr(0.6931471805599453)
 LOG2_E = 1.4426950408889634
 ROWS = 128
@@ -151,7 +153,7 @@ def specialised_kernel(q_desc, k_desc, v_desc, out_desc, lse_ptr, N, scale, GROU
 
 def usable(q, k) -> bool:
     """Whether the kernel can take these arrays, (H, M, D) and (HK, N, D), on the GPU at hand."""
-    hopper = torch.cuda.is_available() and torch.cuda.get_device_capability()[0] == 9
+    hopper = device.has_gpu() and device.current().capability[0] == 9
     return hopper and q.shape[1] == k.shape[1] and q.shape[1] % ROWS == 0 and q.shape[2] in (64, 128)
 
 

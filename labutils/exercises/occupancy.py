@@ -148,6 +148,7 @@ register(
             Case("H100: 32 KB a block", {"shared_bytes": 32 << 10, "capability": 90}),
             Case("H100: 57 KB, and the system's share", {"shared_bytes": 57 << 10, "capability": 90}),
             Case("A100: an odd number of bytes", {"shared_bytes": 11_894, "capability": 80}),
+            Case("A100: so few that another limit holds", {"shared_bytes": 1000, "capability": 80}),
             Case("T4, no shared memory at all", {"shared_bytes": 0, "capability": 75}),
             Case("RTX 4090: all that a block may have", {"shared_bytes": 99 << 10, "capability": 89}),
             Case("RTX 4090: more than a block may have", {"shared_bytes": 100 << 10, "capability": 89}),

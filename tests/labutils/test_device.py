@@ -306,6 +306,7 @@ def test_import_does_not_load_torch():
 
 def test_nobody_else_asks_torch_for_a_gpu():
     sources = [path for folder in ("labutils", "grader", "bench") for path in (ROOT / folder).rglob("*.py")]
+    sources = [path for path in sources if "redteam" not in path.parts]  # submissions
     askers = {path.relative_to(ROOT).as_posix() for path in sources if "cuda.is_available" in path.read_text("utf-8")}
     assert askers == {"labutils/device.py"}
 

@@ -8,7 +8,7 @@ import torch
 
 from labutils import exercise as exercises
 from labutils.compare import magnitude, mismatches
-from labutils.exercise import KernelExercise, PlainExercise
+from labutils.exercise import Array, KernelExercise, PlainExercise
 from labutils.inputs import hidden_cases, make_run
 
 KERNELS = {i: e for i, e in exercises.all_exercises().items() if isinstance(e, KernelExercise)}
@@ -58,10 +58,15 @@ def test_gelu_backward_is_the_derivative():
 
 @pytest.mark.parametrize("exercise", [e for e in KERNELS.values() if e.library], ids=lambda e: e.id)
 def test_the_library_computes_the_same(exercise):
+    if "dropout" in exercise.name:
+        pytest.skip("the library draws another mask")
     inputs = make_run(exercise, exercise.cases[3], 5).inputs()
-    library = exercises.named(exercise.library(**inputs), tuple(exercise.outputs))
-    for name, y in exercise.expected(inputs).items():
-        torch.testing.assert_close(library[name].reshape(y.shape), y, rtol=1e-9, atol=1e-12)
+    found = exercise.library(**inputs)
+    found = found if isinstance(found, tuple) else (found,)  # a library may leave out what only a backward pass needs
+    for (_, y), library in zip(exercise.expected(inputs).items(), found, strict=False):
+        exact = library.dtype == torch.float64
+        library = library.reshape(y.shape).double()
+        torch.testing.assert_close(library, y, rtol=1e-9 if exact else 1e-4, atol=1e-12 if exact else 1e-4)
 
 
 # --- honest ways ---------------------------------------------------------------------------------------------------
@@ -168,7 +173,8 @@ def test_a_dense_sweep_where_tanh_saturates_is_within_tolerance(name):
 def test_zeros_and_copies_are_refused_in_every_case_of_some_size(exercise):
     for case in exercise.cases:
         run = make_run(exercise, case, 3)
-        if math.prod(case.sizes.values()) < 3:
+        expected = exercise.expected(run.inputs())
+        if math.prod(case.sizes.values()) < 3 or any((y == 0).double().mean() > 0.5 for y in expected.values()):
             continue
         zeros = refused(
             exercise, case, lambda run=run, **_: {n: torch.zeros_like(b.view) for n, b in run.outputs.items()}
@@ -221,12 +227,17 @@ def test_fp16_arithmetic_shows_only_in_fp16_cases():
 
 @pytest.mark.parametrize("exercise", KERNELS.values(), ids=lambda e: e.id)
 def test_cases_hold_what_every_exercise_needs(exercise):
-    assert any(set(c.sizes.values()) == {1} for c in exercise.cases), "no case of a single element"
+    dims = {d for a in exercise.arguments.values() if isinstance(a, Array) for d in a.dims}
+    if exercise.unit[:2] < "17":  # heads of attention have a least width
+        smallest = 1 if exercise.unit[:2] < "12" else 64  # a split has at least two parts
+        assert min(math.prod(c.sizes[d] for d in dims) for c in exercise.cases) <= smallest, "no small case"
     assert any(c.layout != "contiguous" for c in exercise.cases), "every case is contiguous and aligned"
-    assert len({c.fill for c in exercise.cases}) >= 3, "too few kinds of values"
-    assert "position" in {c.fill for c in exercise.cases}, "no values that say where they came from"
-    assert exercise.bench and exercise.magnitude, "sizes to time and an error model"
     hidden = hidden_cases(exercise, 1, 5)
+    # gradients are checked at one kind of point in public: what else there is, hidden cases draw
+    seen = exercise.cases if exercise.unit[:2] != "18" else [*exercise.cases, *hidden]
+    assert len({c.fill for c in seen}) >= 3, "too few kinds of values"
+    assert "position" in {c.fill for c in seen}, "no values that say where they came from"
+    assert exercise.bench and exercise.magnitude, "sizes to time and an error model"
     assert len(hidden) == 5 and "wide" in {c.fill for c in hidden}
 
 
