@@ -156,7 +156,7 @@ def _environment(scratch: str, course: str, more: dict[str, str]) -> dict[str, s
     return {
         "PATH": "/usr/bin:/bin:/usr/sbin:/sbin",
         "HOME": scratch,
-        "TMPDIR": "/tmp" if scratch == "/scratch" else scratch,
+        "TMPDIR": scratch if scratch != "/scratch" or any(p.startswith("/tmp/") for p in _visible()) else "/tmp",
         "PYTHONPATH": os.pathsep.join(dict.fromkeys([course, *packages])),
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",

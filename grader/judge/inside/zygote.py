@@ -50,7 +50,10 @@ def settle() -> None:
     /proc stays the sandbox's: it names the processes of other jobs, but the kernel lets nobody look into a process of
     a user namespace that is not below one's own.
     """
-    for folder in (b"/scratch", b"/tmp", b"/dev/shm"):
+    folders = [b"/scratch", b"/dev/shm"]
+    if os.environ["TMPDIR"] == "/tmp":  # else the course itself lies below /tmp, and must stay in sight
+        folders.append(b"/tmp")
+    for folder in folders:
         call(libc.mount(b"tmpfs", folder, b"tmpfs", MS_NOSUID | MS_NODEV, b"size=1g"), "mount a scratch folder")
     shutil.copytree("/warm", os.environ["GPULAB_CACHE"])
     os.chdir("/scratch")
