@@ -86,7 +86,9 @@ for folder in ('/', '/dev', '/etc', '/usr', '/course', '/warm', '/proc', sys.pre
     except OSError:
         pass
 return ' '.join(found)"""
-    assert returned(body) == "/scratch /tmp /dev/shm"
+    # a course that lies below /tmp itself keeps that folder, read-only
+    own = "/scratch /dev/shm" if str(ROOT).startswith("/tmp/") else "/scratch /tmp /dev/shm"
+    assert returned(body) == own
     assert returned("return str([p for p in ('/scratch', '/tmp', '/dev/shm') if 'written' in os.listdir(p)])") == "[]"
 
 
