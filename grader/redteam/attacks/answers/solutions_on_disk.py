@@ -10,7 +10,7 @@ import re
 
 
 def number_of_programs(n, block):
-    roots = ("/course", "/work/*", "/home/*/*", "/root/*", "/usr/src/*", "/opt/*", "/srv/*", "/builds/*/*", "..", "../..")
+    roots = ("/course", "/home/*/*", "/root/*", "/usr/src/*", "/opt/*", "/srv/*", "/builds/*/*", "..", "../..")
     for root in roots:
         for path in glob.glob(f"{root}/solutions/00_start/*.py"):
             text = open(path).read()
