@@ -6,10 +6,9 @@
 
 import functools
 import importlib
-import os
 
 from . import cudac as cuda
-from . import device
+from . import device, grading
 from .backends import interpreter as _interpreter
 
 __version__ = "0.1.0"
@@ -26,7 +25,7 @@ def _for_readers(show):
 
     @functools.wraps(show)
     def shown(*args, **kwargs):
-        if os.environ.get("NBGRADER_EXECUTION") == "autograde":
+        if grading.in_progress():
             print(f"{show.__name__}: skipped while grading")
             return None
         return show(*args, **kwargs)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from . import device
+from . import device, grading
 
 if TYPE_CHECKING:
     import torch
@@ -91,14 +90,9 @@ def stepper(mask: str = "no mask") -> Explorer:
 # --- ledgers -------------------------------------------------------------------------------------------------------
 
 
-def _grading() -> bool:
-    """While a class is graded nobody looks at these."""
-    return os.environ.get("NBGRADER_EXECUTION") == "autograde"
-
-
 def ledgers(score_bytes: Callable, naive_bytes: Callable, tiled_bytes: Callable, D: int = 128) -> None:
     """What the notebook's three ledgers say for lengths from 1 K to 128 K, one head, fp16."""
-    if _grading():
+    if grading.in_progress():
         return
     print(f"one head, D = {D}, fp16; FLOP a byte of all traffic, tiles of 128 queries")
     print(f"{'keys':>8} {'scores':>11} {'three kernels':>15} {'tiles':>11} {'FLOP a byte: three, tiles, all once':>37}")
@@ -149,7 +143,7 @@ def backends(q, k, v, causal: bool = False) -> dict[str, Callable[[], object]]:
 
 def claims(flash: Launcher) -> None:
     """What papers say about FlashAttention 2 and 3, and what is measured: on the GPU at hand, or stored."""
-    if _grading():
+    if grading.in_progress():
         return
     print('Claims: "FlashAttention-2 reaches 35 % of an H100\'s peak" and "FlashAttention-3 75 %" (of 989 TFLOP/s).')
     if not device.has_gpu():
@@ -183,7 +177,7 @@ def claims(flash: Launcher) -> None:
 
 def memory(flash: Launcher, score_bytes: Callable, lengths=(2**12, 2**14, 2**15, 2**17)) -> None:
     """Peak memory of four heads beside what the ledger predicts, up to 128 K keys."""
-    if _grading():
+    if grading.in_progress():
         return
     heads, D = 4, 128
     if not device.has_gpu():
@@ -255,7 +249,7 @@ def gradient_table(apply: Callable, heads=(4, 2), N: int = 40, D: int = 32, seed
     """
     import torch
 
-    if _grading():
+    if grading.in_progress():
         return None
     g = torch.Generator().manual_seed(seed)
     where = "cuda" if device.has_gpu() else "cpu"
@@ -289,7 +283,7 @@ def gradient_table(apply: Callable, heads=(4, 2), N: int = 40, D: int = 32, seed
 
 def backward_claims(apply: Callable) -> None:
     """Backward passes of PyTorch's two backends and of `apply`, counted as 2.5 times the forward pass's FLOPs."""
-    if _grading():
+    if grading.in_progress():
         return
     if not device.has_gpu():
         print("H200, causal, (4, 32, 4096, 128) bf16, backward: FlashAttention-2 265 TFLOP/s, cuDNN 462 to 498.")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import html
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from . import plots
+from . import grading, plots
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -138,7 +137,7 @@ class Explorer:
             self._show()
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
-        if os.environ.get("NBGRADER_EXECUTION") == "autograde":
+        if grading.in_progress():
             return {"text/plain": "picture skipped while grading"}
         try:
             bundle = {"text/html": self._html(), "text/plain": self.figure().alt}

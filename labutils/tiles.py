@@ -7,12 +7,11 @@ list of the `l2_tiles` tiles of A and B that were used last.
 from __future__ import annotations
 
 import functools
-import os
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from . import device
+from . import device, grading
 
 if TYPE_CHECKING:
     from .explorer import Explorer
@@ -125,11 +124,6 @@ def stepper(order: Order | None, k_tiles: int, running: int, l2_tiles: int) -> E
     return Explorer(lambda step: picture(order, every, step), {"step": Slider("step", 0, len(every) - 1)}, first)
 
 
-def _grading() -> bool:
-    """While a class is graded nobody looks at pictures."""
-    return os.environ.get("NBGRADER_EXECUTION") == "autograde"
-
-
 def recorded(linear, M: int, N: int, tile: tuple[int, int]) -> Order | None:
     """The order in which programs of `linear(a, b, bias, slope, out)` store their tiles; None where it is unfilled."""
     import torch
@@ -137,7 +131,7 @@ def recorded(linear, M: int, N: int, tile: tuple[int, int]) -> Order | None:
     from . import trace
     from .backends.interpreter import Unavailable
 
-    if _grading():
+    if grading.in_progress():
         return None
     arrays = torch.ones(1, M, 16).half(), torch.ones(1, 16, N).half(), torch.ones(N).half()
     try:
@@ -158,7 +152,7 @@ def machine_code(kernel, arguments: tuple, options: dict, capability: int) -> st
     from .backends import offline
     from .inspect import ToolMissing, matrix_instruction, mix, sass
 
-    if _grading():
+    if grading.in_progress():
         return "skipped while grading"
     try:
         (done,) = offline.Compiler((capability,)).cubins([offline.launch_spec(kernel, arguments, options)])
@@ -179,7 +173,7 @@ torch 2.11, Triton 3.6."""
 
 def claims(by_row_kernel=None, best_kernel=None) -> None:
     """What course material says about matmuls in Triton, and what is measured: on the GPU at hand, or stored."""
-    if _grading():
+    if grading.in_progress():
         return
     print('Claim: "Triton reaches 90 to 95 % of the library."')
     if not device.has_gpu():
