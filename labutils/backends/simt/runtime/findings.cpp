@@ -10,12 +10,13 @@ static u64 finding_key(const Finding& f) {
   return key;
 }
 
-// Count it; true if it was known.
+// Count it if it is known; false if it has to be kept: it is new, or was known from a later block only, which
+// another worker happened to reach first.
 static bool recount(Worker& w, const Finding& f) {
   Findings& all = w.launch->findings;
   std::lock_guard<std::mutex> lock(all.mutex);
   auto it = all.known.find(finding_key(f));
-  if (it == all.known.end()) return false;
+  if (it == all.known.end() || f.block < all.list[it->second].block) return false;
   all.list[it->second].count++;
   return true;
 }
@@ -41,8 +42,14 @@ static void report(Worker& w, Finding f) {
   }
   Findings& all = w.launch->findings;
   std::lock_guard<std::mutex> lock(all.mutex);
-  all.known[finding_key(f)] = all.list.size();
-  all.list.push_back(std::move(f));
+  auto [known, is_new] = all.known.try_emplace(finding_key(f), all.list.size());
+  if (is_new) return all.list.push_back(std::move(f));
+  Finding& old = all.list[known->second];
+  f.count = old.count + 1;
+  if (f.block < old.block)
+    old = std::move(f);
+  else
+    old.count = f.count;
 }
 
 }  // namespace simt
