@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from grader.build import ROOT, source_notebook
-from grader.judge import gpu, speed, wire
+from grader.judge import gpu, speed
 from grader.judge.judge import Judge
 from grader.judge.submission import Submission
 from grader.judge.task import Task
@@ -43,15 +43,10 @@ def races(judge: Judge, task_id: str, count: int) -> dict:
     runs = [speed.draw(more.exercise, more.timed, 1, k) for k in range(3)]
     found = {"same": [], "slower": []}
     try:
-        at, size = judge._gpu.load(runner, runs)
-        ring = [wire.for_runner(run, {n: at[k, n][1] for n in run.buffers}) for k, run in enumerate(runs)]
+        arrays = judge._gpu.load(runner, runs)
         for kind, a in (("same", same), ("slower", more)):
             for _ in range(count):
-                job = {"time_limit": 10.0, "ring": ring}
-                for side, task in (("a", a), ("b", same)):
-                    kernels, places = judge._gpu.kernels([task.timed_plan])
-                    job[side] = {"kernels": kernels, "plan": gpu.for_runner(task.timed_plan, places[0])}
-                told = runner.race(job, speed.StopRule())
+                told = judge._gpu.race(runner, arrays, a.timed_plan, same.timed_plan)
                 found[kind].append(vars(speed.beside(told["seconds"]["a"], told["seconds"]["b"])))
     finally:
         runner.close()

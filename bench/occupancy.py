@@ -45,7 +45,7 @@ def compare(unit: str, kernel: cudac.Kernel) -> dict:
     """How often calculator and driver agree on one kernel, with every disagreement."""
     from cuda.bindings import driver
 
-    number = cudac._capability()
+    number = device.current().sm
     function = cudac._function(kernel, number)
 
     def attribute(name: str) -> int:

@@ -124,7 +124,7 @@ def compile(source: str, name: str | None = None, options: tuple[str, ...] = ())
         pass  # whoever launches in our place compiles too
     elif device.has_gpu():
         for kernel in kernels:
-            _function(kernel, _capability())
+            _function(kernel, device.current().sm)
     else:
         from .backends import emulator
 
@@ -183,11 +183,6 @@ def _check_sizes(name: str, grid, block, shared) -> None:
 # --- on a GPU ------------------------------------------------------------------------------------------------------
 
 
-def _capability() -> int:
-    major, minor = device.current().capability
-    return 10 * major + minor
-
-
 @functools.lru_cache(maxsize=256)
 def _function(kernel: Kernel, capability: int):
     """The driver's handle of a kernel, loaded once into the current context."""
@@ -211,7 +206,7 @@ def _launch_on_gpu(kernel: Kernel, grid, block, shared: int, arguments: tuple) -
     from cuda.bindings import driver
 
     converted = convert(kernel.signature, arguments, "cuda")
-    function = _function(kernel, _capability())
+    function = _function(kernel, device.current().sm)
     values, types = tuple(v for v, _ in converted), tuple(t for _, t in converted)
     stream = torch.cuda.current_stream().cuda_stream
     _ok(driver.cuLaunchKernel(function, *grid, *block, shared, stream, (values, types), 0))

@@ -65,6 +65,11 @@ class GPU:
     l2_mb: float | None = None  # in 2^20 bytes
     memory_gib: float | None = None  # in 2^30 bytes
 
+    @property
+    def sm(self) -> int:
+        """The compute capability as compilers call it: 90 for sm_90."""
+        return 10 * self.capability[0] + self.capability[1]
+
     def peak(self, precision: str) -> float | None:
         """Return the peak in TFLOP/s for "fp32" (ordinary cores) or a tensor precision; `None` if unknown."""
         return self.fp32_tflops if precision == "fp32" else self.tensor_tflops.get(precision)

@@ -7,7 +7,7 @@ import threading
 
 from grader.build import ROOT, source_notebook
 from grader.judge import gpu, plan, speed, wire
-from grader.judge.sandbox import Memory
+from grader.judge.arrays import Placed
 from grader.judge.submission import Submission
 from grader.judge.task import Task, key_of, passes
 from labutils import device, diagnose
@@ -53,19 +53,16 @@ class OnGpu:
         for run in task.runs:
             for b in run.buffers.values():
                 b.reset()
-        at, size = wire.layout([task])
-        runner.memory.resize(size)
-        for buffer, offset in at.values():
-            wire.copy(runner.memory.bytes, offset, buffer.storage, into_memory=True)
+        arrays = wire.placed([task], runner.memory)
+        arrays.put()
         exercise, cases = task.exercise, []
         for number, (told, run) in enumerate(zip(task.plans, task.runs, strict=True)):
-            arguments = wire.for_runner(run, {n: at[exercise.id, number, n][1] for n in run.buffers})
+            arguments = arrays.for_runner((exercise.id, number))
             twice = run.case.exact or not exercise.contract.any_order
             plan_ = gpu.for_runner(told, places[number])
             cases.append({"arguments": arguments, "plan": plan_, "twice": twice, "turn": number})
         answers = list(runner.run({"kernels": kernels, "cases": cases, "time_limit": self._judge.time_limit}))
-        for buffer, offset in at.values():
-            wire.copy(runner.memory.bytes, offset, buffer.storage, into_memory=False)
+        arrays.take()
         recorded, task.verdict.results = task.verdict.results, []
         for answer, told, run, (_, hidden), before in zip(
             answers, task.plans, task.runs, task.cases, recorded, strict=True
@@ -97,26 +94,19 @@ class OnGpu:
         """Give a task the solution's plan for its timed case, and compile that plan's kernels."""
         solution = Submission.of(source_notebook(ROOT / "solutions" / task.exercise.unit))
         with contextlib.ExitStack() as stack:
-            memory = Memory()
-            stack.callback(memory.close)
-            launch, _, compilers = self._judge.open(stack, [task], memory)
+            launch, _, boxes = self._judge.open(stack, [task], None)
             self._judge.tell_plans([task], solution, launch)
             if not isinstance(task.timed_plan, plan.Plan):
                 raise RuntimeError(f"{task.exercise.id}: the solution has no plan: {task.timed_plan or task.verdict}")
-            for name, box in compilers.items():
+            for name, box in boxes.items():
                 self._judge.compile([task], name, box)
 
-    def load(self, runner: gpu.Runner, runs: list[Run]) -> tuple[dict, int]:
-        """Put the arrays of runs into the runner's memory; says where they lie, by run and name."""
-        at, size = {}, 0
-        for k, run in enumerate(runs):
-            for name, buffer in run.buffers.items():
-                at[k, name] = buffer, size
-                size += -(-buffer.storage.numel() * buffer.storage.element_size() // wire.ALIGNMENT) * wire.ALIGNMENT
-        runner.memory.resize(size)
-        for buffer, offset in at.values():
-            wire.copy(runner.memory.bytes, offset, buffer.storage, into_memory=True)
-        return at, size
+    @staticmethod
+    def load(runner: gpu.Runner, runs: list[Run]) -> Placed:
+        """Put the arrays of a ring of runs into the runner's memory."""
+        arrays = Placed(runner.memory, dict(enumerate(runs)))
+        arrays.put()
+        return arrays
 
     def _race(self, task: Task, runner: gpu.Runner) -> None:
         if not isinstance(task.timed_plan, plan.Plan):
@@ -127,18 +117,18 @@ class OnGpu:
             speed.draw(exercise, case, self._judge.seed, k)
             for k in range(speed.ring_size(exercise, case, device.current().l2_mb * 2**20))
         ]
-        at, _ = self.load(runner, runs)
-        job = {"time_limit": self._judge.time_limit, "ring": []}
-        for k, run in enumerate(runs):
-            job["ring"].append(wire.for_runner(run, {n: at[k, n][1] for n in run.buffers}))
-        for side, told in (("a", task.timed_plan), ("b", self._references[exercise.id].timed_plan)):
+        arrays = self.load(runner, runs)
+        told = self.race(runner, arrays, task.timed_plan, self._references[exercise.id].timed_plan)
+        arrays.take(outputs_only=True)
+        self._judge_race(task, told, runs[:-1])
+
+    def race(self, runner: gpu.Runner, arrays: Placed, a: plan.Plan, b: plan.Plan) -> dict:
+        """Time plan `a` beside plan `b` on a ring of inputs; what the runner tells, with all samples in seconds."""
+        job = {"time_limit": self._judge.time_limit, "ring": [arrays.for_runner(key) for key in arrays.runs]}
+        for side, told in (("a", a), ("b", b)):
             kernels, places = self.kernels([told])
             job[side] = {"kernels": kernels, "plan": gpu.for_runner(told, places[0])}
-        told = runner.race(job, speed.StopRule())
-        for buffer, offset in at.values():
-            if buffer.is_output:
-                wire.copy(runner.memory.bytes, offset, buffer.storage, into_memory=False)
-        self._judge_race(task, told, runs[:-1])
+        return runner.race(job, speed.StopRule())
 
     def _judge_race(self, task: Task, told: dict, runs: list[Run]) -> None:
         """A time counts only if every timed run did the whole work."""

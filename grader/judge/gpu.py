@@ -1,10 +1,9 @@
-"""The judge's side of the GPU: machine code from the sandboxed compilers, a runner process for each submission."""
+"""The judge's side of the GPU: a runner process for each submission."""
 
 from __future__ import annotations
 
 import base64
 import contextlib
-import ctypes
 import functools
 import json
 import os
@@ -17,10 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from grader.judge import plan
-from grader.judge.sandbox import Died, Memory, Sandbox
+from grader.judge.sandbox import Memory
 from labutils import device, nvrtc
-from labutils.backends import Problem, offline
-from labutils.signature import NUMBERS, signatures
 
 ROOT = Path(__file__).resolve().parents[2]
 START_LIMIT, ANSWER_LIMIT = 60.0, 60.0
@@ -34,100 +31,10 @@ class RunnerLost(RuntimeError):
         super().__init__(why)
 
 
-def capability() -> int:
-    major, minor = device.current().capability
-    return 10 * major + minor
-
-
 @functools.cache
 def _helpers() -> str:
     source = Path(__file__).with_name("runner").joinpath("helpers.cu").read_text()
-    return base64.b64encode(nvrtc.compile_source(source, ("digest",), capability()).cubin).decode()
-
-
-# --- machine code ----------------------------------------------------------------------------------------------------
-
-
-def compiled_triton(box: Sandbox, specs: list[dict], target: int) -> list[dict | Problem | str]:
-    """For each launch the kernel as the runner wants it, a refusal, or a sentence on why there is neither."""
-    job = {"specs": [s | {"keep": True} for s in specs], "targets": [target]}
-    results, why = [], "the compiler said nothing"
-    try:
-        results += [json.loads(line) for line in box.answers(json.dumps(job).encode())]
-    except Died as e:
-        why = Problem("does-not-compile", f"the compiler came to no end with this kernel: {str(e)[:300]}")
-    made: list[dict | Problem | str] = []
-    for number, spec in enumerate(specs):
-        try:
-            problem = offline.problem_of(results[number], box.noise()) if number < len(results) else why
-            made.append(problem or _triton_kernel(spec, results[number]["targets"][str(target)]))
-        except offline.CompilerFailed as e:
-            made.append(str(e))
-    return made
-
-
-def _triton_kernel(spec: dict, made: dict) -> dict:
-    meta = made["metadata"]
-    kinds = [(n, _kind(t)) for n, t in spec["signature"].items() if t != "constexpr"]
-    cluster = meta.get("cluster_dims") or (1, 1, 1)
-    if (ctas := meta.get("num_ctas") or 1) > 1:
-        cluster = (ctas, 1, 1)
-    return {
-        "cubin": made["cubin"],
-        "symbol": meta["name"],
-        "warps": meta["num_warps"],
-        "shared": meta["shared"],
-        "abi": kinds,
-        "scratch_bytes": meta.get("global_scratch_size") or 0,
-        "cluster": list(cluster),
-        "cooperative": bool(meta.get("launch_cooperative_grid")),
-        "descriptors": meta.get("tensordesc_meta"),
-    }
-
-
-def _kind(type_name: str) -> str:
-    if type_name.startswith("*"):
-        return "pointer"
-    if type_name.startswith("tensordesc"):
-        return "descriptor"
-    return "float" if type_name.startswith(("fp", "bf")) else "int"
-
-
-def compiled_cuda(box: Sandbox, specs: list[dict], target: int) -> list[dict | Problem | str]:
-    """Likewise for CUDA C++."""
-    results, why = [], "the compiler said nothing"
-    try:
-        job = json.dumps({"specs": specs, "capability": target}).encode()
-        results += [json.loads(line) for line in box.answers(job)]
-    except Died as e:
-        why = Problem("does-not-compile", f"the compiler came to no end with this kernel: {str(e)[:300]}")
-    made: list[dict | Problem | str] = []
-    for number, spec in enumerate(specs):
-        result = results[number] if number < len(results) else None
-        if result is None:
-            made.append(why)
-        elif "error" in result:
-            made.append(Problem("does-not-compile", f"the kernel does not compile: {result['error']}"))
-        else:
-            made.append(_cuda_kernel(spec, result))
-    return made
-
-
-def _cuda_kernel(spec: dict, result: dict) -> dict:
-    parameters = signatures(spec["source"])[spec["name"].split("<")[0].strip()].parameters
-
-    def kind(p) -> str:
-        if p.is_pointer:
-            return "pointer"
-        known = NUMBERS.get(p.kind)
-        return "float" if known in (ctypes.c_float, ctypes.c_double) else "as it is"
-
-    grid_wide = "grid.sync" in spec["source"] or "this_grid" in spec["source"]
-    abi = [(p.name, kind(p)) for p in parameters]
-    return {"cubin": result["cubin"], "symbol": result["symbol"], "shared": None, "abi": abi, "cooperative": grid_wide}
-
-
-# --- the runner process ----------------------------------------------------------------------------------------------
+    return base64.b64encode(nvrtc.compile_source(source, ("digest",), device.current().sm).cubin).decode()
 
 
 class Runner:
@@ -151,7 +58,7 @@ class Runner:
 
     def _begin(self) -> None:
         if not self._ready:
-            self.l2_bytes = self._line(START_LIMIT)["l2_bytes"]
+            self._line(START_LIMIT)
             self._tell({"helpers": _helpers()})
             self._ready = True
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from grader.judge import gpu, speed, wire
+from grader.judge import compilers, speed, wire
 from grader.judge.contest import OnGpu
 from grader.judge.sandbox import Died, Limits, Memory, Sandbox
 from grader.judge.submission import Submission
@@ -26,9 +26,6 @@ HIDDEN_CASES = 4
 TIME_LIMIT = 10.0
 """Seconds of CPU time for one case in the sandbox; an honest one needs about one."""
 
-Compiled = dict | Problem | str | None
-"""A kernel for the runner, a refusal, a sentence on why there is neither; None where compiling was all to be done."""
-
 
 class Judge:
     """Judges submissions on this machine. `seed` draws inputs and hidden cases: secret, and drawn after the freeze."""
@@ -38,8 +35,8 @@ class Judge:
     ):
         self.seed, self.hidden, self.time_limit = seed, hidden, time_limit
         self.on_gpu = device.has_gpu() if on_gpu is None else on_gpu
-        self.targets = (gpu.capability(),) if self.on_gpu else TARGETS
-        self.compiled: dict[str, Compiled] = {}
+        self.targets = (device.current().sm,) if self.on_gpu else TARGETS
+        self.compiled: dict[str, compilers.Compiled] = {}
         self._gpu = OnGpu(self) if self.on_gpu else None
 
     def describe(self, exercise: Exercise) -> str:
@@ -61,7 +58,7 @@ class Judge:
         with contextlib.ExitStack() as stack:
             if memory:
                 stack.callback(memory.close)
-            launch, replay, compilers = self.open(stack, tasks, memory)
+            launch, replay, boxes = self.open(stack, tasks, memory)
             for t in kernels:
                 t.runs = [make_run(t.exercise, c, self.seed, allocate=wire.plain_bytes) for c, _ in t.cases]
             self.tell_plans(tasks, submission, launch)
@@ -70,7 +67,7 @@ class Judge:
                 if not t.is_kernel:
                     conclude(t.exercise, t.verdict)
             if kernels:
-                self._record(kernels, replay, compilers, memory)
+                self._record(kernels, replay, boxes, memory)
                 if self._gpu:
                     self._gpu.run([t for t in kernels if passes(t)])
             for t in kernels:
@@ -112,7 +109,7 @@ class Judge:
             conclude(t.exercise, t.verdict)
 
     def open(self, stack, tasks: list[Task], memory: Memory | None):
-        """The sandboxes that these tasks need, started at once."""
+        """The sandboxes that these tasks need, started at once; the one that runs kernels if there is memory for it."""
         limits = Limits(30 + 45 * len(tasks), int(60 + len(tasks) * 4 * self.time_limit))
 
         def opened(program: str, *more) -> Sandbox:
@@ -121,12 +118,12 @@ class Judge:
             return box
 
         languages = {t.exercise.language for t in tasks if t.is_kernel}
-        compilers = {}
+        boxes = {}
         if "triton" in languages:
-            compilers["triton"] = opened("compile")
+            boxes["triton"] = opened("compile")
         if "cuda" in languages and self.on_gpu:
-            compilers["cuda"] = opened("nvrtc")
-        return opened("launch"), opened("replay", memory.fd) if languages else None, compilers
+            boxes["cuda"] = opened("nvrtc")
+        return opened("launch"), opened("replay", memory.fd) if memory else None, boxes
 
     def _task(self, exercise: Exercise) -> Task:
         verdict = Verdict(exercise.id, self.describe(exercise), points=exercise.points.total)
@@ -189,24 +186,21 @@ class Judge:
 
     # --- kernels, recorded on the CPU ------------------------------------------------------------------------------
 
-    def _record(self, tasks: list[Task], replay: Sandbox, compilers: dict[str, Sandbox], memory: Memory) -> None:
+    def _record(self, tasks: list[Task], replay: Sandbox, boxes: dict[str, Sandbox], memory: Memory) -> None:
         """Compile every kernel, run every case with its accesses recorded, and examine what it left."""
-        at, size = wire.layout(tasks)
-        memory.resize(size)
-        for buffer, offset in at.values():
-            wire.copy(memory.bytes, offset, buffer.storage, into_memory=True)
+        arrays = wire.placed(tasks, memory)
+        arrays.put()
         job = {
             "size": memory.size,
             "time_limit": self.time_limit,
-            "tasks": [t for t in (wire.replayed(t, at) for t in tasks) if t["cases"]],
+            "tasks": [t for t in (wire.replayed(t, arrays) for t in tasks) if t["cases"]],
         }
         with ThreadPoolExecutor(2) as beside:
-            compiling = [beside.submit(self.compile, tasks, name, box) for name, box in compilers.items()]
+            compiling = [beside.submit(self.compile, tasks, name, box) for name, box in boxes.items()]
             outcomes = wire.outcomes_in(replay, job)
             for c in compiling:
                 c.result()
-        for buffer, offset in at.values():
-            wire.copy(memory.bytes, offset, buffer.storage, into_memory=False)
+        arrays.take()
         for t in tasks:
             ran = dict(zip(wire.planned(t), range(len(t.plans)), strict=False))
             theirs = outcomes.get(t.exercise.id, {})
@@ -218,10 +212,9 @@ class Judge:
         if not new:
             return
         if self.on_gpu:
-            how = gpu.compiled_triton if name == "triton" else gpu.compiled_cuda
-            made = how(box, list(new.values()), self.targets[0])
+            made = getattr(compilers, name)(box, list(new.values()), self.targets[0])
         else:
-            made = wire.compiled_for(box, list(new.values()), self.targets)
+            made = compilers.checked(box, list(new.values()), self.targets)
         self.compiled.update(zip(new, made, strict=True))
 
     def _examine(self, task: Task, outcomes: dict[int, Outcome], why: Problem) -> None:

@@ -9,20 +9,16 @@ import re
 import torch
 
 from grader.judge import language, plan
-from grader.judge.sandbox import Died, Sandbox
+from grader.judge.arrays import Placed
+from grader.judge.sandbox import Died, Memory, Sandbox
 from grader.judge.task import Task
 from labutils import diagnose
-from labutils.access import Finding
-from labutils.backends import Outcome, Problem, child, offline
-from labutils.backends import emulator as emulated
+from labutils.backends import Outcome, Problem, child, emulator, interpreter
 from labutils.evaluate import compare_plain
 from labutils.exercise import Case, KernelExercise, PlainExercise
 from labutils.inputs import Run, numbers_of
 from labutils.telling import hear, tell
 from labutils.verdict import CaseResult
-
-ALIGNMENT = 256
-"""Bytes: where arrays may begin in the shared memory, as on a GPU."""
 
 # --- telling the sandbox ---------------------------------------------------------------------------------------------
 
@@ -45,7 +41,7 @@ def told(task: Task, seed: int) -> dict:
 
 
 def timed_arguments(exercise: KernelExercise, case: Case, seed: int) -> list[dict]:
-    """Like `_arguments`, for arrays that are large and not drawn yet."""
+    """Like `arguments_of`, for arrays that are large and not drawn yet."""
     told, numbers = [], numbers_of(exercise, case, seed)
     for name, a in exercise.arguments.items():
         if name in numbers:
@@ -54,18 +50,6 @@ def timed_arguments(exercise: KernelExercise, case: Case, seed: int) -> list[dic
         empty = torch.empty(a.shape(case.sizes), device="meta")
         shape = {"shape": list(empty.shape), "strides": list(empty.stride()), "length": empty.numel(), "start": 0}
         told.append({"name": name, "dtype": exercise.dtype(case, name), **shape})
-    return told
-
-
-def for_runner(run: Run, at: dict[str, int]) -> list[dict]:
-    """The arguments of a case as the runner reads them: where the bytes lie, and which of them are outputs."""
-    told = []
-    for name in run.exercise.arguments:
-        if name in run.numbers:
-            told.append({"number": run.numbers[name]})
-            continue
-        b = run.buffers[name]
-        told.append({"at": at[name], "bytes": b.storage.numel() * b.storage.element_size(), "output": b.is_output})
     return told
 
 
@@ -89,40 +73,24 @@ def arguments_of(run: Run) -> list[dict]:
     return told
 
 
-def layout(tasks: list[Task]) -> tuple[dict, int]:
-    """Where each array of each case lies in the shared memory: {(task, case, name): (buffer, offset)}, and its size."""
-    at, size = {}, 0
-    for t in tasks:
-        for number, told in enumerate(t.plans):
-            if isinstance(told, Problem):
-                continue
-            for name, buffer in t.runs[number].buffers.items():
-                at[t.exercise.id, number, name] = buffer, size
-                size += -(-buffer.storage.numel() * buffer.storage.element_size() // ALIGNMENT) * ALIGNMENT
-    return at, size
-
-
-def copy(memory, offset: int, storage: torch.Tensor, into_memory: bool) -> None:
-    ours = storage.view(torch.uint8)
-    if not ours.numel():
-        return
-    theirs = torch.frombuffer(memory, dtype=torch.uint8, count=ours.numel(), offset=offset)
-    (theirs if into_memory else ours).copy_(ours if into_memory else theirs)
-
-
 def planned(task: Task) -> list[int]:
     """Numbers of the cases that have a plan to be run."""
     return [k for k, told in enumerate(task.plans) if isinstance(told, plan.Plan)]
 
 
-def replayed(task: Task, at: dict) -> dict:
+def placed(tasks: list[Task], memory: Memory) -> Placed:
+    """A place in the shared memory for the arrays of every case that has a plan."""
+    return Placed(memory, {(t.exercise.id, k): t.runs[k] for t in tasks for k in planned(t)})
+
+
+def replayed(task: Task, at: Placed) -> dict:
     cases = []
     for number in planned(task):
         told = task.plans[number]
         arguments = arguments_of(task.runs[number])
         for a in arguments:
             if "number" not in a:
-                a["at"] = at[task.exercise.id, number, a["name"]][1]
+                a["at"] = at.at((task.exercise.id, number), a["name"])
         cases.append({"arguments": arguments, "plan": told.to_json()})
     return {"id": task.exercise.id, "language": task.exercise.language, "cases": cases}
 
@@ -233,48 +201,21 @@ def outcomes_in(box: Sandbox, job: dict) -> dict:
     found: dict = {"why": Problem("died", "the process that ran your kernels died")}
     if not job["tasks"]:
         return found
+    languages = {t["id"]: t["language"] for t in job["tasks"]}
     try:
         for line in box.answers(json.dumps(job).encode()):
             answer = json.loads(line)
             task, case = answer.pop("task"), answer.pop("case")
-            found.setdefault(task, {})[case] = _outcome(answer)
+            found.setdefault(task, {})[case] = _outcome(answer, languages[task])
     except Died as e:
         found["why"] = Problem("died", f"the process that ran your kernels died: {e}")
     return found
 
 
-def _outcome(told: dict) -> Outcome:
+def _outcome(told: dict, language: str) -> Outcome:
     if "ended" in told:
         return Outcome(child.end(told["ended"]))
-    cuda = told["findings"] and "message" in told["findings"][0]
-    kind = emulated.Finding if cuda else Finding
-    told["findings"] = [
-        kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in f.items()}) for f in told["findings"]
-    ]
-    if told["problem"]:
-        told["problem"] = problem_in(told["problem"])
-    return Outcome(**told)
-
-
-# --- compiling -------------------------------------------------------------------------------------------------------
-
-
-def compiled_for(box: Sandbox | None, specs: list[dict], targets) -> list[Problem | str | None]:
-    """For each launch a refusal, a sentence on why there is no answer, or None."""
-    said: list[Problem | str | None] = []
-    if not specs:
-        return said
-    results = []
-    try:
-        job = json.dumps({"specs": specs, "targets": list(targets)}).encode()
-        results += [json.loads(line) for line in box.answers(job)]
-    except Died as e:  # a kernel that no compiler can finish is none for a GPU, however it runs in an interpreter
-        why = Problem("does-not-compile", f"the compiler came to no end with this kernel: {clean(str(e), 300)}")
-    else:
-        why = "the compiler said nothing"
-    for number in range(len(specs)):
-        try:
-            said.append(offline.problem_of(results[number], box.noise()) if number < len(results) else why)
-        except offline.CompilerFailed as e:
-            said.append(str(e))
-    return said
+    problem = problem_in(told["problem"]) if told["problem"] else None
+    outcome = (emulator if language == "cuda" else interpreter).outcome({**told, "problem": None})
+    outcome.problem = problem
+    return outcome

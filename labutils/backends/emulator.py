@@ -186,22 +186,25 @@ class Emulator:
         return shared_bytes(count)
 
     def run(self, fn: Callable, runs: Sequence[Run], time_limit: float = TIME_LIMIT) -> Iterator[Outcome]:
-        jobs = [functools.partial(_one, fn, run, time_limit) for run in runs]
+        jobs = [functools.partial(one_case, fn, run, time_limit) for run in runs]
         for result in child.run(jobs, time_limit):
             if isinstance(result, str):
                 yield Outcome(child.end(result), seconds=time_limit)
                 return
-            result["findings"] = [Finding(**f) for f in result["findings"]]
-            if result["problem"]:
-                result["problem"] = Problem(**result["problem"])
-            yield Outcome(**result)
+            yield outcome(result)
 
     def compile_problem(self, fn: Callable) -> Problem | None:
         """NVRTC has read every kernel before it ran."""
         return None
 
 
-def _one(fn: Callable, run: Run, time_limit: float) -> dict[str, Any]:
+def outcome(told: dict) -> Outcome:
+    """What `one_case` told, as JSON."""
+    problem = Problem(**told["problem"]) if told["problem"] else None
+    return Outcome(**{**told, "findings": [Finding(**f) for f in told["findings"]], "problem": problem})
+
+
+def one_case(fn: Callable, run: Run, time_limit: float) -> dict[str, Any]:
     """Runs in the child: one case, every launch checked."""
     global _session
     arrays, lengths = {}, {}

@@ -98,7 +98,7 @@ class Interpreter:
     def run(self, fn: Callable, runs: Sequence[Run], time_limit: float = TIME_LIMIT) -> Iterator[Outcome]:
         require()
         self._launches, self._not_told = {}, []
-        jobs = [functools.partial(_one, fn, run) for run in runs]
+        jobs = [functools.partial(one_case, fn, run) for run in runs]
         for result in child.fork(jobs, time_limit):
             if isinstance(result, str):
                 yield Outcome(child.end(result), seconds=time_limit)
@@ -107,10 +107,7 @@ class Interpreter:
             if not (result["problem"] and result["problem"]["kind"] == "unfilled"):  # a stub need not be compiled
                 for spec in launches:
                     self._keep(spec)
-            result["findings"] = [Finding(**{**f, "program": tuple(f["program"])}) for f in result["findings"]]
-            if result["problem"]:
-                result["problem"] = Problem(**result["problem"])
-            yield Outcome(**result)
+            yield outcome(result)
 
     def _keep(self, spec: dict | str) -> None:
         """Remember a launch for the compiler: one of those that differ in alignment only, the best aligned."""
@@ -141,7 +138,14 @@ class Interpreter:
         return next((self._compiled[k] for k in self._launches if self._compiled[k]), None)
 
 
-def _one(fn: Callable, run: Run) -> dict:
+def outcome(told: dict) -> Outcome:
+    """What `one_case` told, as JSON, without what is to be compiled."""
+    findings = [Finding(**{**f, "program": tuple(f["program"])}) for f in told["findings"]]
+    problem = Problem(**told["problem"]) if told["problem"] else None
+    return Outcome(**{**told, "findings": findings, "problem": problem})
+
+
+def one_case(fn: Callable, run: Run) -> dict:
     """Runs in the child: one case, recorded."""
     recorder, specs = Recorder(), []
     for b in run.buffers.values():

@@ -5,10 +5,9 @@ says of it, with machine code where a spec says `keep`.
 """
 
 import importlib.util
-import json
-import os
-import sys
 from pathlib import Path
+
+from .job import job
 
 
 def prepare():
@@ -24,11 +23,9 @@ def prepare():
 
 
 def main(memory: int | None = None) -> None:
-    answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(os.open(os.devnull, os.O_RDWR), 1)
-    for result in _compiler.compile_all(json.load(sys.stdin)):
-        answers.write(json.dumps(result).encode() + b"\n")
-    answers.write(b'{"done": true}\n')
+    with job() as (told, answer):
+        for result in _compiler.compile_all(told):
+            answer(result)
 
 
 if __name__ == "__main__":

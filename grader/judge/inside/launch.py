@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import json
+import functools
 import linecache
-import os
 import sys
 import types
 
@@ -26,6 +25,8 @@ from labutils.backends.errors import explain
 from labutils.evaluate import signature_problem
 from labutils.signature import convert
 from labutils.telling import hear, tell
+
+from .job import job, tell_cases
 
 MODULE = "submission"
 
@@ -263,7 +264,7 @@ def _kernels(statement: ast.stmt) -> list[str]:
     return [t.id for t in statement.targets if isinstance(t, ast.Name)]
 
 
-def plan_of(task: dict, cells, case: list[dict], names: list[str]) -> dict:
+def plan_of(task: dict, cells, case: list[dict]) -> dict:
     """In a child of its own: the plan of one case, or the problem."""
     plan = Plan(case)
     with recording(plan):
@@ -322,30 +323,12 @@ def prepare() -> None:
     """What is worth having done before a job is known; this module's imports are."""
 
 
-FINAL = ("timeout", "died", "unfilled")
-"""After these the other cases would only repeat it, slowly."""
-
-
 def main(memory: int | None = None) -> None:
-    answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 1)
-    job = json.load(sys.stdin)
-    for task in job["tasks"]:
-        if task["kind"] == "plain":
-            jobs = [lambda c=c, t=task: answer_of(t, job["cells"], c) for c in task["cases"]]
-        else:
-            jobs = [lambda c=c, t=task: plan_of(t, job["cells"], c, t["parameters"]) for c in task["cases"]]
-        try:
-            for number, result in enumerate(child.fork(jobs, job["time_limit"])):
-                line = result if isinstance(result, dict) else {"ended": result}
-                answers.write(json.dumps({"task": task["id"], "case": number, **line}).encode() + b"\n")
-                if (line.get("problem") or {}).get("kind") in FINAL:
-                    break
-        except Exception as e:  # whatever its child wrote in place of an answer
-            line = {"task": task["id"], "case": 0, "ended": f"died: {type(e).__name__}"}
-            answers.write(json.dumps(line).encode() + b"\n")
-    answers.write(b'{"done": true}\n')
+    with job() as (told, answer):
+        for task in told["tasks"]:
+            one = answer_of if task["kind"] == "plain" else plan_of
+            cases = [functools.partial(one, task, told["cells"], case) for case in task["cases"]]
+            tell_cases(task["id"], child.fork(cases, told["time_limit"]), answer)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,6 @@ the compiler said.
 """
 
 import base64
-import json
-import os
 import sys
 import types
 from pathlib import Path
@@ -17,6 +15,8 @@ _package.__path__ = [str(Path(__file__).parents[1] / "labutils")]
 
 from labutils import nvrtc  # noqa: E402
 
+from .job import job  # noqa: E402
+
 
 def prepare() -> None:
     """NVRTC itself, loaded on first use, and its headers."""
@@ -25,18 +25,14 @@ def prepare() -> None:
 
 
 def main(memory: int | None = None) -> None:
-    answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(os.open(os.devnull, os.O_RDWR), 1)
-    job = json.load(sys.stdin)
-    for spec in job["specs"]:
-        try:
-            options = tuple(spec["options"])
-            done = nvrtc.compile_source(spec["source"], (spec["name"],), job["capability"], options)
-            told = {"cubin": base64.b64encode(done.cubin).decode(), "symbol": done.lowered[spec["name"]]}
-        except nvrtc.CompileError as e:
-            told = {"error": e.text}
-        answers.write(json.dumps(told).encode() + b"\n")
-    answers.write(b'{"done": true}\n')
+    with job() as (told, answer):
+        for spec in told["specs"]:
+            try:
+                options = tuple(spec["options"])
+                done = nvrtc.compile_source(spec["source"], (spec["name"],), told["capability"], options)
+                answer({"cubin": base64.b64encode(done.cubin).decode(), "symbol": done.lowered[spec["name"]]})
+            except nvrtc.CompileError as e:
+                answer({"error": e.text})
 
 
 if __name__ == "__main__":

@@ -6,15 +6,12 @@ with the exercises in sight. Reads a job like that of `launch`, writes one verdi
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-
 import labutils.exercises  # noqa: F401
 from labutils import exercise
 from labutils.backends import child
 from labutils.evaluate import evaluate
 
+from .job import job, tell_cases
 from .launch import define
 
 
@@ -30,14 +27,9 @@ def _verdict(task: dict, cells) -> dict:
 
 
 def main(memory: int | None = None) -> None:
-    answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(os.open(os.devnull, os.O_RDWR), 1)
-    job = json.load(sys.stdin)
-    for task in job["tasks"]:
-        result = next(child.fork([lambda t=task: _verdict(t, job["cells"])], job["time_limit"]), "died")
-        line = result if isinstance(result, dict) else {"ended": result}
-        answers.write(json.dumps({"task": task["id"], **line}).encode() + b"\n")
-    answers.write(b'{"done": true}\n')
+    with job() as (told, answer):
+        for task in told["tasks"]:
+            tell_cases(task["id"], child.fork([lambda t=task: _verdict(t, told["cells"])], told["time_limit"]), answer)
 
 
 if __name__ == "__main__":

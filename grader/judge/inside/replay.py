@@ -8,9 +8,7 @@ Writes one line of JSON for each case: findings, counts, problems. Outputs stay 
 from __future__ import annotations
 
 import functools
-import json
 import mmap
-import os
 import sys
 from dataclasses import dataclass
 
@@ -21,6 +19,8 @@ from labutils import cudac
 from labutils.backends import child, emulator, interpreter
 from labutils.inputs import shared_bytes
 from labutils.source import load
+
+from .job import job, tell_cases
 
 
 @dataclass
@@ -133,10 +133,10 @@ def run_case(task: dict, number: int, memory: memoryview, time_limit: float) -> 
     case, plan = arrays(told, memory), told["plan"]
     if task["language"] == "triton":
         interpreter.require()
-        result = interpreter._one(launcher(plan, number), case)
+        result = interpreter.one_case(launcher(plan, number), case)
         result.pop("compile")
     else:
-        result = emulator._one(launcher(plan, number), case, time_limit)
+        result = emulator.one_case(launcher(plan, number), case, time_limit)
     return result
 
 
@@ -145,28 +145,13 @@ def prepare() -> None:
     interpreter.require()
 
 
-FINAL = ("timeout", "died", "unfilled")
-"""After these the other cases would only repeat it, slowly."""
-
-
 def main(memory_file: int | None) -> None:
-    answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 1)
-    job = json.load(sys.stdin)
-    memory = memoryview(mmap.mmap(memory_file, job["size"])) if job["size"] else memoryview(bytearray(1))
-    for task in job["tasks"]:
-        jobs = [functools.partial(run_case, task, n, memory, job["time_limit"]) for n in range(len(task["cases"]))]
-        try:
-            for number, result in enumerate(child.fork(jobs, job["time_limit"])):
-                line = result if isinstance(result, dict) else {"ended": result}
-                answers.write(json.dumps({"task": task["id"], "case": number, **line}).encode() + b"\n")
-                if (line.get("problem") or {}).get("kind") in FINAL:
-                    break
-        except Exception as e:
-            line = {"task": task["id"], "case": 0, "ended": f"died: {type(e).__name__}: {e}"[:400]}
-            answers.write(json.dumps(line).encode() + b"\n")
-    answers.write(b'{"done": true}\n')
+    with job() as (told, answer):
+        memory = memoryview(mmap.mmap(memory_file, told["size"])) if told["size"] else memoryview(bytearray(1))
+        limit = told["time_limit"]
+        for task in told["tasks"]:
+            cases = [functools.partial(run_case, task, n, memory, limit) for n in range(len(task["cases"]))]
+            tell_cases(task["id"], child.fork(cases, limit), answer)
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ def race(device: Device, helpers: Helpers, job: dict, memory: memoryview) -> Non
 def main() -> None:
     device = Device(int(sys.argv[1]))
     memory, helpers, size = None, None, 0
-    say(ready=True, l2_bytes=device.l2_bytes)
+    say(ready=True)
     for line in sys.stdin:
         job = json.loads(line)
         if "helpers" in job:

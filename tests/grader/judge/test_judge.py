@@ -133,7 +133,7 @@ def test_a_kernel_without_end():
 
 def test_a_compiler_that_comes_to_no_end_refuses(monkeypatch):
     """The kernel may be right in an interpreter: no GPU could run it."""
-    from grader.judge import wire
+    from grader.judge import compilers
     from grader.judge.sandbox import Died
 
     class Dead:
@@ -141,7 +141,7 @@ def test_a_compiler_that_comes_to_no_end_refuses(monkeypatch):
             raise Died("it took longer than 75 s")
             yield
 
-    (said,) = wire.compiled_for(Dead(), [{"kernel": "k"}], (80,))
+    (said,) = compilers.checked(Dead(), [{"kernel": "k"}], (80,))
     assert said.kind == "does-not-compile" and "came to no end with this kernel: it took longer" in said.message
 
 

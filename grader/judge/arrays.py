@@ -1,0 +1,64 @@
+"""The arrays of runs in memory that the judge shares with a sandbox or a runner: copied there, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import torch
+
+from grader.judge.sandbox import Memory
+from labutils.inputs import Buffer, Run
+
+ALIGNMENT = 256
+"""Bytes: where arrays may begin in the shared memory, as on a GPU."""
+
+
+def size_of(buffer: Buffer) -> int:
+    """Bytes of an array with its guards."""
+    return buffer.storage.numel() * buffer.storage.element_size()
+
+
+class Placed:
+    """Runs whose arrays have each a place in `memory`, which is made large enough; `runs` by any key."""
+
+    def __init__(self, memory: Memory, runs: dict[Hashable, Run]):
+        self._memory, self.runs = memory, runs
+        self._at: dict[tuple[Hashable, str], int] = {}
+        size = 0
+        for key, run in runs.items():
+            for name, buffer in run.buffers.items():
+                self._at[key, name] = size
+                size += -(-size_of(buffer) // ALIGNMENT) * ALIGNMENT
+        memory.resize(size)
+
+    def at(self, key: Hashable, name: str) -> int:
+        """Byte at which an array begins."""
+        return self._at[key, name]
+
+    def put(self) -> None:
+        """Copy every array into the shared memory."""
+        for theirs, ours in self._pairs():
+            theirs.copy_(ours)
+
+    def take(self, outputs_only: bool = False) -> None:
+        """Copy the arrays back."""
+        for theirs, ours in self._pairs(outputs_only):
+            ours.copy_(theirs)
+
+    def for_runner(self, key: Hashable) -> list[dict]:
+        """The arguments of a run as the runner reads them: where the bytes lie, and which of them are outputs."""
+        run, told = self.runs[key], []
+        for name in run.exercise.arguments:
+            if name in run.numbers:
+                told.append({"number": run.numbers[name]})
+            else:
+                b = run.buffers[name]
+                told.append({"at": self.at(key, name), "bytes": size_of(b), "output": b.is_output})
+        return told
+
+    def _pairs(self, outputs_only: bool = False):
+        for (key, name), offset in self._at.items():
+            buffer = self.runs[key].buffers[name]
+            if size_of(buffer) and (buffer.is_output or not outputs_only):
+                ours = buffer.storage.view(torch.uint8)
+                yield torch.frombuffer(self._memory.bytes, dtype=torch.uint8, count=ours.numel(), offset=offset), ours

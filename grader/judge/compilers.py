@@ -1,0 +1,99 @@
+"""What the sandboxed compilers say of kernels: a refusal, or machine code as the runner wants it."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Callable
+
+from grader.judge import plan
+from grader.judge.sandbox import Died, Sandbox
+from labutils.backends import Problem, offline
+from labutils.signature import NUMBERS, signatures
+
+Compiled = dict | Problem | str | None
+"""A kernel for the runner, a refusal, a sentence on why there is neither; None where compiling was all to be done."""
+
+
+def checked(box: Sandbox, specs: list[dict], targets) -> list[Compiled]:
+    """Triton kernels compiled for each target, only to see whether they can be."""
+    job = {"specs": specs, "targets": list(targets)}
+    return _each(box, job, lambda spec, told: offline.problem_of(told, box.noise()))
+
+
+def triton(box: Sandbox, specs: list[dict], target: int) -> list[Compiled]:
+    """Triton kernels as machine code for one GPU."""
+
+    def made(spec: dict, told: dict) -> Compiled:
+        return offline.problem_of(told, box.noise()) or _triton_kernel(spec, told["targets"][str(target)])
+
+    return _each(box, {"specs": [s | {"keep": True} for s in specs], "targets": [target]}, made)
+
+
+def cuda(box: Sandbox, specs: list[dict], target: int) -> list[Compiled]:
+    """CUDA C++ kernels as machine code for one GPU."""
+
+    def made(spec: dict, told: dict) -> Compiled:
+        if "error" in told:
+            return Problem("does-not-compile", f"the kernel does not compile: {told['error']}")
+        return _cuda_kernel(spec, told)
+
+    return _each(box, {"specs": specs, "capability": target}, made)
+
+
+def _each(box: Sandbox, job: dict, made: Callable[[dict, dict], Compiled]) -> list[Compiled]:
+    """What `made` makes of the compiler's answer to each of the job's specs, in their order."""
+    results, missing = [], "the compiler said nothing"
+    try:
+        results += [json.loads(line) for line in box.answers(json.dumps(job).encode())]
+    except Died as e:  # a kernel that no compiler can finish is none for a GPU, however it runs in an interpreter
+        why = plan.text(str(e), 300)
+        missing = Problem("does-not-compile", f"the compiler came to no end with this kernel: {why}")
+    said: list[Compiled] = []
+    for number, spec in enumerate(job["specs"]):
+        try:
+            said.append(made(spec, results[number]) if number < len(results) else missing)
+        except offline.CompilerFailed as e:
+            said.append(str(e))
+    return said
+
+
+def _triton_kernel(spec: dict, made: dict) -> dict:
+    meta = made["metadata"]
+    kinds = [(n, _kind(t)) for n, t in spec["signature"].items() if t != "constexpr"]
+    cluster = meta.get("cluster_dims") or (1, 1, 1)
+    if (ctas := meta.get("num_ctas") or 1) > 1:
+        cluster = (ctas, 1, 1)
+    return {
+        "cubin": made["cubin"],
+        "symbol": meta["name"],
+        "warps": meta["num_warps"],
+        "shared": meta["shared"],
+        "abi": kinds,
+        "scratch_bytes": meta.get("global_scratch_size") or 0,
+        "cluster": list(cluster),
+        "cooperative": bool(meta.get("launch_cooperative_grid")),
+        "descriptors": meta.get("tensordesc_meta"),
+    }
+
+
+def _kind(type_name: str) -> str:
+    if type_name.startswith("*"):
+        return "pointer"
+    if type_name.startswith("tensordesc"):
+        return "descriptor"
+    return "float" if type_name.startswith(("fp", "bf")) else "int"
+
+
+def _cuda_kernel(spec: dict, made: dict) -> dict:
+    parameters = signatures(spec["source"])[spec["name"].split("<")[0].strip()].parameters
+
+    def kind(p) -> str:
+        if p.is_pointer:
+            return "pointer"
+        known = NUMBERS.get(p.kind)
+        return "float" if known in (ctypes.c_float, ctypes.c_double) else "as it is"
+
+    grid_wide = "grid.sync" in spec["source"] or "this_grid" in spec["source"]
+    abi = [(p.name, kind(p)) for p in parameters]
+    return {"cubin": made["cubin"], "symbol": made["symbol"], "shared": None, "abi": abi, "cooperative": grid_wide}
