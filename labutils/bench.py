@@ -150,9 +150,13 @@ def _draw(exercise: KernelExercise, case: Case, seed: int) -> Run:
             numbers[name] = case.sizes[argument.size] if argument.size else numbers[name]
             continue
         dtype = torch_dtype(exercise.dtype(case, name))
-        data = torch.full(argument.shape(case.sizes), torch.nan, dtype=dtype, device="cuda")
+        data = torch.empty(argument.shape(case.sizes), dtype=dtype, device="cuda")
         is_output = isinstance(argument, Out)
-        if not is_output:
+        if is_output:
+            data.fill_(torch.nan if dtype.is_floating_point else -1)
+        elif callable(argument.fill):
+            data.copy_(argument.fill(case.sizes, torch.Generator().manual_seed(seed)))
+        else:
             data.normal_(generator=generator)
         buffers[name] = Buffer(name, data, data, is_output, data)
     return Run(exercise, case, buffers, numbers)

@@ -169,11 +169,12 @@ def share_of_speed(slower: float) -> float:
 class Array:
     """An input array: its dimensions by name, and what fills it when the case does not say.
 
-    Without dimensions it has one element.
+    Without dimensions it has one element. `fill` names a strategy, or is a function of (sizes, generator): lengths and
+    tables of numbers must fit the sizes.
     """
 
     dims: tuple[str, ...]
-    fill: str | None = None
+    fill: str | Callable[[Mapping[str, int], Any], Any] | None = None
     dtype: str | None = None
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
@@ -193,7 +194,7 @@ class Number:
     high: float = 2.0
 
 
-def array(*dims: str, fill: str | None = None, dtype: str | None = None) -> Array:
+def array(*dims: str, fill: str | Callable | None = None, dtype: str | None = None) -> Array:
     """An input array, `array("M", "N")`."""
     return Array(dims, fill, dtype)
 

@@ -104,6 +104,12 @@ FILLS: Mapping[str, Callable] = {
 """Fill strategies by name: (shape, generator, dtype name) -> float64 tensor, rounded to the dtype afterwards."""
 
 
+def values(argument: Array, sizes: Mapping[str, int], g: torch.Generator, dtype: str, fill: str) -> torch.Tensor:
+    """What an input array holds, float64 or of its own type; `fill` is for arrays that do not say."""
+    chosen = argument.fill or fill
+    return chosen(sizes, g) if callable(chosen) else FILLS[chosen](argument.shape(sizes), g, dtype)
+
+
 def torch_dtype(name: str) -> torch.dtype:
     return getattr(torch, name)
 
@@ -234,9 +240,8 @@ def _buffer(exercise, case, name, argument: Array, g, device, allocate) -> Buffe
     storage.copy_(noise.to(torch.int32).view(torch.uint8)[: length * dtype.itemsize].view(dtype))
     is_output = isinstance(argument, Out)
     if not is_output:
-        fill = "integers" if case.exact and not argument.fill else (argument.fill or case.fill)
-        values = FILLS[fill](shape, g, dtype_name)
-        storage.as_strided(shape, strides, start).copy_(values.to(dtype))
+        data = values(argument, case.sizes, g, dtype_name, "integers" if case.exact else case.fill)
+        storage.as_strided(shape, strides, start).copy_(data.to(dtype))
     if device != "cpu":
         storage = storage.to(device)
     return Buffer(name, storage, storage.as_strided(shape, strides, start), is_output, storage.clone())

@@ -13,7 +13,7 @@ import torch
 
 from labutils import bench, device
 from labutils.exercise import Case, KernelExercise, Number, Out
-from labutils.inputs import FILLS, Buffer, Run, generator, numbers_of, torch_dtype
+from labutils.inputs import Buffer, Run, generator, numbers_of, torch_dtype, values
 from labutils.timing import SHORT_S, Ratio, Sample, ratio
 
 TIMED = "timed"
@@ -62,7 +62,7 @@ def draw(exercise: KernelExercise, case: Case, seed: int, number: int) -> Run:
             data = torch.randn(shape, generator=on_gpu, device="cuda").to(dtype).cpu()
         else:
             g = generator(seed, exercise.id, name, number)
-            data = FILLS[argument.fill or "normal"](shape, g, kind).to(dtype)
+            data = values(argument, case.sizes, g, kind, "normal").to(dtype)
         flat = data.reshape(-1)
         buffers[name] = Buffer(name, flat, data, isinstance(argument, Out), flat)
     return Run(exercise, case, buffers, numbers)
