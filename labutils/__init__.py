@@ -114,6 +114,13 @@ def profile(fn, *arguments, **options):
     return profiling.profile(fn, *arguments, **options)
 
 
+def tensor_map(tensor, box, swizzle: int = 0):
+    """A kernel's `CUtensorMap`: a matrix that Hopper copies in boxes of (rows, columns), swizzled as said, or not."""
+    from . import tensormap
+
+    return tensormap.tensor_map(tensor, box, swizzle)
+
+
 def setup() -> None:
     """Print the device card: what this notebook's kernels will run on, and what that means."""
     print(device.card())
@@ -134,5 +141,5 @@ def __getattr__(name: str):
 
 __all__ = [
     "access_map", "annotate", "banks", "benchmark", "ceilings", "check", "coalescing", "compare", "cuda", "device",
-    "profile", "record", "setup", "tiny",
+    "profile", "record", "setup", "tensor_map", "tiny",
 ]  # fmt: skip

@@ -10,6 +10,8 @@ checked. Either way arguments are checked first, and an error says which paramet
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import dataclasses
 import difflib
 import functools
 import re
@@ -53,6 +55,11 @@ class Module:
     signatures: dict[str, Signature] = field(repr=False, compare=False)
     options: tuple[str, ...] = ()
 
+    @property
+    def on_gpu(self) -> bool:
+        """Do its kernels run on the GPU at hand? Else the emulator runs them."""
+        return device.has_gpu() and nvrtc.only_for(self.source) in (None, device.current().sm)
+
     def __getitem__(self, name: str) -> Kernel:
         base = name.split("<")[0].strip()
         if base not in self.signatures:
@@ -77,6 +84,11 @@ class Kernel:
     module: Module
     name: str
     signature: Signature = field(repr=False)
+    cluster: int = 1
+
+    def clustered(self, blocks: int) -> Kernel:
+        """The same kernel, launched in clusters of that many blocks, side by side in x."""
+        return dataclasses.replace(self, cluster=blocks)
 
     def __getitem__(self, configuration) -> Callable[..., None]:
         """`kernel[grid, block]` or `kernel[grid, block, shared_bytes]`; grid and block are numbers or tuples."""
@@ -85,7 +97,9 @@ class Kernel:
             raise LaunchError(f"{self.name}[grid, block] or {self.name}[grid, block, shared_bytes], both in brackets")
         grid, block = _three(parts[0], "grid", self.name), _three(parts[1], "block", self.name)
         shared = parts[2] if len(parts) == 3 else 0
-        _check_sizes(self.name, grid, block, shared)
+        _check_sizes(self.name, grid, block, shared, nvrtc.only_for(self.module.source))
+        if grid[0] % self.cluster:
+            raise LaunchError(f"{self.name}: {grid[0]} blocks in x are no whole clusters of {self.cluster}")
         return functools.partial(self._launch, grid, block, int(shared))
 
     def __call__(self, *_, **__):
@@ -96,7 +110,7 @@ class Kernel:
             hook(self)
         if _redirections:
             _redirections[-1](self, grid, block, shared, arguments)
-        elif device.has_gpu():
+        elif self.module.on_gpu:
             _launch_on_gpu(self, grid, block, shared, arguments)
         else:
             from .backends import emulator
@@ -122,7 +136,7 @@ def compile(source: str, name: str | None = None, options: tuple[str, ...] = ())
     kernels = [module[n] for n in names]
     if _redirections:
         pass  # whoever launches in our place compiles too
-    elif device.has_gpu():
+    elif module.on_gpu:
         for kernel in kernels:
             _function(kernel, device.current().sm)
     else:
@@ -161,7 +175,7 @@ def _three(value, what: str, name: str) -> tuple[int, int, int]:
     return (*sizes, 1, 1)[:3]
 
 
-def _check_sizes(name: str, grid, block, shared) -> None:
+def _check_sizes(name: str, grid, block, shared, target: int | None = None) -> None:
     """CUDA Programming Guide, technical specifications per compute capability: the same for all since 5.0."""
     threads = block[0] * block[1] * block[2]
     if min(grid) < 1:
@@ -174,8 +188,8 @@ def _check_sizes(name: str, grid, block, shared) -> None:
         raise LaunchError(f"{name}: a block is at most 64 threads deep in z, not {block[2]}")
     if grid[0] > 2**31 - 1 or max(grid[1:]) > 65535:
         raise LaunchError(f"{name}: the grid is {grid}; at most 2147483647 blocks in x, 65535 in y and z")
-    limits = (device.current() or device.find("H100 SXM")).limits
-    most = limits.shared_per_block_kb * 1024
+    gpu = limits_for(divmod(target, 10)) if target else (device.current() or device.find("H100 SXM")).limits
+    most = gpu.shared_per_block_kb * 1024
     if not isinstance(shared, int) or not 0 <= shared <= most:
         raise LaunchError(f"{name}: {shared} bytes of shared memory; a block has at most {most} bytes here")
 
@@ -207,9 +221,22 @@ def _launch_on_gpu(kernel: Kernel, grid, block, shared: int, arguments: tuple) -
 
     converted = convert(kernel.signature, arguments, "cuda")
     function = _function(kernel, device.current().sm)
-    values, types = tuple(v for v, _ in converted), tuple(t for _, t in converted)
     stream = torch.cuda.current_stream().cuda_stream
-    _ok(driver.cuLaunchKernel(function, *grid, *block, shared, stream, (values, types), 0))
+    if kernel.cluster == 1 and not any(p.kind == "CUtensorMap" for p in kernel.signature.parameters):
+        values, types = tuple(v for v, _ in converted), tuple(t for _, t in converted)
+        _ok(driver.cuLaunchKernel(function, *grid, *block, shared, stream, (values, types), 0))
+        return
+    numbers = [t(v) for v, t in converted]
+    parameters = (ctypes.c_void_p * len(numbers))(*map(ctypes.addressof, numbers))
+    config, attribute = driver.CUlaunchConfig(), driver.CUlaunchAttribute()
+    config.gridDimX, config.gridDimY, config.gridDimZ = grid
+    config.blockDimX, config.blockDimY, config.blockDimZ = block
+    config.sharedMemBytes, config.hStream = shared, stream
+    attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    cluster = attribute.value.clusterDim
+    cluster.x, cluster.y, cluster.z = kernel.cluster, 1, 1
+    config.attrs, config.numAttrs = [attribute], 1
+    _ok(driver.cuLaunchKernelEx(config, function, ctypes.addressof(parameters), 0))
 
 
 def _ok(result):

@@ -26,6 +26,25 @@ DEFINES = ("-DINFINITY=__int_as_float(0x7f800000)", "-DNAN=__int_as_float(0x7fff
 FAMILY_SPECIFIC = (90, 100, 120)
 """Capabilities that have an "a" target with instructions of their own (wgmma, tcgen05)."""
 
+OWN_HEADERS = Path(__file__).with_name("include")
+"""Headers that come with this package: `#include <lab/hopper.cuh>`."""
+
+ONE_TARGET = {"lab/hopper.cuh": 90}
+"""Headers whose functions exist on one compute capability only."""
+
+
+def only_for(source: str) -> int | None:
+    """The one compute capability that this text is for (90 for 9.0), by what it includes; None: for any."""
+    named = re.findall(r"^[ \t]*#[ \t]*include[ \t]*<([^>]*)>", source, flags=re.M)
+    return next((ONE_TARGET[name] for name in named if name in ONE_TARGET), None)
+
+
+@functools.cache
+def _own_headers() -> str:
+    """Changes with any header of ours."""
+    texts = [p.read_bytes() for p in sorted(OWN_HEADERS.rglob("*")) if p.is_file()]
+    return hashlib.sha256(b"\0".join(texts)).hexdigest()[:16]
+
 
 class CompileError(Exception):
     """The source was refused. `text` holds the compiler's messages, with the learner's line numbers."""
@@ -123,7 +142,11 @@ def compile_source(
     target = f"sm_{capability}{'a' if capability in FAMILY_SPECIFIC else ''}"
     arguments = [f"--gpu-architecture={target}", "-std=c++17", "-lineinfo", *DEFINES, *options]
     arguments += ["--ptxas-options=-v", "-default-device", *(f"-I{folder}" for folder in include_folders())]
-    key = hashlib.sha256(json.dumps([source, names, arguments, version(), filename]).encode()).hexdigest()[:32]
+    parts = [source, names, arguments, version(), filename]
+    if only_for(source):
+        parts.append(_own_headers())
+        arguments = [*arguments, f"-I{OWN_HEADERS}"]
+    key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
     path = cache.folder() / "nvrtc" / key
     if (hit := _load(path, target)) is not None:
         return hit

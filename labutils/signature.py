@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from .cudatext import blank
+from .tensormap import BYTES, TensorMap
 
 ELEMENTS: dict[str, tuple[torch.dtype, int]] = {
     "float": (torch.float32, 1),
@@ -68,6 +69,12 @@ NUMBERS: dict[str, Any] = {
     "float": ctypes.c_float,
     "double": ctypes.c_double,
 }
+
+
+class MapBytes(ctypes.Structure):
+    """A tensor map as a kernel's parameter."""
+
+    _fields_ = [("opaque", ctypes.c_uint8 * BYTES)]
 
 
 class ArgumentError(TypeError):
@@ -145,7 +152,25 @@ def convert(signature: Signature, arguments: tuple, device: str) -> list[tuple[A
             f"{signature.name} takes {len(wanted)} arguments ({', '.join(wanted)}), but {len(arguments)} were given"
         )
     pairs = zip(signature.parameters, arguments, strict=True)
-    return [_pointer(signature, p, a, device) if p.is_pointer else _number(signature, p, a) for p, a in pairs]
+    return [_one(signature, p, a, device) for p, a in pairs]
+
+
+def _one(signature: Signature, p: Parameter, value: Any, device: str):
+    if p.kind == "CUtensorMap" and not p.is_pointer:
+        return _map(signature, p, value, device)
+    return _pointer(signature, p, value, device) if p.is_pointer else _number(signature, p, value)
+
+
+def _map(signature: Signature, p: Parameter, value: Any, device: str):
+    """A tensor map's bytes: the driver's own on a GPU, what the emulator reads elsewhere, nothing where none runs."""
+    what = f"{signature.name}: the argument for CUtensorMap {p.name}"
+    if not isinstance(value, TensorMap):
+        raise ArgumentError(f"{what} must be a lab.tensor_map(…), not a {type(value).__name__}")
+    if value.tensor.device.type != device:
+        raise ArgumentError(f"{what} is of a tensor on {value.tensor.device.type}, but the kernel runs on {device}")
+    if device == "meta":
+        return bytes(BYTES), MapBytes.from_buffer_copy
+    return value.encoded() if device == "cuda" else value.described(), MapBytes.from_buffer_copy
 
 
 def _pointer(signature: Signature, p: Parameter, value: Any, device: str):
