@@ -1,23 +1,19 @@
 """Mend a submitted notebook, so that stock nbgrader can grade it, and say in sentences what was mended.
 
-Front ends lose nbgrader's metadata, and learners copy, delete and merge cells. Each graded cell of the release is
-looked for by its grade id, then by its cell id, then by the exercise that it checks, then by its text.
+Front ends lose nbgrader's metadata, and learners copy, move, split, merge and delete cells. Each graded cell of the
+release is looked for by the signs of `grader.matching`; what was split is joined (`grader.splits`).
 """
 
 from __future__ import annotations
 
-import ast
 import copy
-from difflib import SequenceMatcher
 
 from nbformat import NotebookNode
 
-from grader.cells import python_text
-from grader.marks import exercise_of
-from labutils.exercise import NOT_WRITTEN
-
-SIMILAR = 0.6
-"""Share of a released cell's lines that a submitted cell must hold, in order, to be taken for it."""
+from grader import matching, splits
+from grader.cells import is_cuda
+from grader.matching import defines, functions, is_answer
+from grader.matching import grading_of as _metadata
 
 
 class NotThisUnit(Exception):
@@ -33,15 +29,12 @@ def repair(submitted: NotebookNode, release: NotebookNode) -> list[str]:
     mender.find()
     mender.require_exercises()
     mender.plain_copies()
+    mender.join_parts()
     mender.settle()
+    mender.put_back_moved()
     mender.restore_missing()
     mender.unique_ids()
     return mender.said
-
-
-def _metadata(cell: NotebookNode) -> dict:
-    found = cell.metadata.get("nbgrader")
-    return found if isinstance(found, dict) else {}
 
 
 def _name(cell: NotebookNode) -> str:
@@ -63,34 +56,34 @@ class _Mender:
 
     def find(self) -> None:
         """Assign to each graded cell of the release at most one submitted cell."""
-        for match in (self._by_grade_id, self._by_cell_id, self._by_exercise, self._by_text):
+        self._free_merged_answers()
+        for match in (matching.by_grade_id, matching.by_cell_id, matching.by_marker, matching.by_text):
             for cell in self.wanted:
-                if cell.id not in self.found and (mine := match(cell, self._free())) is not None:
+                if cell.id in self.found:
+                    continue
+                free = self._free() if is_answer(cell) else [c for c in self._free() if not self._answers_in(c)]
+                if (mine := match(cell, free)) is not None:
                     self.found[cell.id] = mine
-                    if match != self._by_grade_id:
+                    if match is not matching.by_grade_id:
                         self.said.append(f"The grading information of {_name(cell)} was lost and is restored.")
 
     def _free(self) -> list[NotebookNode]:
         taken = {id(c) for c in self.found.values()}
         return [c for c in self.notebook.cells if id(c) not in taken]
 
-    def _by_grade_id(self, cell, free):
-        same = [c for c in free if _metadata(c).get("grade_id") == cell.metadata.nbgrader.grade_id]
-        # Of several copies the one with the released cell's own id is the original.
-        return next((c for c in same if c.get("id") == cell.id), same[0] if same else None)
+    def _answers_in(self, cell: NotebookNode) -> set[str]:
+        """Functions of the unit's answer cells that a cell defines: it is no locked cell, whatever it claims."""
+        return functions(cell) & set().union(*(functions(c) for c in self.wanted if is_answer(c)), set())
 
-    def _by_cell_id(self, cell, free):
-        return next((c for c in free if c.get("id") == cell.id and not _metadata(c)), None)
-
-    def _by_exercise(self, cell, free):
-        exercise = exercise_of(cell.source) if cell.cell_type == "code" and _metadata(cell).get("grade") else None
-        plain = (c for c in free if c.cell_type == "code" and not _metadata(c))
-        return next((c for c in plain if exercise and exercise_of(c.source) == exercise), None)
-
-    def _by_text(self, cell, free):
-        plain = [c for c in free if c.cell_type == cell.cell_type and not _metadata(c)]
-        score, best = max(((_likeness(cell, c), i) for i, c in enumerate(plain)), default=(0.0, 0))
-        return plain[best] if score >= SIMILAR else None
+    def _free_merged_answers(self) -> None:
+        """A cell that was merged with a locked one keeps that one's metadata, and would lose its text to it."""
+        locked = {c.metadata.nbgrader.grade_id: c for c in self.wanted if not is_answer(c)}
+        for cell in self.notebook.cells:
+            released = locked.get(_metadata(cell).get("grade_id"))
+            if released is not None and (names := self._answers_in(cell)):
+                cell.metadata.pop("nbgrader")
+                cell.id = f"{cell.get('id') or 'cell'}-merged"[-64:]
+                self.said.append(f"{_capital(_name(released))} had been merged with an answer, {', '.join(names)}.")
 
     def require_exercises(self) -> None:
         exercises = [c for c in self.wanted if _metadata(c).get("solution") or _metadata(c).get("grade")]
@@ -111,6 +104,35 @@ class _Mender:
                     f"A cell that claimed to be graded but is none of this unit's ({cell.get('id')!r}) is not."
                 )
 
+    def join_parts(self) -> None:
+        """Put the parts of a split answer into its cell, so that the whole text is judged."""
+        for released in self.wanted:
+            cell = self.found.get(released.id)
+            if cell is None or not is_answer(released) or released.cell_type != "code":
+                continue
+            if is_cuda(released.source) and functions(cell) and not cell.source.lstrip().startswith("%%"):
+                cell.source = released.source.split("\n", 1)[0] + "\n" + cell.source
+                self.said.append(f"The first line of {_name(released)}, '%%cuda', was lost and is restored.")
+            parts = splits.parts_of(cell, self._around(cell), released)
+            if len(parts) > 1:
+                cell.source = splits.joined(parts)
+                mine = {id(c) for c in parts if c is not cell}
+                self.notebook.cells = [c for c in self.notebook.cells if id(c) not in mine]
+                self.said.append(f"{_capital(_name(released))} had been split into {len(parts)} and was joined.")
+
+    def _around(self, cell: NotebookNode) -> list[NotebookNode]:
+        """The code cells near a found one, as far as the next found ones."""
+        others = {id(c) for c in self.found.values() if c is not cell}
+        run: list[NotebookNode] = []
+        for c in self.notebook.cells:
+            if id(c) in others:
+                if any(r is cell for r in run):
+                    break
+                run = []
+            elif c.cell_type == "code" and c.source.strip() or c is cell:
+                run.append(c)
+        return run
+
     def settle(self) -> None:
         """Give every found cell the metadata and the type that it was released with, and locked cells their text."""
         for released in self.wanted:
@@ -126,18 +148,32 @@ class _Mender:
                     f"{_capital(_name(released))} had become {cell.cell_type} and is {released.cell_type} again."
                 )
                 _retype(cell, released.cell_type)
-            locked = not _metadata(released).get("solution")
+            locked = not is_answer(released)
             if locked and cell.source.strip() != released.source.strip():
                 self.said.append(f"{_capital(_name(released))} had been edited; it runs as it was released.")
             if locked:
                 cell.source = released.source
+
+    def put_back_moved(self) -> None:
+        """Put locked cells that were moved back where they were; an answer stays where its author wants it."""
+        order = {released.id: n for n, released in enumerate(self.release.cells)}
+        by_cell = {id(c): name for name, c in self.found.items()}
+        names = [by_cell[id(c)] for c in self.notebook.cells if id(c) in by_cell]
+        answers = {c.id for c in self.wanted if is_answer(c)}
+        kept = _longest_in_order(names, order, answers)
+        for name in sorted((n for n in names if n not in kept and n not in answers), key=order.get):
+            cell = self.found.pop(name)
+            self.notebook.cells = [c for c in self.notebook.cells if c is not cell]
+            self.notebook.cells.insert(self._place(order[name]), cell)
+            self.found[name] = cell
+            self.said.append(f"{_capital(_name(self.release.cells[order[name]]))} had been moved and was put back.")
 
     def restore_missing(self) -> None:
         """Put deleted cells back behind the cell that precedes them in the release."""
         for position, released in enumerate(self.release.cells):
             if released.id in self.found or not _metadata(released):
                 continue
-            if _metadata(released).get("solution") and (names := self._defined_elsewhere(released)):
+            if is_answer(released) and (names := self._defined_elsewhere(released)):
                 self.said.append(
                     f"{_capital(_name(released))} is gone, but another cell defines {names}; nothing was put back."
                 )
@@ -145,13 +181,13 @@ class _Mender:
             cell = copy.deepcopy(released)
             self.notebook.cells.insert(self._place(position), cell)
             self.found[released.id] = cell
-            state = " without an answer" if _metadata(released).get("solution") else ""
+            state = " without an answer" if is_answer(released) else ""
             self.said.append(f"{_capital(_name(released))} had been deleted and was put back{state}.")
 
     def _defined_elsewhere(self, released: NotebookNode) -> str:
         """Names that a deleted answer cell defines, if the learner defines them all in other cells (a merge, say)."""
-        mine = set().union(*(_defines(c) for c in self.notebook.cells), set())
-        theirs = _defines(released)
+        mine = set().union(*(defines(c) for c in self.notebook.cells), set())
+        theirs = defines(released)
         return ", ".join(sorted(theirs)) if theirs and theirs <= mine else ""
 
     def _place(self, position: int) -> int:
@@ -176,6 +212,15 @@ class _Mender:
         self.notebook.nbformat, self.notebook.nbformat_minor = 4, 5
 
 
+def _longest_in_order(names: list[str], order: dict[str, int], heavy: set[str]) -> set[str]:
+    """The names that are already in order, as many as can be; a heavy one counts twice."""
+    best: list[tuple[int, list[str]]] = []
+    for i, name in enumerate(names):
+        before = max((best[j] for j in range(i) if order[names[j]] < order[name]), default=(0, []), key=lambda b: b[0])
+        best.append((before[0] + 1 + (name in heavy), [*before[1], name]))
+    return set(max(best, default=(0, []), key=lambda b: b[0])[1])
+
+
 def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
@@ -187,25 +232,3 @@ def _retype(cell: NotebookNode, cell_type: str) -> None:
     else:
         cell.pop("outputs", None)
         cell.pop("execution_count", None)
-
-
-def _likeness(released: NotebookNode, cell: NotebookNode) -> float:
-    """Share of the released cell's lines, but for the stub's, that are in the other cell in the same order."""
-    lines = [line.strip() for line in released.source.split("\n") if line.strip()]
-    given = [line for line in lines if "YOUR CODE HERE" not in line and NOT_WRITTEN not in line]
-    theirs = [line.strip() for line in cell.source.split("\n") if line.strip()]
-    if not given:
-        return 0.0
-    same = SequenceMatcher(None, given, theirs, autojunk=False).get_matching_blocks()
-    return sum(block.size for block in same) / len(given)
-
-
-def _defines(cell: NotebookNode) -> set[str]:
-    """Functions and variables that a code cell defines at its top level."""
-    try:
-        body = ast.parse(python_text(cell.source) or "").body if cell.cell_type == "code" else []
-    except (SyntaxError, ValueError):
-        return set()
-    names = {n.name for n in body if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
-    targets = [t for n in body if isinstance(n, ast.Assign) for t in n.targets]
-    return names | {t.id for t in targets if isinstance(t, ast.Name)}

@@ -1,0 +1,1 @@
+"""Getting submissions in: what a learning platform exports, as files that each belong to a learner."""

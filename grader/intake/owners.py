@@ -1,0 +1,198 @@
+"""Whose a file is: the ways in which learning platforms name what they export.
+
+nbgrader     STUDENT/UNIT/x.ipynb, and inbound folders STUDENT+UNIT+TIME+…
+Moodle       "Name_12345_assignsubmission_file_/x.ipynb", or with the same beginning and no folder
+Canvas       "lastfirst_LATE_12345_67890_x-1.ipynb", the last number counting what was handed in again
+Gradescope   "submission_12345/x.ipynb" beside submission_metadata.yml
+else         STUDENT/….ipynb or STUDENT.ipynb, in one more folder or not
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import yaml
+
+from grader.intake.files import File, Unreadable
+
+_MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_(?:file|onlinetext)_?(?P<file>.*)", re.DOTALL)
+_CANVAS = re.compile(
+    r"(?P<name>[^_]+)_(?P<late>LATE_)?(?P<id>\d+)_\d+_(?P<file>.+?)(?:-(?P<again>\d+))?(?P<end>\.\w+)", re.DOTALL
+)
+_GRADESCOPE = re.compile(r"submission_(?P<id>\d+)")
+_INBOUND = re.compile(r"(?P<name>[^+]+)\+(?P<unit>[^+]+)\+(?P<when>\d{4}-\d\d-\d\d [^+]*?)(?:\+[^+]*)?")
+_COPY = re.compile(r"^(?:copy|kopie|copie|copia) (?:of|von|de|di) |(?: ?\((?P<number>\d+)\)| - copy| copy)$", re.I)
+_PLAIN = {"submissions", "submitted", "inbound", "handed_in", "export", "downloads", "notebooks"}
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The learner that a file belongs to, as the platform tells it. Equal `key`: the same learner.
+
+    `again` counts what was handed in again, where the platform says; `handed_in` is its own time, if it has one.
+    """
+
+    key: str
+    name: str
+    system: str = "folder"
+    id: str = ""
+    email: str = ""
+    file: str = ""
+    again: int = 0
+    marked_late: bool | None = None
+    handed_in: datetime | None = None
+    clock: str = ""
+
+
+def owners(files: Sequence[File], unit: str, units: Collection[str] = ()) -> list[Owner | None]:
+    """The owner of each file; None for what was handed in for another one of the course's `units`."""
+    known, times = _gradescope(files), _timestamps(files)
+    others = set(units) - {unit}
+    found = [_platform(f, unit, known, times) for f in files]
+    rest = [f for f, o in zip(files, found, strict=True) if o is None and not _is_of(f, others)]
+    depth = _wrapping(rest)
+    return [o or (None if _is_of(f, others) else _plain(f, unit, depth)) for f, o in zip(files, found, strict=True)]
+
+
+def _is_of(file: File, units: Collection[str]) -> bool:
+    """Whether a file lies where nbgrader puts what is handed in for one of these units."""
+    inbound = (m["unit"] for part in file.folder if (m := _INBOUND.fullmatch(part)))
+    return len(file.parts) >= 3 and file.parts[-2] in units or any(u in units for u in inbound)
+
+
+def plain_stem(name: str) -> tuple[str, int]:
+    """A file's name without its ending and without "Copy of" and "(2)", and that number."""
+    stem, number = re.split(r"\.ipynb", name, maxsplit=1, flags=re.I)[0], 0
+    while (shorter := _COPY.sub("", stem).strip()) != stem and shorter:
+        if told := re.search(r"\((\d+)\)$", stem):
+            number = max(number, int(told[1][:9]))
+        stem = shorter
+    return stem, number
+
+
+def parsed_time(text: str) -> datetime | None:
+    """A time as nbgrader writes it ("2026-11-20 22:58:23.9 UTC"), in UTC; None if it is none."""
+    from nbgrader.utils import parse_utc
+
+    try:
+        return parse_utc(text.strip()).replace(tzinfo=UTC)
+    except (ValueError, OverflowError, AttributeError):
+        return None
+
+
+def _platform(file: File, unit: str, gradescope: dict[str, Owner], times: dict) -> Owner | None:
+    """The owner, if the path is one that a platform makes."""
+    when = times.get(file.folder)
+    if len(file.parts) >= 3 and file.parts[-2] == unit:
+        student = file.parts[-3]
+        clock = "nbgrader's timestamp" if when else ""
+        return Owner(f"nbgrader {student}", student, "nbgrader", student, handed_in=when, clock=clock)
+    for part in file.parts:
+        if (m := _INBOUND.fullmatch(part)) and m["unit"] == unit:
+            when = when or parsed_time(m["when"])
+            student = m["name"]
+            return Owner(
+                f"nbgrader {student}", student, "nbgrader", student, handed_in=when, clock="nbgrader's timestamp"
+            )
+        if m := _MOODLE.fullmatch(part):
+            return Owner(f"moodle {m['id']}", m["name"], "moodle", m["id"], file=m["file"])
+        if (m := _GRADESCOPE.fullmatch(part)) and part in gradescope:
+            return gradescope[part]
+        if m := _CANVAS.fullmatch(part):
+            again = int((m["again"] or "0")[:9])
+            name, late = m["name"], bool(m["late"])
+            return Owner(f"canvas {m['id']}", name, "canvas", m["id"], "", m["file"] + m["end"], again, late)
+    return None
+
+
+def _plain(file: File, unit: str, depth: int) -> Owner:
+    """The owner by the folder below the first `depth`, or by the file's name."""
+    rest = file.parts[depth:]
+    if len(rest) > 1:
+        name = re.sub(r"\.zip$", "", rest[0], flags=re.I) or rest[0]
+        return Owner(f"folder {name}", name)
+    stem, again = plain_stem(rest[0])
+    without = re.sub(rf"[\s_.-]*{re.escape(unit)}[\s_.-]*", "", stem, flags=re.I)
+    return Owner(f"folder {without or stem}", without or stem, again=again)
+
+
+def _wrapping(files: Sequence[File]) -> int:
+    """How many folders are around all the files that are no learner's."""
+    depth = 0
+    while files:
+        first = {f.parts[depth] if len(f.parts) > depth + 1 else None for f in files}
+        if len(first) != 1 or None in first:
+            break
+        below = {f.parts[depth + 1] for f in files if len(f.parts) > depth + 2}
+        if len(below) < 2 and first.pop().lower() not in _PLAIN:
+            break
+        depth += 1
+    return depth
+
+
+def _timestamps(files: Sequence[File]) -> dict[tuple[str, ...], datetime]:
+    """nbgrader's `timestamp.txt` by folder."""
+    found = {}
+    for file in files:
+        if file.name == "timestamp.txt":
+            try:
+                when = parsed_time(file.read()[:200].decode("utf-8", "replace"))
+            except Unreadable:
+                continue
+            if when:
+                found[file.folder] = when
+    return found
+
+
+class _Ruby(yaml.SafeLoader):
+    """YAML as Gradescope writes it, from Ruby: its tags are plain data here."""
+
+
+def _plain_data(loader: yaml.SafeLoader, _tag: str, node: yaml.Node) -> Any:
+    if isinstance(node, yaml.MappingNode):
+        return loader.construct_mapping(node, deep=True)
+    if isinstance(node, yaml.SequenceNode):
+        return loader.construct_sequence(node, deep=True)
+    return loader.construct_scalar(node)
+
+
+_Ruby.add_multi_constructor("!", _plain_data)
+
+
+def _gradescope(files: Sequence[File]) -> dict[str, Owner]:
+    """The owners that Gradescope's metadata names, by folder. A file that cannot be read names none."""
+    found: dict[str, Owner] = {}
+    for file in files:
+        if file.name != "submission_metadata.yml":
+            continue
+        try:
+            told = yaml.load(file.read(), _Ruby)  # noqa: S506 (a SafeLoader)
+        except (Unreadable, yaml.YAMLError, ValueError, RecursionError):
+            continue
+        for folder, about in told.items() if isinstance(told, dict) else ():
+            if (m := _GRADESCOPE.fullmatch(str(folder))) and isinstance(about, dict):
+                found[str(folder)] = _submitters(m["id"], about)
+    return found
+
+
+def _submitters(number: str, about: dict) -> Owner:
+    """One owner for a submission, which may be a group's."""
+    people: dict[str, list[str]] = defaultdict(list)
+    for one in about.get(":submitters") or []:
+        for key in (":name", ":email"):
+            if isinstance(one, dict) and one.get(key):
+                people[key].append(str(one[key]))
+    when = about.get(":created_at")
+    when = when.get("utc") if isinstance(when, dict) else when
+    if isinstance(when, datetime):
+        when = when.replace(tzinfo=when.tzinfo or UTC).astimezone(UTC)
+    else:
+        when = parsed_time(str(when)) if when else None
+    name = " and ".join(people[":name"]) or f"submission {number}"
+    owner = Owner(f"gradescope {number}", name, "gradescope", number, ", ".join(people[":email"]))
+    return replace(owner, handed_in=when, clock="Gradescope's time" if when else "")

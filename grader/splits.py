@@ -1,0 +1,65 @@
+"""Answers whose cell was split in two or more: Jupyter and Colab have a command for it, and one may be pressed.
+
+The parts of an answer say nothing alone: half a function is no Python, and half a kernel no CUDA C++. They are joined
+again where the joined text is whole and the cell's own text is not.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from nbformat import NotebookNode
+
+from grader.cells import is_cuda, python_text
+from grader.matching import functions
+
+MOST_PARTS = 4
+
+
+def parts_of(cell: NotebookNode, around: list[NotebookNode], released: NotebookNode) -> list[NotebookNode]:
+    """The cells whose texts make the answer, in order; only `cell` itself if it is whole or nothing makes it so.
+
+    `around` are the code cells that nobody else claims between the answer's neighbours in the release, `cell` among
+    them, in the notebook's order.
+    """
+    if cell.cell_type != "code":
+        return [cell]
+    at = next(i for i, c in enumerate(around) if c is cell)
+    runs = [
+        around[first : first + size]
+        for size in range(1, MOST_PARTS + 1)
+        for first in range(max(0, at - size + 1), at + 1)
+        if first + size <= len(around) and not (first + size < len(around) and _goes_on(around[first + size]))
+    ]
+    # A cell to try something out may stand between the parts.
+    pairs = [[cell, c] if i > at else [c, cell] for i, c in enumerate(around) if abs(i - at) > 1]
+    return next((parts for parts in runs + pairs if _is_whole(parts, released)), [cell])
+
+
+def _goes_on(cell: NotebookNode) -> bool:
+    """Whether a cell begins inside something: its first line of code is indented."""
+    first = next((line for line in cell.source.split("\n") if line.strip() and line.strip()[0] not in "#%"), "")
+    return first[:1] in (" ", "\t")
+
+
+def joined(parts: list[NotebookNode]) -> str:
+    """The text of the parts as one cell's; only the first keeps a `%%cuda` line."""
+    texts = [parts[0].source, *(c.source.partition("\n")[2] if is_cuda(c.source) else c.source for c in parts[1:])]
+    return "\n".join(text.rstrip("\n") for text in texts)
+
+
+def _is_whole(parts: list[NotebookNode], released: NotebookNode) -> bool:
+    text, wanted = joined(parts), functions(released)
+    whole = NotebookNode(source=text, cell_type="code")
+    if wanted and not wanted <= functions(whole):
+        return False
+    if is_cuda(released.source):
+        bare = re.sub(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\n])*\"|'(?:\\.|[^'\n])+'", "", text, flags=re.DOTALL)
+        return is_cuda(text) and bare.count("{") == bare.count("}")
+    if text[:1] in (" ", "\t") or is_cuda(text):  # IPython would take the indentation away: half a function
+        return False
+    try:
+        return bool(ast.parse(python_text(text) or "").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
