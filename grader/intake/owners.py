@@ -56,7 +56,10 @@ def owners(files: Sequence[File], unit: str, units: Collection[str] = ()) -> lis
     found = [_platform(f, unit, known, times) for f in files]
     rest = [f for f, o in zip(files, found, strict=True) if o is None and not _is_of(f, others)]
     depth = _wrapping(rest)
-    return [o or (None if _is_of(f, others) else _plain(f, unit, depth)) for f, o in zip(files, found, strict=True)]
+    exchanged = {o.name: o for o in found if o and o.system == "nbgrader"}
+    plain = [o or (None if _is_of(f, others) else _plain(f, unit, depth)) for f, o in zip(files, found, strict=True)]
+    # Beside STUDENT/UNIT/ a student's folder may hold other files.
+    return [exchanged.get(o.name, o) if o and o.system == "folder" else o for o in plain]
 
 
 def _is_of(file: File, units: Collection[str]) -> bool:
