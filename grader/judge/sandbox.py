@@ -28,10 +28,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import labutils
-from labutils import nvrtc
+from grader.judge import isolation
+from grader.judge.isolation import PACKAGE, bubblewrap, warning
 
-INSIDE, PACKAGE = Path(__file__).with_name("inside"), "gpulab_inside"
+__all__ = ["Died", "Limits", "Memory", "Sandbox", "bubblewrap", "warm_up", "warning"]
 
 MOST_OUTPUT = 64 << 20
 MEMORY = 16 << 30
@@ -56,137 +56,9 @@ class Limits:
     cpu_seconds: int = 120
 
 
-@functools.cache
-def bubblewrap() -> str | None:
-    """The path of bubblewrap, if namespaces can be had on this machine."""
-    path = shutil.which("bwrap")
-    if path is None or os.environ.get("GPULAB_NO_BWRAP"):
-        return None
-    probe = [path, "--ro-bind", "/", "/", "--unshare-all", "--die-with-parent", "true"]
-    try:
-        return path if subprocess.run(probe, capture_output=True, timeout=10).returncode == 0 else None
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-
-
-def warning() -> str | None:
-    """What the instructor must know about the isolation on this machine, or None."""
-    if bubblewrap():
-        return None
-    return (
-        "Bubblewrap does not work here, so submissions are judged in plain child processes: what they print or return "
-        "decides nothing, but they could read this user's files and end this user's programs. Install it: apt-get "
-        "install bubblewrap."
-    )
-
-
 WITH_EXERCISES = ("objects",)
 """Programs that see the exercises, whose references are answers."""
 
-
-@functools.cache
-def _course(exercises: bool = False) -> Path:
-    """A folder with what runs inside: labutils, without the exercises unless they are asked for."""
-    folder = Path(tempfile.mkdtemp(prefix="gpulab-inside-"))
-    source = Path(labutils.__file__).parent
-    hide = shutil.ignore_patterns("__pycache__", *([] if exercises else ["exercises"]))
-    shutil.copytree(source, folder / "labutils", ignore=hide)
-    shutil.copytree(INSIDE, folder / PACKAGE, ignore=hide)
-    return folder
-
-
-@functools.cache
-def _warm() -> Path:
-    """A folder with the emulator's runtime, which takes seconds to build, and nobody's kernels."""
-    from labutils import cache
-    from labutils.backends.simt import build
-
-    folder = cache.folder() / f"judge-{build.shim_hash()}"
-    program = "from labutils.backends.simt import build; build.runtime(build.compiler())"
-    paths = os.pathsep.join([str(Path(labutils.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"GPULAB_CACHE": str(folder), "PYTHONPATH": paths}
-    subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _visible() -> list[str]:
-    """Folders that the Python of this process needs: the system's, and those of its packages."""
-    import torch
-
-    paths = ["/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc/alternatives", "/etc/ld.so.cache"]
-    paths += [sys.prefix, sys.base_prefix]
-    for value in _toolkit().values():
-        paths += [p for p in value.split(os.pathsep) if os.path.isabs(p)]
-
-    paths.append(str(Path(torch.__file__).parents[1]))
-    with contextlib.suppress(ImportError):
-        import triton
-
-        paths.append(str(Path(triton.__file__).parents[1]))
-    found: list[str] = []
-    for path in paths:
-        if os.path.exists(path) and not any(path == f or path.startswith(f"{f}/") for f in found):
-            found.append(path)
-    return found
-
-
-def _bwrap(folder: Path) -> list[str]:
-    line = [
-        bubblewrap(),
-        "--unshare-all",
-        "--new-session",
-        "--cap-drop",
-        "ALL",
-        "--uid",
-        "1000",
-        "--gid",
-        "1000",
-    ]
-    for path in _visible():
-        line += ["--ro-bind", path, path]
-    line += ["--ro-bind", str(folder), "/course", "--ro-bind", str(_warm()), "/warm", "--dir", "/scratch"]
-    line += ["--proc", "/proc", "--dev", "/dev", "--dir", "/tmp", "--chdir", "/scratch"]
-    # What one job writes no other may find: each gets a /scratch, /tmp and /dev/shm of its own (inside/zygote.py).
-    return [*line, "--remount-ro", "/dev", "--remount-ro", "/"]
-
-
-def _environment(scratch: str, course: str, more: dict[str, str]) -> dict[str, str]:
-    packages = [str(Path(sys.modules[m].__file__).parents[1]) for m in ("torch", "triton") if m in sys.modules]
-    return {
-        "PATH": "/usr/bin:/bin:/usr/sbin:/sbin",
-        "HOME": scratch,
-        "TMPDIR": scratch if scratch != "/scratch" or any(p.startswith("/tmp/") for p in _visible()) else "/tmp",
-        "PYTHONPATH": os.pathsep.join(dict.fromkeys([course, *packages])),
-        "PYTHONHASHSEED": "0",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "CUDA_VISIBLE_DEVICES": "",
-        "OMP_NUM_THREADS": "1",
-        "TRITON_CACHE_DIR": f"{scratch}/triton",
-        "GPULAB_CACHE": f"{scratch}/gpulab",
-        "TRITON_DEFAULT_FP_FUSION": "1",
-        "LANG": "C.UTF-8",
-        **_toolkit(),
-        **more,
-    }
-
-
-@functools.cache
-def _toolkit() -> dict[str, str]:
-    """Where NVRTC and its headers were found outside: searching takes processes and seconds."""
-    found = {k: os.environ[k] for k in TOOLKIT if k in os.environ}
-    if nvrtc.available():
-        found[nvrtc.HEADERS] = os.pathsep.join(nvrtc.include_folders())
-        with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
-            loaded = {line.split()[-1] for line in maps if "libnvrtc.so" in line}
-            folders = [str(Path(path).parent) for path in loaded]
-            known = found.get("LD_LIBRARY_PATH", "")
-            found["LD_LIBRARY_PATH"] = os.pathsep.join([*folders, *([known] if known else [])])
-    return found
-
-
-TOOLKIT = ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH")
-"""How a CUDA toolkit outside Python's packages is found."""
 
 ENVIRONMENT = {"replay": {"TRITON_INTERPRET": "1"}}
 """What the programs of `inside` want to find in their environment."""
@@ -201,11 +73,11 @@ class _Zygote:
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the process)
         python = [sys.executable, "-B", "-m", f"{PACKAGE}.zygote", program, str(theirs.fileno())]
         self._process = subprocess.Popen(
-            [*_bwrap(_course(program in WITH_EXERCISES)), *python],
+            [*isolation.command(isolation.course(program in WITH_EXERCISES)), *python],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=self.errors,
-            env=_environment("/scratch", "/course", ENVIRONMENT.get(program, {})),
+            env=isolation.environment("/scratch", "/course", ENVIRONMENT.get(program, {})),
             pass_fds=[theirs.fileno()],
         )
         theirs.close()
@@ -282,14 +154,14 @@ class Sandbox:
     def _spawn(self, program: str, files: list[int]) -> None:
         """Where there are no namespaces: a child process with limits, and a folder to write to."""
         self._scratch = Path(tempfile.mkdtemp(prefix="gpulab-sandbox-"))
-        shutil.copytree(_warm(), self._scratch / "gpulab")
-        memory = files[3:]
+        shutil.copytree(isolation.warm_cache(), self._scratch / "gpulab")
+        memory, course = files[3:], isolation.course(program in WITH_EXERCISES)
         self._process = subprocess.Popen(
             [sys.executable, "-B", "-m", f"{PACKAGE}.{program}", *map(str, memory)],
             stdin=files[0],
             stdout=files[1],
             stderr=files[2],
-            env=_environment(str(self._scratch), str(_course(program in WITH_EXERCISES)), ENVIRONMENT.get(program, {})),
+            env=isolation.environment(str(self._scratch), str(course), ENVIRONMENT.get(program, {})),
             cwd=self._scratch,
             pass_fds=memory,
             preexec_fn=functools.partial(_limit, self.limits),
