@@ -29,6 +29,7 @@ from grader.results import Origin
 
 __all__ = ["SetAside", "Submission", "Unreadable", "collect", "lay_out", "read_notebook"]
 
+_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _MOST_TRIED = 20
 _MOST_ASIDE = 1_000_000_000
 
@@ -118,19 +119,18 @@ def notebook_of(content: bytes) -> NotebookNode:
         text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
         if not text.strip():
             raise Unreadable("the file is empty")
-        json.loads(text)
+        data = json.loads(text)
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
         raise Unreadable("the file is not JSON, so it is no notebook") from None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # nbformat warns of missing ids while it adds them
-            notebook = nbformat.reads(text, as_version=4)
+            notebook = nbformat.reads(json.dumps(_with_ids(data)), as_version=4)
             for number, cell in enumerate(notebook.cells):
                 if cell.cell_type == "code":
                     cell.outputs, cell.execution_count = [], None
                 cell.metadata, cell.source  # noqa: B018 (every cell has both, or this is no notebook)
-                # nbformat would draw one, and the same submission must stay the same
-                cell.setdefault("id", f"cell-{number}")
+                cell.setdefault("id", f"cell-{number}")  # of formats that had none
             notebook.nbformat, notebook.nbformat_minor = 4, max(5, notebook.nbformat_minor)
             notebook = nbformat.validator.normalize(notebook)[1]
             nbformat.validate(notebook)
@@ -139,6 +139,18 @@ def notebook_of(content: bytes) -> NotebookNode:
         reason = str(problem).strip().split("\n", 1)[0]
         raise Unreadable(f"the file is JSON, but no notebook: {reason[:120]}") from None
     return notebook
+
+
+def _with_ids(data):
+    """A notebook's JSON in which every cell has an id of its own: nbformat draws them, and here nothing may differ."""
+    taken: set[str] = set()
+    cells = data.get("cells") if isinstance(data, dict) else None
+    for number, cell in enumerate(cells if isinstance(cells, list) else ()):
+        if isinstance(cell, dict) and "id" in cell:
+            if not isinstance(cell["id"], str) or not _ID.fullmatch(cell["id"]) or cell["id"] in taken:
+                cell["id"] = f"cell-{number}"
+            taken.add(cell["id"])
+    return data
 
 
 def _refused(refused: Refused, source: Path) -> File:

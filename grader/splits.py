@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 
 from nbformat import NotebookNode
 
@@ -30,17 +31,39 @@ def parts_of(cell: NotebookNode, around: list[NotebookNode], released: NotebookN
         around[first : first + size]
         for size in range(1, MOST_PARTS + 1)
         for first in range(max(0, at - size + 1), at + 1)
-        if first + size <= len(around) and not (first + size < len(around) and _goes_on(around[first + size]))
+        if first + size <= len(around)
     ]
     # A cell to try something out may stand between the parts.
     pairs = [[cell, c] if i > at else [c, cell] for i, c in enumerate(around) if abs(i - at) > 1]
-    return next((parts for parts in runs + pairs if _is_whole(parts, released)), [cell])
+    for parts in runs + pairs:
+        rest = [c for c in around if not any(c is p for p in parts)]
+        if _is_whole(parts, released) and not any(_breaks_off(c) or _goes_on(c, joined(parts)) for c in rest):
+            return parts
+    return [cell]
 
 
-def _goes_on(cell: NotebookNode) -> bool:
-    """Whether a cell begins inside something: its first line of code is indented."""
+def _breaks_off(cell: NotebookNode) -> bool:
+    """Whether a cell ends in a decorator, with nothing to decorate."""
+    return cell.source.rstrip().rpartition("\n")[2].startswith("@")
+
+
+def _goes_on(cell: NotebookNode, before: str) -> bool:
+    """Whether a cell is the rest of a function in the text before it: indented, and of no use without that function."""
     first = next((line for line in cell.source.split("\n") if line.strip() and line.strip()[0] not in "#%"), "")
-    return first[:1] in (" ", "\t")
+    if first[:1] not in (" ", "\t"):
+        return False
+    try:
+        tree = ast.parse(textwrap.dedent(cell.source))
+        compile(tree, "cell", "exec")  # a `return` needs a function
+        function = ast.parse(python_text(before) or "")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return True
+    own, used = (
+        {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, kind)}
+        for kind in (ast.Store, ast.Load)
+    )
+    local = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return bool((used - own) & (local | {n.arg for n in ast.walk(function) if isinstance(n, ast.arg)}))
 
 
 def joined(parts: list[NotebookNode]) -> str:

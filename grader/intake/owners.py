@@ -50,14 +50,18 @@ class Owner:
 
 
 def owners(files: Sequence[File], unit: str, units: Collection[str] = ()) -> list[Owner | None]:
-    """The owner of each file; None for what was handed in for another one of the course's `units`."""
+    """The owner of each file; None for what was handed in for another one of the course's `units`, and for metadata."""
     known, times = _gradescope(files), _timestamps(files)
     others = set(units) - {unit}
+    told = {"submission_metadata.yml", "timestamp.txt"}  # of files, and no learner's
     found = [_platform(f, unit, known, times) for f in files]
-    rest = [f for f, o in zip(files, found, strict=True) if o is None and not _is_of(f, others)]
+    rest = [f for f, o in zip(files, found, strict=True) if o is None and f.name not in told and not _is_of(f, others)]
     depth = _wrapping(rest)
     exchanged = {o.name: o for o in found if o and o.system == "nbgrader"}
-    plain = [o or (None if _is_of(f, others) else _plain(f, unit, depth)) for f, o in zip(files, found, strict=True)]
+    plain = [
+        o or (None if f.name in told or _is_of(f, others) else _plain(f, unit, depth))
+        for f, o in zip(files, found, strict=True)
+    ]
     # Beside STUDENT/UNIT/ a student's folder may hold other files.
     return [exchanged.get(o.name, o) if o and o.system == "folder" else o for o in plain]
 
