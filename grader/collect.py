@@ -130,7 +130,8 @@ def notebook_of(content: bytes) -> NotebookNode:
                 if cell.cell_type == "code":
                     cell.outputs, cell.execution_count = [], None
                 cell.metadata, cell.source  # noqa: B018 (every cell has both, or this is no notebook)
-                cell.setdefault("id", f"cell-{number}")  # of formats that had none
+                if data.get("nbformat") != 4 or "id" not in cell:  # of formats that had none
+                    cell.id = f"cell-{number}"
             notebook.nbformat, notebook.nbformat_minor = 4, max(5, notebook.nbformat_minor)
             notebook = nbformat.validator.normalize(notebook)[1]
             nbformat.validate(notebook)
