@@ -43,6 +43,8 @@ KINDS: dict[str, str] = {
     "shuffle-mask": "The mask must name exactly the lanes that make the same call.",
     "missing-syncthreads": "Put __syncthreads() between the write and the read: threads of a block do not run in step.",
     "missing-syncwarp": "Put __syncwarp() between the write and the read: lanes of a warp need not run in step.",
+    "missing-wait": "Wait for what you read, and let nobody overwrite what has still to be read.",
+    "missing-fence": "Call fence_async() between plain stores to shared memory and the copy that reads them.",
     "uninitialised-shared": "Write every element of shared memory that is read, also those past the end of the data.",
     "misaligned": "A vector access needs an address that is a multiple of its size: look at where it starts.",
     "assert": "The condition that you asserted does not hold.",

@@ -7,6 +7,7 @@ NVIDIA's own compiler reads the text first where it is installed (its messages, 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import time
 from collections import Counter
@@ -20,6 +21,7 @@ import torch
 from .. import cudac, nvrtc
 from ..inputs import Run, shared_bytes
 from ..signature import convert
+from ..tensormap import TensorMap
 from . import TIME_LIMIT, Outcome, Problem, child, simt
 from .interpreter import Unavailable
 
@@ -80,7 +82,7 @@ def prepare(module: cudac.Module, names: tuple[str, ...]) -> None:
 @functools.lru_cache(maxsize=256)
 def _build(module: cudac.Module, name: str) -> simt.Kernel:
     if nvrtc.available():
-        nvrtc.compile_source(module.source, (name,), TARGET, module.options)
+        nvrtc.compile_source(module.source, (name,), nvrtc.only_for(module.source) or TARGET, module.options)
     try:
         return simt.compile(module.source, [name]).kernels[name]
     except simt.CompileError as e:
@@ -110,7 +112,9 @@ def _run(session: _Session, kernel: cudac.Kernel, grid, block, shared, arguments
     session.launches += 1
     numbers = [t(v) for v, t in values]
     try:
-        result = built.launch(grid, block, shared, numbers, arrays=arrays, time_limit=session.time_limit)
+        result = built.launch(
+            grid, block, shared, numbers, arrays=arrays, time_limit=session.time_limit, cluster=kernel.cluster
+        )
     except simt.LaunchError as e:
         raise cudac.LaunchError(str(e)) from None
     session.printed.append(result.printed)
@@ -141,7 +145,8 @@ def alone(kernel: cudac.Kernel, grid, block, shared: int, arguments: tuple) -> d
     for a in arguments:
         if isinstance(a, torch.Tensor) and not a.is_contiguous():
             convert(kernel.signature, arguments, a.device.type)  # refuses it, and names the parameter
-    copies = tuple(_share(a) if isinstance(a, torch.Tensor) else a for a in arguments)
+    shared_by: dict[tuple, torch.Tensor] = {}
+    copies = tuple(_copied(a, shared_by) for a in arguments)
     convert(kernel.signature, copies, "cpu")  # what does not fit is said here, not in the child
     _build(kernel.module, kernel.name)
 
@@ -157,14 +162,29 @@ def alone(kernel: cudac.Kernel, grid, block, shared: int, arguments: tuple) -> d
     if isinstance(result, str):
         raise KernelStopped(child.end(result).message)
     for a, copy in zip(arguments, copies, strict=True):
+        if isinstance(a, TensorMap):
+            a, copy = a.tensor, copy.tensor
         if isinstance(a, torch.Tensor):
             a.copy_(copy)
     return result
 
 
+def _copied(argument, known: dict[tuple, torch.Tensor]):
+    """An argument whose memory a child can write to; the same copy for the same tensor."""
+    if isinstance(argument, TensorMap):
+        return dataclasses.replace(argument, tensor=_copied(argument.tensor, known))
+    if not isinstance(argument, torch.Tensor):
+        return argument
+    key = (argument.data_ptr(), argument.dtype, *argument.shape, *argument.stride())
+    if key not in known:
+        known[key] = _share(argument)
+    return known[key]
+
+
 def _share(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy on the CPU that a child can write to."""
-    copy = shared_bytes(tensor.numel() * tensor.element_size()).view(tensor.dtype).view(tensor.shape)
+    """A copy on the CPU that a child can write to; its rows lie as far apart as the tensor's."""
+    span = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True)) if tensor.numel() else 0
+    copy = shared_bytes(span * tensor.element_size()).view(tensor.dtype).as_strided(tensor.shape, tensor.stride())
     return copy.copy_(tensor)
 
 
@@ -240,6 +260,6 @@ def _counts(counts: Counter, launches: int) -> dict[str, int]:
     """The emulator's totals, with the names that all backends share for bytes."""
     return dict(counts) | {
         "launches": launches,
-        "load_bytes": counts["global_load_bytes"],
-        "store_bytes": counts["global_store_bytes"],
+        "load_bytes": counts["global_load_bytes"] + counts["tma_load_bytes"],
+        "store_bytes": counts["global_store_bytes"] + counts["tma_store_bytes"],
     }

@@ -373,8 +373,10 @@ CUDA_ONLY = {
     "barrier-divergence",
     "deadlock",
     "misaligned",
+    "missing-fence",
     "missing-syncthreads",
     "missing-syncwarp",
+    "missing-wait",
     "shuffle-mask",
     "uninitialised-shared",
 }

@@ -45,6 +45,11 @@ class Counters:
     lane_slots: int = 0
     barriers: int = 0
     collectives: int = 0
+    tma_loads: int = 0
+    tma_load_bytes: int = 0
+    tma_stores: int = 0
+    tma_store_bytes: int = 0
+    wgmmas: int = 0
 
     def add(self, other: Counters) -> None:
         for f in fields(self):
@@ -148,7 +153,8 @@ def collect(raw: dict, line_of: Mapping[int, int], array_name: Callable[[int], s
             sums[i] += site[name]
     for counters in report.lines.values():
         report.total.add(counters)
-    report.total.barriers, report.total.collectives = raw["barriers"], raw["collectives"]
+    for name in ("barriers", "collectives", "tma_loads", "tma_load_bytes", "tma_stores", "tma_store_bytes", "wgmmas"):
+        setattr(report.total, name, raw[name])
     report.lines = dict(sorted(report.lines.items()))
     report.accesses = [Access(*key, *sums) for key, sums in sorted(rows.items()) if sums[0]]
     return report

@@ -24,6 +24,9 @@ ADVICE = {
     "stack-overflow": "Recursion is too deep, or local arrays are too large.",
     "crash": "Check divisors and pointers.",
     "assert": "The condition that you asserted does not hold.",
+    "missing-wait": "Copies and products only start where they are called: wait for what you need, and let nobody "
+    "overwrite a tile before all have waited for the products that read it.",
+    "missing-fence": "Each thread that stored calls fence_async(), then all meet at a barrier, then one starts the copy.",
 }
 
 VERBS = ("reads", "writes", "updates")
@@ -185,6 +188,8 @@ _MESSAGES = {
     "stack-overflow": _detailed("{who} has used up its stack"),
     "crash": _detailed("{who} {detail}"),
     "assert": _detailed("{who}: {detail} failed"),
+    "missing-wait": _detailed("{who}: {detail}"),
+    "missing-fence": _detailed("{who}: {detail}"),
 }
 
 

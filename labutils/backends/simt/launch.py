@@ -82,7 +82,7 @@ class _LaunchSpec(ctypes.Structure):
         ("seed", ctypes.c_uint64), ("time_limit", ctypes.c_double), ("grid", ctypes.c_uint32 * 3),
         ("block", ctypes.c_uint32 * 3), ("array_count", ctypes.c_uint32), ("shared_variable_count", ctypes.c_uint32),
         ("object_count", ctypes.c_uint32), ("block_count", ctypes.c_uint32), ("checked", ctypes.c_uint32),
-        ("threads", ctypes.c_uint32), ("cooperative", ctypes.c_uint32), ("unused", ctypes.c_uint32),
+        ("threads", ctypes.c_uint32), ("cooperative", ctypes.c_uint32), ("cluster", ctypes.c_uint32),
     ]  # fmt: skip
 
 
@@ -179,6 +179,7 @@ class Kernel:
         blocks: Sequence[int] | None = None,
         threads: int | None = None,
         cooperative: bool | None = None,
+        cluster: int = 1,
     ) -> Result:
         """Run the kernel. Pointers are given as addresses, structs as ctypes objects or bytes.
 
@@ -192,6 +193,7 @@ class Kernel:
         uses_grid_sync = "simt_grid_barrier" in b.symbols.needed
         cooperative = uses_grid_sync if cooperative is None else cooperative
         self._check_limits(grid3, block3, shared_bytes, cooperative, b)
+        self._check_cluster(grid3, block3, cluster, b)
         pointers, storage = self._arguments(args)
         named = {n: a if isinstance(a, Array) else Array(*a) for n, a in (arrays or {}).items()}
         base = _base(b)
@@ -202,7 +204,7 @@ class Kernel:
         if len(named) > 250:
             raise LaunchError("a launch can name at most 250 arrays")
         ordered = bool(checked or cooperative or {"simt_atomic", "simt_fence"} & set(b.symbols.needed))
-        total = grid3[0] * grid3[1] * grid3[2]
+        total = grid3[0] * grid3[1] * grid3[2] // cluster
         chosen = sorted(set(blocks)) if blocks is not None else None
         if chosen and not 0 <= chosen[0] <= chosen[-1] < total:
             raise LaunchError(f"the grid has blocks 0 to {total - 1}")
@@ -220,7 +222,7 @@ class Kernel:
             ctypes.addressof(shared), ctypes.addressof(objects), ctypes.addressof(numbers) if numbers else None,
             shared_bytes, seed, time_limit, (ctypes.c_uint32 * 3)(*grid3), (ctypes.c_uint32 * 3)(*block3), len(named),
             len(b.symbols.shared), len(b.symbols.variables), len(chosen or ()), int(checked), workers,
-            int(cooperative), 0,
+            int(cooperative), cluster,
         )  # fmt: skip
         runtime = _load_runtime(str(build.runtime(self.module.compiler)))
         raw = json.loads(runtime.simt_launch(ctypes.byref(spec)).decode(errors="replace"))
@@ -251,6 +253,20 @@ class Kernel:
             )
         if cooperative and grid[0] * grid[1] * grid[2] * threads > MAX_COOPERATIVE_THREADS:
             raise LaunchError("a cooperative launch must fit on the GPU at once: use fewer blocks and a loop")
+
+    def _check_cluster(self, grid, block, cluster: int, b: _Build) -> None:
+        """A cluster's blocks run as one block of as many times the threads."""
+        threads = block[0] * block[1] * block[2]
+        if cluster == 1:
+            return
+        if not 1 < cluster <= 8 or grid[0] % cluster:
+            raise LaunchError(
+                f"{grid[0]} blocks in x are no whole clusters of {cluster}; a cluster has at most 8 blocks"
+            )
+        if threads % 32 or threads * cluster > MAX_THREADS:
+            raise LaunchError(f"the emulator runs clusters of at most {MAX_THREADS} threads in whole warps")
+        if static_shared(b.symbols, self.name):
+            raise LaunchError("the emulator runs clusters of kernels whose shared memory is all dynamic")
 
     def _arguments(self, args: Sequence):
         """Copies of the arguments in one block of memory, and an array of pointers to them."""

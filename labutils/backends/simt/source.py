@@ -19,7 +19,7 @@ HEADERS = frozenset(
     cuda_fp16.h cuda_bf16.h mma.h cooperative_groups.h cooperative_groups/reduce.h cooperative_groups/scan.h
     cooperative_groups/memcpy_async.h cuda_pipeline.h cuda_pipeline_primitives.h cuda/pipeline
     stdint.h cstdint stddef.h cstddef stdio.h cstdio math.h cmath assert.h cassert float.h cfloat limits.h
-    climits""",
+    climits lab/hopper.cuh""",
     )
 )
 
@@ -122,7 +122,8 @@ def _refuse(source: str, plain: str) -> None:
                 "(cuda_fp16.h, mma.h, cooperative_groups.h, …)",
                 line,
             )
-    for rules in (_NEEDS_GPU, _HOST_ONLY):
+    emulated = re.search(r"#[ \t]*include[ \t]*<lab/hopper\.cuh>", plain)
+    for rules in (_NEEDS_GPU[:1] if emulated else _NEEDS_GPU, _HOST_ONLY):
         for pattern, sentence in rules:
             if m := re.search(pattern, plain):
                 line = _line(plain, m.start())

@@ -69,12 +69,12 @@ struct LaunchSpec {
   double time_limit;
   u32 grid[3], block[3];
   u32 array_count, shared_variable_count, object_count, block_count;
-  u32 checked, threads, cooperative, unused;
+  u32 checked, threads, cooperative, cluster;
 };
 
 // ---- threads, warps, blocks
 
-enum class State : u8 { fresh, ready, barrier, collective, active_mask, trace_full, done };
+enum class State : u8 { fresh, ready, barrier, collective, active_mask, event, trace_full, done };
 
 using Combine = void (*)(void** payloads, u32 mask, u32 present);
 
@@ -96,6 +96,7 @@ struct alignas(64) Fiber {
   Combine combine;
   int* barrier_result;
   u8 barrier_kind;
+  uptr unfenced_low, unfenced_high;  // shared memory written by plain stores since the last fence_async()
 };
 
 struct Warp {
@@ -179,6 +180,8 @@ enum class Kind : u8 {
   stack_overflow,
   crash,
   assertion,
+  missing_wait,
+  missing_fence,
   count
 };
 
@@ -228,6 +231,8 @@ struct Launch {
   double deadline;
 };
 
+struct Hopper;  // hopper.cpp
+
 struct Worker {
   Fiber* current;
   uptr stack_low;
@@ -248,7 +253,10 @@ struct Worker {
   Launch* launch;
   const LaunchSpec* spec;
   Index3 grid, block_size;
-  u32 threads, warps;
+  u32 threads, warps;  // of a block, or of all blocks of a cluster
+  u32 block_threads;
+  u64 dynamic_stride;  // from one block's dynamic shared memory to the next one's
+  std::shared_ptr<Hopper> hopper;
   void* main_stack_pointer;
   u32 epoch, phase_epoch;
   Lane lanes[kLanes];
@@ -261,6 +269,7 @@ struct Worker {
   std::vector<Print> printed;
   size_t printed_bytes;
   u64 barriers, collectives, switches;
+  u64 copies, copied_bytes, stores, stored_bytes, products;
   char* dynamic_map;
   pthread_t os_thread;
   std::atomic<bool> finished;

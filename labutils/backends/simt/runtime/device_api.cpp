@@ -107,12 +107,19 @@ extern "C" {
 using namespace simt;
 
 Index3 simt_thread_index() { return worker->current->thread; }
-Index3 simt_block_index() { return worker->block->place; }
+Index3 simt_block_index() {
+  Index3 place = worker->block->place;  // of the cluster's first block
+  place.x += worker->current->linear / worker->block_threads;
+  return place;
+}
 Index3 simt_block_size() { return worker->block_size; }
 Index3 simt_grid_size() { return worker->grid; }
-void* simt_dynamic_shared() { return reinterpret_cast<void*>(worker->dynamic_low); }
+void* simt_dynamic_shared() {
+  return reinterpret_cast<void*>(worker->dynamic_low +
+                                 worker->current->linear / worker->block_threads * worker->dynamic_stride);
+}
 u32 simt_lane() { return worker->current->lane; }
-u32 simt_rank() { return worker->current->linear; }
+u32 simt_rank() { return worker->current->linear % worker->block_threads; }
 
 void simt_barrier(const char* what, u32 line) { arrive(what, line, SIMT_CALLER, barrier_plain, 0, nullptr); }
 

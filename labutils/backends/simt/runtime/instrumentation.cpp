@@ -124,6 +124,12 @@ static SIMT_HOT void access(uptr address, u32 size, u8 op, u8 flags, uptr pc) {
   }
   push(w, pc, offset, op, flags, size, array);
   if (op != op_write) return;
+  if (is_shared(array)) {
+    Fiber& me = *w.current;
+    bool first = me.unfenced_low == me.unfenced_high;
+    me.unfenced_low = first ? address : std::min(me.unfenced_low, address);
+    me.unfenced_high = std::max(me.unfenced_high, address + size);
+  }
   Event& e = w.lanes[w.current->lane].events[w.lanes[w.current->lane].count - 1];
   if (flags & kPiece) {
     e.value = ++w.unique_value;

@@ -126,7 +126,9 @@ static void poison(char* p, u64 bytes) {
 static void begin_block(Worker& w, Block& b, u32 number) {
   const LaunchSpec& s = *w.spec;
   b.number = number;
-  b.place = {number % s.grid[0], number / s.grid[0] % s.grid[1], number / s.grid[0] / s.grid[1]};
+  u32 across = s.grid[0] / s.cluster;  // a cluster's blocks are run as one, with as many times the threads
+  b.place = {number % across * s.cluster, number / across % s.grid[1], number / across / s.grid[1]};
+  forget_asynchronous(w);
   b.alive = w.threads;
   b.at_barrier = b.at_grid_barrier = b.votes = 0;
   b.fenced = false;
@@ -262,7 +264,8 @@ static void run_worker(Launch* launch, Worker* w) {
   w->module_high = launch->module.high;
   w->grid = {s.grid[0], s.grid[1], s.grid[2]};
   w->block_size = {s.block[0], s.block[1], s.block[2]};
-  w->threads = s.block[0] * s.block[1] * s.block[2];
+  w->block_threads = s.block[0] * s.block[1] * s.block[2];
+  w->threads = w->block_threads * s.cluster;
   w->warps = (w->threads + kLanes - 1) / kLanes;
   w->arrays = launch->arrays.data();
   w->array_count = launch->arrays.size();
@@ -271,11 +274,12 @@ static void run_worker(Launch* launch, Worker* w) {
     TlsIndex index{launch->module.tls_id, 0};
     w->shared_low = reinterpret_cast<uptr>(__tls_get_addr(&index));
   }
-  size_t map_bytes = kDynamicLimit + 2 * kDynamicGuard;
+  size_t map_bytes = kDynamicLimit * s.cluster + 2 * kDynamicGuard;
   w->dynamic_map = static_cast<char*>(
       mmap(nullptr, map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   w->dynamic_low = reinterpret_cast<uptr>(w->dynamic_map) + kDynamicGuard;
-  w->dynamic_size = s.shared_bytes;
+  w->dynamic_stride = (s.shared_bytes + 1024) / 1024 * 1024;
+  w->dynamic_size = s.cluster == 1 ? s.shared_bytes : s.cluster * w->dynamic_stride;
   std::vector<Event> events;
   std::vector<Cell> static_shadow, dynamic_shadow;
   if (w->checked) {
@@ -364,7 +368,7 @@ extern "C" const char* simt_launch(const simt::LaunchSpec* spec) {
   launch.module = query.module;
   launch.deadline = now() + spec->time_limit;
   prepare_arrays(launch);
-  u32 total = spec->grid[0] * spec->grid[1] * spec->grid[2];
+  u32 total = spec->grid[0] * spec->grid[1] * spec->grid[2] / spec->cluster;
   if (spec->blocks)
     launch.block_list.assign(spec->blocks, spec->blocks + spec->block_count);
   else

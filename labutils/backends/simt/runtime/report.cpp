@@ -32,7 +32,7 @@ static void append_finding(std::string& out, const Finding& f, uptr base) {
   static const char* const kinds[] = {
       "race",     "out-of-bounds", "misaligned",   "uninitialised-shared", "barrier-divergence",
       "deadlock", "shuffle-mask",  "endless-loop", "stack-overflow",       "crash",
-      "assert"};
+      "assert",   "missing-wait",  "missing-fence"};
   static_assert(sizeof kinds / sizeof *kinds == static_cast<size_t>(Kind::count));
   out += '{';
   append_number(out, "op", f.op);
@@ -75,18 +75,29 @@ static std::string write_report(Launch& launch, std::vector<std::unique_ptr<Work
   snprintf(text, sizeof text, "\"seconds\":%.6f,", seconds);
   out += text;
   u64 barriers = 0, collectives = 0, switches = 0;
+  u64 copies = 0, copied_bytes = 0, stores = 0, stored_bytes = 0, products = 0;
   std::vector<Print> printed;
   std::vector<Site> sites;
   for (auto& w : workers) {
     barriers += w->barriers;
     collectives += w->collectives;
     switches += w->switches;
+    copies += w->copies;
+    copied_bytes += w->copied_bytes;
+    stores += w->stores;
+    stored_bytes += w->stored_bytes;
+    products += w->products;
     printed.insert(printed.end(), w->printed.begin(), w->printed.end());
     sites.insert(sites.end(), w->sites.begin(), w->sites.end());
   }
   append_number(out, "barriers", barriers);
   append_number(out, "collectives", collectives);
   append_number(out, "switches", switches);
+  append_number(out, "tma_loads", copies);
+  append_number(out, "tma_load_bytes", copied_bytes);
+  append_number(out, "tma_stores", stores);
+  append_number(out, "tma_store_bytes", stored_bytes);
+  append_number(out, "wgmmas", products);
   append_number(out, "static_shared", launch.module.shared_bytes);
   append_number(out, "module", launch.module.low);
   append_number(out, "shared_low", workers[0]->shared_low);

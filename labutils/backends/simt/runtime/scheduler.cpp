@@ -26,14 +26,15 @@ static SIMT_HOT Fiber* take_lane(Worker& w, u32 warp_number, u32 among) {
   Fiber* fiber = &w.block->fibers[warp_number * kLanes + lane];
   if (warp.fresh >> lane & 1) {
     warp.fresh &= ~(1u << lane);
-    u32 linear = warp_number * kLanes + lane, x = w.block_size.x, y = w.block_size.y;
-    fiber->thread = {linear % x, linear / x % y, linear / x / y};
+    u32 linear = warp_number * kLanes + lane, x = w.block_size.x, y = w.block_size.y, own = linear % w.block_threads;
+    fiber->thread = {own % x, own / x % y, own / x / y};
     fiber->linear = linear;
     fiber->warp = warp_number;
     fiber->lane = lane;
     fiber->state = State::fresh;
     fiber->spins = fiber->locks = 0;
     fiber->barrier_result = nullptr;
+    fiber->unfenced_low = fiber->unfenced_high = 0;
   }
   return fiber;
 }
@@ -69,6 +70,9 @@ static bool next_warp(Worker& w) {
 }
 
 static SIMT_COLD void deadlock(Worker& w);
+static bool asynchronous_progress(Worker& w);
+static std::string what_is_missing(Worker& w, const Fiber& f);
+static void end_asynchronous(Worker& w, const Fiber& f);
 
 // The thread to run now; null when the block has finished, or when all of it waits for the other blocks of
 // the grid.
@@ -87,6 +91,7 @@ static Fiber* next_thread(Worker& w) {
     }
     if (next_warp(w)) continue;
     if (!b.alive) return nullptr;
+    if (asynchronous_progress(w)) continue;
     if (b.at_grid_barrier == b.alive) return nullptr;
     deadlock(w);
     abandon(w);
@@ -299,6 +304,7 @@ static void meet(const char* what, u32 mask, void* payload, Combine combine, upt
 
 static void finish(Worker& w, Fiber* f) {
   settle(w);
+  end_asynchronous(w, *f);
   Block& b = *w.block;
   Warp& warp = b.warps[f->warp];
   warp.live &= ~(1u << f->lane);
@@ -376,7 +382,7 @@ static void deadlock(Worker& w) {
   for (const Group& g : groups) {
     if (!found.detail.empty()) found.detail += "; ";
     found.detail += std::to_string(g.count) + (g.count == 1 ? " thread waits at " : " threads wait at ") +
-                    g.first->waits_at;
+                    g.first->waits_at + what_is_missing(w, *g.first);
     if (g.first->state == State::collective) {
       found.detail += " with mask " + hexadecimal(g.first->mask);
       if (g.missing) found.detail += ", where lanes " + hexadecimal(g.missing) + " are missing";

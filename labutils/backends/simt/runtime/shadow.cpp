@@ -14,7 +14,7 @@ struct Cell {
   u16 write_thread : 10, write_bytes : 4, write_atomic : 1;
   u16 read_thread : 10, read_bytes : 4,
       read_many : 1;  // read_many: `other` is another thread that has read it
-  u16 other_thread : 10, initialised : 4;
+  u16 other_thread : 10, other_halves : 2, initialised : 4;
   u16 other_time;
 };
 static_assert(sizeof(Cell) == 32);
@@ -73,6 +73,8 @@ static SIMT_COLD void uninitialised(Worker& w, const Event& e, u32 thread) {
   report(w, f);
 }
 
+static SIMT_HOT u32 halves(u32 bytes) { return !!(bytes & 3) | !!(bytes & 12) << 1; }
+
 static SIMT_HOT bool is_shared(u8 array) { return array >= kStaticShared; }
 
 // Another block of this phase touched it, and neither a fence nor a lock speaks for an order.
@@ -96,19 +98,18 @@ static SIMT_HOT void check_read(Worker& w, const Event& e, u32 thread, u16 time,
     c.read_epoch = w.epoch;
     c.read_bytes = bytes;
     c.read_many = 0;
-  } else {
+  } else if (c.read_thread == thread) {
     c.read_bytes |= bytes;
-    if (c.read_thread != thread) {
-      // Keep two readers, of two warps if there are: a later writer cannot be ordered after both by accident.
-      if (!c.read_many || c.read_thread / kLanes != thread / kLanes) {
-        c.other_thread = c.read_thread;
-        c.other_time = c.read_time;
-      } else if (c.other_thread / kLanes == thread / kLanes) {
-        c.other_thread = c.read_thread;
-        c.other_time = c.read_time;
-      }
-      c.read_many = 1;
+  } else {
+    // Keep two readers, of two warps if there are: a later writer cannot be ordered after both by accident.
+    u32 warp = thread / kLanes;
+    if (!c.read_many || c.read_thread / kLanes != warp || c.other_thread / kLanes == warp) {
+      c.other_thread = c.read_thread;
+      c.other_time = c.read_time;
+      c.other_halves = halves(c.read_bytes);
     }
+    c.read_bytes = bytes;
+    c.read_many = 1;
   }
   c.read_thread = thread;
   c.read_time = time;
@@ -128,11 +129,12 @@ static SIMT_HOT void check_write(Worker& w, const Event& e, u32 thread, u16 time
       race(w, e, thread, 'w', c.write_thread, c.write_pc, c.write_epoch);
     }
   }
-  if (c.read_epoch && (c.read_bytes & bytes) && !atomic && !ordered) {
+  bool by_last = c.read_bytes & bytes, by_other = c.read_many && (c.other_halves & halves(bytes));
+  if (c.read_epoch && (by_last || by_other) && !atomic && !ordered) {
     if (c.read_epoch == w.epoch) {
-      if (!ordered_in_block(w, thread, c.read_thread, c.read_time))
+      if (by_last && !ordered_in_block(w, thread, c.read_thread, c.read_time))
         race(w, e, thread, 'o', c.read_thread, c.read_pc, c.read_epoch);
-      else if (c.read_many && !ordered_in_block(w, thread, c.other_thread, c.other_time))
+      else if (by_other && !ordered_in_block(w, thread, c.other_thread, c.other_time))
         race(w, e, thread, 'o', c.other_thread, c.read_pc, c.read_epoch);
     } else if (c.read_epoch < w.block->first_epoch && !is_shared(e.array) &&
                unordered_block(w, e, c.read_epoch)) {

@@ -6,6 +6,7 @@
 #include "counters.cpp"
 #include "merge.cpp"
 #include "scheduler.cpp"
+#include "hopper.cpp"
 #include "device_api.cpp"
 #include "instrumentation.cpp"
 #include "atomics.cpp"
