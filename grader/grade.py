@@ -2,56 +2,36 @@
 
     python -m grader grade UNIT --submissions DIR
 
-Collect and mend → sanitize (nbgrader) → execute and judge, several at a time → record (nbgrader) → feedback, report,
-exports. A submission that fails at any step costs its own marks, is said in one sentence, and stops nobody else.
+Collect and mend → sanitize (nbgrader) → run and judge, on an engine → journal → record (nbgrader) → feedback, report,
+exports. A submission that fails at any step costs its own marks, is said in one sentence, and stops nobody else. What
+the engine gave is in the journal before it is anywhere else, so that `--resume` continues a run that ended anyhow.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
+import signal
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nbformat import NotebookNode
-from nbformat.v4 import new_output
-
-from grader.build import ROOT, source_notebook, unit_names
-from grader.collect import Submission, collect, lay_out
-from grader.execute.local import Executed, draw_seed, run_all
-from grader.execute.notebook import KERNEL_DIED, Limits, is_check
+from grader import engines, late
+from grader.build import ROOT, unit_names
+from grader.collect import Unreadable, collect, lay_out
+from grader.execute.notebook import Limits
 from grader.gradebook import Course, GradebookError
-from grader.judge import sandbox
-from grader.judge.bench import Bench
-from grader.marks import Result, exercise_of, judged, marks_of, sentence
+from grader.journal import DiskFull, Journal, JournalError, when
+from grader.marking import Marker, device_of, is_manual
+from grader.marks import sentence
 from grader.regions import BuildError
-from grader.results import Check, ClassResults, Graded, Outcome
-from labutils import exercise as exercises
-from labutils.verdict import Verdict
+from grader.results import ClassResults
+from grader.run import Clock, Run, Watcher
 
 MOST_WORKERS = 8
-"""Notebooks at a time, unless more are asked for: each takes about 1 GB of memory, and on a GPU a context."""
-
-Marker = Callable[[NotebookNode], Result]
-
-
-class Clock:
-    """Where the time goes: seconds by step."""
-
-    def __init__(self):
-        self.steps: dict[str, float] = {}
-        self._begin = time.perf_counter()
-
-    def step(self, name: str) -> None:
-        """End a step that began where the last one ended."""
-        now = time.perf_counter()
-        self.steps[name] = self.steps.get(name, 0.0) + now - self._begin
-        self._begin = now
+"""Submissions at a time, unless more are asked for: each takes about 1 GB of memory."""
 
 
 def grade(
@@ -63,195 +43,88 @@ def grade(
     workers: int | None = None,
     limits: Limits | None = None,
     marker: Marker | None = None,
-    progress: Callable[[int, int, str], None] = lambda done, total, student: None,
+    backend: str = "local",
+    resume: bool = False,
+    fresh: bool = False,
+    rules: late.Rules | None = None,
+    watcher: Watcher | None = None,
     clock: Clock | None = None,
+    **options,
 ) -> ClassResults:
     """Grade every submission of the unit in the folder `unit`; the course folder and the exports are made in `out`.
 
     The marks of an exercise come from the judge. `marker` takes its place: it turns an executed check cell into marks,
-    as `marks_of` does for a course that trusts what its students' notebooks show.
+    as `marks_of` does for a course that trusts what its students' notebooks show. `options` go to the engine. Raises
+    what `main` turns into sentences: BuildError, GradebookError, JournalError, NoEngine, Unreadable, DiskFull.
     """
     clock, begin = clock or Clock(), time.perf_counter()
-    course = Course(out / "course", unit.name)
-    release = course.release(source_notebook(unit))
-    clock.step("release")
-    handed_in = collect(submissions, unit.name, release)
-    lay_out(handed_in, course.folder, unit.name)
-    clock.step("collect and mend")
-    checks = _checks(release)
-    seed = draw_seed() if seed is None else seed
-    students = {s.student: _not_yet(s, checks) for s in handed_in}
-    jobs = _sanitize(course, handed_in, students)
-    before = _seconds_before(out)
-    jobs.sort(key=lambda job: -before.get(job[0], float("inf")))
-    clock.step("sanitize")
-    done, workers = len(students) - len(jobs), workers or min(os.cpu_count() or 2, MOST_WORKERS)
-    with Bench(seed, workers, _exercises(release)) if marker is None else contextlib.nullcontext() as judges:
-        if judges:
-            judges.judge_all(jobs)
-        for executed in run_all(jobs, seed, workers, limits, judged=judges is not None):
-            clock.step("execute")
-            student = students[executed.key]
-            verdicts = judges.verdicts(executed.key) if judges else {}
-            clock.step("judge")
-            _mark(student, executed, verdicts, marker or marks_of)
-            if judges:
-                _write_record(out / "records", executed.key, judges.record(executed.key))
-            _record(course, student, executed)
-            done += 1
-            progress(done, len(students), executed.key)
-            clock.step("record")
-    for student in students.values():
-        if student.problem:
-            course.record_nothing(student.student)
-    clock.step("record")
-    notes = [said] if marker is None and (said := sandbox.warning()) else []
-    try:
-        course.feedback()
-    except GradebookError as problem:  # the marks are in; the reports need no feedback pages
-        notes.append(sentence(str(problem)))
-    clock.step("feedback")
+    with contextlib.ExitStack() as stack:
+        journal = stack.enter_context(contextlib.closing(Journal(out / "journal")))
+        if journal.header and not journal.header["finished"] and not resume and not fresh:
+            raise JournalError(
+                f"The run of {when(journal.header)} in {out} is not finished: {len(journal.students())} submissions "
+                "are graded. --resume goes on where it ended, --fresh begins anew."
+            )
+        # It imports while the class is collected.
+        workers = workers or min(os.cpu_count() or 2, MOST_WORKERS)
+        engine = stack.enter_context(contextlib.closing(engines.open_engine(backend, workers, out=out, **options)))
+        run = Run(Course(out / "course", unit.name), journal, out, marker, limits or Limits())
+        run.release(unit, seed, resume)
+        clock.step("release")
+        handed_in = collect(submissions, unit.name, run.released)
+        lay_out(handed_in, run.course.folder, unit.name)
+        clock.step("collect and mend")
+        todo = run.restore(handed_in, resume)
+        clock.step("restore")
+        run.work(engine, todo, watcher or Watcher(), clock)
+        run.close_books(rules)
+        clock.step("record")
+        try:
+            run.course.feedback()
+        except GradebookError as problem:  # the marks are in; the reports need no feedback pages
+            run.notes.append(sentence(str(problem)))
+        journal.finish()
+        clock.step("feedback")
+    release = run.released
     return ClassResults(
         unit=unit.name,
         title=release.cells[0].source.split("\n", 1)[0].lstrip("# "),
-        checks=checks,
-        students=list(students.values()),
-        device=_device(students.values()),
-        seed=seed,
+        checks=run.checks,
+        students=list(run.students.values()),
+        device=device_of(run.students.values()),
+        seed=journal.header["seed"],
         when=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         seconds=round(time.perf_counter() - begin, 1),
-        notes=notes,
-        manual=sum(c.metadata.nbgrader.points for c in release.cells if _is_manual(c)),
+        notes=run.notes,
+        manual=sum(c.metadata.nbgrader.points for c in release.cells if is_manual(c)),
     )
-
-
-def _checks(release: NotebookNode) -> list[Check]:
-    found = []
-    for cell in release.cells:
-        if is_check(cell):
-            exercise_id = exercise_of(cell.source)
-            known = exercises.all_exercises().get(exercise_id)
-            name = exercise_id.split("/")[-1] if exercise_id else cell.id
-            found.append(Check(name, known.title if known else name, cell.id, float(cell.metadata.nbgrader.points)))
-    return found
-
-
-def _exercises(release: NotebookNode) -> list[str]:
-    """The exercises that the release checks."""
-    found = [exercise_of(cell.source) for cell in release.cells if is_check(cell)]
-    return [i for i in found if i in exercises.all_exercises()]
-
-
-def _is_manual(cell: NotebookNode) -> bool:
-    grading = cell.metadata.get("nbgrader", {})
-    return bool(grading.get("task") or grading.get("grade") and grading.get("solution"))
-
-
-def _not_yet(submission: Submission, checks: list[Check]) -> Graded:
-    """A student before grading: no marks, and the reason if that is final."""
-    why = submission.problem or "Not graded."
-    outcomes = [Outcome(c.name, c.cell, 0.0, c.points, "not graded", why) for c in checks]
-    return Graded(submission.student, outcomes, submission.repairs, problem=submission.problem)
-
-
-def _sanitize(course: Course, handed_in: list[Submission], students: dict[str, Graded]):
-    jobs = []
-    for submission in handed_in:
-        if submission.notebook is None:
-            continue
-        try:
-            jobs.append((submission.student, course.sanitized(submission.student)))
-        except Exception as problem:  # nbgrader's, for a notebook in a state that nobody thought of
-            students[submission.student].problem = sentence(
-                f"Not graded, 0 points: nbgrader cannot read it ({problem})"
-            )
-    return jobs
-
-
-def _seconds_before(out: Path) -> dict[str, float]:
-    """How long each student's notebook took in an earlier run into the same folder."""
-    try:
-        students = json.loads((out / "grades.json").read_text(encoding="utf-8"))["students"]
-        return {s["student"]: float(s["seconds"]) for s in students}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
-
-
-def _mark(student: Graded, executed: Executed, verdicts: dict[str, Verdict], marker: Marker) -> None:
-    student.events, student.seconds = executed.log.events, executed.log.seconds
-    if executed.notebook is None:
-        student.problem = sentence(f"Not graded, 0 points: {executed.problem}")
-        return
-    checks = {cell.id: cell for cell in executed.notebook.cells if is_check(cell)}
-    names = {o.cell: o.name for o in student.outcomes}
-    student.outcomes = []
-    for cell_id, cell in checks.items():
-        points, verdict = float(cell.metadata.nbgrader.points), verdicts.get(exercise_of(cell.source))
-        if verdict is not None:
-            cell.outputs = [new_output("stream", name="stdout", text=verdict.text() + "\n")]
-            result = judged(verdict, points)
-        else:
-            result = marker(cell)
-        kind, name = _kind(cell, result, points), names.get(cell_id, cell_id)
-        student.outcomes.append(Outcome(name, cell_id, result.marks, points, kind, result.sentence, result.verdict))
-    shown = [o for cell in executed.notebook.cells if cell.cell_type == "code" for o in cell.outputs]
-    if any(o.output_type == "stream" and o.name == "stderr" for o in shown):
-        student.events.append("Wrote to stderr, which costs nothing.")
-
-
-def _write_record(folder: Path, student: str, record: dict) -> None:
-    """Keep what is needed to judge this submission again and get the same (`python -m grader judge --replay`)."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{student}.json"
-    path.with_suffix(".new").write_text(json.dumps(record), encoding="utf-8")
-    path.with_suffix(".new").replace(path)
-
-
-def _kind(cell: NotebookNode, result: Result, points: float) -> str:
-    if result.marks >= points:
-        return ""
-    if result.verdict is not None and result.verdict.headline is not None:
-        return result.verdict.headline.kind
-    if result.verdict is not None and result.verdict.passed:
-        return "not full marks"
-    error = next((o for o in cell.outputs if o.output_type == "error"), None)
-    if error is None:
-        return "no valid marks"
-    return {KERNEL_DIED: "kernel-died", "CellTimeout": "timeout"}.get(error.ename, error.ename)
-
-
-def _record(course: Course, student: Graded, executed: Executed) -> None:
-    if executed.notebook is None:
-        return
-    results = {o.cell: Result(o.marks, o.verdict, o.sentence) for o in student.outcomes}
-    try:
-        course.record(student.student, executed.notebook, results)
-    except GradebookError as problem:
-        student.problem = sentence(f"Not graded, 0 points: {problem}")
-        student.outcomes = [
-            replace(o, marks=0.0, kind="not graded", sentence=student.problem) for o in student.outcomes
-        ]
-
-
-def _device(students) -> str:
-    """What the kernels ran on, in the words of the verdicts."""
-    found = [o.verdict.backend for s in students for o in s.outcomes if o.verdict and o.verdict.results]
-    kernels = [backend for backend in found if backend != "plain Python"]
-    return max(set(kernels or found or ["nothing ran"]), key=(kernels or found or ["nothing ran"]).count)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("unit", metavar="UNIT", help="the unit, such as 06_elementwise_triton")
     parser.add_argument(
-        "--submissions", type=Path, required=True, metavar="DIR", help="STUDENT/*.ipynb or STUDENT.ipynb"
+        "--submissions", type=Path, required=True, metavar="DIR", help="a folder or a zip of what was handed in"
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="grade book and reports; by default out/UNIT")
+    parser.add_argument("--resume", action="store_true", help="go on where the last run into this folder ended")
+    parser.add_argument("--fresh", action="store_true", help="begin anew although the last run did not end")
+    parser.add_argument("--late", type=Path, metavar="FILE", help="what handing in late costs (grader/late.py)")
     add_common_arguments(parser)
 
 
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of every verb that grades."""
-    parser.add_argument("--workers", type=int, metavar="N", help="notebooks at a time; by default one for each core")
+    parser.add_argument("--backend", choices=engines.NAMES, default="local", help="where the work is done")
+    parser.add_argument("--workers", type=int, metavar="N", help="submissions at a time; by default one for each core")
+    parser.add_argument("--gpus", type=int, metavar="N", help="use N of this machine's GPUs; by default all")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="dask: of a scheduler that runs already")
+    parser.add_argument(
+        "--slurm",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        help="slurm, array: for sbatch, as --slurm=--time=1:00:00",
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="draw the hidden cases of an earlier run again")
     parser.add_argument(
         "--trust-notebooks", action="store_true", help="marks from the notebooks' own checks, without the judge"
@@ -265,13 +138,27 @@ def main(args) -> int:
     if args.unit not in unit_names(ROOT):
         print(f"There is no unit {args.unit!r}; there are {', '.join(unit_names(ROOT))}.")
         return 2
-    if not args.submissions.is_dir():
+    if not args.submissions.exists():
         print(f"{args.submissions} is not a folder.")
         return 2
     out = args.out or ROOT / "out" / args.unit
+    return said(lambda: terminal.grade_and_report(ROOT / "solutions" / args.unit, args.submissions, out, args))
+
+
+def said(run: Callable[[], object]) -> int:
+    """Grade; whatever ends it early is said in a sentence, with the way to go on. Returns the exit status."""
+    go_on = "What is graded is safe; the same command with --resume goes on."
+    with contextlib.suppress(ValueError):  # only the main thread hears signals
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        terminal.grade_and_report(ROOT / "solutions" / args.unit, args.submissions, out, args)
-    except (BuildError, GradebookError) as problem:
+        run()
+    except (BuildError, GradebookError, JournalError, Unreadable, engines.NoEngine, late.LateError) as problem:
         print(problem)
         return 1
+    except DiskFull as where:
+        print(f"The disk is full: {where}. {go_on}")
+        return 1
+    except KeyboardInterrupt:
+        print(f"\nStopped. {go_on}")
+        return 130
     return 0

@@ -7,8 +7,11 @@ place, after every source in it was found unchanged.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import logging
 import shutil
+import sqlite3
 from pathlib import Path
 
 import nbformat
@@ -18,10 +21,13 @@ from nbformat.v4 import new_output
 from traitlets.config import Config
 
 from grader.build import notebook_bytes
+from grader.journal import DiskFull
 from grader.marks import Result
 from grader.nbgrader_config import Autograde, Execute, NbGraderAPI, NbGraderPreprocessor, course_config
 from grader.stubs import release_preprocessors
 from labutils.check import VERDICT_MIME
+
+_FULL = ("No space left on device", "database or disk is full", "Disk quota exceeded", "File too large")
 
 
 class GradebookError(Exception):
@@ -97,10 +103,72 @@ class Course:
         with self.api.gradebook as book:
             return {s.student_id: float(s.score) for s in book.assignment_submissions(self.unit)}
 
+    def marks(self) -> dict[str, dict[str, float | None]]:
+        """What the grade book says of each student: the marks of each graded cell, None where a person is to mark."""
+        found: dict[str, dict[str, float | None]] = {}
+        with contextlib.closing(sqlite3.connect(f"file:{self.folder}/gradebook.db?mode=ro", uri=True)) as book:
+            for student, cell, marks, waiting in book.execute(_MARKS, (self.unit,)):
+                cells = found.setdefault(student, {})
+                if cell is not None:
+                    cells[cell] = None if waiting else marks
+        return found
+
+    def has(self, student: str, expected: dict[str, float], book: dict[str, dict[str, float | None]]) -> bool:
+        """Whether the grade book, read before with `marks`, and nbgrader's folders hold what was graded."""
+        path = self.folder / "autograded" / student / self.unit / f"{self.unit}.ipynb"
+        try:
+            json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            return False
+        return student in book and not _differences(expected, book[student])
+
+    def problems(self, expected: dict[str, dict[str, float]]) -> list[str]:
+        """Where the grade book is not sound, or does not hold exactly these marks (student, cell): sentences."""
+        try:
+            with contextlib.closing(sqlite3.connect(f"file:{self.folder}/gradebook.db?mode=ro", uri=True)) as book:
+                said = [row[0] for row in book.execute("PRAGMA integrity_check")]
+                orphans = book.execute("PRAGMA foreign_key_check").fetchall()
+                twice = [row[0] for row in book.execute(_TWICE, (self.unit,))]
+            marks = self.marks()
+        except sqlite3.Error as problem:
+            return [f"The grade book cannot be read: {problem}."]
+        found = [f"SQLite says of the grade book: {line}." for line in said if line != "ok"]
+        found += [f"The grade book holds {len(orphans)} rows that belong to nothing."] * bool(orphans)
+        found += [f"{student} is in the grade book more than once." for student in twice]
+        found += [f"{student} is not in the grade book." for student in sorted(expected.keys() - marks.keys())]
+        found += [f"{s} is in the grade book, but not in the journal." for s in sorted(marks.keys() - expected.keys())]
+        for student in sorted(expected.keys() & marks.keys()):
+            found += [f"{student}, {said}." for said in _differences(expected[student], marks[student])]
+        return found
+
     def feedback(self) -> None:
         """nbgrader's feedback, a page for each student that was graded."""
         if any(self.folder.glob(f"autograded/*/{self.unit}/*.ipynb")):
             _succeed(self.api.generate_feedback(self.unit), "write the feedback")
+
+
+_MARKS = """
+SELECT sa.student_id, cell.name, coalesce(grade.auto_score, 0), grade.auto_score IS NULL AND grade.needs_manual_grade
+FROM submitted_assignment sa JOIN assignment ON assignment.id = sa.assignment_id AND assignment.name = ?
+LEFT JOIN submitted_notebook sn ON sn.assignment_id = sa.id LEFT JOIN grade ON grade.notebook_id = sn.id
+LEFT JOIN base_cell cell ON cell.id = grade.cell_id
+"""
+
+_TWICE = """
+SELECT sa.student_id FROM submitted_assignment sa JOIN assignment ON assignment.id = sa.assignment_id
+WHERE assignment.name = ? GROUP BY sa.student_id HAVING count(*) > 1
+"""
+
+
+def _differences(expected: dict[str, float], marks: dict[str, float | None]) -> list[str]:
+    """Where marks in the grade book are not those expected. An empty expectation is of a student without any."""
+    if not expected:
+        return [f"{cell}: {mark:g} in the grade book, but nothing was graded" for cell, mark in marks.items() if mark]
+    return [
+        f"{cell}: {marks.get(cell)} in the grade book, {mark:g} in the journal"
+        for cell, mark in expected.items()
+        if (got := marks.get(cell)) is None or abs(got - mark) > 1e-9
+    ]
 
 
 def _succeed(result: dict, what: str) -> None:
@@ -109,6 +177,8 @@ def _succeed(result: dict, what: str) -> None:
         reason = next(
             (line for line in reversed(lines) if "Error: " in line), lines[-1] if lines else "no reason given"
         )
+        if any(words in str(lines) for words in _FULL):
+            raise DiskFull(f"the grade book or its folders (nbgrader could not {what})")
         raise GradebookError(f"nbgrader cannot {what}: {reason.strip()}")
 
 

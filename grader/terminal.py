@@ -1,54 +1,101 @@
-"""Grading as an instructor sees it in a terminal: a progress bar, a table, the places of the files."""
+"""Grading as an instructor sees it in a terminal: how it goes, a table, the places of the files."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from rich import box
 from rich.console import Console
+from rich.live import Live
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
-from grader.grade import Clock, grade
+from grader.engines import Engine
+from grader.grade import Clock, Watcher, grade
+from grader.late import Rules
 from grader.marks import marks_of
 from grader.report import write
 from grader.results import ClassResults, Graded
 
+SLOW = 3
+"""How many of the submissions that have been running longest are named."""
+SAY_EVERY = 10.0
+"""Seconds between two lines where there is no terminal to draw a bar in."""
+
+
+class Progress(Watcher):
+    """How many are done, how fast, how long it will take, and what takes long: a bar, or plain lines in a log."""
+
+    def __init__(self, console: Console, verbose: bool, say_every: float = SAY_EVERY):
+        self.console, self.verbose, self.say_every = console, verbose, say_every
+        self.engine: Engine | None = None
+        self.total = self.done = self.restored = 0
+        self.began = self.said = time.monotonic()
+        self._live = Live(console=console, transient=True, get_renderable=self.line, refresh_per_second=2)
+
+    def begin(self, engine: Engine, total: int, done: int) -> None:
+        self.engine, self.total, self.done, self.restored = engine, total, done, done
+        self.began = self.said = time.monotonic()
+        if done:
+            self.console.print(f"{done} of {total} need no work.", highlight=False)
+
+    def step(self, student: Graded) -> None:
+        self.done += 1
+        now = time.monotonic()
+        if self.verbose:
+            self.console.print(f"{self.done:3} of {self.total}  {student.student}", markup=False, highlight=False)
+        elif not self.console.is_terminal and now - self.said >= self.say_every:
+            self.said = now
+            self.console.print(self.line(), soft_wrap=True)
+
+    def line(self) -> Text:
+        """12 of 60 · 0.8/s · 1:02 left · slowest: Ana Duarte 12 s"""
+        if self.engine is None:
+            return Text("getting ready")
+        seconds, new = time.monotonic() - self.began, self.done - self.restored
+        parts = [f"{self.done} of {self.total}"]
+        if new:
+            rate = new / seconds
+            left = round((self.total - self.done) / rate)
+            parts += [f"{rate:.1f}/s" if rate >= 1 else f"{1 / rate:.1f} s each", f"{left // 60}:{left % 60:02} left"]
+        slowest = sorted(self.engine.running().items(), key=lambda item: -item[1])[:SLOW]
+        if slowest:
+            parts.append("slowest: " + ", ".join(f"{student} {s:.0f} s" for student, s in slowest))
+        return Text(" · ".join(parts))
+
+    def __enter__(self) -> Progress:
+        if self.console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._live.stop()
+
 
 def grade_and_report(unit: Path, submissions: Path, out: Path, args) -> ClassResults:
-    """Grade with a progress bar, write the reports, print the table."""
+    """Grade while showing how it goes, write the reports, print the table."""
     console, clock = Console(), Clock()
     if not console.is_terminal:  # a log: nobody can make it wider
         console = Console(width=max(console.width, 150))
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    )
-    with bar:
-        task = bar.add_task("grading", total=None)
-
-        def progress(done: int, total: int, student: str) -> None:
-            bar.update(task, total=total, completed=done)
-            if args.verbose:
-                bar.console.print(f"{done:3} of {total}  {student}", highlight=False)
-
-        marker = marks_of if args.trust_notebooks else None
+    with Progress(console, args.verbose) as progress:
         results = grade(
             unit,
             submissions,
             out,
             seed=args.seed,
             workers=args.workers,
-            marker=marker,
-            progress=progress,
+            marker=marks_of if args.trust_notebooks else None,
+            backend=args.backend,
+            resume=args.resume,
+            fresh=args.fresh,
+            rules=Rules.read(args.late) if args.late else None,
+            watcher=progress,
             clock=clock,
+            gpus=args.gpus,
+            scheduler=args.scheduler,
+            slurm=args.slurm,
         )
     files = write(results, out)
     clock.step("reports")

@@ -16,6 +16,7 @@ def add_arguments(parser) -> None:
 
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "demo", metavar="DIR", help="by default out/demo")
     add_common_arguments(parser)
+    parser.set_defaults(resume=False, fresh=True, late=None)
 
 
 def main(args) -> int:
@@ -25,7 +26,7 @@ def main(args) -> int:
 
     sample = read_class()
     unit = ROOT / "solutions" / sample.unit
-    for made in ("course", "submissions"):
+    for made in ("course", "journal", "submissions"):
         shutil.rmtree(args.out / made, ignore_errors=True)
     write_submissions(sample, unit, args.out / "submissions")
     results = terminal.grade_and_report(unit, args.out / "submissions", args.out, args)

@@ -20,6 +20,10 @@ from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
+from grader.execute import warm
+
+ROOT = Path(__file__).resolve().parents[2]
+
 CELL_TIMEOUT = "CellTimeout"
 """Name of the error in the output of a cell that was stopped."""
 
@@ -42,30 +46,57 @@ class _ThisPython(KernelSpecManager):
 
 
 @contextlib.asynccontextmanager
-async def kernel(folder: Path, env: dict[str, str], output: int) -> AsyncIterator[Client]:
-    """A client of a fresh kernel that runs in `folder`. Raises RuntimeError if none comes up.
+async def kernel(env: dict[str, str], output: int, gpu: bool = False) -> AsyncIterator[Client]:
+    """A client of a fresh kernel with `env` added to its environment. Raises RuntimeError if none comes up.
 
-    The kernel and whatever it started in its process group are killed in the end. Sockets are files, not ports, so
-    that kernels started at the same time cannot meet.
+    Where bubblewrap works the kernel is forked in a sandbox (`warm.py`); elsewhere it is a plain child process with a
+    folder of its own. It and whatever it started are killed in the end. Sockets are files, not ports, so that kernels
+    started at the same time cannot meet.
     """
-    sockets = tempfile.mkdtemp(prefix="k", dir="/tmp" if os.path.isdir("/tmp") else None)  # a socket's path is short
-    manager = AsyncKernelManager(
-        kernel_spec_manager=_ThisPython(), transport="ipc", connection_file=os.path.join(sockets, "k.json")
-    )
-    client = Client(NotebookNode(cells=[], metadata={}), km=manager, output=output)
-    null = subprocess.DEVNULL
-    try:
-        await client.async_start_new_kernel(cwd=str(folder), env=env, stdin=null, stdout=null, stderr=null)
-        client.group = manager.provisioner.pgid
-        await client.async_start_new_kernel_client()
-        yield client
-    finally:
-        with contextlib.suppress(Exception):
-            await client._async_cleanup_kernel()
-        if client.group:
-            with contextlib.suppress(OSError):
-                os.killpg(client.group, signal.SIGKILL)
-        shutil.rmtree(sockets, ignore_errors=True)
+    zygote = warm.zygote(gpu)
+    with contextlib.ExitStack() as stack:
+        # a socket's path has at most 107 characters
+        parent = zygote.folder if zygote else "/tmp" if os.path.isdir("/tmp") else None
+        sockets = tempfile.mkdtemp(prefix="k", dir=parent)
+        stack.callback(shutil.rmtree, sockets, ignore_errors=True)
+        manager = AsyncKernelManager(
+            kernel_spec_manager=_ThisPython(),
+            transport="ipc",
+            ip=os.path.join(sockets, "s"),
+            connection_file=os.path.join(sockets, "k.json"),
+        )
+        how = {}
+        if zygote:
+            manager.provisioner = warm.Provisioner(parent=manager)
+            manager.provisioner.zygote = zygote
+        else:
+            scratch = tempfile.mkdtemp(prefix="submission-")
+            stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+            env, how = plain_environment(scratch, env), {"cwd": os.path.join(scratch, "notebook")}
+            os.mkdir(how["cwd"])
+            how |= dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        client = Client(NotebookNode(cells=[], metadata={}), km=manager, output=output)
+        try:
+            await client.async_start_new_kernel(env=env, **how)
+            client.group = getattr(manager.provisioner, "pgid", None)
+            await client.async_start_new_kernel_client()
+            yield client
+        finally:
+            await client.end()
+
+
+def plain_environment(scratch: str, env: dict[str, str]) -> dict[str, str]:
+    """The environment of a kernel without a sandbox: this one's, with nobody's settings, history and compiled kernels
+    but the submission's own."""
+    path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH")) if p)
+    own = {"IPYTHONDIR": "ipython", "TRITON_CACHE_DIR": "triton", "GPULAB_CACHE": "gpulab"}
+    return {
+        "OMP_NUM_THREADS": "1",
+        **os.environ,
+        "PYTHONPATH": path,
+        **{variable: f"{scratch}/{name}" for variable, name in own.items()},
+        **env,
+    }
 
 
 class Client(NotebookClient):
@@ -103,8 +134,19 @@ class Client(NotebookClient):
             fail(cell, CELL_TIMEOUT, f"this cell ran longer than {self.timeout} s and was stopped")
             await self._expect_answer()
 
+    async def end(self) -> None:
+        """Kill the kernel, politely or not, with all that it started."""
+        with contextlib.suppress(Exception):
+            await self._async_cleanup_kernel()
+        if self.group:
+            with contextlib.suppress(OSError):
+                os.killpg(self.group, signal.SIGKILL)
+
     async def cause_of_death(self) -> str:
-        code = await self.km.provisioner.poll() if self.km and self.km.provisioner else None
+        provisioner = self.km.provisioner if self.km else None
+        code = await provisioner.poll() if provisioner else None
+        if isinstance(provisioner, warm.Provisioner) and (why := provisioner.zygote.why(provisioner.number)):
+            return why
         if code is None:
             return "its process is gone"
         return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import time
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
@@ -48,9 +47,9 @@ class Log:
         return asdict(self)
 
 
-async def run_notebook(notebook: NotebookNode, folder: Path, env: dict[str, str], limits: Limits) -> Log:
-    """Execute the code cells, in place, in the folder `folder`; `env` is the kernel's environment."""
-    run = _Run(notebook, folder, env, limits)
+async def run_notebook(notebook: NotebookNode, env: dict[str, str], limits: Limits, gpu: bool = False) -> Log:
+    """Execute the code cells, in place; `env` is added to the kernel's environment. `gpu`: it may use one."""
+    run = _Run(notebook, env, limits, gpu)
     begin = time.monotonic()
     await run.all_cells()
     run.log.seconds = round(time.monotonic() - begin, 2)
@@ -64,8 +63,8 @@ def is_check(cell: NotebookNode) -> bool:
 
 
 class _Run:
-    def __init__(self, notebook: NotebookNode, folder: Path, env: dict[str, str], limits: Limits):
-        self.folder, self.env, self.limits = folder, env, limits
+    def __init__(self, notebook: NotebookNode, env: dict[str, str], limits: Limits, gpu: bool):
+        self.env, self.limits, self.gpu = env, limits, gpu
         for cell in notebook.cells:
             if cell.cell_type == "code":
                 cell.outputs, cell.execution_count = [], None
@@ -80,7 +79,7 @@ class _Run:
     async def all_cells(self) -> None:
         for _ in range(1 + self.limits.restarts):
             try:
-                async with kernel(self.folder, self.env, self.limits.output) as client:
+                async with kernel(self.env, self.limits.output, self.gpu) as client:
                     await self._until_it_dies(client)
             except RuntimeError as problem:
                 self._give_up(KERNEL_DIED, f"no kernel could be started: {problem}")

@@ -1,12 +1,11 @@
-"""Judges side by side: a class's submissions judged while their notebooks run for the feedback."""
+"""Judging submissions side by side, each with a seed of its own, on one machine and at most one GPU."""
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
-
 from nbformat import NotebookNode
 
-from grader.judge import record, sandbox
+from grader.engines.gpulock import GpuLock
+from grader.judge import record
 from grader.judge.judge import Judge
 from grader.judge.submission import NotJudged, Submission
 from labutils import diagnose
@@ -14,39 +13,31 @@ from labutils import exercise as exercises
 from labutils.verdict import Verdict
 
 
-class Bench:
-    """Judges the submissions of one unit, `workers` at a time."""
+class Panel:
+    """Judges that share what no seed decides: compiled kernels, and the reference's plans for a race."""
 
-    def __init__(self, seed: int, workers: int, ids: list[str]):
-        self._judge, self._ids = Judge(seed), ids
-        self._pool = ThreadPoolExecutor(workers)
-        self._jobs: dict[str, Future[tuple[dict[str, Verdict], dict]]] = {}
-        sandbox.warm_up("launch", "replay")
+    def __init__(self, gpu: str | None = None):
+        self._first = Judge(0)
+        if self._first.on_gpu:
+            self._first._gpu._one_at_a_time = GpuLock(gpu)
 
-    def judge_all(self, jobs: list[tuple[str, NotebookNode]]) -> None:
-        """Start judging these submissions, each a student and a notebook that nbgrader has sanitized."""
-        for student, notebook in jobs:
-            self._jobs[student] = self._pool.submit(self._one, notebook)
-
-    def _one(self, notebook: NotebookNode) -> tuple[dict[str, Verdict], dict]:
+    def judge(self, notebook: NotebookNode, seed: int, ids: list[str]) -> dict:
+        """The verdicts and the record of a notebook that nbgrader has sanitized, as JSON."""
         try:
             submission = Submission.of(notebook)
         except NotJudged as why:
             said = diagnose.diagnosis("error", f"this submission cannot be judged: {why}")
-            none = {i: Verdict(i, "", headline=said, points=exercises.get(i).points.total) for i in self._ids}
-            return none, {}
-        verdicts = self._judge.judge(submission, self._ids)
-        return verdicts, record.of(submission, self._judge, verdicts)
+            none = {i: Verdict(i, "", headline=said, points=exercises.get(i).points.total) for i in ids}
+            return {"verdicts": {i: v.to_json() for i, v in none.items()}, "record": {}}
+        judge = self._with_seed(seed)
+        verdicts = judge.judge(submission, ids)
+        told = record.of(submission, judge, verdicts)
+        return {"verdicts": told["verdicts"], "record": told}
 
-    def verdicts(self, student: str) -> dict[str, Verdict]:
-        """The verdict of each exercise, when they are there."""
-        return self._jobs[student].result()[0]
-
-    def record(self, student: str) -> dict:
-        return self._jobs[student].result()[1]
-
-    def __enter__(self) -> Bench:
-        return self
-
-    def __exit__(self, *_) -> None:
-        self._pool.shutdown(cancel_futures=True)
+    def _with_seed(self, seed: int) -> Judge:
+        judge, first = Judge(seed), self._first
+        judge.compiled = first.compiled
+        if judge.on_gpu:
+            judge._gpu._references = first._gpu._references
+            judge._gpu._one_at_a_time = first._gpu._one_at_a_time
+        return judge

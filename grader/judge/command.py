@@ -10,12 +10,12 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from grader.execute.local import draw_seed
 from grader.execute.notebook import is_check
 from grader.judge import record, sandbox
 from grader.judge.judge import HIDDEN_CASES, Judge
 from grader.judge.submission import NotJudged, Submission, read
 from grader.marks import exercise_of
+from grader.seeds import draw_seed
 from labutils import exercise as exercises
 from labutils.verdict import Verdict
 

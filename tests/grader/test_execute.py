@@ -1,14 +1,15 @@
 """Notebooks run in real kernels: whatever a cell does, the others keep what they earned."""
 
+import asyncio
 import os
-import time
 
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from grader.execute import notebook as notebook_module
-from grader.execute.local import _Worker, run_all
-from grader.execute.notebook import Limits
+from grader.execute import warm
+from grader.execute.notebook import Limits, run_notebook
+from grader.judge.isolation import bubblewrap
 from labutils.check import VERDICT_MIME
 
 SHORT = Limits(cell=3, notebook=40, restarts=2, output=5000)
@@ -25,10 +26,16 @@ def notebook(*sources):
     return new_notebook(cells=cells)
 
 
+class Done:
+    """A notebook that was run, and its log."""
+
+    def __init__(self, notebook, limits):
+        self.notebook = notebook
+        self.log = asyncio.run(run_notebook(notebook, {"GPULAB_SEED": "7"}, limits))
+
+
 def run(*sources, limits=SHORT):
-    (done,) = run_all([("student", notebook(*sources))], seed=7, workers=1, limits=limits)
-    assert done.problem == ""
-    return done
+    return Done(notebook(*sources), limits)
 
 
 def shown(cell):
@@ -109,8 +116,9 @@ def test_a_check_that_lost_the_gpu_gets_a_fresh_kernel_behind_it():
     assert "left its process without the GPU" in done.log.events[0]
 
 
-def test_a_check_that_found_the_gpu_lost_has_another_try(tmp_path):
+def test_a_check_that_found_the_gpu_lost_has_another_try(tmp_path, monkeypatch):
     """As on a GPU that an earlier cell lost without a word."""
+    monkeypatch.setattr(warm, "zygote", lambda gpu=False: None)  # in a sandbox no file would tell it is the second try
     here = f"import pathlib\nfirst = not pathlib.Path({str(tmp_path / 'seen')!r}).exists()"
     later = f"pathlib.Path({str(tmp_path / 'seen')!r}).touch()\nif first:\n    "
     later += lost("an earlier kernel crashed the GPU context").replace("\n", "\n    ") + "\nfloat(not first)"
@@ -124,25 +132,60 @@ def test_the_kernel_gets_the_seed_and_a_folder_of_its_own():
     assert not os.path.exists("left")
 
 
-def test_a_worker_that_dies_takes_one_notebook_along(monkeypatch):
-    asked = []
-
-    def ask(self, job, seconds, stop, stock=_Worker.ask):
-        asked.append(self)
-        if len(asked) == 1:
-            self.process.kill()
-        return stock(self, job, seconds, stop)
-
-    monkeypatch.setattr(_Worker, "ask", ask)
-    done = {e.key: e for e in run_all([("a", notebook("1")), ("b", notebook("2"))], seed=1, workers=1, limits=SHORT)}
-    assert "the process that ran the notebook ended" in done["a"].problem and done["a"].notebook is None
-    assert done["b"].problem == "" and shown(done["b"].notebook.cells[0]) == ["2"]
+needs_namespaces = pytest.mark.skipif(not bubblewrap(), reason="bubblewrap does not work here")
 
 
-def test_several_notebooks_run_at_a_time():
-    begin = time.monotonic()
-    list(run_all([(str(n), notebook("import time; time.sleep(2.5)")) for n in range(3)], 1, 3, SHORT))
-    assert time.monotonic() - begin < 7.5
+@needs_namespaces
+def test_a_kernel_sees_no_course_no_network_and_nobody_else(tmp_path):
+    (tmp_path / "gradebook.db").touch()
+    repository = os.path.dirname(os.path.dirname(notebook_module.__file__))
+    looks = [
+        f"import os, socket\n[os.path.exists(p) for p in ({str(tmp_path)!r}, {repository!r})]",
+        "socket.create_connection(('1.1.1.1', 53), timeout=2)",
+        "os.listdir('/kernels'), sorted(os.listdir('/connection'))[:1], os.listdir('.')",
+        "open('/course/labutils/here', 'w')",
+        "open('/scratch/here', 'w').close(); import labutils.exercises",
+        "[n for n in os.environ if 'SEED' in n and n != 'PYTHONHASHSEED' or 'KEY' in n or 'TOKEN' in n]",
+    ]
+    cells = run(*looks).notebook.cells
+    told = [shown(c)[-1] if c.outputs else None for c in cells]
+    assert told[0] == "[False, False]" and told[1] == "OSError" and told[3] == "OSError"
+    assert told[2] == "([], ['k.json'], [])"
+    assert told[4] is None and told[5] == "['GPULAB_SEED']"
+
+
+@needs_namespaces
+def test_what_one_kernel_leaves_no_other_finds():
+    leave = "import os\nfor f in ('/tmp/x', '/dev/shm/x', '/scratch/x'): open(f, 'w').close()"
+    run(leave)
+    assert shown(
+        run("import os\n[p for p in ('/tmp', '/dev/shm', '/scratch') if 'x' in os.listdir(p)]").notebook.cells[0]
+    ) == ["[]"]
+
+
+@needs_namespaces
+def test_what_a_kernel_started_ends_with_it():
+    run("import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(1000)")
+    zygote, seen = warm.zygote(), run("import os\n[p for p in os.listdir('/proc') if p.isdigit()]")
+    below = eval(shown(seen.notebook.cells[0])[0])
+    assert zygote.alive() and len(below) <= 8  # bubblewrap, the zygote, and this kernel with its two guardians
+
+
+@needs_namespaces
+def test_a_kernel_that_holds_too_much_memory_is_ended_and_told_why(monkeypatch):
+    monkeypatch.setattr(warm, "MOST_MEMORY", 1 << 30)
+    monkeypatch.setattr(warm, "_zygotes", {})
+    hog = "import time\nx = bytearray(b'x') * (900 << 20)\ntime.sleep(20)"
+    done = run("y = 1", hog, ("float(y)",), limits=Limits(cell=25, notebook=60))
+    warm.zygote().close()
+    assert [shown(c)[-1:] for c in done.notebook.cells] == [[], ["KernelDied"], ["1.0"]]
+    assert "used more than 1 GB of memory" in done.log.events[0]
+
+
+def test_without_bubblewrap_a_notebook_runs_in_a_plain_child(monkeypatch):
+    monkeypatch.setattr(warm, "zygote", lambda gpu=False: None)
+    done = run("import os; left = open('left', 'w')", ("float(os.environ['GPULAB_SEED'])",))
+    assert shown(done.notebook.cells[1]) == ["7.0"] and not os.path.exists("left")
 
 
 def test_workers_know_the_mime_type_without_importing_labutils():

@@ -5,15 +5,14 @@ import json
 import shutil
 from argparse import Namespace
 
+import nbformat
 import pytest
 from nbformat.v4 import new_output
 
+from grader import engines, terminal
 from grader import grade as grade_module
-from grader import terminal
 from grader.build import notebook_bytes, release_notebook, source_notebook
 from grader.demo.sample import solved
-from grader.execute.local import Executed
-from grader.execute.notebook import Log
 from grader.grade import grade
 from grader.gradebook import Course, GradebookError
 from grader.marks import Result
@@ -86,7 +85,7 @@ def submissions(good, tmp_path):
 
 
 def test_a_class_from_submissions_to_reports(unit, submissions, tmp_path, capsys):
-    args = Namespace(seed=5, workers=2, verbose=True, trust_notebooks=False)
+    args = arguments(seed=5, workers=2, verbose=True)
     results = terminal.grade_and_report(unit, submissions, tmp_path / "out", args)
     students = {s.student: s for s in results.students}
     assert {name: s.marks for name, s in students.items()} == {"dies": 0, "right": 1, "torn": 0, "wrong": 0}
@@ -105,24 +104,46 @@ def test_a_class_from_submissions_to_reports(unit, submissions, tmp_path, capsys
     assert "4 submissions" in printed and "died" in printed and "seconds: " in printed
 
 
-@pytest.fixture
-def without_kernels(monkeypatch):
-    """Executes nothing: every check shows what the answer cell seems to be worth. Returns the students in order."""
-    asked = []
+def arguments(**given):
+    """What the command line would give."""
+    plain = dict(seed=None, workers=None, verbose=False, trust_notebooks=False, late=None, backend="local")
+    plain |= dict(resume=False, fresh=False, gpus=None, scheduler=None, slurm=[])
+    return Namespace(**plain | given)
 
-    def run_all(jobs, *rest, judged):
-        assert not judged
-        for student, notebook in jobs:
-            asked.append(student)
+
+class Pretend:
+    """An engine that executes nothing: every check shows what the answer cell seems to be worth."""
+
+    workers = 2
+
+    def __init__(self):
+        self.asked = []
+
+    def run(self, jobs):
+        for job in jobs:
+            self.asked.append(job["key"])
+            notebook = nbformat.reads(job["notebook"], as_version=4)
             cells = {c.id: c for c in notebook.cells}
             right = "3 * n" in cells["add_bytes"].source
             cells["check-add_bytes"].outputs = [
                 new_output("execute_result", data={"text/plain": str(float(right))}, execution_count=1)
             ]
-            yield Executed(student, notebook, Log(seconds=1.0))
+            log = {"events": [], "cells": {}, "seconds": 1.0}
+            yield job["key"], {"notebook": nbformat.writes(notebook), "log": log, "verdicts": {}, "record": {}}
 
-    monkeypatch.setattr(grade_module, "run_all", run_all)
-    return asked
+    def running(self):
+        return {}
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def without_kernels(monkeypatch):
+    """Returns the students in the order in which they were graded."""
+    engine = Pretend()
+    monkeypatch.setattr(engines, "open_engine", lambda *_, **__: engine)
+    return engine.asked
 
 
 def shown_marks(cell):
@@ -185,7 +206,7 @@ def test_the_slowest_of_the_last_time_go_first(unit, submissions, out, without_k
 
 
 def test_an_unknown_unit_or_folder_is_said(tmp_path, capsys):
-    args = Namespace(unit="99_none", submissions=tmp_path, out=None, seed=None, workers=None, verbose=False)
+    args = arguments(unit="99_none", submissions=tmp_path, out=None)
     assert grade_module.main(args) == 2 and "no unit '99_none'" in capsys.readouterr().out
     args.unit, args.submissions = UNIT, tmp_path / "none"
     assert grade_module.main(args) == 2 and "is not a folder" in capsys.readouterr().out

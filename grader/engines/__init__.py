@@ -1,0 +1,53 @@
+"""Engines: where the work of grading is done. They differ in the place and in nothing else.
+
+A job is JSON: a submission's sanitized notebook, its seed, and how to run it (`grader.engines.work` says which keys).
+Its result is JSON that depends on nothing but the job. An engine takes jobs as it has room for them and yields results
+as they come, so that a class of any size is never in memory at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+ATTEMPTS = 3
+"""How often a job is begun if the process that does it dies; nothing that a submission does should end that process."""
+
+WORK = "grader.engines.work"
+"""The module whose `do(job)` does a job."""
+
+NAMES = ("local", "dask", "slurm", "array")
+
+
+class Engine(Protocol):
+    """What `grader.grade` asks of an engine."""
+
+    workers: int
+    """Jobs at a time."""
+
+    def run(self, jobs: Iterable[dict]) -> Iterator[tuple[str, dict]]:
+        """Do jobs; yield each one's key and result. `jobs` is asked for the next one in the caller's thread, when there
+        is room. A result is what `do` returns, or {"lost": why} if it never did."""
+
+    def running(self) -> dict[str, float]:
+        """The keys of the jobs that are being done, and for how many seconds."""
+
+    def close(self) -> None:
+        """End everything that it started, at once."""
+
+
+class NoEngine(RuntimeError):
+    """This engine cannot be had here; the message says why and what to do."""
+
+
+def open_engine(name: str, workers: int, **options) -> Engine:
+    """Start an engine. Options that an engine has no use for are ignored. Raises NoEngine."""
+    try:
+        module = importlib.import_module(f"grader.engines.{name}")
+    except ModuleNotFoundError as missing:
+        raise NoEngine(
+            f"The {name} engine needs the package {missing.name!r}, which is not installed: "
+            "pip install -r requirements.lock."
+        ) from None
+    return module.open_engine(workers, **options)

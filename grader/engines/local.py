@@ -1,0 +1,85 @@
+"""The engine that works on this machine: worker processes, each for some of the slots, each pinned to a GPU."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
+from grader.engines import WORK
+from grader.engines.gpulock import visible_gpus
+from grader.engines.station import Station
+
+SLOTS = 4
+"""Jobs that one process does at a time. Its sandboxes, a gigabyte in all, are shared by them."""
+
+AHEAD = 2
+"""Jobs that wait ready beyond those being done."""
+
+
+def open_engine(workers: int, work: str = WORK, gpus: int | None = None, **_) -> Local:
+    return Local(workers, work, visible_gpus()[:gpus])
+
+
+def shares(workers: int, gpus: list[str]) -> list[tuple[int, dict[str, str]]]:
+    """The slots and the environment of each worker process: GPUs in turns, so that each has as many workers."""
+    count = max(-(-workers // SLOTS), min(len(gpus), workers))
+    slots = [workers // count + (k < workers % count) for k in range(count)]
+    return [(n, pinned(gpus, k)) for k, n in enumerate(slots)]
+
+
+def pinned(gpus: list[str], number: int) -> dict[str, str]:
+    """The environment that shows worker `number` one GPU alone."""
+    if not gpus:
+        return {}
+    return {"CUDA_VISIBLE_DEVICES": gpus[number % len(gpus)], "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
+
+class Local:
+    def __init__(self, workers: int, work: str, gpus: list[str]):
+        self.workers = workers
+        self.stations = [Station(slots, env, work) for slots, env in shares(workers, gpus)]
+        for station in self.stations:
+            station.start()
+        self._free: queue.SimpleQueue[Station] = queue.SimpleQueue()
+        for round_ in range(max(s.slots for s in self.stations)):  # in turns, so that a small class is spread
+            for station in self.stations:
+                if station.slots > round_:
+                    self._free.put(station)
+        self._since: dict[str, float] = {}
+        self._pool = ThreadPoolExecutor(workers)
+
+    def run(self, jobs: Iterable[dict]) -> Iterator[tuple[str, dict]]:
+        yield from windowed(jobs, lambda job: self._pool.submit(self._one, job), self.workers + AHEAD)
+
+    def running(self) -> dict[str, float]:
+        now = time.monotonic()
+        return {key: now - since for key, since in list(self._since.items())}
+
+    def close(self) -> None:
+        for station in self.stations:
+            station.close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _one(self, job: dict) -> dict:
+        station = self._free.get()
+        self._since[job["key"]] = time.monotonic()
+        try:
+            return station.persist(job)
+        finally:
+            del self._since[job["key"]]
+            self._free.put(station)
+
+
+def windowed(jobs: Iterable[dict], submit: Callable[[dict], Future], window: int) -> Iterator[tuple[str, dict]]:
+    """Keep at most `window` jobs submitted; yield results in the order in which they come."""
+    jobs, keys = iter(jobs), {}
+    while True:
+        while len(keys) < window and (job := next(jobs, None)) is not None:
+            keys[submit(job)] = job["key"]
+        if not keys:
+            return
+        done, _ = wait(keys, return_when=FIRST_COMPLETED)
+        for future in done:
+            yield keys.pop(future), future.result()

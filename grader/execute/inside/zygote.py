@@ -1,0 +1,232 @@
+"""In the sandbox: one process that has imported what notebooks import, and forks a Jupyter kernel for each.
+
+Importing PyTorch, Triton and labutils takes longer than most notebooks. So `python -m gpulab_kernels.zygote FD` imports
+them once, without touching a GPU, and waits at the socket FD for messages, each JSON in one packet:
+
+    {"start": N, "folder": NAME, "env": {…}}    a kernel, whose sockets and connection file lie in /kernels/NAME
+    {"signal": N, "number": S}                  a signal to the kernel and what it started; 9 ends all of it
+
+It answers {"ready": true}, and {"ended": N, "status": exit code or -signal, "why": text} for each kernel.
+
+A kernel gets namespaces of its own, inside those of the sandbox: no process but its own, empty folders to write to, and
+of /kernels only its own sockets. It is process 2 there: a process 1 could not be killed by its own hand.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import resource
+import selectors
+import signal
+import socket
+import sys
+
+from gpulab_inside.zygote import MS_NODEV, MS_NOSUID, PR_SET_PDEATHSIG, call, leave, libc, settle
+
+MS_BIND = 4096
+PAGE = os.sysconf("SC_PAGE_SIZE")
+LOOK_EVERY = 0.5
+"""Seconds between two looks at the memory of the kernels."""
+
+IMPORTS = (
+    "ipykernel.kernelapp",
+    "ipykernel.ipkernel",
+    "ipykernel.zmqshell",
+    "matplotlib_inline.backend_inline",
+    "matplotlib.pyplot",
+    "ipywidgets",
+    "torch",
+    "triton.language",
+    "labutils",
+    "labutils.exercises",
+    "labutils.evaluate",
+    "labutils.plots",
+    "labutils.widgets",
+    "labutils.recording",
+)
+
+
+class Kernel:
+    """A running kernel as the zygote knows it: the monitor outside its namespaces and the pipe to its process 1."""
+
+    def __init__(self, monitor: int, status: int):
+        self.monitor, self.status, self.why = monitor, status, ""
+
+
+def prepare() -> None:
+    """Import everything that helps; what is not there on this machine, a notebook will miss in its own words."""
+    from labutils import device
+
+    if not device.has_gpu():
+        importlib.import_module("labutils.backends.interpreter").prepare()
+    for name in IMPORTS:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+
+
+class Zygote:
+    def __init__(self, channel: socket.socket, most_memory: int):
+        self.channel, self.most_memory = channel, most_memory
+        self.kernels: dict[int, Kernel] = {}
+
+    def serve(self) -> None:
+        wake, awake = os.pipe()
+        os.set_blocking(awake, False)
+        signal.set_wakeup_fd(awake)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self.channel.send(b'{"ready": true}')
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.channel, selectors.EVENT_READ)
+            selector.register(wake, selectors.EVENT_READ)
+            while True:
+                found = selector.select(LOOK_EVERY if self.kernels else None)
+                ready = [key.fileobj for key, _ in found]
+                if wake in ready:
+                    os.read(wake, 512)
+                self._bury()
+                if self.channel in ready:
+                    message = self.channel.recv(1 << 16)
+                    if not message:
+                        return
+                    self._do(json.loads(message))
+                if not ready:
+                    self._look_at_memory()
+
+    def _do(self, told: dict) -> None:
+        if "start" in told:
+            self.kernels[told["start"]] = self._start(told)
+        elif kernel := self.kernels.get(told["signal"]):
+            # the monitor passes it on; its own death ends everything below it
+            os.kill(kernel.monitor, signal.SIGKILL if told["number"] == signal.SIGKILL else signal.SIGINT)
+
+    def _bury(self) -> None:
+        """Tell of the kernels whose monitors have ended."""
+        while self.kernels:
+            pid, monitored = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            for number, kernel in [(n, k) for n, k in self.kernels.items() if k.monitor == pid]:
+                told = os.read(kernel.status, 4096).decode(errors="replace")
+                os.close(kernel.status)
+                status, _, why = told.partition(" ")
+                status = int(status) if status.lstrip("-").isdigit() else -signal.SIGKILL
+                del self.kernels[number]
+                ended = {"ended": number, "status": status, "why": kernel.why or why}
+                with contextlib.suppress(OSError):
+                    self.channel.send(json.dumps(ended).encode())
+
+    def _look_at_memory(self) -> None:
+        """End kernels that hold too much, with all processes they started counted."""
+        below: dict[int, list[tuple[int, int]]] = {}
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                with contextlib.suppress(OSError, ValueError, IndexError):
+                    with open(f"/proc/{name}/stat") as f:
+                        fields = f.read().rpartition(")")[2].split()
+                    below.setdefault(int(fields[1]), []).append((int(name), int(fields[21]) * PAGE))
+        for kernel in self.kernels.values():
+            total, parents = 0, [kernel.monitor]
+            while parents:
+                children = [c for p in parents for c in below.get(p, ())]
+                total += sum(size for _, size in children)
+                parents = [pid for pid, _ in children]
+            if total > self.most_memory and not kernel.why:
+                kernel.why = f"it used more than {self.most_memory >> 30} GB of memory"
+                os.kill(kernel.monitor, signal.SIGKILL)
+
+    def _start(self, told: dict) -> Kernel:
+        """Fork a monitor, which makes the namespaces and waits for the processes in them."""
+        mine, theirs = os.pipe()
+        pid = os.fork()
+        if pid:
+            os.close(theirs)
+            return Kernel(pid, mine)
+        try:
+            die_with_parent()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            status = os.dup2(theirs, 3)
+            os.closerange(4, 4096)
+            leave()
+            first = os.fork()
+            if first == 0:
+                die_with_parent()
+                os._exit(first_process(told, status))
+            os.close(status)
+            signal.signal(signal.SIGINT, lambda *_: os.kill(first, signal.SIGINT))
+            wait_for(first)
+        except BaseException as problem:
+            with contextlib.suppress(OSError):
+                os.write(3, f"1 {type(problem).__name__}: {problem}".encode()[:4000])
+        finally:
+            os._exit(0)
+
+
+def die_with_parent() -> None:
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def wait_for(pid: int) -> int:
+    """Wait for one child, burying every other; returns its exit code, or the signal that ended it as -signal."""
+    while True:
+        found, status = os.wait()
+        if found == pid:
+            return os.waitstatus_to_exitcode(status)
+
+
+def first_process(told: dict, status: int) -> int:
+    """Process 1: make the place, start the kernel, wait for it, tell how it ended."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        own = f"/kernels/{told['folder']}".encode()
+        call(libc.mount(own, b"/connection", None, MS_BIND, None), "show the kernel's sockets")
+        call(libc.mount(b"tmpfs", b"/kernels", b"tmpfs", MS_NOSUID | MS_NODEV, b"size=4k"), "hide those of others")
+        settle()
+        kernel = os.fork()
+    except BaseException as problem:
+        os.write(status, f"1 {type(problem).__name__}: {problem}".encode()[:4000])
+        return 1
+    if kernel == 0:
+        os.close(status)
+        os.setpgid(0, 0)
+        die_with_parent()
+        run_kernel(told)
+    with contextlib.suppress(OSError):
+        os.setpgid(kernel, kernel)
+    signal.signal(signal.SIGINT, lambda *_: os.killpg(kernel, signal.SIGINT))
+    os.write(status, str(wait_for(kernel)).encode())
+    return 0
+
+
+def run_kernel(told: dict) -> None:
+    """Be the kernel. Never returns."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    code = 1
+    try:
+        os.environ.update(told["env"])
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as f:
+            f.write("900")  # if the machine runs out of memory, this goes before the grader
+        for what, most in told["limits"]:
+            resource.setrlimit(what, (most, most))
+        os.makedirs("/scratch/notebook")
+        os.chdir("/scratch/notebook")
+        sys.path[0] = ""  # as in any kernel: the notebook's folder, not the zygote's
+        sys.argv = ["ipykernel_launcher", "-f", "/connection/kernel.json"]
+        from ipykernel import kernelapp
+
+        kernelapp.launch_new_instance()
+        code = 0
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else 0
+    except BaseException as problem:
+        print(f"{type(problem).__name__}: {problem}", file=sys.stderr)
+    finally:
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    prepare()
+    Zygote(socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])).serve()
