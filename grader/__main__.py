@@ -12,6 +12,8 @@ VERBS = {
     "grade": ("grader.grade", "grade a class: grade book, feedback, report"),
     "verify": ("grader.verify", "check a graded class: grade book and journal say the same"),
     "worker": ("grader.engines.array_worker", "do the work that lies in a folder (the array engine starts these)"),
+    "report": ("grader.report", "make the pages of a graded class again"),
+    "export": ("grader.exports", "marks for Moodle, Canvas, Gradescope or a spreadsheet"),
     "judge": ("grader.judge.command", "judge one submission, with a record that can be replayed"),
     "redteam": ("grader.redteam.run", "try attacks and unusual honest submissions on the judge"),
     "demo": ("grader.demo", "grade the sample class and write its report"),

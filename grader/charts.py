@@ -22,7 +22,7 @@ LEFT, RIGHT = 0.5, 20.0
 
 def _x(ratio: float, width: float) -> float:
     share = math.log(min(max(ratio, LEFT), RIGHT) / LEFT) / math.log(RIGHT / LEFT)
-    return round(10 + share * (width - 20), 1)
+    return round(14 + share * (width - 28), 1)
 
 
 def _axis(width: float, y: float) -> str:
@@ -31,7 +31,7 @@ def _axis(width: float, y: float) -> str:
         f'<text x="{_x(r, width)}" y="{y + 13}" text-anchor="middle">{r:g}×</text>'
         for r in (0.5, 1, 2, 5, 10, 20)
     )
-    return marks + f'<rect class="full" x="10" y="{y - 3}" width="{_x(FULL_SPEED, width) - 10}" height="3"/>'
+    return marks + f'<rect class="full" x="14" y="{y - 3}" width="{_x(FULL_SPEED, width) - 14:.1f}" height="3"/>'
 
 
 def _svg(width: float, height: float, says: str, body: str) -> Markup:
@@ -51,10 +51,10 @@ def times(ratios: Iterable[float]) -> Markup:
     stacked: dict[float, int] = {}
     dots = []
     for value in values:
-        x = round(_x(value, 360) / 3) * 3
+        x = round(_x(value, 220) / 3) * 3
         stacked[x] = stacked.get(x, 0) + 1
         dots.append(f'<circle class="dot" cx="{x}" cy="{max(6, 42 - 4 * (stacked[x] - 1))}" r="2.5"/>')
-    return _svg(360, 62, says, _axis(360, 46) + "".join(dots))
+    return _svg(220, 62, says, _axis(220, 46) + "".join(dots))
 
 
 def time_beside(ratio: float, low: float, high: float, what: str = "time") -> Markup:
@@ -76,13 +76,14 @@ def marks(shares: Sequence[float]) -> Markup:
     most, body = max(columns) or 1, ""
     for number, count in enumerate(columns):
         height = round(56 * count / most, 1)
-        body += f'<rect class="column" x="{10 + 34 * number}" y="{64 - height}" width="30" height="{height}"/>'
-        body += f'<text x="{25 + 34 * number}" y="{60 - height}" text-anchor="middle">{count or ""}</text>'
-        body += f'<text x="{25 + 34 * number}" y="77" text-anchor="middle">{10 * number}</text>'
+        x = 10 + 34 * number
+        body += f'<rect class="column" x="{x}" y="{76 - height}" width="30" height="{height}"/>'
+        body += f'<text x="{x + 15}" y="{72 - height}" text-anchor="middle">{count or ""}</text>'
+        body += f'<text x="{x + 15}" y="89" text-anchor="middle">{10 * number}</text>'
     says = "Students by share of the marks in percent: " + ", ".join(
         f"{10 * n} to {10 * n + 10}: {c}" for n, c in enumerate(columns)
     )
-    return _svg(360, 80, says, f'<line class="grid" x1="10" y1="64" x2="350" y2="64"/>{body}')
+    return _svg(360, 92, says, f'<line class="grid" x1="10" y1="76" x2="350" y2="76"/>{body}')
 
 
 @dataclass(frozen=True)
