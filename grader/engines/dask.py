@@ -1,0 +1,106 @@
+"""The engine on dask.distributed: a cluster on this machine, or the address of a scheduler that runs already.
+
+Submissions are handed out through a window as large as the slots. A worker that dies is blamed for all that it was
+given, and a submission that would wait on it might be blamed three times without ever having run. What students wrote
+runs in a process below the worker, so that workers do not die of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import threading
+import time
+from collections.abc import Iterable, Iterator
+
+import dask
+from distributed import Client, LocalCluster, as_completed, get_worker
+
+from grader.engines import ATTEMPTS, WORK, NoEngine
+from grader.engines.gpulock import visible_gpus
+from grader.engines.local import pinned, shares
+from grader.engines.station import Station
+
+_stations: dict[tuple, Station] = {}
+_opening = threading.Lock()
+
+
+def open_engine(workers: int, work: str = WORK, scheduler: str | None = None, gpus: int | None = None, **_) -> Dask:
+    names = visible_gpus()[:gpus]
+    if scheduler:
+        try:
+            return Dask(Client(scheduler, timeout=30), [], workers, work, None)
+        except (OSError, ValueError) as problem:
+            raise NoEngine(f"No Dask scheduler answers at {scheduler}: {problem}") from None
+    parts = shares(workers, names)
+    # A process for each part; the work itself happens in a process below, which has the slots.
+    with forgiving():
+        cluster = LocalCluster(
+            n_workers=len(parts),
+            threads_per_worker=max(slots for slots, _ in parts),
+            dashboard_address=None,
+            host="127.0.0.1",
+            memory_limit=None,
+        )
+    return Dask(Client(cluster), [cluster], workers, work, names)
+
+
+def forgiving():
+    """For a scheduler that starts inside: the deaths of workers that a submission survives before it is given up."""
+    return dask.config.set({"distributed.scheduler.allowed-failures": ATTEMPTS - 1})
+
+
+class Dask:
+    """Jobs on a Dask cluster. `gpus`: this machine's, for workers that are all on it; elsewhere the site pins them."""
+
+    def __init__(self, client: Client, closing: list, workers: int, work: str, gpus: list[str] | None):
+        self.workers, self._client, self._closing = workers, client, closing
+        self._work, self._gpus = work, gpus
+        self._since: dict[str, float] = {}
+
+    def run(self, jobs: Iterable[dict]) -> Iterator[tuple[str, dict]]:
+        jobs, keys, count = iter(jobs), {}, itertools.count()
+        results = as_completed()
+
+        def refill() -> None:
+            while len(keys) < self.workers and (job := next(jobs, None)) is not None:
+                name = f"grade-{next(count)}"
+                future = self._client.submit(_do, job, self._work, self._gpus, pure=False, key=name)
+                keys[future.key] = job["key"]
+                self._since[job["key"]] = time.monotonic()
+                results.add(future)
+
+        refill()
+        for future in results:
+            key = keys.pop(future.key)
+            self._since.pop(key)
+            if future.status == "finished":
+                result = future.result()
+            else:
+                result = {"lost": f"the worker that graded it died ({type(future.exception()).__name__})"}
+            future.release()
+            refill()
+            yield key, result
+
+    def running(self) -> dict[str, float]:
+        now = time.monotonic()
+        return {key: now - since for key, since in list(self._since.items())}
+
+    def close(self) -> None:
+        with contextlib.suppress(Exception):  # what is gone already
+            self._client.close(timeout=5)
+        for one in self._closing:
+            with contextlib.suppress(Exception):
+                one.close(timeout=20)
+
+
+def _do(job: dict, work: str, gpus: list[str] | None) -> dict:
+    """On a Dask worker: hand the job to the process below it."""
+    worker = get_worker()
+    env = {} if not gpus else pinned(gpus, worker.name if isinstance(worker.name, int) else os.getpid())
+    with _opening:
+        mark = (worker.name, work)
+        if mark not in _stations:
+            _stations[mark] = Station(worker.state.nthreads, env, work)
+    return _stations[mark].persist(job)

@@ -1,0 +1,38 @@
+"""The engine on Slurm through dask-jobqueue: each Slurm job is a Dask worker that connects back to this process.
+
+Site settings (queue, account, interface, memory) come from ~/.config/dask/jobqueue.yaml as for any dask-jobqueue
+cluster; `--slurm` adds directives. Where nodes may not open ports, use the array engine.
+"""
+
+from __future__ import annotations
+
+import dask
+from dask_jobqueue import SLURMCluster
+from distributed import Client
+
+from grader.engines import WORK, NoEngine
+from grader.engines.dask import Dask, forgiving
+from grader.engines.station import ROOT
+
+START_LIMIT = 600
+"""Seconds until the first worker must be there: a queue may be long."""
+
+
+def open_engine(workers: int, work: str = WORK, slurm: list[str] | None = None, **_) -> Dask:
+    site = dask.config.get("jobqueue.slurm", {})
+    plain = {"cores": 1, "processes": 1, "memory": "4GB", "walltime": "01:00:00"}
+    given = {name: value for name, value in plain.items() if site.get(name) is None}
+    try:
+        with forgiving():
+            cluster = SLURMCluster(
+                **given,
+                job_extra_directives=[*(site.get("job-extra-directives") or []), *(slurm or [])],
+                job_script_prologue=[f"cd {ROOT}", f"export PYTHONPATH={ROOT}:$PYTHONPATH OMP_NUM_THREADS=1"],
+                scheduler_options={"dashboard_address": None},
+            )
+        cluster.scale(workers)
+        client = Client(cluster)
+        client.wait_for_workers(1, timeout=START_LIMIT)
+    except (OSError, RuntimeError, ValueError, TimeoutError) as problem:
+        raise NoEngine(f"Slurm started no worker: {problem}") from None
+    return Dask(client, [cluster], workers, work, None)

@@ -1,0 +1,45 @@
+"""Work that costs nothing, for tests of engines and journals: right answers are recognised by their text.
+
+Students whose names say so misbehave: "kills" ends the worker process every time, "kills once" the first time,
+"slow" takes a second. Started with PRETEND_SECONDS, every job takes so long.
+"""
+
+import json
+import os
+import time
+from pathlib import Path
+
+
+def prepare():
+    pass
+
+
+def do(job):
+    time.sleep(float(os.environ.get("PRETEND_SECONDS", 0)) + ("slow" in job["key"]))
+    if "kills" in job["key"] and not ("once" in job["key"] and _before(job["key"])):
+        os._exit(9)
+    notebook = json.loads(job["notebook"])
+    for cell in notebook["cells"]:
+        if cell["id"].startswith("check-"):
+            cell["outputs"] = []
+    right = "3 * n" in job["notebook"]
+    case = {"case": f"seed {job['seed']}", "diagnosis": None, "error": None, "seconds": 0.0, "hidden": True}
+    headline = {"kind": "wrong-values", "symptom": "wrong", "advice": "try again", "details": "", "guess": False}
+    verdict = {"backend": "pretended", "results": [case], "headline": None if right else headline}
+    verdict |= {"counts": {}, "timing": {}, "notes": [], "printed": "", "marks": float(right), "points": 1.0}
+    return {
+        "notebook": json.dumps(notebook),
+        "log": {"events": [], "cells": {}, "seconds": 0.1},
+        "verdicts": {i: {"exercise": i, **verdict} for i in job["exercises"]},
+        "record": {"seed": job["seed"]},
+    }
+
+
+def _before(key):
+    """Whether this is not the first time."""
+    mark = Path(os.environ["PRETEND_FOLDER"], key.replace(" ", "_"))
+    try:
+        mark.touch(exist_ok=False)
+    except FileExistsError:
+        return True
+    return False

@@ -1,0 +1,132 @@
+"""Every engine gives the same results, survives the deaths of its workers, and takes no more jobs than it has room."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from grader import engines
+from grader.engines.gpulock import GpuLock, visible_gpus
+from grader.engines.local import pinned, shares
+from grader.engines.station import Station
+
+NAMES = [f"student {n}" for n in range(5)] + ["kills", "kills once"]
+
+
+def job(key, right=True):
+    text = '{"cells": [], "text": "%s * n"}' % (3 if right else 2)
+    return {"key": key, "notebook": text, "seed": 1, "exercises": ["unit/a"], "limits": {}}
+
+
+def opened(name, tmp_path, work, workers=2):
+    return engines.open_engine(name, workers, work=work, out=tmp_path / "out")
+
+
+@pytest.mark.parametrize("name", ["local", "dask", "array"])
+def test_an_engine_does_every_job_once_and_survives_deaths(name, tmp_path, pretend, slurm_stand_in):
+    engine = opened(name, tmp_path, pretend)
+    try:
+        found = list(engine.run(job(n, right=n != "student 3") for n in NAMES))
+    finally:
+        engine.close()
+    results = dict(found)
+    assert sorted(key for key, _ in found) == sorted(NAMES)
+    lost = {key: r.pop("lost") for key, r in results.items() if "lost" in r}
+    assert list(lost) == ["kills"] and "3 times" in lost["kills"]
+    marks = {key: r["verdicts"]["unit/a"]["marks"] for key, r in results.items() if r}
+    assert marks == {n: float(n != "student 3") for n in NAMES if n != "kills"}
+
+
+def test_a_job_is_made_only_when_there_is_room(tmp_path, pretend):
+    made, engine = [], opened("local", tmp_path, pretend)
+
+    def jobs():
+        for n in range(40):
+            made.append(n)
+            yield job(f"student {n}")
+
+    try:
+        for seen, _ in enumerate(engine.run(jobs()), start=1):
+            assert len(made) - seen <= 4
+    finally:
+        engine.close()
+    assert len(made) == 40
+
+
+def test_who_is_running_and_for_how_long(tmp_path, pretend):
+    engine = opened("local", tmp_path, pretend)
+    running = threading.Thread(target=lambda: list(engine.run([job("slow one")])))
+    running.start()
+    deadline = time.monotonic() + 20
+    while not engine.running() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert list(engine.running()) == ["slow one"]
+    running.join()
+    engine.close()
+    assert engine.running() == {}
+
+
+def test_what_shares_a_worker_with_a_killer_is_not_blamed(pretend, monkeypatch):
+    monkeypatch.setenv("PRETEND_SECONDS", "0.5")
+    station, done = Station(4, work=pretend), {}
+    names = ["kills", "a", "b", "c"]
+    threads = [threading.Thread(target=lambda n=n: done.update({n: station.persist(job(n))})) for n in names]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    station.close()
+    assert "lost" in done["kills"] and not any("lost" in done[n] for n in "abc")
+
+
+def test_gpus_in_turns():
+    assert shares(2, []) == [(2, {})] and [n for n, _ in shares(9, [])] == [3, 3, 3]
+    four = shares(8, ["0", "1", "2", "3"])
+    assert [(n, env["CUDA_VISIBLE_DEVICES"]) for n, env in four] == [(2, "0"), (2, "1"), (2, "2"), (2, "3")]
+    assert len(shares(2, ["0", "1", "2", "3"])) == 2 and pinned(["5", "7"], 3)["CUDA_VISIBLE_DEVICES"] == "7"
+
+
+def test_the_gpus_that_a_job_was_given(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2, GPU-abc")
+    assert visible_gpus() == ["2", "GPU-abc"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert visible_gpus() == []
+
+
+def test_a_gpu_is_for_one_process_at_a_time(tmp_path):
+    hold = "import sys, time; from pathlib import Path; from grader.engines.gpulock import GpuLock\n"
+    hold += "with GpuLock('1', Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
+    root = str(engines.__file__).rsplit("/", 3)[0]
+    other = subprocess.Popen(
+        [sys.executable, "-c", hold, str(tmp_path)], cwd=root, stdout=subprocess.PIPE, env=dict(os.environ)
+    )
+    assert other.stdout.readline() == b"held\n"
+    taken = []
+
+    def take(name):
+        with GpuLock(name, tmp_path):
+            taken.append(name)
+
+    waiting = threading.Thread(target=take, args=("1",))
+    waiting.start()
+    take("0")  # another GPU
+    waiting.join(0.5)
+    assert taken == ["0"]
+    other.kill()  # a lock ends with its process
+    waiting.join(10)
+    other.wait()
+    other.stdout.close()
+    assert taken == ["0", "1"]
+
+
+def test_an_engine_that_cannot_be_had_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(engines.NoEngine, match="sbatch"):
+        opened("array", tmp_path, None)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.delitem(sys.modules, "grader.engines.dask", raising=False)
+    with pytest.raises(engines.NoEngine, match="'distributed'.*pip install"):
+        opened("dask", tmp_path, None)
