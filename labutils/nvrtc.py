@@ -143,7 +143,7 @@ def compile_source(
     arguments = [f"--gpu-architecture={target}", "-std=c++17", "-lineinfo", *DEFINES, *options]
     arguments += ["--ptxas-options=-v", "-default-device", *(f"-I{folder}" for folder in include_folders())]
     parts = [source, names, arguments, version(), filename]
-    if only_for(source):
+    if re.search(r"^[ \t]*#[ \t]*include[ \t]*<lab/", source, flags=re.M):
         parts.append(_own_headers())
         arguments = [*arguments, f"-I{OWN_HEADERS}"]
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]

@@ -19,7 +19,7 @@ HEADERS = frozenset(
     cuda_fp16.h cuda_bf16.h mma.h cooperative_groups.h cooperative_groups/reduce.h cooperative_groups/scan.h
     cooperative_groups/memcpy_async.h cuda_pipeline.h cuda_pipeline_primitives.h cuda/pipeline
     stdint.h cstdint stddef.h cstddef stdio.h cstdio math.h cmath assert.h cassert float.h cfloat limits.h
-    climits lab/hopper.cuh""",
+    climits lab/hopper.cuh lab/mma.cuh""",
     )
 )
 

@@ -39,6 +39,8 @@ LAUNCHES = {
     "negative_index": lambda: (4, 256, 0, f(1000), f(1000), 1000),
     "store_outside": lambda: (4, 256, 0, f(1000), f(1000), 1000),
     "float4_tail": lambda: (1, 256, 0, f(998), f(256), 998),
+    "ldmatrix_misaligned": lambda: (1, 32, 0, f(512).half(), i(128)),
+    "ldmatrix_no_syncwarp": lambda: (1, 32, 0, f(512).half(), i(128)),
     "float4_misaligned": lambda: (1, 32, 0, f(256), f(256), 256),
     "null_pointer": lambda: (1, 32, 0, f(32), f(32), 32),
     "shared_outside": lambda: (1, 128, 0, f(128), f(128)),

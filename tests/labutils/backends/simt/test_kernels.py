@@ -213,6 +213,17 @@ def compact(k, n=3000):
 
 
 @case
+def mma_shapes(k):
+    a, b = randn(16, 16), randn(16, 16)
+    d, packed = zeros(2, 16, 16), zeros(32, dtype=int32)
+    k()[1, 32](a.half(), b.half(), a.bfloat16(), b.bfloat16(), d, packed)
+    close(d[0], a.half().float() @ b.half().float(), 1e-5)
+    close(d[1], a.bfloat16().float() @ b.bfloat16().float(), 1e-5)
+    assert torch.equal(packed.view(torch.float16).view(32, 2)[:, 0], arange(32).half())
+    assert set(packed.view(torch.float16).view(32, 2)[:, 1].tolist()) == {1.5}
+
+
+@case
 def half_axpy(k, n=2000):
     x, y = randn(n).half(), randn(n).half()
     expected = (1.5 * x.float() + y.float()).half()
