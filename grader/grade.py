@@ -63,7 +63,7 @@ def grade(
         if journal.header and not journal.header["finished"] and not resume and not fresh:
             raise JournalError(
                 f"The run of {when(journal.header)} in {out} is not finished: {len(journal.students())} submissions "
-                "are graded. --resume goes on where it ended, --fresh begins anew."
+                "are done. --resume goes on where it ended, --fresh begins anew."
             )
         # It imports while the class is collected.
         workers = workers or min(os.cpu_count() or 2, MOST_WORKERS)

@@ -11,50 +11,21 @@ from nbformat.v4 import new_output
 
 from grader import engines, terminal
 from grader import grade as grade_module
-from grader.build import notebook_bytes, release_notebook, source_notebook
-from grader.demo.sample import solved
+from grader.build import source_notebook
 from grader.grade import grade
 from grader.gradebook import Course, GradebookError
 from grader.marks import Result
-
-UNIT = "06_elementwise_triton"
-EXERCISE = f"{UNIT}/add_bytes"
-SOURCE = f'''\
-# %% [markdown]
-# # Count bytes
-
-# %% cell="setup"
-
-# %% cell="solution" id="add_bytes"
-def add_bytes(n, itemsize):
-    """Bytes that out = x + y must read and write."""
-    ### BEGIN SOLUTION
-    return 3 * n * itemsize
-    ### END SOLUTION
-
-# %% cell="check" exercise="{EXERCISE}"
-lab.check("{EXERCISE}")
-
-# %% [markdown] cell="manual" id="explain" points=2
-# Why three?
-# ### BEGIN SOLUTION
-# Two reads, one write.
-# ### END SOLUTION
-'''
+from tests.grader.small import UNIT, right, write_unit
 
 
 @pytest.fixture(scope="module")
 def unit(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("solutions") / UNIT
-    folder.mkdir()
-    (folder / f"{UNIT}.py").write_text(SOURCE)
-    return folder
+    return write_unit(tmp_path_factory.mktemp("solutions"))
 
 
 @pytest.fixture(scope="module")
 def good(unit):
-    """A right submission, as bytes."""
-    return notebook_bytes(solved(release_notebook(unit), source_notebook(unit)))
+    return right(unit)
 
 
 @pytest.fixture(scope="module")
