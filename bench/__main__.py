@@ -49,7 +49,7 @@ def main() -> int:
 def wanted(names: list[str]) -> list[KernelExercise]:
     """Kernel exercises with a benchmark size, of these ids or units."""
     tasks = [t for t in all_exercises().values() if isinstance(t, KernelExercise) and t.bench]
-    return [t for t in tasks if not names or t.id in names or t.unit in names]
+    return [t for t in tasks if device.runs(t.only) and (not names or t.id in names or t.unit in names)]
 
 
 def versions() -> str:

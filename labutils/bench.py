@@ -81,8 +81,8 @@ def benchmark(exercise_id: str, fn: Callable | None = None) -> Benchmark | None:
     if problem := callable_problem(exercise, fn):
         print(problem.symptom)
         return None
-    if not device.has_gpu():
-        print(NO_TIMES)
+    if not device.runs(exercise.only):
+        print(NO_TIMES if not device.has_gpu() else f"No times: this exercise runs on sm_{exercise.only} only.")
         print(_counts(exercise, fn))
         return None
     return measure(exercise, fn)

@@ -82,7 +82,7 @@ def tiny(exercise_id: str, fn: Callable | None = None) -> None:
     if problem := callable_problem(exercise, fn):
         print(problem.symptom)
         return
-    backend = pick(exercise.language)
+    backend = pick(exercise.language, exercise.only)
     if problem := backend.broken():
         print(from_problem(problem).symptom)
         return

@@ -58,7 +58,7 @@ class Module:
     @property
     def on_gpu(self) -> bool:
         """Do its kernels run on the GPU at hand? Else the emulator runs them."""
-        return device.has_gpu() and nvrtc.only_for(self.source) in (None, device.current().sm)
+        return device.runs(nvrtc.only_for(self.source))
 
     def __getitem__(self, name: str) -> Kernel:
         base = name.split("<")[0].strip()

@@ -141,6 +141,11 @@ def has_gpu() -> bool:
     return not interpreting() and _usable()
 
 
+def runs(only: int | None) -> bool:
+    """Tell whether kernels run on the GPU at hand that are for `only` this target (90 for sm_90); None: for any."""
+    return has_gpu() and only in (None, current().sm)
+
+
 def _usable() -> bool:
     """Tell whether PyTorch can use a CUDA GPU here."""
     import torch

@@ -34,7 +34,7 @@ def evaluate(
     """The verdict on `fn`, with marks. Never raises for bad code."""
     plain = isinstance(exercise, PlainExercise)
     if not plain:
-        backend = backend or pick(exercise.language)
+        backend = backend or pick(exercise.language, exercise.only)
     verdict = Verdict(exercise.id, "plain Python" if plain else backend.describe(), points=exercise.points.total)
     if problem := callable_problem(exercise, fn):
         verdict.headline = problem

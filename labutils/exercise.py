@@ -256,7 +256,8 @@ class KernelExercise(Exercise):
     outputs by name. `magnitude` is the same expression on absolute values (M of the error model); without it M comes
     from perturbing the inputs. `cost` maps (sizes, bytes per element) to a `Cost`. `draw` makes the sizes of a hidden
     case from a `random.Random`. `tiny` is the case that is shown as a table. `library(**inputs)` returns what the
-    library computes, for comparison in benchmarks; `bench` gives the sizes of that benchmark.
+    library computes, for comparison in benchmarks; `bench` gives the sizes of that benchmark. `only` is the one target
+    that the kernels run on (90 for sm_90), elsewhere they are emulated; None: any.
     """
 
     arguments: Mapping[str, Array | Number]
@@ -270,6 +271,7 @@ class KernelExercise(Exercise):
     library: Callable[..., Any] | None = None
     suspects: tuple[Suspect, ...] = ()
     language: str = "triton"
+    only: int | None = None
 
     def __post_init__(self):
         super().__post_init__()

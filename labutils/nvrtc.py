@@ -39,6 +39,11 @@ def only_for(source: str) -> int | None:
     return next((ONE_TARGET[name] for name in named if name in ONE_TARGET), None)
 
 
+def target(capability: int) -> str:
+    """The compiler's name of a target: "sm_80", and "sm_90a" where there are instructions of its own."""
+    return f"sm_{capability}{'a' if capability in FAMILY_SPECIFIC else ''}"
+
+
 @functools.cache
 def _own_headers() -> str:
     """Changes with any header of ours."""
@@ -139,8 +144,7 @@ def compile_source(
     Raises CompileError with the compiler's own words, Unavailable when NVRTC is not installed.
     """
     nvrtc = _nvrtc()
-    target = f"sm_{capability}{'a' if capability in FAMILY_SPECIFIC else ''}"
-    arguments = [f"--gpu-architecture={target}", "-std=c++17", "-lineinfo", *DEFINES, *options]
+    arguments = [f"--gpu-architecture={target(capability)}", "-std=c++17", "-lineinfo", *DEFINES, *options]
     arguments += ["--ptxas-options=-v", "-default-device", *(f"-I{folder}" for folder in include_folders())]
     parts = [source, names, arguments, version(), filename]
     if re.search(r"^[ \t]*#[ \t]*include[ \t]*<lab/", source, flags=re.M):
@@ -148,7 +152,7 @@ def compile_source(
         arguments = [*arguments, f"-I{OWN_HEADERS}"]
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
     path = cache.folder() / "nvrtc" / key
-    if (hit := _load(path, target)) is not None:
+    if (hit := _load(path, target(capability))) is not None:
         return hit
     program = _ok(nvrtc.nvrtcCreateProgram(source.encode(), filename.encode(), 0, [], []))
     try:
@@ -164,7 +168,7 @@ def compile_source(
         lowered = {n: _ok(nvrtc.nvrtcGetLoweredName(program, n.encode())).decode() for n in names}
     finally:
         nvrtc.nvrtcDestroyProgram(program)
-    done = Compiled(cubin, target, lowered, log)
+    done = Compiled(cubin, target(capability), lowered, log)
     _store(path, done)
     return done
 

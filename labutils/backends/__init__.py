@@ -72,18 +72,19 @@ class Backend(Protocol):
 
 
 @functools.cache
-def pick(language: str = "triton") -> Backend:
-    """The backend of this machine for "triton" or "cuda"."""
+def pick(language: str = "triton", only: int | None = None) -> Backend:
+    """The backend of this machine for "triton" or "cuda"; for kernels that run on `only` one target (90 for sm_90), or
+    any."""
     from .. import device
 
-    if device.has_gpu():
+    if device.runs(only):
         from .cuda import Cuda
 
         return Cuda()
     if language == "cuda":
         from .emulator import Emulator
 
-        return Emulator()
+        return Emulator(only)
     from .interpreter import Interpreter
 
     return Interpreter()

@@ -195,8 +195,11 @@ class Emulator:
     device = "cpu"
     can = frozenset({"record"})
 
+    def __init__(self, only: int | None = None):
+        self._target = nvrtc.target(only or TARGET)
+
     def describe(self) -> str:
-        compiled = f"; compiled by NVRTC for sm_{TARGET}" if nvrtc.available() else ""
+        compiled = f"; compiled by NVRTC for {self._target}" if nvrtc.available() else ""
         return f"CUDA C++ emulator on the CPU{compiled}"
 
     def broken(self) -> None:

@@ -148,7 +148,7 @@ def _evaluate(job: dict) -> dict:
     options = {k: job[k] for k in ("seed", "hidden", "time_limit")}
     task = exercise.get(job["exercise"])
     # the GPU's own compiler has its say in the other process
-    backend = Interpreter(targets=()) if task.language == "triton" else pick(task.language)
+    backend = Interpreter(targets=()) if task.language == "triton" else pick(task.language, task.only)
     return evaluate(task, fn, backend=backend, **options).to_json()
 
 

@@ -26,7 +26,8 @@ ADVICE = {
     "assert": "The condition that you asserted does not hold.",
     "missing-wait": "Copies and products only start where they are called: wait for what you need, and let nobody "
     "overwrite a tile before all have waited for the products that read it.",
-    "missing-fence": "Each thread that stored calls fence_async(), then all meet at a barrier, then one starts the copy.",
+    "missing-fence": "Each thread that stored calls fence_async(), then all meet at a barrier, then one starts the "
+    "copy.",
 }
 
 VERBS = ("reads", "writes", "updates")

@@ -152,6 +152,20 @@ static Reads operand(Worker& w, const Product& p, u32 rank, bool is_a) {
   return {low, (rows / 64 - 1) * leading + stride + 1024};
 }
 
+struct Piece {  // the part inside the matrix of 16 bytes of a box
+  char* memory;
+  u64 skip, bytes;
+};
+
+static Piece piece(const Transfer& t, u32 r, u32 c) {
+  const TensorMap& m = t.map;
+  long long row = t.row + (long long)r, first = t.column + (long long)c, last = first + 16 / m.item;
+  long long from = std::max(first, 0ll), to = std::min<long long>(last, m.columns);
+  if (row < 0 || row >= (long long)m.rows || from >= to) return {nullptr, 0, 0};
+  return {reinterpret_cast<char*>(m.address + row * m.stride + from * m.item), u64(from - first) * m.item,
+          u64(to - from) * m.item};
+}
+
 static void land(Worker& w, const Transfer& t) {
   const TensorMap& m = t.map;
   Hopper& h = *w.hopper;
@@ -170,19 +184,13 @@ static void land(Worker& w, const Transfer& t) {
                      "a copy overwrites a tile that a wgmma, started and not waited for, has still to read");
         }
     }
-    for (u32 r = 0; r < m.box_rows; r++) {
-      long long row = t.row + (long long)r;
-      for (u32 c = 0; c < m.box_columns; c++) {
-        long long column = t.column + (long long)c;
-        bool inside = row >= 0 && row < (long long)m.rows && column >= 0 && column < (long long)m.columns;
-        uptr at = swizzled(w, to + r * row_bytes + c * m.item, rank, m.swizzle);
-        if (inside)
-          memcpy(reinterpret_cast<void*>(at), reinterpret_cast<void*>(m.address + row * m.stride + column * m.item),
-                 m.item);
-        else
-          memset(reinterpret_cast<void*>(at), 0, m.item);
+    for (u32 r = 0; r < m.box_rows; r++)
+      for (u32 c = 0; c < m.box_columns; c += 16 / m.item) {
+        char* at = reinterpret_cast<char*>(swizzled(w, to + r * row_bytes + c * m.item, rank, m.swizzle));
+        Piece p = piece(t, r, c);
+        memset(at, 0, 16);
+        memcpy(at + p.skip, p.memory, p.bytes);
       }
-    }
     if (w.checked)
       for (u64 i = 0; i < bytes; i += 4) {
         Cell* c = shared_cell(w, to + i);
@@ -200,11 +208,10 @@ static void store(Worker& w, const Transfer& t) {
   const TensorMap& m = t.map;
   u64 row_bytes = u64{m.box_columns} * m.item;
   for (u32 r = 0; r < m.box_rows; r++)
-    for (u32 c = 0; c < m.box_columns; c++) {
-      long long row = t.row + (long long)r, column = t.column + (long long)c;
-      if (row < 0 || row >= (long long)m.rows || column < 0 || column >= (long long)m.columns) continue;
-      uptr at = swizzled(w, t.shared + r * row_bytes + c * m.item, t.rank, m.swizzle);
-      memcpy(reinterpret_cast<void*>(m.address + row * m.stride + column * m.item), reinterpret_cast<void*>(at), m.item);
+    for (u32 c = 0; c < m.box_columns; c += 16 / m.item) {
+      char* at = reinterpret_cast<char*>(swizzled(w, t.shared + r * row_bytes + c * m.item, t.rank, m.swizzle));
+      Piece p = piece(t, r, c);
+      memcpy(p.memory, at + p.skip, p.bytes);
     }
 }
 
@@ -240,10 +247,23 @@ static void check_operand(Worker& w, const Product& p, const Fiber& f, bool is_a
                std::string("a wgmma reads tile ") + which + ", where no copy has arrived yet");
 }
 
+#if defined(__GNUC__) && !defined(__clang__)
+__attribute__((optimize("O3")))
+#endif
+static void accumulate(const float (*a)[16], const float (*b)[256], float (*sums)[256], int n) {
+  for (int r = 0; r < 64; r++)
+    for (int k = 0; k < 16; k++)
+      for (int c = 0; c < n; c++) sums[r][c] += a[r][k] * b[k][c];
+}
+
 // The products of a whole warp group, all of whose threads wait for them.
 static void multiply(Worker& w, u32 first) {
   Hopper& h = *w.hopper;
   Asynchronous& leader = h.threads[first];
+  struct Tiles {
+    float a[64][16], b[16][256], sums[64][256];
+  };
+  auto tiles = std::make_unique<Tiles>();
   u32 done = 0, last = leader.product_group - leader.number;
   while (done < leader.products.size() && leader.products[done].group < last) done++;
   for (u32 i = 0; i < done; i++) {
@@ -258,19 +278,21 @@ static void multiply(Worker& w, u32 first) {
     }
     check_operand(w, p, f, true);
     check_operand(w, p, f, false);
-    float a[64][16], b[256][16];
+    auto& [a, b, sums] = *tiles;
     for (u32 r = 0; r < 64; r++)
       for (u32 k = 0; k < 16; k++) a[r][k] = element(w, p.a, rank, r, k, false);
     for (u32 r = 0; r < u32(p.n); r++)
-      for (u32 k = 0; k < 16; k++) b[r][k] = element(w, p.b, rank, r, k, p.transposed);
+      for (u32 k = 0; k < 16; k++) b[k][r] = element(w, p.b, rank, r, k, p.transposed);
     for (u32 t = 0; t < kGroup; t++) {
       const Product& mine = h.threads[first + t].products[i];
-      for (u32 e = 0; e < u32(p.n) / 2; e++) {
-        u32 row = t / 32 * 16 + t % 32 / 4 + e / 2 % 2 * 8, column = e / 4 * 8 + t % 4 * 2 + e % 2;
-        float sum = mine.add ? mine.d[e] : 0.0f;
-        for (u32 k = 0; k < 16; k++) sum += a[row][k] * b[column][k];
-        mine.d[e] = sum;
-      }
+      for (u32 e = 0; e < u32(p.n) / 2; e++)
+        sums[t / 32 * 16 + t % 32 / 4 + e / 2 % 2 * 8][e / 4 * 8 + t % 4 * 2 + e % 2] = mine.add ? mine.d[e] : 0.0f;
+    }
+    accumulate(a, b, sums, p.n);
+    for (u32 t = 0; t < kGroup; t++) {
+      const Product& mine = h.threads[first + t].products[i];
+      for (u32 e = 0; e < u32(p.n) / 2; e++)
+        mine.d[e] = sums[t / 32 * 16 + t % 32 / 4 + e / 2 % 2 * 8][e / 4 * 8 + t % 4 * 2 + e % 2];
     }
     w.products++;
   }
