@@ -13,6 +13,7 @@ VERBS = {
     "verify": ("grader.verify", "check a graded class: grade book and journal say the same"),
     "worker": ("grader.engines.array_worker", "do the work that lies in a folder (the array engine starts these)"),
     "report": ("grader.report", "make the pages of a graded class again"),
+    "regrade": ("grader.regrade", "grade one exercise again after its test was fixed"),
     "export": ("grader.exports", "marks for Moodle, Canvas, Gradescope or a spreadsheet"),
     "judge": ("grader.judge.command", "judge one submission, with a record that can be replayed"),
     "redteam": ("grader.redteam.run", "try attacks and unusual honest submissions on the judge"),

@@ -195,7 +195,9 @@ def main(args) -> int:
 
 
 def _export(args, results: ClassResults, final: dict[str, Final]) -> Path:
-    target = args.to or args.out / "exports" / (args.format if args.format == "gradescope" else f"{args.format}.csv")
+    target = args.to or args.out / "exports" / {"gradescope": "gradescope", "csv": "marks.csv"}.get(
+        args.format, f"{args.format}.csv"
+    )
     if args.format == "gradescope":
         for s, f in _with_final(results, final):
             number = s.origin.id if s.origin and s.origin.system == "gradescope" else ""
@@ -217,7 +219,8 @@ def _export(args, results: ClassResults, final: dict[str, Final]) -> Path:
         strangers = [s.student for s in results.students if not (s.origin and s.origin.system == args.format)]
         if args.format != "csv" and strangers:
             said = f"{len(strangers)} students were not handed in through {args.format.capitalize()}"
-            print(f"{said}, so their rows have no number: {', '.join(strangers[:5])} …", file=sys.stderr)
+            more = " …" if len(strangers) > 5 else "."
+            print(f"{said}, so their rows have no number: {', '.join(strangers[:5])}{more}", file=sys.stderr)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8" if args.format == "canvas" else "utf-8-sig", errors="replace")
     return target
