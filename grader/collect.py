@@ -72,8 +72,19 @@ def collect(source: Path, unit: str, release: NotebookNode) -> list[Submission]:
     return found
 
 
+_CONFIG = """\
+# nbgrader's form grader finds the course by this file: start JupyterLab in this folder.
+from pathlib import Path
+
+c = get_config()  # noqa: F821
+c.CourseDirectory.root = str(Path(__file__).resolve().parent)
+"""
+
+
 def lay_out(submissions: list[Submission], course: Path, unit: str) -> None:
     """Write the notebooks where nbgrader looks for them, and what was set aside beside the course."""
+    course.mkdir(parents=True, exist_ok=True)
+    (course / "nbgrader_config.py").write_text(_CONFIG)
     for submission in submissions:
         if submission.notebook is not None:
             target = course / "submitted" / submission.student / unit / f"{unit}.ipynb"

@@ -74,10 +74,10 @@ class Rules:
                 extensions={k: _extension(v, zone) for k, v in table.get("extensions", {}).items()},
                 handed_in={k: _time(v, zone) for k, v in table.get("handed_in", {}).items()},
             )
-        except KeyError:
-            raise LateError(f"{path.name}: it does not say when the unit is due") from None
         except (TypeError, ValueError, AttributeError, ZoneInfoNotFoundError) as problem:
             raise LateError(f"{path.name}: {problem}") from None
+        except KeyError:
+            raise LateError(f"{path.name}: it does not say when the unit is due") from None
 
     def due_for(self, student: str) -> datetime:
         """A student's due time, any extension included."""

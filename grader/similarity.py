@@ -12,6 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from pygments.lexers import CudaLexer, PythonLexer
@@ -70,13 +71,32 @@ def _of_cell(cell: str, texts: Mapping[str, str], given: str, published: Mapping
     few = max(2, FEW * len(everyone))
     use = Counter(word for a in everyone for word in a.words)
     for members, likeness in _clusters(long):
-        evidence = _evidence([long[i] for i in members], use, few, solution, len(everyone))
-        if evidence:
-            yield Group(cell, sorted(long[i].student for i in members), round(likeness, 2), evidence)
+        cluster = [long[i] for i in members]
+        # Where most chose the same shape, a few of them may still share more than that.
+        for group in [cluster] if len(cluster) <= few else [cluster, *_closer(cluster, use)]:
+            students = len(everyone) if group is cluster else 0
+            if evidence := _evidence(group, use, few, solution, students):
+                yield Group(cell, sorted(a.student for a in group), round(likeness, 2), evidence)
+
+
+def _closer(cluster: list[_Answer], use: Counter) -> Iterable[list[_Answer]]:
+    """Answers of a cluster with the very same text, and pairs that share two words which at most three use."""
+    by_text, by_word = defaultdict(list), defaultdict(list)
+    for answer in cluster:
+        by_text[answer.text].append(answer)
+        for word in answer.words:
+            if use[word] in (2, 3):
+                by_word[word].append(answer.student)
+    yield from (group for group in by_text.values() if len(group) > 1)
+    shared = Counter(pair for students in by_word.values() for pair in combinations(sorted(students), 2))
+    known = {a.student: a for a in cluster}
+    for (one, other), words in shared.items():
+        if words > 1 and known[one].text != known[other].text:
+            yield [known[one], known[other]]
 
 
 def _evidence(group: list[_Answer], use: Counter, few: float, solution: _Answer | None, students: int) -> list[str]:
-    """What says that a group's likeness is no chance; empty if nothing does."""
+    """What says that a group's likeness is no chance; empty if nothing does. `students` 0: not by its shape."""
     if solution and solution.tokens in {a.tokens for a in group} and len({a.tokens for a in group}) == 1:
         same = all(a.text == solution.text for a in group)
         return ["the course's published solution" + (", word for word" if same else ", with other names")]
@@ -85,9 +105,13 @@ def _evidence(group: list[_Answer], use: Counter, few: float, solution: _Answer 
         found.append("the same text, names and comments included")
     shared = frozenset.intersection(*(a.words for a in group)) - (solution.words if solution else frozenset())
     rare = sorted(w for w in shared if use[w] == len(group) and len(group) <= max(3.0, few))
-    if rare:
+    if len(rare) > 1:
         found.append("words that nobody else uses: " + ", ".join(rare[:8]))
-    if len(group) <= few and (not solution or Indel.normalized_similarity(group[0].tokens, solution.tokens) < ALIKE):
+    if (
+        students
+        and len(group) <= few
+        and (not solution or Indel.normalized_similarity(group[0].tokens, solution.tokens) < ALIKE)
+    ):
         found.append(f"a shape that only {len(group)} of {students} have")
     return found
 
