@@ -1,0 +1,4 @@
+# expect: wrong-formula
+# A multiply-add counted once.
+def intensity(queries, group, itemsize):
+    return group * queries / itemsize

@@ -1,0 +1,4 @@
+# expect: unfilled
+# The stub.
+def intensity(queries, group, itemsize):
+    raise NotImplementedError("intensity is not written yet")

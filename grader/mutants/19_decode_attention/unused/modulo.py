@@ -1,0 +1,4 @@
+# expect: accepted
+# A remainder of the negative.
+def unused(length, page):
+    return -length % page

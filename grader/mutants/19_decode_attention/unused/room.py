@@ -1,0 +1,4 @@
+# expect: wrong-formula
+# The room itself.
+def unused(length, page):
+    return -(-length // page) * page
