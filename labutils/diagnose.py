@@ -39,7 +39,7 @@ KINDS: dict[str, str] = {
     "no-max-subtraction": "Subtract the row's maximum before exp: the result is the same and nothing overflows.",
     "tail-unmasked": "Mask the tail: mask = offs < n, passed to every load and every store.",
     "barrier-divergence": "All threads of a block must reach the same barrier: guard the work, not the barrier.",
-    "deadlock": "Let every lane that the mask names reach the call.",
+    "deadlock": "Somebody waits for what never comes: a lane that a mask names, an arrival or bytes at a barrier.",
     "shuffle-mask": "The mask must name exactly the lanes that make the same call.",
     "missing-syncthreads": "Put __syncthreads() between the write and the read: threads of a block do not run in step.",
     "missing-syncwarp": "Put __syncwarp() between the write and the read: lanes of a warp need not run in step.",

@@ -18,7 +18,7 @@ ADVICE = {
     "barrier-divergence": "A barrier must be reached by all threads of the block at the same place: move it out of the "
     "branch, and guard the work instead of returning early.",
     "deadlock": "Let every lane that the mask names reach the call: move it out of the branch, or name only the lanes "
-    "that come.",
+    "that come. At an mbarrier count the arrivals and bytes of a phase, and follow its parity.",
     "shuffle-mask": "The mask must name the calling lane and exactly the lanes that make the same call.",
     "endless-loop": "Check that the loop's condition changes and comes to an end for every thread.",
     "stack-overflow": "Recursion is too deep, or local arrays are too large.",

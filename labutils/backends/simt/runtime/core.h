@@ -269,6 +269,11 @@ struct Worker {
   std::vector<Print> printed;
   size_t printed_bytes;
   u64 barriers, collectives, switches;
+  struct Taken {  // shared memory that a tma_store of this epoch reads
+    uptr low, high;
+    u32 thread, epoch;
+  };
+  std::vector<Taken> taken;
   u64 copies, copied_bytes, stores, stored_bytes, products;
   char* dynamic_map;
   pthread_t os_thread;

@@ -240,11 +240,19 @@ static void check_operand(Worker& w, const Product& p, const Fiber& f, bool is_a
   const char* which = is_a ? "a" : "b";
   if (!in_shared(w, r.low, r.bytes))
     complain(w, Kind::missing_wait, f, std::string("tile ") + which + " of a wgmma does not lie in shared memory");
+  const Hopper& h = *w.hopper;
+  for (size_t i = h.landed; i < h.loads.size(); i++) {
+    const Transfer& t = h.loads[i];
+    uptr to = t.shared + window(w, rank) - window(w, t.rank);
+    if (t.blocks >> rank & 1 && overlap(to, u64{t.map.box_rows} * t.map.box_columns * t.map.item, r.low, r.bytes))
+      complain(w, Kind::missing_wait, f,
+               std::string("a wgmma starts on tile ") + which + " while a copy to it is still on its way");
+  }
   if (!w.checked) return;
   for (u64 i = 0; i < r.bytes; i += 128)
     if (!shared_cell(w, r.low + i)->initialised)
       complain(w, Kind::missing_wait, f,
-               std::string("a wgmma reads tile ") + which + ", where no copy has arrived yet");
+               std::string("a wgmma starts on tile ") + which + ", which nobody has filled");
 }
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -276,8 +284,6 @@ static void multiply(Worker& w, u32 first) {
         complain(w, Kind::missing_wait, w.block->fibers[first + t],
                  "the threads of a warp group started different products: all 128 must make the same wgmma calls");
     }
-    check_operand(w, p, f, true);
-    check_operand(w, p, f, false);
     auto& [a, b, sums] = *tiles;
     for (u32 r = 0; r < 64; r++)
       for (u32 k = 0; k < 16; k++) a[r][k] = element(w, p.a, rank, r, k, false);
@@ -405,7 +411,19 @@ static void end_asynchronous(Worker& w, const Fiber& f) {
              "a thread returns while tma_store has still to read shared memory: tma_commit(), then tma_wait<0>()");
 }
 
+// A plain store to what another thread has told tma_store to read, with no barrier in between.
+static SIMT_COLD void check_taken(Worker& w, uptr address, u32 size, uptr pc) {
+  for (const Worker::Taken& s : w.taken)
+    if (s.epoch == w.epoch && s.thread != w.current->linear && overlap(address, size, s.low, s.high - s.low)) {
+      w.current->pc = pc;
+      complain(w, Kind::missing_wait, *w.current,
+               "this store and a tma_store by thread " + std::to_string(s.thread % w.block_threads) +
+                   " that reads the same bytes have no barrier of threads between them");
+    }
+}
+
 static void forget_asynchronous(Worker& w) {
+  w.taken.clear();
   if (w.hopper) *w.hopper = Hopper{};
 }
 
@@ -479,6 +497,8 @@ void simt_tma_store(const void* map, const void* from, int row, int column) {
                "a thread wrote shared memory by plain stores, and tma_store reads it with no fence_async() by that "
                "thread in between",
                false);
+  std::erase_if(w.taken, [&](const Worker::Taken& s) { return s.epoch != w.epoch; });
+  w.taken.push_back({t.shared, t.shared + bytes, w.current->linear, w.epoch});
   Asynchronous& mine = h.threads[w.current->linear];
   w.stores++;
   w.stored_bytes += bytes;
@@ -499,7 +519,12 @@ void simt_wgmma(float* d, int n, u64 a, u64 b, int add, int transposed) {
   Worker& w = *worker;
   w.current->pc = SIMT_CALLER;
   Asynchronous& mine = hopper(w).threads[w.current->linear];
-  mine.products.push_back({d, a, b, n, add != 0, transposed != 0, mine.product_group});
+  Product p{d, a, b, n, add != 0, transposed != 0, mine.product_group};
+  if (w.current->lane == 0) {
+    check_operand(w, p, *w.current, true);
+    check_operand(w, p, *w.current, false);
+  }
+  mine.products.push_back(p);
 }
 
 void simt_wgmma_commit() { hopper(*worker).threads[worker->current->linear].product_group++; }

@@ -129,6 +129,7 @@ static SIMT_HOT void access(uptr address, u32 size, u8 op, u8 flags, uptr pc) {
     bool first = me.unfenced_low == me.unfenced_high;
     me.unfenced_low = first ? address : std::min(me.unfenced_low, address);
     me.unfenced_high = std::max(me.unfenced_high, address + size);
+    if (!w.taken.empty()) check_taken(w, address, size, pc);
   }
   Event& e = w.lanes[w.current->lane].events[w.lanes[w.current->lane].count - 1];
   if (flags & kPiece) {
