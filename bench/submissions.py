@@ -1,0 +1,115 @@
+"""A class of any size, generated: right, wrong, hostile and broken submissions of unit 00, no two alike.
+
+Wrong answers are the unit's mutants, hostile ones the red team's notebooks and three that mean to end the grader.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import random
+import re
+from pathlib import Path
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
+
+from grader.build import ROOT, notebook_bytes, release_notebook, source_notebook
+from grader.demo.sample import solved
+from grader.redteam import corpus
+
+UNIT = "00_start"
+SHARES = {"right": 0.4, "wrong": 0.3, "hostile": 0.15, "broken": 0.15}
+
+ENDS = {
+    "kills its kernel": "import os\nos._exit(1)",
+    "never ends": "while True:\n    pass",
+    "leaves a process": "import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(60)\n    os._exit(0)",
+}
+
+
+def write_class(folder: Path, count: int, seed: int = 0) -> None:
+    """Write `folder/KIND_NUMBER.ipynb` for `count` students; the same seed gives the same class."""
+    draw = random.Random(seed)
+    unit = ROOT / "solutions" / UNIT
+    release = release_notebook(unit)
+    right = solved(release, source_notebook(unit))
+    folder.mkdir(parents=True)
+    kinds = [kind for kind, share in SHARES.items() for _ in range(round(count * share))]
+    kinds = (kinds + ["right"] * count)[:count]
+    for number, kind in enumerate(kinds):
+        notebook = copy.deepcopy(right)
+        _own_words(notebook, number)
+        size = _MAKERS[kind](notebook, release, draw, number)
+        (folder / f"{kind}_{number:04}.ipynb").write_bytes(notebook_bytes(notebook)[:size])
+
+
+def _own_words(notebook: NotebookNode, number: int) -> None:
+    """Names and constants of one's own: kernels whose text is the same would be compiled only once."""
+    for cell_id, names in {"scale_kernel": ("pid", "offs", "mask"), "scale_cuda_kernel": ("i",)}.items():
+        cell = _cell(notebook, cell_id)
+        for name in names:
+            cell.source = re.sub(rf"\b{name}\b(?!\()", f"{name}_{number}", cell.source)
+
+
+def _right(notebook, release, draw, number) -> None:
+    pass
+
+
+def _wrong(notebook, release, draw, number) -> None:
+    """One to three answers are mutants."""
+    for cell_id in draw.sample(["number_of_programs", "scale_kernel", "scale_cuda_kernel"], draw.randint(1, 3)):
+        exercise = cell_id.removesuffix("_kernel")
+        path = draw.choice(sorted((ROOT / "grader/mutants" / UNIT / exercise).glob("*.*")))
+        text = path.read_text(encoding="utf-8")
+        cell = _cell(notebook, cell_id)
+        if path.suffix == ".cu":
+            cell.source = "%%cuda\n" + text
+        elif found := [n for n in ast.parse(text).body if getattr(n, "name", "") == cell_id]:
+            first = min([found[0].lineno, *(d.lineno for d in found[0].decorator_list)])
+            cell.source = "\n".join(text.split("\n")[first - 1 : found[0].end_lineno])
+
+
+def _hostile(notebook, release, draw, number) -> None:
+    """The red team's notebooks in turns, then a cell that means to end the grader."""
+    trials = [t for t in corpus.trials(["notebook"]) if not t.slow]
+    choice = draw.randrange(len(trials) + 2 * len(ENDS))
+    if choice < len(trials):
+        scope: dict = {}
+        exec(compile(trials[choice].text, str(trials[choice].path), "exec"), scope)  # ours: it makes the attack
+        scope["damage"](notebook)
+    else:
+        text = list(ENDS.values())[choice % len(ENDS)]
+        notebook.cells.insert(_place(notebook, "number_of_programs") + 1, new_code_cell(text, id=f"mine-{number}"))
+
+
+def _broken(notebook, release, draw, number) -> int | None:
+    """By accident: cut, emptied, unfilled, cells deleted, copied or misspelt. Returns where the file ends."""
+    accident = draw.randrange(6)
+    if accident == 0:
+        return draw.randint(0, 3000)
+    if accident == 1:
+        notebook.cells = copy.deepcopy(release.cells)
+    elif accident == 2:
+        del notebook.cells[_place(notebook, "check-scale")]
+    elif accident == 3:
+        twin = copy.deepcopy(_cell(notebook, "check-scale"))
+        twin.id = f"copy-{number}"
+        notebook.cells.append(twin)
+    elif accident == 4:
+        _cell(notebook, "number_of_programs").source += "\n    return ("
+    else:
+        for cell in notebook.cells:
+            cell.metadata.pop("nbgrader", None)
+    return None
+
+
+_MAKERS = {"right": _right, "wrong": _wrong, "hostile": _hostile, "broken": _broken}
+
+
+def _place(notebook: NotebookNode, cell_id: str) -> int:
+    return next(i for i, cell in enumerate(notebook.cells) if cell.id == cell_id)
+
+
+def _cell(notebook: NotebookNode, cell_id: str) -> NotebookNode:
+    return notebook.cells[_place(notebook, cell_id)]
