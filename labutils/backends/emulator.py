@@ -182,9 +182,12 @@ def _copied(argument, known: dict[tuple, torch.Tensor]):
 
 
 def _share(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy on the CPU that a child can write to; its rows lie as far apart as the tensor's."""
+    """A copy on the CPU that a child can write to; laid out as the tensor is, and as far from a multiple of 256 bytes as
+    that lies on a GPU."""
+    size = tensor.element_size()
     span = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True)) if tensor.numel() else 0
-    copy = shared_bytes(span * tensor.element_size()).view(tensor.dtype).as_strided(tensor.shape, tensor.stride())
+    start = tensor.storage_offset() * size % 256
+    copy = shared_bytes(start + span * size)[start:].view(tensor.dtype).as_strided(tensor.shape, tensor.stride())
     return copy.copy_(tensor)
 
 

@@ -487,7 +487,7 @@ lab.check("15_matmul_cuda/double")
 #     __align__(16) half eight[8];
 #     for (int j = 0; j < 8; j++) eight[j] = __float2half(patch[r * 20 + q + j]);
 #     if (m + r < M && n + q < N)
-#         *reinterpret_cast<uint4 *>(c + (m + r) * N + n + q) = *reinterpret_cast<uint4 *>(eight);
+#         reinterpret_cast<uint4 *>(c)[((m + r) * N + n + q) / 8] = *reinterpret_cast<uint4 *>(eight);
 #     __syncwarp();
 # }
 #
@@ -582,7 +582,7 @@ lab.check("15_matmul_cuda/tensor")
 #     __align__(16) half eight[8];
 #     for (int j = 0; j < 8; j++) eight[j] = __float2half(patch[r * 20 + q + j]);
 #     if (m + r < M && n + q < N)
-#         *reinterpret_cast<uint4 *>(c + (m + r) * N + n + q) = *reinterpret_cast<uint4 *>(eight);
+#         reinterpret_cast<uint4 *>(c)[((m + r) * N + n + q) / 8] = *reinterpret_cast<uint4 *>(eight);
 #     __syncwarp();
 # }
 #

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 
-READ, WRITE, ATOMIC, BLOCK = range(4)
+READ, WRITE, ATOMIC, BLOCK, _, COPY = range(6)
 
 
 @dataclass
@@ -15,7 +15,8 @@ class Counters:
     `…_sectors` are 32-byte pieces of memory that requests touch, `ideal_…` the fewest that could hold their bytes;
     `…_wavefronts` are passes over the 32 banks of shared memory, `ideal_…` those without a conflict.
     `branches` are basic blocks that warps entered, `divergent_branches` those whose lanes then parted;
-    `lanes` and `lane_slots` give the share of active lanes in them.
+    `lanes` and `lane_slots` give the share of active lanes in them. `shared_copy_…` is what `cp.async` brings to shared
+    memory; reading it from global memory counts as a load.
     """
 
     global_load_requests: int = 0
@@ -34,6 +35,8 @@ class Counters:
     shared_store_wavefronts: int = 0
     shared_store_bytes: int = 0
     ideal_shared_store_wavefronts: int = 0
+    shared_copy_requests: int = 0
+    shared_copy_wavefronts: int = 0
     global_atomic_requests: int = 0
     global_atomic_sectors: int = 0
     shared_atomic_requests: int = 0
@@ -131,6 +134,7 @@ class Report:
     accesses: list[Access] = field(default_factory=list)
 
 
+OPERATIONS = {READ: "load", WRITE: "store", ATOMIC: "atomic", COPY: "copy"}
 _SITE = ("pc", "op", "array", "size", "requests", "lanes", "bytes", "sectors", "ideal_sectors", "wavefronts",
          "ideal_wavefronts", "issues", "active", "divergent")  # fmt: skip
 
@@ -146,7 +150,7 @@ def collect(raw: dict, line_of: Mapping[int, int], array_name: Callable[[int], s
         if site["op"] == BLOCK:
             continue
         shared = site["array"] >= 254
-        key = (line, ("load", "store", "atomic")[site["op"]], "shared" if shared else "global",
+        key = (line, OPERATIONS[site["op"]], "shared" if shared else "global",
                "" if shared else array_name(site["array"]), site["size"])  # fmt: skip
         sums = rows.setdefault(key, [0] * 7)
         for i, name in enumerate(_SITE[4:11]):
@@ -165,6 +169,8 @@ def _counters(site: dict) -> Counters:
     op, shared = site["op"], site["array"] >= 254
     if op == BLOCK:
         c.branches, c.lanes, c.lane_slots = site["issues"], site["active"], 32 * site["issues"]
+    elif op == COPY:
+        c.shared_copy_requests, c.shared_copy_wavefronts = site["requests"], site["wavefronts"]
     elif op == ATOMIC:
         c.atomics = site["lanes"]
         if shared:

@@ -25,7 +25,7 @@ __device__ void store_piece(float *patch, wmma::fragment<wmma::accumulator, 16, 
     __align__(16) half eight[8];
     for (int j = 0; j < 8; j++) eight[j] = __float2half(patch[r * 20 + q + j]);
     if (m + r < M && n + q < N)
-        *reinterpret_cast<uint4 *>(c + (m + r) * N + n + q) = *reinterpret_cast<uint4 *>(eight);
+        reinterpret_cast<uint4 *>(c)[((m + r) * N + n + q) / 8] = *reinterpret_cast<uint4 *>(eight);
     __syncwarp();
 }
 

@@ -1,6 +1,6 @@
 // Warp matrix instructions (wmma). Products are summed in float, one depth after another: tensor cores sum in
-// another order, so results differ in the last bits. How operands lie over lanes is NVIDIA's secret; only
-// accumulators of 16 x 16 are laid out as the hardware does, so operand traffic is an approximation.
+// another order, so results differ in the last bits. Accumulators of 16 x 16 are laid out as the hardware does, and
+// operands of 16 x 16 halves are read as ldmatrix does it; the traffic of other operands is an approximation.
 #pragma once
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"
@@ -61,12 +61,18 @@ struct fragment {
   static constexpr int rows = Shape<Use, M, N, K>::rows, columns = Shape<Use, M, N, K>::columns;
   static constexpr int num_elements = rows * columns / 32;
   element_type x[num_elements];
+  // Each lane brings half a row, or column, of one of four matrices of 8 x 8.
+  static constexpr bool by_ldmatrix = !is_accumulator<Use> && rows == 16 && columns == 16 && sizeof(element_type) == 2;
 
   // Where element i of a lane lies. An operand's lane holds a run in the direction that is contiguous in
   // memory.
   static constexpr Place place(int lane, int i) {
     if (is_accumulator<Use> && rows == 16 && columns == 16)
       return {(lane >> 2) + ((i >> 1) & 1) * 8, (lane & 3) * 2 + (i & 1) + (i >> 2) * 8};
+    if (by_ldmatrix) {
+      int across = lane & 15, along = (lane >> 4) * 8 + i;
+      return by_columns<Layout> ? Place{along, across} : Place{across, along};
+    }
     int p = lane * num_elements + i;
     if (by_columns<Layout>) return {p % rows, p / rows};
     return {p / columns, p % columns};
@@ -81,9 +87,15 @@ SIMT_INLINE void fill_fragment(fragment<Use, M, N, K, T, Layout>& f, Value value
 template <class Fragment, class P>
 SIMT_INLINE void load_elements(Fragment& f, const P* p, unsigned stride, bool columns) {
   __syncwarp();
-  for (int i = 0; i < Fragment::num_elements; i++) {
+  auto index = [&](int i) {
     Place at = Fragment::place(simt_lane(), i);
-    f.x[i] = p[columns ? at.column * stride + at.row : at.row * stride + at.column];
+    return columns ? at.column * stride + at.row : at.row * stride + at.column;
+  };
+  if constexpr (Fragment::by_ldmatrix) {
+    simt_bits16 eight = *(const simt_bits16*)(p + index(0));
+    __builtin_memcpy(f.x, &eight, sizeof eight);
+  } else {
+    for (int i = 0; i < Fragment::num_elements; i++) f.x[i] = p[index(i)];
   }
 }
 template <class Use, int M, int N, int K, class T, class Layout, class P>

@@ -88,6 +88,7 @@ struct alignas(64) Fiber {
   State state;
   u32 spins;
   u32 locks;  // locks taken with atomicCAS(p, 0, 1) and not yet released
+  bool copying;  // what it stores now is stored by cp.async
   // where and for what it waits
   const char* waits_at;
   uptr pc;
@@ -130,15 +131,15 @@ struct Block {
 
 // ---- traces
 
-enum Op : u8 { op_read, op_write, op_atomic, op_block, op_sync };
-constexpr u8 kVolatile = 1, kLocked = 2, kFenced = 4, kPiece = 8;  // flags of an event
+enum Op : u8 { op_read, op_write, op_atomic, op_block, op_sync, op_copy };  // op_copy: of a site only
+constexpr u8 kVolatile = 1, kLocked = 2, kFenced = 4, kPiece = 8, kCopied = 16;  // flags of an event
 constexpr u8 kStaticShared = 254, kDynamicShared = 255;            // in place of an array's number
 
 struct Event {
   u64 offset : 40;  // into its array; the mask of a collective
   u64 op : 4;
-  u64 flags : 4;
-  u64 size : 8;
+  u64 flags : 5;
+  u64 size : 7;
   u64 array : 8;
   u32 pc;     // return address, from the start of the module
   u32 value;  // folded bits of what a store wrote: storing the same value twice is no race
@@ -151,10 +152,37 @@ struct Lane {
   u64 path;  // hash of the places passed: equal in lanes that took the same path
 };
 
+struct Passes {  // over the 32 banks of shared memory
+  u64 wavefronts, ideal;
+  void operator+=(Passes other) { wavefronts += other.wavefronts, ideal += other.ideal; }
+  void operator-=(Passes other) { wavefronts -= other.wavefronts, ideal -= other.ideal; }
+};
+
+constexpr u32 kWide[] = {8, 16};  // bytes of the wide loads that neighbouring ones can become
+
+struct Wide {
+  bool unaligned;  // somewhere a run of neighbouring loads does not begin at a multiple of the width
+  Passes passes;
+};
+
+struct Run {  // of a warp's loads by one instruction, each behind the one before
+  u32 lanes, epoch, stores, bytes;
+  u32 start[kLanes];
+  Passes pending[2];  // of loads that do not fill a wide one yet
+};
+
+struct Runs {  // those that may go on: a loop over rows goes on with each in turn
+  static constexpr u32 kept = 8;
+  Run runs[kept];
+  u32 next;
+};
+
 struct Site {  // counts of one instruction
   u32 pc;
-  u8 op, array, size, used;
-  u64 requests, lanes, bytes, sectors, ideal_sectors, wavefronts, ideal_wavefronts;
+  u8 op, array, size;
+  u64 requests, lanes, bytes, sectors, ideal_sectors;
+  Passes passes;
+  Wide wide[2];
   u64 issues, active, divergent;
 };
 
@@ -264,6 +292,8 @@ struct Worker {
   Cell* dynamic_shadow;
   std::vector<u32> site_of;  // by pc: number in `sites` plus one
   std::vector<Site> sites;
+  std::vector<std::unique_ptr<Runs>> runs;  // by site and warp
+  u32 shared_stores[kMaxWarps];
   std::vector<std::pair<u32, u32>> epoch_starts;  // (first epoch, block): whose an epoch was
   std::vector<char*> slabs, free_stacks;
   std::vector<Print> printed;

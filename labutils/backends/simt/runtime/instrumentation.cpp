@@ -122,6 +122,7 @@ static SIMT_HOT void access(uptr address, u32 size, u8 op, u8 flags, uptr pc) {
     if (w.block->fenced) flags |= kFenced;
     array = i;
   }
+  if (op == op_write && w.current->copying) flags |= kCopied;
   push(w, pc, offset, op, flags, size, array);
   if (op != op_write) return;
   if (is_shared(array)) {
@@ -151,6 +152,10 @@ static SIMT_HOT void access_range(uptr address, u64 bytes, u8 op, uptr pc) {
 
 extern "C" {
 using namespace simt;
+
+void simt_copying(int on) {
+  if (worker) worker->current->copying = on;
+}
 
 #define SIMT_ACCESS(size)                                                                                   \
   void __tsan_read##size(void* p) { access(uptr(p), size, op_read, 0, SIMT_CALLER); }                       \

@@ -21,7 +21,7 @@ static SIMT_HOT void issue(Worker& w, u32 warp, u32 lanes, Event** events) {
   }
   Site& site = site_of(w, first.pc);
   u32 count = __builtin_popcount(lanes);
-  site.op = first.op;
+  site.op = first.flags & kCopied ? op_copy : first.op;
   if (first.op == op_block) {
     site.issues++;
     site.active += count;
@@ -33,7 +33,7 @@ static SIMT_HOT void issue(Worker& w, u32 warp, u32 lanes, Event** events) {
   site.lanes += count;
   site.bytes += u64{count} * first.size;
   if (is_shared(first.array))
-    count_banks(site, lanes, events);
+    count_shared(w, site, warp, lanes, events);
   else
     count_sectors(w, site, lanes, events);
   if (first.flags & kVolatile && !is_shared(first.array))

@@ -59,9 +59,10 @@ static void append_finding(std::string& out, const Finding& f, uptr base) {
 }
 
 static void append_site(std::string& out, const Site& s) {
+  Passes passes = passes_of(s);
   out += '[';
   for (u64 value : {u64{s.pc}, u64{s.op}, u64{s.array}, u64{s.size}, s.requests, s.lanes, s.bytes, s.sectors,
-                    s.ideal_sectors, s.wavefronts, s.ideal_wavefronts, s.issues, s.active, s.divergent}) {
+                    s.ideal_sectors, passes.wavefronts, passes.ideal, s.issues, s.active, s.divergent}) {
     if (out.back() != '[') out += ',';
     out += std::to_string(value);
   }

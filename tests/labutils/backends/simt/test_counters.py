@@ -143,6 +143,55 @@ CASES["columns of a dynamic tile"] = (
     (1, 1024, 4096, 0), {LOAD: dict(wavefronts=1024), STORE: dict(wavefronts=32)}, {},
 )  # fmt: skip
 
+# ---- wide loads: two phases become one where lanes read the same in pairs, as an H200 counts it
+FLOAT4 = ("__shared__ float4 s[1024];", "s[t] = ((const float4*)x)[t];")
+tile("float4, one for all", *FLOAT4, "((float4*)y)[t] = s[ty];", {LOAD: dict(wavefronts=64, ideal_wavefronts=64)})
+tile("float4, four neighbours read the same", *FLOAT4, "((float4*)y)[t] = s[tx / 4];", {LOAD: dict(wavefronts=64)})
+tile("float4, every fourth reads the same", *FLOAT4, "((float4*)y)[t] = s[tx % 4];", {LOAD: dict(wavefronts=128)})
+tile("double in pairs", "__shared__ double s[1024];", "s[t] = x[t];", "y[t] = s[t / 2];",
+     {LOAD: dict(wavefronts=32, ideal_wavefronts=32)})  # fmt: skip
+
+# ---- neighbouring loads of a loop, which NVIDIA's compiler makes one of
+SQUARE, FILL = "__shared__ float s[32][32], r[1024];", "s[ty][tx] = x[t]; r[t] = 0;"
+tile("a row in a loop", SQUARE, FILL, "float v = 0; for (int k = 0; k < 32; k++) v += s[ty][k]; y[t] = v;",
+     {LOAD: dict(requests=1024, wavefronts=32 * 8 * 2)})  # fmt: skip
+tile("a row of 17 in a loop", SQUARE, FILL, "float v = 0; for (int k = 0; k < 17; k++) v += s[ty][k]; y[t] = v;",
+     {LOAD: dict(wavefronts=32 * (4 * 2 + 1))})  # fmt: skip
+tile("a padded row in a loop", "__shared__ float s[32][33];", "s[ty][tx] = x[t];",
+     "float v = 0; for (int k = 0; k < 32; k++) v += s[ty][k]; y[t] = v;", {LOAD: dict(wavefronts=1024)})  # fmt: skip
+tile("a row whose ends are even", SQUARE, FILL, "float v = 0; for (int k = 2; k < 32; k++) v += s[ty][k]; y[t] = v;",
+     {LOAD: dict(wavefronts=32 * 15)})  # fmt: skip
+tile("a column in a loop", SQUARE, FILL, "float v = 0; for (int k = 0; k < 32; k++) v += s[k][tx]; y[t] = v;",
+     {LOAD: dict(wavefronts=1024)})  # fmt: skip
+tile("rows of a thread's tile", SQUARE, FILL,
+     "float v = 0; for (int k = 0; k < 8; k++) for (int i = 0; i < 4; i++) v += s[(ty + i) % 32][k]; y[t] = v;",
+     {LOAD: dict(requests=1024, wavefronts=32 * 4 * 2 * 2)})  # fmt: skip
+tile("a row with a store between", SQUARE, FILL,
+     "float v = 0; for (int k = 0; k < 32; k++) { v += s[ty][k]; r[(t + k) % 1024] = v; } y[t] = v + r[t];",
+     {LOAD: dict(wavefronts=1024 + 32)})  # fmt: skip
+tile("a row of shorts in a loop", "__shared__ __align__(16) short s[32][32];", "s[ty][tx] = t;",
+     "float v = 0; for (int k = 0; k < 32; k++) v += s[ty][k]; y[t] = v;",
+     {LOAD: dict(requests=1024, wavefronts=32 * 4 * 2)})  # fmt: skip
+
+# ---- what tensor cores bring along
+CASES["cp.async stores nothing"] = (
+    "#include <cuda_pipeline.h>\n__global__ void k(const float* x, float* y, int n) {\n"
+    "  __shared__ float s[1024];\n  int t = threadIdx.x;\n  __pipeline_memcpy_async(&s[t], x + t, 4);\n"
+    "  __pipeline_commit();\n  __pipeline_wait_prior(0);\n  __syncthreads();\n  y[t] = s[t ^ 1];\n}",
+    (1, 1024, 0, 0), {},
+    dict(shared_store_wavefronts=0, shared_copy_requests=32, shared_copy_wavefronts=32, shared_load_wavefronts=32,
+         global_load_requests=32, global_load_sectors=128),
+)  # fmt: skip
+for pitch, wavefronts in ((24, 4), (16, 8), (32, 16)):
+    CASES[f"an operand of wmma, rows of {pitch}"] = (
+        "#include <mma.h>\nusing namespace nvcuda;\n__global__ void k(const float* x, float* y, int n) {\n"
+        f"  __shared__ __align__(32) half s[16 * {pitch}];\n  for (int i = threadIdx.x; i < 16 * {pitch}; i += 32)"
+        " s[i] = (half)x[i];\n  __syncwarp();\n"
+        "  wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a;\n"
+        f"  wmma::load_matrix_sync(a, s, {pitch});\n  y[threadIdx.x] = (float)a.x[0];\n}}",
+        (1, 32, 0, 0), {}, dict(shared_load_requests=1, shared_load_wavefronts=wavefronts),
+    )  # fmt: skip
+
 # ---- divergence: lanes in the same iteration meet in one request
 Y = (7, "store", "global")
 loop("triangle", "  for (int i = 0; i < t; i++)\n    s += x[i * 32 + t];",

@@ -26,9 +26,12 @@ SIMT_STORE(__stwt)
 #undef SIMT_LOAD
 #undef SIMT_STORE
 
+extern "C" void simt_copying(int on);
+
 namespace simt {
-// One access for each `bytes`, as cp.async makes.
+// One access for each `bytes`, as cp.async makes: it counts as a copy, since no thread stores anything.
 SIMT_INLINE void copy_async(void* to, const void* from, size_t bytes, size_t zeros) {
+  simt_copying(1);
   char* t = (char*)to;
   const char* f = (const char*)from;
   for (; bytes - zeros >= 16 && !(((size_t)t | (size_t)f) & 15); bytes -= 16, t += 16, f += 16)
@@ -39,5 +42,6 @@ SIMT_INLINE void copy_async(void* to, const void* from, size_t bytes, size_t zer
     *(simt_bits4*)t = *(const simt_bits4*)f;
   for (; bytes > zeros; bytes--) *t++ = *f++;
   for (; bytes; bytes--) *t++ = 0;
+  simt_copying(0);
 }
 }  // namespace simt
