@@ -23,7 +23,8 @@ def cuda_cells(notebook):
 def compile_everywhere(cell: str) -> None:
     magic, _, source = cell.partition("\n")
     names = tuple(magic.split()[1:]) or tuple(n for n, s in signatures(source).items() if not s.template)
-    for target in TARGETS:
+    only = nvrtc.only_for(source)
+    for target in (only,) if only else TARGETS:
         nvrtc.compile_source(source, names, target)
 
 

@@ -57,25 +57,35 @@ LAB_DEVICE void mbarrier_arrive(uint64_t *bar, int rank) {
         : "memory");
 }
 
-// Wait until the phase of this parity has ended: at once, if the barrier is in a phase of the other one. So a wait for
-// parity 1 on a new barrier does not wait. With -DSPIN_LIMIT=n a kernel that waits for n ns is stopped.
-LAB_DEVICE void mbarrier_wait(uint64_t *bar, int parity) {
-    uint32_t done, address = shared_address(bar);
+// With -DSPIN_LIMIT=n a kernel that waits for n ns is stopped: for trying things out.
+struct SpinWatch {
 #ifdef SPIN_LIMIT
-    uint64_t begin, now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+    uint64_t begin = now();
+    LAB_DEVICE static uint64_t now() {
+        uint64_t ns;
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+        return ns;
+    }
+    LAB_DEVICE void look() {
+        if (now() - begin > SPIN_LIMIT) __trap();
+    }
+#else
+    LAB_DEVICE void look() {}
 #endif
-    while (true) {
+};
+
+// Wait until the phase of this parity has ended: at once, if the barrier is in a phase of the other one. So a wait for
+// parity 1 on a new barrier does not wait.
+LAB_DEVICE void mbarrier_wait(uint64_t *bar, int parity) {
+    SpinWatch watch;
+    uint32_t done = 0;
+    while (!done) {
         asm volatile(
             "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
             : "=r"(done)
-            : "r"(address), "r"(parity)
+            : "r"(shared_address(bar)), "r"(parity)
             : "memory");
-        if (done) break;
-#ifdef SPIN_LIMIT
-        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-        if (now - begin > SPIN_LIMIT) __trap();
-#endif
+        if (!done) watch.look();
     }
 }
 
@@ -202,18 +212,7 @@ LAB_DEVICE void wgmma(float (&d)[128], uint64_t a, uint64_t b, bool add = true) 
 #undef LAB_8
 #undef LAB_32
 
-// --- warp groups and clusters ----------------------------------------------------------------------------------------
-
-// Registers of each thread from here on; all four warps of the group call it. The block has 65536 in all.
-template <int COUNT>
-LAB_DEVICE void more_registers() {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
-}
-
-template <int COUNT>
-LAB_DEVICE void fewer_registers() {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT));
-}
+// --- groups of warps and clusters of blocks ---------------------------------------------------------------------------
 
 // A barrier of 128 threads, one of 15 that a block has beside __syncthreads: `number` is 1 to 15.
 LAB_DEVICE void group_sync(int number) { asm volatile("bar.sync %0, 128;" ::"r"(number) : "memory"); }

@@ -79,3 +79,10 @@ LAB_MMA unsigned pack(float low, float high) {
         return *reinterpret_cast<unsigned *>(&both);
     }
 }
+
+// 2 to the x, to about 22 bits: what exp2f would be if it had no care for numbers below 2^-126.
+LAB_MMA float fast_exp2(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}

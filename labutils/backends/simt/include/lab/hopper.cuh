@@ -72,10 +72,6 @@ SIMT_INLINE void wgmma(float (&d)[COUNT], uint64_t a, uint64_t b, bool add = tru
   simt_wgmma(d, 2 * COUNT, a, b, add, TRANSPOSED);
 }
 
-template <int COUNT>
-SIMT_INLINE void more_registers() {}
-template <int COUNT>
-SIMT_INLINE void fewer_registers() {}
 SIMT_INLINE void group_sync(int number) { simt_group_sync(number); }
 SIMT_INLINE int cluster_rank() { return (int)simt_cluster_rank(); }
 SIMT_INLINE void cluster_sync() { simt_cluster_sync(); }
