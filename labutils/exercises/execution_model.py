@@ -20,6 +20,7 @@ from ..exercise import (
     register,
 )
 from ._cases import draw_vector, vector_cases
+from ._numbers import sentence_for
 
 # --- waves ---------------------------------------------------------------------------------------------------------
 
@@ -91,7 +92,7 @@ def _explain_efficiency(sizes, yours, expected) -> str | None:
         1 / expected: "Turn the fraction round: used places over all places.",
         waves: "That is the number of waves, as before. What share of their places is used?",
     }
-    return next((text for value, text in said.items() if abs(yours - value) < 1e-9), None)
+    return sentence_for(yours, said)
 
 
 register(

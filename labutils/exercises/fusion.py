@@ -23,6 +23,7 @@ from ..exercise import (
     out,
     register,
 )
+from ._numbers import near
 from .elementwise_triton import _backward_magnitude, _erf_gelu, _gelu, _gelu_backward
 
 RMS_EPS, LAYER_EPS = 1e-6, 1e-5
@@ -35,18 +36,15 @@ def _explain_chain(sizes, yours, expected) -> str | None:
     B, T, H = sizes["B"], sizes["T"], sizes["H"]
     x = B * T * H
 
-    def close(value):
-        return isinstance(yours, (int, float)) and math.isclose(yours, value, rel_tol=1e-9)
-
-    if close(7 / 3) or close(7):
+    if near(yours, 7 / 3) or near(yours, 7):
         return "Nearly: the norm also reads its weight, H elements, once in either version."
-    if close((3 * x + H) / (7 * x + H)):
+    if near(yours, (3 * x + H) / (7 * x + H)):
         return "That is below 1: the speed-up is the eager chain's traffic over the fused kernel's."
-    if close((8 * x + H) / (3 * x + H)) or close((9 * x + H) / (3 * x + H)):
+    if near(yours, (8 * x + H) / (3 * x + H)) or near(yours, (9 * x + H) / (3 * x + H)):
         return "The norm is one kernel here: it reads its input once, and writes its output once."
-    if close((7 * x + H) / (4 * x + H)):
+    if near(yours, (7 * x + H) / (4 * x + H)):
         return "This fused kernel does not store the sum: it reads x and residual, and writes out."
-    if close((7 * x + H) / (2 * x + H)):
+    if near(yours, (7 * x + H) / (2 * x + H)):
         return "The fused kernel has two inputs of that size: x and residual."
     return None
 

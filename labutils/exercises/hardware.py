@@ -5,19 +5,7 @@ from __future__ import annotations
 import math
 
 from ..exercise import Case, PlainExercise, Points, register
-
-
-def _near(value, other) -> bool:
-    try:
-        return math.isclose(float(value), other, rel_tol=1e-9)
-    except (TypeError, ValueError, OverflowError):
-        return False
-
-
-def _first(yours, said: list[tuple[float, str]]) -> str | None:
-    """The sentence of the first known wrong value that equals yours."""
-    return next((text for value, text in said if _near(yours, value)), None)
-
+from ._numbers import sentence_for
 
 # --- peak ----------------------------------------------------------------------------------------------------------
 
@@ -28,7 +16,7 @@ def _peak(sms: int, units: int, width: int, mhz: int) -> float:
 
 def _explain_peak(sizes, yours, expected) -> str | None:
     sms, units, width, mhz = (sizes[k] for k in ("sms", "units", "width", "mhz"))
-    return _first(
+    return sentence_for(
         yours,
         [
             (expected / 2, "A multiply-add is two operations: a multiplication and an addition."),
@@ -83,7 +71,7 @@ def _on_chip(sms: int, l1_kb: int, l2_mb: int) -> int:
 def _explain_on_chip(sizes, yours, expected) -> str | None:
     sms, l1, l2 = sizes["sms"], sizes["l1_kb"] * 1024, sizes["l2_mb"] * 2**20
     registers = 65536 * 4
-    return _first(
+    return sentence_for(
         yours,
         [
             (sms * (65536 + l1) + l2, "A register holds 32 bits, 4 bytes."),
@@ -133,7 +121,7 @@ def _ridge(tflops: float, gbs: float) -> float:
 
 def _explain_ridge(sizes, yours, expected) -> str | None:
     tflops, gbs = sizes["tflops"], sizes["gbs"]
-    return _first(
+    return sentence_for(
         yours,
         [
             (tflops / gbs, "TFLOP/s are 10^12 a second, GB/s 10^9: the units do not cancel."),
@@ -175,7 +163,7 @@ def _bytes_in_flight(gbs: float, latency_ns: float) -> float:
 
 def _explain_in_flight(sizes, yours, expected) -> str | None:
     gbs, ns = sizes["gbs"], sizes["latency_ns"]
-    return _first(
+    return sentence_for(
         yours,
         [
             (gbs / ns, "The longer a load takes, the more of them must be on their way: multiply."),
@@ -217,7 +205,7 @@ def _warps_needed(gbs: float, latency_ns: float, sms: int, bytes_per_lane: int) 
 def _explain_warps(sizes, yours, expected) -> str | None:
     flight, sms, lane = sizes["gbs"] * sizes["latency_ns"], sizes["sms"], sizes["bytes_per_lane"]
     exact = flight / (sms * 32 * lane)
-    return _first(
+    return sentence_for(
         yours,
         [
             (exact, "There is no part of a warp: round up."),

@@ -15,6 +15,7 @@ from ..exercise import (
     out,
     register,
 )
+from ._numbers import sentence_for
 
 # --- ledgers -------------------------------------------------------------------------------------------------------
 
@@ -33,7 +34,7 @@ def _explain_intensity(sizes, yours, expected) -> str | None:
         2 * m * n / ((m + n + m * n) * item): "C is not read in each step: its sums stay in registers.",
         2 / (2 * item): "That is without sharing: each thread reads its own two numbers.",
     }
-    return next((text for value, text in said.items() if abs(yours - value) < 1e-9 * abs(value)), None)
+    return sentence_for(yours, said)
 
 
 register(
@@ -69,7 +70,7 @@ def _explain_reads(sizes, yours, expected) -> str | None:
         expected / 2: "A multiply-add counts once here, as one instruction.",
         (m + n) / (2 * m * n): "A multiply-add counts once here, as one instruction.",
     }
-    return next((text for value, text in said.items() if abs(yours - value) < 1e-9 * abs(value)), None)
+    return sentence_for(yours, said)
 
 
 register(

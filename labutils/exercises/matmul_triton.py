@@ -16,6 +16,7 @@ from ..exercise import (
     out,
     register,
 )
+from ._numbers import sentence_for
 
 # --- ledgers -------------------------------------------------------------------------------------------------------
 
@@ -94,7 +95,7 @@ def _explain_busy(sizes, yours, expected) -> str | None:
         1 / expected: "Turn the fraction round: elements of C over elements computed.",
         waves: "That is the number of waves. What share of their work goes into elements of C?",
     }
-    return next((text for value, text in said.items() if abs(yours - value) < 1e-9), None)
+    return sentence_for(yours, said)
 
 
 def _shape(M, N, block_m, block_n, sms=132):

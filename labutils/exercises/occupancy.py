@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 from ..device import Limits, limits_for
 from ..exercise import Case, PlainExercise, Points, register
 from ..occupancy import SUB_PARTITIONS, WARP, occupancy
+from ._numbers import sentence_for
 
 CAPABILITIES = (75, 80, 86, 89, 90, 100, 120)
 """As one number, as compilers write them: 90 is 9.0."""
@@ -18,14 +17,6 @@ def _limits(capability: int) -> Limits:
 
 def _up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
-
-
-def _first(yours, said: list[tuple[float, str]]) -> str | None:
-    try:
-        value = float(yours)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return next((text for wrong, text in said if math.isclose(value, wrong, rel_tol=1e-9, abs_tol=1e-12)), None)
 
 
 # --- registers -----------------------------------------------------------------------------------------------------
@@ -40,7 +31,7 @@ def _explain_registers(sizes, yours, expected) -> str | None:
     warps = -(-threads // WARP)
     per_warp = _up(registers * WARP, limits.register_unit)
     quarter = limits.registers // SUB_PARTITIONS
-    return _first(
+    return sentence_for(
         yours,
         [
             (quarter // per_warp * SUB_PARTITIONS, f"Those are warps. A block has {warps} of them."),
@@ -123,7 +114,7 @@ def _explain_shared(sizes, yours, expected) -> str | None:
         (all_of_it // _up(wanted + reserved, unit) if wanted + reserved else -1,
          f"An SM holds {most} blocks at most, however small they are: return no more."),
     ]  # fmt: skip
-    return _first(yours, said)
+    return sentence_for(yours, said)
 
 
 def _draw_shared(rng) -> dict[str, int]:
@@ -184,7 +175,7 @@ def _explain_occupancy(sizes, yours, expected) -> str | None:
             (rest * share, f"{left_out.capitalize()} allow{'s' * (left_out[-1] != 's')} fewer blocks than that.")
         )
     said.append((max(result.limits.values()) * share, "The scarcest resource decides: the smallest of the four."))
-    return _first(yours, said)
+    return sentence_for(yours, said)
 
 
 def _draw_occupancy(rng) -> dict[str, int]:
@@ -238,7 +229,7 @@ def _explain_budget(sizes, yours, expected) -> str | None:
     share = limits.registers // (blocks * warps * WARP)
     per_quarter = -(-blocks * warps // SUB_PARTITIONS)
     exact = limits.registers // SUB_PARTITIONS // per_quarter
-    return _first(
+    return sentence_for(
         yours,
         [
             (limits.registers / (blocks * threads), "Registers come whole, and by the warp in units of 256."),

@@ -20,6 +20,7 @@ from ..exercise import (
     out,
     register,
 )
+from ._numbers import near
 from .softmax import SUSPECTS, known, magnitude, terms
 
 LOOP, PART = 4096, 8192
@@ -39,21 +40,18 @@ def _explain_merge(sizes, yours, expected) -> str | None:
     if isinstance(yours, float) and math.isnan(yours):
         return "-inf − -inf is NaN: two parts of nothing but -inf need a case of their own."
 
-    def close(value):
-        return isinstance(yours, (int, float)) and math.isclose(yours, value, rel_tol=1e-9)
-
     m, finite = max(m1, m2), math.isfinite(m1) and math.isfinite(m2)
-    if close(l1 + l2):
+    if near(yours, l1 + l2):
         return "l₁ and l₂ are relative to different maxima: bring both to the new one before you add them."
-    if close(max(l1, l2)):
+    if near(yours, max(l1, l2)):
         return "Sums add up; only the maximum is the larger of the two."
     if not finite:
         return None
-    if abs(m) < 300 and close(l1 * math.exp(m1) + l2 * math.exp(m2)):
+    if abs(m) < 300 and near(yours, l1 * math.exp(m1) + l2 * math.exp(m2)):
         return "That is relative to 0, not to the new maximum; it overflows as soon as a maximum is large."
-    if abs(m1 - m2) < 300 and close(l1 * math.exp(m - m1) + l2 * math.exp(m - m2)):
+    if abs(m1 - m2) < 300 and near(yours, l1 * math.exp(m - m1) + l2 * math.exp(m - m2)):
         return "The factor is the other way round: exp(x − m) = exp(x − m₁) · exp(m₁ − m)."
-    if close(l1 * math.exp(m1 - m) + l2) or close(l1 + l2 * math.exp(m2 - m)):
+    if near(yours, l1 * math.exp(m1 - m) + l2) or near(yours, l1 + l2 * math.exp(m2 - m)):
         return "Only one of the two parts is brought to the new maximum. Which of them has the smaller one?"
     return None
 

@@ -1,0 +1,20 @@
+"""Known wrong numbers, and what to say of each: for plain exercises whose answer is a number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+
+def near(yours, value: float) -> bool:
+    """Is this that number, up to rounding? Nothing that is no number is."""
+    try:
+        return math.isclose(float(yours), value, rel_tol=1e-9, abs_tol=1e-12)
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def sentence_for(yours, said: Mapping[float, str] | Iterable[tuple[float, str]]) -> str | None:
+    """The sentence of the first known wrong value that equals yours."""
+    pairs = said.items() if isinstance(said, Mapping) else said
+    return next((text for value, text in pairs if near(yours, value)), None)
