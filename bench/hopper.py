@@ -1,0 +1,220 @@
+"""The levels of unit 16 beside cuBLAS on a Hopper GPU; which of them are right, and which constants are fastest.
+
+    python -m bench.hopper --probe             every level on small shapes, each watched: run this first
+    python -m bench.hopper [--json FILE]       the ladder at 4096³ and 8192³, with units 14 and 15 beside it
+    python -m bench.hopper --tune              stages, clusters and groups of the last level
+
+fp16, random normal. The probe runs in a process of its own: a kernel that hangs is stopped, and the others go on.
+"""
+
+import argparse
+import functools
+import itertools
+import json
+import queue
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
+from bench.__main__ import versions
+from bench.common import solution
+from labutils import device, timing
+
+UNIT, SM = "16_matmul_hopper", 90
+SHAPES = ((1, 1, 1), (128, 256, 64), (64, 40, 16), (300, 520, 328), (513, 1000, 777), (1024, 1024, 4096))
+"""M, N, K of the probe: less than a tile, one, several, ragged ones, more steps than stages."""
+
+SPIN = ("#include <lab/hopper.cuh>", "#define SPIN_LIMIT 3000000000ul\\n#include <lab/hopper.cuh>")
+"""Stops a kernel that waits at an mbarrier for three seconds."""
+
+PATIENCE_S = 90.0
+"""Seconds for one level of the probe; the first also loads PyTorch."""
+
+SIZES = (4096, 8192)
+STAGES, CLUSTERS, GROUPS = (3, 4), (1, 2), (2, 4, 8, 16)
+
+
+def turned(level):
+    """The level for b (K, N)."""
+    return lambda a, b, c: level(a, b.T, c)
+
+
+def levels(unit) -> dict:
+    """Calls (a, b (K, N), c) by name."""
+
+    found = {"tile": unit.tile, "ring": unit.ring, "Gluon": unit.gluon_ring, "persistent": unit.persistent}
+    found |= {f"ring, {n} stages": functools.partial(unit.ring, stages=n) for n in (2, 3)}
+    for stages, cluster in itertools.product(STAGES, CLUSTERS):
+        call = functools.partial(unit.persistent, stages=stages, cluster=cluster)
+        found[f"persistent, {stages} stages, clusters of {cluster}"] = call
+    return {name: turned(level) for name, level in found.items()}
+
+
+# --- the probe -----------------------------------------------------------------------------------------------------
+
+
+def probe() -> dict[str, str]:
+    """What each level does on small shapes, "right" or what is wrong, in the order in which they are tried."""
+    names = list(levels(solution(UNIT)))
+    plan, found = [(n, kn) for n in names for kn in (False, True) if not kn or n.startswith("persistent")], {}
+    while len(found) < len(plan):
+        for index, said in watched(len(found)):
+            name, across = plan[index]
+            found[f"{name}, B {'K × N' if across else 'N × K'}"] = said
+            print(f"{name}, B {'K × N' if across else 'N × K'}: {said}", flush=True)
+    return found
+
+
+def pass_on(stream, lines: queue.Queue) -> None:
+    for line in stream:
+        lines.put(line)
+    lines.put("")
+
+
+def watched(first: int):
+    """(number, verdict) of each trial from `first` on, until a child ends or has to be stopped."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "bench.hopper", "--trials", str(first)], stdout=subprocess.PIPE, text=True
+    )
+    lines: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=pass_on, args=(child.stdout, lines), daemon=True).start()
+    number = first
+    try:
+        while line := lines.get(timeout=PATIENCE_S):
+            if line.startswith("TRIAL "):
+                yield number, line.removeprefix("TRIAL ").strip()
+                number += 1
+                if "CUDA" in line:  # after a crash nothing more runs in that process
+                    return
+        if child.wait() or number == first:
+            yield number, f"its process ended with {child.returncode}"
+    except queue.Empty:
+        yield number, f"no answer within {PATIENCE_S:.0f} s"
+    finally:
+        child.kill()
+        child.wait()
+
+
+def trials(first: int) -> None:
+    """In the child: one line for each trial."""
+    import torch
+
+    calls = levels(solution(UNIT, SPIN))
+    plan = [(n, kn) for n in calls for kn in (False, True) if not kn or n.startswith("persistent")]
+    for name, across in plan[first:]:
+        try:
+            worst, said = 0.0, "right"
+            for M, N, K in SHAPES:
+                if name == "Gluon" and (N % 8 or K % 8):
+                    continue
+                a = torch.randn(M, K, device="cuda", dtype=torch.float16)
+                b = torch.randn(N, K, device="cuda", dtype=torch.float16).T
+                b = b.contiguous() if across else b
+                c = torch.full((M, N), torch.nan, device="cuda", dtype=torch.float16)
+                calls[name](a, b, c)
+                torch.cuda.synchronize()
+                expected = a.double() @ b.double()
+                error = ((c.double() - expected).abs() / (expected.abs() * 2**-11 + 2**-12 * K**0.5)).max().item()
+                worst = max(worst, error)
+                if not error <= 2:
+                    bad = int((~((c.double() - expected).abs() <= expected.abs() * 2**-10 + 2**-11 * K**0.5)).sum())
+                    said = f"WRONG at {M} × {N}, K = {K}: {bad} of {M * N} elements"
+                    break
+            else:
+                said = f"right, error at most {worst:.2f} of what is allowed"
+        except Exception as e:
+            said = f"{type(e).__name__}: {' '.join(str(e).split())[:150]}"
+        print("TRIAL", said, flush=True)
+
+
+# --- times ---------------------------------------------------------------------------------------------------------
+
+
+def measure(watch) -> list[dict]:
+    """The ladder, in turns with cuBLAS, at each size and both ways in which B can lie."""
+    import torch
+
+    from bench import matmul
+
+    unit, triton, before = solution(UNIT), solution("14_matmul_triton"), solution("15_matmul_cuda")
+    found, rows = levels(unit), []
+    ours = {n: found[n] for n in ("tile", "ring", "Gluon", "persistent")}
+    beside = {
+        "cuBLAS": lambda a, b, c: torch.matmul(a, b, out=c),
+        "unit 14, persistent": functools.partial(triton.persistent, relu=False),
+    }
+    for n, by_columns in itertools.product(SIZES, (True, False)):
+        calls = beside | (ours if by_columns else {"persistent": ours["persistent"]})
+        if not by_columns:
+            calls["unit 15, pipelined"] = before.pipelined
+        seconds = matmul.turns(watch, n, n, n, by_columns, calls)
+        rates = {name: 2 * n**3 / s / 1e12 for name, s in seconds.items()}
+        print(f"{n}³, B stored {'N × K' if by_columns else 'K × N'}")
+        for name, rate in sorted(rates.items(), key=lambda row: row[1]):
+            print(f"  {name:22} {rate:6.0f} TFLOP/s  {rate / rates['cuBLAS']:.3f} × cuBLAS", flush=True)
+        rows.append({"n": n, "b": "NK" if by_columns else "KN", "tflops": rates})
+    return rows
+
+
+def tune(watch) -> dict:
+    """The last level with each choice of its constants."""
+    import torch
+
+    from bench import matmul
+
+    unit, table = solution(UNIT), {}
+    for n, by_columns in itertools.product(SIZES, (True, False)):
+        pairs, c = matmul.operands(n, n, n, by_columns)
+        calls = {"cuBLAS": functools.partial(torch.matmul, out=c)}
+        for stages, cluster, group in itertools.product(STAGES, CLUSTERS, GROUPS):
+            call = turned(functools.partial(unit.persistent, stages=stages, cluster=cluster, group=group))
+            name = f"{stages} stages, clusters of {cluster}, groups of {group}"
+            try:
+                said = matmul.check(name, call, *pairs[0], c, False)
+            except Exception as e:
+                said = f"{name}: {type(e).__name__}: {str(e)[:100]}"
+            if said:
+                print(f"  left out: {said}")
+            else:
+                calls[name] = functools.partial(call, c=c)
+        rates = matmul.quick(watch, {k: [functools.partial(f, *p) for p in pairs] for k, f in calls.items()}, 2 * n**3)
+        label = f"{n} {'NK' if by_columns else 'KN'}"
+        table[label] = rates
+        print(f"\n{label}: cuBLAS {rates['cuBLAS']:.0f} TFLOP/s")
+        for name, rate in sorted(rates.items(), key=lambda row: -row[1]):
+            print(f"  {name:40} {rate:6.0f}  {rate / rates['cuBLAS']:.3f}", flush=True)
+    return table
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.hopper", description=__doc__.splitlines()[0])
+    parser.add_argument("--probe", action="store_true", help="try every level on small shapes, each watched")
+    parser.add_argument("--tune", action="store_true", help="time choices of the last level's constants")
+    parser.add_argument("--json", type=Path, help="also write the figures here")
+    parser.add_argument("--trials", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if not device.runs(SM):
+        print("There is no Hopper GPU here: these kernels run on compute capability 9.0 only.")
+        return 0
+    if arguments.trials is not None:
+        trials(arguments.trials)
+        return 0
+    print(device.card(), versions(), sep="\n", end="\n\n")
+    timing.MAX_SECONDS = 2.0
+    figures = {"versions": versions()}
+    if arguments.probe:
+        figures["probe"] = probe()
+    elif arguments.tune:
+        figures["tune"] = tune(timing.Stopwatch())
+    else:
+        figures["ladder"] = measure(timing.Stopwatch())
+    if arguments.json:
+        arguments.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
+    wrong = [name for name, said in figures.get("probe", {}).items() if not said.startswith("right")]
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
