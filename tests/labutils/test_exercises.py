@@ -190,8 +190,7 @@ def test_every_suspect_is_refused_in_some_case(exercise):
             doubles = {n: v.double() if isinstance(v, torch.Tensor) else v for n, v in stored.items()}
             return exercises.named(compute(**doubles), tuple(exercise.outputs))
 
-        counts = [count_refused(exercise, case, wrong) for case in exercise.cases]
-        assert max(counts) > 0, suspect.sentence
+        assert any(count_refused(exercise, case, wrong) for case in exercise.cases), suspect.sentence
 
 
 @pytest.mark.parametrize("name", ["gelu", "gelu_backward"])
