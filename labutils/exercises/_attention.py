@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
 from ..precision import ROUND_OFF
@@ -16,7 +18,7 @@ def scores(q, k, causal: bool = False, scale: float | None = None):
     """scale · q kᵀ, -inf where a query must not see the key: (H, M, N)."""
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     s = scale * q @ heads_of_keys(k, len(q)).mT
-    return s.masked_fill(~visible(*s.shape[1:]), -torch.inf) if causal else s
+    return s.masked_fill(~visible(*s.shape[1:]).to(s.device), -torch.inf) if causal else s
 
 
 def visible(M: int, N: int, shift: int = 0):
@@ -29,8 +31,34 @@ def from_scores(s, v):
     return {"out": torch.softmax(s, -1) @ heads_of_keys(v, len(s)), "lse": torch.logsumexp(s, -1)}
 
 
+LARGE = 2**26
+"""Scores beyond which heads are taken one after the other: a benchmark's would not fit into memory at once."""
+
+
+def by_heads(of):
+    """`of(q, k, v, causal)` for few scores at a time: a dict of arrays whose first axis is heads."""
+
+    @functools.wraps(of)
+    def all_heads(q, k, v, causal: bool = False):
+        group = len(q) // len(k)
+        if len(k) == 1 or len(q) * q.shape[1] * k.shape[1] <= LARGE:
+            return of(q, k, v, causal)
+        found = [of(q[h * group : (h + 1) * group], k[h : h + 1], v[h : h + 1], causal) for h in range(len(k))]
+        return {name: torch.cat([f[name] for f in found]) for name in found[0]}
+
+    return all_heads
+
+
+@by_heads
 def attention(q, k, v, causal: bool = False):
     return from_scores(scores(q, k, causal), v)
+
+
+def away(weights, v, out):
+    """Σ_j weights_j · |v_j − out_i| for each query i; where that is too large an array, a bound of it."""
+    if weights.numel() * v.shape[-1] > LARGE:
+        return weights @ v.abs() + weights.sum(-1, keepdim=True) * out.abs()
+    return (weights[..., None] * (v[:, None] - out[:, :, None]).abs()).sum(2)
 
 
 def stored(*arrays) -> float:
@@ -65,6 +93,7 @@ def terms(sizes) -> int:
     return sizes["N"] + sizes["D"]
 
 
+@by_heads
 def magnitude(q, k, v, causal: bool = False):
     """M of the error model for out and lse.
 
@@ -76,14 +105,13 @@ def magnitude(q, k, v, causal: bool = False):
     right = {"out": P @ v, "lse": torch.logsumexp(s, -1)}
     summed, rounded = size_of_scores(q, k, q.shape[-1] ** -0.5)
     u, n = stored(q, k, v), k.shape[1] + q.shape[-1]
-    away = (v[:, None] - right["out"][:, :, None]).abs()
     moved = torch.clamp(P * torch.expm1((u * rounded).clamp(max=50)), max=1)
     at_least = torch.maximum(P, 2.0**-14 * P.amax(-1, keepdim=True))  # fp16 has no finer steps below
     return {
         "out": combined(
             n,
-            P @ v.abs() + (2 * (P * summed)[..., None] * away).sum(2),
-            2 * u * at_least @ v.abs() + (moved[..., None] * away).sum(2),
+            P @ v.abs() + away(2 * P * summed, v, right["out"]),
+            2 * u * at_least @ v.abs() + away(moved, v, right["out"]),
         ),
         "lse": combined(n, right["lse"].abs() + 1 + (P * summed).sum(-1), u * (P * rounded).sum(-1)),
     }

@@ -8,7 +8,9 @@ import torch
 from labutils import attention
 from labutils.compare import Comparison
 from labutils.exercise import Case, get
+from labutils.exercises import _attention
 from labutils.exercises._attention import attention as reference
+from labutils.exercises._attention import magnitude
 from labutils.exercises.flash_backward import _gradients
 from labutils.inputs import make_run
 
@@ -30,6 +32,18 @@ def test_reference_is_attention(causal):
     out, lse = attention.formula(q, k, v, causal)
     torch.testing.assert_close(out, right)
     torch.testing.assert_close(lse, got["lse"])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_large_arrays_go_head_by_head(causal, monkeypatch):
+    q, k, v, _ = arrays(6, 2, M=40, N=40)
+    right, scale = reference(q, k, v, causal), magnitude(q, k, v, causal)
+    monkeypatch.setattr(_attention, "LARGE", 1000)
+    got, bound = reference(q, k, v, causal), magnitude(q, k, v, causal)
+    for name in right:
+        torch.testing.assert_close(got[name], right[name])
+        assert (bound[name] >= 0.999 * scale[name]).all()
+        assert causal or (bound[name] <= 5 * scale[name]).all()  # a query that sees one key has next to no error
 
 
 @pytest.mark.parametrize("causal", [0, 1])
