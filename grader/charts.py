@@ -50,10 +50,11 @@ def times(ratios: Iterable[float]) -> Markup:
     says = f"{len(values)} kernels, from {values[0]:.2f} to {values[-1]:.2f} times the reference; median {middle:.2f}"
     stacked: dict[float, int] = {}
     dots = []
-    for value in values:
-        x = round(_x(value, 220) / 3) * 3
+    places = [round(_x(value, 220) / 3) * 3 for value in values]
+    step = min(4.0, 36 / max(1, max(map(places.count, set(places))) - 1))
+    for x in places:
         stacked[x] = stacked.get(x, 0) + 1
-        dots.append(f'<circle class="dot" cx="{x}" cy="{max(6, 42 - 4 * (stacked[x] - 1))}" r="2.5"/>')
+        dots.append(f'<circle class="dot" cx="{x}" cy="{42 - step * (stacked[x] - 1):.1f}" r="2.5"/>')
     return _svg(220, 62, says, _axis(220, 46) + "".join(dots))
 
 
