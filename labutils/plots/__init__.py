@@ -8,11 +8,12 @@ from .accesses import LANES, MAX_PICTURED, access_map, banks, coalescing, costs,
 from .attention import attention_owners, attention_step
 from .base import PALETTE, Unavailable, _picture, figure, show
 from .decoding import batches, page_pool
+from .fragments import fragments
 from .machine import divergence, occupancy, timeline, waves
 from .roofs import formats, ladder, roofline
 
 __all__ = [
     "LANES", "MAX_PICTURED", "PALETTE", "Unavailable", "_picture", "access_map", "attention_owners", "attention_step",
-    "banks", "batches", "coalescing", "costs", "divergence", "figure", "formats", "ladder", "line_costs", "occupancy",
-    "page_pool", "roofline", "show", "timeline", "waves",
+    "banks", "batches", "coalescing", "costs", "divergence", "figure", "formats", "fragments", "ladder", "line_costs",
+    "occupancy", "page_pool", "roofline", "show", "timeline", "waves",
 ]  # fmt: skip

@@ -13,6 +13,18 @@ constexpr bool lab_is_bf16 = false;
 template <>
 inline constexpr bool lab_is_bf16<__nv_bfloat16> = true;
 
+// Start copying 16 bytes from memory to shared memory, or writing 16 zeros there if not `inside`: nothing is read then.
+// Counts among the copies that __pipeline_commit() groups and __pipeline_wait_prior(n) waits for.
+LAB_MMA void copy_async(void *to, const void *from, bool inside = true) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
+                 "l"(from), "r"(inside ? 16 : 0)
+                 : "memory");
+#else
+    *reinterpret_cast<uint4 *>(to) = inside ? *reinterpret_cast<const uint4 *>(from) : make_uint4(0, 0, 0, 0);
+#endif
+}
+
 // Four 8 x 8 matrices of 16-bit numbers from shared memory. Lane 8 i + r gives the address of row r of matrix i: 16 bytes
 // that lie together, at a multiple of 16. Lane 4 r + c gets elements 2 c and 2 c + 1 of row r of matrix i in m[i].
 LAB_MMA void ldmatrix_x4(unsigned (&m)[4], const void *row) {

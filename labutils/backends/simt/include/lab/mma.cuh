@@ -65,6 +65,10 @@ SIMT_UNTRACED void combine_mma(void** payloads, unsigned, unsigned) {
 
 }  // namespace simt
 
+SIMT_INLINE void copy_async(void* to, const void* from, bool inside = true) {
+  simt::copy_async(to, from, 16, inside ? 0 : 16);
+}
+
 SIMT_INLINE void ldmatrix_x4(unsigned (&m)[4], const void* row) {
   simt::ldmatrix<false>(m, row, "ldmatrix_x4");
 }
@@ -83,3 +87,5 @@ template <class T = __half>
 SIMT_INLINE unsigned pack(float low, float high) {
   return (unsigned)T(low).__x | (unsigned)T(high).__x << 16;
 }
+
+SIMT_INLINE float fast_exp2(float x) { return exp2f(x); }

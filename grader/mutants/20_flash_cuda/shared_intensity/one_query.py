@@ -1,0 +1,4 @@
+# expect: wrong-formula
+# One query.
+def shared_intensity(rows, itemsize):
+    return 2 / itemsize

@@ -1,0 +1,286 @@
+"""Unit 20: attention in CUDA C++, by shuffles and by tensor cores. fp16 arrays one row after the other, sums fp32."""
+
+import torch
+
+from ..exercise import (
+    Bound,
+    Case,
+    Contract,
+    Cost,
+    KernelExercise,
+    PlainExercise,
+    Points,
+    Suspect,
+    array,
+    out,
+    register,
+)
+from . import flash_attention
+from ._attention import attention, from_scores, magnitude, scores, terms
+
+# --- who holds what ------------------------------------------------------------------------------------------------
+
+
+def _row(lane, i):
+    return lane // 4 + 8 * (i // 2)
+
+
+def _column(lane, i):
+    return lane % 4 * 2 + i % 2
+
+
+def _explain_row(sizes, yours, expected) -> str | None:
+    lane, i = sizes["lane"], sizes["i"]
+    said = (
+        (lane // 4, "Numbers 2 and 3 lie 8 rows further down."),
+        (lane // 4 + 8 * (i % 2), "Numbers 0 and 1 share a row; 2 and 3 are in the other one."),
+        (lane // 4 + i // 2, "The other row is 8 rows further down, not the next one."),
+        (lane % 4 + 8 * (i // 2), "Four lanes that follow each other share a row: r is lane // 4."),
+        (lane // 8 + 8 * (i // 2), "Four lanes share a row, and each holds two of its columns."),
+        (lane % 8 + 8 * (i // 2), "Four lanes that follow each other share a row: r is lane // 4."),
+        (_column(lane, i), "That is the column."),
+    )
+    return next((text for value, text in said if yours == value), None)
+
+
+def _explain_column(sizes, yours, expected) -> str | None:
+    lane, i = sizes["lane"], sizes["i"]
+    said = (
+        (lane % 4 * 2, "Numbers 1 and 3 are one column further."),
+        (lane % 4 + i % 2, "A lane holds two columns, so the next lane begins two columns further."),
+        (lane % 4 * 2 + i // 2, "Numbers 0 and 1 lie beside each other, 2 and 3 below them."),
+        (lane % 4 * 2 + i, "Numbers 2 and 3 lie below 0 and 1, in the same columns."),
+        (lane // 4 * 2 + i % 2, "c is lane % 4: it counts the lanes of a row."),
+        (lane // 4 + i % 2, "c is lane % 4: it counts the lanes of a row."),
+        (lane % 8 * 2 + i % 2, "A row has 8 columns: four lanes with two each."),
+        (lane % 4 + 4 * (i % 2), "A lane's two columns lie beside each other."),
+        (_row(lane, i), "That is the row."),
+    )
+    return next((text for value, text in said if yours == value), None)
+
+
+def _where(lane, i):
+    return {"lane": lane, "i": i}
+
+
+def _explain_intensity(sizes, yours, expected) -> str | None:
+    rows, item = sizes["rows"], sizes["itemsize"]
+    said = (
+        (rows / item, "A multiply-add is two FLOPs, and there are two products with a byte count of their own each."),
+        (4 * rows / item, "Two products, but also two tiles: keys, then values."),
+        (2 * rows, "That is for each element. An element has `itemsize` bytes."),
+        (2 / item, "Every one of the warp's queries meets the key."),
+        (item / (2 * rows), "Turn the fraction round: FLOPs for each byte."),
+    )
+    return next((text for value, text in said if abs(yours - value) <= 1e-9 * abs(value)), None)
+
+
+for _name, _title, _reference, _explain in (
+    ("row_of", "The row of an accumulator's element", _row, _explain_row),
+    ("column_of", "The column of an accumulator's element", _column, _explain_column),
+):
+    register(
+        PlainExercise(
+            id=f"20_flash_cuda/{_name}",
+            title=_title,
+            entry=_name,
+            points=Points(correct=1),
+            reference=_reference,
+            rtol=0.0,
+            explain=_explain,
+            cases=(
+                Case("lane 5, number 0", _where(5, 0)),
+                Case("lane 5, number 1", _where(5, 1)),
+                Case("lane 5, number 2", _where(5, 2)),
+                Case("lane 30, number 3", _where(30, 3)),
+                Case("lane 0, number 3", _where(0, 3)),
+                Case("lane 19, number 0", _where(19, 0)),
+            ),
+            draw=lambda rng: _where(rng.randrange(32), rng.randrange(4)),
+        )
+    )
+
+register(
+    PlainExercise(
+        id="20_flash_cuda/shared_intensity",
+        title="FLOPs for each byte of shared memory",
+        entry="shared_intensity",
+        points=Points(correct=1),
+        reference=lambda rows, itemsize: 2 * rows / itemsize,
+        explain=_explain_intensity,
+        cases=(
+            Case("16 queries, fp16", {"rows": 16, "itemsize": 2}),
+            Case("32 queries, fp16", {"rows": 32, "itemsize": 2}),
+            Case("8 queries, fp32", {"rows": 8, "itemsize": 4}),
+            Case("64 queries, fp8", {"rows": 64, "itemsize": 1}),
+        ),
+        draw=lambda rng: {"rows": rng.randrange(3, 200), "itemsize": rng.choice([1, 2, 4])},
+    )
+)
+
+# --- kernels -------------------------------------------------------------------------------------------------------
+
+
+def _of(H, M, N, D=64):
+    return {"H": H, "M": M, "N": N, "D": D}
+
+
+def _cost(sizes, item) -> Cost:
+    H, M, N, D = (sizes[k] for k in ("H", "M", "N", "D"))
+    return Cost(item * D * H * (M + 2 * N), item * D * H * M + 4 * H * M, 4 * H * D * M * N)
+
+
+def _library(q, k, v):
+    return torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None])[0]
+
+
+def _tiles_of(size: int, which):
+    """Attention to the keys of some tiles of `size` keys: `which(number of the tile, number of the last)`."""
+
+    def compute(q, k, v):
+        tile = torch.arange(k.shape[1]) // size
+        return from_scores(scores(q, k).masked_fill(~which(tile, int(tile[-1])), -torch.inf), v)
+
+    return compute
+
+
+def _padded(size: int):
+    """Keys past the end that count with a score and a value of 0, up to the end of the tile."""
+
+    def compute(q, k, v):
+        extra = -k.shape[1] % size if k.shape[1] > 1 else 0  # a single key says too little
+        return from_scores(
+            torch.nn.functional.pad(scores(q, k), (0, extra)), torch.nn.functional.pad(v, (0, 0, 0, extra))
+        )
+
+    return compute
+
+
+def _walk(size: int, **how):
+    """The loop over tiles, with a rescaling that is forgotten."""
+
+    def compute(q, k, v):
+        s, both = scores(q, k), {}
+        m = torch.full(s.shape[:2], -torch.inf, dtype=s.dtype)
+        l, acc = torch.zeros_like(m), torch.zeros(*s.shape[:2], v.shape[-1], dtype=s.dtype)  # noqa: E741
+        for start in range(0, s.shape[-1], size):
+            part = s[..., start : start + size]
+            new = torch.maximum(m, part.amax(-1))
+            p, factor = torch.exp(part - new[..., None]), torch.exp(m - new)
+            l = l * (factor if how.get("sum", True) else 1) + p.sum(-1)  # noqa: E741
+            acc = acc * (factor[..., None] if how.get("acc", True) else 1) + p @ v[:, start : start + size]
+            m = new
+        return both | {"out": acc / l[..., None], "lse": m + torch.log(l)}
+
+    return compute
+
+
+OF_TILES = ("rescaled", "tile", flash_attention.PAST_THE_END, "multiplied")
+"""In the sentences of unit 17's wrong answers that depend on its tile."""
+
+
+def _lifted(suspect: Suspect) -> Suspect:
+    """A wrong answer of unit 17; to a single key it has none."""
+    compute = suspect.compute
+    return Suspect(
+        suspect.diagnosis, suspect.sentence, lambda q, k, v: compute(q, k, v) if k.shape[1] > 1 else attention(q, k, v)
+    )
+
+
+def _suspects(size: int) -> tuple[Suspect, ...]:
+    shared = (_lifted(s) for s in flash_attention._suspects(scores) if not any(x in s.sentence for x in OF_TILES))
+    return (
+        Suspect(
+            "wrong-formula",
+            "{name} is not rescaled when the maximum grows: the sums over values need the same factor as l",
+            _walk(size, acc=False),
+        ),
+        Suspect("wrong-formula", "the running sum l is not rescaled when the maximum grows", _walk(size, sum=False)),
+        Suspect("wrong-formula", "neither l nor the sums are rescaled", _walk(size, sum=False, acc=False)),
+        Suspect("padded-lanes", "keys past the end take part, with a score of 0", _padded(size)),
+        Suspect("missing-accumulation", "{name} holds the first tile alone", _tiles_of(size, lambda t, n: t == 0)),
+        Suspect("missing-accumulation", "{name} holds the last tile alone", _tiles_of(size, lambda t, n: t == n)),
+        Suspect(
+            "missing-accumulation",
+            "the sums over values hold the last tile alone, and l all of them",
+            _last_of_all(size),
+        ),
+        *shared,
+    )  # fmt: skip
+
+
+def _last_of_all(size: int):
+    def compute(q, k, v):
+        tile = torch.arange(k.shape[1]) // size
+        last = torch.where(tile == tile[-1], torch.softmax(scores(q, k), -1), 0.0)
+        # where these keys weigh nothing, 0 has too many causes to name one: no answer that anybody gives
+        return {"out": torch.where(last.sum(-1, keepdim=True) > 0.01, last @ v, 1e4)}
+
+    return compute
+
+
+def _level(name: str, title: str, points: Points, block_m: int, block_n: int) -> None:
+    register(
+        KernelExercise(
+            id=f"20_flash_cuda/{name}",
+            title=title,
+            entry=name,
+            points=points,
+            language="cuda",
+            arguments={
+                "q": array("H", "M", "D"),
+                "k": array("H", "N", "D"),
+                "v": array("H", "N", "D"),
+                "out": out("H", "M", "D"),
+                "lse": out("H", "M", dtype="float32"),
+            },
+            reference=attention,
+            magnitude=magnitude,
+            contract=Contract(dtype="float16", operands="float16", terms=terms),
+            cost=_cost,
+            cases=(
+                Case("1 query, 1 key", _of(1, 1, 1), "position"),
+                Case("3 queries, 5 keys", _of(1, 3, 5), "position"),
+                Case(f"{block_m - 1} queries, {block_n - 1} keys", _of(1, block_m - 1, block_n - 1), "position"),
+                Case(f"{block_m + 1} queries, {block_n + 1} keys", _of(1, block_m + 1, block_n + 1), "position"),
+                Case("2 heads, 37 queries, 53 keys", _of(2, 37, 53), "position"),
+                Case("20 queries, 70 keys, scores up to a hundred", _of(1, 20, 70), "integers"),
+                Case("9 queries, 40 keys, values of all sizes", _of(1, 9, 40), "wide"),
+                Case("2 heads, 33 queries, 21 keys, not aligned to 16 bytes", _of(2, 33, 21), "normal", "offset"),
+                Case(f"{2 * block_m} queries, {3 * block_n} keys: whole tiles", _of(1, 2 * block_m, 3 * block_n)),
+            ),
+            draw=lambda rng: _of(rng.randrange(1, 3), rng.randrange(1, 90), rng.randrange(1, 90)),
+            tiny=Case("1 query, 2 keys", _of(1, 1, 2)),
+            bench=_of(128, 4096, 4096, 128),
+            library=_library,
+            suspects=_suspects(block_n),
+        )
+    )
+
+
+NO_CONFLICTS = Bound(
+    "passes over the banks for each one needed",
+    "shared_load_wavefronts",
+    "ideal_shared_load_wavefronts",
+    at_most=1.02,
+)
+
+_level("scalar", "Level 1: lanes are keys, then columns", Points(correct=4, bounds=(NO_CONFLICTS,)), 32, 32)
+_level(
+    "tensor",
+    "Level 2: tensor cores",
+    Points(
+        correct=6,
+        bounds=(
+            NO_CONFLICTS,
+            Bound(
+                "bytes read from shared memory for each one loaded",
+                "shared_load_bytes",
+                "global_load_bytes",
+                at_most=2.5,
+            ),
+        ),
+    ),
+    64,
+    32,
+)
