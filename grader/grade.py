@@ -30,6 +30,9 @@ from grader.regions import BuildError
 from grader.results import ClassResults
 from grader.run import Clock, Run, Watcher
 
+FOR_FEEDBACK = Limits(cell=30, notebook=300)
+"""Of a notebook from which no marks come; nbgrader gives a cell as long."""
+
 MOST_WORKERS = 8
 """Submissions at a time, unless more are asked for: each takes about 1 GB of memory."""
 
@@ -68,7 +71,8 @@ def grade(
         # It imports while the class is collected.
         workers = workers or min(os.cpu_count() or 2, MOST_WORKERS)
         engine = stack.enter_context(contextlib.closing(engines.open_engine(backend, workers, out=out, **options)))
-        run = Run(Course(out / "course", unit.name), journal, out, marker, limits or Limits())
+        limits = limits or (FOR_FEEDBACK if marker is None else Limits())
+        run = Run(Course(out / "course", unit.name), journal, out, marker, limits)
         run.release(unit, seed, resume)
         clock.step("release")
         handed_in = collect(submissions, unit.name, run.released)
