@@ -234,20 +234,27 @@ static float element(Worker& w, u64 descriptor, u32 rank, u32 row, u32 k, bool t
   return kHalves[bits];
 }
 
+// Is a copy to these bytes of a block's shared memory under way?
+static bool is_expected(Worker& w, uptr low, u64 bytes, u32 rank) {
+  const Hopper& h = *w.hopper;
+  for (size_t i = h.landed; i < h.loads.size(); i++) {
+    const Transfer& t = h.loads[i];
+    uptr to = t.shared + window(w, rank) - window(w, t.rank);
+    if (t.blocks >> rank & 1 && overlap(to, u64{t.map.box_rows} * t.map.box_columns * t.map.item, low, bytes))
+      return true;
+  }
+  return false;
+}
+
 static void check_operand(Worker& w, const Product& p, const Fiber& f, bool is_a) {
   u32 rank = rank_of(w, f);
   Reads r = operand(w, p, rank, is_a);
   const char* which = is_a ? "a" : "b";
   if (!in_shared(w, r.low, r.bytes))
     complain(w, Kind::missing_wait, f, std::string("tile ") + which + " of a wgmma does not lie in shared memory");
-  const Hopper& h = *w.hopper;
-  for (size_t i = h.landed; i < h.loads.size(); i++) {
-    const Transfer& t = h.loads[i];
-    uptr to = t.shared + window(w, rank) - window(w, t.rank);
-    if (t.blocks >> rank & 1 && overlap(to, u64{t.map.box_rows} * t.map.box_columns * t.map.item, r.low, r.bytes))
-      complain(w, Kind::missing_wait, f,
-               std::string("a wgmma starts on tile ") + which + " while a copy to it is still on its way");
-  }
+  if (is_expected(w, r.low, r.bytes, rank))
+    complain(w, Kind::missing_wait, f,
+             std::string("a wgmma starts on tile ") + which + " while a copy to it is still on its way");
   if (!w.checked) return;
   for (u64 i = 0; i < r.bytes; i += 128)
     if (!shared_cell(w, r.low + i)->initialised)
@@ -427,9 +434,17 @@ static void forget_asynchronous(Worker& w) {
   if (w.hopper) *w.hopper = Hopper{};
 }
 
-static bool sane(Worker& w, const TensorMap& m, uptr shared, uptr pc, const char* what) {
+// Only maps that the host made are believed: they name memory.
+static bool passed(Worker& w, const TensorMap& m) {
+  const LaunchSpec& s = *w.spec;
+  for (u64 at = 0; at + sizeof m <= s.argument_bytes; at++)
+    if (!memcmp(s.argument_block + at, &m, sizeof m)) return m.magic == kTensorMap;
+  return false;
+}
+
+static void require_sane(Worker& w, const TensorMap& m, uptr shared, uptr pc, const char* what) {
   w.current->pc = pc;
-  if (m.magic != kTensorMap)
+  if (!passed(w, m))
     complain(w, Kind::assertion, *w.current, std::string(what) + " with the address of a kernel's CUtensorMap parameter");
   u64 bytes = u64{m.box_rows} * m.box_columns * m.item;
   if (!in_shared(w, shared, bytes))
@@ -439,7 +454,6 @@ static bool sane(Worker& w, const TensorMap& m, uptr shared, uptr pc, const char
   if ((shared - (shared - w.dynamic_low < w.dynamic_size ? w.dynamic_low : 0)) % unit)
     complain(w, Kind::missing_wait, *w.current,
              std::string(what) + ": with this swizzle a box begins at a multiple of " + std::to_string(unit) + " bytes");
-  return true;
 }
 
 }  // namespace simt
@@ -476,7 +490,10 @@ void simt_tma_load(void* to, const void* map, void* bar, int row, int column, in
   Worker& w = *worker;
   Transfer t{*static_cast<const TensorMap*>(map), row, column, uptr(to), uptr(bar), rank_of(w, *w.current), 0};
   t.blocks = blocks ? blocks : 1u << t.rank;
-  sane(w, t.map, t.shared, SIMT_CALLER, "tma_load");
+  if (t.blocks >> w.spec->cluster)
+    complain(w, Kind::assertion, *w.current,
+             "tma_load_multicast to blocks of a cluster of " + std::to_string(w.spec->cluster) + " only");
+  require_sane(w, t.map, t.shared, SIMT_CALLER, "tma_load");
   barrier_at(w, t.barrier, "tma_load");
   w.copies++;
   w.copied_bytes += u64{t.map.box_rows} * t.map.box_columns * t.map.item;
@@ -486,9 +503,11 @@ void simt_tma_load(void* to, const void* map, void* bar, int row, int column, in
 void simt_tma_store(const void* map, const void* from, int row, int column) {
   Worker& w = *worker;
   Transfer t{*static_cast<const TensorMap*>(map), row, column, uptr(from), 0, rank_of(w, *w.current), 0};
-  sane(w, t.map, t.shared, SIMT_CALLER, "tma_store");
+  require_sane(w, t.map, t.shared, SIMT_CALLER, "tma_store");
   Hopper& h = hopper(w);
   u64 bytes = u64{t.map.box_rows} * t.map.box_columns * t.map.item;
+  if (is_expected(w, t.shared, bytes, t.rank))
+    complain(w, Kind::missing_wait, *w.current, "tma_store starts on a box while a copy to it is still on its way");
   for (u32 i = t.rank * w.block_threads; i < (t.rank + 1) * w.block_threads; i++)
     if (const Fiber& f = w.block->fibers[i];
         i / kLanes < w.warps && w.block->warps[i / kLanes].live >> i % kLanes & 1 && f.unfenced_low < f.unfenced_high &&

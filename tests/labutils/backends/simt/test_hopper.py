@@ -1,0 +1,145 @@
+"""Hopper's engines in the emulator: tensor maps, barriers, copies, products, clusters, and what is refused."""
+
+import numpy as np
+import pytest
+import torch
+
+from grader.solutions import load, solution_text
+from labutils import nvrtc, tensormap
+from labutils.backends import simt
+from labutils.exercise import get
+
+COPY = """
+#include <lab/hopper.cuh>
+__global__ void copy(const __grid_constant__ CUtensorMap x, const __grid_constant__ CUtensorMap y, int row,
+                     int column) {
+    extern __shared__ __align__(1024) half tile[];
+    __shared__ uint64_t full;
+    if (threadIdx.x == 0) {
+        mbarrier_init(&full, 1);
+        mbarrier_fence();
+        mbarrier_expect(&full, 16 * 64 * sizeof(half));
+        tma_load(tile, &x, &full, row, column);
+        mbarrier_wait(&full, 0);
+        %s
+        tma_store(&y, tile, row, column);
+        tma_commit();
+        tma_wait<0>();
+    }
+}
+"""
+
+
+def launch(source, *arguments, threads=32, cluster=1, grid=1, shared=1 << 16):
+    kernel = next(iter(simt.compile(source).kernels.values()))
+    told = [a.described() if isinstance(a, tensormap.TensorMap) else a for a in arguments]
+    return kernel.launch(grid, threads, shared, told, cluster=cluster)
+
+
+def matrix(rows, columns):
+    return torch.arange(rows * columns).reshape(rows, columns).half()
+
+
+@pytest.mark.parametrize("swizzle", [0, 128])
+@pytest.mark.parametrize("row, column", [(0, 0), (8, 40), (-3, -5), (30, 70)])
+def test_a_box_goes_there_and_back_and_stops_at_the_edges(row, column, swizzle):
+    x, y = matrix(32, 72), torch.full((32, 72), -1.0).half()
+    result = launch(COPY % "", *(tensormap.tensor_map(t, (16, 64), swizzle) for t in (x, y)), row, column)
+    inside = torch.zeros(32, 72, dtype=torch.bool)
+    inside[max(row, 0) : max(row + 16, 0), max(column, 0) : max(column + 64, 0)] = True
+    assert torch.equal(y, torch.where(inside, x, -1.0)) and result.ok
+    assert (result.counters.tma_loads, result.counters.tma_load_bytes) == (1, 16 * 64 * 2)
+
+
+@pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
+def test_the_swizzle_moves_pieces_of_sixteen_bytes(swizzle):
+    width = swizzle // 2 or 64
+    x, seen = matrix(16, width), torch.zeros(16 * width).half()
+    text = COPY.replace("CUtensorMap y", "CUtensorMap unused").replace("int row", "half *y, int row") % (
+        f"for (int i = 0; i < 16 * {width}; i++) y[i] = tile[i];"
+    )
+    text = text[: text.index("tma_store")] + "} }"
+    text = text.replace("16 * 64 * sizeof(half)", f"16 * {width} * sizeof(half)")
+    kernel = simt.compile(text).kernels["copy"]
+    tiled = tensormap.tensor_map(x, (16, width), swizzle).described()
+    arrays = {"y": simt.Array(seen.data_ptr(), seen.numel(), 2)}
+    assert kernel.launch(1, 32, 1 << 14, [tiled, tiled, seen.data_ptr(), 0, 0], arrays=arrays).ok
+    at = np.arange(16 * width) * 2
+    bits = {0: 0, 32: 1, 64: 3, 128: 7}[swizzle]
+    assert torch.equal(seen[torch.from_numpy((at ^ (at >> 7 & bits) << 4) // 2)], x.flatten())
+
+
+@pytest.mark.parametrize(
+    "old, new, kind, words",
+    [
+        ("mbarrier_wait(&full, 0);", "", "missing-wait", "on its way"),
+        ("16 * 64 * sizeof", "17 * 64 * sizeof", "deadlock", "128 bytes"),
+        ("mbarrier_init(&full, 1)", "mbarrier_init(&full, 2)", "deadlock", "1 arrival and"),
+        ("mbarrier_init(&full, 1);", "", "assert", "mbarrier_init"),
+        ("tma_load(tile,", "tile[0] = 1; tma_load(tile,", "missing-fence", None),
+        ("tma_store(&y", "tile[3] = 1; tma_store(&y", "missing-fence", "fence_async"),
+        ("tma_store(&y", "tile[3] = 1; fence_async(); tma_store(&y", None, None),
+        ("tma_wait<0>();", "", "missing-wait", "returns"),
+        ("tma_load(tile,", "tma_load(tile + 8,", "missing-wait", "multiple of 1024"),
+        ("tma_load(tile,", "tma_load(tile + 100 * 512,", "missing-wait", "do not fit"),
+        ("tma_load(tile, &x, &full, row, column);",
+         "tma_load_multicast(tile, &x, &full, row, column, 3);", "assert", "cluster of 1"),
+        ("tma_load(tile, &x,",
+         "CUtensorMap mine = x; mine.opaque[1] += 2; tma_load(tile, &mine,", "assert", "CUtensor"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_found(old, new, kind, words):
+    source = (COPY % "").replace(old, new)
+    assert source != COPY % ""
+    x, y = matrix(32, 72), torch.zeros(32, 72).half()
+    result = launch(source, *(tensormap.tensor_map(t, (16, 64), 128) for t in (x, y)), 0, 0)
+    assert [f.kind for f in result.findings] == ([kind] if kind else [])
+    assert words is None or words in str(result.findings[0])
+
+
+@pytest.fixture(scope="module")
+def unit(tmp_path_factory):
+    path = tmp_path_factory.mktemp("unit") / "solution.py"
+    path.write_text(solution_text("16_matmul_hopper"), encoding="utf-8")
+    return load(str(path))
+
+
+@pytest.mark.parametrize("across", [False, True])
+@pytest.mark.parametrize("stages, cluster", [(4, 2), (3, 1)])
+def test_the_last_level_with_and_without_clusters(unit, stages, cluster, across):
+    M, N, K = 300, 264, 136
+    a, b = torch.randn(M, K).half(), torch.randn(N, K).half()
+    c = torch.full((M, N), torch.nan).half()
+    unit.persistent(a, b.T.contiguous().T if across else b, c, stages=stages, cluster=cluster, group=2)
+    assert torch.allclose(c.float(), a.float() @ b.float().T, atol=0.05, rtol=2e-3)
+
+
+@pytest.mark.skipif(not nvrtc.available(), reason="needs NVRTC (pip install nvidia-cuda-nvrtc)")
+def test_the_levels_use_the_engines_and_spill_nothing(unit):
+    from labutils import inspect
+
+    for kernel in (unit.matmul_tile, unit.matmul_ring, unit.matmul_persistent):
+        made = kernel.compiled(90)
+        assert "serialized" not in made.log and made.target == "sm_90a"
+        symbol = made.lowered[kernel.name]
+        assert inspect.resources(made.cubin)[symbol].stack == 0
+        assert inspect.matrix_instruction(inspect.sass(made.cubin)[symbol]) == "wgmma"
+
+
+def test_rows_that_no_box_can_be_cut_from():
+    with pytest.raises(ValueError, match="16 bytes"):
+        tensormap.tensor_map(torch.zeros(4, 9).half(), (4, 8))
+    with pytest.raises(ValueError, match="side by side"):
+        tensormap.tensor_map(torch.zeros(8, 16).half().T, (4, 8))
+    with pytest.raises(ValueError, match="1 to 256"):
+        tensormap.tensor_map(torch.zeros(8, 16).half(), (300, 8))
+    with pytest.raises(ValueError, match="swizzle"):
+        tensormap.tensor_map(torch.zeros(8, 128).half(), (8, 128), 128)
+
+
+def test_swizzled_by_the_address():
+    task = get("16_matmul_hopper/swizzled")
+    for row in range(0, 40, 3):
+        for column in range(64):
+            at = row * 128 + column * 2
+            assert task.reference(row, column) == at ^ (at >> 7 & 7) << 4
