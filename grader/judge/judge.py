@@ -39,10 +39,14 @@ class Judge:
         self.compiled: dict[str, compilers.Compiled] = {}
         self._gpu = OnGpu(self) if self.on_gpu else None
 
+    def runs(self, exercise: Exercise) -> bool:
+        """Do this exercise's kernels run on the GPU here, if there is one?"""
+        return self.on_gpu and exercise.only in (None, *self.targets)
+
     def describe(self, exercise: Exercise) -> str:
         if isinstance(exercise, PlainExercise):
             return "plain Python"
-        if self.on_gpu:
+        if self.runs(exercise):
             return device.current().name
         run = "Triton's interpreter" if exercise.language == "triton" else "CUDA C++ emulator"
         return f"judge without a GPU: {run} on the CPU"
@@ -69,7 +73,7 @@ class Judge:
             if kernels:
                 self._record(kernels, replay, boxes, memory)
                 if self._gpu:
-                    self._gpu.run([t for t in kernels if passes(t)])
+                    self._gpu.run([t for t in kernels if passes(t) and self.runs(t.exercise)])
             for t in kernels:
                 conclude(t.exercise, t.verdict)
         return {t.exercise.id: t.verdict for t in everything}
@@ -207,7 +211,8 @@ class Judge:
             self._examine(t, {k: theirs[n] for k, n in ran.items() if n in theirs}, outcomes["why"])
 
     def compile(self, tasks: list[Task], name: str, box: Sandbox) -> None:
-        specs = {key_of(s): s for t in tasks for s in specs_of(t) if s["language"] == name}
+        here = [t for t in tasks if not self.on_gpu or self.runs(t.exercise)]
+        specs = {key_of(s): s for t in here for s in specs_of(t) if s["language"] == name}
         new = {k: s for k, s in specs.items() if k not in self.compiled}
         if not new:
             return

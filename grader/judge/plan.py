@@ -27,6 +27,9 @@ DTYPES = {
 }
 """Element types that memory may be read as."""
 
+MAPPED = {"uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"}
+"""Element types that a tensor map of a CUDA C++ kernel can have."""
+
 UNREADABLE = "the sandbox told no plan that could be read"
 
 NOT_PRINTABLE = re.compile(
@@ -288,6 +291,8 @@ def _argument(told: dict, sizes: dict[str, int]) -> dict:
         sides = ("shape", "strides", "block_shape")
         shape, strides, block = (tuple(_whole(n, 0, 1 << 40) for n in d[k]) for k in sides)
         _require(1 <= len(shape) <= 5 and len(shape) == len(strides) == len(block) and d["padding"] in ("zero", "nan"))
+        tensor_map = {"swizzle": _whole(d["swizzle"], 0, 128)} if "swizzle" in d else {}  # of a CUDA C++ kernel
+        _require(not tensor_map or (len(shape) == 2 and d["dtype"] in MAPPED and max(block) <= 256))
         return {
             "descriptor": {
                 **_pointer(d, sizes),
@@ -296,6 +301,7 @@ def _argument(told: dict, sizes: dict[str, int]) -> dict:
                 "block_shape": block,
                 "padding": d["padding"],
                 "tf32": bool(d["tf32"]),
+                **tensor_map,
             }
         }
     number = told["number"]

@@ -157,18 +157,19 @@ hopper.show("mbarrier_expect", "mbarrier_wait", "tma_load")
 
 
 # %% cell="given" id="scale"
-def whole(x):
-    """x, or a copy with zeros to the right, so that each row begins at a multiple of 16 bytes."""
+def whole(x, filled=True):
+    """x, or zeros with x in them, a little wider, so that each row begins at a multiple of 16 bytes."""
     M, N = x.shape[0], x.shape[1] + -x.shape[1] % 8
     if x.shape[1] == N and x.stride() == (N, 1) and x.data_ptr() % 16 == 0:
         return x
-    copy = torch.zeros(M, N, dtype=x.dtype, device=x.device)
-    copy[:, : x.shape[1]] = x
-    return copy
+    wider = torch.zeros(M, N, dtype=x.dtype, device=x.device)
+    if filled:
+        wider[:, : x.shape[1]] = x
+    return wider
 
 
 def scale(x, factor, y):
-    x, out = whole(x), whole(y)
+    x, out = whole(x), whole(y, filled=False)
     grid = cdiv(y.shape[1], 64), cdiv(y.shape[0], 64)
     tma_scale[grid, 128](lab.tensor_map(x, (64, 64)), lab.tensor_map(out, (64, 64)), factor)
     if out is not y:
@@ -275,7 +276,7 @@ def boxes(x, rows, columns=64):
 
 def in_rows(a, b, c, launch):
     """launch(a, b, c, M, N, K) on matrices that boxes can be cut from."""
-    a, b, out = whole(a), whole(b), whole(c)
+    a, b, out = whole(a), whole(b), whole(c, filled=False)
     launch(a, b, out, *out.shape, a.shape[1])
     if out is not c:
         c.copy_(out[:, : c.shape[1]])

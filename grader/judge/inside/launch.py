@@ -25,6 +25,7 @@ from labutils.backends.errors import explain
 from labutils.evaluate import signature_problem
 from labutils.signature import convert
 from labutils.telling import hear, tell
+from labutils.tensormap import TensorMap
 
 from .job import job, tell_cases
 
@@ -100,6 +101,18 @@ class Plan:
         """An argument of a launch, as JSON."""
         if isinstance(value, torch.Tensor):
             return {"pointer": self.pointer(value)}
+        if isinstance(value, TensorMap):
+            return {
+                "descriptor": {
+                    **self.pointer(value.tensor),
+                    "shape": list(value.tensor.shape),
+                    "strides": list(value.tensor.stride()),
+                    "block_shape": list(value.box),
+                    "padding": "zero",
+                    "tf32": False,
+                    "swizzle": value.swizzle,
+                }
+            }
         if hasattr(value, "block_shape"):
             return {
                 "descriptor": {
@@ -128,6 +141,8 @@ class Plan:
     def cuda(self, kernel, grid, block, shared, arguments) -> None:
         """One launch of a CUDA C++ kernel."""
         convert(kernel.signature, arguments, "meta")
+        if kernel.cluster != 1:
+            raise offline.NotExtractable("it is launched in clusters, which are not judged")
         spec = {"language": "cuda", "source": kernel.module.source, "name": kernel.name,
                 "options": list(kernel.module.options)}  # fmt: skip
         args = {p.name: self.value(a) for p, a in zip(kernel.signature.parameters, arguments, strict=True)}

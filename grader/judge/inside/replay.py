@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 
 import labutils  # noqa: F401  (switches the interpreter on)
-from labutils import cudac
+from labutils import cudac, tensormap
 from labutils.backends import child, emulator, interpreter
 from labutils.inputs import shared_bytes
 from labutils.source import load
@@ -89,9 +89,11 @@ def launcher(plan: dict, number: int):
             if "pointer" in a:
                 return pointer(a["pointer"])
             if "descriptor" in a:
+                d = a["descriptor"]
+                if "swizzle" in d:
+                    return tensormap.tensor_map(view(d), d["block_shape"], d["swizzle"])
                 from triton.tools.tensor_descriptor import TensorDescriptor
 
-                d = a["descriptor"]
                 return TensorDescriptor(view(d), d["shape"], d["strides"], d["block_shape"], d["padding"])
             return a["number"]
 

@@ -11,7 +11,7 @@ HEADERS = {
     "cooperative_groups/memcpy_async.h", "cooperative_groups/scan.h", "cuda_pipeline.h", "cuda/pipeline",
     "cuda/barrier", "cuda/ptx", "cuda.h", "cuda_runtime.h", "math_constants.h", "cuda/std/limits", "cuda/std/cstdint",
     "cuda/std/utility", "cuda_pipeline_primitives.h", "cuda/atomic", "cuda/std/array", "cuda/std/type_traits",
-    "lab/mma.cuh",
+    "lab/hopper.cuh", "lab/mma.cuh",
 }  # fmt: skip
 
 UNDERSCORED = re.compile(

@@ -76,6 +76,8 @@ class Call:
             argument = step["args"][name]
             if kind == "descriptor":
                 values += _descriptor(argument["descriptor"], next(descriptors, None), pointer)
+            elif "descriptor" in argument:  # CUDA C++: the kernel knows the shape and the strides by itself
+                values.append(_tensor_map(argument["descriptor"], pointer))
             elif "pointer" in argument:
                 values.append(pointer(argument["pointer"]))
             else:
@@ -165,6 +167,31 @@ def _descriptor(d: dict, meta: dict | None, pointer: Callable[[dict], int]) -> l
         )
     )
     return [ctypes.string_at(made.getPtr(), TENSOR_MAP), *shape, *strides]
+
+
+def _tensor_map(d: dict, pointer: Callable[[dict], int]) -> bytes:
+    """A CUtensorMap of a matrix, as labutils.tensormap makes it."""
+    kind, size = (
+        getattr(cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{d['dtype'].upper()}"),
+        SIZES.get(d["dtype"], 1),
+    )
+    swizzle = f"SWIZZLE_{d['swizzle']}B" if d["swizzle"] else "SWIZZLE_NONE"
+    made = ok(
+        cu.cuTensorMapEncodeTiled(
+            kind,
+            2,
+            pointer(d),
+            [cu.cuuint64_t(n) for n in reversed(d["shape"])],
+            [cu.cuuint64_t(d["strides"][0] * size)],
+            [cu.cuuint32_t(n) for n in reversed(d["block_shape"])],
+            [cu.cuuint32_t(1)] * 2,
+            cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+            getattr(cu.CUtensorMapSwizzle, f"CU_TENSOR_MAP_{swizzle}"),
+            cu.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+            cu.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        )
+    )
+    return ctypes.string_at(made.getPtr(), TENSOR_MAP)
 
 
 class Replay:
