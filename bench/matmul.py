@@ -1,8 +1,8 @@
 """The matrix products of units 14 and 15 beside cuBLAS, in the same run.
 
-    python -m bench.matmul [--tune] [--only squares,ragged,relu,ladder] [--json FILE]
+    python -m bench.matmul [--tune] [--only squares,ragged,relu,ladder,hopper] [--json FILE]
 
-fp16, random normal. --tune times configurations of the persistent kernel and of the CUDA pipeline instead.
+fp16, random normal; `hopper` is unit 16, where it runs (see bench.hopper). --tune times configurations of the persistent kernel and of the CUDA pipeline instead.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
+from bench import hopper
 from bench.__main__ import versions
 from grader.solutions import load, solution_text
 from labutils import device, ladder, timing
@@ -323,7 +324,7 @@ def quick(watch, calls: dict, flops: float, samples: int = 12) -> dict[str, floa
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.matmul", description=__doc__.splitlines()[0])
     parser.add_argument("--tune", action="store_true", help="time configurations instead")
-    parser.add_argument("--only", default="squares,ragged,relu,ladder", help="which parts, with commas")
+    parser.add_argument("--only", default="squares,ragged,relu,ladder,hopper", help="which parts, with commas")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     parser.add_argument("--compile", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -339,7 +340,13 @@ def main() -> int:
     if arguments.tune:
         figures["tune"] = tune(watch)
     else:
-        parts = {"squares": squares, "ragged": ragged, "relu": relu, "ladder": lambda _: climb()}
+        parts = {
+            "squares": squares,
+            "ragged": ragged,
+            "relu": relu,
+            "ladder": lambda _: climb(),
+            "hopper": hopper.levels_here,
+        }
         for name in arguments.only.split(","):
             print(f"--- {name}")
             figures[name] = parts[name](watch)

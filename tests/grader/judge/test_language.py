@@ -43,7 +43,7 @@ def _specs(module):
     for value in vars(module).values():
         if isinstance(value, cudac.Kernel):
             yield cuda(value.module.source, value.name)
-        elif hasattr(value, "fn") and type(value).__module__.startswith("triton"):
+        elif hasattr(value, "fn") and type(value).__module__.startswith("triton.runtime"):  # Gluon is not judged
             function = plain_function(value)
             if function.__module__ == module.__name__:
                 parts = [list(p) for p in module_parts(function, kernel=True)]
