@@ -169,7 +169,7 @@ LOG2_E = 1.4426950408889634
 
 def scalar(q, k, v, out, lse):
     (H, M, D), N = q.shape, k.shape[1]
-    kernel = flash_scalar.module[f"flash_scalar<{D}>"]
+    kernel = flash_scalar if D == 64 else flash_scalar.module[f"flash_scalar<{D}>"]
     kernel[(cdiv(M, 32), H), 128](q, k, v, out, lse, M, N, LOG2_E * D**-0.5)
 
 
@@ -384,26 +384,22 @@ lab.check("20_flash_cuda/scalar")
 
 
 # %% cell="given" id="tensor"
-def aligned(x):
-    """x, or a copy of it whose rows begin at multiples of 16 bytes."""
-    return x if x.data_ptr() % 16 == 0 else x.clone()
-
-
-def tensor_config(M, N, D):
+def tensor_config(M, N):
     """WARPS, TILES, BLOCK_N"""
-    if M * N < 2**16:
-        return 2, 2, 32
-    return 4, 2, 64
+    return (2, 2, 32) if M * N < 2**16 else (4, 2, 64)
 
 
 def tensor(q, k, v, out, lse, config=None):
-    (H, M, D), N, o = q.shape, k.shape[1], aligned(out)
-    warps, tiles, block_n = config or tensor_config(M, N, D)
-    kernel = flash_tensor.module[f"flash_tensor<{D},{warps},{tiles},{block_n}>"]
+    (H, M, D), N = q.shape, k.shape[1]
+    warps, tiles, block_n = config = config or tensor_config(M, N)
+    kernel = flash_tensor
+    if (D, *config) != (64, 2, 2, 32):
+        kernel = kernel.module[f"flash_tensor<{D},{warps},{tiles},{block_n}>"]
     block_m, shared = 16 * tiles * warps, 2 * (16 * tiles * warps + 4 * block_n) * (D + 8)
-    kernel[(cdiv(M, block_m), H), 32 * warps, shared](
-        aligned(q), aligned(k), aligned(v), o, lse, M, N, LOG2_E * D**-0.5
-    )
+    # copies of 16 bytes need arrays that begin at a multiple of 16
+    q, k, v = (x if x.data_ptr() % 16 == 0 else x.clone() for x in (q, k, v))
+    o = out if out.data_ptr() % 16 == 0 else out.new_empty(out.shape)
+    kernel[(cdiv(M, block_m), H), 32 * warps, shared](q, k, v, o, lse, M, N, LOG2_E * D**-0.5)
     if o is not out:
         out.copy_(o)
 
