@@ -15,6 +15,7 @@ of /kernels only its own sockets. It is process 2 there: a process 1 could not b
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -71,6 +72,8 @@ def prepare() -> None:
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.suppress(Exception):
         labutils.setup()
         labutils.nvrtc.version()
+    gc.collect()
+    gc.freeze()  # a collection in a kernel would touch, and so copy, every page of what is shared
 
 
 class Zygote:
