@@ -2,7 +2,8 @@
 
     python -m bench.matmul [--tune] [--only squares,ragged,relu,ladder,hopper] [--json FILE]
 
-fp16, random normal; `hopper` is unit 16, where it runs (see bench.hopper). --tune times configurations of the persistent kernel and of the CUDA pipeline instead.
+fp16, random normal; `hopper` is unit 16, where it runs (see bench.hopper). --tune times configurations of the
+persistent kernel and of the CUDA pipeline instead.
 """
 
 import argparse

@@ -48,11 +48,12 @@ LAB_DEVICE void mbarrier_arrive(uint64_t *bar) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(bar)) : "memory");
 }
 
-// Arrive at the barrier at the same place in the shared memory of block `rank` of the cluster.
+// Arrive at the barrier at the same place in the shared memory of block `rank` of the cluster. It speaks for what the
+// engines have read, not for plain stores: those would need a release for the whole cluster, which costs a memory fence.
 LAB_DEVICE void mbarrier_arrive(uint64_t *bar, int rank) {
     asm volatile(
         "{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1;"
-        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }" ::"r"(shared_address(bar)),
+        "mbarrier.arrive.shared::cluster.b64 _, [there]; }" ::"r"(shared_address(bar)),
         "r"(rank)
         : "memory");
 }

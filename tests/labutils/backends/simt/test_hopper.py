@@ -123,7 +123,9 @@ def test_the_levels_use_the_engines_and_spill_nothing(unit):
         assert "serialized" not in made.log and made.target == "sm_90a"
         symbol = made.lowered[kernel.name]
         assert inspect.resources(made.cubin)[symbol].stack == 0
-        assert inspect.matrix_instruction(inspect.sass(made.cubin)[symbol]) == "wgmma"
+        code = inspect.sass(made.cubin)[symbol]
+        assert inspect.matrix_instruction(code) == "wgmma"
+        assert not [i.text for i in code if "MEMBAR" in i.opcode], "a memory fence in each step would cost much"
 
 
 def test_rows_that_no_box_can_be_cut_from():
