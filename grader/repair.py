@@ -110,10 +110,11 @@ class _Mender:
             cell = self.found.get(released.id)
             if cell is None or not is_answer(released) or released.cell_type != "code":
                 continue
-            if is_cuda(released.source) and functions(cell) and not cell.source.lstrip().startswith("%%"):
+            parts = splits.parts_of(cell, self._around(cell), released)
+            if len(parts) == 1 and is_cuda(released.source) and functions(cell) and not cell.source.startswith("%%"):
                 cell.source = released.source.split("\n", 1)[0] + "\n" + cell.source
                 self.said.append(f"The first line of {_name(released)}, '%%cuda', was lost and is restored.")
-            parts = splits.parts_of(cell, self._around(cell), released)
+                parts = splits.parts_of(cell, self._around(cell), released)
             if len(parts) > 1:
                 cell.source = splits.joined(parts)
                 mine = {id(c) for c in parts if c is not cell}

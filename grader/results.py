@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -113,7 +114,7 @@ class Graded:
         unfilled = [o for o in failed if o.kind == "unfilled"]
         # The first sentence says what was seen; what to try is in the report.
         told = [f"{o.name}: {o.sentence.split('. ')[0].rstrip('.')}." for o in failed if o not in unfilled]
-        said = [*late, *self.events, *self.repairs, *told]
+        said = [*late, *self.events, *_together(self.repairs), *told]
         if unfilled:
             said.append(f"{len(unfilled)} of {len(self.outcomes)} exercises not written yet.")
         return " ".join(said) or "All checks passed."
@@ -198,6 +199,18 @@ class ClassResults:
             row += [f"{s.penalty:g}", f"{s.score:g}"] if late else []
             table.writerow([harmless(cell) for cell in [*row, s.what_happened()]])
         return text.getvalue()
+
+
+_ONE = re.compile(r"^The grading information of .* was lost and is restored\.$")
+
+
+def _together(repairs: list[str]) -> list[str]:
+    """The repairs of a notebook that lost everything in one sentence; they stand one by one in the repair report."""
+    lost = [r for r in repairs if _ONE.match(r)]
+    if len(lost) < 4:
+        return repairs
+    rest = [r for r in repairs if r not in lost]
+    return [*rest, f"The grading information of {len(lost)} cells was lost and is restored."]
 
 
 def _told(student: Graded) -> dict[str, Any]:

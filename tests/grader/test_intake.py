@@ -16,6 +16,7 @@ from grader.demo.sample import solved
 from grader.intake import files as intake_files
 from grader.intake.files import Unreadable
 from grader.judge.submission import Submission as Judged
+from grader.repair import repair
 from tests.grader.mangled import MANGLED
 
 UNIT = "00_start"
@@ -103,6 +104,30 @@ def test_a_mangled_notebook_is_repaired_or_set_aside(name, tmp_path, solution, r
     for function, exercise in zip(answers, ("number_of_programs", "scale", "scale_cuda"), strict=True):
         if exercise in right and name != "copied_to_try":
             assert answers[function] in theirs[function]
+
+
+@pytest.mark.parametrize("keep", ["first", "last", "both", "none"])
+def test_wherever_an_answer_is_split_it_is_joined(keep, solution, release):
+    for index, whole in enumerate(solution.cells):
+        if whole.cell_type != "code" or not whole.metadata.get("nbgrader", {}).get("solution"):
+            continue
+        lines = whole.source.split("\n")
+        for cut in range(1, len(lines)):
+            notebook = copy.deepcopy(solution)
+            first, rest = notebook.cells[index], copy.deepcopy(whole)
+            first.source, rest.source, rest.id = "\n".join(lines[:cut]), "\n".join(lines[cut:]), "rest"
+            if keep in ("first", "none"):
+                rest.metadata = {}
+            if keep in ("last", "none"):
+                first.metadata, first.id = {}, "first"
+            notebook.cells.insert(index + 1, rest)
+            repair(notebook, release)
+            assert _bare(notebook) == _bare(solution), (whole.id, cut)
+
+
+def _bare(notebook):
+    """What the judge reads, without white space: an empty line may get lost at a joint."""
+    return "".join("".join(text for _, text in Judged.of(notebook).cells).replace("\\n", "").split())
 
 
 @pytest.mark.parametrize("name", ["colab_new_ids", "all_ids_the_same", "in_the_format_of_2013"])
