@@ -125,7 +125,8 @@ def test_the_levels_use_the_engines_and_spill_nothing(unit):
         assert inspect.resources(made.cubin)[symbol].stack == 0
         code = inspect.sass(made.cubin)[symbol]
         assert inspect.matrix_instruction(code) == "wgmma"
-        assert not [i.text for i in code if "MEMBAR" in i.opcode and "GPU" in i.opcode], "a fence in each step costs much"
+        fences = [i for i in code if "MEMBAR" in i.opcode and "GPU" in i.opcode]
+        assert len(fences) <= 2, "beside cluster_sync() nothing may wait for all memory"
 
 
 def test_rows_that_no_box_can_be_cut_from():
