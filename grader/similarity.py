@@ -73,7 +73,8 @@ def _of_cell(cell: str, texts: Mapping[str, str], given: str, published: Mapping
     for members, likeness in _clusters(long):
         cluster = [long[i] for i in members]
         # Where most chose the same shape, a few of them may still share more than that.
-        for group in [cluster] if len(cluster) <= few else [cluster, *_closer(cluster, use)]:
+        closer = () if len(cluster) <= few else (g for g in _closer(cluster, use) if len(g) < len(cluster))
+        for group in [cluster, *closer]:
             students = len(everyone) if group is cluster else 0
             if evidence := _evidence(group, use, few, solution, students):
                 yield Group(cell, sorted(a.student for a in group), round(likeness, 2), evidence)
