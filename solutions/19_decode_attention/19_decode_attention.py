@@ -245,7 +245,7 @@ def combine_kernel(
 def chunk_of(B, HK, N, BLOCK_N):
     """Keys of a part: enough programs to fill the GPU many times over, at least two tiles each."""
     gpu = lab.device.current()
-    wanted = 16 * (gpu.sms if gpu else 132)
+    wanted = 32 * (gpu.sms if gpu else 132)
     splits = min(max(1, wanted // (B * HK)), triton.cdiv(N, 2 * BLOCK_N), 128)
     return triton.cdiv(triton.cdiv(N, splits), BLOCK_N) * BLOCK_N
 
