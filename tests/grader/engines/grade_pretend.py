@@ -1,0 +1,40 @@
+"""Grade without running anything, as a process that can be killed: `python -m tests.grader.engines.grade_pretend UNIT
+SUBMISSIONS OUT [BACKEND] [--resume]`. Prints the memory of this process at a tenth of the class and at the end."""
+
+import sys
+from pathlib import Path
+
+from grader.grade import grade, said
+from grader.run import Watcher
+from tests.grader.engines.conftest import WORK
+
+
+def resident() -> int:
+    """Megabytes of this process that are in memory."""
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * 4096 >> 20
+
+
+class Memory(Watcher):
+    """Notes how much memory there was at a tenth of the class."""
+
+    def begin(self, engine, total, done):
+        self.total, self.done, self.early = total, done, 0
+
+    def step(self, student):
+        self.done += 1
+        if self.done == self.total // 10:
+            self.early = resident()
+
+
+def main(unit, submissions, out, *options):
+    watcher, out = Memory(), Path(out)
+    backend = next((o for o in options if not o.startswith("--")), "local")
+    fresh = {"resume": "--resume" in options, "backend": backend, "work": WORK, "watcher": watcher, "workers": 2}
+    status = said(lambda: grade(Path(unit), Path(submissions), out, seed=3, **fresh))
+    print(f"memory: {watcher.early} MB, {resident()} MB")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
