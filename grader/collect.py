@@ -31,6 +31,7 @@ __all__ = ["SetAside", "Submission", "Unreadable", "collect", "lay_out", "read_n
 
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _MOST_TRIED = 20
+_MOST_CELLS, _MOST_TEXT = 1000, 5_000_000
 _MOST_ASIDE = 1_000_000_000
 
 
@@ -150,6 +151,8 @@ def notebook_of(content: bytes) -> NotebookNode:
     except Exception as problem:
         reason = str(problem).strip().split("\n", 1)[0]
         raise Unreadable(f"the file is JSON, but no notebook: {reason[:120]}") from None
+    if len(notebook.cells) > _MOST_CELLS or sum(len(cell.source) for cell in notebook.cells) > _MOST_TEXT:
+        raise Unreadable(f"it holds more than {_MOST_CELLS} cells or {_MOST_TEXT // 1_000_000} MB of text")
     return notebook
 
 

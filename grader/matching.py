@@ -20,9 +20,13 @@ from labutils.exercise import NOT_WRITTEN
 SIMILAR = 0.6
 """Share of a released cell's lines that a submitted cell must hold, in order, to be taken for it."""
 
+MOST_TEXT = 30_000
+"""Letters of a cell that are looked at; an answer has a few thousand."""
+
 _DEFINITION = re.compile(
     r"^(?:async\s+)?(?:def|class)\s+(\w+)"
-    r"|__global__[\w\s]*?(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(",
+    r"|__global__[\w\s]{0,80}?(?:__launch_bounds__\s{0,9}\([^)]{0,200}\)\s{0,80})?"
+    r"void\s{1,80}(?:__launch_bounds__\s{0,9}\([^)]{0,200}\)\s{0,80})?(\w{1,200})\s{0,80}\(",
     re.MULTILINE,
 )
 
@@ -39,7 +43,7 @@ def is_answer(cell: NotebookNode) -> bool:
 
 def functions(cell: NotebookNode) -> set[str]:
     """Functions, classes and kernels that a cell defines, also where its text is no valid code."""
-    return {a or b for a, b in _DEFINITION.findall(cell.source)}
+    return {a or b for a, b in _DEFINITION.findall(cell.source[:MOST_TEXT])}
 
 
 def defines(cell: NotebookNode) -> set[str]:
@@ -47,8 +51,8 @@ def defines(cell: NotebookNode) -> set[str]:
     if cell.cell_type != "code" or is_cuda(cell.source):
         return functions(cell) if cell.cell_type == "code" else set()
     try:
-        body = ast.parse(python_text(cell.source) or "").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        body = ast.parse(python_text(cell.source[:MOST_TEXT]) or "").body
+    except Exception:  # the parser's and IPython's, for what is no Python
         return set()
     names = {n.name for n in body if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
     targets = [t for n in body if isinstance(n, ast.Assign) for t in n.targets]
@@ -70,7 +74,7 @@ def by_marker(released: NotebookNode, free: list[NotebookNode]) -> NotebookNode 
     """By the exercise that a check names, or by what a cell defines: all of it if it is locked, some for an answer."""
     plain = [c for c in free if not grading_of(c)]
     if released.cell_type == "code" and (exercise := exercise_of(released.source)):
-        return next((c for c in plain if c.cell_type == "code" and exercise_of(c.source) == exercise), None)
+        return next((c for c in plain if c.cell_type == "code" and _checks(c) == exercise), None)
     wanted = functions(released)
     if not wanted:
         return None
@@ -84,6 +88,14 @@ def by_marker(released: NotebookNode, free: list[NotebookNode]) -> NotebookNode 
     )
 
 
+def _checks(cell: NotebookNode) -> str | None:
+    """The exercise that a submitted cell checks. Its text may be anything."""
+    try:
+        return exercise_of(cell.source) if len(cell.source) <= MOST_TEXT else None
+    except Exception:  # the parser's and IPython's, for what is no Python
+        return None
+
+
 def by_text(released: NotebookNode, free: list[NotebookNode]) -> NotebookNode | None:
     plain = [c for c in free if c.cell_type == released.cell_type and not grading_of(c)]
     score, best = max(((_likeness(released, c), -i) for i, c in enumerate(plain)), default=(0.0, 0))
@@ -95,7 +107,7 @@ def _likeness(released: NotebookNode, cell: NotebookNode) -> float:
     lines = [line.strip() for line in released.source.split("\n") if line.strip()]
     given = [line for line in lines if "YOUR CODE HERE" not in line and NOT_WRITTEN not in line]
     theirs = [line.strip() for line in cell.source.split("\n") if line.strip()]
-    if not given:
+    if not given or len(cell.source) > MOST_TEXT:
         return 0.0
     same = SequenceMatcher(None, given, theirs, autojunk=False).get_matching_blocks()
     return sum(block.size for block in same) / len(given)

@@ -13,7 +13,7 @@ import textwrap
 from nbformat import NotebookNode
 
 from grader.cells import is_cuda, python_text
-from grader.matching import functions
+from grader.matching import MOST_TEXT, functions
 
 MOST_PARTS = 4
 
@@ -24,7 +24,8 @@ def parts_of(cell: NotebookNode, around: list[NotebookNode], released: NotebookN
     `around` are the code cells that nobody else claims between the answer's neighbours in the release, `cell` among
     them, in the notebook's order.
     """
-    if cell.cell_type != "code":
+    around = [c for c in around if len(c.source) <= MOST_TEXT or c is cell]
+    if cell.cell_type != "code" or len(cell.source) > MOST_TEXT:
         return [cell]
     at = next(i for i, c in enumerate(around) if c is cell)
     runs = [
@@ -56,7 +57,7 @@ def _goes_on(cell: NotebookNode, before: str) -> bool:
         tree = ast.parse(textwrap.dedent(cell.source))
         compile(tree, "cell", "exec")  # a `return` needs a function
         function = ast.parse(python_text(before) or "")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except Exception:  # the parser's and IPython's, for what is no Python
         return True
     own, used = (
         {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, kind)}
@@ -84,5 +85,5 @@ def _is_whole(parts: list[NotebookNode], released: NotebookNode) -> bool:
         return False
     try:
         return bool(ast.parse(python_text(text) or "").body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except Exception:  # the parser's and IPython's, for what is no Python
         return False

@@ -4,10 +4,13 @@ import copy
 import io
 import json
 import os
+import random
 import struct
+import time
 import zipfile
 from datetime import datetime
 
+import nbformat
 import pytest
 
 from grader.build import ROOT, notebook_bytes, release_notebook, source_notebook
@@ -153,6 +156,48 @@ def test_mangled_notebooks_get_the_marks_that_their_answers_deserve(tmp_path, so
             wrong[student.student] = (passed, student.what_happened())
         assert right is None or student.repairs or MANGLED[student.student][2] == ()
     assert wrong == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["__global__ " * 9000, "__global__ void __launch_bounds__(" * 4000, "@\n" * 40000, "(" * 90000, "%time x\n" * 700,
+     "x = 1\n" * 15000, "\0", "    " * 20000 + "x", "def f(:\n" * 9000, "a" * 4_000_000, "%%cuda\n" + "{" * 99000],
+    ids=lambda text: repr(text[:12]),
+)  # fmt: skip
+def test_a_cell_that_is_hard_to_read_delays_nobody(text, tmp_path, solution, release):
+    notebook = copy.deepcopy(solution)
+    at = next(i for i, c in enumerate(notebook.cells) if c.id == "scale_kernel")
+    cells = [nbformat.v4.new_code_cell(text, id=f"mine-{n}") for n in range(3)]
+    notebook.cells[at:at] = cells[:2]
+    notebook.cells.insert(at + 3, cells[2])
+    (tmp_path / "ana.ipynb").write_bytes(notebook_bytes(notebook))
+    begin = time.process_time()
+    (found,) = collect(tmp_path, UNIT, release)
+    assert time.process_time() - begin < 5
+    if len(text) < 1_000_000:
+        answer = next(c for c in found.notebook.cells if c.id == "scale_kernel")
+        assert "tl.store" in answer.source and len(answer.source) < 2000
+    else:
+        assert "5 MB of text" in found.problem
+
+
+def test_no_damage_stops_anybody(tmp_path, solution, release):
+    """Bits turned over, pieces lost and doubled: every file is graded or set aside."""
+    good, draw = json.dumps(json.loads(notebook_bytes(solution))), random.Random(7)
+    for number in range(30):
+        text = good
+        for _ in range(draw.randrange(1, 6)):
+            first = draw.randrange(len(text))
+            last = min(len(text), first + draw.randrange(1, 200))
+            piece = draw.choice(
+                ["", text[first:last] * 2, '"', "null", "[]", "{}", "\\ud800", "1e999", '{"nbgrader": []}']
+            )
+            text = text[:first] + piece + text[last:]
+        (tmp_path / f"s{number}.ipynb").write_text(text)
+    found = collect(tmp_path, UNIT, release)
+    assert len(found) == 30
+    assert all(s.problem.startswith("Not graded") if s.notebook is None else not s.problem for s in found)
+    lay_out(found, tmp_path / "out" / "course", UNIT)
 
 
 # --- platforms -------------------------------------------------------------------------------------------------------
