@@ -1,20 +1,17 @@
 """Unit 15: one matrix product in CUDA C++, seven times. Five levels in fp32, then two on tensor cores."""
 
-import torch
-
 from ..exercise import (
     Bound,
     Case,
     Contract,
-    Cost,
     KernelExercise,
     PlainExercise,
     Points,
-    Suspect,
     array,
     out,
     register,
 )
+from ._matmul import cost, magnitude, mnk, product, suspects
 from ._numbers import sentence_for
 
 # --- ledgers -------------------------------------------------------------------------------------------------------
@@ -95,25 +92,21 @@ register(
 # --- the ladder ----------------------------------------------------------------------------------------------------
 
 
-def _sizes(M, N, K):
-    return {"M": M, "N": N, "K": K}
-
-
 def _cases(tile: int, depth: int, last: Case, half: bool) -> tuple[Case, ...]:
     """Sizes around a tile, K around its depth. `last` is the case that is counted: whole tiles only."""
-    values = Case("40 × 40, K = 24: wide range of values", _sizes(40, 40, 24), "wide")
+    values = Case("40 × 40, K = 24: wide range of values", mnk(40, 40, 24), "wide")
     if half:  # sums of a wide range leave fp16
-        values = Case("40 × 40, K = 24: ties", _sizes(40, 40, 24), "ties")
+        values = Case("40 × 40, K = 24: ties", mnk(40, 40, 24), "ties")
     return (
-        Case("one element", _sizes(1, 1, 1)),
-        Case("2 × 3, K = 4", _sizes(2, 3, 4), "position"),
-        Case(f"{tile - 1} × 7, K = {depth - 1}: one short", _sizes(tile - 1, 7, depth - 1), "position"),
-        Case(f"5 × {tile + 1}, K = {depth + 1}: one more", _sizes(5, tile + 1, depth + 1), "position"),
-        Case("33 × 65, K = 17: edges everywhere", _sizes(33, 65, 17), "position"),
-        Case("1 × 127, K = 50: a single row", _sizes(1, 127, 50), "position"),
-        Case("30 × 20, K = 300: a long sum", _sizes(30, 20, 300)),
-        Case("48 × 40, K = 70: small integers, compared bit for bit", _sizes(48, 40, 70), exact=True),
-        Case("20 × 36, K = 33: not aligned to 16 bytes", _sizes(20, 36, 33), layout="offset"),
+        Case("one element", mnk(1, 1, 1)),
+        Case("2 × 3, K = 4", mnk(2, 3, 4), "position"),
+        Case(f"{tile - 1} × 7, K = {depth - 1}: one short", mnk(tile - 1, 7, depth - 1), "position"),
+        Case(f"5 × {tile + 1}, K = {depth + 1}: one more", mnk(5, tile + 1, depth + 1), "position"),
+        Case("33 × 65, K = 17: edges everywhere", mnk(33, 65, 17), "position"),
+        Case("1 × 127, K = 50: a single row", mnk(1, 127, 50), "position"),
+        Case("30 × 20, K = 300: a long sum", mnk(30, 20, 300)),
+        Case("48 × 40, K = 70: small integers, compared bit for bit", mnk(48, 40, 70), exact=True),
+        Case("20 × 36, K = 33: not aligned to 16 bytes", mnk(20, 36, 33), layout="offset"),
         values,
         last,
     )
@@ -121,70 +114,7 @@ def _cases(tile: int, depth: int, last: Case, half: bool) -> tuple[Case, ...]:
 
 def _draw(rng) -> dict[str, int]:
     M, N = rng.choice([(rng.randrange(1, 70), rng.randrange(1, 70)), (128 + rng.choice([-1, 0, 1]), 30), (9, 129)])
-    return _sizes(M, N, rng.choice([rng.randrange(1, 80), 32 * rng.randrange(1, 4) + rng.choice([-1, 0, 1])]))
-
-
-def _product(a, b):
-    return a @ b
-
-
-def _block(size, last):
-    """The product of one block of K alone; the right one where there is no other."""
-
-    def product(a, b):
-        K = a.shape[1]
-        cut = slice((K - 1) // size * size, K) if last else slice(0, size)
-        return a[:, cut] @ b[cut]
-
-    return product
-
-
-def _where(a, b, keep):
-    """The sum of the products whose k passes `keep(k, K)`."""
-    K = a.shape[1]
-    chosen = keep(torch.arange(K), K)
-    return a[:, chosen] @ b[chosen]
-
-
-def _but(a, b, place):
-    """All products but one; all where there is only one, because a 0 has too many causes to name one."""
-    return _where(a, b, lambda k, K: (k != place % K) | (K == 1))
-
-
-def _suspects(depth: int) -> tuple[Suspect, ...]:
-    return (
-        Suspect(
-            "missing-accumulation", f"{{name}} holds only the first {depth} products of each sum", _block(depth, False)
-        ),
-        Suspect(
-            "missing-accumulation",
-            f"{{name}} holds only the last {depth} products of each sum, or fewer",
-            _block(depth, True),
-        ),
-        Suspect(
-            "missing-accumulation",
-            f"{{name}} holds only the first half of every {depth} products",
-            lambda a, b: _where(a, b, lambda k, K: k % depth < depth // 2),
-        ),
-        Suspect("missing-accumulation", "{name} lacks the last product of each sum", lambda a, b: _but(a, b, -1)),
-        Suspect("missing-accumulation", "{name} lacks the first product of each sum", lambda a, b: _but(a, b, 0)),
-        Suspect(
-            "missing-accumulation",
-            f"{{name}} lacks all but whole blocks of {depth} products",
-            lambda a, b: a[:, : a.shape[1] // depth * depth] @ b[: a.shape[1] // depth * depth],
-        ),
-        Suspect(
-            "missing-accumulation",
-            "{name} has every other product: the step along k is too large",
-            lambda a, b: a[:, ::2] @ b[::2],
-        ),
-        Suspect("wrong-formula", "{name} is |a| @ |b|", lambda a, b: a.abs() @ b.abs()),
-        Suspect(
-            "wrong-formula",
-            "{name} is the sum of a and b, not of their products",
-            lambda a, b: a.sum(1, keepdim=True) + b.sum(0, keepdim=True),
-        ),
-    )
+    return mnk(M, N, rng.choice([rng.randrange(1, 80), 32 * rng.randrange(1, 4) + rng.choice([-1, 0, 1])]))
 
 
 FROM_MEMORY = "sectors loaded for each one stored"
@@ -218,27 +148,23 @@ def _level(name: str, title: str, points: Points, tile: int, depth: int, last: C
             entry=name,
             points=points,
             arguments={"a": array("M", "K"), "b": array("K", "N"), "c": out("M", "N")},
-            reference=_product,
-            magnitude=lambda a, b: a.abs() @ b.abs(),
+            reference=product,
+            magnitude=magnitude,
             contract=Contract(dtype="float16" if half else "float32", terms=lambda sizes: sizes["K"]),
-            cost=lambda sizes, item: Cost(
-                item * sizes["K"] * (sizes["M"] + sizes["N"]),
-                item * sizes["M"] * sizes["N"],
-                2 * sizes["M"] * sizes["N"] * sizes["K"],
-            ),
+            cost=cost,
             cases=_cases(tile, depth, last, half),
             draw=_draw,
-            tiny=Case("2 × 3, K = 4", _sizes(2, 3, 4), "integers"),
-            bench=_sizes(4096, 4096, 4096),
-            library=_product,
+            tiny=Case("2 × 3, K = 4", mnk(2, 3, 4), "integers"),
+            bench=mnk(4096, 4096, 4096),
+            library=product,
             language="cuda",
-            suspects=_suspects(depth),
+            suspects=suspects(depth),
         )
     )
 
 
-SMALL = Case("64 × 96, K = 64: whole tiles", _sizes(64, 96, 64))
-WHOLE = Case("128 × 128, K = 64: one whole tile", _sizes(128, 128, 64))
+SMALL = Case("64 × 96, K = 64: whole tiles", mnk(64, 96, 64))
+WHOLE = Case("128 × 128, K = 64: one whole tile", mnk(128, 128, 64))
 
 _level(
     "naive",

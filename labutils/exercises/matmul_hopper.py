@@ -14,7 +14,8 @@ from ..exercise import (
     out,
     register,
 )
-from .matmul_cuda import _suspects
+from ._matmul import cost, magnitude, mnk, suspects
+from ._numbers import sentence_for
 
 SM = 90
 """These instructions exist on compute capability 9.0 only."""
@@ -26,17 +27,13 @@ SHARED = 227 * 1024
 # --- ledgers -------------------------------------------------------------------------------------------------------
 
 
-def _said(yours, answers: dict) -> str | None:
-    return next((text for value, text in answers.items() if abs(yours - value) < 1e-9 * max(1, abs(value))), None)
-
-
 def _phase(block_m, block_n, block_k, itemsize):
     return (block_m + block_n) * block_k * itemsize
 
 
 def _explain_phase(sizes, yours, expected) -> str | None:
     m, n, k, item = (sizes[name] for name in ("block_m", "block_n", "block_k", "itemsize"))
-    return _said(
+    return sentence_for(
         yours,
         {
             expected / item: "That is in elements; the barrier counts bytes.",
@@ -79,7 +76,7 @@ def _stages(block_m, block_n, block_k, other):
 
 def _explain_stages(sizes, yours, expected) -> str | None:
     stage, other = _phase(sizes["block_m"], sizes["block_n"], sizes["block_k"], 2), sizes["other"]
-    return _said(
+    return sentence_for(
         yours,
         {
             (SHARED - other) / stage: "Half a stage is no stage: round down.",
@@ -123,7 +120,7 @@ def _swizzled(row, column):
 
 def _explain_swizzled(sizes, yours, expected) -> str | None:
     r, c = sizes["row"], sizes["column"]
-    return _said(
+    return sentence_for(
         yours,
         {
             r * 128 + c * 2: "That is where it lies without a swizzle.",
@@ -163,7 +160,7 @@ def _intensity(block_m, block_n, cluster):
 
 def _explain_intensity(sizes, yours, expected) -> str | None:
     m, n, c = sizes["block_m"], sizes["block_n"], sizes["cluster"]
-    return _said(
+    return sentence_for(
         yours,
         {
             m * n / (m + n): "That is with the whole tile of B fetched by each block.",
@@ -250,10 +247,6 @@ register(
 # --- products ------------------------------------------------------------------------------------------------------
 
 
-def _sizes(M, N, K):
-    return {"M": M, "N": N, "K": K}
-
-
 def _by_rows(suspect: Suspect) -> Suspect:
     """The same mistake for b stored N × K."""
     return Suspect(suspect.diagnosis, suspect.sentence, lambda a, b: suspect.compute(a, b.T))
@@ -293,38 +286,34 @@ def _product(name: str, title: str, points: Points, block_n: int) -> None:
             points=points,
             arguments={"a": array("M", "K"), "b": array("N", "K"), "c": out("M", "N")},
             reference=lambda a, b: a @ b.T,
-            magnitude=lambda a, b: a.abs() @ b.abs().T,
+            magnitude=lambda a, b: magnitude(a, b.T),
             contract=Contract(dtype="float16", terms=lambda sizes: sizes["K"]),
-            cost=lambda sizes, item: Cost(
-                item * sizes["K"] * (sizes["M"] + sizes["N"]),
-                item * sizes["M"] * sizes["N"],
-                2 * sizes["M"] * sizes["N"] * sizes["K"],
-            ),
+            cost=cost,
             cases=(
-                Case("one element", _sizes(1, 1, 1)),
-                Case("5 × 17, K = 23", _sizes(5, 17, 23), "position"),
-                Case("64 × 64, K = 16: one wgmma deep", _sizes(64, 64, 16), "position"),
-                Case("127 × 57, K = 64: one step", _sizes(127, 57, 64)),
-                Case("40 × 40, K = 65: a little of a second step", _sizes(40, 40, 65), "position"),
-                Case("129 × 72, K = 136: two blocks below each other", _sizes(129, 72, 136)),
-                Case(f"8 × {block_n + 8}, K = 128: two blocks side by side", _sizes(8, block_n + 8, 128)),
-                Case("30 × 24, K = 648: more steps than stages", _sizes(30, 24, 648)),
-                Case("48 × 40, K = 320: small integers, compared bit for bit", _sizes(48, 40, 320), exact=True),
-                Case("20 × 36, K = 33: not aligned to 16 bytes", _sizes(20, 36, 33), layout="offset"),
-                Case("40 × 40, K = 24: ties", _sizes(40, 40, 24), "ties"),
-                Case(f"128 × {block_n}, K = 192: one whole tile", _sizes(128, block_n, 192)),
+                Case("one element", mnk(1, 1, 1)),
+                Case("5 × 17, K = 23", mnk(5, 17, 23), "position"),
+                Case("64 × 64, K = 16: one wgmma deep", mnk(64, 64, 16), "position"),
+                Case("127 × 57, K = 64: one step", mnk(127, 57, 64)),
+                Case("40 × 40, K = 65: a little of a second step", mnk(40, 40, 65), "position"),
+                Case("129 × 72, K = 136: two blocks below each other", mnk(129, 72, 136)),
+                Case(f"8 × {block_n + 8}, K = 128: two blocks side by side", mnk(8, block_n + 8, 128)),
+                Case("30 × 24, K = 648: more steps than stages", mnk(30, 24, 648)),
+                Case("48 × 40, K = 320: small integers, compared bit for bit", mnk(48, 40, 320), exact=True),
+                Case("20 × 36, K = 33: not aligned to 16 bytes", mnk(20, 36, 33), layout="offset"),
+                Case("40 × 40, K = 24: ties", mnk(40, 40, 24), "ties"),
+                Case(f"128 × {block_n}, K = 192: one whole tile", mnk(128, block_n, 192)),
             ),
-            draw=lambda rng: _sizes(
+            draw=lambda rng: mnk(
                 rng.choice([rng.randrange(1, 130), 128 + rng.choice([-1, 0, 1])]),
                 rng.choice([rng.randrange(1, 150), block_n + rng.choice([-1, 0, 1])]),
                 rng.choice([rng.randrange(1, 300), 64 * rng.randrange(1, 8) + rng.choice([-1, 0, 1])]),
             ),
-            tiny=Case("2 × 8, K = 8", _sizes(2, 8, 8), "integers"),
-            bench=_sizes(4096, 4096, 4096),
+            tiny=Case("2 × 8, K = 8", mnk(2, 8, 8), "integers"),
+            bench=mnk(4096, 4096, 4096),
             library=lambda a, b: a @ b.T,
             language="cuda",
             only=SM,
-            suspects=(*OWN, *map(_by_rows, _suspects(64))),
+            suspects=(*OWN, *map(_by_rows, suspects(64))),
         )
     )
 

@@ -6,7 +6,6 @@ from ..exercise import (
     Bound,
     Case,
     Contract,
-    Cost,
     KernelExercise,
     Number,
     PlainExercise,
@@ -16,6 +15,7 @@ from ..exercise import (
     out,
     register,
 )
+from ._matmul import cost, magnitude, mnk, one_block
 from ._numbers import sentence_for
 
 # --- ledgers -------------------------------------------------------------------------------------------------------
@@ -134,56 +134,32 @@ def _relu(a, b):
     return (a @ b).clamp_min(0)
 
 
-def _magnitude(a, b):
-    return a.abs() @ b.abs()
-
-
-def _cost(sizes, item) -> Cost:
-    M, N, K, B = sizes["M"], sizes["N"], sizes["K"], sizes.get("B", 1)
-    return Cost(item * B * K * (M + N), item * B * M * N, 2 * B * M * N * K)
-
-
-def _sizes(M, N, K):
-    return {"M": M, "N": N, "K": K}
-
-
 def _cases(tile: int, large: Case, aligned: bool = False) -> tuple[Case, ...]:
     """Sizes around a tile; awkward values and strides. A short K and a long one beside all of them."""
     return (
-        Case("one element", _sizes(1, 1, 1)),
-        Case("2 × 3, K = 4", _sizes(2, 3, 4), "position"),
-        Case(f"{tile - 1} × {tile + 1}, K = 17: next to a tile", _sizes(tile - 1, tile + 1, 17), "position"),
-        Case(f"{tile} × {tile}, K = {tile}: exactly one tile", _sizes(tile, tile, tile), "ties"),
-        Case("33 × 65, K = 17: edges everywhere", _sizes(33, 65, 17), "position"),
-        Case("1 × 127, K = 50: a single row", _sizes(1, 127, 50), "position"),
-        Case("40 × 24, K = 300: a long sum", _sizes(40, 24, 300)),
-        Case("48 × 80, K = 64: small integers, compared bit for bit", _sizes(48, 80, 64), exact=True),
-        Case("70 × 40, K = 100: stored column by column", _sizes(70, 40, 100), "position", "columns"),
-        Case("50 × 60, K = 40: padded rows", _sizes(50, 60, 40), "position", "padded"),
-        Case("50 × 36, K = 70: not aligned to 16 bytes", _sizes(50, 36, 70), layout="offset"),
+        Case("one element", mnk(1, 1, 1)),
+        Case("2 × 3, K = 4", mnk(2, 3, 4), "position"),
+        Case(f"{tile - 1} × {tile + 1}, K = 17: next to a tile", mnk(tile - 1, tile + 1, 17), "position"),
+        Case(f"{tile} × {tile}, K = {tile}: exactly one tile", mnk(tile, tile, tile), "ties"),
+        Case("33 × 65, K = 17: edges everywhere", mnk(33, 65, 17), "position"),
+        Case("1 × 127, K = 50: a single row", mnk(1, 127, 50), "position"),
+        Case("40 × 24, K = 300: a long sum", mnk(40, 24, 300)),
+        Case("48 × 80, K = 64: small integers, compared bit for bit", mnk(48, 80, 64), exact=True),
+        Case("70 × 40, K = 100: stored column by column", mnk(70, 40, 100), "position", "columns"),
+        Case("50 × 60, K = 40: padded rows", mnk(50, 60, 40), "position", "padded"),
+        Case("50 × 36, K = 70: not aligned to 16 bytes", mnk(50, 36, 70), layout="offset"),
         large,
     )
 
 
-FP32 = Case("24 × 40, K = 100: fp32, which TF32 is too coarse for", _sizes(24, 40, 100), dtype="float32")
-LARGE = Case("129 × 127, K = 64: many tiles", _sizes(129, 127, 64), "position")
+FP32 = Case("24 × 40, K = 100: fp32, which TF32 is too coarse for", mnk(24, 40, 100), dtype="float32")
+LARGE = Case("129 × 127, K = 64: many tiles", mnk(129, 127, 64), "position")
 
 
 def _draw(rng) -> dict[str, int]:
     near = [32 * rng.randrange(1, 4) + rng.choice([-1, 0, 1]) for _ in range(3)]
     free = [rng.randrange(1, 100) for _ in range(2)] + [rng.randrange(1, 200)]
     return dict(zip("MNK", rng.choice([near, free]), strict=True))
-
-
-def _last_block(size, first=False):
-    """The product of the last (or the first) block of K alone; the right one where there is no other."""
-
-    def product(a, b):
-        K = a.shape[-1]
-        cut = slice(0, size) if first else slice((K - 1) // size * size, K)
-        return a[..., cut] @ b[..., cut, :]
-
-    return product
 
 
 def _relu_in_loop(a, b, size=32):
@@ -199,12 +175,12 @@ def _product_suspects(after, block_k: int) -> tuple[Suspect, ...]:
         Suspect(
             "missing-accumulation",
             f"{{name}} holds only the last {block_k} products of each sum, or fewer: acc starts anew in each step",
-            lambda a, b, **more: after(_last_block(block_k)(a, b), **more),
+            lambda a, b, **more: after(one_block(block_k, last=True)(a, b), **more),
         ),
         Suspect(
             "missing-accumulation",
             f"{{name}} holds only the first {block_k} products of each sum",
-            lambda a, b, **more: after(_last_block(block_k, first=True)(a, b), **more),
+            lambda a, b, **more: after(one_block(block_k, last=False)(a, b), **more),
         ),
         Suspect(
             "missing-accumulation",
@@ -246,13 +222,13 @@ register(
         points=Points(correct=4),
         arguments={"a": array("M", "K"), "b": array("K", "N"), "c": out("M", "N")},
         reference=_relu,
-        magnitude=_magnitude,
+        magnitude=magnitude,
         contract=FP16,
-        cost=_cost,
+        cost=cost,
         cases=(*_cases(32, FP32), LARGE),
         draw=_draw,
-        tiny=Case("2 × 3, K = 4", _sizes(2, 3, 4), "integers"),
-        bench=_sizes(8192, 8192, 8192),
+        tiny=Case("2 × 3, K = 4", mnk(2, 3, 4), "integers"),
+        bench=mnk(8192, 8192, 8192),
         library=lambda a, b: torch.relu(a @ b),
         suspects=RELU_SUSPECTS,
     )
@@ -305,16 +281,16 @@ register(
         reference=_linear,
         magnitude=lambda a, b, bias, slope: a.abs() @ b.abs() + bias.abs(),
         contract=Contract(dtype="float16", terms=lambda sizes: sizes["K"] + 2),
-        cost=_cost,
+        cost=cost,
         cases=(
-            *_batched(_cases(16, Case("3 of 20 × 30, K = 40: a batch", {"B": 3} | _sizes(20, 30, 40), "position"))),
-            Case("2 of 50 × 33, K = 70: a batch, padded rows", {"B": 2} | _sizes(50, 33, 70), layout="padded"),
-            Case("80 × 96, K = 16: a last group that is not full", {"B": 1} | _sizes(80, 96, 16), "position"),
-            Case(f"{WAVES} × {WAVES}, K = 32: waves", {"B": 1} | _sizes(WAVES, WAVES, 32), "position"),
+            *_batched(_cases(16, Case("3 of 20 × 30, K = 40: a batch", {"B": 3} | mnk(20, 30, 40), "position"))),
+            Case("2 of 50 × 33, K = 70: a batch, padded rows", {"B": 2} | mnk(50, 33, 70), layout="padded"),
+            Case("80 × 96, K = 16: a last group that is not full", {"B": 1} | mnk(80, 96, 16), "position"),
+            Case(f"{WAVES} × {WAVES}, K = 32: waves", {"B": 1} | mnk(WAVES, WAVES, 32), "position"),
         ),
         draw=lambda rng: {"B": rng.randrange(1, 4)} | _draw(rng),
-        tiny=Case("2 × 3, K = 4", {"B": 1} | _sizes(2, 3, 4), "integers"),
-        bench={"B": 1} | _sizes(8192, 8192, 8192),
+        tiny=Case("2 × 3, K = 4", {"B": 1} | mnk(2, 3, 4), "integers"),
+        bench={"B": 1} | mnk(8192, 8192, 8192),
         library=lambda a, b, bias, slope: torch.nn.functional.leaky_relu(a @ b + bias, slope),
         suspects=(
             Suspect("wrong-formula", "{name} has no bias", lambda a, b, bias, slope: _leaky(a @ b, 0, slope)),
@@ -357,13 +333,13 @@ register(
         points=Points(correct=4),
         arguments={"a": array("M", "K"), "b": array("K", "N"), "c": out("M", "N")},
         reference=_relu,
-        magnitude=_magnitude,
+        magnitude=magnitude,
         contract=FP16,
-        cost=_cost,
-        cases=(*_cases(32, Case("96 × 160, K = 64: whole tiles", _sizes(96, 160, 64))), LARGE),
+        cost=cost,
+        cases=(*_cases(32, Case("96 × 160, K = 64: whole tiles", mnk(96, 160, 64))), LARGE),
         draw=_draw,
-        tiny=Case("2 × 3, K = 4", _sizes(2, 3, 4), "integers"),
-        bench=_sizes(8192, 8192, 8192),
+        tiny=Case("2 × 3, K = 4", mnk(2, 3, 4), "integers"),
+        bench=mnk(8192, 8192, 8192),
         library=lambda a, b: torch.relu(a @ b),
         suspects=RELU_SUSPECTS,
     )
@@ -377,16 +353,16 @@ register(
         points=Points(correct=3),
         arguments={"a": array("M", "K"), "b": array("K", "N"), "c": out("M", "N")},
         reference=_relu,
-        magnitude=_magnitude,
+        magnitude=magnitude,
         contract=Contract(dtype="float16", terms=lambda sizes: sizes["K"] + 16, any_order=True),
-        cost=_cost,
+        cost=cost,
         cases=(
-            *_cases(16, Case("16 × 48, K = 700: few tiles, many parts", _sizes(16, 48, 700))),
-            Case("17 × 20, K = 300: a part for each block", _sizes(17, 20, 300), "position"),
+            *_cases(16, Case("16 × 48, K = 700: few tiles, many parts", mnk(16, 48, 700))),
+            Case("17 × 20, K = 300: a part for each block", mnk(17, 20, 300), "position"),
         ),
-        draw=lambda rng: _sizes(rng.randrange(1, 40), rng.randrange(1, 50), rng.randrange(1, 700)),
-        tiny=Case("2 × 3, K = 4", _sizes(2, 3, 4), "integers"),
-        bench=_sizes(16, 8192, 8192),
+        draw=lambda rng: mnk(rng.randrange(1, 40), rng.randrange(1, 50), rng.randrange(1, 700)),
+        tiny=Case("2 × 3, K = 4", mnk(2, 3, 4), "integers"),
+        bench=mnk(16, 8192, 8192),
         library=lambda a, b: torch.relu(a @ b),
         suspects=(
             *RELU_SUSPECTS,
