@@ -1,4 +1,4 @@
-// expect: uninitialised-shared
+// expect: missing-wait
 // Arrives, but does not say how many bytes will come.
 #include <lab/hopper.cuh>
 

@@ -1,4 +1,4 @@
-// expect: uninitialised-shared
+// expect: missing-wait
 // Nobody waits for the copy.
 #include <lab/hopper.cuh>
 

@@ -1,4 +1,4 @@
-// expect: uninitialised-shared
+// expect: missing-wait
 // Waits for the phase before the first, which counts as ended.
 #include <lab/hopper.cuh>
 
