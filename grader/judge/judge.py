@@ -48,8 +48,8 @@ class Judge:
             return "plain Python"
         if self.runs(exercise):
             return device.current().name
-        run = "Triton's interpreter" if exercise.language == "triton" else "CUDA C++ emulator"
-        return f"judge without a GPU: {run} on the CPU"
+        run = "Triton's interpreter" if exercise.language == "triton" else "the CUDA C++ emulator"
+        return f"{run} on the CPU"
 
     def judge(self, submission: Submission, ids: Iterable[str]) -> dict[str, Verdict]:
         """The verdict of each exercise. Raises nothing for what a submission holds."""
