@@ -34,7 +34,17 @@ def _on_heads(which):
     return of
 
 
-NOT_HERE = (flash_attention.PAST_THE_END, "by D", "twice", "multiplied", "alone", "− log", "the sum l", "m + l")
+NOT_HERE = (
+    flash_attention.PAST_THE_END,
+    "by D",
+    "twice",
+    "multiplied",
+    "first tile",
+    "maximum alone",
+    "− log",
+    "the sum l",
+    "m + l",
+)
 """Parts of the sentences of those wrong answers of unit 17 that are left to it."""
 
 
