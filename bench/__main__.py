@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
+from bench.machine import present, versions
 from grader.solutions import load, solution_text
 from labutils import device
 from labutils.bench import measure
@@ -23,10 +24,8 @@ def main() -> int:
     parser.add_argument("exercises", nargs="*", help="ids or units; all by default")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     arguments = parser.parse_args()
-    if not device.has_gpu():
-        print("There is no GPU here, and times without one say nothing. `python -m bench.checks` times the checks.")
+    if not present("`python -m bench.checks` times the checks."):
         return 0
-    print(device.card(), versions(), sep="\n", end="\n\n")
     figures, modules = [], {}
     with tempfile.TemporaryDirectory() as folder:
         for task in wanted(arguments.exercises):
@@ -50,13 +49,6 @@ def wanted(names: list[str]) -> list[KernelExercise]:
     """Kernel exercises with a benchmark size, of these ids or units."""
     tasks = [t for t in all_exercises().values() if isinstance(t, KernelExercise) and t.bench]
     return [t for t in tasks if device.runs(t.only) and (not names or t.id in names or t.unit in names)]
-
-
-def versions() -> str:
-    import torch
-    import triton
-
-    return f"torch {torch.__version__}, Triton {triton.__version__}, CUDA {torch.version.cuda}"
 
 
 if __name__ == "__main__":

@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
-from bench.__main__ import versions
+from bench.machine import present, versions
 from grader.solutions import load, solution_text
-from labutils import device
 from labutils.timing import Stopwatch, ratio
 
 _folder = tempfile.TemporaryDirectory()
@@ -93,10 +92,8 @@ def run(module_doc: str, program: str, measure: Callable[[Table], None], tune: C
     parser.add_argument("--tune", action="store_true", help="time variants of the kernels, to choose their constants")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     arguments = parser.parse_args()
-    if not device.has_gpu():
-        print("There is no GPU here, and times without one say nothing.")
+    if not present():
         return 0
-    print(device.card(), versions(), sep="\n", end="\n\n")
     table = Table()
     try:
         (tune if arguments.tune else measure)(table)

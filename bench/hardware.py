@@ -11,7 +11,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from bench.__main__ import versions
+from bench.machine import versions
 from labutils import device, hardware
 
 

@@ -18,8 +18,8 @@ import threading
 from pathlib import Path
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
-from bench.__main__ import versions
 from bench.common import solution
+from bench.machine import versions
 from labutils import device, timing
 
 UNIT, SM = "16_matmul_hopper", 90

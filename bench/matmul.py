@@ -20,9 +20,9 @@ from pathlib import Path
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from bench import hopper
-from bench.__main__ import versions
+from bench.machine import present, versions
 from grader.solutions import load, solution_text
-from labutils import device, ladder, timing
+from labutils import ladder, timing
 
 SQUARES = (2048, 4096, 8192, 16384)
 RAGGED = (
@@ -329,13 +329,11 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="also write the figures here")
     parser.add_argument("--compile", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if not device.has_gpu():
-        print("There is no GPU here, and times without one say nothing.")
-        return 0
     if arguments.compile:
         compile_share(*map(int, arguments.compile.split("/")))
         return 0
-    print(device.card(), versions(), sep="\n", end="\n\n")
+    if not present():
+        return 0
     timing.MAX_SECONDS = 2.0  # many shapes; each stops earlier once its ratios are settled
     watch, figures = timing.Stopwatch(), {"versions": versions()}
     if arguments.tune:

@@ -20,9 +20,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
-from bench.__main__ import versions
+from bench.machine import present, versions
 from grader.solutions import load, solution_text
-from labutils import bench, device, exercise, machine, roofs
+from labutils import bench, exercise, machine, roofs
 from labutils.measure import measure, versus
 from labutils.roofline import Ledger, Roof
 from labutils.timing import Stopwatch
@@ -204,14 +204,13 @@ def main() -> int:
     parser.add_argument("--no-ncu", action="store_true", help="leave Nsight Compute out")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if not device.has_gpu():
-        print("There is no GPU here, and times without one say nothing.")
-        return 0
     if arguments.one:
         one(arguments.one)
         return 0
+    if not present():
+        return 0
     ceilings = roofs.measured()
-    print(device.card(), versions(), ceilings, sep="\n", end="\n\n")
+    print(ceilings, end="\n\n")
     print("1. Five kernels by lab.benchmark (cold, hot, clean L2), do_bench, Nsight Compute, in µs:")
     others = against_others(not arguments.no_ncu)
     print("\n2. Eight kernels of the course, measured and predicted:")

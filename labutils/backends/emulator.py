@@ -182,8 +182,8 @@ def _copied(argument, known: dict[tuple, torch.Tensor]):
 
 
 def _share(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy on the CPU that a child can write to; laid out as the tensor is, and as far from a multiple of 256 bytes as
-    that lies on a GPU."""
+    """A copy on the CPU that a child can write to: laid out as the tensor is, and as far from a multiple of 256 bytes
+    as that is on a GPU."""
     size = tensor.element_size()
     span = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True)) if tensor.numel() else 0
     start = tensor.storage_offset() * size % 256
