@@ -120,5 +120,5 @@ class Array:
 def _environment() -> dict[str, str]:
     """sbatch hands this on to the workers; those of a job that runs already would confuse them."""
     path = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH")) if p)
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("SLURM_")}
+    kept = {k: v for k, v in os.environ.items() if k == "SLURM_CONF" or not k.startswith("SLURM_")}
     return {"OMP_NUM_THREADS": "1", **kept, "PYTHONPATH": path}
