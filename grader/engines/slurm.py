@@ -6,6 +6,8 @@ cluster; `--slurm` adds directives. Where nodes may not open ports, use the arra
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import dask
 from dask_jobqueue import SLURMCluster
 from distributed import Client
@@ -18,10 +20,11 @@ START_LIMIT = 600
 """Seconds until the first worker must be there: a queue may be long."""
 
 
-def open_engine(workers: int, work: str = WORK, slurm: list[str] | None = None, **_) -> Dask:
+def open_engine(workers: int, out: Path, work: str = WORK, slurm: list[str] | None = None, **_) -> Dask:
     site = dask.config.get("jobqueue.slurm", {})
     plain = {"cores": 1, "processes": 1, "memory": "4GB", "walltime": "01:00:00"}
-    given = {name: value for name, value in plain.items() if site.get(name) is None}
+    plain["log_directory"] = str(out / "slurm")
+    given = {name: value for name, value in plain.items() if site.get(name.replace("_", "-")) is None}
     try:
         with forgiving():
             cluster = SLURMCluster(
