@@ -34,7 +34,7 @@ def competitor(judge: Judge, task_id: str, more: float):
     largest = max(case.sizes, key=case.sizes.get)
     case = replace(case, sizes={**case.sizes, largest: int(case.sizes[largest] * more) // 64 * 64})
     task = Task(known, [], verdict=Verdict(task_id, ""), timed=case)
-    judge._gpu.plan_reference(task)
+    judge.gpu.plan_reference(task)
     return task
 
 
@@ -44,10 +44,10 @@ def races(judge: Judge, task_id: str, count: int) -> dict:
     runs = [speed.draw(more.exercise, more.timed, 1, k) for k in range(3)]
     found = {"same": [], "slower": []}
     try:
-        arrays = judge._gpu.load(runner, runs)
+        arrays = judge.gpu.load(runner, runs)
         for kind, a in (("same", same), ("slower", more)):
             for _ in range(count):
-                told = judge._gpu.race(runner, arrays, a.timed_plan, same.timed_plan)
+                told = judge.gpu.race(runner, arrays, a.timed_plan, same.timed_plan)
                 found[kind].append(vars(speed.beside(told["seconds"]["a"], told["seconds"]["b"])))
     finally:
         runner.close()

@@ -17,9 +17,8 @@ class Panel:
     """Judges that share what no seed decides: compiled kernels, and the reference's plans for a race."""
 
     def __init__(self, gpu: str | None = None):
-        self._first = Judge(0)
-        if self._first.on_gpu:
-            self._first._gpu._one_at_a_time = GpuLock(gpu)
+        """`gpu`: the value of CUDA_VISIBLE_DEVICES, of which the first is used."""
+        self._first = Judge(0, gpu_lock=GpuLock(gpu))
 
     def judge(self, notebook: NotebookNode, seed: int, ids: list[str]) -> dict:
         """The verdicts and the record of a notebook that nbgrader has sanitized, as JSON."""
@@ -29,15 +28,7 @@ class Panel:
             said = diagnose.diagnosis("error", f"this submission cannot be judged: {why}")
             none = {i: Verdict(i, "", headline=said, points=exercises.get(i).points.total) for i in ids}
             return {"verdicts": {i: v.to_json() for i, v in none.items()}, "record": {}}
-        judge = self._with_seed(seed)
+        judge = Judge(seed, beside=self._first)
         verdicts = judge.judge(submission, ids)
         told = record.of(submission, judge, verdicts)
         return {"verdicts": told["verdicts"], "record": told}
-
-    def _with_seed(self, seed: int) -> Judge:
-        judge, first = Judge(seed), self._first
-        judge.compiled = first.compiled
-        if judge.on_gpu:
-            judge._gpu._references = first._gpu._references
-            judge._gpu._one_at_a_time = first._gpu._one_at_a_time
-        return judge

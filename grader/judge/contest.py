@@ -21,10 +21,11 @@ from labutils.verdict import Verdict
 class OnGpu:
     """The GPU's part of judging: one submission at a time, each in a context of its own."""
 
-    def __init__(self, judge):
+    def __init__(self, judge, beside: OnGpu | None = None, lock=None):
+        """`lock` is held while the GPU is used; with `beside`, another judge's part, that one's, and its references."""
         self._judge = judge
-        self._references: dict[str, Task] = {}
-        self._one_at_a_time = threading.Lock()
+        self._references: dict[str, Task] = beside._references if beside else {}
+        self._one_at_a_time = beside._one_at_a_time if beside else lock or threading.Lock()
 
     def run(self, tasks: list[Task]) -> None:
         """Run again on the GPU what passed, and time it where speed earns points."""

@@ -28,16 +28,26 @@ TIME_LIMIT = 10.0
 
 
 class Judge:
-    """Judges submissions on this machine. `seed` draws inputs and hidden cases: secret, and drawn after the freeze."""
+    """Judges submissions on this machine. `seed` draws inputs and hidden cases: secret, and drawn after the freeze.
+
+    `beside` is a judge with another seed, with which this one shares what no seed decides: compiled kernels, the
+    references' plans for a race, and the lock that is held while the GPU is used (`gpu_lock`).
+    """
 
     def __init__(
-        self, seed: int, hidden: int = HIDDEN_CASES, time_limit: float = TIME_LIMIT, on_gpu: bool | None = None
+        self,
+        seed: int,
+        hidden: int = HIDDEN_CASES,
+        time_limit: float = TIME_LIMIT,
+        on_gpu: bool | None = None,
+        gpu_lock=None,
+        beside: Judge | None = None,
     ):
         self.seed, self.hidden, self.time_limit = seed, hidden, time_limit
         self.on_gpu = device.has_gpu() if on_gpu is None else on_gpu
         self.targets = (device.current().sm,) if self.on_gpu else TARGETS
-        self.compiled: dict[str, compilers.Compiled] = {}
-        self._gpu = OnGpu(self) if self.on_gpu else None
+        self.compiled: dict[str, compilers.Compiled] = beside.compiled if beside else {}
+        self.gpu = OnGpu(self, beside and beside.gpu, gpu_lock) if self.on_gpu else None
 
     def runs(self, exercise: Exercise) -> bool:
         """Do this exercise's kernels run on the GPU here, if there is one?"""
@@ -72,8 +82,8 @@ class Judge:
                     conclude(t.exercise, t.verdict)
             if kernels:
                 self._record(kernels, replay, boxes, memory)
-                if self._gpu:
-                    self._gpu.run([t for t in kernels if passes(t) and self.runs(t.exercise)])
+                if self.gpu:
+                    self.gpu.run([t for t in kernels if passes(t) and self.runs(t.exercise)])
             for t in kernels:
                 conclude(t.exercise, t.verdict)
         return {t.exercise.id: t.verdict for t in everything}

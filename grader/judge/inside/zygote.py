@@ -9,6 +9,7 @@ inside those of the sandbox: it reaches no process but its own, and has an empty
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -63,6 +64,8 @@ def settle() -> None:
 def serve(program: str, channel: socket.socket) -> None:
     module = importlib.import_module(f"{__package__}.{program}")
     module.prepare()
+    gc.collect()
+    gc.freeze()  # a collection in a job would touch, and so copy, every page of what is shared
     monitors: dict[int, int] = {}
     wake, awake = os.pipe()
     os.set_blocking(awake, False)

@@ -86,3 +86,9 @@ def test_a_runner_that_is_lost_costs_its_exercise(judge, monkeypatch, kind):
 def test_a_launch_that_the_gpu_refuses_says_so(judge, monkeypatch):
     monkeypatch.setattr(Runner, "answer", lambda self, number: {"case": number, "refused": "too much shared memory"})
     assert judged(judge, SCALE).headline.symptom.startswith("too much shared memory")
+
+
+def test_judges_of_one_class_share_kernels_references_and_the_lock(judge):
+    other = Judge(6, hidden=1, on_gpu=True, beside=judge)
+    assert other.compiled is judge.compiled and other.seed != judge.seed
+    assert other.gpu._references is judge.gpu._references and other.gpu._one_at_a_time is judge.gpu._one_at_a_time
