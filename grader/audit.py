@@ -16,7 +16,7 @@ import queue
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from math import prod
@@ -26,6 +26,7 @@ from time import perf_counter
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from grader.solutions import load, solution_text
 from labutils import device, exercise
+from labutils.backends.interpreter import Interpreter
 from labutils.cudac import CompileError
 from labutils.diagnose import KINDS
 from labutils.evaluate import evaluate
@@ -111,7 +112,7 @@ def _attempt(trial: Trial, quick: bool) -> tuple[str, str]:
     options = {"seed": SEED, "hidden": 0 if quick else HIDDEN, "time_limit": limit}
     verdict = None
     if quick and trial.expect != ACCEPTED:
-        verdict = evaluate(replace(task, cases=smallest(task)), fn, **options)
+        verdict = evaluate(replace(task, cases=smallest(task)), fn, backend=_without_compiler(task, trial), **options)
     if verdict is None or _kind(verdict) != trial.expect:
         verdict = evaluate(task, fn, **options)
     if verdict.passed and verdict.marks != _marks(trial, task):
@@ -156,6 +157,12 @@ def _marks(trial: Trial, task: exercise.Exercise) -> float:
     return task.points.total if trial.marks is None else trial.marks
 
 
+def _without_compiler(task: exercise.Exercise, trial: Trial) -> Interpreter | None:
+    """For wrong Triton kernels whose run decides: compiling each takes longer than all that run. None: as always."""
+    decided = getattr(task, "language", "") == "triton" and trial.expect != "does-not-compile"
+    return Interpreter(targets=()) if decided and not device.has_gpu() else None
+
+
 def smallest(task: exercise.Exercise) -> tuple[exercise.Case, ...]:
     """The smaller half of an exercise's cases: they decide most mutants."""
     order = sorted(task.cases, key=lambda case: prod(case.sizes.values()))
@@ -167,9 +174,14 @@ def _kind(verdict) -> str:
 
 
 def audit(
-    exercises: Iterable[str], quick: bool = False, jobs: int | None = None, by_judge: bool = False
+    exercises: Iterable[str],
+    quick: bool = False,
+    jobs: int | None = None,
+    by_judge: bool = False,
+    wanted: Callable[[Trial], bool] = lambda trial: True,
 ) -> Iterator[Result]:
-    """Results of every file of these exercises, as they come in; with `by_judge` through the judge."""
+    """Results of every file of these exercises, or of those `wanted`, as they come in; with `by_judge` through the
+    judge."""
     with tempfile.TemporaryDirectory(prefix="grader-audit-") as folder:
         trials, failed = [], []
         texts: dict[str, Path] = {}
@@ -186,6 +198,7 @@ def audit(
                 trials += mutants(exercise_id, str(texts[unit]))
             except ValueError as problem:
                 failed.append(Result(Trial(exercise_id, "mutants", "", ACCEPTED, ""), "not loaded", str(problem), 0.0))
+        trials = [trial for trial in trials if wanted(trial)]
         yield from failed
         yield from _judge_all(trials, jobs) if by_judge else _run(trials, quick, jobs)
 

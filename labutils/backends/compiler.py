@@ -1,7 +1,9 @@
 """The compiler process: reads launch specs as JSON, compiles each for each target without a GPU, prints JSON.
 
 Runs as a script of its own and imports nothing of labutils but source.py, so that it starts quickly: Triton is imported
-while the parent still interprets. Its one argument is the folder that holds the parent's Triton.
+while the parent still interprets. Its one argument is the folder that holds the parent's Triton. A job is a line on
+standard input, and its answer a line on standard output: {"results", "noise"}. Each is done in a fork, because a
+compiler may die of a kernel.
 """
 
 from __future__ import annotations
@@ -10,7 +12,10 @@ import base64
 import importlib.util
 import json
 import linecache
+import os
 import sys
+import tempfile
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -91,11 +96,30 @@ def compile_all(job: dict) -> Iterator[dict]:
         yield result
 
 
+def answer(job: dict) -> dict:
+    """The results of a job, which a child of this process compiles, and what that wrote to stderr beside them."""
+    with tempfile.TemporaryFile() as results, tempfile.TemporaryFile() as noise:
+        child = os.fork()
+        if child == 0:
+            os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+            os.dup2(noise.fileno(), 2)
+            try:
+                results.write(json.dumps(list(compile_all(job))).encode())
+                results.flush()
+            except BaseException:
+                traceback.print_exc()
+            os._exit(0)
+        os.waitpid(child, 0)
+        said = [os.pread(f.fileno(), os.fstat(f.fileno()).st_size, 0) for f in (results, noise)]
+    return {"results": json.loads(said[0]) if said[0] else None, "noise": said[1].decode(errors="replace")}
+
+
 def main() -> None:
     sys.path[0] = sys.argv[1]
-    import triton.compiler  # noqa: F401  (takes about a second; the job is not known yet)
+    import triton.compiler  # noqa: F401  (takes about a second; no job is known yet)
 
-    print("\n" + json.dumps(list(compile_all(json.load(sys.stdin)))))
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line))), flush=True)
 
 
 if __name__ == "__main__":

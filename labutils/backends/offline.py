@@ -6,11 +6,15 @@ and compiled by a second process, in which the interpreter is off: `compiler.py`
 
 from __future__ import annotations
 
+import atexit
 import base64
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import torch
@@ -126,31 +130,22 @@ def _divisible(value) -> bool:
 
 
 class Compiler:
-    """A compiler process: starts at once, so that it is ready when the launches are known."""
+    """A compiler process: starts at once, so that it is ready when the launches are known.
+
+    It imports Triton, which takes a second; so when it is closed it waits for the next one who needs it.
+    """
 
     def __init__(self, targets):
-        import triton
-
         self._targets = list(targets)
-        environment = {k: v for k, v in os.environ.items() if k not in ("TRITON_INTERPRET", "PYTHONPATH")}
-        # numerics as on a GPU's default, and no start-up warning from Triton 3.9
-        environment |= {"CUDA_VISIBLE_DEVICES": "", "TRITON_DEFAULT_FP_FUSION": "1"}
-        self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("compiler.py")), str(Path(triton.__file__).parents[1])],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
+        self._process = _waiting() or _started()
 
     def problems(self, specs: list[dict]) -> list[Problem | None]:
-        """For each launch why a GPU's compiler refuses it, or None. Ends the process."""
+        """For each launch why a GPU's compiler refuses it, or None. Closes the compiler."""
         results, noise = self._answers(specs)
         return [problem_of(r, noise) for r in results]
 
     def cubins(self, specs: list[dict]) -> list[dict[int, tuple[bytes, int]]]:
-        """For each launch and target the machine code and its dynamic shared memory in bytes. Ends the process.
+        """For each launch and target the machine code and its dynamic shared memory in bytes. Closes the compiler.
 
         Raises CompilerFailed with the compiler's words where it refuses one.
         """
@@ -163,20 +158,75 @@ class Compiler:
         ]
 
     def _answers(self, specs: list[dict]) -> tuple[list[dict], str]:
+        process = self._process
+        slow = threading.Timer(TIME_LIMIT, _kill, [process])
+        slow.start()
         try:
-            job = json.dumps({"specs": specs, "targets": self._targets})
-            answer, noise = self._process.communicate(job, timeout=TIME_LIMIT)
-        except subprocess.TimeoutExpired:
-            self.close()
-            raise CompilerFailed(f"the compiler took more than {TIME_LIMIT:.0f} s") from None
-        try:
-            return json.loads(answer.splitlines()[-1]), noise
-        except (ValueError, IndexError):
-            raise CompilerFailed((noise.strip().splitlines() or ["the compiler died"])[-1]) from None
+            process.stdin.write(json.dumps({"specs": specs, "targets": self._targets}) + "\n")
+            process.stdin.flush()
+            told = json.loads(process.stdout.readline())
+        except (OSError, ValueError):
+            late = not slow.is_alive()
+            _kill(process)
+            noise = process.communicate()[1].strip().splitlines()
+            self._process = None
+            why = f"the compiler took more than {TIME_LIMIT:.0f} s" if late else (noise or ["the compiler died"])[-1]
+            raise CompilerFailed(why) from None
+        finally:
+            slow.cancel()
+        self.close()
+        if told["results"] is None:
+            raise CompilerFailed((told["noise"].strip().splitlines() or ["the compiler died"])[-1])
+        return told["results"], told["noise"]
 
     def close(self) -> None:
-        self._process.kill()
-        self._process.communicate()
+        """Leave the process to the next compiler."""
+        if self._process is not None:
+            _idle.append((os.getpid(), self._process))
+            self._process = None
+
+
+_idle: list[tuple[int, subprocess.Popen]] = []
+"""Compiler processes that wait for work, each with the process that may give it some: not one that was forked since."""
+
+
+def _waiting() -> subprocess.Popen | None:
+    with contextlib.suppress(IndexError):
+        while True:
+            owner, process = _idle.pop()
+            if owner == os.getpid() and process.poll() is None:
+                return process
+    return None
+
+
+def _kill(process: subprocess.Popen) -> None:
+    """End it, with what it has forked."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+@atexit.register
+def _end() -> None:
+    while process := _waiting():
+        _kill(process)
+        process.communicate()
+
+
+def _started() -> subprocess.Popen:
+    import triton
+
+    environment = {k: v for k, v in os.environ.items() if k not in ("TRITON_INTERPRET", "PYTHONPATH")}
+    # numerics as on a GPU's default, and no start-up warning from Triton 3.9
+    environment |= {"CUDA_VISIBLE_DEVICES": "", "TRITON_DEFAULT_FP_FUSION": "1"}
+    return subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("compiler.py")), str(Path(triton.__file__).parents[1])],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    )
 
 
 def problem_of(result: dict, noise: str) -> Problem | None:

@@ -12,12 +12,12 @@ TRIALS = corpus.trials()
 
 
 def is_slow(trial) -> bool:
-    """A third of the attacks and every control are tried in every run; `pytest -m slow` tries the rest. Without
+    """A fifth of the attacks and every control are tried in every run; `pytest -m slow` tries the rest. Without
     namespaces each takes many seconds, and a tenth must do."""
     share = zlib.crc32(trial.id.encode())
     if not sandbox.bubblewrap():
         return trial.slow or share % 10 != 0
-    return trial.slow or (trial.family != corpus.CONTROLS and share % 3 != 0)
+    return trial.slow or (trial.family != corpus.CONTROLS and share % 5 != 0)
 
 
 @pytest.fixture(scope="module", autouse=True)

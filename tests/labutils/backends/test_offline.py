@@ -147,6 +147,37 @@ def test_a_broken_compiler_is_not_the_learners_fault(monkeypatch):
     spec["module"][0][0] = "import no_such_module"
     with pytest.raises(offline.CompilerFailed, match="no_such_module"):
         offline.Compiler((80,)).problems([spec])
+    monkeypatch.setattr(offline, "_idle", [])
     monkeypatch.setattr(offline.sys, "executable", "/bin/false")
     with pytest.raises(offline.CompilerFailed):
         offline.Compiler((80,)).problems([])
+
+
+def test_a_compiler_serves_the_next_one_and_survives_a_kernel_that_kills_it(monkeypatch):
+    monkeypatch.setattr(offline, "_idle", [])
+    first = offline.Compiler((80,))
+    process = first._process
+    assert first.problems([spec_of(hundred, torch.empty(4))])[0].kind == "does-not-compile"
+    deadly = spec_of(hundred, torch.empty(4))
+    deadly["module"][0][0] = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)"
+    second = offline.Compiler((80,))
+    assert second._process is process
+    with pytest.raises(offline.CompilerFailed, match="died"):
+        second.problems([deadly])
+    third = offline.Compiler((80,))
+    assert third._process is process and third.problems([]) == []
+    process.kill()
+    process.wait()
+    assert offline.Compiler((80,))._process is not process
+
+
+def test_a_compiler_that_never_ends_is_ended(monkeypatch):
+    monkeypatch.setattr(offline, "_idle", [])
+    monkeypatch.setattr(offline, "TIME_LIMIT", 4.0)
+    endless = spec_of(hundred, torch.empty(4))
+    endless["module"][0][0] = "while True: pass"
+    compiler = offline.Compiler((80,))
+    process = compiler._process
+    with pytest.raises(offline.CompilerFailed, match="more than 4 s"):
+        compiler.problems([endless])
+    assert process.poll() is not None and not offline._idle
