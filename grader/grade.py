@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import signal
 import time
 from collections.abc import Callable
@@ -32,9 +31,6 @@ from grader.run import Clock, Run, Watcher
 
 FOR_FEEDBACK = Limits(cell=30, notebook=300)
 """Of a notebook from which no marks come; nbgrader gives a cell as long."""
-
-MOST_WORKERS = 8
-"""Submissions at a time, unless more are asked for: each takes about 1 GB of memory."""
 
 
 def grade(
@@ -69,7 +65,7 @@ def grade(
                 "are done. --resume goes on where it ended, --fresh begins anew."
             )
         # It imports while the class is collected.
-        workers = workers or min(os.cpu_count() or 2, MOST_WORKERS)
+        workers = engines.workers_here(workers)
         engine = stack.enter_context(contextlib.closing(engines.open_engine(backend, workers, out=out, **options)))
         limits = limits or (FOR_FEEDBACK if marker is None else Limits())
         run = Run(Course(out / "course", unit.name), journal, out, marker, limits)

@@ -10,8 +10,6 @@ where a person had changed this exercise's mark by hand, nbgrader asks to look a
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -21,7 +19,8 @@ import nbformat
 from nbformat import NotebookNode
 
 from grader import late, report
-from grader.build import ROOT, notebook_bytes, source_notebook
+from grader.build import ROOT, source_notebook
+from grader.engines import workers_here
 from grader.execute.notebook import Limits
 from grader.gradebook import Course, GradebookError
 from grader.journal import DiskFull, Journal, JournalError, versions, write
@@ -30,10 +29,8 @@ from grader.marking import checks_of, exercises_of
 from grader.marks import exercise_of
 from grader.regions import BuildError
 from grader.results import ClassResults
-from grader.run import Run
+from grader.run import Run, release_hash
 from grader.seeds import seed_of
-
-MOST_WORKERS = 8
 
 
 class NoRegrade(Exception):
@@ -58,7 +55,7 @@ class _Again(Run):
             names = ", ".join(i.split("/")[-1] for i in known)
             raise NoRegrade(f"{self.course.unit} has no exercise {only!r}; it has {names}.")
         header = self.journal.header | {"versions": versions()}
-        header["release"] = hashlib.sha256(notebook_bytes(source)).hexdigest()
+        header["release"] = release_hash(source)
         self.journal.header = header
         write(self.journal.folder / "header.json", header)
         return wanted[0]
@@ -132,7 +129,7 @@ def regrade(
         again = _Again(out, results.unit, journal, results)
         exercise = again.begin(only, solutions)
         panel, changed, students = Panel(), 0, list(again.students)
-        workers = workers or min(os.cpu_count() or 2, MOST_WORKERS)
+        workers = workers_here(workers)
         with ThreadPoolExecutor(workers) as pool:
             # A few at a time: nbgrader reads and writes in this thread only, and a class would fill the memory.
             for first in range(0, len(students), 2 * workers):

@@ -63,7 +63,7 @@ class Run:
     def release(self, unit: Path, seed: int | None, resume: bool) -> None:
         """Enter the unit in the grade book, and begin or continue the journal."""
         source = source_notebook(unit)
-        release, mode = hashlib.sha256(notebook_bytes(source)).hexdigest(), "judge" if self.marker is None else "shown"
+        release, mode = release_hash(source), "judge" if self.marker is None else "shown"
         if resume:
             self.journal.may_go_on(unit.name, release, seed, mode)
         self.released = self.course.release(source)
@@ -168,6 +168,11 @@ class Run:
                 self.course.record_nothing(student.student)
         late.apply(rules, students)
         late.enter(self.course, students, rules)
+
+
+def release_hash(source: NotebookNode) -> str:
+    """What tells a unit's source from a changed one."""
+    return hashlib.sha256(notebook_bytes(source)).hexdigest()
 
 
 def _why(result: dict) -> str:

@@ -8,6 +8,7 @@ as they come, so that a class of any size is never in memory at once.
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
@@ -18,6 +19,15 @@ WORK = "grader.engines.work"
 """The module whose `do(job)` does a job."""
 
 NAMES = ("local", "dask", "slurm", "array")
+
+
+MOST_WORKERS = 8
+"""Submissions at a time, unless more are asked for: each takes about 1 GB of memory."""
+
+
+def workers_here(asked: int | None) -> int:
+    """As many as were asked for; else one for each core of this machine."""
+    return asked or min(os.cpu_count() or 2, MOST_WORKERS)
 
 
 class Engine(Protocol):

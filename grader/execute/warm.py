@@ -136,8 +136,7 @@ class Zygote:
     def _last_words(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=5)
-        size = os.fstat(self._errors.fileno()).st_size
-        return os.pread(self._errors.fileno(), 400, max(0, size - 400)).decode(errors="replace").strip()
+        return sandbox.end_of(self._errors, 400).strip()
 
 
 _zygotes: dict[bool, Zygote] = {}
@@ -214,19 +213,13 @@ def _limits(gpu: bool) -> list[tuple[int, int]]:
     ]
     if not gpu:
         wanted.append((resource.RLIMIT_AS, sandbox.MEMORY))
-    hard = {what: resource.getrlimit(what)[1] for what, _ in wanted}
-    return [(w, m if hard[w] == resource.RLIM_INFINITY else min(m, hard[w])) for w, m in wanted]
+    return sandbox.allowed(wanted)
 
 
 def _bwrap(folder: Path, gpu: bool) -> list[str]:
     course = isolation.course(True)  # the checks read the exercises, which every learner has
-    line = [isolation.bubblewrap(), "--unshare-all", "--new-session", "--die-with-parent", "--cap-drop", "ALL"]
-    line += ["--uid", "1000", "--gid", "1000"]
-    for path in isolation.folders():
-        line += ["--ro-bind", path, path]
-    line += ["--ro-bind", str(course), "/course", "--ro-bind", str(_inside()), "/inside"]
-    line += ["--ro-bind", str(isolation.warm_cache()), "/warm", "--bind", str(folder), "/kernels"]
-    line += ["--proc", "/proc", "--dev", "/dev", "--dir", "/connection", "--dir", "/scratch", "--tmpfs", "/tmp"]
+    line = [*isolation.namespaces(course), "--die-with-parent", "--ro-bind", str(_inside()), "/inside"]
+    line += ["--bind", str(folder), "/kernels", "--dir", "/connection", "--tmpfs", "/tmp"]
     if gpu:
         names = [p.name for p in Path("/dev").glob("nvidia[0-9]*")] + list(GPU_DEVICES)
         for device in (f"/dev/{name}" for name in names if os.path.exists(f"/dev/{name}")):

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from grader.judge import plan
-from grader.judge.sandbox import Memory
+from grader.judge.sandbox import Memory, end_of
 from labutils import device, nvrtc
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,8 +107,7 @@ class Runner:
     def _last_words(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=5)
-        size = os.fstat(self._errors.fileno()).st_size
-        return os.pread(self._errors.fileno(), 400, max(0, size - 400)).decode(errors="replace").strip()
+        return end_of(self._errors, 400).strip()
 
     def close(self) -> None:
         self._process.kill()

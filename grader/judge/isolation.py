@@ -88,25 +88,20 @@ def folders() -> list[str]:
     return found
 
 
-def command(folder: Path) -> list[str]:
-    """Bubblewrap's command line: what runs sees `folder` as /course, and has nothing to write to but what it mounts."""
-    line = [
-        bubblewrap(),
-        "--unshare-all",
-        "--new-session",
-        "--cap-drop",
-        "ALL",
-        "--uid",
-        "1000",
-        "--gid",
-        "1000",
-    ]
+def namespaces(course: Path) -> list[str]:
+    """The beginning of bubblewrap's command line: all that this machine's tools need, read-only, `course` as /course,
+    the warm cache, and nothing to write to."""
+    line = [bubblewrap(), "--unshare-all", "--new-session", "--cap-drop", "ALL", "--uid", "1000", "--gid", "1000"]
     for path in folders():
         line += ["--ro-bind", path, path]
-    line += ["--ro-bind", str(folder), "/course", "--ro-bind", str(warm_cache()), "/warm", "--dir", "/scratch"]
-    line += ["--proc", "/proc", "--dev", "/dev", "--dir", "/tmp", "--chdir", "/scratch"]
+    line += ["--ro-bind", str(course), "/course", "--ro-bind", str(warm_cache()), "/warm", "--dir", "/scratch"]
+    return [*line, "--proc", "/proc", "--dev", "/dev"]
+
+
+def command(course: Path) -> list[str]:
+    """Bubblewrap's command line for the judge's programs."""
     # What one job writes no other may find: each gets a /scratch, /tmp and /dev/shm of its own (inside/zygote.py).
-    return [*line, "--remount-ro", "/dev", "--remount-ro", "/"]
+    return [*namespaces(course), "--dir", "/tmp", "--chdir", "/scratch", "--remount-ro", "/dev", "--remount-ro", "/"]
 
 
 def environment(scratch: str, course: str, more: dict[str, str]) -> dict[str, str]:

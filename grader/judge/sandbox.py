@@ -31,7 +31,7 @@ from pathlib import Path
 from grader.judge import isolation
 from grader.judge.isolation import PACKAGE, bubblewrap, warning
 
-__all__ = ["Died", "Limits", "Memory", "Sandbox", "bubblewrap", "warm_up", "warning"]
+__all__ = ["Died", "Limits", "Memory", "Sandbox", "allowed", "bubblewrap", "end_of", "warm_up", "warning"]
 
 MOST_OUTPUT = 64 << 20
 MEMORY = 16 << 30
@@ -99,8 +99,7 @@ class _Zygote:
         """What it wrote before it ended; nothing while it lives."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=5)
-            size = os.fstat(self.errors.fileno()).st_size
-            return os.pread(self.errors.fileno(), 300, max(0, size - 300)).decode(errors="replace").strip()
+            return end_of(self.errors, 300).strip()
         return ""
 
     def alive(self) -> bool:
@@ -207,8 +206,7 @@ class Sandbox:
 
     def noise(self) -> str:
         """The end of what it wrote to stderr."""
-        size = os.fstat(self._errors.fileno()).st_size
-        return os.pread(self._errors.fileno(), 20_000, max(0, size - 20_000)).decode(errors="replace")
+        return end_of(self._errors, 20_000)
 
     def close(self) -> None:
         """End everything that runs in it, and remove what it wrote."""
@@ -227,19 +225,29 @@ class Sandbox:
         self._errors.close()
 
 
+def end_of(file, most: int) -> str:
+    """The last bytes of a file that a process writes to, as text."""
+    size = os.fstat(file.fileno()).st_size
+    return os.pread(file.fileno(), most, max(0, size - most)).decode(errors="replace")
+
+
+def allowed(wanted: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Limits of a process (RLIMIT_…, most), lowered to what this process may set."""
+    hard = {what: resource.getrlimit(what)[1] for what, _ in wanted}
+    return [(what, most if hard[what] == resource.RLIM_INFINITY else min(most, hard[what])) for what, most in wanted]
+
+
 def _rlimits(limits: Limits) -> list[tuple[int, int]]:
-    found = []
-    for what, most in (
-        (resource.RLIMIT_CPU, limits.cpu_seconds),
-        (resource.RLIMIT_AS, MEMORY),
-        (resource.RLIMIT_FSIZE, 1 << 30),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NOFILE, 512),
-        (resource.RLIMIT_NPROC, PROCESSES),
-    ):
-        hard = resource.getrlimit(what)[1]
-        found.append((what, most if hard == resource.RLIM_INFINITY else min(most, hard)))
-    return found
+    return allowed(
+        [
+            (resource.RLIMIT_CPU, limits.cpu_seconds),
+            (resource.RLIMIT_AS, MEMORY),
+            (resource.RLIMIT_FSIZE, 1 << 30),
+            (resource.RLIMIT_CORE, 0),
+            (resource.RLIMIT_NOFILE, 512),
+            (resource.RLIMIT_NPROC, PROCESSES),
+        ]
+    )
 
 
 def _kill_below(pid: int) -> None:

@@ -1,13 +1,14 @@
 """Unit 19, ledgers: how decode uses a cache of keys and values, and what the cache takes. Kernels: decode_kernels."""
 
 from ..exercise import Case, PlainExercise, Points, register
+from ._numbers import sentence_for
 
 
 def _explained(sentences):
     """An `explain` from {wrong answer: sentence}, made for the case."""
 
     def explain(sizes, yours, expected) -> str | None:
-        return next((text for value, text in sentences(**sizes) if abs(yours - value) <= 1e-9 * abs(value)), None)
+        return sentence_for(yours, sentences(**sizes))
 
     return explain
 

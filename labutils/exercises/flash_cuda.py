@@ -17,6 +17,7 @@ from ..exercise import (
 )
 from . import flash_attention
 from ._attention import attention, from_scores, magnitude, scores, terms
+from ._numbers import sentence_for
 
 # --- who holds what ------------------------------------------------------------------------------------------------
 
@@ -72,7 +73,7 @@ def _explain_intensity(sizes, yours, expected) -> str | None:
         (2 / item, "Every one of the warp's queries meets the key."),
         (item / (2 * rows), "Turn the fraction round: FLOPs for each byte."),
     )
-    return next((text for value, text in said if abs(yours - value) <= 1e-9 * abs(value)), None)
+    return sentence_for(yours, said)
 
 
 for _name, _title, _reference, _explain in (

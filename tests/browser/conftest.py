@@ -31,6 +31,17 @@ def chromium():
     return browser, driver
 
 
+def wait_for(server: subprocess.Popen, url: str, log: Path) -> None:
+    """Until a Jupyter server answers; fails with the end of its log if it ends first."""
+    for _ in range(240):
+        try:
+            urllib.request.urlopen(f"{url}/api?token={TOKEN}", timeout=1)
+            return
+        except OSError:
+            assert server.poll() is None, log.read_text()[-2000:]
+            time.sleep(0.25)
+
+
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory, chromium):
     """A JupyterLab server on a folder of its own; gives (folder, URL)."""
@@ -56,13 +67,7 @@ def lab(tmp_path_factory, chromium):
     log = (folder / "log").open("w")
     server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
     url = f"http://127.0.0.1:{port}"
-    for _ in range(240):
-        try:
-            urllib.request.urlopen(f"{url}/api?token={TOKEN}", timeout=1)
-            break
-        except OSError:
-            assert server.poll() is None, (folder / "log").read_text()[-2000:]
-            time.sleep(0.25)
+    wait_for(server, url, folder / "log")
     yield folder / "notebooks", url
     server.terminate()
     server.wait(timeout=20)

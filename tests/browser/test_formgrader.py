@@ -5,14 +5,13 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from pathlib import Path
 
 import pytest
 
 from grader import exports, report
 from grader.gradebook import Course
-from tests.browser.conftest import TOKEN, Page
+from tests.browser.conftest import TOKEN, Page, wait_for
 from tests.grader.simulated import multiply, simulated
 from tests.grader.small import UNIT, right, write_unit
 
@@ -50,13 +49,7 @@ def server(out, tmp_path_factory):
     with (home / "log").open("w") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=out / "course")
     url = f"http://127.0.0.1:{port}"
-    for _ in range(240):
-        try:
-            urllib.request.urlopen(f"{url}/api?token={TOKEN}", timeout=1)
-            break
-        except OSError:
-            assert process.poll() is None, (home / "log").read_text()[-2000:]
-            time.sleep(0.25)
+    wait_for(process, url, home / "log")
     yield url
     process.terminate()
     process.wait(timeout=20)
