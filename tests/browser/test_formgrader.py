@@ -101,7 +101,8 @@ def test_a_person_marks_an_answer_and_writes_feedback(out, server, browser):
     browser._until(lambda: browser.driver.find_elements(By.ID, "explain"), 30)
     body = browser.script("return document.body.innerText")
     assert "Two reads, one write." in body and "Graded:" in body
-    student = next(s for s in ("right", "wrong") if f"{s}" in browser.driver.title + body)
+    # Which of the two stands first is nbgrader's affair: its order is that of random ids.
+    points = {"3 * n": [0, 2.5], "2 * n": [1, 1.5]}[next(f for f in ("2 * n", "3 * n") if f in body)]
     mark, comment = (browser.driver.find_element(By.ID, name) for name in ("explain", "explain-comment"))
     mark.send_keys("1.5")
     comment.send_keys("Well seen.")
@@ -112,14 +113,14 @@ def test_a_person_marks_an_answer_and_writes_feedback(out, server, browser):
 
     course = Course(out / "course", UNIT)
     scores = course.scores()
-    assert sorted(scores.values()) in ([0, 2.5], [1, 1.5]), scores
+    assert sorted(scores.values()) == points, scores
 
     browser.open(f"{server}/formgrader/manage_assignments", UNIT)
     browser.driver.find_element(By.CSS_SELECTOR, ".generate-feedback a").click()
     browser._until(lambda: "Success" in browser.script("return document.body.innerText"), 90)
     browser.screenshot("formgrader_feedback")
     pages = [p.read_text() for p in (out / "course" / "feedback").rglob("*.html")]
-    assert len(pages) == 2 and sum("Well seen." in p for p in pages) == 1 and student
+    assert len(pages) == 2 and sum("Well seen." in p for p in pages) == 1
 
     final = exports.finals(report.read(out), out)
     assert {s: f.score for s, f in final.items()} == scores and sum(f.waiting for f in final.values()) == 1
