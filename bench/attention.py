@@ -10,7 +10,6 @@ really computes.
 import functools
 import itertools
 import multiprocessing
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 import labutils as lab  # before anything imports triton
 from bench import attention_fused, attention_gluon
 from bench.common import Table, fail, run, solution
+from bench.rehearsal import share_of
 from labutils.attention import backends, flops, formula, forward, peak_bytes
 from labutils.timing import ratio
 
@@ -277,25 +277,6 @@ def gluon_configs(shape: Shape) -> list[dict]:
     return grid(BLOCK_N=keys, STAGES=stages, PINGPONG=(False, True))
 
 
-def warm(job: tuple) -> None:
-    """Compile one variant into Triton's cache: a small launch in a process of its own."""
-    what, change, D, causal, config = job
-    try:
-        shape = Shape(1, 1, 512, D, causal, (0, 0))
-        q, k, v = inputs(shape)
-        if what == "flash":
-            solution(UNIT, *CHANGES[change]).flash(*flat(q, k, v), *outputs(q), causal, config=config)
-        elif what == "Gluon":
-            attention_gluon.specialised(*flat(q, k, v), *outputs(q), causal, **config)
-        else:
-            backward_call(solution(BACKWARD), what, config)(*gradient_data(shape))
-        import torch
-
-        torch.cuda.synchronize()
-    except Exception as e:  # the timing that follows says what is wrong
-        print(f"  {what} {named(config)}: {type(e).__name__}")
-
-
 def gradient_data(shape: Shape) -> tuple:
     import torch
 
@@ -317,25 +298,13 @@ def backward_call(unit, name: str, config: dict) -> Callable:
 
 
 def tune(table: Table) -> None:
-    jobs = [
-        ("flash", change, s.D, s.causal, c)
-        for s in FORWARD
-        for c in forward_configs(s.D)
-        for change in CHANGES
-        if not change or (c["num_stages"] == 2 and c["BLOCK_N"] == 64) or (s.D == 64 and c["BLOCK_N"] == 128)
-    ]
-    jobs += [(name, "", 128, True, c) for name in ("dkdv", "dq", "fused") for c in backward_configs(name)]
-    jobs += [("Gluon", "", s.D, s.causal, c) for s in FORWARD for c in gluon_configs(s)]
-    workers = max(1, min(12, (os.cpu_count() or 2) - 2))
-    with multiprocessing.get_context("spawn").Pool(workers) as pool:
-        pool.map(warm, jobs, chunksize=1)
     modules = {change: solution(UNIT, *texts) for change, texts in CHANGES.items()}
     for shape in FORWARD:
         ring = [(*flat(*inputs(shape)), *outputs(inputs(shape, count=1)[0])) for _ in range(2)]
         variants = {
             named(c) + change: (lambda *d, m=modules[change], c=c, s=shape: m.flash(*d, s.causal, config=dict(c)))
-            for what, change, D, causal, c in jobs
-            if what == "flash" and D == shape.D and causal == shape.causal
+            for c, change in itertools.product(forward_configs(shape.D), CHANGES)
+            if not change or (c["num_stages"] == 2 and c["BLOCK_N"] == 64) or (shape.D == 64 and c["BLOCK_N"] == 128)
         }
         variants |= {
             "Gluon, " + named(c): lambda *d, c=c, s=shape: attention_gluon.specialised(*d, s.causal, **c)
@@ -352,7 +321,7 @@ def tune(table: Table) -> None:
 
 def tflops(table: Table, title: str, work: float, variants: Mapping[str, Callable], ring, best: int = 12) -> None:
     times, failed = {}, {}
-    for name, fn in variants.items():
+    for name, fn in share_of(variants.items()):
         try:
             times[name] = table.quick(fn, ring, 15)
         except Exception as e:  # a variant that does not fit this GPU is a finding

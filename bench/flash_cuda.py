@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from bench.attention import Shape, close, flat, outputs, rates, tflops
 from bench.common import Table, run, solution
+from bench.rehearsal import share_of
 from labutils.attention import backends
 
 UNIT, TRITON = "20_flash_cuda", "17_flash_attention"
@@ -86,7 +87,7 @@ def tune(table: Table) -> None:
         ring = [(*flat(*inputs(shape)), *outputs(inputs(shape)[0])) for _ in range(2)]
         expected = next(iter(backends(*(x.view(shape.B, shape.H, -1, D) for x in ring[0][:3])).values()))()
         variants: dict[str, Callable] = {}
-        for config, blocks in itertools.product(configs(D), BLOCKS):
+        for config, blocks in share_of(itertools.product(configs(D), BLOCKS)):
             warps, tiles, keys = config
             name = f"flash_tensor<{D},{warps},{tiles},{keys}>"
             rows, shared = 16 * warps * tiles, 2 * (16 * warps * tiles + 4 * keys) * (D + 8)

@@ -4,6 +4,7 @@ python -m bench.fusion [--json FILE]
 python -m bench.fusion --tune [--json FILE]     variants, to choose warps, stages, blocks and grids
 """
 
+import functools
 import sys
 
 import labutils as lab
@@ -193,11 +194,15 @@ def tune(table: Table) -> None:
     unit, M = solution("13_fusion"), B * T
     ring = [(x, r, w, torch.empty_like(x)) for x, r, w in _tensors((M, H), (M, H), (H,), count=3)]
 
-    def chain(module, warps, stages, programs, options):
+    def chain(module, warps, stages, programs_of):
+        kernel, options = module.rms_residual_silu_kernel, dict(BLOCK_N=H, STAGES=stages, num_warps=warps)
+
+        @functools.cache
+        def programs():
+            return min(M, programs_of(compiled.resident(kernel, *ring[0], M, H, H, H, H, **options)))
+
         def go(x, r, w, out):
-            module.rms_residual_silu_kernel[(programs,)](
-                x, r, w, out, M, H, H, H, H, BLOCK_N=H, STAGES=stages, num_warps=warps, **options
-            )
+            kernel[(programs(),)](x, r, w, out, M, H, H, H, H, **options)
 
         return go
 
@@ -211,17 +216,12 @@ def tune(table: Table) -> None:
     for hint, module in modules.items():
         for warps in (2, 4, 8, 16):
             for stages in (1, 2, 3, 4):
-                launch = (*ring[0], M, H, H, H, H)
-                options = dict(BLOCK_N=H, STAGES=stages, num_warps=warps)
-                try:
-                    fit = compiled.resident(module.rms_residual_silu_kernel, *launch, **options)
-                except Exception as e:
-                    print(f"  {warps} warps, {stages} stages: {type(e).__name__}")
-                    continue
-                grids = {"stay": fit, "half of them": fit // 2} | ({"a program a row": M} if stages == 1 else {})
-                for said, programs in grids.items():
-                    name = f"{warps} warps, {stages} stages, {programs} programs ({said}){hint}"
-                    variants[name] = chain(module, warps, stages, min(M, programs), {})
+                grids = {"stay": lambda fit: fit, "half of them stay": lambda fit: fit // 2}
+                grids |= {"a program a row": lambda fit: M} if stages == 1 else {}
+                for said, programs_of in grids.items():
+                    variants[f"{warps} warps, {stages} stages, {said}{hint}"] = chain(
+                        module, warps, stages, programs_of
+                    )
     table.tune(f"residual + RMSNorm + SiLU, {M} × {H}", (3 * M * H + H) * 2, variants, ring, best=12)
 
     def norm(kernel, vectors, warps):

@@ -20,6 +20,7 @@ from pathlib import Path
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from bench.common import solution
 from bench.machine import versions
+from bench.rehearsal import share_of, stopwatch
 from labutils import device, timing
 
 UNIT, SM = "16_matmul_hopper", 90
@@ -176,7 +177,7 @@ def tune(watch) -> dict:
     for n, by_columns in itertools.product(SIZES, (True, False)):
         pairs, c = matmul.operands(n, n, n, by_columns)
         calls = {"cuBLAS": functools.partial(torch.matmul, out=c)}
-        for stages, cluster, group in itertools.product(STAGES, CLUSTERS, GROUPS):
+        for stages, cluster, group in share_of(itertools.product(STAGES, CLUSTERS, GROUPS)):
             call = turned(functools.partial(unit.persistent, stages=stages, cluster=cluster, group=group))
             name = f"{stages} stages, clusters of {cluster}, groups of {group}"
             try:
@@ -215,9 +216,9 @@ def main() -> int:
     if arguments.probe:
         figures["probe"] = probe()
     elif arguments.tune:
-        figures["tune"] = tune(timing.Stopwatch())
+        figures["tune"] = tune(stopwatch())
     else:
-        figures["ladder"] = measure(timing.Stopwatch())
+        figures["ladder"] = measure(stopwatch())
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
     wrong = [name for name, said in figures.get("probe", {}).items() if not said.startswith("right")]

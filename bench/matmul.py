@@ -11,9 +11,7 @@ import functools
 import itertools
 import json
 import math
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -21,6 +19,7 @@ from pathlib import Path
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from bench import hopper
 from bench.machine import present, versions
+from bench.rehearsal import share_of, stopwatch
 from grader.solutions import load, solution_text
 from labutils import ladder, timing
 
@@ -218,40 +217,16 @@ def climb() -> dict[str, float]:
 # --- tuning --------------------------------------------------------------------------------------------------------
 
 
-def compile_share(share: int, of: int) -> None:
-    """Compile every `of`-th configuration, from `share` on, into Triton's cache: children do this in parallel."""
-    unit = solution("14_matmul_triton")
-    work = list(itertools.product(TUNED.values(), (False, True)))[share::of]
-    for changes, by_columns in work:
-        ((a, b),), c = operands(4096, 4096, 4096, by_columns, 1)
-        try:
-            unit.persistent(a, b, c, relu=False, config=BASE | changes)
-        except Exception:
-            continue  # said when it is timed
-
-
 def tune(watch) -> dict:
     import torch
 
-    # a pass that fails prints a page of IR: not here
-    of = min(12, os.cpu_count() or 1)
-    children = [
-        subprocess.Popen(
-            [sys.executable, "-m", "bench.matmul", "--compile", f"{i}/{of}"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for i in range(of)
-    ]
     pipes = tune_pipelines(watch)
-    for child in children:
-        child.wait()
     unit, table = solution("14_matmul_triton"), {}
     for n, by_columns in itertools.product((2048, 4096, 8192), (True, False)):
         pairs, c = operands(n, n, n, by_columns)
         expected = pairs[0][0][:256].float() @ pairs[0][1].float()
         calls = {"cuBLAS": functools.partial(torch.matmul, out=c)}
-        for name, changes in TUNED.items():
+        for name, changes in share_of(TUNED.items()):
             calls[name] = functools.partial(unit.persistent, c=c, relu=False, config=BASE | changes)
         for name in list(calls):
             try:
@@ -283,7 +258,7 @@ def tune_pipelines(watch, n: int = 4096) -> dict[str, float]:
     unit = solution("15_matmul_cuda")
     pairs, c = operands(n, n, n, False)
     calls = {"cuBLAS fp16": lambda a, b: torch.matmul(a, b, out=c)}
-    for m, w, stages in PIPELINES:
+    for m, w, stages in share_of(PIPELINES):
         calls[f"{64 * m} × {64 * w}, {stages} stages"] = functools.partial(
             unit.pipelined, c=c, warps_m=m, warps_n=w, stages=stages
         )
@@ -327,15 +302,11 @@ def main() -> int:
     parser.add_argument("--tune", action="store_true", help="time configurations instead")
     parser.add_argument("--only", default="squares,ragged,relu,ladder,hopper", help="which parts, with commas")
     parser.add_argument("--json", type=Path, help="also write the figures here")
-    parser.add_argument("--compile", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.compile:
-        compile_share(*map(int, arguments.compile.split("/")))
-        return 0
     if not present():
         return 0
     timing.MAX_SECONDS = 2.0  # many shapes; each stops earlier once its ratios are settled
-    watch, figures = timing.Stopwatch(), {"versions": versions()}
+    watch, figures = stopwatch(), {"versions": versions()}
     if arguments.tune:
         figures["tune"] = tune(watch)
     else:
