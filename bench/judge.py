@@ -59,9 +59,9 @@ def races(judge: Judge, task_id: str, count: int) -> dict:
     return {"exercise": task_id, "count": count, "within": within, "apart": apart, **found}
 
 
-def units(judge: Judge, repeats: int) -> list[dict]:
+def units(judge: Judge, names: list[str], repeats: int) -> list[dict]:
     told = []
-    for unit in UNITS:
+    for unit in names:
         submission = Submission.of(source_notebook(ROOT / "solutions" / unit))
         ids = [i for i in exercise.all_exercises() if i.startswith(unit)]
         for k in range(repeats):
@@ -89,13 +89,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--races", type=int, default=100)
     parser.add_argument("--raced", nargs="*", default=RACED, metavar="EXERCISE")
+    parser.add_argument("--units", nargs="*", default=UNITS, metavar="UNIT")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     if not present():
         return
     judge = Judge(seed=int(time.time()))
-    told = {"units": units(judge, args.repeats), "races": [races(judge, i, args.races) for i in args.raced]}
+    told = {"units": units(judge, args.units, args.repeats), "races": [races(judge, i, args.races) for i in args.raced]}
     if args.json:
         args.json.write_text(json.dumps(told))
 

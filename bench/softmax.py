@@ -36,10 +36,12 @@ def check(name: str, fn, ring) -> None:
     x, out = ring[0][:2]
     fn(*ring[0])
     some = slice(0, max(1, 2**24 // x.shape[1]))
-    error = (out[some].double() - torch.softmax(x[some].double(), 1)).abs() / torch.softmax(x[some].double(), 1)
-    most = 3e-5 if x.dtype == torch.float32 else 1e-2
-    if not error.max().item() < most or torch.isnan(out).any():
-        fail(f"{name} is wrong at {tuple(x.shape)}: relative error {error.max().item():.2g}")
+    expected = torch.softmax(x[some].double(), 1)
+    # fp16 has no more than 2^-24 between its smallest numbers
+    most = 3e-5 * expected if x.dtype == torch.float32 else 1e-2 * expected + 2**-24
+    error = ((out[some].double() - expected).abs() / most).max().item()
+    if not error < 1 or torch.isnan(out).any():
+        fail(f"{name} is wrong at {tuple(x.shape)}: {error:.2g} of the error allowed")
 
 
 def compiled_softmax():

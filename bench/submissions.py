@@ -49,7 +49,7 @@ def _own_words(notebook: NotebookNode, number: int) -> None:
     for cell_id, names in {"scale_kernel": ("pid", "offs", "mask"), "scale_cuda_kernel": ("i",)}.items():
         cell = _cell(notebook, cell_id)
         for name in names:
-            cell.source = re.sub(rf"\b{name}\b(?!\()", f"{name}_{number}", cell.source)
+            cell.source = re.sub(rf"\b{name}\b(?![(=])", f"{name}_{number}", cell.source)  # no `mask=` of tl.load
 
 
 def _right(notebook, release, draw, number) -> None:

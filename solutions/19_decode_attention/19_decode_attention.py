@@ -243,10 +243,10 @@ def combine_kernel(
 
 # %% cell="given" id="decode"
 def chunk_of(B, HK, N, BLOCK_N):
-    """Keys of a part: enough programs to fill the GPU many times over, at least two tiles each."""
+    """Keys of a part: 8 programs for each SM if there are keys enough, two tiles each at least."""
     gpu = lab.device.current()
-    wanted = 32 * (gpu.sms if gpu else 132)
-    splits = min(max(1, wanted // (B * HK)), triton.cdiv(N, 2 * BLOCK_N), 128)
+    wanted = 8 * (gpu.sms if gpu else 132)  # fewer, longer parts are read faster: `python -m bench.decode --tune`
+    splits = min(max(1, wanted // (B * HK)), triton.cdiv(N, 2 * BLOCK_N), 64)
     return triton.cdiv(triton.cdiv(N, splits), BLOCK_N) * BLOCK_N
 
 
