@@ -12,10 +12,11 @@ import mmap
 import sys
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 import labutils  # noqa: F401  (switches the interpreter on)
-from labutils import cudac, tensormap
+from labutils import cudac, nvrtc, tensormap
 from labutils.backends import child, emulator, interpreter
 from labutils.inputs import shared_bytes
 from labutils.source import load
@@ -143,8 +144,11 @@ def run_case(task: dict, number: int, memory: memoryview, time_limit: float) -> 
 
 
 def prepare() -> None:
-    """What is worth having done before a job is known."""
+    """What is worth having done before a job is known: both machines' imports, and NVRTC loaded."""
     interpreter.require()
+    np.ctypeslib  # noqa: B018 (imports it)
+    if nvrtc.available():
+        nvrtc.version()
 
 
 def main(memory_file: int | None) -> None:
