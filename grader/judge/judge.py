@@ -14,7 +14,7 @@ from grader.judge.submission import Submission
 from grader.judge.task import Task, key_of, passes, specs_of
 from labutils import device, diagnose
 from labutils import exercise as exercises
-from labutils.backends import Outcome, Problem, child
+from labutils.backends import Outcome, Problem, child, offline
 from labutils.backends.interpreter import TARGETS
 from labutils.evaluate import add_case, cases_of, conclude
 from labutils.exercise import Exercise, PlainExercise
@@ -222,8 +222,10 @@ class Judge:
 
     def compile(self, tasks: list[Task], name: str, box: Sandbox) -> None:
         here = [t for t in tasks if not self.on_gpu or self.runs(t.exercise)]
-        specs = {key_of(s): s for t in here for s in specs_of(t) if s["language"] == name}
-        new = {k: s for k, s in specs.items() if k not in self.compiled}
+        specs = [s for t in here for s in specs_of(t) if s["language"] == name]
+        if not self.on_gpu:
+            specs = offline.best_aligned(specs)
+        new = {k: s for s in specs if (k := key_of(s)) not in self.compiled}
         if not new:
             return
         if self.on_gpu:

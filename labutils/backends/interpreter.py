@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -116,9 +115,8 @@ class Interpreter:
         if isinstance(spec, str):
             self._not_told.append(spec)
             return
-        key = json.dumps({**spec, "aligned": None}, sort_keys=True)
-        if key not in self._launches or len(spec["aligned"]) > len(self._launches[key]["aligned"]):
-            self._launches[key] = spec
+        key = offline.but_for_alignment(spec)
+        (self._launches[key],) = offline.best_aligned([*filter(None, [self._launches.get(key)]), spec])
         if key not in self._compiled and self._compiler is None:
             self._compiler = offline.Compiler(self._targets)  # it starts while the other cases run
 

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
@@ -82,6 +83,21 @@ def launch_spec(kernel, args: tuple, kwargs: dict) -> dict:
         "aligned": aligned,
         "options": {k: kwargs[k] for k in OPTIONS if kwargs.get(k) is not None},
     }
+
+
+def but_for_alignment(spec: dict) -> str:
+    """What launches have in common that differ in alignment only."""
+    return json.dumps({**spec, "aligned": None}, sort_keys=True)
+
+
+def best_aligned(specs: Iterable[dict]) -> list[dict]:
+    """Of launches that differ in alignment only the best aligned: where a compiler takes that, it takes the others."""
+    best: dict[str, dict] = {}
+    for spec in specs:
+        key = but_for_alignment(spec)
+        if key not in best or len(spec["aligned"]) > len(best[key]["aligned"]):
+            best[key] = spec
+    return list(best.values())
 
 
 def parameters(function) -> list[str]:
