@@ -4,17 +4,12 @@ nbgrader is imported through this module only: one place for what must happen be
 """
 
 import functools
-import os
-import shutil
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 from traitlets.config import Config
-
-# For a new gradebook nbgrader runs `alembic`, which is not on the path of an environment nobody activated.
-if shutil.which("alembic") is None:
-    os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
 
 # jsonschema loads this grammar, which takes two seconds, to check a format that no notebook uses.
 sys.modules.setdefault("rfc3987_syntax", None)
@@ -23,13 +18,32 @@ sys.modules.setdefault("rfc3987_syntax", None)
 warnings.filterwarnings("ignore", message="Object of type <Submitted")
 
 import nbgrader.api  # noqa: E402
+from alembic.script import ScriptDirectory  # noqa: E402
+from jsonschema.exceptions import best_match  # noqa: E402
+from jsonschema.validators import validator_for  # noqa: E402
 from nbgrader.apps import NbGraderAPI  # noqa: E402
 from nbgrader.converters import Autograde, GenerateAssignment  # noqa: E402
+from nbgrader.dbutil import ALEMBIC_DIR  # noqa: E402
+from nbgrader.nbgraderformat import common  # noqa: E402
 from nbgrader.preprocessors import ClearSolutions, Execute, NbGraderPreprocessor  # noqa: E402
 
 # Every step of nbgrader opens the grade book anew, and SQLAlchemy compiles its statements anew for each engine: a third
 # of the time that recording takes. With one engine for each grade book they are compiled once.
 nbgrader.api.create_engine = functools.cache(nbgrader.api.create_engine)
+
+# For a new grade book nbgrader asks for the newest revision in a process of its own, by a command that is not on the
+# path of an environment nobody activated.
+nbgrader.api.get_alembic_version = ScriptDirectory(ALEMBIC_DIR).get_current_head
+
+
+def _validate(instance, schema: dict) -> None:
+    """jsonschema.validate, but for the check of the schema itself: it is nbgrader's own, and that takes most of the
+    time, at each cell of each step."""
+    if error := best_match(validator_for(schema)(schema).iter_errors(instance)):
+        raise error
+
+
+common.jsonschema = SimpleNamespace(validate=_validate)
 
 __all__ = [
     "Autograde",

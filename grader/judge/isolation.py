@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import os
 import shutil
 import subprocess
@@ -58,12 +59,15 @@ def warm_cache() -> Path:
     from labutils import cache
     from labutils.backends.simt import build
 
-    folder = cache.folder() / f"judge-{build.shim_hash()}"
-    program = "from labutils.backends.simt import build; build.runtime(build.compiler())"
-    paths = os.pathsep.join([str(Path(labutils.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    env = os.environ | {"GPULAB_CACHE": str(folder), "PYTHONPATH": paths}
-    subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, check=False)
-    folder.mkdir(parents=True, exist_ok=True)
+    compilers = [path for name in ("g++", "clang++") if (path := shutil.which(name))]
+    key = [build.shim_hash(), os.environ.get("CXX"), *((path, os.stat(path).st_ctime) for path in compilers)]
+    folder = cache.folder() / f"judge-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}"
+    if not any(folder.glob("simt/runtime-*.so")):  # asking for it imports PyTorch in a process of its own
+        program = "from labutils.backends.simt import build; build.runtime(build.compiler())"
+        paths = os.pathsep.join([str(Path(labutils.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+        env = os.environ | {"GPULAB_CACHE": str(folder), "PYTHONPATH": paths}
+        subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, check=False)
+        folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
