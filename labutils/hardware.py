@@ -324,7 +324,7 @@ def _launches() -> dict[str, float]:
 
     kernel, out = cudac.compile(CLOCK, "empty_kernel"), torch.zeros(1, dtype=torch.int32, device="cuda")
     kernel[1, 32](out)
-    function = cudac._function(kernel, cudac._capability())
+    function = cudac._function(kernel, device.current().sm)
     arguments = ((out.data_ptr(),), (convert(kernel.signature, (out,), "cuda")[0][1],))
     stream = torch.cuda.current_stream().cuda_stream
 

@@ -101,7 +101,8 @@ def _by_torch(fn, arguments) -> list[Launch]:
     import torch
     from torch.profiler import ProfilerActivity
 
-    with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
+    # acc_events: without it PyTorch warns that it forgets the events of earlier cycles, of which there are none
+    with torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], acc_events=True) as seen:
         fn(*arguments)
         torch.cuda.synchronize()
     return from_events(seen.events())
