@@ -205,15 +205,15 @@ def chain_settings(N):
 
 
 @functools.cache
-def programs_at_once(N, dtype, device):
-    """Programs that the GPU holds at the same time, from the compiled kernel's registers."""
+def programs_that_stay(N, dtype, device):
+    """How many programs to start, from the compiled kernel's registers."""
     x = torch.empty(1, N, dtype=dtype, device=device)
-    return compiled.resident(rms_residual_silu_kernel, x, x, x, x, 1024, N, N, N, N, **chain_settings(N))
+    return compiled.staying(rms_residual_silu_kernel, x, x, x, x, 1024, N, N, N, N, **chain_settings(N))
 
 
 def rms_residual_silu(x, residual, w, out):
     M, N = x.shape
-    programs = min(M, programs_at_once(N, x.dtype, x.device))
+    programs = min(M, programs_that_stay(N, x.dtype, x.device))
     rms_residual_silu_kernel[(programs,)](
         x, residual, w, out, M, N, x.stride(0), residual.stride(0), out.stride(0), **chain_settings(N)
     )
