@@ -14,6 +14,7 @@ import math
 import statistics
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
@@ -71,8 +72,18 @@ TUNED = {
 }
 """What each configuration changes in BASE."""
 
-PIPELINES = ((2, 2, 3), (2, 2, 4), (2, 2, 5), (2, 4, 3), (2, 4, 4), (4, 2, 3), (4, 2, 4))
-"""Warps along M, warps along N, stages."""
+PIPELINES = (
+    (2, 2, 32, 3),
+    (2, 2, 32, 4),
+    (2, 2, 32, 5),
+    (2, 2, 64, 3),
+    (2, 4, 32, 4),
+    (2, 4, 64, 3),
+    (4, 2, 32, 4),
+    (4, 2, 64, 3),
+    (4, 2, 64, 4),
+)
+"""Warps along M, warps along N, depth of a tile, stages."""
 
 
 @functools.cache
@@ -258,16 +269,16 @@ def tune_pipelines(watch, n: int = 4096) -> dict[str, float]:
     unit = solution("15_matmul_cuda")
     pairs, c = operands(n, n, n, False)
     calls = {"cuBLAS fp16": lambda a, b: torch.matmul(a, b, out=c)}
-    for m, w, stages in share_of(PIPELINES):
-        calls[f"{64 * m} × {64 * w}, {stages} stages"] = functools.partial(
-            unit.pipelined, c=c, warps_m=m, warps_n=w, stages=stages
-        )
+    for config in share_of(PIPELINES):
+        m, w, depth, stages = config
+        name = f"{64 * m} × {64 * w}, K {depth}, {stages} stages"
+        calls[name] = functools.partial(unit.pipelined, c=c, config=config)
     found = quick(watch, {k: [functools.partial(f, *p) for p in pairs] for k, f in calls.items()}, 2 * n**3)
     full = [tuple(x.float() for x in p) for p in pairs]
     out, source = c.float(), unit.matmul_double.module.source
     calls = {"cuBLAS fp32": lambda a, b: torch.matmul(a, b, out=out)}
     for depth, resident in ((8, 2), (16, 1), (16, 2)):
-        text = source.replace("BK = 8;", f"BK = {depth};").replace("(256, 2)", f"(256, {resident})")
+        text = changed(source, {"BK = 8;": f"BK = {depth};", "(256, 2)": f"(256, {resident})"})
         kernel = cudac.compile(text, "matmul_double")
         calls[f"two buffers, K {depth}, {resident} blocks"] = lambda a, b, kernel=kernel: unit.in_vectors(
             a, b, out, kernel[unit.grid_of(out), 256]
@@ -278,6 +289,22 @@ def tune_pipelines(watch, n: int = 4096) -> dict[str, float]:
     return found
 
 
+def changed(source: str, pairs: dict[str, str]) -> str:
+    """A kernel's text with other numbers in it. Raises ValueError where it no longer holds what is to be replaced."""
+    for old, new in pairs.items():
+        if source.count(old) != 1:
+            raise ValueError(f"{old!r} stands {source.count(old)} times in the kernel, not once")
+        source = source.replace(old, new)
+    return source
+
+
+def host_seconds(call) -> float:
+    """What one call costs the host: the GPU is kept busy for as long while the next sample is queued."""
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
+
+
 def quick(watch, calls: dict, flops: float, samples: int = 12) -> dict[str, float]:
     """TFLOP/s by the median of a few turns: enough to choose, not to report."""
     import torch
@@ -285,6 +312,7 @@ def quick(watch, calls: dict, flops: float, samples: int = 12) -> dict[str, floa
     for ring in calls.values():
         ring[0]()
     torch.cuda.synchronize()
+    watch.launch_s = max(host_seconds(ring[0]) for ring in calls.values())
     events = {name: [] for name in calls}
     for turn in range(samples):
         for name in list(calls) if turn % 2 == 0 else list(calls)[::-1]:

@@ -429,7 +429,7 @@ def persistent_config(M, N):
     if gpu and gpu.capability[0] == 9:
         large = dict(BLOCK_K=64, num_warps=8, num_stages=3, FLATTEN=True)
         waves = [triton.cdiv(triton.cdiv(M, 128) * triton.cdiv(N, n), gpu.sms) for n in (128, 256)]
-        if 1.4 * waves[0] >= 2 * waves[1]:
+        if waves[0] >= 1.75 * waves[1]:  # a wave of wide tiles takes 1.75 times as long
             return dict(BLOCK_M=128, BLOCK_N=256, GROUP_M=8) | large
         return dict(BLOCK_M=128, BLOCK_N=128, GROUP_M=8) | large | dict(num_stages=4)
     return dict(BLOCK_M=128, BLOCK_N=128, BLOCK_K=32, GROUP_M=8, num_warps=4, num_stages=3)
@@ -469,70 +469,79 @@ lab.check("14_matmul_triton/persistent")
 # ## Level 4, extra: few tiles, long sums
 #
 # 16 × 4096 times 4096 × 4096, a step of a language model: 32 tiles of 128 columns for 132 SMs. So split the sums too:
-# `SPLIT_K` programs share a tile, each sums every `SPLIT_K`-th block of K, and adds its part to fp32 `sums` with
-# atomics. The one that comes last (a counter tells) applies the ReLU and stores. `sums` and the counters begin as 0.
+# `parts` programs share a tile, each sums every `parts`-th block of K, and adds its part to fp32 `sums` with atomics.
+# The one that comes last (a counter tells) applies the ReLU and stores. `sums` and the counters begin as 0.
 #
 # <details><summary>Hint 1</summary>Part p takes the blocks that begin at <code>p * BLOCK_K</code>, and goes on in steps
-# of <code>SPLIT_K * BLOCK_K</code>.</details>
-# <details><summary>Hint 2</summary><code>tl.atomic_add(pointers, values, mask=…)</code> for the sums, then
-# <code>tl.atomic_add(arrived_ptr + pid, 1)</code>, which returns what was there before.</details>
+# of <code>parts * BLOCK_K</code>.</details>
+# <details><summary>Hint 2</summary><code>tl.atomic_add(pointers, values, mask=…, sem="relaxed")</code> for the sums:
+# nobody reads them yet, so they need no order. Then <code>tl.atomic_add(arrived_ptr + pid, 1)</code>, which orders what
+# came before it, and returns what was there.</details>
 # <details><summary>Hint 3</summary>Between the two: <code>tl.debug_barrier()</code>, so that every thread's sums are
-# out before the program is counted. The last one finds <code>SPLIT_K - 1</code>.</details>
+# out before the program is counted. The last one finds <code>parts - 1</code>.</details>
 
 
 # %% cell="solution" id="split_k_kernel"
 @triton.jit
 def split_k_kernel(
-    a_ptr, b_ptr, c_ptr, sums_ptr, arrived_ptr, M, N, K,
-    stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, SPLIT_K: tl.constexpr,
+    a_desc, b_desc, c_ptr, sums_ptr, arrived_ptr, M, N, K, stride_cm, stride_cn,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, B_IS_NK: tl.constexpr,
 ):  # fmt: skip
-    """c = max(a @ b, 0), with SPLIT_K programs for each tile.
+    """c = max(a @ b, 0), with several programs for each tile.
 
-    a_ptr  (M, K)  input      b_ptr  (K, N)  input      c_ptr  (M, N)  output
+    a_desc  (M, K), tiles BLOCK_M x BLOCK_K      c_ptr  (M, N)  output
+    b_desc  (K, N), tiles BLOCK_K x BLOCK_N; with B_IS_NK (N, K), tiles BLOCK_N x BLOCK_K
     sums_ptr  (M, N)  fp32 zeros      arrived_ptr  (tiles,)  int32 zeros
-    One program adds up one of SPLIT_K parts of the sums of a tile; the last one of a tile stores it.
+    One program adds up one of `parts` parts of the sums of a tile; the last one of a tile stores it.
     """
-    pid, part = tl.program_id(0), tl.program_id(1)
+    pid, part, parts = tl.program_id(0), tl.program_id(1), tl.num_programs(1)
     tiles_n = tl.cdiv(N, BLOCK_N)
-    offs_m = pid // tiles_n * BLOCK_M + tl.arange(0, BLOCK_M)
-    offs_n = pid % tiles_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    m, n = pid // tiles_n * BLOCK_M, pid % tiles_n * BLOCK_N
+    offs_m, offs_n = m + tl.arange(0, BLOCK_M), n + tl.arange(0, BLOCK_N)
     mask = (offs_m[:, None] < M) & (offs_n[None, :] < N)
     sums_ptrs = sums_ptr + offs_m[:, None] * N + offs_n[None, :]
     c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :] * stride_cn
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     ### BEGIN SOLUTION
-    for k in range(part * BLOCK_K, K, SPLIT_K * BLOCK_K):
-        offs_k = k + tl.arange(0, BLOCK_K)
-        a_ptrs = a_ptr + (offs_m % M)[:, None] * stride_am + offs_k[None, :] * stride_ak
-        b_ptrs = b_ptr + offs_k[:, None] * stride_bk + (offs_n % N)[None, :] * stride_bn
-        a = tl.load(a_ptrs, mask=offs_k[None, :] < K, other=0.0)
-        b = tl.load(b_ptrs, mask=offs_k[:, None] < K, other=0.0)
-        acc = tl.dot(a, b, acc, input_precision="ieee")
-    tl.atomic_add(sums_ptrs, acc, mask=mask)
+    for k in range(part * BLOCK_K, K, parts * BLOCK_K):
+        a = a_desc.load([m, k])
+        b = b_desc.load([n, k]).T if B_IS_NK else b_desc.load([k, n])
+        acc = tl.dot(a, b, acc)
+    tl.atomic_add(sums_ptrs, acc, mask=mask, sem="relaxed")
     tl.debug_barrier()
-    if tl.atomic_add(arrived_ptr + pid, 1) == SPLIT_K - 1:
+    if tl.atomic_add(arrived_ptr + pid, 1) == parts - 1:
         acc = tl.load(sums_ptrs, mask=mask)
         tl.store(c_ptrs, tl.maximum(acc, 0.0), mask=mask)
     ### END SOLUTION
 
 
 # %% cell="given" id="split_k"
-def split_k(a, b, c, SPLIT_K=None, BLOCK_M=64, BLOCK_N=64, BLOCK_K=128):
+def split_config(M, N, K):
+    """Tile and options, and how many programs share one: as many as one wave holds."""
+    gpu, tiles = lab.device.current(), lambda m, n: triton.cdiv(M, m) * triton.cdiv(N, n)
+    if M * N * K < 2**20:
+        small = dict(BLOCK_M=16, BLOCK_N=16, BLOCK_K=32, num_warps=4, num_stages=2)
+        return small, max(1, min(triton.cdiv(8, tiles(16, 16)), triton.cdiv(K, 64)))
+    roomy = gpu and gpu.limits.shared_per_block_kb > 160
+    BLOCK_M = 64 if M <= 64 else 128
+    config = dict(BLOCK_M=BLOCK_M, BLOCK_N=128, BLOCK_K=64, num_warps=4, num_stages=5 if roomy else 3)
+    return config, max(1, min((gpu.sms if gpu else 8) // tiles(BLOCK_M, 128), K // 256))
+
+
+def split_k(a, b, c, config=None, parts=None):
     M, K = a.shape
     N = b.shape[1]
-    if M * N * K < 2**20:
-        BLOCK_M, BLOCK_N, BLOCK_K = 16, 16, 32
-    count = triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N)
-    gpu = lab.device.current()
-    wanted = triton.cdiv(2 * gpu.sms if gpu else 8, count)
-    SPLIT_K = SPLIT_K or max(1, min(wanted, triton.cdiv(K, 2 * BLOCK_K), 16))
-    zeros = torch.zeros(M * N + count, dtype=torch.int32, device=a.device)
+    choice, wanted = split_config(M, N, K)
+    config, parts = config or choice, parts or wanted
+    BLOCK_M, BLOCK_N, BLOCK_K = config["BLOCK_M"], config["BLOCK_N"], config["BLOCK_K"]
+    by_columns = b.stride(0) == 1 and b.stride(1) > 1
+    a, b = in_rows(a), in_rows(b.T if by_columns else b)
+    tiles = triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N)
+    zeros = torch.zeros(M * N + tiles, dtype=torch.int32, device=a.device)
     sums, arrived = zeros[: M * N].view(torch.float32), zeros[M * N :]
-    split_k_kernel[(count, SPLIT_K)](
-        a, b, c, sums, arrived, M, N, K, *a.stride(), *b.stride(), *c.stride(),
-        BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K, SPLIT_K=SPLIT_K, num_warps=4, num_stages=4,
-    )  # fmt: skip
+    a_desc = TensorDescriptor.from_tensor(a, [BLOCK_M, BLOCK_K])
+    b_desc = TensorDescriptor.from_tensor(b, [BLOCK_N, BLOCK_K] if by_columns else [BLOCK_K, BLOCK_N])
+    split_k_kernel[(tiles, parts)](a_desc, b_desc, c, sums, arrived, M, N, K, *c.stride(), B_IS_NK=by_columns, **config)
 
 
 lab.tiny("14_matmul_triton/split_k")
@@ -543,11 +552,9 @@ lab.check("14_matmul_triton/split_k")
 
 # %% cell="given" id="matmul"
 def matmul(a, b, c):
-    """max(a @ b, 0), by the level that fits: split sums where tiles are few and sums are long."""
-    M, K = a.shape
-    gpu = lab.device.current()
-    few = triton.cdiv(M, 128) * triton.cdiv(b.shape[1], 128) < (gpu.sms if gpu else 4)
-    (split_k if few and K >= 1024 else persistent)(a, b, c)
+    """max(a @ b, 0), by the level that fits: split sums where a wave has room for several programs a tile."""
+    *_, parts = split_config(a.shape[0], b.shape[1], a.shape[1])
+    (split_k if parts > 1 else persistent)(a, b, c)
 
 
 # %%
