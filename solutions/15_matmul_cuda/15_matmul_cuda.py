@@ -249,8 +249,10 @@ lab.check("15_matmul_cuda/register")
 # A read of `float4` is one instruction for 16 bytes. For that the four numbers must lie side by side: so A's tile is
 # stored *transposed*, `a_tile[k][m]`, and a thread's 8 rows and 8 columns become two groups of four neighbours each.
 # Its rows are `row`, …, `row + 3` and `row + 32`, …; its columns `column`, … and `column + 16`, …. Lanes of a warp form
-# 8 × 4, so that a warp reads 128 neighbours of A at once; rows of the tile are 132 long, so that the transposed stores
-# meet no bank twice. `load4` reads four neighbours, or fewer at the edge.
+# 8 × 4. They are numbered so that lanes 2i and 2i + 1 share their columns, and lanes two apart their rows: reads of 16
+# bytes take a quarter of a warp at a time, and two quarters go together only where neighbours read the same in pairs.
+# Rows of the tile are 132 long, so that the transposed stores meet no bank twice. `load4` reads four neighbours, or
+# fewer at the edge.
 #
 # <details><summary>Hint 1</summary>To bring A in: <code>float4 v = load4(a, …)</code>, and its four parts go to four
 # rows of <code>a_tile</code>, same column. B keeps its place: one store of a <code>float4</code>.</details>
@@ -273,7 +275,7 @@ lab.check("15_matmul_cuda/register")
 #     __shared__ __align__(16) float a_tile[8][132], b_tile[8][128];
 #     int t = threadIdx.x, lane = t % 32, warp = t / 32;
 #     int m0 = blockIdx.y * 128, n0 = blockIdx.x * 128;
-#     int row = warp / 4 * 64 + lane / 4 * 4, column = warp % 4 * 32 + lane % 4 * 4;
+#     int row = warp / 4 * 64 + (lane / 8 * 2 + lane % 2) * 4, column = warp % 4 * 32 + lane / 2 % 4 * 4;
 #     float sum[8][8] = {};
 #     for (int k0 = 0; k0 < K; k0 += 8) {
 #         // ### BEGIN SOLUTION
@@ -348,6 +350,9 @@ lab.check("15_matmul_cuda/vector")
 # A and B in shared memory a step is: start the loads of the next tiles into registers, multiply this one, store the
 # registers to the other buffer, one barrier. Helpers and the multiplying are given; you write the order of things.
 #
+# Put `#pragma unroll 2` before your loop. In each of the two steps `now` is then a constant, and so are the buffers'
+# addresses: 4 % faster on an H200.
+#
 # <details><summary>Hint 1</summary>Before the loop: fetch, put into buffer 0, barrier.</details>
 # <details><summary>Hint 2</summary>In the loop, fetch the tiles at k0 + BK if there are any; multiply from buffer
 # <code>now</code>; put into buffer <code>1 - now</code>; barrier; change over.</details>
@@ -370,7 +375,7 @@ lab.check("15_matmul_cuda/vector")
 #     __shared__ __align__(16) float a_tile[2][BK][132], b_tile[2][BK][128];
 #     int t = threadIdx.x, lane = t % 32, warp = t / 32;
 #     int m0 = blockIdx.y * 128, n0 = blockIdx.x * 128;
-#     int row = warp / 4 * 64 + lane / 4 * 4, column = warp % 4 * 32 + lane % 4 * 4;
+#     int row = warp / 4 * 64 + (lane / 8 * 2 + lane % 2) * 4, column = warp % 4 * 32 + lane / 2 % 4 * 4;
 #     float sum[8][8] = {};
 #     float4 a_next[EACH], b_next[EACH];
 #
@@ -413,6 +418,7 @@ lab.check("15_matmul_cuda/vector")
 #     fetch(0);
 #     put(0);
 #     __syncthreads();
+#     #pragma unroll 2  // so that `now` is a constant in each step
 #     for (int k0 = 0; k0 < K; k0 += BK) {
 #         bool more = k0 + BK < K;
 #         if (more) fetch(k0 + BK);
@@ -539,39 +545,47 @@ lab.check("15_matmul_cuda/tensor")
 # %% [markdown]
 # ## Level 7: copies that run by themselves
 #
-# From Ampere on `cp.async` copies from memory to shared memory without passing registers; in CUDA C++
-# `__pipeline_memcpy_async(to, from, 16)`. Copies are grouped by `__pipeline_commit()`, and
-# `__pipeline_wait_prior(n)` waits until at most n groups, the latest, are still under way. With STAGES buffers,
-# STAGES − 1 tiles are on their way while one is multiplied: more than registers could hold, and one barrier a tile.
+# From Ampere on `cp.async` copies from memory to shared memory without passing registers. `copy_async(to, from,
+# inside)` of `lab/mma.cuh` starts one of 16 bytes, or of zeros if not `inside`. Copies are grouped by
+# `__pipeline_commit()`, and `__pipeline_wait_prior(n)` waits until at most n groups, the latest, are still under way.
+# With STAGES buffers, STAGES − 1 tiles are on their way while one is multiplied: more than registers could hold, and
+# one barrier a tile.
 #
 # Warps now compute 64 × 64, 4 × 4 pieces: half as many reads of shared memory for each product. Blocks take tiles of C
-# in groups of 8 rows, as in unit 14. Shared memory is sized at the launch. You write the pipeline.
+# in groups of 8 rows, as in unit 14. Tiles are 128 × 128, and 32 deep; for large matrices, where a block may have
+# 160 KB of shared memory, 256 × 128, and 64 deep. You write the pipeline.
 #
-# <details><summary>Hint 1</summary>Before the loop: fetch tiles 0 … STAGES − 2, and commit after each of them, also
-# after one that does not exist: so groups can be counted.</details>
+# Tensor cores should not wait for shared memory either. So pieces have two sets of registers: 16 of a tile's depth are
+# read while the 16 before are multiplied, also across the barrier. `begin(buffer)` begins to read a tile, and
+# multiplies the last pieces *of the tile before*. `go_on(buffer)` multiplies the tile's own, all but the last, which it
+# leaves in registers. So at the next barrier nobody reads this tile any more, though its last products are to come.
+#
+# <details><summary>Hint 1</summary>Before the loop: fetch tiles 0 … STAGES − 2, and commit after each of them. Past the
+# end tiles are zeros, so no <code>if</code> is needed, and groups can be counted.</details>
 # <details><summary>Hint 2</summary>In step s the latest STAGES − 2 groups may still be under way. Wait, then a barrier:
 # now everyone's part of tile s is there, and nobody reads tile s − 1 any more.</details>
-# <details><summary>Hint 3</summary>So its buffer is free: fetch tile s + STAGES − 1 into buffer
-# <code>(s + STAGES - 1) % STAGES</code>, commit, and multiply from buffer <code>s % STAGES</code>.</details>
+# <details><summary>Hint 3</summary>Begin tile s in buffer <code>now</code>. <code>free</code> held tile s − 1: fetch
+# tile s + STAGES − 1 into it, commit, and go on with <code>now</code>. Then <code>now</code> becomes <code>free</code>,
+# and the next buffer <code>now</code>; after the last one comes buffer 0.</details>
 
 # %% cell="solution" id="matmul_pipelined"
-# %%cuda matmul_pipelined<2,2,4>
+# %%cuda matmul_pipelined<2,2,32,3>
 # #include <cuda_fp16.h>
 # #include <cuda_pipeline.h>
+# #include <lab/mma.cuh>
 # #include <mma.h>
 # using namespace nvcuda;
 #
-# // As in level 6, but the copies are only started.
+# // As in level 6, but the copies are only started. What lies outside becomes 0, and its address is not read.
 # template <int ROWS, int COLUMNS, int PITCH, int THREADS>
 # __device__ void copy_tile(half *tile, const half *x, int row, int column, int rows, int columns) {
+#     constexpr int ACROSS = COLUMNS / 8, DOWN = THREADS / ACROSS;  // threads side by side, and below each other
+#     int r = threadIdx.x / ACROSS, q = threadIdx.x % ACROSS * 8;
+#     const half *from = x + size_t(row + r) * columns + column + q;
+#     half *to = tile + r * PITCH + q;
+#     int left = column + q < columns ? rows - row - r : 0;
 #     #pragma unroll
-#     for (int p = 0; p < ROWS * COLUMNS / 8 / THREADS; p++) {
-#         int i = threadIdx.x + p * THREADS, r = i / (COLUMNS / 8), q = i % (COLUMNS / 8) * 8;
-#         uint4 *to = reinterpret_cast<uint4 *>(tile + r * PITCH + q);
-#         bool inside = row + r < rows && column + q < columns;
-#         if (inside) __pipeline_memcpy_async(to, x + (row + r) * columns + column + q, 16);
-#         else *to = make_uint4(0, 0, 0, 0);
-#     }
+#     for (int p = 0; p < ROWS; p += DOWN) copy_async(to + p * PITCH, from + size_t(p) * columns, p < left);
 # }
 #
 # __device__ void store_piece(float *patch, wmma::fragment<wmma::accumulator, 16, 16, 16, float> &sum, half *c, int m,
@@ -586,11 +600,11 @@ lab.check("15_matmul_cuda/tensor")
 #     __syncwarp();
 # }
 #
-# // As matmul_wmma. WARPS_M x WARPS_N warps compute 64 x 64 elements each, with STAGES buffers of tiles.
-# template <int WARPS_M, int WARPS_N, int STAGES>
+# // As matmul_wmma. WARPS_M x WARPS_N warps compute 64 x 64 elements each, with STAGES buffers of tiles BK deep.
+# template <int WARPS_M, int WARPS_N, int BK, int STAGES>
 # __global__ void __launch_bounds__(32 * WARPS_M * WARPS_N)
 # matmul_pipelined(const half *a, const half *b, half *c, int M, int N, int K) {
-#     constexpr int BM = 64 * WARPS_M, BN = 64 * WARPS_N, BK = 32, PA = BK + 8, PB = BN + 8;
+#     constexpr int BM = 64 * WARPS_M, BN = 64 * WARPS_N, PA = BK + 8, PB = BN + 8;
 #     constexpr int A_TILE = BM * PA, B_TILE = BK * PB, THREADS = 32 * WARPS_M * WARPS_N;
 #     extern __shared__ __align__(128) half memory[];
 #     int warp = threadIdx.x / 32, wm = warp / WARPS_N * 64, wn = warp % WARPS_N * 64;
@@ -598,47 +612,70 @@ lab.check("15_matmul_cuda/tensor")
 #     int first = blockIdx.x / (8 * tiles_n) * 8, rows = min(tiles_m - first, 8), within = blockIdx.x % (8 * tiles_n);
 #     int m0 = (first + within % rows) * BM, n0 = within / rows * BN;
 #     wmma::fragment<wmma::accumulator, 16, 16, 16, float> sum[4][4];
+#     wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a_piece[2][4];  // one set is read while the
+#     wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> b_piece[2][4];  // other one is multiplied
 #     #pragma unroll
-#     for (int i = 0; i < 4; i++)
+#     for (int i = 0; i < 4; i++) {
 #         #pragma unroll
 #         for (int j = 0; j < 4; j++) wmma::fill_fragment(sum[i][j], 0.0f);
+#         wmma::fill_fragment(a_piece[1][i], half(0.0f));
+#         wmma::fill_fragment(b_piece[1][i], half(0.0f));
+#     }
 #
-#     auto fetch = [&](int tile, int buffer) {
+#     auto fetch = [&](int tile, int buffer) {  // zeros past the end
 #         half *to = memory + buffer * (A_TILE + B_TILE);
 #         copy_tile<BM, BK, PA, THREADS>(to, a, m0, tile * BK, M, K);
 #         copy_tile<BK, BN, PB, THREADS>(to + A_TILE, b, tile * BK, n0, K, N);
 #     };
-#     auto multiply = [&](int buffer) {
+#     auto read = [&](int buffer, int k) {
 #         const half *a_tile = memory + buffer * (A_TILE + B_TILE), *b_tile = a_tile + A_TILE;
 #         #pragma unroll
-#         for (int k = 0; k < BK; k += 16) {
-#             wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a_piece[4];
-#             wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> b_piece[4];
+#         for (int i = 0; i < 4; i++)
+#             wmma::load_matrix_sync(a_piece[k / 16 % 2][i], a_tile + (wm + 16 * i) * PA + k, PA);
+#         #pragma unroll
+#         for (int j = 0; j < 4; j++) wmma::load_matrix_sync(b_piece[k / 16 % 2][j], b_tile + k * PB + wn + 16 * j, PB);
+#     };
+#     auto multiply = [&](int k) {
+#         #pragma unroll
+#         for (int i = 0; i < 4; i++)
 #             #pragma unroll
-#             for (int i = 0; i < 4; i++) wmma::load_matrix_sync(a_piece[i], a_tile + (wm + 16 * i) * PA + k, PA);
-#             #pragma unroll
-#             for (int j = 0; j < 4; j++) wmma::load_matrix_sync(b_piece[j], b_tile + k * PB + wn + 16 * j, PB);
-#             #pragma unroll
-#             for (int i = 0; i < 4; i++)
-#                 #pragma unroll
-#                 for (int j = 0; j < 4; j++) wmma::mma_sync(sum[i][j], a_piece[i], b_piece[j], sum[i][j]);
+#             for (int j = 0; j < 4; j++)
+#                 wmma::mma_sync(sum[i][j], a_piece[k / 16 % 2][i], b_piece[k / 16 % 2][j], sum[i][j]);
+#     };
+#     auto begin = [&](int buffer) {  // read the first 32 of a tile's depth; multiply the last 16 of the tile before
+#         read(buffer, 0);
+#         multiply(BK - 16);
+#         read(buffer, 16);
+#     };
+#     auto go_on = [&](int buffer) {  // multiply a tile but for its last 16, which are in registers then
+#         multiply(0);
+#         #pragma unroll
+#         for (int k = 16; k < BK - 16; k += 16) {
+#             read(buffer, k + 16);
+#             multiply(k);
 #         }
 #     };
 #
+#     int now = 0, free = STAGES - 1;  // the buffer to multiply from, and the one to fetch to
 #     // ### BEGIN SOLUTION
 #     #pragma unroll
 #     for (int s = 0; s < STAGES - 1; s++) {
-#         if (s < tiles_k) fetch(s, s);
+#         fetch(s, s);
 #         __pipeline_commit();
 #     }
 #     for (int s = 0; s < tiles_k; s++) {
 #         __pipeline_wait_prior(STAGES - 2);
 #         __syncthreads();
-#         if (s + STAGES - 1 < tiles_k) fetch(s + STAGES - 1, (s + STAGES - 1) % STAGES);
+#         begin(now);
+#         fetch(s + STAGES - 1, free);
 #         __pipeline_commit();
-#         multiply(s % STAGES);
+#         go_on(now);
+#         free = now;
+#         now = now + 1 == STAGES ? 0 : now + 1;
 #     }
 #     // ### END SOLUTION
+#     multiply(BK - 16);
+#     __pipeline_wait_prior(0);  // zeros past the end may still be arriving where `patch` lies
 #     __syncthreads();
 #     float *patch = reinterpret_cast<float *>(memory) + warp * 16 * 20;
 #     #pragma unroll
@@ -649,12 +686,23 @@ lab.check("15_matmul_cuda/tensor")
 
 
 # %% cell="given" id="pipelined"
-def pipelined(a, b, c, warps_m=2, warps_n=2, stages=4):
-    kernel, bm, bn = matmul_pipelined, 64 * warps_m, 64 * warps_n
-    if (warps_m, warps_n, stages) != (2, 2, 4):
-        kernel = kernel.module[f"matmul_pipelined<{warps_m},{warps_n},{stages}>"]
-    grid = cdiv(c.shape[0], bm) * cdiv(c.shape[1], bn)
-    in_vectors(a, b, c, kernel[grid, 32 * warps_m * warps_n, 2 * stages * (bm * 40 + 32 * (bn + 8))])
+SMALL, LARGE = (2, 2, 32, 3), (4, 2, 64, 3)  # warps along M and N, depth of a tile, stages
+
+
+def needs(c, warps_m, warps_n, depth, stages):
+    """Blocks, and bytes of shared memory for each."""
+    bm, bn = 64 * warps_m, 64 * warps_n
+    return cdiv(c.shape[0], bm) * cdiv(c.shape[1], bn), 2 * stages * (bm * (depth + 8) + depth * (bn + 8))
+
+
+def pipelined(a, b, c, config=None):
+    gpu, (blocks, shared) = lab.device.current(), needs(c, *LARGE)
+    large = gpu and blocks >= gpu.sms and shared <= 1024 * gpu.limits.shared_per_block_kb
+    config = config or (LARGE if large else SMALL)
+    kernel, (blocks, shared) = matmul_pipelined, needs(c, *config)
+    if config != SMALL:
+        kernel = kernel.module["matmul_pipelined<{},{},{},{}>".format(*config)]
+    in_vectors(a, b, c, kernel[blocks, 32 * config[0] * config[1], shared])
 
 
 # %% cell="check" exercise="15_matmul_cuda/pipelined"

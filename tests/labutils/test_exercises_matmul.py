@@ -68,9 +68,56 @@ def test_the_ladder_counts(tmp_path):
     assert "conflicts" not in table["pipelined"]
 
 
+@pytest.mark.parametrize("sizes", [(37, 150, 89), (257, 20, 200)], ids=str)
+def test_the_pipeline_in_other_sizes(sizes, tmp_path):
+    """The checks run small tiles: large ones, and other numbers of stages, without a GPU."""
+    path = tmp_path / "unit.py"
+    path.write_text(solution_text("15_matmul_cuda"), encoding="utf-8")
+    unit, (M, N, K) = load(str(path)), sizes
+    a, b = torch.randn(M, K).half(), torch.randn(K, N).half()
+    for config in (unit.LARGE, (2, 4, 64, 2), (1, 1, 32, 4)):
+        c = torch.full((M, N), torch.nan, dtype=torch.float16)
+        unit.pipelined(a, b, c, config=config)
+        assert torch.allclose(c.float(), a.float() @ b.float(), rtol=2e-3, atol=0.02), config
+
+
+@pytest.mark.parametrize(
+    "capability, shape, large",
+    [
+        ((9, 0), (4096, 4096), True),
+        ((9, 0), (1024, 512), False),
+        ((8, 9), (8192, 8192), False),
+        (None, (8192, 8192), False),
+    ],
+    ids=["H200", "too few tiles", "99 KB", "no GPU"],
+)
+def test_large_tiles_where_they_fit(capability, shape, large, tmp_path, monkeypatch):
+    path = tmp_path / "unit.py"
+    path.write_text(solution_text("15_matmul_cuda"), encoding="utf-8")
+    unit = load(str(path))
+    gpu = capability and device.GPU("", capability, 132, device.limits_for(capability), "")
+    monkeypatch.setattr(device, "current", lambda: gpu)
+    launched = []
+
+    class Kernel:
+        def __init__(self, name):
+            self.name, self.module = name, self
+
+        def __getitem__(self, key):
+            return Kernel(key) if isinstance(key, str) else launched.append((self.name, *key))
+
+    unit.matmul_pipelined, unit.in_vectors = Kernel("small"), lambda *_: None
+    unit.pipelined(None, None, torch.empty(shape, device="meta"))
+    tiles = shape[0] // (256 if large else 128) * (shape[1] // 128)
+    small, big = ("small", tiles, 128, 56832), ("matmul_pipelined<4,2,64,3>", tiles, 256, 162816)
+    assert launched == [big if large else small]
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not device.has_gpu(), reason="needs a CUDA GPU")
-@pytest.mark.parametrize("sizes", [(1, 1, 1), (127, 129, 127), (1000, 777, 333), (1024, 512, 256)], ids=str)
+@pytest.mark.parametrize(
+    "sizes", [(1, 1, 1), (127, 129, 127), (1000, 777, 333), (1024, 512, 256), (4100, 2049, 333)], ids=str
+)
 def test_large_sizes_on_a_gpu(sizes, tmp_path):
     M, N, K = sizes
     for name, entries in (

@@ -13,7 +13,7 @@ matmul_vector(const float *a, const float *b, float *c, int M, int N, int K) {
     __shared__ __align__(16) float a_tile[8][132], b_tile[8][128];
     int t = threadIdx.x, lane = t % 32, warp = t / 32;
     int m0 = blockIdx.y * 128, n0 = blockIdx.x * 128;
-    int row = warp / 4 * 64 + lane / 4 * 4, column = warp % 4 * 32 + lane % 4 * 4;
+    int row = warp / 4 * 64 + (lane / 8 * 2 + lane % 2) * 4, column = warp % 4 * 32 + lane / 2 % 4 * 4;
     float sum[8][8] = {};
     for (int k0 = 0; k0 < K; k0 += 8) {
         float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
