@@ -182,6 +182,15 @@ CASES["cp.async stores nothing"] = (
     dict(shared_store_wavefronts=0, shared_copy_requests=32, shared_copy_wavefronts=32, shared_load_wavefronts=32,
          global_load_requests=32, global_load_sectors=128),
 )  # fmt: skip
+CASES["cp.async of zeros is one request, and reads nothing"] = (
+    "#include <cuda_pipeline.h>\n#include <lab/mma.cuh>\n__global__ void k(const float* x, float* y, int n) {\n"
+    "  __shared__ float4 s[1024];\n  int t = threadIdx.x;\n"
+    "  copy_async(&s[t], x + 4 * (t % 512), t < 512 && t % 2);\n"
+    "  __pipeline_commit();\n  __pipeline_wait_prior(0);\n  __syncthreads();\n  y[t] = s[t].w;\n}",
+    (1, 1024, 0, 0), {},
+    dict(shared_store_wavefronts=0, shared_copy_requests=32, shared_copy_wavefronts=128,
+         global_load_requests=16, global_load_sectors=256),  # every other 16 bytes: half of each sector
+)  # fmt: skip
 for pitch, wavefronts in ((24, 4), (16, 8), (32, 16)):
     CASES[f"an operand of wmma, rows of {pitch}"] = (
         "#include <mma.h>\nusing namespace nvcuda;\n__global__ void k(const float* x, float* y, int n) {\n"

@@ -29,19 +29,25 @@ SIMT_STORE(__stwt)
 extern "C" void simt_copying(int on);
 
 namespace simt {
-// One access for each `bytes`, as cp.async makes: it counts as a copy, since no thread stores anything.
+// `bytes` to shared memory, the last `zeros` of them 0 in place of what lies there: as cp.async does it, a store for all
+// lanes, whether they copy or not. It counts as a copy, since no thread stores anything.
 SIMT_INLINE void copy_async(void* to, const void* from, size_t bytes, size_t zeros) {
   simt_copying(1);
   char* t = (char*)to;
   const char* f = (const char*)from;
-  for (; bytes - zeros >= 16 && !(((size_t)t | (size_t)f) & 15); bytes -= 16, t += 16, f += 16)
-    *(simt_bits16*)t = *(const simt_bits16*)f;
-  for (; bytes - zeros >= 8 && !(((size_t)t | (size_t)f) & 7); bytes -= 8, t += 8, f += 8)
-    *(simt_bits8*)t = *(const simt_bits8*)f;
-  for (; bytes - zeros >= 4 && !(((size_t)t | (size_t)f) & 3); bytes -= 4, t += 4, f += 4)
-    *(simt_bits4*)t = *(const simt_bits4*)f;
-  for (; bytes > zeros; bytes--) *t++ = *f++;
-  for (; bytes; bytes--) *t++ = 0;
+#define SIMT_COPY(type)                                                                    \
+  for (; bytes >= sizeof(type) && (bytes >= sizeof(type) + zeros || bytes <= zeros) &&     \
+         !(((size_t)t | (bytes > zeros ? (size_t)f : 0)) & (sizeof(type) - 1));            \
+       bytes -= sizeof(type), t += sizeof(type), f += sizeof(type)) {                      \
+    type value{};                                                                          \
+    if (bytes > zeros) value = *(const type*)f;                                            \
+    *(type*)t = value;                                                                     \
+  }
+  SIMT_COPY(simt_bits16)
+  SIMT_COPY(simt_bits8)
+  SIMT_COPY(simt_bits4)
+  SIMT_COPY(char)
+#undef SIMT_COPY
   simt_copying(0);
 }
 }  // namespace simt
