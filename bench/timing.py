@@ -4,12 +4,13 @@
 
 1. Five kernels by `lab.benchmark`, from an L2 full of clean lines, by `triton.testing.do_bench`, and by Nsight Compute.
 2. Eight kernels of the course: the roofline's prediction from their ledgers beside their times.
-3. `lab.benchmark` against itself: pairs of measurements of one kernel, and how many agree within 1 %.
+3. `lab.benchmark` against itself: one kernel measured again and again, and how many neighbours agree within 1 %.
 """
 
 import argparse
 import csv
 import io
+import itertools
 import json
 import shutil
 import statistics
@@ -76,11 +77,10 @@ class CleanL2(machine.GPU):
 def against_itself(pairs: int) -> dict:
     fn, arguments, _ = kernels()["add"]
     arguments = tuple(x[: 2**25].clone() for x in arguments)
-    differences, gpu = [], machine.GPU()
-    for _ in range(pairs):
-        first, second = (Stopwatch(gpu).take_turns({"one": [lambda: fn(*arguments)]})["one"] for _ in range(2))
-        differences.append(abs(first.median / second.median - 1))
-    turns = [versus(arguments, gpu, a=fn, b=fn).times("b") for _ in range(max(2, pairs // 5))]
+    gpu = machine.GPU()
+    once = [Stopwatch(gpu).take_turns({"one": [lambda: fn(*arguments)]})["one"].median for _ in range(pairs + 1)]
+    differences = [abs(first / second - 1) for first, second in itertools.pairwise(once)]
+    turns = [versus(arguments, gpu, a=fn, b=fn).times("b") for _ in range(max(2, pairs // 10))]
     return {
         "pairs": pairs,
         "agree": sum(d <= AGREE for d in differences),

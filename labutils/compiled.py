@@ -17,8 +17,8 @@ WITHOUT_GPU = 8
 """Programs that `resident` answers where there is no GPU: few, so that small cases make each of them work twice."""
 
 ROUNDS = 16
-"""How many times as many programs as the GPU holds `staying` starts. `python -m bench.softmax --tune`, H200, rows of 256:
-1 round 3.8, 8 rounds 4.07, 16 rounds 4.09 TB/s; a program for each tile 4.10."""
+"""How many times as many programs as the GPU holds `staying` starts. `python -m bench.softmax --tune`, H200, rows of
+256: 1 round 3.8, 8 rounds 4.07, 16 rounds 4.09 TB/s; a program for each tile 4.10."""
 
 
 def resources(launches: Sequence[tuple], capability: tuple[int, int] | None = None) -> list[inspect.Resources]:
