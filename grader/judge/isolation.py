@@ -44,10 +44,13 @@ def warning() -> str | None:
 
 @functools.cache
 def course(exercises: bool = False) -> Path:
-    """A folder with what runs inside: labutils, without the exercises unless they are asked for."""
+    """A folder with what runs inside: labutils, without the exercises unless they are asked for.
+
+    With the bytecode that Python keeps beside a module: nothing inside may write it.
+    """
     folder = Path(tempfile.mkdtemp(prefix="gpulab-inside-"))
     source = Path(labutils.__file__).parent
-    hide = shutil.ignore_patterns("__pycache__", *([] if exercises else ["exercises"]))
+    hide = shutil.ignore_patterns(*([] if exercises else ["exercises"]))
     shutil.copytree(source, folder / "labutils", ignore=hide)
     shutil.copytree(INSIDE, folder / PACKAGE, ignore=hide)
     return folder
