@@ -28,8 +28,9 @@ from nbgrader.nbgraderformat import common  # noqa: E402
 from nbgrader.preprocessors import ClearSolutions, Execute, NbGraderPreprocessor  # noqa: E402
 
 # Every step of nbgrader opens the grade book anew, and SQLAlchemy compiles its statements anew for each engine: a third
-# of the time that recording takes. With one engine for each grade book they are compiled once.
+# of the time that recording takes. With one engine for each grade book they are compiled once, and tables looked for.
 nbgrader.api.create_engine = functools.cache(nbgrader.api.create_engine)
+nbgrader.api.Base.metadata.create_all = functools.cache(nbgrader.api.Base.metadata.create_all)
 
 # For a new grade book nbgrader asks for the newest revision in a process of its own, by a command that is not on the
 # path of an environment nobody activated.
