@@ -88,7 +88,7 @@ struct alignas(64) Fiber {
   State state;
   u32 spins;
   u32 locks;  // locks taken with atomicCAS(p, 0, 1) and not yet released
-  bool copying;  // what it stores now is stored by cp.async
+  uptr copying;   // to where cp.async stores what is read and stored now; 0: no copy
   // where and for what it waits
   const char* waits_at;
   uptr pc;
@@ -142,7 +142,7 @@ struct Event {
   u64 size : 7;
   u64 array : 8;
   u32 pc;     // return address, from the start of the module
-  u32 value;  // folded bits of what a store wrote: storing the same value twice is no race
+  u32 value;  // folded bits of what a store wrote: storing the same value twice is no race; of a copy's load: to where
 };
 static_assert(sizeof(Event) == 16);
 

@@ -122,9 +122,14 @@ static SIMT_HOT void access(uptr address, u32 size, u8 op, u8 flags, uptr pc) {
     if (w.block->fenced) flags |= kFenced;
     array = i;
   }
-  if (op == op_write && w.current->copying) flags |= kCopied;
+  if (w.current->copying && (op == op_write || size == 16)) flags |= kCopied;
   push(w, pc, offset, op, flags, size, array);
-  if (op != op_write) return;
+  Event& e = w.lanes[w.current->lane].events[w.lanes[w.current->lane].count - 1];
+  if (op != op_write) {
+    uptr to = w.current->copying, in_static = to - w.shared_low;
+    if (flags & kCopied) e.value = static_cast<u32>(in_static < w.shared_size ? in_static : to - w.dynamic_low);
+    return;
+  }
   if (is_shared(array)) {
     Fiber& me = *w.current;
     bool first = me.unfenced_low == me.unfenced_high;
@@ -132,7 +137,6 @@ static SIMT_HOT void access(uptr address, u32 size, u8 op, u8 flags, uptr pc) {
     me.unfenced_high = std::max(me.unfenced_high, address + size);
     if (!w.taken.empty()) check_taken(w, address, size, pc);
   }
-  Event& e = w.lanes[w.current->lane].events[w.lanes[w.current->lane].count - 1];
   if (flags & kPiece) {
     e.value = ++w.unique_value;
   } else {
@@ -153,8 +157,8 @@ static SIMT_HOT void access_range(uptr address, u64 bytes, u8 op, uptr pc) {
 extern "C" {
 using namespace simt;
 
-void simt_copying(int on) {
-  if (worker) worker->current->copying = on;
+void simt_copying(const void* to) {
+  if (worker) worker->current->copying = uptr(to);
 }
 
 #define SIMT_ACCESS(size)                                                                                   \

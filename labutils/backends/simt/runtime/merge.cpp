@@ -21,7 +21,7 @@ static SIMT_HOT void issue(Worker& w, u32 warp, u32 lanes, Event** events) {
   }
   Site& site = site_of(w, first.pc);
   u32 count = __builtin_popcount(lanes);
-  site.op = first.flags & kCopied ? op_copy : first.op;
+  site.op = first.op == op_write && first.flags & kCopied ? op_copy : first.op;
   if (first.op == op_block) {
     site.issues++;
     site.active += count;

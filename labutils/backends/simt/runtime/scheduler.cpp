@@ -33,7 +33,7 @@ static SIMT_HOT Fiber* take_lane(Worker& w, u32 warp_number, u32 among) {
     fiber->lane = lane;
     fiber->state = State::fresh;
     fiber->spins = fiber->locks = 0;
-    fiber->copying = false;
+    fiber->copying = 0;
     fiber->barrier_result = nullptr;
     fiber->unfenced_low = fiber->unfenced_high = 0;
   }

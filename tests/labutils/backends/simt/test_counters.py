@@ -191,6 +191,15 @@ CASES["cp.async of zeros is one request, and reads nothing"] = (
     dict(shared_store_wavefronts=0, shared_copy_requests=32, shared_copy_wavefronts=128,
          global_load_requests=16, global_load_sectors=256),  # every other 16 bytes: half of each sector
 )  # fmt: skip
+for rows, pitch, sectors in ((4, 128, 16), (4, 144, 18), (8, 80, 20), (2, 272, 18), (8, 96, 16)):
+    CASES[f"cp.async to {rows} rows of {pitch} bytes"] = (
+        "#include <cuda_pipeline.h>\n__global__ void k(const float* x, float* y, int n) {\n"
+        f"  __shared__ __align__(128) float4 s[64];\n  int t = threadIdx.x, wide = 32 / {rows}, r = t / wide, c = t % wide;\n"
+        f"  __pipeline_memcpy_async(&s[r * {pitch // 16} + c], x + max(wide * 4, 32) * r + 4 * c, 16);\n"
+        "  __pipeline_commit();\n  __pipeline_wait_prior(0);\n  __syncthreads();\n"
+        f"  y[t] = s[r * {pitch // 16} + c].x;\n}}",
+        (1, 32, 0, 0), {}, dict(global_load_requests=1, global_load_sectors=sectors, shared_copy_requests=1),
+    )  # fmt: skip
 for pitch, wavefronts in ((24, 4), (16, 8), (32, 16)):
     CASES[f"an operand of wmma, rows of {pitch}"] = (
         "#include <mma.h>\nusing namespace nvcuda;\n__global__ void k(const float* x, float* y, int n) {\n"

@@ -26,13 +26,13 @@ SIMT_STORE(__stwt)
 #undef SIMT_LOAD
 #undef SIMT_STORE
 
-extern "C" void simt_copying(int on);
+extern "C" void simt_copying(const void* to);
 
 namespace simt {
 // `bytes` to shared memory, the last `zeros` of them 0 in place of what lies there: as cp.async does it, a store for all
 // lanes, whether they copy or not. It counts as a copy, since no thread stores anything.
 SIMT_INLINE void copy_async(void* to, const void* from, size_t bytes, size_t zeros) {
-  simt_copying(1);
+  simt_copying(to);
   char* t = (char*)to;
   const char* f = (const char*)from;
 #define SIMT_COPY(type)                                                                    \
@@ -48,6 +48,6 @@ SIMT_INLINE void copy_async(void* to, const void* from, size_t bytes, size_t zer
   SIMT_COPY(simt_bits4)
   SIMT_COPY(char)
 #undef SIMT_COPY
-  simt_copying(0);
+  simt_copying(nullptr);
 }
 }  // namespace simt
