@@ -194,7 +194,8 @@ CASES["cp.async of zeros is one request, and reads nothing"] = (
 for rows, pitch, sectors in ((4, 128, 16), (4, 144, 18), (8, 80, 20), (2, 272, 18), (8, 96, 16)):
     CASES[f"cp.async to {rows} rows of {pitch} bytes"] = (
         "#include <cuda_pipeline.h>\n__global__ void k(const float* x, float* y, int n) {\n"
-        f"  __shared__ __align__(128) float4 s[64];\n  int t = threadIdx.x, wide = 32 / {rows}, r = t / wide, c = t % wide;\n"
+        "  __shared__ __align__(128) float4 s[64];\n"
+        f"  int t = threadIdx.x, wide = 32 / {rows}, r = t / wide, c = t % wide;\n"
         f"  __pipeline_memcpy_async(&s[r * {pitch // 16} + c], x + max(wide * 4, 32) * r + 4 * c, 16);\n"
         "  __pipeline_commit();\n  __pipeline_wait_prior(0);\n  __syncthreads();\n"
         f"  y[t] = s[r * {pitch // 16} + c].x;\n}}",
