@@ -2,6 +2,9 @@
 
 import ast
 import importlib
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,3 +76,28 @@ def test_names_are_there(path):
 def test_a_missing_name_is_found():
     tree = ast.parse("from labutils import cudac\ncudac.no_such_name()\n")
     assert [(line, name) for line, _, name in borrowed(tree, ROOT / "bench" / "x.py")] == [(2, "no_such_name")]
+
+
+GIVEN = {"lab", "display", "get_ipython"}
+"""What a notebook has without defining it: the set-up cell's, and IPython's own."""
+
+
+def undefined(path: Path) -> set[str]:
+    """Names that a unit uses and nothing in it defines, kernels of its `%%cuda` cells aside."""
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821", "--output-format", "concise"]
+    said = subprocess.run([*command, path], capture_output=True, text=True, check=False).stdout
+    cuda = "".join(re.findall(r"^# .*\n", path.read_text(encoding="utf-8"), re.MULTILINE))
+    return set(re.findall(r"Undefined name `(\w+)`", said)) - GIVEN - set(re.findall(r"\b(\w+)\(", cuda))
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "solutions").glob("*/*.py")), ids=lambda p: p.stem)
+def test_units_use_only_names_that_they_define(path):
+    assert undefined(path) == set()
+
+
+def test_an_undefined_name_in_a_unit_is_found(tmp_path):
+    unit = tmp_path / "unit.py"
+    unit.write_text(
+        "# %%cuda\n# __global__ void scale(float *x) {}\n\n# %%\nscale[1, 32](lab.x, y)\n", encoding="utf-8"
+    )
+    assert undefined(unit) == {"y"}

@@ -136,9 +136,8 @@ lab.tiny("11_softmax/softmax")
 lab.check("11_softmax/softmax")
 
 # %%
-lab.access_map(
-    softmax, torch.arange(60.0).reshape(5, 12), torch.empty(5, 12), title="your softmax: one load, one store"
-)
+x, y = torch.arange(60.0).reshape(5, 12), torch.empty(5, 12)
+display(lab.access_map(softmax, x, y, title="your softmax: one load, one store"))
 traffic.ledger(
     {
         "naive": {"max": (60, 5), "x − max": (65, 60), "exp": (60, 60), "sum": (60, 5), "e / sum": (65, 60)},
