@@ -243,22 +243,43 @@ _softmax(
 # --- CUDA C++ ------------------------------------------------------------------------------------------------------
 
 COALESCED = Bound("sectors for each load request", "global_load_sectors", "global_load_requests", at_most=5)
+WIDE = Bound("bytes for each load request of a warp", "global_load_bytes", "global_load_requests", at_least=480)
 
 
-def _lanes_only(x, lanes: int = 32):
-    """Each lane's own sum in place of the warp's."""
+def _sums_by(group, x):
+    """The exponentials, and the sums of those columns that `group` gives the same number."""
     e = torch.exp(x - x.amax(1, keepdim=True))
-    filled = torch.nn.functional.pad(e, (0, -e.shape[1] % lanes))
-    sums = filled.reshape(len(x), -1, lanes).sum(1)
-    return e / sums[:, torch.arange(x.shape[1]) % lanes]
+    return e, torch.zeros(len(x), int(group.max()) + 1, dtype=x.dtype).index_add_(1, group, e)
 
 
-def _lane_sums(lanes: int, who: str) -> Suspect:
+def _own_sums(group):
+    """Each column over the sum of its own group, `group(N)`, in place of the row's."""
+
+    def suspect(x):
+        which = group(x.shape[1])
+        e, sums = _sums_by(which, x)
+        return e / sums[:, which]
+
+    return suspect
+
+
+def _apart(who: str, group) -> Suspect:
     return Suspect(
         "missing-accumulation",
         f"each {who} divides by its own sum: the sums are not added up over the row",
-        lambda x: _lanes_only(x, lanes),
+        _own_sums(group),
     )
+
+
+def block_threads(N: int) -> int:
+    """Threads of a block in the launcher of block_softmax."""
+    return max(64, 32 * -(-N // 1024))
+
+
+def threads_of(N: int):
+    """The thread of block_softmax that has each column: quads go round the threads, or single columns."""
+    columns = torch.arange(N)
+    return (columns if N % 4 else columns // 4) % block_threads(N)
 
 
 _softmax(
@@ -267,7 +288,7 @@ _softmax(
     Points(correct=2, bounds=(MOVED, COALESCED)),
     suspects=(
         *SUSPECTS,
-        _lane_sums(32, "lane"),
+        _apart("lane", lambda N: torch.arange(N) % 32),
         Suspect(
             "missing-accumulation",
             "only lane 0 divides by the whole sum: __shfl_down_sync leaves the other lanes parts of it",
@@ -282,15 +303,11 @@ _softmax(
 _softmax(
     "block_softmax",
     "Softmax, a block for each row, in CUDA C++",
-    Points(correct=3, bounds=(MOVED, COALESCED)),
+    Points(correct=3, bounds=(MOVED, WIDE)),
     suspects=(
         *SUSPECTS,
-        _lane_sums(256, "thread"),
-        Suspect(
-            "missing-accumulation",
-            "each warp divides by its own sum: the warps' sums are not added up",
-            lambda x: _warps_only(x),
-        ),
+        _apart("thread", threads_of),
+        _apart("warp", lambda N: threads_of(N) // 32),
         Suspect(
             "missing-accumulation",
             "only the sums of the first four warps are added up",
@@ -299,24 +316,16 @@ _softmax(
     ),
     most=3000,
     language="cuda",
-    cases=cases((40, 97), cuda=True),
+    cases=cases((40, 97), cuda=True)
+    + (
+        Case("5 × 2052, quads beyond the second warp", {"M": 5, "N": 2052}, "position"),
+        Case("5 × 5000, more than four warps", {"M": 5, "N": 5000}, "position"),
+    ),
 )
 
 
-def _warp_sums(x):
-    """The exponentials, the warp that each column belongs to, and the sums of the eight warps."""
-    e = torch.exp(x - x.amax(1, keepdim=True))
-    warp = torch.arange(x.shape[1]) // 32 % 8
-    return e, warp, torch.zeros(len(x), 8, dtype=x.dtype).index_add_(1, warp, e)
-
-
-def _warps_only(x):
-    e, warp, sums = _warp_sums(x)
-    return e / sums[:, warp]
-
-
 def _first_warps(x):
-    e, _, sums = _warp_sums(x)
+    e, sums = _sums_by(threads_of(x.shape[1]) // 32, x)
     return e / sums[:, :4].sum(1, keepdim=True)
 
 

@@ -8,7 +8,8 @@
 # - keep a ledger of bytes, and predict from it what fusion saves;
 # - subtract the maximum, and pad a row so that the lanes beyond it change neither maximum nor sum;
 # - choose the size of a grid from what the GPU holds at once;
-# - pass one number to all lanes of a warp, and to all warps of a block.
+# - pass one number to all lanes of a warp, and to all warps of a block;
+# - have enough bytes on their way: loads of 16 bytes, into registers, before the first is used.
 #
 # **You need** `10_reduction`.
 #
@@ -164,8 +165,8 @@ traffic.ledger(
 # A row of 256 elements is 1 KB: too little for a program that must first be started, then wait for memory. Let a
 # program take a *tile* of `BLOCK_M` rows, and when it is done, the next tile: tile `pid`, then `pid` + all programs,
 # and so on. How many programs the GPU holds at once follows from the registers and the shared memory of the compiled
-# kernel (`03_occupancy`); the launcher starts 16 times as many. On an H200 that read and wrote rows of 256 at 4.09 TB/s,
-# one round of programs at 3.8: they begin together, then all load, then all store. With `num_stages` in `tl.range` the
+# kernel (`03_occupancy`); the launcher starts 16 times as many. On an H200 that moved rows of 256 at 4.09 TB/s, one
+# round of programs at 3.8: they begin together, then all load, then all store. With `num_stages` in `tl.range` the
 # compiler loads the next tile while this one is computed.
 #
 # <details><summary>Hint 1</summary>A tile has two axes: <code>offs_m[:, None]</code> times the stride, plus
@@ -292,49 +293,83 @@ lab.check("11_softmax/warp_softmax")
 # %% [markdown]
 # ## 4 A block for each row
 #
-# A longer row takes a block of 256 threads, and waits in shared memory, where `row[n]` holds x, then exp(x − max).
-# Each thread takes the columns `t`, `t + 256`, … A reduction has two levels: shuffles within each warp, then lane 0 of
-# each warp writes its number into `part`, and after a barrier every thread goes through the 8 numbers.
+# A longer row takes as many warps as it needs with 32 numbers a thread: 64 threads for 2048 columns, 1024 for 32 768.
+# They stay in registers as before, but `load4` brings four at a time, a `float4` (`07_elementwise_cuda`): of T threads,
+# thread t takes columns 4t to 4t + 3, then those 4T further on, 8 times in all. Where rows do not begin at multiples of
+# 16 bytes, its columns lie T apart, from t on. `first` and `step` say which; the rest of the kernel need not know.
 #
-# <details><summary>Hint 1</summary>In each step a thread reads only columns of <code>row</code> that it wrote itself:
-# the row needs no barrier. <code>part</code> does.</details>
+# Why registers, and why eight loads at once? By Little's law (`01_hardware`) an H200 must have about 2 TB/s · 600 ns of
+# x on their way, 9 KB for each SM. In `for (n = t; n < N; n += T) row[n] = x[n];`, with `row` in shared memory, each
+# store waits for its load, and the next load comes after the store: 4 bytes a thread on their way. Loads into registers
+# that nobody reads yet wait for nothing: with 1024 threads on an SM, all 128 KB.
+#
+# A reduction has two levels: shuffles within each warp, then lane 0 of each warp writes its number into `part`, and
+# after a barrier every warp reduces the numbers of all `warps` by shuffles once more.
+#
+# <details><summary>Hint 1</summary>Fill all of v in a loop of its own, and only then look at it: <code>load4(&amp;v[k],
+# x, first + k * blockDim.x, step, N)</code> for k = 0, 4, …, 28. <code>store4</code> takes the same places, with v
+# last.</details>
 # <details><summary>Hint 2</summary>Before <code>part</code> is written for the sum, all warps must have read the maxima
 # in it.</details>
-# <details><summary>Hint 3</summary>A thread without a column still shuffles: its maximum is -INFINITY, its sum
-# 0.</details>
+# <details><summary>Hint 3</summary>A row may have fewer than 32 warps: the lanes from <code>warps</code> on take part
+# in the second round with -INFINITY, or 0 for the sum. Divide once, 1 / sum, and multiply.</details>
 
 # %% cell="solution" id="block_softmax_kernel"
 # %%cuda
-# // out[m, n] = exp(x[m, n] - max) / sum, a row for each block; N floats of shared memory hold it.
-# // x and out are (M, N), rows directly behind each other.
-# __global__ void block_softmax_kernel(const float *x, float *out, int N) {
-#     extern __shared__ float row[];
-#     __shared__ float part[8];
-#     int t = threadIdx.x, lane = t % 32, warp = t / 32;
+# // v[0] … v[3] = columns n, n + step, n + 2 * step, n + 3 * step of a row, -INFINITY from column N on. With step 1 one
+# // load brings all four: n and N are multiples of 4 then, and the row begins at a multiple of 16 bytes.
+# __device__ void load4(float *v, const float *row, int n, int step, int N) {
+#     if (step == 1) {
+#         float4 q = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
+#         if (n < N) q = *reinterpret_cast<const float4 *>(row + n);
+#         v[0] = q.x, v[1] = q.y, v[2] = q.z, v[3] = q.w;
+#     } else {
+#         for (int e = 0; e < 4; e++) v[e] = n + e * step < N ? row[n + e * step] : -INFINITY;
+#     }
+# }
+# // The same columns of a row = v[0] … v[3], none from column N on.
+# __device__ void store4(float *row, int n, int step, int N, const float *v) {
+#     if (step > 1) {
+#         for (int e = 0; e < 4; e++) if (n + e * step < N) row[n + e * step] = v[e];
+#     } else if (n < N) *reinterpret_cast<float4 *>(row + n) = make_float4(v[0], v[1], v[2], v[3]);
+# }
+#
+# // out[m, n] = exp(x[m, n] - max) / sum, a row for each block, at most 32 columns for each thread.
+# // x and out are (M, N), rows directly behind each other; with `quads` N and both addresses are multiples of 4 floats.
+# __global__ void __launch_bounds__(1024) block_softmax_kernel(const float *x, float *out, int N, bool quads) {
+#     __shared__ float part[32];
+#     int t = threadIdx.x, lane = t % 32, warp = t / 32, warps = blockDim.x / 32;
+#     int first = quads ? 4 * t : t, step = quads ? 1 : blockDim.x;
 #     x += blockIdx.x * N;
 #     out += blockIdx.x * N;
+#     float v[32];
 #     // ### BEGIN SOLUTION
 #     float largest = -INFINITY, sum = 0.0f;
-#     #pragma unroll 4
-#     for (int n = t; n < N; n += blockDim.x) {
-#         row[n] = x[n];
-#         largest = fmaxf(largest, row[n]);
-#     }
+#     #pragma unroll
+#     for (int k = 0; k < 32; k += 4) load4(&v[k], x, first + k * blockDim.x, step, N);
+#     #pragma unroll
+#     for (int k = 0; k < 32; k++) largest = fmaxf(largest, v[k]);
 #     for (int s = 16; s > 0; s /= 2) largest = fmaxf(largest, __shfl_xor_sync(0xffffffff, largest, s));
 #     if (lane == 0) part[warp] = largest;
 #     __syncthreads();
-#     for (int w = 0; w < 8; w++) largest = fmaxf(largest, part[w]);
-#     for (int n = t; n < N; n += blockDim.x) {
-#         row[n] = expf(row[n] - largest);
-#         sum += row[n];
+#     largest = lane < warps ? part[lane] : -INFINITY;
+#     for (int s = 16; s > 0; s /= 2) largest = fmaxf(largest, __shfl_xor_sync(0xffffffff, largest, s));
+#     #pragma unroll
+#     for (int k = 0; k < 32; k++) {
+#         v[k] = expf(v[k] - largest);
+#         sum += v[k];
 #     }
 #     for (int s = 16; s > 0; s /= 2) sum += __shfl_xor_sync(0xffffffff, sum, s);
 #     __syncthreads();  // everyone has read the maxima
 #     if (lane == 0) part[warp] = sum;
 #     __syncthreads();
-#     float total = 0.0f;
-#     for (int w = 0; w < 8; w++) total += part[w];
-#     for (int n = t; n < N; n += blockDim.x) out[n] = row[n] / total;
+#     sum = lane < warps ? part[lane] : 0.0f;
+#     for (int s = 16; s > 0; s /= 2) sum += __shfl_xor_sync(0xffffffff, sum, s);
+#     float scale = 1.0f / sum;
+#     #pragma unroll
+#     for (int k = 0; k < 32; k++) v[k] *= scale;
+#     #pragma unroll
+#     for (int k = 0; k < 32; k += 4) store4(out, first + k * blockDim.x, step, N, &v[k]);
 #     // ### END SOLUTION
 # }
 
@@ -342,7 +377,9 @@ lab.check("11_softmax/warp_softmax")
 # %% cell="given" id="block_softmax"
 def block_softmax(x, out):
     M, N = x.shape
-    block_softmax_kernel[M, 256, 4 * N](x, out, N)
+    threads = max(64, 32 * triton.cdiv(N, 1024))  # whole warps, at most 32 columns for each thread
+    quads = N % 4 == 0 and x.data_ptr() % 16 == 0 and out.data_ptr() % 16 == 0
+    block_softmax_kernel[M, threads](x, out, N, quads)
 
 
 lab.tiny("11_softmax/block_softmax")
@@ -380,9 +417,11 @@ for name in ("softmax", "persistent_softmax", "warp_softmax", "block_softmax") i
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** Give `softmax_kernel` a scale: softmax(x · s), as attention needs it. Write the backward pass,
-# dx = y · (dy − Σ y·dy), with the same ledger. Replace `expf` by `__expf`, or exp by exp2 of a pre-scaled x: does a
-# kernel that waits for memory notice? What does `block_softmax` do to occupancy as N grows?
+# **Next levels.** Give `softmax_kernel` a scale: softmax(x · s), as attention needs it. Write the backward pass, dx = y
+# · (dy − Σ y·dy), with the same ledger. Replace `expf` by `__expf`, or exp by exp2 of a pre-scaled x: does a kernel
+# that waits for memory notice? How many blocks of `block_softmax` does an SM hold at 2048 columns, how many at 32 768
+# (`03_occupancy`), and why is the longest row farthest from the copy? With 256 threads for every row, and the row in
+# shared memory, it was 0.61 of an H200's copy at 2048 columns and 0.12 at 32 768: what had an SM on its way?
 #
 # **In practice** `torch.softmax` picks among such kernels by the length of the row, and attention does not compute a
 # softmax of its own at all (`17_flash_attention`). Rows that fit no program are the next unit's.
