@@ -12,6 +12,7 @@ import json
 import logging
 import shutil
 import sqlite3
+import zlib
 from pathlib import Path
 
 import nbformat
@@ -24,6 +25,7 @@ from grader.build import notebook_bytes
 from grader.journal import DiskFull
 from grader.marks import Result
 from grader.nbgrader_config import Autograde, Execute, NbGraderAPI, NbGraderPreprocessor, course_config
+from grader.nbgrader_pages import PageExporter
 from grader.stubs import release_preprocessors
 from labutils.check import VERDICT_MIME
 
@@ -41,11 +43,15 @@ class Course:
         self.folder, self.unit = folder.resolve(), unit
         self.folder.mkdir(parents=True, exist_ok=True)
         self._executed: dict[str, NotebookNode] = {}
+        self._sanitized: dict[str, bytes] = {}
         config = course_config(self.folder)
+        config.Exporter.optimistic_validation = True  # once for all preprocessors
         config.GenerateAssignment.preprocessors = release_preprocessors()
-        stock = Autograde.class_traits()["autograde_preprocessors"].default()
+        config.GenerateFeedback.exporter_class = PageExporter
+        stock = {name: Autograde.class_traits()[name].default() for name in _STEPS}
+        config.Autograde.sanitize_preprocessors = [_once(self._sanitized, stock["sanitize_preprocessors"])]
         config.Autograde.autograde_preprocessors = [
-            _inject(self._executed) if step is Execute else step for step in stock
+            _inject(self._executed) if step is Execute else step for step in stock["autograde_preprocessors"]
         ]
         self.api = NbGraderAPI(config=config)
         # What nbgrader warns about is mended and reported before it sees a notebook.
@@ -64,6 +70,7 @@ class Course:
         coursedir = self.api.coursedir
         path = coursedir.format_path(coursedir.submitted_directory, student, self.unit)
         before = coursedir.assignment_id, coursedir.student_id
+        self._sanitized.pop(student, None)
         coursedir.assignment_id, coursedir.student_id = self.unit, student
         try:
             steps = Autograde(coursedir=coursedir, parent=self.api)
@@ -74,6 +81,7 @@ class Course:
             text, _ = exporter.from_filename(file, resources=steps.init_single_notebook_resources(file))
         finally:
             coursedir.assignment_id, coursedir.student_id = before
+        self._sanitized[student] = zlib.compress(text.encode())  # of a large class there may be many at a time
         return nbformat.reads(text, as_version=4)
 
     def record(self, student: str, executed: NotebookNode, results: dict[str, Result]) -> None:
@@ -86,6 +94,7 @@ class Course:
             _succeed(self.api.autograde(self.unit, student), f"record the marks of {student}")
         finally:
             self._executed.pop(student, None)
+            self._sanitized.pop(student, None)
 
     def record_nothing(self, student: str) -> None:
         """Enter a student whose submission cannot be graded, with no marks: nobody is left out of the grade book."""
@@ -181,6 +190,24 @@ def _succeed(result: dict, what: str) -> None:
         if any(words in str(lines) for words in _FULL):
             raise DiskFull(f"the grade book or its folders (nbgrader could not {what})")
         raise GradebookError(f"nbgrader cannot {what}: {reason.strip()}")
+
+
+_STEPS = ("sanitize_preprocessors", "autograde_preprocessors")
+"""The two halves of nbgrader's Autograde."""
+
+
+def _once(sanitized: dict[str, bytes], steps: list[type[NbGraderPreprocessor]]) -> type[NbGraderPreprocessor]:
+    """A preprocessor that does what nbgrader's own `steps` do, or takes what they made of this submission before."""
+
+    class Sanitize(NbGraderPreprocessor):
+        def preprocess(self, nb, resources):
+            if before := sanitized.get(resources["nbgrader"]["student"]):
+                return nbformat.reads(zlib.decompress(before).decode(), as_version=4), resources
+            for step in steps:
+                nb, resources = step(parent=self.parent)(nb, resources)
+            return nb, resources
+
+    return Sanitize
 
 
 def _inject(executed: dict[str, NotebookNode]) -> type[NbGraderPreprocessor]:

@@ -132,7 +132,7 @@ class Run:
                 continue
             yield {
                 "key": student,
-                "notebook": nbformat.writes(notebook),
+                "notebook": json.dumps(notebook),
                 "seed": seed_of(self.journal.header["seed"], notebook),
                 "exercises": self.exercises,
                 "limits": asdict(self.limits),

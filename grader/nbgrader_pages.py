@@ -1,0 +1,40 @@
+"""nbgrader's own feedback pages, with its template and its preprocessors, in a third of the time.
+
+nbconvert reads each finished page again with Beautiful Soup, which takes longer than making it, to give images a
+description and to let the keyboard reach the cells of JupyterLab's template, which nbgrader's is not. Here the images
+that nbconvert wrote get theirs in the text; other images are a submission's own HTML, which stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+from nbconvert.exporters import HTMLExporter, TemplateExporter
+from nbconvert.filters.highlight import Highlight2HTML
+from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
+
+NO_DESCRIPTION = "No description has been provided for this image"
+
+_IMAGE = re.compile(r'<img src="data:image/[^<>]*>')
+
+
+class PageExporter(HTMLExporter):
+    """nbconvert's exporter without its last step."""
+
+    export_from_notebook = None
+
+    def from_notebook_node(self, nb, resources=None, **kw):
+        language = nb.metadata.get("language_info", {})
+        lexer = language.get("pygments_lexer", language.get("name"))
+        resources = self._init_resources(resources)
+        highlight = self.filters.get("highlight_code", Highlight2HTML(pygments_lexer=lexer, parent=self))
+        data_type = WidgetsDataTypeFilter(notebook_metadata=self._nb_metadata, parent=self, resources=resources)
+        self.register_filter("highlight_code", highlight)
+        self.register_filter("filter_data_type", data_type)
+        html, resources = TemplateExporter.from_notebook_node(self, nb, resources, **kw)
+        return _IMAGE.sub(_described, html), resources
+
+
+def _described(image: re.Match) -> str:
+    tag = image[0]
+    return tag if " alt=" in tag or "\nalt=" in tag else f'<img alt="{NO_DESCRIPTION}"{tag[4:]}'
