@@ -9,7 +9,7 @@ import sys
 VERBS = {
     "build": ("grader.build", "write notebooks/ from solutions/, without the answers"),
     "audit": ("grader.audit", "try every exercise on its solution and on known wrong answers"),
-    "grade": ("grader.grade", "grade a class: grade book, feedback, report"),
+    "grade": ("grader.command", "grade a class: grade book, feedback, report"),
     "verify": ("grader.verify", "check a graded class: grade book and journal say the same"),
     "worker": ("grader.engines.array_worker", "do the work that lies in a folder (the array engine starts these)"),
     "report": ("grader.report", "make the pages of a graded class again"),

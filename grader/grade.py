@@ -9,7 +9,6 @@ the engine gave is in the journal before it is anywhere else, so that `--resume`
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import signal
 import time
@@ -18,7 +17,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from grader import engines, late
-from grader.build import ROOT, unit_names
 from grader.collect import Unreadable, collect, lay_out
 from grader.execute.notebook import Limits
 from grader.gradebook import Course, GradebookError
@@ -43,6 +41,7 @@ def grade(
     limits: Limits | None = None,
     marker: Marker | None = None,
     backend: str = "local",
+    engine: engines.Engine | None = None,
     resume: bool = False,
     fresh: bool = False,
     rules: late.Rules | None = None,
@@ -53,8 +52,9 @@ def grade(
     """Grade every submission of the unit in the folder `unit`; the course folder and the exports are made in `out`.
 
     The marks of an exercise come from the judge. `marker` takes its place: it turns an executed check cell into marks,
-    as `marks_of` does for a course that trusts what its students' notebooks show. `options` go to the engine. Raises
-    what `main` turns into sentences: BuildError, GradebookError, JournalError, NoEngine, Unreadable, DiskFull.
+    as `marks_of` does for a course that trusts what its students' notebooks show. `engine`: one that was opened before;
+    it is closed here. Without it `options` go to a new one. Raises what `said` turns into sentences: BuildError,
+    GradebookError, JournalError, NoEngine, Unreadable, DiskFull.
     """
     clock, begin = clock or Clock(), time.perf_counter()
     with contextlib.ExitStack() as stack:
@@ -65,8 +65,8 @@ def grade(
                 "are done. --resume goes on where it ended, --fresh begins anew."
             )
         # It imports while the class is collected.
-        workers = engines.workers_here(workers)
-        engine = stack.enter_context(contextlib.closing(engines.open_engine(backend, workers, out=out, **options)))
+        engine = engine or engines.open_engine(backend, engines.workers_here(workers), out=out, **options)
+        stack.enter_context(contextlib.closing(engine))
         limits = limits or (FOR_FEEDBACK if marker is None else Limits())
         run = Run(Course(out / "course", unit.name), journal, out, marker, limits)
         run.release(unit, seed, resume)
@@ -98,51 +98,6 @@ def grade(
         notes=run.notes,
         manual=sum(c.metadata.nbgrader.points for c in release.cells if is_manual(c)),
     )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("unit", metavar="UNIT", help="the unit, such as 06_elementwise_triton")
-    parser.add_argument(
-        "--submissions", type=Path, required=True, metavar="DIR", help="a folder or a zip of what was handed in"
-    )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="grade book and reports; by default out/UNIT")
-    parser.add_argument("--resume", action="store_true", help="go on where the last run into this folder ended")
-    parser.add_argument("--fresh", action="store_true", help="begin anew although the last run did not end")
-    parser.add_argument("--late", type=Path, metavar="FILE", help="what handing in late costs (grader/late.py)")
-    add_common_arguments(parser)
-
-
-def add_common_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of every verb that grades."""
-    parser.add_argument("--backend", choices=engines.NAMES, default="local", help="where the work is done")
-    parser.add_argument("--workers", type=int, metavar="N", help="submissions at a time; by default one for each core")
-    parser.add_argument("--gpus", type=int, metavar="N", help="use N of this machine's GPUs; by default all")
-    parser.add_argument("--scheduler", metavar="ADDRESS", help="dask: of a scheduler that runs already")
-    parser.add_argument(
-        "--slurm",
-        action="append",
-        default=[],
-        metavar="OPTION",
-        help="slurm, array: for sbatch, as --slurm=--time=1:00:00",
-    )
-    parser.add_argument("--seed", type=int, metavar="N", help="draw the hidden cases of an earlier run again")
-    parser.add_argument(
-        "--trust-notebooks", action="store_true", help="marks from the notebooks' own checks, without the judge"
-    )
-    parser.add_argument("--verbose", action="store_true", help="say where the time goes")
-
-
-def main(args) -> int:
-    from grader import terminal
-
-    if args.unit not in unit_names(ROOT):
-        print(f"There is no unit {args.unit!r}; there are {', '.join(unit_names(ROOT))}.")
-        return 2
-    if not args.submissions.exists():
-        print(f"{args.submissions} is not a folder.")
-        return 2
-    out = args.out or ROOT / "out" / args.unit
-    return said(lambda: terminal.grade_and_report(ROOT / "solutions" / args.unit, args.submissions, out, args))
 
 
 def said(run: Callable[[], object]) -> int:

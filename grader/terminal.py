@@ -74,8 +74,8 @@ class Progress(Watcher):
         self._live.stop()
 
 
-def grade_and_report(unit: Path, submissions: Path, out: Path, args) -> ClassResults:
-    """Grade while showing how it goes, write the reports, print the table."""
+def grade_and_report(unit: Path, submissions: Path, out: Path, args, engine: Engine | None = None) -> ClassResults:
+    """Grade while showing how it goes, write the reports, print the table. `engine`: one that was opened before."""
     console, clock = Console(), Clock()
     if not console.is_terminal:  # a log: nobody can make it wider
         console = Console(width=max(console.width, 150))
@@ -88,6 +88,7 @@ def grade_and_report(unit: Path, submissions: Path, out: Path, args) -> ClassRes
             workers=args.workers,
             marker=marks_of if args.trust_notebooks else None,
             backend=args.backend,
+            engine=engine,
             resume=args.resume,
             fresh=args.fresh,
             rules=Rules.read(args.late) if args.late else None,

@@ -12,7 +12,7 @@ from grader.build import ROOT
 
 
 def add_arguments(parser) -> None:
-    from grader.grade import add_common_arguments
+    from grader.command import add_common_arguments
 
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "demo", metavar="DIR", help="by default out/demo")
     add_common_arguments(parser)

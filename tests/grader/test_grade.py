@@ -9,8 +9,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_output
 
-from grader import engines, terminal
-from grader import grade as grade_module
+from grader import command, engines, terminal
 from grader.build import source_notebook
 from grader.grade import grade
 from grader.gradebook import Course, GradebookError
@@ -178,6 +177,6 @@ def test_the_slowest_of_the_last_time_go_first(unit, submissions, out, without_k
 
 def test_an_unknown_unit_or_folder_is_said(tmp_path, capsys):
     args = arguments(unit="99_none", submissions=tmp_path, out=None)
-    assert grade_module.main(args) == 2 and "no unit '99_none'" in capsys.readouterr().out
+    assert command.main(args) == 2 and "no unit '99_none'" in capsys.readouterr().out
     args.unit, args.submissions = UNIT, tmp_path / "none"
-    assert grade_module.main(args) == 2 and "is not a folder" in capsys.readouterr().out
+    assert command.main(args) == 2 and "is not a folder" in capsys.readouterr().out

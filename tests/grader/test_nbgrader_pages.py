@@ -27,7 +27,9 @@ def _pages(*outputs):
 
 def _seen(html):
     """What a browser makes of a page."""
-    return [(tag.name, tag.attrs, tag.find(string=True, recursive=False)) for tag in BeautifulSoup(html, "html.parser")()]
+    return [
+        (tag.name, tag.attrs, tag.find(string=True, recursive=False)) for tag in BeautifulSoup(html, "html.parser")()
+    ]
 
 
 def test_a_page_is_the_one_that_nbconvert_makes():
