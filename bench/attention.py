@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import labutils as lab  # before anything imports triton
-from bench import attention_fused, attention_gluon
+from bench import attention_fused
 from bench.common import Table, fail, run, solution
 from bench.rehearsal import share_of
 from labutils.attention import backends, flops, formula, forward, peak_bytes
@@ -102,8 +102,9 @@ def goal(found: Mapping[str, float], goals: tuple[float, float]) -> None:
 def launchers(unit, q, k) -> dict[str, Callable]:
     """The forward passes that work on this GPU for these arrays, the fastest first."""
     found = {"flash": unit.flash}
-    if attention_gluon.usable(q.flatten(0, 1), k.flatten(0, 1)) and gluon_works():
-        found = {"Gluon": attention_gluon.specialised} | found
+    if unit.usable(q.flatten(0, 1), k.flatten(0, 1)) and gluon_works():
+        gluon = {"Gluon": unit.specialised}
+        found = gluon | found if q.shape[-1] == 128 else found | gluon
     return found
 
 
@@ -124,16 +125,14 @@ def try_gluon() -> None:
     """Both head sizes, with and without a mask, beside the formula in fp32. Ends the process with 1 if wrong."""
     import torch
 
-    for D, causal, ahead in itertools.product((64, 128), (False, True), (False, True)):
-        if (D, causal, ahead) == (128, True, True):
-            continue
+    unit = solution(UNIT)
+    for D, causal in itertools.product((64, 128), (False, True)):
         q, k, v = flat(*inputs(Shape(1, 4, 512, D, causal, (0, 0))))
         out, lse = torch.empty_like(q), torch.empty(q.shape[:2], device="cuda")
-        keys = 64 if D == 128 and ahead else 128
-        attention_gluon.specialised(q, k, v, out, lse, causal, BLOCK_N=keys, AHEAD=ahead)
+        unit.specialised(q, k, v, out, lse, causal)
         right = formula(q.float(), k.float(), v.float(), causal)
-        close(f"Gluon, D = {D}, causal {causal}, ahead {ahead}", out, right[0])
-        close(f"lse of Gluon, D = {D}, causal {causal}, ahead {ahead}", lse, right[1])
+        close(f"Gluon, D = {D}, causal {causal}", out, right[0])
+        close(f"lse of Gluon, D = {D}, causal {causal}", lse, right[1])
 
 
 def measure(table: Table) -> None:
@@ -276,10 +275,7 @@ def gluon_configs(shape: Shape) -> list[dict]:
     if lab.device.current().capability[0] != 9 or not gluon_works():
         return []
     keys = (128,) if shape.causal else (64, 128)
-    found = grid(BLOCK_N=keys, STAGES=(2,) if shape.D == 128 else (2, 3, 4), AHEAD=(False,))
-    if shape.D == 64:
-        return found + grid(BLOCK_N=keys, STAGES=(3, 4, 5), AHEAD=(True,))
-    return found if shape.causal else found + grid(BLOCK_N=(64,), STAGES=(3, 4), AHEAD=(True,))
+    return grid(BLOCK_N=keys, STAGES=(2,) if shape.D == 128 else (2, 3, 4))
 
 
 def gradient_data(shape: Shape) -> tuple:
@@ -312,7 +308,7 @@ def tune(table: Table) -> None:
             if not change or (c["num_stages"] == 2 and c["BLOCK_N"] == 64) or (shape.D == 64 and c["BLOCK_N"] == 128)
         }
         variants |= {
-            "Gluon, " + named(c): lambda *d, c=c, s=shape: attention_gluon.specialised(*d, s.causal, **c)
+            "Gluon, " + named(c): lambda *d, c=c, s=shape: modules[""].specialised(*d, s.causal, **c)
             for c in gluon_configs(shape)
         }
         tflops(table, f"forward {shape.name}", shape.flops, variants, ring)

@@ -66,7 +66,7 @@ def speeds(kernels: Mapping[str, Launcher], B: int = 4, H: int = 32, N: int = 40
     if not device.has_gpu():
         fa2, cudnn, triton = attention.H200[shape]
         print(
-            f"H200, {shape}: FlashAttention-2 {fa2}, cuDNN {cudnn}, a first Triton kernel {triton} TFLOP/s. "
+            f"H200, {shape}: FlashAttention-2 {fa2}, cuDNN {cudnn}, `flash` of unit 17 {triton} TFLOP/s. "
             f"The aim here is half of FlashAttention-2: {fa2 / 2:.0f}."
         )
         return

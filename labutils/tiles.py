@@ -166,9 +166,9 @@ def machine_code(kernel, arguments: tuple, options: dict, capability: int) -> st
     return f"{family}: " + ", ".join(f"{n} {opcode}" for opcode, n in sorted(counts.items()) if "MMA" in opcode)
 
 
-H200 = {2048: (599, 605), 4096: (714, 698), 8192: (766, 677)}
-"""TFLOP/s of a first persistent Triton kernel and of cuBLAS beside it, by M = N = K: NVIDIA H200, fp16, b stored N × K,
-torch 2.11, Triton 3.6."""
+H200 = {2048: (601, 607), 4096: (721, 731), 8192: (748, 739)}
+"""TFLOP/s of unit 14's persistent kernel and of cuBLAS beside it, by M = N = K: NVIDIA H200, fp16, b stored N × K,
+torch 2.11, Triton 3.6, one run of `python -m bench.matmul --only squares`."""
 
 
 def claims(by_row_kernel=None, best_kernel=None) -> None:

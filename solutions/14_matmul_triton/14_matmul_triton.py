@@ -427,11 +427,11 @@ def persistent_config(M, N):
     if M * N < 2**16:
         return dict(BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, GROUP_M=4, num_warps=4, num_stages=2)
     if gpu and gpu.capability[0] == 9:
-        large = dict(BLOCK_K=64, num_warps=8, num_stages=3, FLATTEN=True)
+        large = dict(BLOCK_K=64, GROUP_M=8, FLATTEN=True)
         waves = [triton.cdiv(triton.cdiv(M, 128) * triton.cdiv(N, n), gpu.sms) for n in (128, 256)]
-        if waves[0] >= 1.75 * waves[1]:  # a wave of wide tiles takes 1.75 times as long
-            return dict(BLOCK_M=128, BLOCK_N=256, GROUP_M=8) | large
-        return dict(BLOCK_M=128, BLOCK_N=128, GROUP_M=8) | large | dict(num_stages=4)
+        if waves[0] > 1.55 * waves[1]:  # a wave of wide tiles takes 1.45 to 1.75 times as long
+            return dict(BLOCK_M=128, BLOCK_N=256, num_warps=8, num_stages=3) | large
+        return dict(BLOCK_M=128, BLOCK_N=128, num_warps=4, num_stages=4) | large
     return dict(BLOCK_M=128, BLOCK_N=128, BLOCK_K=32, GROUP_M=8, num_warps=4, num_stages=3)
 
 
@@ -524,7 +524,7 @@ def split_config(M, N, K):
         return small, max(1, min(triton.cdiv(8, tiles(16, 16)), triton.cdiv(K, 64)))
     roomy = gpu and gpu.limits.shared_per_block_kb > 160
     BLOCK_M = 64 if M <= 64 else 128
-    config = dict(BLOCK_M=BLOCK_M, BLOCK_N=128, BLOCK_K=64, num_warps=4, num_stages=5 if roomy else 3)
+    config = dict(BLOCK_M=BLOCK_M, BLOCK_N=128, BLOCK_K=64, num_warps=BLOCK_M // 16, num_stages=4 if roomy else 3)
     return config, max(1, min((gpu.sms if gpu else 8) // tiles(BLOCK_M, 128), K // 256))
 
 
