@@ -398,6 +398,7 @@ attention.memory(flash, score_bytes)
 # product, with two tiles of scores in registers.
 
 # %% cell="given" id="gluon"
+import torch
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import (
