@@ -143,12 +143,12 @@ def outcome(told: dict) -> Outcome:
     return Outcome(**{**told, "findings": findings, "problem": problem})
 
 
-def one_case(fn: Callable, run: Run) -> dict:
-    """Runs in the child: one case, recorded."""
+def one_case(fn: Callable, run: Run, compiled: bool = True) -> dict:
+    """Runs in the child: one case, recorded. `compiled`: with what a compiler needs of each launch."""
     recorder, specs = Recorder(), []
     for b in run.buffers.values():
         recorder.track(b.name, b.storage.data_ptr(), b.storage.element_size(), b.inside().numpy(), b.start)
-    with np.errstate(all="ignore"), recording(recorder, on_launch=lambda *launch: _note(specs, *launch)):
+    with np.errstate(all="ignore"), recording(recorder, lambda *launch: compiled and _note(specs, *launch)):
         attempt = child.attempt(fn, run.arguments)
     problem, returned, done = attempt.problem, attempt.returned, recorder.counts.programs
     if problem and problem.kind == "timeout" and recorder.grid > 1:

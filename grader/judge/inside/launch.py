@@ -19,7 +19,7 @@ import triton  # noqa: F401  (before labutils, which would switch to the interpr
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from labutils import cudac
+from labutils import cudac, device, roofline  # noqa: F401  (the last one is imported where answers are told)
 from labutils.backends import child, offline
 from labutils.backends.errors import explain
 from labutils.evaluate import signature_problem
@@ -343,7 +343,8 @@ def _emulated(*launch) -> None:
 
 
 def prepare() -> None:
-    """What is worth having done before a job is known; this module's imports are."""
+    """What is worth having done before a job is known: this module's imports, and the catalogue of GPUs."""
+    device.catalogue()
 
 
 def main(memory: int | None = None) -> None:

@@ -16,8 +16,9 @@ import numpy as np
 import torch
 
 import labutils  # noqa: F401  (switches the interpreter on)
-from labutils import cudac, nvrtc, tensormap
+from labutils import cudac, device, nvrtc, tensormap
 from labutils.backends import child, emulator, interpreter
+from labutils.backends.simt import selftest  # noqa: F401  (asked for at the first kernel)
 from labutils.inputs import shared_bytes
 from labutils.source import load
 
@@ -136,7 +137,7 @@ def run_case(task: dict, number: int, memory: memoryview, time_limit: float) -> 
     case, plan = arrays(told, memory), told["plan"]
     if task["language"] == "triton":
         interpreter.require()
-        result = interpreter.one_case(launcher(plan, number), case)
+        result = interpreter.one_case(launcher(plan, number), case, compiled=False)
         result.pop("compile")
     else:
         result = emulator.one_case(launcher(plan, number), case, time_limit)
@@ -144,9 +145,10 @@ def run_case(task: dict, number: int, memory: memoryview, time_limit: float) -> 
 
 
 def prepare() -> None:
-    """What is worth having done before a job is known: both machines' imports, and NVRTC loaded."""
+    """What is worth having done before a job is known: both machines' imports, the catalogue of GPUs, NVRTC loaded."""
     interpreter.require()
-    np.ctypeslib  # noqa: B018 (imports it)
+    np.ctypeslib, np.ma  # noqa: B018 (imports them)
+    device.catalogue()
     if nvrtc.available():
         nvrtc.version()
 
