@@ -7,7 +7,7 @@ python -m bench.softmax --tune [--json FILE]     all variants, to choose tiles, 
 import functools
 import sys
 
-import labutils as lab  # noqa: F401  (before anything imports triton)
+import labutils as lab  # before anything imports triton
 from bench.common import Table, fail, geometric_mean, run, solution
 from bench.rehearsal import share_of
 
@@ -89,6 +89,8 @@ def measure(table: Table) -> None:
             "split_softmax": online.split_softmax,
             "online_softmax": lambda x, out, lse: online.online_softmax(x, out),
         }
+        if N <= 8 * 28_668 and lab.device.runs(90):
+            ours["cluster_softmax (CUDA)"] = online.cluster_softmax
         for name, fn in ours.items():
             check(name, fn, ring)
         rings = {n: [lambda f=f, d=d: f(*d) for d in ring] for n, f in (ours | others).items()}

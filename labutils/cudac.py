@@ -90,6 +90,10 @@ class Kernel:
         """The same kernel, launched in clusters of that many blocks, side by side in x."""
         return dataclasses.replace(self, cluster=blocks)
 
+    def clusters(self, threads: int, shared: int = 0) -> int:
+        """How many clusters of such blocks the GPU at hand runs at once. The emulator runs one after another: 1."""
+        return _clusters(self, threads, shared, device.current().sm) if self.module.on_gpu else 1
+
     def __getitem__(self, configuration) -> Callable[..., None]:
         """`kernel[grid, block]` or `kernel[grid, block, shared_bytes]`; grid and block are numbers or tuples."""
         parts = configuration if isinstance(configuration, tuple) else (configuration,)
@@ -228,15 +232,32 @@ def _launch_on_gpu(kernel: Kernel, grid, block, shared: int, arguments: tuple) -
         return
     numbers = [t(v) for v, t in converted]
     parameters = (ctypes.c_void_p * len(numbers))(*map(ctypes.addressof, numbers))
+    config = _configuration(kernel, grid, block, shared)
+    config.hStream = stream
+    _ok(driver.cuLaunchKernelEx(config, function, ctypes.addressof(parameters), 0))
+
+
+def _configuration(kernel: Kernel, grid, block, shared: int):
+    from cuda.bindings import driver
+
     config, attribute = driver.CUlaunchConfig(), driver.CUlaunchAttribute()
     config.gridDimX, config.gridDimY, config.gridDimZ = grid
     config.blockDimX, config.blockDimY, config.blockDimZ = block
-    config.sharedMemBytes, config.hStream = shared, stream
+    config.sharedMemBytes = shared
     attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
     cluster = attribute.value.clusterDim
     cluster.x, cluster.y, cluster.z = kernel.cluster, 1, 1
     config.attrs, config.numAttrs = [attribute], 1
-    _ok(driver.cuLaunchKernelEx(config, function, ctypes.addressof(parameters), 0))
+    return config
+
+
+@functools.lru_cache(maxsize=256)
+def _clusters(kernel: Kernel, threads: int, shared: int, capability: int) -> int:
+    from cuda.bindings import driver
+
+    function = _function(kernel, capability)
+    config = _configuration(kernel, (4096 * kernel.cluster, 1, 1), (threads, 1, 1), shared)
+    return _ok(driver.cuOccupancyMaxActiveClusters(function, config))
 
 
 def _ok(result):

@@ -33,7 +33,7 @@ import torch
 import triton
 import triton.language as tl
 
-from labutils import traffic
+from labutils import clusters, traffic
 
 
 # %% cell="solution" id="merged_sum"
@@ -351,7 +351,8 @@ lab.check("12_online_softmax/one_launch_softmax")
 # can a kernel reach that reads x twice from memory, and what share one that reads it once?
 
 # %%
-print("Stored (H200, 1024 × 200000 fp32): torch.softmax 2038 GB/s of 2MN elements, copy 4280 GB/s.")
+print("Stored (H200, 1024 × 200000 fp32), GB/s of 2MN elements: torch.softmax 2044, one_launch_softmax 3271,")
+print("the extra level's cluster_softmax 3891, copy 4263.")
 for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.device.has_gpu() else ["online_softmax"]:
     print(lab.benchmark(f"12_online_softmax/{name}") or "")
 
@@ -365,6 +366,168 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 # are still running on other SMs, and stand waiting. 100 rows are 80 MB, more than the L2 holds: x has been dropped by
 # the time it is wanted again, and is read from memory twice after all.
 # ### END SOLUTION
+
+# %% [markdown]
+# ## Extra: a row in a cluster
+#
+# No exercise: a level to read. Running it takes a Hopper GPU (compute capability 9.0); elsewhere the emulator does.
+#
+# `one_launch_softmax` reads x twice. The second time it comes from the L2, which is not free either: three transfers
+# for each element go through it, and they set the pace. To read once, a row must stay on chip. 200 000 floats are
+# 800 KB: more than the registers of one SM hold, less than those of eight.
+#
+# Hopper starts blocks in *clusters*: up to eight that run at the same time, close to each other, and may write to each
+# other's shared memory. So:
+#
+# - each of 8 blocks has an eighth of the row in registers, 25 000 floats, up to 28 for a thread;
+# - meanwhile its part of the next row is on its way to shared memory (`cp.async`), so that memory hardly rests;
+# - each block sends the pair (m, l) of its part to all eight (`store_async`), an mbarrier counts the bytes that come,
+#   and each block merges eight pairs. That is the update you proved above;
+# - clusters stay on their SMs and go from row to row. Tickets, counters and `LAG` are gone.
+#
+# The launcher takes 2, 4 or 8 blocks, as many as the row needs. Rows may begin anywhere and have any length up to
+# 8 × 28 668: a part moves in quads of 16 bytes, and at its ends float by float. The rest goes to `one_launch_softmax`:
+# longer rows, other types, other GPUs, gaps between rows, and x and out that begin at different bytes of 16.
+
+# %% cell="given" id="cluster_softmax_kernel"
+# %%cuda cluster_softmax_kernel<2,128>
+# #include <cuda_pipeline.h>
+# #include <lab/hopper.cuh>
+#
+# __device__ float warp_max(float v) {
+#     for (int s = 16; s > 0; s /= 2) v = fmaxf(v, __shfl_xor_sync(0xffffffff, v, s));
+#     return v;
+# }
+# __device__ float warp_sum(float v) {
+#     for (int s = 16; s > 0; s /= 2) v += __shfl_xor_sync(0xffffffff, v, s);
+#     return v;
+# }
+# __device__ float zero_for_none(float m) { return m == -INFINITY ? 0.0f : m; }
+# // merged_sum, of the 32 pairs (m, l) of a warp
+# __device__ float2 merged(float2 pair) {
+#     float m = warp_max(pair.x);
+#     return make_float2(m, warp_sum(pair.y * __expf(pair.x - zero_for_none(m))));
+# }
+#
+# // A part of a row, in quads: 16 aligned bytes. Its own floats are [before, end), counted from its first quad.
+# struct Part {
+#     const float *x;
+#     float *out;
+#     int before, end;
+#     __device__ Part(const float *first, float *to, int columns) {
+#         before = reinterpret_cast<uint64_t>(first) / 4 % 4;
+#         end = before + columns;
+#         x = first - before;
+#         out = to - before;
+#     }
+#     __device__ bool has(int i) const { return before <= i && i < end; }
+#     __device__ bool whole(int i) const { return before <= i && i + 4 <= end; }  // quad i, i + 1, i + 2, i + 3
+#     __device__ void fetch(float *to, int i) const {
+#         if (whole(i)) __pipeline_memcpy_async(to + i, x + i, 16);
+#         else if (i < end)
+#             for (int j = i; j < i + 4; j++)
+#                 if (has(j)) __pipeline_memcpy_async(to + j, x + j, 4);
+#                 else to[j] = -INFINITY;
+#     }
+#     __device__ void store(int i, float4 v) const {
+#         float each[4] = {v.x, v.y, v.z, v.w};
+#         if (whole(i)) *reinterpret_cast<float4 *>(out + i) = v;
+#         else if (i < end)
+#             #pragma unroll
+#             for (int j = 0; j < 4; j++)
+#                 if (has(i + j)) out[i + j] = each[j];
+#     }
+# };
+#
+# // out = softmax of each row of x (M, N), lse = its log-sum-exp. A cluster has a row, each of its blocks has `size`
+# // columns of it, and `clusters` rows further on is its next.
+# template <int BLOCKS, int THREADS>
+# __global__ void __launch_bounds__(THREADS)
+# cluster_softmax_kernel(const float *x, float *out, float *lse, int M, int N, int size) {
+#     extern __shared__ __align__(16) float memory[];
+#     float2 *of_warps = reinterpret_cast<float2 *>(memory), *of_blocks = of_warps + 32;  // two sets, for rows in turn
+#     uint64_t *come = reinterpret_cast<uint64_t *>(of_blocks + 2 * BLOCKS);
+#     float *next = memory + 128;
+#     const float4 none = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
+#     const float2 nothing = make_float2(-INFINITY, 0.0f);
+#     int t = threadIdx.x, lane = t % 32, warp = t / 32, rank = cluster_rank(), clusters = gridDim.x / BLOCKS;
+#     int first = min(rank * size, N), columns = min(size, N - first), turn = 0;
+#     auto part_of = [&](int row) {
+#         size_t at = (size_t)row * N + first;
+#         return Part(x + at, out + at, columns);
+#     };
+#     auto fetch = [&](int row) {  // a thread reads what it fetched itself: no barrier between
+#         #pragma unroll
+#         for (int k = 0; k < 7; k++)
+#             if (row < M) part_of(row).fetch(next, 4 * (t + k * THREADS));
+#         __pipeline_commit();
+#     };
+#     if (t < 2) mbarrier_init(&come[t], 1);
+#     mbarrier_fence();
+#     cluster_sync();
+#     fetch(blockIdx.x / BLOCKS);
+#     for (int row = blockIdx.x / BLOCKS; row < M; row += clusters, turn++) {
+#         Part part = part_of(row);
+#         float4 v[7];
+#         float m = -INFINITY, l = 0.0f;
+#         __pipeline_wait_prior(0);
+#         #pragma unroll
+#         for (int k = 0; k < 7; k++) {
+#             int i = 4 * (t + k * THREADS);
+#             v[k] = i < part.end ? *reinterpret_cast<float4 *>(next + i) : none;
+#             m = fmaxf(m, fmaxf(fmaxf(v[k].x, v[k].y), fmaxf(v[k].z, v[k].w)));
+#         }
+#         fetch(row + clusters);
+#         float shift = zero_for_none(m);
+#         #pragma unroll
+#         for (int k = 0; k < 7; k++) {
+#             v[k] = make_float4(__expf(v[k].x - shift), __expf(v[k].y - shift),
+#                                __expf(v[k].z - shift), __expf(v[k].w - shift));
+#             l += v[k].x + v[k].y + v[k].z + v[k].w;
+#         }
+#
+#         // (m, l) of the warp, of the block, of the row
+#         int set = turn % 2;  // a fast block may send the next row's pair while another still reads this row's
+#         float2 *pairs = of_blocks + set * BLOCKS, pair = merged(make_float2(m, l));
+#         if (lane == 0) of_warps[warp] = pair;
+#         __syncthreads();
+#         if (warp == 0) {
+#             pair = merged(lane < THREADS / 32 ? of_warps[lane] : nothing);
+#             if (lane == 0) mbarrier_expect(&come[set], 8 * BLOCKS);
+#             if (lane < BLOCKS) store_async(&pairs[rank], pair, &come[set], lane);
+#         }
+#         mbarrier_wait(&come[set], turn / 2 % 2);
+#         pair = merged(lane < BLOCKS ? pairs[lane] : nothing);
+#
+#         float scale = __expf(m - pair.x) / pair.y;  // v is relative to this thread's m
+#         #pragma unroll
+#         for (int k = 0; k < 7; k++)
+#             part.store(4 * (t + k * THREADS),
+#                        make_float4(v[k].x * scale, v[k].y * scale, v[k].z * scale, v[k].w * scale));
+#         if (rank == 0 && t == 0) lse[row] = pair.x + __logf(pair.y);
+#     }
+#     cluster_sync();
+# }
+
+
+# %% cell="given" id="cluster_softmax"
+def cluster_softmax(x, out, lse):
+    M, N = x.shape
+    threads = 1024 if x.is_cuda else 128  # the emulator's clusters have 1024 threads in all
+    most = 28 * threads - 4  # 7 quads a thread; the first and the last of a part may hold less
+    blocks = next((b for b in (2, 4, 8) if b * most >= N), None)
+    plain = x.dtype == torch.float32 and x.is_contiguous() and out.is_contiguous()
+    alike = x.data_ptr() % 16 == out.data_ptr() % 16
+    if blocks is None or not plain or not alike or (x.is_cuda and not lab.device.runs(90)):
+        one_launch_softmax(x, out, lse)
+        return
+    kernel = cluster_softmax_kernel.module[f"cluster_softmax_kernel<{blocks},{threads}>"].clustered(blocks)
+    size, shared = triton.cdiv(N, 4 * blocks) * 4, 512 + threads * 28 * 4
+    grid = blocks * min(M, kernel.clusters(threads, shared))  # as many as the GPU runs at once, and they stay
+    kernel[grid, threads, shared](x, out, lse, M, N, size)
+
+
+clusters.try_out(cluster_softmax, {"one_launch_softmax": one_launch_softmax})
 
 # %% [markdown]
 # **Next levels.** Let the second loop of `online_softmax` run backwards, from the end of the row: when does that find

@@ -11,7 +11,7 @@
 #include <cuda_fp16.h>
 
 typedef unsigned int uint32_t;
-typedef unsigned long uint64_t;
+typedef unsigned long long uint64_t;  // as <cuda_pipeline.h> has it
 
 #define LAB_DEVICE __device__ __forceinline__
 
@@ -227,6 +227,18 @@ LAB_DEVICE int cluster_rank() {
 
 LAB_DEVICE void cluster_sync() {
     asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
+}
+
+// Start to write v to the place of `to` in the shared memory of block `rank` of the cluster. Its 8 bytes are told to the
+// barrier at the place of `bar` there when they have come: whoever waits for that phase may read them. That block must
+// have made the barrier: a cluster_sync() between.
+LAB_DEVICE void store_async(float2 *to, float2 v, uint64_t *bar, int rank) {
+    asm volatile(
+        "{ .reg .b32 there, bar; mapa.shared::cluster.u32 there, %0, %4; mapa.shared::cluster.u32 bar, %3, %4;"
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [there], {%1, %2}, [bar]; }" ::"r"(
+            shared_address(to)),
+        "f"(v.x), "f"(v.y), "r"(shared_address(bar)), "r"(rank)
+        : "memory");
 }
 
 // Four 8 x 8 pieces of halves, as wgmma leaves them (two halves in each register), to shared memory: lane i gives the

@@ -27,6 +27,11 @@ struct Transfer {  // one box on its way
   u32 rank, blocks;
 };
 
+struct Push {  // 8 bytes on their way to a block of the cluster
+  uptr to, barrier;
+  u64 value;
+};
+
 struct Product {
   float* d;
   u64 a, b;
@@ -50,7 +55,8 @@ struct Asynchronous {  // of one thread
 struct Hopper {  // of one block, or cluster of blocks
   std::unordered_map<uptr, Barrier> barriers;
   std::vector<Transfer> loads;
-  size_t landed = 0;
+  std::vector<Push> pushes;
+  size_t landed = 0, pushed = 0;
   std::vector<Asynchronous> threads;
 };
 
@@ -166,6 +172,25 @@ static Piece piece(const Transfer& t, u32 r, u32 c) {
           u64(to - from) * m.item};
 }
 
+// Bytes that no thread has stored are there, and the barrier is told, where one was made.
+static void arrived(Worker& w, uptr to, u64 bytes, uptr barrier) {
+  if (w.checked)
+    for (u64 i = 0; i < bytes; i += 4) {
+      Cell* c = shared_cell(w, to + i);
+      *c = Cell{};
+      c->initialised = 15;
+    }
+  auto found = w.hopper->barriers.find(barrier);
+  if (found == w.hopper->barriers.end()) return;
+  found->second.bytes -= bytes;
+  count_down(found->second);
+}
+
+static void land(Worker& w, const Push& p) {
+  memcpy(reinterpret_cast<void*>(p.to), &p.value, 8);
+  arrived(w, p.to, 8, p.barrier);
+}
+
 static void land(Worker& w, const Transfer& t) {
   const TensorMap& m = t.map;
   Hopper& h = *w.hopper;
@@ -191,16 +216,7 @@ static void land(Worker& w, const Transfer& t) {
         memset(at, 0, 16);
         memcpy(at + p.skip, p.memory, p.bytes);
       }
-    if (w.checked)
-      for (u64 i = 0; i < bytes; i += 4) {
-        Cell* c = shared_cell(w, to + i);
-        *c = Cell{};
-        c->initialised = 15;
-      }
-    auto found = h.barriers.find(bar);
-    if (found == h.barriers.end()) continue;
-    found->second.bytes -= bytes;
-    count_down(found->second);
+    arrived(w, to, bytes, bar);
   }
 }
 
@@ -377,6 +393,10 @@ static bool asynchronous_progress(Worker& w) {
     if (wake_all(w)) return true;
     if (h.landed < h.loads.size()) {
       land(w, h.loads[h.landed++]);
+      continue;
+    }
+    if (h.pushed < h.pushes.size()) {
+      land(w, h.pushes[h.pushed++]);
       continue;
     }
     break;
@@ -558,6 +578,23 @@ void simt_wgmma_wait(int groups) {
 void simt_group_sync(int number) { await(*worker, "group_sync", awaits_group, 0, number, SIMT_CALLER); }
 
 void simt_cluster_sync() { await(*worker, "cluster_sync", awaits_cluster, 0, 0, SIMT_CALLER); }
+
+void simt_store_async(void* to, u64 value, void* bar, int rank) {
+  Worker& w = *worker;
+  w.current->pc = SIMT_CALLER;
+  if (rank < 0 || u32(rank) >= w.spec->cluster)
+    complain(w, Kind::assertion, *w.current,
+             "store_async to a block of a cluster of " + std::to_string(w.spec->cluster) + " only");
+  uptr away = window(w, rank) - window(w, rank_of(w, *w.current));
+  Push p{uptr(to) + away, uptr(bar) + away, value};
+  bool dynamic = p.to - w.dynamic_low < w.dynamic_size;
+  if (!in_shared(w, p.to, 8) || (dynamic && p.to + 8 > window(w, rank) + w.spec->shared_bytes) || p.to % 8)
+    complain(w, Kind::assertion, *w.current, "store_async to a float2 in shared memory");
+  barrier_at(w, p.barrier, "store_async");
+  Hopper& h = hopper(w);
+  if (h.pushed == h.pushes.size()) h.pushes.clear(), h.pushed = 0;
+  h.pushes.push_back(p);
+}
 
 u32 simt_cluster_rank() { return rank_of(*worker, *worker->current); }
 

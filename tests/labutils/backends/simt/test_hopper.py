@@ -97,6 +97,57 @@ def test_mistakes_are_found(old, new, kind, words):
     assert words is None or words in str(result.findings[0])
 
 
+SEND = """
+#include <lab/hopper.cuh>
+__global__ void send(float *y) {
+    extern __shared__ float2 came[];  // from each block, then the barrier
+    uint64_t *bar = reinterpret_cast<uint64_t *>(came + 4);
+    int t = threadIdx.x, rank = cluster_rank();
+    if (t == 0) {
+        mbarrier_init(bar, 1);
+        mbarrier_fence();
+    }
+    cluster_sync();
+    if (t == 0) mbarrier_expect(bar, 8 * 4);
+    if (t < 4) store_async(came + rank, make_float2(10 * rank + t, rank), bar, t);
+    mbarrier_wait(bar, 0);
+    if (t < 4) y[blockIdx.x * 4 + t] = came[t].x + 100 * came[t].y;
+    cluster_sync();
+}
+"""
+
+
+def send(source):
+    y = torch.full((8, 4), -1.0)
+    arrays = {"y": simt.Array(y.data_ptr(), y.numel(), 4)}
+    return simt.compile(source).kernels["send"].launch(8, 32, 128, [y.data_ptr()], arrays=arrays, cluster=4), y
+
+
+def test_blocks_of_a_cluster_send_each_other_pairs():
+    result, y = send(SEND)
+    sender, receiver = torch.arange(4.0), torch.arange(4.0)[:, None]
+    assert result.ok and torch.equal(y, (110 * sender + receiver).repeat(2, 1))
+
+
+@pytest.mark.parametrize(
+    "old, new, kind, words",
+    [
+        ("mbarrier_wait(bar, 0);", "", "uninitialised-shared", None),
+        ("8 * 4", "8 * 5", "deadlock", "8 bytes"),
+        ("8 * 4", "8 * 3", "uninitialised-shared", None),
+        ("    cluster_sync();\n    if (t == 0)", "    if (t == 0)", "assert", "mbarrier_init"),
+        ("bar, t);", "bar, t + 1);", "assert", "cluster of 4"),
+        ("store_async(came + rank,", "store_async(came + 16,", "assert", "shared memory"),
+    ],
+)
+def test_mistakes_in_sending_are_found(old, new, kind, words):
+    source = SEND.replace(old, new)
+    assert source != SEND
+    result, _ = send(source)
+    assert kind in {f.kind for f in result.findings}
+    assert words is None or words in " ".join(map(str, result.findings))
+
+
 @pytest.fixture(scope="module")
 def unit(tmp_path_factory):
     path = tmp_path_factory.mktemp("unit") / "solution.py"

@@ -20,6 +20,7 @@ void simt_wgmma_commit();
 void simt_wgmma_wait(int groups);
 void simt_group_sync(int number);
 void simt_cluster_sync();
+void simt_store_async(void* to, uint64_t value, void* bar, int rank);
 unsigned simt_shared_offset(const void* p);
 unsigned simt_cluster_rank() __attribute__((const));
 }
@@ -75,6 +76,9 @@ SIMT_INLINE void wgmma(float (&d)[COUNT], uint64_t a, uint64_t b, bool add = tru
 SIMT_INLINE void group_sync(int number) { simt_group_sync(number); }
 SIMT_INLINE int cluster_rank() { return (int)simt_cluster_rank(); }
 SIMT_INLINE void cluster_sync() { simt_cluster_sync(); }
+SIMT_INLINE void store_async(float2* to, float2 v, uint64_t* bar, int rank) {
+  simt_store_async(to, (uint64_t)__float_as_uint(v.x) | (uint64_t)__float_as_uint(v.y) << 32, bar, rank);
+}
 
 // Lane i holds 4 bytes of row i / 4 of each piece, and knows the address of row i % 8 of piece i / 8.
 SIMT_INLINE void store_pieces(void* row, uint32_t r0, uint32_t r1, uint32_t r2, uint32_t r3) {
