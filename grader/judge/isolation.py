@@ -17,6 +17,9 @@ from labutils import nvrtc
 
 INSIDE, PACKAGE = Path(__file__).with_name("inside"), "gpulab_inside"
 
+PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
+"""Where a sandboxed process finds programs, the C++ compiler among them."""
+
 
 @functools.cache
 def bubblewrap() -> str | None:
@@ -62,13 +65,15 @@ def warm_cache() -> Path:
     from labutils import cache
     from labutils.backends.simt import build
 
-    compilers = [path for name in ("g++", "clang++") if (path := shutil.which(name))]
-    key = [build.shim_hash(), os.environ.get("CXX"), *((path, os.stat(path).st_ctime) for path in compilers)]
+    compilers = [path for name in ("g++", "clang++") if (path := shutil.which(name, path=PATH))]
+    key = [build.shim_hash(), *((path, os.stat(path).st_ctime) for path in compilers)]
     folder = cache.folder() / f"judge-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}"
     if not any(folder.glob("simt/runtime-*.so")):  # asking for it imports PyTorch in a process of its own
         program = "from labutils.backends.simt import build; build.runtime(build.compiler())"
         paths = os.pathsep.join([str(Path(labutils.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-        env = os.environ | {"GPULAB_CACHE": str(folder), "PYTHONPATH": paths}
+        # with the compiler that is found inside, not with another one of this user's: else each job builds it anew
+        env = os.environ | {"GPULAB_CACHE": str(folder), "PYTHONPATH": paths, "PATH": PATH}
+        env.pop("CXX", None)
         subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, check=False)
         folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -115,8 +120,12 @@ def environment(scratch: str, course: str, more: dict[str, str]) -> dict[str, st
     """The environment of a sandboxed process; nothing of this one's but where the tools are."""
     packages = [str(Path(sys.modules[m].__file__).parents[1]) for m in ("torch", "triton") if m in sys.modules]
     return {
-        "PATH": "/usr/bin:/bin:/usr/sbin:/sbin",
+        "PATH": PATH,
         "HOME": scratch,
+        # there is no /etc/passwd in which getpass, and so PyTorch's compiler, could find a name
+        "USER": "submission",
+        "LOGNAME": "submission",
+        "TORCHINDUCTOR_CACHE_DIR": f"{scratch}/inductor",
         "TMPDIR": scratch if scratch != "/scratch" or any(p.startswith("/tmp/") for p in folders()) else "/tmp",
         "PYTHONPATH": os.pathsep.join(dict.fromkeys([course, *packages])),
         "PYTHONHASHSEED": "0",

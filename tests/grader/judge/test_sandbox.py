@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.judge import sandbox
+from grader.judge import isolation, sandbox
 from grader.judge.sandbox import Died, Limits, Sandbox
 from grader.solutions import ROOT
+from labutils.backends.simt import build
 
 isolated = pytest.mark.skipif(not sandbox.bubblewrap(), reason="bubblewrap does not work here")
 
@@ -58,6 +59,24 @@ def test_there_is_no_network():
     body = "try:\n    socket.create_connection(('1.1.1.1', 53), 2)\nexcept OSError as e:\n    return type(e).__name__"
     assert returned(body) != 0
     assert returned("return ' '.join(os.listdir('/sys/class/net')) if os.path.exists('/sys') else 'none'") == "none"
+
+
+def test_the_user_has_a_name(place):
+    assert returned("import getpass\nreturn getpass.getuser()") == "submission"
+    assert returned("return os.environ['TORCHINDUCTOR_CACHE_DIR'].startswith(os.environ['HOME'])") is True
+
+
+@isolated
+def test_the_emulator_is_built_before_a_submission_needs_it_whatever_compiler_this_user_prefers(tmp_path, monkeypatch):
+    monkeypatch.setenv("CXX", "/usr/bin/g++")
+    monkeypatch.setenv("GPULAB_CACHE", str(tmp_path))
+    folder = isolation.warm_cache.__wrapped__()
+    monkeypatch.delenv("CXX")
+    monkeypatch.setenv("GPULAB_CACHE", str(folder))
+    monkeypatch.setenv("PATH", isolation.PATH)
+    before = {p.name for p in (folder / "simt").glob("*.so")}
+    build.runtime(build.compiler())
+    assert before and {p.name for p in (folder / "simt").glob("*.so")} == before
 
 
 def test_the_courses_answers_are_not_in_sight(place):
