@@ -45,10 +45,13 @@ def _each(box: Sandbox, job: dict, made: Callable[[dict, dict], Compiled]) -> li
     """What `made` makes of the compiler's answer to each of the job's specs, in their order."""
     results, missing = [], "the compiler said nothing"
     try:
-        results += [json.loads(line) for line in box.answers(json.dumps(job).encode())]
+        for line in box.answers(json.dumps(job).encode()):
+            results.append(json.loads(line))
     except Died as e:  # a kernel that no compiler can finish is none for a GPU, however it runs in an interpreter
         why = plan.text(str(e), 300)
         missing = Problem("does-not-compile", f"the compiler came to no end with this kernel: {why}")
+    except (ValueError, RecursionError):
+        missing = "the compiler's answer could not be read"
     said: list[Compiled] = []
     for number, spec in enumerate(job["specs"]):
         try:

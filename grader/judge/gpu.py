@@ -99,7 +99,12 @@ class Runner:
                     raise RunnerLost("died", f"the runner ended: {self._last_words()}")
                 self._pending += chunk
         line, _, self._pending = self._pending.partition(b"\n")
-        answer = json.loads(line)
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise RunnerLost("died", f"the runner said what is no answer: {line[:100]!r}")
         if "lost" in answer:
             raise RunnerLost(answer["lost"], answer["why"])
         return answer
@@ -110,6 +115,9 @@ class Runner:
         return end_of(self._errors, 400).strip()
 
     def close(self) -> None:
+        """End the process. More than once does no harm."""
+        if self._errors.closed:
+            return
         self._process.kill()
         self._process.wait()
         self._process.stdin.close()

@@ -301,4 +301,7 @@ class Memory:
             self.bytes = mmap.mmap(self.fd, size)
 
     def close(self) -> None:
-        os.close(self.fd)  # the mapping goes with its last view
+        """Give up the file; the mapping goes with its last view. More than once does no harm."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1

@@ -209,6 +209,8 @@ def outcomes_in(box: Sandbox, job: dict) -> dict:
             found.setdefault(task, {})[case] = _outcome(answer, languages[task])
     except Died as e:
         found["why"] = Problem("died", f"the process that ran your kernels died: {e}")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        found["why"] = child.end(FORGED)
     return found
 
 

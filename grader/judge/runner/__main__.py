@@ -15,14 +15,22 @@ import sys
 from typing import NoReturn
 
 from grader.judge.runner.clock import Race
-from grader.judge.runner.driver import Buffer, Device, DriverError, Stuck
+from grader.judge.runner.driver import Buffer, Device, DriverError, Stuck, begin
 from grader.judge.runner.helpers import Helpers
 from grader.judge.runner.kernels import Kernel, Replay
 
 HARMLESS = ("CUDA_ERROR_OUT_OF_MEMORY", "CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES")
 """Refusals after which the context can still be used."""
 
-_answers = os.fdopen(os.dup(1), "w", buffering=1)
+_answers = None
+"""What standard output was in the beginning: a kernel's printf writes there too, and what it writes is no answer."""
+
+
+def own_answers() -> None:
+    """Keep the way to the judge for `say` alone; whatever else is written to standard output goes nowhere."""
+    global _answers
+    _answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def say(**told) -> None:
@@ -113,10 +121,12 @@ def race(device: Device, helpers: Helpers, job: dict, memory: memoryview) -> Non
 
 
 def main() -> None:
-    device = Device(int(sys.argv[1]))
-    memory, helpers, size = None, None, 0
+    own_answers()
+    begin()
+    device, memory, helpers, size = None, None, None, 0
     say(ready=True)
     for line in sys.stdin:
+        device = device or Device(int(sys.argv[1]))  # only now: others may be using the GPU while this process waits
         job = json.loads(line)
         if "helpers" in job:
             helpers = Helpers(device, job["helpers"])

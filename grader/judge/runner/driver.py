@@ -30,6 +30,11 @@ def ok(result):
     return values[0] if len(values) == 1 else tuple(values) or None
 
 
+def begin() -> None:
+    """Load the driver, which takes a while and no memory of the GPU."""
+    ok(cu.cuInit(0))
+
+
 @dataclass
 class Device:
     """A fresh context on one GPU, with one stream."""
@@ -38,7 +43,6 @@ class Device:
     stream: object = field(init=False)
 
     def __post_init__(self):
-        ok(cu.cuInit(0))
         self.handle = ok(cu.cuDeviceGet(self.number))
         try:
             self.context = ok(cu.cuCtxCreate(None, 0, self.handle))

@@ -149,13 +149,16 @@ def _descriptor(d: dict, meta: dict | None, pointer: Callable[[dict], int]) -> l
     sides = [n * 2 if meta["fp4_padded"] and k == rank - 1 else n for k, n in enumerate(shape)]
     kind = TF32_TYPE if d["tf32"] else HOST_TYPE.get(meta["elem_type"], meta["elem_type"])
     fill = cu.CUtensorMapFloatOOBfill
+    pitches = [cu.cuuint64_t(s * size) for s in reversed(strides[:-1])]
+    if not pitches:  # no stride is read, but an empty list becomes a null pointer, which the driver refuses
+        pitches = [cu.cuuint64_t(-(-sides[0] * size // 16) * 16)]
     made = ok(
         cu.cuTensorMapEncodeTiled(
             cu.CUtensorMapDataType(kind),
             rank,
             address,
             [cu.cuuint64_t(n) for n in reversed(sides)],
-            [cu.cuuint64_t(s * size) for s in reversed(strides[:-1])],
+            pitches,
             [cu.cuuint32_t(n) for n in reversed(meta["block_size"])],
             [cu.cuuint32_t(1)] * rank,
             cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
