@@ -17,6 +17,9 @@ from labutils.exercise import KernelExercise
 from labutils.inputs import Run
 from labutils.verdict import Verdict
 
+GPU_LIMIT = 3.0
+"""Seconds for one case on the GPU; an honest one takes milliseconds, and what never ends holds the GPU up."""
+
 
 class OnGpu:
     """The GPU's part of judging: one submission at a time, each in a context of its own."""
@@ -27,12 +30,12 @@ class OnGpu:
         self._references: dict[str, Task] = beside._references if beside else {}
         self._one_at_a_time = beside._one_at_a_time if beside else lock or threading.Lock()
 
-    def run(self, tasks: list[Task]) -> None:
-        """Run again on the GPU what passed, and time it where speed earns points."""
+    def run(self, tasks: list[Task], runner: gpu.Runner | None) -> None:
+        """Run again on the GPU what passed, and time it where speed earns points. `runner` is one that was started
+        before, and is closed here."""
         for t in tasks:
-            if t.timed:
+            if t.timed and t.exercise.points.speed:
                 self._reference(t.exercise)
-        runner = None
         with self._one_at_a_time:
             try:
                 for t in tasks:
@@ -40,7 +43,7 @@ class OnGpu:
                     try:
                         self._run(t, runner)
                         if t.timed and passes(t):
-                            self._race(t, runner)
+                            self._at_full_size(t, runner)
                     except gpu.RunnerLost as lost:
                         runner.close()
                         runner = None
@@ -62,7 +65,7 @@ class OnGpu:
             twice = run.case.exact or not exercise.contract.any_order
             plan_ = gpu.for_runner(told, places[number])
             cases.append({"arguments": arguments, "plan": plan_, "twice": twice, "turn": number})
-        answers = list(runner.run({"kernels": kernels, "cases": cases, "time_limit": self._judge.time_limit}))
+        answers = list(runner.run({"kernels": kernels, "cases": cases, "time_limit": GPU_LIMIT}))
         arrays.take()
         recorded, task.verdict.results = task.verdict.results, []
         for answer, told, run, (_, hidden), before in zip(
@@ -109,10 +112,31 @@ class OnGpu:
         arrays.put()
         return arrays
 
-    def _race(self, task: Task, runner: gpu.Runner) -> None:
+    def _at_full_size(self, task: Task, runner: gpu.Runner) -> None:
         if not isinstance(task.timed_plan, plan.Plan):
             task.verdict.headline = diagnose.from_problem(task.timed_plan)
-            return
+        elif task.exercise.points.speed:
+            self._race(task, runner)
+        else:
+            self._large(task, runner)
+
+    def _large(self, task: Task, runner: gpu.Runner) -> None:
+        """One run at a size that no recorded run could have. Its output is compared, and nothing is timed."""
+        run = speed.draw(task.exercise, task.timed, self._judge.seed, 0)
+        speed.poison(run)
+        arrays = self.load(runner, [run])
+        kernels, places = self.kernels([task.timed_plan])
+        case = {"arguments": arrays.for_runner(0), "plan": gpu.for_runner(task.timed_plan, places[0])}
+        job = {"kernels": kernels, "cases": [case | {"twice": False, "turn": 0}], "time_limit": GPU_LIMIT}
+        (answer,) = runner.run(job)
+        arrays.take(outputs_only=True)
+        sizes = ", ".join(f"{k} = {v:,}" for k, v in task.timed.sizes.items())
+        if "refused" in answer:
+            task.verdict.headline = diagnose.diagnosis("error", f"at {sizes}: {answer['refused']}")
+        elif said := speed.wrong(run):
+            task.verdict.headline = diagnose.diagnosis("wrong-values", f"at {sizes}, {said} are wrong")
+
+    def _race(self, task: Task, runner: gpu.Runner) -> None:
         exercise, case = task.exercise, task.timed
         runs = [
             speed.draw(exercise, case, self._judge.seed, k)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from grader.judge import compilers, speed, wire
+from grader.judge import compilers, gpu, speed, wire
 from grader.judge.contest import OnGpu
 from grader.judge.sandbox import Died, Limits, Memory, Sandbox
 from grader.judge.submission import Submission
@@ -75,6 +75,10 @@ class Judge:
             launch, replay, boxes = self.open(stack, tasks, memory)
             for t in kernels:
                 t.runs = [make_run(t.exercise, c, self.seed, allocate=wire.plain_bytes) for c, _ in t.cases]
+            spare = None
+            if any(self.runs(t.exercise) for t in kernels):  # starts while the sandboxes work
+                spare = gpu.Runner()
+                stack.callback(spare.close)
             self.tell_plans(tasks, submission, launch)
             launch.close()
             for t in tasks:
@@ -82,8 +86,8 @@ class Judge:
                     conclude(t.exercise, t.verdict)
             if kernels:
                 self._record(kernels, replay, boxes, memory)
-                if self.gpu:
-                    self.gpu.run([t for t in kernels if passes(t) and self.runs(t.exercise)])
+                if spare:
+                    self.gpu.run([t for t in kernels if passes(t) and self.runs(t.exercise)], spare)
             for t in kernels:
                 conclude(t.exercise, t.verdict)
         return {t.exercise.id: t.verdict for t in everything}
@@ -142,8 +146,8 @@ class Judge:
     def _task(self, exercise: Exercise) -> Task:
         verdict = Verdict(exercise.id, self.describe(exercise), points=exercise.points.total)
         task = Task(exercise, cases_of(exercise, self.seed, self.hidden), verdict=verdict)
-        if self.on_gpu and task.is_kernel and exercise.points.speed:
-            task.timed = speed.timed_case(exercise)
+        if task.is_kernel and self.runs(exercise):
+            task.timed = speed.timed_case(exercise) if exercise.points.speed else speed.large_case(exercise)
         return task
 
     # --- the submission's own Python ----------------------------------------------------------------------------------

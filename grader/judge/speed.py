@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import torch
 
 from labutils import bench, device
-from labutils.exercise import Case, KernelExercise, Number, Out
+from labutils.exercise import Array, Case, KernelExercise, Number, Out
 from labutils.inputs import Buffer, Run, generator, numbers_of, torch_dtype, values
 from labutils.timing import SHORT_S, Ratio, Sample, ratio
 
-TIMED = "timed"
+TIMED, DEVICE = "timed", "cuda"
 MOST_BYTES = 256 << 20
 """Bytes that a timed run moves, about: 50 µs or more on today's fastest memory."""
 
@@ -25,15 +25,33 @@ REFUSED_UNDER, FLAGGED_UNDER = 0.9, 1.0
 """Fractions of the floor, the least time that moving the bytes and doing the FLOPs can take."""
 
 
-def timed_case(exercise: KernelExercise) -> Case:
-    """The benchmark's sizes, the largest halved until a run moves no more than MOST_BYTES."""
+def timed_case(exercise: KernelExercise, most_bytes: int = MOST_BYTES) -> Case:
+    """The benchmark's sizes, the largest halved until a run moves no more than `most_bytes`."""
     sizes = dict(exercise.bench)
-    while _cost(exercise, sizes).bytes > MOST_BYTES:
+    while _cost(exercise, sizes).bytes > most_bytes:
         largest = max(sizes, key=sizes.get)
         if sizes[largest] % 2 or sizes[largest] < 256:
             break
         sizes[largest] //= 2
     return Case(TIMED, sizes)
+
+
+MOST_LARGE_BYTES = 64 << 20
+"""Bytes that the large run of an exercise without points for speed moves, about."""
+
+MOST_INTENSITY = 50.0
+"""FLOPs per byte up to which a float64 reference needs about the memory that the kernel moves."""
+
+
+def large_case(exercise: KernelExercise) -> Case | None:
+    """The benchmark's sizes made small enough to be compared in passing; None where that is not cheap, or where one
+    size follows from another and none can be halved alone."""
+    known = {d for a in exercise.arguments.values() if isinstance(a, Array) for d in a.dims if isinstance(d, str)}
+    if not exercise.bench or not exercise.bench.keys() <= known:
+        return None
+    case = timed_case(exercise, MOST_LARGE_BYTES)
+    cost = _cost(exercise, case.sizes)
+    return case if (cost.flops or 0) <= MOST_INTENSITY * cost.bytes else None
 
 
 def _cost(exercise: KernelExercise, sizes):
@@ -50,7 +68,7 @@ def draw(exercise: KernelExercise, case: Case, seed: int, number: int) -> Run:
     """One entry of the ring: plain arrays without guards, drawn on the GPU, kept on the CPU."""
     numbers = numbers_of(exercise, case, seed)
     buffers = {}
-    on_gpu = torch.Generator(device="cuda").manual_seed((seed * 1_000_003 + number) % 2**63)
+    on_gpu = torch.Generator(device=DEVICE).manual_seed((seed * 1_000_003 + number) % 2**63)
     for name, argument in exercise.arguments.items():
         if isinstance(argument, Number):
             continue
@@ -59,7 +77,7 @@ def draw(exercise: KernelExercise, case: Case, seed: int, number: int) -> Run:
         if isinstance(argument, Out):
             data = torch.zeros(shape, dtype=dtype)
         elif dtype.is_floating_point and argument.fill in (None, "normal"):
-            data = torch.randn(shape, generator=on_gpu, device="cuda").to(dtype).cpu()
+            data = torch.randn(shape, generator=on_gpu, device=DEVICE).to(dtype).cpu()
         else:
             g = generator(seed, exercise.id, name, number)
             data = values(argument, case.sizes, g, kind, "normal").to(dtype)
@@ -68,11 +86,17 @@ def draw(exercise: KernelExercise, case: Case, seed: int, number: int) -> Run:
     return Run(exercise, case, buffers, numbers)
 
 
+def poison(run: Run) -> None:
+    """Fill the outputs with what no answer is."""
+    for b in run.outputs.values():
+        b.view.fill_(torch.nan if b.view.dtype.is_floating_point else -1)
+
+
 def wrong(run: Run) -> str | None:
     """What a timed run got wrong, compared with float64 on the GPU; None when all is right."""
     buffers = {}
     for name, b in run.buffers.items():
-        data = b.view.cuda()
+        data = b.view.to(DEVICE)
         buffers[name] = Buffer(name, data, data, b.is_output, data)
     return bench.wrong(Run(run.exercise, run.case, buffers, run.numbers))
 

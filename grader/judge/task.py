@@ -23,6 +23,7 @@ class Task:
     plans: list[plan.Plan | Problem] = field(default_factory=list)
     verdict: Verdict = None
     timed: Case | None = None
+    """The case at the benchmark's size, on a GPU only: timed where speed earns points, else only compared."""
     timed_plan: plan.Plan | Problem | None = None
 
     @property

@@ -5,13 +5,15 @@ import base64
 from pathlib import Path
 
 import pytest
+import torch
 
 from grader.build import source_notebook
-from grader.judge import gpu
+from grader.judge import contest, gpu, speed
 from grader.judge.judge import Judge
 from grader.judge.sandbox import Memory
 from grader.judge.submission import Submission
 from labutils import device
+from labutils.exercise import KernelExercise
 
 ROOT = Path(__file__).resolve().parents[3]
 SCALE, SCALE_CUDA = "00_start/scale", "00_start/scale_cuda"
@@ -40,6 +42,7 @@ def judge(monkeypatch):
     h200 = device.find("H200")
     monkeypatch.setattr(device, "current", lambda: h200)
     monkeypatch.setattr(gpu, "Runner", Runner)
+    monkeypatch.setattr(speed, "DEVICE", "cpu")
     Runner.jobs = []
     return Judge(5, hidden=1, on_gpu=True)
 
@@ -86,6 +89,34 @@ def test_a_runner_that_is_lost_costs_its_exercise(judge, monkeypatch, kind):
 def test_a_launch_that_the_gpu_refuses_says_so(judge, monkeypatch):
     monkeypatch.setattr(Runner, "answer", lambda self, number: {"case": number, "refused": "too much shared memory"})
     assert judged(judge, SCALE).headline.symptom.startswith("too much shared memory")
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_what_is_not_timed_is_compared_at_a_large_size_too(judge, monkeypatch, share):
+    def scaled(self, number):
+        x, factor, out = self.jobs[-1]["cases"][number]["arguments"]
+        count = int(x["bytes"] // 4 * share)
+        at = [torch.frombuffer(self.memory.bytes, dtype=torch.float32, count=count, offset=a["at"]) for a in (x, out)]
+        torch.mul(at[0], factor["number"], out=at[1])
+        return {"case": number}
+
+    monkeypatch.setattr(contest.OnGpu, "_run", lambda *_: None)
+    monkeypatch.setattr(Runner, "answer", scaled)
+    verdict = judged(judge, SCALE)
+    (job,) = Runner.jobs
+    assert len(job["cases"]) == 1 and job["cases"][0]["arguments"][0]["bytes"] > 10**6
+    assert verdict.passed == (share == 1.0)
+    if share < 1:
+        assert verdict.headline.kind == "wrong-values" and "elements of out are wrong" in verdict.headline.symptom
+
+
+def test_large_cases_are_of_exercises_that_are_cheap_to_compare():
+    from labutils import exercise
+
+    large = {e.id: speed.large_case(e) for e in exercise.all_exercises().values() if isinstance(e, KernelExercise)}
+    assert sum(c is not None for c in large.values()) > 30
+    assert large["06_elementwise_triton/vector_add"].sizes["n"] > 10**6
+    assert not large["19_decode_attention/partial"] and not large["17_flash_attention/forward"]
 
 
 def test_judges_of_one_class_share_kernels_references_and_the_lock(judge):
