@@ -10,6 +10,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
+from grader.engines.gpulock import GpuLock
 from grader.execute.notebook import is_check
 from grader.judge import record, sandbox
 from grader.judge.judge import HIDDEN_CASES, Judge
@@ -42,7 +43,7 @@ def main(args) -> int:
     except NotJudged as why:
         print(f"Not judged: {why}.")
         return 2
-    judge = Judge(draw_seed() if args.seed is None else args.seed, args.hidden)
+    judge = Judge(draw_seed() if args.seed is None else args.seed, args.hidden, gpu_lock=GpuLock())
     verdicts = judge.judge(submission, ids)
     told = record.of(submission, judge, verdicts)
     if args.json and str(args.json) == "-":

@@ -52,9 +52,10 @@ class Result:
 @cache
 def judge():
     """One for all: what it has compiled it keeps, and a GPU times one submission after the other."""
+    from grader.engines.gpulock import GpuLock, visible_gpus
     from grader.judge.judge import Judge
 
-    return Judge(SEED)
+    return Judge(SEED, gpu_lock=GpuLock(next(iter(visible_gpus()), None)))
 
 
 def attempt(trial: Trial) -> Result:
@@ -87,7 +88,9 @@ def attempt(trial: Trial) -> Result:
 def _fine(trial: Trial, verdict) -> bool:
     if trial.expect in ("refused", "known limit") or trial.baseline == "none":
         return verdict.marks == 0 and not verdict.passed
-    return verdict.passed and verdict.marks == verdict.points
+    # measured time decides no trial: a busy machine makes honest kernels slow, and no attack faster
+    speed = exercises.get(trial.exercise).points.speed if verdict.timing else 0.0
+    return verdict.passed and verdict.marks >= verdict.points - speed
 
 
 def submission(trial: Trial):

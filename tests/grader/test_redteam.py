@@ -7,6 +7,7 @@ import pytest
 from grader.judge import sandbox
 from grader.redteam import corpus, run
 from labutils import exercise
+from labutils.verdict import CaseResult, Verdict
 
 TRIALS = corpus.trials()
 
@@ -34,6 +35,14 @@ def test_trial(trial):
         pytest.skip(result.said)
     assert result.fine, f"{result.marks} of {result.points}: {result.kind} {result.said}"
     assert "\x1b" not in result.said and "\n\n" not in result.said
+
+
+def test_a_slow_gpu_fails_no_control():
+    (control,) = corpus.trials(["controls/language_corners"])
+    verdict = Verdict(control.exercise, "", [CaseResult("a")], timing={"fairest": 1.3}, marks=2.9, points=3.0)
+    assert run._fine(control, verdict)
+    verdict.marks = 1.9
+    assert not run._fine(control, verdict)
 
 
 def test_every_family_is_covered():
