@@ -14,6 +14,10 @@ from grader.engines.station import Station
 SLOTS = 4
 """Jobs that one process does at a time. Its sandboxes, a gigabyte in all, are shared by them."""
 
+BESIDE = 1
+"""Jobs that a process does beyond its slots where it has several: each waits for a third of its time, for its kernel to
+start and to end."""
+
 AHEAD = 2
 """Jobs that wait ready beyond those being done."""
 
@@ -39,7 +43,7 @@ def pinned(gpus: list[str], number: int) -> dict[str, str]:
 class Local:
     def __init__(self, workers: int, work: str, gpus: list[str]):
         self.workers = workers
-        self.stations = [Station(slots, env, work) for slots, env in shares(workers, gpus)]
+        self.stations = [Station(n + BESIDE if n > 1 else n, env, work) for n, env in shares(workers, gpus)]
         for station in self.stations:
             station.start()
         self._free: queue.SimpleQueue[Station] = queue.SimpleQueue()
@@ -48,10 +52,11 @@ class Local:
                 if station.slots > round_:
                     self._free.put(station)
         self._since: dict[str, float] = {}
-        self._pool = ThreadPoolExecutor(workers)
+        self._slots = sum(station.slots for station in self.stations)
+        self._pool = ThreadPoolExecutor(self._slots)
 
     def run(self, jobs: Iterable[dict]) -> Iterator[tuple[str, dict]]:
-        yield from windowed(jobs, lambda job: self._pool.submit(self._one, job), self.workers + AHEAD)
+        yield from windowed(jobs, lambda job: self._pool.submit(self._one, job), self._slots + AHEAD)
 
     def running(self) -> dict[str, float]:
         now = time.monotonic()
