@@ -232,15 +232,17 @@ def config_of(owned, walked, M, N, D):
     return {owned: 64, walked: 32 if D > 64 else 64, "num_warps": 4, "num_stages": 2}
 
 
-def aligned(x):
-    """x, or a copy of it, with rows and heads that begin at multiples of 16 bytes: what a descriptor needs."""
+def aligned(x, keep=True):
+    """x, or a copy of it, or (not keep) room for one: rows and heads at multiples of 16 bytes, as descriptors need."""
     unit = 16 // x.element_size()
-    return x if not any(s % unit for s in x.stride()[:2]) and x.data_ptr() % 16 == 0 else x.contiguous().clone()
+    if not any(s % unit for s in x.stride()[:2]) and x.data_ptr() % 16 == 0:
+        return x
+    return x.contiguous().clone() if keep else x.new_empty(x.shape)
 
 
-def described(rows, *arrays):
+def described(rows, *arrays, keep=True):
     """Arrays as a descriptor can take them, and descriptors of tiles of so many rows."""
-    arrays = [aligned(x) for x in arrays]
+    arrays = [aligned(x, keep) for x in arrays]
     return arrays, [TensorDescriptor.from_tensor(x, [1, rows, x.shape[2]]) for x in arrays]
 
 
@@ -248,12 +250,13 @@ def dkdv(q, k, v, dout, lse, delta, dk, dv, causal=1, config=None):
     (H, M, D), (HK, N, _) = q.shape, k.shape
     config = config or config_of("BLOCK_N", "BLOCK_M", M, N, D)
     _, (q_desc, dout_desc) = described(config["BLOCK_M"], q, dout)
-    stored, (k_desc, v_desc, dk_desc, dv_desc) = described(config["BLOCK_N"], k, v, dk, dv)
+    _, (k_desc, v_desc) = described(config["BLOCK_N"], k, v)
+    stored, (dk_desc, dv_desc) = described(config["BLOCK_N"], dk, dv, keep=False)
     dkdv_kernel[(triton.cdiv(N, config["BLOCK_N"]), HK)](
         q_desc, k_desc, v_desc, dout_desc, lse, delta, dk_desc, dv_desc, M, LOG2_E.value * D**-0.5,
         lse.stride(0), delta.stride(0), GROUP=H // HK, D=D, CAUSAL=bool(causal), **config,
     )  # fmt: skip
-    for wanted, there in zip((dk, dv), stored[2:], strict=True):
+    for wanted, there in zip((dk, dv), stored, strict=True):
         if there is not wanted:
             wanted.copy_(there)
 
@@ -332,14 +335,15 @@ def dq_kernel(
 def dq(q, k, v, dout, lse, delta, dq, causal=1, config=None):
     (H, M, D), (HK, N, _) = q.shape, k.shape
     config = config or config_of("BLOCK_M", "BLOCK_N", M, N, D)
-    stored, (q_desc, dout_desc, dq_desc) = described(config["BLOCK_M"], q, dout, dq)
+    _, (q_desc, dout_desc) = described(config["BLOCK_M"], q, dout)
+    (stored,), (dq_desc,) = described(config["BLOCK_M"], dq, keep=False)
     _, (k_desc, v_desc) = described(config["BLOCK_N"], k, v)
     dq_kernel[(triton.cdiv(M, config["BLOCK_M"]), H)](
         q_desc, k_desc, v_desc, dout_desc, lse, delta, dq_desc, M, N, LOG2_E.value * D**-0.5, lse.stride(0),
         delta.stride(0), H // HK, D=D, CAUSAL=bool(causal), TAIL=bool(causal or N % config["BLOCK_N"]), **config,
     )  # fmt: skip
-    if stored[2] is not dq:
-        dq.copy_(stored[2])
+    if stored is not dq:
+        dq.copy_(stored)
 
 
 # %% cell="check" exercise="18_flash_backward/dq"
