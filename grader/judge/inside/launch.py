@@ -11,6 +11,7 @@ import ast
 import contextlib
 import functools
 import linecache
+import os
 import sys
 import types
 
@@ -343,8 +344,17 @@ def _emulated(*launch) -> None:
 
 
 def prepare() -> None:
-    """What is worth having done before a job is known: this module's imports, and the catalogue of GPUs."""
+    """What is worth having done before a job is known: this module's imports, the catalogue of GPUs, and what PyTorch
+    imports of itself with the first copy on the meta device: its compiler, which takes seconds."""
     device.catalogue()
+    folder = os.environ["TORCHINDUCTOR_CACHE_DIR"]
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = "/"  # asked to be there; a job's own is made when the job begins
+    try:
+        with contextlib.suppress(Exception), recording(Plan([])):
+            one = torch.empty(1, device="cuda")
+            torch.empty_like(one).copy_(torch.zeros(1, device="cuda").clone())
+    finally:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
 
 
 def main(memory: int | None = None) -> None:
