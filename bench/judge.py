@@ -66,6 +66,7 @@ def units(judge: Judge, names: list[str], repeats: int) -> list[dict]:
         ids = [i for i in exercise.all_exercises() if i.startswith(unit)]
         for k in range(repeats):
             begin = time.perf_counter()
+            judge.spent.clear()
             verdicts = judge.judge(submission, ids)
             seconds = time.perf_counter() - begin
             marks = {i: v.marks for i, v in verdicts.items()}
@@ -73,6 +74,7 @@ def units(judge: Judge, names: list[str], repeats: int) -> list[dict]:
             told.append({"unit": unit, "seconds": seconds, "marks": marks, "ratios": ratios})
             if k < 2:
                 print(f"{unit}: {len(ids)} exercises judged in {seconds:.1f} s{' (with start-up)' if k == 0 else ''}")
+                print("  " + ", ".join(f"{what} {s:.1f} s" for what, s in judge.spent.items()))
                 for v in verdicts.values():
                     if not v.passed:
                         print(v.text())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
+from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -48,6 +50,8 @@ class Judge:
         self.targets = (device.current().sm,) if self.on_gpu else TARGETS
         self.compiled: dict[str, compilers.Compiled] = beside.compiled if beside else {}
         self.gpu = OnGpu(self, beside and beside.gpu, gpu_lock) if self.on_gpu else None
+        self.spent: Counter[str] = Counter()
+        """Seconds by what they were spent on, of all submissions together."""
 
     def runs(self, exercise: Exercise) -> bool:
         """Do this exercise's kernels run on the GPU here, if there is one?"""
@@ -79,18 +83,27 @@ class Judge:
             if any(self.runs(t.exercise) for t in kernels):  # starts while the sandboxes work
                 spare = gpu.Runner()
                 stack.callback(spare.close)
-            self.tell_plans(tasks, submission, launch)
+            with self._spending("plans"):
+                self.tell_plans(tasks, submission, launch)
             launch.close()
             for t in tasks:
                 if not t.is_kernel:
                     conclude(t.exercise, t.verdict)
             if kernels:
-                self._record(kernels, replay, boxes, memory)
-                if spare:
-                    self.gpu.run([t for t in kernels if passes(t) and self.runs(t.exercise)], spare)
+                with self._spending("compiling and recorded runs"):
+                    self._record(kernels, replay, boxes, memory)
+                with self._spending("GPU"):
+                    if spare:
+                        self.gpu.run([t for t in kernels if passes(t) and self.runs(t.exercise)], spare)
             for t in kernels:
                 conclude(t.exercise, t.verdict)
         return {t.exercise.id: t.verdict for t in everything}
+
+    @contextlib.contextmanager
+    def _spending(self, on: str):
+        begin = time.perf_counter()
+        yield
+        self.spent[on] += time.perf_counter() - begin
 
     def _judge_live(self, tasks: list[Task], submission: Submission) -> None:
         """Exercises on objects are checked as a whole beside the learner's code: see docs/judging.md for what that is
