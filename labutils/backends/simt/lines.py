@@ -9,6 +9,9 @@ import shutil
 import subprocess
 from collections.abc import Iterable
 
+BEFORE = 64
+"""Bytes of code before an instruction of no line in which one is looked for."""
+
 
 def tool() -> str | None:
     """A program that reads line tables: binutils' comes with g++, LLVM's with clang."""
@@ -23,7 +26,7 @@ class Lines:
     was inlined there. What was looked up is kept beside the module."""
 
     def __init__(self, module: str, filename: str):
-        self._module, self._mark = module, re.compile(rf"(?:^|[\s/]){re.escape(filename)}:(\d+)")
+        self._module, self._mark = module, re.compile(rf"(?:^|[\s/]){re.escape(filename)}:(\d+|\?)")
         self._store = module.removesuffix(".so") + ".lines.json"
         self._known: dict[int, int] = {}
         try:
@@ -41,19 +44,11 @@ class Lines:
         return {p: self._known.get(p, 0) for p in wanted}
 
     def _look_up(self, offsets: list[int]) -> None:
-        program = tool()
-        if program is None:
-            return
-        # the call lies before its return address
-        command = [program, "-e", self._module, "-i", "-a", *(hex(p - 1) for p in offsets)]
-        out = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
-        at = None
-        for line in out.splitlines():
-            if re.fullmatch(r"0x[0-9a-f]+", line):
-                at = int(line, 16) + 1
-                self._known.setdefault(at, 0)
-            elif at is not None and not self._known[at] and (m := self._mark.search(line)):
-                self._known[at] = int(m.group(1))
+        found, lost = self._ask(offsets)
+        for p in lost:  # clang gives what it moved out of a loop no line: then that of what stands before it
+            before, _ = self._ask(range(p - 1, max(p - BEFORE, 1), -1))
+            found[p] = next(filter(None, before.values()), 0)
+        self._known |= found
         temporary = f"{self._store}.{os.getpid()}"
         try:
             with open(temporary, "w") as f:
@@ -61,3 +56,21 @@ class Lines:
             os.replace(temporary, self._store)
         except OSError:
             pass  # a cache that cannot be written is only slower
+
+    def _ask(self, offsets: Iterable[int]) -> tuple[dict[int, int], list[int]]:
+        """Lines of return addresses by the tool, and which of them are the learner's code but of no line."""
+        program, offsets = tool(), list(offsets)
+        found, lost, at = dict.fromkeys(offsets, 0), [], 0
+        if program is None:
+            return found, lost
+        # the call lies before its return address
+        command = [program, "-e", self._module, "-i", "-a", *(hex(p - 1) for p in offsets)]
+        for line in subprocess.run(command, capture_output=True, text=True, timeout=60).stdout.splitlines():
+            if re.fullmatch(r"0x[0-9a-f]+", line):
+                at = int(line, 16) + 1
+            elif at in found and not found[at] and (m := self._mark.search(line)):
+                if m.group(1).isdigit() and int(m.group(1)):
+                    found[at] = int(m.group(1))
+                else:
+                    lost.append(at)
+        return found, [p for p in lost if not found[p]]
