@@ -1,6 +1,7 @@
 """What the benchmarks by topic share: the solutions as modules, timings in turns, a table, variants for `--tune`."""
 
 import argparse
+import functools
 import json
 import math
 import statistics
@@ -20,6 +21,7 @@ from labutils.timing import ratio
 _folder = tempfile.TemporaryDirectory()
 
 
+@functools.cache
 def solution(unit: str, *changes: tuple[str, str]):
     """A unit's solution as a module; with `changes` a variant of it, in which each old text became the new one."""
     text = solution_text(unit)
@@ -68,9 +70,7 @@ class Table:
         torch.cuda.synchronize()
         if SHARE:
             return 1.0
-        begin = time.perf_counter()
-        fn(*ring[0])
-        self.watch.launch_s = time.perf_counter() - begin  # so long the GPU is kept busy while a sample is queued
+        self.watch.launch_s = host_seconds(lambda: fn(*ring[0]))
         torch.cuda.synchronize()
         events = [self.watch.once(lambda k=k: fn(*ring[k % len(ring)])) for k in range(count)]
         torch.cuda.synchronize()
@@ -112,6 +112,13 @@ def run(module_doc: str, program: str, measure: Callable[[Table], None], tune: C
         if arguments.json:
             arguments.json.write_text(json.dumps({"versions": versions(), "rows": table.rows}, indent=1))
     return 0
+
+
+def host_seconds(call: Callable) -> float:
+    """What one call costs the host: the GPU is kept busy for as long while a sample is queued."""
+    begin = time.perf_counter()
+    call()
+    return time.perf_counter() - begin
 
 
 def geometric_mean(values: Sequence[float]) -> float:

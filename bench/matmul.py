@@ -13,15 +13,13 @@ import json
 import math
 import statistics
 import sys
-import tempfile
-import time
 from pathlib import Path
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from bench import hopper
+from bench.common import host_seconds, solution
 from bench.machine import present, versions
 from bench.rehearsal import share_of, stopwatch
-from grader.solutions import load, solution_text
 from labutils import ladder, timing
 
 SQUARES = (2048, 4096, 8192, 16384)
@@ -84,14 +82,6 @@ PIPELINES = (
     (4, 2, 64, 4),
 )
 """Warps along M, warps along N, depth of a tile, stages."""
-
-
-@functools.cache
-def solution(unit: str):
-    folder = tempfile.mkdtemp(prefix="bench-matmul-")
-    path = Path(folder, f"{unit}.py")
-    path.write_text(solution_text(unit), encoding="utf-8")
-    return load(str(path))
 
 
 def operands(M: int, N: int, K: int, by_columns: bool, count: int = 2):
@@ -296,13 +286,6 @@ def changed(source: str, pairs: dict[str, str]) -> str:
             raise ValueError(f"{old!r} stands {source.count(old)} times in the kernel, not once")
         source = source.replace(old, new)
     return source
-
-
-def host_seconds(call) -> float:
-    """What one call costs the host: the GPU is kept busy for as long while the next sample is queued."""
-    begin = time.perf_counter()
-    call()
-    return time.perf_counter() - begin
 
 
 def quick(watch, calls: dict, flops: float, samples: int = 12) -> dict[str, float]:
