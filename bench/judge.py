@@ -43,20 +43,25 @@ def races(judge: Judge, task_id: str, count: int) -> dict:
     runner = gpu.Runner()
     runs = [speed.draw(more.exercise, more.timed, 1, k) for k in range(3)]
     found = {"same": [], "slower": []}
+    begin = time.perf_counter()
     try:
         arrays = judge.gpu.load(runner, runs)
         for kind, a in (("same", same), ("slower", more)):
             for _ in range(count):
                 told = judge.gpu.race(runner, arrays, a.timed_plan, same.timed_plan)
                 found[kind].append(vars(speed.beside(told["seconds"]["a"], told["seconds"]["b"])))
+            each = (time.perf_counter() - begin) / sum(map(len, found.values()))
+            print(f"{task_id}, {kind}: {said(kind, found[kind])}; {each:.2f} s each", flush=True)
     finally:
         runner.close()
-    within = sum(abs(r["value"] - 1) <= 0.01 for r in found["same"])
-    apart = sum(r["low"] > 1.0 for r in found["slower"])
-    middle = statistics.median(r["value"] for r in found["slower"])
-    print(f"{task_id}: against itself within 1 % in {within} of {count}; 5 % slower told apart in {apart} of {count} "
-          f"(median ratio {middle:.3f})")  # fmt: skip
-    return {"exercise": task_id, "count": count, "within": within, "apart": apart, **found}
+    return {"exercise": task_id, **found}
+
+
+def said(kind: str, races: list[dict]) -> str:
+    if kind == "same":
+        return f"within 1 % in {sum(abs(r['value'] - 1) <= 0.01 for r in races)} of {len(races)}"
+    middle = statistics.median(r["value"] for r in races)
+    return f"told apart in {sum(r['low'] > 1.0 for r in races)} of {len(races)} (median ratio {middle:.3f})"
 
 
 def units(judge: Judge, names: list[str], repeats: int) -> list[dict]:

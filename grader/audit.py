@@ -200,13 +200,13 @@ def audit(
                 failed.append(Result(Trial(exercise_id, "mutants", "", ACCEPTED, ""), "not loaded", str(problem), 0.0))
         trials = [trial for trial in trials if wanted(trial)]
         yield from failed
-        yield from _judge_all(trials, jobs) if by_judge else _run(trials, quick, jobs)
+        yield from _judge_all(trials, quick, jobs) if by_judge else _run(trials, quick, jobs)
 
 
-def _judge_all(trials: list[Trial], jobs: int | None) -> Iterator[Result]:
+def _judge_all(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[Result]:
     from grader.judge.judge import Judge
 
-    judge = Judge(SEED, HIDDEN)
+    judge = Judge(SEED, HIDDEN, race=not quick)
     with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
         yield from pool.map(lambda trial: judged(trial, judge), trials)
 
@@ -380,7 +380,9 @@ def report(results: list[Result]) -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="UNIT[/EXERCISE]", help="what to audit; by default everything")
     parser.add_argument(
-        "--quick", action="store_true", help="no hidden cases, and wrong answers on the small cases where these decide"
+        "--quick",
+        action="store_true",
+        help="no hidden cases, and wrong answers on the small cases where these decide; by the judge: nothing timed",
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="files to try at the same time")
     parser.add_argument("--judge", action="store_true", help="through the judge in place of lab.check")

@@ -28,13 +28,14 @@ class OnGpu:
         """`lock` is held while the GPU is used; with `beside`, another judge's part, that one's, and its references."""
         self._judge = judge
         self._references: dict[str, Task] = beside._references if beside else {}
+        self._making = beside._making if beside else threading.Lock()
         self._one_at_a_time = beside._one_at_a_time if beside else lock or threading.Lock()
 
     def run(self, tasks: list[Task], runner: gpu.Runner | None) -> None:
         """Run again on the GPU what passed, and time it where speed earns points. `runner` is one that was started
         before, and is closed here."""
         for t in tasks:
-            if t.timed and t.exercise.points.speed:
+            if self._races(t):
                 self._reference(t.exercise)
         with self._one_at_a_time:
             try:
@@ -51,6 +52,9 @@ class OnGpu:
             finally:
                 if runner:
                     runner.close()
+
+    def _races(self, task: Task) -> bool:
+        return bool(self._judge.race and task.timed and task.exercise.points.speed)
 
     def _run(self, task: Task, runner: gpu.Runner) -> None:
         kernels, places = self.kernels(task.plans)
@@ -88,10 +92,11 @@ class OnGpu:
 
     def _reference(self, exercise: KernelExercise) -> Task:
         """The reference solution's plan at the timed size, compiled; made once."""
-        if exercise.id not in self._references:
-            task = Task(exercise, [], verdict=Verdict(exercise.id, ""), timed=speed.timed_case(exercise))
-            self.plan_reference(task)
-            self._references[exercise.id] = task
+        with self._making:
+            if exercise.id not in self._references:
+                task = Task(exercise, [], verdict=Verdict(exercise.id, ""), timed=speed.timed_case(exercise))
+                self.plan_reference(task)
+                self._references[exercise.id] = task
         return self._references[exercise.id]
 
     def plan_reference(self, task: Task) -> None:
@@ -115,7 +120,7 @@ class OnGpu:
     def _at_full_size(self, task: Task, runner: gpu.Runner) -> None:
         if not isinstance(task.timed_plan, plan.Plan):
             task.verdict.headline = diagnose.from_problem(task.timed_plan)
-        elif task.exercise.points.speed:
+        elif self._races(task):
             self._race(task, runner)
         else:
             self._large(task, runner)

@@ -33,7 +33,8 @@ class Judge:
     """Judges submissions on this machine. `seed` draws inputs and hidden cases: secret, and drawn after the freeze.
 
     `beside` is a judge with another seed, with which this one shares what no seed decides: compiled kernels, the
-    references' plans for a race, and the lock that is held while the GPU is used (`gpu_lock`).
+    references' plans for a race, and the lock that is held while the GPU is used (`gpu_lock`). Without `race` nothing
+    is timed and memory traffic stands in for time, as without a GPU; what passes runs once at a large size.
     """
 
     def __init__(
@@ -44,9 +45,11 @@ class Judge:
         on_gpu: bool | None = None,
         gpu_lock=None,
         beside: Judge | None = None,
+        race: bool = True,
     ):
         self.seed, self.hidden, self.time_limit = seed, hidden, time_limit
         self.on_gpu = device.has_gpu() if on_gpu is None else on_gpu
+        self.race = race
         self.targets = (device.current().sm,) if self.on_gpu else TARGETS
         self.compiled: dict[str, compilers.Compiled] = beside.compiled if beside else {}
         self.gpu = OnGpu(self, beside and beside.gpu, gpu_lock) if self.on_gpu else None
@@ -160,7 +163,8 @@ class Judge:
         verdict = Verdict(exercise.id, self.describe(exercise), points=exercise.points.total)
         task = Task(exercise, cases_of(exercise, self.seed, self.hidden), verdict=verdict)
         if task.is_kernel and self.runs(exercise):
-            task.timed = speed.timed_case(exercise) if exercise.points.speed else speed.large_case(exercise)
+            timed = self.race and exercise.points.speed
+            task.timed = speed.timed_case(exercise) if timed else speed.large_case(exercise)
         return task
 
     # --- the submission's own Python ----------------------------------------------------------------------------------

@@ -33,9 +33,13 @@ class Entry:
         for number, a in enumerate(told):
             if "number" in a:
                 continue
-            for home in self.outputs if a["output"] else [self.inputs]:
-                home[number] = Buffer(device, a["bytes"])
-                home[number].write(memory[a["at"] : a["at"] + a["bytes"]])
+            if a["output"]:
+                for home in self.outputs:
+                    home[number] = Buffer(device, a["bytes"])
+                    home[number].fill(0)  # what an earlier process left there may be the answer
+            else:
+                self.inputs[number] = Buffer(device, a["bytes"])
+                self.inputs[number].write(memory[a["at"] : a["at"] + a["bytes"]])
 
     def arrays(self, place: int) -> dict[int, Buffer]:
         return {**self.inputs, **self.outputs[place]}

@@ -119,6 +119,14 @@ def test_large_cases_are_of_exercises_that_are_cheap_to_compare():
     assert not large["19_decode_attention/partial"] and not large["17_flash_attention/forward"]
 
 
+def test_without_a_race_a_large_run_takes_its_place(judge):
+    task = _of("06_elementwise_triton/gelu")
+    assert task.points.speed
+    unraced = Judge(5, hidden=1, on_gpu=True, race=False)
+    assert judge._task(task).timed == speed.timed_case(task) != speed.large_case(task) == unraced._task(task).timed
+    assert judge.gpu._races(judge._task(task)) and not unraced.gpu._races(unraced._task(task))
+
+
 def test_judges_of_one_class_share_kernels_references_and_the_lock(judge):
     other = Judge(6, hidden=1, on_gpu=True, beside=judge)
     assert other.compiled is judge.compiled and other.seed != judge.seed
