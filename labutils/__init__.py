@@ -9,6 +9,7 @@ import importlib
 
 from . import cudac as cuda
 from . import device, grading
+from .alignment import aligned, padded
 from .backends import interpreter as _interpreter
 
 __version__ = "0.1.0"
@@ -140,6 +141,6 @@ def __getattr__(name: str):
 
 
 __all__ = [
-    "access_map", "annotate", "banks", "benchmark", "ceilings", "check", "coalescing", "compare", "cuda", "device",
-    "profile", "record", "setup", "tensor_map", "tiny",
+    "access_map", "aligned", "annotate", "banks", "benchmark", "ceilings", "check", "coalescing", "compare", "cuda",
+    "device", "padded", "profile", "record", "setup", "tensor_map", "tiny",
 ]  # fmt: skip
