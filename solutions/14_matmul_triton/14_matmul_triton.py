@@ -312,8 +312,8 @@ lab.check("14_matmul_triton/busy_share")
 # From Hopper on a copy engine, the *TMA*, moves a whole tile with one instruction: no pointers, no masks, no registers.
 # What it needs to know is in a **tensor descriptor**: address, shape, strides, tile. `desc.load([m, k])` gives the tile
 # whose corner is at (m, k), with 0 for what lies outside; `desc.store([m, n], tile)` writes only what lies inside. Rows
-# must begin at multiples of 16 bytes, and the last stride must be 1. (Block pointers, `tl.make_block_ptr`, came before
-# descriptors, and have been removed from Triton.)
+# must begin at multiples of 16 bytes, and the last stride must be 1: `lab.aligned` copies a matrix if that is not so.
+# (Block pointers, `tl.make_block_ptr`, came before descriptors, and have been removed from Triton.)
 #
 # And the programs stay: as many as the GPU has SMs, each takes every `NUM_PROGRAMS`-th tile. So the loads of the next
 # tile can start while this one is stored. `tl.range(…, flatten=True)` makes one loop of the two for that, and
@@ -412,16 +412,6 @@ def scratch(size, alignment, stream):
     return torch.empty(size, dtype=torch.int8, device="cuda")
 
 
-def in_rows(x, keep=True):
-    """x, or a copy of it, with rows that begin at multiples of 16 bytes: what a descriptor needs."""
-    unit = 16 // x.element_size()
-    if x.stride(1) == 1 and x.stride(0) % unit == 0 and x.data_ptr() % 16 == 0:
-        return x
-    rows, columns = x.shape
-    copy = torch.empty(rows, triton.cdiv(columns, unit) * unit, dtype=x.dtype, device=x.device)[:, :columns]
-    return copy.copy_(x) if keep else copy
-
-
 def persistent_config(M, N):
     gpu = lab.device.current()
     if M * N < 2**16:
@@ -442,7 +432,7 @@ def persistent(a, b, c, relu=True, config=None):
     on_device = config.pop("on_device", False)
     BLOCK_M, BLOCK_N, BLOCK_K = config["BLOCK_M"], config["BLOCK_N"], config["BLOCK_K"]
     by_columns = b.stride(0) == 1 and b.stride(1) > 1
-    a, b, out = in_rows(a), in_rows(b.T if by_columns else b), in_rows(c, keep=False)
+    a, b, out = lab.aligned(a), lab.aligned(b.T if by_columns else b), lab.aligned(c, keep=False)
     gpu = lab.device.current()
     sms = gpu.sms if gpu else 4
     programs = min(sms, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N))
@@ -535,7 +525,7 @@ def split_k(a, b, c, config=None, parts=None):
     config, parts = config or choice, parts or wanted
     BLOCK_M, BLOCK_N, BLOCK_K = config["BLOCK_M"], config["BLOCK_N"], config["BLOCK_K"]
     by_columns = b.stride(0) == 1 and b.stride(1) > 1
-    a, b = in_rows(a), in_rows(b.T if by_columns else b)
+    a, b = lab.aligned(a), lab.aligned(b.T if by_columns else b)
     tiles = triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N)
     zeros = torch.zeros(M * N + tiles, dtype=torch.int32, device=a.device)
     sums, arrived = zeros[: M * N].view(torch.float32), zeros[M * N :]

@@ -57,7 +57,6 @@ lab.check("15_matmul_cuda/shared_reads")
 # }
 
 # %% cell="given"
-import torch
 from triton import cdiv
 
 from labutils import ladder
@@ -313,24 +312,9 @@ lab.check("15_matmul_cuda/register")
 
 
 # %% cell="given" id="vector"
-def whole(x, rows=False, filled=True):
-    """x, or a copy with zeros to the right (and below), so that rows are whole vectors of 16 bytes; also aligned.
-
-    If not `filled`, only the place for one.
-    """
-    unit = 16 // x.element_size()
-    M, N = x.shape[0] + (-x.shape[0] % unit if rows else 0), x.shape[1] + -x.shape[1] % unit
-    if tuple(x.shape) == (M, N) and x.data_ptr() % 16 == 0:
-        return x
-    copy = torch.zeros(M, N, dtype=x.dtype, device=x.device)
-    if filled:
-        copy[: x.shape[0], : x.shape[1]] = x
-    return copy
-
-
 def in_vectors(a, b, c, launch):
-    """Call `launch(a, b, c, M, N, K)` on matrices whose rows are whole vectors."""
-    a, b, out = whole(a), whole(b, rows=True), whole(c, filled=False)
+    """Call `launch(a, b, c, M, N, K)` on matrices whose rows are whole vectors, with zeros where they had to grow."""
+    a, b, out = lab.padded(a), lab.padded(b, rows=True), lab.padded(c, keep=False)
     launch(a, b, out, a.shape[0], b.shape[1], a.shape[1])
     if out is not c:
         c.copy_(out[:, : c.shape[1]])

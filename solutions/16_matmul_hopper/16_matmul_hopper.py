@@ -105,8 +105,8 @@ lab.banks(lambda lane: swizzled(lane % 8, 0), 16, title="the same pieces, where 
 # | `tma_commit()`, `tma_wait<0>()` | ends a group of stores; waits until the groups have read shared memory |
 #
 # Write y = factor · x. A block of 128 threads has one box of 64 × 64 halves: one thread brings it, all threads scale it
-# where it lies, one thread takes it back. No guard is needed anywhere. (Rows must begin at multiples of 16 bytes: the
-# launcher copies matrices whose rows do not.)
+# where it lies, one thread takes it back. No guard is needed anywhere. (Rows must begin at multiples of 16 bytes:
+# `lab.aligned` in the launcher copies matrices whose rows do not.)
 #
 # <details><summary>Hint 1</summary>Thread 0: init with one arrival, fence. Barrier of threads. Thread 0: expect
 # <code>sizeof(tile)</code> bytes, then load. <i>All</i> threads: wait for parity 0.</details>
@@ -116,7 +116,6 @@ lab.banks(lambda lane: swizzled(lane % 8, 0), 16, title="the same pieces, where 
 # read.</details>
 
 # %% cell="given"
-import torch
 from triton import cdiv
 
 from labutils import hopper
@@ -157,23 +156,12 @@ hopper.show("mbarrier_expect", "mbarrier_wait", "tma_load")
 
 
 # %% cell="given" id="scale"
-def whole(x, filled=True):
-    """x, or zeros with x in them, a little wider, so that each row begins at a multiple of 16 bytes."""
-    M, N = x.shape[0], x.shape[1] + -x.shape[1] % 8
-    if x.shape[1] == N and x.stride() == (N, 1) and x.data_ptr() % 16 == 0:
-        return x
-    wider = torch.zeros(M, N, dtype=x.dtype, device=x.device)
-    if filled:
-        wider[:, : x.shape[1]] = x
-    return wider
-
-
 def scale(x, factor, y):
-    x, out = whole(x), whole(y, filled=False)
+    x, out = lab.aligned(x), lab.aligned(y, keep=False)
     grid = cdiv(y.shape[1], 64), cdiv(y.shape[0], 64)
     tma_scale[grid, 128](lab.tensor_map(x, (64, 64)), lab.tensor_map(out, (64, 64)), factor)
     if out is not y:
-        y.copy_(out[:, : y.shape[1]])
+        y.copy_(out)
 
 
 lab.tiny("16_matmul_hopper/scale")
@@ -275,8 +263,8 @@ def boxes(x, rows, columns=64):
 
 
 def in_rows(a, b, c, launch):
-    """launch(a, b, c, M, N, K) on matrices that boxes can be cut from."""
-    a, b, out = whole(a), whole(b), whole(c, filled=False)
+    """launch(a, b, c, M, N, K) on matrices that boxes can be cut from, and c in whole vectors."""
+    a, b, out = lab.aligned(a), lab.aligned(b), lab.padded(c, keep=False)
     launch(a, b, out, *out.shape, a.shape[1])
     if out is not c:
         c.copy_(out[:, : c.shape[1]])

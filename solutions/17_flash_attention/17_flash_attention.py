@@ -346,21 +346,13 @@ def flash_config(M, N, D):
     return dict(BLOCK_M=128, BLOCK_N=32 if D > 64 else 64, num_warps=8 if D > 64 else 4, num_stages=3)
 
 
-def aligned(x, keep=True):
-    """x, or a copy of it, or (not keep) room for one: rows and heads at multiples of 16 bytes, as descriptors need."""
-    unit = 16 // x.element_size()
-    if not any(s % unit for s in x.stride()[:2]) and x.data_ptr() % 16 == 0:
-        return x
-    return x.contiguous().clone() if keep else x.new_empty(x.shape)
-
-
 def flash(q, k, v, out, lse, causal=1, config=None):
     (H, M, D), (HK, N, _) = q.shape, k.shape
     config = dict(config or flash_config(M, N, D))
     BLOCK_M, BLOCK_N = config["BLOCK_M"], config["BLOCK_N"]
-    o = aligned(out, keep=False)
-    q_desc, out_desc = (TensorDescriptor.from_tensor(x, [1, BLOCK_M, D]) for x in (aligned(q), o))
-    k_desc, v_desc = (TensorDescriptor.from_tensor(aligned(x), [1, BLOCK_N, D]) for x in (k, v))
+    o = lab.aligned(out, keep=False)
+    q_desc, out_desc = (TensorDescriptor.from_tensor(x, [1, BLOCK_M, D]) for x in (lab.aligned(q), o))
+    k_desc, v_desc = (TensorDescriptor.from_tensor(lab.aligned(x), [1, BLOCK_N, D]) for x in (k, v))
     flags = dict(CAUSAL=bool(causal), TAIL=bool(causal or N % BLOCK_N), SPECIALISE=config.pop("SPECIALISE", False))
     flash_kernel[(triton.cdiv(M, BLOCK_M), H)](
         q_desc, k_desc, v_desc, out_desc, lse, M, N, LOG2_E.value * D**-0.5, lse.stride(0), H // HK, D=D,

@@ -232,17 +232,9 @@ def config_of(owned, walked, M, N, D):
     return {owned: 64, walked: 32 if D > 64 else 64, "num_warps": 4, "num_stages": 2}
 
 
-def aligned(x, keep=True):
-    """x, or a copy of it, or (not keep) room for one: rows and heads at multiples of 16 bytes, as descriptors need."""
-    unit = 16 // x.element_size()
-    if not any(s % unit for s in x.stride()[:2]) and x.data_ptr() % 16 == 0:
-        return x
-    return x.contiguous().clone() if keep else x.new_empty(x.shape)
-
-
 def described(rows, *arrays, keep=True):
     """Arrays as a descriptor can take them, and descriptors of tiles of so many rows."""
-    arrays = [aligned(x, keep) for x in arrays]
+    arrays = [lab.aligned(x, keep) for x in arrays]
     return arrays, [TensorDescriptor.from_tensor(x, [1, rows, x.shape[2]]) for x in arrays]
 
 

@@ -1,9 +1,10 @@
 # expect: first-block-only
 # The corner of C is (n, m).
-import torch
 import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
+
+import labutils as lab
 
 
 @triton.jit
@@ -13,15 +14,6 @@ def grouped_tile(pid, tiles_m, tiles_n, GROUP_M: tl.constexpr):
     rows = tl.minimum(tiles_m - first_m, GROUP_M)
     within = pid % per_group
     return first_m + within % rows, within // rows
-
-
-def in_rows(x):
-    unit = 16 // x.element_size()
-    if x.stride(1) == 1 and x.stride(0) % unit == 0 and x.data_ptr() % 16 == 0:
-        return x
-    rows, columns = x.shape
-    copy = torch.empty(rows, triton.cdiv(columns, unit) * unit, dtype=x.dtype, device=x.device)[:, :columns]
-    return copy.copy_(x)
 
 
 @triton.jit
@@ -49,7 +41,7 @@ def persistent(a, b, c):
     M, K = a.shape
     N = b.shape[1]
     flip = b.stride(0) == 1 and b.stride(1) > 1
-    a, b, out = in_rows(a), in_rows(b.T if flip else b), in_rows(c)
+    a, b, out = lab.aligned(a), lab.aligned(b.T if flip else b), lab.aligned(c)
     persistent_kernel[(3,)](
         TensorDescriptor.from_tensor(a, [32, 32]),
         TensorDescriptor.from_tensor(b, [32, 32]),

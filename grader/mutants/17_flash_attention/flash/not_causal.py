@@ -4,6 +4,8 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+import labutils as lab
+
 LOG2_E = tl.constexpr(1.4426950408889634)
 LN_2 = tl.constexpr(0.6931471805599453)
 
@@ -50,16 +52,11 @@ def flash_kernel(
     tl.store(lse_ptr + head.to(tl.int64) * stride_lh + offs_m, (m + tl.log2(l)) * LN_2, mask=offs_m < M)
 
 
-def aligned(x):
-    unit = 16 // x.element_size()
-    return x if not any(s % unit for s in x.stride()[:2]) and x.data_ptr() % 16 == 0 else x.contiguous().clone()
-
-
 def flash(q, k, v, out, lse, causal=1, BLOCK_M=32, BLOCK_N=16):
     (H, M, D), (HK, N, _) = q.shape, k.shape
-    o = aligned(out)
-    q_desc, out_desc = (TensorDescriptor.from_tensor(aligned(x), [1, BLOCK_M, D]) for x in (q, o))
-    k_desc, v_desc = (TensorDescriptor.from_tensor(aligned(x), [1, BLOCK_N, D]) for x in (k, v))
+    o = lab.aligned(out)
+    q_desc, out_desc = (TensorDescriptor.from_tensor(lab.aligned(x), [1, BLOCK_M, D]) for x in (q, o))
+    k_desc, v_desc = (TensorDescriptor.from_tensor(lab.aligned(x), [1, BLOCK_N, D]) for x in (k, v))
     flags = dict(CAUSAL=bool(causal), TAIL=bool(causal or N % BLOCK_N))
     flash_kernel[(triton.cdiv(M, BLOCK_M), H)](
         q_desc, k_desc, v_desc, out_desc, lse, M, N, LOG2_E.value * D**-0.5, lse.stride(0), H // HK, D=D,

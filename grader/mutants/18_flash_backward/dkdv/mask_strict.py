@@ -4,6 +4,8 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+import labutils as lab
+
 LOG2_E = tl.constexpr(1.4426950408889634)
 
 
@@ -56,13 +58,8 @@ def dkdv_kernel(
     dv_desc.store([key_head, first, 0], dv.to(dv_desc.dtype).reshape(1, BLOCK_N, D))
 
 
-def aligned(x):
-    unit = 16 // x.element_size()
-    return x if not any(s % unit for s in x.stride()[:2]) and x.data_ptr() % 16 == 0 else x.contiguous().clone()
-
-
 def described(rows, *arrays):
-    arrays = [aligned(x) for x in arrays]
+    arrays = [lab.aligned(x) for x in arrays]
     return arrays, [TensorDescriptor.from_tensor(x, [1, rows, x.shape[2]]) for x in arrays]
 
 

@@ -4,6 +4,8 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+import labutils as lab
+
 LOG2_E = tl.constexpr(1.4426950408889634)
 
 
@@ -44,13 +46,8 @@ def dq_kernel(
     dq_desc.store([head, first, 0], dq.to(dq_desc.dtype).reshape(1, BLOCK_M, D))
 
 
-def aligned(x):
-    unit = 16 // x.element_size()
-    return x if not any(s % unit for s in x.stride()[:2]) and x.data_ptr() % 16 == 0 else x.contiguous().clone()
-
-
 def described(rows, *arrays):
-    arrays = [aligned(x) for x in arrays]
+    arrays = [lab.aligned(x) for x in arrays]
     return arrays, [TensorDescriptor.from_tensor(x, [1, rows, x.shape[2]]) for x in arrays]
 
 
