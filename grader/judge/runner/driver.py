@@ -82,8 +82,10 @@ class Buffer:
         self.address = int(ok(cu.cuMemAlloc(self.size)))
 
     def write(self, source: memoryview) -> None:
+        """Queue. Without a stream the copy may land after a kernel that is launched later: this one waits for no other
+        stream, and from pageable memory a copy returns once it is staged."""
         if len(source):
-            ok(cu.cuMemcpyHtoD(self.address, _address(source), len(source)))
+            ok(cu.cuMemcpyHtoDAsync(self.address, _address(source), len(source), self.device.stream))
 
     def read(self, target: memoryview) -> None:
         if len(target):

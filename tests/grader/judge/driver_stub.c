@@ -7,10 +7,15 @@
 #include <unistd.h>
 
 static int nothing(void) { return 0; }
-static int out_of_range(void) { return 1; }
+static int refused(void) { return 1; }
+static int stream(void** made) { return (*made = "a stream") == 0; }
 static int allocate(uint64_t* p, size_t n) { return (*p = (uint64_t)malloc(n)) == 0; }
 static int release(uint64_t p) { free((void*)p); return 0; }
-static int to_device(uint64_t to, const void* from, size_t n) { memcpy((void*)to, from, n); return 0; }
+static int to_device(uint64_t to, const void* from, size_t n, void* stream) {
+  if (!stream) return 1;
+  memcpy((void*)to, from, n);
+  return 0;
+}
 static int to_host(void* to, uint64_t from, size_t n) { memcpy(to, (void*)from, n); return 0; }
 static int attribute(int* value) { *value = 1 << 16; return 0; }
 
@@ -46,9 +51,11 @@ static int launch(void* function, unsigned gx, unsigned gy, unsigned gz, unsigne
 
 int cuGetProcAddress_v2(const char* symbol, void** found, int version, uint64_t flags, int* status) {
   static const struct { const char* name; void* function; } known[] = {
-      {"cuMemAlloc", allocate}, {"cuMemFree", release}, {"cuMemcpyHtoD", to_device}, {"cuMemcpyDtoH", to_host},
+      {"cuMemAlloc", allocate}, {"cuMemFree", release}, {"cuStreamCreate", stream},
+      {"cuMemcpyHtoD", refused},  // such a copy may land after a kernel of another stream that is launched later
+      {"cuMemcpyHtoDAsync", to_device}, {"cuMemcpyDtoH", to_host},
       {"cuDeviceGetAttribute", attribute}, {"cuFuncGetParamInfo", parameter_info}, {"cuLaunchKernel", launch},
-      {"cuTensorMapEncodeTiled", encode}, {"cuLaunchKernelEx", out_of_range}};
+      {"cuTensorMapEncodeTiled", encode}, {"cuLaunchKernelEx", refused}};
   *found = nothing;
   for (size_t k = 0; k < sizeof known / sizeof *known; k++)
     if (!strcmp(symbol, known[k].name)) *found = known[k].function;
