@@ -11,7 +11,6 @@ import ast
 import contextlib
 import functools
 import linecache
-import os
 import sys
 import types
 
@@ -170,6 +169,11 @@ class _OnMeta(TorchFunctionMode):
 
 class _NoWork(TorchDispatchMode):
     """Allocations, views and fills are a launcher's business; anything else is the kernel's."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """PyTorch would import its compiler, which takes over a second, to keep it away from here."""
+        return False
 
     def __init__(self, plan: Plan):
         super().__init__()
@@ -345,16 +349,10 @@ def _emulated(*launch) -> None:
 
 def prepare() -> None:
     """What is worth having done before a job is known: this module's imports, the catalogue of GPUs, and what PyTorch
-    imports of itself with the first copy on the meta device: its compiler, which takes seconds."""
+    imports of itself with the first `empty_like` on the meta device."""
     device.catalogue()
-    folder = os.environ["TORCHINDUCTOR_CACHE_DIR"]
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = "/"  # asked to be there; a job's own is made when the job begins
-    try:
-        with contextlib.suppress(Exception), recording(Plan([])):
-            one = torch.empty(1, device="cuda")
-            torch.empty_like(one).copy_(torch.zeros(1, device="cuda").clone())
-    finally:
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+    with recording(Plan([])):
+        torch.empty_like(torch.empty(1, device="cuda"))
 
 
 def main(memory: int | None = None) -> None:
