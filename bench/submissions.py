@@ -14,9 +14,10 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-from grader.build import ROOT, notebook_bytes, release_notebook, source_notebook
+from grader.build import release_notebook
 from grader.demo.sample import solved
 from grader.redteam import corpus
+from grader.sources import ROOT, notebook_bytes, source_notebook
 
 UNIT = "00_start"
 SHARES = {"right": 0.4, "wrong": 0.3, "hostile": 0.15, "broken": 0.15}

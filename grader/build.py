@@ -11,42 +11,14 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import jupytext
 import nbformat
 from nbformat import NotebookNode
 
-from grader.cells import expand
 from grader.nbgrader_config import NbGraderAPI, course_config
 from grader.regions import BuildError, located
 from grader.release_check import check_release, size_warnings
+from grader.sources import ROOT, PointsOf, exercise_points, notebook_bytes, source_notebook, unit_names
 from grader.stubs import release_preprocessors, stub_source
-from labutils import exercise
-
-ROOT = Path(__file__).resolve().parents[1]
-
-PointsOf = Callable[[str], float]
-
-
-def exercise_points(exercise_id: str) -> float:
-    """The points of an exercise in the course's registry."""
-    return exercise.get(exercise_id).points.total
-
-
-def source_notebook(unit: Path, points_of: PointsOf = exercise_points) -> NotebookNode:
-    """The notebook of the unit in the folder `unit`, with its answers and nbgrader's metadata."""
-    path = unit / f"{unit.name}.py"
-    try:
-        notebook = jupytext.reads(path.read_text(encoding="utf-8"), fmt="py:percent")
-    except OSError as problem:
-        raise BuildError(f"{path} cannot be read: {problem.strerror}") from None
-    expand(notebook, unit.name, points_of)
-    notebook.metadata = NotebookNode(
-        kernelspec={"display_name": "Python 3", "language": "python", "name": "python3"},
-        language_info={"name": "python"},
-    )
-    notebook.nbformat, notebook.nbformat_minor = 4, 5
-    nbformat.validate(notebook)
-    return notebook
 
 
 def release_notebook(unit: Path, points_of: PointsOf = exercise_points) -> NotebookNode:
@@ -63,16 +35,6 @@ def release_notebook(unit: Path, points_of: PointsOf = exercise_points) -> Noteb
             raise BuildError("nbgrader changed the ids of the cells")
         check_release(release, source)
     return release
-
-
-def notebook_bytes(notebook: NotebookNode) -> bytes:
-    """The one way in which this course writes a notebook: the same notebook always gives the same bytes."""
-    return (nbformat.writes(notebook, version=nbformat.NO_CONVERT).rstrip("\n") + "\n").encode()
-
-
-def unit_names(root: Path) -> list[str]:
-    """The units that have a source, in order."""
-    return sorted(path.stem for path in (root / "solutions").glob("*/*.py") if path.stem == path.parent.name)
 
 
 def stale_releases(root: Path, out: Path) -> list[Path]:

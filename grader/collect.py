@@ -21,11 +21,11 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from grader.build import ROOT, notebook_bytes, unit_names
 from grader.intake.files import File, Refused, Unreadable, files_in
 from grader.intake.owners import Owner, owners, plain_stem
 from grader.repair import NotThisUnit, repair
 from grader.results import Origin
+from grader.sources import ROOT, notebook_bytes, unit_names
 
 __all__ = ["SetAside", "Submission", "Unreadable", "collect", "lay_out", "read_notebook"]
 

@@ -52,8 +52,8 @@ def main(args) -> int:
             engine = engines.open_engine("local", engines.workers_here(args.workers), gpus=args.gpus)
             stack.enter_context(contextlib.closing(engine))
         from grader import terminal
-        from grader.build import ROOT, unit_names
         from grader.grade import said
+        from grader.sources import ROOT, unit_names
 
         if args.unit not in unit_names(ROOT):
             print(f"There is no unit {args.unit!r}; there are {', '.join(unit_names(ROOT))}.")

@@ -21,11 +21,11 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from traitlets.config import Config
 
-from grader.build import notebook_bytes
 from grader.journal import DiskFull
 from grader.marks import Result
 from grader.nbgrader_config import Autograde, Execute, NbGraderAPI, NbGraderPreprocessor, course_config
 from grader.nbgrader_pages import PageExporter
+from grader.sources import notebook_bytes
 from grader.stubs import release_preprocessors
 from labutils.check import VERDICT_MIME
 

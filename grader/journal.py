@@ -23,7 +23,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from grader.build import ROOT
+from grader.sources import ROOT
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LONGEST_NAME = 200

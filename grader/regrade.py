@@ -19,7 +19,6 @@ import nbformat
 from nbformat import NotebookNode
 
 from grader import late, report
-from grader.build import ROOT, source_notebook
 from grader.engines import workers_here
 from grader.execute.notebook import Limits
 from grader.gradebook import Course, GradebookError
@@ -31,6 +30,7 @@ from grader.regions import BuildError
 from grader.results import ClassResults
 from grader.run import Run, release_hash
 from grader.seeds import seed_of
+from grader.sources import ROOT, source_notebook
 
 
 class NoRegrade(Exception):

@@ -13,7 +13,6 @@ import nbformat
 from nbformat import NotebookNode
 
 from grader import engines, late
-from grader.build import notebook_bytes, source_notebook
 from grader.collect import Submission
 from grader.execute.notebook import Limits
 from grader.gradebook import Course, GradebookError
@@ -23,6 +22,7 @@ from grader.marking import Marker, checks_of, exercises_of, mark, not_yet
 from grader.marks import Result, marks_of, sentence
 from grader.results import Graded
 from grader.seeds import draw_seed, seed_of
+from grader.sources import notebook_bytes, source_notebook
 from labutils.verdict import Verdict
 
 

@@ -16,7 +16,7 @@ _DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assig
 
 def solution_text(unit: str) -> str:
     """A module with the functions of a unit's solution notebook: its answers, and what its other cells define."""
-    from grader.build import source_notebook
+    from grader.sources import source_notebook
 
     return "\n\n".join(text for _, text in code_cells(source_notebook(ROOT / "solutions" / unit))) + "\n"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from grader.build import ROOT
+from grader.sources import ROOT
 
 
 def add_arguments(parser) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 
-from grader.build import ROOT, source_notebook
 from grader.judge import gpu, plan, speed, wire
 from grader.judge.arrays import Placed
 from grader.judge.submission import Submission
@@ -101,6 +100,8 @@ class OnGpu:
 
     def plan_reference(self, task: Task) -> None:
         """Give a task the solution's plan for its timed case, and compile that plan's kernels."""
+        from grader.sources import ROOT, source_notebook  # jupytext; nobody needs it who does not race
+
         solution = Submission.of(source_notebook(ROOT / "solutions" / task.exercise.unit))
         with contextlib.ExitStack() as stack:
             launch, _, boxes = self._judge.open(stack, [task], None)

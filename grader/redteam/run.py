@@ -106,9 +106,9 @@ def submission(trial: Trial):
 
 def _with_kernels(trial: Trial):
     """The solution with these kernels in place of its own."""
-    from grader.build import source_notebook
     from grader.judge.submission import Submission
     from grader.solutions import ROOT
+    from grader.sources import source_notebook
     from labutils.signature import signatures
 
     solved = Submission.of(source_notebook(ROOT / "solutions" / trial.exercise.split("/")[0]))
@@ -121,9 +121,9 @@ class _Notebooks:
     """A course of one unit: its release is damaged, mended and sanitized like any submission."""
 
     def __init__(self):
-        from grader.build import source_notebook
         from grader.gradebook import Course
         from grader.solutions import ROOT
+        from grader.sources import source_notebook
 
         self._lock = threading.Lock()
         self._folder = tempfile.TemporaryDirectory(prefix="redteam-")

@@ -7,8 +7,9 @@ import nbformat
 import pytest
 
 from grader.__main__ import main
-from grader.build import notebook_bytes, release_notebook, source_notebook
+from grader.build import release_notebook
 from grader.nbgrader_config import NbGraderAPI, course_config
+from grader.sources import notebook_bytes, source_notebook
 from grader.stubs import release_preprocessors
 from tests.grader.sample import POINTS, SAMPLE, UNIT, released, run, write_unit
 

@@ -6,9 +6,10 @@ import json
 import pytest
 
 from grader.__main__ import main
-from grader.build import ROOT, release_notebook, source_notebook
+from grader.build import release_notebook
 from grader.demo.sample import SampleClass, Student, differences, read_class, solved, write_submissions
 from grader.results import Check, ClassResults, Graded, Outcome
+from grader.sources import ROOT, source_notebook
 from labutils import exercise
 
 SAMPLE = read_class()

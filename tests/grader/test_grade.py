@@ -10,10 +10,10 @@ import pytest
 from nbformat.v4 import new_output
 
 from grader import command, engines, terminal
-from grader.build import source_notebook
 from grader.grade import grade
 from grader.gradebook import Course, GradebookError
 from grader.marks import Result
+from grader.sources import source_notebook
 from tests.grader.small import UNIT, right, write_unit
 
 

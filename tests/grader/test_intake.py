@@ -13,13 +13,14 @@ from datetime import datetime
 import nbformat
 import pytest
 
-from grader.build import ROOT, notebook_bytes, release_notebook, source_notebook
+from grader.build import release_notebook
 from grader.collect import collect, lay_out
 from grader.demo.sample import solved
 from grader.intake import files as intake_files
 from grader.intake.files import Unreadable
 from grader.judge.submission import Submission as Judged
 from grader.repair import repair
+from grader.sources import ROOT, notebook_bytes, source_notebook
 from tests.grader.mangled import MANGLED
 
 UNIT = "00_start"

@@ -5,10 +5,10 @@ import shutil
 import pytest
 
 from grader import engines, verify
-from grader.build import source_notebook
 from grader.grade import grade, said
 from grader.gradebook import Course
 from grader.journal import DiskFull, Journal, JournalError
+from grader.sources import source_notebook
 from tests.grader.engines import pretend
 from tests.grader.small import UNIT, right, write_unit
 

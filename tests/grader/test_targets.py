@@ -5,9 +5,10 @@ import re
 import pytest
 
 import labutils  # noqa: F401  (before anything imports triton)
-from grader.build import release_notebook, source_notebook
+from grader.build import release_notebook
 from grader.cells import is_cuda
 from grader.solutions import ROOT, load, solution_text
+from grader.sources import source_notebook
 from labutils import nvrtc
 from labutils.exercise import KernelExercise, all_exercises
 from labutils.signature import signatures

@@ -231,7 +231,8 @@ def run_kernel(told: dict) -> None:
         os.makedirs("/scratch/notebook")
         os.chdir("/scratch/notebook")
         sys.path[0] = ""  # as in any kernel: the notebook's folder, not the zygote's
-        sys.argv = ["ipykernel_launcher", "-f", "/connection/kernel.json"]
+        # nobody comes back to this session: no database and no thread for its history
+        sys.argv = ["ipykernel_launcher", "-f", "/connection/kernel.json", "--HistoryManager.enabled=False"]
         from ipykernel import kernelapp
 
         kernelapp.launch_new_instance()

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from grader.build import source_notebook
 from grader.judge import contest, gpu, speed
 from grader.judge.judge import Judge
 from grader.judge.sandbox import Memory
 from grader.judge.submission import Submission
+from grader.sources import source_notebook
 from labutils import device
 from labutils.exercise import KernelExercise
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from grader.build import ROOT, source_notebook
 from grader.judge.judge import Judge
 from grader.judge.submission import Submission
+from grader.sources import ROOT, source_notebook
 from labutils import exercise
 
 UNITS = sorted({task.unit for task in exercise.all_exercises().values()})
