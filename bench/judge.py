@@ -38,15 +38,16 @@ def competitor(judge: Judge, task_id: str, more: float):
     return task
 
 
-def races(judge: Judge, task_id: str, count: int) -> dict:
+def races(judge: Judge, task_id: str, kinds: list[str], count: int) -> dict:
     same, more = competitor(judge, task_id, 1.0), competitor(judge, task_id, 1.05)
     runner = gpu.Runner()
     runs = [speed.draw(more.exercise, more.timed, 1, k) for k in range(3)]
-    found = {"same": [], "slower": []}
+    found: dict[str, list[dict]] = {}
     begin = time.perf_counter()
     try:
         arrays = judge.gpu.load(runner, runs)
-        for kind, a in (("same", same), ("slower", more)):
+        for kind in kinds:
+            a, found[kind] = {"same": same, "slower": more}[kind], []
             for _ in range(count):
                 told = judge.gpu.race(runner, arrays, a.timed_plan, same.timed_plan)
                 found[kind].append(vars(speed.beside(told["seconds"]["a"], told["seconds"]["b"])))
@@ -95,6 +96,7 @@ def units(judge: Judge, names: list[str], repeats: int) -> list[dict]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--races", type=int, default=100)
+    parser.add_argument("--kinds", nargs="*", default=["same", "slower"], choices=["same", "slower"])
     parser.add_argument("--raced", nargs="*", default=RACED, metavar="EXERCISE")
     parser.add_argument("--units", nargs="*", default=UNITS, metavar="UNIT")
     parser.add_argument("--repeats", type=int, default=20)
@@ -103,7 +105,10 @@ def main() -> None:
     if not present():
         return
     judge = Judge(seed=int(time.time()))
-    told = {"units": units(judge, args.units, args.repeats), "races": [races(judge, i, args.races) for i in args.raced]}
+    told = {
+        "units": units(judge, args.units, args.repeats),
+        "races": [races(judge, i, args.kinds, args.races) for i in args.raced],
+    }
     if args.json:
         args.json.write_text(json.dumps(told))
 
