@@ -351,8 +351,8 @@ lab.check("12_online_softmax/one_launch_softmax")
 # can a kernel reach that reads x twice from memory, and what share one that reads it once?
 
 # %%
-print("Stored (H200, 1024 × 200000 fp32), GB/s of 2MN elements: torch.softmax 2044, one_launch_softmax 3271,")
-print("the extra level's cluster_softmax 3891, copy 4263.")
+print("Stored (H200, 1024 × 200000 fp32), GB/s of 2MN elements: torch.softmax 2044, one_launch_softmax 3272,")
+print("the extra level's cluster_softmax 3879, copy 4266.")
 for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.device.has_gpu() else ["online_softmax"]:
     print(lab.benchmark(f"12_online_softmax/{name}") or "")
 
