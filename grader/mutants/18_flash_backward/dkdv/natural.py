@@ -58,8 +58,8 @@ def dkdv_kernel(
     dv_desc.store([key_head, first, 0], dv.to(dv_desc.dtype).reshape(1, BLOCK_N, D))
 
 
-def described(rows, *arrays):
-    arrays = [lab.aligned(x) for x in arrays]
+def described(rows, *arrays, keep=True):
+    arrays = [lab.aligned(x, keep) for x in arrays]
     return arrays, [TensorDescriptor.from_tensor(x, [1, rows, x.shape[2]]) for x in arrays]
 
 
@@ -67,11 +67,12 @@ def dkdv(q, k, v, dout, lse, delta, dk, dv, causal=1, config=None):
     (H, M, D), (HK, N, _) = q.shape, k.shape
     config = config or dict(BLOCK_N=32, BLOCK_M=16, num_warps=4)
     _, (q_desc, dout_desc) = described(config["BLOCK_M"], q, dout)
-    stored, (k_desc, v_desc, dk_desc, dv_desc) = described(config["BLOCK_N"], k, v, dk, dv)
+    _, (k_desc, v_desc) = described(config["BLOCK_N"], k, v)
+    stored, (dk_desc, dv_desc) = described(config["BLOCK_N"], dk, dv, keep=False)
     dkdv_kernel[(triton.cdiv(N, config["BLOCK_N"]), HK)](
         q_desc, k_desc, v_desc, dout_desc, lse, delta, dk_desc, dv_desc, M, LOG2_E.value * D**-0.5,
         lse.stride(0), delta.stride(0), GROUP=H // HK, D=D, CAUSAL=bool(causal), **config,
     )  # fmt: skip
-    for wanted, there in zip((dk, dv), stored[2:], strict=True):
+    for wanted, there in zip((dk, dv), stored, strict=True):
         if there is not wanted:
             wanted.copy_(there)
