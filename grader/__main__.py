@@ -4,6 +4,8 @@ import argparse
 import importlib
 import sys
 
+from grader.importing import without_collections
+
 # Each module offers `add_arguments(parser)` and `main(args) -> int`. It is imported only when its verb is
 # used: nbgrader and torch take seconds to import, and `--help` needs neither.
 VERBS = {
@@ -34,7 +36,8 @@ def main(argv: list[str] | None = None) -> int:
     chosen = parser.parse_args(argv)
 
     module_name, about = VERBS[chosen.verb]
-    module = importlib.import_module(module_name)
+    with without_collections():
+        module = importlib.import_module(module_name)
     verb_parser = argparse.ArgumentParser(prog=f"{parser.prog} {chosen.verb}", description=about)
     module.add_arguments(verb_parser)
     return module.main(verb_parser.parse_args(chosen.arguments))

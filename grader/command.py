@@ -8,6 +8,7 @@ import contextlib
 from pathlib import Path
 
 from grader import engines
+from grader.importing import without_collections
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,9 +52,10 @@ def main(args) -> int:
         if args.backend == "local":
             engine = engines.open_engine("local", engines.workers_here(args.workers), gpus=args.gpus)
             stack.enter_context(contextlib.closing(engine))
-        from grader import terminal
-        from grader.grade import said
-        from grader.sources import ROOT, unit_names
+        with without_collections():
+            from grader import terminal
+            from grader.grade import said
+            from grader.sources import ROOT, unit_names
 
         if args.unit not in unit_names(ROOT):
             print(f"There is no unit {args.unit!r}; there are {', '.join(unit_names(ROOT))}.")

@@ -10,6 +10,8 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+from grader.importing import without_collections
+
 
 def main(slots: int, module: str) -> None:
     # Nothing that is printed while a job is done, here or in a child, may be taken for a result.
@@ -18,8 +20,9 @@ def main(slots: int, module: str) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     jobs = os.fdopen(os.dup(0), "r", encoding="utf-8")
     os.dup2(null, 0)
-    work = importlib.import_module(module)
-    work.prepare()
+    with without_collections():
+        work = importlib.import_module(module)
+        work.prepare()
     writing = threading.Lock()
 
     def one(number: int, job: dict) -> None:

@@ -71,6 +71,7 @@ class Kernel:
 def prepare() -> None:
     """Import everything that helps, and do once what every notebook begins with; what is not there on this machine, a
     notebook will miss in its own words."""
+    gc.disable()  # nothing of what is imported is garbage
     import labutils
 
     for name in IMPORTS:
@@ -81,6 +82,7 @@ def prepare() -> None:
         labutils.nvrtc.version()
     gc.collect()
     gc.freeze()  # a collection in a kernel would touch, and so copy, every page of what is shared
+    gc.enable()
 
 
 class Zygote:

@@ -62,10 +62,12 @@ def settle() -> None:
 
 
 def serve(program: str, channel: socket.socket) -> None:
+    gc.disable()  # nothing of what is imported is garbage
     module = importlib.import_module(f"{__package__}.{program}")
     module.prepare()
     gc.collect()
     gc.freeze()  # a collection in a job would touch, and so copy, every page of what is shared
+    gc.enable()
     monitors: dict[int, int] = {}
     wake, awake = os.pipe()
     os.set_blocking(awake, False)
