@@ -351,8 +351,7 @@ RESIDENT = gpu.sms * (32 * gpu.limits.max_warps // BLOCK) if gpu else 64  # bloc
 
 
 def sum_v6(x, out):
-    if x.data_ptr() % 16:
-        x = x.clone()  # float4 needs such an address; new tensors have one, slices such as y[1:] need not
+    x = lab.aligned(x)  # float4 needs such an address; new tensors have one, slices such as y[1:] need not
     out.zero_()
     n = x.numel()
     blocks = min(triton.cdiv(n, 16 * BLOCK), RESIDENT)

@@ -397,8 +397,7 @@ def tensor(q, k, v, out, lse, config=None):
         kernel = kernel.module[f"flash_tensor<{D},{warps},{tiles},{block_n}>"]
     block_m, shared = 16 * tiles * warps, 2 * (16 * tiles * warps + 4 * block_n) * (D + 8)
     # copies of 16 bytes need arrays that begin at a multiple of 16
-    q, k, v = (x if x.data_ptr() % 16 == 0 else x.clone() for x in (q, k, v))
-    o = out if out.data_ptr() % 16 == 0 else out.new_empty(out.shape)
+    q, k, v, o = lab.aligned(q), lab.aligned(k), lab.aligned(v), lab.aligned(out, keep=False)
     kernel[(cdiv(M, block_m), H), 32 * warps, shared](q, k, v, o, lse, M, N, LOG2_E * D**-0.5)
     if o is not out:
         out.copy_(o)
