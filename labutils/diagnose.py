@@ -51,10 +51,10 @@ KINDS: dict[str, str] = {
     "out-of-bounds": "Follow the index back: which offset, stride or mask lets it leave the array?",
     "race": "Two programs touch the same element and nothing orders them: give each its own output, or use an atomic.",
     "wrong-formula": "Compare your formula with the reference term by term.",
-    "overflow": "Something became inf or NaN on the way: rewrite the formula so that no exp or square can overflow.",
     "tail-not-written": "Round the number of programs up, triton.cdiv(n, BLOCK), so that the last, partial block has "
     "one, and look at the mask of the store.",
     "not-written": "Every element of the output must be stored; check the grid, the offsets and the mask of the store.",
+    "overflow": "Something became inf or NaN on the way: rewrite the formula so that no exp or square can overflow.",
     "wrong-values": "Start with the tiny case: compute its first element by hand and compare.",
     "precision": "Do the arithmetic in the accumulate type: .to(tl.float32) right after the load.",
 }

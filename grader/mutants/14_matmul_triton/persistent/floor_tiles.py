@@ -41,7 +41,7 @@ def persistent(a, b, c):
     M, K = a.shape
     N = b.shape[1]
     flip = b.stride(0) == 1 and b.stride(1) > 1
-    a, b, out = lab.aligned(a), lab.aligned(b.T if flip else b), lab.aligned(c)
+    a, b, out = lab.aligned(a), lab.aligned(b.T if flip else b), lab.aligned(c, keep=False)
     persistent_kernel[(3,)](
         TensorDescriptor.from_tensor(a, [32, 32]),
         TensorDescriptor.from_tensor(b, [32, 32]),

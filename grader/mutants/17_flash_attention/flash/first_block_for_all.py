@@ -54,8 +54,8 @@ def flash_kernel(
 
 def flash(q, k, v, out, lse, causal=1, BLOCK_M=32, BLOCK_N=16):
     (H, M, D), (HK, N, _) = q.shape, k.shape
-    o = lab.aligned(out)
-    q_desc, out_desc = (TensorDescriptor.from_tensor(lab.aligned(x), [1, BLOCK_M, D]) for x in (q, o))
+    o = lab.aligned(out, keep=False)
+    q_desc, out_desc = (TensorDescriptor.from_tensor(x, [1, BLOCK_M, D]) for x in (lab.aligned(q), o))
     k_desc, v_desc = (TensorDescriptor.from_tensor(lab.aligned(x), [1, BLOCK_N, D]) for x in (k, v))
     flags = dict(CAUSAL=bool(causal), TAIL=bool(causal or N % BLOCK_N))
     flash_kernel[(triton.cdiv(M, BLOCK_M), H)](

@@ -46,19 +46,20 @@ def dq_kernel(
     dq_desc.store([head, first, 0], dq.to(dq_desc.dtype).reshape(1, BLOCK_M, D))
 
 
-def described(rows, *arrays):
-    arrays = [lab.aligned(x) for x in arrays]
+def described(rows, *arrays, keep=True):
+    arrays = [lab.aligned(x, keep) for x in arrays]
     return arrays, [TensorDescriptor.from_tensor(x, [1, rows, x.shape[2]]) for x in arrays]
 
 
 def dq(q, k, v, dout, lse, delta, dq, causal=1, config=None):
     (H, M, D), (HK, N, _) = q.shape, k.shape
     config = config or dict(BLOCK_M=32, BLOCK_N=16, num_warps=4)
-    stored, (q_desc, dout_desc, dq_desc) = described(config["BLOCK_M"], q, dout, dq)
+    _, (q_desc, dout_desc) = described(config["BLOCK_M"], q, dout)
+    (stored,), (dq_desc,) = described(config["BLOCK_M"], dq, keep=False)
     _, (k_desc, v_desc) = described(config["BLOCK_N"], k, v)
     dq_kernel[(triton.cdiv(M, config["BLOCK_M"]), H)](
         q_desc, k_desc, v_desc, dout_desc, lse, delta, dq_desc, M, N, LOG2_E.value * D**-0.5, lse.stride(0),
         delta.stride(0), H // HK, D=D, CAUSAL=bool(causal), TAIL=bool(causal or N % config["BLOCK_N"]), **config,
     )  # fmt: skip
-    if stored[2] is not dq:
-        dq.copy_(stored[2])
+    if stored is not dq:
+        dq.copy_(stored)
