@@ -219,7 +219,7 @@ def _limits(gpu: bool) -> list[tuple[int, int]]:
 def _bwrap(folder: Path, gpu: bool) -> list[str]:
     course = isolation.course(True)  # the checks read the exercises, which every learner has
     line = [*isolation.namespaces(course), "--die-with-parent", "--ro-bind", str(_inside()), "/inside"]
-    line += ["--bind", str(folder), "/kernels", "--dir", "/connection", "--tmpfs", "/tmp"]
+    line += ["--bind", str(folder), "/kernels", "--dir", "/connection", "--tmpfs", _environment(gpu)["TMPDIR"]]
     if gpu:
         names = [p.name for p in Path("/dev").glob("nvidia[0-9]*")] + list(GPU_DEVICES)
         for device in (f"/dev/{name}" for name in names if os.path.exists(f"/dev/{name}")):
@@ -241,7 +241,7 @@ def _environment(gpu: bool) -> dict[str, str]:
     env = isolation.environment("/scratch", f"/course{os.pathsep}/inside", {})
     env |= {
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "MPLCONFIGDIR": "/tmp/matplotlib",
+        "MPLCONFIGDIR": f"{env['TMPDIR']}/matplotlib",
         "IPYTHONDIR": "/scratch/ipython",
         "NBGRADER_EXECUTION": "autograde",
     }

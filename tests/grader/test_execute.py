@@ -9,6 +9,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from grader.execute import notebook as notebook_module
 from grader.execute import warm
 from grader.execute.notebook import Limits, run_notebook
+from grader.judge import isolation
 from grader.judge.isolation import bubblewrap
 from labutils.check import VERDICT_MIME
 
@@ -161,6 +162,23 @@ def test_what_one_kernel_leaves_no_other_finds():
     assert shown(
         run("import os\n[p for p in ('/tmp', '/dev/shm', '/scratch') if 'x' in os.listdir(p)]").notebook.cells[0]
     ) == ["[]"]
+
+
+@needs_namespaces
+def test_tools_below_tmp_stay_in_sight(tmp_path, monkeypatch):
+    """A course that was cloned there, with its environment."""
+    (tmp_path / "tool").write_text("here")
+    known = isolation.folders()
+    monkeypatch.setattr(isolation, "folders", lambda: [*known, str(tmp_path)])
+    monkeypatch.setattr(warm, "_zygotes", {})
+    looks = [
+        f"open({str(tmp_path / 'tool')!r}).read()",
+        "import tempfile\nopen(tempfile.mkstemp()[1], 'w').close(); tempfile.gettempdir()",
+        "import matplotlib.pyplot as plt\nopen('/tmp/x', 'w')",
+    ]
+    cells = run(*looks).notebook.cells
+    warm.zygote().close()
+    assert [shown(c) for c in cells] == [["'here'"], ["'/scratch'"], ["OSError"]]
 
 
 @needs_namespaces
