@@ -78,8 +78,9 @@ class Ratio:
 
 def ratio(a: Sample, b: Sample, resamples: int = 400) -> Ratio:
     """Ratio of the medians of two samples taken in turns; pairs are resampled together (paired bootstrap)."""
-    chosen = np.random.default_rng(0).integers(len(a.seconds), size=(resamples, len(a.seconds)))
-    of_a, of_b = (np.median(np.array(s.seconds)[chosen], axis=1) for s in (a, b))
+    pairs = np.array(list(zip(a.seconds, b.seconds, strict=True)))
+    chosen = np.random.default_rng(0).integers(len(pairs), size=(resamples, len(pairs)))
+    of_a, of_b = (np.median(column[chosen], axis=1) for column in pairs.T)
     low, high = np.quantile(of_a / of_b, (0.025, 0.975))
     return Ratio(a.median / b.median, float(low), float(high))
 

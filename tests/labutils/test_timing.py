@@ -31,6 +31,11 @@ def test_two_calls_are_compared_within_a_hundredth():
     assert len(samples["a"].seconds) == len(samples["b"].seconds)
 
 
+def test_a_ratio_is_of_pairs():
+    with pytest.raises(ValueError):
+        ratio(Sample("a", (1.0, 2.0)), Sample("b", (1.0, 2.0, 3.0)))
+
+
 def test_an_event_is_read_after_synchronising():
     gpu = pretended()
     start = gpu.event()
