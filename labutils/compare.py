@@ -96,7 +96,7 @@ def magnitude(exercise: KernelExercise, inputs: dict[str, Any], expected: dict) 
     for k in range(8):
         g = generator(k, "perturb")
         moved = {
-            n: v * (1 + u * (torch.randint(0, 2, v.shape, generator=g) * 2 - 1)) if isinstance(v, torch.Tensor) else v
+            n: v * (1 + u * (torch.randint(0, 2, v.shape, generator=g).to(v) * 2 - 1)) if isinstance(v, torch.Tensor) else v
             for n, v in inputs.items()
         }
         for n, y in exercise.expected(moved).items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 
 import torch
 
@@ -18,12 +19,14 @@ def scores(q, k, causal: bool = False, scale: float | None = None):
     """scale · q kᵀ, -inf where a query must not see the key: (H, M, N)."""
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     s = scale * q @ heads_of_keys(k, len(q)).mT
-    return s.masked_fill(~visible(*s.shape[1:]).to(s.device), -torch.inf) if causal else s
+    return s.masked_fill(~visible(s), -torch.inf) if causal else s
 
 
-def visible(M: int, N: int, shift: int = 0):
-    """Which keys a query of causal attention sees: those up to its own place, `shift` more with a shift."""
-    return torch.arange(N) <= torch.arange(M)[:, None] + shift
+def visible(s, shift: int = 0):
+    """Which keys of the scores s, (H, M, N), a query of causal attention sees: those up to its own place, `shift` more
+    with a shift. (M, N), where s is."""
+    M, N = s.shape[1:]
+    return torch.arange(N, device=s.device) <= torch.arange(M, device=s.device)[:, None] + shift
 
 
 def from_scores(s, v):
@@ -36,14 +39,18 @@ LARGE = 2**26
 
 
 def by_heads(of):
-    """`of(q, k, v, causal)` for few scores at a time: a dict of arrays whose first axis is heads."""
+    """`of(q, k, …)` for few scores at a time: arrays' first axes are query heads or key heads, those of the results
+    too."""
+    names = inspect.signature(of)
 
     @functools.wraps(of)
-    def all_heads(q, k, v, causal: bool = False):
-        group = len(q) // len(k)
+    def all_heads(*args, **kwargs):
+        given = names.bind(*args, **kwargs).arguments
+        q, k = given["q"], given["k"]
         if len(k) == 1 or len(q) * q.shape[1] * k.shape[1] <= LARGE:
-            return of(q, k, v, causal)
-        found = [of(q[h * group : (h + 1) * group], k[h : h + 1], v[h : h + 1], causal) for h in range(len(k))]
+            return of(**given)
+        shares = {n: x.chunk(len(k)) for n, x in given.items() if isinstance(x, torch.Tensor)}
+        found = [of(**given | {n: x[h] for n, x in shares.items()}) for h in range(len(k))]
         return {name: torch.cat([f[name] for f in found]) for name in found[0]}
 
     return all_heads

@@ -429,7 +429,7 @@ register(
 
 def _masked(q, k, causal=1, shift=0, scale=None):
     s = scores(q, k, False, scale)
-    return s.masked_fill(~visible(*s.shape[1:], shift), -torch.inf) if causal else s
+    return s.masked_fill(~visible(s, shift), -torch.inf) if causal else s
 
 
 def _either(q, k, v, causal):

@@ -20,7 +20,7 @@ from ..exercise import (
     out,
     register,
 )
-from ._attention import combined, heads_of_keys, scores, size_of_scores, stored, visible
+from ._attention import by_heads, combined, heads_of_keys, scores, size_of_scores, stored, visible
 
 TILE, STEP = 32, 16
 """In the launchers, where the arrays are small: rows that a program owns, and rows of a turn of its loop."""
@@ -176,9 +176,10 @@ def _of_group(x, heads: int):
 def _weights(q, k, lse, causal, shift=0, scale=None):
     s = scores(q, k, False, scale)
     P = torch.exp(s - lse[..., None])
-    return torch.where(visible(*s.shape[1:], shift), P, 0.0) if causal else P
+    return torch.where(visible(s, shift), P, 0.0) if causal else P
 
 
+@by_heads
 def _gradients(q, k, v, dout, lse, delta, causal, P=None, dS=None, scale=None):
     """dq, dk and dv; `P` and `dS` stand in for the right ones in what suspects compute."""
     P = _weights(q, k, lse, causal) if P is None else P
@@ -192,6 +193,7 @@ def _gradients(q, k, v, dout, lse, delta, causal, P=None, dS=None, scale=None):
     }
 
 
+@by_heads
 def _magnitude(q, k, v, dout, lse, delta, causal):
     """M of the error model: errors of the scores act on P and dS in proportion, P and dS are rounded once each."""
     scale, P = q.shape[-1] ** -0.5, _weights(q, k, lse, causal)
@@ -372,7 +374,7 @@ def _register(name: str, title: str, outputs: tuple[str, ...], products: int, su
 
 
 def _visible_as(P, causal):
-    return visible(*P.shape[1:]).double() if causal else torch.ones_like(P[0])
+    return visible(P).double() if causal else torch.ones_like(P[0])
 
 
 def _last_step(q, k, v, dout, lse, delta, causal, of_keys: bool, first=False):

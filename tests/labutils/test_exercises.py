@@ -267,3 +267,13 @@ def test_wrong_numbers_of_programs_are_explained(yours, word):
 def test_wrong_bytes_are_explained(yours, word):
     exercise = exercises.get("06_elementwise_triton/add_bytes")
     assert word in exercise.explain({"n": 1000, "itemsize": 2}, yours, 6000)
+
+
+@pytest.mark.parametrize("exercise", KERNELS.values(), ids=lambda e: e.id)
+def test_references_stay_where_their_inputs_are(exercise):
+    """A benchmark compares on the GPU. Here what a reference makes without saying where has no data, and cannot mix."""
+    inputs = make_run(exercise, exercise.tiny, 3).inputs()
+    with torch.device("meta"):
+        expected = exercise.expected(inputs)
+        found = [*expected.values(), *magnitude(exercise, inputs, expected).values()]
+    assert {x.device.type for x in found} == {"cpu"}

@@ -12,6 +12,7 @@ from labutils.exercises import _attention
 from labutils.exercises._attention import attention as reference
 from labutils.exercises._attention import magnitude
 from labutils.exercises.flash_backward import _gradients
+from labutils.exercises.flash_backward import _magnitude as magnitude_of_gradients
 from labutils.inputs import make_run
 
 SDPA = torch.nn.functional.scaled_dot_product_attention
@@ -57,6 +58,16 @@ def test_gradients_are_those_of_autograd(causal):
     got = _gradients(q, k, v, dout, both["lse"], delta, causal)
     for name, x in zip(("dq", "dk", "dv"), right, strict=True):
         torch.testing.assert_close(got[name], x)
+
+
+def test_gradients_of_large_arrays_go_head_by_head(monkeypatch):
+    q, k, v, dout = arrays(6, 2, M=40, N=40)
+    both = reference(q, k, v, True)
+    inputs = {"dout": dout, "lse": both["lse"], "delta": (both["out"] * dout).sum(-1), "causal": 1}
+    right, scale = _gradients(q, k, v, **inputs), magnitude_of_gradients(q, k, v, **inputs)
+    monkeypatch.setattr(_attention, "LARGE", 1000)
+    torch.testing.assert_close(_gradients(q, k, v, **inputs), right)
+    torch.testing.assert_close(magnitude_of_gradients(q, k, v, **inputs), scale)
 
 
 @pytest.mark.parametrize("causal", [False, True])
