@@ -48,6 +48,9 @@ FORWARD = (
     Shape(4, 32, 4096, 128, False, (1.65, 0.95)),
     Shape(2, 16, 16384, 128, True, (1.5, 0.90)),
     Shape(4, 32, 4096, 64, False, (1.5, 1.0)),
+    Shape(2, 16, 16384, 64, True, (1.5, 0.9)),
+    Shape(4, 32, 3968, 64, False, (1.5, 1.0)),
+    Shape(4, 32, 3968, 128, True, (1.5, 0.9)),
 )
 GRADIENTS = Shape(4, 32, 4096, 128, True, (1.3, 0.0))
 
@@ -103,8 +106,7 @@ def launchers(unit, q, k) -> dict[str, Callable]:
     """The forward passes that work on this GPU for these arrays, the fastest first."""
     found = {"flash": unit.flash}
     if unit.usable(q.flatten(0, 1), k.flatten(0, 1)) and gluon_works():
-        gluon = {"Gluon": unit.specialised}
-        found = gluon | found if q.shape[-1] == 128 else found | gluon
+        found = {"Gluon": unit.specialised} | found
     return found
 
 
@@ -122,17 +124,19 @@ def gluon_works() -> bool:
 
 
 def try_gluon() -> None:
-    """Both head sizes, with and without a mask, beside the formula in fp32. Ends the process with 1 if wrong."""
+    """Whole programs and one in part, shared key heads, both head sizes, with and without a mask, beside the formula in
+    fp32. Ends the process with 1 if wrong."""
     import torch
 
     unit = solution(UNIT)
-    for D, causal in itertools.product((64, 128), (False, True)):
-        q, k, v = flat(*inputs(Shape(1, 4, 512, D, causal, (0, 0))))
+    for N, D, causal in itertools.product((128, 512, 640), (64, 128), (False, True)):
+        q, k, v = flat(*inputs(Shape(1, 4, N, D, causal, (0, 0))))
+        k, v = k[:2], v[:2]
         out, lse = torch.empty_like(q), torch.empty(q.shape[:2], device="cuda")
         unit.specialised(q, k, v, out, lse, causal)
         right = formula(q.float(), k.float(), v.float(), causal)
-        close(f"Gluon, D = {D}, causal {causal}", out, right[0])
-        close(f"lse of Gluon, D = {D}, causal {causal}", lse, right[1])
+        close(f"Gluon, N = {N}, D = {D}, causal {causal}", out, right[0])
+        close(f"lse of Gluon, N = {N}, D = {D}, causal {causal}", lse, right[1])
 
 
 def measure(table: Table) -> None:
@@ -274,8 +278,7 @@ def backward_configs(name: str) -> list[dict]:
 def gluon_configs(shape: Shape) -> list[dict]:
     if lab.device.current().capability[0] != 9 or not gluon_works():
         return []
-    keys = (128,) if shape.causal else (64, 128)
-    return grid(BLOCK_N=keys, STAGES=(2,) if shape.D == 128 else (2, 3, 4))
+    return grid(BLOCK_N=(64, 128), STAGES=(2,) if shape.D == 128 else (2, 3, 4))
 
 
 def gradient_data(shape: Shape) -> tuple:

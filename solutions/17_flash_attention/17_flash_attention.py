@@ -378,9 +378,10 @@ attention.memory(flash, score_bytes)
 # ## Beyond Triton's scheduler: the same loop in Gluon
 #
 # Triton orders loads and products itself. In Gluon, its lower floor, you do (`16_matmul_hopper` explains its words).
-# Here a warp of its own copies tiles, and two groups of four warps own 64 queries each. In every turn a group starts
-# the product of the next scores together with that of these weights and values; its softmax then runs while tensor
-# cores are busy with the second. On an H200, bf16, in TFLOP/s:
+# Here a warp of its own copies tiles, and groups of four warps own 64 queries each. In every turn a group starts the
+# product of the next scores together with that of these weights and values; its softmax then runs while tensor cores
+# are busy with the second. For D = 128 two groups fill the registers; for D = 64 acc is half as large, and a third
+# group has room. On an H200, bf16, in TFLOP/s:
 #
 # | shape | FlashAttention-2 | your `flash` | cuDNN | this |
 # |---|---|---|---|---|
@@ -404,15 +405,15 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as GluonDescriptor
 
-ROWS = 128  # queries of a program: two groups of 64
-
 
 @gluon.jit
-def load_tiles(q_desc, k_desc, v_desc, q_smem, k_smem, v_smem, q_full, k_full, k_empty, v_full, v_empty,
-               q_row, kv_row, tiles, BLOCK_N: gl.constexpr, STAGES: gl.constexpr):  # fmt: skip
-    """The one warp that copies: Q of both groups, then K and V of one tile after another, the last tile first."""
-    mbarrier.expect(q_full, 2 * q_desc.block_type.nbytes)
-    for group in gl.static_range(2):
+def load_tiles(q_desc, k_desc, v_desc, smem, bars, q_row, kv_row, tiles, BLOCK_N: gl.constexpr,
+               STAGES: gl.constexpr, GROUPS: gl.constexpr):  # fmt: skip
+    """The one warp that copies: Q of all groups, then K and V of one tile after another, the last tile first."""
+    q_smem, k_smem, v_smem = smem
+    q_full, k_full, k_empty, v_full, v_empty = bars
+    mbarrier.expect(q_full, GROUPS * q_desc.block_type.nbytes)
+    for group in gl.static_range(GROUPS):
         tma.async_copy_global_to_shared(q_desc, [q_row + 64 * group, 0], q_full, q_smem.index(group))
     for turn in range(tiles):
         stage, phase = turn % STAGES, turn // STAGES & 1
@@ -426,10 +427,11 @@ def load_tiles(q_desc, k_desc, v_desc, q_smem, k_smem, v_smem, q_full, k_full, k
 
 
 @gluon.jit
-def attend(group: gl.constexpr, out_desc, lse_ptr, q_smem, k_smem, v_smem, q_full, k_full, k_empty, v_full, v_empty,
-           q_row, first, tiles, scale, D: gl.constexpr, BLOCK_N: gl.constexpr, CAUSAL: gl.constexpr,
-           STAGES: gl.constexpr):  # fmt: skip
+def attend(group: gl.constexpr, out_desc, lse_ptr, smem, bars, q_row, first, tiles, N, scale, D: gl.constexpr,
+           BLOCK_N: gl.constexpr, CAUSAL: gl.constexpr, STAGES: gl.constexpr):  # fmt: skip
     """64 queries: the product of the next scores and that of these weights run while the softmax is computed."""
+    q_smem, k_smem, v_smem = smem
+    q_full, k_full, k_empty, v_full, v_empty = bars
     s_layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_N, 16])
     o_layout: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, D, 16])
     p_layout: gl.constexpr = gl.DotOperandLayout(0, o_layout, 2)
@@ -439,20 +441,24 @@ def attend(group: gl.constexpr, out_desc, lse_ptr, q_smem, k_smem, v_smem, q_ful
     q = q_smem.index(group)
     acc = gl.zeros([64, D], gl.float32, o_layout)
     zeros = gl.zeros([64, BLOCK_N], gl.float32, s_layout)
+    start = gl.maximum(tiles - gl.cdiv(first + 64 * (group + 1), BLOCK_N), 0) if CAUSAL else 0
+    for turn in range(start):  # tiles behind this group's last query; at most STAGES of them
+        mbarrier.arrive(k_empty.index(turn), count=1)
+        mbarrier.arrive(v_empty.index(turn), count=1)
     mbarrier.wait(q_full, 0)
-    mbarrier.wait(k_full.index(0), 0)
-    s = warpgroup_mma(q, k_smem.index(0).permute((1, 0)), zeros, use_acc=False, is_async=True)
+    mbarrier.wait(k_full.index(start % STAGES), start // STAGES & 1)
+    s = warpgroup_mma(q, k_smem.index(start % STAGES).permute((1, 0)), zeros, use_acc=False, is_async=True)
     s = warpgroup_mma_wait(0, [s])
-    mbarrier.arrive(k_empty.index(0), count=1)
-    if CAUSAL:
+    mbarrier.arrive(k_empty.index(start % STAGES), count=1)
+    if CAUSAL:  # the only tile with keys that some of the group's queries see and others do not
         rows = first + 64 * group + gl.arange(0, 64, s_rows)
-        keys = (tiles - 1) * BLOCK_N + gl.arange(0, BLOCK_N, gl.SliceLayout(0, s_layout))
+        keys = (tiles - 1 - start) * BLOCK_N + gl.arange(0, BLOCK_N, gl.SliceLayout(0, s_layout))
         s = gl.where(rows[:, None] >= keys[None, :], s, -float("inf"))
     m = gl.max(s, 1) * scale
     p = gl.exp2(s * scale - m[:, None])
     total = gl.sum(p, 1)
     weights = gl.convert_layout(p.to(dtype), p_layout)
-    for turn in range(1, tiles):
+    for turn in range(start + 1, tiles):
         stage, phase = turn % STAGES, turn // STAGES & 1
         before, phase_before = (turn - 1) % STAGES, (turn - 1) // STAGES & 1
         mbarrier.wait(k_full.index(stage), phase)
@@ -474,28 +480,30 @@ def attend(group: gl.constexpr, out_desc, lse_ptr, q_smem, k_smem, v_smem, q_ful
     mbarrier.wait(v_full.index(last), phase_last)
     acc = warpgroup_mma(weights, v_smem.index(last), acc, is_async=True)
     acc, weights = warpgroup_mma_wait(0, [acc, weights])
-    out = acc * (1 / gl.convert_layout(total, o_rows))[:, None]
-    q.store(out.to(dtype))
-    fence_async_shared()
-    tma.async_copy_shared_to_global(out_desc, [q_row + 64 * group, 0], q)
-    gl.store(lse_ptr + q_row + 64 * group + gl.arange(0, 64, s_rows), (m + gl.log2(total)) * LN_2)
-    tma.store_wait(0)
+    if first + 64 * group < N:
+        out = acc * (1 / gl.convert_layout(total, o_rows))[:, None]
+        q.store(out.to(dtype))
+        fence_async_shared()
+        tma.async_copy_shared_to_global(out_desc, [q_row + 64 * group, 0], q)
+        gl.store(lse_ptr + q_row + 64 * group + gl.arange(0, 64, s_rows), (m + gl.log2(total)) * LN_2)
+        tma.store_wait(0)
 
 
 @gluon.jit
 def specialised_kernel(q_desc, k_desc, v_desc, out_desc, lse_ptr, N, scale, GROUP, D: gl.constexpr,
-                       BLOCK_N: gl.constexpr, CAUSAL: gl.constexpr, STAGES: gl.constexpr):  # fmt: skip
-    """out = softmax(q k^T / sqrt(D)) v and its log-sum-exp, N = M a multiple of 128, heads behind each other.
+                       BLOCK_N: gl.constexpr, CAUSAL: gl.constexpr, STAGES: gl.constexpr,
+                       GROUPS: gl.constexpr):  # fmt: skip
+    """out = softmax(q k^T / sqrt(D)) v and its log-sum-exp, N = M a multiple of BLOCK_N, heads behind each other.
 
     q_desc, out_desc  (H * N, D), tiles 64 x D      k_desc, v_desc  (HK * N, D), tiles BLOCK_N x D
-    One program computes 128 queries of one head: two groups of four warps with 64 each, and a warp that copies.
+    One program computes 64 * GROUPS queries of one head: 64 for each group of four warps; one warp copies.
     """
     head, pid_m = gl.program_id(1), gl.num_programs(0) - 1 - gl.program_id(0)
-    first = pid_m * 128
+    first = pid_m * 64 * GROUPS
     q_row, kv_row = head * N + first, head // GROUP * N
-    tiles = gl.cdiv(first + 128, BLOCK_N) if CAUSAL else N // BLOCK_N
+    tiles = gl.cdiv(gl.minimum(first + 64 * GROUPS, N), BLOCK_N) if CAUSAL else N // BLOCK_N
     dtype: gl.constexpr = q_desc.dtype
-    q_smem = gl.allocate_shared_memory(dtype, [2, 64, D], q_desc.layout)
+    q_smem = gl.allocate_shared_memory(dtype, [GROUPS, 64, D], q_desc.layout)
     k_smem = gl.allocate_shared_memory(dtype, [STAGES, BLOCK_N, D], k_desc.layout)
     v_smem = gl.allocate_shared_memory(dtype, [STAGES, BLOCK_N, D], v_desc.layout)
     q_full = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
@@ -507,44 +515,56 @@ def specialised_kernel(q_desc, k_desc, v_desc, out_desc, lse_ptr, N, scale, GROU
     for stage in gl.static_range(STAGES):
         mbarrier.init(k_full.index(stage), count=1)
         mbarrier.init(v_full.index(stage), count=1)
-        mbarrier.init(k_empty.index(stage), count=2)  # both groups have read it
-        mbarrier.init(v_empty.index(stage), count=2)
+        mbarrier.init(k_empty.index(stage), count=GROUPS)  # all groups have read it
+        mbarrier.init(v_empty.index(stage), count=GROUPS)
     fence_async_shared()
-    gl.warp_specialize(
-        [
-            (attend, (0, out_desc, lse_ptr, q_smem, k_smem, v_smem, q_full, k_full, k_empty, v_full, v_empty,
-                      q_row, first, tiles, scale, D, BLOCK_N, CAUSAL, STAGES)),
-            (attend, (1, out_desc, lse_ptr, q_smem, k_smem, v_smem, q_full, k_full, k_empty, v_full, v_empty,
-                      q_row, first, tiles, scale, D, BLOCK_N, CAUSAL, STAGES)),
-            (load_tiles, (q_desc, k_desc, v_desc, q_smem, k_smem, v_smem, q_full, k_full, k_empty, v_full, v_empty,
-                          q_row, kv_row, tiles, BLOCK_N, STAGES)),
-        ],
-        [4, 1],
-        [240, 24],
-    )  # fmt: skip
+    smem, bars = (q_smem, k_smem, v_smem), (q_full, k_full, k_empty, v_full, v_empty)
+    if GROUPS == 2:
+        gl.warp_specialize(
+            [
+                (attend, (0, out_desc, lse_ptr, smem, bars, q_row, first, tiles, N, scale, D, BLOCK_N, CAUSAL, STAGES)),
+                (attend, (1, out_desc, lse_ptr, smem, bars, q_row, first, tiles, N, scale, D, BLOCK_N, CAUSAL, STAGES)),
+                (load_tiles, (q_desc, k_desc, v_desc, smem, bars, q_row, kv_row, tiles, BLOCK_N, STAGES, GROUPS)),
+            ],
+            [4, 1],
+            [240, 24],
+        )
+    else:
+        gl.warp_specialize(
+            [
+                (attend, (0, out_desc, lse_ptr, smem, bars, q_row, first, tiles, N, scale, D, BLOCK_N, CAUSAL, STAGES)),
+                (attend, (1, out_desc, lse_ptr, smem, bars, q_row, first, tiles, N, scale, D, BLOCK_N, CAUSAL, STAGES)),
+                (attend, (2, out_desc, lse_ptr, smem, bars, q_row, first, tiles, N, scale, D, BLOCK_N, CAUSAL, STAGES)),
+                (load_tiles, (q_desc, k_desc, v_desc, smem, bars, q_row, kv_row, tiles, BLOCK_N, STAGES, GROUPS)),
+            ],
+            [4, 4, 1],
+            [160, 160, 24],
+        )
 
 
-def usable(q, k):
+def usable(q, k, BLOCK_N=128):
     """Whether the kernel takes these arrays, (H, M, D) and (HK, N, D), on the GPU at hand."""
     gpu, (_, M, D), N = lab.device.current(), q.shape, k.shape[1]
-    return bool(gpu) and gpu.capability[0] == 9 and M == N and M % ROWS == 0 and D in (64, 128)
+    return bool(gpu) and gpu.capability[0] == 9 and M == N and N % BLOCK_N == 0 and D in (64, 128)
 
 
 def specialised(q, k, v, out, lse, causal=1, BLOCK_N=128, STAGES=2):
     (H, N, D), HK = q.shape, len(k)
-    if not usable(q, k) or (causal and BLOCK_N != ROWS) or N % BLOCK_N:
-        raise ValueError("specialised: M = N, a multiple of 128 and of BLOCK_N, on Hopper; causal with BLOCK_N = 128")
+    if not usable(q, k, BLOCK_N):
+        raise ValueError("specialised: M = N, a multiple of BLOCK_N, and D = 64 or 128, on Hopper")
     if not all(x.is_contiguous() for x in (q, k, v, out, lse)):
         raise ValueError("specialised: heads must lie behind each other")
     kind = gl.bfloat16 if q.dtype == torch.bfloat16 else gl.float16
+    groups = 2 if D == 128 else 3  # as many as registers allow
 
     def described(x, rows):
         layout = gl.NVMMASharedLayout.get_default_for([rows, D], kind)
         return GluonDescriptor.from_tensor(x.view(-1, D), [rows, D], layout)
 
-    specialised_kernel[(N // ROWS, H)](
+    specialised_kernel[(triton.cdiv(N, 64 * groups), H)](
         described(q, 64), described(k, BLOCK_N), described(v, BLOCK_N), described(out, 64), lse, N,
-        LOG2_E.value * D**-0.5, H // HK, D=D, BLOCK_N=BLOCK_N, CAUSAL=bool(causal), STAGES=STAGES, num_warps=4,
+        LOG2_E.value * D**-0.5, H // HK, D=D, BLOCK_N=BLOCK_N, CAUSAL=bool(causal), STAGES=STAGES, GROUPS=groups,
+        num_warps=4,
     )  # fmt: skip
 
 
