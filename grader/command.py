@@ -26,7 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of every verb that grades."""
     parser.add_argument("--backend", choices=engines.NAMES, default="local", help="where the work is done")
-    parser.add_argument("--workers", type=int, metavar="N", help="submissions at a time; by default one for each core")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="submissions at a time; by default one for each core, at most 8 for each GPU",
+    )
     parser.add_argument("--gpus", type=int, metavar="N", help="use N of this machine's GPUs; by default all")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="dask: of a scheduler that runs already")
     parser.add_argument(
@@ -50,7 +55,7 @@ def main(args) -> int:
     with contextlib.ExitStack() as stack:
         engine = None
         if args.backend == "local":
-            engine = engines.open_engine("local", engines.workers_here(args.workers), gpus=args.gpus)
+            engine = engines.open_engine("local", engines.workers_here(args.workers, args.gpus), gpus=args.gpus)
             stack.enter_context(contextlib.closing(engine))
         with without_collections():
             from grader import terminal

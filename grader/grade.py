@@ -65,7 +65,9 @@ def grade(
                 "are done. --resume goes on where it ended, --fresh begins anew."
             )
         # It imports while the class is collected.
-        engine = engine or engines.open_engine(backend, engines.workers_here(workers), out=out, **options)
+        engine = engine or engines.open_engine(
+            backend, engines.workers_here(workers, options.get("gpus")), out=out, **options
+        )
         stack.enter_context(contextlib.closing(engine))
         limits = limits or (FOR_FEEDBACK if marker is None else Limits())
         run = Run(Course(out / "course", unit.name), journal, out, marker, limits)

@@ -154,7 +154,12 @@ def regrade(
 def add_arguments(parser) -> None:
     parser.add_argument("out", type=Path, metavar="OUT", help="a folder that a class was graded into")
     parser.add_argument("--only", required=True, metavar="EXERCISE", help="the exercise whose test was fixed")
-    parser.add_argument("--workers", type=int, metavar="N", help="submissions at a time; by default one for each core")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="submissions at a time; by default one for each core, at most 8 for each GPU",
+    )
 
 
 def main(args) -> int:

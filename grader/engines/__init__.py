@@ -12,6 +12,8 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
+from grader.engines.gpulock import visible_gpus
+
 ATTEMPTS = 3
 """How often a job is begun if the process that does it dies; nothing that a submission does should end that process."""
 
@@ -22,12 +24,13 @@ NAMES = ("local", "dask", "slurm", "array")
 
 
 MOST_WORKERS = 8
-"""Submissions at a time, unless more are asked for: each takes about 1 GB of memory."""
+"""Submissions at a time for each GPU, or on a machine without: enough to keep a GPU busy. Each takes about 1 GB."""
 
 
-def workers_here(asked: int | None) -> int:
-    """As many as were asked for; else one for each core of this machine."""
-    return asked or min(os.cpu_count() or 2, MOST_WORKERS)
+def workers_here(asked: int | None, gpus: int | None = None) -> int:
+    """As many as were asked for; else one for each core of this machine, and no more than its GPUs, or the first `gpus`
+    of them, have use for."""
+    return asked or min(os.cpu_count() or 2, MOST_WORKERS * max(1, len(visible_gpus()[:gpus])))
 
 
 class Engine(Protocol):

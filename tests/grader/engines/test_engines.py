@@ -96,6 +96,17 @@ def test_the_gpus_that_a_job_was_given(monkeypatch):
     assert visible_gpus() == []
 
 
+def test_workers_are_as_many_as_cores_and_gpus_have_use_for(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
+    assert [engines.workers_here(None, n) for n in (None, 2, 1)] == [32, 16, 8]
+    assert engines.workers_here(3, 2) == 3
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert engines.workers_here(None) == 8
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert engines.workers_here(None) == 2
+
+
 def test_a_gpu_is_for_one_process_at_a_time(tmp_path):
     hold = "import sys, time; from pathlib import Path; from grader.engines.gpulock import GpuLock\n"
     hold += "with GpuLock('1', Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
@@ -120,6 +131,30 @@ def test_a_gpu_is_for_one_process_at_a_time(tmp_path):
     other.wait()
     other.stdout.close()
     assert taken == ["0", "1"]
+
+
+def test_who_waits_for_a_gpu_is_not_overtaken(tmp_path):
+    served, ended = [], threading.Event()
+
+    def greedy():
+        while not ended.is_set():
+            with GpuLock("0", tmp_path):
+                served.append(0)
+                time.sleep(0.005)
+
+    crowd = [threading.Thread(target=greedy) for _ in range(3)]
+    for one in crowd:
+        one.start()
+    waited = []
+    for _ in range(10):
+        before = len(served)
+        with GpuLock("0", tmp_path):
+            waited.append(len(served) - before)
+            time.sleep(0.005)
+    ended.set()
+    for one in crowd:
+        one.join()
+    assert sorted(waited)[5] <= len(crowd) + 1 and max(waited) <= 10 * len(crowd)
 
 
 def test_an_engine_that_cannot_be_had_says_so(tmp_path, monkeypatch):
