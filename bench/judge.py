@@ -41,11 +41,10 @@ def competitor(judge: Judge, task_id: str, more: float):
 def races(judge: Judge, task_id: str, kinds: list[str], count: int) -> dict:
     same, more = competitor(judge, task_id, 1.0), competitor(judge, task_id, 1.05)
     runner = gpu.Runner()
-    runs = [speed.draw(more.exercise, more.timed, 1, k) for k in range(3)]
     found: dict[str, list[dict]] = {}
     begin = time.perf_counter()
     try:
-        arrays = judge.gpu.load(runner, runs)
+        arrays = judge.gpu.drawn(runner, more.exercise, more.timed, seed=1, count=3)
         for kind in kinds:
             a, found[kind] = {"same": same, "slower": more}[kind], []
             for _ in range(count):

@@ -19,7 +19,7 @@ def size_of(buffer: Buffer) -> int:
 
 
 class Placed:
-    """Runs whose arrays have each a place in `memory`, which is made large enough; `runs` by any key."""
+    """Runs whose arrays have each a place in `memory`, behind what lies there already; `runs` by any key."""
 
     def __init__(self, memory: Memory, runs: dict[Hashable, Run]):
         self._memory, self.runs = memory, runs
@@ -29,7 +29,8 @@ class Placed:
             for name, buffer in run.buffers.items():
                 self._at[key, name] = size
                 size += -(-size_of(buffer) // ALIGNMENT) * ALIGNMENT
-        memory.resize(size)
+        begin = memory.extend(size)
+        self._at = {at: begin + offset for at, offset in self._at.items()}
 
     def at(self, key: Hashable, name: str) -> int:
         """Byte at which an array begins."""
@@ -39,6 +40,14 @@ class Placed:
         """Copy every array into the shared memory."""
         for theirs, ours in self._pairs():
             theirs.copy_(ours)
+
+    def adopt(self) -> None:
+        """From now on the runs' arrays, plain ones without guards, are those in the shared memory."""
+        for (key, name), offset in self._at.items():
+            buffer = self.runs[key].buffers[name]
+            if count := buffer.view.numel():
+                flat = torch.frombuffer(self._memory.bytes, dtype=buffer.view.dtype, count=count, offset=offset)
+                buffer.storage, buffer.view = flat, flat.view(buffer.view.shape)
 
     def take(self, outputs_only: bool = False) -> None:
         """Copy the arrays back."""

@@ -12,9 +12,12 @@ from grader.judge.task import Task, key_of, passes
 from labutils import device, diagnose
 from labutils.backends import Outcome, Problem
 from labutils.evaluate import add_case
-from labutils.exercise import KernelExercise
+from labutils.exercise import Case, KernelExercise
 from labutils.inputs import Run
 from labutils.verdict import Verdict
+
+READY = 2
+"""Submissions of one process whose arrays are drawn, one that has the GPU among them: each may take two gigabytes."""
 
 GPU_LIMIT = 3.0
 """Seconds for one case on the GPU; an honest one takes milliseconds, and what never ends holds the GPU up."""
@@ -29,28 +32,28 @@ class OnGpu:
         self._references: dict[str, Task] = beside._references if beside else {}
         self._making = beside._making if beside else threading.Lock()
         self._one_at_a_time = beside._one_at_a_time if beside else lock or threading.Lock()
+        self._room = beside._room if beside else threading.BoundedSemaphore(READY)
 
-    def run(self, tasks: list[Task], runner: gpu.Runner | None) -> None:
-        """Run again on the GPU what passed, and time it where speed earns points. `runner` is one that was started
-        before, and is closed here."""
+    def run(self, tasks: list[Task], runner: gpu.Runner) -> None:
+        """Run again on the GPU what passed, and time it where speed earns points. `runner` is closed at the end."""
+        if not tasks:
+            return
         for t in tasks:
             if self._races(t):
                 self._reference(t.exercise)
-        with self._one_at_a_time:
-            try:
+        with self._room:
+            rings = {t.exercise.id: self._ring(t, runner) for t in tasks}
+            with self._one_at_a_time, contextlib.ExitStack() as stack:
+                stack.callback(lambda: runner.close())
                 for t in tasks:
-                    runner = runner or gpu.Runner()
                     try:
                         self._run(t, runner)
                         if t.timed and passes(t):
-                            self._at_full_size(t, runner)
+                            self._at_full_size(t, runner, rings.get(t.exercise.id) or self._ring(t, runner))
                     except gpu.RunnerLost as lost:
-                        runner.close()
-                        runner = None
                         t.verdict.headline = diagnose.diagnosis(lost.kind, lost.why)
-            finally:
-                if runner:
-                    runner.close()
+                        runner.close()
+                        runner, rings = gpu.Runner(), {}
 
     def _races(self, task: Task) -> bool:
         return bool(self._judge.race and task.timed and task.exercise.points.speed)
@@ -111,47 +114,49 @@ class OnGpu:
             for name, box in boxes.items():
                 self._judge.compile([task], name, box)
 
+    def _ring(self, task: Task, runner: gpu.Runner) -> Placed | None:
+        """What a task is timed on or run on at a large size, drawn before the GPU's turn comes: that takes as long as
+        the timing. None where there is nothing to run."""
+        if not task.timed or not isinstance(task.timed_plan, plan.Plan):
+            return None
+        exercise, case, l2_bytes = task.exercise, task.timed, device.current().l2_mb * 2**20
+        count = speed.ring_size(exercise, case, l2_bytes) if self._races(task) else 1
+        return self.drawn(runner, exercise, case, self._judge.seed, count)
+
     @staticmethod
-    def load(runner: gpu.Runner, runs: list[Run]) -> Placed:
-        """Put the arrays of a ring of runs into the runner's memory."""
-        arrays = Placed(runner.memory, dict(enumerate(runs)))
-        arrays.put()
+    def drawn(runner: gpu.Runner, exercise: KernelExercise, case: Case, seed: int, count: int) -> Placed:
+        """A ring of runs whose arrays lie in the runner's memory."""
+        arrays = Placed(runner.memory, {k: speed.blank(exercise, case, seed) for k in range(count)})
+        arrays.adopt()
+        for number, run in arrays.runs.items():
+            speed.fill(run, seed, number)
         return arrays
 
-    def _at_full_size(self, task: Task, runner: gpu.Runner) -> None:
-        if not isinstance(task.timed_plan, plan.Plan):
+    def _at_full_size(self, task: Task, runner: gpu.Runner, arrays: Placed | None) -> None:
+        if arrays is None:
             task.verdict.headline = diagnose.from_problem(task.timed_plan)
         elif self._races(task):
-            self._race(task, runner)
+            self._race(task, runner, arrays)
         else:
-            self._large(task, runner)
+            self._large(task, runner, arrays)
 
-    def _large(self, task: Task, runner: gpu.Runner) -> None:
+    def _large(self, task: Task, runner: gpu.Runner, arrays: Placed) -> None:
         """One run at a size that no recorded run could have. Its output is compared, and nothing is timed."""
-        run = speed.draw(task.exercise, task.timed, self._judge.seed, 0)
+        run = arrays.runs[0]
         speed.poison(run)
-        arrays = self.load(runner, [run])
         kernels, places = self.kernels([task.timed_plan])
         case = {"arguments": arrays.for_runner(0), "plan": gpu.for_runner(task.timed_plan, places[0])}
         job = {"kernels": kernels, "cases": [case | {"twice": False, "turn": 0}], "time_limit": GPU_LIMIT}
         (answer,) = runner.run(job)
-        arrays.take(outputs_only=True)
         sizes = ", ".join(f"{k} = {v:,}" for k, v in task.timed.sizes.items())
         if "refused" in answer:
             task.verdict.headline = diagnose.diagnosis("error", f"at {sizes}: {answer['refused']}")
         elif said := speed.wrong(run):
             task.verdict.headline = diagnose.diagnosis("wrong-values", f"at {sizes}, {said} are wrong")
 
-    def _race(self, task: Task, runner: gpu.Runner) -> None:
-        exercise, case = task.exercise, task.timed
-        runs = [
-            speed.draw(exercise, case, self._judge.seed, k)
-            for k in range(speed.ring_size(exercise, case, device.current().l2_mb * 2**20))
-        ]
-        arrays = self.load(runner, runs)
-        told = self.race(runner, arrays, task.timed_plan, self._references[exercise.id].timed_plan)
-        arrays.take(outputs_only=True)
-        self._judge_race(task, told, runs[:-1])
+    def _race(self, task: Task, runner: gpu.Runner, arrays: Placed) -> None:
+        told = self.race(runner, arrays, task.timed_plan, self._references[task.exercise.id].timed_plan)
+        self._judge_race(task, told, list(arrays.runs.values())[:-1])
 
     def race(self, runner: gpu.Runner, arrays: Placed, a: plan.Plan, b: plan.Plan) -> dict:
         """Time plan `a` beside plan `b` on a ring of inputs; what the runner tells, with all samples in seconds."""

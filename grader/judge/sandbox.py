@@ -294,11 +294,13 @@ class Memory:
     def __init__(self):
         self.fd, self.size, self.bytes = os.memfd_create("judge"), 0, None
 
-    def resize(self, size: int) -> None:
-        self.size = size
+    def extend(self, size: int) -> int:
+        """Make room for `size` more bytes, all zero; returns where they begin. What lies there already stays."""
+        begin, self.size = self.size, self.size + size
         if size:
-            os.ftruncate(self.fd, size)
-            self.bytes = mmap.mmap(self.fd, size)
+            os.ftruncate(self.fd, self.size)
+            self.bytes = mmap.mmap(self.fd, self.size)
+        return begin
 
     def close(self) -> None:
         """Give up the file; the mapping goes with its last view. More than once does no harm."""

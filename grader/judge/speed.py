@@ -64,26 +64,27 @@ def ring_size(exercise: KernelExercise, case: Case, l2_bytes: int) -> int:
     return max(2, -(-4 * l2_bytes // _cost(exercise, case.sizes).bytes)) + 1
 
 
-def draw(exercise: KernelExercise, case: Case, seed: int, number: int) -> Run:
-    """One entry of the ring: plain arrays without guards, drawn on the GPU, kept on the CPU."""
-    numbers = numbers_of(exercise, case, seed)
+def blank(exercise: KernelExercise, case: Case, seed: int) -> Run:
+    """One entry of the ring: plain arrays without guards, which `fill` has still to draw."""
     buffers = {}
-    on_gpu = torch.Generator(device=DEVICE).manual_seed((seed * 1_000_003 + number) % 2**63)
     for name, argument in exercise.arguments.items():
-        if isinstance(argument, Number):
+        if not isinstance(argument, Number):
+            data = torch.empty(argument.shape(case.sizes), dtype=torch_dtype(exercise.dtype(case, name)))
+            buffers[name] = Buffer(name, data.reshape(-1), data, isinstance(argument, Out))
+    return Run(exercise, case, buffers, numbers_of(exercise, case, seed))
+
+
+def fill(run: Run, seed: int, number: int) -> None:
+    """Draw the inputs of entry `number`, on the CPU: what the GPU does meanwhile may be timed."""
+    for name, b in run.buffers.items():
+        argument = run.exercise.arguments[name]
+        g = generator(seed, run.exercise.id, name, number)
+        if b.is_output:
             continue
-        kind = exercise.dtype(case, name)
-        dtype, shape = torch_dtype(kind), argument.shape(case.sizes)
-        if isinstance(argument, Out):
-            data = torch.zeros(shape, dtype=dtype)
-        elif dtype.is_floating_point and argument.fill in (None, "normal"):
-            data = torch.randn(shape, generator=on_gpu, device=DEVICE).to(dtype).cpu()
+        if b.view.dtype.is_floating_point and argument.fill in (None, "normal"):
+            b.view.normal_(generator=g)
         else:
-            g = generator(seed, exercise.id, name, number)
-            data = values(argument, case.sizes, g, kind, "normal").to(dtype)
-        flat = data.reshape(-1)
-        buffers[name] = Buffer(name, flat, data, isinstance(argument, Out), flat)
-    return Run(exercise, case, buffers, numbers)
+            b.view.copy_(values(argument, run.case.sizes, g, run.exercise.dtype(run.case, name), "normal"))
 
 
 def poison(run: Run) -> None:

@@ -2,6 +2,7 @@
 it says. The runner itself is tried by the tests marked gpu."""
 
 import base64
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -129,5 +130,56 @@ def test_without_a_race_a_large_run_takes_its_place(judge):
 
 def test_judges_of_one_class_share_kernels_references_and_the_lock(judge):
     other = Judge(6, hidden=1, on_gpu=True, beside=judge)
+    assert other.gpu._room is judge.gpu._room
     assert other.compiled is judge.compiled and other.seed != judge.seed
     assert other.gpu._references is judge.gpu._references and other.gpu._one_at_a_time is judge.gpu._one_at_a_time
+
+
+def test_room_for_arrays_is_given_back_whatever_happens(judge, monkeypatch):
+    for kind in ("timeout", "died"):
+
+        def lost(self, number, kind=kind):
+            raise gpu.RunnerLost(kind, "the GPU stopped the kernel")
+
+        monkeypatch.setattr(Runner, "answer", lost)
+        for _ in range(contest.READY + 1):  # the exercise after a lost one gets a new runner
+            both = judge.judge(Submission.of(source_notebook(ROOT / "solutions" / "00_start")), [SCALE, SCALE_CUDA])
+            assert {v.headline.kind for v in both.values()} == {kind}
+    assert all(judge.gpu._room.acquire(blocking=False) for _ in range(contest.READY))
+
+
+def test_arrays_are_drawn_before_the_gpu_is_taken(judge, monkeypatch):
+    taken, drawn = [], []
+    monkeypatch.setattr(Runner, "answer", lambda self, number: {"case": number})
+    monkeypatch.setattr(speed, "fill", lambda run, seed, number: drawn.append(bool(taken)))
+
+    class Lock:
+        def __enter__(self):
+            taken.append(1)
+
+        def __exit__(self, *_):
+            taken.pop()
+
+    judge.gpu._one_at_a_time = Lock()
+    judged(judge, SCALE)
+    assert drawn == [False] and not taken
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16"])
+def test_a_ring_lies_in_shared_memory_and_its_seed_draws_it(kind):
+    task = _of("06_elementwise_triton/bias_scale")
+    case = replace(speed.timed_case(task), sizes={"M": 300, "N": 200}, dtype=kind)
+    rings = [contest.OnGpu.drawn(Runner(), task, case, seed, 3) for seed in (4, 4, 5)]
+    inputs = [{n: b.view.clone() for n, b in run.buffers.items()} for ring in rings for run in ring.runs.values()]
+    for mine, again, other, next_one in zip(inputs[0:2], inputs[3:5], inputs[6:8], inputs[1:3], strict=True):
+        for name, x in mine.items():
+            assert torch.equal(x, again[name])
+            if not rings[0].runs[0].buffers[name].is_output:
+                assert not torch.equal(x, other[name]) and not torch.equal(x, next_one[name])
+                assert abs(float(x.float().mean())) < 0.3 and 0.8 < float(x.float().std()) < 1.2
+    ring = rings[0]
+    for name, b in ring.runs[2].buffers.items():
+        raw = torch.frombuffer(ring._memory.bytes, dtype=b.view.dtype, count=b.view.numel(), offset=ring.at(2, name))
+        assert torch.equal(raw, b.view.flatten())
+        b.view[0] = 7
+        assert raw[0] == 7

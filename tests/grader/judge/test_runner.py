@@ -37,7 +37,7 @@ def runner(driver, monkeypatch):
         monkeypatch.setenv("STUB_PARAMETERS", parameters)
         monkeypatch.setenv("STUB_PRINTS", prints)
         started.append(gpu.Runner())
-        started[0].memory.resize(4096)
+        started[0].memory.extend(4096)
         return started[0]
 
     yield start
