@@ -1,11 +1,12 @@
 """Grade a generated class on each engine and with stock `nbgrader autograde`: how much faster, and are marks equal?
 
-    python -m bench.grading [--count 60] [--engines local dask array] [--stock 12] [--gpus 1 2 4] [--json FILE]
+    python -m bench.grading [--unit 00_start] [--count 60] [--engines local dask array] [--stock 12]
+    python -m bench.grading --unit 06_elementwise_triton --gpus 1 2 4 [--count 60] [--stock 0] [--json FILE]
 
 Ours is timed from the command to the written grade book and feedback, stock from the command to the grade book. Stock
 grades one after another, so its time for a part of the class, drawn evenly, stands for the whole; the output says so.
-Without --gpus every engine gets --workers; with it, the local engine grades on each number of GPUs in turn. The array
-engine needs Slurm's commands; where they are missing, `--stand-in` runs its workers as processes of this machine.
+With --gpus the local engine grades on each number of GPUs in turn. The array engine needs Slurm's commands; where they
+are missing, `--stand-in` runs its workers as processes of this machine.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PLACES = ROOT / "bench" / "stand_in"
 
 
-def grade(submissions: Path, out: Path, *options: str, env: dict | None = None) -> dict:
+def grade(unit: str, submissions: Path, out: Path, *options: str, env: dict | None = None) -> dict:
     """Grade with our command: its seconds, the marks of each student, how many were graded and not set aside."""
-    line = [sys.executable, "-m", "grader", "grade", UNIT, "--submissions", str(submissions), "--out", str(out)]
+    line = [sys.executable, "-m", "grader", "grade", unit, "--submissions", str(submissions), "--out", str(out)]
     begin = time.perf_counter()
     done = subprocess.run([*line, "--verbose", *options], cwd=ROOT, env=env, capture_output=True, text=True)
     seconds = time.perf_counter() - begin
@@ -42,7 +43,7 @@ def grade(submissions: Path, out: Path, *options: str, env: dict | None = None) 
     return {"seconds": seconds, "graded": sum(not s["problem"] for s in students), "marks": marks}
 
 
-def stock(submissions: Path, folder: Path, count: int, ours: Path) -> dict:
+def stock(unit: str, submissions: Path, folder: Path, count: int, ours: Path) -> dict:
     """Grade `count` of the submissions, evenly chosen, with stock nbgrader."""
     course = folder / "stock"
     paths = sorted(submissions.glob("*.ipynb"))
@@ -50,11 +51,11 @@ def stock(submissions: Path, folder: Path, count: int, ours: Path) -> dict:
     shutil.copytree(ours / "course" / "source", course / "source")
     shutil.copy(ours / "course" / "gradebook.db", course)
     for path in [paths[k * len(paths) // count] for k in range(count)]:
-        target = course / "submitted" / path.stem / UNIT / f"{UNIT}.ipynb"
+        target = course / "submitted" / path.stem / unit / f"{unit}.ipynb"
         target.parent.mkdir(parents=True)
         shutil.copy(path, target)
     env = os.environ | {"PYTHONPATH": str(ROOT), "GPULAB_SEED": "1"}
-    line = [sys.executable, "-m", "bench.stock_nbgrader", str(course), UNIT]
+    line = [sys.executable, "-m", "bench.stock_nbgrader", str(course), unit]
     done = subprocess.run(line, cwd=ROOT, env=env, capture_output=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -68,10 +69,11 @@ def furthest(a: dict[str, list[float]], b: dict[str, list[float]]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.grading", description=__doc__.splitlines()[0])
+    parser.add_argument("--unit", default=UNIT, help="one whose exercises give points for speed keeps GPUs busy")
     parser.add_argument("--count", type=int, default=60, metavar="N", help="submissions")
     parser.add_argument("--seed", type=int, default=1, help="draws the class")
     parser.add_argument("--engines", nargs="*", default=["local", "dask", "array"])
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 2)
+    parser.add_argument("--workers", type=int, help="by default one for each core; with --gpus what `grade` chooses")
     parser.add_argument("--stock", type=int, default=12, metavar="N", help="submissions for stock nbgrader; 0: none")
     parser.add_argument("--gpus", type=int, nargs="*", default=[], metavar="N", help="numbers of GPUs to compare")
     parser.add_argument("--stand-in", action="store_true", help="run the array's workers without Slurm")
@@ -81,13 +83,15 @@ def main() -> None:
     rows: list[dict] = []
     with tempfile.TemporaryDirectory(prefix="bench-grading-") as name:
         folder = Path(name)
-        write_class(folder / "submissions", args.count, args.seed)
-        runs = [(e, ["--backend", e, "--workers", str(args.workers)]) for e in args.engines if not args.gpus]
-        runs += [(f"{n} GPUs", ["--gpus", str(n), "--workers", str(args.workers)]) for n in args.gpus]
+        write_class(folder / "submissions", args.count, args.seed, args.unit)
+        workers = args.workers or (os.cpu_count() or 2 if not args.gpus else None)
+        options = ["--workers", str(workers)] if workers else []
+        runs = [(e, ["--backend", e, *options]) for e in args.engines if not args.gpus]
+        runs += [(f"{n} GPUs", ["--gpus", str(n), *options]) for n in args.gpus]
         first = None
         for title, options in runs:
             out = folder / title.replace(" ", "_")
-            run = grade(folder / "submissions", out, "--seed", "7", *options, env=env)
+            run = grade(args.unit, folder / "submissions", out, "--seed", "7", *options, env=env)
             first = first or run | {"out": out}
             apart = furthest(first["marks"], run.pop("marks"))
             faster = first["seconds"] / run["seconds"]
@@ -98,7 +102,7 @@ def main() -> None:
                 flush=True,
             )
         if args.stock and first:
-            run = stock(folder / "submissions", folder, min(args.stock, args.count), first["out"])
+            run = stock(args.unit, folder / "submissions", folder, min(args.stock, args.count), first["out"])
             rate = run["graded"] / run["seconds"]
             part = "" if args.stock >= args.count else f"; measured on {args.stock} of the {args.count}"
             print(
@@ -110,7 +114,9 @@ def main() -> None:
                 print(f"{row['engine']:10} {row['times_stock']:5.1f} × the throughput of stock nbgrader")
             rows.append({"engine": "stock", **run})
     if args.json:
-        args.json.write_text(json.dumps({"count": args.count, "workers": args.workers, "rows": rows}, indent=1))
+        args.json.write_text(
+            json.dumps({"unit": args.unit, "count": args.count, "workers": workers, "rows": rows}, indent=1)
+        )
 
 
 if __name__ == "__main__":

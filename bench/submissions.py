@@ -1,4 +1,4 @@
-"""A class of any size, generated: right, wrong, hostile and broken submissions of unit 00, no two alike.
+"""A class of any size, generated: right, wrong, hostile and broken submissions of a unit, no two alike.
 
 Wrong answers are the unit's mutants, hostile ones the red team's notebooks and three that mean to end the grader.
 """
@@ -9,6 +9,7 @@ import ast
 import copy
 import random
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -18,6 +19,7 @@ from grader.build import release_notebook
 from grader.demo.sample import solved
 from grader.redteam import corpus
 from grader.sources import ROOT, notebook_bytes, source_notebook
+from labutils.exercise import all_exercises
 
 UNIT = "00_start"
 SHARES = {"right": 0.4, "wrong": 0.3, "hostile": 0.15, "broken": 0.15}
@@ -29,40 +31,49 @@ ENDS = {
 }
 
 
-def write_class(folder: Path, count: int, seed: int = 0) -> None:
+def write_class(folder: Path, count: int, seed: int = 0, unit: str = UNIT) -> None:
     """Write `folder/KIND_NUMBER.ipynb` for `count` students; the same seed gives the same class."""
     draw = random.Random(seed)
-    unit = ROOT / "solutions" / UNIT
-    release = release_notebook(unit)
-    right = solved(release, source_notebook(unit))
+    release = release_notebook(ROOT / "solutions" / unit)
+    right = solved(release, source_notebook(ROOT / "solutions" / unit))
+    answers = answers_of(right, unit)
     folder.mkdir(parents=True)
     kinds = [kind for kind, share in SHARES.items() for _ in range(round(count * share))]
     kinds = (kinds + ["right"] * count)[:count]
     for number, kind in enumerate(kinds):
         notebook = copy.deepcopy(right)
-        _own_words(notebook, number)
-        size = _MAKERS[kind](notebook, release, draw, number)
+        _own_words(notebook, answers.values(), number)
+        size = _MAKERS[kind](notebook, release, answers, draw, number)
         (folder / f"{kind}_{number:04}.ipynb").write_bytes(notebook_bytes(notebook)[:size])
 
 
-def _own_words(notebook: NotebookNode, number: int) -> None:
-    """Names and constants of one's own: kernels whose text is the same would be compiled only once."""
-    for cell_id, names in {"scale_kernel": ("pid", "offs", "mask"), "scale_cuda_kernel": ("i",)}.items():
-        cell = _cell(notebook, cell_id)
-        for name in names:
+def answers_of(notebook: NotebookNode, unit: str) -> dict[str, str]:
+    """The id of the cell with the answer to each exercise, by "UNIT/NAME"."""
+    names = [e for e in all_exercises() if e.startswith(f"{unit}/")]
+    cells = {cell.id for cell in notebook.cells}
+    return {e: next(c for c in (f"{_name(e)}_kernel", _name(e)) if c in cells) for e in names}
+
+
+def _name(exercise: str) -> str:
+    return exercise.split("/")[1]
+
+
+def _own_words(notebook: NotebookNode, cells: Iterable[str], number: int) -> None:
+    """Names of one's own: kernels whose text is the same would be compiled only once."""
+    for cell in (_cell(notebook, c) for c in cells if c.endswith("_kernel")):
+        for name in ("i",) if cell.source.startswith("%%cuda") else ("pid", "offs", "mask"):
             cell.source = re.sub(rf"\b{name}\b(?![(=])", f"{name}_{number}", cell.source)  # no `mask=` of tl.load
 
 
-def _right(notebook, release, draw, number) -> None:
+def _right(notebook, release, answers, draw, number) -> None:
     pass
 
 
-def _wrong(notebook, release, draw, number) -> None:
+def _wrong(notebook, release, answers, draw, number) -> None:
     """One to three answers are mutants."""
-    for cell_id in draw.sample(["number_of_programs", "scale_kernel", "scale_cuda_kernel"], draw.randint(1, 3)):
-        exercise = cell_id.removesuffix("_kernel")
-        path = draw.choice(sorted((ROOT / "grader/mutants" / UNIT / exercise).glob("*.*")))
-        text = path.read_text(encoding="utf-8")
+    for exercise in draw.sample(list(answers), draw.randint(1, 3)):
+        path = draw.choice(sorted((ROOT / "grader/mutants" / exercise).glob("*.*")))
+        text, cell_id = path.read_text(encoding="utf-8"), answers[exercise]
         cell = _cell(notebook, cell_id)
         if path.suffix == ".cu":
             cell.source = "%%cuda\n" + text
@@ -71,7 +82,7 @@ def _wrong(notebook, release, draw, number) -> None:
             cell.source = "\n".join(text.split("\n")[first - 1 : found[0].end_lineno])
 
 
-def _hostile(notebook, release, draw, number) -> None:
+def _hostile(notebook, release, answers, draw, number) -> None:
     """The red team's notebooks in turns, then a cell that means to end the grader."""
     trials = [t for t in corpus.trials(["notebook"]) if not t.slow]
     choice = draw.randrange(len(trials) + 2 * len(ENDS))
@@ -81,24 +92,26 @@ def _hostile(notebook, release, draw, number) -> None:
         scope["damage"](notebook)
     else:
         text = list(ENDS.values())[choice % len(ENDS)]
-        notebook.cells.insert(_place(notebook, "number_of_programs") + 1, new_code_cell(text, id=f"mine-{number}"))
+        after = _place(notebook, next(iter(answers.values())))
+        notebook.cells.insert(after + 1, new_code_cell(text, id=f"mine-{number}"))
 
 
-def _broken(notebook, release, draw, number) -> int | None:
+def _broken(notebook, release, answers, draw, number) -> int | None:
     """By accident: cut, emptied, unfilled, cells deleted, copied or misspelt. Returns where the file ends."""
     accident = draw.randrange(6)
+    first, second, *_ = answers
     if accident == 0:
         return draw.randint(0, 3000)
     if accident == 1:
         notebook.cells = copy.deepcopy(release.cells)
     elif accident == 2:
-        del notebook.cells[_place(notebook, "check-scale")]
+        del notebook.cells[_place(notebook, f"check-{_name(second)}")]
     elif accident == 3:
-        twin = copy.deepcopy(_cell(notebook, "check-scale"))
+        twin = copy.deepcopy(_cell(notebook, f"check-{_name(second)}"))
         twin.id = f"copy-{number}"
         notebook.cells.append(twin)
     elif accident == 4:
-        _cell(notebook, "number_of_programs").source += "\n    return ("
+        _cell(notebook, answers[first]).source += "\n    return ("
     else:
         for cell in notebook.cells:
             cell.metadata.pop("nbgrader", None)

@@ -95,10 +95,10 @@ def magnitude(exercise: KernelExercise, inputs: dict[str, Any], expected: dict) 
     largest = {n: y.abs() for n, y in expected.items()}
     for k in range(8):
         g = generator(k, "perturb")
-        moved = {
-            n: v * (1 + u * (torch.randint(0, 2, v.shape, generator=g).to(v) * 2 - 1)) if isinstance(v, torch.Tensor) else v
-            for n, v in inputs.items()
-        }
+        moved = dict(inputs)
+        for n, v in inputs.items():
+            if isinstance(v, torch.Tensor):
+                moved[n] = v * (1 + u * (torch.randint(0, 2, v.shape, generator=g).to(v) * 2 - 1))
         for n, y in exercise.expected(moved).items():
             change = torch.nan_to_num((y - expected[n]).abs() / u, nan=0.0, posinf=0.0)
             largest[n] = torch.maximum(largest[n], change)
