@@ -78,11 +78,11 @@ def grade(
         clock.step("collect and mend")
         todo = run.restore(handed_in, resume)
         clock.step("restore")
-        run.work(engine, todo, watcher or Watcher(), clock)
+        run.work(engine, todo, watcher or Watcher(), clock, final=rules is None)
         run.close_books(rules)
         clock.step("record")
         try:
-            run.course.feedback()
+            run.course.feedback(missing=rules is None and not resume)  # a run that was killed may leave half a page
         except GradebookError as problem:  # the marks are in; the reports need no feedback pages
             run.notes.append(sentence(str(problem)))
         journal.finish()

@@ -90,6 +90,7 @@ class Course:
             if cell.id in results:
                 cell.outputs = _outputs_for(cell, results[cell.id])
         self._executed[student] = executed
+        shutil.rmtree(self.folder / "feedback" / student / self.unit, ignore_errors=True)  # of other marks
         try:
             _succeed(self.api.autograde(self.unit, student), f"record the marks of {student}")
         finally:
@@ -151,10 +152,10 @@ class Course:
             found += [f"{student}, {said}." for said in _differences(expected[student], marks[student])]
         return found
 
-    def feedback(self) -> None:
-        """nbgrader's feedback, a page for each student that was graded."""
-        if any(self.folder.glob(f"autograded/*/{self.unit}/*.ipynb")):
-            _succeed(self.api.generate_feedback(self.unit), "write the feedback")
+    def feedback(self, student: str | None = None, missing: bool = False) -> None:
+        """nbgrader's feedback, a page for each student that was graded: for one, for those without one, or for all."""
+        if any(self.folder.glob(f"autograded/{student or '*'}/{self.unit}/*.ipynb")):
+            _succeed(self.api.generate_feedback(self.unit, student, force=not missing), "write the feedback")
 
 
 _MARKS = """

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from jinja2.bccache import Bucket, BytecodeCache
 from nbconvert.exporters import HTMLExporter, TemplateExporter
 from nbconvert.filters.highlight import Highlight2HTML
 from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
@@ -18,10 +19,33 @@ NO_DESCRIPTION = "No description has been provided for this image"
 _IMAGE = re.compile(r'<img src="data:image/[^<>]*>')
 
 
+class _Compiled(BytecodeCache):
+    """What Jinja made of the templates: nbgrader has a new exporter for each student who is asked for alone, and most
+    of its time would go there."""
+
+    def __init__(self):
+        self._code: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if code := self._code.get(bucket.key):
+            bucket.bytecode_from_string(code)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._code[bucket.key] = bucket.bytecode_to_string()
+
+
+_compiled = _Compiled()
+
+
 class PageExporter(HTMLExporter):
-    """nbconvert's exporter without its last step."""
+    """nbconvert's exporter without its last step, and with templates that are compiled once."""
 
     export_from_notebook = None
+
+    def _create_environment(self):
+        environment = super()._create_environment()
+        environment.bytecode_cache = _compiled
+        return environment
 
     def from_notebook_node(self, nb, resources=None, **kw):
         language = nb.metadata.get("language_info", {})

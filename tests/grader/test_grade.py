@@ -138,7 +138,7 @@ def test_what_nbgrader_cannot_do_stops_nobody(unit, submissions, out, without_ke
             raise RuntimeError("Inconsistent checksums")
         return stock(self, student)
 
-    def feedback(self):
+    def feedback(self, *_, **__):
         raise GradebookError("nbgrader cannot write the feedback: no template")
 
     for name, broken in {"record": record, "sanitized": sanitized, "feedback": feedback}.items():
@@ -151,13 +151,19 @@ def test_what_nbgrader_cannot_do_stops_nobody(unit, submissions, out, without_ke
 
 
 def test_grading_again_follows_what_was_handed_in_again(unit, submissions, out, without_kernels):
+    def pages():
+        return {p.parts[-3]: p.read_text() for p in (out / "course" / "feedback").rglob("*.html")}
+
     grade(unit, submissions, out, marker=shown_marks)
+    before = pages()
     (submissions / "torn.ipynb").write_bytes((submissions / "right.ipynb").read_bytes())
+    (submissions / "wrong.ipynb").write_bytes((submissions / "right.ipynb").read_bytes())
     (submissions / "right.ipynb").write_bytes(b"")
     grade(unit, submissions, out, marker=shown_marks)
-    assert Course(out / "course", UNIT).scores() == {"dies": 1, "right": 0, "torn": 1, "wrong": 0}
-    pages = sorted(p.parts[-3] for p in (out / "course" / "feedback").rglob("*.html"))
-    assert pages == ["dies", "torn", "wrong"]
+    assert Course(out / "course", UNIT).scores() == {"dies": 1, "right": 0, "torn": 1, "wrong": 1}
+    after = pages()
+    assert sorted(after) == ["dies", "torn", "wrong"]
+    assert "(Score: 0.0 / 1.0)" in before["wrong"] and "(Score: 1.0 / 1.0)" in after["wrong"]
 
 
 def test_a_class_in_which_nothing_can_be_graded_has_results(unit, submissions, out):
