@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from .explorer import Explorer
 
 H200 = {
-    "(4, 32, 4096, 128)": (360, 686, 559),
-    "(4, 32, 4096, 64)": (303, 480, 457),
-    "(2, 16, 16384, 128) causal": (337, 660, 547),
+    "(4, 32, 4096, 128)": (346, 676, 542),
+    "(4, 32, 4096, 64)": (302, 480, 455),
+    "(2, 16, 16384, 128) causal": (313, 615, 519),
 }
 """TFLOP/s of FlashAttention-2, of cuDNN and of `flash` of unit 17: NVIDIA H200, bf16, torch 2.11, Triton 3.6, one run
 of `python -m bench.attention`. Shapes are (sequences, heads, keys, head size)."""
@@ -287,8 +287,8 @@ def backward_claims(apply: Callable) -> None:
         return
     if not device.has_gpu():
         print(
-            "H200, causal, (4, 32, 4096, 128) bf16, backward: FlashAttention-2 265 TFLOP/s, cuDNN 508, "
-            "the kernels of this unit 430."
+            "H200, causal, (4, 32, 4096, 128) bf16, backward: FlashAttention-2 265 TFLOP/s, cuDNN 501, "
+            "the kernels of this unit 427."
         )
         return
     import torch

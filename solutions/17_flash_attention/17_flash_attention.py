@@ -385,12 +385,12 @@ attention.memory(flash, score_bytes)
 #
 # | shape | FlashAttention-2 | your `flash` | cuDNN | this |
 # |---|---|---|---|---|
-# | (4, 32, 4096, 128) | 360 | 559 | 686 | 703 |
-# | (2, 16, 16384, 128) causal | 337 | 547 | 660 | 723 |
-# | (4, 32, 4096, 64) | 303 | 457 | 480 | 430 |
+# | (4, 32, 4096, 128) | 346 | 542 | 676 | 695 |
+# | (2, 16, 16384, 128) causal | 313 | 519 | 615 | 708 |
+# | (4, 32, 4096, 64) | 302 | 455 | 480 | 499 |
 #
-# Tried and slower: groups that take turns with the tensor cores ("ping-pong"), and a softmax that waits for neither
-# product, with two tiles of scores in registers.
+# Tried and slower: groups that take turns with the tensor cores ("ping-pong"), a softmax that waits for neither
+# product, with two tiles of scores in registers, and a part of the powers of two as polynomials.
 
 # %% cell="given" id="gluon"
 import torch
