@@ -1,13 +1,16 @@
 """Work that costs nothing, for tests of engines and journals: right answers are recognised by their text.
 
 Students whose names say so misbehave: "kills" ends the worker process every time, "kills once" the first time,
-"slow" takes a second. Started with PRETEND_SECONDS, every job takes so long.
+"slow" takes a second, "GPU" has its worker's GPU for a tenth of one. Started with PRETEND_SECONDS, every job takes so
+long.
 """
 
 import json
 import os
 import time
 from pathlib import Path
+
+from grader.engines.gpulock import GpuLock
 
 
 def prepare():
@@ -16,6 +19,9 @@ def prepare():
 
 def do(job):
     time.sleep(float(os.environ.get("PRETEND_SECONDS", 0)) + ("slow" in job["key"]))
+    if "GPU" in job["key"]:
+        with GpuLock(os.environ["CUDA_VISIBLE_DEVICES"]):
+            time.sleep(0.1)
     if "kills" in job["key"] and not ("once" in job["key"] and _before(job["key"])):
         os._exit(9)
     notebook = json.loads(job["notebook"])

@@ -96,6 +96,20 @@ def test_the_gpus_that_a_job_was_given(monkeypatch):
     assert visible_gpus() == []
 
 
+def test_four_gpus_do_four_times_as_much_as_one(tmp_path, pretend, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # where the workers' locks are
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
+    rates = {}
+    for gpus in (1, 4):
+        engine = engines.open_engine("local", engines.MOST_WORKERS * gpus, work=pretend, gpus=gpus)
+        try:
+            ended = [time.monotonic() for _ in engine.run(job(f"GPU {n}") for n in range(60))]
+        finally:
+            engine.close()
+        rates[gpus] = 30 / (ended[45] - ended[15])
+    assert 8 < rates[1] <= 10.5 and rates[4] > 3.5 * rates[1]
+
+
 def test_workers_are_as_many_as_cores_and_gpus_have_use_for(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
