@@ -154,7 +154,9 @@ class Course:
 
     def feedback(self, student: str | None = None, missing: bool = False) -> None:
         """nbgrader's feedback, a page for each student that was graded: for one, for those without one, or for all."""
-        if any(self.folder.glob(f"autograded/{student or '*'}/{self.unit}/*.ipynb")):
+        graded = self.folder / "autograded"
+        students = [graded / student] if student else graded.glob("*")
+        if any(any((folder / self.unit).glob("*.ipynb")) for folder in students):
             _succeed(self.api.generate_feedback(self.unit, student, force=not missing), "write the feedback")
 
 

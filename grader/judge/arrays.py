@@ -49,9 +49,9 @@ class Placed:
                 flat = torch.frombuffer(self._memory.bytes, dtype=buffer.view.dtype, count=count, offset=offset)
                 buffer.storage, buffer.view = flat, flat.view(buffer.view.shape)
 
-    def take(self, outputs_only: bool = False) -> None:
+    def take(self) -> None:
         """Copy the arrays back."""
-        for theirs, ours in self._pairs(outputs_only):
+        for theirs, ours in self._pairs():
             ours.copy_(theirs)
 
     def for_runner(self, key: Hashable) -> list[dict]:
@@ -65,9 +65,9 @@ class Placed:
                 told.append({"at": self.at(key, name), "bytes": size_of(b), "output": b.is_output})
         return told
 
-    def _pairs(self, outputs_only: bool = False):
+    def _pairs(self):
         for (key, name), offset in self._at.items():
             buffer = self.runs[key].buffers[name]
-            if size_of(buffer) and (buffer.is_output or not outputs_only):
+            if size_of(buffer):
                 ours = buffer.storage.view(torch.uint8)
                 yield torch.frombuffer(self._memory.bytes, dtype=torch.uint8, count=ours.numel(), offset=offset), ours
