@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -45,9 +46,12 @@ def grade(unit: str, submissions: Path, out: Path, *options: str, env: dict | No
 
 
 def steady(out: Path) -> float:
-    """Submissions a second in the middle half of the class: what start and end of the command cost is not in it."""
+    """Submissions a second in the middle half of the class: what start and end of the command cost is not in it. NaN
+    for a class of one."""
     times = sorted(path.stat().st_mtime for path in (out / "course" / "autograded").glob("*/*/*.ipynb"))
     first, last = len(times) // 4, 3 * len(times) // 4
+    if first == last:
+        return math.nan
     return (last - first) / (times[last] - times[first])
 
 

@@ -129,7 +129,7 @@ def regrade(
         again = _Again(out, results.unit, journal, results)
         exercise = again.begin(only, solutions)
         panel, changed, students = Panel(), 0, list(again.students)
-        workers = workers_here(workers)
+        workers = workers_here(workers, gpus=1)  # its one panel uses no more
         with ThreadPoolExecutor(workers) as pool:
             # A few at a time: nbgrader reads and writes in this thread only, and a class would fill the memory.
             for first in range(0, len(students), 2 * workers):
@@ -155,10 +155,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("out", type=Path, metavar="OUT", help="a folder that a class was graded into")
     parser.add_argument("--only", required=True, metavar="EXERCISE", help="the exercise whose test was fixed")
     parser.add_argument(
-        "--workers",
-        type=int,
-        metavar="N",
-        help="submissions at a time; by default one for each core, at most 8 for each GPU",
+        "--workers", type=int, metavar="N", help="submissions at a time; by default one for each core, at most 8"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import os
 import re
 import subprocess
@@ -43,6 +44,12 @@ def visible_gpus() -> list[str]:
     told = os.environ.get("CUDA_VISIBLE_DEVICES")
     if told is not None:
         return [name.strip() for name in told.split(",") if name.strip() and name.strip() != "-1"]
+    return _installed_gpus()
+
+
+@functools.cache
+def _installed_gpus() -> list[str]:
+    """Asked once: it may take a second, and both the number of workers and their GPUs depend on it."""
     try:
         found = subprocess.run(
             ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"], capture_output=True, text=True, timeout=30

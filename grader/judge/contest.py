@@ -44,8 +44,11 @@ class OnGpu:
         with self._room:
             rings = {t.exercise.id: self._ring(t, runner) for t in tasks}
             with self._one_at_a_time, contextlib.ExitStack() as stack:
-                stack.callback(lambda: runner.close())
+                stack.callback(runner.close)
                 for t in tasks:
+                    if runner is None:  # the one before was lost, with what lay ready in its memory
+                        runner, rings = gpu.Runner(), {}
+                        stack.callback(runner.close)
                     try:
                         self._run(t, runner)
                         if t.timed and passes(t):
@@ -53,7 +56,7 @@ class OnGpu:
                     except gpu.RunnerLost as lost:
                         t.verdict.headline = diagnose.diagnosis(lost.kind, lost.why)
                         runner.close()
-                        runner, rings = gpu.Runner(), {}
+                        runner = None
 
     def _races(self, task: Task) -> bool:
         return bool(self._judge.race and task.timed and task.exercise.points.speed)

@@ -77,10 +77,10 @@ def blank(exercise: KernelExercise, case: Case, seed: int) -> Run:
 def fill(run: Run, seed: int, number: int) -> None:
     """Draw the inputs of entry `number`, on the CPU: what the GPU does meanwhile may be timed."""
     for name, b in run.buffers.items():
-        argument = run.exercise.arguments[name]
-        g = generator(seed, run.exercise.id, name, number)
         if b.is_output:
             continue
+        argument = run.exercise.arguments[name]
+        g = generator(seed, run.exercise.id, name, number)
         if b.view.dtype.is_floating_point and argument.fill in (None, "normal"):
             b.view.normal_(generator=g)
         else:

@@ -41,11 +41,11 @@ LARGE = 2**26
 def by_heads(of):
     """`of(q, k, …)` for few scores at a time: arrays' first axes are query heads or key heads, those of the results
     too."""
-    names = inspect.signature(of)
+    signature = inspect.signature(of)
 
     @functools.wraps(of)
     def all_heads(*args, **kwargs):
-        given = names.bind(*args, **kwargs).arguments
+        given = signature.bind(*args, **kwargs).arguments
         q, k = given["q"], given["k"]
         if len(k) == 1 or len(q) * q.shape[1] * k.shape[1] <= LARGE:
             return of(**given)
