@@ -29,7 +29,7 @@ PLACES = ROOT / "bench" / "stand_in"
 
 
 def grade(unit: str, submissions: Path, out: Path, *options: str, env: dict | None = None) -> dict:
-    """Grade with our command: its seconds, the marks of each student, how many were graded and not set aside."""
+    """Grade with our command: its seconds, each student's outcomes, how many were graded and not set aside."""
     line = [sys.executable, "-m", "grader", "grade", unit, "--submissions", str(submissions), "--out", str(out)]
     begin = time.perf_counter()
     done = subprocess.run([*line, "--verbose", *options], cwd=ROOT, env=env, capture_output=True, text=True)
@@ -40,9 +40,9 @@ def grade(unit: str, submissions: Path, out: Path, *options: str, env: dict | No
         if said.startswith("seconds: "):
             print(f"    {said}", flush=True)
     students = json.loads((out / "grades.json").read_text(encoding="utf-8"))["students"]
-    marks = {s["student"]: [o["marks"] for o in s["outcomes"]] for s in students}
+    outcomes = {s["student"]: [_short(o) for o in s["outcomes"]] for s in students}
     graded = sum(not s["problem"] for s in students)
-    return {"seconds": seconds, "graded": graded, "steady": steady(out), "marks": marks}
+    return {"seconds": seconds, "graded": graded, "steady": steady(out), "outcomes": outcomes}
 
 
 def steady(out: Path) -> float:
@@ -72,11 +72,26 @@ def stock(unit: str, submissions: Path, folder: Path, count: int, ours: Path) ->
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def furthest(a: dict[str, list[float]], b: dict[str, list[float]]) -> float:
-    """The largest difference between the marks of any exercise in two gradings."""
+def furthest(a: dict[str, list[dict]], b: dict[str, list[dict]]) -> float:
+    """The largest difference between the marks of any exercise in two gradings; says where they differ."""
     if a.keys() != b.keys() or any(len(a[s]) != len(b[s]) for s in a):
         return float("inf")
-    return max((abs(x - y) for s in a for x, y in zip(a[s], b[s], strict=True)), default=0.0)
+    most = 0.0
+    for student in a:
+        for x, y in zip(a[student], b[student], strict=True):
+            if apart := abs(x["marks"] - y["marks"]):
+                print(f"    {student}, {x['name']}: {_said(x)}; first {_said(y)}")
+            most = max(most, apart)
+    return most
+
+
+def _short(outcome: dict) -> dict:
+    notes = (outcome["verdict"] or {}).get("notes", [])
+    return {k: outcome[k] for k in ("name", "marks", "kind", "sentence")} | {"notes": notes}
+
+
+def _said(outcome: dict) -> str:
+    return f"{outcome['marks']:g} points {outcome['kind']} {outcome['sentence']}".strip()
 
 
 def write(args: argparse.Namespace, rows: list[dict]) -> None:
@@ -112,7 +127,7 @@ def main() -> None:
             out = folder / title.replace(" ", "_")
             run = grade(args.unit, folder / "submissions", out, "--seed", "7", *options, env=env)
             first = first or run | {"out": out}
-            apart = furthest(first["marks"], run["marks"])
+            apart = furthest(run["outcomes"], first["outcomes"])
             faster = first["seconds"] / run["seconds"]
             rows.append({"engine": title, **run, "marks_apart": apart, "faster_than_first": faster})
             print(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from difflib import SequenceMatcher
+from functools import lru_cache
 
 from nbformat import NotebookNode
 
@@ -41,15 +42,20 @@ def is_answer(cell: NotebookNode) -> bool:
     return bool(grading_of(cell).get("solution"))
 
 
-def functions(cell: NotebookNode) -> set[str]:
+def functions(cell: NotebookNode) -> frozenset[str]:
     """Functions, classes and kernels that a cell defines, also where its text is no valid code."""
-    return {a or b for a, b in _DEFINITION.findall(cell.source[:MOST_TEXT])}
+    return _functions_in(cell.source[:MOST_TEXT])
+
+
+@lru_cache(maxsize=1000)  # each cell is compared with each of the release
+def _functions_in(text: str) -> frozenset[str]:
+    return frozenset(a or b for a, b in _DEFINITION.findall(text))
 
 
 def defines(cell: NotebookNode) -> set[str]:
     """All names that a code cell defines at its top level, variables included; no more than is certain."""
     if cell.cell_type != "code" or is_cuda(cell.source):
-        return functions(cell) if cell.cell_type == "code" else set()
+        return set(functions(cell)) if cell.cell_type == "code" else set()
     try:
         body = ast.parse(python_text(cell.source[:MOST_TEXT]) or "").body
     except Exception:  # the parser's and IPython's, for what is no Python

@@ -51,6 +51,7 @@ class _Mender:
     def __init__(self, submitted: NotebookNode, release: NotebookNode):
         self.notebook, self.release = submitted, release
         self.wanted = [c for c in release.cells if _metadata(c)]
+        self.answers = set().union(*(functions(c) for c in self.wanted if is_answer(c)))
         self.found: dict[str, NotebookNode] = {}  # by the released cell's id
         self.said: list[str] = []
 
@@ -73,7 +74,7 @@ class _Mender:
 
     def _answers_in(self, cell: NotebookNode) -> set[str]:
         """Functions of the unit's answer cells that a cell defines: it is no locked cell, whatever it claims."""
-        return functions(cell) & set().union(*(functions(c) for c in self.wanted if is_answer(c)), set())
+        return functions(cell) & self.answers
 
     def _free_merged_answers(self) -> None:
         """A cell that was merged with a locked one keeps that one's metadata, and would lose its text to it."""

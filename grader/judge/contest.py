@@ -19,6 +19,9 @@ from labutils.verdict import Verdict
 READY = 2
 """Submissions of one process whose arrays are drawn, one that has the GPU among them: each may take two gigabytes."""
 
+TRIES = 2
+"""Of an exercise whose runner is lost: a machine may stumble, and what a kernel does it does again."""
+
 GPU_LIMIT = 3.0
 """Seconds for one case on the GPU; an honest one takes milliseconds, and what never ends holds the GPU up."""
 
@@ -38,14 +41,18 @@ class OnGpu:
         """Run again on the GPU what passed, and time it where speed earns points. `runner` is closed at the end."""
         if not tasks:
             return
-        for t in tasks:
-            if self._races(t):
-                self._reference(t.exercise)
+        self.make_references(tasks)
         with self._room:
             rings = {t.exercise.id: self._ring(t, runner) for t in tasks}
-            with self._one_at_a_time, contextlib.ExitStack() as stack:
-                stack.callback(runner.close)
-                for t in tasks:
+            with self._one_at_a_time:
+                self._all(tasks, runner, rings)
+
+    def _all(self, tasks: list[Task], runner: gpu.Runner | None, rings: dict[str, Placed | None]) -> None:
+        with contextlib.ExitStack() as stack:
+            stack.callback(runner.close)
+            for t in tasks:
+                why = None
+                for _ in range(TRIES):
                     if runner is None:  # the one before was lost, with what lay ready in its memory
                         runner, rings = gpu.Runner(), {}
                         stack.callback(runner.close)
@@ -54,9 +61,15 @@ class OnGpu:
                         if t.timed and passes(t):
                             self._at_full_size(t, runner, rings.get(t.exercise.id) or self._ring(t, runner))
                     except gpu.RunnerLost as lost:
-                        t.verdict.headline = diagnose.diagnosis(lost.kind, lost.why)
                         runner.close()
-                        runner = None
+                        runner, why = None, lost
+                    else:
+                        break
+                else:
+                    t.verdict.headline = diagnose.diagnosis(why.kind, why.why)
+                    continue
+                if why:
+                    t.verdict.notes.append(f"On the GPU it was lost once ({why.why}) and ran again without trouble.")
 
     def _races(self, task: Task) -> bool:
         return bool(self._judge.race and task.timed and task.exercise.points.speed)
@@ -95,14 +108,14 @@ class OnGpu:
             raise gpu.RunnerLost("died", f"there is no machine code to run: {missing[0]}")
         return kernels, places
 
-    def _reference(self, exercise: KernelExercise) -> Task:
-        """The reference solution's plan at the timed size, compiled; made once."""
-        with self._making:
-            if exercise.id not in self._references:
-                task = Task(exercise, [], verdict=Verdict(exercise.id, ""), timed=speed.timed_case(exercise))
-                self.plan_reference(task)
-                self._references[exercise.id] = task
-        return self._references[exercise.id]
+    def make_references(self, tasks: list[Task]) -> None:
+        """The reference solutions' plans at the timed size, compiled; each is made once."""
+        for exercise in (t.exercise for t in tasks if self._races(t)):
+            with self._making:
+                if exercise.id not in self._references:
+                    task = Task(exercise, [], verdict=Verdict(exercise.id, ""), timed=speed.timed_case(exercise))
+                    self.plan_reference(task)
+                    self._references[exercise.id] = task
 
     def plan_reference(self, task: Task) -> None:
         """Give a task the solution's plan for its timed case, and compile that plan's kernels."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -83,9 +84,10 @@ class Judge:
             for t in kernels:
                 t.runs = [make_run(t.exercise, c, self.seed, allocate=wire.plain_bytes) for c, _ in t.cases]
             spare = None
-            if any(self.runs(t.exercise) for t in kernels):  # starts while the sandboxes work
+            if raced := [t for t in kernels if self.runs(t.exercise)]:  # both start while the sandboxes work
                 spare = gpu.Runner()
                 stack.callback(spare.close)
+                threading.Thread(target=self.gpu.make_references, args=(raced,), daemon=True).start()
             with self._spending("plans"):
                 self.tell_plans(tasks, submission, launch)
             launch.close()

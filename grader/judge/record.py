@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import platform
 import subprocess
 from datetime import UTC, datetime
@@ -72,11 +73,12 @@ def versions() -> dict[str, str | None]:
 
 
 def _gpu() -> dict:
-    """The GPU with its clocks right now, as the driver's tool tells them."""
+    """The GPU with its clocks right now, as the driver's tool tells them, which shows every GPU of the machine."""
+    gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
     fields = "name,driver_version,clocks.sm,clocks.mem,temperature.gpu,power.draw"
     try:
         done = subprocess.run(
-            ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader", "-i", "0"],
+            ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader", "-i", gpu],
             capture_output=True,
             text=True,
             timeout=10,

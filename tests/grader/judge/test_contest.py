@@ -87,6 +87,22 @@ def test_a_runner_that_is_lost_costs_its_exercise(judge, monkeypatch, kind):
     assert verdict.headline.kind == kind and verdict.marks == 0
 
 
+@pytest.mark.parametrize("stumbles", ["_run", "_at_full_size"])
+def test_what_is_lost_once_by_accident_costs_nothing(judge, monkeypatch, stumbles):
+    runners = []
+
+    def lost_once(self, task, runner, *_):
+        runners.append(runner)
+        if len(runners) == 1:
+            raise gpu.RunnerLost("timeout", "the kernel did not come to an end")
+
+    for step in ("_run", "_at_full_size"):
+        monkeypatch.setattr(contest.OnGpu, step, lost_once if step == stumbles else lambda *_: None)
+    verdict = judged(judge, SCALE)
+    assert verdict.passed and "lost once (the kernel did not come to an end)" in verdict.notes[-1]
+    assert len(runners) == contest.TRIES and runners[0] is not runners[1]
+
+
 def test_a_launch_that_the_gpu_refuses_says_so(judge, monkeypatch):
     monkeypatch.setattr(Runner, "answer", lambda self, number: {"case": number, "refused": "too much shared memory"})
     assert judged(judge, SCALE).headline.symptom.startswith("too much shared memory")
