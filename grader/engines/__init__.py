@@ -24,13 +24,17 @@ NAMES = ("local", "dask", "slurm", "array")
 
 
 MOST_WORKERS = 8
-"""Submissions at a time for each GPU, or on a machine without: enough to keep a GPU busy. Each takes about 1 GB."""
+"""Submissions at a time on a machine with one GPU or none. Each takes about 1 GB."""
+
+WORKERS_OF_A_GPU = 5
+"""With several GPUs, for each. A submission with races has a GPU for 4 s and needs 6 to 8 s before that: more than
+three of them only wait, and at the end of a class they wait while another GPU has nothing to do."""
 
 
 def workers_here(asked: int | None, gpus: int | None = None) -> int:
     """As many as were asked for; else one for each core of this machine, and no more than its GPUs, or the first `gpus`
     of them, have use for."""
-    return asked or min(os.cpu_count() or 2, MOST_WORKERS * max(1, len(visible_gpus()[:gpus])))
+    return asked or min(os.cpu_count() or 2, max(MOST_WORKERS, WORKERS_OF_A_GPU * len(visible_gpus()[:gpus])))
 
 
 class Engine(Protocol):

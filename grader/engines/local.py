@@ -11,7 +11,7 @@ from grader.engines import WORK
 from grader.engines.gpulock import visible_gpus
 from grader.engines.station import Station
 
-SLOTS = 4
+SLOTS = 5
 """Jobs that one process does at a time. Its sandboxes, a gigabyte in all, are shared by them."""
 
 BESIDE = 1
@@ -27,8 +27,9 @@ def open_engine(workers: int, work: str = WORK, gpus: int | None = None, **_) ->
 
 
 def shares(workers: int, gpus: list[str]) -> list[tuple[int, dict[str, str]]]:
-    """The slots and the environment of each worker process: GPUs in turns, so that each has as many workers."""
-    count = max(-(-workers // SLOTS), min(len(gpus), workers))
+    """The slots and the environment of each worker process: GPUs in turns, and as many processes for each."""
+    each = len(gpus) or 1
+    count = min(-(-workers // (SLOTS * each)) * each, workers)
     slots = [workers // count + (k < workers % count) for k in range(count)]
     return [(n, pinned(gpus, k)) for k, n in enumerate(slots)]
 

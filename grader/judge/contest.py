@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from grader.judge import gpu, plan, speed, wire
 from grader.judge.arrays import Placed
@@ -44,32 +45,32 @@ class OnGpu:
         self.make_references(tasks)
         with self._room:
             rings = {t.exercise.id: self._ring(t, runner) for t in tasks}
-            with self._one_at_a_time:
-                self._all(tasks, runner, rings)
+            with contextlib.ExitStack() as stack:
+                stack.callback(runner.close)  # what has nothing more to do may end while the next one has the GPU
+                with self._one_at_a_time:
+                    for t in tasks:
+                        runner, rings = self._tried(t, runner, rings, stack)
 
-    def _all(self, tasks: list[Task], runner: gpu.Runner | None, rings: dict[str, Placed | None]) -> None:
-        with contextlib.ExitStack() as stack:
-            stack.callback(runner.close)
-            for t in tasks:
-                why = None
-                for _ in range(TRIES):
-                    if runner is None:  # the one before was lost, with what lay ready in its memory
-                        runner, rings = gpu.Runner(), {}
-                        stack.callback(runner.close)
-                    try:
-                        self._run(t, runner)
-                        if t.timed and passes(t):
-                            self._at_full_size(t, runner, rings.get(t.exercise.id) or self._ring(t, runner))
-                    except gpu.RunnerLost as lost:
-                        runner.close()
-                        runner, why = None, lost
-                    else:
-                        break
-                else:
-                    t.verdict.headline = diagnose.diagnosis(why.kind, why.why)
-                    continue
-                if why:
-                    t.verdict.notes.append(f"On the GPU it was lost once ({why.why}) and ran again without trouble.")
+    def _tried(self, task: Task, runner: gpu.Runner | None, rings: dict, stack: contextlib.ExitStack) -> tuple:
+        """Run one exercise, in a fresh runner if there is none; the runner and what lies in its memory, unless lost."""
+        why = None
+        for _ in range(TRIES):
+            if runner is None:
+                runner, rings = gpu.Runner(), {}
+                stack.callback(runner.close)
+            try:
+                self._run(task, runner)
+                if task.timed and passes(task):
+                    self._at_full_size(task, runner, rings.get(task.exercise.id) or self._ring(task, runner))
+            except gpu.RunnerLost as lost:
+                runner.close()
+                runner, why = None, lost
+                continue
+            if why:
+                task.verdict.notes.append(f"On the GPU it was lost once ({why.why}) and ran again without trouble.")
+            return runner, rings
+        task.verdict.headline = diagnose.diagnosis(why.kind, why.why)
+        return None, {}
 
     def _races(self, task: Task) -> bool:
         return bool(self._judge.race and task.timed and task.exercise.points.speed)
@@ -144,8 +145,9 @@ class OnGpu:
         """A ring of runs whose arrays lie in the runner's memory."""
         arrays = Placed(runner.memory, {k: speed.blank(exercise, case, seed) for k in range(count)})
         arrays.adopt()
-        for number, run in arrays.runs.items():
-            speed.fill(run, seed, number)
+        with ThreadPoolExecutor(count) as pool:  # PyTorch draws with one thread each
+            for drawing in [pool.submit(speed.fill, run, seed, number) for number, run in arrays.runs.items()]:
+                drawing.result()
         return arrays
 
     def _at_full_size(self, task: Task, runner: gpu.Runner, arrays: Placed | None) -> None:

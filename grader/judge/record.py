@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 import platform
-import subprocess
 from datetime import UTC, datetime
 
 import torch
@@ -73,17 +72,27 @@ def versions() -> dict[str, str | None]:
 
 
 def _gpu() -> dict:
-    """The GPU with its clocks right now, as the driver's tool tells them, which shows every GPU of the machine."""
-    gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
-    fields = "name,driver_version,clocks.sm,clocks.mem,temperature.gpu,power.draw"
+    """The GPU with its clocks right now in MHz, °C and W, as the driver's management library tells them. Asked in this
+    process: starting `nvidia-smi` wakes every GPU of the machine while others are timed on them."""
     try:
-        done = subprocess.run(
-            ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader", "-i", gpu],
-            capture_output=True,
-            text=True,
-            timeout=10,
-        )
-        told = [x.strip() for x in done.stdout.splitlines()[0].split(",")]
-        return dict(zip(fields.split(","), told, strict=True))
-    except (OSError, subprocess.TimeoutExpired, IndexError, ValueError):
+        from cuda.bindings import nvml
+
+        gpu = _handle(nvml)
+        return {
+            "name": nvml.device_get_name(gpu),
+            "driver_version": nvml.system_get_driver_version(),
+            "clocks.sm": nvml.device_get_clock_info(gpu, nvml.ClockType.CLOCK_SM),
+            "clocks.mem": nvml.device_get_clock_info(gpu, nvml.ClockType.CLOCK_MEM),
+            "temperature.gpu": nvml.device_get_temperature_v(gpu, nvml.TemperatureSensors.TEMPERATURE_GPU),
+            "power.draw": nvml.device_get_power_usage(gpu) / 1000,
+        }
+    except (ImportError, RuntimeError):  # an older driver or binding, which leaves the clocks unknown
         return {"name": device.current().name}
+
+
+@functools.cache
+def _handle(nvml) -> int:
+    """The GPU that this process judges on: CUDA counts from what it may see, the management library does not."""
+    nvml.init_v2()
+    name = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
+    return nvml.device_get_handle_by_index_v2(int(name)) if name.isdigit() else nvml.device_get_handle_by_uuid(name)

@@ -83,9 +83,10 @@ def test_what_shares_a_worker_with_a_killer_is_not_blamed(pretend, monkeypatch):
 
 
 def test_gpus_in_turns():
-    assert shares(2, []) == [(2, {})] and [n for n, _ in shares(9, [])] == [3, 3, 3]
+    assert shares(2, []) == [(2, {})] and [n for n, _ in shares(9, [])] == [5, 4]
     four = shares(8, ["0", "1", "2", "3"])
     assert [(n, env["CUDA_VISIBLE_DEVICES"]) for n, env in four] == [(2, "0"), (2, "1"), (2, "2"), (2, "3")]
+    assert [(n, env["CUDA_VISIBLE_DEVICES"]) for n, env in shares(12, ["0", "1"])] == [(3, "0"), (3, "1")] * 2
     assert len(shares(2, ["0", "1", "2", "3"])) == 2 and pinned(["5", "7"], 3)["CUDA_VISIBLE_DEVICES"] == "7"
 
 
@@ -101,7 +102,7 @@ def test_four_gpus_do_four_times_as_much_as_one(tmp_path, pretend, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
     rates = {}
     for gpus in (1, 4):
-        engine = engines.open_engine("local", engines.MOST_WORKERS * gpus, work=pretend, gpus=gpus)
+        engine = engines.open_engine("local", engines.WORKERS_OF_A_GPU * gpus, work=pretend, gpus=gpus)
         try:
             ended = [time.monotonic() for _ in engine.run(job(f"GPU {n}") for n in range(60))]
         finally:
@@ -113,7 +114,7 @@ def test_four_gpus_do_four_times_as_much_as_one(tmp_path, pretend, monkeypatch):
 def test_workers_are_as_many_as_cores_and_gpus_have_use_for(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
-    assert [engines.workers_here(None, n) for n in (None, 2, 1)] == [32, 16, 8]
+    assert [engines.workers_here(None, n) for n in (None, 2, 1)] == [20, 10, 8]
     assert engines.workers_here(3, 2) == 3
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert engines.workers_here(None) == 8
