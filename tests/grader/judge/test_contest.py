@@ -127,6 +127,18 @@ def test_what_is_not_timed_is_compared_at_a_large_size_too(judge, monkeypatch, s
         assert verdict.headline.kind == "wrong-values" and "elements of out are wrong" in verdict.headline.symptom
 
 
+@pytest.mark.parametrize(
+    "share, copy_gbs, kind", [(1.0, 4000, None), (1.0, 3000, None), (0.85, 4000, "wrong-values"), (0.85, 9000, None)]
+)
+def test_no_floor_is_higher_than_what_the_reference_has_shown(judge, monkeypatch, share, copy_gbs, kind):
+    task = judge._task(_of("06_elementwise_triton/gelu"))
+    reference = 2 * 4 * task.timed.sizes["n"] / 4e12
+    told = {"seconds": {"a": [share * reference] * 50, "b": [reference] * 50}, "copy_gbs": copy_gbs}
+    judge.gpu._judge_race(task, told | {"inputs_kept": True, "distinct": [1]}, [])
+    assert (task.verdict.headline and task.verdict.headline.kind) == kind
+    assert not task.verdict.notes
+
+
 def test_large_cases_are_of_exercises_that_are_cheap_to_compare():
     from labutils import exercise
 
