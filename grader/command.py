@@ -30,7 +30,7 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
         "--workers",
         type=int,
         metavar="N",
-        help="submissions at a time; by default one for each core, at most 8, or 5 for each of several GPUs",
+        help="submissions at a time; by default one for each core, at most 8, or 4 for each of several GPUs",
     )
     parser.add_argument("--gpus", type=int, metavar="N", help="use N of this machine's GPUs; by default all")
     parser.add_argument("--scheduler", metavar="ADDRESS", help="dask: of a scheduler that runs already")

@@ -26,9 +26,9 @@ NAMES = ("local", "dask", "slurm", "array")
 MOST_WORKERS = 8
 """Submissions at a time on a machine with one GPU or none. Each takes about 1 GB."""
 
-WORKERS_OF_A_GPU = 5
-"""With several GPUs, for each. A submission with races has a GPU for 4 s and needs 6 to 8 s before that: more than
-three of them only wait, and at the end of a class they wait while another GPU has nothing to do."""
+WORKERS_OF_A_GPU = 4
+"""With several GPUs, for each. A submission with races has a GPU for 4 s and needs 4 to 8 s before that: more of them
+only wait, and at the end of a class they wait while another GPU has nothing to do."""
 
 
 def workers_here(asked: int | None, gpus: int | None = None) -> int:

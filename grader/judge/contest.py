@@ -6,6 +6,8 @@ import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import torch
+
 from grader.judge import gpu, plan, speed, wire
 from grader.judge.arrays import Placed
 from grader.judge.submission import Submission
@@ -42,11 +44,14 @@ class OnGpu:
         """Run again on the GPU what passed, and time it where speed earns points. `runner` is closed at the end."""
         if not tasks:
             return
-        self.make_references(tasks)
+        self._make_references(tasks)
         with self._room:
             rings = {t.exercise.id: self._ring(t, runner) for t in tasks}
+            # Contexts come and go while another submission has the GPU: with several GPUs each takes half a second.
             with contextlib.ExitStack() as stack:
-                stack.callback(runner.close)  # what has nothing more to do may end while the next one has the GPU
+                stack.callback(runner.close)
+                with contextlib.suppress(gpu.RunnerLost):  # `_tried` meets with that too
+                    runner.begin()
                 with self._one_at_a_time:
                     for t in tasks:
                         runner, rings = self._tried(t, runner, rings, stack)
@@ -109,7 +114,12 @@ class OnGpu:
             raise gpu.RunnerLost("died", f"there is no machine code to run: {missing[0]}")
         return kernels, places
 
-    def make_references(self, tasks: list[Task]) -> None:
+    def prepare(self, tasks: list[Task]) -> None:
+        """Make what the first submission would have to wait for: this process's own context, and the references."""
+        torch.empty(1, device=speed.DEVICE)
+        self._make_references(tasks)
+
+    def _make_references(self, tasks: list[Task]) -> None:
         """The reference solutions' plans at the timed size, compiled; each is made once."""
         for exercise in (t.exercise for t in tasks if self._races(t)):
             with self._making:

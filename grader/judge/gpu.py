@@ -56,7 +56,8 @@ class Runner:
         self._pending = b""
         self._ready = False
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Have it make its context, unless it was told to before. Raises RunnerLost."""
         if not self._ready:
             self._line(START_LIMIT)
             self._tell({"helpers": _helpers()})
@@ -64,14 +65,14 @@ class Runner:
 
     def run(self, job: dict) -> Iterator[dict]:
         """The answers to a job of cases, in order. Raises RunnerLost."""
-        self._begin()
+        self.begin()
         self._tell({"kind": "run", "size": self.memory.size, **job})
         while not (answer := self._line(ANSWER_LIMIT)).get("done"):
             yield answer
 
     def race(self, job: dict, enough) -> dict:
         """Time two competitors until `enough(a, b)` says so; what the runner tells at the end, with all samples."""
-        self._begin()
+        self.begin()
         self._tell({"kind": "race", "size": self.memory.size, **job})
         seconds = {"a": [], "b": []}
         while "seconds" in (answer := self._line(ANSWER_LIMIT)):

@@ -87,7 +87,7 @@ class Judge:
             if raced := [t for t in kernels if self.runs(t.exercise)]:  # both start while the sandboxes work
                 spare = gpu.Runner()
                 stack.callback(spare.close)
-                threading.Thread(target=self.gpu.make_references, args=(raced,), daemon=True).start()
+                threading.Thread(target=self.gpu.prepare, args=(raced,), daemon=True).start()
             with self._spending("plans"):
                 self.tell_plans(tasks, submission, launch)
             launch.close()

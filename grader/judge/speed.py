@@ -134,7 +134,7 @@ class Floor:
 
 def floor(exercise: KernelExercise, case: Case, copy_gbs: float, reference_s: float) -> Floor:
     """By the bytes at the bandwidth of the driver's copy and by the FLOPs at the peak. Where the reference needed less,
-    `reference_s`, that much can be done: a copy's bandwidth depends by a tenth on where its two halves lie."""
+    `reference_s`, that much can be done: the copy's bandwidth differs by a tenth from race to race."""
     least = _by_roofs(exercise, case, copy_gbs)
     return min(least, Floor(reference_s, "the reference solution's time"), key=lambda f: f.seconds)
 

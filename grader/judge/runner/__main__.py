@@ -126,7 +126,7 @@ def main() -> None:
     device, memory, helpers, size = None, None, None, 0
     say(ready=True)
     for line in sys.stdin:
-        device = device or Device(int(sys.argv[1]))  # only now: others may be using the GPU while this process waits
+        device = device or Device(int(sys.argv[1]))  # only when it is told to
         job = json.loads(line)
         if "helpers" in job:
             helpers = Helpers(device, job["helpers"])

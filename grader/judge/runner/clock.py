@@ -20,9 +20,6 @@ WARM_UP_S, BATCH = 0.3, 16
 FLUSH_BYTES = 512 << 20
 """At least: the flush is also what the GPU does while the host queues the next launch."""
 
-COPIED, PAGE = 3 / 8, 4096
-"""The part of the flush that a copy moves, and bytes by whose multiples its places are chosen."""
-
 TUNE_ROUNDS = 5
 
 
@@ -72,7 +69,6 @@ class Race:
         self.digests: dict[int, set[int]] = {n: set() for n in range(len(self.entries) - 1)}
         self.last: dict[int, int] = {}
         self.copies: list[float] = []
-        self._copied = int(COPIED * self.flush.size)
         self.inputs_before = [self._digest(e.inputs) for e in self.entries]
 
     def _tune(self, side: str) -> None:
@@ -172,7 +168,7 @@ class Race:
         return {
             "distinct": [len(d) for d in self.digests.values()],
             "inputs_kept": self.inputs_before == [self._digest(e.inputs) for e in self.entries],
-            "copy_gbs": 2 * self._copied / min(self.copies) / 1e9,
+            "copy_gbs": 2 * (self.flush.size // 2) / min(self.copies) / 1e9,
             "chosen": self.chosen["a"],
         }
 
@@ -186,13 +182,11 @@ class Race:
             replay.free()
 
     def _copy(self) -> float:
-        """Seconds of the driver's own copy of COPIED of the flush, from and to places that change: where the two lie
-        makes a tenth of difference. One after each batch: what disturbs all copies of a race has disturbed the race."""
-        half, room = self.flush.size // 2, self.flush.size // 2 - self._copied
-        source, target = (PAGE * self.random.randrange(room // PAGE) for _ in range(2))
+        """Seconds of the driver's own copy of half the flush. One after each batch: what disturbs all copies of a race
+        has disturbed the race."""
+        half = self.flush.size // 2
         begin, end = ok(cu.cuEventCreate(0)), ok(cu.cuEventCreate(0))
         ok(cu.cuEventRecord(begin, self.device.stream))
-        address = self.flush.address
-        ok(cu.cuMemcpyDtoDAsync(address + half + target, address + source, self._copied, self.device.stream))
+        ok(cu.cuMemcpyDtoDAsync(self.flush.address, self.flush.address + half, half, self.device.stream))
         ok(cu.cuEventRecord(end, self.device.stream))
         return self._seconds([(begin, end)])[0]

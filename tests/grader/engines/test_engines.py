@@ -114,7 +114,7 @@ def test_four_gpus_do_four_times_as_much_as_one(tmp_path, pretend, monkeypatch):
 def test_workers_are_as_many_as_cores_and_gpus_have_use_for(monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
-    assert [engines.workers_here(None, n) for n in (None, 2, 1)] == [20, 10, 8]
+    assert [engines.workers_here(None, n) for n in (None, 2, 1)] == [16, 8, 8]
     assert engines.workers_here(3, 2) == 3
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert engines.workers_here(None) == 8

@@ -29,6 +29,9 @@ class Runner:
     def __init__(self):
         self.memory = Memory()
 
+    def begin(self):
+        pass
+
     def run(self, job):
         self.jobs.append(job)
         for number in range(len(job["cases"])):
@@ -176,8 +179,9 @@ def test_room_for_arrays_is_given_back_whatever_happens(judge, monkeypatch):
     assert all(judge.gpu._room.acquire(blocking=False) for _ in range(contest.READY))
 
 
-def test_arrays_are_drawn_before_the_gpu_is_taken(judge, monkeypatch):
-    taken, drawn = [], []
+def test_arrays_and_a_context_are_ready_before_the_gpu_is_taken(judge, monkeypatch):
+    taken, drawn, begun = [], [], []
+    monkeypatch.setattr(Runner, "begin", lambda self: begun.append(bool(taken)))
     monkeypatch.setattr(Runner, "answer", lambda self, number: {"case": number})
     monkeypatch.setattr(speed, "fill", lambda run, seed, number: drawn.append(bool(taken)))
 
@@ -190,7 +194,7 @@ def test_arrays_are_drawn_before_the_gpu_is_taken(judge, monkeypatch):
 
     judge.gpu._one_at_a_time = Lock()
     judged(judge, SCALE)
-    assert drawn == [False] and not taken
+    assert drawn == begun == [False] and not taken
 
 
 @pytest.mark.parametrize("kind", ["float32", "float16"])

@@ -82,7 +82,7 @@ def test_a_tensor_descriptor_is_a_map_then_its_shape_and_strides(runner, shape):
 
 def test_what_is_no_answer_loses_the_runner_and_not_the_judge(runner, monkeypatch):
     one = runner("8 8 8")
-    one._begin()
+    one.begin()
     one._pending = b"1 of 32 lanes\n"
     with pytest.raises(gpu.RunnerLost, match="no answer"):
         list(one.run(job([("x", "pointer")], {"x": POINTER})))
