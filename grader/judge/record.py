@@ -86,7 +86,7 @@ def _gpu() -> dict:
             "temperature.gpu": nvml.device_get_temperature_v(gpu, nvml.TemperatureSensors.TEMPERATURE_GPU),
             "power.draw": nvml.device_get_power_usage(gpu) / 1000,
         }
-    except (ImportError, RuntimeError):  # an older driver or binding, which leaves the clocks unknown
+    except Exception:  # the library's, whatever an older driver or binding or a part of a GPU cannot tell
         return {"name": device.current().name}
 
 
