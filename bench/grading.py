@@ -94,10 +94,10 @@ def _said(outcome: dict) -> str:
     return f"{outcome['marks']:g} points {outcome['kind']} {outcome['sentence']}".strip()
 
 
-def write(args: argparse.Namespace, rows: list[dict]) -> None:
+def write(args: argparse.Namespace, workers: int | None, rows: list[dict]) -> None:
     """Write what was measured so far, with every mark: classes graded by two commands can be compared."""
     if args.json:
-        said = {"unit": args.unit, "count": args.count, "workers": args.workers, "rows": rows}
+        said = {"unit": args.unit, "count": args.count, "workers": workers, "rows": rows}
         args.json.write_text(json.dumps(said), encoding="utf-8")
 
 
@@ -136,7 +136,7 @@ def main() -> None:
                 f"in the middle half {run['steady']:.2f} graded/s, {run['steady'] / first['steady']:.2f} × the first",
                 flush=True,
             )
-            write(args, rows)
+            write(args, workers, rows)
         if args.stock and first:
             run = stock(args.unit, folder / "submissions", folder, min(args.stock, args.count), first["out"])
             rate = run["graded"] / run["seconds"]
@@ -149,7 +149,7 @@ def main() -> None:
                 row["times_stock"] = row["graded"] / row["seconds"] / rate
                 print(f"{row['engine']:10} {row['times_stock']:5.1f} × the throughput of stock nbgrader")
             rows.append({"engine": "stock", **run})
-            write(args, rows)
+            write(args, workers, rows)
 
 
 if __name__ == "__main__":

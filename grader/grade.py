@@ -82,7 +82,7 @@ def grade(
         run.close_books(rules)
         clock.step("record")
         try:
-            run.course.feedback(missing=rules is None)
+            run.course.feedback(missing=rules is None and not resume)  # a run that was killed may leave half a page
         except GradebookError as problem:  # the marks are in; the reports need no feedback pages
             run.notes.append(sentence(str(problem)))
         journal.finish()

@@ -153,20 +153,11 @@ class Course:
         return found
 
     def feedback(self, student: str | None = None, missing: bool = False) -> None:
-        """nbgrader's feedback, a page for each student that was graded: for one, for all, or for those `missing` a
-        whole one."""
-        if missing:
-            self._remove_halves()
+        """nbgrader's feedback, a page for each student that was graded: for one, for those without one, or for all."""
         graded = self.folder / "autograded"
         students = [graded / student] if student else graded.glob("*")
         if any(any((folder / self.unit).glob("*.ipynb")) for folder in students):
             _succeed(self.api.generate_feedback(self.unit, student, force=not missing), "write the feedback")
-
-    def _remove_halves(self) -> None:
-        """What a run that was killed left of a page, or the folder for it: nbgrader takes both for a page."""
-        for folder in (self.folder / "feedback").glob(f"*/{self.unit}"):
-            if not any(page.read_bytes().endswith(b"</html>\n") for page in folder.glob("*.html")):
-                shutil.rmtree(folder)
 
 
 _MARKS = """

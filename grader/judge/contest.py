@@ -22,11 +22,38 @@ from labutils.verdict import Verdict
 READY = 2
 """Submissions of one process whose arrays are drawn, one that has the GPU among them: each may take two gigabytes."""
 
-TRIES = 2
-"""Of an exercise whose runner is lost: a machine may stumble, and what a kernel does it does again."""
+SPARE_TRIES = 1
+"""Of a submission, for the first exercise whose runner is lost: a machine may stumble, and what a kernel does it does
+again."""
 
 GPU_LIMIT = 3.0
 """Seconds for one case on the GPU; an honest one takes milliseconds, and what never ends holds the GPU up."""
+
+
+class Turn:
+    """What one submission has on the GPU: a runner, the rings that lie in its memory by exercise, and its tries."""
+
+    def __init__(self, runner: gpu.Runner, rings: dict[str, Placed | None]):
+        self.runner: gpu.Runner | None = runner
+        self.rings, self.spare_tries = rings, SPARE_TRIES
+
+    def begin(self) -> None:
+        """Have the runner make its context. One that cannot is dropped."""
+        try:
+            self.runner.begin()
+        except gpu.RunnerLost:
+            self.drop()
+
+    def take(self) -> gpu.Runner:
+        """The runner, or a fresh one with nothing in its memory."""
+        self.runner = self.runner or gpu.Runner()
+        return self.runner
+
+    def drop(self) -> None:
+        """End the runner, and forget what lay in its memory."""
+        if self.runner:
+            self.runner.close()
+        self.runner, self.rings = None, {}
 
 
 class OnGpu:
@@ -46,36 +73,32 @@ class OnGpu:
             return
         self._make_references(tasks)
         with self._room:
-            rings = {t.exercise.id: self._ring(t, runner) for t in tasks}
-            # Contexts come and go while another submission has the GPU: with several GPUs each takes half a second.
-            with contextlib.ExitStack() as stack:
-                stack.callback(runner.close)
-                with contextlib.suppress(gpu.RunnerLost):  # `_tried` meets with that too
-                    runner.begin()
+            turn = Turn(runner, {t.exercise.id: self._ring(t, runner) for t in tasks})
+            try:
+                # Contexts are made and ended while another submission has the GPU: with several GPUs in use each takes
+                # a third of a second.
+                turn.begin()
                 with self._one_at_a_time:
                     for t in tasks:
-                        runner, rings = self._tried(t, runner, rings, stack)
+                        self._tried(t, turn)
+            finally:
+                turn.drop()
 
-    def _tried(self, task: Task, runner: gpu.Runner | None, rings: dict, stack: contextlib.ExitStack) -> tuple:
-        """Run one exercise, in a fresh runner if there is none; the runner and what lies in its memory, unless lost."""
-        why = None
-        for _ in range(TRIES):
-            if runner is None:
-                runner, rings = gpu.Runner(), {}
-                stack.callback(runner.close)
+    def _tried(self, task: Task, turn: Turn) -> None:
+        """Run one exercise; once more if the runner is lost and this submission has a try left."""
+        while True:
+            runner, again = turn.take(), turn.spare_tries > 0
             try:
                 self._run(task, runner)
                 if task.timed and passes(task):
-                    self._at_full_size(task, runner, rings.get(task.exercise.id) or self._ring(task, runner))
+                    self._at_full_size(task, runner, turn.rings.get(task.exercise.id) or self._ring(task, runner))
+                return
             except gpu.RunnerLost as lost:
-                runner.close()
-                runner, why = None, lost
-                continue
-            if why:
-                task.verdict.notes.append(f"On the GPU it was lost once ({why.why}) and ran again without trouble.")
-            return runner, rings
-        task.verdict.headline = diagnose.diagnosis(why.kind, why.why)
-        return None, {}
+                turn.drop()
+                if not again:
+                    task.verdict.headline = diagnose.diagnosis(lost.kind, lost.why)
+                    return
+                turn.spare_tries -= 1
 
     def _races(self, task: Task) -> bool:
         return bool(self._judge.race and task.timed and task.exercise.points.speed)
@@ -207,12 +230,12 @@ class OnGpu:
             verdict.headline = diagnose.diagnosis("wrong-values", f"at the timed size, {said} are wrong")
         if verdict.headline:
             return
-        verdict.timing = speed.summary(told, task.exercise, task.timed)
-        if verdict.timing["of_floor"] > 1 / speed.REFUSED_UNDER:
+        verdict.timing = timing = speed.summary(told, task.exercise, task.timed)
+        if timing["of_least"] > 1 / speed.REFUSED_UNDER:
             verdict.headline = diagnose.diagnosis(
                 "wrong-values",
-                f"the kernel took {verdict.timing['yours_s'] * 1e6:.1f} µs, less than the work itself takes: "
-                + verdict.timing["floor_why"],
+                f"the kernel took {timing['yours_s'] * 1e6:.1f} µs, less than the work itself takes "
+                f"({timing['floor_why']}) and less than the reference solution's {timing['reference_s'] * 1e6:.1f} µs",
             )
-        elif verdict.timing["of_floor"] > 1 / speed.FLAGGED_UNDER:
-            verdict.notes.append(f"Faster than the floor, which is worth a look: {verdict.timing['floor_why']}.")
+        elif timing["of_least"] > 1 / speed.FLAGGED_UNDER:
+            verdict.notes.append(f"Faster than the floor, which is worth a look: {timing['floor_why']}.")

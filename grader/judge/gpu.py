@@ -57,7 +57,7 @@ class Runner:
         self._ready = False
 
     def begin(self) -> None:
-        """Have it make its context, unless it was told to before. Raises RunnerLost."""
+        """Tell it to make its context, unless it was told before, and do not wait for that. Raises RunnerLost."""
         if not self._ready:
             self._line(START_LIMIT)
             self._tell({"helpers": _helpers()})
@@ -121,7 +121,8 @@ class Runner:
             return
         self._process.kill()
         self._process.wait()
-        self._process.stdin.close()
+        with contextlib.suppress(OSError):  # what it never read is flushed once more
+            self._process.stdin.close()
         self._process.stdout.close()
         self._errors.close()
         self.memory.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -87,7 +86,7 @@ class Judge:
             if raced := [t for t in kernels if self.runs(t.exercise)]:  # both start while the sandboxes work
                 spare = gpu.Runner()
                 stack.callback(spare.close)
-                threading.Thread(target=self.gpu.prepare, args=(raced,), daemon=True).start()
+                stack.enter_context(ThreadPoolExecutor(1)).submit(self.gpu.prepare, raced)
             with self._spending("plans"):
                 self.tell_plans(tasks, submission, launch)
             launch.close()

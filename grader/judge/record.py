@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import platform
@@ -72,22 +73,26 @@ def versions() -> dict[str, str | None]:
 
 
 def _gpu() -> dict:
-    """The GPU with its clocks right now in MHz, °C and W, as the driver's management library tells them. Asked in this
-    process: starting `nvidia-smi` wakes every GPU of the machine while others are timed on them."""
+    """The GPU with its clocks right now, as the driver's management library tells them. It is asked in this process:
+    while `nvidia-smi` runs, the other submissions' contexts take twice as long to make."""
+    told = {"name": device.current().name}
     try:
         from cuda.bindings import nvml
 
         gpu = _handle(nvml)
-        return {
-            "name": nvml.device_get_name(gpu),
-            "driver_version": nvml.system_get_driver_version(),
-            "clocks.sm": nvml.device_get_clock_info(gpu, nvml.ClockType.CLOCK_SM),
-            "clocks.mem": nvml.device_get_clock_info(gpu, nvml.ClockType.CLOCK_MEM),
-            "temperature.gpu": nvml.device_get_temperature_v(gpu, nvml.TemperatureSensors.TEMPERATURE_GPU),
-            "power.draw": nvml.device_get_power_usage(gpu) / 1000,
-        }
-    except Exception:  # the library's, whatever an older driver or binding or a part of a GPU cannot tell
-        return {"name": device.current().name}
+    except Exception:  # the library's, or there is none
+        return told
+    fields = {
+        "driver_version": lambda: nvml.system_get_driver_version(),
+        "clocks.sm": lambda: f"{nvml.device_get_clock_info(gpu, nvml.ClockType.CLOCK_SM)} MHz",
+        "clocks.mem": lambda: f"{nvml.device_get_clock_info(gpu, nvml.ClockType.CLOCK_MEM)} MHz",
+        "temperature.gpu": lambda: nvml.device_get_temperature_v(gpu, nvml.TemperatureSensors.TEMPERATURE_GPU),
+        "power.draw": lambda: f"{nvml.device_get_power_usage(gpu) / 1000:.1f} W",
+    }
+    for name, ask in fields.items():
+        with contextlib.suppress(Exception):  # some GPUs, and parts of one, do not tell everything
+            told[name] = ask()
+    return told
 
 
 @functools.cache

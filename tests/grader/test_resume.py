@@ -76,7 +76,6 @@ def class_(unit, good, gradebook, tmp_path, monkeypatch):
     return run
 
 
-FEEDBACK = Course.feedback
 MARKS = {"ana": 1, "ben": 1, "chi": 1, "dee": 0, "eve": 0}
 
 
@@ -144,20 +143,6 @@ def test_resuming_a_finished_run_grades_what_is_new_or_changed(class_):
     again = Here()
     results = class_(again, resume=True)
     assert again.asked == ["eve"] and {s.student: s.marks for s in results.students}["eve"] == 1
-
-
-def test_only_pages_that_are_not_whole_are_written_again(class_):
-    class_(Here())
-    course = Course(class_.out / "course", UNIT)
-    FEEDBACK(course)
-    pages = {s: course.folder / "feedback" / s / UNIT / f"{UNIT}.html" for s in ("ana", "ben", "chi", "dee")}
-    whole = {s: page.read_bytes() for s, page in pages.items()}
-    pages["ana"].write_bytes(whole["ana"][:9000])
-    pages["ben"].unlink()
-    shutil.rmtree(pages["chi"].parent)
-    pages["dee"].write_bytes(b"as it was</html>\n")
-    FEEDBACK(course, missing=True)
-    assert {s: page.read_bytes() for s, page in pages.items()} == whole | {"dee": b"as it was</html>\n"}
 
 
 def test_a_lost_submission_is_recorded_with_a_reason_and_tried_again(class_):

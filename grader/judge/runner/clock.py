@@ -183,8 +183,11 @@ class Race:
 
     def _copy(self) -> float:
         """Seconds of the driver's own copy of half the flush. One after each batch: what disturbs all copies of a race
-        has disturbed the race."""
+        has disturbed the race. It queues behind a fill, and behind reading an entry, which leaves the L2 clean."""
         half = self.flush.size // 2
+        self.flush.fill(self.random.getrandbits(32))
+        for b in self.entries[-1].inputs.values():
+            self.helpers.digest(b, self.key, self.flush.address)
         begin, end = ok(cu.cuEventCreate(0)), ok(cu.cuEventCreate(0))
         ok(cu.cuEventRecord(begin, self.device.stream))
         ok(cu.cuMemcpyDtoDAsync(self.flush.address, self.flush.address + half, half, self.device.stream))

@@ -2,6 +2,8 @@
 it says. The runner itself is tried by the tests marked gpu."""
 
 import base64
+import gc
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
@@ -101,9 +103,45 @@ def test_what_is_lost_once_by_accident_costs_nothing(judge, monkeypatch, stumble
 
     for step in ("_run", "_at_full_size"):
         monkeypatch.setattr(contest.OnGpu, step, lost_once if step == stumbles else lambda *_: None)
-    verdict = judged(judge, SCALE)
-    assert verdict.passed and "lost once (the kernel did not come to an end)" in verdict.notes[-1]
-    assert len(runners) == contest.TRIES and runners[0] is not runners[1]
+    assert judged(judge, SCALE).passed and len(runners) == 2 and runners[0] is not runners[1]
+
+
+def test_a_submission_has_one_try_more_and_leaves_nothing_behind(judge, monkeypatch):
+    tried, rings, drawn = [], [], contest.OnGpu.drawn
+
+    def lost(self, task, runner, ring):
+        tried.append(runner)
+        raise gpu.RunnerLost("timeout", "the kernel did not come to an end")
+
+    def noted(*args):
+        rings.append(weakref.ref(ring := drawn(*args)))
+        return ring
+
+    monkeypatch.setattr(contest.OnGpu, "_run", lambda *_: None)
+    monkeypatch.setattr(contest.OnGpu, "_at_full_size", lost)
+    monkeypatch.setattr(contest.OnGpu, "drawn", staticmethod(noted))
+    gc.disable()  # gigabytes must not wait for a collection
+    try:
+        both = judge.judge(Submission.of(source_notebook(ROOT / "solutions" / "00_start")), [SCALE, SCALE_CUDA])
+        assert len(rings) == 4 and not any(ring() for ring in rings)
+    finally:
+        gc.enable()
+    assert [v.headline.kind for v in both.values()] == ["timeout"] * 2
+    assert len(set(map(id, tried))) == len(tried) == 3 and all(r.memory.fd < 0 for r in tried)
+
+
+def test_a_runner_that_cannot_begin_costs_no_try(judge, monkeypatch):
+    runners = []
+
+    def fails(self):
+        runners.append(self)
+        raise gpu.RunnerLost("died", "the runner ended")
+
+    monkeypatch.setattr(Runner, "begin", fails)
+    tried = []
+    for step in ("_run", "_at_full_size"):
+        monkeypatch.setattr(contest.OnGpu, step, lambda self, task, runner, *_: tried.append(runner))
+    assert judged(judge, SCALE).passed and len(runners) == 1 and runners[0] not in tried
 
 
 def test_a_launch_that_the_gpu_refuses_says_so(judge, monkeypatch):

@@ -12,7 +12,7 @@ CLOCKS = SimpleNamespace(CLOCK_SM="sm", CLOCK_MEM="mem")
 
 
 class Library(SimpleNamespace):
-    """Tells of a GPU by its handle, which is the name by which it was asked for."""
+    """Each GPU draws another power, by which it can be told."""
 
     def __init__(self):
         super().__init__(ClockType=CLOCKS, TemperatureSensors=SimpleNamespace(TEMPERATURE_GPU=0))
@@ -24,13 +24,10 @@ class Library(SimpleNamespace):
         self.begun += 1
 
     def device_get_handle_by_index_v2(self, number):
-        return f"GPU {number}"
+        return 70_000 + 1000 * number
 
     def device_get_handle_by_uuid(self, name):
-        return name
-
-    def device_get_name(self, gpu):
-        return gpu
+        return 77_283
 
     def system_get_driver_version(self):
         return "580.1"
@@ -42,33 +39,37 @@ class Library(SimpleNamespace):
         return 40
 
     def device_get_power_usage(self, gpu):
-        return 77_283
+        return gpu
 
 
 @pytest.fixture
 def library(monkeypatch):
-    made = Library()
+    h200, made = device.find("H200"), Library()
+    monkeypatch.setattr(device, "current", lambda: h200)
     monkeypatch.setattr(bindings, "nvml", made, raising=False)
     return made
 
 
-@pytest.mark.parametrize("visible, name", [(None, "GPU 0"), ("3,1", "GPU 3"), ("GPU-ab12", "GPU-ab12")])
-def test_clocks_are_those_of_the_gpu_that_was_used(library, monkeypatch, visible, name):
+@pytest.mark.parametrize("visible, power", [(None, "70.0 W"), ("3,1", "73.0 W"), ("GPU-ab12", "77.3 W")])
+def test_clocks_are_those_of_the_gpu_that_was_used(library, monkeypatch, visible, power):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     told = [record._gpu() for _ in range(2)][-1]
-    assert told["name"] == name and told["clocks.sm"] == 1980 and told["power.draw"] == 77.283
+    assert told["name"] == "H200" and told["clocks.sm"] == "1980 MHz" and told["power.draw"] == power
     assert library.begun == 1
 
 
-@pytest.mark.parametrize("silent", ["init_v2", "device_get_power_usage"])
-def test_a_gpu_that_does_not_tell_has_a_name(library, monkeypatch, silent):
-    h200 = device.find("H200")
-    monkeypatch.setattr(device, "current", lambda: h200)
+def refuses(*_):
+    raise Exception("not supported")  # as the library's own errors, it is no RuntimeError
 
-    def refuses(*_):
-        raise Exception("not supported")  # NvmlError is no RuntimeError
 
-    setattr(library, silent, refuses)
-    assert record._gpu() == {"name": h200.name}
+def test_a_gpu_tells_what_it_can(library):
+    library.device_get_power_usage = refuses
+    told = record._gpu()
+    assert told["driver_version"] == "580.1" and told["clocks.mem"] == "3201 MHz" and "power.draw" not in told
+
+
+def test_without_a_management_library_the_name_is_known(library):
+    library.init_v2 = refuses
+    assert record._gpu() == {"name": "H200"}
