@@ -336,7 +336,11 @@ register(
         magnitude=magnitude,
         contract=FP16,
         cost=cost,
-        cases=(*_cases(32, Case("96 × 160, K = 64: whole tiles", mnk(96, 160, 64))), LARGE),
+        cases=(
+            *_cases(32, Case("96 × 160, K = 64: whole tiles", mnk(96, 160, 64))),
+            Case("75 × 8, K = 148: tall and narrow", mnk(75, 8, 148)),
+            LARGE,
+        ),
         draw=_draw,
         tiny=Case("2 × 3, K = 4", mnk(2, 3, 4), "integers"),
         bench=mnk(8192, 8192, 8192),
