@@ -20,7 +20,7 @@ class GpuLock:
 
     def __init__(self, visible: str | None = None, folder: Path | None = None):
         """`visible`: the value of CUDA_VISIBLE_DEVICES, of which the first is used; None for GPU 0."""
-        name = re.sub(r"[^\w-]", "_", (visible or "0").split(",")[0].strip())
+        name = re.sub(r"[^\w-]", "_", first_gpu(visible))
         folder = folder or Path(tempfile.gettempdir(), f"gpulab-locks-{os.getuid()}")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._path, self._held = folder / f"gpu-{name}.lock", -1
@@ -37,6 +37,11 @@ class GpuLock:
 
     def __exit__(self, *_) -> None:
         os.close(self._held)
+
+
+def first_gpu(visible: str | None) -> str:
+    """The GPU that a process uses with this value of CUDA_VISIBLE_DEVICES; without one, GPU 0."""
+    return (visible or "0").split(",")[0].strip()
 
 
 def visible_gpus() -> list[str]:

@@ -27,8 +27,8 @@ def open_engine(workers: int, work: str = WORK, gpus: int | None = None, **_) ->
 
 
 def shares(workers: int, gpus: list[str]) -> list[tuple[int, dict[str, str]]]:
-    """The slots and the environment of each worker process: GPUs in turns, each with as many
-    processes as the others if there are workers enough."""
+    """The slots and the environment of each worker process: GPUs in turns, each with as many processes as the
+    others if there are workers enough."""
     each = len(gpus) or 1
     count = min(-(-workers // (SLOTS * each)) * each, workers)
     slots = [workers // count + (k < workers % count) for k in range(count)]

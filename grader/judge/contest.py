@@ -87,7 +87,7 @@ class OnGpu:
     def _tried(self, task: Task, turn: Turn) -> None:
         """Run one exercise; once more if the runner is lost and this submission has a try left."""
         while True:
-            runner, again = turn.take(), turn.spare_tries > 0
+            runner = turn.take()
             try:
                 self._run(task, runner)
                 if task.timed and passes(task):
@@ -95,7 +95,7 @@ class OnGpu:
                 return
             except gpu.RunnerLost as lost:
                 turn.drop()
-                if not again:
+                if turn.spare_tries == 0:
                     task.verdict.headline = diagnose.diagnosis(lost.kind, lost.why)
                     return
                 turn.spare_tries -= 1
@@ -179,8 +179,7 @@ class OnGpu:
         arrays = Placed(runner.memory, {k: speed.blank(exercise, case, seed) for k in range(count)})
         arrays.adopt()
         with ThreadPoolExecutor(count) as pool:  # PyTorch draws with one thread each
-            for drawing in [pool.submit(speed.fill, run, seed, number) for number, run in arrays.runs.items()]:
-                drawing.result()
+            list(pool.map(lambda number: speed.fill(arrays.runs[number], seed, number), arrays.runs))
         return arrays
 
     def _at_full_size(self, task: Task, runner: gpu.Runner, arrays: Placed | None) -> None:

@@ -83,10 +83,10 @@ class Judge:
             for t in kernels:
                 t.runs = [make_run(t.exercise, c, self.seed, allocate=wire.plain_bytes) for c, _ in t.cases]
             spare = None
-            if raced := [t for t in kernels if self.runs(t.exercise)]:  # both start while the sandboxes work
+            if on_gpu := [t for t in kernels if self.runs(t.exercise)]:  # both start while the sandboxes work
                 spare = gpu.Runner()
                 stack.callback(spare.close)
-                stack.enter_context(ThreadPoolExecutor(1)).submit(self.gpu.prepare, raced)
+                stack.enter_context(ThreadPoolExecutor(1)).submit(self.gpu.prepare, on_gpu)
             with self._spending("plans"):
                 self.tell_plans(tasks, submission, launch)
             launch.close()
@@ -98,7 +98,7 @@ class Judge:
                     self._record(kernels, replay, boxes, memory)
                 with self._spending("GPU"):
                     if spare:
-                        self.gpu.run([t for t in kernels if passes(t) and self.runs(t.exercise)], spare)
+                        self.gpu.run([t for t in on_gpu if passes(t)], spare)
             for t in kernels:
                 conclude(t.exercise, t.verdict)
         return {t.exercise.id: t.verdict for t in everything}

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 import torch
 
+from grader.engines.gpulock import first_gpu
 from grader.judge import sandbox
 from grader.judge.judge import Judge
 from grader.judge.submission import Submission
@@ -99,5 +100,5 @@ def _gpu() -> dict:
 def _handle(nvml) -> int:
     """The GPU that this process judges on: CUDA counts from what it may see, the management library does not."""
     nvml.init_v2()
-    name = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
+    name = first_gpu(os.environ.get("CUDA_VISIBLE_DEVICES"))
     return nvml.device_get_handle_by_index_v2(int(name)) if name.isdigit() else nvml.device_get_handle_by_uuid(name)

@@ -148,7 +148,7 @@ def floor(exercise: KernelExercise, case: Case, copy_gbs: float) -> Floor:
 def summary(told: dict, exercise: KernelExercise, case: Case) -> dict:
     """What the verdict keeps of a race: medians, the ratio with its interval, the floor, every sample."""
     a, b = told["seconds"]["a"], told["seconds"]["b"]
-    reference_s, ordered = statistics.median(b), sorted(a)
+    yours_s, reference_s, ordered = statistics.median(a), statistics.median(b), sorted(a)
     found, least = beside(a, b), floor(exercise, case, told["copy_gbs"])
     return {
         "sizes": dict(case.sizes),
@@ -158,15 +158,15 @@ def summary(told: dict, exercise: KernelExercise, case: Case) -> dict:
         "noisy": not found.settled,
         # a noisy ratio is read in the student's favour
         "fairest": found.value if found.settled else found.low,
-        "yours_s": statistics.median(a),
+        "yours_s": yours_s,
         "p20_s": ordered[len(a) // 5],
         "p80_s": ordered[4 * len(a) // 5],
         "reference_s": reference_s,
         "short": reference_s < SHORT_S,
         "floor_s": least.seconds,
         "floor_why": least.why,
-        "of_floor": least.seconds / statistics.median(a),
-        "of_least": min(least.seconds, reference_s) / statistics.median(a),
+        "of_floor": least.seconds / yours_s,
+        "of_least": min(least.seconds, reference_s) / yours_s,
         "copy_gbs": told["copy_gbs"],
         "pairs": len(a),
         "samples": {"yours": a, "reference": b},

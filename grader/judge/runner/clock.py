@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from cuda.bindings import driver as cu
 
@@ -68,7 +68,7 @@ class Race:
         }
         self.digests: dict[int, set[int]] = {n: set() for n in range(len(self.entries) - 1)}
         self.last: dict[int, int] = {}
-        self.copies: list[float] = []
+        self.copy_gbs = 0.0
         self.inputs_before = [self._digest(e.inputs) for e in self.entries]
 
     def _tune(self, side: str) -> None:
@@ -81,16 +81,19 @@ class Race:
                 replay = Replay(self.device, plan, self.kernels[side], arrays, self.helpers, chosen)
                 replay.run()
                 self.device.wait(self.limit)
-                times.append(statistics.median(self._seconds([self._sample(replay) for _ in range(TUNE_ROUNDS)])))
+                times.append(statistics.median(self._seconds([self._sample(replay.run) for _ in range(TUNE_ROUNDS)])))
                 replay.free()
             if times:
                 self.chosen[side][number] = min(range(len(times)), key=times.__getitem__)
 
-    def _sample(self, replay: Replay):
+    def _sample(self, work: Callable[[], None], read: Iterable[Buffer] = ()):
+        """Events before and after `work`, queued behind the flush and behind `read`, arrays that leave the L2 clean."""
         begin, end = ok(cu.cuEventCreate(0)), ok(cu.cuEventCreate(0))
         self.flush.fill(self.random.getrandbits(32))
+        for b in read:
+            self.helpers.digest(b, self.key, self.flush.address)
         ok(cu.cuEventRecord(begin, self.device.stream))
-        replay.run()
+        work()
         ok(cu.cuEventRecord(end, self.device.stream))
         return begin, end
 
@@ -133,7 +136,7 @@ class Race:
                     for output in stale:
                         output.fill(self.random.getrandbits(32))
                     replay.poison(self.random.getrandbits(32))
-                    samples[side].append(self._sample(replay))
+                    samples[side].append(self._sample(replay.run))
                     if side == "a":
                         self.last[number] = place
                     for output in outputs.values():  # the reference's too: both sides do the same between samples
@@ -143,7 +146,7 @@ class Race:
             found = bytearray(16 * BATCH)
             slots.read(memoryview(found))
             slots.free()
-            self.copies.append(self._copy())
+            self.copy_gbs = max(self.copy_gbs, self._copy_gbs())
             for k, number in enumerate(at):
                 self.digests[number].add(int.from_bytes(found[16 * k : 16 * k + 8], "little"))
             yield seconds
@@ -168,7 +171,7 @@ class Race:
         return {
             "distinct": [len(d) for d in self.digests.values()],
             "inputs_kept": self.inputs_before == [self._digest(e.inputs) for e in self.entries],
-            "copy_gbs": 2 * (self.flush.size // 2) / min(self.copies) / 1e9,
+            "copy_gbs": self.copy_gbs,
             "chosen": self.chosen["a"],
         }
 
@@ -181,15 +184,13 @@ class Race:
         for replay in (r for rs in self.replays.values() for r in rs):
             replay.free()
 
-    def _copy(self) -> float:
-        """Seconds of the driver's own copy of half the flush. One after each batch: what disturbs all copies of a race
-        has disturbed the race. It queues behind a fill, and behind reading an entry, which leaves the L2 clean."""
-        half = self.flush.size // 2
-        self.flush.fill(self.random.getrandbits(32))
-        for b in self.entries[-1].inputs.values():
-            self.helpers.digest(b, self.key, self.flush.address)
-        begin, end = ok(cu.cuEventCreate(0)), ok(cu.cuEventCreate(0))
-        ok(cu.cuEventRecord(begin, self.device.stream))
-        ok(cu.cuMemcpyDtoDAsync(self.flush.address, self.flush.address + half, half, self.device.stream))
-        ok(cu.cuEventRecord(end, self.device.stream))
-        return self._seconds([(begin, end)])[0]
+    def _copy_gbs(self) -> float:
+        """Bandwidth of the driver's own copy, bytes read and written. Measured after each batch: what disturbs all
+        copies of a race has disturbed the race."""
+        half, address = self.flush.size // 2, self.flush.address
+
+        def copy() -> None:
+            ok(cu.cuMemcpyDtoDAsync(address, address + half, half, self.device.stream))
+
+        (seconds,) = self._seconds([self._sample(copy, self.entries[-1].inputs.values())])
+        return 2 * half / seconds / 1e9
