@@ -31,14 +31,14 @@ GPU_LIMIT = 3.0
 
 
 class Turn:
-    """What one submission has on the GPU: a runner, the rings that lie in its memory by exercise, and its tries."""
+    """What one submission has on the GPU: a runner, what lies in its memory by exercise, and its tries."""
 
-    def __init__(self, runner: gpu.Runner, rings: dict[str, Placed | None]):
+    def __init__(self, runner: gpu.Runner, cases: dict[str, Placed], rings: dict[str, Placed | None]):
         self.runner: gpu.Runner | None = runner
-        self.rings, self.spare_tries = rings, SPARE_TRIES
+        self.cases, self.rings, self.spare_tries = cases, rings, SPARE_TRIES
 
     def begin(self) -> None:
-        """Have the runner make its context. One that cannot is dropped."""
+        """Have the runner make its context, and map its memory. One that cannot is dropped."""
         try:
             self.runner.begin()
         except gpu.RunnerLost:
@@ -53,7 +53,7 @@ class Turn:
         """End the runner, and forget what lay in its memory."""
         if self.runner:
             self.runner.close()
-        self.runner, self.rings = None, {}
+        self.runner, self.cases, self.rings = None, {}, {}
 
 
 class OnGpu:
@@ -73,7 +73,8 @@ class OnGpu:
             return
         self._make_references(tasks)
         with self._room:
-            turn = Turn(runner, {t.exercise.id: self._ring(t, runner) for t in tasks})
+            cases = {t.exercise.id: self._cases(t, runner) for t in tasks}
+            turn = Turn(runner, cases, {t.exercise.id: self._ring(t, runner) for t in tasks})
             try:
                 # Contexts are made and ended while another submission has the GPU: with several GPUs in use each takes
                 # a third of a second.
@@ -87,11 +88,11 @@ class OnGpu:
     def _tried(self, task: Task, turn: Turn) -> None:
         """Run one exercise; once more if the runner is lost and this submission has a try left."""
         while True:
-            runner = turn.take()
+            runner, name = turn.take(), task.exercise.id
             try:
-                self._run(task, runner)
+                self._run(task, runner, turn.cases.get(name) or self._cases(task, runner))
                 if task.timed and passes(task):
-                    self._at_full_size(task, runner, turn.rings.get(task.exercise.id) or self._ring(task, runner))
+                    self._at_full_size(task, runner, turn.rings.get(name) or self._ring(task, runner))
                 return
             except gpu.RunnerLost as lost:
                 turn.drop()
@@ -103,13 +104,18 @@ class OnGpu:
     def _races(self, task: Task) -> bool:
         return bool(self._judge.race and task.timed and task.exercise.points.speed)
 
-    def _run(self, task: Task, runner: gpu.Runner) -> None:
-        kernels, places = self.kernels(task.plans)
+    @staticmethod
+    def _cases(task: Task, runner: gpu.Runner) -> Placed:
+        """The arrays of a task's cases, as they were before the recorded run, in the runner's memory."""
         for run in task.runs:
             for b in run.buffers.values():
                 b.reset()
         arrays = wire.placed([task], runner.memory)
         arrays.put()
+        return arrays
+
+    def _run(self, task: Task, runner: gpu.Runner, arrays: Placed) -> None:
+        kernels, places = self.kernels(task.plans)
         exercise, cases = task.exercise, []
         for number, (told, run) in enumerate(zip(task.plans, task.runs, strict=True)):
             arguments = arrays.for_runner((exercise.id, number))

@@ -57,10 +57,11 @@ class Runner:
         self._ready = False
 
     def begin(self) -> None:
-        """Tell it to make its context, unless it was told before, and do not wait for that. Raises RunnerLost."""
+        """Tell it to make its context and to map its memory, unless it was told before, and do not wait for that.
+        Raises RunnerLost."""
         if not self._ready:
             self._line(START_LIMIT)
-            self._tell({"helpers": _helpers()})
+            self._tell({"helpers": _helpers(), "size": self.memory.size})
             self._ready = True
 
     def run(self, job: dict) -> Iterator[dict]:

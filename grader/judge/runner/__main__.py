@@ -1,8 +1,9 @@
 """`python -m grader.judge.runner GPU MEMORY`: jobs as lines of JSON on standard input, answers on standard output.
 
-A job is {"kind": "run"} with cases to run once or twice, or {"kind": "race"} with two competitors; after each batch of
-a race the judge answers "more" or "stop". Arrays lie in the shared memory MEMORY (the number of an open file). After a
-kernel that crashed or never ended the process says so and ends: its context is lost.
+The first line holds the helpers' machine code: it makes the context. A job is {"kind": "run"} with cases to run once or
+twice, or {"kind": "race"} with two competitors; after each batch of a race the judge answers "more" or "stop". Arrays
+lie in the shared memory MEMORY (the number of an open file), of which each line says the "size". After a kernel that
+crashed or never ended the process says so and ends: its context is lost.
 """
 
 from __future__ import annotations
@@ -120,20 +121,25 @@ def race(device: Device, helpers: Helpers, job: dict, memory: memoryview) -> Non
         lost("died", f"the GPU stopped a timed kernel: {e}")
 
 
+def mapped(file: int, size: int) -> memoryview:
+    """The shared memory, with a page behind every address: the faults of a gigabyte of outputs take a quarter of a
+    second, and what is mapped when the runner begins costs the GPU none of it."""
+    return memoryview(mmap.mmap(file, max(size, 1), flags=mmap.MAP_SHARED | mmap.MAP_POPULATE))
+
+
 def main() -> None:
     own_answers()
     begin()
-    device, memory, helpers, size = None, None, None, 0
     say(ready=True)
+    if not (line := sys.stdin.readline()):  # nothing came as far as the GPU
+        return
+    first, device = json.loads(line), Device(int(sys.argv[1]))
+    helpers = Helpers(device, first["helpers"])
+    size, memory = first["size"], mapped(int(sys.argv[2]), first["size"])
     for line in sys.stdin:
-        device = device or Device(int(sys.argv[1]))  # only when it is told to
         job = json.loads(line)
-        if "helpers" in job:
-            helpers = Helpers(device, job["helpers"])
-            continue
-        if job["size"] != size or memory is None:
-            size = job["size"]
-            memory = memoryview(mmap.mmap(int(sys.argv[2]), max(size, 1)))
+        if job["size"] != size:
+            size, memory = job["size"], mapped(int(sys.argv[2]), job["size"])
         (race if job["kind"] == "race" else run)(device, helpers, job, memory)
 
 

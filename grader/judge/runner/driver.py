@@ -41,6 +41,7 @@ class Device:
 
     number: int = 0
     stream: object = field(init=False)
+    small: Buffer = field(init=False)
 
     def __post_init__(self):
         self.handle = ok(cu.cuDeviceGet(self.number))
@@ -53,6 +54,9 @@ class Device:
             ok(cu.cuCtxSetLimit(cu.CUlimit.CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0))
         self.l2_bytes = self.attribute("L2_CACHE_SIZE")
         self.shared_limit = self.attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+        # Small arrays come from a chunk of 2 MB, which the driver gives back with the last of them. While one is kept
+        # no case asks for a chunk anew, and waits for it while another process makes its context.
+        self.small = Buffer(self, 1)
 
     def attribute(self, name: str) -> int:
         return ok(cu.cuDeviceGetAttribute(getattr(cu.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}"), self.handle))

@@ -218,8 +218,13 @@ def test_room_for_arrays_is_given_back_whatever_happens(judge, monkeypatch):
 
 
 def test_arrays_and_a_context_are_ready_before_the_gpu_is_taken(judge, monkeypatch):
-    taken, drawn, begun = [], [], []
-    monkeypatch.setattr(Runner, "begin", lambda self: begun.append(bool(taken)))
+    taken, drawn, begun, sizes = [], [], [], []
+
+    def begin(self):
+        begun.append(bool(taken))
+        sizes.append(self.memory.size)
+
+    monkeypatch.setattr(Runner, "begin", begin)
     monkeypatch.setattr(Runner, "answer", lambda self, number: {"case": number})
     monkeypatch.setattr(speed, "fill", lambda run, seed, number: drawn.append(bool(taken)))
 
@@ -233,6 +238,8 @@ def test_arrays_and_a_context_are_ready_before_the_gpu_is_taken(judge, monkeypat
     judge.gpu._one_at_a_time = Lock()
     judged(judge, SCALE)
     assert drawn == begun == [False] and not taken
+    places = [a for job in Runner.jobs for case in job["cases"] for a in case["arguments"] if "at" in a]
+    assert len(places) > 2 and max(a["at"] + a["bytes"] for a in places) <= sizes[0] > 10**6
 
 
 @pytest.mark.parametrize("kind", ["float32", "float16"])

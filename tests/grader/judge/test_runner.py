@@ -80,6 +80,15 @@ def test_a_tensor_descriptor_is_a_map_then_its_shape_and_strides(runner, shape):
     assert list(runner(sizes).run(asked)) == FINE
 
 
+def test_memory_that_grew_is_mapped_anew(runner):
+    one = runner("8 8 8")
+    asked = job([("x", "pointer")], {"x": POINTER})
+    assert list(one.run(asked)) == FINE
+    begin = one.memory.extend(4096)
+    asked["cases"][1]["arguments"][0]["at"] = begin
+    assert list(one.run(asked)) == FINE
+
+
 def test_what_is_no_answer_loses_the_runner_and_not_the_judge(runner, monkeypatch):
     one = runner("8 8 8")
     one.begin()
