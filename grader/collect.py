@@ -137,7 +137,7 @@ def notebook_of(content: bytes) -> NotebookNode:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # nbformat warns of missing ids while it adds them
-            notebook = nbformat.reads(json.dumps(_with_ids(data)), as_version=4)
+            notebook = nbformat.convert(nbformat.reader.reads(json.dumps(_with_ids(data))), 4)  # validated below
             for number, cell in enumerate(notebook.cells):
                 if cell.cell_type == "code":
                     cell.outputs, cell.execution_count = [], None
@@ -147,7 +147,7 @@ def notebook_of(content: bytes) -> NotebookNode:
             notebook.nbformat, notebook.nbformat_minor = 4, max(5, notebook.nbformat_minor)
             notebook = nbformat.validator.normalize(notebook)[1]
             nbformat.validate(notebook)
-            notebook_bytes(notebook)  # raises if it holds half a surrogate pair
+            json.dumps(notebook, ensure_ascii=False).encode()  # raises if it holds half a surrogate pair
     except Exception as problem:
         reason = str(problem).strip().split("\n", 1)[0]
         raise Unreadable(f"the file is JSON, but no notebook: {reason[:120]}") from None
