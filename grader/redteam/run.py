@@ -175,6 +175,9 @@ def attempt_all(chosen: list[Trial], jobs: int, compare: bool = False) -> Iterat
     from grader.judge import sandbox
 
     sandbox.warm_up("launch", "replay", "compile")
+    judge()  # made before threads ask for them: `cache` would make one for each that asks at the same time
+    if any(trial.family == "notebook" for trial in chosen):
+        _Notebooks.shared()
 
     def one(trial: Trial) -> Result:
         result = attempt(trial)

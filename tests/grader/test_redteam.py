@@ -1,5 +1,7 @@
 """Every attack is refused or without effect, every honest control accepted."""
 
+import functools
+import time
 import zlib
 
 import pytest
@@ -35,6 +37,26 @@ def test_trial(trial):
         pytest.skip(result.said)
     assert result.fine, f"{result.marks} of {result.points}: {result.kind} {result.said}"
     assert "\x1b" not in result.said and "\n\n" not in result.said
+
+
+def test_damaged_notebooks_tried_at_the_same_time_share_one_course(monkeypatch):
+    made = []
+
+    class Slow:
+        def __init__(self):
+            made.append(self)
+            time.sleep(0.1)
+
+    def attempt(trial):
+        run._Notebooks.shared()
+        return run.Result(trial, True)
+
+    shared = staticmethod(functools.cache(Slow))
+    monkeypatch.setattr(run._Notebooks, "shared", shared)
+    monkeypatch.setattr(run, "judge", lambda: None)
+    monkeypatch.setattr(run, "attempt", attempt)
+    trials = corpus.trials(["notebook"])[:4]
+    assert [r.trial for r in run.attempt_all(trials, jobs=4)] == trials and len(made) == 1
 
 
 def test_a_slow_gpu_fails_no_control():
