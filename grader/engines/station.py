@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 LONGEST = 3600.0
 """Seconds after which a job is given up: far more than all the limits inside a job add up to."""
 
+END_LIMIT = 10.0
+"""Seconds in which a process that is told to end removes its folders; it takes a tenth of one."""
 
 KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 27), "MALLOC_TRIM_THRESHOLD_": str(1 << 29)}
 """For glibc: the arrays of one job leave their memory to the next. Else each begins with a fault for every page, which
@@ -82,11 +84,17 @@ class Station:
         return {"lost": f"the process that graded it {why}, {ATTEMPTS} times"}
 
     def close(self) -> None:
+        """End the process by the end of its input, so that it leaves nothing behind, or else by force."""
         with self._lock:
             self._closed = True
             if self._process:
-                self._process.kill()
-                self._process.wait()
+                with contextlib.suppress(OSError):
+                    self._process.stdin.close()
+                try:
+                    self._process.wait(END_LIMIT)
+                except subprocess.TimeoutExpired:
+                    self._process.kill()
+                    self._process.wait()
 
     def _living(self) -> subprocess.Popen:
         if self._closed:

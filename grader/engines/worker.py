@@ -3,6 +3,7 @@ lines to standard output. Ended by the end of its input, as when the process tha
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import json
 import os
@@ -35,7 +36,9 @@ def main(slots: int, module: str) -> None:
     for line in jobs:
         told = json.loads(line)
         pool.submit(one, told["number"], told["job"])
-    os._exit(0)  # nobody is left to tell: what still runs in a sandbox dies with it
+    # Nobody is left to tell. Sandboxes are ended and folders removed, but no job is waited for, as Python's end would.
+    atexit._run_exitfuncs()
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import hashlib
@@ -52,6 +53,7 @@ def course(exercises: bool = False) -> Path:
     With the bytecode that Python keeps beside a module: nothing inside may write it.
     """
     folder = Path(tempfile.mkdtemp(prefix="gpulab-inside-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     source = Path(labutils.__file__).parent
     hide = shutil.ignore_patterns(*([] if exercises else ["exercises"]))
     shutil.copytree(source, folder / "labutils", ignore=hide)

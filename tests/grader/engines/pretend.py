@@ -1,10 +1,11 @@
 """Work that costs nothing, for tests of engines and journals: right answers are recognised by their text.
 
 Students whose names say so misbehave: "kills" ends the worker process every time, "kills once" the first time,
-"slow" takes a second, "GPU" has its worker's GPU for a tenth of one. Started with PRETEND_SECONDS, every job takes so
-long.
+"slow" takes a second, "GPU" has its worker's GPU for a tenth of one, "leaves" has something to remove in the end.
+Started with PRETEND_SECONDS, every job takes so long.
 """
 
+import atexit
 import json
 import os
 import time
@@ -19,6 +20,8 @@ def prepare():
 
 def do(job):
     time.sleep(float(os.environ.get("PRETEND_SECONDS", 0)) + ("slow" in job["key"]))
+    if "leaves" in job["key"]:
+        atexit.register(Path(os.environ["PRETEND_FOLDER"], "tidied").touch)
     if "GPU" in job["key"]:
         with GpuLock(os.environ["CUDA_VISIBLE_DEVICES"]):
             time.sleep(0.1)

@@ -82,6 +82,20 @@ def test_what_shares_a_worker_with_a_killer_is_not_blamed(pretend, monkeypatch):
     assert "lost" in done["kills"] and not any("lost" in done[n] for n in "abc")
 
 
+def test_a_worker_that_is_ended_removes_what_it_made_and_waits_for_no_job(pretend, tmp_path, monkeypatch):
+    monkeypatch.setenv("PRETEND_FOLDER", str(tmp_path))
+    station = Station(2, work=pretend)
+    assert station.do(job("leaves a folder"))["verdicts"]
+    waiting = threading.Thread(target=station.persist, args=[job("slow")])
+    waiting.start()
+    time.sleep(0.2)
+    begin = time.monotonic()
+    station.close()
+    assert time.monotonic() - begin < 0.7 and (tmp_path / "tidied").exists()
+    waiting.join(5)
+    assert not waiting.is_alive()
+
+
 def test_gpus_in_turns():
     assert shares(2, []) == [(2, {})] and [n for n, _ in shares(9, [])] == [5, 4]
     four = shares(8, ["0", "1", "2", "3"])
