@@ -36,11 +36,15 @@ def main(argv: list[str] | None = None) -> int:
     chosen = parser.parse_args(argv)
 
     module_name, about = VERBS[chosen.verb]
-    with without_collections():
-        module = importlib.import_module(module_name)
-    verb_parser = argparse.ArgumentParser(prog=f"{parser.prog} {chosen.verb}", description=about)
-    module.add_arguments(verb_parser)
-    return module.main(verb_parser.parse_args(chosen.arguments))
+    try:
+        with without_collections():
+            module = importlib.import_module(module_name)
+        verb_parser = argparse.ArgumentParser(prog=f"{parser.prog} {chosen.verb}", description=about)
+        module.add_arguments(verb_parser)
+        return module.main(verb_parser.parse_args(chosen.arguments))
+    except KeyboardInterrupt:
+        print("\nStopped.")
+        return 130
 
 
 if __name__ == "__main__":

@@ -65,9 +65,11 @@ class Local:
         return {key: now - since for key, since in list(self._since.items())}
 
     def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for station in self.stations:  # all at the same time
+            station.end()
         for station in self.stations:
             station.close()
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _one(self, job: dict) -> dict:
         station = self._free.get()

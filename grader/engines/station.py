@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLong
 from pathlib import Path
@@ -20,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LONGEST = 3600.0
 """Seconds after which a job is given up: far more than all the limits inside a job add up to."""
 
-END_LIMIT = 10.0
+END_LIMIT = 2.0
 """Seconds in which a process that is told to end removes its folders; it takes a tenth of one."""
 
 KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 27), "MALLOC_TRIM_THRESHOLD_": str(1 << 29)}
@@ -40,7 +41,7 @@ class Station:
 
     def __init__(self, slots: int = 1, env: dict[str, str] | None = None, work: str = WORK):
         self.slots, self.env, self.work = slots, env or {}, work
-        self._lock, self._closed = threading.Lock(), False
+        self._lock, self._closed, self._told = threading.Lock(), False, 0.0
         self._process: subprocess.Popen | None = None
         self._waiting: dict[int, Future] = {}
         self._count = 0
@@ -83,18 +84,25 @@ class Station:
                     why = lost
         return {"lost": f"the process that graded it {why}, {ATTEMPTS} times"}
 
-    def close(self) -> None:
-        """End the process by the end of its input, so that it leaves nothing behind, or else by force."""
+    def end(self) -> None:
+        """Tell the process to end, whatever it is doing, and do not wait for that."""
         with self._lock:
-            self._closed = True
-            if self._process:
-                with contextlib.suppress(OSError):
-                    self._process.stdin.close()
-                try:
-                    self._process.wait(END_LIMIT)
-                except subprocess.TimeoutExpired:
-                    self._process.kill()
-                    self._process.wait()
+            if not self._closed:
+                self._closed, self._told = True, time.monotonic()
+                if self._process:
+                    with contextlib.suppress(OSError):
+                        self._process.stdin.close()
+
+    def close(self) -> None:
+        """End the process: by the end of its input, so that it leaves nothing behind, or a moment later by force."""
+        self.end()
+        if self._process:
+            try:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(max(0.0, self._told + END_LIMIT - time.monotonic()))
+            finally:
+                self._process.kill()
+                self._process.wait()
 
     def _living(self) -> subprocess.Popen:
         if self._closed:

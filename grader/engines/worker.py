@@ -9,7 +9,9 @@ import json
 import os
 import sys
 import threading
+import traceback
 from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
 
 from grader.importing import without_collections
 
@@ -21,13 +23,11 @@ def main(slots: int, module: str) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     jobs = os.fdopen(os.dup(0), "r", encoding="utf-8")
     os.dup2(null, 0)
-    with without_collections():
-        work = importlib.import_module(module)
-        work.prepare()
+    work = ThreadPoolExecutor(1).submit(prepared, module)  # beside, so that the end of the input is seen at once
     writing = threading.Lock()
 
     def one(number: int, job: dict) -> None:
-        line = json.dumps({"number": number, "result": work.do(job)})
+        line = json.dumps({"number": number, "result": work.result().do(job)})
         with writing:
             results.write(line + "\n")
             results.flush()
@@ -36,9 +36,23 @@ def main(slots: int, module: str) -> None:
     for line in jobs:
         told = json.loads(line)
         pool.submit(one, told["number"], told["job"])
-    # Nobody is left to tell. Sandboxes are ended and folders removed, but no job is waited for, as Python's end would.
+    # Nobody is left to tell: what a job finds while its sandbox is taken away is no result. Python's own end would wait
+    # for the jobs.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), results.fileno())
     atexit._run_exitfuncs()
     os._exit(0)
+
+
+def prepared(module: str) -> ModuleType:
+    """The module that does the work, ready for it. What cannot be had ends this process."""
+    try:
+        with without_collections():
+            work = importlib.import_module(module)
+            work.prepare()
+        return work
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
 
 
 if __name__ == "__main__":

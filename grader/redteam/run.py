@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import json
 import os
@@ -175,9 +176,11 @@ def attempt_all(chosen: list[Trial], jobs: int, compare: bool = False) -> Iterat
     from grader.judge import sandbox
 
     sandbox.warm_up("launch", "replay", "compile")
-    judge()  # made before threads ask for them: `cache` would make one for each that asks at the same time
-    if any(trial.family == "notebook" for trial in chosen):
-        _Notebooks.shared()
+    # Made before threads ask for them, since `cache` would make one for each that asks at the same time. What cannot be
+    # made is not kept, and each trial says so.
+    for make in (judge, *([_Notebooks.shared] if any(t.family == "notebook" for t in chosen) else [])):
+        with contextlib.suppress(Exception):
+            make()
 
     def one(trial: Trial) -> Result:
         result = attempt(trial)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 
+from grader import build
 from grader.__main__ import main
 from grader.build import release_notebook
 from grader.nbgrader_config import NbGraderAPI, course_config
@@ -155,3 +156,12 @@ def test_an_exercise_that_is_not_registered_is_named(tmp_path, monkeypatch, caps
     monkeypatch.setattr("labutils.exercise.get", get)
     assert main(["build", "--root", str(write_unit(tmp_path))]) == 1
     assert capsys.readouterr().err == ("06_unit.py, cell 7 (06_unit/saxpy): no exercise is called '06_unit/saxpy'\n")
+
+
+def test_a_command_that_is_stopped_says_so_and_no_more(monkeypatch, capsys):
+    def stopped(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(build, "main", stopped)
+    assert main(["build"]) == 130
+    assert capsys.readouterr() == ("\nStopped.\n", "")

@@ -124,7 +124,7 @@ def race(device: Device, helpers: Helpers, job: dict, memory: memoryview) -> Non
 def mapped(file: int, size: int) -> memoryview:
     """The shared memory, with a page behind every address: the faults of a gigabyte of outputs take a quarter of a
     second, and what is mapped when the runner begins costs the GPU none of it."""
-    return memoryview(mmap.mmap(file, max(size, 1), flags=mmap.MAP_SHARED | mmap.MAP_POPULATE))
+    return memoryview(mmap.mmap(file, size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE))
 
 
 def main() -> None:

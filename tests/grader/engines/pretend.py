@@ -1,8 +1,8 @@
 """Work that costs nothing, for tests of engines and journals: right answers are recognised by their text.
 
 Students whose names say so misbehave: "kills" ends the worker process every time, "kills once" the first time,
-"slow" takes a second, "GPU" has its worker's GPU for a tenth of one, "leaves" has something to remove in the end.
-Started with PRETEND_SECONDS, every job takes so long.
+"slow" takes a second, "GPU" has its worker's GPU for a tenth of one, "leaves" has something to remove in the end, which
+may take "long". Started with PRETEND_SECONDS, every job takes so long, with PRETEND_PREPARE a worker's own start.
 """
 
 import atexit
@@ -15,13 +15,13 @@ from grader.engines.gpulock import GpuLock
 
 
 def prepare():
-    pass
+    time.sleep(float(os.environ.get("PRETEND_PREPARE", 0)))
 
 
 def do(job):
     time.sleep(float(os.environ.get("PRETEND_SECONDS", 0)) + ("slow" in job["key"]))
     if "leaves" in job["key"]:
-        atexit.register(Path(os.environ["PRETEND_FOLDER"], "tidied").touch)
+        atexit.register(_tidy, "long" in job["key"])
     if "GPU" in job["key"]:
         with GpuLock(os.environ["CUDA_VISIBLE_DEVICES"]):
             time.sleep(0.1)
@@ -42,6 +42,11 @@ def do(job):
         "verdicts": {i: {"exercise": i, **verdict} for i in job["exercises"]},
         "record": {"seed": job["seed"]},
     }
+
+
+def _tidy(long):
+    time.sleep(60 * long)
+    Path(os.environ["PRETEND_FOLDER"], "tidied").touch()
 
 
 def _before(key):

@@ -1,5 +1,6 @@
 """Every engine gives the same results, survives the deaths of its workers, and takes no more jobs than it has room."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -9,9 +10,10 @@ import time
 import pytest
 
 from grader import engines
+from grader.engines import station
 from grader.engines.gpulock import GpuLock, visible_gpus
 from grader.engines.local import pinned, shares
-from grader.engines.station import Station
+from grader.engines.station import Lost, Station
 
 NAMES = [f"student {n}" for n in range(5)] + ["kills", "kills once"]
 
@@ -94,6 +96,31 @@ def test_a_worker_that_is_ended_removes_what_it_made_and_waits_for_no_job(preten
     assert time.monotonic() - begin < 0.7 and (tmp_path / "tidied").exists()
     waiting.join(5)
     assert not waiting.is_alive()
+
+
+def test_a_worker_that_does_not_end_is_ended(pretend, tmp_path, monkeypatch):
+    monkeypatch.setenv("PRETEND_FOLDER", str(tmp_path))
+    monkeypatch.setattr(station, "END_LIMIT", 0.3)
+    one = Station(1, work=pretend)
+    assert one.do(job("leaves a folder for long"))["verdicts"]
+    begin = time.monotonic()
+    one.close()
+    assert 0.25 < time.monotonic() - begin < 5 and not (tmp_path / "tidied").exists()
+
+
+def test_an_engine_that_is_still_preparing_ends_at_once(tmp_path, pretend, monkeypatch):
+    monkeypatch.setenv("PRETEND_PREPARE", "30")
+    engine = opened("local", tmp_path, pretend, workers=12)
+    time.sleep(0.5)
+    begin = time.monotonic()
+    engine.close()
+    assert len(engine.stations) == 3 and time.monotonic() - begin < 1.5
+
+
+def test_a_worker_that_cannot_prepare_says_why(pretend, monkeypatch):
+    monkeypatch.setenv("PRETEND_PREPARE", "never")
+    with contextlib.closing(Station(1, work=pretend)) as one, pytest.raises(Lost, match="could not convert"):
+        one.do(job("student"))
 
 
 def test_gpus_in_turns():
