@@ -23,7 +23,9 @@ def main(slots: int, module: str) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     jobs = os.fdopen(os.dup(0), "r", encoding="utf-8")
     os.dup2(null, 0)
-    work = ThreadPoolExecutor(1).submit(prepared, module)  # beside, so that the end of the input is seen at once
+    # Beside, so that the end of the input is seen at once; kept, since sandboxes die with the thread that started them.
+    preparing = ThreadPoolExecutor(1)
+    work = preparing.submit(prepared, module)
     writing = threading.Lock()
 
     def one(number: int, job: dict) -> None:

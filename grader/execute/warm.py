@@ -114,8 +114,7 @@ class Zygote:
 
     def close(self) -> None:
         """End it and every kernel."""
-        self._process.kill()
-        self._process.wait()
+        sandbox.end(self._process)
         self._channel.close()
         self._errors.close()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -31,7 +31,7 @@ from pathlib import Path
 from grader.judge import isolation
 from grader.judge.isolation import PACKAGE, bubblewrap, warning
 
-__all__ = ["Died", "Limits", "Memory", "Sandbox", "allowed", "bubblewrap", "end_of", "warm_up", "warning"]
+__all__ = ["Died", "Limits", "Memory", "Sandbox", "allowed", "bubblewrap", "end", "end_of", "warm_up", "warning"]
 
 MOST_OUTPUT = 64 << 20
 MEMORY = 16 << 30
@@ -106,8 +106,7 @@ class _Zygote:
         return self._process.poll() is None
 
     def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
+        end(self._process)
 
 
 _zygotes: dict[str, _Zygote] = {}
@@ -223,6 +222,19 @@ class Sandbox:
             if fd is not None:
                 os.close(fd)
         self._errors.close()
+
+
+def end(process: subprocess.Popen) -> None:
+    """End a bubblewrap with all that is in it. A mere kill in its first moments, after it has forked and before it has
+    set up the namespaces, would leave a child that waits for that for ever."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        for pid in _descendants(process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.kill()
+    process.wait()
 
 
 def end_of(file, most: int) -> str:

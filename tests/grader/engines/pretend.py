@@ -2,12 +2,14 @@
 
 Students whose names say so misbehave: "kills" ends the worker process every time, "kills once" the first time,
 "slow" takes a second, "GPU" has its worker's GPU for a tenth of one, "leaves" has something to remove in the end, which
-may take "long". Started with PRETEND_SECONDS, every job takes so long, with PRETEND_PREPARE a worker's own start.
+may take "long", "thread" asks whether the thread that prepared the worker is alive. Started with PRETEND_SECONDS, every
+job takes so long, with PRETEND_PREPARE a worker's own start.
 """
 
 import atexit
 import json
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from grader.engines.gpulock import GpuLock
 
 
 def prepare():
+    global _preparer
+    _preparer = threading.current_thread()
     time.sleep(float(os.environ.get("PRETEND_PREPARE", 0)))
 
 
@@ -27,6 +31,8 @@ def do(job):
             time.sleep(0.1)
     if "kills" in job["key"] and not ("once" in job["key"] and _before(job["key"])):
         os._exit(9)
+    if "thread" in job["key"]:
+        return {"alive": _preparer.is_alive()}
     notebook = json.loads(job["notebook"])
     for cell in notebook["cells"]:
         if cell["id"].startswith("check-"):

@@ -117,6 +117,13 @@ def test_an_engine_that_is_still_preparing_ends_at_once(tmp_path, pretend, monke
     assert len(engine.stations) == 3 and time.monotonic() - begin < 1.5
 
 
+def test_the_thread_that_starts_sandboxes_lives_as_long_as_the_worker(pretend):
+    with contextlib.closing(Station(2, work=pretend)) as one:
+        one.do(job("student"))
+        time.sleep(0.2)
+        assert one.do(job("thread")) == {"alive": True}
+
+
 def test_a_worker_that_cannot_prepare_says_why(pretend, monkeypatch):
     monkeypatch.setenv("PRETEND_PREPARE", "never")
     with contextlib.closing(Station(1, work=pretend)) as one, pytest.raises(Lost, match="could not convert"):

@@ -175,6 +175,18 @@ return 1"""
     assert marker not in _processes()
 
 
+@isolated
+def test_what_is_ended_while_it_starts_leaves_no_process():
+    marker = f"left-{os.getpid()}-{time.time_ns()}"
+    line = [*isolation.command(isolation.course()), "sh", "-c", "sleep 300", marker]
+    for k in range(40):
+        process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(k % 20 * 0.0005)
+        sandbox.end(process)
+    time.sleep(0.2)
+    assert marker not in _processes()
+
+
 def _processes() -> str:
     return subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
 
