@@ -15,12 +15,12 @@ import time
 from collections.abc import Iterable, Iterator
 
 import dask
-from distributed import Client, LocalCluster, as_completed, get_worker
+from distributed import Client, KilledWorker, LocalCluster, as_completed, get_worker
 
 from grader.engines import ATTEMPTS, WORK, NoEngine
 from grader.engines.gpulock import visible_gpus
 from grader.engines.local import pinned, shares
-from grader.engines.station import Station
+from grader.engines.station import ROOT, Station
 
 _stations: dict[tuple, Station] = {}
 _opening = threading.Lock()
@@ -61,12 +61,12 @@ class Dask:
 
     def run(self, jobs: Iterable[dict]) -> Iterator[tuple[str, dict]]:
         jobs, keys, count = iter(jobs), {}, itertools.count()
-        results = as_completed()
+        results, errand = as_completed(), _errand(str(ROOT))
 
         def refill() -> None:
             while len(keys) < self.workers and (job := next(jobs, None)) is not None:
                 name = f"grade-{next(count)}"
-                future = self._client.submit(_do, job, self._work, self._gpus, pure=False, key=name)
+                future = self._client.submit(errand, job, self._work, self._gpus, pure=False, key=name)
                 keys[future.key] = job["key"]
                 self._since[job["key"]] = time.monotonic()
                 results.add(future)
@@ -75,10 +75,16 @@ class Dask:
         for future in results:
             key = keys.pop(future.key)
             self._since.pop(key)
-            if future.status == "finished":
+            problem = None if future.status == "finished" else future.exception()
+            if problem is None:
                 result = future.result()
-            else:
-                result = {"lost": f"the worker that graded it died ({type(future.exception()).__name__})"}
+            elif isinstance(problem, KilledWorker):
+                result = {"lost": "the worker that graded it died (KilledWorker)"}
+            else:  # the cluster's, not the submission's: nobody may get marks for it
+                raise NoEngine(
+                    f"Dask's workers cannot grade ({type(problem).__name__}: {str(problem)[:200]}). They need the "
+                    f"packages of requirements.lock, and this folder under the same name: {ROOT}."
+                )
             future.release()
             refill()
             yield key, result
@@ -95,7 +101,23 @@ class Dask:
                 one.close(timeout=20)
 
 
-def _do(job: dict, work: str, gpus: list[str] | None) -> dict:
+def _errand(root: str):
+    """What is sent to the cluster: a nested function goes as a whole, so that a scheduler and workers that were started
+    elsewhere need not know the grader; a worker finds it where this one lies."""
+
+    def errand(job: dict, work: str, gpus: list[str] | None) -> dict:
+        import sys
+
+        if root not in sys.path:
+            sys.path.insert(0, root)
+        from grader.engines import dask
+
+        return dask.do(job, work, gpus)
+
+    return errand
+
+
+def do(job: dict, work: str, gpus: list[str] | None) -> dict:
     """On a Dask worker: hand the job to the process below it."""
     worker = get_worker()
     env = {} if not gpus else pinned(gpus, worker.name if isinstance(worker.name, int) else os.getpid())

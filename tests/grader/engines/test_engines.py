@@ -42,6 +42,41 @@ def test_an_engine_does_every_job_once_and_survives_deaths(name, tmp_path, prete
     assert marks == {n: float(n != "student 3") for n in NAMES if n != "kills"}
 
 
+CLUSTER = """
+from distributed import LocalCluster
+
+if __name__ == "__main__":
+    cluster = LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=None, host="127.0.0.1")
+    print(cluster.scheduler_address, flush=True)
+    input()
+"""
+
+
+@pytest.fixture
+def scheduler(tmp_path):
+    """The address of a Dask cluster that was started elsewhere and has never heard of the grader."""
+    script = tmp_path / "cluster.py"
+    script.write_text(CLUSTER)
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    with subprocess.Popen([sys.executable, str(script)], cwd=tmp_path, env=environment, text=True, **pipes) as process:
+        yield process.stdout.readline().strip()
+        process.communicate("\n")
+
+
+def test_a_dask_cluster_need_not_know_the_grader(scheduler, pretend):
+    with contextlib.closing(engines.open_engine("dask", 2, work=pretend, scheduler=scheduler)) as engine:
+        found = dict(engine.run(job(f"student {n}") for n in range(3)))
+    assert len(found) == 3 and all(r["verdicts"]["unit/a"]["marks"] == 1 for r in found.values())
+
+
+def test_a_dask_cluster_that_cannot_grade_gives_no_marks(scheduler, pretend, monkeypatch, tmp_path):
+    monkeypatch.setattr("grader.engines.dask.ROOT", tmp_path)
+    engine = engines.open_engine("dask", 2, work=pretend, scheduler=scheduler)
+    with contextlib.closing(engine), pytest.raises(engines.NoEngine, match="No module named 'grader'"):
+        list(engine.run(job(f"student {n}") for n in range(3)))
+
+
 def test_a_job_is_made_only_when_there_is_room(tmp_path, pretend):
     made, engine = [], opened("local", tmp_path, pretend)
 
