@@ -110,9 +110,9 @@ def _errand(root: str):
 
         if root not in sys.path:
             sys.path.insert(0, root)
-        from grader.engines import dask
+        from grader.engines.dask import do
 
-        return dask.do(job, work, gpus)
+        return do(job, work, gpus)
 
     return errand
 
