@@ -7,11 +7,11 @@ import atexit
 import importlib
 import json
 import os
+import queue
 import sys
 import threading
-import traceback
 from concurrent.futures import ThreadPoolExecutor
-from types import ModuleType
+from typing import TextIO
 
 from grader.importing import without_collections
 
@@ -23,38 +23,34 @@ def main(slots: int, module: str) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     jobs = os.fdopen(os.dup(0), "r", encoding="utf-8")
     os.dup2(null, 0)
-    # Beside, so that the end of the input is seen at once; kept, since sandboxes die with the thread that started them.
-    preparing = ThreadPoolExecutor(1)
-    work = preparing.submit(prepared, module)
+    told: queue.SimpleQueue[dict] = queue.SimpleQueue()
+    threading.Thread(target=listen, args=(jobs, told, results.fileno()), daemon=True).start()
+    # In this thread, which is there to the end: sandboxes die with the thread that started them.
+    with without_collections():
+        work = importlib.import_module(module)
+        work.prepare()
     writing = threading.Lock()
 
     def one(number: int, job: dict) -> None:
-        line = json.dumps({"number": number, "result": work.result().do(job)})
+        line = json.dumps({"number": number, "result": work.do(job)})
         with writing:
             results.write(line + "\n")
             results.flush()
 
     pool = ThreadPoolExecutor(slots)
+    while True:
+        pool.submit(one, **told.get())
+
+
+def listen(jobs: TextIO, told: queue.SimpleQueue, results: int) -> None:
+    """Hand on the jobs; at the end of the input, whatever is being done or imported, end this process."""
     for line in jobs:
-        told = json.loads(line)
-        pool.submit(one, told["number"], told["job"])
+        told.put(json.loads(line))
     # Nobody is left to tell: what a job finds while its sandbox is taken away is no result. Python's own end would wait
     # for the jobs.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), results.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), results)
     atexit._run_exitfuncs()
     os._exit(0)
-
-
-def prepared(module: str) -> ModuleType:
-    """The module that does the work, ready for it. What cannot be had ends this process."""
-    try:
-        with without_collections():
-            work = importlib.import_module(module)
-            work.prepare()
-        return work
-    except BaseException:
-        traceback.print_exc()
-        os._exit(1)
 
 
 if __name__ == "__main__":
