@@ -75,8 +75,7 @@ class Dask:
         for future in results:
             key = keys.pop(future.key)
             self._since.pop(key)
-            problem = None if future.status == "finished" else future.exception()
-            if problem is None:
+            if (problem := future.exception()) is None:
                 result = future.result()
             elif isinstance(problem, KilledWorker):
                 result = {"lost": "the worker that graded it died (KilledWorker)"}

@@ -230,9 +230,7 @@ def end(process: subprocess.Popen) -> None:
     if process.poll() is None:
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-        for pid in _descendants(process.pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        _kill_below(process.pid)
         process.kill()
     process.wait()
 
@@ -263,7 +261,7 @@ def _rlimits(limits: Limits) -> list[tuple[int, int]]:
 
 
 def _kill_below(pid: int) -> None:
-    """End every descendant of a process that `_limit` made the heir of its orphans."""
+    """End every descendant of a process that is the heir of its orphans, as `_limit` and bubblewrap make it."""
     quiet = 0
     for _ in range(200):
         living = _descendants(pid)
