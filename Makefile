@@ -1,5 +1,6 @@
 # Everything starts here: `make demo` or `make test` in a fresh clone first makes .venv and installs the pinned
-# versions, once. To use an interpreter that already has them, set GPULAB_PYTHON=/path/to/python: nothing is set up.
+# versions, once (tools/setup.sh). To use an interpreter that already has them, set GPULAB_PYTHON=/path/to/python:
+# nothing is set up.
 
 VENV := .venv
 STAMP := $(VENV)/.stamp
@@ -18,37 +19,37 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	$$python -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
 	>/dev/null 2>&1 && echo $$python && break; done)
 
-.PHONY: demo test lab build audit gpu-test bench format
+.PHONY: help demo test lab build audit gpu-test bench format
 
-demo: $(SETUP)  ## build the release, grade the sample class, write the report
-	$(PY) -m grader demo
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+	@echo "With TORCH=cpu the first of them installs PyTorch's CPU build: 2.4 GB less to download."
 
-test: $(SETUP)  ## every test that needs no GPU and no patience
+demo: $(SETUP)  ## grade a sample class and write its report to out/demo/report.html
+	@$(PY) -m grader demo
+
+test: $(SETUP)  ## run the tests that need no GPU and no patience
 	$(PY) -m pytest -n 2 -m "not gpu and not slow" $(ARGS)
 
-lab: $(SETUP)  ## open the notebooks
+lab: $(SETUP)  ## open the notebooks in JupyterLab
 	$(PY) -m jupyter lab notebooks
 
-build: $(SETUP)  ## solutions/ to notebooks/
+build: $(SETUP)  ## make notebooks/ from solutions/
 	$(PY) -m grader build
 
-audit: $(SETUP)  ## every exercise against every wrong solution
+audit: $(SETUP)  ## try the check on every known wrong answer and every honest variant
 	$(PY) -m grader audit
 
-gpu-test: $(SETUP)  ## the tests that need a CUDA GPU
+gpu-test: $(SETUP)  ## run the tests that need a CUDA GPU
 	$(PY) -m pytest -m gpu $(ARGS)
 
-bench: $(SETUP)  ## the benchmarks; need a CUDA GPU
+bench: $(SETUP)  ## time the solutions beside the libraries; needs a CUDA GPU
 	$(PY) -m bench
 
-format: $(SETUP)
+format: $(SETUP)  ## format the code and fix what ruff can fix
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 
 $(STAMP): requirements.lock labutils/pyproject.toml
-	@test -x $(VENV)/bin/python || test -n "$(PYTHON)" || { \
-	  echo "No Python 3.11, 3.12 or 3.13 with venv found. Install one (Debian, Ubuntu: apt install python3-venv)"; \
-	  echo "or name one: make PYTHON=/path/to/python"; exit 1; }
-	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --disable-pip-version-check -r requirements.lock
-	touch $@
+	@tools/setup.sh $(VENV) "$(PYTHON)" $(TORCH)
+	@touch $@

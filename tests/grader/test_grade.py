@@ -12,6 +12,7 @@ from nbformat.v4 import new_output
 from grader import command, engines, terminal
 from grader.grade import grade
 from grader.gradebook import Course, GradebookError
+from grader.judge import sandbox
 from grader.marks import Result
 from grader.sources import source_notebook
 from tests.grader.small import UNIT, right, write_unit
@@ -71,7 +72,7 @@ def test_a_class_from_submissions_to_reports(unit, submissions, tmp_path, capsys
     assert [row[:4] for row in rows[1:]][1] == ["right", "1", "1", "1"]
     assert json.loads((tmp_path / "out" / "grades.json").read_text())["seed"] == 5
     printed = capsys.readouterr().out
-    assert "4 submissions" in printed and "died" in printed and "seconds: " in printed
+    assert "4 submissions" in printed and "died" in printed and "run and judge" in printed
 
 
 def arguments(**given):
@@ -166,11 +167,14 @@ def test_grading_again_follows_what_was_handed_in_again(unit, submissions, out, 
     assert "(Score: 0.0 / 1.0)" in before["wrong"] and "(Score: 1.0 / 1.0)" in after["wrong"]
 
 
-def test_a_class_in_which_nothing_can_be_graded_has_results(unit, submissions, out):
+@pytest.mark.parametrize("warning", [None, "Nothing isolates submissions here."])
+def test_a_class_in_which_nothing_can_be_graded_has_results(unit, submissions, out, monkeypatch, warning):
+    monkeypatch.setattr(sandbox, "warning", lambda: warning)
     for path in submissions.iterdir():
         path.write_bytes(b"")
     results = grade(unit, submissions, out)
-    assert [s.marks for s in results.students] == [0, 0, 0, 0] and results.notes == []
+    assert [s.marks for s in results.students] == [0, 0, 0, 0]
+    assert results.notes == ([warning] if warning else [])
     assert results.device == "nothing ran"
 
 

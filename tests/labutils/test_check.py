@@ -326,7 +326,7 @@ def launch(kernel, grid=(1,), **constants):
 @pytest.mark.parametrize(
     "fn, kind, sentence, source",
     [
-        (launch(endless_kernel), "timeout", "the code did not come to an end", "tl.store(out_ptr, i)"),
+        (launch(endless_kernel), "timeout", "the code did not come to an end", ("while i < n", "tl.store(out_ptr, i)")),
         (launch(wild_kernel, BLOCK=16), "out-of-bounds", "outside the array", "tl.store(out_ptr + 1_000_000"),
         (launch(undefined_kernel, BLOCK=128), "does-not-compile", "value is not defined", "tl.store(out_ptr + offs, v"),
         (launch(hundred_kernel), "does-not-compile", "arange's range must be a power of 2", "offs = tl.arange(0, 100)"),
@@ -337,13 +337,15 @@ def launch(kernel, grid=(1,), **constants):
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_kernel_that_fails(fn, kind, sentence, source):
+    """`source`: the line that is named; several where time may run out in any of them."""
     verdict = evaluate(ADD, fn, time_limit=1.5)
     assert (verdict.headline.kind, verdict.marks) == (kind, 0.0)
-    assert sentence in verdict.headline.symptom and source in verdict.headline.symptom
+    assert sentence in verdict.headline.symptom
     assert "\n" not in verdict.headline.symptom
     if source:
         line = int(verdict.headline.symptom.split("(line ")[1].split(":")[0])
-        assert source in SOURCE[line - 1]
+        possible = [source] if isinstance(source, str) else source
+        assert any(s in SOURCE[line - 1] and s in verdict.headline.symptom for s in possible)
 
 
 # --- stubs ---------------------------------------------------------------------------------------------------------

@@ -111,8 +111,9 @@ for folder in ('/', '/dev', '/etc', '/usr', '/course', '/warm', '/proc', sys.pre
     except OSError:
         pass
 return ' '.join(found)"""
-    # a course that lies below /tmp itself keeps that folder, read-only
-    own = "/scratch /dev/shm" if str(ROOT).startswith("/tmp/") else "/scratch /tmp /dev/shm"
+    # where Python itself or its packages lie below /tmp, that folder stays as it is, read-only
+    below_tmp = any(path.startswith("/tmp/") for path in isolation.folders())
+    own = "/scratch /dev/shm" if below_tmp else "/scratch /tmp /dev/shm"
     assert returned(body) == own
     assert returned("return str([p for p in ('/scratch', '/tmp', '/dev/shm') if 'written' in os.listdir(p)])") == "[]"
 
