@@ -19,7 +19,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	$$python -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
 	>/dev/null 2>&1 && echo $$python && break; done)
 
-.PHONY: help demo test lab build audit gpu-test bench format
+.PHONY: help demo test lint lab build audit gpu-test bench format
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,11 @@ demo: $(SETUP)  ## grade a sample class and write its report to out/demo/report.
 
 test: $(SETUP)  ## run the tests that need no GPU and no patience
 	$(PY) -m pytest -n 2 -m "not gpu and not slow" $(ARGS)
+
+lint: $(SETUP)  ## check the formatting, and that notebooks/ is what solutions/ builds
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m grader build --check
 
 lab: $(SETUP)  ## open the notebooks in JupyterLab
 	$(PY) -m jupyter lab notebooks

@@ -28,9 +28,10 @@ def bubblewrap() -> str | None:
     path = shutil.which("bwrap")
     if path is None or os.environ.get("GPULAB_NO_BWRAP"):
         return None
-    probe = [path, "--ro-bind", "/", "/", "--unshare-all", "--die-with-parent", "true"]
+    # With what every sandbox asks for: some containers allow namespaces, and no /proc in them.
+    probe = [path, "--ro-bind", "/", "/", "--unshare-all", "--die-with-parent", "--proc", "/proc", "--dev", "/dev"]
     try:
-        return path if subprocess.run(probe, capture_output=True, timeout=10).returncode == 0 else None
+        return path if subprocess.run([*probe, "true"], capture_output=True, timeout=10).returncode == 0 else None
     except (OSError, subprocess.TimeoutExpired):
         return None
 
@@ -39,10 +40,13 @@ def warning() -> str | None:
     """What the instructor must know about the isolation on this machine, or None."""
     if bubblewrap():
         return None
+    advice = "Install it: apt-get install bubblewrap."
+    if shutil.which("bwrap"):  # as on Ubuntu 24.04, whose AppArmor forbids it to ordinary users, and in most containers
+        advice = "It is installed, but may not make user namespaces: allow it with sysctl -w"
+        advice += " kernel.apparmor_restrict_unprivileged_userns=0, or run the container with them."
     return (
         "Bubblewrap does not work here, so submissions are judged in plain child processes: what they print or return "
-        "decides nothing, but they could read this user's files and end this user's programs. Install it: apt-get "
-        "install bubblewrap."
+        f"decides nothing, but they could read this user's files and end this user's programs. {advice}"
     )
 
 

@@ -32,7 +32,7 @@ lab.tiny("00_start/scale", scale)
 lab.setup()
 """
 
-# Nothing finds Triton, and nothing else is different: torch looks for it too, and a finder that raised would stop torch.
+# Nothing finds Triton, and nothing else is different: torch looks for it too, and must be told None.
 WITHOUT_TRITON = """
 import sys
 class Without:

@@ -224,12 +224,18 @@ def test_a_job_that_is_no_job_dies_with_a_reason(place):
         box.close()
 
 
-def test_the_warning_says_what_a_plain_child_can_do(monkeypatch):
-    monkeypatch.setenv("GPULAB_NO_BWRAP", "1")
+@pytest.mark.parametrize("installed, advice", [(False, "apt-get install bubblewrap"), (True, "user namespaces")])
+def test_the_warning_says_what_a_plain_child_can_do(monkeypatch, tmp_path, installed, advice):
+    if installed:  # and may not make namespaces
+        (tmp_path / "bwrap").write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("GPULAB_NO_BWRAP", raising=False)
     sandbox.bubblewrap.cache_clear()
-    assert "apt-get install bubblewrap" in sandbox.warning()
+    said = sandbox.warning()
     monkeypatch.undo()
     sandbox.bubblewrap.cache_clear()
+    assert "plain child processes" in said and advice in said
 
 
 def test_a_sandbox_removes_what_it_made(monkeypatch):
