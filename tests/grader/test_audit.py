@@ -11,6 +11,9 @@ from labutils import exercise
 from labutils.diagnose import KINDS
 from labutils.exercise import KernelExercise, PlainExercise
 
+# An audit loads a unit's whole solution, with its CUDA kernels.
+pytestmark = pytest.mark.compiler
+
 IDS = list(exercise.all_exercises())
 
 GOOD = "def number_of_programs(n, block):\n    return -(-n // block)\n"

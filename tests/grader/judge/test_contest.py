@@ -57,7 +57,7 @@ def judged(judge, exercise_id):
     return judge.judge(Submission.of(source_notebook(ROOT / "solutions" / "00_start")), [exercise_id])[exercise_id]
 
 
-@pytest.mark.parametrize("exercise_id", [SCALE, SCALE_CUDA])
+@pytest.mark.parametrize("exercise_id", [SCALE, pytest.param(SCALE_CUDA, marks=pytest.mark.compiler)])
 def test_the_runner_gets_machine_code_and_places_and_no_text(judge, exercise_id, monkeypatch):
     monkeypatch.setattr(Runner, "answer", lambda self, number: {"case": number})
     verdict = judged(judge, exercise_id)
@@ -106,6 +106,7 @@ def test_what_is_lost_once_by_accident_costs_nothing(judge, monkeypatch, stumble
     assert judged(judge, SCALE).passed and len(runners) == 2 and runners[0] is not runners[1]
 
 
+@pytest.mark.compiler
 def test_a_submission_has_one_try_more_and_leaves_nothing_behind(judge, monkeypatch):
     tried, rings, drawn = [], [], contest.OnGpu.drawn
 
@@ -204,6 +205,7 @@ def test_judges_of_one_class_share_kernels_references_and_the_lock(judge):
     assert other.gpu._references is judge.gpu._references and other.gpu._one_at_a_time is judge.gpu._one_at_a_time
 
 
+@pytest.mark.compiler
 def test_room_for_arrays_is_given_back_whatever_happens(judge, monkeypatch):
     for kind in ("timeout", "died"):
 
