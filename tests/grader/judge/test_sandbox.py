@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import subprocess
-import subprocess
 import time
 from pathlib import Path
 
