@@ -15,8 +15,8 @@ import labutils  # noqa: F401  (before anything imports triton: it chooses betwe
 from bench.machine import present, versions
 from bench.rehearsal import SHARE, share_of, stopwatch
 from grader.solutions import load, solution_text
-from labutils import timing
-from labutils.timing import ratio
+from labutils.timing import stopwatch as timing
+from labutils.timing.stopwatch import ratio
 
 _folder = tempfile.TemporaryDirectory()
 

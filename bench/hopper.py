@@ -21,7 +21,8 @@ import labutils  # noqa: F401  (before anything imports triton: it chooses betwe
 from bench.common import solution
 from bench.machine import versions
 from bench.rehearsal import share_of, stopwatch
-from labutils import device, timing
+from labutils.gpu import device
+from labutils.timing import stopwatch as timing
 
 UNIT, SM = "16_matmul_hopper", 90
 SHAPES = ((1, 1, 1), (128, 256, 64), (64, 40, 16), (300, 520, 328), (513, 1000, 777), (1024, 1024, 4096))

@@ -20,7 +20,8 @@ from bench import hopper
 from bench.common import host_seconds, solution
 from bench.machine import present, versions
 from bench.rehearsal import share_of, stopwatch
-from labutils import ladder, timing
+from labutils.lessons import ladder
+from labutils.timing import stopwatch as timing
 
 SQUARES = (2048, 4096, 8192, 16384)
 RAGGED = (
@@ -254,7 +255,7 @@ def tune_pipelines(watch, n: int = 4096) -> dict[str, float]:
     """The CUDA pipeline's shapes, and the depth of the FP32 tiles, beside cuBLAS."""
     import torch
 
-    from labutils import cudac
+    from labutils import cuda
 
     unit = solution("15_matmul_cuda")
     pairs, c = operands(n, n, n, False)
@@ -269,7 +270,7 @@ def tune_pipelines(watch, n: int = 4096) -> dict[str, float]:
     calls = {"cuBLAS fp32": lambda a, b: torch.matmul(a, b, out=out)}
     for depth, resident in ((8, 2), (16, 1), (16, 2)):
         text = changed(source, {"BK = 8;": f"BK = {depth};", "(256, 2)": f"(256, {resident})"})
-        kernel = cudac.compile(text, "matmul_double")
+        kernel = cuda.compile(text, "matmul_double")
         calls[f"two buffers, K {depth}, {resident} blocks"] = lambda a, b, kernel=kernel: unit.in_vectors(
             a, b, out, kernel[unit.grid_of(out), 256]
         )

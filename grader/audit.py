@@ -25,13 +25,14 @@ from time import perf_counter
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from grader.solutions import load, solution_text
-from labutils import device, exercise
+from labutils import exercises
 from labutils.backends.interpreter import Interpreter
-from labutils.cudac import CompileError
-from labutils.diagnose import KINDS
-from labutils.evaluate import evaluate
-from labutils.exercise import NOT_WRITTEN
-from labutils.signature import signatures
+from labutils.check.diagnose import KINDS
+from labutils.check.evaluate import evaluate
+from labutils.cuda.kernel import CompileError
+from labutils.cuda.signature import signatures
+from labutils.gpu import device
+from labutils.spec.exercise import NOT_WRITTEN, Case, Exercise
 
 MUTANTS = Path(__file__).with_name("mutants")
 
@@ -102,7 +103,7 @@ def attempt(trial: Trial, quick: bool = False) -> Result:
 
 
 def _attempt(trial: Trial, quick: bool) -> tuple[str, str]:
-    task = exercise.get(trial.exercise)
+    task = exercises.get(trial.exercise)
     try:
         fn = getattr(load(trial.path, trial.solution), task.entry, None)
     except CompileError as refusal:  # the cell would not have run
@@ -126,7 +127,7 @@ def judged(trial: Trial, judge) -> Result:
     try:
         verdict = judge.judge(_submission(trial), [trial.exercise])[trial.exercise]
         kind, said = _kind(verdict), verdict.headline.symptom if verdict.headline else "; ".join(verdict.notes)
-        task = exercise.get(trial.exercise)
+        task = exercises.get(trial.exercise)
         # where time earns points, those for a slower variant are not known beforehand
         if verdict.passed and not verdict.timing and verdict.marks != _marks(trial, task):
             kind = f"{verdict.marks:g} marks"
@@ -153,17 +154,17 @@ def _submission(trial: Trial):
     return Submission((("solution", cells),))
 
 
-def _marks(trial: Trial, task: exercise.Exercise) -> float:
+def _marks(trial: Trial, task: Exercise) -> float:
     return task.points.total if trial.marks is None else trial.marks
 
 
-def _without_compiler(task: exercise.Exercise, trial: Trial) -> Interpreter | None:
+def _without_compiler(task: Exercise, trial: Trial) -> Interpreter | None:
     """For wrong Triton kernels whose run decides: compiling each takes longer than all that run. None: as always."""
     decided = getattr(task, "language", "") == "triton" and trial.expect != "does-not-compile"
     return Interpreter(targets=()) if decided and not device.has_gpu() else None
 
 
-def smallest(task: exercise.Exercise) -> tuple[exercise.Case, ...]:
+def smallest(task: Exercise) -> tuple[Case, ...]:
     """The smaller half of an exercise's cases: they decide most mutants."""
     order = sorted(task.cases, key=lambda case: prod(case.sizes.values()))
     return tuple(order[: -(-len(order) // 2)])
@@ -347,11 +348,11 @@ def tallies(results: Iterable[Result]) -> dict[str, Tally]:
 
 def select(names: Iterable[str]) -> list[str]:
     """Ids of the exercises that are named, by unit or by id; all without names. Raises KeyError for an unknown one."""
-    known = list(exercise.all_exercises())
+    known = list(exercises.all_exercises())
     chosen = []
     for name in names:
         found = [i for i in known if i == name or i.split("/")[0] == name]
-        chosen += found or [exercise.get(name).id]
+        chosen += found or [exercises.get(name).id]
     return list(dict.fromkeys(chosen)) or known
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from labutils import exercise as exercises
-from labutils.exercise import FULL_SPEED, NO_SPEED, Case
-from labutils.inputs import torch_dtype
-from labutils.verdict import Verdict
+from labutils import exercises
+from labutils.spec.exercise import FULL_SPEED, NO_SPEED, Case
+from labutils.spec.inputs import torch_dtype
+from labutils.spec.verdict import Verdict
 
 LEFT, RIGHT = 0.5, 20.0
 """Times the reference solution's time, at the ends of the axis."""

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from grader import charts, pages
 from grader.results import Check, ClassResults, Graded, Outcome
-from labutils import exercise as exercises
-from labutils.verdict import Verdict
+from labutils import exercises
+from labutils.spec.verdict import Verdict
 
 MOST_BYTES = 60_000
 _DETAILS = (3000, 1000, 250, 0)

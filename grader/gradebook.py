@@ -27,7 +27,7 @@ from grader.nbgrader_config import Autograde, Execute, NbGraderAPI, NbGraderPrep
 from grader.nbgrader_pages import PageExporter
 from grader.sources import notebook_bytes
 from grader.stubs import release_preprocessors
-from labutils.check import VERDICT_MIME
+from labutils.check.check import VERDICT_MIME
 
 _FULL = ("No space left on device", "database or disk is full", "Disk quota exceeded", "File too large")
 

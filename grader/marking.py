@@ -11,8 +11,8 @@ from grader.collect import Submission
 from grader.execute.notebook import KERNEL_DIED, is_check
 from grader.marks import Result, exercise_of, judged
 from grader.results import Check, Graded, Outcome
-from labutils import exercise as exercises
-from labutils.verdict import Verdict
+from labutils import exercises
+from labutils.spec.verdict import Verdict
 
 Marker = Callable[[NotebookNode], Result]
 """From an executed check cell to its marks, where there is no verdict of the judge."""

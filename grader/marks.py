@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from nbformat import NotebookNode
 
 from grader.cells import python_text
-from labutils import exercise as exercises
-from labutils.check import VERDICT_MIME
-from labutils.verdict import Verdict
+from labutils import exercises
+from labutils.check.check import VERDICT_MIME
+from labutils.spec.verdict import Verdict
 
 # nbgrader gives full marks for anything that is no number, NaN and `np.float64(0.0)` included; we give none.
 _PLAIN_NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?")

@@ -16,7 +16,7 @@ from nbformat import NotebookNode
 
 from grader.cells import is_cuda, python_text
 from grader.marks import exercise_of
-from labutils.exercise import NOT_WRITTEN
+from labutils.spec.exercise import NOT_WRITTEN
 
 SIMILAR = 0.6
 """Share of a released cell's lines that a submitted cell must hold, in order, to be taken for it."""

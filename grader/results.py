@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from labutils.verdict import Verdict
+from labutils.spec.verdict import Verdict
 
 
 @dataclass(frozen=True)

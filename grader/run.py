@@ -24,7 +24,7 @@ from grader.marks import Result, marks_of, sentence
 from grader.results import Graded
 from grader.seeds import draw_seed, seed_of
 from grader.sources import notebook_bytes, source_notebook
-from labutils.verdict import Verdict
+from labutils.spec.verdict import Verdict
 
 
 class Clock:

@@ -80,7 +80,7 @@ def _cuda_text(cell: str) -> str:
 
 
 def _plain_kernels(source: str) -> list[str]:
-    from labutils.signature import signatures
+    from labutils.cuda.signature import signatures
 
     return [name for name, s in signatures(source).items() if not s.template]
 
@@ -103,10 +103,10 @@ def load(path: str, solution: str | None = None) -> types.ModuleType:
 
 def replace_kernels(module: types.ModuleType, source: str) -> None:
     """Bind the kernels that `source` defines in place of the module's; templates with the module's arguments."""
-    from labutils import cudac
-    from labutils.signature import signatures
+    from labutils import cuda
+    from labutils.cuda.signature import signatures
 
     for name in signatures(source):
         old = getattr(module, name, None)
-        wanted = old.name if isinstance(old, cudac.Kernel) else name
-        setattr(module, name, cudac.compile(source, wanted))
+        wanted = old.name if isinstance(old, cuda.Kernel) else name
+        setattr(module, name, cuda.compile(source, wanted))

@@ -9,7 +9,7 @@ from nbformat import NotebookNode
 
 from grader.cells import expand
 from grader.regions import BuildError
-from labutils import exercise
+from labutils import exercises
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -18,7 +18,7 @@ PointsOf = Callable[[str], float]
 
 def exercise_points(exercise_id: str) -> float:
     """The points of an exercise in the course's registry."""
-    return exercise.get(exercise_id).points.total
+    return exercises.get(exercise_id).points.total
 
 
 def source_notebook(unit: Path, points_of: PointsOf = exercise_points) -> NotebookNode:

@@ -10,7 +10,7 @@ import re
 from grader.cells import is_cuda, python_text
 from grader.nbgrader_config import ClearSolutions, GenerateAssignment
 from grader.regions import SOLUTION, BuildError, Region, find_regions
-from labutils.exercise import NOT_WRITTEN
+from labutils.spec.exercise import NOT_WRITTEN
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _NEW_SCOPES = (

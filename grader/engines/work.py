@@ -59,7 +59,7 @@ def _executed(job: dict) -> dict:
     if job["exercises"]:
         env["GPULAB_JUDGED"] = "1"
     else:
-        from labutils import device
+        from labutils.gpu import device
 
         env["GPULAB_SEED"], gpu = str(job["seed"]), device.has_gpu()
     log = asyncio.run(run_notebook(notebook, env, Limits(**job["limits"]), gpu))

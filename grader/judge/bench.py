@@ -8,9 +8,9 @@ from grader.engines.gpulock import GpuLock
 from grader.judge import record
 from grader.judge.judge import Judge
 from grader.judge.submission import NotJudged, Submission
-from labutils import diagnose
-from labutils import exercise as exercises
-from labutils.verdict import Verdict
+from labutils import exercises
+from labutils.check import diagnose
+from labutils.spec.verdict import Verdict
 
 
 class Panel:

@@ -17,8 +17,8 @@ from grader.judge.judge import HIDDEN_CASES, Judge
 from grader.judge.submission import NotJudged, Submission, read
 from grader.marks import exercise_of
 from grader.seeds import draw_seed
-from labutils import exercise as exercises
-from labutils.verdict import Verdict
+from labutils import exercises
+from labutils.spec.verdict import Verdict
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

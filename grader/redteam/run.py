@@ -20,8 +20,8 @@ from pathlib import Path
 
 from grader.redteam import corpus
 from grader.redteam.corpus import Trial
-from labutils import device
-from labutils import exercise as exercises
+from labutils import exercises
+from labutils.gpu import device
 
 SEED = 20_240_229
 """Drawn once: the red team's results are to be the same tomorrow."""
@@ -110,7 +110,7 @@ def _with_kernels(trial: Trial):
     from grader.judge.submission import Submission
     from grader.solutions import ROOT
     from grader.sources import source_notebook
-    from labutils.signature import signatures
+    from labutils.cuda.signature import signatures
 
     solved = Submission.of(source_notebook(ROOT / "solutions" / trial.exercise.split("/")[0]))
     bound = [f"{n} = lab.cuda.compile({trial.text!r}, {n!r})" for n, s in signatures(trial.text).items()

@@ -18,8 +18,8 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from ..access import Recorder
 from . import errors
+from .access import Recorder
 
 
 def interpreting() -> bool:

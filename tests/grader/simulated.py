@@ -5,8 +5,8 @@ import random
 from pathlib import Path
 
 from grader.results import Check, ClassResults, Graded, Lateness, Origin, Outcome
-from labutils import exercise as exercises
-from labutils.verdict import CaseResult, Diagnosis, Verdict
+from labutils import exercises
+from labutils.spec.verdict import CaseResult, Diagnosis, Verdict
 
 UNIT = "06_elementwise_triton"
 NAMES = ("add_bytes", "vector_add", "gelu", "gelu_backward", "bias_scale")

@@ -7,11 +7,11 @@ import zlib
 import pytest
 
 from grader import audit
-from labutils import exercise
-from labutils.diagnose import KINDS
-from labutils.exercise import KernelExercise, PlainExercise
+from labutils import exercises
+from labutils.check.diagnose import KINDS
+from labutils.spec.exercise import KernelExercise, PlainExercise
 
-IDS = list(exercise.all_exercises())
+IDS = list(exercises.all_exercises())
 
 GOOD = "def number_of_programs(n, block):\n    return -(-n // block)\n"
 
@@ -25,7 +25,7 @@ def files_of(exercise_id):
 @pytest.mark.parametrize("exercise_id", IDS)
 def test_every_exercise_has_wrong_and_honest_files(exercise_id):
     wrong, honest = files_of(exercise_id)
-    enough = 3 if isinstance(exercise.get(exercise_id), PlainExercise) else 6
+    enough = 3 if isinstance(exercises.get(exercise_id), PlainExercise) else 6
     assert wrong >= enough and honest >= 3
 
 
@@ -123,7 +123,7 @@ def test_a_file_without_expectation_is_a_disagreement(one_folder, capsys):
 
 def is_slow(exercise_id):
     """Triton's later kernels take seconds each to compile: their files are tried when there is patience."""
-    task = exercise.get(exercise_id)
+    task = exercises.get(exercise_id)
     return isinstance(task, KernelExercise) and task.language == "triton" and task.unit[:2] > "10"
 
 
@@ -131,7 +131,7 @@ QUICK = [i for i in IDS if not is_slow(i)]
 
 
 def is_kernel(exercise_id):
-    return isinstance(exercise.get(exercise_id), KernelExercise)
+    return isinstance(exercises.get(exercise_id), KernelExercise)
 
 
 def in_every_run(trial):

@@ -137,7 +137,7 @@ def test_a_folder_without_units_is_no_reason_to_remove_releases(tmp_path):
 
 def test_the_command(tmp_path, monkeypatch, capsys):
     exercise = SimpleNamespace(points=SimpleNamespace(total=3.0))
-    monkeypatch.setattr("labutils.exercise.get", lambda name: exercise)
+    monkeypatch.setattr("labutils.exercises.get", lambda name: exercise)
     root = write_unit(tmp_path)
     assert main(["build", "--check", "--root", str(root)]) == 1
     assert "is missing" in capsys.readouterr().err
@@ -153,7 +153,7 @@ def test_an_exercise_that_is_not_registered_is_named(tmp_path, monkeypatch, caps
     def get(name):
         raise KeyError(f"no exercise is called {name!r}")
 
-    monkeypatch.setattr("labutils.exercise.get", get)
+    monkeypatch.setattr("labutils.exercises.get", get)
     assert main(["build", "--root", str(write_unit(tmp_path))]) == 1
     assert capsys.readouterr().err == ("06_unit.py, cell 7 (06_unit/saxpy): no exercise is called '06_unit/saxpy'\n")
 

@@ -10,7 +10,7 @@ from grader.build import release_notebook
 from grader.demo.sample import SampleClass, Student, differences, read_class, solved, write_submissions
 from grader.results import Check, ClassResults, Graded, Outcome
 from grader.sources import ROOT, source_notebook
-from labutils import exercise
+from labutils import exercises
 
 SAMPLE = read_class()
 UNIT = ROOT / "solutions" / SAMPLE.unit
@@ -20,7 +20,7 @@ def test_the_class_fits_its_unit():
     release = release_notebook(UNIT)
     cells = {c.id for c in release.cells}
     assert set(SAMPLE.cells.values()) <= cells
-    points = [exercise.get(f"{SAMPLE.unit}/{name}").points.total for name in SAMPLE.cells]
+    points = [exercises.get(f"{SAMPLE.unit}/{name}").points.total for name in SAMPLE.cells]
     assert len({s.name for s in SAMPLE.students}) == len(SAMPLE.students) >= 12
     for student in SAMPLE.students:
         assert all(m in (0, p) for m, p in zip(student.marks, points, strict=True)), student.name

@@ -11,7 +11,7 @@ from grader.execute import warm
 from grader.execute.notebook import Limits, run_notebook
 from grader.judge import isolation
 from grader.judge.isolation import bubblewrap
-from labutils.check import VERDICT_MIME
+from labutils.check.check import VERDICT_MIME
 
 SHORT = Limits(cell=3, notebook=40, restarts=2, output=5000)
 

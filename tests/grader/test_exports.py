@@ -9,7 +9,7 @@ import pytest
 
 from grader import exports, report
 from grader.results import Check, ClassResults, Graded, Lateness, Origin, Outcome
-from labutils.verdict import Verdict
+from labutils.spec.verdict import Verdict
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from grader import findings
 from grader.results import Check, ClassResults, Graded, Outcome
 from grader.similarity import groups
 from grader.suspects import suspects
-from labutils.verdict import Verdict
+from labutils.spec.verdict import Verdict
 
 GIVEN = '''@triton.jit
 def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):

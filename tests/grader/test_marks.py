@@ -6,8 +6,8 @@ from nbgrader.utils import determine_grade
 
 from grader.gradebook import _outputs_for
 from grader.marks import Result, exercise_of, marks_of, sentence
-from labutils.check import VERDICT_MIME
-from labutils.verdict import CaseResult, Diagnosis, Verdict
+from labutils.check.check import VERDICT_MIME
+from labutils.spec.verdict import CaseResult, Diagnosis, Verdict
 
 ADD = "06_elementwise_triton/add_bytes"
 GRADING = {

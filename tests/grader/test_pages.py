@@ -8,7 +8,7 @@ import pytest
 
 from grader import charts, feedback, leaderboard, pages, report
 from grader.results import Check, ClassResults, Graded, Lateness, Origin, Outcome
-from labutils.verdict import CaseResult, Diagnosis, Verdict
+from labutils.spec.verdict import CaseResult, Diagnosis, Verdict
 from tests.grader.test_report import Page
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m\u202e"

@@ -8,8 +8,8 @@ import pytest
 
 from grader.judge import sandbox
 from grader.redteam import corpus, run
-from labutils import exercise
-from labutils.verdict import CaseResult, Verdict
+from labutils import exercises
+from labutils.spec.verdict import CaseResult, Verdict
 
 TRIALS = corpus.trials()
 
@@ -71,7 +71,7 @@ def test_every_family_is_covered():
     attacks = [t for t in TRIALS if t.family != corpus.CONTROLS]
     assert {t.family for t in attacks} == set(corpus.FAMILIES)
     assert len(attacks) >= 60 and len(TRIALS) - len(attacks) >= 15
-    assert {t.exercise for t in TRIALS} <= exercise.all_exercises().keys()
+    assert {t.exercise for t in TRIALS} <= exercises.all_exercises().keys()
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from grader import exports, regrade, report
 from grader.grade import grade
 from grader.gradebook import Course
 from grader.late import Rules
-from labutils import exercise as exercises
+from labutils import exercises
 from tests.grader.small import EXERCISE, UNIT, right, write_unit
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -9,7 +9,7 @@ from rich.console import Console
 from grader.report import html, write
 from grader.results import Check, ClassResults, Graded, Outcome
 from grader.terminal import table
-from labutils.verdict import CaseResult, Diagnosis, Verdict
+from labutils.spec.verdict import CaseResult, Diagnosis, Verdict
 
 EVIL = "<script>alert(1)</script>"
 

@@ -10,7 +10,7 @@ import pytest
 
 from grader.regions import BuildError
 from grader.stubs import stub_source
-from labutils.exercise import NOT_WRITTEN
+from labutils.spec.exercise import NOT_WRITTEN
 
 KERNEL = """\
 {decorators}

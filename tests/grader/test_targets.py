@@ -9,9 +9,10 @@ from grader.build import release_notebook
 from grader.cells import is_cuda
 from grader.solutions import ROOT, load, solution_text
 from grader.sources import source_notebook
-from labutils import nvrtc
-from labutils.exercise import KernelExercise, all_exercises
-from labutils.signature import signatures
+from labutils.cuda import nvrtc
+from labutils.cuda.signature import signatures
+from labutils.exercises import all_exercises
+from labutils.spec.exercise import KernelExercise
 
 TARGETS = (75, 80, 86, 89, 90, 100, 120)
 UNITS = sorted(p.name for p in (ROOT / "solutions").iterdir() if (p / f"{p.name}.py").exists())
@@ -49,7 +50,7 @@ def test_cuda_solutions_and_starters(unit):
 def test_triton_solutions(unit, tmp_path):
     pytest.importorskip("triton")
     from labutils.backends.interpreter import Interpreter
-    from labutils.inputs import make_run
+    from labutils.spec.inputs import make_run
 
     tasks = [t for t in all_exercises().values() if isinstance(t, KernelExercise) and t.unit == unit]
     tasks = [t for t in tasks if t.language == "triton"]

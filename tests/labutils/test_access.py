@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labutils.access import WAVE, Recorder
+from labutils.backends.access import WAVE, Recorder
 
 BASE, ITEM = 4096, 4
 

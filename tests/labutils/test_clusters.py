@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from grader.solutions import load, solution_text
-from labutils import clusters, cudac, device
+from labutils import cuda
 from labutils.backends import simt
+from labutils.gpu import device
+from labutils.lessons import clusters
 
 gpu = [pytest.mark.gpu, pytest.mark.timeout(120), pytest.mark.skipif(not device.runs(90), reason="needs a Hopper GPU")]
 PLACES = [
@@ -50,7 +52,7 @@ def check(softmax, M, N, place, shift=0, shift_out=None):
 def launched(monkeypatch):
     """The kernels that were launched, by name."""
     names = []
-    monkeypatch.setattr(cudac, "launch_hooks", [*cudac.launch_hooks, lambda kernel: names.append(kernel.name)])
+    monkeypatch.setattr(cuda.kernel, "launch_hooks", [*cuda.launch_hooks, lambda kernel: names.append(kernel.name)])
     return names
 
 
@@ -77,7 +79,7 @@ def test_clusters_as_large_as_the_row_needs(unit, launched, blocks, share, place
 
 @pytest.mark.skipif(bool(simt.available()), reason="needs a C++ compiler")
 def test_two_clusters_share_seven_rows(unit, monkeypatch):
-    monkeypatch.setattr(cudac.Kernel, "clusters", lambda *_: 2)
+    monkeypatch.setattr(cuda.Kernel, "clusters", lambda *_: 2)
     check(unit.cluster_softmax, 7, 501, "cpu", shift=1)
 
 

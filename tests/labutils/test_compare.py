@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from labutils.compare import Comparison, mismatch_map, mismatches, table
-from labutils.exercise import Case, Contract, Cost, KernelExercise, Points, array, out
-from labutils.inputs import make_run
-from labutils.precision import ROUND_OFF
+from labutils.check.compare import Comparison, mismatch_map, mismatches, table
+from labutils.spec.exercise import Case, Contract, Cost, KernelExercise, Points, array, out
+from labutils.spec.inputs import make_run
+from labutils.spec.precision import ROUND_OFF
 
 F16 = Contract(dtype="float16", terms=lambda s: s["K"])
 

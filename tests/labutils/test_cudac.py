@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from labutils import cudac, nvrtc
+from labutils import cuda
 from labutils.backends import simt
+from labutils.cuda import nvrtc
 
 pytestmark = pytest.mark.skipif(simt.available() is not None, reason=f"needs a C++ compiler: {simt.available()}")
 
@@ -24,17 +25,17 @@ __global__ void scale(float* y, const float* x, float factor, int n) {
 
 def test_a_kernel_runs_and_writes_its_output():
     x, y = torch.arange(1000.0), torch.zeros(1000)
-    cudac.compile(SCALE, "scale")[4, 256](y, x, 2, 1000)
+    cuda.compile(SCALE, "scale")[4, 256](y, x, 2, 1000)
     assert torch.equal(y, 2 * x)
 
 
 def test_templates_and_several_kernels():
-    module = cudac.compile(SCALE)
+    module = cuda.compile(SCALE)
     x, y = torch.arange(1000.0), torch.zeros(1000)
     module["scale_many<4>"][(1, 1), (256, 1, 1)](y, x, 3.0, 1000)
     assert torch.equal(y, 3 * x)
     assert module.scale.name == "scale"
-    with pytest.raises(cudac.CompileError, match=r"scale_many is a template: name its arguments, scale_many<PER>"):
+    with pytest.raises(cuda.CompileError, match=r"scale_many is a template: name its arguments, scale_many<PER>"):
         module["scale_many"]
 
 
@@ -50,7 +51,7 @@ def test_device_helpers_constant_memory_dynamic_shared_memory_and_printf(capsys)
         if (threadIdx.x == 7) printf("seven holds %g\\n", tile[7]);
     }"""
     x, y = torch.arange(64.0), torch.zeros(64)
-    cudac.compile(source, "neighbours")[1, 64, 64 * 4](y, x)
+    cuda.compile(source, "neighbours")[1, 64, 64 * 4](y, x)
     assert torch.equal(y, x + 10 * x.roll(-1))
     assert capsys.readouterr().out == "seven holds 7\n"
 
@@ -58,7 +59,7 @@ def test_device_helpers_constant_memory_dynamic_shared_memory_and_printf(capsys)
 def test_what_a_launch_did_wrong_is_printed_and_the_notebook_lives(capsys):
     bad = SCALE.replace("if (i < n) y[i] = factor * x[i];\n}\n", "y[i] = factor * x[i];\n}\n")
     x, y = torch.arange(1000.0), torch.zeros(1000)
-    cudac.compile(bad, "scale")[4, 256](y, x, 2, 1000)
+    cuda.compile(bad, "scale")[4, 256](y, x, 2, 1000)
     said = capsys.readouterr().out
     assert "x[1000]" in said and "line 10" in said and "Guard" in said
 
@@ -76,13 +77,13 @@ def test_what_a_launch_did_wrong_is_printed_and_the_notebook_lives(capsys):
     ],
 )
 def test_a_source_that_does_not_compile(source, message):
-    with pytest.raises(cudac.CompileError, match=message):
-        cudac.compile(source, "k")
+    with pytest.raises(cuda.CompileError, match=message):
+        cuda.compile(source, "k")
 
 
 def test_a_kernel_name_that_is_not_there():
-    with pytest.raises(cudac.CompileError, match=r"no __global__ function is called scal; did you mean scale\?"):
-        cudac.compile(SCALE, "scal")
+    with pytest.raises(cuda.CompileError, match=r"no __global__ function is called scal; did you mean scale\?"):
+        cuda.compile(SCALE, "scal")
 
 
 @pytest.mark.parametrize(
@@ -98,16 +99,16 @@ def test_a_kernel_name_that_is_not_there():
     ],
 )
 def test_launches_that_no_gpu_accepts(configuration, message):
-    kernel = cudac.compile(SCALE, "scale")
-    with pytest.raises(cudac.LaunchError, match=message):
+    kernel = cuda.compile(SCALE, "scale")
+    with pytest.raises(cuda.LaunchError, match=message):
         kernel[configuration]
 
 
 def test_a_launch_without_brackets_and_a_wrong_argument():
-    kernel = cudac.compile(SCALE, "scale")
-    with pytest.raises(cudac.LaunchError, match=r"scale\[grid, block\]\(…\)"):
+    kernel = cuda.compile(SCALE, "scale")
+    with pytest.raises(cuda.LaunchError, match=r"scale\[grid, block\]\(…\)"):
         kernel(1, 2)
-    with pytest.raises(cudac.ArgumentError, match=r"float\* y has dtype float64"):
+    with pytest.raises(cuda.ArgumentError, match=r"float\* y has dtype float64"):
         kernel[1, 32](torch.zeros(4).double(), torch.zeros(4), 1.0, 4)
 
 
@@ -115,10 +116,10 @@ def test_an_endless_kernel_and_a_crash_do_not_kill_the_notebook(monkeypatch):
     from labutils.backends import emulator
 
     monkeypatch.setattr(emulator, "TIME_LIMIT", 1.0)
-    endless = cudac.compile("__global__ void k(volatile int* x) { while (x[0] == 0) {} }", "k")
+    endless = cuda.compile("__global__ void k(volatile int* x) { while (x[0] == 0) {} }", "k")
     with pytest.raises(emulator.KernelStopped, match="come to an end"):
         endless[1, 1](torch.zeros(1, dtype=torch.int32))
-    crash = cudac.compile("__global__ void k(int* x) { x[0] = 1 / x[0]; }", "k")
+    crash = cuda.compile("__global__ void k(int* x) { x[0] = 1 / x[0]; }", "k")
     crash[1, 1](torch.zeros(1, dtype=torch.int32))
 
 
@@ -138,7 +139,7 @@ def cell(monkeypatch):
     shell, magics = Shell(), {}
     monkeypatch.setattr(IPython, "get_ipython", lambda: shell)
     monkeypatch.setattr(magic, "register_cell_magic", lambda f: magics.setdefault(f.__name__, f))
-    cudac.register_magic()
+    cuda.register_magic()
 
     def run(line: str, text: str) -> dict:
         magics["cuda"](line, text)

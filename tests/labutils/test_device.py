@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from labutils import device
+from labutils.gpu import device
 
 ROOT = Path(__file__).parents[2]
 GPUS = list(device.catalogue().values())
@@ -299,7 +299,7 @@ def test_requires_something_no_gpu_has_yet(unplug):
 
 
 def test_import_does_not_load_torch():
-    path = importlib.util.find_spec("labutils.device").origin
+    path = importlib.util.find_spec("labutils.gpu.device").origin
     code = f"import runpy, sys; runpy.run_path({path!r}); sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
@@ -308,7 +308,7 @@ def test_nobody_else_asks_torch_for_a_gpu():
     sources = [path for folder in ("labutils", "grader", "bench") for path in (ROOT / folder).rglob("*.py")]
     sources = [path for path in sources if "redteam" not in path.parts]  # submissions
     askers = {path.relative_to(ROOT).as_posix() for path in sources if "cuda.is_available" in path.read_text("utf-8")}
-    assert askers == {"labutils/device.py"}
+    assert askers == {"labutils/gpu/device.py"}
 
 
 @pytest.mark.gpu

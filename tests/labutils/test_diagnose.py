@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 import labutils  # noqa: F401  (switches the interpreter on)
-from labutils.check import evaluate
-from labutils.diagnose import KINDS, diagnosis, headline
-from labutils.exercise import Case, Contract, Cost, KernelExercise, Number, Points, Suspect, array, out
+from labutils.check.check import evaluate
+from labutils.check.diagnose import KINDS, diagnosis, headline
+from labutils.spec.exercise import Case, Contract, Cost, KernelExercise, Number, Points, Suspect, array, out
 
 triton = pytest.importorskip("triton")
 import torch  # noqa: E402

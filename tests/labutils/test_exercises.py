@@ -6,10 +6,10 @@ import random
 import pytest
 import torch
 
-from labutils import exercise as exercises
-from labutils.compare import magnitude, mismatches
-from labutils.exercise import Array, KernelExercise, PlainExercise
-from labutils.inputs import hidden_cases, make_run
+from labutils import exercises
+from labutils.check.compare import magnitude, mismatches
+from labutils.spec.exercise import Array, KernelExercise, PlainExercise, named
+from labutils.spec.inputs import hidden_cases, make_run
 
 KERNELS = {i: e for i, e in exercises.all_exercises().items() if isinstance(e, KernelExercise)}
 ROOT, CUBIC = math.sqrt(2 / math.pi), 0.044715
@@ -23,7 +23,7 @@ def refused(exercise, case, compute, seed=3):
     expected = exercise.expected(inputs)
     scale = magnitude(exercise, inputs, expected)
     found = {}
-    for name, got in exercises.named(compute(**stored), tuple(exercise.outputs)).items():
+    for name, got in named(compute(**stored), tuple(exercise.outputs)).items():
         y, dtype = expected[name], run.buffers[name].view.dtype
         limit = exercise.contract.tolerance(y, scale[name], case.sizes, exercise.dtype(case, name))
         limit = torch.zeros_like(y) if case.exact else limit
@@ -188,7 +188,7 @@ def test_every_suspect_is_refused_in_some_case(exercise):
 
         def wrong(compute=suspect.compute, **stored):
             doubles = {n: v.double() if isinstance(v, torch.Tensor) else v for n, v in stored.items()}
-            return exercises.named(compute(**doubles), tuple(exercise.outputs))
+            return named(compute(**doubles), tuple(exercise.outputs))
 
         assert any(count_refused(exercise, case, wrong) for case in exercise.cases), suspect.sentence
 

@@ -5,15 +5,15 @@ import random
 import pytest
 import torch
 
-from labutils import attention
-from labutils.compare import Comparison
-from labutils.exercise import Case, get
-from labutils.exercises import _attention
+from labutils.check.compare import Comparison
+from labutils.exercises import _attention, get
 from labutils.exercises._attention import attention as reference
 from labutils.exercises._attention import magnitude
 from labutils.exercises.flash_backward import _gradients
 from labutils.exercises.flash_backward import _magnitude as magnitude_of_gradients
-from labutils.inputs import make_run
+from labutils.lessons import attention
+from labutils.spec.exercise import Case
+from labutils.spec.inputs import make_run
 
 SDPA = torch.nn.functional.scaled_dot_product_attention
 

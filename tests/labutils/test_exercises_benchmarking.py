@@ -7,8 +7,8 @@ import pytest
 
 from grader.audit import expectation
 from grader.solutions import load
-from labutils import exercise as exercises
-from labutils.evaluate import evaluate
+from labutils import exercises
+from labutils.check.evaluate import evaluate
 
 FOLDER = Path(__file__).parents[2] / "grader/mutants/04_benchmarking/honest"
 HONEST = exercises.get("04_benchmarking/honest")

@@ -5,11 +5,12 @@ import random
 import pytest
 import torch
 
-from labutils import decoding
-from labutils.compare import Comparison
-from labutils.exercise import Case, get
+from labutils.check.compare import Comparison
 from labutils.exercises import _decode as form
-from labutils.inputs import make_run
+from labutils.exercises import get
+from labutils.lessons import decoding, slots
+from labutils.spec.exercise import Case
+from labutils.spec.inputs import make_run
 
 
 def arrays(B=3, H=6, HK=2, N=20, D=16, seed=0):
@@ -21,7 +22,7 @@ def arrays(B=3, H=6, HK=2, N=20, D=16, seed=0):
 
 def test_decode_is_attention_of_one_query():
     q, k, v, lengths = arrays()
-    torch.testing.assert_close(form.decode(q, k, v, lengths)["out"], decoding.library(q, k, v, lengths))
+    torch.testing.assert_close(form.decode(q, k, v, lengths)["out"], form.library(q, k, v, lengths))
 
 
 @pytest.mark.parametrize("chunk", [3, 7, 20, 32])
@@ -79,10 +80,10 @@ def test_fp16_results_are_within_the_tolerance(name):
 
 def test_slots():
     tokens = [5, 1, 1, 1, 4]
-    batches, flowing = decoding.in_batches(tokens, 2), decoding.continuous(tokens, 2)
+    batches, flowing = slots.in_batches(tokens, 2), slots.continuous(tokens, 2)
     assert [len(s.steps) for s in batches] == [len(s.steps) for s in flowing] == tokens
-    assert decoding.steps_of(batches) == 5 + 1 + 4 and decoding.steps_of(flowing) == 7
-    assert decoding.use_of_slots(flowing, 2) == 12 / 14
+    assert slots.steps_of(batches) == 5 + 1 + 4 and slots.steps_of(flowing) == 7
+    assert slots.use_of_slots(flowing, 2) == 12 / 14
     for a in flowing:
         assert not any(set(a.steps) & set(b.steps) for b in flowing if b.slot == a.slot and b is not a)
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from labutils import exercise as exercises
+from labutils import exercises
 from labutils.exercises.execution_model import STAGES
-from labutils.inputs import make_run
+from labutils.spec.inputs import make_run
 
 
 def chains(x):

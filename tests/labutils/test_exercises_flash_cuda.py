@@ -2,8 +2,8 @@
 
 import torch
 
-from labutils import fragments
-from labutils.exercise import get
+from labutils.exercises import get
+from labutils.lessons import fragments
 
 
 def test_who_holds_what_covers_each_matrix_once():

@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from labutils import device
-from labutils import exercise as exercises
-from labutils.occupancy import occupancy, warps_for_bytes
-from labutils.roofline import Roof, in_flight
+from labutils import exercises
+from labutils.gpu import device
+from labutils.gpu.occupancy import occupancy, warps_for_bytes
+from labutils.gpu.roofline import Roof, in_flight
 
 
 def reference(name):

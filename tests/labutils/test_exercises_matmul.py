@@ -7,9 +7,11 @@ import torch
 
 import labutils  # noqa: F401  (before anything imports triton)
 from grader.solutions import load, solution_text
-from labutils import device, ladder, tiles
-from labutils.exercise import KernelExercise, all_exercises, get
-from labutils.inputs import make_run
+from labutils.exercises import all_exercises, get
+from labutils.gpu import device
+from labutils.lessons import ladder, tiles
+from labutils.spec.exercise import KernelExercise
+from labutils.spec.inputs import make_run
 
 KERNELS = [t for t in all_exercises().values() if t.unit[:2] in ("14", "15") and isinstance(t, KernelExercise)]
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from labutils import exercise as exercises
+from labutils import exercises
 
 
 def by_bytes(stride, itemsize, first):

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from grader.solutions import load, solution_text
-from labutils import inspect, nvrtc
+from labutils.cuda import cubin as inspect
+from labutils.cuda import nvrtc
 from labutils.exercises import reduction
 
 

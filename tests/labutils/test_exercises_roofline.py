@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from labutils import exercise as exercises
+from labutils import exercises
 from labutils.exercises import roofline as unit
-from labutils.roofline import Ledger, Roof
+from labutils.gpu.roofline import Ledger, Roof
 
 
 def test_ledgers_by_hand():

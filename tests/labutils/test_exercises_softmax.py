@@ -6,9 +6,9 @@ import random
 import pytest
 import torch
 
-from labutils.exercise import KernelExercise, all_exercises, get, named
-from labutils.exercises import fusion, online_softmax, softmax
-from labutils.inputs import make_run
+from labutils.exercises import all_exercises, fusion, get, online_softmax, softmax
+from labutils.spec.exercise import KernelExercise, named
+from labutils.spec.inputs import make_run
 
 UNITS = ("11_softmax", "12_online_softmax", "13_fusion")
 KERNELS = [t for t in all_exercises().values() if t.unit in UNITS and isinstance(t, KernelExercise)]

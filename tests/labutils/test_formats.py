@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from labutils.formats import FORMATS
+from labutils.gpu.formats import FORMATS
 
 TORCH = {
     "fp32": torch.float32,

@@ -4,7 +4,9 @@ import dataclasses
 
 import pytest
 
-from labutils import device, hardware, inspect, nvrtc
+from labutils.cuda import cubin, nvrtc
+from labutils.gpu import device
+from labutils.lessons import hardware
 
 TEXTS = {
     "CHASE": ("chase<true>", "chase<false>", "chase_shared", "chase_register"),
@@ -27,7 +29,7 @@ def test_the_compiler_left_in_what_is_measured():
     code = {}
     for name, kernels in TEXTS.items():
         done = nvrtc.compile_source(getattr(hardware, name), kernels, 90)
-        code |= {k: inspect.sass(done.cubin)[done.lowered[k]] for k in kernels}
+        code |= {k: cubin.sass(done.cubin)[done.lowered[k]] for k in kernels}
     for kernel, opcode, at_least in (
         ("chase<true>", "LDG", 16),
         ("chase<false>", "LDG", 16),
@@ -37,8 +39,8 @@ def test_the_compiler_left_in_what_is_measured():
         ("copy_kernel<4>", "LDG", 4),
     ):
         assert sum(i.opcode.startswith(opcode) for i in code[kernel]) >= at_least, kernel
-    assert inspect.access_width(code["read_global<true>"]) == inspect.access_width(code["read_global<false>"]) == 16
-    assert inspect.access_width(code["read_shared"], "LDS") == 16
+    assert cubin.access_width(code["read_global<true>"]) == cubin.access_width(code["read_global<false>"]) == 16
+    assert cubin.access_width(code["read_shared"], "LDS") == 16
 
 
 def test_stored_figures():

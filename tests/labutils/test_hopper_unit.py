@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from grader.solutions import load, solution_text
-from labutils import device
+from labutils.gpu import device
 
 pytestmark = [
     pytest.mark.gpu,

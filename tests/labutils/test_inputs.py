@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from labutils.exercise import Case, Contract, Cost, KernelExercise, Number, Points, array, out
-from labutils.inputs import FILLS, LAYOUTS, generator, hidden_cases, make_run
+from labutils.spec.exercise import Case, Contract, Cost, KernelExercise, Number, Points, array, out
+from labutils.spec.inputs import FILLS, LAYOUTS, generator, hidden_cases, make_run
 
 CASES = (
     Case("small", {"M": 3, "N": 5}),

@@ -2,8 +2,8 @@
 
 import pytest
 
-from labutils import inspect as look
-from labutils import nvrtc
+from labutils.cuda import cubin as look
+from labutils.cuda import nvrtc
 
 pytestmark = pytest.mark.skipif(not nvrtc.available(), reason="needs NVRTC (pip install nvidia-cuda-nvrtc)")
 

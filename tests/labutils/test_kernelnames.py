@@ -2,7 +2,7 @@
 
 import pytest
 
-from labutils.kernelnames import RULES, decode, short
+from labutils.timing.kernel_names import RULES, decode, short
 
 # name, library, operation, architecture, tile, types
 NAMES = """\

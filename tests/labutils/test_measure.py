@@ -4,9 +4,10 @@ import pytest
 import torch
 
 import labutils as lab
-from labutils import measure, roofs
-from labutils.machine import Pretend
-from labutils.roofs import Ceilings
+from labutils.gpu.machine import Pretend
+from labutils.timing import ceilings as roofs
+from labutils.timing import measure
+from labutils.timing.ceilings import Ceilings
 
 
 def pretended(**changes):
@@ -68,7 +69,7 @@ def test_the_stored_ceilings_make_a_roof():
 class TestWithoutAGPU:
     def test_benchmark_counts(self, capsys):
         triton = pytest.importorskip("triton")
-        from labutils._reader import read
+        from labutils.timing.read_kernel import read
 
         assert triton and lab.benchmark(read, torch.ones(8192 * 2)) is None
         assert "no times" in (said := capsys.readouterr().out) and "65,536 bytes loaded" in said

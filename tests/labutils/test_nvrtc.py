@@ -2,7 +2,7 @@
 
 import pytest
 
-from labutils import nvrtc
+from labutils.cuda import nvrtc
 
 pytestmark = pytest.mark.skipif(not nvrtc.available(), reason="needs NVRTC (pip install nvidia-cuda-nvrtc)")
 

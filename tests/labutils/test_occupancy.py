@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from labutils.device import limits_for
-from labutils.occupancy import busy_share, occupancy, tail, warps_for_bytes, warps_for_latency, waves
-from labutils.roofline import in_flight
+from labutils.gpu.device import limits_for
+from labutils.gpu.occupancy import busy_share, occupancy, tail, warps_for_bytes, warps_for_latency, waves
+from labutils.gpu.roofline import in_flight
 
 CAPABILITIES = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (12, 0)]
 THREADS = [1, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024]

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from labutils.profiling import Launch, Profile, from_events, from_tree
+from labutils.timing.profiling import Launch, Profile, from_events, from_tree
 
 
 def event(name, start, end, kind="DeviceType.CUDA", mark=False):

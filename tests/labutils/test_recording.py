@@ -5,7 +5,8 @@ import torch
 
 import labutils as lab
 from labutils.backends import simt
-from labutils.recording import TOTALS
+from labutils.backends.recording import TOTALS
+from labutils.cuda.signature import signatures
 
 needs_compiler = pytest.mark.skipif(simt.available() is not None, reason="needs a C++ compiler for the emulator")
 
@@ -58,9 +59,7 @@ def test_two_launches_add_up_and_findings_are_kept():
 
 
 def test_nothing_recorded_is_said(capsys):
-    kernel = lab.cuda.Module(
-        "__global__ void never(float* x) {}", lab.cuda.signatures("__global__ void never(float* x) {}")
-    )
+    kernel = lab.cuda.Module("__global__ void never(float* x) {}", signatures("__global__ void never(float* x) {}"))
     lab.annotate(kernel.never)
     assert "never was not recorded yet" in capsys.readouterr().out
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from labutils import device
-from labutils.roofline import Ledger, Roof, fuse, in_flight, nbytes, units
+from labutils.gpu import device
+from labutils.gpu.roofline import Ledger, Roof, fuse, in_flight, nbytes, units
 
 N = 1000.0
 MUL = Ledger({"x": N, "s": N}, {"t": N}, flops=250, name="mul")

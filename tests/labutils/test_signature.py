@@ -5,7 +5,7 @@ import ctypes
 import pytest
 import torch
 
-from labutils.signature import ArgumentError, convert, signatures
+from labutils.cuda.signature import ArgumentError, convert, signatures
 
 SOURCE = """
 // __global__ void commented(float* x) {}

@@ -10,9 +10,9 @@ import os.path
 import pytest
 
 import labutils  # noqa: F401  (switches the interpreter on)
-from labutils.access import Recorder
 from labutils.backends import interpreter
-from labutils.source import NotExtractable, Part, load, module_parts, module_text
+from labutils.backends.access import Recorder
+from labutils.backends.extract import NotExtractable, Part, load, module_parts, module_text
 
 triton = pytest.importorskip("triton")
 import torch  # noqa: E402

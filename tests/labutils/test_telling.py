@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from labutils.roofline import Ledger
-from labutils.telling import Untold, hear, tell
+from labutils.gpu.roofline import Ledger
+from labutils.spec.serialize import Untold, hear, tell
 
 VALUES = [
     None, True, 3, -2.5, "text", [1, 2.0], (1, "a"), {1, 2}, {"a": [1], "b": {"c": None}}, 2**60, frozenset({3}),

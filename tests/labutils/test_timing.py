@@ -5,8 +5,8 @@ import statistics
 
 import pytest
 
-from labutils.machine import NotThereYet, Pretend, queue_time
-from labutils.timing import Sample, Stopwatch, ratio
+from labutils.gpu.machine import NotThereYet, Pretend, queue_time
+from labutils.timing.stopwatch import Sample, Stopwatch, ratio
 
 
 def pretended(**changes):

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from labutils import compiled, traffic
-from labutils.plots import traffic as pictures
+from labutils.lessons import compiled, traffic
+from labutils.lessons import traffic_plots as pictures
 
 triton = pytest.importorskip("triton")
 tl = pytest.importorskip("triton.language")

@@ -5,8 +5,9 @@ import sys
 import pytest
 
 import labutils as lab
-from labutils import explorer, plots
-from labutils.roofline import Ledger, nbytes
+from labutils import plots
+from labutils.gpu.roofline import Ledger, nbytes
+from labutils.plots import explorer
 
 ALL = ("occupancy", "waves", "latency", "divergence", "coalescing", "banks", "roofline", "ladder", "formats")
 
@@ -61,7 +62,7 @@ __global__ void spread(const float* x, float* y) {
 
 def test_from_a_recorded_and_a_compiled_kernel():
     torch = pytest.importorskip("torch")
-    from labutils import nvrtc
+    from labutils.cuda import nvrtc
 
     if not nvrtc.available():
         pytest.skip("needs NVRTC")

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import labutils  # noqa: F401  (switches the interpreter on)
-from labutils.access import Recorder
 from labutils.backends import interpreter
-from labutils.check import evaluate
-from labutils.exercise import Case, Contract, Cost, KernelExercise, Points, array, out
+from labutils.backends.access import Recorder
+from labutils.check.check import evaluate
+from labutils.spec.exercise import Case, Contract, Cost, KernelExercise, Points, array, out
 
 triton = pytest.importorskip("triton")
 import torch  # noqa: E402

@@ -6,11 +6,11 @@ import pytest
 
 import labutils  # noqa: F401  (switches the interpreter on)
 from labutils.backends import Problem
+from labutils.backends.extract import NotExtractable
 from labutils.backends.interpreter import Interpreter
-from labutils.backends.sidecar import Sidecar
-from labutils.evaluate import evaluate
-from labutils.exercise import get
-from labutils.source import NotExtractable
+from labutils.check.evaluate import evaluate
+from labutils.check.sidecar import Sidecar
+from labutils.exercises import get
 
 triton = pytest.importorskip("triton")
 import triton.language as tl  # noqa: E402
@@ -66,7 +66,7 @@ def test_what_cannot_travel_says_so():
 
 
 def test_cuda_kernels_travel_with_the_launcher_that_names_them():
-    from labutils import cudac
+    from labutils import cuda
     from labutils.backends import simt
 
     if simt.available() is not None:
@@ -76,11 +76,11 @@ def test_cuda_kernels_travel_with_the_launcher_that_names_them():
         int i = blockIdx.x * blockDim.x + threadIdx.x;
         if (i < n) out[i] = factor * x[i];
     }"""
-    globals()["scale_on_its_way"] = cudac.compile(source, "scale")
+    globals()["scale_on_its_way"] = cuda.compile(source, "scale")
     verdict = Sidecar("00_start/scale_cuda", launch_scale, 2024, 2, 30).verdict()
     assert verdict.passed and "emulator" in verdict.backend
     assert verdict.counts["global_load_requests"] > 0
-    globals()["scale_on_its_way"] = cudac.compile(source.replace("if (i < n) ", ""), "scale")
+    globals()["scale_on_its_way"] = cuda.compile(source.replace("if (i < n) ", ""), "scale")
     assert Sidecar("00_start/scale_cuda", launch_scale, 2024, 2, 30).verdict().headline.kind == "tail-unmasked"
 
 
