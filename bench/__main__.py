@@ -13,7 +13,7 @@ from pathlib import Path
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from bench.machine import present, versions
-from grader.solutions import load, solution_text
+from grader.course.solutions import load, solution_text
 from labutils.exercises import all_exercises
 from labutils.gpu import device
 from labutils.spec.exercise import KernelExercise

@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 
 import labutils as lab
-from grader.solutions import load, solution_text
+from grader.course.solutions import load, solution_text
 from labutils.exercises import all_exercises, get
 from labutils.gpu import device
 from labutils.spec.exercise import KernelExercise

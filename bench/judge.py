@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.machine import present
+from grader.course.sources import ROOT, source_notebook
 from grader.judge import gpu, speed
 from grader.judge.judge import Judge
 from grader.judge.submission import Submission
 from grader.judge.task import Task
-from grader.sources import ROOT, source_notebook
 from labutils import exercises
 from labutils.spec.verdict import Verdict
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
-from grader.solutions import ROOT, load, solution_text
+from grader.course.solutions import ROOT, load, solution_text
 from labutils import cuda
 from labutils.cuda import cubin
 from labutils.gpu import device

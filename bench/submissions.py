@@ -15,10 +15,10 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-from grader.build import release_notebook
+from grader.course.build import release_notebook
+from grader.course.sources import ROOT, notebook_bytes, source_notebook
 from grader.demo.sample import solved
 from grader.redteam import corpus
-from grader.sources import ROOT, notebook_bytes, source_notebook
 from labutils.exercises import all_exercises
 
 UNIT = "00_start"

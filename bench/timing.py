@@ -22,7 +22,7 @@ from pathlib import Path
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from bench.machine import present, versions
-from grader.solutions import load, solution_text
+from grader.course.solutions import load, solution_text
 from labutils import exercises
 from labutils.gpu import machine
 from labutils.gpu.roofline import Ledger, Roof

@@ -72,7 +72,7 @@ def _judged(job: dict) -> dict:
     global _panel
     with _judging:
         if _panel is None:
-            from grader.judge.bench import Panel
+            from grader.judge.panel import Panel
 
             _panel = Panel(os.environ.get("CUDA_VISIBLE_DEVICES"))
     return _panel.judge(_code_of(job), job["seed"], job["exercises"])

@@ -160,7 +160,7 @@ class OnGpu:
 
     def plan_reference(self, task: Task) -> None:
         """Give a task the solution's plan for its timed case, and compile that plan's kernels."""
-        from grader.sources import ROOT, source_notebook  # jupytext; nobody needs it who does not race
+        from grader.course.sources import ROOT, source_notebook  # jupytext; nobody needs it who does not race
 
         solution = Submission.of(source_notebook(ROOT / "solutions" / task.exercise.unit))
         with contextlib.ExitStack() as stack:

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 
 import torch
 
-from grader.engines.gpulock import first_gpu
 from grader.judge import sandbox
+from grader.judge.gpulock import first_gpu
 from grader.judge.judge import Judge
 from grader.judge.submission import Submission
 from labutils.cuda import nvrtc

@@ -6,7 +6,7 @@ import json
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
-from grader.sources import notebook_bytes
+from grader.course.sources import notebook_bytes
 
 MANGLED = {}
 """By name: (function from notebook to bytes or notebook, exercises that must still be right, words of the report)."""

@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from grader import audit
+from grader.commands import audit
 from labutils import exercises
 from labutils.check.diagnose import KINDS
 from labutils.spec.exercise import KernelExercise, PlainExercise

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 
-from grader import build
 from grader.__main__ import main
-from grader.build import release_notebook
-from grader.nbgrader_config import NbGraderAPI, course_config
-from grader.sources import notebook_bytes, source_notebook
-from grader.stubs import release_preprocessors
+from grader.course import build
+from grader.course.build import release_notebook
+from grader.course.nbgrader_config import NbGraderAPI, course_config
+from grader.course.sources import notebook_bytes, source_notebook
+from grader.course.stubs import release_preprocessors
 from tests.grader.sample import POINTS, SAMPLE, UNIT, released, run, write_unit
 
 SECRETS = ["3 * n * 4", "product", "== 90", "*= a", "bottleneck", "of the roofs", "BEGIN", "END"]

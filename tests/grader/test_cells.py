@@ -3,8 +3,8 @@
 import jupytext
 import pytest
 
-from grader.cells import compile_cell, expand, python_text
-from grader.regions import BuildError
+from grader.course.cells import compile_cell, expand, python_text
+from grader.course.regions import BuildError
 
 POINTS = {"06_unit/add": 3.0}.__getitem__
 REGION = "### BEGIN SOLUTION\nx = 12\n### END SOLUTION\n"

@@ -6,9 +6,9 @@ import json
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from grader.collect import Unreadable, collect, lay_out, read_notebook
-from grader.repair import NotThisUnit, repair
-from grader.sources import notebook_bytes
+from grader.course.sources import notebook_bytes
+from grader.intake.collect import Unreadable, collect, lay_out, read_notebook
+from grader.intake.repair import NotThisUnit, repair
 
 UNIT = "06_unit"
 

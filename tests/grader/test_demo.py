@@ -6,10 +6,10 @@ import json
 import pytest
 
 from grader.__main__ import main
-from grader.build import release_notebook
+from grader.course.build import release_notebook
+from grader.course.sources import ROOT, source_notebook
 from grader.demo.sample import SampleClass, Student, differences, read_class, solved, write_submissions
-from grader.results import Check, ClassResults, Graded, Outcome
-from grader.sources import ROOT, source_notebook
+from grader.marks.results import Check, ClassResults, Graded, Outcome
 from labutils import exercises
 
 SAMPLE = read_class()

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader import exports, report
-from grader.results import Check, ClassResults, Graded, Lateness, Origin, Outcome
+from grader.marks.results import Check, ClassResults, Graded, Lateness, Origin, Outcome
+from grader.reports import exports, report
 from labutils.spec.verdict import Verdict
 
 

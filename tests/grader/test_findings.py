@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from grader import findings
-from grader.results import Check, ClassResults, Graded, Outcome
-from grader.similarity import groups
-from grader.suspects import suspects
+from grader.marks.results import Check, ClassResults, Graded, Outcome
+from grader.reports import findings
+from grader.reports.flags import suspects
+from grader.reports.similarity import groups
 from labutils.spec.verdict import Verdict
 
 GIVEN = '''@triton.jit

@@ -9,11 +9,13 @@ import nbformat
 import pytest
 from nbformat.v4 import new_output
 
-from grader import command, engines, terminal
-from grader.grade import grade
-from grader.gradebook import Course, GradebookError
-from grader.marks import Result
-from grader.sources import source_notebook
+from grader import engines
+from grader.commands import grade as command
+from grader.commands import progress
+from grader.course.sources import source_notebook
+from grader.gradebook.gradebook import Course, GradebookError
+from grader.grading.grade import grade
+from grader.marks.marks import Result
 from tests.grader.small import UNIT, right, write_unit
 
 
@@ -56,7 +58,7 @@ def submissions(good, tmp_path):
 
 def test_a_class_from_submissions_to_reports(unit, submissions, tmp_path, capsys):
     args = arguments(seed=5, workers=2, verbose=True)
-    results = terminal.grade_and_report(unit, submissions, tmp_path / "out", args)
+    results = progress.grade_and_report(unit, submissions, tmp_path / "out", args)
     students = {s.student: s for s in results.students}
     assert {name: s.marks for name, s in students.items()} == {"dies": 0, "right": 1, "torn": 0, "wrong": 0}
     assert students["dies"].outcomes[0].kind == "died" and "exit code 1" in students["dies"].events[0]

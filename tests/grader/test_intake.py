@@ -13,14 +13,14 @@ from datetime import datetime
 import nbformat
 import pytest
 
-from grader.build import release_notebook
-from grader.collect import collect, lay_out
+from grader.course.build import release_notebook
+from grader.course.sources import ROOT, notebook_bytes, source_notebook
 from grader.demo.sample import solved
 from grader.intake import files as intake_files
+from grader.intake.collect import collect, lay_out
 from grader.intake.files import Unreadable
+from grader.intake.repair import repair
 from grader.judge.submission import Submission as Judged
-from grader.repair import repair
-from grader.sources import ROOT, notebook_bytes, source_notebook
 from tests.grader.mangled import MANGLED
 
 UNIT = "00_start"
@@ -144,7 +144,7 @@ def test_the_same_file_is_always_mended_to_the_same(name, tmp_path, solution, re
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_mangled_notebooks_get_the_marks_that_their_answers_deserve(tmp_path, solution):
-    from grader.grade import grade
+    from grader.grading.grade import grade
 
     hand_in(tmp_path / "in", solution)
     results = grade(ROOT / "solutions" / UNIT, tmp_path / "in", tmp_path / "out", seed=3)

@@ -6,8 +6,8 @@ import stat
 
 import pytest
 
-from grader import journal as journal_module
-from grader.journal import DiskFull, Journal, JournalError, read, write
+from grader.gradebook import journal as journal_module
+from grader.gradebook.journal import DiskFull, Journal, JournalError, read, write
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from grader import verify
-from grader.gradebook import Course
+from grader.gradebook.gradebook import Course
+from grader.grading import verify
 from grader.judge.isolation import bubblewrap
 from tests.grader.small import UNIT, right, write_unit
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from grader import exports, feedback, report
+from grader.reports import exports, feedback, report
 from tests.grader.simulated import simulated
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader.late import LateError, Rules, apply, enter
-from grader.results import Graded, Origin, Outcome
+from grader.marks.late import LateError, Rules, apply, enter
+from grader.marks.results import Graded, Origin, Outcome
 
 TABLE = """
 due = 2026-11-20T23:59:00
@@ -113,7 +113,7 @@ def test_the_penalty_is_a_share_of_what_was_earned(rules):
 
 
 def test_the_grade_book_knows_due_times_and_penalties(tmp_path, rules):
-    from grader import nbgrader_config  # noqa: F401 (before nbgrader)
+    from grader.course import nbgrader_config  # noqa: F401 (before nbgrader)
 
     Gradebook = importlib.import_module("nbgrader.api").Gradebook
 

@@ -4,8 +4,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_output
 from nbgrader.utils import determine_grade
 
-from grader.gradebook import _outputs_for
-from grader.marks import Result, exercise_of, marks_of, sentence
+from grader.gradebook.gradebook import _outputs_for
+from grader.marks.marks import Result, exercise_of, marks_of, sentence
 from labutils.check.check import VERDICT_MIME
 from labutils.spec.verdict import CaseResult, Diagnosis, Verdict
 

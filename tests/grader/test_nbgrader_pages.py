@@ -5,7 +5,7 @@ from nbconvert.exporters import HTMLExporter
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from traitlets.config import Config
 
-from grader.nbgrader_pages import NO_DESCRIPTION, PageExporter
+from grader.gradebook.nbgrader_pages import NO_DESCRIPTION, PageExporter
 
 PIXEL = "iVBORw0KGgo="
 SHOWN = [

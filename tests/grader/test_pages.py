@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader import charts, feedback, leaderboard, pages, report
-from grader.results import Check, ClassResults, Graded, Lateness, Origin, Outcome
+from grader.marks.results import Check, ClassResults, Graded, Lateness, Origin, Outcome
+from grader.reports import charts, feedback, leaderboard, pages, report
 from labutils.spec.verdict import CaseResult, Diagnosis, Verdict
 from tests.grader.test_report import Page
 

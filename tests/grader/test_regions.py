@@ -2,7 +2,7 @@
 
 import pytest
 
-from grader.regions import BuildError, find_regions, looks_like_marker, outside
+from grader.course.regions import BuildError, find_regions, looks_like_marker, outside
 
 ANSWER = "def f(x):\n    ### BEGIN SOLUTION\n    # why\n\n    return x + 1\n    ### END SOLUTION"
 

@@ -8,10 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader import exports, regrade, report
-from grader.grade import grade
-from grader.gradebook import Course
-from grader.late import Rules
+from grader.gradebook.gradebook import Course
+from grader.grading import regrade
+from grader.grading.grade import grade
+from grader.marks.late import Rules
+from grader.reports import exports, report
 from labutils import exercises
 from tests.grader.small import EXERCISE, UNIT, right, write_unit
 

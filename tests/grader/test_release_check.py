@@ -3,12 +3,12 @@
 import nbformat
 import pytest
 
-from grader import build as build_module
-from grader.build import build, release_notebook
-from grader.nbgrader_config import ClearSolutions, GenerateAssignment
-from grader.regions import BuildError
-from grader.release_check import check_release, size_warnings
-from grader.sources import source_notebook
+from grader.course import build as build_module
+from grader.course.build import build, release_notebook
+from grader.course.nbgrader_config import ClearSolutions, GenerateAssignment
+from grader.course.regions import BuildError
+from grader.course.release_check import check_release, size_warnings
+from grader.course.sources import source_notebook
 from tests.grader.sample import POINTS, SAMPLE, UNIT, run, write_unit
 
 ANSWER = ["product = a * x", "total = product + y", "return float(total)"]

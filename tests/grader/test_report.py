@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from grader.report import html, write
-from grader.results import Check, ClassResults, Graded, Outcome
-from grader.terminal import table
+from grader.commands.progress import table
+from grader.marks.results import Check, ClassResults, Graded, Outcome
+from grader.reports.report import html, write
 from labutils.spec.verdict import CaseResult, Diagnosis, Verdict
 
 EVIL = "<script>alert(1)</script>"

@@ -4,11 +4,12 @@ import shutil
 
 import pytest
 
-from grader import engines, verify
-from grader.grade import grade, said
-from grader.gradebook import Course
-from grader.journal import DiskFull, Journal, JournalError
-from grader.sources import source_notebook
+from grader import engines
+from grader.course.sources import source_notebook
+from grader.gradebook.gradebook import Course
+from grader.gradebook.journal import DiskFull, Journal, JournalError
+from grader.grading import verify
+from grader.grading.grade import grade, said
 from tests.grader.engines import pretend
 from tests.grader.small import UNIT, right, write_unit
 

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from grader.regions import BuildError
-from grader.stubs import stub_source
+from grader.course.regions import BuildError
+from grader.course.stubs import stub_source
 from labutils.spec.exercise import NOT_WRITTEN
 
 KERNEL = """\

@@ -5,10 +5,10 @@ import re
 import pytest
 
 import labutils  # noqa: F401  (before anything imports triton)
-from grader.build import release_notebook
-from grader.cells import is_cuda
-from grader.solutions import ROOT, load, solution_text
-from grader.sources import source_notebook
+from grader.course.build import release_notebook
+from grader.course.cells import is_cuda
+from grader.course.solutions import ROOT, load, solution_text
+from grader.course.sources import source_notebook
 from labutils.cuda import nvrtc
 from labutils.cuda.signature import signatures
 from labutils.exercises import all_exercises

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.audit import expectation
-from grader.solutions import load
+from grader.commands.audit import expectation
+from grader.course.solutions import load
 from labutils import exercises
 from labutils.check.evaluate import evaluate
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import labutils  # noqa: F401  (before anything imports triton)
-from grader.solutions import load, solution_text
+from grader.course.solutions import load, solution_text
 from labutils.exercises import all_exercises, get
 from labutils.gpu import device
 from labutils.lessons import ladder, tiles

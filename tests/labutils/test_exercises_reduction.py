@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from grader.solutions import load, solution_text
+from grader.course.solutions import load, solution_text
 from labutils.cuda import cubin as inspect
 from labutils.cuda import nvrtc
 from labutils.exercises import reduction

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from grader.solutions import load, solution_text
+from grader.course.solutions import load, solution_text
 from labutils.gpu import device
 
 pytestmark = [

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from grader.course.sources import source_notebook
 from grader.judge import contest, gpu, speed
 from grader.judge.judge import Judge
 from grader.judge.sandbox import Memory
 from grader.judge.submission import Submission
-from grader.sources import source_notebook
 from labutils.gpu import device
 from labutils.spec.exercise import KernelExercise
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from grader.audit import ACCEPTED, mutants
+from grader.commands.audit import ACCEPTED, mutants
+from grader.course.solutions import load, solution_text
 from grader.judge import language
-from grader.solutions import load, solution_text
 from labutils import exercises
 from labutils.backends.extract import module_parts, plain_function
 from labutils.cuda import kernel as cudac

@@ -2,9 +2,9 @@
 
 import pytest
 
+from grader.course.sources import ROOT, source_notebook
 from grader.judge.judge import Judge
 from grader.judge.submission import Submission
-from grader.sources import ROOT, source_notebook
 from labutils import exercises
 
 UNITS = sorted({task.unit for task in exercises.all_exercises().values()})

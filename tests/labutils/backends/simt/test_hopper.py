@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from grader.solutions import load, solution_text
+from grader.course.solutions import load, solution_text
 from labutils.backends import simt
 from labutils.cuda import nvrtc, tensor_map
 from labutils.exercises import get
