@@ -161,7 +161,7 @@ def _fetched(browser, path: str) -> float:
 
 def test_no_script_of_a_student_runs(out, browser, tmp_path):
     """Pages with hostile text in a real browser: nothing runs, nothing is loaded."""
-    from tests.grader.test_pages import EVIL, wrong
+    from tests.grader.reports.test_pages import EVIL, wrong
 
     results = simulated(3)
     for student in results.students:

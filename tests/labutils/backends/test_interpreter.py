@@ -451,7 +451,7 @@ def test_other_versions_of_triton(path):
     here = Path(__file__)
     environment = {k: v for k, v in os.environ.items() if k != "GPULAB_TRITON_PATHS"}
     environment["PYTHONPATH"] = os.pathsep.join([path, environment.get("PYTHONPATH", "")])
-    tests = [str(here), str(here.with_name("test_offline.py")), str(here.parents[1] / "test_diagnose.py")]
+    tests = [str(here), str(here.with_name("test_offline.py")), str(here.parents[1] / "check/test_diagnose.py")]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
         cwd=ROOT,

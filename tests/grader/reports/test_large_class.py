@@ -10,7 +10,7 @@ import pytest
 from grader.reports import exports, feedback, report
 from tests.grader.simulated import simulated
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SOURCE = """
 import sys
 from pathlib import Path

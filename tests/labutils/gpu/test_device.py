@@ -11,7 +11,7 @@ import pytest
 
 from labutils.gpu import device
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 GPUS = list(device.catalogue().values())
 by_name = pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.name)
 

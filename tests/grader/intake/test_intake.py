@@ -21,7 +21,7 @@ from grader.intake.collect import collect, lay_out
 from grader.intake.files import Unreadable
 from grader.intake.repair import repair
 from grader.judge.submission import Submission as Judged
-from tests.grader.mangled import MANGLED
+from tests.grader.intake.mangled import MANGLED
 
 UNIT = "00_start"
 

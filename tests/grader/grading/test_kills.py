@@ -18,7 +18,7 @@ from grader.grading import verify
 from grader.judge.isolation import bubblewrap
 from tests.grader.small import UNIT, right, write_unit
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 COUNT = 16
 
 

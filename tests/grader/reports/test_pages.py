@@ -9,7 +9,7 @@ import pytest
 from grader.marks.results import Check, ClassResults, Graded, Lateness, Origin, Outcome
 from grader.reports import charts, feedback, leaderboard, pages, report
 from labutils.spec.verdict import CaseResult, Diagnosis, Verdict
-from tests.grader.test_report import Page
+from tests.grader.reports.test_report import Page
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m\u202e"
 EXERCISE = "06_elementwise_triton/gelu"
