@@ -1,6 +1,6 @@
 """The compiler process: reads launch specs as JSON, compiles each for each target without a GPU, prints JSON.
 
-Runs as a script of its own and imports nothing of labutils but extract.py, so that it starts quickly: Triton is imported
+Runs as a script of its own and imports nothing of labutils but extract.py, to start quickly: Triton is imported
 while the parent still interprets. Its one argument is the folder that holds the parent's Triton. A job is a line on
 standard input, and its answer a line on standard output: {"results", "noise"}. Each is done in a fork, because a
 compiler may die of a kernel.
