@@ -13,10 +13,11 @@ from pathlib import Path
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from bench.machine import present, versions
-from grader.solutions import load, solution_text
-from labutils import device
-from labutils.bench import measure
-from labutils.exercise import KernelExercise, all_exercises
+from grader.course.solutions import load, solution_text
+from labutils.exercises import all_exercises
+from labutils.gpu import device
+from labutils.spec.exercise import KernelExercise
+from labutils.timing.benchmark import measure
 
 
 def main() -> int:

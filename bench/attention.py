@@ -18,8 +18,8 @@ import labutils as lab  # before anything imports triton
 from bench import attention_fused
 from bench.common import Table, fail, run, solution
 from bench.rehearsal import share_of
-from labutils.attention import backends, flops, formula, forward, peak_bytes
-from labutils.timing import ratio
+from labutils.lessons.attention import backends, flops, formula, forward, peak_bytes
+from labutils.timing.stopwatch import ratio
 
 UNIT, BACKWARD = "17_flash_attention", "18_flash_backward"
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from time import perf_counter
 
 import labutils  # noqa: F401  (before anything imports triton)
-from grader.solutions import load, solution_text
-from labutils.evaluate import evaluate
-from labutils.exercise import all_exercises, get
+from grader.course.solutions import load, solution_text
+from labutils.check.evaluate import evaluate
+from labutils.exercises import all_exercises, get
 
 BEST_MEDIAN_S, WORST_S = 3.0, 10.0
 """What a learner should wait at most: in the middle, and for the slowest exercise."""

@@ -14,9 +14,9 @@ from pathlib import Path
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from bench.machine import present, versions
 from bench.rehearsal import SHARE, share_of, stopwatch
-from grader.solutions import load, solution_text
-from labutils import timing
-from labutils.timing import ratio
+from grader.course.solutions import load, solution_text
+from labutils.timing import stopwatch as timing
+from labutils.timing.stopwatch import ratio
 
 _folder = tempfile.TemporaryDirectory()
 
@@ -112,6 +112,77 @@ def run(module_doc: str, program: str, measure: Callable[[Table], None], tune: C
         if arguments.json:
             arguments.json.write_text(json.dumps({"versions": versions(), "rows": table.rows}, indent=1))
     return 0
+
+
+# --- matrix products: units 14 to 16 ----------------------------------------------------------------------------------
+
+
+def operands(M: int, N: int, K: int, by_columns: bool, count: int = 2):
+    """Pairs of a and b on the GPU, b stored K × N or N × K, and one c."""
+    import torch
+
+    def normal(*shape):
+        return torch.randn(shape, device="cuda", dtype=torch.float16)
+
+    pairs = [(normal(M, K), normal(N, K).T if by_columns else normal(K, N)) for _ in range(count)]
+    return pairs, torch.empty(M, N, device="cuda", dtype=torch.float16)
+
+
+def check(name: str, call, a, b, c, relu: bool) -> str | None:
+    """Why a result is wrong, or None: against cuBLAS with fp32 operands."""
+    import torch
+
+    c.fill_(torch.nan)
+    call(a, b, c)
+    expected = a[:512].float() @ b.float()
+    expected = expected.clamp_min(0) if relu else expected
+    limit = 2e-3 * expected.abs() + 4e-3 * math.sqrt(a.shape[1])
+    bad = int((~((c[:512].float() - expected).abs() <= limit)).sum())
+    return f"{name}: {bad} wrong elements" if bad or not torch.isfinite(c).all() else None
+
+
+def turns(watch, M: int, N: int, K: int, by_columns: bool, calls: dict, relu=()) -> dict:
+    """Median seconds of each call(a, b, c), in turns; a call that fails or is wrong is left out, with a word."""
+    import torch
+
+    pairs, c = operands(M, N, K, by_columns, 2 if M * N * K > 2**27 else 8)
+    good = {}
+    for name, call in calls.items():
+        try:
+            said = check(name, call, *pairs[0], c, name in relu)
+        except Exception as problem:
+            said = f"{name}: {type(problem).__name__}: {str(problem)[:100]}"
+        if said:
+            print(f"  left out: {said}")
+        else:
+            good[name] = [functools.partial(call, a, b, c) for a, b in pairs]
+    taken = watch.take_turns(good)
+    del pairs, c
+    torch.cuda.empty_cache()
+    return {name: sample.median for name, sample in taken.items()}
+
+
+def quick(watch, calls: dict, flops: float, samples: int = 12) -> dict[str, float]:
+    """TFLOP/s by the median of a few turns: enough to choose, not to report."""
+    import torch
+
+    for ring in calls.values():
+        ring[0]()
+    torch.cuda.synchronize()
+    watch.launch_s = max(host_seconds(ring[0]) for ring in calls.values())
+    events = {name: [] for name in calls}
+    for turn in range(samples):
+        for name in list(calls) if turn % 2 == 0 else list(calls)[::-1]:
+            ring = calls[name]
+            events[name].append(watch.once(ring[turn % len(ring)]))
+    torch.cuda.synchronize()
+    return {
+        name: flops / (statistics.median(b.elapsed_time(e) for b, e in pairs) * 1e-3) / 1e12
+        for name, pairs in events.items()
+    }
+
+
+# --- small things --------------------------------------------------------------------------------------------------
 
 
 def host_seconds(call: Callable) -> float:

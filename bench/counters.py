@@ -18,10 +18,11 @@ from collections import Counter
 from pathlib import Path
 
 import labutils as lab
-from grader.solutions import load, solution_text
-from labutils import device
-from labutils.exercise import KernelExercise, all_exercises, get
-from labutils.inputs import make_run
+from grader.course.solutions import load, solution_text
+from labutils.exercises import all_exercises, get
+from labutils.gpu import device
+from labutils.spec.exercise import KernelExercise
+from labutils.spec.inputs import make_run
 
 METRICS = {
     "global_load_requests": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",

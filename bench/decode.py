@@ -13,8 +13,10 @@ from collections.abc import Callable, Mapping
 
 import labutils as lab  # noqa: F401  (before anything imports triton)
 from bench.common import Table, fail, run, solution
-from labutils import decoding, roofs
-from labutils.timing import ratio
+from labutils.exercises._decode import library
+from labutils.lessons import decoding
+from labutils.timing import ceilings
+from labutils.timing.stopwatch import ratio
 
 UNIT = "19_decode_attention"
 
@@ -51,14 +53,14 @@ def bytes_of(shape: tuple) -> int:
 
 def close(name: str, got, q, k, v) -> None:
     """A wrong kernel's time means nothing: the first sequences beside the formula in fp32."""
-    right = decoding.library(q[:2].float(), k[:2].float(), v[:2].float())
+    right = library(q[:2].float(), k[:2].float(), v[:2].float())
     error = ((got[:2].float() - right).abs().max() / right.abs().max()).item()
     if not error < 5e-3:
         fail(f"{name} is wrong: its largest error is {error:.2g} of the largest element")
 
 
 def measure(table: Table) -> None:
-    read = roofs.measured().read_gbs * 1e9
+    read = ceilings.measured().read_gbs * 1e9
     print(f"reading alone: {read / 1e9:.0f} GB/s\n")
     unit = solution(UNIT)
     for name, shape in SHAPES.items():
@@ -72,7 +74,7 @@ def measure(table: Table) -> None:
                 out.zero_()
                 call()
                 close(who, out, q, k, v)
-            calls["PyTorch"] = functools.partial(decoding.library, q, k, v)
+            calls["PyTorch"] = functools.partial(library, q, k, v)
             for who, call in calls.items():
                 rings.setdefault(who, []).append(call)
         report(table, name, bytes_of(shape), rings, read)

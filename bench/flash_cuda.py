@@ -14,7 +14,7 @@ from collections.abc import Callable
 from bench.attention import Shape, close, flat, outputs, rates, tflops
 from bench.common import Table, run, solution
 from bench.rehearsal import share_of
-from labutils.attention import backends
+from labutils.lessons.attention import backends
 
 UNIT, TRITON = "20_flash_cuda", "17_flash_attention"
 
@@ -78,7 +78,8 @@ BLOCKS = ("", ", 2", ", 3", ", 4")
 
 
 def tune(table: Table) -> None:
-    from labutils import cudac, inspect
+    from labutils import cuda
+    from labutils.cuda import cubin
 
     unit = solution(UNIT)
     source = unit.flash_tensor.module.source
@@ -94,8 +95,8 @@ def tune(table: Table) -> None:
             if blocks and int(blocks[2:]) * (shared + 1024) > 228 * 1024:
                 continue
             text = source.replace("__launch_bounds__(32 * WARPS)", f"__launch_bounds__(32 * WARPS{blocks})")
-            kernel = cudac.compile(text, name)
-            used = inspect.of(kernel)
+            kernel = cuda.compile(text, name)
+            used = cubin.of(kernel)
             if used.stack > 512:  # most of it would be spilled
                 continue
 

@@ -159,7 +159,7 @@ def measure_spills(table: Table, unit) -> None:
     """A row of 32768 in one program: what it costs when registers overflow, beside the unfused chain."""
     import torch
 
-    from labutils import compiled
+    from labutils.lessons import compiled
 
     M, N = 1024, 32_768
     ring = [(x, r, w, torch.empty_like(x)) for x, r, w in _tensors((M, N), (M, N), (N,), count=3)]
@@ -189,7 +189,7 @@ def tune(table: Table) -> None:
     import torch
     import triton
 
-    from labutils import compiled
+    from labutils.lessons import compiled
 
     unit, M = solution("13_fusion"), B * T
     ring = [(x, r, w, torch.empty_like(x)) for x, r, w in _tensors((M, H), (M, H), (H,), count=3)]

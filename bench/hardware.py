@@ -2,7 +2,7 @@
 
     python -m bench.hardware [--json FILE]
 
-On an H200, `--json labutils/hardware_h200.json` refreshes what readers without a GPU are shown.
+On an H200, `--json labutils/lessons/hardware_h200.json` refreshes what readers without a GPU are shown.
 """
 
 import argparse
@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.machine import versions
-from labutils import device, hardware
+from labutils.gpu import device
+from labutils.lessons import hardware
 
 
 def main() -> int:

@@ -18,10 +18,11 @@ import threading
 from pathlib import Path
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
-from bench.common import solution
+from bench.common import check, operands, quick, solution, turns
 from bench.machine import versions
 from bench.rehearsal import share_of, stopwatch
-from labutils import device, timing
+from labutils.gpu import device
+from labutils.timing import stopwatch as timing
 
 UNIT, SM = "16_matmul_hopper", 90
 SHAPES = ((1, 1, 1), (128, 256, 64), (64, 40, 16), (300, 520, 328), (513, 1000, 777), (1024, 1024, 4096))
@@ -137,8 +138,6 @@ def measure(watch) -> list[dict]:
     """The ladder, in turns with cuBLAS, at each size and both ways in which B can lie."""
     import torch
 
-    from bench import matmul
-
     unit, triton, before = solution(UNIT), solution("14_matmul_triton"), solution("15_matmul_cuda")
     found, rows = levels(unit), []
     ours = {n: found[n] for n in ("tile", "ring", "Gluon", "persistent")}
@@ -150,7 +149,7 @@ def measure(watch) -> list[dict]:
         calls = beside | (ours if by_columns else {"persistent": ours["persistent"]})
         if not by_columns:
             calls["unit 15, pipelined"] = before.pipelined
-        seconds = matmul.turns(watch, n, n, n, by_columns, calls)
+        seconds = turns(watch, n, n, n, by_columns, calls)
         rates = {name: 2 * n**3 / s / 1e12 for name, s in seconds.items()}
         print(f"{n}³, B stored {'N × K' if by_columns else 'K × N'}")
         for name, rate in sorted(rates.items(), key=lambda row: row[1]):
@@ -171,24 +170,22 @@ def tune(watch) -> dict:
     """The last level with each choice of its constants."""
     import torch
 
-    from bench import matmul
-
     unit, table = solution(UNIT), {}
     for n, by_columns in itertools.product(SIZES, (True, False)):
-        pairs, c = matmul.operands(n, n, n, by_columns)
+        pairs, c = operands(n, n, n, by_columns)
         calls = {"cuBLAS": functools.partial(torch.matmul, out=c)}
         for stages, cluster, group in share_of(itertools.product(STAGES, CLUSTERS, GROUPS)):
             call = turned(functools.partial(unit.persistent, stages=stages, cluster=cluster, group=group))
             name = f"{stages} stages, clusters of {cluster}, groups of {group}"
             try:
-                said = matmul.check(name, call, *pairs[0], c, False)
+                said = check(name, call, *pairs[0], c, False)
             except Exception as e:
                 said = f"{name}: {type(e).__name__}: {str(e)[:100]}"
             if said:
                 print(f"  left out: {said}")
             else:
                 calls[name] = functools.partial(call, c=c)
-        rates = matmul.quick(watch, {k: [functools.partial(f, *p) for p in pairs] for k, f in calls.items()}, 2 * n**3)
+        rates = quick(watch, {k: [functools.partial(f, *p) for p in pairs] for k, f in calls.items()}, 2 * n**3)
         label = f"{n} {'NK' if by_columns else 'KN'}"
         table[label] = rates
         print(f"\n{label}: cuBLAS {rates['cuBLAS']:.0f} TFLOP/s")

@@ -15,13 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.machine import present
+from grader.course.sources import ROOT, source_notebook
 from grader.judge import gpu, speed
 from grader.judge.judge import Judge
 from grader.judge.submission import Submission
 from grader.judge.task import Task
-from grader.sources import ROOT, source_notebook
-from labutils import exercise
-from labutils.verdict import Verdict
+from labutils import exercises
+from labutils.spec.verdict import Verdict
 
 RACED = ("06_elementwise_triton/gelu", "07_elementwise_cuda/gelu", "10_reduction/row_sum")
 UNITS = ("06_elementwise_triton", "07_elementwise_cuda", "09_shared_memory")
@@ -29,7 +29,7 @@ UNITS = ("06_elementwise_triton", "07_elementwise_cuda", "09_shared_memory")
 
 def competitor(judge: Judge, task_id: str, more: float):
     """The solution's plan and kernels at the timed size, with the largest dimension so many times as large."""
-    known = exercise.get(task_id)
+    known = exercises.get(task_id)
     case = speed.timed_case(known)
     largest = max(case.sizes, key=case.sizes.get)
     case = replace(case, sizes={**case.sizes, largest: int(case.sizes[largest] * more) // 64 * 64})
@@ -68,7 +68,7 @@ def units(judge: Judge, names: list[str], repeats: int) -> list[dict]:
     told = []
     for unit in names:
         submission = Submission.of(source_notebook(ROOT / "solutions" / unit))
-        ids = [i for i in exercise.all_exercises() if i.startswith(unit)]
+        ids = [i for i in exercises.all_exercises() if i.startswith(unit)]
         for k in range(repeats):
             begin = time.perf_counter()
             judge.spent.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labutils import device
+from labutils.gpu import device
 
 
 def present(more: str = "") -> bool:

@@ -10,17 +10,17 @@ import argparse
 import functools
 import itertools
 import json
-import math
 import statistics
 import sys
 from pathlib import Path
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from bench import hopper
-from bench.common import host_seconds, solution
+from bench.common import operands, quick, solution, turns
 from bench.machine import present, versions
 from bench.rehearsal import share_of, stopwatch
-from labutils import ladder, timing
+from labutils.lessons import ladder
+from labutils.timing import stopwatch as timing
 
 SQUARES = (2048, 4096, 8192, 16384)
 RAGGED = (
@@ -82,51 +82,6 @@ PIPELINES = (
     (4, 2, 64, 4),
 )
 """Warps along M, warps along N, depth of a tile, stages."""
-
-
-def operands(M: int, N: int, K: int, by_columns: bool, count: int = 2):
-    """Pairs of a and b on the GPU, b stored K × N or N × K, and one c."""
-    import torch
-
-    def normal(*shape):
-        return torch.randn(shape, device="cuda", dtype=torch.float16)
-
-    pairs = [(normal(M, K), normal(N, K).T if by_columns else normal(K, N)) for _ in range(count)]
-    return pairs, torch.empty(M, N, device="cuda", dtype=torch.float16)
-
-
-def check(name: str, call, a, b, c, relu: bool) -> str | None:
-    """Why a result is wrong, or None: against cuBLAS with fp32 operands."""
-    import torch
-
-    c.fill_(torch.nan)
-    call(a, b, c)
-    expected = a[:512].float() @ b.float()
-    expected = expected.clamp_min(0) if relu else expected
-    limit = 2e-3 * expected.abs() + 4e-3 * math.sqrt(a.shape[1])
-    bad = int((~((c[:512].float() - expected).abs() <= limit)).sum())
-    return f"{name}: {bad} wrong elements" if bad or not torch.isfinite(c).all() else None
-
-
-def turns(watch, M: int, N: int, K: int, by_columns: bool, calls: dict, relu=()) -> dict:
-    """Median seconds of each call(a, b, c), in turns; a call that fails or is wrong is left out, with a word."""
-    import torch
-
-    pairs, c = operands(M, N, K, by_columns, 2 if M * N * K > 2**27 else 8)
-    good = {}
-    for name, call in calls.items():
-        try:
-            said = check(name, call, *pairs[0], c, name in relu)
-        except Exception as problem:
-            said = f"{name}: {type(problem).__name__}: {str(problem)[:100]}"
-        if said:
-            print(f"  left out: {said}")
-        else:
-            good[name] = [functools.partial(call, a, b, c) for a, b in pairs]
-    taken = watch.take_turns(good)
-    del pairs, c
-    torch.cuda.empty_cache()
-    return {name: sample.median for name, sample in taken.items()}
 
 
 def squares(watch) -> list[dict]:
@@ -254,7 +209,7 @@ def tune_pipelines(watch, n: int = 4096) -> dict[str, float]:
     """The CUDA pipeline's shapes, and the depth of the FP32 tiles, beside cuBLAS."""
     import torch
 
-    from labutils import cudac
+    from labutils import cuda
 
     unit = solution("15_matmul_cuda")
     pairs, c = operands(n, n, n, False)
@@ -269,7 +224,7 @@ def tune_pipelines(watch, n: int = 4096) -> dict[str, float]:
     calls = {"cuBLAS fp32": lambda a, b: torch.matmul(a, b, out=out)}
     for depth, resident in ((8, 2), (16, 1), (16, 2)):
         text = changed(source, {"BK = 8;": f"BK = {depth};", "(256, 2)": f"(256, {resident})"})
-        kernel = cudac.compile(text, "matmul_double")
+        kernel = cuda.compile(text, "matmul_double")
         calls[f"two buffers, K {depth}, {resident} blocks"] = lambda a, b, kernel=kernel: unit.in_vectors(
             a, b, out, kernel[unit.grid_of(out), 256]
         )
@@ -286,26 +241,6 @@ def changed(source: str, pairs: dict[str, str]) -> str:
             raise ValueError(f"{old!r} stands {source.count(old)} times in the kernel, not once")
         source = source.replace(old, new)
     return source
-
-
-def quick(watch, calls: dict, flops: float, samples: int = 12) -> dict[str, float]:
-    """TFLOP/s by the median of a few turns: enough to choose, not to report."""
-    import torch
-
-    for ring in calls.values():
-        ring[0]()
-    torch.cuda.synchronize()
-    watch.launch_s = max(host_seconds(ring[0]) for ring in calls.values())
-    events = {name: [] for name in calls}
-    for turn in range(samples):
-        for name in list(calls) if turn % 2 == 0 else list(calls)[::-1]:
-            ring = calls[name]
-            events[name].append(watch.once(ring[turn % len(ring)]))
-    torch.cuda.synchronize()
-    return {
-        name: flops / (statistics.median(b.elapsed_time(e) for b, e in pairs) * 1e-3) / 1e12
-        for name, pairs in events.items()
-    }
 
 
 def main() -> int:

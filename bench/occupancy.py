@@ -14,22 +14,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
-from grader.solutions import ROOT, load, solution_text
-from labutils import cudac, device, hardware, inspect
-from labutils.occupancy import occupancy
+from grader.course.solutions import ROOT, load, solution_text
+from labutils import cuda
+from labutils.cuda import cubin
+from labutils.gpu import device
+from labutils.gpu.occupancy import occupancy
+from labutils.lessons import hardware
 
 THREADS = (32, 64, 96, 128, 160, 192, 256, 320, 384, 512, 640, 768, 1024)
 DYNAMIC = (0, 1000, 4 << 10, 8 << 10, 12345, 16 << 10, 24 << 10, 32 << 10, 48 << 10, 64 << 10, 96 << 10, 160 << 10)
 
 
-def kernels() -> Iterator[tuple[str, cudac.Kernel]]:
+def kernels() -> Iterator[tuple[str, cuda.Kernel]]:
     """(unit, kernel) of every CUDA C++ kernel in the solutions, and those that measure the hardware."""
     for text, names in (
         (hardware.CHASE, ("chase<true>", "chase_shared", "chase_register")),
         (hardware.READ, ("read_global<true>", "read_shared", "multiply_add")),
         (hardware.COPY, ("copy_kernel<1>", "copy_kernel<4>")),
     ):
-        yield from (("hardware", cudac.compile(text, name)) for name in names)
+        yield from (("hardware", cuda.compile(text, name)) for name in names)
     for unit in sorted(p.parent.name for p in (ROOT / "solutions").glob("*/*.py") if p.stem == p.parent.name):
         text = solution_text(unit)
         if "lab.cuda.compile" not in text:
@@ -38,31 +41,33 @@ def kernels() -> Iterator[tuple[str, cudac.Kernel]]:
             path = Path(folder, f"{unit}.py")
             path.write_text(text, encoding="utf-8")
             module = load(str(path))
-        yield from ((unit, k) for k in vars(module).values() if isinstance(k, cudac.Kernel))
+        yield from ((unit, k) for k in vars(module).values() if isinstance(k, cuda.Kernel))
 
 
-def compare(unit: str, kernel: cudac.Kernel) -> dict:
+def compare(unit: str, kernel: cuda.Kernel) -> dict:
     """How often calculator and driver agree on one kernel, with every disagreement."""
     from cuda.bindings import driver
 
     number = device.current().sm
-    function = cudac._function(kernel, number)
+    function = cuda.kernel._function(kernel, number)
 
     def attribute(name: str) -> int:
         which = getattr(driver.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
-        return int(cudac._ok(driver.cuFuncGetAttribute(which, function)))
+        return int(cuda.kernel._ok(driver.cuFuncGetAttribute(which, function)))
 
     registers, static, most = (attribute(a) for a in ("NUM_REGS", "SHARED_SIZE_BYTES", "MAX_THREADS_PER_BLOCK"))
     compiled = kernel.compiled(number)
-    read = inspect.resources(compiled.cubin)[compiled.lowered[kernel.name]]
+    read = cubin.resources(compiled.cubin)[compiled.lowered[kernel.name]]
     limits = device.current().limits
     tried, differ = 0, []
     # Blocks of a cluster: at one or two warps an H200's driver answers 4 where cuda_occupancy.h has room for 12. Such a
     # kernel comes in blocks of one size, and that one is compared.
-    in_clusters = any(i.opcode.startswith("UCGABAR") for code in inspect.sass(compiled.cubin).values() for i in code)
+    in_clusters = any(i.opcode.startswith("UCGABAR") for code in cubin.sass(compiled.cubin).values() for i in code)
     for threads in (most,) if in_clusters else (t for t in THREADS if t <= most):
         for dynamic in (d for d in DYNAMIC if static + d <= limits.shared_per_block_kb * 1024):
-            theirs = int(cudac._ok(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, threads, dynamic)))
+            theirs = int(
+                cuda.kernel._ok(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, threads, dynamic))
+            )
             ours = occupancy(limits, threads, registers, static + dynamic).blocks
             tried += 1
             if ours != theirs:

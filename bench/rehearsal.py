@@ -9,7 +9,7 @@ caches; the benchmark itself then only measures.
 import os
 from collections.abc import Iterable
 
-from labutils.timing import Sample, Stopwatch
+from labutils.timing.stopwatch import Sample, Stopwatch
 
 SHARE: tuple[int, int] | None = None
 """Which share of how many this process goes through, or None where it measures."""

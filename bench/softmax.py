@@ -112,7 +112,7 @@ def tune_rows(table: Table, N: int) -> None:
     """The fused and the persistent kernel: tile, warps, stages, and a program a tile or programs that stay."""
     import triton
 
-    from labutils import compiled
+    from labutils.lessons import compiled
 
     unit = solution("11_softmax")
     M = ELEMENTS // N
@@ -227,7 +227,7 @@ def tune_long(table: Table) -> None:
 
     def held(BLOCK, warps):
         from bench.held import held_kernel
-        from labutils import compiled
+        from labutils.lessons import compiled
 
         parts, m, l, BLOCK_P = scratch(BLOCK)  # noqa: E741
         options = dict(BLOCK=BLOCK, BLOCK_P=BLOCK_P, num_warps=warps)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 def main(course: Path, unit: str) -> None:
     begin = time.perf_counter()
-    from grader.nbgrader_config import NbGraderAPI, course_config
+    from grader.course.nbgrader_config import NbGraderAPI, course_config
 
     api = NbGraderAPI(config=course_config(course))
     done = [api.autograde(unit, path.name)["success"] for path in sorted((course / "submitted").iterdir())]

@@ -15,11 +15,11 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-from grader.build import release_notebook
+from grader.course.build import release_notebook
+from grader.course.sources import ROOT, notebook_bytes, source_notebook
 from grader.demo.sample import solved
 from grader.redteam import corpus
-from grader.sources import ROOT, notebook_bytes, source_notebook
-from labutils.exercise import all_exercises
+from labutils.exercises import all_exercises
 
 UNIT = "00_start"
 SHARES = {"right": 0.4, "wrong": 0.3, "hostile": 0.15, "broken": 0.15}

@@ -22,11 +22,14 @@ from pathlib import Path
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from bench.machine import present, versions
-from grader.solutions import load, solution_text
-from labutils import bench, exercise, machine, roofs
-from labutils.measure import measure, versus
-from labutils.roofline import Ledger, Roof
-from labutils.timing import Stopwatch
+from grader.course.solutions import load, solution_text
+from labutils import exercises
+from labutils.gpu import machine
+from labutils.gpu.roofline import Ledger, Roof
+from labutils.timing import benchmark
+from labutils.timing import ceilings as roofs
+from labutils.timing.measure import measure, versus
+from labutils.timing.stopwatch import Stopwatch
 
 AGREE, PREDICTED = 0.01, 0.15
 NCU_CALLS = 7
@@ -178,12 +181,12 @@ def against_roofline(ceilings: roofs.Ceilings) -> list[dict]:
     rows, modules = [], {}
     peak = ceilings.tflops["fp32"] * 1e12
     with tempfile.TemporaryDirectory() as folder:
-        for task in map(exercise.get, COURSE):
+        for task in map(exercises.get, COURSE):
             if task.unit not in modules:
                 path = Path(folder, f"{task.unit}.py")
                 path.write_text(solution_text(task.unit), encoding="utf-8")
                 modules[task.unit] = load(str(path))
-            result = bench.measure(task, getattr(modules[task.unit], task.entry))
+            result = benchmark.measure(task, getattr(modules[task.unit], task.entry))
             if result is None:
                 rows.append({"kernel": task.id, "us": None})
                 continue

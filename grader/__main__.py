@@ -4,20 +4,20 @@ import argparse
 import importlib
 import sys
 
-from grader.importing import without_collections
+from grader.engines.importing import without_collections
 
 # Each module offers `add_arguments(parser)` and `main(args) -> int`. It is imported only when its verb is
 # used: nbgrader and torch take seconds to import, and `--help` needs neither.
 VERBS = {
-    "build": ("grader.build", "write notebooks/ from solutions/, without the answers"),
-    "audit": ("grader.audit", "try every exercise on its solution and on known wrong answers"),
-    "grade": ("grader.command", "grade a class: grade book, feedback, report"),
-    "verify": ("grader.verify", "check a graded class: grade book and journal say the same"),
+    "build": ("grader.course.build", "write notebooks/ from solutions/, without the answers"),
+    "audit": ("grader.commands.audit", "try every exercise on its solution and on known wrong answers"),
+    "grade": ("grader.commands.grade", "grade a class: grade book, feedback, report"),
+    "verify": ("grader.grading.verify", "check a graded class: grade book and journal say the same"),
     "worker": ("grader.engines.array_worker", "do the work that lies in a folder (the array engine starts these)"),
-    "report": ("grader.report", "make the pages of a graded class again"),
-    "regrade": ("grader.regrade", "grade one exercise again after its test was fixed"),
-    "export": ("grader.exports", "marks for Moodle, Canvas, Gradescope or a spreadsheet"),
-    "judge": ("grader.judge.command", "judge one submission, with a record that can be replayed"),
+    "report": ("grader.reports.report", "make the pages of a graded class again"),
+    "regrade": ("grader.grading.regrade", "grade one exercise again after its test was fixed"),
+    "export": ("grader.reports.exports", "marks for Moodle, Canvas, Gradescope or a spreadsheet"),
+    "judge": ("grader.commands.judge", "judge one submission, with a record that can be replayed"),
     "redteam": ("grader.redteam.run", "try attacks and unusual honest submissions on the judge"),
     "demo": ("grader.demo", "grade the sample class and write its report"),
 }

@@ -7,18 +7,19 @@
 import functools
 import importlib
 
-from . import cudac as cuda
-from . import device, grading
-from .alignment import aligned, padded
+from . import cuda, environment
 from .backends import interpreter as _interpreter
+from .cuda.alignment import aligned, padded
+from .cuda.kernel import use_emulator as _use_emulator
+from .gpu import device
 
 __version__ = "0.1.0"
 
 if not device.has_gpu():
     _interpreter.prepare()
 
-from .check import check  # noqa: E402  (the interpreter must be prepared before anything imports triton)
-from .check import tiny as _tiny  # noqa: E402
+from .check.check import check  # noqa: E402  (the interpreter must be prepared before anything imports triton)
+from .check.check import tiny as _tiny  # noqa: E402
 
 
 def _for_readers(show):
@@ -26,7 +27,7 @@ def _for_readers(show):
 
     @functools.wraps(show)
     def shown(*args, **kwargs):
-        if grading.in_progress():
+        if environment.grading_in_progress():
             print(f"{show.__name__}: skipped while grading")
             return None
         return show(*args, **kwargs)
@@ -37,10 +38,20 @@ def _for_readers(show):
 tiny = _for_readers(_tiny)
 
 
+def _emulator():
+    from .backends import emulator
+
+    return emulator
+
+
+_use_emulator(_emulator)  # without a GPU `lab.cuda` launches there; it is loaded for the first kernel
+
+
 @_for_readers
 def access_map(fn, *arguments, title: str = ""):
     """A picture of which elements each program of `fn(*arguments)` loads and stores, and which lanes are masked off."""
-    from . import plots, trace
+    from . import plots
+    from .backends import trace
 
     try:
         return plots.access_map(trace.trace(fn, *arguments), title)
@@ -66,7 +77,7 @@ def banks(offset, width: int = 4, title: str = ""):
 
 def record():
     """`with lab.record() as r:` counts every access of the launches inside: `r.totals()`, `r.findings`."""
-    from . import recording
+    from .backends import recording
 
     return recording.record()
 
@@ -74,7 +85,7 @@ def record():
 @_for_readers
 def annotate(kernel) -> None:
     """Print the source of a kernel's last recorded launch with what each line costs."""
-    from .recording import annotate as show
+    from .backends.recording import annotate as show
 
     show(kernel)
 
@@ -86,15 +97,16 @@ def benchmark(what, *arguments, **options):
     `lab.benchmark("unit/exercise", fn)` times an exercise's function beside the library and a plain copy.
     `lab.benchmark(fn, x, y, bytes=…, flops=…, precision="fp16")` times `fn(x, y)`: all but `fn` may be left out.
     """
-    from . import bench, measure
+    from .timing import benchmark as of_exercises
+    from .timing import measure
 
-    return (bench if isinstance(what, str) else measure).benchmark(what, *arguments, **options)
+    return (of_exercises if isinstance(what, str) else measure).benchmark(what, *arguments, **options)
 
 
 @_for_readers
 def compare(*arguments, **functions):
     """`lab.compare(x, mine=f, library=g)` times f(x) and g(x) in turns: which is faster, and how sure is that?"""
-    from . import measure
+    from .timing import measure
 
     return measure.compare(*arguments, **functions)
 
@@ -102,24 +114,24 @@ def compare(*arguments, **functions):
 @_for_readers
 def ceilings():
     """Bandwidths and matrix rates that the GPU at hand reaches: measured once, then remembered."""
-    from . import roofs
+    from .timing.ceilings import ceilings as measured
 
-    return roofs.ceilings()
+    return measured()
 
 
 @_for_readers
 def profile(fn, *arguments, **options):
     """Which kernels `fn(*arguments)` runs on the GPU, what their names say, what each takes; `.timeline()` draws."""
-    from . import profiling
+    from .timing import profiling
 
     return profiling.profile(fn, *arguments, **options)
 
 
 def tensor_map(tensor, box, swizzle: int = 0):
     """A kernel's `CUtensorMap`: a matrix that Hopper copies in boxes of (rows, columns), swizzled as said, or not."""
-    from . import tensormap
+    from .cuda.tensor_map import tensor_map as describe
 
-    return tensormap.tensor_map(tensor, box, swizzle)
+    return describe(tensor, box, swizzle)
 
 
 def setup() -> None:
@@ -133,10 +145,48 @@ def setup() -> None:
             print(e)
 
 
+_MODULES = {
+    "attention": "lessons.attention",
+    "clusters": "lessons.clusters",
+    "compiled": "lessons.compiled",
+    "decoding": "lessons.decoding",
+    "exercise": "spec.exercise",
+    "formats": "gpu.formats",
+    "fragments": "lessons.fragments",
+    "hardware": "lessons.hardware",
+    "hopper": "lessons.hopper",
+    "inputs": "spec.inputs",
+    "inspect": "cuda.cubin",
+    "ladder": "lessons.ladder",
+    "machine": "gpu.machine",
+    "nvrtc": "cuda.nvrtc",
+    "occupancy": "gpu.occupancy",
+    "plots": "plots",
+    "roofline": "gpu.roofline",
+    "roofs": "timing.ceilings",
+    "tiles": "lessons.tiles",
+    "traffic": "lessons.traffic",
+    "widgets": "lessons.widgets",
+}
+"""Modules that a notebook may use as `lab.widgets` and the like, and where they are."""
+
+_NAMES = {
+    "GPU": "gpu.machine",
+    "Ledger": "gpu.roofline",
+    "Pretend": "gpu.machine",
+    "Roof": "gpu.roofline",
+    "fuse": "gpu.roofline",
+    "units": "gpu.roofline",
+}
+"""What notebooks take from such a module by name: `from labutils import Ledger`."""
+
+
 def __getattr__(name: str):
-    """Modules that a notebook may use as `lab.widgets` and the like, loaded when they are first used."""
-    if name in ("formats", "hardware", "inspect", "occupancy", "plots", "roofline", "widgets"):
-        return importlib.import_module(f"{__name__}.{name}")
+    """The modules and names above, loaded when they are first used."""
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{_MODULES[name]}")
+    if name in _NAMES:
+        return getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -17,8 +17,8 @@ def pytest_configure(config):
 @functools.cache
 def without_compiler() -> str | None:
     """Why CUDA C++ cannot run on this machine, or None."""
-    from labutils import device
     from labutils.backends import simt
+    from labutils.gpu import device
 
     return None if device.has_gpu() else simt.available()
 

@@ -74,7 +74,7 @@ def test_names_are_there(path):
 
 
 def test_a_missing_name_is_found():
-    tree = ast.parse("from labutils import cudac\ncudac.no_such_name()\n")
+    tree = ast.parse("from labutils import cuda\ncuda.no_such_name()\n")
     assert [(line, name) for line, _, name in borrowed(tree, ROOT / "bench" / "x.py")] == [(2, "no_such_name")]
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from grader.sources import ROOT
+from grader.course.sources import ROOT
 
 
 def add_arguments(parser) -> None:
-    from grader.command import add_common_arguments
+    from grader.commands.grade import add_common_arguments
 
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "demo", metavar="DIR", help="by default out/demo")
     add_common_arguments(parser)
@@ -21,7 +21,7 @@ def add_arguments(parser) -> None:
 
 def main(args) -> int:
     """Make the class, grade it, compare. Returns 1 if any marks are not as expected."""
-    from grader import terminal
+    from grader.commands import progress
     from grader.demo.sample import differences, read_class, write_submissions
 
     sample = read_class()
@@ -29,7 +29,7 @@ def main(args) -> int:
     for made in ("course", "journal", "submissions"):
         shutil.rmtree(args.out / made, ignore_errors=True)
     write_submissions(sample, unit, args.out / "submissions")
-    results = terminal.grade_and_report(unit, args.out / "submissions", args.out, args)
+    results = progress.grade_and_report(unit, args.out / "submissions", args.out, args)
     problems = differences(sample, results)
     for problem in problems:
         print(problem)

@@ -10,10 +10,10 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
-from grader.build import release_notebook
-from grader.regions import find_regions
-from grader.results import ClassResults
-from grader.sources import notebook_bytes, source_notebook
+from grader.course.build import release_notebook
+from grader.course.regions import find_regions
+from grader.course.sources import notebook_bytes, source_notebook
+from grader.marks.results import ClassResults
 
 HERE = Path(__file__).parent
 

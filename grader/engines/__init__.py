@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from grader.engines.gpulock import visible_gpus
+from grader.judge.gpulock import visible_gpus
 
 ATTEMPTS = 3
 """How often a job is begun if the process that does it dies; nothing that a submission does should end that process."""
@@ -38,7 +38,7 @@ def workers_here(asked: int | None, gpus: int | None = None) -> int:
 
 
 class Engine(Protocol):
-    """What `grader.grade` asks of an engine."""
+    """What `grader.grading.grade` asks of an engine."""
 
     workers: int
     """Jobs at a time."""

@@ -18,9 +18,9 @@ import dask
 from distributed import Client, KilledWorker, LocalCluster, as_completed, get_worker
 
 from grader.engines import ATTEMPTS, WORK, NoEngine
-from grader.engines.gpulock import visible_gpus
 from grader.engines.local import pinned, shares
 from grader.engines.station import ROOT, Station
+from grader.judge.gpulock import visible_gpus
 
 _stations: dict[tuple, Station] = {}
 _opening = threading.Lock()

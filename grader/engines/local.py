@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from grader.engines import WORK
-from grader.engines.gpulock import visible_gpus
 from grader.engines.station import Station
+from grader.judge.gpulock import visible_gpus
 
 SLOTS = 5
 """Jobs that one process does at a time. Its sandboxes, a gigabyte in all, are shared by them."""

@@ -59,7 +59,7 @@ def _executed(job: dict) -> dict:
     if job["exercises"]:
         env["GPULAB_JUDGED"] = "1"
     else:
-        from labutils import device
+        from labutils.gpu import device
 
         env["GPULAB_SEED"], gpu = str(job["seed"]), device.has_gpu()
     log = asyncio.run(run_notebook(notebook, env, Limits(**job["limits"]), gpu))
@@ -72,7 +72,7 @@ def _judged(job: dict) -> dict:
     global _panel
     with _judging:
         if _panel is None:
-            from grader.judge.bench import Panel
+            from grader.judge.panel import Panel
 
             _panel = Panel(os.environ.get("CUDA_VISIBLE_DEVICES"))
     return _panel.judge(_code_of(job), job["seed"], job["exercises"])

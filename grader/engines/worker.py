@@ -13,7 +13,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TextIO
 
-from grader.importing import without_collections
+from grader.engines.importing import without_collections
 
 
 def main(slots: int, module: str) -> None:

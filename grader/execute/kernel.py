@@ -103,7 +103,7 @@ class Client(NotebookClient):
     """nbclient for one kernel. `run` raises DeadKernelError or Stuck if the kernel is of no use afterwards.
 
     Two methods of nbclient's own are used or extended by their private names; nbclient is pinned, and
-    tests/grader/test_execute.py would notice a change.
+    tests/grader/execute/test_execute.py would notice a change.
     """
 
     def __init__(self, notebook, *, output: int, **options):

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import torch
 
 from grader.judge.sandbox import Memory
-from labutils.inputs import Buffer, Run
+from labutils.spec.inputs import Buffer, Run
 
 ALIGNMENT = 256
 """Bytes: where arrays may begin in the shared memory, as on a GPU."""

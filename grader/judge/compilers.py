@@ -9,7 +9,7 @@ from collections.abc import Callable
 from grader.judge import plan
 from grader.judge.sandbox import Died, Sandbox
 from labutils.backends import Problem, offline
-from labutils.signature import NUMBERS, signatures
+from labutils.cuda.signature import NUMBERS, signatures
 
 Compiled = dict | Problem | str | None
 """A kernel for the runner, a refusal, a sentence on why there is neither; None where compiling was all to be done."""

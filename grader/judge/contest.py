@@ -12,12 +12,13 @@ from grader.judge import gpu, plan, speed, wire
 from grader.judge.arrays import Placed
 from grader.judge.submission import Submission
 from grader.judge.task import Task, key_of, passes
-from labutils import device, diagnose
 from labutils.backends import Outcome, Problem
-from labutils.evaluate import add_case
-from labutils.exercise import Case, KernelExercise
-from labutils.inputs import Run
-from labutils.verdict import Verdict
+from labutils.check import diagnose
+from labutils.check.evaluate import add_case
+from labutils.gpu import device
+from labutils.spec.exercise import Case, KernelExercise
+from labutils.spec.inputs import Run
+from labutils.spec.verdict import Verdict
 
 READY = 2
 """Submissions of one process whose arrays are drawn, one that has the GPU among them: each may take two gigabytes."""
@@ -159,7 +160,7 @@ class OnGpu:
 
     def plan_reference(self, task: Task) -> None:
         """Give a task the solution's plan for its timed case, and compile that plan's kernels."""
-        from grader.sources import ROOT, source_notebook  # jupytext; nobody needs it who does not race
+        from grader.course.sources import ROOT, source_notebook  # jupytext; nobody needs it who does not race
 
         solution = Submission.of(source_notebook(ROOT / "solutions" / task.exercise.unit))
         with contextlib.ExitStack() as stack:

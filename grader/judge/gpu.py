@@ -17,7 +17,8 @@ from pathlib import Path
 
 from grader.judge import plan
 from grader.judge.sandbox import Memory, end_of
-from labutils import device, nvrtc
+from labutils.cuda import nvrtc
+from labutils.gpu import device
 
 ROOT = Path(__file__).resolve().parents[2]
 START_LIMIT, ANSWER_LIMIT = 60.0, 60.0

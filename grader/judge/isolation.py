@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 import labutils
-from labutils import nvrtc
+from labutils.cuda import nvrtc
 
 INSIDE, PACKAGE = Path(__file__).with_name("inside"), "gpulab_inside"
 
@@ -68,12 +68,12 @@ def course(exercises: bool = False) -> Path:
 @functools.cache
 def warm_cache() -> Path:
     """A folder with the emulator's runtime, which takes seconds to build, and nobody's kernels."""
-    from labutils import cache
+    from labutils import environment
     from labutils.backends.simt import build
 
     compilers = [path for name in ("g++", "clang++") if (path := shutil.which(name, path=PATH))]
     key = [build.shim_hash(), *((path, os.stat(path).st_ctime) for path in compilers)]
-    folder = cache.folder() / f"judge-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}"
+    folder = environment.cache_folder() / f"judge-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}"
     if not any(folder.glob("simt/runtime-*.so")):  # asking for it imports PyTorch in a process of its own
         program = "from labutils.backends.simt import build; build.runtime(build.compiler())"
         paths = os.pathsep.join([str(Path(labutils.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])

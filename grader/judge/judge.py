@@ -14,14 +14,15 @@ from grader.judge.contest import OnGpu
 from grader.judge.sandbox import Died, Limits, Memory, Sandbox
 from grader.judge.submission import Submission
 from grader.judge.task import Task, key_of, passes, specs_of
-from labutils import device, diagnose
-from labutils import exercise as exercises
+from labutils import exercises
 from labutils.backends import Outcome, Problem, child, offline
 from labutils.backends.interpreter import TARGETS
-from labutils.evaluate import add_case, cases_of, conclude
-from labutils.exercise import Exercise, PlainExercise
-from labutils.inputs import generator, make_run
-from labutils.verdict import Verdict
+from labutils.check import diagnose
+from labutils.check.evaluate import add_case, cases_of, conclude
+from labutils.gpu import device
+from labutils.spec.exercise import Exercise, PlainExercise
+from labutils.spec.inputs import generator, make_run
+from labutils.spec.verdict import Verdict
 
 HIDDEN_CASES = 4
 

@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 
 import torch
 
-from grader.engines.gpulock import first_gpu
 from grader.judge import sandbox
+from grader.judge.gpulock import first_gpu
 from grader.judge.judge import Judge
 from grader.judge.submission import Submission
-from labutils import device, nvrtc
-from labutils.verdict import Verdict
+from labutils.cuda import nvrtc
+from labutils.gpu import device
+from labutils.spec.verdict import Verdict
 
 MARKS_APART = 0.1
 """Share of an exercise's points by which time may make the marks of two gradings differ, in tenths of them."""

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import torch
 
-from labutils import bench, device
-from labutils.exercise import Array, Case, KernelExercise, Number, Out
-from labutils.inputs import Buffer, Run, generator, numbers_of, torch_dtype, values
-from labutils.timing import SHORT_S, Ratio, Sample, ratio
+from labutils.gpu import device
+from labutils.spec.exercise import Array, Case, KernelExercise, Number, Out
+from labutils.spec.inputs import Buffer, Run, generator, numbers_of, torch_dtype, values
+from labutils.timing import benchmark
+from labutils.timing.stopwatch import SHORT_S, Ratio, Sample, ratio
 
 TIMED, DEVICE = "timed", "cuda"
 MOST_BYTES = 256 << 20
@@ -100,7 +101,7 @@ def wrong(run: Run) -> str | None:
     for name, b in run.buffers.items():
         data = b.view.to(DEVICE)
         buffers[name] = Buffer(name, data, data, b.is_output, data)
-    return bench.wrong(Run(run.exercise, run.case, buffers, run.numbers))
+    return benchmark.wrong(Run(run.exercise, run.case, buffers, run.numbers))
 
 
 class StopRule:

@@ -10,7 +10,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from grader.solutions import code_cells
+from grader.course.solutions import code_cells
 
 MOST_BYTES = 5 << 20
 """Bytes of a notebook without its outputs; a unit of the course has less than a hundredth of that."""

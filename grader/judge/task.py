@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from grader.judge import plan
 from labutils.backends import Problem
-from labutils.exercise import Case, Exercise, KernelExercise
-from labutils.inputs import Run
-from labutils.telling import Untold, tell
-from labutils.verdict import Verdict
+from labutils.spec.exercise import Case, Exercise, KernelExercise
+from labutils.spec.inputs import Run
+from labutils.spec.serialize import Untold, tell
+from labutils.spec.verdict import Verdict
 
 
 @dataclass

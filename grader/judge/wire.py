@@ -12,13 +12,13 @@ from grader.judge import language, plan
 from grader.judge.arrays import Placed
 from grader.judge.sandbox import Died, Memory, Sandbox
 from grader.judge.task import Task
-from labutils import diagnose
 from labutils.backends import Outcome, Problem, child, emulator, interpreter
-from labutils.evaluate import compare_plain
-from labutils.exercise import Case, KernelExercise, PlainExercise
-from labutils.inputs import Run, numbers_of
-from labutils.telling import hear, tell
-from labutils.verdict import CaseResult
+from labutils.check import diagnose
+from labutils.check.evaluate import compare_plain
+from labutils.spec.exercise import Case, KernelExercise, PlainExercise
+from labutils.spec.inputs import Run, numbers_of
+from labutils.spec.serialize import hear, tell
+from labutils.spec.verdict import CaseResult
 
 # --- telling the sandbox ---------------------------------------------------------------------------------------------
 

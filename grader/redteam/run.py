@@ -20,8 +20,8 @@ from pathlib import Path
 
 from grader.redteam import corpus
 from grader.redteam.corpus import Trial
-from labutils import device
-from labutils import exercise as exercises
+from labutils import exercises
+from labutils.gpu import device
 
 SEED = 20_240_229
 """Drawn once: the red team's results are to be the same tomorrow."""
@@ -53,7 +53,7 @@ class Result:
 @cache
 def judge():
     """One for all: what it has compiled it keeps, and a GPU times one submission after the other."""
-    from grader.engines.gpulock import GpuLock, visible_gpus
+    from grader.judge.gpulock import GpuLock, visible_gpus
     from grader.judge.judge import Judge
 
     return Judge(SEED, gpu_lock=GpuLock(next(iter(visible_gpus()), None)))
@@ -107,10 +107,10 @@ def submission(trial: Trial):
 
 def _with_kernels(trial: Trial):
     """The solution with these kernels in place of its own."""
+    from grader.course.solutions import ROOT
+    from grader.course.sources import source_notebook
     from grader.judge.submission import Submission
-    from grader.solutions import ROOT
-    from grader.sources import source_notebook
-    from labutils.signature import signatures
+    from labutils.cuda.signature import signatures
 
     solved = Submission.of(source_notebook(ROOT / "solutions" / trial.exercise.split("/")[0]))
     bound = [f"{n} = lab.cuda.compile({trial.text!r}, {n!r})" for n, s in signatures(trial.text).items()
@@ -122,9 +122,9 @@ class _Notebooks:
     """A course of one unit: its release is damaged, mended and sanitized like any submission."""
 
     def __init__(self):
-        from grader.gradebook import Course
-        from grader.solutions import ROOT
-        from grader.sources import source_notebook
+        from grader.course.solutions import ROOT
+        from grader.course.sources import source_notebook
+        from grader.gradebook.gradebook import Course
 
         self._lock = threading.Lock()
         self._folder = tempfile.TemporaryDirectory(prefix="redteam-")
@@ -137,7 +137,7 @@ class _Notebooks:
         return _Notebooks()
 
     def submission(self, trial: Trial):
-        from grader.collect import collect, lay_out
+        from grader.intake.collect import collect, lay_out
         from grader.judge.submission import Submission
 
         scope: dict = {}

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import labutils as lab
-from labutils import exercise
-from labutils.evaluate import evaluate
+from labutils import exercises
+from labutils.check.evaluate import evaluate
 
 
 def main(path: str, exercise_id: str) -> None:
@@ -20,7 +20,7 @@ def main(path: str, exercise_id: str) -> None:
         exec(compile(text, "<cell>", "exec"), scope)
     except (Exception, SystemExit) as e:  # the cell fails, the check cell still runs
         print(f"{type(e).__name__}: {e}")
-    task = exercise.get(exercise_id)
+    task = exercises.get(exercise_id)
     verdict = evaluate(task, scope.get(task.entry), seed=7, hidden=4)
     print(f"\nmarks: {verdict.marks}", flush=True)
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ..access import Finding
-from ..inputs import Run
+from ..spec.inputs import Run
+from .access import Finding
 
 TIME_LIMIT = 10.0
 """Seconds that one case may take before it counts as endless; an honest one needs about one."""
@@ -75,7 +75,7 @@ class Backend(Protocol):
 def pick(language: str = "triton", only: int | None = None) -> Backend:
     """The backend of this machine for "triton" or "cuda"; for kernels that run on `only` one target (90 for sm_90), or
     any."""
-    from .. import device
+    from ..gpu import device
 
     if device.runs(only):
         from .cuda import Cuda

@@ -1,6 +1,6 @@
 """The compiler process: reads launch specs as JSON, compiles each for each target without a GPU, prints JSON.
 
-Runs as a script of its own and imports nothing of labutils but source.py, so that it starts quickly: Triton is imported
+Runs as a script of its own and imports nothing of labutils but extract.py, to start quickly: Triton is imported
 while the parent still interprets. Its one argument is the folder that holds the parent's Triton. A job is a line on
 standard input, and its answer a line on standard output: {"results", "noise"}. Each is done in a fork, because a
 compiler may die of a kernel.
@@ -79,13 +79,13 @@ KEPT = ("name", "shared", "num_warps", "num_ctas", "cluster_dims", "global_scrat
 
 def compile_all(job: dict) -> Iterator[dict]:
     """The result of each launch in the job, {"specs": …, "targets": …}, in order."""
-    found = importlib.util.spec_from_file_location("source", Path(__file__).parents[1] / "source.py")
-    source = importlib.util.module_from_spec(found)
-    found.loader.exec_module(source)
+    found = importlib.util.spec_from_file_location("extract", Path(__file__).with_name("extract.py"))
+    extract = importlib.util.module_from_spec(found)
+    found.loader.exec_module(extract)
     for number, spec in enumerate(job["specs"]):
         result = {"spec": number, "kernel": spec["kernel"], "targets": {}}
         try:
-            namespace = source.load(spec["module"])
+            namespace = extract.load(spec["module"])
             for target in job["targets"]:
                 result["target"] = target
                 result["targets"][target] = compile_one(spec, namespace, target)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
-from ..inputs import Run
+from ..spec.inputs import Run
 from . import TIME_LIMIT, Outcome, Problem, child, errors
 
 RESTART = "restart the notebook's kernel (Kernel → Restart)"
@@ -112,7 +112,7 @@ def _counting_launches():
     """A list that grows by one with every launch of a Triton or CUDA C++ kernel."""
     from triton import knobs
 
-    from .. import cudac
+    from .. import cuda
 
     launches: list[None] = []
 
@@ -120,9 +120,9 @@ def _counting_launches():
         launches.append(None)
 
     knobs.runtime.launch_enter_hook.add(hook)
-    cudac.launch_hooks.append(hook)
+    cuda.launch_hooks.append(hook)
     try:
         yield launches
     finally:
-        cudac.launch_hooks.remove(hook)
+        cuda.launch_hooks.remove(hook)
         knobs.runtime.launch_enter_hook.remove(hook)

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from .. import cudac, grading, nvrtc
-from ..inputs import Run, shared_bytes
-from ..signature import convert
-from ..tensormap import TensorMap
+from .. import cuda, environment
+from ..cuda import nvrtc
+from ..cuda.signature import convert
+from ..cuda.tensor_map import TensorMap
+from ..spec.inputs import Run, shared_bytes
 from . import TIME_LIMIT, Outcome, Problem, child, simt
 from .interpreter import Unavailable
 
@@ -73,22 +74,22 @@ class KernelStopped(RuntimeError):
 _session: _Session | None = None
 
 
-def prepare(module: cudac.Module, names: tuple[str, ...]) -> None:
+def prepare(module: cuda.Module, names: tuple[str, ...]) -> None:
     """Build kernels, so that an error shows when the cell is run. Raises CompileError or Unavailable.
 
     While a class is graded it is enough that NVIDIA's compiler reads them: a kernel is built when it is launched.
     """
-    enough = _read if grading.in_progress() and nvrtc.available() else _build
+    enough = _read if environment.grading_in_progress() and nvrtc.available() else _build
     for name in names:
         enough(module, name)
 
 
-def _read(module: cudac.Module, name: str) -> None:
+def _read(module: cuda.Module, name: str) -> None:
     nvrtc.compile_source(module.source, (name,), nvrtc.only_for(module.source) or TARGET, module.options)
 
 
 @functools.lru_cache(maxsize=256)
-def _build(module: cudac.Module, name: str) -> simt.Kernel:
+def _build(module: cuda.Module, name: str) -> simt.Kernel:
     if nvrtc.available():
         _read(module, name)
     try:
@@ -99,7 +100,7 @@ def _build(module: cudac.Module, name: str) -> simt.Kernel:
         raise Unavailable(str(e)) from None
 
 
-def launch(kernel: cudac.Kernel, grid, block, shared: int, arguments: tuple) -> None:
+def launch(kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple) -> None:
     """One launch, checked. Inside a check it adds to what the check sees; elsewhere it prints what it found."""
     if _session is not None:
         _run(_session, kernel, grid, block, shared, arguments)
@@ -110,7 +111,7 @@ def launch(kernel: cudac.Kernel, grid, block, shared: int, arguments: tuple) -> 
         print(f"{kernel.name}: {said}")
 
 
-def _run(session: _Session, kernel: cudac.Kernel, grid, block, shared, arguments) -> None:
+def _run(session: _Session, kernel: cuda.Kernel, grid, block, shared, arguments) -> None:
     values = convert(kernel.signature, arguments, "cpu")
     built = _build(kernel.module, kernel.name)
     arrays = dict(session.arrays)
@@ -124,7 +125,7 @@ def _run(session: _Session, kernel: cudac.Kernel, grid, block, shared, arguments
             grid, block, shared, numbers, arrays=arrays, time_limit=session.time_limit, cluster=kernel.cluster
         )
     except simt.LaunchError as e:
-        raise cudac.LaunchError(str(e)) from None
+        raise cuda.LaunchError(str(e)) from None
     session.printed.append(result.printed)
     session.counts.update({k: v for k, v in result.counters.to_json().items() if v})
     session.shared_bytes = max(session.shared_bytes, result.shared_bytes)
@@ -144,7 +145,7 @@ def _known(arrays: dict[str, simt.Array], address: int) -> bool:
     return any(a.address <= address < a.address + a.elements * a.itemsize for a in arrays.values())
 
 
-def alone(kernel: cudac.Kernel, grid, block, shared: int, arguments: tuple) -> dict[str, Any]:
+def alone(kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple) -> dict[str, Any]:
     """A launch outside a check: in a child, on copies, so that nothing it does can hurt the notebook.
 
     Gives what was `said` (findings as sentences), `printed`, the `counts` and the counters of each line in `lines`.

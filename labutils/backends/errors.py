@@ -11,8 +11,8 @@ import sys
 import sysconfig
 import traceback
 
-from ..exercise import NOT_WRITTEN
-from ..nvrtc import CompileError
+from ..cuda.nvrtc import CompileError
+from ..spec.exercise import NOT_WRITTEN
 from . import Problem
 from .compiler import describe
 

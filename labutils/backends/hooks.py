@@ -1,7 +1,7 @@
 """Hooks into Triton's interpreter, so that a recorder sees every launch and every address.
 
-This module and mends.py are the only ones that touch Triton's private API. What they lean on, seen alike in Triton
-3.6, 3.7 and 3.9: `triton.runtime.interpreter` has an object `interpreter_builder` whose class has
+This module and interpreter_patches.py are the only ones that touch Triton's private API. What they lean on,
+seen alike in Triton 3.6, 3.7 and 3.9: `triton.runtime.interpreter` has an object `interpreter_builder` whose class has
 `create_masked_load(ptrs, mask, other, …)`, `create_masked_store(ptrs, value, mask, …)`,
 `create_atomic_rmw(op, ptr, value, mask, …)`, `create_atomic_cas(ptr, compare, value, …)`, `set_grid_dim` and
 `set_grid_idx`; classes `InterpretedFunction` and `GridExecutor`, of which the latter's `__call__(*args, **kwargs)` is
@@ -18,8 +18,8 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from ..access import Recorder
 from . import errors
+from .access import Recorder
 
 
 def interpreting() -> bool:

@@ -6,13 +6,14 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 
-from ..access import Finding, Recorder
-from ..inputs import Run, shared_bytes
+from ..spec.inputs import Run, shared_bytes
 from . import TIME_LIMIT, Outcome, Problem, child, offline
+from .access import Finding, Recorder
 from .hooks import interpreting, recording
 
 TARGETS = (80, 90)
@@ -27,6 +28,16 @@ def prepare() -> None:
     """Switch Triton's interpreter on. To be called before triton is imported for the first time."""
     if "triton" not in sys.modules:
         os.environ["TRITON_INTERPRET"] = "1"
+
+
+def environment() -> dict[str, str]:
+    """For a process that records accesses: no GPU, the interpreter on, and this labutils to import."""
+    paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {
+        "TRITON_INTERPRET": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "PYTHONPATH": os.pathsep.join(p for p in paths if p),
+    }
 
 
 def ready() -> bool:
@@ -58,9 +69,9 @@ def require() -> None:
 @functools.cache
 def self_test() -> None:
     """Older interpreters returned zeros without a word: try masks, `dot`, bf16 and atomics once. About 20 ms."""
-    from . import mends, selftest
+    from . import interpreter_patches, selftest
 
-    mends.mend()
+    interpreter_patches.mend()
     for name, yours, expected in selftest.results():
         if not torch.equal(yours, expected):
             import triton

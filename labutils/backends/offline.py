@@ -20,9 +20,9 @@ from pathlib import Path
 
 import torch
 
-from ..source import LITERALS, NotExtractable, module_parts, plain_function
 from . import Problem
 from .errors import refusal
+from .extract import LITERALS, NotExtractable, module_parts, plain_function
 
 TIME_LIMIT = 60.0
 """Seconds for one compiler process; a course kernel takes about one."""

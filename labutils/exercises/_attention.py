@@ -7,7 +7,7 @@ import inspect
 
 import torch
 
-from ..precision import ROUND_OFF
+from ..spec.precision import ROUND_OFF
 
 
 def heads_of_keys(x, heads: int):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..exercise import Case
+from ..spec.exercise import Case
 
 TILE = 1024
 """Elements per program in the starters; the cases straddle it."""

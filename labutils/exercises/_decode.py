@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from ..inputs import generator
+from ..spec.inputs import generator
 from ._attention import attention, magnitude, scores
 
 NOT_THERE = -1
@@ -120,3 +120,12 @@ def with_scores(change: Callable) -> Callable:
 def magnitude_of(form: Callable, **more) -> Callable:
     """M of the error model for one of the forms above."""
     return lambda *arrays, **named: form(*arrays, of=magnitude, **named, **more)
+
+
+def library(q, k, v, lengths=None):
+    """PyTorch's attention for one query of each sequence: q (B, H, D), k and v (B, HK, N, D)."""
+    mask = None
+    if lengths is not None:
+        mask = (torch.arange(k.shape[2], device=k.device) < lengths[:, None].to(k.device))[:, None, None]
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+    return sdpa(q[:, :, None], k, v, attn_mask=mask, enable_gqa=q.shape[1] != k.shape[1])[:, :, 0]

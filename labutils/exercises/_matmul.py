@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..exercise import Cost, Suspect
+from ..spec.exercise import Cost, Suspect
 
 
 def mnk(M: int, N: int, K: int) -> dict[str, int]:

@@ -2,8 +2,8 @@
 
 import statistics
 
-from ..exercise import Case, PlainExercise, Points, register
-from ..machine import Pretend, queue_time
+from ..gpu.machine import Pretend, queue_time
+from ..spec.exercise import Case, PlainExercise, Points, register
 
 UNIT = "04_benchmarking"
 

@@ -2,7 +2,19 @@
 
 import torch
 
-from ..exercise import Bound, Case, Contract, Cost, KernelExercise, PlainExercise, Points, Suspect, array, out, register
+from ..spec.exercise import (
+    Bound,
+    Case,
+    Contract,
+    Cost,
+    KernelExercise,
+    PlainExercise,
+    Points,
+    Suspect,
+    array,
+    out,
+    register,
+)
 
 LANES, SECTOR = 32, 32
 TILE = 32

@@ -1,6 +1,6 @@
 """Unit 19, ledgers: how decode uses a cache of keys and values, and what the cache takes. Kernels: decode_kernels."""
 
-from ..exercise import Case, PlainExercise, Points, register
+from ..spec.exercise import Case, PlainExercise, Points, register
 from ._numbers import sentence_for
 
 

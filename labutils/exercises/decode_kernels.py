@@ -6,7 +6,7 @@ length, at most N.
 
 import torch
 
-from ..exercise import Bound, Case, Contract, Cost, KernelExercise, Number, Points, Suspect, array, out, register
+from ..spec.exercise import Bound, Case, Contract, Cost, KernelExercise, Number, Points, Suspect, array, out, register
 from . import _decode as form
 from . import flash_attention
 from ._attention import attention, magnitude, scores
@@ -284,9 +284,7 @@ COMBINED = (
 
 def _library(q, k, v, lengths):
     """PyTorch's attention: no lengths of its own, so a mask unless all are full."""
-    from ..decoding import library
-
-    return library(q, k, v, None if int(lengths.min()) == k.shape[2] else lengths)
+    return form.library(q, k, v, None if int(lengths.min()) == k.shape[2] else lengths)
 
 
 DECODE = dict(

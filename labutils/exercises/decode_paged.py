@@ -2,7 +2,7 @@
 
 import torch
 
-from ..exercise import Case, Contract, Cost, KernelExercise, Points, Suspect, array, out, register
+from ..spec.exercise import Case, Contract, Cost, KernelExercise, Points, Suspect, array, out, register
 from . import _decode as form
 from ._attention import attention, magnitude
 from .decode_kernels import cost, of_keys

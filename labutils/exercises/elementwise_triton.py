@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from ..exercise import Case, Contract, Cost, KernelExercise, PlainExercise, Points, Suspect, array, out, register
+from ..spec.exercise import Case, Contract, Cost, KernelExercise, PlainExercise, Points, Suspect, array, out, register
 from ._cases import draw_matrix, draw_vector, matrix_cases, vector_cases
 
 ROOT = math.sqrt(2 / math.pi)

@@ -6,7 +6,7 @@ A chain of k clippers v/(1 + |v|) is v/(1 + k·|v|), one of v/√(1 + v²) is v/
 
 import torch
 
-from ..exercise import (
+from ..spec.exercise import (
     Bound,
     Case,
     Contract,

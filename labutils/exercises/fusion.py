@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import torch
 
-from ..exercise import (
+from ..spec.exercise import (
     Bound,
     Case,
     Contract,

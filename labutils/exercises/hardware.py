@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..exercise import Case, PlainExercise, Points, register
+from ..spec.exercise import Case, PlainExercise, Points, register
 from ._numbers import sentence_for
 
 # --- peak ----------------------------------------------------------------------------------------------------------

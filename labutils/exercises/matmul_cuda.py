@@ -1,16 +1,6 @@
 """Unit 15: one matrix product in CUDA C++, seven times. Five levels in fp32, then two on tensor cores."""
 
-from ..exercise import (
-    Bound,
-    Case,
-    Contract,
-    KernelExercise,
-    PlainExercise,
-    Points,
-    array,
-    out,
-    register,
-)
+from ..spec.exercise import Bound, Case, Contract, KernelExercise, PlainExercise, Points, array, out, register
 from ._matmul import cost, magnitude, mnk, product, suspects
 from ._numbers import sentence_for
 

@@ -1,6 +1,6 @@
 """Unit 16: Hopper's copy engine, warp group products, and the matrix product that they make together."""
 
-from ..exercise import (
+from ..spec.exercise import (
     Bound,
     Case,
     Contract,

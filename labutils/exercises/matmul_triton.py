@@ -2,7 +2,7 @@
 
 import torch
 
-from ..exercise import (
+from ..spec.exercise import (
     Bound,
     Case,
     Contract,

@@ -1,10 +1,10 @@
-"""Unit 03: how many blocks an SM holds, worked out from its limits. The references are `labutils.occupancy`."""
+"""Unit 03: how many blocks an SM holds, worked out from its limits. The references are `labutils.gpu.occupancy`."""
 
 from __future__ import annotations
 
-from ..device import Limits, limits_for
-from ..exercise import Case, PlainExercise, Points, register
-from ..occupancy import SUB_PARTITIONS, WARP, occupancy
+from ..gpu.device import Limits, limits_for
+from ..gpu.occupancy import SUB_PARTITIONS, WARP, occupancy
+from ..spec.exercise import Case, PlainExercise, Points, register
 from ._numbers import sentence_for
 
 CAPABILITIES = (75, 80, 86, 89, 90, 100, 120)

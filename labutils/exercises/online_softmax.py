@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from ..exercise import (
+from ..spec.exercise import (
     Bound,
     Case,
     Contract,

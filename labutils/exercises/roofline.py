@@ -1,7 +1,7 @@
 """Unit 05: byte and FLOP ledgers, and what the roofline says about them."""
 
-from ..exercise import Case, PlainExercise, Points, register
-from ..roofline import Ledger, Roof, units
+from ..gpu.roofline import Ledger, Roof, units
+from ..spec.exercise import Case, PlainExercise, Points, register
 
 UNIT = "05_roofline"
 SLACK = 0.03

@@ -5,7 +5,7 @@ A row of which every entry is -inf has no softmax (0/0): the contract is NaN the
 
 import torch
 
-from ..exercise import (
+from ..spec.exercise import (
     Bound,
     Case,
     Contract,

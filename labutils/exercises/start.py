@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ..exercise import (
+from ..spec.exercise import (
     Case,
     Contract,
     Cost,

@@ -5,15 +5,11 @@ message as text too (`figure.alt`), for screen readers.
 """
 
 from .accesses import LANES, MAX_PICTURED, access_map, banks, coalescing, costs, line_costs
-from .attention import attention_owners, attention_step
 from .base import PALETTE, Unavailable, _picture, figure, show
-from .decoding import batches, page_pool
-from .fragments import fragments
 from .machine import divergence, occupancy, timeline, waves
-from .roofs import formats, ladder, roofline
+from .roofs import formats, roofline
 
 __all__ = [
-    "LANES", "MAX_PICTURED", "PALETTE", "Unavailable", "_picture", "access_map", "attention_owners", "attention_step",
-    "banks", "batches", "coalescing", "costs", "divergence", "figure", "formats", "fragments", "ladder", "line_costs",
-    "occupancy", "page_pool", "roofline", "show", "timeline", "waves",
+    "LANES", "MAX_PICTURED", "PALETTE", "Unavailable", "_picture", "access_map", "banks", "coalescing", "costs",
+    "divergence", "figure", "formats", "line_costs", "occupancy", "roofline", "show", "timeline", "waves",
 ]  # fmt: skip

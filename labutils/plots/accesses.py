@@ -11,7 +11,7 @@ from .base import PALETTE, figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..trace import Trace
+    from ..backends.trace import Trace
 
 MAX_PICTURED = 1024
 """Elements of one array that an access map can show and still be read."""

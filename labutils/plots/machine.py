@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..occupancy import WARP, Occupancy, busy_share, tail, warps_for_latency
-from ..occupancy import waves as count_waves
+from ..gpu.occupancy import WARP, Occupancy, busy_share, tail, warps_for_latency
+from ..gpu.occupancy import waves as count_waves
 from .base import PALETTE, figure
 
 if TYPE_CHECKING:

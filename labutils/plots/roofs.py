@@ -1,4 +1,4 @@
-"""What a GPU can do at most, and how near something comes: rooflines, the ladder of memories, number formats."""
+"""What a GPU can do at most, and how near something comes: rooflines, number formats."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..formats import FORMATS, Format
-from ..hardware import CLAIMED_CYCLES, LEVELS, Figures
-from ..roofline import Roof, units
+from ..gpu.formats import FORMATS, Format
+from ..gpu.roofline import Roof, units
 from .base import figure
 from .machine import BLUE, GREEN, GREY, ORANGE, RED, WIDTH, _bare
 
@@ -47,37 +46,6 @@ def roofline(roofs: Sequence[Roof], points: Mapping[str, tuple[float, float | No
     ridges = "; ".join(f"{r.name} has its ridge at {r.ridge:.3g} FLOP/byte" for r in roofs)
     fig.alt = f"Roofline: {ridges}. " + "; ".join(said) + ("." if said else "")
     fig.suptitle(title or roofs[0].name, fontsize=11)
-    return fig
-
-
-def ladder(figures: Figures, what: str = "latency", title: str = "") -> Figure:
-    """Every level of memory: latency in cycles beside what is claimed, or bandwidth of all SMs together."""
-    fig = figure(WIDTH, 2.9)
-    axis = fig.subplots()
-    values = figures.latency_cycles if what == "latency" else figures.bandwidth_gbs
-    known = [v for v in values.values() if v]
-    said = []
-    for row, level in enumerate(LEVELS):
-        value = values.get(level)
-        if value is None:
-            axis.text(1, row, "not measured", ha="right", va="center", fontsize=9, transform=axis.get_yaxis_transform())
-            continue
-        form = f"{value:,.0f} cycles" if what == "latency" else units(value * 1e9, "B/s")
-        axis.barh(row, value, color=BLUE, height=0.6)
-        axis.text(value, row, f"  {form}", va="center", fontsize=10)
-        said.append(f"{level} {form}")
-    if what == "latency":
-        claimed = [CLAIMED_CYCLES[level] for level in LEVELS]
-        axis.plot(claimed, range(len(LEVELS)), "D", color=ORANGE, markeredgecolor="black", label="claimed of every GPU")
-        axis.legend(fontsize=9, loc="upper right")
-        known += claimed
-    low, high = (min(known), max(known)) if known else (1, 10)
-    axis.set(xscale="log", xlim=(low / 2, high * 12), yticks=range(len(LEVELS)), yticklabels=LEVELS)
-    axis.set_ylim(len(LEVELS) - 0.5, -0.5)
-    axis.set_xlabel("cycles from one load to the next that needs it" if what == "latency" else "GB/s, all SMs together")
-    _bare(axis, ("top", "right"))
-    fig.alt = f"Memory ladder of {figures.gpu}, {what}: " + (", ".join(said) or "nothing measured yet") + "."
-    fig.suptitle(title or f"{figures.gpu}: {what} of each level", fontsize=11)
     return fig
 
 

@@ -45,7 +45,7 @@ lab.check("05_roofline/least_time")
 # two parts is read once. Here is a neighbour of your exercises, scale and shift:
 
 # %% cell="given" id="neighbour"
-from labutils.roofline import Ledger, Roof, fuse, units
+from labutils import Ledger, Roof, fuse, units
 
 
 def scale_and_shift(n, itemsize):

@@ -3,7 +3,7 @@
 import pytest
 
 from bench import counters
-from labutils import device
+from labutils.gpu import device
 
 
 @pytest.mark.gpu

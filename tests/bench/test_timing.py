@@ -1,7 +1,7 @@
 """What the timing benchmark reads from Nsight Compute, and that its list of kernels exists."""
 
 from bench.timing import COURSE, nanoseconds
-from labutils import exercise
+from labutils import exercises
 
 CSV = """==PROF== Connected to process 1
 ==PROF== Disconnected
@@ -17,4 +17,4 @@ def test_ncus_table_is_read():
 
 
 def test_the_courses_kernels_exist():
-    assert all(exercise.get(name).bench for name in COURSE)
+    assert all(exercises.get(name).bench for name in COURSE)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from grader import exports, report
-from grader.gradebook import Course
+from grader.gradebook.gradebook import Course
+from grader.reports import exports, report
 from tests.browser.conftest import TOKEN, Page, wait_for
 from tests.grader.simulated import multiply, simulated
 from tests.grader.small import UNIT, right, write_unit
@@ -23,7 +23,7 @@ LIST = "/formgrader/api/submitted_notebooks"
 @pytest.fixture(scope="module")
 def out(tmp_path_factory, chromium):
     """Two students, graded for real: one right, one wrong; both wrote something where a person must mark it."""
-    from grader.grade import grade
+    from grader.grading.grade import grade
 
     folder = tmp_path_factory.mktemp("class")
     unit = write_unit(folder / "solutions")
@@ -161,7 +161,7 @@ def _fetched(browser, path: str) -> float:
 
 def test_no_script_of_a_student_runs(out, browser, tmp_path):
     """Pages with hostile text in a real browser: nothing runs, nothing is loaded."""
-    from tests.grader.test_pages import EVIL, wrong
+    from tests.grader.reports.test_pages import EVIL, wrong
 
     results = simulated(3)
     for student in results.students:

@@ -28,7 +28,7 @@ def test_unfilled_stops_at_the_first_check(open_notebook, unit):
 @pytest.mark.parametrize("unit", UNITS)
 def test_solved_runs_to_the_end(open_notebook, unit, tmp_path):
     nbformat = pytest.importorskip("nbformat")
-    from grader.sources import source_notebook
+    from grader.course.sources import source_notebook
 
     path = tmp_path / f"{unit}_solved.ipynb"
     nbformat.write(source_notebook(ROOT / "solutions" / unit), path)
@@ -46,7 +46,7 @@ def test_solved_runs_to_the_end(open_notebook, unit, tmp_path):
 def test_a_mistake_is_named_beside_its_picture(open_notebook, tmp_path):
     """A kernel without masks: the access map shows the lanes, the check names the line. (The README's picture.)"""
     nbformat = pytest.importorskip("nbformat")
-    from grader.sources import source_notebook
+    from grader.course.sources import source_notebook
 
     notebook = source_notebook(ROOT / "solutions" / "06_elementwise_triton")
     kernel = next(c for c in notebook.cells if c.id == "vector_add_kernel")

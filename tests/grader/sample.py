@@ -1,6 +1,6 @@
 """A small unit with one cell of each kind, for the tests of the build."""
 
-from grader.build import build
+from grader.course.build import build
 
 UNIT = "06_unit"
 POINTS = {"06_unit/saxpy": 3.0}.__getitem__

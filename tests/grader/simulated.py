@@ -4,9 +4,9 @@ import os
 import random
 from pathlib import Path
 
-from grader.results import Check, ClassResults, Graded, Lateness, Origin, Outcome
-from labutils import exercise as exercises
-from labutils.verdict import CaseResult, Diagnosis, Verdict
+from grader.marks.results import Check, ClassResults, Graded, Lateness, Origin, Outcome
+from labutils import exercises
+from labutils.spec.verdict import CaseResult, Diagnosis, Verdict
 
 UNIT = "06_elementwise_triton"
 NAMES = ("add_bytes", "vector_add", "gelu", "gelu_backward", "bias_scale")
@@ -56,7 +56,7 @@ def _outcome(name: str, draw: random.Random) -> Outcome:
 
 def multiply(course: Path, unit: str, student: str, names: list[str]) -> None:
     """Give every name the submission of a graded student: in nbgrader's folders by links, in its grade book by rows."""
-    from grader.nbgrader_config import NbGraderAPI, course_config
+    from grader.course.nbgrader_config import NbGraderAPI, course_config
 
     for kind in ("submitted", "autograded", "feedback"):
         for name in names:

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from grader.build import release_notebook
+from grader.course.build import release_notebook
+from grader.course.sources import notebook_bytes, source_notebook
 from grader.demo.sample import solved
-from grader.sources import notebook_bytes, source_notebook
 
 UNIT = "06_elementwise_triton"
 EXERCISE = f"{UNIT}/add_bytes"

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import labutils as lab
-from labutils import source
+from labutils.backends import extract
 
 SCALE = 2.5
 
@@ -28,7 +28,7 @@ def test_a_learner_sees_them(monkeypatch, capsys):
 
 
 def test_a_constant_does_not_import_pytorch_into_the_compiler():
-    parts = [tuple(part) for part in source.module_parts(scale)]
+    parts = [tuple(part) for part in extract.module_parts(scale)]
     code = f"import json, sys\nfor text, *_ in json.loads({json.dumps(json.dumps(parts))}): exec(text)\n"
     code += "assert scale(2) == 5.0 and 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

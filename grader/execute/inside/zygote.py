@@ -52,11 +52,11 @@ IMPORTS = (
     "triton.language",
     "labutils",
     "labutils.exercises",
-    "labutils.evaluate",
+    "labutils.check.evaluate",
     "labutils.plots",
-    "labutils.widgets",
-    "labutils.recording",
-    "labutils.nvrtc",
+    "labutils.lessons.widgets",
+    "labutils.backends.recording",
+    "labutils.cuda.nvrtc",
     "labutils.backends.emulator",
 )
 
@@ -79,7 +79,7 @@ def prepare() -> None:
             importlib.import_module(name)
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.suppress(Exception):
         labutils.setup()
-        labutils.nvrtc.version()
+        labutils.cuda.nvrtc.version()
     gc.collect()
     gc.freeze()  # a collection in a kernel would touch, and so copy, every page of what is shared
     gc.enable()

@@ -19,13 +19,14 @@ import triton  # noqa: F401  (before labutils, which would switch to the interpr
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from labutils import cudac, device, roofline  # noqa: F401  (the last one is imported where answers are told)
+from labutils import cuda
 from labutils.backends import child, offline
 from labutils.backends.errors import explain
-from labutils.evaluate import signature_problem
-from labutils.signature import convert
-from labutils.telling import hear, tell
-from labutils.tensormap import TensorMap
+from labutils.check.evaluate import signature_problem
+from labutils.cuda.signature import convert
+from labutils.cuda.tensor_map import TensorMap
+from labutils.gpu import device, roofline  # noqa: F401  (the last one is imported where answers are told)
+from labutils.spec.serialize import hear, tell
 
 from .job import job, tell_cases
 
@@ -234,7 +235,7 @@ def recording(plan: Plan):
             JITFunction.run, Autotuner.run = run, tune
         except ImportError:  # CUDA C++ and plain Python do without Triton
             pass
-        stack.enter_context(cudac.redirected(plan.cuda))
+        stack.enter_context(cuda.redirected(plan.cuda))
         stack.enter_context(_OnMeta())
         stack.enter_context(_NoWork(plan))
         try:
@@ -321,7 +322,7 @@ def _defined(task: dict, cells):
 
 def answer_of(task: dict, cells, arguments: list) -> dict:
     """In a child of its own: what a plain function returns, as JSON."""
-    with cudac.redirected(_emulated):
+    with cuda.redirected(_emulated):
         attempt = child.attempt(_defined, (task, cells))
         if attempt.problem is None and isinstance(attempt.returned, dict):
             return attempt.returned

@@ -10,10 +10,11 @@ import types
 from pathlib import Path
 
 # PyTorch, which labutils would import, takes seconds and gigabytes that a compiler does not need
-_package = sys.modules["labutils"] = types.ModuleType("labutils")
-_package.__path__ = [str(Path(__file__).parents[1] / "labutils")]
+for _name in ("labutils", "labutils.cuda"):
+    _package = sys.modules[_name] = types.ModuleType(_name)
+    _package.__path__ = [str(Path(__file__).parents[1].joinpath(*_name.split(".")))]
 
-from labutils import nvrtc  # noqa: E402
+from labutils.cuda import nvrtc  # noqa: E402
 
 from .job import job  # noqa: E402
 

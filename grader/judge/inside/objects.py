@@ -6,10 +6,9 @@ with the exercises in sight. Reads a job like that of `launch`, writes one verdi
 
 from __future__ import annotations
 
-import labutils.exercises  # noqa: F401
-from labutils import exercise
+from labutils import exercises
 from labutils.backends import child
-from labutils.evaluate import evaluate
+from labutils.check.evaluate import evaluate
 
 from .job import job, tell_cases
 from .launch import define
@@ -22,7 +21,7 @@ def prepare() -> None:
 def _verdict(task: dict, cells) -> dict:
     namespace, _ = define(cells)
     fn = namespace.get(task["entry"])
-    verdict = evaluate(exercise.get(task["id"]), fn, seed=task["seed"], hidden=task["hidden"])
+    verdict = evaluate(exercises.get(task["id"]), fn, seed=task["seed"], hidden=task["hidden"])
     return {"verdict": verdict.to_json()}
 
 

@@ -16,18 +16,19 @@ import numpy as np
 import torch
 
 import labutils  # noqa: F401  (switches the interpreter on)
-from labutils import cudac, device, nvrtc, tensormap
+from labutils import cuda
 from labutils.backends import child, emulator, interpreter
-from labutils.backends.simt import selftest  # noqa: F401  (asked for at the first kernel)
-from labutils.inputs import shared_bytes
-from labutils.source import load
+from labutils.backends.extract import load
+from labutils.cuda import nvrtc, tensor_map
+from labutils.gpu import device
+from labutils.spec.inputs import shared_bytes
 
 from .job import job, tell_cases
 
 
 @dataclass
 class Array:
-    """One array of a case, as the backends want to see it: labutils.inputs.Buffer without what the judge keeps."""
+    """One array of a case, as the backends want to see it: labutils.spec.inputs.Buffer without what the judge keeps."""
 
     name: str
     storage: torch.Tensor
@@ -69,7 +70,7 @@ def launcher(plan: dict, number: int):
         if kernels[index] is None:
             spec = plan["specs"][index]
             if spec["language"] == "cuda":
-                kernels[index] = cudac.compile(spec["source"], spec["name"], tuple(spec["options"]))
+                kernels[index] = cuda.compile(spec["source"], spec["name"], tuple(spec["options"]))
             else:
                 kernels[index] = load([tuple(p) for p in spec["module"]], f"kernel_{index}")
         return kernels[index]
@@ -93,7 +94,7 @@ def launcher(plan: dict, number: int):
             if "descriptor" in a:
                 d = a["descriptor"]
                 if "swizzle" in d:
-                    return tensormap.tensor_map(view(d), d["block_shape"], d["swizzle"])
+                    return tensor_map.tensor_map(view(d), d["block_shape"], d["swizzle"])
                 from triton.tools.tensor_descriptor import TensorDescriptor
 
                 return TensorDescriptor(view(d), d["shape"], d["strides"], d["block_shape"], d["padding"])

@@ -150,7 +150,7 @@ def _part(node: ast.stmt, bound: dict, before: int) -> None:
 
 
 def _assigned(name: str, value: ast.expr, bound: dict) -> object:
-    """What a top-level assignment binds; only the forms that labutils.source writes."""
+    """What a top-level assignment binds; only the forms that labutils.backends.extract writes."""
     if isinstance(value, ast.Call):
         called = ast.unparse(value.func)
         if called == "importlib.import_module" and len(value.args) == 1 and isinstance(value.args[0], ast.Constant):

@@ -1,7 +1,7 @@
 """Time beside time: two plans on the same inputs, in turns, each sample cold and checked.
 
-The rules are those of labutils.timing (flush, ring of inputs, A B B A), with what an untrusted kernel needs on top: it
-never sees an output that was computed before, and what it leaves is digested after every sample.
+The rules are those of labutils.timing.stopwatch (flush, ring of inputs, A B B A), with what an untrusted kernel needs
+on top: it never sees an output that was computed before, and what it leaves is digested after every sample.
 """
 
 from __future__ import annotations

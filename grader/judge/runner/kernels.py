@@ -173,7 +173,7 @@ def _descriptor(d: dict, meta: dict | None, pointer: Callable[[dict], int]) -> l
 
 
 def _tensor_map(d: dict, pointer: Callable[[dict], int]) -> bytes:
-    """A CUtensorMap of a matrix, as labutils.tensormap makes it."""
+    """A CUtensorMap of a matrix, as labutils.cuda.tensor_map makes it."""
     kind, size = (
         getattr(cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{d['dtype'].upper()}"),
         SIZES.get(d["dtype"], 1),

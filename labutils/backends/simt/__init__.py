@@ -4,6 +4,7 @@
 it cost. Importing this starts no compiler.
 """
 
+from . import build, selftest
 from .counters import Access, Counters, Report
 from .errors import CompileError, LaunchError, NoCompiler
 from .findings import Finding
@@ -14,13 +15,13 @@ __all__ = [
     "Parameter", "Report", "Result", "available", "compile",
 ]  # fmt: skip
 
+build.use_self_test(selftest.works)
+
 
 def available() -> str | None:
     """Why kernels cannot be built on this machine, or None. The first call may take some seconds."""
-    from .build import compiler
-
     try:
-        compiler()
+        build.compiler()
     except NoCompiler as e:
         return str(e)
     return None

@@ -14,12 +14,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from ... import cache
+from ... import environment
 from .errors import CompileError, NoCompiler
 
 HERE = Path(__file__).parent
@@ -48,7 +48,7 @@ _PROVIDED_PREFIXES = (
 
 def cache_dir() -> Path:
     """Where the runtime and the kernels are kept."""
-    path = cache.folder() / "simt"
+    path = environment.cache_folder() / "simt"
     path.mkdir(parents=True, exist_ok=True)
     return path
 
@@ -139,6 +139,15 @@ def _candidates() -> Iterator[list[str]]:
         yield [sys.executable, "-m", "ziglang", "c++"]
 
 
+_self_test: Callable[[Compiler], str | None] = lambda compiler: None  # noqa: E731
+
+
+def use_self_test(works: Callable[[Compiler], str | None]) -> None:
+    """From now on a compiler is used only if `works(compiler)` is None; else that says why not."""
+    global _self_test
+    _self_test = works
+
+
 def compiler() -> Compiler:
     """The compiler of this machine: $CXX, g++ 11 or newer, clang++, or the one of the package ziglang. Raises
     NoCompiler. Each is tried once on a kernel with known counts; the answer is kept in the cache."""
@@ -147,15 +156,13 @@ def compiler() -> Compiler:
 
 @functools.cache
 def _find(cxx: str, path: str, cache: str) -> Compiler:
-    from .selftest import works
-
     tried = []
     for command in _candidates():
         found = _version(command)
         if found is None:
             tried.append(f"{' '.join(command)}: not g++ 11 or newer, nor clang")
             continue
-        reason = works(found)
+        reason = _self_test(found)
         if reason is None:
             return found
         tried.append(f"{found.version}: {reason}")

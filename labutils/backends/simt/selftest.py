@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import os
 
-from . import build
+from . import build, launch, source
 from .errors import CompileError, LaunchError, NoCompiler
 
 _SOURCE = r"""
@@ -41,10 +42,6 @@ def works(compiler: build.Compiler) -> str | None:
 
 
 def _try(compiler: build.Compiler) -> str | None:
-    import ctypes
-
-    from . import launch, source
-
     n = 64
     try:
         module = launch.Module(source.prepare(_SOURCE), ["probe"], "probe", compiler)

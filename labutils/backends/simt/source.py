@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from ...cudatext import blank
+from ...cuda.text import blank
 from .errors import CompileError
 
 HEADERS = frozenset(

@@ -4,8 +4,8 @@ SUBMISSIONS OUT [BACKEND] [--resume]`. Prints the memory of this process at a te
 import sys
 from pathlib import Path
 
-from grader.grade import grade, said
-from grader.run import Watcher
+from grader.grading.grade import grade, said
+from grader.grading.run import Watcher
 from tests.grader.engines.conftest import WORK
 
 

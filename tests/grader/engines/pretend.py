@@ -13,7 +13,7 @@ import threading
 import time
 from pathlib import Path
 
-from grader.engines.gpulock import GpuLock
+from grader.judge.gpulock import GpuLock
 
 
 def prepare():

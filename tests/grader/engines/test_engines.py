@@ -11,9 +11,9 @@ import pytest
 
 from grader import engines
 from grader.engines import station
-from grader.engines.gpulock import GpuLock, visible_gpus
 from grader.engines.local import pinned, shares
 from grader.engines.station import Lost, Station
+from grader.judge.gpulock import GpuLock, visible_gpus
 
 NAMES = [f"student {n}" for n in range(5)] + ["kills", "kills once"]
 
@@ -206,7 +206,7 @@ def test_workers_are_as_many_as_cores_and_gpus_have_use_for(monkeypatch):
 
 
 def test_a_gpu_is_for_one_process_at_a_time(tmp_path):
-    hold = "import sys, time; from pathlib import Path; from grader.engines.gpulock import GpuLock\n"
+    hold = "import sys, time; from pathlib import Path; from grader.judge.gpulock import GpuLock\n"
     hold += "with GpuLock('1', Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
     root = str(engines.__file__).rsplit("/", 3)[0]
     other = subprocess.Popen(

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from grader.course.sources import source_notebook
 from grader.judge import contest, gpu, speed
 from grader.judge.judge import Judge
 from grader.judge.sandbox import Memory
 from grader.judge.submission import Submission
-from grader.sources import source_notebook
-from labutils import device
-from labutils.exercise import KernelExercise
+from labutils.gpu import device
+from labutils.spec.exercise import KernelExercise
 
 ROOT = Path(__file__).resolve().parents[3]
 SCALE, SCALE_CUDA = "00_start/scale", "00_start/scale_cuda"
@@ -72,9 +72,9 @@ def test_the_runner_gets_machine_code_and_places_and_no_text(judge, exercise_id,
 
 
 def _of(exercise_id):
-    from labutils import exercise
+    from labutils import exercises
 
-    return exercise.get(exercise_id)
+    return exercises.get(exercise_id)
 
 
 def test_other_bits_the_second_time_are_a_race(judge, monkeypatch):
@@ -182,9 +182,9 @@ def test_no_floor_is_higher_than_what_the_reference_has_shown(judge, monkeypatch
 
 
 def test_large_cases_are_of_exercises_that_are_cheap_to_compare():
-    from labutils import exercise
+    from labutils import exercises
 
-    large = {e.id: speed.large_case(e) for e in exercise.all_exercises().values() if isinstance(e, KernelExercise)}
+    large = {e.id: speed.large_case(e) for e in exercises.all_exercises().values() if isinstance(e, KernelExercise)}
     assert sum(c is not None for c in large.values()) > 30
     assert large["06_elementwise_triton/vector_add"].sizes["n"] > 10**6
     assert not large["19_decode_attention/partial"] and not large["17_flash_attention/forward"]

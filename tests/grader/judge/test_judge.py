@@ -6,9 +6,9 @@ import pytest
 
 from grader.judge.judge import Judge
 from grader.judge.submission import Submission
-from labutils import exercise
-from labutils.evaluate import conclude
-from labutils.exercise import PlainExercise
+from labutils import exercises
+from labutils.check.evaluate import conclude
+from labutils.spec.exercise import PlainExercise
 
 ADD, PLAIN = "06_elementwise_triton/vector_add", "00_start/number_of_programs"
 
@@ -151,15 +151,15 @@ STRANGE = [
 ]  # fmt: skip
 
 
-PLAINS = sorted(k for k, e in exercise.all_exercises().items() if isinstance(e, PlainExercise))
+PLAINS = sorted(k for k, e in exercises.all_exercises().items() if isinstance(e, PlainExercise))
 
 
 @pytest.mark.parametrize("name", PLAINS)
 def test_no_answer_stops_the_comparison(name):
     from grader.judge.wire import compared
-    from labutils.verdict import CaseResult, Verdict
+    from labutils.spec.verdict import CaseResult, Verdict
 
-    task = exercise.get(name)
+    task = exercises.get(name)
     for value in STRANGE:
         verdict = Verdict(task.id, "plain Python", points=task.points.total)
         verdict.results = [CaseResult(c.name, compared(task, c, value)) for c in task.cases]
@@ -200,10 +200,10 @@ def test_no_line_from_the_sandbox_stops_the_judge(task, line, monkeypatch):
             pass
 
     judge = Judge(3, hidden=0, on_gpu=False)
-    found = judge._task(exercise.get(task))
+    found = judge._task(exercises.get(task))
     if found.is_kernel:
         from grader.judge import wire
-        from labutils.inputs import make_run
+        from labutils.spec.inputs import make_run
 
         found.runs = [make_run(found.exercise, c, 3, allocate=wire.plain_bytes) for c, _ in found.cases]
     judge.tell_plans([found], Submission(()), Says())

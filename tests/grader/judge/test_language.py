@@ -4,11 +4,12 @@ import re
 
 import pytest
 
-from grader.audit import ACCEPTED, mutants
+from grader.commands.audit import ACCEPTED, mutants
+from grader.course.solutions import load, solution_text
 from grader.judge import language
-from grader.solutions import load, solution_text
-from labutils import cudac, exercise
-from labutils.source import module_parts, plain_function
+from labutils import exercises
+from labutils.backends.extract import module_parts, plain_function
+from labutils.cuda import kernel as cudac
 
 TOP = [["import triton", "a", 1], ["import importlib\ntl = importlib.import_module('triton.language')", "b", 1]]
 
@@ -26,12 +27,12 @@ def cuda(source, name="k"):
 # --- the course ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("unit", sorted({i.split("/")[0] for i in exercise.all_exercises()}))
+@pytest.mark.parametrize("unit", sorted({i.split("/")[0] for i in exercises.all_exercises()}))
 def test_every_right_kernel_of_the_course_passes(unit, tmp_path):
     solution = tmp_path / "solution.py"
     solution.write_text(solution_text(unit))
     paths = [str(solution)]
-    for exercise_id in [i for i in exercise.all_exercises() if i.startswith(unit + "/")]:
+    for exercise_id in [i for i in exercises.all_exercises() if i.startswith(unit + "/")]:
         paths += [t.path for t in mutants(exercise_id) if t.expect == ACCEPTED]
     with cudac.redirected(lambda *launch: None):  # nothing is compiled here
         for path in paths:

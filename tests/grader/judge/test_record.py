@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from grader.judge import record
-from labutils import device
+from labutils.gpu import device
 
 bindings = pytest.importorskip("cuda.bindings", reason="needs NVIDIA's bindings, which exist for Linux and Windows")
 CLOCKS = SimpleNamespace(CLOCK_SM="sm", CLOCK_MEM="mem")

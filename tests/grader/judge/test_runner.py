@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from grader.judge import gpu
-from labutils import device
+from labutils.gpu import device
 
 pytest.importorskip("cuda.bindings")
 pytestmark = pytest.mark.skipif(not shutil.which("gcc"), reason="no C compiler")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from grader.course.solutions import ROOT
 from grader.judge import isolation, sandbox
 from grader.judge.inside import compile as compiling
 from grader.judge.sandbox import Died, Limits, Sandbox
-from grader.solutions import ROOT
 from labutils.backends import interpreter
 from labutils.backends.simt import build
 

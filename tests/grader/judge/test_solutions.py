@@ -2,12 +2,12 @@
 
 import pytest
 
+from grader.course.sources import ROOT, source_notebook
 from grader.judge.judge import Judge
 from grader.judge.submission import Submission
-from grader.sources import ROOT, source_notebook
-from labutils import exercise
+from labutils import exercises
 
-UNITS = sorted({task.unit for task in exercise.all_exercises().values()})
+UNITS = sorted({task.unit for task in exercises.all_exercises().values()})
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def judge():
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_solution_gets_all_marks(judge, unit):
-    tasks = [task for task in exercise.all_exercises().values() if task.unit == unit]
+    tasks = [task for task in exercises.all_exercises().values() if task.unit == unit]
     verdicts = judge.judge(Submission.of(source_notebook(ROOT / "solutions" / unit)), [t.id for t in tasks])
     told = {name: v.text()[-400:] for name, v in verdicts.items() if not v.passed}
     assert not told

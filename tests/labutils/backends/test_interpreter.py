@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import labutils  # noqa: F401  (switches the interpreter on)
-from labutils.access import Recorder
 from labutils.backends import interpreter
-from labutils.check import evaluate
-from labutils.exercise import Case, Contract, Cost, KernelExercise, Points, array, out
+from labutils.backends.access import Recorder
+from labutils.check.check import evaluate
+from labutils.spec.exercise import Case, Contract, Cost, KernelExercise, Points, array, out
 
 triton = pytest.importorskip("triton")
 import torch  # noqa: E402
@@ -451,7 +451,7 @@ def test_other_versions_of_triton(path):
     here = Path(__file__)
     environment = {k: v for k, v in os.environ.items() if k != "GPULAB_TRITON_PATHS"}
     environment["PYTHONPATH"] = os.pathsep.join([path, environment.get("PYTHONPATH", "")])
-    tests = [str(here), str(here.with_name("test_offline.py")), str(here.parents[1] / "test_diagnose.py")]
+    tests = [str(here), str(here.with_name("test_offline.py")), str(here.parents[1] / "check/test_diagnose.py")]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
         cwd=ROOT,

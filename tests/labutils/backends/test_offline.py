@@ -8,7 +8,7 @@ import pytest
 
 import labutils  # noqa: F401  (switches the interpreter on)
 from labutils.backends import interpreter, offline
-from labutils.source import NotExtractable
+from labutils.backends.extract import NotExtractable
 
 triton = pytest.importorskip("triton")
 import torch  # noqa: E402

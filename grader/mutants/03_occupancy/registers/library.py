@@ -6,6 +6,6 @@ from labutils import device
 
 def blocks_by_registers(threads, registers, capability):
     limits = device.limits_for(divmod(capability, 10))
-    from labutils.occupancy import occupancy
+    from labutils.gpu.occupancy import occupancy
 
     return occupancy(limits, threads, registers).limits["registers"]

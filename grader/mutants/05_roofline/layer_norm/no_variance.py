@@ -1,7 +1,7 @@
 # expect: wrong-formula
 # Leaves out squares and their sum.
 
-from labutils.roofline import Ledger
+from labutils import Ledger
 
 
 def layer_norm_ledger(M, N, itemsize):

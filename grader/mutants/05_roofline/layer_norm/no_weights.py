@@ -1,7 +1,7 @@
 # expect: wrong-formula
 # Forgets weight and bias.
 
-from labutils.roofline import Ledger
+from labutils import Ledger
 
 
 def layer_norm_ledger(M, N, itemsize):

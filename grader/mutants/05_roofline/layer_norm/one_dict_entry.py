@@ -1,7 +1,7 @@
 # expect: accepted
 # Weight and bias as one entry.
 
-from labutils.roofline import Ledger
+from labutils import Ledger
 
 
 def layer_norm_ledger(M, N, itemsize):

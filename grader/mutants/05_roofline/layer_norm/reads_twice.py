@@ -1,7 +1,7 @@
 # expect: wrong-formula
 # Reads x once for the mean and once for the rest.
 
-from labutils.roofline import Ledger
+from labutils import Ledger
 
 
 def layer_norm_ledger(M, N, itemsize):

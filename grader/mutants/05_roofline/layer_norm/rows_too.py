@@ -1,7 +1,7 @@
 # expect: accepted
 # Counts what is done once per row as well.
 
-from labutils.roofline import Ledger
+from labutils import Ledger
 
 
 def layer_norm_ledger(M, N, itemsize):

@@ -1,7 +1,7 @@
 # expect: accepted
 # Statistics and scaling fused.
 
-from labutils.roofline import Ledger, fuse
+from labutils import Ledger, fuse
 
 
 def layer_norm_ledger(M, N, itemsize):

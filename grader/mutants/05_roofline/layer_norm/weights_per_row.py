@@ -1,7 +1,7 @@
 # expect: wrong-formula
 # Reads weight and bias from memory for every row.
 
-from labutils.roofline import Ledger
+from labutils import Ledger
 
 
 def layer_norm_ledger(M, N, itemsize):

@@ -1,7 +1,7 @@
 # expect: accepted
 # One addition fewer for each result.
 
-from labutils.roofline import Ledger
+from labutils import Ledger
 
 
 def matmul_ledger(M, N, K, itemsize):

@@ -1,7 +1,7 @@
 # expect: wrong-formula
 # Reads a row and a column for each result.
 
-from labutils.roofline import Ledger
+from labutils import Ledger
 
 
 def matmul_ledger(M, N, K, itemsize):

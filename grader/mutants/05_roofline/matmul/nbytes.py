@@ -1,7 +1,7 @@
 # expect: accepted
 # With nbytes.
 
-from labutils.roofline import Ledger, nbytes
+from labutils.gpu.roofline import Ledger, nbytes
 
 
 def matmul_ledger(M, N, K, itemsize):

@@ -1,7 +1,7 @@
 # expect: wrong-formula
 # Counts the products alone.
 
-from labutils.roofline import Ledger
+from labutils import Ledger
 
 
 def matmul_ledger(M, N, K, itemsize):

@@ -1,7 +1,7 @@
 # expect: wrong-formula
 # Forgets that C is written.
 
-from labutils.roofline import Ledger
+from labutils import Ledger
 
 
 def matmul_ledger(M, N, K, itemsize):

@@ -1,7 +1,7 @@
 # expect: accepted
 # Both operands as one entry.
 
-from labutils.roofline import Ledger
+from labutils import Ledger
 
 
 def matmul_ledger(M, N, K, itemsize):

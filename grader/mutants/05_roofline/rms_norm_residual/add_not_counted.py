@@ -1,7 +1,7 @@
 # expect: wrong-formula
 # Leaves out the addition and the weights' product.
 
-from labutils.roofline import Ledger
+from labutils import Ledger
 
 
 def rms_norm_residual_ledger(M, N, itemsize):

@@ -1,7 +1,7 @@
 # expect: accepted
 # Written down at once.
 
-from labutils.roofline import Ledger
+from labutils import Ledger
 
 
 def rms_norm_residual_ledger(M, N, itemsize):

@@ -1,7 +1,7 @@
 # expect: wrong-formula
 # Fuses without keeping s.
 
-from labutils.roofline import Ledger, fuse
+from labutils import Ledger, fuse
 
 
 def rms_norm_residual_ledger(M, N, itemsize):

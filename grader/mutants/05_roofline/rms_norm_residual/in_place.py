@@ -1,7 +1,7 @@
 # expect: accepted
 # s takes the place of r.
 
-from labutils.roofline import Ledger
+from labutils import Ledger
 
 
 def rms_norm_residual_ledger(M, N, itemsize):

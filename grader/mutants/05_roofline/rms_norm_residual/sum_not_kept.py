@@ -1,7 +1,7 @@
 # expect: wrong-formula
 # Does not write s, which the next layer needs.
 
-from labutils.roofline import Ledger
+from labutils import Ledger
 
 
 def rms_norm_residual_ledger(M, N, itemsize):

@@ -1,7 +1,7 @@
 # expect: wrong-formula
 # Two kernels: s is written and read again.
 
-from labutils.roofline import Ledger
+from labutils import Ledger
 
 
 def rms_norm_residual_ledger(M, N, itemsize):

@@ -1,7 +1,7 @@
 # expect: accepted
 # The ledger of a row, M times.
 
-from labutils.roofline import Ledger
+from labutils import Ledger
 
 
 def softmax_ledger(M, N, itemsize):

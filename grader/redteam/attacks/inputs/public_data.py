@@ -15,8 +15,8 @@ def zero_kernel(out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + offs, 0.0, mask=offs < n)
 
 
-from labutils.evaluate import PUBLIC_SEED
-from labutils.inputs import FILLS, generator
+from labutils.check.evaluate import PUBLIC_SEED
+from labutils.spec.inputs import FILLS, generator
 
 
 def vector_add(x, y, out):

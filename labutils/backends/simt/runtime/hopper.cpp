@@ -7,7 +7,7 @@
 
 namespace simt {
 
-struct TensorMap {  // labutils/tensormap.py
+struct TensorMap {  // labutils/cuda/tensor_map.py
   u64 magic, address, rows, columns, stride;
   u32 box_rows, box_columns, item, swizzle;
 };

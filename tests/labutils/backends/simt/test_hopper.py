@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from grader.solutions import load, solution_text
-from labutils import nvrtc, tensormap
+from grader.course.solutions import load, solution_text
 from labutils.backends import simt
-from labutils.exercise import get
+from labutils.cuda import nvrtc, tensor_map
+from labutils.exercises import get
 
 COPY = """
 #include <lab/hopper.cuh>
@@ -32,7 +32,7 @@ __global__ void copy(const __grid_constant__ CUtensorMap x, const __grid_constan
 
 def launch(source, *arguments, threads=32, cluster=1, grid=1, shared=1 << 16):
     kernel = next(iter(simt.compile(source).kernels.values()))
-    told = [a.described() if isinstance(a, tensormap.TensorMap) else a for a in arguments]
+    told = [a.described() if isinstance(a, tensor_map.TensorMap) else a for a in arguments]
     return kernel.launch(grid, threads, shared, told, cluster=cluster)
 
 
@@ -44,7 +44,7 @@ def matrix(rows, columns):
 @pytest.mark.parametrize("row, column", [(0, 0), (8, 40), (-3, -5), (30, 70)])
 def test_a_box_goes_there_and_back_and_stops_at_the_edges(row, column, swizzle):
     x, y = matrix(32, 72), torch.full((32, 72), -1.0).half()
-    result = launch(COPY % "", *(tensormap.tensor_map(t, (16, 64), swizzle) for t in (x, y)), row, column)
+    result = launch(COPY % "", *(tensor_map.tensor_map(t, (16, 64), swizzle) for t in (x, y)), row, column)
     inside = torch.zeros(32, 72, dtype=torch.bool)
     inside[max(row, 0) : max(row + 16, 0), max(column, 0) : max(column + 64, 0)] = True
     assert torch.equal(y, torch.where(inside, x, -1.0)) and result.ok
@@ -61,7 +61,7 @@ def test_the_swizzle_moves_pieces_of_sixteen_bytes(swizzle):
     text = text[: text.index("tma_store")] + "} }"
     text = text.replace("16 * 64 * sizeof(half)", f"16 * {width} * sizeof(half)")
     kernel = simt.compile(text).kernels["copy"]
-    tiled = tensormap.tensor_map(x, (16, width), swizzle).described()
+    tiled = tensor_map.tensor_map(x, (16, width), swizzle).described()
     arrays = {"y": simt.Array(seen.data_ptr(), seen.numel(), 2)}
     assert kernel.launch(1, 32, 1 << 14, [tiled, tiled, seen.data_ptr(), 0, 0], arrays=arrays).ok
     at = np.arange(16 * width) * 2
@@ -92,7 +92,7 @@ def test_mistakes_are_found(old, new, kind, words):
     source = (COPY % "").replace(old, new)
     assert source != COPY % ""
     x, y = matrix(32, 72), torch.zeros(32, 72).half()
-    result = launch(source, *(tensormap.tensor_map(t, (16, 64), 128) for t in (x, y)), 0, 0)
+    result = launch(source, *(tensor_map.tensor_map(t, (16, 64), 128) for t in (x, y)), 0, 0)
     assert [f.kind for f in result.findings] == ([kind] if kind else [])
     assert words is None or words in str(result.findings[0])
 
@@ -167,28 +167,28 @@ def test_the_last_level_with_and_without_clusters(unit, stages, cluster, across)
 
 @pytest.mark.skipif(not nvrtc.available(), reason="needs NVRTC (pip install nvidia-cuda-nvrtc)")
 def test_the_levels_use_the_engines_and_spill_nothing(unit):
-    from labutils import inspect
+    from labutils.cuda import cubin
 
     for kernel in (unit.matmul_tile, unit.matmul_ring, unit.matmul_persistent):
         made = kernel.compiled(90)
         assert "serialized" not in made.log and made.target == "sm_90a"
         symbol = made.lowered[kernel.name]
-        assert inspect.resources(made.cubin)[symbol].stack == 0
-        code = inspect.sass(made.cubin)[symbol]
-        assert inspect.matrix_instruction(code) == "wgmma"
+        assert cubin.resources(made.cubin)[symbol].stack == 0
+        code = cubin.sass(made.cubin)[symbol]
+        assert cubin.matrix_instruction(code) == "wgmma"
         fences = [i for i in code if "MEMBAR" in i.opcode and "GPU" in i.opcode]
         assert len(fences) <= 2, "beside cluster_sync() nothing may wait for all memory"
 
 
 def test_rows_that_no_box_can_be_cut_from():
     with pytest.raises(ValueError, match="16 bytes"):
-        tensormap.tensor_map(torch.zeros(4, 9).half(), (4, 8))
+        tensor_map.tensor_map(torch.zeros(4, 9).half(), (4, 8))
     with pytest.raises(ValueError, match="side by side"):
-        tensormap.tensor_map(torch.zeros(8, 16).half().T, (4, 8))
+        tensor_map.tensor_map(torch.zeros(8, 16).half().T, (4, 8))
     with pytest.raises(ValueError, match="1 to 256"):
-        tensormap.tensor_map(torch.zeros(8, 16).half(), (300, 8))
+        tensor_map.tensor_map(torch.zeros(8, 16).half(), (300, 8))
     with pytest.raises(ValueError, match="swizzle"):
-        tensormap.tensor_map(torch.zeros(8, 128).half(), (8, 128), 128)
+        tensor_map.tensor_map(torch.zeros(8, 128).half(), (8, 128), 128)
 
 
 def test_swizzled_by_the_address():

@@ -171,7 +171,7 @@ def test_float_atomics_add_in_one_order():
 
 def test_launches_in_a_forked_child():
     """As the notebook's check runs them: the memory is shared, whatever the kernel does the parent lives."""
-    from labutils.inputs import shared_bytes
+    from labutils.spec.inputs import shared_bytes
 
     x = shared_bytes(4 * 64).view(torch.float32)
     module = simt.compile(KERNEL.format("x[blockIdx.x * 32 + threadIdx.x] = 1;"), checked="both")

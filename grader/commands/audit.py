@@ -1,0 +1,400 @@
+"""Try every exercise on its solution, on known wrong answers and on honest variants.
+
+A wrong answer must be refused with the diagnosis that its first line expects; the solution and every honest variant
+must be accepted. A file of `grader/mutants/UNIT/EXERCISE/` is a module that defines the exercise's function, or CUDA
+C++ (`.cu`) whose kernels take the place of the solution's. It begins with
+
+    # expect: tail-unmasked        (a kind of diagnosis, or "accepted"; // in CUDA C++)
+    # marks: 2                     (optional: what an accepted one earns, where counts are worth points)
+    # One sentence on the mistake.
+"""
+
+import argparse
+import multiprocessing
+import os
+import queue
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from math import prod
+from pathlib import Path
+from time import perf_counter
+
+import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
+from grader.course.solutions import load, solution_text
+from labutils import exercises
+from labutils.backends.interpreter import Interpreter
+from labutils.check.diagnose import KINDS
+from labutils.check.evaluate import evaluate
+from labutils.cuda.kernel import CompileError
+from labutils.cuda.signature import signatures
+from labutils.gpu import device
+from labutils.spec.exercise import NOT_WRITTEN, Case, Exercise
+
+MUTANTS = Path(__file__).parents[1] / "mutants"
+
+ACCEPTED = "accepted"
+SEED, HIDDEN = 7, 4
+
+CHILD_LIMIT = 600.0
+"""Seconds for one file in a process of its own; only a hung GPU comes near."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One file to try on one exercise, and what should come of it. `name` is the file's stem, or "solution".
+
+    `marks` is what an accepted file should earn (None: all). `solution` is the module of the unit's solution.
+    """
+
+    exercise: str
+    name: str
+    path: str
+    expect: str
+    solution: str
+    marks: float | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a trial: "accepted" or the kind of diagnosis, with its sentence."""
+
+    trial: Trial
+    kind: str
+    said: str
+    seconds: float
+
+    @property
+    def agrees(self) -> bool:
+        return self.kind == self.trial.expect
+
+
+def expectation(path: Path) -> tuple[str, float | None]:
+    """What the first lines of a mutant expect. Raises ValueError if they expect nothing that exists."""
+    first, second = (path.read_text(encoding="utf-8") + "\n\n").split("\n", 2)[:2]
+    found = re.fullmatch(r"(?:#|//) expect: ([a-z-]+)", first)
+    if not found or found[1] not in (ACCEPTED, *KINDS):
+        raise ValueError(f"{path}: the first line must be '# expect: KIND', with a kind of diagnosis or '{ACCEPTED}'")
+    marks = re.fullmatch(r"(?:#|//) marks: ([\d.]+)", second)
+    return found[1], float(marks[1]) if marks else None
+
+
+def mutants(exercise_id: str, solution: str = "") -> list[Trial]:
+    """The wrong answers and honest variants of an exercise."""
+    paths = sorted(p for p in (MUTANTS / exercise_id).glob("*") if p.suffix in (".py", ".cu"))
+    trials = []
+    for path in paths:
+        expect, marks = expectation(path)
+        trials.append(Trial(exercise_id, path.stem, str(path), expect, solution, marks))
+    return trials
+
+
+def attempt(trial: Trial, quick: bool = False) -> Result:
+    """Evaluate one file here and now."""
+    begin = perf_counter()
+    try:
+        kind, said = _attempt(trial, quick)
+    except Exception as problem:  # a file that breaks on import, or a check that breaks on it: the audit goes on
+        kind, said = "broken", f"{type(problem).__name__}: {problem}"
+    return Result(trial, kind, said, perf_counter() - begin)
+
+
+def _attempt(trial: Trial, quick: bool) -> tuple[str, str]:
+    task = exercises.get(trial.exercise)
+    try:
+        fn = getattr(load(trial.path, trial.solution), task.entry, None)
+    except CompileError as refusal:  # the cell would not have run
+        return ("unfilled" if NOT_WRITTEN in str(refusal) else "does-not-compile"), str(refusal)
+    # Workers share the machine with each other: what is slow for that is not endless.
+    limit = 2.0 if trial.expect == "timeout" else 60.0
+    options = {"seed": SEED, "hidden": 0 if quick else HIDDEN, "time_limit": limit}
+    verdict = None
+    if quick and trial.expect != ACCEPTED:
+        verdict = evaluate(replace(task, cases=smallest(task)), fn, backend=_without_compiler(task, trial), **options)
+    if verdict is None or _kind(verdict) != trial.expect:
+        verdict = evaluate(task, fn, **options)
+    if verdict.passed and verdict.marks != _marks(trial, task):
+        return f"{verdict.marks:g} marks", "; ".join(verdict.notes)
+    return _kind(verdict), verdict.headline.symptom if verdict.headline else "; ".join(verdict.notes)
+
+
+def judged(trial: Trial, judge) -> Result:
+    """Judge one file as a submission would be: its text in a sandbox, the verdict reached outside."""
+    begin = perf_counter()
+    try:
+        verdict = judge.judge(_submission(trial), [trial.exercise])[trial.exercise]
+        kind, said = _kind(verdict), verdict.headline.symptom if verdict.headline else "; ".join(verdict.notes)
+        task = exercises.get(trial.exercise)
+        # where time earns points, those for a slower variant are not known beforehand
+        if verdict.passed and not verdict.timing and verdict.marks != _marks(trial, task):
+            kind = f"{verdict.marks:g} marks"
+    except Exception as problem:
+        kind, said = "broken", f"{type(problem).__name__}: {problem}"
+    return Result(trial, kind, said, perf_counter() - begin)
+
+
+def _submission(trial: Trial):
+    from grader.judge.submission import Submission
+
+    text = Path(trial.path).read_text(encoding="utf-8")
+    if not trial.path.endswith(".cu"):
+        return Submission((("setup", "import labutils as lab"), (trial.name, text)))
+    # the mutant's kernels take the place of the solution's
+    own = signatures(text)
+
+    def replaced(match: re.Match) -> str:
+        name, wanted = match[1], match[3]
+        return f"{name} = lab.cuda.compile({text!r}, {wanted!r})" if wanted.split("<")[0] in own else match[0]
+
+    solution = Path(trial.solution).read_text(encoding="utf-8")
+    cells = re.sub(r"^(\w+) = lab\.cuda\.compile\(.*, (['\"])(.+?)\2\)$", replaced, solution, flags=re.MULTILINE)
+    return Submission((("solution", cells),))
+
+
+def _marks(trial: Trial, task: Exercise) -> float:
+    return task.points.total if trial.marks is None else trial.marks
+
+
+def _without_compiler(task: Exercise, trial: Trial) -> Interpreter | None:
+    """For wrong Triton kernels whose run decides: compiling each takes longer than all that run. None: as always."""
+    decided = getattr(task, "language", "") == "triton" and trial.expect != "does-not-compile"
+    return Interpreter(targets=()) if decided and not device.has_gpu() else None
+
+
+def smallest(task: Exercise) -> tuple[Case, ...]:
+    """The smaller half of an exercise's cases: they decide most mutants."""
+    order = sorted(task.cases, key=lambda case: prod(case.sizes.values()))
+    return tuple(order[: -(-len(order) // 2)])
+
+
+def _kind(verdict) -> str:
+    return ACCEPTED if verdict.passed else verdict.headline.kind if verdict.headline else "refused without a word"
+
+
+def audit(
+    exercises: Iterable[str],
+    quick: bool = False,
+    jobs: int | None = None,
+    by_judge: bool = False,
+    wanted: Callable[[Trial], bool] = lambda trial: True,
+) -> Iterator[Result]:
+    """Results of every file of these exercises, or of those `wanted`, as they come in; with `by_judge` through the
+    judge."""
+    with tempfile.TemporaryDirectory(prefix="grader-audit-") as folder:
+        trials, failed = [], []
+        texts: dict[str, Path] = {}
+        for exercise_id in exercises:
+            unit = exercise_id.split("/")[0]
+            if unit not in texts:
+                texts[unit] = Path(folder, f"solution_{unit}.py")
+                try:
+                    texts[unit].write_text(solution_text(unit), encoding="utf-8")
+                except Exception as problem:  # a missing or broken source is a finding, not the end of the audit
+                    texts[unit].write_text(f"raise RuntimeError({str(problem)!r})\n", encoding="utf-8")
+            trials.append(Trial(exercise_id, "solution", str(texts[unit]), ACCEPTED, str(texts[unit])))
+            try:
+                trials += mutants(exercise_id, str(texts[unit]))
+            except ValueError as problem:
+                failed.append(Result(Trial(exercise_id, "mutants", "", ACCEPTED, ""), "not loaded", str(problem), 0.0))
+        trials = [trial for trial in trials if wanted(trial)]
+        yield from failed
+        yield from _judge_all(trials, quick, jobs) if by_judge else _run(trials, quick, jobs)
+
+
+def _judge_all(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[Result]:
+    from grader.judge.judge import Judge
+
+    judge = Judge(SEED, HIDDEN, race=not quick)
+    with ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
+        yield from pool.map(lambda trial: judged(trial, judge), trials)
+
+
+def _run(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[Result]:
+    """Results in the order of the trials, from as many worker processes as asked for."""
+    idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
+    count = min(jobs or os.cpu_count(), len(trials))
+    workers = [_Worker() for _ in range(count)]
+    for worker in workers:
+        idle.put(worker)
+
+    def one(trial: Trial) -> Result:
+        worker = idle.get()
+        try:
+            return worker.attempt(trial, quick)
+        finally:
+            idle.put(worker)
+
+    try:
+        with ThreadPoolExecutor(max(count, 1)) as pool:
+            yield from pool.map(one, trials)
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+class _Worker:
+    """A process that tries one file after another, replaced when a file may have broken it.
+
+    A kernel that crashes or never ends breaks the GPU's context for its whole process.
+    """
+
+    def __init__(self):
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._ours, theirs = context.Pipe()
+        self._process = context.Process(target=_work, args=(theirs,))
+        self._process.start()
+        theirs.close()
+
+    def attempt(self, trial: Trial, quick: bool) -> Result:
+        begin = perf_counter()
+        self._ours.send((trial, quick))
+        result, broken = None, True
+        try:
+            if self._ours.poll(CHILD_LIMIT):
+                result, broken = self._ours.recv()
+        except (EOFError, OSError):
+            pass
+        if broken:
+            self.stop()
+            self._start()
+        return result or Result(trial, "no answer", "the process died or hung", perf_counter() - begin)
+
+    def stop(self) -> None:
+        self._ours.close()
+        self._process.kill()
+        self._process.join()
+
+
+def _work(theirs) -> None:
+    """In a worker: attempt what comes until the other end closes."""
+    import torch
+
+    torch.set_num_threads(1)
+    while True:
+        try:
+            trial, quick = theirs.recv()
+        except EOFError:
+            return
+        result = attempt(trial, quick)
+        theirs.send((result, result.kind in ("died", "timeout") or _gpu_is_broken()))
+
+
+def _gpu_is_broken() -> bool:
+    """Whether this process has lost its GPU: a diagnosis may name the mistake and not the crash it led to."""
+    import torch
+
+    if not device.has_gpu():
+        return False
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
+
+
+@dataclass
+class Tally:
+    """The audit's counts, of one exercise or of all."""
+
+    wrong: int = 0
+    refused: int = 0
+    diagnosed: int = 0
+    honest: int = 0
+    accepted: int = 0
+    seconds: float = 0.0
+
+    def add(self, result: Result) -> None:
+        if result.trial.expect == ACCEPTED:
+            self.honest += 1
+            self.accepted += result.kind == ACCEPTED
+        else:
+            self.wrong += 1
+            self.refused += result.kind in KINDS
+            self.diagnosed += result.agrees
+        if result.trial.name == "solution":
+            self.seconds += result.seconds
+
+    def row(self) -> list[str]:
+        return [
+            f"{self.refused}/{self.wrong}",
+            f"{self.diagnosed}/{self.wrong}",
+            f"{self.accepted}/{self.honest}",
+            f"{self.seconds:.1f} s",
+        ]
+
+    def rates(self) -> str:
+        def rate(part, whole):
+            return f"{part}/{whole} ({part / whole:.1%})" if whole else "0/0"
+
+        return (
+            f"wrong answers refused {rate(self.refused, self.wrong)}, with the right diagnosis "
+            f"{rate(self.diagnosed, self.wrong)}; honest ones accepted {rate(self.accepted, self.honest)}"
+        )
+
+
+def tallies(results: Iterable[Result]) -> dict[str, Tally]:
+    """Counts by exercise; the honest ones include the solution."""
+    found: dict[str, Tally] = {}
+    for result in results:
+        found.setdefault(result.trial.exercise, Tally()).add(result)
+    return found
+
+
+def select(names: Iterable[str]) -> list[str]:
+    """Ids of the exercises that are named, by unit or by id; all without names. Raises KeyError for an unknown one."""
+    known = list(exercises.all_exercises())
+    chosen = []
+    for name in names:
+        found = [i for i in known if i == name or i.split("/")[0] == name]
+        chosen += found or [exercises.get(name).id]
+    return list(dict.fromkeys(chosen)) or known
+
+
+def report(results: list[Result]) -> None:
+    """Print the table, the rates and every disagreement."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("exercise", "wrong refused", "right diagnosis", "honest accepted", "solution took")
+    total = Tally()
+    for exercise_id, tally in tallies(results).items():
+        table.add_row(exercise_id, *tally.row())
+    for result in results:
+        total.add(result)
+    console = Console(width=None if sys.stdout.isatty() else 110, highlight=False, markup=False)
+    console.print(table)
+    where = device.card().splitlines()[0] if device.has_gpu() else "no GPU: Triton's interpreter"
+    console.print(f"{total.rates()} ({where}).", soft_wrap=True)
+    for r in results:
+        if not r.agrees:
+            console.print(
+                f"{r.trial.exercise}/{r.trial.name}: expected {r.trial.expect}, got {r.kind}: {r.said}", soft_wrap=True
+            )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="UNIT[/EXERCISE]", help="what to audit; by default everything")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="no hidden cases, and wrong answers on the small cases where these decide; by the judge: nothing timed",
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="files to try at the same time")
+    parser.add_argument("--judge", action="store_true", help="through the judge in place of lab.check")
+
+
+def main(args) -> int:
+    try:
+        chosen = select(args.names)
+    except KeyError as problem:
+        print(problem.args[0], file=sys.stderr)
+        return 2
+    results = list(audit(chosen, args.quick, args.jobs, args.judge))
+    report(results)
+    return 0 if all(r.agrees for r in results) else 1

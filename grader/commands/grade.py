@@ -1,0 +1,69 @@
+"""The command `python -m grader grade`. This module imports next to nothing: on this machine the engine's worker starts
+first, and imports beside what is imported here."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from pathlib import Path
+
+from grader import engines
+from grader.engines.importing import without_collections
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("unit", metavar="UNIT", help="the unit, such as 06_elementwise_triton")
+    parser.add_argument(
+        "--submissions", type=Path, required=True, metavar="DIR", help="a folder or a zip of what was handed in"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="grade book and reports; by default out/UNIT")
+    parser.add_argument("--resume", action="store_true", help="go on where the last run into this folder ended")
+    parser.add_argument("--fresh", action="store_true", help="begin anew although the last run did not end")
+    parser.add_argument("--late", type=Path, metavar="FILE", help="what handing in late costs (grader/marks/late.py)")
+    add_common_arguments(parser)
+
+
+def add_common_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of every verb that grades."""
+    parser.add_argument("--backend", choices=engines.NAMES, default="local", help="where the work is done")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="submissions at a time; by default one for each core, at most 8, or 4 for each of several GPUs",
+    )
+    parser.add_argument("--gpus", type=int, metavar="N", help="use N of this machine's GPUs; by default all")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="dask: of a scheduler that runs already")
+    parser.add_argument(
+        "--slurm",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        help="slurm, array: for sbatch, as --slurm=--time=1:00:00",
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="draw the hidden cases of an earlier run again")
+    parser.add_argument(
+        "--trust-notebooks", action="store_true", help="marks from the notebooks' own checks, without the judge"
+    )
+    parser.add_argument("--verbose", action="store_true", help="say where the time goes")
+
+
+def main(args) -> int:
+    if not args.submissions.exists():
+        print(f"{args.submissions} is not a folder.")
+        return 2
+    with contextlib.ExitStack() as stack:
+        engine = None
+        if args.backend == "local":
+            engine = engines.open_engine("local", engines.workers_here(args.workers, args.gpus), gpus=args.gpus)
+            stack.enter_context(contextlib.closing(engine))
+        with without_collections():
+            from grader.commands import progress
+            from grader.course.sources import ROOT, unit_names
+            from grader.grading.grade import said
+
+        if args.unit not in unit_names(ROOT):
+            print(f"There is no unit {args.unit!r}; there are {', '.join(unit_names(ROOT))}.")
+            return 2
+        unit, out = ROOT / "solutions" / args.unit, args.out or ROOT / "out" / args.unit
+        return said(lambda: progress.grade_and_report(unit, args.submissions, out, args, engine))

@@ -1,0 +1,86 @@
+"""`python -m grader judge NOTEBOOK`: judge one submission, or a recorded one again."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+from nbformat import NotebookNode
+
+from grader.execute.notebook import is_check
+from grader.judge import record, sandbox
+from grader.judge.gpulock import GpuLock
+from grader.judge.judge import HIDDEN_CASES, Judge
+from grader.judge.seeds import draw_seed
+from grader.judge.submission import NotJudged, Submission, read
+from grader.marks.marks import exercise_of
+from labutils import exercises
+from labutils.spec.verdict import Verdict
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("notebook", type=Path, nargs="?", metavar="NOTEBOOK", help="a submission")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdict record there (- for the terminal)")
+    parser.add_argument("--replay", type=Path, metavar="RECORD", help="judge a recorded submission again")
+    parser.add_argument("--seed", type=int, metavar="N", help="draw these hidden cases, not secret ones")
+    parser.add_argument("--hidden", type=int, default=HIDDEN_CASES, metavar="N", help="hidden cases for each exercise")
+
+
+def main(args) -> int:
+    if said := sandbox.warning():
+        print(said, file=sys.stderr)
+    if args.replay:
+        return _replay(args.replay)
+    if args.notebook is None:
+        print("Name a notebook, or a record with --replay.", file=sys.stderr)
+        return 2
+    try:
+        notebook = read(args.notebook)
+        submission, ids = Submission.of(notebook), exercises_of(notebook)
+    except NotJudged as why:
+        print(f"Not judged: {why}.")
+        return 2
+    judge = Judge(draw_seed() if args.seed is None else args.seed, args.hidden, gpu_lock=GpuLock())
+    verdicts = judge.judge(submission, ids)
+    told = record.of(submission, judge, verdicts)
+    if args.json and str(args.json) == "-":
+        print(json.dumps(told))
+        return 0
+    if args.json:
+        args.json.write_text(json.dumps(told), encoding="utf-8")
+    _show(verdicts)
+    return 0
+
+
+def exercises_of(notebook: NotebookNode) -> list[str]:
+    """The exercises of the unit that most checks of a notebook are of. Raises NotJudged where there are none."""
+    known = exercises.all_exercises()
+    found = [i for c in notebook.cells if is_check(c) and (i := exercise_of(c.source)) in known]
+    if not found:
+        raise NotJudged("it holds no check of this course")
+    unit = Counter(i.split("/")[0] for i in found).most_common(1)[0][0]
+    return [i for i in known if i.split("/")[0] == unit]
+
+
+def _replay(path: Path) -> int:
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        verdicts, differences = record.replay(told)
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        print(f"{path} is no verdict record ({type(e).__name__}).")
+        return 2
+    _show(verdicts)
+    for said in differences:
+        print(said)
+    print("The verdicts differ from those recorded." if differences else "The same verdicts as recorded.")
+    return 1 if differences else 0
+
+
+def _show(verdicts: dict[str, Verdict]) -> None:
+    for verdict in verdicts.values():
+        print(verdict.text() + "\n")
+    marks, points = (sum(getattr(v, name) for v in verdicts.values()) for name in ("marks", "points"))
+    print(f"{marks:g} of {points:g} points")

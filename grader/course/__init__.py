@@ -1,0 +1,1 @@
+"""The course as released: text sources in solutions/ to notebooks without answers."""

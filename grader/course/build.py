@@ -1,0 +1,142 @@
+"""Build the notebooks: text sources with answers in, released notebooks without answers out.
+
+Each unit is built in a scratch folder and checked there. Only a release that passes replaces the one in
+notebooks/, in one step, so a failure leaves the old release as it was.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from grader.course.nbgrader_config import NbGraderAPI, course_config
+from grader.course.regions import BuildError, located
+from grader.course.release_check import check_release, size_warnings
+from grader.course.sources import ROOT, PointsOf, exercise_points, notebook_bytes, source_notebook, unit_names
+from grader.course.stubs import release_preprocessors, stub_source
+
+
+def release_notebook(unit: Path, points_of: PointsOf = exercise_points) -> NotebookNode:
+    """The checked notebook that learners get. Raises BuildError if anything is wrong with the unit."""
+    source = source_notebook(unit, points_of)
+    for cell in source.cells:
+        if cell.cell_type == "code":
+            # nbgrader stubs the cells again; this finds a wrong region first and says where it is.
+            with located(f"{unit.name}.py, cell {cell.id}"):
+                stub_source(cell.source, cell.id)
+    release = _through_nbgrader(source, unit.name)
+    with located(f"{unit.name}.py"):
+        if [cell.id for cell in release.cells] != [cell.id for cell in source.cells]:
+            raise BuildError("nbgrader changed the ids of the cells")
+        check_release(release, source)
+    return release
+
+
+def stale_releases(root: Path, out: Path) -> list[Path]:
+    """Released notebooks whose unit has no source any more."""
+    known = set(unit_names(root))
+    released = (path for path in out.glob("*/*.ipynb") if path.stem == path.parent.name)
+    return sorted(path for path in released if path.stem not in known)
+
+
+def build(
+    root: Path = ROOT,
+    units: Iterable[str] = (),
+    out: Path | None = None,
+    check: bool = False,
+    points_of: PointsOf = exercise_points,
+    say: Callable[[str], None] = print,
+) -> list[str]:
+    """Build the named units of the course in `root`, or all of them, into `out` (by default its notebooks/).
+
+    With `check`, write nothing and compare with what is there. Returns the problems, one sentence for each.
+    """
+    out = out or root / "notebooks"
+    units = list(units)
+    problems = []
+    if not unit_names(root):
+        return [f"{root / 'solutions'} holds no unit NN_unit/NN_unit.py"]
+    for unit in units or unit_names(root):
+        target = out / unit / f"{unit}.ipynb"
+        try:
+            release = release_notebook(root / "solutions" / unit, points_of)
+        except BuildError as problem:
+            problems.append(str(problem))
+            continue
+        for warning in size_warnings(release):
+            say(f"{unit}: warning: {warning}")
+        content = notebook_bytes(release)
+        same = target.exists() and target.read_bytes() == content
+        if check and not same:
+            state = "differs from its source" if target.exists() else "is missing"
+            problems.append(f"{unit}: the released notebook {state}; run `python -m grader build {unit}`")
+        elif not check and not same:
+            _replace(target, content)
+        if not check:
+            say(f"{unit}: {'unchanged' if same else 'written'}, {len(release.cells)} cells")
+    if not units:
+        for path in stale_releases(root, out):
+            if check:
+                problems.append(f"{path.stem}: the released notebook has no source; run `python -m grader build`")
+            else:
+                _remove(path)
+                say(f"{path.stem}: removed, it has no source")
+    return problems
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("units", nargs="*", metavar="UNIT", help="units to build, such as 00_start; by default all")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail unless the releases are up to date")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write there instead of notebooks/")
+    parser.add_argument("--root", type=Path, default=ROOT, metavar="DIR", help="the course; by default this repository")
+
+
+def main(args) -> int:
+    problems = build(args.root, args.units, args.out, args.check)
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+def _through_nbgrader(source: NotebookNode, unit: str) -> NotebookNode:
+    """The release that nbgrader makes of a source notebook, in a course folder of its own."""
+    with tempfile.TemporaryDirectory(prefix="grader-build-") as scratch:
+        course = Path(scratch)
+        path = course / "source" / unit / f"{unit}.ipynb"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(notebook_bytes(source))
+        config = course_config(course)
+        config.GenerateAssignment.preprocessors = release_preprocessors()
+        # A release needs no gradebook; making one takes longer than all the rest.
+        config.GenerateAssignment.no_database = True
+        config.SaveCells.enabled = False
+        result = NbGraderAPI(config=config).generate_assignment(unit)
+        if not result["success"]:
+            lines = (result.get("log") or result["error"]).strip().splitlines()
+            reason = next((line for line in reversed(lines) if "Error: " in line), lines[-1])
+            raise BuildError(f"{unit}.py: nbgrader cannot make the release: {reason.strip()}")
+        return nbformat.read(course / "release" / unit / f"{unit}.ipynb", as_version=nbformat.NO_CONVERT)
+
+
+def _replace(target: Path, content: bytes) -> None:
+    """Write a file in one step: whoever reads it sees the old content or the new."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        partial.write_bytes(content)
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _remove(path: Path) -> None:
+    """Remove a released notebook, and its folder if nothing of anyone else's is in it."""
+    path.unlink()
+    shutil.rmtree(path.parent / ".ipynb_checkpoints", ignore_errors=True)
+    if not any(path.parent.iterdir()):
+        path.parent.rmdir()

@@ -1,0 +1,232 @@
+"""Short cell headers of the text sources, expanded into nbgrader's metadata.
+
+    # %% cell="setup"                                        the course's set-up code, written by the build
+    # %% cell="given" [id="launcher"]                        locked: restored when a submission is graded
+    # %% cell="solution" id="add_kernel"                     the learner fills its solution regions
+    # %% cell="check" exercise="06_elementwise_triton/add"   locked test; its points come from the exercise
+    # %% [markdown] cell="manual" id="explain" points=1      written answer, graded by a person
+    # %% [markdown] cell="task" id="plot" points=2           locked task, graded by a person
+    # %%                                                     an ordinary cell
+
+CUDA C++ (a cell that starts with `%%cuda`) is written as comments, so that the source stays valid Python.
+"""
+
+import ast
+import hashlib
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from IPython.core.inputtransformer2 import TransformerManager
+from nbformat import NotebookNode
+
+from grader.course.regions import HIDDEN_TESTS, MARK_SCHEME, SOLUTION, BuildError, find_regions, located
+
+REPOSITORY = "https://github.com/gpu-kernel-lab/gpu-kernel-lab"
+
+SETUP = f"""\
+try:
+    import labutils as lab
+except ModuleNotFoundError:  # on Colab: install the course's helper package, visibly
+    %pip install "labutils @ git+{REPOSITORY}#subdirectory=labutils"
+    import labutils as lab
+lab.setup()"""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What nbgrader does with a kind of cell, and what its header and text must hold."""
+
+    grade: bool = False
+    solution: bool = False
+    locked: bool = False
+    task: bool = False
+    types: tuple[str, ...] = ("code",)
+    needs: tuple[str, ...] = ()
+    may: tuple[str, ...] = ()
+    region: str | None = None
+
+
+KINDS = {
+    "setup": Kind(locked=True),
+    "given": Kind(locked=True, types=("code", "markdown"), may=("id",)),
+    "solution": Kind(solution=True, needs=("id",), region=SOLUTION),
+    "check": Kind(grade=True, locked=True, needs=("exercise",), region=HIDDEN_TESTS),
+    "manual": Kind(grade=True, solution=True, types=("markdown",), needs=("id", "points"), region=SOLUTION),
+    # Locked, or nbgrader cannot autograde the assignment once it is released.
+    "task": Kind(locked=True, task=True, types=("markdown",), needs=("id", "points"), region=MARK_SCHEME),
+}
+PLAIN = Kind(types=("code", "markdown"), may=("id",))
+# nbformat's and nbgrader's rule for ids.
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def expand(notebook: NotebookNode, unit: str, points_of: Callable[[str], float]) -> None:
+    """Turn the short headers of a notebook, as read from its text source, into nbgrader's metadata, in place.
+
+    `points_of` gives the points of an exercise by its id. Raises BuildError for a wrong header or region.
+    """
+    _add_badge(notebook, unit)
+    taken: set[str] = set()
+    for number, cell in enumerate(notebook.cells, start=1):
+        header = {k: v for k, v in cell.metadata.items() if k not in ("lines_to_next_cell", "tags")}
+        with located(f"{unit}.py, cell {number}{_label(header)}"):
+            kind_name = header.pop("cell", None)
+            if kind_name is not None and kind_name not in KINDS:
+                raise BuildError(f"no kind of cell is called {kind_name!r}; there are {', '.join(KINDS)}")
+            kind = KINDS.get(kind_name, PLAIN)
+            _check_header(cell, kind_name, kind, header)
+            _write_text(cell, kind_name)
+            _check_regions(cell, kind_name, kind)
+            cell_id, authored = _cell_id(cell, kind_name, header)
+            cell.id = _unique(cell_id, taken, authored)
+            cell.metadata = NotebookNode({k: v for k, v in cell.metadata.items() if k == "tags"})
+            if kind is PLAIN:
+                continue
+            cell.metadata.nbgrader = NotebookNode(
+                grade=kind.grade,
+                solution=kind.solution,
+                locked=kind.locked,
+                task=kind.task,
+                grade_id=cell.id,
+                schema_version=3,
+            )
+            if kind_name == "check":
+                cell.metadata.nbgrader.points = _exercise_points(cell.source, header["exercise"], points_of)
+            elif kind.grade or kind.task:
+                cell.metadata.nbgrader.points = float(header["points"])
+
+
+def is_cuda(source: str) -> bool:
+    """Whether a code cell holds CUDA C++."""
+    return source.split("\n", 1)[0].split()[:1] == ["%%cuda"]
+
+
+def python_text(source: str) -> str | None:
+    """The Python that a code cell runs, IPython's magics as calls; None for a cell in another language."""
+    if source.startswith("%%"):
+        first, _, rest = source.partition("\n")
+        if first.split()[0] not in ("%%time", "%%timeit", "%%capture"):
+            return None
+        source = rest
+    return TransformerManager().transform_cell(source)
+
+
+def compile_cell(source: str) -> ast.Module | None:
+    """Syntax tree of a code cell (None for another language). Raises BuildError if it does not compile.
+
+    Python's warnings count as errors: they would go to stderr, and nbgrader gives a check cell that writes
+    there no points.
+    """
+    text = python_text(source)
+    if text is None:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            compile(text, "cell", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        return ast.parse(text)
+    except (SyntaxError, ValueError, Warning) as problem:
+        line = (getattr(problem, "text", None) or "").strip()
+        raise BuildError(f"the cell does not compile: {problem} {line!r}") from None
+
+
+def _label(header: dict) -> str:
+    name = header.get("id") or header.get("exercise")
+    return f" ({name})" if name else ""
+
+
+def _add_badge(notebook: NotebookNode, unit: str) -> None:
+    first = notebook.cells[0] if notebook.cells else None
+    if first is None or first.cell_type != "markdown" or not first.source.startswith("# "):
+        raise BuildError(f"{unit}.py, cell 1: a unit begins with a markdown cell that holds its title, '# …'")
+    title, _, rest = first.source.partition("\n")
+    repository = REPOSITORY.removeprefix("https://github.com/")
+    page = f"https://colab.research.google.com/github/{repository}/blob/main/notebooks/{unit}/{unit}.ipynb"
+    badge = f"[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]({page})"
+    first.source = f"{title}\n\n{badge}\n\n{rest.lstrip()}".rstrip()
+
+
+def _check_header(cell: NotebookNode, kind_name: str | None, kind: Kind, header: dict) -> None:
+    what = f"a {kind_name} cell" if kind_name else "a cell without cell="
+    if cell.cell_type not in kind.types:
+        raise BuildError(f"{what} must be {' or '.join(kind.types)}, not {cell.cell_type}")
+    for key in kind.needs:
+        if key not in header:
+            raise BuildError(f"{what} needs {key}= in its header")
+    for key in header:
+        if key not in kind.needs + kind.may:
+            raise BuildError(f"{what} takes no {key}= in its header")
+    if "id" in header and not _ID.fullmatch(str(header["id"])):
+        raise BuildError(f"id={header['id']!r} must be 1 to 64 letters, digits, '_' and '-'")
+    points = header.get("points", 1)
+    if isinstance(points, bool) or not isinstance(points, (int, float)) or not 0 < points < 1000:
+        raise BuildError(f"points={points!r} must be a number above 0 and below 1000")
+
+
+def _write_text(cell: NotebookNode, kind_name: str | None) -> None:
+    if kind_name == "setup":
+        cell.source = SETUP
+    elif cell.cell_type == "code" and is_cuda(cell.source):
+        first, *rest = cell.source.split("\n")
+        if any(line.strip() and line != "#" and not line.startswith("# ") for line in rest):
+            raise BuildError("CUDA C++ is written as comments, '# ' before each line, so that the source is Python")
+        cell.source = "\n".join([first, *(line[2:] for line in rest)])
+
+
+def _check_regions(cell: NotebookNode, kind_name: str | None, kind: Kind) -> None:
+    code = cell.cell_type == "code"
+    comment = "//" if is_cuda(cell.source) else "#"
+    regions = find_regions(cell.source, code)
+    for region in regions:
+        if region.kind != kind.region:
+            what = f"a {kind_name} cell" if kind_name else "a cell without cell="
+            raise BuildError(f"{what} cannot hold a {region.kind} region")
+        if not (region.code_lines(comment) if code else "".join(region.lines).strip()):
+            raise BuildError(f"the {region.kind} region on line {region.begin + 1} is empty")
+    if kind.solution and not regions:
+        raise BuildError(f"a {kind_name} cell needs a region from '### BEGIN SOLUTION' to '### END SOLUTION'")
+
+
+def _cell_id(cell: NotebookNode, kind_name: str | None, header: dict) -> tuple[str, bool]:
+    """The wanted id, and whether an author chose it. A derived id stays when other cells come or go."""
+    if "id" in header:
+        return header["id"], True
+    if kind_name == "check":
+        return "check-" + re.sub(r"[^A-Za-z0-9_-]", "-", header["exercise"].split("/")[-1])[:58], True
+    if kind_name == "setup":
+        return "setup", True
+    digest = hashlib.sha256(f"{cell.cell_type}\0{cell.source}".encode()).hexdigest()[:12]
+    return (f"given-{digest}" if kind_name else digest), False
+
+
+def _unique(cell_id: str, taken: set[str], authored: bool) -> str:
+    if authored and cell_id in taken:
+        raise BuildError(f"another cell has the id {cell_id!r} already")
+    candidate, repeat = cell_id, 1
+    while candidate in taken:
+        repeat += 1
+        candidate = f"{cell_id}-{repeat}"
+    taken.add(candidate)
+    return candidate
+
+
+def _exercise_points(source: str, exercise: str, points_of: Callable[[str], float]) -> float:
+    tree = compile_cell(source)
+    calls = [node for node in ast.walk(tree or ast.Module([], [])) if isinstance(node, ast.Call)]
+    if not any(ast.unparse(call.func) == "lab.check" and _first_argument(call) == exercise for call in calls):
+        raise BuildError(f'the check cell must call lab.check("{exercise}", …)')
+    # nbgrader reads the points from the value that the cell shows, and gives full marks if it shows none.
+    if not isinstance(tree.body[-1], ast.Expr) or source.rstrip().endswith(";"):
+        raise BuildError("the check cell must end in the expression that gives the points, and no semicolon")
+    try:
+        return float(points_of(exercise))
+    except LookupError as problem:
+        reason = problem.args[0] if problem.args else f"no exercise is called {exercise!r}"
+        raise BuildError(str(reason)) from None
+
+
+def _first_argument(call: ast.Call):
+    first = call.args[0] if call.args else None
+    return first.value if isinstance(first, ast.Constant) else None

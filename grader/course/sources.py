@@ -1,0 +1,48 @@
+"""A unit's text source as a notebook, with its answers. Does without nbgrader, which takes a second to import."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbformat import NotebookNode
+
+from grader.course.cells import expand
+from grader.course.regions import BuildError
+from labutils import exercises
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PointsOf = Callable[[str], float]
+
+
+def exercise_points(exercise_id: str) -> float:
+    """The points of an exercise in the course's registry."""
+    return exercises.get(exercise_id).points.total
+
+
+def source_notebook(unit: Path, points_of: PointsOf = exercise_points) -> NotebookNode:
+    """The notebook of the unit in the folder `unit`, with its answers and nbgrader's metadata."""
+    path = unit / f"{unit.name}.py"
+    try:
+        notebook = jupytext.reads(path.read_text(encoding="utf-8"), fmt="py:percent")
+    except OSError as problem:
+        raise BuildError(f"{path} cannot be read: {problem.strerror}") from None
+    expand(notebook, unit.name, points_of)
+    notebook.metadata = NotebookNode(
+        kernelspec={"display_name": "Python 3", "language": "python", "name": "python3"},
+        language_info={"name": "python"},
+    )
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    nbformat.validate(notebook)
+    return notebook
+
+
+def notebook_bytes(notebook: NotebookNode) -> bytes:
+    """The one way in which this course writes a notebook: the same notebook always gives the same bytes."""
+    return (nbformat.writes(notebook, version=nbformat.NO_CONVERT).rstrip("\n") + "\n").encode()
+
+
+def unit_names(root: Path) -> list[str]:
+    """The units that have a source, in order."""
+    return sorted(path.stem for path in (root / "solutions").glob("*/*.py") if path.stem == path.parent.name)

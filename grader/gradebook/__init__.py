@@ -1,0 +1,1 @@
+"""nbgrader's gradebook, its pages, and our journal of what was graded."""

@@ -1,0 +1,255 @@
+"""nbgrader's side of grading: its release, its sanitizing, its grade book and its feedback, all stock.
+
+Autograding in nbgrader is three steps: sanitize, execute, save. Only the second takes long, and needs neither the
+grade book nor the course's folders, so it happens elsewhere (`grader.execute`). Here an executed notebook is put in its
+place, after every source in it was found unchanged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import shutil
+import sqlite3
+import zlib
+from pathlib import Path
+
+import nbformat
+from nbconvert.exporters import NotebookExporter
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
+from traitlets.config import Config
+
+from grader.course.nbgrader_config import Autograde, Execute, NbGraderAPI, NbGraderPreprocessor, course_config
+from grader.course.sources import notebook_bytes
+from grader.course.stubs import release_preprocessors
+from grader.gradebook.journal import DiskFull
+from grader.gradebook.nbgrader_pages import PageExporter
+from grader.marks.marks import Result
+from labutils.check.check import VERDICT_MIME
+
+_FULL = ("No space left on device", "database or disk is full", "Disk quota exceeded", "File too large")
+
+
+class GradebookError(Exception):
+    """What nbgrader could not do, in one sentence."""
+
+
+class Course:
+    """One unit in a course folder of nbgrader's: `source`, `release`, `submitted`, `autograded`, `feedback`."""
+
+    def __init__(self, folder: Path, unit: str):
+        self.folder, self.unit = folder.resolve(), unit
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._executed: dict[str, NotebookNode] = {}
+        self._sanitized: dict[str, bytes] = {}
+        config = course_config(self.folder)
+        config.Exporter.optimistic_validation = True  # once for all preprocessors
+        config.GenerateAssignment.preprocessors = release_preprocessors()
+        config.GenerateFeedback.exporter_class = PageExporter
+        stock = {name: Autograde.class_traits()[name].default() for name in _STEPS}
+        config.Autograde.sanitize_preprocessors = [_once(self._sanitized, stock["sanitize_preprocessors"])]
+        config.Autograde.autograde_preprocessors = [
+            _inject(self._executed) if step is Execute else step for step in stock["autograde_preprocessors"]
+        ]
+        self.api = NbGraderAPI(config=config)
+        # What nbgrader warns about is mended and reported before it sees a notebook.
+        logging.getLogger("traitlets").setLevel(logging.ERROR)
+
+    def release(self, source: NotebookNode) -> NotebookNode:
+        """Enter the unit into the grade book; returns the notebook that learners got."""
+        path = self.folder / "source" / self.unit / f"{self.unit}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(notebook_bytes(source))
+        _succeed(self.api.generate_assignment(self.unit), "make the release")
+        return nbformat.read(self.folder / "release" / self.unit / f"{self.unit}.ipynb", as_version=4)
+
+    def sanitized(self, student: str) -> NotebookNode:
+        """A submitted notebook with the graded cells' own text, hidden tests included, and without outputs."""
+        coursedir = self.api.coursedir
+        path = coursedir.format_path(coursedir.submitted_directory, student, self.unit)
+        before = coursedir.assignment_id, coursedir.student_id
+        self._sanitized.pop(student, None)
+        coursedir.assignment_id, coursedir.student_id = self.unit, student
+        try:
+            steps = Autograde(coursedir=coursedir, parent=self.api)
+            exporter = NotebookExporter(config=Config({"Exporter": {"default_preprocessors": []}}))
+            for step in steps.sanitize_preprocessors:
+                exporter.register_preprocessor(step)
+            file = str(Path(path, f"{self.unit}.ipynb"))
+            text, _ = exporter.from_filename(file, resources=steps.init_single_notebook_resources(file))
+        finally:
+            coursedir.assignment_id, coursedir.student_id = before
+        self._sanitized[student] = zlib.compress(text.encode())  # of a large class there may be many at a time
+        return nbformat.reads(text, as_version=4)
+
+    def record(self, student: str, executed: NotebookNode, results: dict[str, Result]) -> None:
+        """Autograde with what was executed elsewhere; `results` gives the marks of each check by cell id."""
+        for cell in executed.cells:
+            if cell.id in results:
+                cell.outputs = _outputs_for(cell, results[cell.id])
+        self._executed[student] = executed
+        shutil.rmtree(self.folder / "feedback" / student / self.unit, ignore_errors=True)  # of other marks
+        try:
+            _succeed(self.api.autograde(self.unit, student), f"record the marks of {student}")
+        finally:
+            self._executed.pop(student, None)
+            self._sanitized.pop(student, None)
+
+    def record_nothing(self, student: str) -> None:
+        """Enter a student whose submission cannot be graded, with no marks: nobody is left out of the grade book."""
+        for made in ("autograded", "feedback"):  # of an earlier run
+            shutil.rmtree(self.folder / made / student / self.unit, ignore_errors=True)
+        with self.api.gradebook as book:
+            book.update_or_create_student(student)
+            submission = book.update_or_create_submission(self.unit, student)
+            for grade in (grade for notebook in submission.notebooks for grade in notebook.grades):
+                grade.auto_score, grade.needs_manual_grade = 0, False
+            book.db.commit()
+
+    def scores(self) -> dict[str, float]:
+        """What the grade book says: each student's score of this unit."""
+        with self.api.gradebook as book:
+            return {s.student_id: float(s.score) for s in book.assignment_submissions(self.unit)}
+
+    def marks(self) -> dict[str, dict[str, float | None]]:
+        """What the grade book says of each student: the marks of each graded cell, None where a person is to mark."""
+        found: dict[str, dict[str, float | None]] = {}
+        with contextlib.closing(sqlite3.connect(f"file:{self.folder}/gradebook.db?mode=ro", uri=True)) as book:
+            for student, cell, marks, waiting in book.execute(_MARKS, (self.unit,)):
+                cells = found.setdefault(student, {})
+                if cell is not None:
+                    cells[cell] = None if waiting else marks
+        return found
+
+    def has(self, student: str, expected: dict[str, float], book: dict[str, dict[str, float | None]]) -> bool:
+        """Whether the grade book, read before with `marks`, and nbgrader's folders hold what was graded."""
+        path = self.folder / "autograded" / student / self.unit / f"{self.unit}.ipynb"
+        try:
+            json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            return False
+        return student in book and not _differences(expected, book[student])
+
+    def problems(self, expected: dict[str, dict[str, float]]) -> list[str]:
+        """Where the grade book is not sound, or does not hold exactly these marks (student, cell): sentences."""
+        try:
+            with contextlib.closing(sqlite3.connect(f"file:{self.folder}/gradebook.db?mode=ro", uri=True)) as book:
+                said = [row[0] for row in book.execute("PRAGMA integrity_check")]
+                # nbgrader itself leaves an assignment whose course is not entered
+                orphans = [r for r in book.execute("PRAGMA foreign_key_check") if r[0] not in ("assignment", "course")]
+                twice = [row[0] for row in book.execute(_TWICE, (self.unit,))]
+            marks = self.marks()
+        except sqlite3.Error as problem:
+            return [f"The grade book cannot be read: {problem}."]
+        found = [f"SQLite says of the grade book: {line}." for line in said if line != "ok"]
+        found += [f"The grade book holds {len(orphans)} rows that belong to nothing."] * bool(orphans)
+        found += [f"{student} is in the grade book more than once." for student in twice]
+        found += [f"{student} is not in the grade book." for student in sorted(expected.keys() - marks.keys())]
+        found += [f"{s} is in the grade book, but not in the journal." for s in sorted(marks.keys() - expected.keys())]
+        for student in sorted(expected.keys() & marks.keys()):
+            found += [f"{student}, {said}." for said in _differences(expected[student], marks[student])]
+        return found
+
+    def feedback(self, student: str | None = None, missing: bool = False) -> None:
+        """nbgrader's feedback, a page for each student that was graded: for one, for those without one, or for all."""
+        graded = self.folder / "autograded"
+        students = [graded / student] if student else graded.glob("*")
+        if any(any((folder / self.unit).glob("*.ipynb")) for folder in students):
+            _succeed(self.api.generate_feedback(self.unit, student, force=not missing), "write the feedback")
+
+
+_MARKS = """
+SELECT sa.student_id, cell.name, coalesce(grade.auto_score, 0), grade.auto_score IS NULL AND grade.needs_manual_grade
+FROM submitted_assignment sa JOIN assignment ON assignment.id = sa.assignment_id AND assignment.name = ?
+LEFT JOIN submitted_notebook sn ON sn.assignment_id = sa.id LEFT JOIN grade ON grade.notebook_id = sn.id
+LEFT JOIN base_cell cell ON cell.id = grade.cell_id
+"""
+
+_TWICE = """
+SELECT sa.student_id FROM submitted_assignment sa JOIN assignment ON assignment.id = sa.assignment_id
+WHERE assignment.name = ? GROUP BY sa.student_id HAVING count(*) > 1
+"""
+
+
+def _differences(expected: dict[str, float], marks: dict[str, float | None]) -> list[str]:
+    """Where marks in the grade book are not those expected. An empty expectation is of a student without any."""
+    if not expected:
+        return [f"{cell}: {mark:g} in the grade book, but nothing was graded" for cell, mark in marks.items() if mark]
+    return [
+        f"{cell}: {marks.get(cell)} in the grade book, {mark:g} in the journal"
+        for cell, mark in expected.items()
+        if (got := marks.get(cell)) is None or abs(got - mark) > 1e-9
+    ]
+
+
+def _succeed(result: dict, what: str) -> None:
+    if not result["success"]:
+        lines = (result.get("log") or result.get("error") or "").strip().splitlines()
+        reason = next(
+            (line for line in reversed(lines) if "Error: " in line), lines[-1] if lines else "no reason given"
+        )
+        if any(words in str(lines) for words in _FULL):
+            raise DiskFull(f"the grade book or its folders (nbgrader could not {what})")
+        raise GradebookError(f"nbgrader cannot {what}: {reason.strip()}")
+
+
+_STEPS = ("sanitize_preprocessors", "autograde_preprocessors")
+"""The two halves of nbgrader's Autograde."""
+
+
+def _once(sanitized: dict[str, bytes], steps: list[type[NbGraderPreprocessor]]) -> type[NbGraderPreprocessor]:
+    """A preprocessor that does what nbgrader's own `steps` do, or takes what they made of this submission before."""
+
+    class Sanitize(NbGraderPreprocessor):
+        def preprocess(self, nb, resources):
+            if before := sanitized.get(resources["nbgrader"]["student"]):
+                return nbformat.reads(zlib.decompress(before).decode(), as_version=4), resources
+            for step in steps:
+                nb, resources = step(parent=self.parent)(nb, resources)
+            return nb, resources
+
+    return Sanitize
+
+
+def _inject(executed: dict[str, NotebookNode]) -> type[NbGraderPreprocessor]:
+    """A preprocessor in the place of nbgrader's Execute: it puts in the outputs of a notebook that ran elsewhere."""
+
+    class InjectOutputs(NbGraderPreprocessor):
+        def preprocess(self, nb, resources):
+            done = executed[resources["nbgrader"]["student"]]
+            if len(done.cells) != len(nb.cells):
+                raise ValueError("the executed notebook has another number of cells")
+            for cell, other in zip(nb.cells, done.cells, strict=True):
+                if (cell.cell_type, cell.source) != (other.cell_type, other.source) or cell.metadata.get(
+                    "nbgrader"
+                ) != other.metadata.get("nbgrader"):
+                    raise ValueError(f"the executed notebook has another cell {cell.get('id')!r}")
+                if cell.cell_type == "code":
+                    cell.outputs, cell.execution_count = other.outputs, other.execution_count
+            return nb, resources
+
+    return InjectOutputs
+
+
+def _outputs_for(cell: NotebookNode, result: Result) -> list[NotebookNode]:
+    """The outputs of a check from which nbgrader reads the marks of `result`, and nothing else.
+
+    nbgrader gives no marks for a line on stderr, which an honest warning is enough for, and full marks for a result
+    that is no number. So stderr is shown as ordinary output, and the only result is the marks.
+    """
+    kept = []
+    for output in cell.outputs:
+        if output.output_type == "execute_result" or VERDICT_MIME in output.get("data", {}):
+            continue
+        if output.output_type == "error" and result.marks > 0:
+            continue
+        if output.output_type == "stream":
+            output = new_output("stream", name="stdout", text=output.text)
+        kept.append(output)
+    if result.sentence not in str(kept):
+        kept.append(new_output("stream", name="stdout", text=f"\nGraded: {result.sentence}\n"))
+    marks = {"text/plain": repr(float(result.marks))}
+    kept.append(new_output("execute_result", data=marks, execution_count=cell.execution_count))
+    return kept

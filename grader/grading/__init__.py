@@ -1,0 +1,1 @@
+"""One run over a class: grade, grade again, verify."""

@@ -1,0 +1,122 @@
+"""Grade a class: submissions in, nbgrader's grade book, feedback, a report and tables out.
+
+    python -m grader grade UNIT --submissions DIR
+
+Collect and mend → sanitize (nbgrader) → run and judge, on an engine → journal → record (nbgrader) → feedback, report,
+exports. A submission that fails at any step costs its own marks, is said in one sentence, and stops nobody else. What
+the engine gave is in the journal before it is anywhere else, so that `--resume` continues a run that ended anyhow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from grader import engines
+from grader.course.regions import BuildError
+from grader.execute.notebook import Limits
+from grader.gradebook.gradebook import Course, GradebookError
+from grader.gradebook.journal import DiskFull, Journal, JournalError, when
+from grader.grading.marking import Marker, device_of, is_manual
+from grader.grading.run import Clock, Run, Watcher
+from grader.intake.collect import Unreadable, collect, lay_out
+from grader.marks import late
+from grader.marks.marks import sentence
+from grader.marks.results import ClassResults
+
+FOR_FEEDBACK = Limits(cell=30, notebook=300)
+"""Of a notebook from which no marks come; nbgrader gives a cell as long."""
+
+
+def grade(
+    unit: Path,
+    submissions: Path,
+    out: Path,
+    *,
+    seed: int | None = None,
+    workers: int | None = None,
+    limits: Limits | None = None,
+    marker: Marker | None = None,
+    backend: str = "local",
+    engine: engines.Engine | None = None,
+    resume: bool = False,
+    fresh: bool = False,
+    rules: late.Rules | None = None,
+    watcher: Watcher | None = None,
+    clock: Clock | None = None,
+    **options,
+) -> ClassResults:
+    """Grade every submission of the unit in the folder `unit`; the course folder and the exports are made in `out`.
+
+    The marks of an exercise come from the judge. `marker` takes its place: it turns an executed check cell into marks,
+    as `marks_of` does for a course that trusts what its students' notebooks show. `engine`: one that was opened before;
+    it is closed here. Without it `options` go to a new one. Raises what `said` turns into sentences: BuildError,
+    GradebookError, JournalError, NoEngine, Unreadable, DiskFull.
+    """
+    clock, begin = clock or Clock(), time.perf_counter()
+    with contextlib.ExitStack() as stack:
+        journal = stack.enter_context(contextlib.closing(Journal(out / "journal")))
+        if journal.header and not journal.header["finished"] and not resume and not fresh:
+            raise JournalError(
+                f"The run of {when(journal.header)} in {out} is not finished: {len(journal.students())} submissions "
+                "are done. --resume goes on where it ended, --fresh begins anew."
+            )
+        # It imports while the class is collected.
+        engine = engine or engines.open_engine(
+            backend, engines.workers_here(workers, options.get("gpus")), out=out, **options
+        )
+        stack.enter_context(contextlib.closing(engine))
+        limits = limits or (FOR_FEEDBACK if marker is None else Limits())
+        run = Run(Course(out / "course", unit.name), journal, out, marker, limits)
+        run.release(unit, seed, resume)
+        clock.step("release")
+        handed_in = collect(submissions, unit.name, run.released)
+        lay_out(handed_in, run.course.folder, unit.name)
+        clock.step("collect and mend")
+        todo = run.restore(handed_in, resume)
+        clock.step("restore")
+        run.work(engine, todo, watcher or Watcher(), clock, final=rules is None)
+        run.close_books(rules)
+        clock.step("record")
+        try:
+            run.course.feedback(missing=rules is None and not resume)  # a run that was killed may leave half a page
+        except GradebookError as problem:  # the marks are in; the reports need no feedback pages
+            run.notes.append(sentence(str(problem)))
+        journal.finish()
+        clock.step("feedback")
+    release = run.released
+    return ClassResults(
+        unit=unit.name,
+        title=release.cells[0].source.split("\n", 1)[0].lstrip("# "),
+        checks=run.checks,
+        students=list(run.students.values()),
+        device=device_of(run.students.values()),
+        seed=journal.header["seed"],
+        when=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        seconds=round(time.perf_counter() - begin, 1),
+        notes=run.notes,
+        manual=sum(c.metadata.nbgrader.points for c in release.cells if is_manual(c)),
+    )
+
+
+def said(run: Callable[[], object]) -> int:
+    """Grade; whatever ends it early is said in a sentence, with the way to go on. Returns the exit status."""
+    go_on = "What is graded is safe; the same command with --resume goes on."
+    with contextlib.suppress(ValueError):  # only the main thread hears signals
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        run()
+    except (BuildError, GradebookError, JournalError, Unreadable, engines.NoEngine, late.LateError) as problem:
+        print(problem)
+        return 1
+    except DiskFull as where:
+        print(f"The disk is full: {where}. {go_on}")
+        return 1
+    except KeyboardInterrupt:
+        print(f"\nStopped. {go_on}")
+        return 130
+    return 0

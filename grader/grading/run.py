@@ -1,0 +1,214 @@
+"""One run over a class: from what was handed in, through an engine and the journal, into the grade book."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from grader import engines
+from grader.course.sources import notebook_bytes, source_notebook
+from grader.execute.notebook import Limits
+from grader.gradebook.gradebook import Course, GradebookError
+from grader.gradebook.journal import DiskFull, Journal
+from grader.grading.marking import Marker, checks_of, exercises_of, mark, not_yet
+from grader.intake.collect import Submission
+from grader.judge import sandbox
+from grader.judge.seeds import draw_seed, seed_of
+from grader.marks import late
+from grader.marks.marks import Result, marks_of, sentence
+from grader.marks.results import Graded
+from labutils.spec.verdict import Verdict
+
+
+class Clock:
+    """Where the time goes: seconds by step."""
+
+    def __init__(self):
+        self.steps: dict[str, float] = {}
+        self._begin = time.perf_counter()
+
+    def step(self, name: str) -> None:
+        """End a step that began where the last one ended."""
+        now = time.perf_counter()
+        self.steps[name] = self.steps.get(name, 0.0) + now - self._begin
+        self._begin = now
+
+
+class Watcher:
+    """Who looks on while a class is graded; this one does not."""
+
+    def begin(self, engine: engines.Engine, total: int, done: int) -> None:
+        """The engine begins; `done` of `total` submissions need it no more."""
+
+    def step(self, student: Graded) -> None:
+        """One more is graded and recorded."""
+
+
+class Run:
+    """One run over a class. Holds of each student what the reports need, and no notebook."""
+
+    def __init__(self, course: Course, journal: Journal, out: Path, marker: Marker | None, limits: Limits):
+        self.course, self.journal, self.out, self.marker, self.limits = course, journal, out, marker, limits
+        self.students: dict[str, Graded] = {}
+        self.hashes: dict[str, str] = {}
+        said = sandbox.warning() if marker is None else None
+        self.notes: list[str] = [said] if said else []
+
+    def release(self, unit: Path, seed: int | None, resume: bool) -> None:
+        """Enter the unit in the grade book, and begin or continue the journal."""
+        source = source_notebook(unit)
+        release, mode = release_hash(source), "judge" if self.marker is None else "shown"
+        if resume:
+            self.journal.may_go_on(unit.name, release, seed, mode)
+        self.released = self.course.release(source)
+        self.checks = checks_of(self.released)
+        self.exercises = exercises_of(self.released) if self.marker is None else []
+        if not resume:
+            # A seed stays with its folder, so that grading again gives the same submission the same marks.
+            before = self.journal.header["seed"] if self.journal.header else draw_seed()
+            self.journal.begin(unit.name, release, before if seed is None else seed, mode)
+
+    def restore(self, handed_in: list[Submission], resume: bool) -> list[str]:
+        """Take from the journal what is there; returns the students who are still to be graded, the slowest first."""
+        book, todo = self.course.marks() if resume else {}, []
+        for submission in handed_in:
+            student = submission.student
+            self.students[student] = not_yet(submission, self.checks)
+            if submission.problem:
+                self._put(student, "", {})
+                continue
+            self.hashes[student] = self._hash(student)
+            if not resume or not self._restored(student, book):
+                todo.append(student)
+            submission.notebook = None  # it is laid out; a large class would fill the memory
+        before = _seconds_before(self.out)
+        return sorted(todo, key=lambda s: -before.get(s, float("inf")))
+
+    def _hash(self, student: str) -> str:
+        """What tells a student's submission from an earlier one."""
+        unit = self.course.unit
+        path = self.course.folder / "submitted" / student / unit / f"{unit}.ipynb"
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    def _restored(self, student: str, book) -> bool:
+        entry = self.journal.get(student)
+        same = entry is not None and entry.get("submitted") == self.hashes[student]
+        if not same or "notebook" not in entry["result"]:
+            return False  # not graded yet, handed in again, or lost with its worker
+        executed = self._mark(student, entry["result"])
+        if not self.course.has(student, entry["marks"], book):
+            self._record(student, executed, entry["result"])
+        return True
+
+    def work(self, engine: engines.Engine, todo: list[str], watcher: Watcher, clock: Clock, final: bool) -> None:
+        """`final`: nothing will change the marks, so that feedback can be written while other submissions run."""
+        watcher.begin(engine, len(self.students), len(self.students) - len(todo))
+        for student, result in engine.run(self._jobs(todo)):
+            clock.step("run and judge")
+            if result.get("full"):
+                raise DiskFull(f"where submissions run ({result['defect']})")
+            executed = self._mark(student, result)
+            self._put(student, self.hashes[student], result)
+            clock.step("journal")
+            if executed:
+                self._record(student, executed, result)
+            clock.step("record")
+            if executed and final:
+                with contextlib.suppress(GradebookError):  # tried again at the end, and said there
+                    self.course.feedback(student)
+                clock.step("feedback")
+            watcher.step(self.students[student])
+
+    def _jobs(self, todo: list[str]) -> Iterator[dict]:
+        """Sanitized one by one, as the engine has room for them."""
+        for student in todo:
+            try:
+                notebook = self.course.sanitized(student)
+            except Exception as problem:  # nbgrader's, for a notebook in a state that nobody thought of
+                why = sentence(f"Not graded, 0 points: nbgrader cannot read it ({problem})")
+                self.students[student].problem = why
+                self._put(student, self.hashes[student], {"defect": why})
+                continue
+            yield {
+                "key": student,
+                "notebook": json.dumps(notebook),
+                "seed": seed_of(self.journal.header["seed"], notebook),
+                "exercises": self.exercises,
+                "limits": asdict(self.limits),
+            }
+
+    def _put(self, student: str, submitted: str, result: dict) -> None:
+        graded = self.students[student]
+        marks = {} if graded.problem else {o.cell: o.marks for o in graded.outcomes}
+        entry = {"submitted": submitted, "result": result, "marks": marks, "problem": graded.problem}
+        self.journal.put(student, entry)
+
+    def _mark(self, student: str, result: dict) -> NotebookNode | None:
+        """Put what an engine gave into the student's results; the executed notebook with the verdicts in it."""
+        graded = self.students[student]
+        if "notebook" not in result:
+            graded.problem = sentence(f"Not graded, 0 points: {_why(result)}")
+            return None
+        executed = nbformat.reads(result["notebook"], as_version=4)
+        verdicts = {i: Verdict.from_json(v) for i, v in result["verdicts"].items()}
+        mark(graded, executed, result["log"], verdicts, self.marker or marks_of)
+        return executed
+
+    def _record(self, student: str, executed: NotebookNode, result: dict) -> None:
+        if result["record"]:
+            _write_record(self.out / "records", student, result["record"])
+        _record(self.course, self.students[student], executed)
+
+    def close_books(self, rules: late.Rules | None) -> None:
+        """Enter who could not be graded, and what handing in late costs: nobody is left out of the grade book."""
+        students = list(self.students.values())
+        for student in students:
+            if student.problem:
+                self.course.record_nothing(student.student)
+        late.apply(rules, students)
+        late.enter(self.course, students, rules)
+
+
+def release_hash(source: NotebookNode) -> str:
+    """What tells a unit's source from a changed one."""
+    return hashlib.sha256(notebook_bytes(source)).hexdigest()
+
+
+def _why(result: dict) -> str:
+    return result["lost"] if "lost" in result else f"the grader could not run the notebook: {result['defect']}"
+
+
+def _seconds_before(out: Path) -> dict[str, float]:
+    """How long each student's notebook took in an earlier run into the same folder."""
+    try:
+        students = json.loads((out / "grades.json").read_text(encoding="utf-8"))["students"]
+        return {s["student"]: float(s["seconds"]) for s in students}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _write_record(folder: Path, student: str, record: dict) -> None:
+    """Keep what is needed to judge this submission again and get the same (`python -m grader judge --replay`)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{student}.json"
+    path.with_suffix(".new").write_text(json.dumps(record), encoding="utf-8")
+    path.with_suffix(".new").replace(path)
+
+
+def _record(course: Course, student: Graded, executed: NotebookNode) -> None:
+    results = {o.cell: Result(o.marks, o.verdict, o.sentence) for o in student.outcomes}
+    try:
+        course.record(student.student, executed, results)
+    except GradebookError as problem:
+        student.problem = sentence(f"Not graded, 0 points: {problem}")
+        student.outcomes = [
+            replace(o, marks=0.0, kind="not graded", sentence=student.problem) for o in student.outcomes
+        ]

@@ -1,0 +1,1 @@
+"""From verdicts to numbers: marks, results as data, and what lateness costs."""

@@ -1,0 +1,227 @@
+"""What grading a class found, as plain data, and its two exports: JSON with everything, CSV for a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from labutils.spec.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Check:
+    """An exercise as the class report shows it: its name and title, the check cell, the points it is worth."""
+
+    name: str
+    title: str
+    cell: str
+    points: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One student's result in one check. `kind` is empty for full marks, else the diagnosis or what stopped it."""
+
+    name: str
+    cell: str
+    marks: float
+    points: float
+    kind: str
+    sentence: str
+    verdict: Verdict | None = None
+
+    @property
+    def passed(self) -> bool:
+        return self.marks >= self.points
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a submission came from, as its learning platform names it, so that marks find their way back.
+
+    `system` is "folder", "nbgrader", "moodle", "canvas" or "gradescope". `id` is that system's number of the learner
+    (Moodle's participant, Canvas's user, Gradescope's submission) and `name` its spelling of the name. `handed_in` is
+    an ISO time in UTC or empty, and `clock` says whose time that is. `marked_late` is the platform's own word on it;
+    None where it says nothing.
+    """
+
+    system: str = "folder"
+    id: str = ""
+    name: str = ""
+    email: str = ""
+    file: str = ""
+    handed_in: str = ""
+    clock: str = ""
+    marked_late: bool | None = None
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """What handing in late costs: a share of what was earned, in percent, and the sentence that says why.
+
+    `due` is the learner's own due time, ISO in UTC, any extension included.
+    """
+
+    percent: float
+    sentence: str
+    due: str = ""
+
+
+@dataclass
+class Graded:
+    """One student. With `problem`, the submission could not be graded at all; then every outcome is 0.
+
+    `marks` is what was earned, `score` what is left of it after the penalty for handing in late.
+    """
+
+    student: str
+    outcomes: list[Outcome] = field(default_factory=list)
+    repairs: list[str] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
+    problem: str = ""
+    manual: float = 0.0
+    seconds: float = 0.0
+    origin: Origin | None = None
+    late: Lateness | None = None
+
+    @property
+    def marks(self) -> float:
+        return sum(o.marks for o in self.outcomes)
+
+    @property
+    def penalty(self) -> float:
+        return penalty(self.marks, self.late)
+
+    @property
+    def score(self) -> float:
+        return self.marks - self.penalty
+
+    @property
+    def points(self) -> float:
+        return sum(o.points for o in self.outcomes)
+
+    def what_happened(self) -> str:
+        """The sentences that a reader of the table needs, the gravest first."""
+        late = [self.late.sentence] if self.late else []
+        if self.problem:
+            return " ".join([self.problem, *late])
+        failed = [o for o in self.outcomes if not o.passed]
+        unfilled = [o for o in failed if o.kind == "unfilled"]
+        # The first sentence says what was seen; what to try is in the report.
+        told = [f"{o.name}: {o.sentence.split('. ')[0].rstrip('.')}." for o in failed if o not in unfilled]
+        said = [*late, *self.events, *_together(self.repairs), *told]
+        if unfilled:
+            said.append(f"{len(unfilled)} of {len(self.outcomes)} exercises not written yet.")
+        return " ".join(said) or "All checks passed."
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Graded:
+        """What `ClassResults.as_json` wrote of one student."""
+        made = {"marks", "points", "score", "what_happened"}
+        kept = {k: v for k, v in data.items() if k not in made}
+        kept["outcomes"] = [
+            Outcome(**{**o, "verdict": Verdict.from_json(o["verdict"]) if o["verdict"] else None})
+            for o in data["outcomes"]
+        ]
+        kept["origin"] = Origin(**data["origin"]) if data.get("origin") else None
+        kept["late"] = Lateness(**data["late"]) if data.get("late") else None
+        return Graded(**kept)
+
+
+def penalty(marks: float, late: Lateness | None) -> float:
+    """The marks that handing in late costs of those earned."""
+    return round(marks * late.percent / 100, 2) if late else 0.0
+
+
+@dataclass
+class ClassResults:
+    """A graded class. `seed` drew the hidden cases: with it the same run can be made again.
+
+    `findings` is what `grader.reports.findings` saw in the submissions side by side, as JSON; None before it looked.
+    """
+
+    unit: str
+    title: str
+    checks: list[Check]
+    students: list[Graded]
+    device: str
+    seed: int
+    when: str
+    seconds: float = 0.0
+    manual: float = 0.0
+    notes: list[str] = field(default_factory=list)
+    findings: dict[str, Any] | None = None
+
+    @property
+    def points(self) -> float:
+        return sum(c.points for c in self.checks)
+
+    @property
+    def has_late(self) -> bool:
+        return any(s.late for s in self.students)
+
+    def outcomes_of(self, check: Check) -> list[Outcome]:
+        return [o for s in self.students for o in s.outcomes if o.cell == check.cell]
+
+    def common_kinds(self, check: Check) -> list[tuple[str, int]]:
+        """Why the check was not passed, the most frequent reason first."""
+        return Counter(o.kind for o in self.outcomes_of(check) if o.kind).most_common()
+
+    def as_json(self) -> str:
+        """Everything but the single samples of timings, which are in the records; a line for each student."""
+        head = asdict(replace(self, students=[]))
+        del head["students"]
+        students = ",\n".join(json.dumps(_told(s), ensure_ascii=False) for s in self.students)
+        return json.dumps(head, indent=1, ensure_ascii=False)[:-2] + f',\n "students": [\n{students}\n]}}\n'
+
+    @staticmethod
+    def from_json(text: str) -> ClassResults:
+        """The results in a `grades.json`. Raises ValueError, KeyError or TypeError if it is none."""
+        data = json.loads(text)
+        data["checks"] = [Check(**c) for c in data["checks"]]
+        data["students"] = [Graded.from_json(s) for s in data["students"]]
+        return ClassResults(**data)
+
+    def as_csv(self) -> str:
+        """A row for each student. Text that a spreadsheet would run as a formula is quoted with an apostrophe."""
+        text = io.StringIO()
+        table = csv.writer(text, lineterminator="\n")
+        late = ["penalty", "score"] if self.has_late else []
+        table.writerow(["student", *(c.name for c in self.checks), "marks", "points", *late, "what happened"])
+        for s in self.students:
+            marks = {o.cell: o.marks for o in s.outcomes}
+            row = [s.student, *(f"{marks.get(c.cell, 0):g}" for c in self.checks), f"{s.marks:g}", f"{self.points:g}"]
+            row += [f"{s.penalty:g}", f"{s.score:g}"] if late else []
+            table.writerow([harmless(cell) for cell in [*row, s.what_happened()]])
+        return text.getvalue()
+
+
+_ONE = re.compile(r"^The grading information of .* was lost and is restored\.$")
+
+
+def _together(repairs: list[str]) -> list[str]:
+    """The repairs of a notebook that lost everything in one sentence; they stand one by one in the repair report."""
+    lost = [r for r in repairs if _ONE.match(r)]
+    if len(lost) < 4:
+        return repairs
+    rest = [r for r in repairs if r not in lost]
+    return [*rest, f"The grading information of {len(lost)} cells was lost and is restored."]
+
+
+def _told(student: Graded) -> dict[str, Any]:
+    said = student.what_happened()
+    data = asdict(student) | {"marks": student.marks, "points": student.points, "score": student.score}
+    for outcome in data["outcomes"]:
+        if outcome["verdict"]:
+            outcome["verdict"]["timing"].pop("samples", None)
+    return data | {"what_happened": said}
+
+
+def harmless(text: str) -> str:
+    """Text for a cell of a spreadsheet, which would run some of it as a formula."""
+    return "'" + text if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text

@@ -1,0 +1,78 @@
+"""The page that a learner gets: marks, what is wrong and what to try, how fast, what was mended, what being late costs.
+
+It holds no test's source, no seed and no expected answer beyond the few that a diagnosis shows. nbgrader's own
+feedback (`course/feedback`) shows the whole notebook, with the comments of whoever marked it; this one fits a phone.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.marks.results import Check, ClassResults, Graded, Outcome
+from grader.reports import charts, pages
+from labutils import exercises
+from labutils.spec.verdict import Verdict
+
+MOST_BYTES = 60_000
+_DETAILS = (3000, 1000, 250, 0)
+
+
+@dataclass(frozen=True)
+class _Speed:
+    """A picture of how fast, and the sentence beside it."""
+
+    chart: str
+    sentence: str
+
+
+def page(results: ClassResults, student: Graded) -> str:
+    """A student's page, at most MOST_BYTES: where it would be longer, details are cut first."""
+    checks = {c.cell: c for c in results.checks}
+    rows = [(checks.get(o.cell) or Check(o.name, o.name, o.cell, o.points), o, speed(o)) for o in student.outcomes]
+    for most in _DETAILS:
+        html = pages.render("feedback.html.j2", r=results, s=student, rows=rows, most=most)
+        if len(html.encode("utf-8", "replace")) <= MOST_BYTES:
+            break
+    return html
+
+
+def speed(outcome: Outcome) -> _Speed | None:
+    """How fast the kernel is beside the reference solution; by its traffic where nothing was timed."""
+    verdict = outcome.verdict
+    if verdict is None or not verdict.passed:
+        return None
+    if timing := verdict.timing:
+        said = (
+            f"{_time(timing['yours_s'])}, {timing['ratio']:.2f} × the reference solution's "
+            f"{_time(timing['reference_s'])} (95 %: {timing['low']:.2f} to {timing['high']:.2f}); "
+            f"{100 * timing['of_floor']:.0f} % of what this GPU can do for the bytes and FLOPs that the task needs."
+        )
+        return _Speed(charts.time_beside(timing["ratio"], timing["low"], timing["high"]), said)
+    slower = traffic(verdict)
+    if slower is None:
+        return None
+    said = f"{slower:.2f} × the reference solution's memory traffic. Time is measured where there is a GPU."
+    return _Speed(charts.time_beside(slower, slower, slower, "memory traffic"), said)
+
+
+def traffic(verdict: Verdict) -> float | None:
+    """How many times the reference solution's memory traffic; None where it gives no marks or was not counted."""
+    exercise = exercises.all_exercises().get(verdict.exercise)
+    if exercise is None or verdict.timing or not verdict.counts.get("compulsory_bytes"):
+        return None
+    return exercise.points.slower(verdict)
+
+
+def write(results: ClassResults, folder: Path) -> None:
+    """A page for each student, and nobody else's of an earlier run."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for student in results.students:
+        text = page(results, student)
+        (folder / pages.file_name(student.student)).write_text(text, encoding="utf-8", errors="replace")
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e6:.1f} µs" if seconds < 1e-3 else f"{seconds * 1e3:.2f} ms"

@@ -1,0 +1,77 @@
+"""Submissions that a person should look at, with the lines that say why. No mark depends on it.
+
+The judge has already seen to it that nothing of this pays (docs/judging.md); what stands here is what it refused as
+forged, what was too fast to be true, and text that has no use in an answer but to look for one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from grader.marks.results import ClassResults, Graded
+
+_PATTERNS = (
+    (r"\bctypes\b|\bcffi\b|\blibc\b", "reaches below Python"),
+    (
+        r"\bgc\.get_(objects|referrers)|sys\._getframe|inspect\.(stack|currentframe)|\.f_(back|globals|locals)\b",
+        "looks through other code's variables",
+    ),
+    (
+        r"\bIn\[-?\d|ast_transformers|input_transformers|get_ipython\(\)\.(events|run_line|history)|_ih\b",
+        "reads or changes the notebook's cells",
+    ),
+    (r"/proc/|/dev/shm|/dev/fd|\bptrace\b", "looks into other processes"),
+    (r"gradebook\.db|nbgrader|VERDICT_MIME|gpulab[.-]verdict|\bgrader\.", "names the grade book or the grader"),
+    (r"\bLD_PRELOAD\b|sitecustomize|\bsys\.modules\b|__import__\(|importlib", "changes what is imported"),
+    (r"\bsubprocess\b|os\.(system|fork|exec|_exit|kill|popen)|\bsocket\b|\burllib\b|\brequests\.", "starts programs"),
+    (
+        r"torch\.(allclose|testing|equal)\s*=|time\.(perf_counter|time)\s*=|torch\.cuda\.Event\s*=",
+        "replaces a yardstick",
+    ),
+    (r"def __eq__|__torch_function__|__array_function__|as_subclass", "makes an object that compares as it likes"),
+    (r"lab\.exercises|labutils\.exercises|\.reference\(|solutions/", "asks for the reference"),
+    (r"__TRITON|TRITON_INTERPRET|__CUDA_ARCH__|__NVCC__", "tells the checker from a GPU"),
+)
+_COMPILED = [(re.compile(pattern), why) for pattern, why in _PATTERNS]
+_FORGED = ("wrote into the place of its answer", "less than the work itself takes", "Faster than the floor")
+_REPAIRS = ("claimed to be graded", "had been edited", "was changed and is restored")
+MOST_LINES = 6
+
+
+def suspects(results: ClassResults, texts: Mapping[str, Mapping[str, str]], given: Mapping[str, str]) -> list[dict]:
+    """Each student with something to look at: `{"student", "evidence": [sentence, …]}`, the most of it first.
+
+    `texts` holds the code cells of each student's submission by cell id, `given` those of the release.
+    """
+    known = {line.strip() for text in given.values() for line in text.split("\n")}
+    found = []
+    for student in results.students:
+        evidence = [*_refused(student), *_lines(texts.get(student.student, {}), known)]
+        if evidence:
+            evidence += [r for r in student.repairs if any(words in r for words in _REPAIRS)]
+            found.append({"student": student.student, "evidence": evidence})
+    return sorted(found, key=lambda f: -len(f["evidence"]))
+
+
+def _refused(student: Graded) -> Iterable[str]:
+    """What the judge itself said that no honest mistake leads to."""
+    for outcome in student.outcomes:
+        verdict = outcome.verdict
+        said = [outcome.sentence, *(verdict.notes if verdict else [])]
+        if verdict and verdict.headline:
+            said.append(verdict.headline.symptom)
+        for sentence in dict.fromkeys(s for s in said if any(words in s for words in _FORGED)):
+            yield f"{outcome.name}: {sentence}"
+
+
+def _lines(cells: Mapping[str, str], known: set[str]) -> Iterable[str]:
+    lines = [(name, line.strip()) for name, text in cells.items() for line in text.split("\n")]
+    told = 0
+    for name, line in lines:
+        if not line or line in known or line.startswith(("#", "//")):
+            continue
+        why = next((why for pattern, why in _COMPILED if pattern.search(line)), None)
+        if why and told < MOST_LINES:
+            told += 1
+            yield f"cell {name!r} {why}: {line[:160]}"

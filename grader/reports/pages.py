@@ -1,0 +1,50 @@
+"""What all HTML pages of the grader share: one environment, in which all text is escaped.
+
+What students wrote, their names included, is hostile: it is shown as text. Pages hold no script and load nothing, and
+say so to the browser (`Content-Security-Policy`), so that nothing runs even if something is forgotten.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from grader.reports import charts
+
+_TEMPLATES = Path(__file__).with_name("templates")
+_UNSHOWABLE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def clean(text: str, most: int = 100_000) -> str:
+    """Text without control characters, colours of terminals and marks that turn the direction of writing."""
+    text = _UNSHOWABLE.sub("", text)
+    return text if len(text) <= most else text[:most] + " …"
+
+
+def render(template: str, **values) -> str:
+    """A page of `grader/templates/`."""
+    return _ENVIRONMENT.get_template(template).render(**values)
+
+
+def file_name(student: str) -> str:
+    """The name of a student's page. Students' ids are safe names where this course's intake made them."""
+    return re.sub(r"[^\w .@-]", "_", student) + ".html"
+
+
+def link(student: str) -> str:
+    """Where a student's feedback page lies beside the report."""
+    return f"feedback/{quote(file_name(student))}"
+
+
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(_TEMPLATES),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_ENVIRONMENT.filters.update(points=lambda number: f"{number:g}", clean=clean)
+_ENVIRONMENT.globals.update(charts=charts, link=link)

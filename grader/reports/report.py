@@ -1,0 +1,123 @@
+"""All that a graded class is told as: the class report, a page for each student, repair reports, tables.
+
+    python -m grader report OUT
+
+makes the pages again from `OUT/grades.json` alone.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from grader.marks.results import ClassResults
+from grader.reports import charts, feedback, findings, leaderboard, pages
+
+IN_FULL = 60
+"""Students up to which the report holds every verdict in full. A larger class's is on the students' own pages."""
+
+
+def html(results: ClassResults, links: bool = False) -> str:
+    """The report as one page that needs nothing else; with `links` to the students' pages beside it."""
+    verdicts = [(s, o) for s in results.students for o in s.outcomes if o.verdict and o.verdict.passed]
+    timed = {
+        c.cell: [o.verdict.timing["ratio"] for _, o in verdicts if o.cell == c.cell and o.verdict.timing]
+        for c in results.checks
+    }
+    timed_by = "Time"
+    if not any(timed.values()):
+        moved = [(o.cell, feedback.traffic(o.verdict)) for _, o in verdicts]
+        timed = {c.cell: [m for cell, m in moved if cell == c.cell and m is not None] for c in results.checks}
+        timed_by = "Traffic"
+    roof = [p for s, o in verdicts if (p := charts.point_of(f"{s.student}: {o.name}", o.verdict))]
+    average = sum(s.score for s in results.students) / max(1, len(results.students))
+    return pages.render(
+        "report.html.j2",
+        r=results,
+        average=average,
+        shares=[s.score / (results.points or 1) for s in results.students],
+        titles={c.cell: c.title for c in results.checks},
+        timed=timed if any(timed.values()) else {},
+        timed_by=timed_by,
+        points_on_roof=roof[:2000],
+        in_full=len(results.students) <= IN_FULL,
+        links=links,
+    )
+
+
+def repair_reports(results: ClassResults) -> list[dict]:
+    """What was done to each submission before it was graded."""
+    reports = []
+    for s in results.students:
+        origin = s.origin
+        told = {"file": "", "handed_in": "", "clock": "", "from": ""}
+        if origin:
+            told = {"file": origin.file, "handed_in": origin.handed_in, "clock": origin.clock, "from": origin.system}
+        reports.append({"student": s.student, **told, "repairs": s.repairs, "problem": s.problem})
+    return reports
+
+
+def write(results: ClassResults, out: Path) -> dict[str, Path]:
+    """Write all reports into `out`, as far as they were not looked at before with what `out` shows; where each is."""
+    out.mkdir(parents=True, exist_ok=True)
+    if results.findings is None:
+        results.findings = findings.look(results, out)
+    files = {"report": out / "report.html", "pages": out / "feedback", "csv": out / "grades.csv"}
+    files |= {"json": out / "grades.json", "repairs": out / "repairs.html"}
+    _write(files["json"], results.as_json())
+    _write(files["csv"], results.as_csv(), "utf-8-sig")  # -sig: Excel takes it for UTF-8
+    write_pages(results, out)
+    return files
+
+
+def write_pages(results: ClassResults, out: Path) -> None:
+    """The pages, from the results alone."""
+    _write(out / "report.html", html(results, links=True))
+    feedback.write(results, out / "feedback")
+    reports, aside = repair_reports(results), (results.findings or {}).get("set_aside", [])
+    _write(out / "repairs.json", json.dumps({"submissions": reports, "set_aside": aside}, indent=1, ensure_ascii=False))
+    _write(out / "repairs.html", pages.render("repairs.html.j2", r=results, reports=reports, aside=aside))
+
+
+def _write(path: Path, text: str, encoding: str = "utf-8") -> None:
+    path.write_text(text, encoding=encoding, errors="replace")
+
+
+def read(out: Path) -> ClassResults:
+    """The results in a folder. Raises NoResults."""
+    try:
+        return ClassResults.from_json((out / "grades.json").read_text(encoding="utf-8"))
+    except OSError:
+        raise NoResults(f"There is no grades.json in {out}: grade a class into it first.") from None
+    except (ValueError, KeyError, TypeError) as problem:
+        raise NoResults(f"{out / 'grades.json'} holds no results ({type(problem).__name__}: {problem}).") from None
+
+
+class NoResults(Exception):
+    """A folder in which no class was graded; the message is a sentence."""
+
+
+def add_arguments(parser) -> None:
+    parser.add_argument("out", type=Path, metavar="OUT", help="a folder that a class was graded into")
+    parser.add_argument(
+        "--leaderboard", type=Path, metavar="FILE", help="pseudonyms of those who want to be on it (TOML)"
+    )
+    parser.add_argument(
+        "--names", action="store_true", help="show real names on the leaderboard, of all who solved something"
+    )
+
+
+def main(args) -> int:
+    try:
+        results = read(args.out)
+        write_pages(results, args.out)
+        made = ["report.html", "repairs.html", "feedback/"]
+        if args.leaderboard or args.names:
+            who = leaderboard.pseudonyms(args.leaderboard) if args.leaderboard else {}
+            _write(args.out / "leaderboard.html", leaderboard.html(results, who, args.names))
+            made.append("leaderboard.html")
+    except (NoResults, leaderboard.NoLeaderboard) as problem:
+        print(problem)
+        return 1
+    print(f"Made again in {args.out}: {', '.join(made)}.")
+    return 0

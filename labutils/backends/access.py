@@ -1,0 +1,288 @@
+"""Recording memory accesses: which element was touched by which program, and what is wrong with that.
+
+The recorder knows every array of a launch with its guards. A backend that can see addresses (Triton's interpreter, the
+CUDA C++ emulator) calls `load`, `store` and `atomic`; the recorder answers which lanes may go ahead, so that a wild
+access never happens, and keeps findings (out of bounds, races between programs) and counts (bytes, requests).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+
+from ..gpu.device import SECTOR
+
+NOBODY, MANY = -1, -2
+MAX_FINDINGS = 8
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something wrong with an access: what, on which array at which element, by which program, on which line."""
+
+    kind: str
+    access: str
+    array: str
+    index: int
+    program: tuple[int, int, int]
+    line: int | None
+    source: str
+    count: int
+    past_end: bool = False
+
+    def sentence(self) -> str:
+        where = f" (line {self.line}: `{self.source}`)" if self.line else ""
+        who = f"program {self.program[0] if not any(self.program[1:]) else self.program}"
+        verb = {"load": "reads", "store": "writes", "atomic": "updates"}[self.access]
+        if self.kind == "out-of-bounds":
+            rest = f" and {self.count - 1} more elements" if self.count > 1 else ""
+            return f"{who} {verb} {self.array}[{self.index}]{rest}, outside the array{where}"
+        return f"{who} {verb} {self.array}[{self.index}], which another program wrote or reads too{where}"
+
+
+@dataclass
+class Tracked:
+    """Shadow state of one array: in which moment each element was written and read last."""
+
+    name: str
+    base: int
+    itemsize: int
+    inside: np.ndarray
+    start: int
+    scratch: bool = False
+    writer: np.ndarray = field(init=False)
+    reader: np.ndarray = field(init=False)
+    wave: np.ndarray = field(init=False)
+    """The last wave that read each sector."""
+
+    def __post_init__(self):
+        self.writer = np.full(self.inside.size, NOBODY, np.int32)
+        self.reader = np.full(self.inside.size, NOBODY, np.int32)
+        self.wave = np.full((self.end - 1) // SECTOR - self.base // SECTOR + 1, NOBODY, np.int32)
+
+    def forget(self) -> None:
+        """A new launch: nobody has touched anything."""
+        for owner in (self.writer, self.reader, self.wave):
+            owner.fill(NOBODY)
+
+    def new_in_wave(self, sectors: np.ndarray, wave: int) -> int:
+        """How many of these sectors are this array's and new to the wave."""
+        first = self.base // SECTOR
+        mine = sectors[(sectors >= first) & (sectors < first + self.wave.size)].astype(np.int64) - first
+        new = int((self.wave[mine] != wave).sum())
+        self.wave[mine] = wave
+        return new
+
+    @property
+    def end(self) -> int:
+        return self.base + self.inside.size * self.itemsize
+
+
+@dataclass
+class Counts:
+    """Totals of one or more launches. Bytes count active lanes; a sector is 32 aligned bytes, counted once for each
+    load or store of a program that touches it. `wave_load_sectors` counts a sector once for each wave of `WAVE`
+    neighbouring programs that read it: what memory delivers if the L2 holds just what a wave reads."""
+
+    launches: int = 0
+    programs: int = 0
+    loads: int = 0
+    stores: int = 0
+    atomics: int = 0
+    load_bytes: int = 0
+    store_bytes: int = 0
+    global_load_sectors: int = 0
+    global_store_sectors: int = 0
+    wave_load_sectors: int = 0
+    masked_lanes: int = 0
+
+    @property
+    def bytes(self) -> int:
+        return self.load_bytes + self.store_bytes
+
+    def to_json(self) -> dict:
+        return asdict(self)
+
+
+WAVE = 16
+"""Programs that are taken to run at the same time: few, so that the small cases of a check have many waves."""
+
+
+def _sectors(addresses: np.ndarray, active: np.ndarray) -> np.ndarray:
+    return np.unique(addresses[active] // np.uint64(SECTOR))
+
+
+class Recorder:
+    """Findings, counts and (with `keep_events`) every access of the launches it watches."""
+
+    def __init__(self, keep_events: bool = False):
+        self.arrays: list[Tracked] = []
+        self.findings: list[Finding] = []
+        self.counts = Counts()
+        self.events: list[tuple[str, str, int, np.ndarray, int]] | None = [] if keep_events else None
+        self.grid = 0
+        """Programs of the latest launch."""
+        self._program = 0
+        self._place = (0, 0, 0)
+        # A program's accesses between two of its atomics are one moment: (program, its atomics so far).
+        self._moments: list[tuple[int, int]] = [(0, 0)]
+        # For each program, and each address of an atomic: how many moments of which programs come before what follows.
+        self._seen: dict[int, dict[int, int]] = {}
+        self._released: dict[int, dict[int, int]] = {}
+
+    def track(self, name: str, base: int, itemsize: int, inside: np.ndarray, start: int = 0, scratch=False) -> None:
+        """Watch the storage at address `base`; `inside` marks the elements that belong to the array.
+
+        Scratch is watched for one launch only: afterwards its memory may be freed and given to something else.
+        """
+        self.arrays.append(Tracked(name, base, itemsize, np.asarray(inside), start, scratch))
+
+    def knows(self, address: int) -> bool:
+        return any(t.base <= address < t.end for t in self.arrays)
+
+    def launch(self) -> None:
+        """A new launch: everything before it has finished."""
+        self.counts.launches += 1
+        self.arrays = [t for t in self.arrays if not t.scratch]
+        for t in self.arrays:
+            t.forget()
+        self._moments, self._seen, self._released = [(0, 0)], {}, {}
+
+    def program(self, place: tuple[int, int, int], number: int) -> None:
+        self._place, self._program = place, number
+        if self._moments[-1][0] != number:  # programs run one after another here, each from its start to its end
+            self._moments.append((number, 0))
+        self.counts.programs += 1
+
+    def load(self, addresses: np.ndarray, mask: np.ndarray, itemsize: int, where) -> np.ndarray:
+        """Lanes that may read."""
+        ok = self._resolve("load", addresses, mask, itemsize, where)
+        self.counts.loads += 1
+        self.counts.load_bytes += int(ok.sum()) * itemsize
+        sectors = _sectors(addresses, ok)
+        self.counts.global_load_sectors += sectors.size
+        self.counts.wave_load_sectors += sum(t.new_in_wave(sectors, self._program // WAVE) for t in self.arrays)
+        return ok
+
+    def store(self, addresses, mask, itemsize: int, where, changes: np.ndarray | None = None) -> np.ndarray:
+        """Lanes that may write. `changes` marks lanes whose value differs from what memory holds: writing the same
+        bits twice is harmless."""
+        ok = self._resolve("store", addresses, mask, itemsize, where, changes)
+        self.counts.stores += 1
+        self.counts.store_bytes += int(ok.sum()) * itemsize
+        self.counts.global_store_sectors += _sectors(addresses, ok).size
+        return ok
+
+    def atomic(self, addresses, mask, itemsize: int, where) -> np.ndarray:
+        """Lanes that may update atomically. An atomic also orders: what others did before theirs on the same address
+        happened before what this program does next. What they did after theirs did not."""
+        touched: list[tuple[Tracked, np.ndarray]] = []
+        ok = self._resolve("atomic", addresses, mask, itemsize, where, touched=touched)
+        self.counts.atomics += 1
+        self.counts.load_bytes += int(ok.sum()) * itemsize
+        self.counts.store_bytes += int(ok.sum()) * itemsize
+        seen, (_, number) = self._seen.setdefault(self._program, {}), self._moments[-1]
+        for address in np.unique(addresses[ok])[:64].tolist():
+            released = self._released.setdefault(address, {})
+            _merge(seen, released)
+            _merge(released, seen | {self._program: number + 1})
+        for t, elements in touched:
+            self._mark_read(t, elements)
+        self._moments.append((self._program, number + 1))
+        return ok
+
+    def _resolve(self, access, addresses, mask, itemsize, where, changes=None, touched=None) -> np.ndarray:
+        mask = np.broadcast_to(np.asarray(mask, bool), addresses.shape)
+        self.counts.masked_lanes += int(mask.size - mask.sum())
+        if self.events is not None and not mask.all():
+            self._keep_masked(access, addresses[~mask], itemsize)
+        ok = np.zeros(addresses.shape, bool)
+        left = mask.copy()
+        for t in self.arrays:
+            here = left & (addresses >= t.base) & (addresses < t.end)
+            if not here.any():
+                continue
+            left &= ~here
+            element = ((addresses[here] - np.uint64(t.base)) // np.uint64(t.itemsize)).astype(np.int64)
+            inside = t.inside[element]
+            ok[here] = inside
+            if not inside.all():
+                self._outside(access, t, element[~inside], where)
+            if self.events is not None:
+                self.events.append((access, t.name, self._program, element - t.start, itemsize))
+            good = element[inside]
+            self._conflicts(access, t, good, None if changes is None else changes[here][inside], where)
+            if touched is not None:
+                touched.append((t, good))
+        if left.any():
+            self._wild(access, addresses[left], where)
+        return ok
+
+    def _add(self, kind, access, t_name, index, where, count, past_end=False):
+        if len(self.findings) < MAX_FINDINGS:
+            line, source = where()
+            self.findings.append(
+                Finding(kind, access, t_name, int(index), self._place, line, source, int(count), bool(past_end))
+            )
+
+    def _outside(self, access, t: Tracked, elements, where):
+        index = elements - t.start
+        first = index[index >= 0].min() if (index >= 0).any() else index.max()
+        last_inside = np.flatnonzero(t.inside)[-1] - t.start
+        self._add("out-of-bounds", access, t.name, first, where, elements.size, first == last_inside + 1)
+
+    def _wild(self, access, addresses, where):
+        """Not in any known storage: name the array whose end is nearest."""
+        address = int(addresses[0])
+        if not self.arrays:
+            return
+        t = min(self.arrays, key=lambda t: min(abs(address - t.base), abs(address - t.end)))
+        index = (address - t.base) // t.itemsize - t.start
+        self._add("out-of-bounds", access, t.name, index, where, addresses.size)
+
+    def _keep_masked(self, access, addresses, itemsize):
+        """Where lanes that the mask switched off pointed: the picture shows them beside the array's end."""
+        for t in self.arrays:
+            near = (addresses >= t.base) & (addresses < t.end)
+            if near.any():
+                elements = ((addresses[near] - np.uint64(t.base)) // np.uint64(t.itemsize)).astype(np.int64)
+                self.events.append((f"masked {access}", t.name, self._program, elements - t.start, itemsize))
+
+    def _conflicts(self, access, t: Tracked, elements, changes, where):
+        bad = ~self._before(t.writer[elements])
+        if access == "store":
+            bad |= ~self._before(t.reader[elements])
+            if changes is not None:
+                bad &= changes
+        if bad.any():
+            self._add("race", access, t.name, elements[bad][0] - t.start, where, bad.sum())
+        if access == "store":
+            t.writer[elements] = self._now
+        elif access == "load":
+            self._mark_read(t, elements)
+
+    def _mark_read(self, t: Tracked, elements):
+        """Whoever comes after this program also comes after those before it, so that one reader is kept if it can."""
+        t.reader[elements] = np.where(self._before(t.reader[elements]), self._now, MANY)
+
+    @property
+    def _now(self) -> int:
+        return len(self._moments) - 1
+
+    def _before(self, others: np.ndarray) -> np.ndarray:
+        """Which of these moments are this program's own, nobody's, or known to have come before this one?"""
+        before = (others == NOBODY) | (others == self._now)
+        if before.all():
+            return before
+        seen = self._seen.get(self._program, {})
+        for moment in np.unique(others[~before]).tolist():
+            program, number = self._moments[moment] if moment != MANY else (MANY, 0)
+            if program == self._program or number < seen.get(program, 0):
+                before |= others == moment
+        return before
+
+
+def _merge(known: dict[int, int], more: dict[int, int]) -> None:
+    for program, count in more.items():
+        known[program] = max(known.get(program, 0), count)

@@ -1,0 +1,144 @@
+"""Recording one launch in full: every access of every program, for pictures and for counting by hand.
+
+Arrays are copied into guarded memory first, so that masked lanes beyond an end can be drawn and a wild store cannot do
+harm. Recording needs Triton's interpreter: without a GPU a forked child does it, with one a second process.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from ..gpu import device
+from ..spec.inputs import shared_bytes
+from . import child, interpreter
+from .access import Recorder
+from .extract import module_text
+
+PAD = 256
+"""Elements of room on each side of an array, for masked lanes to point into."""
+
+TIME_LIMIT = 20.0
+"""Seconds; a picture is of a small case."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One load, store or atomic of one program, or the lanes of it that the mask switched off ("masked load" …)."""
+
+    access: str
+    array: str
+    program: int
+    elements: tuple[int, ...]
+    itemsize: int
+
+
+@dataclass(frozen=True)
+class Trace:
+    """All accesses of the launches of one call. `shapes` gives the arrays in the order of the arguments."""
+
+    events: tuple[Event, ...]
+    shapes: dict[str, tuple[int, ...]]
+    counts: dict[str, int]
+    findings: tuple[str, ...]
+
+
+class TraceFailed(RuntimeError):
+    """The launcher raised, hung or died while it was recorded; the message says what happened."""
+
+
+def trace(fn: Callable, *arguments) -> Trace:
+    """Call `fn(*arguments)` on copies of the tensors and record every access of its launches.
+
+    Raises TraceFailed when the learner's code fails, `backends.interpreter.Unavailable` where Triton cannot run.
+    """
+    copies = [a.detach().cpu() if isinstance(a, torch.Tensor) else a for a in arguments]
+    names = _names(fn, len(arguments))
+    if device.has_gpu():
+        result = _elsewhere(fn, names, copies)
+    else:
+        interpreter.require()
+        result = next(child.fork([lambda: record(fn, names, copies)], TIME_LIMIT))
+    if isinstance(result, str) or "failed" in result:
+        raise TraceFailed(result if isinstance(result, str) else result["failed"])
+    events = tuple(Event(a, n, p, tuple(e), i) for a, n, p, e, i in result["events"])
+    shapes = {n: tuple(c.shape) for n, c in zip(names, copies, strict=True) if isinstance(c, torch.Tensor)}
+    return Trace(events, shapes, result["counts"], tuple(result["findings"]))
+
+
+def _names(fn: Callable, count: int) -> list[str]:
+    code = getattr(fn, "__code__", None)
+    names = list(code.co_varnames[: code.co_argcount]) if code else []
+    return (names + [f"argument {i + 1}" for i in range(len(names), count)])[:count]
+
+
+def record(fn: Callable, names: list[str], arguments: list) -> dict:
+    """In a process that interprets: run once with a recorder, give plain JSON."""
+    from . import errors
+
+    recorder, guarded = Recorder(keep_events=True), []
+    for name, a in zip(names, arguments, strict=True):
+        if not isinstance(a, torch.Tensor):
+            guarded.append(a)
+            continue
+        storage = shared_bytes((a.numel() + 2 * PAD) * a.element_size()).view(a.dtype)
+        view = storage[PAD : PAD + a.numel()].view(a.shape)
+        view.copy_(a)
+        inside = np.zeros(storage.numel(), bool)
+        inside[PAD : PAD + a.numel()] = True
+        recorder.track(name, storage.data_ptr(), a.element_size(), inside, PAD)
+        guarded.append(view)
+    try:
+        with interpreter.recording(recorder), np.errstate(all="ignore"):
+            fn(*guarded)
+    except (Exception, errors.TimeLimit) as e:
+        problem = errors.explain(e)
+        return {"failed": problem.message}
+    events = [(a, n, int(p), e.tolist(), i) for a, n, p, e, i in recorder.events]
+    return {
+        "events": events,
+        "counts": recorder.counts.to_json(),
+        "findings": [f.sentence() for f in recorder.findings],
+    }
+
+
+def _elsewhere(fn: Callable, names: list[str], arguments: list) -> dict:
+    """Record in a second process without a GPU: the function travels as text, the tensors as a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "learner.py").write_text(module_text(fn))
+        torch.save({"names": names, "arguments": arguments, "entry": fn.__name__}, Path(folder, "job.pt"))
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "labutils.backends.trace", folder],
+                capture_output=True,
+                text=True,
+                env=interpreter.environment(),
+                timeout=TIME_LIMIT + 30,
+            )
+        except subprocess.TimeoutExpired:
+            return {"failed": "the code did not come to an end"}
+    try:
+        return json.loads(done.stdout.splitlines()[-1])
+    except (ValueError, IndexError):
+        return {"failed": f"the recording process failed: {done.stderr.strip().splitlines()[-1:]}"}
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    job = torch.load(folder / "job.pt", weights_only=True)
+    path = folder / "learner.py"
+    scope: dict = {"__name__": "learner", "__file__": str(path)}
+    exec(compile(path.read_text(), str(path), "exec"), scope)
+    print("\n" + json.dumps(record(scope[job["entry"]], job["names"], job["arguments"])))
+
+
+if __name__ == "__main__":
+    main()

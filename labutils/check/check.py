@@ -1,0 +1,133 @@
+"""`lab.check` and `lab.tiny`: what a learner calls in a notebook. They print, and never write to stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from types import FunctionType
+from typing import Any
+
+from ..backends import pick
+from ..backends.interpreter import Unavailable
+from ..spec.exercise import Exercise, KernelExercise
+from ..spec.inputs import make_run
+from ..spec.verdict import Verdict
+from .compare import side_by_side
+from .diagnose import from_problem
+from .evaluate import PUBLIC_SEED, callable_problem, evaluate, signature_problem
+
+VERDICT_MIME = "application/vnd.gpu-kernel-lab.verdict+json"
+
+HIDDEN_CASES = 4
+
+__all__ = ["HIDDEN_CASES", "PUBLIC_SEED", "VERDICT_MIME", "NotWrittenYet", "check", "evaluate", "tiny"]
+
+
+class NotWrittenYet(Exception):
+    """Stops "Run all" at the first unfilled exercise, with our message in place of a traceback."""
+
+    def _render_traceback_(self):
+        return [str(self)]
+
+
+def check(exercise_id: str, fn: Callable | None = None) -> float:
+    """Check `fn` (by default the notebook's function of the exercise's name), print the report, return the points.
+
+    Raises NotWrittenYet when the exercise is unfilled, so that running all cells stops there. Every other failure is
+    reported and returns 0.0. Never writes to stderr.
+    """
+    from .. import exercises  # not above: what the judge lets a submission see has no exercises
+
+    try:
+        exercise = exercises.get(exercise_id)
+    except KeyError as e:
+        print(f"lab.check: {e.args[0]}")
+        return 0.0
+    if os.environ.get("GPULAB_JUDGED"):
+        print("Judged outside this notebook.")
+        return 0.0
+    namespace = _namespace()
+    if fn is None:
+        fn = namespace.get(exercise.entry)
+    seed = os.environ.get("GPULAB_SEED")
+    verdict = evaluate(exercise, fn, seed=int(seed) if seed else PUBLIC_SEED, hidden=HIDDEN_CASES if seed else 0)
+    if fn is None and (near := _similar(exercise, namespace)):
+        advice = f"Did you mean {near}? Name it {exercise.entry}, run its cell, then run this check again."
+        verdict.headline = replace(verdict.headline, advice=advice)
+    if seed:
+        _publish(verdict)
+    if verdict.unfilled:
+        raise NotWrittenYet(
+            f"{exercise.title}: {verdict.headline.symptom}.\n{verdict.headline.advice}\n"
+            f"0 of {verdict.points:g} points so far."
+        )
+    print(verdict.text())
+    return float(verdict.marks)
+
+
+def tiny(exercise_id: str, fn: Callable | None = None) -> None:
+    """Print inputs, yours and expected of the exercise's tiny case side by side."""
+    from .. import exercises
+
+    try:
+        exercise = exercises.get(exercise_id)
+    except KeyError as e:
+        print(f"lab.tiny: {e.args[0]}")
+        return
+    if not isinstance(exercise, KernelExercise):
+        print(f"lab.tiny: {exercise.id} has no kernel; lab.check shows yours and expected.")
+        return
+    fn = fn or _namespace().get(exercise.entry)
+    if problem := callable_problem(exercise, fn):
+        print(problem.symptom)
+        return
+    backend = pick(exercise.language, exercise.only)
+    if problem := backend.broken():
+        print(from_problem(problem).symptom)
+        return
+    run = make_run(exercise, exercise.tiny, PUBLIC_SEED, backend.device, backend.allocate)
+    try:
+        outcome = next(iter(backend.run(fn, [run])))
+    except Unavailable as e:
+        print(e)
+        return
+    print(from_problem(outcome.problem).symptom if outcome.problem else side_by_side(run))
+
+
+def _namespace() -> dict[str, Any]:
+    """The learner's variables: the notebook's, or in a script those of whoever called the check."""
+    with contextlib.suppress(ImportError):
+        from IPython import get_ipython
+
+        if (shell := get_ipython()) is not None:
+            return shell.user_ns
+    frame = sys._getframe(1)
+    while frame.f_globals.get("__name__", "").split(".")[0] == "labutils":
+        frame = frame.f_back
+    return {**frame.f_globals, **frame.f_locals}
+
+
+def _similar(exercise: Exercise, namespace: dict[str, Any]) -> str | None:
+    """The learner's function of nearly this name, or else the only one that takes these arguments."""
+    functions = {n: f for n, f in namespace.items() if isinstance(f, FunctionType) and not n.startswith("_")}
+    if near := difflib.get_close_matches(exercise.entry, functions, n=1, cutoff=0.7):
+        return near[0]
+    fitting = [
+        n
+        for n, f in functions.items()
+        if tuple(f.__code__.co_varnames[: f.__code__.co_argcount]) == exercise.parameters
+        and not signature_problem(f, exercise.parameters)
+    ]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _publish(verdict: Verdict) -> None:
+    """Leave the verdict in the cell's output for the grader's report."""
+    with contextlib.suppress(ImportError):
+        from IPython.display import publish_display_data
+
+        publish_display_data({VERDICT_MIME: verdict.to_json(), "text/plain": ""})

@@ -1,0 +1,233 @@
+"""Saying what went wrong: from the evidence of one run to one sentence and one piece of advice.
+
+`examine` gathers every diagnosis that the evidence supports (values, guards, recorded accesses, the exception) and
+keeps the most telling one: the order of `KINDS`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import torch
+
+from ..backends import Outcome, Problem
+from ..spec.inputs import Run
+from ..spec.precision import ROUND_OFF
+from ..spec.verdict import CaseResult, Diagnosis
+from .compare import Comparison, OutputComparison
+from .known_mistakes import recognise
+
+KINDS: dict[str, str] = {
+    "unfilled": "Fill the cell that still holds the stub, run it, then run this check again.",
+    "missing-function": "Run the cell that defines it, and keep the name that the exercise gives.",
+    "signature": "Keep the arguments as the given cell has them, in the same order.",
+    "does-not-compile": "A GPU's compiler wants constant shapes, powers of two in tl.arange, Triton's own functions.",
+    "timeout": "Look for a loop whose end is never reached: does its counter move, can its condition become false?",
+    "died": "Check every address: an offset that is far too large, or a size that is passed as the wrong argument.",
+    "error": "Read the line named above: the exception was raised there.",
+    "no-kernel": "Launch your kernel with kernel[grid](...); a result computed by PyTorch does not count.",
+    "returned": "Write into the output array that you are given; what the launcher returns is not looked at.",
+    "input-overwritten": "Store only to the output; if you need room for intermediate results, allocate it.",
+    "first-block-only": "Launch enough programs, grid = (triton.cdiv(n, BLOCK),), and start each at pid * BLOCK.",
+    "off-by-one": "Print the offsets of program 0: they should start at 0 and end at BLOCK - 1.",
+    "transposed": "Check which index is multiplied by which stride: offs_m * stride_m + offs_n * stride_n.",
+    "wrong-stride": "Rows need not lie directly behind each other: step from row to row by the stride, not the length.",
+    "padded-lanes": "Lanes beyond the row must not take part: load them with the neutral value (other=0 for a sum, "
+    "-inf for a maximum) and mask again after arithmetic that changes it.",
+    "missing-accumulation": "Carry the accumulator through the loop: acc += part, not acc = part.",
+    "no-max-subtraction": "Subtract the row's maximum before exp: the result is the same and nothing overflows.",
+    "tail-unmasked": "Mask the tail: mask = offs < n, passed to every load and every store.",
+    "barrier-divergence": "All threads of a block must reach the same barrier: guard the work, not the barrier.",
+    "deadlock": "Somebody waits for what never comes: a lane that a mask names, an arrival or bytes at a barrier.",
+    "shuffle-mask": "The mask must name exactly the lanes that make the same call.",
+    "missing-syncthreads": "Put __syncthreads() between the write and the read: threads of a block do not run in step.",
+    "missing-syncwarp": "Put __syncwarp() between the write and the read: lanes of a warp need not run in step.",
+    "missing-wait": "Wait for what you read, and let nobody overwrite what has still to be read.",
+    "missing-fence": "Call fence_async() between plain stores to shared memory and the copy that reads them.",
+    "uninitialised-shared": "Write every element of shared memory that is read, also those past the end of the data.",
+    "misaligned": "A vector access needs an address that is a multiple of its size: look at where it starts.",
+    "assert": "The condition that you asserted does not hold.",
+    "out-of-bounds": "Follow the index back: which offset, stride or mask lets it leave the array?",
+    "race": "Two programs touch the same element and nothing orders them: give each its own output, or use an atomic.",
+    "wrong-formula": "Compare your formula with the reference term by term.",
+    "tail-not-written": "Round the number of programs up, triton.cdiv(n, BLOCK), so that the last, partial block has "
+    "one, and look at the mask of the store.",
+    "not-written": "Every element of the output must be stored; check the grid, the offsets and the mask of the store.",
+    "overflow": "Something became inf or NaN on the way: rewrite the formula so that no exp or square can overflow.",
+    "wrong-values": "Start with the tiny case: compute its first element by hand and compare.",
+    "precision": "Do the arithmetic in the accumulate type: .to(tl.float32) right after the load.",
+}
+"""Every kind of refusal with what to try, the most telling first: of several diagnoses the first in this order wins."""
+
+CUDA_ADVICE = {
+    "does-not-compile": "Read the compiler's message: it names the line of your cell.",
+    "no-kernel": "Launch your kernel with kernel[grid, block](...); a result computed by PyTorch does not count.",
+    "first-block-only": "Launch (n + block - 1) / block blocks, and index with blockIdx.x * blockDim.x + threadIdx.x.",
+    "off-by-one": "Work out the index of thread 0 of block 0, and of the last thread of the last block.",
+    "transposed": "Check which index is multiplied by the row length: row * columns + column.",
+    "wrong-stride": "Step from row to row by the row length of that array.",
+    "padded-lanes": "Threads beyond the data must not take part: let them hold the neutral value, 0 for a sum.",
+    "tail-not-written": "Round the number of blocks up, and look at the guard of the store.",
+    "tail-unmasked": "Guard the access: if (i < n) … for every load and every store.",
+    "out-of-bounds": "Follow the index back: which thread computes it, and which guard is missing?",
+    "not-written": "Every element of the output must be stored; check the grid, the index and the guard of the store.",
+    "race": "Let each thread or block write its own element, use an atomic, or split the work into two launches.",
+    "precision": "Compute in float: convert right after the load, and back right before the store.",
+    "input-overwritten": "Store only to the output; take shared memory or a scratch array for what lies between.",
+}
+"""Advice that reads differently for CUDA C++."""
+
+_RANK = {kind: i for i, kind in enumerate(KINDS)}
+
+
+def diagnosis(kind: str, symptom: str, details: str = "", advice: str | None = None) -> Diagnosis:
+    return Diagnosis(kind, symptom, advice or KINDS[kind], details)
+
+
+def most_telling(found: list[Diagnosis]) -> Diagnosis | None:
+    """The diagnosis that explains most; the first of equals. One that is no refusal ("unavailable") comes first."""
+    return min(found, key=lambda d: _RANK.get(d.kind, -1), default=None)
+
+
+def headline(found: list[Diagnosis]) -> Diagnosis | None:
+    """The diagnosis of a whole verdict. A guess that fewer cases support than another diagnosis is a coincidence."""
+    cases = Counter(d.kind for d in found if d.kind not in ("precision", "wrong-values"))
+    most = max(cases.values(), default=0)
+    return most_telling([d for d in found if not d.guess or cases[d.kind] == most])
+
+
+def from_problem(problem: Problem) -> Diagnosis:
+    where = f" (line {problem.line}: `{problem.source}`)" if problem.line else ""
+    if not where and problem.source:
+        where = f" (at `{problem.source}`)"
+    return diagnosis(problem.kind, problem.message + where)
+
+
+def examine(run: Run, outcome: Outcome, hidden: bool = False) -> CaseResult:
+    """The result of one case: what the memory, the recorded accesses and the exception say together."""
+    result = _examine(run, outcome, CaseResult(run.case.name, seconds=outcome.seconds, hidden=hidden))
+    said = result.diagnosis
+    if said and run.exercise.language == "cuda" and said.advice == KINDS.get(said.kind):
+        said = replace(said, advice=CUDA_ADVICE.get(said.kind, said.advice))
+    return replace(result, diagnosis=said)
+
+
+def _examine(run: Run, outcome: Outcome, result: CaseResult) -> CaseResult:
+    if outcome.problem is not None:
+        found = [from_problem(outcome.problem)]
+        if outcome.problem.kind == "error":  # an access out of bounds may be what led to the exception
+            found += _from_findings(outcome, run)
+        return replace(result, diagnosis=most_telling(found))
+    found = _from_findings(outcome, run) + _from_guards(run)
+    if outcome.stopped and found:
+        return replace(result, diagnosis=most_telling(found))
+    if outcome.unstable:
+        found.append(diagnosis("race", "the result differs from run to run on the same input"))
+    if outcome.launches == 0:
+        found.append(diagnosis("no-kernel", "your function ran, but launched no kernel"))
+    worst = 0.0
+    comparison = Comparison(run)
+    for name in run.outputs:
+        output = comparison.output(name)
+        worst = max(worst, output.error)
+        found += _from_output(comparison, output)
+    unwritten = any(d.kind == "not-written" for d in found)
+    if outcome.returned and unwritten:
+        found.append(
+            diagnosis("returned", f"your function returned a {outcome.returned} and left the output untouched")
+        )
+    return replace(result, diagnosis=most_telling(found), error=worst)
+
+
+def _from_findings(outcome: Outcome, run: Run) -> list[Diagnosis]:
+    found = []
+    for f in outcome.findings:
+        kind = f.kind
+        if kind == "out-of-bounds" and f.past_end and f.array in run.buffers:
+            kind = "tail-unmasked"
+        found.append(diagnosis(kind, f.sentence()))
+    return found
+
+
+def _from_guards(run: Run) -> list[Diagnosis]:
+    found = []
+    for b in run.buffers.values():
+        changed, inside = b.changed(), b.inside()
+        outside = (changed & ~inside).nonzero().flatten() - b.start
+        if outside.numel():
+            last = int(inside.nonzero()[-1]) - b.start
+            past_end = int(outside[0]) == last + 1
+            count = outside.numel()
+            said = f"{count} element{'s' * (count > 1)} outside {b.name} changed, the first at {b.name}[{outside[0]}]"
+            found.append(diagnosis("tail-unmasked" if past_end else "out-of-bounds", said))
+        if not b.is_output and (changed & inside).any():
+            at = int((changed & inside).nonzero()[0]) - b.start
+            found.append(diagnosis("input-overwritten", f"the input {b.name} was changed, first at element {at}"))
+    return found
+
+
+def _from_output(comparison: Comparison, output: OutputComparison) -> list[Diagnosis]:
+    found, chance = [], _by_chance(output)
+    if output.unwritten.any() and not chance:
+        found.append(_unwritten(output))
+    bad = output.bad if chance else output.bad & ~output.unwritten
+    if bad.any():
+        found.append(_wrong(comparison, output, bad))
+    return found
+
+
+def _by_chance(output: OutputComparison) -> bool:
+    """Among many values of a short type a few are likely to be the very bits of the poison: no sign of a missing store
+    where other values are wrong, too."""
+    likely = output.bad.numel() / 2 ** (8 * output.buffer.view.element_size()) > 0.01
+    return likely and int(output.unwritten.sum()) <= 3 < int(output.bad.sum())
+
+
+def _unwritten(output: OutputComparison) -> Diagnosis:
+    name, missing = output.name, output.unwritten
+    row = missing.shape[-1] if missing.dim() else 1
+    rows = missing.reshape(-1, row)
+    each_row = len(rows) > 1 and bool((rows == rows[0]).all()) and not rows[0].all()
+    flat = rows[0] if each_row else missing.flatten()
+    n, count, first = flat.numel(), int(flat.sum()), int(flat.nonzero()[0])
+    of = f"elements of each row of {name}" if each_row else f"elements of {name}"
+    if count == n:
+        return diagnosis("not-written", f"no element of {name} was written", output.report())
+    if count != n - first:
+        return diagnosis("not-written", f"{count} of {n} {of} were never written", output.report())
+    # exactly a tail is missing: all but one block (or one row), or the rest that fills no block
+    a_block = first >= 16 and first & (first - 1) == 0
+    if 2 * first <= n and (a_block or (len(rows) > 1 and first == row)):
+        return diagnosis("first-block-only", f"only the first {first} of {n} {of} were written", output.report())
+    return diagnosis("tail-not-written", f"the last {count} of {n} {of} were not written", output.report())
+
+
+def _wrong(comparison: Comparison, output: OutputComparison, bad: torch.Tensor) -> Diagnosis:
+    name = output.name
+    if suspect := recognise(comparison, output):
+        said = suspect.sentence.format(name=name)
+        return replace(diagnosis(suspect.diagnosis, said, output.report()), guess=True)
+    finite = bad & torch.isfinite(output.expected)
+    # where the terms themselves come near the type's largest number, any wrong sum of them may leave it
+    largest = torch.finfo(output.buffer.view.dtype).max if output.buffer.view.is_floating_point() else float("inf")
+    roomy = 4 * output.magnitude.abs() < largest
+    strange = output.got[finite & roomy & ~torch.isfinite(output.got)]
+    if strange.numel():
+        what = "NaN" if torch.isnan(strange).any() else "inf"
+        return diagnosis("overflow", f"{name} has {what} where the answer is finite", output.report())
+    relative = _relative_error(output, finite & (roomy | torch.isfinite(output.got)))
+    # errors of a few fp16 or bf16 roundings, where the contract asks for a finer type
+    if relative < 16 * ROUND_OFF["bfloat16" if output.dtype == "bfloat16" else "float16"]:
+        contract = comparison.exercise.contract.accumulate
+        said = f"{name} is right to about {relative:.0e}, but the contract is {contract} arithmetic"
+        return diagnosis("precision", said, output.report())
+    return diagnosis("wrong-values", f"{int(bad.sum())} of {bad.numel()} elements of {name} are wrong", output.report())
+
+
+def _relative_error(output: OutputComparison, where: torch.Tensor) -> float:
+    """The largest error beside the size of the terms that were summed."""
+    if not where.any():
+        return 1.0
+    scale = (output.magnitude.abs() + output.expected.abs())[where].clamp_min(1e-300)
+    return float((output.difference[where] / scale).max())

@@ -1,0 +1,232 @@
+"""`evaluate`: the verdict on one function. The one path behind the notebook's check, the grader and the audit."""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from ..backends import TIME_LIMIT, Backend, Outcome, child, pick
+from ..backends.extract import NotExtractable
+from ..backends.interpreter import Unavailable
+from ..backends.offline import CompilerFailed
+from ..spec.exercise import Case, Exercise, KernelExercise, PlainExercise
+from ..spec.inputs import Run, hidden_cases, make_run
+from ..spec.verdict import CaseResult, Diagnosis, Verdict
+from . import diagnose
+from .sidecar import Sidecar
+
+PUBLIC_SEED = 2024
+"""Learners see the same data every time; the grader sets GPULAB_SEED to a secret one, which also adds hidden cases."""
+
+
+def evaluate(
+    exercise: Exercise,
+    fn: Any,
+    *,
+    seed: int = PUBLIC_SEED,
+    hidden: int = 0,
+    backend: Backend | None = None,
+    time_limit: float = TIME_LIMIT,
+) -> Verdict:
+    """The verdict on `fn`, with marks. Never raises for bad code."""
+    plain = isinstance(exercise, PlainExercise)
+    if not plain:
+        backend = backend or pick(exercise.language, exercise.only)
+    verdict = Verdict(exercise.id, "plain Python" if plain else backend.describe(), points=exercise.points.total)
+    if problem := callable_problem(exercise, fn):
+        verdict.headline = problem
+    elif plain:
+        _plain(exercise, fn, verdict, seed, hidden, time_limit)
+    else:
+        try:
+            _kernel(exercise, fn, verdict, seed, hidden, backend, time_limit)
+        except Unavailable as e:
+            verdict.headline = Diagnosis("unavailable", str(e), "The check can run where Triton runs.")
+    return conclude(exercise, verdict)
+
+
+def conclude(exercise: Exercise, verdict: Verdict) -> Verdict:
+    """The verdict with its headline, what the counts say, and the marks: when all its cases are in."""
+    found = [r.diagnosis for r in verdict.results if r.diagnosis]
+    verdict.headline = diagnose.headline(([verdict.headline] if verdict.headline else []) + found)
+    if verdict.passed:
+        verdict.notes += exercise.points.told(verdict)
+    verdict.marks = exercise.points.award(verdict)
+    return verdict
+
+
+def callable_problem(exercise: Exercise, fn: Any) -> Diagnosis | None:
+    """Why `fn` cannot be checked at all, or None."""
+    name = exercise.entry
+    if fn is None:
+        return diagnose.diagnosis("missing-function", f"there is no function called {name} in this notebook")
+    if hasattr(fn, "fn") and isinstance(exercise, KernelExercise):
+        return diagnose.diagnosis("signature", f"{name} is a kernel; the check needs the launcher that launches it")
+    if why := signature_problem(fn, exercise.parameters):
+        return diagnose.diagnosis("signature", f"{getattr(fn, '__name__', name)}: {why}")
+    return None
+
+
+def signature_problem(fn, names: tuple[str, ...]) -> str | None:
+    """Why `fn` cannot be called with these arguments by position, or None."""
+    if not callable(fn):
+        return f"this is a {type(fn).__name__}, not a function"
+    try:
+        signature = inspect.signature(fn)
+    except (TypeError, ValueError):
+        return None
+    try:
+        signature.bind(*names)
+    except TypeError:
+        given = ", ".join(signature.parameters) or "nothing"
+        return f"it is called with ({', '.join(names)}), but yours takes ({given})"
+    return None
+
+
+# --- kernels -------------------------------------------------------------------------------------------------------
+
+
+def _kernel(exercise: KernelExercise, fn, verdict: Verdict, seed, hidden, backend, time_limit) -> None:
+    cases = cases_of(exercise, seed, hidden)
+    if "record" not in backend.can and _refused_beside(exercise, fn, seed, hidden, time_limit, verdict):
+        return
+    if problem := backend.broken():
+        verdict.headline = diagnose.from_problem(problem)
+        return
+    runs = [make_run(exercise, c, seed, backend.device, backend.allocate) for c, _ in cases]
+    outcomes = backend.run(fn, runs, time_limit)
+    for (_, is_hidden), run, outcome in zip(cases, runs, outcomes, strict=False):
+        if not add_case(verdict, exercise, run, outcome, is_hidden):
+            break
+    try:
+        if problem := backend.compile_problem(fn):
+            verdict.headline = diagnose.from_problem(problem)
+    except CompilerFailed as e:
+        verdict.notes.append(f"The kernel was not compiled for a GPU: {e}.")
+
+
+def cases_of(exercise: Exercise, seed: int, hidden: int) -> list[tuple[Case, bool]]:
+    """Public cases and hidden ones drawn from the seed; the second of each pair says whether it is hidden."""
+    if isinstance(exercise, PlainExercise):
+        return [(c, False) for c in exercise.cases] + [(c, True) for c in _hidden_plain(exercise, seed, hidden)]
+    drawn = hidden_cases(exercise, seed, hidden) if hidden else []
+    return [(c, False) for c in exercise.cases] + [(c, True) for c in drawn]
+
+
+def add_case(verdict: Verdict, exercise: KernelExercise, run: Run, outcome: Outcome, hidden: bool) -> bool:
+    """Examine what one case left behind and add it; False when the other cases would only repeat it, slowly."""
+    result = diagnose.examine(run, outcome, hidden)
+    verdict.results.append(result)
+    if outcome.counts and not hidden:  # counts are worth points: they come from cases that are the same for all
+        _add_counts(verdict, exercise, run.case, outcome)
+    verdict.printed = verdict.printed or outcome.printed
+    return not (result.diagnosis and result.diagnosis.kind in ("unfilled", "timeout", "died", "no-kernel"))
+
+
+def _refused_beside(exercise, fn, seed, hidden, time_limit, verdict: Verdict) -> bool:
+    """Record the kernel beside the GPU first: is it refused there?
+
+    A GPU forgives reads outside an array and races that lose nothing; what it does not forgive, an endless loop or a
+    wild address, costs the learner the notebook's kernel. So only what passes here is launched on it.
+    """
+    try:
+        recorded = Sidecar(exercise.id, fn, seed, hidden, time_limit).verdict()
+    except NotExtractable as e:
+        recorded = str(e)
+    if isinstance(recorded, str):
+        verdict.notes.append(f"Memory accesses were not recorded: {recorded}.")
+        return False
+    verdict.counts = recorded.counts
+    if recorded.passed:
+        return False
+    if recorded.headline.kind == "error":
+        # an exception harms no GPU, and the interpreter does not know all that a GPU does: its compiler decides
+        verdict.notes.append(f"Memory accesses were not recorded to the end: {recorded.headline.symptom}.")
+        return False
+    verdict.results, verdict.headline, verdict.printed = recorded.results, recorded.headline, recorded.printed
+    verdict.notes += recorded.notes
+    if not recorded.unfilled:
+        verdict.notes.append("Found by a run with every access recorded; the kernel was not launched on the GPU.")
+    return True
+
+
+def _add_counts(verdict: Verdict, exercise: KernelExercise, case: Case, outcome) -> None:
+    """Keep the traffic of the largest case, beside what must move at least."""
+    itemsize = {"float64": 8, "float32": 4}.get(exercise.dtype(case), 2)
+    compulsory = exercise.cost(case.sizes, itemsize).bytes
+    if compulsory >= verdict.counts.get("compulsory_bytes", 0):
+        moved = outcome.counts["load_bytes"] + outcome.counts["store_bytes"]
+        verdict.counts = {
+            "case": case.name,
+            "moved_bytes": moved,
+            "compulsory_bytes": compulsory,
+            **outcome.counts,
+        }
+
+
+# --- plain Python --------------------------------------------------------------------------------------------------
+
+
+def _plain(exercise: PlainExercise, fn, verdict: Verdict, seed, hidden, time_limit) -> None:
+    cases = cases_of(exercise, seed, hidden)
+    jobs = [lambda case=case: _one_plain(exercise, fn, case) for case, _ in cases]
+    for (case, is_hidden), result in zip(cases, child.run(jobs, time_limit), strict=False):
+        if isinstance(result, str):
+            said = diagnose.from_problem(child.end(result))
+        else:
+            said = Diagnosis(**result["diagnosis"]) if result["diagnosis"] else None
+            verdict.printed = verdict.printed or result["printed"]
+        verdict.results.append(CaseResult(case.name, said, hidden=is_hidden))
+        if said and said.kind in ("unfilled", "timeout", "died"):
+            break
+
+
+def _hidden_plain(exercise: PlainExercise, seed: int, count: int) -> list[Case]:
+    if exercise.draw is None:
+        return []
+    rng, cases = random.Random(seed), []
+    for k in range(count):
+        sizes = dict(exercise.draw(rng))
+        cases.append(Case(", ".join(f"{n} = {v}" for n, v in sizes.items()) + f" ({k + 1})", sizes))
+    return cases
+
+
+def _one_plain(exercise: PlainExercise, fn, case: Case) -> dict:
+    arguments = exercise.arguments(case)
+    attempt = child.attempt(fn, arguments.values())
+    if attempt.problem:
+        said = diagnose.from_problem(attempt.problem)
+    else:
+        said = compare_plain(exercise, case, attempt.returned, arguments)
+    return {"diagnosis": asdict(said) if said else None, "printed": attempt.printed}
+
+
+def compare_plain(exercise: PlainExercise, case: Case, yours, arguments: Mapping[str, Any]) -> Diagnosis | None:
+    """What is wrong with what a plain function returned for these arguments, or None."""
+    if exercise.examine:
+        said = exercise.examine(case.sizes, arguments, yours)
+        return diagnose.diagnosis("wrong-formula", said[0], "", said[1]) if said else None
+    expected = exercise.reference(**case.sizes)
+    call = f"{exercise.entry}({', '.join(map(str, case.sizes.values()))})"
+    if yours is None:
+        return diagnose.diagnosis("wrong-values", f"{call} returned None", "", "End the function with a return.")
+    try:
+        if isinstance(yours, str):
+            raise TypeError
+        slack = max(exercise.rtol * abs(float(expected)), 1e-12 if exercise.rtol else 0.0)
+        close = abs(float(yours) - float(expected)) <= slack
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        said = f"{call} returned a {type(yours).__name__}"
+        return diagnose.diagnosis("wrong-values", said, "", "Return one number.")
+    if close:
+        return None
+    hint = exercise.explain(case.sizes, yours, expected) if exercise.explain else None
+    return diagnose.diagnosis(
+        "wrong-formula" if hint else "wrong-values",
+        f"{call} is {yours!r}, expected {expected!r}",
+        "",
+        hint or "Work this case out by hand, then compare term by term.",
+    )

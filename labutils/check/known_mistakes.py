@@ -1,0 +1,113 @@
+"""Well-known wrong answers: if a kernel's output equals one, we can say what happened instead of how far off it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from ..spec.exercise import Suspect, named
+from ..spec.inputs import Buffer
+from ..spec.precision import ROUND_OFF
+from .compare import Comparison, OutputComparison, mismatches
+
+
+def recognise(comparison: Comparison, output: OutputComparison) -> Suspect | None:
+    """The first suspect whose answer is the one at hand; the exercise's own come first."""
+    own = comparison.exercise.suspects
+    for suspect in [*own, *_generic(comparison)]:
+        wrong = named(suspect.compute(**comparison.inputs), tuple(comparison.exercise.outputs)).get(output.name)
+        if wrong is not None and wrong.shape == output.got.shape:
+            wrong = wrong.double()
+            known = torch.ones_like(wrong, dtype=torch.bool) if suspect in own else ~torch.isnan(wrong)
+            if _fits(wrong, known, output):
+                return suspect
+    return None
+
+
+def _fits(wrong: torch.Tensor, known: torch.Tensor, output: OutputComparison) -> bool:
+    """Is the output this wrong answer, where that is known? Only elements where it differs from the right one can tell.
+
+    Elements beyond an edge may hold anything, so most of the telling elements must fit, not all.
+    """
+    rounded = output.rounded(wrong)
+    telling = known & mismatches(rounded, output.expected, output.limit, output.rounded(output.expected))
+    slack = output.limit + 2 * ROUND_OFF[output.dtype] * wrong.abs()
+    slack = torch.where(torch.isfinite(wrong), slack, torch.zeros_like(slack))
+    fits = known & ~mismatches(output.got, wrong, slack, rounded)
+    enough = telling.sum() >= min(2, output.got.numel())
+    return bool(enough and (fits & telling).sum() >= 0.9 * telling.sum() and fits.sum() >= 0.9 * known.sum())
+
+
+def _generic(comparison: Comparison) -> Iterator[Suspect]:
+    """Wrong answers that any kernel can give: neighbours' elements, swapped axes, a stride that was ignored.
+
+    In these, NaN marks what is not known.
+    """
+    reference, inputs = comparison.exercise.reference, comparison.inputs
+    arrays = [n for n, v in inputs.items() if isinstance(v, torch.Tensor) and v.dim()]
+
+    def with_(change: dict):
+        return lambda **_: reference(**{**inputs, **change})
+
+    for step, side in ((1, "after"), (-1, "before")):
+        shifted = {n: _shift(inputs[n], step) for n in arrays}
+        yield Suspect("off-by-one", f"{{name}} is computed from the elements {side} the right ones", with_(shifted))
+        if len(arrays) > 1:
+            for n in arrays:
+                yield Suspect("off-by-one", f"{{name}} uses {n} shifted by one element", with_({n: shifted[n]}))
+    buffers = comparison.run.buffers
+    for n in arrays:
+        if inputs[n].dim() == 2:
+            for swapped in _transposed(inputs[n]):
+                yield Suspect("transposed", f"{n} is read with its rows and columns swapped", with_({n: swapped}))
+        if not buffers[n].view.is_contiguous():
+            said = f"{n} is read as if its rows lay directly behind each other"
+            for gap in (torch.nan, 0.0, -torch.inf):  # unknown, or what the loads put in place of what lies outside
+                yield Suspect("wrong-stride", said, with_({n: _read_packed(buffers[n], gap)}))
+    packed = {n: _read_packed(buffers[n]) for n in arrays}
+    for n, y in comparison.expected.items():
+        if y.dim() == 2:
+            for swapped in _transposed(y):
+                said = "{name} is written with its rows and columns swapped"
+                yield Suspect("transposed", said, lambda n=n, wrong=swapped, **_: {n: wrong})
+        if not buffers[n].view.is_contiguous():
+            both = named(reference(**{**inputs, **packed}), tuple(comparison.expected))[n]
+            for values, said in ((y, "{name} is"), (both, "the inputs are read and {name} is")):
+                wrong = _written_packed(values, buffers[n])
+                said += " written as if its rows lay directly behind each other"
+                yield Suspect("wrong-stride", said, lambda n=n, wrong=wrong, **_: {n: wrong})
+
+
+def _transposed(x: torch.Tensor) -> list[torch.Tensor]:
+    """What a kernel sees that swaps the axes of a matrix but keeps its shape: with the sizes swapped too, and with the
+    strides swapped alone, where all but the leading square is unknown."""
+    k = min(x.shape)
+    if k < 2:
+        return []
+    square = torch.full_like(x, torch.nan)
+    square[:k, :k] = x[:k, :k].T
+    return [x.T.reshape(x.shape), square]
+
+
+def _shift(x: torch.Tensor, step: int) -> torch.Tensor:
+    """Elements of the next (step 1) or the previous place in memory; the open end is NaN, which fits nothing."""
+    flat = x.flatten()
+    gap = torch.full((1,), torch.nan, dtype=x.dtype)
+    moved = torch.cat([flat[1:], gap]) if step == 1 else torch.cat([gap, flat[:-1]])
+    return moved.reshape(x.shape)
+
+
+def _read_packed(buffer: Buffer, gap: float = torch.nan) -> torch.Tensor:
+    """What a kernel reads that ignores the strides of an array; `gap` where it would read between the rows."""
+    numel = buffer.view.numel()
+    window = slice(buffer.start, buffer.start + numel)
+    flat, inside = buffer.before[window].cpu().double(), buffer.inside()[window]
+    return torch.where(inside, flat, gap).reshape(buffer.view.shape)
+
+
+def _written_packed(values: torch.Tensor, buffer: Buffer) -> torch.Tensor:
+    """What an array holds after a kernel that ignores its strides has written it; NaN where it did not get to."""
+    memory = torch.full((buffer.storage.numel(),), torch.nan, dtype=torch.float64)
+    memory[buffer.start : buffer.start + values.numel()] = values.flatten()
+    return memory.as_strided(buffer.view.shape, buffer.view.stride(), buffer.start)

@@ -1,0 +1,218 @@
+"""NVIDIA's runtime compiler: CUDA C++ text to a cubin for a named GPU, with or without a GPU or a driver.
+
+A cubin is machine code for one compute capability: it never asks the driver to translate PTX, which fails when the
+compiler is newer than the driver. Results are kept on disk by source, options and compiler version.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import environment
+
+PACKAGES = "nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl cuda-bindings cuda-pathfinder"
+
+HEADERS = "GPULAB_CUDA_HEADERS"
+
+DEFINES = ("-DINFINITY=__int_as_float(0x7f800000)", "-DNAN=__int_as_float(0x7fffffff)")
+"""What nvcc's <cmath> would define; NVRTC has no host headers."""
+
+FAMILY_SPECIFIC = (90, 100, 120)
+"""Capabilities that have an "a" target with instructions of their own (wgmma, tcgen05)."""
+
+OWN_HEADERS = Path(__file__).with_name("include")
+"""Headers that come with this package: `#include <lab/hopper.cuh>`."""
+
+ONE_TARGET = {"lab/hopper.cuh": 90}
+"""Headers whose functions exist on one compute capability only."""
+
+
+def only_for(source: str) -> int | None:
+    """The one compute capability that this text is for (90 for 9.0), by what it includes; None: for any."""
+    named = re.findall(r"^[ \t]*#[ \t]*include[ \t]*<([^>]*)>", source, flags=re.M)
+    return next((ONE_TARGET[name] for name in named if name in ONE_TARGET), None)
+
+
+def target(capability: int) -> str:
+    """The compiler's name of a target: "sm_80", and "sm_90a" where there are instructions of its own."""
+    return f"sm_{capability}{'a' if capability in FAMILY_SPECIFIC else ''}"
+
+
+@functools.cache
+def _own_headers() -> str:
+    """Changes with any header of ours."""
+    texts = [p.read_bytes() for p in sorted(OWN_HEADERS.rglob("*")) if p.is_file()]
+    return hashlib.sha256(b"\0".join(texts)).hexdigest()[:16]
+
+
+class CompileError(Exception):
+    """The source was refused. `text` holds the compiler's messages, with the learner's line numbers."""
+
+    def __init__(self, text: str):
+        self.text = text
+        super().__init__(text)
+
+    def _render_traceback_(self):
+        return [f"The CUDA C++ does not compile:\n{self.text}"]
+
+
+class Unavailable(RuntimeError):
+    """NVRTC is not installed; the message holds the line that installs it."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A cubin for one target. `lowered` maps each requested kernel ("scale<4>") to its symbol; `log` holds warnings and
+    what ptxas reported of registers and spills."""
+
+    cubin: bytes
+    target: str
+    lowered: dict[str, str]
+    log: str
+
+
+def available() -> bool:
+    """Can CUDA C++ be compiled by NVIDIA's compiler here?"""
+    try:
+        _nvrtc()
+        include_folders()
+    except Unavailable:
+        return False
+    return True
+
+
+@functools.cache
+def _nvrtc():
+    try:
+        from cuda.bindings import nvrtc
+
+        nvrtc.nvrtcVersion()
+    except Exception as e:  # a missing package, a missing library, a missing symbol: one answer to all of them
+        raise Unavailable(
+            f"NVIDIA's runtime compiler is not here ({type(e).__name__}). pip install {PACKAGES}"
+        ) from None
+    return nvrtc
+
+
+@functools.cache
+def version() -> str:
+    _, major, minor = _nvrtc().nvrtcVersion()
+    return f"{major}.{minor}"
+
+
+@functools.cache
+def include_folders() -> tuple[str, ...]:
+    """Folders of the CUDA toolkit's headers and of CCCL (cooperative groups' reduce, cuda::pipeline).
+
+    $GPULAB_CUDA_HEADERS names them where somebody has found them before.
+    """
+    if known := os.environ.get(HEADERS):
+        return tuple(known.split(os.pathsep))
+    try:
+        from cuda.pathfinder import find_nvidia_header_directory as find
+    except ImportError:
+        raise Unavailable(f"The CUDA headers cannot be found. pip install {PACKAGES}") from None
+    toolkit, cccl = find("cudart"), find("cccl")
+    if toolkit is None:
+        raise Unavailable("The CUDA headers are not here. pip install nvidia-cuda-runtime nvidia-cuda-crt")
+    folders = [toolkit]
+    elsewhere = []
+    if not os.path.isdir(os.path.join(toolkit, "crt")):  # half of the headers are in a package of their own
+        homes = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda")
+        elsewhere = [os.path.join(home, "include") for home in homes if home]
+    for folder in (cccl, os.path.join(toolkit, "cccl"), *elsewhere):
+        if folder and os.path.isdir(folder) and folder not in folders:
+            folders.append(folder)
+    return tuple(folders)
+
+
+def compile_source(
+    source: str,
+    names: tuple[str, ...],
+    capability: int,
+    options: tuple[str, ...] = (),
+    filename: str = "cell.cu",
+) -> Compiled:
+    """Compile to a cubin for sm_<capability> (its "a" target where one exists) with source lines kept.
+
+    Raises CompileError with the compiler's own words, Unavailable when NVRTC is not installed.
+    """
+    nvrtc = _nvrtc()
+    arguments = [f"--gpu-architecture={target(capability)}", "-std=c++17", "-lineinfo", *DEFINES, *options]
+    arguments += ["--ptxas-options=-v", "-default-device", *(f"-I{folder}" for folder in include_folders())]
+    parts = [source, names, arguments, version(), filename]
+    if re.search(r"^[ \t]*#[ \t]*include[ \t]*<lab/", source, flags=re.M):
+        parts.append(_own_headers())
+        arguments = [*arguments, f"-I{OWN_HEADERS}"]
+    key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+    path = environment.cache_folder() / "nvrtc" / key
+    if (hit := _load(path, target(capability))) is not None:
+        return hit
+    program = _ok(nvrtc.nvrtcCreateProgram(source.encode(), filename.encode(), 0, [], []))
+    try:
+        for name in names:
+            _ok(nvrtc.nvrtcAddNameExpression(program, name.encode()))
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(arguments), [a.encode() for a in arguments])
+        log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+        if int(status) != 0:
+            raise CompileError(readable(log, filename))
+        size = _ok(nvrtc.nvrtcGetCUBINSize(program))
+        cubin = b" " * size
+        _ok(nvrtc.nvrtcGetCUBIN(program, cubin))
+        lowered = {n: _ok(nvrtc.nvrtcGetLoweredName(program, n.encode())).decode() for n in names}
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+    done = Compiled(cubin, target(capability), lowered, log)
+    _store(path, done)
+    return done
+
+
+def readable(log: str, filename: str) -> str:
+    """The compiler's errors as "line 7: …", without its bookkeeping."""
+    log = re.sub(rf"{re.escape(filename)}\((\d+)\): (catastrophic )?error(?: #\d+(?:-D)?)?: ", r"line \1: ", log)
+    log = re.sub(rf"{re.escape(filename)}\((\d+)\): warning(?: #\d+-D)?: ", r"line \1, warning: ", log)
+    drop = re.compile(r"^(\d+ errors? detected|Remark: |ptxas info|\s*$)")
+    return "\n".join(x for x in log.splitlines() if not drop.match(x)).strip()
+
+
+def _ok(result):
+    status, *values = result
+    if int(status) != 0:
+        raise RuntimeError(f"NVRTC failed: {status.name}")
+    return values[0] if len(values) == 1 else None
+
+
+def _text(size_of, get, program) -> str:
+    size = _ok(size_of(program))
+    data = b" " * size
+    _ok(get(program, data))
+    return data.rstrip(b"\0 ").decode(errors="replace")
+
+
+def _load(path: Path, target: str) -> Compiled | None:
+    try:
+        meta = json.loads(path.with_suffix(".json").read_text())
+        return Compiled(path.with_suffix(".cubin").read_bytes(), target, meta["lowered"], meta["log"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _store(path: Path, done: Compiled) -> None:
+    """Other processes may compile the same at the same time: write beside, then rename."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for suffix, data in (
+            (".cubin", done.cubin),
+            (".json", json.dumps({"lowered": done.lowered, "log": done.log}).encode()),
+        ):
+            scratch = path.with_name(f"{path.name}.{os.getpid()}{suffix}")
+            scratch.write_bytes(data)
+            os.replace(scratch, path.with_suffix(suffix))
+    except OSError:
+        pass  # a read-only home only costs time

@@ -1,0 +1,419 @@
+"""What the GPU at hand does, measured: latency and bandwidth of every level of memory, the clock, the cost of a launch.
+
+    lab.hardware.figures()      measured here; without a GPU, what was measured on an H200
+    lab.hardware.measure()      measured here, or DeviceMissing
+
+The kernels are short CUDA C++ texts (`CHASE`, `READ`, `COPY`): a lesson prints them.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+
+from .. import cuda, environment
+from ..cuda.signature import convert
+from ..gpu import device
+
+STORED = Path(__file__).with_name("hardware_h200.json")
+
+LEVELS = ("register", "shared", "L1", "L2", "HBM")
+CLAIMED_CYCLES = {"register": 1, "shared": 20, "L1": 30, "L2": 200, "HBM": 400}
+"""What popular course material says of every GPU."""
+
+CHASE = r"""
+// Latency: one thread walks along a chain in which every word holds the address of the next one. A load cannot start
+// before the one ahead of it has ended, so nothing overlaps: cycles / steps is the latency of one load.
+typedef unsigned long long word;
+
+// By way of the L1 (ldg: read-only data) or past it, of the L2 only (ldcg).
+template <bool L1> __device__ const word* next(const word* p) { return (const word*)(L1 ? __ldg(p) : __ldcg(p)); }
+
+template <bool L1> __global__ void chase(const word* chain, int warm, int steps, long long* out) {
+    const word* p = chain;
+    for (int i = 0; i < warm; i++) p = next<L1>(p);  // the first walk fills the cache
+    long long begin = clock64();
+    #pragma unroll 16
+    for (int i = 0; i < steps; i++) p = next<L1>(p);
+    out[0] = clock64() - begin;
+    out[1] = (long long)p;  // used, or the compiler would leave the walk out
+}
+
+__global__ void chase_shared(int steps, long long* out) {
+    __shared__ unsigned chain[1024];
+    #pragma unroll 1
+    for (int i = 0; i < 1024; i++) chain[i] = 4 * ((i + 33) % 1024);
+    unsigned at = 0;
+    long long begin = clock64();
+    #pragma unroll 16
+    for (int i = 0; i < steps; i++) at = *(const unsigned*)((const char*)chain + at);
+    out[0] = clock64() - begin;
+    out[1] = at;
+}
+
+__global__ void chase_register(const float* ab, int steps, long long* out) {
+    float a = ab[0], b = ab[1], x = ab[2];
+    long long begin = clock64();
+    #pragma unroll 64
+    for (int i = 0; i < steps; i++) x = fmaf(x, a, b);  // each multiply-add needs the one before
+    out[0] = clock64() - begin;
+    out[1] = __float_as_int(x);
+}
+"""
+
+READ = r"""
+// Bandwidth: every thread reads 16 bytes at a time, eight loads on their way at once. The region of `words` (a power of
+// two) that all blocks walk through decides from where they come.
+template <bool L1> __global__ void read_global(const int4* data, unsigned words, int rounds, int* out) {
+    int4 sum = {0, 0, 0, 0};
+    for (unsigned r = 0; r < rounds; r++) {
+        unsigned chunk = (blockIdx.x + r * gridDim.x) * 4096u & (words - 1);
+        const int4* p = data + chunk + threadIdx.x;
+        int4 v[8];
+        #pragma unroll
+        for (int k = 0; k < 8; k++) v[k] = L1 ? p[512 * k] : __ldcg(p + 512 * k);
+        #pragma unroll
+        for (int k = 0; k < 8; k++) { sum.x ^= v[k].x; sum.y ^= v[k].y; sum.z ^= v[k].z; sum.w ^= v[k].w; }
+    }
+    if ((sum.x ^ sum.y ^ sum.z ^ sum.w) == 12345) out[0] = 1;  // used, or the compiler would leave the loads out
+}
+
+__global__ void read_shared(unsigned mask, int rounds, int* out) {
+    __shared__ int4 data[2560];
+    for (int i = threadIdx.x; i < 2560; i += blockDim.x) data[i] = make_int4(i, i, i, i);
+    __syncthreads();
+    int4 sum = {0, 0, 0, 0};
+    for (unsigned r = 0; r < rounds; r++) {
+        const int4* p = data + threadIdx.x + (r & mask);  // mask is 0, but the compiler cannot know
+        int4 v[8];
+        #pragma unroll
+        for (int k = 0; k < 8; k++) v[k] = p[256 * k];
+        #pragma unroll
+        for (int k = 0; k < 8; k++) { sum.x ^= v[k].x; sum.y ^= v[k].y; sum.z ^= v[k].z; sum.w ^= v[k].w; }
+    }
+    if ((sum.x ^ sum.y ^ sum.z ^ sum.w) == 12345) out[0] = 1;
+}
+
+// Registers: a multiply-add reads three of them, 12 bytes a lane. Eight chains at once, so that none has to wait.
+__global__ void multiply_add(const float* ab, int rounds, float* out) {
+    float a = ab[0], b = ab[1], x[8];
+    for (int k = 0; k < 8; k++) x[k] = ab[2] + k;
+    for (int r = 0; r < rounds; r++) {
+        #pragma unroll
+        for (int u = 0; u < 32; u++)
+            #pragma unroll
+            for (int k = 0; k < 8; k++) x[k] = fmaf(x[k], a, b);
+    }
+    float sum = 0;
+    for (int k = 0; k < 8; k++) sum += x[k];
+    if (sum == 12345.0f) out[0] = sum;
+}
+"""
+
+COPY = r"""
+// A copy in which every thread has LOADS loads of 16 bytes on their way before it stores the first.
+template <int LOADS> __global__ void copy_kernel(const float4* x, float4* y) {
+    extern __shared__ char ballast[];  // never used: asking for it is what keeps other blocks off the SM
+    size_t i = (size_t)blockIdx.x * blockDim.x * LOADS + threadIdx.x;
+    float4 v[LOADS];
+    #pragma unroll
+    for (int k = 0; k < LOADS; k++) v[k] = x[i + k * blockDim.x];
+    #pragma unroll
+    for (int k = 0; k < LOADS; k++) y[i + k * blockDim.x] = v[k];
+}
+"""
+
+CLOCK = r"""
+__global__ void empty_kernel(int* out) { if (out == 0) return; }
+
+// Cycles of this SM for each nanosecond of the GPU's timer, while it spins.
+__global__ void clock_kernel(long long cycles, long long* out) {
+    unsigned long long t0, t1;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t0));
+    long long begin = clock64(), now = begin;
+    while (now - begin < cycles) now = clock64();
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t1));
+    out[0] = now - begin;
+    out[1] = (long long)(t1 - t0);
+}
+"""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Measured figures of one GPU; None stands for what was not measured. `source` says where and how.
+
+    `occupancy` holds rows of (loads in flight a thread, occupancy, GB/s) of the throttled copy.
+    """
+
+    gpu: str
+    source: str
+    clock_mhz: float | None = None
+    latency_cycles: dict[str, float | None] = field(default_factory=dict)
+    bandwidth_gbs: dict[str, float | None] = field(default_factory=dict)
+    fp32_tflops: float | None = None
+    launch_us: dict[str, float | None] = field(default_factory=dict)
+    clocks_mhz: dict[str, float | None] = field(default_factory=dict)
+    occupancy: list[dict] = field(default_factory=list)
+
+    def latency_ns(self, level: str) -> float | None:
+        cycles = self.latency_cycles.get(level)
+        return 1000 * cycles / self.clock_mhz if cycles and self.clock_mhz else None
+
+    def to_json(self) -> dict:
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        lines = [f"{self.gpu} ({self.source})"]
+        lines.append(f"  {'level':9} {'claimed':>9} {'measured':>9} {'latency':>9} {'bandwidth':>13}")
+        for level in LEVELS:
+            cycles, ns = self.latency_cycles.get(level), self.latency_ns(level)
+            lines.append(
+                f"  {level:9} {CLAIMED_CYCLES[level]:>5} cyc {_said(cycles, '.0f', ' cyc'):>9} "
+                f"{_said(ns, '.0f', ' ns'):>9} {_said(self.bandwidth_gbs.get(level), ',.0f', ' GB/s'):>13}"
+            )
+        lines.append(f"  fp32, all SMs: {_said(self.fp32_tflops, '.1f', ' TFLOP/s')}")
+        for what, rows, unit in (("launch", self.launch_us, " µs"), ("clock", self.clocks_mhz, " MHz")):
+            said = "; ".join(f"{k} {_said(v, '.4g', unit)}" for k, v in rows.items())
+            lines.append(f"  {what}: {said or 'not measured'}")
+        return "\n".join(lines)
+
+
+def _said(value: float | None, form: str, unit: str) -> str:
+    return f"{value:{form}}{unit}" if value is not None else "?"
+
+
+def stored() -> Figures:
+    """What was measured on an H200; the file is written by `python -m bench.hardware --json`."""
+    return Figures(**json.loads(STORED.read_text(encoding="utf-8")))
+
+
+@cache
+def figures() -> Figures:
+    """Figures of the GPU at hand, measured once (some 10 s); without a GPU and while grading, the stored ones."""
+    if not device.has_gpu() or environment.grading_in_progress():
+        return stored()
+    return measure()
+
+
+def measure(with_occupancy: bool = True) -> Figures:
+    """Measure on the GPU at hand. Raises DeviceMissing without one."""
+    gpu = device.requires((7, 0), "Measuring the hardware")
+    import torch
+
+    clock = _clock_mhz()
+    tflops, registers = _multiply_add(gpu)
+    return Figures(
+        gpu=gpu.name,
+        source=f"measured here, torch {torch.__version__}",
+        clock_mhz=clock,
+        latency_cycles=_latencies(gpu),
+        bandwidth_gbs={"register": registers, **_bandwidths(gpu)},
+        fp32_tflops=tflops,
+        launch_us=_launches(),
+        clocks_mhz=_clocks(gpu),
+        occupancy=occupancy_sweep() if with_occupancy else [],
+    )
+
+
+# --- latency -------------------------------------------------------------------------------------------------------
+
+
+def _chain(total_bytes: int, stride: int = 256):
+    """A chain through `total_bytes` of memory, one word every `stride` bytes, in random order: no prefetcher helps."""
+    import torch
+
+    chain = torch.zeros(total_bytes // 8, dtype=torch.int64, device="cuda")
+    at = torch.randperm(total_bytes // stride, device="cuda") * (stride // 8)
+    chain[at] = chain.data_ptr() + 8 * at.roll(-1)
+    return chain
+
+
+def _latencies(gpu: device.GPU) -> dict[str, float]:
+    import torch
+
+    out = torch.zeros(2, dtype=torch.int64, device="cuda")
+    ab = torch.tensor([0.999, 0.001, 1.0], device="cuda")
+
+    def walk(kernel: str, *arguments, times: int = 3, steps: int = 8192) -> float:
+        launch = cuda.compile(CHASE, kernel)[1, 1]
+        cycles = []
+        for _ in range(times):
+            launch(*arguments, steps, out)
+            cycles.append(int(out[0]))
+        return statistics.median(cycles) / steps
+
+    small, middle = _chain(16 << 10), _chain(4 << 20)
+    found = {
+        "register": walk("chase_register", ab),
+        "shared": walk("chase_shared"),
+        "L1": walk("chase<true>", small, 4096),
+        "L2": walk("chase<false>", middle, (4 << 20) // 256),
+    }
+    # far larger than the L2, pushed out of it, and no step of the walk taken before: every one misses
+    large = _chain(max(1 << 30, 8 * int((gpu.l2_mb or 64) * 2**20)))
+    torch.zeros(1 << 28, dtype=torch.uint8, device="cuda")
+    found["HBM"] = statistics.median(walk("chase<false>", large[32_000 * k :], 0, times=1) for k in range(5))
+    return found
+
+
+# --- bandwidth -----------------------------------------------------------------------------------------------------
+
+
+def _best_seconds(call: Callable[[], None], times: int = 7) -> float:
+    """Median of several runs by events. Each is queued behind another one, which hides what a launch takes the host:
+    for calls that keep the GPU busy for some 0.2 ms and more."""
+    import torch
+
+    seconds = []
+    for k in range(times + 2):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        call()
+        begin.record()
+        call()
+        end.record()
+        end.synchronize()
+        if k >= 2:
+            seconds.append(begin.elapsed_time(end) * 1e-3)
+    return statistics.median(seconds)
+
+
+def _bandwidths(gpu: device.GPU) -> dict[str, float]:
+    import torch
+
+    blocks, chunk = 2 * gpu.sms, 512 * 8 * 16
+    out = torch.zeros(1, dtype=torch.int32, device="cuda")
+    data = torch.zeros((2 << 30) // 4, dtype=torch.int32, device="cuda")
+
+    def gbs(kernel: str, grid: int, rounds: int, *arguments) -> float:
+        launch = cuda.compile(READ, kernel)[grid, 512]
+        return grid * rounds * chunk / _best_seconds(lambda: launch(*arguments, rounds, out)) / 1e9
+
+    # a quarter of the L2, for each half of a large L2 may keep a copy of its own
+    quarter = 1 << int((gpu.l2_mb or 4) * 2**20 / 4).bit_length() - 1
+    return {
+        "shared": gbs("read_shared", blocks, 4000, 0),
+        "L1": gbs("read_global<true>", blocks, 4000, data, chunk // 16),
+        "L2": gbs("read_global<false>", blocks, 400, data, quarter // 16),
+        "HBM": gbs("read_global<false>", 4096, 8, data, data.numel() // 4),
+    }
+
+
+def _multiply_add(gpu: device.GPU) -> tuple[float, float]:
+    """(TFLOP/s of multiply-adds in fp32, GB/s of the registers that they read)."""
+    import torch
+
+    ab, out = torch.tensor([0.999, 0.001, 1.0], device="cuda"), torch.zeros(1, device="cuda")
+    blocks, rounds = 2 * gpu.sms, 2000
+    launch = cuda.compile(READ, "multiply_add")[blocks, 1024]
+    fmas = blocks * 1024 * rounds * 32 * 8 / _best_seconds(lambda: launch(ab, rounds, out))
+    return 2 * fmas / 1e12, 12 * fmas / 1e9
+
+
+# --- launches and clocks -------------------------------------------------------------------------------------------
+
+
+def _launches() -> dict[str, float]:
+    """Microseconds: what a launch costs the host, what it costs the GPU, and the way there and back."""
+    import torch
+    from cuda.bindings import driver
+
+    kernel, out = cuda.compile(CLOCK, "empty_kernel"), torch.zeros(1, dtype=torch.int32, device="cuda")
+    kernel[1, 32](out)
+    function = cuda.kernel._function(kernel, device.current().sm)
+    arguments = ((out.data_ptr(),), (convert(kernel.signature, (out,), "cuda")[0][1],))
+    stream = torch.cuda.current_stream().cuda_stream
+
+    def launch():
+        driver.cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, arguments, 0)
+
+    def host_us(call: Callable[[], object], count: int = 500) -> float:
+        runs = []
+        for _ in range(5):
+            torch.cuda.synchronize()
+            begin = time.perf_counter()
+            for _ in range(count):
+                call()
+            runs.append((time.perf_counter() - begin) / count * 1e6)
+            torch.cuda.synchronize()
+        return statistics.median(runs)
+
+    def and_wait():
+        launch()
+        torch.cuda.synchronize()
+
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        stream = torch.cuda.current_stream().cuda_stream
+        for _ in range(1000):
+            launch()
+    in_graph = _best_seconds(graph.replay) / 1000 * 1e6
+    stream = torch.cuda.current_stream().cuda_stream
+    small = torch.zeros(1, device="cuda")
+    return {
+        "driver call": host_us(launch),
+        "PyTorch call": host_us(lambda: small.add_(1)),
+        "launch and wait": host_us(and_wait, 200),
+        "each in a graph": in_graph,
+    }
+
+
+def _clock_mhz(cycles: int = 20_000_000) -> float:
+    import torch
+
+    out = torch.zeros(2, dtype=torch.int64, device="cuda")
+    cuda.compile(CLOCK, "clock_kernel")[1, 32](cycles, out)
+    torch.cuda.synchronize()
+    return 1000 * int(out[0]) / int(out[1])
+
+
+def _clocks(gpu: device.GPU) -> dict[str, float]:
+    """The SM clock after a pause, under one warp, and while the tensor cores work as hard as they can."""
+    import torch
+
+    torch.cuda.synchronize()
+    time.sleep(2)
+    found = {"after a pause": _clock_mhz(200_000), "one warp": _clock_mhz()}
+    a = torch.randn(8192, 8192, device="cuda", dtype=torch.float16)
+    end = time.perf_counter() + 2
+    while time.perf_counter() < end:
+        for _ in range(20):
+            a @ a
+        torch.cuda.synchronize()
+    beside = torch.cuda.Stream(priority=-1)
+    for _ in range(60):
+        a @ a
+    with torch.cuda.stream(beside):
+        found["matmul in fp16"] = _clock_mhz()
+    torch.cuda.synchronize()
+    return found
+
+
+# --- occupancy -----------------------------------------------------------------------------------------------------
+
+
+def occupancy_sweep(loads: tuple[int, ...] = (1, 2, 4), threads: int = 256) -> list[dict]:
+    """GB/s of a copy of 1 GiB while unused shared memory limits how many of its blocks an SM holds."""
+    import torch
+
+    limits = device.requires((7, 0), "Measuring occupancy").limits
+    x = torch.zeros(1 << 28, device="cuda")
+    y, rows = torch.empty_like(x), []
+    for in_flight in loads:
+        kernel = cuda.compile(COPY, f"copy_kernel<{in_flight}>")
+        grid = x.numel() // 4 // threads // in_flight
+        for blocks in (1, 2, 3, 4, 6, 8):
+            if blocks * threads // 32 > limits.max_warps:
+                continue
+            taken = limits.shared_per_sm_kb * 1024 // blocks - limits.shared_reserved_kb * 1024
+            ballast = min(taken, limits.shared_per_block_kb * 1024) // 128 * 128
+            launch = kernel[grid, threads, ballast]
+            seconds = _best_seconds(lambda launch=launch: launch(x, y))
+            share = blocks * threads / 32 / limits.max_warps
+            rows.append({"loads": in_flight, "occupancy": share, "gbs": 2 * 4 * x.numel() / seconds / 1e9})
+    return rows

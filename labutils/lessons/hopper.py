@@ -1,0 +1,136 @@
+"""What unit 16 shows: pieces of the header, machine instructions of Hopper's engines, and the ladder of its levels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from .. import environment
+from ..cuda import nvrtc
+from ..cuda.kernel import Kernel
+from ..gpu import device
+
+SM = 90
+
+CLAIM = 'Claim: "an asynchronous pipeline reaches 91 % of the peak, tensor cores by themselves 70 %."'
+
+H200 = {"tile": 539, "Gluon": 631, "ring": 655, "persistent": 727, "cuBLAS": 732}
+"""TFLOP/s of unit 16's levels at M = N = K = 4096, fp16, b stored N × K: NVIDIA H200, torch 2.11, one run of
+`python -m bench.hopper`. At 8192³: 580, 625, 701, 743, 735."""
+
+ENGINES = {
+    "UTMALDG": "TMA loads",
+    "UTMASTG": "TMA stores",
+    "SYNCS": "mbarrier",
+    "HGMMA": "wgmma",
+    "STSM": "stmatrix",
+    "UCGABAR": "cluster barriers",
+    "LDG": "loads by threads",
+    "STG": "stores by threads",
+}
+"""Machine instructions by the head of their names, and what they are."""
+
+
+def show(*names: str) -> None:
+    """Print functions of lab/hopper.cuh, with the comment before each."""
+    text = (nvrtc.OWN_HEADERS / "lab" / "hopper.cuh").read_text(encoding="utf-8")
+    for name in names:
+        head = rf"((?:^//[^\n]*\n)*)(?:^template[^\n]*\n)?^LAB_DEVICE [^\n]*\b{name}\("
+        found = re.search(head + r"(?:[^\n]*\}\n|.*?^\}\n)", text, re.M | re.S)
+        print(found.group(0) if found else f"lab/hopper.cuh has no {name}")
+
+
+def instructions(*kernels: Kernel) -> None:
+    """Print how many instructions of each engine stand in the kernels' machine code for sm_90a; needs no GPU."""
+    from ..cuda import cubin
+
+    if environment.grading_in_progress():
+        return
+    made = [k for k in kernels if isinstance(k, Kernel)]
+    try:
+        counts, resources = {}, {}
+        for kernel in made:
+            compiled = kernel.compiled(SM)
+            symbol = compiled.lowered[kernel.name]
+            mix = cubin.mix(cubin.sass(compiled.cubin)[symbol])
+            resources[kernel.signature.name] = cubin.resources(compiled.cubin)[symbol]
+            counts[kernel.signature.name] = {
+                head: sum(n for opcode, n in mix.items() if opcode.startswith(head)) for head in ENGINES
+            }
+    except (nvrtc.Unavailable, cubin.ToolMissing) as e:
+        print(e)
+        return
+    print("Instructions in the machine code for sm_90a\n")
+    print(f"{'':28}" + "".join(f"{name:>20}" for name in counts))
+    for head, meaning in ENGINES.items():
+        print(f"{head:9}{meaning:19}" + "".join(f"{c[head]:20}" for c in counts.values()))
+    print(f"{'registers of a thread':28}" + "".join(f"{r.registers:20}" for r in resources.values()))
+
+
+def try_out(multiply: Callable) -> None:
+    """Run a product of small matrices, B both ways round, and say how far it is from PyTorch's."""
+    import torch
+
+    if environment.grading_in_progress():
+        return
+    place = "cuda" if device.runs(SM) else "cpu"
+    generator = torch.Generator().manual_seed(1)
+    M, N, K = 300, 520, 328
+    a, b = (torch.randn(n, K, generator=generator).half().to(place) for n in (M, N))
+    expected = a.float() @ b.float().T
+    for what, stored in (("N × K", b), ("K × N", b.T.contiguous().T)):
+        c = torch.full((M, N), torch.nan, dtype=torch.float16, device=place)
+        multiply(a, stored, c)
+        error = float((c.float() - expected).abs().max())
+        print(f"{M} × {N}, K = {K}, B stored {what}: largest difference from fp32 {error:.3f}")
+    if place == "cpu":
+        print("That was the emulator. Its speed says nothing; running the instructions needs a Hopper GPU.")
+
+
+def rates(levels: Mapping[str, Callable], size: int = 4096) -> dict[str, float]:
+    """TFLOP/s of each level at size³, in turns with cuBLAS, B stored N × K. Needs a Hopper GPU."""
+    import torch
+
+    from ..timing import stopwatch
+
+    pairs = [[torch.randn(size, size, device="cuda", dtype=torch.float16) for _ in range(2)] for _ in range(2)]
+    c = torch.empty(size, size, device="cuda", dtype=torch.float16)
+    calls = {name: f for name, f in levels.items() if _right(name, f, *pairs[0], c)}
+    calls["cuBLAS"] = lambda a, b, c: torch.matmul(a, b.T, out=c)
+    taken = stopwatch.Stopwatch().take_turns({k: [partial(f, a, b, c) for a, b in pairs] for k, f in calls.items()})
+    return {name: 2 * size**3 / sample.median / 1e12 for name, sample in taken.items()}
+
+
+def _right(name: str, multiply: Callable, a, b, c) -> bool:
+    """Does it run, and is c then a @ b.T? Says so if not."""
+    import torch
+
+    try:
+        c.fill_(torch.nan)
+        multiply(a, b, c)
+        difference = (c[:256].float() - a[:256].float() @ b.float().T).abs().max().item()
+    except Exception as e:  # a kernel that this Triton, or the learner, cannot make is no reason to lose the others
+        print(f"{name}: left out: {type(e).__name__}: {str(e)[:100]}")
+        return False
+    if not difference < 0.5:
+        print(f"{name}: left out: wrong by {difference:.3g}")
+    return difference < 0.5
+
+
+def ladder(levels: Mapping[str, Callable]):
+    """The levels beside cuBLAS and the peak, as text and picture; without a Hopper GPU what an H200 gave."""
+    from .ladder import picture
+
+    if environment.grading_in_progress():
+        return None
+    print(CLAIM)
+    if not device.runs(SM):
+        said = ", ".join(f"{name}: {rate:g}" for name, rate in H200.items())
+        print(f"No Hopper GPU here, so no times of yours. On an H200, in TFLOP/s: {said}; its peak is 989.")
+        return None
+    found, gpu = rates(levels), device.current()
+    for name, rate in found.items():
+        share = f", {rate / gpu.peak('fp16'):.1%} of the peak" if gpu.peak("fp16") else ""
+        print(f"{name:12} {rate:6.0f} TFLOP/s, {rate / found['cuBLAS']:.2f} × cuBLAS{share}")
+    return picture(found, gpu)

@@ -1,0 +1,357 @@
+"""What an exercise is: one object that the notebook's check, the judge, the benchmark and the tests all read.
+
+An exercise is data. `KernelExercise` describes a kernel through its launcher: the arguments, a float64 reference,
+the cases, the precision contract and the cost. `PlainExercise` describes a Python function (a byte ledger, an
+occupancy formula) through its cases alone. Both are registered under the id "NN_unit/name".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..gpu.device import SECTOR
+from .precision import Contract
+
+NOT_WRITTEN = "is not written yet"
+"""Every stub of an unfilled exercise ends its message with this phrase; the check recognises it."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of inputs: sizes by dimension name, how they are filled, how they lie in memory.
+
+    `name` is read by learners ("n = 1000, not a multiple of the block"). `fill` names a strategy of `inputs.FILLS`,
+    `layout` one of `inputs.LAYOUTS`, `dtype` overrides the contract's. `exact` demands the same bits as the reference.
+    """
+
+    name: str
+    sizes: Mapping[str, int]
+    fill: str = "normal"
+    layout: str = "contiguous"
+    dtype: str | None = None
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Bytes that must move between the GPU's memory and the chip, and FLOPs that must be done."""
+
+    read: int
+    written: int
+    flops: int
+
+    @property
+    def bytes(self) -> int:
+        return self.read + self.written
+
+    @property
+    def intensity(self) -> float:
+        """Arithmetic intensity in FLOP per byte."""
+        return self.flops / self.bytes
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A count that a good kernel keeps within a bound, and what that earns.
+
+    The value is `count / per` of the largest case ("global_load_sectors" per "global_load_requests"), or the bare
+    `count`. Exactly one of `at_most` and `at_least` is given.
+    """
+
+    text: str
+    count: str
+    per: str | None = None
+    at_most: float | None = None
+    at_least: float | None = None
+    points: float = 1.0
+
+    def __post_init__(self):
+        if (self.at_most is None) == (self.at_least is None):
+            raise ValueError(f"the bound {self.text!r} needs either at_most or at_least")
+
+    def value(self, counts: Mapping[str, Any]) -> float:
+        """The count, or the ratio; a ratio of nothing to nothing is 0."""
+        count = counts.get(self.count, 0)
+        if self.per is None:
+            return float(count)
+        return count / counts[self.per] if counts.get(self.per) else 0.0
+
+    def met(self, counts: Mapping[str, Any]) -> bool:
+        slack = 1e-9
+        if self.at_most is not None:
+            return self.value(counts) <= self.at_most + slack
+        return self.value(counts) >= self.at_least - slack
+
+    def line(self, counts: Mapping[str, Any]) -> str:
+        """One line of a report: "✓ sectors per load request: 4 (at most 4), 1 point"."""
+        limit = f"at most {self.at_most:g}" if self.at_most is not None else f"at least {self.at_least:g}"
+        mark = "✓" if self.met(counts) else "✗"
+        return (
+            f"  {mark} {self.text}: {self.value(counts):.4g} ({limit}), {self.points:g} point{'s' * (self.points != 1)}"
+        )
+
+
+@dataclass(frozen=True)
+class Points:
+    """What an exercise is worth: `correct` for a right answer, on top of it `speed`, and the points of each bound.
+
+    A wrong kernel earns nothing. `speed` is earned by the time beside the reference solution's, where a judge with a
+    GPU measured it. Elsewhere memory traffic stands in for time: sectors moved, in units of what the reference solution
+    moves, which is `traffic` times the bytes that must move.
+    """
+
+    correct: float
+    bounds: tuple[Bound, ...] = ()
+    speed: float = 0.0
+    traffic: float = 1.0
+
+    def __post_init__(self):
+        if not 0 < self.correct < 1000:
+            raise ValueError(f"points must be between 0 and 1000, not {self.correct}")
+
+    @property
+    def total(self) -> float:
+        return float(self.correct + self.speed + sum(b.points for b in self.bounds))
+
+    def award(self, verdict) -> float:
+        """Marks for a verdict: the one place where a verdict becomes a number."""
+        if not verdict.passed:
+            return 0.0
+        kept = sum(b.points for b in self.bounds if verdict.counts and b.met(verdict.counts))
+        slower = self.slower(verdict)
+        return round(float(self.correct + kept + self.speed * (0.0 if slower is None else share_of_speed(slower))), 2)
+
+    def slower(self, verdict) -> float | None:
+        """How many times the reference solution's time, or where nothing was timed its traffic; None if unknown."""
+        if verdict.timing:
+            return verdict.timing["fairest"]
+        if not self.speed or not verdict.counts:
+            return None
+        sectors = verdict.counts.get("global_load_sectors", 0) + verdict.counts.get("global_store_sectors", 0)
+        return SECTOR * sectors / (verdict.counts["compulsory_bytes"] * self.traffic)
+
+    def told(self, verdict) -> list[str]:
+        """What counts and clock say beyond right or wrong, a line each."""
+        lines = []
+        if (self.bounds or self.speed) and not verdict.counts:
+            lines.append("Accesses could not be counted, so the points for counts are missing.")
+        elif self.bounds:
+            lines += [f"Counted ({verdict.counts['case']}):", *(b.line(verdict.counts) for b in self.bounds)]
+        slower = self.slower(verdict)
+        if self.speed and slower is not None:
+            what = "time" if verdict.timing else "memory traffic (a judge with a GPU measures time)"
+            earned = self.speed * share_of_speed(slower)
+            lines.append(
+                f"Speed: {slower:.2f} × the reference solution's {what}; {earned:.2g} of {self.speed:g} "
+                f"point{'s' * (self.speed != 1)}: all up to {FULL_SPEED:g} ×, none from {NO_SPEED:g} ×"
+            )
+        return lines
+
+
+FULL_SPEED, NO_SPEED = 1.2, 10.0
+"""Full marks for speed up to the first multiple of the reference solution's time, none from the second."""
+
+
+def share_of_speed(slower: float) -> float:
+    """Share of the speed points for `slower` times the reference's time: log-linear between the two limits."""
+    if slower <= FULL_SPEED:
+        return 1.0
+    return max(0.0, math.log(NO_SPEED / slower) / math.log(NO_SPEED / FULL_SPEED))
+
+
+@dataclass(frozen=True)
+class Array:
+    """An input array: its dimensions by name, and what fills it when the case does not say.
+
+    Without dimensions it has one element. `fill` names a strategy, or is a function of (sizes, generator): lengths and
+    tables of numbers must fit the sizes.
+    """
+
+    dims: tuple[str, ...]
+    fill: str | Callable[[Mapping[str, int], Any], Any] | None = None
+    dtype: str | None = None
+
+    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        return tuple(sizes[d] for d in self.dims) or (1,)
+
+
+class Out(Array):
+    """An output array: handed to the launcher full of random poison, to be written completely."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number argument: the size called `size`, else a random float between `low` and `high`."""
+
+    size: str | None = None
+    low: float = 0.5
+    high: float = 2.0
+
+
+def array(*dims: str, fill: str | Callable | None = None, dtype: str | None = None) -> Array:
+    """An input array, `array("M", "N")`."""
+    return Array(dims, fill, dtype)
+
+
+def out(*dims: str, dtype: str | None = None) -> Out:
+    """An output array, `out("M", "N")`; `out()` is one number, an array of shape (1,)."""
+    return Out(dims, None, dtype)
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A well-known wrong answer: if the learner's output equals `compute(**inputs)`, this is what happened."""
+
+    diagnosis: str
+    sentence: str
+    compute: Callable[..., Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exercise:
+    """What every exercise has. `entry` is the name of the function that the learner's notebook defines."""
+
+    id: str
+    title: str
+    entry: str
+    points: Points
+    cases: tuple[Case, ...]
+
+    def __post_init__(self):
+        if not re.fullmatch(r"\d\d_[a-z0-9_]+/[a-z][a-z0-9_]*", self.id):
+            raise ValueError(f'exercise id {self.id!r} is not of the form "NN_unit/name"')
+        if not self.title or not self.entry.isidentifier():
+            raise ValueError(f"{self.id}: an exercise needs a title and the name of a function")
+        if not self.cases:
+            raise ValueError(f"{self.id}: an exercise needs at least one case")
+        names = [c.name for c in self.cases]
+        if len(set(names)) != len(names):
+            raise ValueError(f"{self.id}: two cases share a name")
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the arguments that `entry` is called with, in order."""
+        raise NotImplementedError
+
+    @property
+    def unit(self) -> str:
+        return self.id.split("/")[0]
+
+    @property
+    def name(self) -> str:
+        return self.id.split("/")[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelExercise(Exercise):
+    """A kernel behind a launcher: `entry(*arguments)` must fill every output argument.
+
+    `reference` takes the inputs by name as float64 tensors (numbers as they are) and returns the output, or a dict of
+    outputs by name. `magnitude` is the same expression on absolute values (M of the error model); without it M comes
+    from perturbing the inputs. `cost` maps (sizes, bytes per element) to a `Cost`. `draw` makes the sizes of a hidden
+    case from a `random.Random`. `tiny` is the case that is shown as a table. `library(**inputs)` returns what the
+    library computes, for comparison in benchmarks; `bench` gives the sizes of that benchmark. `only` is the one target
+    that the kernels run on (90 for sm_90), elsewhere they are emulated; None: any.
+    """
+
+    arguments: Mapping[str, Array | Number]
+    reference: Callable[..., Any]
+    magnitude: Callable[..., Any] | None = None
+    contract: Contract
+    cost: Callable[[Mapping[str, int], int], Cost]
+    draw: Callable[[Any], Mapping[str, int]]
+    tiny: Case
+    bench: Mapping[str, int] = field(default_factory=dict)
+    library: Callable[..., Any] | None = None
+    suspects: tuple[Suspect, ...] = ()
+    language: str = "triton"
+    only: int | None = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        outs = self.outputs
+        if not outs or len(outs) == len(self.arguments):
+            raise ValueError(f"{self.id}: a kernel needs at least one input and one output argument")
+        known = {d for a in self.arguments.values() if isinstance(a, Array) for d in a.dims}
+        for case in (*self.cases, self.tiny):
+            if missing := known - set(case.sizes):
+                raise ValueError(f"{self.id}: case {case.name!r} has no size for {', '.join(sorted(missing))}")
+        if self.language not in ("triton", "cuda"):
+            raise ValueError(f"{self.id}: unknown language {self.language!r}")
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(self.arguments)
+
+    @property
+    def outputs(self) -> dict[str, Out]:
+        return {k: a for k, a in self.arguments.items() if isinstance(a, Out)}
+
+    def dtype(self, case: Case, argument: str | None = None) -> str:
+        """Name of the element type of an array argument in this case."""
+        own = self.arguments[argument].dtype if argument else None
+        return own or case.dtype or self.contract.dtype
+
+    def expected(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The reference's outputs by name, for inputs by name in float64."""
+        return named(self.reference(**inputs), tuple(self.outputs))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainExercise(Exercise):
+    """A Python function of numbers: `entry(**sizes)` must return what `reference` returns.
+
+    `rtol` is the relative difference allowed. `explain(sizes, yours, expected)` may turn a wrong answer into a
+    sentence that says which term is missing.
+
+    Where more than numbers goes in or comes out: `make(**sizes)` returns what `entry` is called with, by name, and
+    `examine(sizes, arguments, yours)` takes the reference's place. It returns None for a right answer, else what is
+    wrong and what to try, as two sentences.
+    """
+
+    reference: Callable[..., Any] | None = None
+    make: Callable[..., Mapping[str, Any]] | None = None
+    examine: Callable[[Mapping[str, int], Mapping[str, Any], Any], tuple[str, str] | None] | None = None
+    rtol: float = 1e-9
+    explain: Callable[[Mapping[str, int], Any, Any], str | None] | None = None
+    draw: Callable[[Any], Mapping[str, int]] | None = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        if (self.reference is None) == (self.examine is None):
+            raise ValueError(f"{self.id}: a plain exercise needs either a reference or examine")
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return tuple(self.arguments(self.cases[0]))
+
+    def arguments(self, case: Case) -> Mapping[str, Any]:
+        """What `entry` is called with in this case, by name, in order."""
+        return self.make(**case.sizes) if self.make else case.sizes
+
+
+def named(result, names: tuple[str, ...]) -> dict[str, Any]:
+    """A reference's result as a dict by output name."""
+    if isinstance(result, Mapping):
+        return dict(result)
+    return dict(zip(names, result if isinstance(result, tuple) else (result,), strict=True))
+
+
+_registry: dict[str, Exercise] = {}
+
+
+def register(exercise: Exercise) -> Exercise:
+    """Add an exercise; a second one of the same id is an error."""
+    if exercise.id in _registry:
+        raise ValueError(f"exercise {exercise.id} is registered twice")
+    _registry[exercise.id] = exercise
+    return exercise
+
+
+def registered() -> dict[str, Exercise]:
+    """The exercises registered so far by id, in the order of the units. `labutils.exercises` registers the course's."""
+    return dict(sorted(_registry.items(), key=lambda item: item[0].split("/")[0]))

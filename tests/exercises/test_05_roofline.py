@@ -1,0 +1,39 @@
+"""Unit 05: ledgers against counting by hand, and verdicts that a little noise does not turn."""
+
+import random
+
+import pytest
+
+from labutils import exercises
+from labutils.exercises import roofline as unit
+from labutils.gpu.roofline import Ledger, Roof
+
+
+def test_ledgers_by_hand():
+    assert (unit.softmax(2, 3, 4).bytes, unit.softmax(2, 3, 4).flops) == (48, 30)
+    assert unit.layer_norm(2, 3, 4).read == 4 * (6 + 3 + 3)
+    assert (unit.matmul(2, 3, 5, 2).bytes, unit.matmul(2, 3, 5, 2).flops) == (2 * (10 + 15 + 6), 60)
+    assert unit.rms_norm_residual(2, 3, 4).bytes == 4 * (6 + 6 + 3 + 6 + 6)
+
+
+def test_the_crossover_is_where_both_times_are_equal():
+    side = exercises.get("05_roofline/crossover").reference(2, 989e12, 4.8e12)
+    roof = Roof("toy", 989e12, 4.8e12)
+    least = roof.predict(unit.matmul(side, side, side, 2))
+    assert least.memory_s == pytest.approx(least.compute_s) and side == pytest.approx(618, abs=1)
+
+
+def test_no_verdict_is_near_the_line():
+    task = exercises.get("05_roofline/verdict")
+    rng = random.Random(1)
+    for sizes in [c.sizes for c in task.cases] + [task.draw(rng) for _ in range(300)]:
+        a = task.make(**sizes)
+        share = a["roof"].predict(a["work"]).seconds / a["seconds"]
+        assert abs(share - 0.5) > 0.01, sizes
+        assert task.examine(sizes, a, unit._verdict(**a)) is None
+        assert task.examine(sizes, a, "both")
+
+
+def test_what_is_no_ledger_is_told():
+    said, advice = unit.examine_ledger(Ledger({"x": 1.0}), 12, {})
+    assert "int was returned" in said and "Ledger(" in advice

@@ -1,0 +1,144 @@
+"""Units 14 and 15: references against PyTorch, ledgers by hand, hidden sizes, the model of the L2, the counts."""
+
+import random
+
+import pytest
+import torch
+
+import labutils  # noqa: F401  (before anything imports triton)
+from grader.course.solutions import load, solution_text
+from labutils.exercises import all_exercises, get
+from labutils.gpu import device
+from labutils.lessons import ladder, tiles
+from labutils.spec.exercise import KernelExercise
+from labutils.spec.inputs import make_run
+
+KERNELS = [t for t in all_exercises().values() if t.unit[:2] in ("14", "15") and isinstance(t, KernelExercise)]
+
+
+@pytest.mark.parametrize("task", KERNELS, ids=lambda t: t.id)
+def test_the_reference_is_what_the_library_computes(task):
+    run = make_run(task, task.cases[4], 3)
+    inputs = run.inputs()
+    (expected,) = task.expected(inputs).values()
+    assert torch.allclose(expected, task.library(**inputs))
+
+
+@pytest.mark.parametrize("task", KERNELS, ids=lambda t: t.id)
+def test_hidden_sizes_are_small_and_differ(task):
+    drawn = [tuple(task.draw(random.Random(k)).values()) for k in range(40)]
+    assert len(set(drawn)) > 20
+    assert max(task.cost(task.draw(random.Random(k)), 4).flops for k in range(40)) < 2**23
+
+
+def test_loaded_bytes_by_counting():
+    task = get("14_matmul_triton/loaded_bytes")
+    for M, N, K, m, n in ((7, 9, 5, 4, 2), (8, 8, 3, 4, 8)):
+        count = 0
+        for i in range(0, M, m):
+            for j in range(0, N, n):
+                count += K * (min(m, M - i) + min(n, N - j))
+        assert task.reference(M, N, K, m, n, 2) == 2 * count
+
+
+def test_orders_and_what_the_l2_saves():
+    rows = tiles.by_rows(4, 4)
+    squares = [(2 * (g // 2) + w // 2, 2 * (g % 2) + w % 2) for g in range(4) for w in range(4)]
+    assert sorted(rows) == sorted(squares)
+    # a wave of 4 tiles needs 1 + 4 strips in a row, 2 + 2 in a square; with nothing kept between waves
+    assert tiles.from_memory(rows, k_tiles=3, running=4, l2_tiles=5) == (96, 60)
+    assert tiles.from_memory(squares, k_tiles=3, running=4, l2_tiles=4) == (96, 48)
+    assert tiles.from_memory(rows, k_tiles=3, running=4, l2_tiles=99) == (96, 24)
+
+
+def test_the_stepper_draws_every_step():
+    pytest.importorskip("matplotlib")
+    explorer = tiles.stepper(tiles.by_rows(3, 2), k_tiles=2, running=4, l2_tiles=6)
+    for step in range(4):
+        explorer.set(step=step)
+        assert explorer.figure().alt.startswith(f"Step {step} of 3")
+    assert tiles.stepper(None, 1, 1, 1) is None
+
+
+def test_the_ladder_counts(tmp_path):
+    path = tmp_path / "unit.py"
+    path.write_text(solution_text("15_matmul_cuda"), encoding="utf-8")
+    unit = load(str(path))
+    table = ladder.counts({"columns": unit.by_columns, "register": unit.register}, {"pipelined": unit.pipelined})
+    assert table["columns"]["sectors each"] == 16.5
+    assert table["register"]["loaded/stored"] == 1 and table["register"]["shared/stored"] == 16
+    assert "conflicts" not in table["pipelined"]
+
+
+@pytest.mark.parametrize("sizes", [(37, 150, 89), (257, 20, 200)], ids=str)
+def test_the_pipeline_in_other_sizes(sizes, tmp_path):
+    """The checks run small tiles: large ones, and other numbers of stages, without a GPU."""
+    path = tmp_path / "unit.py"
+    path.write_text(solution_text("15_matmul_cuda"), encoding="utf-8")
+    unit, (M, N, K) = load(str(path)), sizes
+    a, b = torch.randn(M, K).half(), torch.randn(K, N).half()
+    for config in (unit.LARGE, (2, 4, 64, 2), (1, 1, 32, 4)):
+        c = torch.full((M, N), torch.nan, dtype=torch.float16)
+        unit.pipelined(a, b, c, config=config)
+        assert torch.allclose(c.float(), a.float() @ b.float(), rtol=2e-3, atol=0.02), config
+
+
+@pytest.mark.parametrize(
+    "capability, shape, large",
+    [
+        ((9, 0), (4096, 4096), True),
+        ((9, 0), (1024, 512), False),
+        ((8, 9), (8192, 8192), False),
+        (None, (8192, 8192), False),
+    ],
+    ids=["H200", "too few tiles", "99 KB", "no GPU"],
+)
+def test_large_tiles_where_they_fit(capability, shape, large, tmp_path, monkeypatch):
+    path = tmp_path / "unit.py"
+    path.write_text(solution_text("15_matmul_cuda"), encoding="utf-8")
+    unit = load(str(path))
+    gpu = capability and device.GPU("", capability, 132, device.limits_for(capability), "")
+    monkeypatch.setattr(device, "current", lambda: gpu)
+    launched = []
+
+    class Kernel:
+        def __init__(self, name):
+            self.name, self.module = name, self
+
+        def __getitem__(self, key):
+            return Kernel(key) if isinstance(key, str) else launched.append((self.name, *key))
+
+    unit.matmul_pipelined, unit.in_vectors = Kernel("small"), lambda *_: None
+    unit.pipelined(None, None, torch.empty(shape, device="meta"))
+    tiles = shape[0] // (256 if large else 128) * (shape[1] // 128)
+    small, big = ("small", tiles, 128, 56832), ("matmul_pipelined<4,2,64,3>", tiles, 256, 162816)
+    assert launched == [big if large else small]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not device.has_gpu(), reason="needs a CUDA GPU")
+@pytest.mark.parametrize(
+    "sizes", [(1, 1, 1), (127, 129, 127), (1000, 777, 333), (1024, 512, 256), (4100, 2049, 333)], ids=str
+)
+def test_large_sizes_on_a_gpu(sizes, tmp_path):
+    M, N, K = sizes
+    for name, entries in (
+        ("14_matmul_triton", ("matmul_relu", "persistent", "split_k", "matmul")),
+        ("15_matmul_cuda", ("naive", "shared", "register", "vector", "double", "tensor", "pipelined")),
+    ):
+        path = tmp_path / f"{name}.py"
+        path.write_text(solution_text(name), encoding="utf-8")
+        unit = load(str(path))
+        for entry in entries:
+            half = name.startswith("14") or entry in ("tensor", "pipelined")
+            a, b = (
+                torch.randn(s, device="cuda").to(torch.float16 if half else torch.float32) for s in ((M, K), (K, N))
+            )
+            c = torch.full((M, N), torch.nan, device="cuda", dtype=a.dtype)
+            getattr(unit, entry)(a, b, c)
+            x, y = a.double(), b.double()
+            expected = (x @ y).clamp_min(0) if name.startswith("14") else x @ y
+            shape, dtype = {"M": M, "N": N, "K": K}, str(a.dtype).removeprefix("torch.")
+            contract = get(f"{name}/{entry if entry != 'matmul' else 'split_k'}").contract
+            limit = contract.tolerance(expected, x.abs() @ y.abs(), shape, dtype)
+            assert ((c.double() - expected).abs() <= limit).all(), entry

@@ -1,0 +1,107 @@
+"""Every attack is refused or without effect, every honest control accepted."""
+
+import functools
+import time
+import zlib
+
+import pytest
+
+from grader.judge import sandbox
+from grader.redteam import corpus, run
+from labutils import exercises
+from labutils.spec.verdict import CaseResult, Verdict
+
+TRIALS = corpus.trials()
+
+
+def is_slow(trial) -> bool:
+    """A fifth of the attacks and every control are tried in every run; `pytest -m slow` tries the rest. Without
+    namespaces each takes many seconds, and a tenth must do."""
+    share = zlib.crc32(trial.id.encode())
+    if not sandbox.bubblewrap():
+        return trial.slow or share % 10 != 0
+    return trial.slow or (trial.family != corpus.CONTROLS and share % 5 != 0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm():
+    sandbox.warm_up("launch", "replay", "compile")
+
+
+@pytest.mark.parametrize(
+    "trial", [pytest.param(t, id=t.id, marks=[pytest.mark.slow] if is_slow(t) else []) for t in TRIALS]
+)
+def test_trial(trial):
+    result = run.attempt(trial)
+    if result.fine is None:
+        pytest.skip(result.said)
+    assert result.fine, f"{result.marks} of {result.points}: {result.kind} {result.said}"
+    assert "\x1b" not in result.said and "\n\n" not in result.said
+
+
+def test_damaged_notebooks_tried_at_the_same_time_share_one_course(monkeypatch):
+    made = []
+
+    class Slow:
+        def __init__(self):
+            made.append(self)
+            time.sleep(0.1)
+
+    def attempt(trial):
+        run._Notebooks.shared()
+        return run.Result(trial, True)
+
+    shared = staticmethod(functools.cache(Slow))
+    monkeypatch.setattr(run._Notebooks, "shared", shared)
+    monkeypatch.setattr(run, "judge", lambda: None)
+    monkeypatch.setattr(run, "attempt", attempt)
+    trials = corpus.trials(["notebook"])[:4]
+    assert [r.trial for r in run.attempt_all(trials, jobs=4)] == trials and len(made) == 1
+
+
+def test_a_slow_gpu_fails_no_control():
+    (control,) = corpus.trials(["controls/language_corners"])
+    verdict = Verdict(control.exercise, "", [CaseResult("a")], timing={"fairest": 1.3}, marks=2.9, points=3.0)
+    assert run._fine(control, verdict)
+    verdict.marks = 1.9
+    assert not run._fine(control, verdict)
+
+
+def test_every_family_is_covered():
+    attacks = [t for t in TRIALS if t.family != corpus.CONTROLS]
+    assert {t.family for t in attacks} == set(corpus.FAMILIES)
+    assert len(attacks) >= 60 and len(TRIALS) - len(attacks) >= 15
+    assert {t.exercise for t in TRIALS} <= exercises.all_exercises().keys()
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "# tries: x\n# exercise: 00_start/scale\n# expect: refused",
+        "# tries: x\n# stopped by: y\n# exercise: 00_start/scale\n# where: both\n# expect: stopped",
+        "# tries: x\n# stopped by: y\n# exercise: 00_start/scale\n# where: both\n# expect: no effect",
+        "# tries: x\n# stopped by: y\n# exercise: 00_start/scale\n# where: both\n# expect: accepted",
+        "import torch",
+    ],
+)
+def test_a_wrong_header_is_an_error(tmp_path, head):
+    (tmp_path / "replay").mkdir()
+    path = tmp_path / "replay" / "x.py"
+    path.write_text(head + "\n\nimport os\n")
+    with pytest.raises(ValueError, match="x.py"):
+        corpus.read(path)
+
+
+def test_trials_are_chosen_by_name_or_family():
+    assert {t.family for t in corpus.trials(["replay"])} == {"replay"}
+    assert [t.id for t in corpus.trials(["cpu/docstring"])] == ["cpu/docstring"]
+    with pytest.raises(ValueError, match="nonsense"):
+        corpus.trials(["nonsense"])
+
+
+def test_the_table_counts_what_was_stopped_and_what_was_not_tried():
+    one, other = corpus.trials(["replay"])[:2]
+    results = [run.Result(one, True, stock=2.0), run.Result(other, None, said="needs a GPU")]
+    text = run.table(results, compare=True)
+    assert "1 / 1" in text and "needs a GPU" in text
+    assert "✗" in run.line(run.Result(one, False, 2.0, 2.0))

@@ -1,0 +1,86 @@
+"""Marks go back by the numbers that the platforms gave, with what a person added and without what lateness costs."""
+
+import csv
+import io
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from grader.marks.results import Check, ClassResults, Graded, Lateness, Origin, Outcome
+from grader.reports import exports, report
+from labutils.spec.verdict import Verdict
+
+
+@pytest.fixture
+def results():
+    def outcome(marks, kind=""):
+        verdict = Verdict("u/e", "", timing={"ratio": 1.234}, marks=marks, points=4.0)
+        verdict.results = [SimpleNamespace(passed=True, hidden=False, case="x", diagnosis=None)] if not kind else []
+        return Outcome("e", "check-e", marks, 4.0, kind, "said", verdict)
+
+    students = [
+        Graded("Ana", [outcome(4.0)], origin=Origin("moodle", "10001", "Duarte Ana")),
+        Graded("=ben", [outcome(1.0, "race")], origin=Origin("canvas", "501", "=ben"), late=Lateness(50, "Late.")),
+        Graded("cem", [outcome(0.0, "died")], origin=Origin("gradescope", "77", "Cem", "cem@example.org")),
+    ]
+    return ClassResults("u", "Unit", [Check("e", "Exercise", "check-e", 4.0)], students, "", 5, "today", manual=2.0)
+
+
+@pytest.fixture
+def final(results, tmp_path):
+    return exports.finals(results, tmp_path)
+
+
+def rows(text):
+    return list(csv.reader(io.StringIO(text)))
+
+
+def test_without_a_grade_book_marks_are_those_of_the_results(final):
+    assert {s: (f.earned, f.score, f.points) for s, f in final.items()} == {
+        "Ana": (4, 4, 6), "=ben": (1, 0.5, 6), "cem": (0, 0, 6),
+    }  # fmt: skip
+
+
+def test_tables(results, final):
+    moodle, canvas = exports.moodle(results, final), exports.canvas(results, final)
+    assert moodle[1][:5] == ["Participant 10001", "Duarte Ana", "", "4", "6"] and moodle[2][0] == ""
+    assert canvas[0][:5] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
+    assert canvas[1][-1] == "6" and [r[1] for r in canvas[2:]] == ["", "501", ""] and canvas[3][-1] == "0.5"
+    everything = exports.table(results, final)
+    assert everything[2][everything[0].index("penalty")] == "0.5"
+
+
+def test_a_worksheet_from_the_platform_is_filled_in(results, final):
+    sheet = "Kennung,Name,Grade,Notes\nTeilnehmer/in10001,A,,x\nTeilnehmer/in2,B,3,\n"
+    text, missing = exports.fill(sheet, results, final)
+    assert rows(text)[1:] == [["Teilnehmer/in10001", "A", "4", "x"], ["Teilnehmer/in2", "B", "3", ""]] and missing == []
+    sheet = "Student,ID,SIS User ID,SIS Login ID,Section,Unit (99),Other\nPoints,,,,,6,1\n=ben,501,,,,,\n"
+    text, _ = exports.fill(sheet, results, final)
+    assert rows(text)[2][5] == "0.5" and rows(text)[2][6] == ""
+    with pytest.raises(exports.NoExport, match="--column"):
+        exports.fill("Identifier,Bewertung\nParticipant 10001,\n", results, final)
+    text, missing = exports.fill("Identifier\tBewertung\tx\ty\nParticipant 3\t\t\t\n", results, final, "Bewertung")
+    assert missing == ["Ana"]
+
+
+def test_the_verb_writes_each_format(tmp_path, capsys, monkeypatch):
+    students = [Graded("=ben", [Outcome("e", "c", 1, 4, "race", "said")], origin=Origin("gradescope", "77", "=ben"))]
+    results = ClassResults("u", "Unit", [Check("e", "Exercise", "c", 4.0)], students, "", 5, "today")
+    report.write(results, tmp_path)
+    for kind in exports.FORMATS:
+        args = SimpleNamespace(out=tmp_path, format=kind, to=None, into=None, column="")
+        assert exports.main(args) == 0
+    made = {p.relative_to(tmp_path / "exports").as_posix() for p in (tmp_path / "exports").rglob("*") if p.is_file()}
+    assert made == {"marks.csv", "moodle.csv", "canvas.csv", "gradescope/submission_77/results.json"}
+    assert "'=ben" in (tmp_path / "exports" / "marks.csv").read_text(), "a spreadsheet would run it"
+    told = json.loads((tmp_path / "exports/gradescope/submission_77/results.json").read_text())
+    assert told["score"] == 1 and told["tests"][0]["max_score"] == 4 and told["tests"][0]["status"] == "failed"
+    args.out = tmp_path / "nowhere"
+    assert exports.main(args) == 1 and "no grades.json" in capsys.readouterr().out
+
+
+def test_gradescopes_file_has_a_leaderboard(results, final):
+    told = exports.gradescope(results, results.students[0], final["Ana"])
+    assert told["leaderboard"] == [{"name": "e, × the reference's time", "value": 1.23, "order": "asc"}]
+    assert "5" not in str(told["output"]) and told["stdout_visibility"] == "hidden"

@@ -1,0 +1,83 @@
+"""`lab.record` and `lab.annotate`: the counts that NVIDIA's profiler would give, on any machine."""
+
+import pytest
+import torch
+
+import labutils as lab
+from labutils.backends import simt
+from labutils.backends.recording import TOTALS
+from labutils.cuda.signature import signatures
+
+needs_compiler = pytest.mark.skipif(simt.available() is not None, reason="needs a C++ compiler for the emulator")
+
+TRANSPOSE = """
+__global__ void transpose(float* out, const float* in, int n) {
+    __shared__ float tile[32][32];
+    int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
+    for (int j = 0; j < 32; j += 8)
+        tile[threadIdx.y + j][threadIdx.x] = in[(y + j) * n + x];
+    __syncthreads();
+    x = blockIdx.y * 32 + threadIdx.x; y = blockIdx.x * 32 + threadIdx.y;
+    for (int j = 0; j < 32; j += 8)
+        out[(y + j) * n + x] = tile[threadIdx.x][threadIdx.y + j];
+}
+"""
+
+
+@needs_compiler
+def test_totals_of_a_transpose_by_hand(capsys):
+    kernel = lab.cuda.compile(TRANSPOSE, "transpose")
+    a, b = torch.randn(64, 64), torch.empty(64, 64)
+    with lab.record() as r:
+        kernel[(2, 2), (32, 8)](b, a, 64)
+    assert torch.equal(b, a.T)
+    rows = 64 * 64 // 32  # warps' accesses, of 32 neighbouring floats each
+    expected = {
+        "global_load_requests": rows,
+        "global_load_sectors": 4 * rows,
+        "global_store_requests": rows,
+        "global_store_sectors": 4 * rows,
+        "shared_load_wavefronts": 32 * rows,  # a column: all 32 lanes on one bank
+        "shared_store_wavefronts": rows,
+    }
+    assert {k: r.totals()[k] for k in TOTALS} == expected
+    assert r.findings == []
+    lab.annotate(kernel)
+    line = next(x for x in capsys.readouterr().out.splitlines() if "out[(y + j)" in x)
+    assert line.split("|")[0].split() == ["10", str(rows), str(4 * rows), "4.00", str(32 * rows), "32.00", "100%"]
+
+
+@needs_compiler
+def test_two_launches_add_up_and_findings_are_kept():
+    kernel = lab.cuda.compile("__global__ void k(float* x, int n) { if (threadIdx.x <= n) x[threadIdx.x] = 1; }", "k")
+    x = torch.zeros(32)
+    with lab.record() as r:
+        kernel[1, 32](x, 31)
+        kernel[1, 64](x, 32)
+    assert r.totals()["launches"] == 2
+    assert len(r.findings) == 1 and "x[32]" in r.findings[0]
+
+
+def test_nothing_recorded_is_said(capsys):
+    kernel = lab.cuda.Module("__global__ void never(float* x) {}", signatures("__global__ void never(float* x) {}"))
+    lab.annotate(kernel.never)
+    assert "never was not recorded yet" in capsys.readouterr().out
+
+
+def test_triton_counts_sectors_where_it_is_interpreted():
+    triton = pytest.importorskip("triton")
+    import triton.language as tl
+
+    if lab.device.has_gpu():
+        pytest.skip("Triton kernels are recorded where they are interpreted")
+
+    @triton.jit
+    def every_other(x_ptr, y_ptr, BLOCK: tl.constexpr):
+        offs = tl.arange(0, BLOCK)
+        tl.store(y_ptr + offs, tl.load(x_ptr + 2 * offs))
+
+    x, y = torch.arange(64.0), torch.zeros(32)
+    with lab.record() as r:
+        every_other[(1,)](x, y, BLOCK=32)
+    assert torch.equal(y, x[::2])
+    assert r.totals()["global_load_sectors"] == 8 and r.totals()["global_store_sectors"] == 4

@@ -1,0 +1,56 @@
+"""CUDA C++ through NVIDIA's runtime compiler, with no GPU and no driver."""
+
+import pytest
+
+from labutils.cuda import nvrtc
+
+pytestmark = pytest.mark.skipif(not nvrtc.available(), reason="needs NVRTC (pip install nvidia-cuda-nvrtc)")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPULAB_CACHE", str(tmp_path))
+
+
+def test_an_error_names_the_learners_line():
+    with pytest.raises(nvrtc.CompileError) as e:
+        nvrtc.compile_source("__global__ void k(float* x) {\n    x[0] = y;\n}", ("k",), 80)
+    assert e.value.text.splitlines()[0] == 'line 2: identifier "y" is undefined'
+    assert "x[0] = y;" in e.value.text
+
+
+def test_host_headers_are_refused():
+    with pytest.raises(nvrtc.CompileError, match='line 1: cannot open source file "cstdlib"'):
+        nvrtc.compile_source("#include <cstdlib>\n__global__ void k(float* x) { x[0] = 0; }", ("k",), 80)
+
+
+def test_the_unfilled_stub_is_reported():
+    source = '__global__ void k(float* x) {\n    static_assert(false, "k is not written yet");\n}'
+    with pytest.raises(nvrtc.CompileError, match="k is not written yet"):
+        nvrtc.compile_source(source, ("k",), 80)
+
+
+def test_the_second_time_comes_from_disk(monkeypatch):
+    source = "__global__ void k(float* x) { x[0] = INFINITY; }"
+    first = nvrtc.compile_source(source, ("k",), 90)
+    assert first.target == "sm_90a" and first.lowered == {"k": "_Z1kPf"}
+
+    def refuse(*_):
+        raise AssertionError("compiled again")
+
+    monkeypatch.setattr(nvrtc._nvrtc(), "nvrtcCreateProgram", refuse)
+    assert nvrtc.compile_source(source, ("k",), 90) == first
+    with pytest.raises(AssertionError, match="compiled again"):
+        nvrtc.compile_source(source + " ", ("k",), 90)
+
+
+def test_cooperative_groups_and_half_headers_are_found():
+    source = """
+    #include <cooperative_groups.h>
+    #include <cuda_bf16.h>
+    __global__ void k(__nv_bfloat16* x) {
+        auto block = cooperative_groups::this_thread_block();
+        block.sync();
+        x[block.thread_rank()] = __float2bfloat16(1.0f);
+    }"""
+    assert nvrtc.compile_source(source, ("k",), 90).cubin[:4] == b"\x7fELF"

@@ -1,0 +1,85 @@
+"""Reading kernel signatures from CUDA C++ and checking arguments against them."""
+
+import ctypes
+
+import pytest
+import torch
+
+from labutils.cuda.signature import ArgumentError, convert, signatures
+
+SOURCE = """
+// __global__ void commented(float* x) {}
+template <typename T, int BLOCK = 256>
+__global__ void __launch_bounds__(256) scale(T* __restrict__ y, const T* x, T factor, int n) { }
+
+__device__ float helper(float a) { return a; }
+extern "C" __global__ void plain(const float4 *x, unsigned long long count, bool flag, half h[], float f = 1.0f) {
+    printf("__global__ void in_text(int)");
+}
+/* __global__ void also_commented(int n) {} */
+__global__ void nothing() {}
+static __global__ void grid(dim3 d, const __nv_bfloat16* __restrict__ a,
+                            int n /* a comment, with (brackets) */) {}
+"""
+
+
+def test_every_kernel_is_found_with_its_parameters():
+    found = signatures(SOURCE)
+    assert list(found) == ["scale", "plain", "nothing", "grid"]
+    assert found["scale"].template == ("T", "BLOCK")
+    assert [(p.name, p.kind, p.is_pointer, p.is_const) for p in found["scale"].parameters] == [
+        ("y", "T", True, False),
+        ("x", "T", True, True),
+        ("factor", "T", False, False),
+        ("n", "int", False, False),
+    ]
+    assert [(p.name, p.kind, p.is_pointer) for p in found["plain"].parameters] == [
+        ("x", "float4", True),
+        ("count", "unsigned long long", False),
+        ("flag", "bool", False),
+        ("h", "half", True),
+        ("f", "float", False),
+    ]
+    assert found["nothing"].parameters == ()
+    assert [p.name for p in found["grid"].parameters] == ["d", "a", "n"]
+
+
+K = signatures("__global__ void k(float* y, const float4* x, int n, float f) {}")["k"]
+
+
+def test_arguments_that_fit():
+    y, x = torch.zeros(8), torch.zeros(8)
+    values = convert(K, (y, x, 8, 2), "cpu")
+    assert values == [
+        (y.data_ptr(), ctypes.c_void_p),
+        (x.data_ptr(), ctypes.c_void_p),
+        (8, ctypes.c_int32),
+        (2.0, ctypes.c_float),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((torch.zeros(8),), r"k takes 4 arguments \(float\* y, float4\* x, int n, float f\), but 1 were given"),
+        ((3, torch.zeros(8), 8, 1.0), r"float\* y must be a tensor, not a int"),
+        ((torch.zeros(8).double(), torch.zeros(8), 8, 1.0), r"y has dtype float64, but float\* needs float32"),
+        ((torch.zeros(8, 2)[:, 0], torch.zeros(8), 8, 1.0), r"y is not contiguous"),
+        ((torch.zeros(8), torch.zeros(9)[1:], 8, 1.0), r"x starts at an address that is not a multiple of 16 bytes"),
+        ((torch.zeros(8), torch.zeros(8), 8.5, 1.0), r"int n is 8.5; an integer is needed"),
+        ((torch.zeros(8), torch.zeros(8), 2**31, 1.0), r"int n is 2147483648, which does not fit into int"),
+        ((torch.zeros(8), torch.zeros(8), torch.tensor(8), 1.0), r"int n is a tensor; pass a number"),
+        ((torch.zeros(8), torch.zeros(8), "8", 1.0), r"int n must be a number, not a str"),
+        ((torch.zeros(8, device="meta"), torch.zeros(8), 8, 1.0), r"y is on meta, but the kernel runs on cpu"),
+    ],
+)
+def test_arguments_that_do_not_fit(arguments, message):
+    with pytest.raises(ArgumentError, match=message):
+        convert(K, arguments, "cpu")
+
+
+def test_register_limits_are_no_part_of_the_name():
+    found = signatures(
+        "__global__ void __maxnreg__(64) f(float* x) {} __global__ __launch_bounds__(256, 2) void g() {}"
+    )
+    assert list(found) == ["f", "g"]
