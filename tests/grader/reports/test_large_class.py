@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SOURCE = """
 import sys
 from pathlib import Path
-from grader import report
+from grader.reports import report
 from tests.grader.simulated import simulated
 
 
