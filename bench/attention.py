@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import labutils as lab  # before anything imports triton
 from bench import attention_fused
 from bench.common import Table, fail, run, solution
-from bench.rehearsal import share_of
+from bench.precompile import share_of
 from labutils.lessons.attention import backends, flops, formula, forward, peak_bytes
 from labutils.timing.stopwatch import ratio
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from bench.machine import present, versions
-from bench.rehearsal import SHARE, share_of, stopwatch
+from bench.precompile import SHARE, share_of, stopwatch
 from grader.course.solutions import load, solution_text
 from labutils.timing import stopwatch as timing
 from labutils.timing.stopwatch import ratio

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from bench.attention import Shape, close, flat, outputs, rates, tflops
 from bench.common import Table, run, solution
-from bench.rehearsal import share_of
+from bench.precompile import share_of
 from labutils.lessons.attention import backends
 
 UNIT, TRITON = "20_flash_cuda", "17_flash_attention"

@@ -20,7 +20,7 @@ from pathlib import Path
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from bench.common import check, operands, quick, solution, turns
 from bench.machine import versions
-from bench.rehearsal import share_of, stopwatch
+from bench.precompile import share_of, stopwatch
 from labutils.gpu import device
 from labutils.timing import stopwatch as timing
 

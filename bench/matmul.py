@@ -18,7 +18,7 @@ import labutils  # noqa: F401  (before anything imports triton: it chooses betwe
 from bench import hopper
 from bench.common import operands, quick, solution, turns
 from bench.machine import present, versions
-from bench.rehearsal import share_of, stopwatch
+from bench.precompile import share_of, stopwatch
 from labutils.lessons import ladder
 from labutils.timing import stopwatch as timing
 

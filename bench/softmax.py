@@ -9,7 +9,7 @@ import sys
 
 import labutils as lab  # before anything imports triton
 from bench.common import Table, fail, geometric_mean, run, solution
-from bench.rehearsal import share_of
+from bench.precompile import share_of
 
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
 SHAPES = ((4096, 1024), (4096, 4096), (4096, 8192), (16384, 4096), (8192, 32768))
@@ -226,21 +226,21 @@ def tune_long(table: Table) -> None:
         return go
 
     def held(BLOCK, warps):
-        from bench.held import held_kernel
+        from bench.resident_kernel import resident_kernel
         from labutils.lessons import compiled
 
         parts, m, l, BLOCK_P = scratch(BLOCK)  # noqa: E741
         options = dict(BLOCK=BLOCK, BLOCK_P=BLOCK_P, num_warps=warps)
         counters = torch.zeros(M, dtype=torch.int32, device="cuda")
         x, out, lse = ring[0]
-        fit = compiled.resident(held_kernel, x, out, lse, m, l, counters, M, N, parts, N, N, **options)
+        fit = compiled.resident(resident_kernel, x, out, lse, m, l, counters, M, N, parts, N, N, **options)
         programs = min(M, fit // parts) * parts
         if not programs:
             raise ValueError("a row does not fit")
 
         def go(x, out, lse):
             counters.zero_()
-            held_kernel[(programs,)](
+            resident_kernel[(programs,)](
                 x, out, lse, m, l, counters, M, N, parts, N, N, launch_cooperative_grid=True, **options
             )
 

@@ -173,7 +173,7 @@ _MODULES = {
 _NAMES = {
     "GPU": "gpu.machine",
     "Ledger": "gpu.roofline",
-    "Pretend": "gpu.machine",
+    "SimulatedGPU": "gpu.machine",
     "Roof": "gpu.roofline",
     "fuse": "gpu.roofline",
     "units": "gpu.roofline",

@@ -59,7 +59,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Result:
+class Attempt:
     """What came of a trial: "accepted" or the kind of diagnosis, with its sentence."""
 
     trial: Trial
@@ -92,14 +92,14 @@ def mutants(exercise_id: str, solution: str = "") -> list[Trial]:
     return trials
 
 
-def attempt(trial: Trial, quick: bool = False) -> Result:
+def attempt(trial: Trial, quick: bool = False) -> Attempt:
     """Evaluate one file here and now."""
     begin = perf_counter()
     try:
         kind, said = _attempt(trial, quick)
     except Exception as problem:  # a file that breaks on import, or a check that breaks on it: the audit goes on
         kind, said = "broken", f"{type(problem).__name__}: {problem}"
-    return Result(trial, kind, said, perf_counter() - begin)
+    return Attempt(trial, kind, said, perf_counter() - begin)
 
 
 def _attempt(trial: Trial, quick: bool) -> tuple[str, str]:
@@ -121,7 +121,7 @@ def _attempt(trial: Trial, quick: bool) -> tuple[str, str]:
     return _kind(verdict), verdict.headline.symptom if verdict.headline else "; ".join(verdict.notes)
 
 
-def judged(trial: Trial, judge) -> Result:
+def judged(trial: Trial, judge) -> Attempt:
     """Judge one file as a submission would be: its text in a sandbox, the verdict reached outside."""
     begin = perf_counter()
     try:
@@ -133,7 +133,7 @@ def judged(trial: Trial, judge) -> Result:
             kind = f"{verdict.marks:g} marks"
     except Exception as problem:
         kind, said = "broken", f"{type(problem).__name__}: {problem}"
-    return Result(trial, kind, said, perf_counter() - begin)
+    return Attempt(trial, kind, said, perf_counter() - begin)
 
 
 def _submission(trial: Trial):
@@ -180,7 +180,7 @@ def audit(
     jobs: int | None = None,
     by_judge: bool = False,
     wanted: Callable[[Trial], bool] = lambda trial: True,
-) -> Iterator[Result]:
+) -> Iterator[Attempt]:
     """Results of every file of these exercises, or of those `wanted`, as they come in; with `by_judge` through the
     judge."""
     with tempfile.TemporaryDirectory(prefix="grader-audit-") as folder:
@@ -198,13 +198,13 @@ def audit(
             try:
                 trials += mutants(exercise_id, str(texts[unit]))
             except ValueError as problem:
-                failed.append(Result(Trial(exercise_id, "mutants", "", ACCEPTED, ""), "not loaded", str(problem), 0.0))
+                failed.append(Attempt(Trial(exercise_id, "mutants", "", ACCEPTED, ""), "not loaded", str(problem), 0.0))
         trials = [trial for trial in trials if wanted(trial)]
         yield from failed
         yield from _judge_all(trials, quick, jobs) if by_judge else _run(trials, quick, jobs)
 
 
-def _judge_all(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[Result]:
+def _judge_all(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[Attempt]:
     from grader.judge.judge import Judge
 
     judge = Judge(SEED, HIDDEN, race=not quick)
@@ -212,7 +212,7 @@ def _judge_all(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[R
         yield from pool.map(lambda trial: judged(trial, judge), trials)
 
 
-def _run(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[Result]:
+def _run(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[Attempt]:
     """Results in the order of the trials, from as many worker processes as asked for."""
     idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
     count = min(jobs or os.cpu_count(), len(trials))
@@ -220,7 +220,7 @@ def _run(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[Result]
     for worker in workers:
         idle.put(worker)
 
-    def one(trial: Trial) -> Result:
+    def one(trial: Trial) -> Attempt:
         worker = idle.get()
         try:
             return worker.attempt(trial, quick)
@@ -251,7 +251,7 @@ class _Worker:
         self._process.start()
         theirs.close()
 
-    def attempt(self, trial: Trial, quick: bool) -> Result:
+    def attempt(self, trial: Trial, quick: bool) -> Attempt:
         begin = perf_counter()
         self._ours.send((trial, quick))
         result, broken = None, True
@@ -263,7 +263,7 @@ class _Worker:
         if broken:
             self.stop()
             self._start()
-        return result or Result(trial, "no answer", "the process died or hung", perf_counter() - begin)
+        return result or Attempt(trial, "no answer", "the process died or hung", perf_counter() - begin)
 
     def stop(self) -> None:
         self._ours.close()
@@ -309,7 +309,7 @@ class Tally:
     accepted: int = 0
     seconds: float = 0.0
 
-    def add(self, result: Result) -> None:
+    def add(self, result: Attempt) -> None:
         if result.trial.expect == ACCEPTED:
             self.honest += 1
             self.accepted += result.kind == ACCEPTED
@@ -338,7 +338,7 @@ class Tally:
         )
 
 
-def tallies(results: Iterable[Result]) -> dict[str, Tally]:
+def tallies(results: Iterable[Attempt]) -> dict[str, Tally]:
     """Counts by exercise; the honest ones include the solution."""
     found: dict[str, Tally] = {}
     for result in results:
@@ -356,7 +356,7 @@ def select(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(chosen)) or known
 
 
-def report(results: list[Result]) -> None:
+def report(results: list[Attempt]) -> None:
     """Print the table, the rates and every disagreement."""
     from rich.console import Console
     from rich.table import Table

@@ -25,13 +25,13 @@ LOOK_EVERY, ASK_EVERY = 0.5, 5.0
 """Seconds between two looks for results, and between two questions to Slurm."""
 
 
-def open_engine(workers: int, out: Path, work: str = WORK, slurm: list[str] | None = None, **_) -> Array:
+def open_engine(workers: int, out: Path, work: str = WORK, slurm: list[str] | None = None, **_) -> ArrayEngine:
     if shutil.which("sbatch") is None:
         raise NoEngine("The array engine needs Slurm's command sbatch, which is not here.")
-    return Array(workers, out / "exchange", work, slurm or [])
+    return ArrayEngine(workers, out / "exchange", work, slurm or [])
 
 
-class Array:
+class ArrayEngine:
     """`options`: further ones for sbatch, such as --partition=gpu or --gres=gpu:1."""
 
     def __init__(self, workers: int, folder: Path, work: str, options: list[str]):

@@ -19,10 +19,10 @@ from distributed import Client, KilledWorker, LocalCluster, as_completed, get_wo
 
 from grader.engines import ATTEMPTS, WORK, NoEngine
 from grader.engines.local import pinned, shares
-from grader.engines.station import ROOT, Station
+from grader.engines.worker_process import ROOT, WorkerProcess
 from grader.judge.gpulock import visible_gpus
 
-_stations: dict[tuple, Station] = {}
+_worker_processes: dict[tuple, WorkerProcess] = {}
 _opening = threading.Lock()
 
 
@@ -122,6 +122,6 @@ def do(job: dict, work: str, gpus: list[str] | None) -> dict:
     env = {} if not gpus else pinned(gpus, worker.name if isinstance(worker.name, int) else os.getpid())
     with _opening:
         mark = (worker.name, work)
-        if mark not in _stations:
-            _stations[mark] = Station(worker.state.nthreads, env, work)
-    return _stations[mark].persist(job)
+        if mark not in _worker_processes:
+            _worker_processes[mark] = WorkerProcess(worker.state.nthreads, env, work)
+    return _worker_processes[mark].persist(job)

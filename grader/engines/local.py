@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from grader.engines import WORK
-from grader.engines.station import Station
+from grader.engines.worker_process import WorkerProcess
 from grader.judge.gpulock import visible_gpus
 
 SLOTS = 5
@@ -45,16 +45,18 @@ def pinned(gpus: list[str], number: int) -> dict[str, str]:
 class Local:
     def __init__(self, workers: int, work: str, gpus: list[str]):
         self.workers = workers
-        self.stations = [Station(n + BESIDE if n > 1 else n, env, work) for n, env in shares(workers, gpus)]
-        for station in self.stations:
-            station.start()
-        self._free: queue.SimpleQueue[Station] = queue.SimpleQueue()
-        for round_ in range(max(s.slots for s in self.stations)):  # in turns, so that a small class is spread
-            for station in self.stations:
-                if station.slots > round_:
-                    self._free.put(station)
+        self.worker_processes = [
+            WorkerProcess(n + BESIDE if n > 1 else n, env, work) for n, env in shares(workers, gpus)
+        ]
+        for process in self.worker_processes:
+            process.start()
+        self._free: queue.SimpleQueue[WorkerProcess] = queue.SimpleQueue()
+        for round_ in range(max(s.slots for s in self.worker_processes)):  # in turns, so that a small class is spread
+            for process in self.worker_processes:
+                if process.slots > round_:
+                    self._free.put(process)
         self._since: dict[str, float] = {}
-        self._slots = sum(station.slots for station in self.stations)
+        self._slots = sum(process.slots for process in self.worker_processes)
         self._pool = ThreadPoolExecutor(self._slots)
 
     def run(self, jobs: Iterable[dict]) -> Iterator[tuple[str, dict]]:
@@ -66,19 +68,19 @@ class Local:
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
-        for station in self.stations:  # all at the same time
-            station.end()
-        for station in self.stations:
-            station.close()
+        for process in self.worker_processes:  # all at the same time
+            process.end()
+        for process in self.worker_processes:
+            process.close()
 
     def _one(self, job: dict) -> dict:
-        station = self._free.get()
+        process = self._free.get()
         self._since[job["key"]] = time.monotonic()
         try:
-            return station.persist(job)
+            return process.persist(job)
         finally:
             del self._since[job["key"]]
-            self._free.put(station)
+            self._free.put(process)
 
 
 def windowed(jobs: Iterable[dict], submit: Callable[[dict], Future], window: int) -> Iterator[tuple[str, dict]]:

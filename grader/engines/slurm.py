@@ -14,7 +14,7 @@ from distributed import Client
 
 from grader.engines import WORK, NoEngine
 from grader.engines.dask import Dask, forgiving
-from grader.engines.station import ROOT
+from grader.engines.worker_process import ROOT
 
 START_LIMIT = 600
 """Seconds until the first worker must be there: a queue may be long."""

@@ -23,11 +23,11 @@ import nbformat  # noqa: E402
 from nbformat import NotebookNode  # noqa: E402
 
 from grader.execute import warm  # noqa: E402
-from grader.execute.notebook import Limits, run_notebook  # noqa: E402
+from grader.execute.notebook import NotebookLimits, run_notebook  # noqa: E402
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _judging = threading.Lock()
-_panel = None
+_judge_pool = None
 
 
 def prepare() -> None:
@@ -62,20 +62,20 @@ def _executed(job: dict) -> dict:
         from labutils.gpu import device
 
         env["GPULAB_SEED"], gpu = str(job["seed"]), device.has_gpu()
-    log = asyncio.run(run_notebook(notebook, env, Limits(**job["limits"]), gpu))
+    log = asyncio.run(run_notebook(notebook, env, NotebookLimits(**job["limits"]), gpu))
     # A cell may show half a surrogate pair, which no file can hold.
     text = nbformat.writes(notebook).encode("utf-8", "replace").decode()
     return {"notebook": text, "log": log.to_json()}
 
 
 def _judged(job: dict) -> dict:
-    global _panel
+    global _judge_pool
     with _judging:
-        if _panel is None:
-            from grader.judge.panel import Panel
+        if _judge_pool is None:
+            from grader.judge.judge_pool import JudgePool
 
-            _panel = Panel(os.environ.get("CUDA_VISIBLE_DEVICES"))
-    return _panel.judge(_code_of(job), job["seed"], job["exercises"])
+            _judge_pool = JudgePool(os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return _judge_pool.judge(_code_of(job), job["seed"], job["exercises"])
 
 
 def _code_of(job: dict) -> NotebookNode:

@@ -26,7 +26,7 @@ _LOST_GPU, _LOST_BEFORE = "Kernel → Restart", "an earlier kernel"
 
 
 @dataclass(frozen=True)
-class Limits:
+class NotebookLimits:
     """Seconds for a cell and for a notebook; fresh kernels after the first; characters of output kept of a cell."""
 
     cell: float = 90
@@ -47,7 +47,7 @@ class Log:
         return asdict(self)
 
 
-async def run_notebook(notebook: NotebookNode, env: dict[str, str], limits: Limits, gpu: bool = False) -> Log:
+async def run_notebook(notebook: NotebookNode, env: dict[str, str], limits: NotebookLimits, gpu: bool = False) -> Log:
     """Execute the code cells, in place; `env` is added to the kernel's environment. `gpu`: it may use one."""
     run = _Run(notebook, env, limits, gpu)
     begin = time.monotonic()
@@ -63,7 +63,7 @@ def is_check(cell: NotebookNode) -> bool:
 
 
 class _Run:
-    def __init__(self, notebook: NotebookNode, env: dict[str, str], limits: Limits, gpu: bool):
+    def __init__(self, notebook: NotebookNode, env: dict[str, str], limits: NotebookLimits, gpu: bool):
         self.env, self.limits, self.gpu = env, limits, gpu
         for cell in notebook.cells:
             if cell.cell_type == "code":

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from grader import engines
 from grader.course.regions import BuildError
-from grader.execute.notebook import Limits
+from grader.execute.notebook import NotebookLimits
 from grader.gradebook.gradebook import Course, GradebookError
 from grader.gradebook.journal import DiskFull, Journal, JournalError, when
 from grader.grading.marking import Marker, device_of, is_manual
@@ -28,7 +28,7 @@ from grader.marks import late
 from grader.marks.marks import sentence
 from grader.marks.results import ClassResults
 
-FOR_FEEDBACK = Limits(cell=30, notebook=300)
+FOR_FEEDBACK = NotebookLimits(cell=30, notebook=300)
 """Of a notebook from which no marks come; nbgrader gives a cell as long."""
 
 
@@ -39,7 +39,7 @@ def grade(
     *,
     seed: int | None = None,
     workers: int | None = None,
-    limits: Limits | None = None,
+    limits: NotebookLimits | None = None,
     marker: Marker | None = None,
     backend: str = "local",
     engine: engines.Engine | None = None,
@@ -70,7 +70,7 @@ def grade(
             backend, engines.workers_here(workers, options.get("gpus")), out=out, **options
         )
         stack.enter_context(contextlib.closing(engine))
-        limits = limits or (FOR_FEEDBACK if marker is None else Limits())
+        limits = limits or (FOR_FEEDBACK if marker is None else NotebookLimits())
         run = Run(Course(out / "course", unit.name), journal, out, marker, limits)
         run.release(unit, seed, resume)
         clock.step("release")

@@ -21,12 +21,12 @@ from nbformat import NotebookNode
 from grader.course.regions import BuildError
 from grader.course.sources import ROOT, source_notebook
 from grader.engines import workers_here
-from grader.execute.notebook import Limits
+from grader.execute.notebook import NotebookLimits
 from grader.gradebook.gradebook import Course, GradebookError
 from grader.gradebook.journal import DiskFull, Journal, JournalError, versions, write
 from grader.grading.marking import checks_of, exercises_of
 from grader.grading.run import Run, release_hash
-from grader.judge.panel import Panel
+from grader.judge.judge_pool import JudgePool
 from grader.judge.seeds import seed_of
 from grader.marks import late
 from grader.marks.marks import exercise_of
@@ -42,7 +42,7 @@ class _Again(Run):
     """A run that takes everything from the journal but the verdicts of some exercises."""
 
     def __init__(self, out: Path, unit: str, journal: Journal, results: ClassResults):
-        super().__init__(Course(out / "course", unit), journal, out, None, Limits())
+        super().__init__(Course(out / "course", unit), journal, out, None, NotebookLimits())
         self.results = results
         self.students = {s.student: s for s in results.students}
 
@@ -73,9 +73,9 @@ class _Again(Run):
                 cell.outputs, cell.execution_count = old.outputs, old.execution_count
         return entry, notebook
 
-    def judge(self, panel: Panel, exercise: str, entry: dict, notebook: NotebookNode) -> dict:
+    def judge(self, judge_pool: JudgePool, exercise: str, entry: dict, notebook: NotebookNode) -> dict:
         """The entry with a new verdict on the exercise."""
-        told = panel.judge(notebook, seed_of(self.journal.header["seed"], notebook), [exercise])
+        told = judge_pool.judge(notebook, seed_of(self.journal.header["seed"], notebook), [exercise])
         result = entry["result"]
         result["verdicts"][exercise] = told["verdicts"][exercise]
         if result["record"] and told["record"]:
@@ -129,13 +129,13 @@ def regrade(
             )
         again = _Again(out, results.unit, journal, results)
         exercise = again.begin(only, solutions)
-        panel, changed, students = Panel(), 0, list(again.students)
+        judge_pool, changed, students = JudgePool(), 0, list(again.students)
         workers = workers_here(workers, gpus=1)  # its one panel uses no more
         with ThreadPoolExecutor(workers) as pool:
             # A few at a time: nbgrader reads and writes in this thread only, and a class would fill the memory.
             for first in range(0, len(students), 2 * workers):
                 some = {s: found for s in students[first : first + 2 * workers] if (found := again.prepared(s))}
-                judging = {s: pool.submit(again.judge, panel, exercise, *found) for s, found in some.items()}
+                judging = {s: pool.submit(again.judge, judge_pool, exercise, *found) for s, found in some.items()}
                 for student, judged in judging.items():
                     before = again.students[student].marks
                     again.settle(student, judged.result(), exercise)

@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 
 from grader import engines
 from grader.course.sources import notebook_bytes, source_notebook
-from grader.execute.notebook import Limits
+from grader.execute.notebook import NotebookLimits
 from grader.gradebook.gradebook import Course, GradebookError
 from grader.gradebook.journal import DiskFull, Journal
 from grader.grading.marking import Marker, checks_of, exercises_of, mark, not_yet
@@ -55,7 +55,7 @@ class Watcher:
 class Run:
     """One run over a class. Holds of each student what the reports need, and no notebook."""
 
-    def __init__(self, course: Course, journal: Journal, out: Path, marker: Marker | None, limits: Limits):
+    def __init__(self, course: Course, journal: Journal, out: Path, marker: Marker | None, limits: NotebookLimits):
         self.course, self.journal, self.out, self.marker, self.limits = course, journal, out, marker, limits
         self.students: dict[str, Graded] = {}
         self.hashes: dict[str, str] = {}

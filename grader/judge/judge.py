@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from grader.judge import compilers, gpu, speed, wire
-from grader.judge.contest import OnGpu
-from grader.judge.sandbox import Died, Limits, Memory, Sandbox
+from grader.judge.gpu_runs import GpuRuns
+from grader.judge.sandbox import Died, Memory, Sandbox, SandboxLimits
 from grader.judge.submission import Submission
 from grader.judge.task import Task, key_of, passes, specs_of
 from labutils import exercises
@@ -53,7 +53,7 @@ class Judge:
         self.race = race
         self.targets = (device.current().sm,) if self.on_gpu else TARGETS
         self.compiled: dict[str, compilers.Compiled] = beside.compiled if beside else {}
-        self.gpu = OnGpu(self, beside and beside.gpu, gpu_lock) if self.on_gpu else None
+        self.gpu = GpuRuns(self, beside and beside.gpu, gpu_lock) if self.on_gpu else None
         self.spent: Counter[str] = Counter()
         """Seconds by what they were spent on, of all submissions together."""
 
@@ -122,7 +122,7 @@ class Judge:
             {"id": t.exercise.id, "entry": t.exercise.entry, "seed": seed, "hidden": self.hidden} for t in tasks
         ]
         found, why = {}, "died: nothing was told of it"
-        box = Sandbox("objects", Limits(60 + 60 * len(tasks)))
+        box = Sandbox("objects", SandboxLimits(60 + 60 * len(tasks)))
         try:
             for line in box.answers(json.dumps(job).encode()):
                 answer = json.loads(line)
@@ -146,7 +146,7 @@ class Judge:
 
     def open(self, stack, tasks: list[Task], memory: Memory | None):
         """The sandboxes that these tasks need, started at once; the one that runs kernels if there is memory for it."""
-        limits = Limits(30 + 45 * len(tasks), int(60 + len(tasks) * 4 * self.time_limit))
+        limits = SandboxLimits(30 + 45 * len(tasks), int(60 + len(tasks) * 4 * self.time_limit))
 
         def opened(program: str, *more) -> Sandbox:
             box = Sandbox(program, limits, *more)

@@ -31,7 +31,7 @@ from pathlib import Path
 from grader.judge import isolation
 from grader.judge.isolation import PACKAGE, bubblewrap, warning
 
-__all__ = ["Died", "Limits", "Memory", "Sandbox", "allowed", "bubblewrap", "end", "end_of", "warm_up", "warning"]
+__all__ = ["Died", "SandboxLimits", "Memory", "Sandbox", "allowed", "bubblewrap", "end", "end_of", "warm_up", "warning"]
 
 MOST_OUTPUT = 64 << 20
 MEMORY = 16 << 30
@@ -49,7 +49,7 @@ class Died(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Limits:
+class SandboxLimits:
     """Seconds by the clock until everything in the sandbox is killed, and seconds of CPU time of one process."""
 
     seconds: float = 120.0
@@ -83,7 +83,7 @@ class _Zygote:
         theirs.close()
         atexit.register(self.close)
 
-    def start(self, fds: list[int], limits: Limits) -> int:
+    def start(self, fds: list[int], limits: SandboxLimits) -> int:
         """Start a job with these files as its input, output, errors and shared memory; returns its number."""
         with self._lock:
             self._jobs += 1
@@ -132,8 +132,8 @@ def warm_up(*programs: str) -> None:
 class Sandbox:
     """One job of a program in a sandbox of its own."""
 
-    def __init__(self, program: str, limits: Limits | None = None, memory: int | None = None):
-        self.limits = limits or Limits()
+    def __init__(self, program: str, limits: SandboxLimits | None = None, memory: int | None = None):
+        self.limits = limits or SandboxLimits()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the sandbox)
         theirs_in, self._in = os.pipe()
         self._out, theirs_out = os.pipe()
@@ -247,7 +247,7 @@ def allowed(wanted: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return [(what, most if hard[what] == resource.RLIM_INFINITY else min(most, hard[what])) for what, most in wanted]
 
 
-def _rlimits(limits: Limits) -> list[tuple[int, int]]:
+def _rlimits(limits: SandboxLimits) -> list[tuple[int, int]]:
     return allowed(
         [
             (resource.RLIMIT_CPU, limits.cpu_seconds),
@@ -291,7 +291,7 @@ def _descendants(pid: int) -> list[int]:
     return found
 
 
-def _limit(limits: Limits) -> None:
+def _limit(limits: SandboxLimits) -> None:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     for what, most in _rlimits(limits):
         if what != resource.RLIMIT_NPROC:  # it would count every process of this user

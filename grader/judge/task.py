@@ -9,7 +9,7 @@ from grader.judge import plan
 from labutils.backends import Problem
 from labutils.spec.exercise import Case, Exercise, KernelExercise
 from labutils.spec.inputs import Run
-from labutils.spec.serialize import Untold, tell
+from labutils.spec.serialize import NotSerializable, encode
 from labutils.spec.verdict import Verdict
 
 
@@ -36,8 +36,8 @@ class Task:
         if self.is_kernel:
             return False
         try:
-            tell(list(self.exercise.arguments(self.cases[0][0]).values()))
-        except Untold:
+            encode(list(self.exercise.arguments(self.cases[0][0]).values()))
+        except NotSerializable:
             return True
         return False
 

@@ -17,7 +17,7 @@ from labutils.check import diagnose
 from labutils.check.evaluate import compare_plain
 from labutils.spec.exercise import Case, KernelExercise, PlainExercise
 from labutils.spec.inputs import Run, numbers_of
-from labutils.spec.serialize import hear, tell
+from labutils.spec.serialize import decode, encode
 from labutils.spec.verdict import CaseResult
 
 # --- telling the sandbox ---------------------------------------------------------------------------------------------
@@ -32,7 +32,7 @@ def told(task: Task, seed: int) -> dict:
     exercise = task.exercise
     told = {"id": exercise.id, "entry": exercise.entry, "parameters": exercise.parameters}
     if not task.is_kernel:
-        cases = [[tell(v) for v in exercise.arguments(c).values()] for c, _ in task.cases]
+        cases = [[encode(v) for v in exercise.arguments(c).values()] for c, _ in task.cases]
         return told | {"kind": "plain", "cases": cases}
     cases = [arguments_of(run) for run in task.runs]
     if task.timed:
@@ -191,7 +191,7 @@ def value_in(told):
     """What a plain function returned, or for what cannot be told an object that is known by its type's name only."""
     if isinstance(told, dict) and "value" in told:
         with contextlib.suppress(ValueError, TypeError, RecursionError):
-            return hear(told["value"])
+            return decode(told["value"])
     name = told.get("type") if isinstance(told, dict) else None
     return type(name if isinstance(name, str) and name.isidentifier() else "value", (), {})()
 

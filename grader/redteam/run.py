@@ -31,7 +31,7 @@ NOTEBOOK_UNIT = "00_start"
 
 
 @dataclass(frozen=True)
-class Result:
+class AttackResult:
     """What came of a trial. `fine`: as it should; None: not tried here, `said` tells why. `stock`: marks that checking
     in the submission's own process gave."""
 
@@ -59,23 +59,23 @@ def judge():
     return Judge(SEED, gpu_lock=GpuLock(next(iter(visible_gpus()), None)))
 
 
-def attempt(trial: Trial) -> Result:
+def attempt(trial: Trial) -> AttackResult:
     """Judge one file."""
     from grader.judge import sandbox
 
     if trial.where == "gpu" and not device.has_gpu():
-        return Result(trial, None, said="needs a GPU")
+        return AttackResult(trial, None, said="needs a GPU")
     if not trial.plain_child and not sandbox.bubblewrap():
-        return Result(trial, None, said="needs bubblewrap")
+        return AttackResult(trial, None, said="needs bubblewrap")
     begin = time.perf_counter()
     try:
         verdict = judge().judge(submission(trial), [trial.exercise])[trial.exercise]
     except Exception as e:  # whatever stops the judge has stopped it for everybody
-        return Result(trial, False, kind="judge stopped", said=f"{type(e).__name__}: {e}"[:300])
+        return AttackResult(trial, False, kind="judge stopped", said=f"{type(e).__name__}: {e}"[:300])
     seconds, said = time.perf_counter() - begin, verdict.headline
     if trial.expect == "known limit" and verdict.marks:
-        return Result(trial, None, verdict.marks, verdict.points, said="known limit", seconds=seconds)
-    return Result(
+        return AttackResult(trial, None, verdict.marks, verdict.points, said="known limit", seconds=seconds)
+    return AttackResult(
         trial,
         _fine(trial, verdict),
         verdict.marks,
@@ -171,7 +171,7 @@ def stock(trial: Trial) -> float | str:
         return float(found[-1].split()[1]) if found else "died"
 
 
-def attempt_all(chosen: list[Trial], jobs: int, compare: bool = False) -> Iterator[Result]:
+def attempt_all(chosen: list[Trial], jobs: int, compare: bool = False) -> Iterator[AttackResult]:
     """Results in the order of the trials."""
     from grader.judge import sandbox
 
@@ -182,10 +182,10 @@ def attempt_all(chosen: list[Trial], jobs: int, compare: bool = False) -> Iterat
         with contextlib.suppress(Exception):
             make()
 
-    def one(trial: Trial) -> Result:
+    def one(trial: Trial) -> AttackResult:
         result = attempt(trial)
         if compare and result.fine is not None:
-            result = Result(**{**vars(result), "stock": stock(trial)})
+            result = AttackResult(**{**vars(result), "stock": stock(trial)})
         return result
 
     with ThreadPoolExecutor(jobs) as pool:
@@ -195,7 +195,7 @@ def attempt_all(chosen: list[Trial], jobs: int, compare: bool = False) -> Iterat
 # --- the table -------------------------------------------------------------------------------------------------------
 
 
-def table(results: list[Result], compare: bool = False) -> str:
+def table(results: list[AttackResult], compare: bool = False) -> str:
     """Attacks stopped and controls accepted, by family."""
     rows = [("family", "stopped / tried", *(["earned marks in stock checking"] if compare else []), "left out")]
     for family, about in {**corpus.FAMILIES, corpus.CONTROLS: "honest, accepted / tried"}.items():
@@ -209,7 +209,7 @@ def table(results: list[Result], compare: bool = False) -> str:
     return "\n".join("  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows)
 
 
-def _counts(results: list[Result], compare: bool) -> list[str]:
+def _counts(results: list[AttackResult], compare: bool) -> list[str]:
     tried = [r for r in results if r.fine is not None]
     left = {r.said for r in results if r.fine is None}
     cells = [f"{sum(r.fine for r in tried)} / {len(tried)}"]
@@ -219,13 +219,13 @@ def _counts(results: list[Result], compare: bool) -> list[str]:
     return [*cells, f"{len(results) - len(tried)} ({', '.join(sorted(left))})" if left else ""]
 
 
-def _gained(result: Result) -> bool:
+def _gained(result: AttackResult) -> bool:
     """Did stock checking give marks to what must be refused? (For a control: to what deserves them.)"""
     deserved = result.trial.expect == "accepted"
     return isinstance(result.stock, float) and result.stock > 0 and (deserved or result.trial.expect == "refused")
 
 
-def line(result: Result) -> str:
+def line(result: AttackResult) -> str:
     mark = {True: "✓", False: "✗", None: "–"}[result.fine]
     said = result.kind or ("accepted" if result.points else "")
     if result.fine is not True:

@@ -15,7 +15,7 @@ from grader.reports import flags, similarity
 def look(results: ClassResults, out: Path) -> dict[str, Any]:
     """What the submissions in the course folder of `out` show beside the results.
 
-    `similar` groups of answers, `suspects` with evidence, files that were `set_aside` with reasons. What is not there
+    `similar` groups of answers, `flags` with evidence, files that were `set_aside` with reasons. What is not there
     is not looked at.
     """
     course = out / "course"
@@ -35,7 +35,7 @@ def look(results: ClassResults, out: Path) -> dict[str, Any]:
     published = {i: _without_markers(text) for i, (text, answer) in source.items() if answer}
     return {
         "similar": [asdict(g) for g in similarity.groups(answers, given, published)],
-        "suspects": flags.suspects(results, texts, given),
+        "flags": flags.flagged(results, texts, given),
         "set_aside": _json(out / "set_aside" / "reasons.json") or [],
     }
 

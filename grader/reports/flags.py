@@ -39,7 +39,7 @@ _REPAIRS = ("claimed to be graded", "had been edited", "was changed and is resto
 MOST_LINES = 6
 
 
-def suspects(results: ClassResults, texts: Mapping[str, Mapping[str, str]], given: Mapping[str, str]) -> list[dict]:
+def flagged(results: ClassResults, texts: Mapping[str, Mapping[str, str]], given: Mapping[str, str]) -> list[dict]:
     """Each student with something to look at: `{"student", "evidence": [sentence, …]}`, the most of it first.
 
     `texts` holds the code cells of each student's submission by cell id, `given` those of the release.

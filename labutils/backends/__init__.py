@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ..spec.inputs import Run
-from .access import Finding
+from .access import AccessFinding
 
 TIME_LIMIT = 10.0
 """Seconds that one case may take before it counts as endless; an honest one needs about one."""
@@ -34,7 +34,7 @@ class Outcome:
 
     problem: Problem | None = None
     launches: int | None = None
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[AccessFinding] = field(default_factory=list)
     counts: dict[str, Any] = field(default_factory=dict)
     returned: str = ""
     printed: str = ""

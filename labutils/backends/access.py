@@ -18,7 +18,7 @@ MAX_FINDINGS = 8
 
 
 @dataclass(frozen=True)
-class Finding:
+class AccessFinding:
     """Something wrong with an access: what, on which array at which element, by which program, on which line."""
 
     kind: str
@@ -118,7 +118,7 @@ class Recorder:
 
     def __init__(self, keep_events: bool = False):
         self.arrays: list[Tracked] = []
-        self.findings: list[Finding] = []
+        self.findings: list[AccessFinding] = []
         self.counts = Counts()
         self.events: list[tuple[str, str, int, np.ndarray, int]] | None = [] if keep_events else None
         self.grid = 0
@@ -223,7 +223,7 @@ class Recorder:
         if len(self.findings) < MAX_FINDINGS:
             line, source = where()
             self.findings.append(
-                Finding(kind, access, t_name, int(index), self._place, line, source, int(count), bool(past_end))
+                AccessFinding(kind, access, t_name, int(index), self._place, line, source, int(count), bool(past_end))
             )
 
     def _outside(self, access, t: Tracked, elements, where):

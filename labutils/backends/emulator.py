@@ -37,7 +37,7 @@ PICTURED = 8
 
 
 @dataclass(frozen=True)
-class Finding:
+class LaunchFinding:
     """What the emulator found, in the form that every backend's findings have."""
 
     kind: str
@@ -56,10 +56,10 @@ class Finding:
 class _Session:
     """What one run has seen so far. `arrays` are the buffers of the check, by name."""
 
-    arrays: dict[str, simt.Array]
+    arrays: dict[str, simt.MemoryRange]
     lengths: dict[str, int]
     launches: int = 0
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[LaunchFinding] = field(default_factory=list)
     counts: Counter = field(default_factory=Counter)
     lines: list[dict] = field(default_factory=list)
     printed: list[str] = field(default_factory=list)
@@ -89,7 +89,7 @@ def _read(module: cuda.Module, name: str) -> None:
 
 
 @functools.lru_cache(maxsize=256)
-def _build(module: cuda.Module, name: str) -> simt.Kernel:
+def _build(module: cuda.Module, name: str) -> simt.HostKernel:
     if nvrtc.available():
         _read(module, name)
     try:
@@ -117,7 +117,7 @@ def _run(session: _Session, kernel: cuda.Kernel, grid, block, shared, arguments)
     arrays = dict(session.arrays)
     for parameter, a in zip(kernel.signature.parameters, arguments, strict=True):
         if isinstance(a, torch.Tensor) and not _known(arrays, a.data_ptr()):  # the launcher's own scratch
-            arrays[parameter.name] = simt.Array(a.data_ptr(), a.numel(), a.element_size())
+            arrays[parameter.name] = simt.MemoryRange(a.data_ptr(), a.numel(), a.element_size())
     session.launches += 1
     numbers = [t(v) for v, t in values]
     try:
@@ -134,14 +134,14 @@ def _run(session: _Session, kernel: cuda.Kernel, grid, block, shared, arguments)
         if len(session.findings) < PICTURED:
             end = session.lengths.get(f.array)
             session.findings.append(
-                Finding(f.kind, f.array, f.index, f.line, f.message, f.advice, end is not None and f.index == end)
+                LaunchFinding(f.kind, f.array, f.index, f.line, f.message, f.advice, end is not None and f.index == end)
             )
     fatal = [f for f in result.findings if f.fatal]
     if fatal:
         raise KernelStopped(fatal[0].message)
 
 
-def _known(arrays: dict[str, simt.Array], address: int) -> bool:
+def _known(arrays: dict[str, simt.MemoryRange], address: int) -> bool:
     return any(a.address <= address < a.address + a.elements * a.itemsize for a in arrays.values())
 
 
@@ -236,7 +236,7 @@ class Emulator:
 def outcome(told: dict) -> Outcome:
     """What `one_case` told, as JSON."""
     problem = Problem(**told["problem"]) if told["problem"] else None
-    return Outcome(**{**told, "findings": [Finding(**f) for f in told["findings"]], "problem": problem})
+    return Outcome(**{**told, "findings": [LaunchFinding(**f) for f in told["findings"]], "problem": problem})
 
 
 def one_case(fn: Callable, run: Run, time_limit: float) -> dict[str, Any]:
@@ -246,7 +246,7 @@ def one_case(fn: Callable, run: Run, time_limit: float) -> dict[str, Any]:
     for b in run.buffers.values():
         inside = b.inside().numpy().astype(np.uint8).tobytes()
         size = b.storage.element_size()
-        arrays[b.name] = simt.Array(b.storage.data_ptr(), b.storage.numel(), size, inside, b.start)
+        arrays[b.name] = simt.MemoryRange(b.storage.data_ptr(), b.storage.numel(), size, inside, b.start)
         lengths[b.name] = b.view.numel()
     _session = session = _Session(arrays, lengths, time_limit=max(0.5, time_limit - 1.0))
     begin = time.perf_counter()

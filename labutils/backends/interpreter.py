@@ -13,7 +13,7 @@ import torch
 
 from ..spec.inputs import Run, shared_bytes
 from . import TIME_LIMIT, Outcome, Problem, child, offline
-from .access import Finding, Recorder
+from .access import AccessFinding, Recorder
 from .hooks import interpreting, recording
 
 TARGETS = (80, 90)
@@ -149,7 +149,7 @@ class Interpreter:
 
 def outcome(told: dict) -> Outcome:
     """What `one_case` told, as JSON, without what is to be compiled."""
-    findings = [Finding(**{**f, "program": tuple(f["program"])}) for f in told["findings"]]
+    findings = [AccessFinding(**{**f, "program": tuple(f["program"])}) for f in told["findings"]]
     problem = Problem(**told["problem"]) if told["problem"] else None
     return Outcome(**{**told, "findings": findings, "problem": problem})
 

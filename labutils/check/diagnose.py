@@ -85,7 +85,7 @@ def diagnosis(kind: str, symptom: str, details: str = "", advice: str | None = N
     return Diagnosis(kind, symptom, advice or KINDS[kind], details)
 
 
-def most_telling(found: list[Diagnosis]) -> Diagnosis | None:
+def most_specific(found: list[Diagnosis]) -> Diagnosis | None:
     """The diagnosis that explains most; the first of equals. One that is no refusal ("unavailable") comes first."""
     return min(found, key=lambda d: _RANK.get(d.kind, -1), default=None)
 
@@ -94,7 +94,7 @@ def headline(found: list[Diagnosis]) -> Diagnosis | None:
     """The diagnosis of a whole verdict. A guess that fewer cases support than another diagnosis is a coincidence."""
     cases = Counter(d.kind for d in found if d.kind not in ("precision", "wrong-values"))
     most = max(cases.values(), default=0)
-    return most_telling([d for d in found if not d.guess or cases[d.kind] == most])
+    return most_specific([d for d in found if not d.guess or cases[d.kind] == most])
 
 
 def from_problem(problem: Problem) -> Diagnosis:
@@ -118,10 +118,10 @@ def _examine(run: Run, outcome: Outcome, result: CaseResult) -> CaseResult:
         found = [from_problem(outcome.problem)]
         if outcome.problem.kind == "error":  # an access out of bounds may be what led to the exception
             found += _from_findings(outcome, run)
-        return replace(result, diagnosis=most_telling(found))
+        return replace(result, diagnosis=most_specific(found))
     found = _from_findings(outcome, run) + _from_guards(run)
     if outcome.stopped and found:
-        return replace(result, diagnosis=most_telling(found))
+        return replace(result, diagnosis=most_specific(found))
     if outcome.unstable:
         found.append(diagnosis("race", "the result differs from run to run on the same input"))
     if outcome.launches == 0:
@@ -137,7 +137,7 @@ def _examine(run: Run, outcome: Outcome, result: CaseResult) -> CaseResult:
         found.append(
             diagnosis("returned", f"your function returned a {outcome.returned} and left the output untouched")
         )
-    return replace(result, diagnosis=most_telling(found), error=worst)
+    return replace(result, diagnosis=most_specific(found), error=worst)
 
 
 def _from_findings(outcome: Outcome, run: Run) -> list[Diagnosis]:
@@ -205,9 +205,9 @@ def _unwritten(output: OutputComparison) -> Diagnosis:
 
 def _wrong(comparison: Comparison, output: OutputComparison, bad: torch.Tensor) -> Diagnosis:
     name = output.name
-    if suspect := recognise(comparison, output):
-        said = suspect.sentence.format(name=name)
-        return replace(diagnosis(suspect.diagnosis, said, output.report()), guess=True)
+    if mistake := recognise(comparison, output):
+        said = mistake.sentence.format(name=name)
+        return replace(diagnosis(mistake.diagnosis, said, output.report()), guess=True)
     finite = bad & torch.isfinite(output.expected)
     # where the terms themselves come near the type's largest number, any wrong sum of them may leave it
     largest = torch.finfo(output.buffer.view.dtype).max if output.buffer.view.is_floating_point() else float("inf")

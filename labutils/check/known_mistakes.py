@@ -6,22 +6,22 @@ from collections.abc import Iterator
 
 import torch
 
-from ..spec.exercise import Suspect, named
+from ..spec.exercise import KnownMistake, named
 from ..spec.inputs import Buffer
 from ..spec.precision import ROUND_OFF
 from .compare import Comparison, OutputComparison, mismatches
 
 
-def recognise(comparison: Comparison, output: OutputComparison) -> Suspect | None:
+def recognise(comparison: Comparison, output: OutputComparison) -> KnownMistake | None:
     """The first suspect whose answer is the one at hand; the exercise's own come first."""
-    own = comparison.exercise.suspects
-    for suspect in [*own, *_generic(comparison)]:
-        wrong = named(suspect.compute(**comparison.inputs), tuple(comparison.exercise.outputs)).get(output.name)
+    own = comparison.exercise.known_mistakes
+    for mistake in [*own, *_generic(comparison)]:
+        wrong = named(mistake.compute(**comparison.inputs), tuple(comparison.exercise.outputs)).get(output.name)
         if wrong is not None and wrong.shape == output.got.shape:
             wrong = wrong.double()
-            known = torch.ones_like(wrong, dtype=torch.bool) if suspect in own else ~torch.isnan(wrong)
+            known = torch.ones_like(wrong, dtype=torch.bool) if mistake in own else ~torch.isnan(wrong)
             if _fits(wrong, known, output):
-                return suspect
+                return mistake
     return None
 
 
@@ -39,7 +39,7 @@ def _fits(wrong: torch.Tensor, known: torch.Tensor, output: OutputComparison) ->
     return bool(enough and (fits & telling).sum() >= 0.9 * telling.sum() and fits.sum() >= 0.9 * known.sum())
 
 
-def _generic(comparison: Comparison) -> Iterator[Suspect]:
+def _generic(comparison: Comparison) -> Iterator[KnownMistake]:
     """Wrong answers that any kernel can give: neighbours' elements, swapped axes, a stride that was ignored.
 
     In these, NaN marks what is not known.
@@ -52,31 +52,33 @@ def _generic(comparison: Comparison) -> Iterator[Suspect]:
 
     for step, side in ((1, "after"), (-1, "before")):
         shifted = {n: _shift(inputs[n], step) for n in arrays}
-        yield Suspect("off-by-one", f"{{name}} is computed from the elements {side} the right ones", with_(shifted))
+        yield KnownMistake(
+            "off-by-one", f"{{name}} is computed from the elements {side} the right ones", with_(shifted)
+        )
         if len(arrays) > 1:
             for n in arrays:
-                yield Suspect("off-by-one", f"{{name}} uses {n} shifted by one element", with_({n: shifted[n]}))
+                yield KnownMistake("off-by-one", f"{{name}} uses {n} shifted by one element", with_({n: shifted[n]}))
     buffers = comparison.run.buffers
     for n in arrays:
         if inputs[n].dim() == 2:
             for swapped in _transposed(inputs[n]):
-                yield Suspect("transposed", f"{n} is read with its rows and columns swapped", with_({n: swapped}))
+                yield KnownMistake("transposed", f"{n} is read with its rows and columns swapped", with_({n: swapped}))
         if not buffers[n].view.is_contiguous():
             said = f"{n} is read as if its rows lay directly behind each other"
             for gap in (torch.nan, 0.0, -torch.inf):  # unknown, or what the loads put in place of what lies outside
-                yield Suspect("wrong-stride", said, with_({n: _read_packed(buffers[n], gap)}))
+                yield KnownMistake("wrong-stride", said, with_({n: _read_packed(buffers[n], gap)}))
     packed = {n: _read_packed(buffers[n]) for n in arrays}
     for n, y in comparison.expected.items():
         if y.dim() == 2:
             for swapped in _transposed(y):
                 said = "{name} is written with its rows and columns swapped"
-                yield Suspect("transposed", said, lambda n=n, wrong=swapped, **_: {n: wrong})
+                yield KnownMistake("transposed", said, lambda n=n, wrong=swapped, **_: {n: wrong})
         if not buffers[n].view.is_contiguous():
             both = named(reference(**{**inputs, **packed}), tuple(comparison.expected))[n]
             for values, said in ((y, "{name} is"), (both, "the inputs are read and {name} is")):
                 wrong = _written_packed(values, buffers[n])
                 said += " written as if its rows lay directly behind each other"
-                yield Suspect("wrong-stride", said, lambda n=n, wrong=wrong, **_: {n: wrong})
+                yield KnownMistake("wrong-stride", said, lambda n=n, wrong=wrong, **_: {n: wrong})
 
 
 def _transposed(x: torch.Tensor) -> list[torch.Tensor]:

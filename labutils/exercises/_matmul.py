@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..spec.exercise import Cost, Suspect
+from ..spec.exercise import Cost, KnownMistake
 
 
 def mnk(M: int, N: int, K: int) -> dict[str, int]:
@@ -48,38 +48,38 @@ def _but(a, b, place):
     return _where(a, b, lambda k, K: (k != place % K) | (K == 1))
 
 
-def suspects(depth: int) -> tuple[Suspect, ...]:
+def known_mistakes(depth: int) -> tuple[KnownMistake, ...]:
     """What goes wrong in a loop over blocks of K that are `depth` deep."""
     return (
-        Suspect(
+        KnownMistake(
             "missing-accumulation",
             f"{{name}} holds only the first {depth} products of each sum",
             one_block(depth, last=False),
         ),
-        Suspect(
+        KnownMistake(
             "missing-accumulation",
             f"{{name}} holds only the last {depth} products of each sum, or fewer",
             one_block(depth, last=True),
         ),
-        Suspect(
+        KnownMistake(
             "missing-accumulation",
             f"{{name}} holds only the first half of every {depth} products",
             lambda a, b: _where(a, b, lambda k, K: k % depth < depth // 2),
         ),
-        Suspect("missing-accumulation", "{name} lacks the last product of each sum", lambda a, b: _but(a, b, -1)),
-        Suspect("missing-accumulation", "{name} lacks the first product of each sum", lambda a, b: _but(a, b, 0)),
-        Suspect(
+        KnownMistake("missing-accumulation", "{name} lacks the last product of each sum", lambda a, b: _but(a, b, -1)),
+        KnownMistake("missing-accumulation", "{name} lacks the first product of each sum", lambda a, b: _but(a, b, 0)),
+        KnownMistake(
             "missing-accumulation",
             f"{{name}} lacks all but whole blocks of {depth} products",
             lambda a, b: a[:, : a.shape[1] // depth * depth] @ b[: a.shape[1] // depth * depth],
         ),
-        Suspect(
+        KnownMistake(
             "missing-accumulation",
             "{name} has every other product: the step along k is too large",
             lambda a, b: a[:, ::2] @ b[::2],
         ),
-        Suspect("wrong-formula", "{name} is |a| @ |b|", magnitude),
-        Suspect(
+        KnownMistake("wrong-formula", "{name} is |a| @ |b|", magnitude),
+        KnownMistake(
             "wrong-formula",
             "{name} is the sum of a and b, not of their products",
             lambda a, b: a.sum(1, keepdim=True) + b.sum(0, keepdim=True),

@@ -2,7 +2,7 @@
 
 import statistics
 
-from ..gpu.machine import Pretend, queue_time
+from ..gpu.machine import SimulatedGPU, queue_time
 from ..spec.exercise import Case, PlainExercise, Points, register
 
 UNIT = "04_benchmarking"
@@ -94,8 +94,8 @@ CLOSE = 0.02
 """Largest relative difference from the truth. The simulated runs scatter by 3 %."""
 
 
-def _gpu(cold_us: int, hot_us: int, launch_us: int, compile_ms: int, disturbed: int, seed: int) -> Pretend:
-    return Pretend(
+def _gpu(cold_us: int, hot_us: int, launch_us: int, compile_ms: int, disturbed: int, seed: int) -> SimulatedGPU:
+    return SimulatedGPU(
         cold_s=cold_us * 1e-6,
         hot_s=hot_us * 1e-6,
         launch_s=launch_us * 1e-6,
@@ -115,7 +115,7 @@ def _near(a: float, b: float, share: float = 0.025) -> bool:
 
 
 def _examine_benchmark(sizes, arguments, yours) -> tuple[str, str] | None:
-    gpu: Pretend = arguments["machine"]
+    gpu: SimulatedGPU = arguments["machine"]
     try:
         took = float(yours)
     except (TypeError, ValueError):
@@ -131,7 +131,7 @@ def _examine_benchmark(sizes, arguments, yours) -> tuple[str, str] | None:
     return said, _why(gpu, took) or "Follow one sample on paper: what is in the queue when each event comes by?"
 
 
-def _why(gpu: Pretend, took: float) -> str | None:
+def _why(gpu: SimulatedGPU, took: float) -> str | None:
     """Which well-known fault leads to this time, on this machine."""
     truth, runs = gpu.cold_s, [r.seconds for r in gpu.runs]
     steady = [r for r in gpu.runs if r.clock < 1.01]

@@ -8,9 +8,9 @@ from ..spec.exercise import (
     Contract,
     Cost,
     KernelExercise,
+    KnownMistake,
     PlainExercise,
     Points,
-    Suspect,
     array,
     out,
     register,
@@ -116,28 +116,28 @@ register(
         tiny=Case("2 × 3, K = 2", _size(2, 3, 2), "integers"),
         bench=_size(2048, 2048, 2048),
         library=lambda a, b: a @ b,
-        suspects=(
-            Suspect(
+        known_mistakes=(
+            KnownMistake(
                 "missing-accumulation",
                 "{name} holds only the last product of each sum, a[m][K-1] · b[K-1][n]",
                 lambda a, b: a[:, -1:] * b[-1:, :],
             ),
-            Suspect(
+            KnownMistake(
                 "transposed",
                 "a is read as if its columns lay one after the other, a[k · M + m]",
                 lambda a, b: a.reshape(a.shape[::-1]).T @ b,
             ),
-            Suspect(
+            KnownMistake(
                 "transposed",
                 "b is read as if its columns lay one after the other, b[n · K + k]",
                 lambda a, b: a @ b.reshape(b.shape[::-1]).T,
             ),
-            Suspect(
+            KnownMistake(
                 "wrong-formula",
                 "{name} lacks the last product of each sum: k must reach K − 1",
                 lambda a, b: a[:, :-1] @ b[:-1, :],
             ),
-            Suspect(
+            KnownMistake(
                 "wrong-formula",
                 "{name} lacks the first product of each sum: k must begin at 0",
                 lambda a, b: a[:, 1:] @ b[1:, :],
@@ -204,9 +204,9 @@ def register_transpose(id: str, title: str, entry: str, points: Points, tile: in
             tiny=Case("2 × 3", matrix(2, 3), "integers"),
             bench=matrix(8192, 8192),
             library=lambda x: x.T.contiguous(),
-            suspects=(
-                Suspect("transposed", "{name} is x itself, row after row", lambda x: x.reshape(x.T.shape)),
-                Suspect(
+            known_mistakes=(
+                KnownMistake("transposed", "{name} is x itself, row after row", lambda x: x.reshape(x.T.shape)),
+                KnownMistake(
                     "transposed",
                     "the tiles of {name} are in the right places, but inside each tile rows and columns are not "
                     "swapped",

@@ -6,7 +6,19 @@ length, at most N.
 
 import torch
 
-from ..spec.exercise import Bound, Case, Contract, Cost, KernelExercise, Number, Points, Suspect, array, out, register
+from ..spec.exercise import (
+    Bound,
+    Case,
+    Contract,
+    Cost,
+    KernelExercise,
+    KnownMistake,
+    Number,
+    Points,
+    array,
+    out,
+    register,
+)
 from . import _decode as form
 from . import flash_attention
 from ._attention import attention, magnitude, scores
@@ -14,7 +26,7 @@ from ._attention import attention, magnitude, scores
 TILE, CHUNK = 16, 32
 """In the launchers, where the arrays are small: keys of a tile, and of a part."""
 
-# --- suspects ------------------------------------------------------------------------------------------------------
+# --- known mistakes ----------------------------------------------------------------------------------------------
 
 
 def _padded(s, k, v):
@@ -48,49 +60,49 @@ NOT_HERE = (
 """Parts of the sentences of those wrong answers of unit 17 that are left to it."""
 
 
-def _lifted(suspect):
+def _lifted(mistake):
     """A wrong answer of unit 17, for every part of the keys."""
 
     def of(query, k, v):
-        return {**attention(query, k, v), **suspect.compute(query, k, v)}
+        return {**attention(query, k, v), **mistake.compute(query, k, v)}
 
-    return Suspect(suspect.diagnosis, suspect.sentence.replace("{name}", "a part"), lambda **x: _parts(**x, of=of))
+    return KnownMistake(mistake.diagnosis, mistake.sentence.replace("{name}", "a part"), lambda **x: _parts(**x, of=of))
 
 
-def of_keys(run) -> tuple[Suspect, ...]:
+def of_keys(run) -> tuple[KnownMistake, ...]:
     """Wrong answers about keys and heads; `run(of=…, **inputs)` computes the exercise's outputs."""
 
-    def suspect(kind, sentence, change=lambda **x: x, of=attention):
-        return Suspect(kind, sentence, lambda **x: run(**change(**x), of=of))
+    def mistake(kind, sentence, change=lambda **x: x, of=attention):
+        return KnownMistake(kind, sentence, lambda **x: run(**change(**x), of=of))
 
     def longer(by):
         return lambda lengths, **x: {**x, "lengths": lengths + by}
 
     return (
-        suspect(
+        mistake(
             "padded-lanes",
             "keys past the end of the sequence count: their score is 0, and exp2(0 − m) is not 0",
             of=form.with_scores(_padded),
         ),
-        suspect(
+        mistake(
             "wrong-formula",
             "the lengths are not used: {name} also counts keys that are left over from other sequences",
             longer(10**6),
         ),
-        suspect(
+        mistake(
             "wrong-formula",
             "every sequence is as long as the first",
             lambda lengths, **x: {**x, "lengths": lengths[:1].expand(len(lengths))},
         ),
-        suspect("off-by-one", "{name} counts one key more than the sequence has", longer(1)),
-        suspect("off-by-one", "{name} lacks the last key of each sequence: the one just added", longer(-1)),
-        suspect(
+        mistake("off-by-one", "{name} counts one key more than the sequence has", longer(1)),
+        mistake("off-by-one", "{name} lacks the last key of each sequence: the one just added", longer(-1)),
+        mistake(
             "wrong-formula",
             "query head h reads key head h % HK: heads of a group lie beside each other, so it is h // group",
             of=_on_heads(lambda h, group, count: h % count),
         ),
-        suspect("wrong-formula", "every query head reads key head 0", of=_on_heads(lambda h, group, count: 0 * h)),
-        suspect(
+        mistake("wrong-formula", "every query head reads key head 0", of=_on_heads(lambda h, group, count: 0 * h)),
+        mistake(
             "wrong-formula",
             "all heads of a group have the answer of its first",
             lambda q, **x: {**x, "q": _first_of_group(q, form.group_of(q, x["k"]))},
@@ -98,8 +110,8 @@ def of_keys(run) -> tuple[Suspect, ...]:
     )
 
 
-def _cache_of_first(run) -> Suspect:
-    return Suspect(
+def _cache_of_first(run) -> KnownMistake:
+    return KnownMistake(
         "wrong-formula",
         "every sequence reads the cache of the first",
         lambda k, v, **x: run(k=k[:1].expand_as(k), v=v[:1].expand_as(v), **x),
@@ -203,9 +215,11 @@ register(
         ),
         tiny=Case("2 heads on 1 key head, 3 keys", _split(1, 2, 1, 3, 16, 16, 0)),
         bench=_split(64, 32, 8, 8192, 1024, 128, 0),
-        suspects=(
-            Suspect("wrong-formula", "every part holds the first keys", _all_first),
-            Suspect("wrong-formula", "each part goes on to the end of the sequence, past its own chunk", _to_the_end),
+        known_mistakes=(
+            KnownMistake("wrong-formula", "every part holds the first keys", _all_first),
+            KnownMistake(
+                "wrong-formula", "each part goes on to the end of the sequence, past its own chunk", _to_the_end
+            ),
             _cache_of_first(_parts),
             *of_keys(_parts),
             *(_lifted(s) for s in flash_attention._suspects(scores) if not any(x in s.sentence for x in NOT_HERE)),
@@ -259,26 +273,26 @@ def _one_part(which):
 
 
 COMBINED = (
-    Suspect("wrong-formula", "{name} is the plain mean of the parts", _combined(lambda s: _share(_there(s)))),
-    Suspect("wrong-formula", "{name} is the mean of all S parts", _combined(lambda s: _share(1 + 0 * _there(s)))),
-    Suspect("missing-accumulation", "{name} is the sum of the parts, without weights", _combined(_there)),
-    Suspect(
+    KnownMistake("wrong-formula", "{name} is the plain mean of the parts", _combined(lambda s: _share(_there(s)))),
+    KnownMistake("wrong-formula", "{name} is the mean of all S parts", _combined(lambda s: _share(1 + 0 * _there(s)))),
+    KnownMistake("missing-accumulation", "{name} is the sum of the parts, without weights", _combined(_there)),
+    KnownMistake(
         "wrong-formula",
         "the weights are powers of two of a natural logarithm: lse is natural, so they are exp(lse − largest)",
         _combined(lambda lse: _share(torch.exp2(lse - lse.amax(-1, keepdim=True)))),
     ),
-    Suspect(
+    KnownMistake(
         "wrong-formula",
         "{name} is not divided by the sum of the weights",
         _combined(lambda lse: torch.exp(lse - lse.amax(-1, keepdim=True))),
     ),
-    Suspect(
+    KnownMistake(
         "padded-lanes",
         "parts that do not exist count: their lse has to be -inf, a neutral value, not 0",
         _combined_of_eight,
     ),
-    Suspect("missing-accumulation", "{name} holds only the first part of the keys", _one_part(lambda n: 0 * n)),
-    Suspect("missing-accumulation", "{name} holds only the last part of the keys", _one_part(lambda n: n - 1)),
+    KnownMistake("missing-accumulation", "{name} holds only the first part of the keys", _one_part(lambda n: 0 * n)),
+    KnownMistake("missing-accumulation", "{name} holds only the last part of the keys", _one_part(lambda n: n - 1)),
 )  # fmt: skip
 
 
@@ -329,6 +343,6 @@ register(
         tiny=Case("2 heads on 1 key head, 3 keys", _of(1, 2, 1, 3, 16, 0)),
         bench=_of(64, 32, 8, 8192, 128, 0),
         library=_library,
-        suspects=(*COMBINED, _cache_of_first(_decode), *of_keys(_decode)),
+        known_mistakes=(*COMBINED, _cache_of_first(_decode), *of_keys(_decode)),
     )
 )

@@ -2,7 +2,7 @@
 
 import torch
 
-from ..spec.exercise import Case, Contract, Cost, KernelExercise, Points, Suspect, array, out, register
+from ..spec.exercise import Case, Contract, Cost, KernelExercise, KnownMistake, Points, array, out, register
 from . import _decode as form
 from ._attention import attention, magnitude
 from .decode_kernels import cost, of_keys
@@ -50,20 +50,22 @@ def _first_key(q, k, v, table, lengths):
 
 
 PAGES = (
-    Suspect(
+    KnownMistake(
         "wrong-formula",
         "the block table is not used: page t of the pool is taken for page t of the sequence",
         _numbers(lambda table, b: torch.arange(table.shape[1]).expand_as(table)),
     ),
-    Suspect(
+    KnownMistake(
         "wrong-formula",
         "the block table is not used: the pool is taken for one cache, sequence behind sequence",
         _numbers(lambda table, b: b * table.shape[1] + torch.arange(table.shape[1])),
     ),
-    Suspect("wrong-formula", "every sequence uses the pages of the first", _numbers(lambda table, b: table[0] + 0 * b)),
-    Suspect("off-by-one", "each page is the one behind it in the pool", _numbers(lambda table, b: table + 1)),
-    Suspect("off-by-one", "keys are taken one place too far on their page", _turned(1)),
-    Suspect("wrong-formula", "the place on the page is left out: every key is the first of its page", _first_key),
+    KnownMistake(
+        "wrong-formula", "every sequence uses the pages of the first", _numbers(lambda table, b: table[0] + 0 * b)
+    ),
+    KnownMistake("off-by-one", "each page is the one behind it in the pool", _numbers(lambda table, b: table + 1)),
+    KnownMistake("off-by-one", "keys are taken one place too far on their page", _turned(1)),
+    KnownMistake("wrong-formula", "the place on the page is left out: every key is the first of its page", _first_key),
 )  # fmt: skip
 
 register(
@@ -110,6 +112,6 @@ register(
         ),
         tiny=Case("2 heads on 1 key head, 2 pages of 2 keys", _paged_of(1, 2, 1, 2, 2, 16, 0, 3)),
         bench=_paged_of(64, 32, 8, 512, 16, 128, 0, 64 * 512),
-        suspects=(*PAGES, *of_keys(_paged)),
+        known_mistakes=(*PAGES, *of_keys(_paged)),
     )
 )

@@ -10,9 +10,9 @@ from ..spec.exercise import (
     Contract,
     Cost,
     KernelExercise,
+    KnownMistake,
     PlainExercise,
     Points,
-    Suspect,
     array,
     out,
     register,
@@ -144,12 +144,14 @@ register(
         bench={"M": 8192, "N": 16384},
         library=lambda x, scale: x * scale[:, None],
         language="cuda",
-        suspects=(
-            Suspect("wrong-formula", "{name} is a copy of x: scale is not used", lambda x, scale: x.clone()),
-            Suspect("wrong-formula", "{name} is x + scale, not x · scale", lambda x, scale: x + scale[:, None]),
-            Suspect("wrong-formula", "{name} is scale alone: x is not used", lambda x, scale: scale[:, None] + 0 * x),
-            Suspect("wrong-formula", "{name} is x · scale[0] in every row", lambda x, scale: x * scale[0]),
-            Suspect("transposed", "{name} uses scale by column, not by row", _by_column),
+        known_mistakes=(
+            KnownMistake("wrong-formula", "{name} is a copy of x: scale is not used", lambda x, scale: x.clone()),
+            KnownMistake("wrong-formula", "{name} is x + scale, not x · scale", lambda x, scale: x + scale[:, None]),
+            KnownMistake(
+                "wrong-formula", "{name} is scale alone: x is not used", lambda x, scale: scale[:, None] + 0 * x
+            ),
+            KnownMistake("wrong-formula", "{name} is x · scale[0] in every row", lambda x, scale: x * scale[0]),
+            KnownMistake("transposed", "{name} uses scale by column, not by row", _by_column),
         ),
     )
 )

@@ -7,7 +7,18 @@ import math
 
 import torch
 
-from ..spec.exercise import Case, Contract, Cost, KernelExercise, PlainExercise, Points, Suspect, array, out, register
+from ..spec.exercise import (
+    Case,
+    Contract,
+    Cost,
+    KernelExercise,
+    KnownMistake,
+    PlainExercise,
+    Points,
+    array,
+    out,
+    register,
+)
 from ._cases import draw_matrix, draw_vector, matrix_cases, vector_cases
 
 ROOT = math.sqrt(2 / math.pi)
@@ -68,13 +79,13 @@ VECTOR_ADD = register(
         tiny=Case("ten elements", {"n": 10}, "integers"),
         bench={"n": 2**27},
         library=lambda x, y: x + y,
-        suspects=(
-            Suspect("wrong-formula", "{name} is a copy of x: y is not added", lambda x, y: x),
-            Suspect("wrong-formula", "{name} is a copy of y: x is not added", lambda x, y: y),
-            Suspect("wrong-formula", "{name} is x + x: y is never read", lambda x, y: 2 * x),
-            Suspect("wrong-formula", "{name} is y + y: x is never read", lambda x, y: 2 * y),
-            Suspect("wrong-formula", "{name} is x − y, not x + y", lambda x, y: x - y),
-            Suspect("wrong-formula", "{name} is x · y, not x + y", lambda x, y: x * y),
+        known_mistakes=(
+            KnownMistake("wrong-formula", "{name} is a copy of x: y is not added", lambda x, y: x),
+            KnownMistake("wrong-formula", "{name} is a copy of y: x is not added", lambda x, y: y),
+            KnownMistake("wrong-formula", "{name} is x + x: y is never read", lambda x, y: 2 * x),
+            KnownMistake("wrong-formula", "{name} is y + y: x is never read", lambda x, y: 2 * y),
+            KnownMistake("wrong-formula", "{name} is x − y, not x + y", lambda x, y: x - y),
+            KnownMistake("wrong-formula", "{name} is x · y, not x + y", lambda x, y: x * y),
         ),
     )
 )
@@ -112,18 +123,22 @@ GELU = register(
         tiny=Case("eight elements", {"n": 8}),
         bench={"n": 2**27},
         library=lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
-        suspects=(
-            Suspect("wrong-formula", "{name} is the erf form of GeLU; this exercise asks for the tanh form", _erf_gelu),
-            Suspect("wrong-formula", "{name} lacks the factor 1/2", lambda x: 2 * _gelu(x)),
-            Suspect("wrong-formula", "{name} lacks the cubic term 0.044715·x³", lambda x: _gelu(x, cubic=0)),
-            Suspect("wrong-formula", "{name} uses 2/π without its square root", lambda x: _gelu(x, root=2 / math.pi)),
-            Suspect("wrong-formula", "{name} lacks the factor √(2/π)", lambda x: _gelu(x, root=1.0)),
-            Suspect(
+        known_mistakes=(
+            KnownMistake(
+                "wrong-formula", "{name} is the erf form of GeLU; this exercise asks for the tanh form", _erf_gelu
+            ),
+            KnownMistake("wrong-formula", "{name} lacks the factor 1/2", lambda x: 2 * _gelu(x)),
+            KnownMistake("wrong-formula", "{name} lacks the cubic term 0.044715·x³", lambda x: _gelu(x, cubic=0)),
+            KnownMistake(
+                "wrong-formula", "{name} uses 2/π without its square root", lambda x: _gelu(x, root=2 / math.pi)
+            ),
+            KnownMistake("wrong-formula", "{name} lacks the factor √(2/π)", lambda x: _gelu(x, root=1.0)),
+            KnownMistake(
                 "wrong-formula",
                 "{name} is x·sigmoid(a): tanh(a) is 2·sigmoid(2a) − 1, so the sigmoid needs 2a",
                 lambda x: x * torch.sigmoid(ROOT * (x + CUBIC * x**3)),
             ),
-            Suspect(
+            KnownMistake(
                 "wrong-formula",
                 "{name} is x·sigmoid(1.702·x), a coarser approximation of GeLU",
                 lambda x: x * torch.sigmoid(1.702 * x),
@@ -171,34 +186,36 @@ register(
         tiny=Case("eight elements", {"n": 8}),
         bench={"n": 2**27},
         library=lambda x, dy: torch.ops.aten.gelu_backward(dy, x, approximate="tanh"),
-        suspects=(
-            Suspect(
+        known_mistakes=(
+            KnownMistake(
                 "wrong-formula",
                 "{name} lacks the incoming gradient: multiply by dy",
                 lambda x, dy: _gelu_backward(x, torch.ones_like(dy)),
             ),
-            Suspect(
+            KnownMistake(
                 "wrong-formula",
                 "{name} has only the first term of the product rule; a depends on x too",
                 lambda x, dy: dy * 0.5 * (1 + _tanh(x)),
             ),
-            Suspect(
+            KnownMistake(
                 "wrong-formula",
                 "{name} lacks the 3 that comes from differentiating x³",
                 lambda x, dy: dy * 0.5 * (1 + _tanh(x) + x * (1 - _tanh(x) ** 2) * _slope(x, CUBIC / 3)),
             ),
-            Suspect(
+            KnownMistake(
                 "wrong-formula",
                 "{name} lacks a′, the inner derivative of tanh(a)",
                 lambda x, dy: dy * 0.5 * (1 + _tanh(x) + x * (1 - _tanh(x) ** 2)),
             ),
-            Suspect(
+            KnownMistake(
                 "wrong-formula",
                 "{name} has 1 − t where the derivative of tanh is 1 − t²",
                 lambda x, dy: dy * 0.5 * (1 + _tanh(x) + x * (1 - _tanh(x)) * _slope(x)),
             ),
-            Suspect("wrong-formula", "{name} is dy·gelu(x), not dy times its derivative", lambda x, dy: dy * _gelu(x)),
-            Suspect(
+            KnownMistake(
+                "wrong-formula", "{name} is dy·gelu(x), not dy times its derivative", lambda x, dy: dy * _gelu(x)
+            ),
+            KnownMistake(
                 "wrong-formula",
                 "{name} differentiates the erf form of GeLU; this exercise asks for the tanh form",
                 lambda x, dy: (
@@ -230,16 +247,18 @@ register(
         tiny=Case("3 rows of 4", {"M": 3, "N": 4}, "integers"),
         bench={"M": 2**14, "N": 2**13},
         library=lambda x, bias, scale: (x + bias) * scale,
-        suspects=(
-            Suspect(
+        known_mistakes=(
+            KnownMistake(
                 "wrong-formula",
                 "{name} is x · scale + bias: the bias is added after scaling",
                 lambda x, bias, scale: x * scale + bias,
             ),
-            Suspect("wrong-formula", "{name} is x · scale: no bias", lambda x, bias, scale: x * scale),
-            Suspect("wrong-formula", "{name} is x + bias: no scale", lambda x, bias, scale: x + bias),
-            Suspect("wrong-formula", "{name} has bias and scale swapped", lambda x, bias, scale: (x + scale) * bias),
-            Suspect(
+            KnownMistake("wrong-formula", "{name} is x · scale: no bias", lambda x, bias, scale: x * scale),
+            KnownMistake("wrong-formula", "{name} is x + bias: no scale", lambda x, bias, scale: x + bias),
+            KnownMistake(
+                "wrong-formula", "{name} has bias and scale swapped", lambda x, bias, scale: (x + scale) * bias
+            ),
+            KnownMistake(
                 "transposed",
                 "{name} uses bias and scale by row, not by column",
                 lambda x, bias, scale: _by_row(x, bias, scale),

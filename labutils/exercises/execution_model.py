@@ -12,9 +12,9 @@ from ..spec.exercise import (
     Contract,
     Cost,
     KernelExercise,
+    KnownMistake,
     PlainExercise,
     Points,
-    Suspect,
     array,
     out,
     register,
@@ -133,16 +133,16 @@ register(
         bench={"n": 2**27},
         library=lambda x: x * (_ramp(x) / x.numel()),
         language="cuda",
-        suspects=(
-            Suspect(
+        known_mistakes=(
+            KnownMistake(
                 "wrong-formula",
                 "{name} is 0 everywhere: i / n of two whole numbers is a whole number in C++; divide floats",
                 lambda x: torch.zeros_like(x),
             ),
-            Suspect("wrong-formula", "{name} is a copy of x: it does not fade", lambda x: x.clone()),
-            Suspect("wrong-formula", "{name} lacks the division by n", lambda x: x * _ramp(x)),
-            Suspect("off-by-one", "{name} fades with i + 1, not i", lambda x: x * (_ramp(x) + 1) / x.numel()),
-            Suspect(
+            KnownMistake("wrong-formula", "{name} is a copy of x: it does not fade", lambda x: x.clone()),
+            KnownMistake("wrong-formula", "{name} lacks the division by n", lambda x: x * _ramp(x)),
+            KnownMistake("off-by-one", "{name} fades with i + 1, not i", lambda x: x * (_ramp(x) + 1) / x.numel()),
+            KnownMistake(
                 "wrong-formula",
                 "{name} fades anew in each block: i is the place in the whole grid, not threadIdx.x",
                 lambda x: x * (_ramp(x) % 256) / x.numel(),
@@ -198,11 +198,11 @@ register(
         bench={"M": 8192, "N": 8192},
         library=lambda x: x.flip(1),
         language="cuda",
-        suspects=(
-            Suspect("wrong-formula", "{name} is a copy of x: nothing is mirrored", lambda x: x.clone()),
-            Suspect("wrong-formula", "{name} is upside down: mirror columns, not rows", lambda x: x.flip(0)),
-            Suspect("wrong-formula", "{name} is turned by 180°: mirror columns only", lambda x: x.flip(0, 1)),
-            Suspect(
+        known_mistakes=(
+            KnownMistake("wrong-formula", "{name} is a copy of x: nothing is mirrored", lambda x: x.clone()),
+            KnownMistake("wrong-formula", "{name} is upside down: mirror columns, not rows", lambda x: x.flip(0)),
+            KnownMistake("wrong-formula", "{name} is turned by 180°: mirror columns only", lambda x: x.flip(0, 1)),
+            KnownMistake(
                 "off-by-one",
                 "{name} is mirrored one column too far: column 0 goes to N - 1, not to N",
                 lambda x: x.flatten().roll(-1).reshape(x.shape).flip(1),
@@ -263,20 +263,20 @@ register(
         tiny=Case("eight samples", {"n": 8}),
         bench={"n": 2**26},
         language="cuda",
-        suspects=(
-            Suspect(
+        known_mistakes=(
+            KnownMistake(
                 "wrong-formula",
                 "{name} has the channels swapped: the left one has the even samples",
                 lambda x: _stereo(x, lambda i: i % 2 == 1),
             ),
-            Suspect("wrong-formula", "{name} treats every sample as left", lambda x: _left(x)),
-            Suspect("wrong-formula", "{name} treats every sample as right", lambda x: _right(x)),
-            Suspect(
+            KnownMistake("wrong-formula", "{name} treats every sample as left", lambda x: _left(x)),
+            KnownMistake("wrong-formula", "{name} treats every sample as right", lambda x: _right(x)),
+            KnownMistake(
                 "wrong-formula",
                 "{name} changes the channel every 32 samples: with its warp each thread must change its sample too",
                 lambda x: _stereo(x, lambda i: i % 64 < 32),
             ),
-            Suspect(
+            KnownMistake(
                 "wrong-formula",
                 "{name} changes the channel every 128 samples: with its warp each thread must change its sample too",
                 lambda x: _stereo(x, lambda i: i % 256 < 128),

@@ -12,10 +12,10 @@ from ..spec.exercise import (
     Contract,
     Cost,
     KernelExercise,
+    KnownMistake,
     Number,
     PlainExercise,
     Points,
-    Suspect,
     array,
     out,
     register,
@@ -155,7 +155,7 @@ register(
 )
 
 
-# --- suspects ------------------------------------------------------------------------------------------------------
+# --- known mistakes ----------------------------------------------------------------------------------------------
 
 
 def _tile_numbers(n: int, size: int):
@@ -201,24 +201,24 @@ def _without_last(s):
 PAST_THE_END = "past the end"
 
 
-def _suspects(scored) -> tuple[Suspect, ...]:
+def _suspects(scored) -> tuple[KnownMistake, ...]:
     """Wrong answers of every level; `scored(q, k, scale=…, **more)` gives the scores that this level asks for."""
 
     def some(kind, sentence, compute):
-        return Suspect(kind, sentence, lambda q, k, v, **more: compute(scored(q, k, **more), v))
+        return KnownMistake(kind, sentence, lambda q, k, v, **more: compute(scored(q, k, **more), v))
 
     def scaled(kind, sentence, factor):
         def compute(q, k, v, **more):
             return from_scores(scored(q, k, scale=factor(q.shape[-1]), **more), v)
 
-        return Suspect(kind, sentence, compute)
+        return KnownMistake(kind, sentence, compute)
 
     def of_lse(sentence, compute):
         def lse(q, k, v, **more):
             s = scored(q, k, **more)
             return {"lse": compute(s, s.amax(-1), torch.logsumexp(s, -1))}
 
-        return Suspect("wrong-formula", sentence, lse)
+        return KnownMistake("wrong-formula", sentence, lse)
 
     return (
         scaled("wrong-formula", "the scores are not scaled: {name} has q kᵀ where q kᵀ / √D should be", lambda d: 1.0),
@@ -311,13 +311,15 @@ def _other_heads(which, causal=False):
 
 
 GROUPS = (
-    Suspect(
+    KnownMistake(
         "wrong-formula",
         "query head h reads key head h % HK: heads of a group lie beside each other, so it is h // group",
         _other_heads(lambda h, group, count: h % count, causal=True),
     ),
-    Suspect("wrong-formula", "query head h reads key head h", _other_heads(lambda h, group, count: h, causal=True)),
-    Suspect(
+    KnownMistake(
+        "wrong-formula", "query head h reads key head h", _other_heads(lambda h, group, count: h, causal=True)
+    ),
+    KnownMistake(
         "wrong-formula", "every query head reads key head 0", _other_heads(lambda h, group, count: 0 * h, causal=True)
     ),
 )
@@ -381,7 +383,7 @@ register(
         bench=_of(128, 4096, 4096, 128),
         library=_library,
         # its keys fill whole tiles: there is no past the end
-        suspects=tuple(s for s in _suspects(scores) if PAST_THE_END not in s.sentence),
+        known_mistakes=tuple(s for s in _suspects(scores) if PAST_THE_END not in s.sentence),
     )
 )
 
@@ -422,7 +424,7 @@ register(
         tiny=Case("2 queries, 3 keys, head size 16", _of(1, 2, 3, 16)),
         bench=_of(128, 4000, 4000, 128, HK=32),
         library=_library,
-        suspects=(*GROUPS, *_suspects(scores)),
+        known_mistakes=(*GROUPS, *_suspects(scores)),
     )
 )
 
@@ -501,21 +503,21 @@ register(
         tiny=Case("3 queries, head size 16", _of(1, 3, 3, 16, causal=1)),
         bench=_of(32, 16_384, 16_384, 128, causal=1),
         library=_library,
-        suspects=(
-            Suspect(
+        known_mistakes=(
+            KnownMistake(
                 "wrong-formula",
                 "nothing is masked: each query sees the keys after its own too",
                 lambda q, k, v, causal: attention(q, k, v),
             ),
-            Suspect("off-by-one", "each query also sees the key after its own", _shifted(1)),
-            Suspect("off-by-one", "no query sees its own key: the diagonal belongs to what is seen", _shifted(-1)),
-            Suspect(
+            KnownMistake("off-by-one", "each query also sees the key after its own", _shifted(1)),
+            KnownMistake("off-by-one", "no query sees its own key: the diagonal belongs to what is seen", _shifted(-1)),
+            KnownMistake(
                 "wrong-formula",
                 "the mask on the diagonal is missing: queries see all keys of their last tile",
                 _by_tiles,
             ),
-            Suspect("missing-accumulation", "the tiles that need a mask are left out", _only_full),
-            Suspect(
+            KnownMistake("missing-accumulation", "the tiles that need a mask are left out", _only_full),
+            KnownMistake(
                 "wrong-formula",
                 "the mask is the wrong way round: queries see the keys from their own on",
                 lambda q, k, v, causal: _backwards(q, k, v, causal),

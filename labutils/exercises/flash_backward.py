@@ -12,10 +12,10 @@ from ..spec.exercise import (
     Contract,
     Cost,
     KernelExercise,
+    KnownMistake,
     Number,
     PlainExercise,
     Points,
-    Suspect,
     array,
     out,
     register,
@@ -145,13 +145,15 @@ register(
         tiny=Case("2 queries, head size 16", _rows(1, 2, 16), "integers"),
         bench=_rows(128, 4096, 128),
         library=lambda out, dout: (out.float() * dout.float()).sum(-1),
-        suspects=(
-            Suspect("wrong-formula", "{name} sums over queries, not along D", lambda out, dout: _by_column(out, dout)),
-            Suspect("wrong-formula", "{name} is the sum of out alone", lambda out, dout: out.sum(-1)),
-            Suspect("wrong-formula", "{name} is the sum of dout alone", lambda out, dout: dout.sum(-1)),
-            Suspect("wrong-formula", "{name} is Σ out²", lambda out, dout: (out**2).sum(-1)),
-            Suspect("wrong-formula", "{name} is a mean: divided by D", lambda out, dout: (out * dout).mean(-1)),
-            Suspect("wrong-formula", "{name} has the wrong sign", lambda out, dout: -(out * dout).sum(-1)),
+        known_mistakes=(
+            KnownMistake(
+                "wrong-formula", "{name} sums over queries, not along D", lambda out, dout: _by_column(out, dout)
+            ),
+            KnownMistake("wrong-formula", "{name} is the sum of out alone", lambda out, dout: out.sum(-1)),
+            KnownMistake("wrong-formula", "{name} is the sum of dout alone", lambda out, dout: dout.sum(-1)),
+            KnownMistake("wrong-formula", "{name} is Σ out²", lambda out, dout: (out**2).sum(-1)),
+            KnownMistake("wrong-formula", "{name} is a mean: divided by D", lambda out, dout: (out * dout).mean(-1)),
+            KnownMistake("wrong-formula", "{name} has the wrong sign", lambda out, dout: -(out * dout).sum(-1)),
         ),
     )
 )
@@ -181,7 +183,7 @@ def _weights(q, k, lse, causal, shift=0, scale=None):
 
 @by_heads
 def _gradients(q, k, v, dout, lse, delta, causal, P=None, dS=None, scale=None):
-    """dq, dk and dv; `P` and `dS` stand in for the right ones in what suspects compute."""
+    """dq, dk and dv; `P` and `dS` stand in for the right ones in what known mistakes compute."""
     P = _weights(q, k, lse, causal) if P is None else P
     dP = dout @ heads_of_keys(v, len(q)).mT
     dS = P * (dP - delta[..., None]) if dS is None else dS
@@ -233,27 +235,27 @@ def _on_diagonal(q, k):
     return torch.arange(q.shape[1])[:, None] // TILE == torch.arange(k.shape[1]) // TILE
 
 
-def _suspects(names) -> tuple[Suspect, ...]:
+def _suspects(names) -> tuple[KnownMistake, ...]:
     """Wrong answers that both kernels can give; only the outputs `names` are looked at."""
 
     def of_P(kind, sentence, change):
         def compute(q, k, v, dout, lse, delta, causal):
             return _gradients(q, k, v, dout, lse, delta, causal, P=change(q, k, lse, causal))
 
-        return Suspect(kind, sentence, _only(names, compute))
+        return KnownMistake(kind, sentence, _only(names, compute))
 
     def of_dS(kind, sentence, change):
         def compute(q, k, v, dout, lse, delta, causal):
             P, dP = _weights(q, k, lse, causal), dout @ heads_of_keys(v, len(q)).mT
             return _gradients(q, k, v, dout, lse, delta, causal, dS=change(P, dP, delta[..., None]))
 
-        return Suspect(kind, sentence, _only(names, compute))
+        return KnownMistake(kind, sentence, _only(names, compute))
 
     def scaled(sentence, factor):
         def compute(q, k, v, dout, lse, delta, causal):
             return _gradients(q, k, v, dout, lse, delta, causal, scale=factor(q.shape[-1]))
 
-        return Suspect("wrong-formula", sentence, _only(names, compute))
+        return KnownMistake("wrong-formula", sentence, _only(names, compute))
 
     ln2 = math.log(2)
     return (
@@ -351,7 +353,7 @@ INPUTS = {
 }
 
 
-def _register(name: str, title: str, outputs: tuple[str, ...], products: int, suspects) -> None:
+def _register(name: str, title: str, outputs: tuple[str, ...], products: int, known_mistakes) -> None:
     dims = ("H", "M", "D") if outputs == ("dq",) else ("HK", "N", "D")
     register(
         KernelExercise(
@@ -368,7 +370,7 @@ def _register(name: str, title: str, outputs: tuple[str, ...], products: int, su
             draw=_draw,
             tiny=Case("3 queries, head size 16", {"H": 1, "HK": 1, "M": 3, "N": 3, "D": 16, "causal": 1}),
             bench={"H": 128, "HK": 128, "M": 4096, "N": 4096, "D": 128, "causal": 1},
-            suspects=(*suspects, *_suspects(outputs)),
+            known_mistakes=(*known_mistakes, *_suspects(outputs)),
         )
     )
 
@@ -437,28 +439,28 @@ _register(
     ("dk", "dv"),
     4,
     (
-        Suspect("wrong-formula", "{name} lacks the weights: dV = Pᵀ dO, not a sum of dO", _ones),
-        Suspect(
+        KnownMistake("wrong-formula", "{name} lacks the weights: dV = Pᵀ dO, not a sum of dO", _ones),
+        KnownMistake(
             "wrong-formula",
             "dk and dv are stored in each other's place",
             lambda **x: (lambda g: {"dk": g["dv"], "dv": g["dk"]})(_gradients(**x)),
         ),
-        Suspect(
+        KnownMistake(
             "missing-accumulation",
             "{name} holds the last block of queries alone: the accumulator starts anew in each turn",
             _with_weights(True, ("dk", "dv")),
         ),
-        Suspect(
+        KnownMistake(
             "missing-accumulation",
             "{name} is that of the first query head of each group alone: sum over all of them",
             _one_of_group("first"),
         ),
-        Suspect(
+        KnownMistake(
             "missing-accumulation",
             "{name} is that of the last query head of each group alone: sum over all of them",
             _one_of_group("last"),
         ),
-        Suspect(
+        KnownMistake(
             "wrong-formula",
             "query head h is taken for one of key head h % HK: a group's heads lie beside each other",
             _other_heads(("dk", "dv"), lambda h, group, count: h % count),
@@ -472,27 +474,27 @@ _register(
     ("dq",),
     3,
     (
-        Suspect(
+        KnownMistake(
             "wrong-formula",
             "{name} is dS V: the gradient of a query is a sum of keys",
             lambda q, k, v, **x: {"dq": _dS_times(q, k, v, v, **x)},
         ),
-        Suspect(
+        KnownMistake(
             "missing-accumulation",
             "{name} holds the last block of keys alone: the accumulator starts anew in each turn",
             _with_weights(False, ("dq",)),
         ),
-        Suspect(
+        KnownMistake(
             "missing-accumulation",
             "{name} holds the first block of keys alone",
             _with_weights(False, ("dq",), first=True),
         ),
-        Suspect(
+        KnownMistake(
             "wrong-formula",
             "query head h reads key head h % HK: a group's heads lie beside each other",
             _other_heads(("dq",), lambda h, group, count: h % count),
         ),
-        Suspect(
+        KnownMistake(
             "wrong-formula", "every query head reads key head 0", _other_heads(("dq",), lambda h, group, count: 0 * h)
         ),
     ),

@@ -8,9 +8,9 @@ from ..spec.exercise import (
     Contract,
     Cost,
     KernelExercise,
+    KnownMistake,
     PlainExercise,
     Points,
-    Suspect,
     array,
     out,
     register,
@@ -180,28 +180,30 @@ OF_TILES = ("rescaled", "tile", flash_attention.PAST_THE_END, "multiplied")
 """In the sentences of unit 17's wrong answers that depend on its tile."""
 
 
-def _lifted(suspect: Suspect) -> Suspect:
+def _lifted(mistake: KnownMistake) -> KnownMistake:
     """A wrong answer of unit 17; to a single key it has none."""
-    compute = suspect.compute
-    return Suspect(
-        suspect.diagnosis, suspect.sentence, lambda q, k, v: compute(q, k, v) if k.shape[1] > 1 else attention(q, k, v)
+    compute = mistake.compute
+    return KnownMistake(
+        mistake.diagnosis, mistake.sentence, lambda q, k, v: compute(q, k, v) if k.shape[1] > 1 else attention(q, k, v)
     )
 
 
-def _suspects(size: int) -> tuple[Suspect, ...]:
+def _suspects(size: int) -> tuple[KnownMistake, ...]:
     shared = (_lifted(s) for s in flash_attention._suspects(scores) if not any(x in s.sentence for x in OF_TILES))
     return (
-        Suspect(
+        KnownMistake(
             "wrong-formula",
             "{name} is not rescaled when the maximum grows: the sums over values need the same factor as l",
             _walk(size, acc=False),
         ),
-        Suspect("wrong-formula", "the running sum l is not rescaled when the maximum grows", _walk(size, sum=False)),
-        Suspect("wrong-formula", "neither l nor the sums are rescaled", _walk(size, sum=False, acc=False)),
-        Suspect("padded-lanes", "keys past the end take part, with a score of 0", _padded(size)),
-        Suspect("missing-accumulation", "{name} holds the first tile alone", _tiles_of(size, lambda t, n: t == 0)),
-        Suspect("missing-accumulation", "{name} holds the last tile alone", _tiles_of(size, lambda t, n: t == n)),
-        Suspect(
+        KnownMistake(
+            "wrong-formula", "the running sum l is not rescaled when the maximum grows", _walk(size, sum=False)
+        ),
+        KnownMistake("wrong-formula", "neither l nor the sums are rescaled", _walk(size, sum=False, acc=False)),
+        KnownMistake("padded-lanes", "keys past the end take part, with a score of 0", _padded(size)),
+        KnownMistake("missing-accumulation", "{name} holds the first tile alone", _tiles_of(size, lambda t, n: t == 0)),
+        KnownMistake("missing-accumulation", "{name} holds the last tile alone", _tiles_of(size, lambda t, n: t == n)),
+        KnownMistake(
             "missing-accumulation",
             "the sums over values hold the last tile alone, and l all of them",
             _last_of_all(size),
@@ -254,7 +256,7 @@ def _level(name: str, title: str, points: Points, block_m: int, block_n: int) ->
             tiny=Case("1 query, 2 keys", _of(1, 1, 2)),
             bench=_of(128, 4096, 4096, 128),
             library=_library,
-            suspects=_suspects(block_n),
+            known_mistakes=_suspects(block_n),
         )
     )
 

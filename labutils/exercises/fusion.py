@@ -15,10 +15,10 @@ from ..spec.exercise import (
     Contract,
     Cost,
     KernelExercise,
+    KnownMistake,
     Number,
     PlainExercise,
     Points,
-    Suspect,
     array,
     out,
     register,
@@ -250,8 +250,8 @@ def _norm(name: str, title: str, points: Points, inputs: tuple[str, ...], refere
     )
 
 
-def _wrong(sentence: str, compute, kind: str = "wrong-formula") -> Suspect:
-    return Suspect(kind, sentence, compute)
+def _wrong(sentence: str, compute, kind: str = "wrong-formula") -> KnownMistake:
+    return KnownMistake(kind, sentence, compute)
 
 
 _norm(
@@ -263,7 +263,7 @@ _norm(
     lambda x, w: _rms(x, w).abs(),
     cases=_norm_cases(),
     library=lambda x, w: torch.nn.functional.rms_norm(x, x.shape[1:], w, RMS_EPS),
-    suspects=(
+    known_mistakes=(
         _wrong("{name} is divided by √Σx²: the mean divides the sum by N", lambda x, w: _rms_sum(x, w, 1)),
         _wrong("{name} lacks the weight", lambda x, w: _rms(x, torch.ones_like(w))),
         _wrong("{name} is x · w: not divided by the root mean square", lambda x, w: x * w),
@@ -328,7 +328,7 @@ _norm(
     library=lambda x, residual, w: torch.nn.functional.silu(
         torch.nn.functional.rms_norm(x + residual, x.shape[1:], w, RMS_EPS)
     ),
-    suspects=(
+    known_mistakes=(
         _wrong("{name} lacks the residual", lambda x, residual, w: _chain(x, 0, w)),
         _wrong("the residual is added after the norm", lambda x, residual, w: _silu(_rms(x, w) + residual)),
         _wrong("{name} lacks the SiLU", lambda x, residual, w: _rms(x + residual, w)),
@@ -377,7 +377,7 @@ _norm(
     _layer_magnitude,
     cases=_norm_cases(shifted=True),
     library=lambda x, w, b: torch.nn.functional.layer_norm(x, x.shape[1:], w, b, LAYER_EPS),
-    suspects=(
+    known_mistakes=(
         _wrong("{name} lacks the bias", lambda x, w, b: _layer(x, w, 0.0)),
         _wrong("{name} lacks the weight", lambda x, w, b: _layer(x, torch.ones_like(w), b)),
         _wrong("weight and bias are swapped", lambda x, w, b: _layer(x, b, w)),
@@ -506,7 +506,7 @@ def _draw_dropout(rng) -> dict[str, int]:
     return {"M": rng.randrange(1, 6), "N": columns, "seed": rng.randrange(1, 2**31)}
 
 
-def _dropout(name, title, points, inputs, output, reads, reference, magnitude, library, suspects) -> None:
+def _dropout(name, title, points, inputs, output, reads, reference, magnitude, library, known_mistakes) -> None:
     register(
         KernelExercise(
             id=f"13_fusion/{name}",
@@ -528,7 +528,7 @@ def _dropout(name, title, points, inputs, output, reads, reference, magnitude, l
             tiny=Case("2 rows of 4", {"M": 2, "N": 4, "seed": 3}),
             bench={"M": 2**14, "N": 2**13, "seed": 12345},
             library=library,
-            suspects=suspects,
+            known_mistakes=known_mistakes,
         )
     )
 

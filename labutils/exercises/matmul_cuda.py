@@ -1,7 +1,7 @@
 """Unit 15: one matrix product in CUDA C++, seven times. Five levels in fp32, then two on tensor cores."""
 
 from ..spec.exercise import Bound, Case, Contract, KernelExercise, PlainExercise, Points, array, out, register
-from ._matmul import cost, magnitude, mnk, product, suspects
+from ._matmul import cost, known_mistakes, magnitude, mnk, product
 from ._numbers import sentence_for
 
 # --- ledgers -------------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def _level(name: str, title: str, points: Points, tile: int, depth: int, last: C
             bench=mnk(4096, 4096, 4096),
             library=product,
             language="cuda",
-            suspects=suspects(depth),
+            known_mistakes=known_mistakes(depth),
         )
     )
 

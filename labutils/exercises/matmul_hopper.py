@@ -6,15 +6,15 @@ from ..spec.exercise import (
     Contract,
     Cost,
     KernelExercise,
+    KnownMistake,
     Number,
     PlainExercise,
     Points,
-    Suspect,
     array,
     out,
     register,
 )
-from ._matmul import cost, magnitude, mnk, suspects
+from ._matmul import cost, known_mistakes, magnitude, mnk
 from ._numbers import sentence_for
 
 SM = 90
@@ -236,9 +236,9 @@ register(
         library=lambda x, factor: x * factor,
         language="cuda",
         only=SM,
-        suspects=(
-            Suspect("wrong-formula", "{name} is a copy of x", lambda x, factor: x),
-            Suspect("wrong-formula", "{name} is factor² · x", lambda x, factor: factor**2 * x),
+        known_mistakes=(
+            KnownMistake("wrong-formula", "{name} is a copy of x", lambda x, factor: x),
+            KnownMistake("wrong-formula", "{name} is factor² · x", lambda x, factor: factor**2 * x),
         ),
     )
 )
@@ -247,9 +247,9 @@ register(
 # --- products ------------------------------------------------------------------------------------------------------
 
 
-def _by_rows(suspect: Suspect) -> Suspect:
+def _by_rows(mistake: KnownMistake) -> KnownMistake:
     """The same mistake for b stored N × K."""
-    return Suspect(suspect.diagnosis, suspect.sentence, lambda a, b: suspect.compute(a, b.T))
+    return KnownMistake(mistake.diagnosis, mistake.sentence, lambda a, b: mistake.compute(a, b.T))
 
 
 def _pieces(a, b, keep):
@@ -259,17 +259,17 @@ def _pieces(a, b, keep):
 
 
 OWN = (
-    Suspect(
+    KnownMistake(
         "missing-accumulation",
         "{name} has only the first 16 products of every 64: one wgmma is 16 deep",
         lambda a, b: _pieces(a, b, lambda piece: piece == 0),
     ),
-    Suspect(
+    KnownMistake(
         "missing-accumulation",
         "{name} lacks the first 16 products of every 64",
         lambda a, b: _pieces(a, b, lambda piece: piece > 0),
     ),
-    Suspect(
+    KnownMistake(
         "missing-accumulation",
         "{name} lacks the last 16 products of every 64",
         lambda a, b: _pieces(a, b, lambda piece: piece < 3),
@@ -313,7 +313,7 @@ def _product(name: str, title: str, points: Points, block_n: int) -> None:
             library=lambda a, b: a @ b.T,
             language="cuda",
             only=SM,
-            suspects=(*OWN, *map(_by_rows, suspects(64))),
+            known_mistakes=(*OWN, *map(_by_rows, known_mistakes(64))),
         )
     )
 

@@ -7,10 +7,10 @@ from ..spec.exercise import (
     Case,
     Contract,
     KernelExercise,
+    KnownMistake,
     Number,
     PlainExercise,
     Points,
-    Suspect,
     array,
     out,
     register,
@@ -169,20 +169,20 @@ def _relu_in_loop(a, b, size=32):
     return total
 
 
-def _product_suspects(after, block_k: int) -> tuple[Suspect, ...]:
+def _product_suspects(after, block_k: int) -> tuple[KnownMistake, ...]:
     """What goes wrong in the loop; `after` is what follows the product."""
     return (
-        Suspect(
+        KnownMistake(
             "missing-accumulation",
             f"{{name}} holds only the last {block_k} products of each sum, or fewer: acc starts anew in each step",
             lambda a, b, **more: after(one_block(block_k, last=True)(a, b), **more),
         ),
-        Suspect(
+        KnownMistake(
             "missing-accumulation",
             f"{{name}} holds only the first {block_k} products of each sum",
             lambda a, b, **more: after(one_block(block_k, last=False)(a, b), **more),
         ),
-        Suspect(
+        KnownMistake(
             "missing-accumulation",
             f"each step along K multiplies the first {block_k} again: the pointers do not move",
             lambda a, b, **more: after(_steps_repeated(a, b, block_k), **more),
@@ -201,11 +201,11 @@ def _steps_repeated(a, b, size):
 
 
 RELU_SUSPECTS = (
-    Suspect("wrong-formula", "{name} is a @ b: nothing cuts off what is negative", lambda a, b: a @ b),
-    Suspect("wrong-formula", "{name} is |a @ b|", lambda a, b: (a @ b).abs()),
-    Suspect("wrong-formula", "{name} is max(a, 0) @ max(b, 0): the sum comes first", lambda a, b: _of_relus(a, b)),
-    Suspect("wrong-formula", "max(…, 0) is applied in every step along K, not once after the sum", _relu_in_loop),
-    Suspect("padded-lanes", "lanes past K bring 1 · 1 each", lambda a, b: (a @ b - a.shape[1] % -32).clamp_min(0)),
+    KnownMistake("wrong-formula", "{name} is a @ b: nothing cuts off what is negative", lambda a, b: a @ b),
+    KnownMistake("wrong-formula", "{name} is |a @ b|", lambda a, b: (a @ b).abs()),
+    KnownMistake("wrong-formula", "{name} is max(a, 0) @ max(b, 0): the sum comes first", lambda a, b: _of_relus(a, b)),
+    KnownMistake("wrong-formula", "max(…, 0) is applied in every step along K, not once after the sum", _relu_in_loop),
+    KnownMistake("padded-lanes", "lanes past K bring 1 · 1 each", lambda a, b: (a @ b - a.shape[1] % -32).clamp_min(0)),
     *_product_suspects(lambda x: x.clamp_min(0), 32),
 )
 
@@ -230,7 +230,7 @@ register(
         tiny=Case("2 × 3, K = 4", mnk(2, 3, 4), "integers"),
         bench=mnk(8192, 8192, 8192),
         library=lambda a, b: torch.relu(a @ b),
-        suspects=RELU_SUSPECTS,
+        known_mistakes=RELU_SUSPECTS,
     )
 )
 
@@ -292,20 +292,20 @@ register(
         tiny=Case("2 × 3, K = 4", {"B": 1} | mnk(2, 3, 4), "integers"),
         bench={"B": 1} | mnk(8192, 8192, 8192),
         library=lambda a, b, bias, slope: torch.nn.functional.leaky_relu(a @ b + bias, slope),
-        suspects=(
-            Suspect("wrong-formula", "{name} has no bias", lambda a, b, bias, slope: _leaky(a @ b, 0, slope)),
-            Suspect("wrong-formula", "{name} has no activation", lambda a, b, bias, slope: a @ b + bias),
-            Suspect(
+        known_mistakes=(
+            KnownMistake("wrong-formula", "{name} has no bias", lambda a, b, bias, slope: _leaky(a @ b, 0, slope)),
+            KnownMistake("wrong-formula", "{name} has no activation", lambda a, b, bias, slope: a @ b + bias),
+            KnownMistake(
                 "wrong-formula",
                 "the bias is added after the activation",
                 lambda a, b, bias, slope: _leaky(a @ b, 0, slope) + bias,
             ),
-            Suspect(
+            KnownMistake(
                 "wrong-formula",
                 "{name} is max(…, 0): the slope of what is negative is left out",
                 lambda a, b, bias, slope: (a @ b + bias).clamp_min(0),
             ),
-            Suspect(
+            KnownMistake(
                 "transposed",
                 "the bias is added by rows, not by columns",
                 lambda a, b, bias, slope: _by_rows(a, b, bias, slope),
@@ -345,7 +345,7 @@ register(
         tiny=Case("2 × 3, K = 4", mnk(2, 3, 4), "integers"),
         bench=mnk(8192, 8192, 8192),
         library=lambda a, b: torch.relu(a @ b),
-        suspects=RELU_SUSPECTS,
+        known_mistakes=RELU_SUSPECTS,
     )
 )
 
@@ -368,9 +368,9 @@ register(
         tiny=Case("2 × 3, K = 4", mnk(2, 3, 4), "integers"),
         bench=mnk(16, 8192, 8192),
         library=lambda a, b: torch.relu(a @ b),
-        suspects=(
+        known_mistakes=(
             *RELU_SUSPECTS,
-            Suspect("missing-accumulation", "{name} is part 0 alone", lambda a, b: _first_part(a, b)),
+            KnownMistake("missing-accumulation", "{name} is part 0 alone", lambda a, b: _first_part(a, b)),
         ),
     )
 )

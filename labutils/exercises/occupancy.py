@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..gpu.device import Limits, limits_for
+from ..gpu.device import DeviceLimits, limits_for
 from ..gpu.occupancy import SUB_PARTITIONS, WARP, occupancy
 from ..spec.exercise import Case, PlainExercise, Points, register
 from ._numbers import sentence_for
@@ -11,7 +11,7 @@ CAPABILITIES = (75, 80, 86, 89, 90, 100, 120)
 """As one number, as compilers write them: 90 is 9.0."""
 
 
-def _limits(capability: int) -> Limits:
+def _limits(capability: int) -> DeviceLimits:
     return limits_for(divmod(capability, 10))
 
 

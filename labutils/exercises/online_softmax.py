@@ -13,9 +13,9 @@ from ..spec.exercise import (
     Contract,
     Cost,
     KernelExercise,
+    KnownMistake,
     PlainExercise,
     Points,
-    Suspect,
     array,
     out,
     register,
@@ -88,7 +88,7 @@ register(
 )
 
 
-# --- suspects ------------------------------------------------------------------------------------------------------
+# --- known mistakes ----------------------------------------------------------------------------------------------
 
 
 def _blocks(x, block: int):
@@ -142,23 +142,23 @@ def _several(compute, sums):
 
 
 _ONLINE = (
-    Suspect(
+    KnownMistake(
         "wrong-formula",
         "the running sum is not rescaled when the maximum grows",
         lambda x: _not_rescaled(x, LOOP),
     ),
-    Suspect("wrong-formula", "the running sum is multiplied by exp(m_new − m)", lambda x: _upside_down(x, LOOP)),
-    Suspect(
+    KnownMistake("wrong-formula", "the running sum is multiplied by exp(m_new − m)", lambda x: _upside_down(x, LOOP)),
+    KnownMistake(
         "missing-accumulation",
         "the sum is that of the last block alone",
         lambda x: _with_sum(x, torch.exp(_blocks(x, LOOP)[:, -1] - x.amax(1, keepdim=True)).sum(1)),
     ),
-    Suspect(
+    KnownMistake(
         "missing-accumulation",
         "the sum is that of the first block alone",
         known(lambda x: _with_pair(x, *(pair[:, 0] for pair in _sums(x, LOOP)))),
     ),
-    Suspect(
+    KnownMistake(
         "missing-accumulation",
         "the maximum is that of the last block, and so is the sum",
         known(lambda x: _with_pair(x, *(pair[:, -1] for pair in _sums(x, LOOP)))),
@@ -171,31 +171,33 @@ def _plain_sum(x):
 
 
 _SPLIT = (
-    Suspect(
+    KnownMistake(
         "wrong-formula",
         "the sums of the parts are added as they are, relative to different maxima",
         _several(lambda x: _with_sum(x, _plain_sum(x)), _plain_sum),
     ),
-    Suspect(
+    KnownMistake(
         "missing-accumulation",
         "each part is divided by its own sum: the parts are not merged",
         lambda x: {"out": known(_each_part)(x)},
     ),
-    Suspect(
+    KnownMistake(
         "missing-accumulation",
         "the pair of the first part is taken for that of the row",
         lambda x: {"out": known(lambda x: _with_pair(x, *(pair[:, 0] for pair in _sums(x, PART))))(x)},
     ),
-    Suspect(
+    KnownMistake(
         "padded-lanes",
         "parts that do not exist are counted in, each with a maximum of 0 and a sum of 1",
         lambda x: _parts_of_nothing(x),
     ),
-    Suspect("wrong-formula", "{name} is log l: the maximum is missing", lambda x: {"lse": _log_sum(x)}),
-    Suspect("wrong-formula", "{name} is m + l: the logarithm is missing", lambda x: {"lse": x.amax(1) + _row_sum(x)}),
-    Suspect("wrong-formula", "{name} is m − log l", lambda x: {"lse": x.amax(1) - _log_sum(x)}),
-    Suspect("wrong-formula", "{name} is the sum l itself", lambda x: {"lse": _row_sum(x)}),
-    Suspect("wrong-formula", "{name} is the maximum alone", lambda x: {"lse": x.amax(1)}),
+    KnownMistake("wrong-formula", "{name} is log l: the maximum is missing", lambda x: {"lse": _log_sum(x)}),
+    KnownMistake(
+        "wrong-formula", "{name} is m + l: the logarithm is missing", lambda x: {"lse": x.amax(1) + _row_sum(x)}
+    ),
+    KnownMistake("wrong-formula", "{name} is m − log l", lambda x: {"lse": x.amax(1) - _log_sum(x)}),
+    KnownMistake("wrong-formula", "{name} is the sum l itself", lambda x: {"lse": _row_sum(x)}),
+    KnownMistake("wrong-formula", "{name} is the maximum alone", lambda x: {"lse": x.amax(1)}),
 )
 
 
@@ -250,7 +252,7 @@ def _draw(block: int):
     return sizes
 
 
-def _register(name: str, title: str, points: Points, block: int, suspects, lse: bool) -> None:
+def _register(name: str, title: str, points: Points, block: int, known_mistakes, lse: bool) -> None:
     arguments = {"x": array("M", "N"), "out": out("M", "N")}
     if lse:
         arguments["lse"] = out("M", dtype="float32")
@@ -291,14 +293,14 @@ def _register(name: str, title: str, points: Points, block: int, suspects, lse: 
             tiny=Case("2 rows of 6", {"M": 2, "N": 6}, "integers"),
             bench={"M": 1024, "N": 200_000},
             library=library,
-            suspects=(*suspects, *(_both(s) if lse else s for s in SUSPECTS)),
+            known_mistakes=(*known_mistakes, *(_both(s) if lse else s for s in SUSPECTS)),
         )
     )
 
 
-def _both(suspect: Suspect) -> Suspect:
+def _both(mistake: KnownMistake) -> KnownMistake:
     """A suspect of unit 11 where there are two outputs: it says nothing about the second."""
-    return Suspect(suspect.diagnosis, suspect.sentence, lambda x: {"out": suspect.compute(x)})
+    return KnownMistake(mistake.diagnosis, mistake.sentence, lambda x: {"out": mistake.compute(x)})
 
 
 TWICE = Bound(

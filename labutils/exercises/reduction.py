@@ -8,9 +8,9 @@ from ..spec.exercise import (
     Contract,
     Cost,
     KernelExercise,
+    KnownMistake,
     PlainExercise,
     Points,
-    Suspect,
     array,
     out,
     register,
@@ -135,12 +135,12 @@ def _tree_part(unit: int, keep):
 
 
 _FORMULAS = (
-    Suspect("wrong-formula", "{name} is the sum of |x|", lambda x: _sum(x.abs())),
-    Suspect("wrong-formula", "{name} is the largest element, not the sum", lambda x: x.max().reshape(1)),
+    KnownMistake("wrong-formula", "{name} is the sum of |x|", lambda x: _sum(x.abs())),
+    KnownMistake("wrong-formula", "{name} is the largest element, not the sum", lambda x: x.max().reshape(1)),
 )
 
 
-def _tree_suspects(unit: int) -> tuple[Suspect, ...]:
+def _tree_suspects(unit: int) -> tuple[KnownMistake, ...]:
     """What goes wrong in blocks that take `unit` elements each, `unit / BLOCK` for each thread."""
     lost = {
         "holds only the first element of each block: the tree adds nothing": lambda k: k == 0,
@@ -156,18 +156,21 @@ def _tree_suspects(unit: int) -> tuple[Suspect, ...]:
         lost["holds only the first of the two elements that each thread has to add"] = lambda k: k < BLOCK
         lost["holds only what thread 0 has loaded: its number from before the tree is used"] = lambda k: k % BLOCK == 0
     return (
-        Suspect("first-block-only", f"{{name}} is the sum of the first {unit} elements", lambda x: _sum(x[:unit])),
-        Suspect(
+        KnownMistake("first-block-only", f"{{name}} is the sum of the first {unit} elements", lambda x: _sum(x[:unit])),
+        KnownMistake(
             "first-block-only",
             "every block adds the same elements, those of block 0",
             lambda x: -(-x.numel() // unit) * _sum(x[:unit]),
         ),
-        *(Suspect("missing-accumulation", f"{{name}} {said}", _tree_part(unit, keep)) for said, keep in lost.items()),
+        *(
+            KnownMistake("missing-accumulation", f"{{name}} {said}", _tree_part(unit, keep))
+            for said, keep in lost.items()
+        ),
         *_FORMULAS,
     )
 
 
-_WALK = Suspect(
+_WALK = KnownMistake(
     "missing-accumulation",
     "{name} holds only what is loaded first: the loop must go on, in steps of the whole grid",
     _part(lambda i, n: (i < -(-n // CHUNK) * 4 * BLOCK) | (i >= n // 4 * 4)),
@@ -175,43 +178,47 @@ _WALK = Suspect(
 
 _VECTOR_SUSPECTS = (
     _WALK,
-    Suspect("tail-not-written", "{name} lacks the last n % 4 elements", _part(lambda i, n: i < n // 4 * 4)),
-    Suspect(
+    KnownMistake("tail-not-written", "{name} lacks the last n % 4 elements", _part(lambda i, n: i < n // 4 * 4)),
+    KnownMistake(
         "missing-accumulation", "{name} lacks all but the last n % 4 elements", _part(lambda i, n: i >= n // 4 * 4)
     ),
-    Suspect(
+    KnownMistake(
         "wrong-formula",
         "{name} has one of the four numbers of each float4",
         _part(lambda i, n: (i % 4 == 0) | (i >= n // 4 * 4)),
     ),
-    Suspect(
+    KnownMistake(
         "missing-accumulation",
         "{name} lacks what all but the first warp of each block have loaded",
         _part(lambda i, n: (i // 4 % BLOCK < 32) & (i < n // 4 * 4) | (i - n // 4 * 4 >= 0)),
     ),
-    Suspect(
+    KnownMistake(
         "missing-accumulation",
         "{name} lacks what the upper half of each warp has loaded: the shuffle of distance 16 is missing",
         _part(lambda i, n: (i // 4 % 32 < 16) & (i < n // 4 * 4) | (i - n // 4 * 4 >= 0)),
     ),
-    Suspect("wrong-formula", "the last n % 4 elements are added by every block, not by one", lambda x: _rest_again(x)),
+    KnownMistake(
+        "wrong-formula", "the last n % 4 elements are added by every block, not by one", lambda x: _rest_again(x)
+    ),
     *_FORMULAS,
 )
 
 _TRITON_SUSPECTS = (
-    Suspect(
+    KnownMistake(
         "missing-accumulation",
         "{name} holds only the first block of each program: the loop must go on, and keep what it has",
         _part(lambda i, n: i < -(-n // (4 * CHUNK)) * CHUNK),
     ),
-    Suspect(
+    KnownMistake(
         "missing-accumulation",
         "{name} holds only the last block of each program: sums += values, not sums = values",
         lambda x: _last_blocks(x),
     ),
-    Suspect("first-block-only", "every program adds all of x", lambda x: -(-x.numel() // (4 * CHUNK)) * _sum(x)),
-    Suspect("padded-lanes", "lanes past the end bring 1 each", lambda x: _sum(x) + -x.numel() % CHUNK),
-    Suspect("tail-not-written", "{name} lacks the last, partial block", _part(lambda i, n: i < n // CHUNK * CHUNK)),
+    KnownMistake("first-block-only", "every program adds all of x", lambda x: -(-x.numel() // (4 * CHUNK)) * _sum(x)),
+    KnownMistake("padded-lanes", "lanes past the end bring 1 each", lambda x: _sum(x) + -x.numel() % CHUNK),
+    KnownMistake(
+        "tail-not-written", "{name} lacks the last, partial block", _part(lambda i, n: i < n // CHUNK * CHUNK)
+    ),
     *_FORMULAS,
 )
 
@@ -239,7 +246,7 @@ NO_CONFLICTS = Bound(
 )
 
 
-def _sum_exercise(name: str, title: str, points: Points, unit: int, suspects=(), cases=None, **more) -> None:
+def _sum_exercise(name: str, title: str, points: Points, unit: int, known_mistakes=(), cases=None, **more) -> None:
     register(
         KernelExercise(
             id=f"10_reduction/{name}",
@@ -256,7 +263,7 @@ def _sum_exercise(name: str, title: str, points: Points, unit: int, suspects=(),
             tiny=Case("eight elements", {"n": 8}, "integers"),
             bench={"n": 2**28},
             library=torch.sum,
-            suspects=suspects or _tree_suspects(unit),
+            known_mistakes=known_mistakes or _tree_suspects(unit),
             **{"language": "cuda", **more},
         )
     )
@@ -357,20 +364,26 @@ register(
         tiny=Case("3 rows of 5", {"M": 3, "N": 5}, "integers"),
         bench={"M": 2**16, "N": 2**12},
         library=lambda x: torch.sum(x, 1),
-        suspects=(
-            Suspect("first-block-only", "each row's sum is that of row 0", lambda x: x[:1].sum(1).expand(x.shape[0])),
-            Suspect("first-block-only", "{name} is the sum of the first 1024 columns", lambda x: x[:, :1024].sum(1)),
-            Suspect(
+        known_mistakes=(
+            KnownMistake(
+                "first-block-only", "each row's sum is that of row 0", lambda x: x[:1].sum(1).expand(x.shape[0])
+            ),
+            KnownMistake(
+                "first-block-only", "{name} is the sum of the first 1024 columns", lambda x: x[:, :1024].sum(1)
+            ),
+            KnownMistake(
                 "padded-lanes",
                 "lanes past the end of the row bring 1 each",
                 lambda x: x.sum(1) + (1 << (x.shape[1] - 1).bit_length()) - x.shape[1],
             ),
-            Suspect("wrong-formula", "{name} is the mean of each row, not its sum", lambda x: x.mean(1)),
-            Suspect("wrong-formula", "{name} is the largest element of each row", lambda x: x.amax(1)),
-            Suspect("missing-accumulation", "{name} is the first column of x: nothing is added", lambda x: x[:, 0]),
-            Suspect("transposed", "{name} is the sum of each column", lambda x: _columns(x)),
-            Suspect("tail-not-written", "{name} lacks the last element of each row", lambda x: x[:, :-1].sum(1)),
-            Suspect(
+            KnownMistake("wrong-formula", "{name} is the mean of each row, not its sum", lambda x: x.mean(1)),
+            KnownMistake("wrong-formula", "{name} is the largest element of each row", lambda x: x.amax(1)),
+            KnownMistake(
+                "missing-accumulation", "{name} is the first column of x: nothing is added", lambda x: x[:, 0]
+            ),
+            KnownMistake("transposed", "{name} is the sum of each column", lambda x: _columns(x)),
+            KnownMistake("tail-not-written", "{name} lacks the last element of each row", lambda x: x[:, :-1].sum(1)),
+            KnownMistake(
                 "tail-not-written",
                 "{name} lacks the end of each row: from the largest power of two on",
                 lambda x: x[:, : 1 << (x.shape[1].bit_length() - 1)].sum(1),

@@ -10,10 +10,10 @@ from ..spec.exercise import (
     Contract,
     Cost,
     KernelExercise,
+    KnownMistake,
     Number,
     PlainExercise,
     Points,
-    Suspect,
     array,
     out,
     register,
@@ -140,28 +140,28 @@ register(
         library=lambda x, weights: torch.nn.functional.conv1d(
             x[None, None], weights[None, None], padding=weights.numel() // 2
         )[0, 0],
-        suspects=(
-            Suspect(
+        known_mistakes=(
+            KnownMistake(
                 "wrong-formula",
                 "{name} has the weights in reverse order: weights[0] belongs to x[i − radius]",
                 lambda x, weights: _conv(x, weights.flip(0)),
             ),
-            Suspect(
+            KnownMistake(
                 "wrong-formula",
                 "{name} takes elements of the neighbouring blocks for zeros: the halo is missing",
                 _no_halo,
             ),
-            Suspect(
+            KnownMistake(
                 "wrong-formula",
                 "{name} repeats the first and the last element beyond the ends; this exercise has zeros there",
                 lambda x, weights: _conv(x, weights, (x[0], x[-1])),
             ),
-            Suspect(
+            KnownMistake(
                 "missing-accumulation",
                 "{name} holds only the last product of each sum, weights[2 · radius] · x[i + radius]",
                 lambda x, weights: _conv(x, torch.cat([torch.zeros_like(weights[:-1]), weights[-1:]])),
             ),
-            Suspect(
+            KnownMistake(
                 "wrong-formula",
                 "{name} lacks the last weight: 2 · radius + 1 terms are to be added",
                 lambda x, weights: _conv(x, torch.cat([weights[:-1], torch.zeros_like(weights[-1:])])),
@@ -274,14 +274,14 @@ register(
         ),
         tiny=Case("eight elements, one pass", _steps(8, 1), "integers"),
         bench=_steps(2**26, 4),
-        suspects=(
-            Suspect(
+        known_mistakes=(
+            KnownMistake(
                 "wrong-formula",
                 "{name} takes zeros for what lies beyond a group's ends; there the end element counts twice",
                 lambda x, steps: _smooth(x, steps, "zeros"),
             ),
-            Suspect("wrong-formula", "{name} smooths across the groups' ends", _whole),
-            Suspect(
+            KnownMistake("wrong-formula", "{name} smooths across the groups' ends", _whole),
+            KnownMistake(
                 "wrong-formula",
                 "{name} has one pass fewer than asked for",
                 lambda x, steps: _smooth(x, max(steps - 1, 0)),
@@ -323,15 +323,17 @@ register(
         },
         tiny=Case("eight elements", {"n": 8}, "integers"),
         bench={"n": 2**27},
-        suspects=(
-            Suspect("wrong-formula", "{name} is x[i−1] − x[i+1]: the sign is wrong", lambda x: -_gradient(x)),
-            Suspect("wrong-formula", "{name} is the mean slope, half of what is asked for", lambda x: _gradient(x) / 2),
-            Suspect(
+        known_mistakes=(
+            KnownMistake("wrong-formula", "{name} is x[i−1] − x[i+1]: the sign is wrong", lambda x: -_gradient(x)),
+            KnownMistake(
+                "wrong-formula", "{name} is the mean slope, half of what is asked for", lambda x: _gradient(x) / 2
+            ),
+            KnownMistake(
                 "wrong-formula",
                 "{name} is x[i+1] − x[i], one neighbour only",
                 lambda x: torch.cat([x[1:], x[-1:]]) - x,
             ),
-            Suspect(
+            KnownMistake(
                 "wrong-formula",
                 "{name} is x[i] − x[i−1], one neighbour only",
                 lambda x: x - torch.cat([x[:1], x[:-1]]),

@@ -11,9 +11,9 @@ from ..spec.exercise import (
     Contract,
     Cost,
     KernelExercise,
+    KnownMistake,
     PlainExercise,
     Points,
-    Suspect,
     array,
     out,
     register,
@@ -107,32 +107,36 @@ def _of_rows(x, rows: int):
 def known(compute):
     """Where a suspect's own arithmetic gives NaN for a finite answer, it stands for nothing that a kernel has."""
 
-    def suspect(x):
+    def mistake(x):
         y = compute(x)
         return torch.where(torch.isnan(y) & ~torch.isnan(torch.softmax(x, 1)), 2.0, y)
 
-    return suspect
+    return mistake
 
 
 SUSPECTS = (
-    Suspect("no-max-subtraction", "exp overflows: the row's maximum is not subtracted", _unscaled),
-    Suspect("padded-lanes", "lanes past the end of the row hold 0, so each adds exp(0)", lambda x: _padded(x, 0.0)),
-    Suspect(
+    KnownMistake("no-max-subtraction", "exp overflows: the row's maximum is not subtracted", _unscaled),
+    KnownMistake(
+        "padded-lanes", "lanes past the end of the row hold 0, so each adds exp(0)", lambda x: _padded(x, 0.0)
+    ),
+    KnownMistake(
         "wrong-formula",
         "{name} is exp(x − max): it is not divided by its sum",
         lambda x: torch.exp(x - x.amax(1, keepdim=True)),
     ),
-    Suspect("wrong-formula", "{name} is x − max: the exponential is missing", lambda x: x - x.amax(1, keepdim=True)),
-    Suspect("wrong-formula", "{name} is the logarithm of the softmax", lambda x: torch.log_softmax(x, 1)),
-    Suspect(
+    KnownMistake(
+        "wrong-formula", "{name} is x − max: the exponential is missing", lambda x: x - x.amax(1, keepdim=True)
+    ),
+    KnownMistake("wrong-formula", "{name} is the logarithm of the softmax", lambda x: torch.log_softmax(x, 1)),
+    KnownMistake(
         "wrong-formula",
         "the sum is that of x, not of the exponentials",
         lambda x: torch.exp(x - x.amax(1, keepdim=True)) / x.sum(1, keepdim=True),
     ),
-    Suspect("wrong-formula", "{name} is 2^(x − max) over its sum: exp, not exp2", lambda x: _base_two(x)),
-    Suspect("wrong-formula", "{name} is the softmax of −x", known(lambda x: torch.softmax(-x, 1))),
-    Suspect("transposed", "{name} is the softmax over columns, not rows", known(lambda x: torch.softmax(x, 0))),
-    Suspect(
+    KnownMistake("wrong-formula", "{name} is 2^(x − max) over its sum: exp, not exp2", lambda x: _base_two(x)),
+    KnownMistake("wrong-formula", "{name} is the softmax of −x", known(lambda x: torch.softmax(-x, 1))),
+    KnownMistake("transposed", "{name} is the softmax over columns, not rows", known(lambda x: torch.softmax(x, 0))),
+    KnownMistake(
         "first-block-only",
         "every row of {name} is that of row 0",
         known(lambda x: torch.softmax(x[:1], 1).expand_as(x)),
@@ -183,7 +187,7 @@ def draw(most: int):
     return sizes
 
 
-def _softmax(name: str, title: str, points: Points, suspects=SUSPECTS, most: int = 3000, **more) -> None:
+def _softmax(name: str, title: str, points: Points, known_mistakes=SUSPECTS, most: int = 3000, **more) -> None:
     register(
         KernelExercise(
             id=f"11_softmax/{name}",
@@ -202,7 +206,7 @@ def _softmax(name: str, title: str, points: Points, suspects=SUSPECTS, most: int
             tiny=Case("3 rows of 5", {"M": 3, "N": 5}, "integers"),
             bench=more.pop("bench", {"M": 16384, "N": 4096}),
             library=lambda x: torch.softmax(x, 1),
-            suspects=suspects,
+            known_mistakes=known_mistakes,
             **more,
         )
     )
@@ -223,14 +227,14 @@ _softmax(
     "persistent_softmax",
     "Softmax, programs that stay",
     Points(correct=3, bounds=(MOVED,)),
-    suspects=(
+    known_mistakes=(
         *SUSPECTS,
-        Suspect(
+        KnownMistake(
             "wrong-formula",
             "the sum runs over all rows of the tile: reduce along axis 1, and keep the other",
             lambda x: _of_rows(x, rows_per_program(x.shape[1])),
         ),
-        Suspect(
+        KnownMistake(
             "missing-accumulation",
             "only the first tile of each program is computed again and again: the rows must move with the loop",
             lambda x: torch.softmax(x, 1)[torch.arange(len(x)) % (8 * rows_per_program(x.shape[1]))],
@@ -255,16 +259,16 @@ def _sums_by(group, x):
 def _own_sums(group):
     """Each column over the sum of its own group, `group(N)`, in place of the row's."""
 
-    def suspect(x):
+    def mistake(x):
         which = group(x.shape[1])
         e, sums = _sums_by(which, x)
         return e / sums[:, which]
 
-    return suspect
+    return mistake
 
 
-def _apart(who: str, group) -> Suspect:
-    return Suspect(
+def _apart(who: str, group) -> KnownMistake:
+    return KnownMistake(
         "missing-accumulation",
         f"each {who} divides by its own sum: the sums are not added up over the row",
         _own_sums(group),
@@ -286,10 +290,10 @@ _softmax(
     "warp_softmax",
     "Softmax, a warp for each row, in CUDA C++",
     Points(correct=2, bounds=(MOVED, COALESCED)),
-    suspects=(
+    known_mistakes=(
         *SUSPECTS,
         _apart("lane", lambda N: torch.arange(N) % 32),
-        Suspect(
+        KnownMistake(
             "missing-accumulation",
             "only lane 0 divides by the whole sum: __shfl_down_sync leaves the other lanes parts of it",
             lambda x: _shuffled_down(x),
@@ -304,11 +308,11 @@ _softmax(
     "block_softmax",
     "Softmax, a block for each row, in CUDA C++",
     Points(correct=3, bounds=(MOVED, WIDE)),
-    suspects=(
+    known_mistakes=(
         *SUSPECTS,
         _apart("thread", threads_of),
         _apart("warp", lambda N: threads_of(N) // 32),
-        Suspect(
+        KnownMistake(
             "missing-accumulation",
             "only the sums of the first four warps are added up",
             lambda x: _first_warps(x),

@@ -7,10 +7,10 @@ from ..spec.exercise import (
     Contract,
     Cost,
     KernelExercise,
+    KnownMistake,
     Number,
     PlainExercise,
     Points,
-    Suspect,
     array,
     out,
     register,
@@ -80,10 +80,10 @@ SCALE = register(
         tiny=Case("ten elements", {"n": 10}, "integers"),
         bench={"n": 2**27},
         library=lambda x, factor: x * factor,
-        suspects=(
-            Suspect("wrong-formula", "{name} is a copy of x: the factor is not used", lambda x, factor: x),
-            Suspect("wrong-formula", "{name} is x + factor, not factor times x", lambda x, factor: x + factor),
-            Suspect("wrong-formula", "{name} is x divided by factor", lambda x, factor: x / factor),
+        known_mistakes=(
+            KnownMistake("wrong-formula", "{name} is a copy of x: the factor is not used", lambda x, factor: x),
+            KnownMistake("wrong-formula", "{name} is x + factor, not factor times x", lambda x, factor: x + factor),
+            KnownMistake("wrong-formula", "{name} is x divided by factor", lambda x, factor: x / factor),
         ),
     )
 )

@@ -29,7 +29,7 @@ class DeviceMissing(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Limits:
+class DeviceLimits:
     """What one SM of a compute capability can hold, and in which units it hands it out.
 
     KB are 1024 bytes. Source: the compute-capability tables of the CUDA Programming Guide and the toolkit's
@@ -59,7 +59,7 @@ class GPU:
     name: str
     capability: tuple[int, int]
     sms: int
-    limits: Limits
+    limits: DeviceLimits
     source: str
     boost_mhz: int | None = None
     fp32_tflops: float | None = None  # outside the tensor cores, in 10^12 FLOP/s
@@ -79,10 +79,10 @@ class GPU:
 
 
 @lru_cache(maxsize=1)
-def _tables() -> tuple[dict[tuple[int, int], Limits], dict[str, GPU], dict[str, str]]:
+def _tables() -> tuple[dict[tuple[int, int], DeviceLimits], dict[str, GPU], dict[str, str]]:
     """Read `gpus.toml`: limits by capability, GPUs by name, and names by the key that `find` looks up."""
     data = tomllib.loads(Path(__file__).with_name("gpus.toml").read_text(encoding="utf-8"))
-    limits = {_capability(text): Limits(**row) for text, row in data["limits"].items()}
+    limits = {_capability(text): DeviceLimits(**row) for text, row in data["limits"].items()}
     gpus, names = {}, {}
     for row in data["gpu"]:
         aliases = [row["name"], *row.pop("reported", [])]
@@ -127,7 +127,7 @@ def find(name: str) -> GPU | None:
     return gpus.get(names.get(_key(name), ""))
 
 
-def limits_for(capability: tuple[int, int]) -> Limits:
+def limits_for(capability: tuple[int, int]) -> DeviceLimits:
     """Return the limits of a compute capability; for an unknown one, those of the nearest one below it."""
     known = _tables()[0]
     below = [c for c in known if c <= tuple(capability)]

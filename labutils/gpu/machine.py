@@ -1,8 +1,8 @@
 """A GPU as a benchmark sees it: a host clock, a queue of work, events in that queue, a cache.
 
-`GPU` is the one at hand. `Pretend` behaves like one and knows the truth, so a benchmark can be checked against it, with
-no GPU at all: calls return before their work is done, the first one compiles, clocks start low, data stay in the L2,
-the odd sample is disturbed. Its time is counted, not waited for.
+`GPU` is the one at hand. `SimulatedGPU` behaves like one and knows the truth, so a benchmark can be checked against
+it, with no GPU at all: calls return before their work is done, the first one compiles, clocks start low, data stay in
+the L2, the odd sample is disturbed. Its time is counted, not waited for.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Ran:
 
 
 @dataclass
-class Pretend:
+class SimulatedGPU:
     """A simulated GPU and a kernel on it, `call`, that takes `cold_s` when its data come from memory.
 
     Times in seconds. `ramp_s` is the work after which the distance to full clocks has shrunk to 37 %.
@@ -152,7 +152,7 @@ class Pretend:
         self._busy += seconds
 
 
-Machine = GPU | Pretend
+Machine = GPU | SimulatedGPU
 
 
 def queue_time(count: int, launch_s: float, kernel_s: float) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from .device import Limits
+from .device import DeviceLimits
 
 WARP = 32
 SUB_PARTITIONS = 4
@@ -33,7 +33,7 @@ def _up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-def occupancy(limits: Limits, threads: int, registers: int, shared_bytes: int = 0) -> Occupancy:
+def occupancy(limits: DeviceLimits, threads: int, registers: int, shared_bytes: int = 0) -> Occupancy:
     """Occupancy of blocks of `threads` threads with `registers` 32-bit registers each and `shared_bytes` a block.
 
     Zero blocks mean that the kernel cannot be launched. Raises ValueError for sizes that are not positive.
@@ -52,7 +52,7 @@ def occupancy(limits: Limits, threads: int, registers: int, shared_bytes: int = 
     return Occupancy(blocks, blocks * warps, blocks * warps / limits.max_warps, limiter, per_block)
 
 
-def _by_registers(limits: Limits, warps: int, registers: int) -> int:
+def _by_registers(limits: DeviceLimits, warps: int, registers: int) -> int:
     if registers == 0:
         return limits.max_blocks
     if registers > limits.registers_per_thread:
@@ -64,7 +64,7 @@ def _by_registers(limits: Limits, warps: int, registers: int) -> int:
     return resident_warps // warps
 
 
-def _by_shared(limits: Limits, shared_bytes: int) -> int:
+def _by_shared(limits: DeviceLimits, shared_bytes: int) -> int:
     if shared_bytes > limits.shared_per_block_kb * 1024:
         return 0
     taken = _up(shared_bytes + limits.shared_reserved_kb * 1024, limits.shared_unit_bytes)

@@ -203,7 +203,7 @@ def out(*dims: str, dtype: str | None = None) -> Out:
 
 
 @dataclass(frozen=True)
-class Suspect:
+class KnownMistake:
     """A well-known wrong answer: if the learner's output equals `compute(**inputs)`, this is what happened."""
 
     diagnosis: str
@@ -267,7 +267,7 @@ class KernelExercise(Exercise):
     tiny: Case
     bench: Mapping[str, int] = field(default_factory=dict)
     library: Callable[..., Any] | None = None
-    suspects: tuple[Suspect, ...] = ()
+    known_mistakes: tuple[KnownMistake, ...] = ()
     language: str = "triton"
     only: int | None = None
 

@@ -15,7 +15,7 @@ from typing import Any
 DEEPEST, MOST = 6, 10_000
 
 
-class Untold(TypeError):
+class NotSerializable(TypeError):
     """This value cannot be told as JSON; the message names its type."""
 
 
@@ -26,13 +26,13 @@ def _records() -> dict[str, type]:
     return {"Ledger": Ledger, "Roof": Roof}
 
 
-def tell(value: Any, depth: int = 0) -> Any:
+def encode(value: Any, depth: int = 0) -> Any:
     """The value as JSON. Raises Untold."""
     if depth > DEEPEST:
-        raise Untold("it is nested too deeply")
+        raise NotSerializable("it is nested too deeply")
     if value is None or isinstance(value, (bool, str)):
         return value
-    inner = functools.partial(tell, depth=depth + 1)
+    inner = functools.partial(encode, depth=depth + 1)
     for kind in (list, tuple, set, frozenset):
         if type(value) is kind:
             return {kind.__name__: [inner(v) for v in value]}
@@ -44,13 +44,13 @@ def tell(value: Any, depth: int = 0) -> Any:
     try:
         number = float(value)
     except Exception:
-        raise Untold(type(value).__name__) from None
+        raise NotSerializable(type(value).__name__) from None
     if isinstance(value, int) and not isinstance(value, bool):
         return value if abs(value) < 2**200 else str(value)
     return number if math.isfinite(number) else {"float": str(number)}
 
 
-def hear(told: Any) -> Any:
+def decode(told: Any) -> Any:
     """The value that was told. Raises ValueError for what `tell` never says."""
     return _hear(told, 0, [MOST])
 

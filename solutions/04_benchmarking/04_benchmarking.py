@@ -46,8 +46,8 @@ lab.check("04_benchmarking/finish_time")
 # %% [markdown]
 # ## 2 A dishonest benchmark
 #
-# A *machine* is what a benchmark needs of a GPU. The simulated one, `Pretend`, has the same methods as the real one,
-# and counts time in place of waiting:
+# A *machine* is what a benchmark needs of a GPU. The simulated one, `SimulatedGPU`, has the same methods as the real
+# one, and counts time in place of waiting:
 #
 # | call | meaning |
 # |---|---|
@@ -63,7 +63,7 @@ lab.check("04_benchmarking/finish_time")
 # %% cell="given" id="dishonest"
 import statistics
 
-from labutils import GPU, Pretend
+from labutils import GPU, SimulatedGPU
 
 
 def dishonest(machine, call):
@@ -80,7 +80,7 @@ def dishonest(machine, call):
     return sum(times) / len(times)  # line 11
 
 
-pretended = Pretend(cold_s=100e-6, hot_s=40e-6)
+pretended = SimulatedGPU(cold_s=100e-6, hot_s=40e-6)
 print(f"reported: {dishonest(pretended, pretended.call) * 1e6:,.0f} µs; the truth: 100 µs from a cold L2")
 
 # %% [markdown]
@@ -152,7 +152,7 @@ from labutils import plots
 
 
 def life_of_a_benchmark():
-    gpu = Pretend(cold_s=100e-6, hot_s=40e-6)
+    gpu = SimulatedGPU(cold_s=100e-6, hot_s=40e-6)
     reported = honest(gpu, gpu.call) * 1e6
     fig = plots.figure(8, 3)
     axis = fig.subplots()

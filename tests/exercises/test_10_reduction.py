@@ -1,4 +1,4 @@
-"""Unit 10's reference kernels on GPUs that are not here, and the suspects that follow its launches."""
+"""Unit 10's reference kernels on GPUs that are not here, and the known mistakes that follow its launches."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Units 11 to 13: references beside PyTorch, the random numbers beside Triton's, suspects that say something."""
+"""Units 11 to 13: references beside PyTorch, the random numbers beside Triton's, known mistakes that say something."""
 
 import math
 import random
@@ -36,11 +36,11 @@ def test_every_suspect_differs_from_the_right_answer_somewhere(task):
     for case in task.cases:
         inputs = make_run(task, case, 5).inputs()
         expected = task.expected(inputs)
-        for number, suspect in enumerate(task.suspects):
-            for name, wrong in named(suspect.compute(**inputs), tuple(task.outputs)).items():
+        for number, mistake in enumerate(task.known_mistakes):
+            for name, wrong in named(mistake.compute(**inputs), tuple(task.outputs)).items():
                 if not torch.allclose(wrong.double(), expected[name], 1e-6, 1e-30, equal_nan=True):
                     telling.add(number)
-    assert [s.sentence for k, s in enumerate(task.suspects) if k not in telling] == []
+    assert [s.sentence for k, s in enumerate(task.known_mistakes) if k not in telling] == []
 
 
 @pytest.mark.parametrize("task", KERNELS, ids=lambda t: t.id)

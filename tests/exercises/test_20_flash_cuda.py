@@ -29,8 +29,8 @@ def test_a_single_key_gives_no_wrong_answer_away():
     q, k, v = (torch.randn(1, n, 64, dtype=torch.float64) for n in (3, 1, 1))
     exercise = get("20_flash_cuda/tensor")
     right = exercise.reference(q, k, v)
-    for suspect in exercise.suspects:
+    for mistake in exercise.known_mistakes:
         for name, wrong in exercise.expected(dict(q=q, k=k, v=v)).items():
             assert wrong.shape == right[name].shape
-        if suspect.diagnosis in ("off-by-one", "padded-lanes"):
-            torch.testing.assert_close(suspect.compute(q, k, v)["out"], right["out"])
+        if mistake.diagnosis in ("off-by-one", "padded-lanes"):
+            torch.testing.assert_close(mistake.compute(q, k, v)["out"], right["out"])

@@ -184,13 +184,13 @@ def test_zeros_and_copies_are_refused_in_every_case_of_some_size(exercise):
 
 @pytest.mark.parametrize("exercise", KERNELS.values(), ids=lambda e: e.id)
 def test_every_suspect_is_refused_in_some_case(exercise):
-    for suspect in exercise.suspects:
+    for mistake in exercise.known_mistakes:
 
-        def wrong(compute=suspect.compute, **stored):
+        def wrong(compute=mistake.compute, **stored):
             doubles = {n: v.double() if isinstance(v, torch.Tensor) else v for n, v in stored.items()}
             return named(compute(**doubles), tuple(exercise.outputs))
 
-        assert any(count_refused(exercise, case, wrong) for case in exercise.cases), suspect.sentence
+        assert any(count_refused(exercise, case, wrong) for case in exercise.cases), mistake.sentence
 
 
 @pytest.mark.parametrize("name", ["gelu", "gelu_backward"])

@@ -61,7 +61,7 @@ IMPORTS = (
 )
 
 
-class Kernel:
+class JupyterKernel:
     """A running kernel as the zygote knows it: the monitor outside its namespaces and the pipe to its process 1."""
 
     def __init__(self, monitor: int, status: int):
@@ -88,7 +88,7 @@ def prepare() -> None:
 class Zygote:
     def __init__(self, channel: socket.socket, most_memory: int):
         self.channel, self.most_memory = channel, most_memory
-        self.kernels: dict[int, Kernel] = {}
+        self.kernels: dict[int, JupyterKernel] = {}
 
     def serve(self) -> None:
         wake, awake = os.pipe()
@@ -155,13 +155,13 @@ class Zygote:
                 kernel.why = f"it used more than {self.most_memory >> 30} GB of memory"
                 os.kill(kernel.monitor, signal.SIGKILL)
 
-    def _start(self, told: dict) -> Kernel:
+    def _start(self, told: dict) -> JupyterKernel:
         """Fork a monitor, which makes the namespaces and waits for the processes in them."""
         mine, theirs = os.pipe()
         pid = os.fork()
         if pid:
             os.close(theirs)
-            return Kernel(pid, mine)
+            return JupyterKernel(pid, mine)
         try:
             die_with_parent()
             signal.set_wakeup_fd(-1)

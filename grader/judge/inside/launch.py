@@ -26,7 +26,7 @@ from labutils.check.evaluate import signature_problem
 from labutils.cuda.signature import convert
 from labutils.cuda.tensor_map import TensorMap
 from labutils.gpu import device, roofline  # noqa: F401  (the last one is imported where answers are told)
-from labutils.spec.serialize import hear, tell
+from labutils.spec.serialize import decode, encode
 
 from .job import job, tell_cases
 
@@ -327,11 +327,11 @@ def answer_of(task: dict, cells, arguments: list) -> dict:
         if attempt.problem is None and isinstance(attempt.returned, dict):
             return attempt.returned
         if attempt.problem is None:
-            attempt = child.attempt(attempt.returned, [hear(a) for a in arguments])
+            attempt = child.attempt(attempt.returned, [decode(a) for a in arguments])
     answer = {}
     if attempt.problem is None:
         try:
-            answer = {"value": tell(attempt.returned)}
+            answer = {"value": encode(attempt.returned)}
         except Exception:
             answer = {"type": type(attempt.returned).__name__}
     return {

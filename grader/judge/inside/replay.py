@@ -27,7 +27,7 @@ from .job import job, tell_cases
 
 
 @dataclass
-class Array:
+class SharedArray:
     """One array of a case, as the backends want to see it: labutils.spec.inputs.Buffer without what the judge keeps."""
 
     name: str
@@ -43,7 +43,7 @@ class Array:
 
 @dataclass
 class Case:
-    buffers: dict[str, Array]
+    buffers: dict[str, SharedArray]
     arguments: list
 
 
@@ -57,7 +57,7 @@ def arrays(told: dict, memory: memoryview) -> Case:
         dtype = getattr(torch, a["dtype"])
         storage = torch.frombuffer(memory, dtype=dtype, count=a["length"], offset=a["at"])
         view = storage.as_strided(a["shape"], a["strides"], a["start"])
-        buffers[a["name"]] = Array(a["name"], storage, view, a["start"])
+        buffers[a["name"]] = SharedArray(a["name"], storage, view, a["start"])
         arguments.append(storage)
     return Case(buffers, arguments)
 

@@ -18,7 +18,7 @@ from typing import NoReturn
 from grader.judge.runner.clock import Race
 from grader.judge.runner.driver import Buffer, Device, DriverError, Stuck, begin
 from grader.judge.runner.helpers import Helpers
-from grader.judge.runner.kernels import Kernel, Replay
+from grader.judge.runner.kernels import LoadedKernel, Replay
 
 HARMLESS = ("CUDA_ERROR_OUT_OF_MEMORY", "CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES")
 """Refusals after which the context can still be used."""
@@ -45,7 +45,9 @@ def lost(kind: str, why: str) -> NoReturn:
     os._exit(3)
 
 
-def run_case(device: Device, helpers: Helpers, kernels: list[Kernel], case: dict, memory: memoryview, limit: float):
+def run_case(
+    device: Device, helpers: Helpers, kernels: list[LoadedKernel], case: dict, memory: memoryview, limit: float
+):
     """One case: launch, copy back what it left; a second time if asked, to see whether the bits are the same."""
     arrays = {}
     for number, a in enumerate(case["arguments"]):
@@ -88,7 +90,7 @@ def _of(case: dict, number: int, memory: memoryview) -> memoryview:
 
 
 def run(device: Device, helpers: Helpers, job: dict, memory: memoryview) -> None:
-    kernels = [Kernel(device, k) for k in job["kernels"]]
+    kernels = [LoadedKernel(device, k) for k in job["kernels"]]
     for number, case in enumerate(job["cases"]):
         try:
             unstable = run_case(device, helpers, kernels, case, memory, job["time_limit"])
@@ -107,14 +109,14 @@ def run(device: Device, helpers: Helpers, job: dict, memory: memoryview) -> None
 
 def race(device: Device, helpers: Helpers, job: dict, memory: memoryview) -> None:
     try:
-        contest = Race(device, helpers, job, memory)
-        contest.warm_up()
-        for seconds in contest.batches():
+        race = Race(device, helpers, job, memory)
+        race.warm_up()
+        for seconds in race.batches():
             say(seconds=seconds)
             if sys.stdin.readline().strip() != "more":
                 break
-        say(**contest.outcome(memory), done=True)
-        contest.free()
+        say(**race.outcome(memory), done=True)
+        race.free()
     except Stuck:
         lost("timeout", "a timed kernel did not come to an end")
     except DriverError as e:

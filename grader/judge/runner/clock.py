@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from cuda.bindings import driver as cu
 
 from grader.judge.runner.driver import Buffer, Device, ok
-from grader.judge.runner.kernels import Kernel, Replay
+from grader.judge.runner.kernels import LoadedKernel, Replay
 
 WARM_UP_S, BATCH = 0.3, 16
 FLUSH_BYTES = 512 << 20
@@ -52,7 +52,7 @@ class Race:
         self.device, self.helpers, self.job = device, helpers, job
         self.flush = Buffer(device, max(2 * device.l2_bytes, FLUSH_BYTES))
         self.entries = [Entry(device, e, memory) for e in job["ring"]]
-        self.kernels = {side: [Kernel(device, k) for k in job[side]["kernels"]] for side in "ab"}
+        self.kernels = {side: [LoadedKernel(device, k) for k in job[side]["kernels"]] for side in "ab"}
         self.key, self.random = random.SystemRandom().getrandbits(63), random.SystemRandom()
         self.chosen = {"a": {}, "b": {}}
         self.limit = job["time_limit"]

@@ -24,7 +24,7 @@ HOST_TYPE = {8: 10, 9: 8, 10: 9}
 TF32_TYPE = 11
 
 
-class Kernel:
+class LoadedKernel:
     """One kernel of a cubin. `told` holds the cubin, its symbol, threads, shared memory, scratch and the kinds of its
     arguments in order (pointer, int, float or descriptor)."""
 
@@ -65,7 +65,7 @@ class Kernel:
 class Call:
     """One launch, ready to be made again and again."""
 
-    def __init__(self, kernel: Kernel, step: dict, pointer: Callable[[dict], int], keep: list):
+    def __init__(self, kernel: LoadedKernel, step: dict, pointer: Callable[[dict], int], keep: list):
         self.kernel, told = kernel, kernel.told
         self.grid = tuple(step["grid"])
         self.block = tuple(step["block"] or (32 * told["warps"], 1, 1))
@@ -200,7 +200,9 @@ def _tensor_map(d: dict, pointer: Callable[[dict], int]) -> bytes:
 class Replay:
     """A plan bound to the memory of one case: `run()` queues all its steps."""
 
-    def __init__(self, device: Device, plan: dict, kernels: list[Kernel], arrays: dict[int, Buffer], helpers, chosen):
+    def __init__(
+        self, device: Device, plan: dict, kernels: list[LoadedKernel], arrays: dict[int, Buffer], helpers, chosen
+    ):
         self.device, self.kernels, self.helpers = device, kernels, helpers
         self.scratch = [Buffer(device, n) for n in plan["scratch"]]
         self.arrays, self._keep = arrays, []
@@ -220,7 +222,7 @@ class Replay:
             step = step["choices"][choice % len(step["choices"])]
         return Call(self.kernels[step["kernel"]], step, self.pointer, self._keep)
 
-    def used(self) -> list[Kernel]:
+    def used(self) -> list[LoadedKernel]:
         return [s.kernel for s in self.steps if isinstance(s, Call)]
 
     def poison(self, word: int) -> None:

@@ -8,11 +8,11 @@ from . import build, selftest
 from .counters import Access, Counters, Report
 from .errors import CompileError, LaunchError, NoCompiler
 from .findings import Finding
-from .launch import Array, Kernel, Module, Parameter, Result, compile
+from .launch import HostKernel, LaunchResult, MemoryRange, Module, Parameter, compile
 
 __all__ = [
-    "Access", "Array", "CompileError", "Counters", "Finding", "Kernel", "LaunchError", "Module", "NoCompiler",
-    "Parameter", "Report", "Result", "available", "compile",
+    "Access", "CompileError", "Counters", "Finding", "HostKernel", "LaunchError", "LaunchResult", "MemoryRange",
+    "Module", "NoCompiler", "Parameter", "Report", "available", "compile",
 ]  # fmt: skip
 
 build.use_self_test(selftest.works)

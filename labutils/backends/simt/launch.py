@@ -19,7 +19,7 @@ MAX_COOPERATIVE_THREADS = 1 << 16
 
 
 @dataclass(frozen=True)
-class Array:
+class MemoryRange:
     """An array that a kernel may touch: `elements` of `itemsize` bytes from `address` on.
 
     `inside` has one byte for each element, nonzero where it belongs to the array (rows with padding between them).
@@ -44,7 +44,7 @@ class Parameter:
 
 
 @dataclass
-class Result:
+class LaunchResult:
     """What a launch did. `findings` are in the order of blocks; counters are empty after a fast launch.
 
     `shared_bytes` is the shared memory of one block, static and dynamic.
@@ -119,7 +119,7 @@ class Module:
     names: list[str]
     filename: str
     compiler: build.Compiler
-    kernels: dict[str, Kernel] = field(default_factory=dict)
+    kernels: dict[str, HostKernel] = field(default_factory=dict)
     _builds: dict[bool, _Build] = field(default_factory=dict, repr=False)
 
     def prepare(self, *modes: bool) -> None:
@@ -157,7 +157,7 @@ def _entry_offset(path: str) -> int:
 
 
 @dataclass
-class Kernel:
+class HostKernel:
     """A kernel of a module."""
 
     module: Module
@@ -172,7 +172,7 @@ class Kernel:
         shared_bytes: int,
         args: Sequence,
         *,
-        arrays: Mapping[str, Array | tuple] | None = None,
+        arrays: Mapping[str, MemoryRange | tuple] | None = None,
         checked: bool = True,
         seed: int = 0,
         time_limit: float = 10.0,
@@ -180,7 +180,7 @@ class Kernel:
         threads: int | None = None,
         cooperative: bool | None = None,
         cluster: int = 1,
-    ) -> Result:
+    ) -> LaunchResult:
         """Run the kernel. Pointers are given as addresses, structs as ctypes objects or bytes.
 
         `arrays` names all memory that the kernel may touch; only a checked launch looks at it. `blocks` are the
@@ -195,12 +195,12 @@ class Kernel:
         self._check_limits(grid3, block3, shared_bytes, cooperative, b)
         self._check_cluster(grid3, block3, cluster, b)
         pointers, storage = self._arguments(args)
-        named = {n: a if isinstance(a, Array) else Array(*a) for n, a in (arrays or {}).items()}
+        named = {n: a if isinstance(a, MemoryRange) else MemoryRange(*a) for n, a in (arrays or {}).items()}
         base = _base(b)
         for v in b.symbols.variables:
             if v.name not in self.module.source.constants:
                 item = 4 if v.size % 4 == 0 else 1
-                named.setdefault(v.name, Array(base + v.offset, v.size // item, item))
+                named.setdefault(v.name, MemoryRange(base + v.offset, v.size // item, item))
         if len(named) > 250:
             raise LaunchError("a launch can name at most 250 arrays")
         ordered = bool(checked or cooperative or {"simt_atomic", "simt_fence"} & set(b.symbols.needed))
@@ -342,7 +342,7 @@ def static_shared(symbols: elf.Symbols, kernel: str) -> int:
 # ---- results
 
 
-def _result(raw: dict, module: Module, b: _Build, arrays, grid, block, shared_bytes) -> Result:
+def _result(raw: dict, module: Module, b: _Build, arrays, grid, block, shared_bytes) -> LaunchResult:
     names = list(arrays)
     pcs = {s[0] for s in raw["sites"]}
     for f in raw["findings"]:
@@ -351,17 +351,19 @@ def _result(raw: dict, module: Module, b: _Build, arrays, grid, block, shared_by
     namer = _Namer(raw, module.source, b.symbols, arrays, shared_bytes)
     context = findings.Context(line_of, grid, block, namer.element, namer.nearest, namer.indexed)
     found = findings.translate(raw["findings"], context)
-    return Result(found, counters.collect(raw, line_of, lambda i: names[i]), raw["printed"], raw["seconds"])
+    return LaunchResult(found, counters.collect(raw, line_of, lambda i: names[i]), raw["printed"], raw["seconds"])
 
 
-def _holds(a: Array, element: int) -> bool:
+def _holds(a: MemoryRange, element: int) -> bool:
     return 0 <= element < a.elements and (a.inside is None or bool(a.inside[element]))
 
 
 class _Namer:
     """Names elements of arrays, from what the launch and the source know."""
 
-    def __init__(self, raw, prepared: source.Prepared, symbols: elf.Symbols, arrays: dict[str, Array], shared_bytes):
+    def __init__(
+        self, raw, prepared: source.Prepared, symbols: elf.Symbols, arrays: dict[str, MemoryRange], shared_bytes
+    ):
         self._raw, self._source, self._symbols, self._arrays = raw, prepared, symbols, arrays
         self._shared_bytes = shared_bytes
         dynamic = [s for s in prepared.shared.values() if s.dynamic]
@@ -492,7 +494,7 @@ def compile(
     module.prepare(*modes)
     library = module.built(modes[0]).library
     for i, name in enumerate(names):
-        module.kernels[name] = Kernel(module, name, i, _parameters(library, prepared, i, name))
+        module.kernels[name] = HostKernel(module, name, i, _parameters(library, prepared, i, name))
     return module
 
 

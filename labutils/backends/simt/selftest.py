@@ -47,12 +47,12 @@ def _try(compiler: build.Compiler) -> str | None:
         module = launch.Module(source.prepare(_SOURCE), ["probe"], "probe", compiler)
         module.prepare(True)
         parameters = launch._parameters(module.built(True).library, module.source, 0, "probe")
-        kernel = launch.Kernel(module, "probe", 0, parameters)
+        kernel = launch.HostKernel(module, "probe", 0, parameters)
         # 32-byte aligned, so that sectors are as computed
         memory = ctypes.create_string_buffer(4 * (32 * n + 32) + 32)
         x = -(-ctypes.addressof(memory) // 32) * 32
         y = x + 4 * 32 * n
-        arrays = {"x": launch.Array(x, 32 * n, 4), "y": launch.Array(y, 32, 4)}
+        arrays = {"x": launch.MemoryRange(x, 32 * n, 4), "y": launch.MemoryRange(y, 32, 4)}
         result = kernel.launch(1, 32, 0, [x, y, n], arrays=arrays)
     except (CompileError, LaunchError, NoCompiler, OSError, ValueError) as e:
         return f"{type(e).__name__}: {str(e)[:500]}"

@@ -7,7 +7,7 @@ import pytest
 
 WORK = "tests.grader.engines.pretend"
 
-STAND_INS = Path(__file__).parents[3] / "bench" / "stand_in"
+STAND_INS = Path(__file__).parents[3] / "bench" / "fake_slurm"
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import time
 import pytest
 
 from grader import engines
-from grader.engines import station
+from grader.engines import worker_process
 from grader.engines.local import pinned, shares
-from grader.engines.station import Lost, Station
+from grader.engines.worker_process import Lost, WorkerProcess
 from grader.judge.gpulock import GpuLock, visible_gpus
 
 NAMES = [f"student {n}" for n in range(5)] + ["kills", "kills once"]
@@ -108,26 +108,26 @@ def test_who_is_running_and_for_how_long(tmp_path, pretend):
 
 def test_what_shares_a_worker_with_a_killer_is_not_blamed(pretend, monkeypatch):
     monkeypatch.setenv("PRETEND_SECONDS", "0.5")
-    station, done = Station(4, work=pretend), {}
+    process, done = WorkerProcess(4, work=pretend), {}
     names = ["kills", "a", "b", "c"]
-    threads = [threading.Thread(target=lambda n=n: done.update({n: station.persist(job(n))})) for n in names]
+    threads = [threading.Thread(target=lambda n=n: done.update({n: process.persist(job(n))})) for n in names]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
-    station.close()
+    process.close()
     assert "lost" in done["kills"] and not any("lost" in done[n] for n in "abc")
 
 
 def test_a_worker_that_is_ended_removes_what_it_made_and_waits_for_no_job(pretend, tmp_path, monkeypatch):
     monkeypatch.setenv("PRETEND_FOLDER", str(tmp_path))
-    station = Station(2, work=pretend)
-    assert station.do(job("leaves a folder"))["verdicts"]
-    waiting = threading.Thread(target=station.persist, args=[job("slow")])
+    process = WorkerProcess(2, work=pretend)
+    assert process.do(job("leaves a folder"))["verdicts"]
+    waiting = threading.Thread(target=process.persist, args=[job("slow")])
     waiting.start()
     time.sleep(0.2)
     begin = time.monotonic()
-    station.close()
+    process.close()
     assert time.monotonic() - begin < 0.7 and (tmp_path / "tidied").exists()
     waiting.join(5)
     assert not waiting.is_alive()
@@ -135,8 +135,8 @@ def test_a_worker_that_is_ended_removes_what_it_made_and_waits_for_no_job(preten
 
 def test_a_worker_that_does_not_end_is_ended(pretend, tmp_path, monkeypatch):
     monkeypatch.setenv("PRETEND_FOLDER", str(tmp_path))
-    monkeypatch.setattr(station, "END_LIMIT", 0.3)
-    one = Station(1, work=pretend)
+    monkeypatch.setattr(worker_process, "END_LIMIT", 0.3)
+    one = WorkerProcess(1, work=pretend)
     assert one.do(job("leaves a folder for long"))["verdicts"]
     begin = time.monotonic()
     one.close()
@@ -149,11 +149,11 @@ def test_an_engine_that_is_still_preparing_ends_at_once(tmp_path, pretend, monke
     time.sleep(0.5)
     begin = time.monotonic()
     engine.close()
-    assert len(engine.stations) == 3 and time.monotonic() - begin < 1.5
+    assert len(engine.worker_processes) == 3 and time.monotonic() - begin < 1.5
 
 
 def test_the_thread_that_starts_sandboxes_lives_as_long_as_the_worker(pretend):
-    with contextlib.closing(Station(2, work=pretend)) as one:
+    with contextlib.closing(WorkerProcess(2, work=pretend)) as one:
         one.do(job("student"))
         time.sleep(0.2)
         assert one.do(job("thread")) == {"alive": True}
@@ -161,7 +161,7 @@ def test_the_thread_that_starts_sandboxes_lives_as_long_as_the_worker(pretend):
 
 def test_a_worker_that_cannot_prepare_says_why(pretend, monkeypatch):
     monkeypatch.setenv("PRETEND_PREPARE", "never")
-    with contextlib.closing(Station(1, work=pretend)) as one, pytest.raises(Lost, match="could not convert"):
+    with contextlib.closing(WorkerProcess(1, work=pretend)) as one, pytest.raises(Lost, match="could not convert"):
         one.do(job("student"))
 
 

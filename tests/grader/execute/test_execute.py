@@ -8,12 +8,12 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from grader.execute import notebook as notebook_module
 from grader.execute import warm
-from grader.execute.notebook import Limits, run_notebook
+from grader.execute.notebook import NotebookLimits, run_notebook
 from grader.judge import isolation
 from grader.judge.isolation import bubblewrap
 from labutils.check.check import VERDICT_MIME
 
-SHORT = Limits(cell=3, notebook=40, restarts=2, output=5000)
+SHORT = NotebookLimits(cell=3, notebook=40, restarts=2, output=5000)
 
 
 def notebook(*sources):
@@ -82,7 +82,7 @@ def test_a_cell_that_ignores_the_interrupt_is_left_behind():
 
 
 def test_a_notebook_has_a_time_limit():
-    done = run("import time\ntime.sleep(1.5)", "time.sleep(1.5)", ("1.0",), limits=Limits(cell=3, notebook=2.5))
+    done = run("import time\ntime.sleep(1.5)", "time.sleep(1.5)", ("1.0",), limits=NotebookLimits(cell=3, notebook=2.5))
     assert shown(done.notebook.cells[2]) == ["CellTimeout"]
     assert "the notebook ran longer than 2.5 s" in done.log.events[-1].lower()
 
@@ -194,7 +194,7 @@ def test_a_kernel_that_holds_too_much_memory_is_ended_and_told_why(monkeypatch):
     monkeypatch.setattr(warm, "MOST_MEMORY", 1 << 30)
     monkeypatch.setattr(warm, "_zygotes", {})
     hog = "import time\nx = bytearray(b'x') * (900 << 20)\ntime.sleep(20)"
-    done = run("y = 1", hog, ("float(y)",), limits=Limits(cell=25, notebook=60))
+    done = run("y = 1", hog, ("float(y)",), limits=NotebookLimits(cell=25, notebook=60))
     warm.zygote().close()
     assert [shown(c)[-1:] for c in done.notebook.cells] == [[], ["KernelDied"], ["1.0"]]
     assert "used more than 1 GB of memory" in done.log.events[0]

@@ -12,7 +12,7 @@ import pytest
 from grader.course.solutions import ROOT
 from grader.judge import isolation, sandbox
 from grader.judge.inside import compile as compiling
-from grader.judge.sandbox import Died, Limits, Sandbox
+from grader.judge.sandbox import Died, Sandbox, SandboxLimits
 from labutils.backends import interpreter
 from labutils.backends.simt import build
 
@@ -32,7 +32,7 @@ def place(request, monkeypatch):
     sandbox.bubblewrap.cache_clear()
 
 
-LIMITS = Limits(60, 30)
+LIMITS = SandboxLimits(60, 30)
 
 
 def answers(body, limits=LIMITS, time_limit=5.0, cases=1):
@@ -200,7 +200,7 @@ def _processes() -> str:
 
 def test_what_never_ends_is_ended():
     with pytest.raises(Died, match="took longer than 2 s"):
-        answers("time.sleep(100)", limits=Limits(2, 30))
+        answers("time.sleep(100)", limits=SandboxLimits(2, 30))
 
 
 def test_a_flood_is_cut_off():
@@ -212,7 +212,7 @@ for fd in range(3, 20):
     except OSError:
         pass"""
     with pytest.raises(Died, match="more than any answer"):
-        box = Sandbox("launch", Limits(60, 30))
+        box = Sandbox("launch", SandboxLimits(60, 30))
         try:
             text = "import os\ndef f(n):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
             task = {"id": "f", "entry": "f", "parameters": ["n"], "kind": "plain", "cases": [[1]]}
@@ -222,7 +222,7 @@ for fd in range(3, 20):
 
 
 def test_a_job_that_is_no_job_dies_with_a_reason(place):
-    box = Sandbox("launch", Limits(30, 30))
+    box = Sandbox("launch", SandboxLimits(30, 30))
     try:
         with pytest.raises(Died, match="ended before its answer was complete"):
             list(box.answers(b"no json"))
@@ -247,7 +247,7 @@ def test_the_warning_says_what_a_plain_child_can_do(monkeypatch, tmp_path, insta
 def test_a_sandbox_removes_what_it_made(monkeypatch):
     monkeypatch.setenv("GPULAB_NO_BWRAP", "1")
     sandbox.bubblewrap.cache_clear()
-    box = Sandbox("launch", Limits(30, 30))
+    box = Sandbox("launch", SandboxLimits(30, 30))
     scratch = Path(box._scratch)
     assert scratch.is_dir()
     box.close()

@@ -49,7 +49,7 @@ def test_damaged_notebooks_tried_at_the_same_time_share_one_course(monkeypatch):
 
     def attempt(trial):
         run._Notebooks.shared()
-        return run.Result(trial, True)
+        return run.AttackResult(trial, True)
 
     shared = staticmethod(functools.cache(Slow))
     monkeypatch.setattr(run._Notebooks, "shared", shared)
@@ -101,7 +101,7 @@ def test_trials_are_chosen_by_name_or_family():
 
 def test_the_table_counts_what_was_stopped_and_what_was_not_tried():
     one, other = corpus.trials(["replay"])[:2]
-    results = [run.Result(one, True, stock=2.0), run.Result(other, None, said="needs a GPU")]
+    results = [run.AttackResult(one, True, stock=2.0), run.AttackResult(other, None, said="needs a GPU")]
     text = run.table(results, compare=True)
     assert "1 / 1" in text and "needs a GPU" in text
-    assert "✗" in run.line(run.Result(one, False, 2.0, 2.0))
+    assert "✗" in run.line(run.AttackResult(one, False, 2.0, 2.0))

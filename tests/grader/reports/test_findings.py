@@ -7,7 +7,7 @@ import pytest
 
 from grader.marks.results import Check, ClassResults, Graded, Outcome
 from grader.reports import findings
-from grader.reports.flags import suspects
+from grader.reports.flags import flagged
 from grader.reports.similarity import groups
 from labutils.spec.verdict import Verdict
 
@@ -101,7 +101,7 @@ def test_text_that_looks_for_answers_is_shown_with_its_line():
         Graded("cem", [Outcome("e", "c", 1, 1, "", "1 of 1 points.", said)]),
     ]
     results = ClassResults("u", "", [Check("e", "", "c", 1.0)], students, "", 0, "")
-    ana, cem = suspects(results, texts, {"given": "import subprocess"})
+    ana, cem = flagged(results, texts, {"given": "import subprocess"})
     assert ana["student"] == "ana" and len(ana["evidence"]) == 3 and "had been edited" in ana["evidence"][2]
     assert "cell 'kernel' reaches below Python: import ctypes" in ana["evidence"]
     assert cem["evidence"] == ["e: Faster than the floor, which is worth a look: bytes."]
@@ -109,7 +109,7 @@ def test_text_that_looks_for_answers_is_shown_with_its_line():
 
 def test_findings_come_from_the_course_folder_and_need_none(tmp_path):
     results = ClassResults("u", "", [], [Graded("ana"), Graded("ben")], "", 0, "")
-    assert findings.look(results, tmp_path) == {"similar": [], "suspects": [], "set_aside": []}
+    assert findings.look(results, tmp_path) == {"similar": [], "flags": [], "set_aside": []}
 
     def notebook(text, path):
         cell = {"cell_type": "code", "id": "kernel", "source": text.splitlines(True)}

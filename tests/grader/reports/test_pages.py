@@ -85,7 +85,7 @@ def test_endless_output_is_cut(results):
 
 def test_the_report_shows_times_roofs_suspects_and_similar_answers(results):
     results.findings = {
-        "suspects": [{"student": f"ben {EVIL}", "evidence": [f"cell 'x' reaches below Python: {EVIL}"]}],
+        "flags": [{"student": f"ben {EVIL}", "evidence": [f"cell 'x' reaches below Python: {EVIL}"]}],
         "similar": [
             {"cell": "gelu_kernel", "students": ["ana", "dora"], "likeness": 1.0, "evidence": ["the same text"]}
         ],

@@ -7,7 +7,7 @@ import pytest
 import labutils  # noqa: F401  (switches the interpreter on)
 from labutils.check.check import evaluate
 from labutils.check.diagnose import KINDS, diagnosis, headline
-from labutils.spec.exercise import Case, Contract, Cost, KernelExercise, Number, Points, Suspect, array, out
+from labutils.spec.exercise import Case, Contract, Cost, KernelExercise, KnownMistake, Number, Points, array, out
 
 triton = pytest.importorskip("triton")
 import torch  # noqa: E402
@@ -39,8 +39,8 @@ SOFTMAX = small(
         Case("5 × 128, padded", {"M": 5, "N": 128}, "position", layout="padded"),
         Case("4 × 37, large", {"M": 4, "N": 37}, "large"),
     ),
-    suspects=(
-        Suspect(
+    known_mistakes=(
+        KnownMistake(
             "padded-lanes",
             "{name} is too small by what lanes beyond the row add to the sum",
             lambda x: (
@@ -51,7 +51,7 @@ SOFTMAX = small(
                 )
             ),
         ),
-        Suspect(
+        KnownMistake(
             "no-max-subtraction", "{name} overflows in exp", lambda x: x.float().exp() / x.float().exp().sum(-1, True)
         ),
     ),
@@ -79,8 +79,8 @@ MATMUL = small(
         Case("40 × 24 × 56", {"M": 40, "N": 24, "K": 56}),
         Case("32 × 48 × 64, fp32 as tf32", {"M": 32, "N": 48, "K": 64}, dtype="float32"),
     ),
-    suspects=(
-        Suspect(
+    known_mistakes=(
+        KnownMistake(
             "missing-accumulation",
             "{name} holds only the last 16 terms of each sum",
             lambda a, b: a[:, (k := (a.shape[1] - 1) // 16 * 16) :] @ b[k:],
@@ -108,7 +108,7 @@ SCALE = small(
     reference=lambda x, factor: x * factor,
     contract=Contract(terms=1),
     cases=(Case("n = 1000", {"n": 1000}, "position"), Case("n = 2049", {"n": 2049}, "position")),
-    suspects=(Suspect("wrong-formula", "{name} is a copy of x", lambda x, factor: x),),
+    known_mistakes=(KnownMistake("wrong-formula", "{name} is a copy of x", lambda x, factor: x),),
 )
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from labutils.gpu.roofline import Ledger
-from labutils.spec.serialize import Untold, hear, tell
+from labutils.spec.serialize import NotSerializable, decode, encode
 
 VALUES = [
     None, True, 3, -2.5, "text", [1, 2.0], (1, "a"), {1, 2}, {"a": [1], "b": {"c": None}}, 2**60, frozenset({3}),
@@ -17,25 +17,25 @@ VALUES = [
 def test_there_and_back(value):
     import json
 
-    back = hear(json.loads(json.dumps(tell(value))))
+    back = decode(json.loads(json.dumps(encode(value))))
     assert back == value and type(back) is type(value)
 
 
 def test_nan_comes_back_as_nan():
-    assert math.isnan(hear(tell(math.nan)))
+    assert math.isnan(decode(encode(math.nan)))
 
 
 def test_a_number_of_another_library_is_a_number():
     import numpy as np
     import torch
 
-    assert hear(tell(np.float32(1.5))) == 1.5 and hear(tell(torch.tensor(2.0))) == 2.0
+    assert decode(encode(np.float32(1.5))) == 1.5 and decode(encode(torch.tensor(2.0))) == 2.0
 
 
 @pytest.mark.parametrize("value", [object(), lambda: 1, [object()], print])
 def test_what_cannot_be_told(value):
-    with pytest.raises(Untold):
-        tell(value)
+    with pytest.raises(NotSerializable):
+        encode(value)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_what_cannot_be_told(value):
 )  # fmt: skip
 def test_what_nobody_told(told):
     with pytest.raises((ValueError, TypeError)):
-        hear(told)
+        decode(told)
 
 
 def test_depth_and_size_have_limits():
@@ -57,4 +57,4 @@ def test_depth_and_size_have_limits():
         deep = {"list": [deep]}
     for told in (deep, {"list": [1] * 20_000}):
         with pytest.raises(ValueError, match="too large or too deep"):
-            hear(told)
+            decode(told)

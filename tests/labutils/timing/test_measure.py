@@ -4,14 +4,14 @@ import pytest
 import torch
 
 import labutils as lab
-from labutils.gpu.machine import Pretend
+from labutils.gpu.machine import SimulatedGPU
 from labutils.timing import ceilings as roofs
 from labutils.timing import measure
 from labutils.timing.ceilings import Ceilings
 
 
 def pretended(**changes):
-    return Pretend(**{"cold_s": 100e-6, "hot_s": 40e-6, **changes})
+    return SimulatedGPU(**{"cold_s": 100e-6, "hot_s": 40e-6, **changes})
 
 
 def test_a_measurement_says_what_was_measured():

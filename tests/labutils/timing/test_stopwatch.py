@@ -5,12 +5,12 @@ import statistics
 
 import pytest
 
-from labutils.gpu.machine import NotThereYet, Pretend, queue_time
+from labutils.gpu.machine import NotThereYet, SimulatedGPU, queue_time
 from labutils.timing.stopwatch import Sample, Stopwatch, ratio
 
 
 def pretended(**changes):
-    return Pretend(**{"cold_s": 100e-6, "hot_s": 40e-6, **changes})
+    return SimulatedGPU(**{"cold_s": 100e-6, "hot_s": 40e-6, **changes})
 
 
 @pytest.mark.parametrize("changes", [{}, {"launch_s": 80e-6}, {"disturbed": 0.2}, {"cold_s": 2e-3, "hot_s": 1.9e-3}])
@@ -63,7 +63,7 @@ def test_few_samples_have_a_wide_interval():
 
 @pytest.mark.parametrize("launch,kernel", [(5e-6, 100e-6), (10e-6, 2e-6), (3e-6, 3e-6)])
 def test_a_queue_takes_as_long_as_the_slower_of_launch_and_kernel(launch, kernel):
-    gpu = Pretend(kernel, kernel, launch_s=launch, compile_s=0, slow=0, noise=0, disturbed=0)
+    gpu = SimulatedGPU(kernel, kernel, launch_s=launch, compile_s=0, slow=0, noise=0, disturbed=0)
     for _ in range(50):
         gpu.call()
     done = max(gpu._host, gpu._free)

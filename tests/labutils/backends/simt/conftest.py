@@ -31,10 +31,10 @@ def aligned(values: torch.Tensor) -> torch.Tensor:
 class Launcher:
     """`kernel[grid, block, shared_bytes](x, y, n)` with tensors for pointers; findings and counters in `result`."""
 
-    kernel: simt.Kernel
+    kernel: simt.HostKernel
     checked: bool = True
     options: dict = None
-    result: simt.Result = None
+    result: simt.LaunchResult = None
 
     def __getitem__(self, configuration):
         grid, block, shared_bytes = (*configuration, 0)[:3]
@@ -43,7 +43,7 @@ class Launcher:
             arrays, values = {}, []
             for parameter, a in zip(self.kernel.parameters, arguments, strict=True):
                 if isinstance(a, torch.Tensor):
-                    arrays[parameter.name] = simt.Array(a.data_ptr(), a.numel(), a.element_size())
+                    arrays[parameter.name] = simt.MemoryRange(a.data_ptr(), a.numel(), a.element_size())
                     a = a.data_ptr()
                 values.append(a)
             self.result = self.kernel.launch(

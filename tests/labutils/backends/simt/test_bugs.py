@@ -98,7 +98,7 @@ def launch(name, checked=True, **options):
             if name == "padding_touched" and parameter.name == "x":
                 inside = bytes([1] * 30 + [0] * 2) * 2
             address = storage.data_ptr() + 4 * start
-            arrays[parameter.name] = simt.Array(address, a.numel(), 4, inside)
+            arrays[parameter.name] = simt.MemoryRange(address, a.numel(), 4, inside)
             keep.append(storage)
             a = address
         values.append(a)
@@ -163,7 +163,7 @@ def test_fast_launch_ends_too(name):
 def test_out_of_bounds_stops_before_the_access():
     storage = torch.full((64,), 7.0)
     kernel = simt.compile("__global__ void k(float* x) { x[threadIdx.x] = 1; }").kernels["k"]
-    result = kernel.launch(1, 32, 0, [storage.data_ptr()], arrays={"x": simt.Array(storage.data_ptr(), 20, 4)})
+    result = kernel.launch(1, 32, 0, [storage.data_ptr()], arrays={"x": simt.MemoryRange(storage.data_ptr(), 20, 4)})
     assert result.findings[0].index == 20
     assert (storage[:20] == 1).all() and (storage[20:] == 7).all()
 

@@ -265,7 +265,7 @@ def check(name):
     memory = torch.rand(2 * (1 << 16) + 64)
     at = memory.data_ptr() + -memory.data_ptr() % 256
     size = 1 << 16
-    arrays = {"x": simt.Array(at, size, 4), "y": simt.Array(at + 4 * size, size, 4)}
+    arrays = {"x": simt.MemoryRange(at, size, 4), "y": simt.MemoryRange(at + 4 * size, size, 4)}
     kernel = simt.compile(source, ["k"]).kernels["k"]
     result = kernel.launch(grid, block, shared_bytes, [at, at + 4 * size, n], arrays=arrays)
     assert not [f for f in result.findings if f.fatal], result.findings
@@ -306,7 +306,7 @@ def test_counts_do_not_depend_on_the_order_of_lanes():
     memory = torch.rand(1 << 17)
     at = memory.data_ptr()
     kernel = simt.compile(source, ["k"]).kernels["k"]
-    arrays = {"x": simt.Array(at, 1 << 16, 4), "y": simt.Array(at + (1 << 18), 1 << 16, 4)}
+    arrays = {"x": simt.MemoryRange(at, 1 << 16, 4), "y": simt.MemoryRange(at + (1 << 18), 1 << 16, 4)}
     totals = [
         kernel.launch(grid, block, 0, [at, at + (1 << 18), n], arrays=arrays, seed=seed).counters for seed in (0, 1, 2)
     ]

@@ -62,7 +62,7 @@ def test_the_swizzle_moves_pieces_of_sixteen_bytes(swizzle):
     text = text.replace("16 * 64 * sizeof(half)", f"16 * {width} * sizeof(half)")
     kernel = simt.compile(text).kernels["copy"]
     tiled = tensor_map.tensor_map(x, (16, width), swizzle).described()
-    arrays = {"y": simt.Array(seen.data_ptr(), seen.numel(), 2)}
+    arrays = {"y": simt.MemoryRange(seen.data_ptr(), seen.numel(), 2)}
     assert kernel.launch(1, 32, 1 << 14, [tiled, tiled, seen.data_ptr(), 0, 0], arrays=arrays).ok
     at = np.arange(16 * width) * 2
     bits = {0: 0, 32: 1, 64: 3, 128: 7}[swizzle]
@@ -119,7 +119,7 @@ __global__ void send(float *y) {
 
 def send(source):
     y = torch.full((8, 4), -1.0)
-    arrays = {"y": simt.Array(y.data_ptr(), y.numel(), 4)}
+    arrays = {"y": simt.MemoryRange(y.data_ptr(), y.numel(), 4)}
     return simt.compile(source).kernels["send"].launch(8, 32, 128, [y.data_ptr()], arrays=arrays, cluster=4), y
 
 

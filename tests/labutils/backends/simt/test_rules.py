@@ -103,7 +103,7 @@ def test_static_shared_memory_is_limited_for_each_kernel():
     body = "__shared__ float s[{}]; s[threadIdx.x] = 1; x[threadIdx.x] = s[threadIdx.x];"
     two = KERNEL.format(body.format(8000)) + "\n" + KERNEL.format(body.format(8000)).replace("k(", "other(")
     x = torch.zeros(32)
-    arrays = {"x": simt.Array(x.data_ptr(), 32, 4)}
+    arrays = {"x": simt.MemoryRange(x.data_ptr(), 32, 4)}
     assert simt.compile(two).kernels["k"].launch(1, 32, 0, [x.data_ptr()], arrays=arrays).ok
     with pytest.raises(simt.LaunchError, match="48 KB"):
         kernel(body.format(13000)).launch(1, 32, 0, [x.data_ptr()])
@@ -121,7 +121,7 @@ def test_arguments_are_checked(arguments, words):
 def test_chosen_blocks_only():
     x = torch.zeros(128)
     k = kernel("x[blockIdx.x * 32 + threadIdx.x] = 1;")
-    arrays = {"x": simt.Array(x.data_ptr(), 128, 4)}
+    arrays = {"x": simt.MemoryRange(x.data_ptr(), 128, 4)}
     k.launch(4, 32, 0, [x.data_ptr()], arrays=arrays, blocks=[1, 3])
     assert x.view(4, 32)[:, 0].tolist() == [0, 1, 0, 1]
     with pytest.raises(simt.LaunchError, match="0 to 3"):
@@ -136,7 +136,7 @@ def test_device_and_constant_variables_can_be_set():
     address, size = module.variable("w")
     assert size == 12
     ctypes.memmove(address, (ctypes.c_float * 3)(1, 2, 3), 12)
-    module.kernels["k"].launch(1, 3, 0, [x.data_ptr()], arrays={"x": simt.Array(x.data_ptr(), 3, 4)})
+    module.kernels["k"].launch(1, 3, 0, [x.data_ptr()], arrays={"x": simt.MemoryRange(x.data_ptr(), 3, 4)})
     assert x.tolist() == [1, 2, 3]
     assert ctypes.c_int.from_address(module.variable("calls")[0]).value == 1
     with pytest.raises(KeyError):
@@ -177,7 +177,7 @@ def test_launches_in_a_forked_child():
     module = simt.compile(KERNEL.format("x[blockIdx.x * 32 + threadIdx.x] = 1;"), checked="both")
 
     def job(checked):
-        arrays = {"x": simt.Array(x.data_ptr(), 64, 4)}
+        arrays = {"x": simt.MemoryRange(x.data_ptr(), 64, 4)}
         result = module.kernels["k"].launch(2, 32, 0, [x.data_ptr()], arrays=arrays, checked=checked, threads=2)
         return {"findings": len(result.findings), "sum": float(x.sum())}
 
@@ -231,7 +231,7 @@ def test_line_numbers_survive_the_rewriting():
 def test_findings_and_counters_are_plain_data():
     k = kernel("x[threadIdx.x] += x[0];")
     x = torch.zeros(64)
-    result = k.launch(1, 64, 0, [x.data_ptr()], arrays={"x": simt.Array(x.data_ptr(), 64, 4)})
+    result = k.launch(1, 64, 0, [x.data_ptr()], arrays={"x": simt.MemoryRange(x.data_ptr(), 64, 4)})
     json.dumps([f.__dict__ for f in result.findings])
     assert json.loads(json.dumps(result.counters.to_json()))["global_load_requests"] == 4
 
@@ -262,7 +262,7 @@ def test_checked_tiled_matmul():
     k = simt.compile(text).kernels["matmul_tiled"]
     n = 256
     matrices = [*torch.randn(2, n, n), torch.zeros(n, n)]
-    arrays = {name: simt.Array(m.data_ptr(), n * n, 4) for name, m in zip("ABC", matrices, strict=True)}
+    arrays = {name: simt.MemoryRange(m.data_ptr(), n * n, 4) for name, m in zip("ABC", matrices, strict=True)}
     arguments = [*(m.data_ptr() for m in matrices), n, n, n]
     seconds = timed(lambda: k.launch((16, 16), (16, 16), 0, arguments, arrays=arrays, time_limit=60.0), 1)
     torch.testing.assert_close(matrices[2], matrices[0] @ matrices[1], rtol=1e-3, atol=1e-3)

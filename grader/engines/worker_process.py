@@ -33,7 +33,7 @@ class Lost(RuntimeError):
     """The worker process ended, or gave no answer; the message says which."""
 
 
-class Station:
+class WorkerProcess:
     """A worker process that does `slots` jobs at a time; a new one is started when it has ended.
 
     `env`: added to its environment, such as the GPU it is pinned to.
@@ -77,7 +77,7 @@ class Station:
         for _ in range(ATTEMPTS - 1):
             if self._closed:
                 break
-            with contextlib.closing(Station(1, self.env, self.work)) as alone:
+            with contextlib.closing(WorkerProcess(1, self.env, self.work)) as alone:
                 try:
                     return alone.do(job)
                 except Lost as lost:

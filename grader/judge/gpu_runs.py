@@ -31,7 +31,7 @@ GPU_LIMIT = 3.0
 """Seconds for one case on the GPU; an honest one takes milliseconds, and what never ends holds the GPU up."""
 
 
-class Turn:
+class GpuSession:
     """What one submission has on the GPU: a runner, what lies in its memory by exercise, and its tries."""
 
     def __init__(self, runner: gpu.Runner, cases: dict[str, Placed], rings: dict[str, Placed | None]):
@@ -57,10 +57,10 @@ class Turn:
         self.runner, self.cases, self.rings = None, {}, {}
 
 
-class OnGpu:
+class GpuRuns:
     """The GPU's part of judging: one submission at a time, each in a context of its own."""
 
-    def __init__(self, judge, beside: OnGpu | None = None, lock=None):
+    def __init__(self, judge, beside: GpuRuns | None = None, lock=None):
         """`lock` is held while the GPU is used; with `beside`, another judge's part, that one's, and its references."""
         self._judge = judge
         self._references: dict[str, Task] = beside._references if beside else {}
@@ -75,32 +75,32 @@ class OnGpu:
         self._make_references(tasks)
         with self._room:
             cases = {t.exercise.id: self._cases(t, runner) for t in tasks}
-            turn = Turn(runner, cases, {t.exercise.id: self._ring(t, runner) for t in tasks})
+            session = GpuSession(runner, cases, {t.exercise.id: self._ring(t, runner) for t in tasks})
             try:
                 # Contexts are made and ended while another submission has the GPU: with several GPUs in use each takes
                 # a third of a second.
-                turn.begin()
+                session.begin()
                 with self._one_at_a_time:
                     for t in tasks:
-                        self._tried(t, turn)
+                        self._tried(t, session)
             finally:
-                turn.drop()
+                session.drop()
 
-    def _tried(self, task: Task, turn: Turn) -> None:
+    def _tried(self, task: Task, session: GpuSession) -> None:
         """Run one exercise; once more if the runner is lost and this submission has a try left."""
         while True:
-            runner, name = turn.take(), task.exercise.id
+            runner, name = session.take(), task.exercise.id
             try:
-                self._run(task, runner, turn.cases.get(name) or self._cases(task, runner))
+                self._run(task, runner, session.cases.get(name) or self._cases(task, runner))
                 if task.timed and passes(task):
-                    self._at_full_size(task, runner, turn.rings.get(name) or self._ring(task, runner))
+                    self._at_full_size(task, runner, session.rings.get(name) or self._ring(task, runner))
                 return
             except gpu.RunnerLost as lost:
-                turn.drop()
-                if turn.spare_tries == 0:
+                session.drop()
+                if session.spare_tries == 0:
                     task.verdict.headline = diagnose.diagnosis(lost.kind, lost.why)
                     return
-                turn.spare_tries -= 1
+                session.spare_tries -= 1
 
     def _races(self, task: Task) -> bool:
         return bool(self._judge.race and task.timed and task.exercise.points.speed)

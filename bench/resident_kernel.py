@@ -10,7 +10,7 @@ import triton.language as tl
 
 
 @triton.jit
-def held_kernel(
+def resident_kernel(
     x_ptr, out_ptr, lse_ptr, m_ptr, l_ptr, ready_ptr, M, N, parts, stride_xm, stride_om,
     BLOCK: tl.constexpr, BLOCK_P: tl.constexpr,
 ):  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from grader.course.sources import source_notebook
-from grader.judge import contest, gpu, speed
+from grader.judge import gpu, gpu_runs, speed
 from grader.judge.judge import Judge
 from grader.judge.sandbox import Memory
 from grader.judge.submission import Submission
@@ -102,13 +102,13 @@ def test_what_is_lost_once_by_accident_costs_nothing(judge, monkeypatch, stumble
             raise gpu.RunnerLost("timeout", "the kernel did not come to an end")
 
     for step in ("_run", "_at_full_size"):
-        monkeypatch.setattr(contest.OnGpu, step, lost_once if step == stumbles else lambda *_: None)
+        monkeypatch.setattr(gpu_runs.GpuRuns, step, lost_once if step == stumbles else lambda *_: None)
     assert judged(judge, SCALE).passed and len(runners) == 2 and runners[0] is not runners[1]
 
 
 @pytest.mark.compiler
 def test_a_submission_has_one_try_more_and_leaves_nothing_behind(judge, monkeypatch):
-    tried, rings, drawn = [], [], contest.OnGpu.drawn
+    tried, rings, drawn = [], [], gpu_runs.GpuRuns.drawn
 
     def lost(self, task, runner, ring):
         tried.append(runner)
@@ -118,9 +118,9 @@ def test_a_submission_has_one_try_more_and_leaves_nothing_behind(judge, monkeypa
         rings.append(weakref.ref(ring := drawn(*args)))
         return ring
 
-    monkeypatch.setattr(contest.OnGpu, "_run", lambda *_: None)
-    monkeypatch.setattr(contest.OnGpu, "_at_full_size", lost)
-    monkeypatch.setattr(contest.OnGpu, "drawn", staticmethod(noted))
+    monkeypatch.setattr(gpu_runs.GpuRuns, "_run", lambda *_: None)
+    monkeypatch.setattr(gpu_runs.GpuRuns, "_at_full_size", lost)
+    monkeypatch.setattr(gpu_runs.GpuRuns, "drawn", staticmethod(noted))
     gc.disable()  # gigabytes must not wait for a collection
     try:
         both = judge.judge(Submission.of(source_notebook(ROOT / "solutions" / "00_start")), [SCALE, SCALE_CUDA])
@@ -141,7 +141,7 @@ def test_a_runner_that_cannot_begin_costs_no_try(judge, monkeypatch):
     monkeypatch.setattr(Runner, "begin", fails)
     tried = []
     for step in ("_run", "_at_full_size"):
-        monkeypatch.setattr(contest.OnGpu, step, lambda self, task, runner, *_: tried.append(runner))
+        monkeypatch.setattr(gpu_runs.GpuRuns, step, lambda self, task, runner, *_: tried.append(runner))
     assert judged(judge, SCALE).passed and len(runners) == 1 and runners[0] not in tried
 
 
@@ -159,7 +159,7 @@ def test_what_is_not_timed_is_compared_at_a_large_size_too(judge, monkeypatch, s
         torch.mul(at[0], factor["number"], out=at[1])
         return {"case": number}
 
-    monkeypatch.setattr(contest.OnGpu, "_run", lambda *_: None)
+    monkeypatch.setattr(gpu_runs.GpuRuns, "_run", lambda *_: None)
     monkeypatch.setattr(Runner, "answer", scaled)
     verdict = judged(judge, SCALE)
     (job,) = Runner.jobs
@@ -213,10 +213,10 @@ def test_room_for_arrays_is_given_back_whatever_happens(judge, monkeypatch):
             raise gpu.RunnerLost(kind, "the GPU stopped the kernel")
 
         monkeypatch.setattr(Runner, "answer", lost)
-        for _ in range(contest.READY + 1):  # the exercise after a lost one gets a new runner
+        for _ in range(gpu_runs.READY + 1):  # the exercise after a lost one gets a new runner
             both = judge.judge(Submission.of(source_notebook(ROOT / "solutions" / "00_start")), [SCALE, SCALE_CUDA])
             assert {v.headline.kind for v in both.values()} == {kind}
-    assert all(judge.gpu._room.acquire(blocking=False) for _ in range(contest.READY))
+    assert all(judge.gpu._room.acquire(blocking=False) for _ in range(gpu_runs.READY))
 
 
 def test_arrays_and_a_context_are_ready_before_the_gpu_is_taken(judge, monkeypatch):
@@ -248,7 +248,7 @@ def test_arrays_and_a_context_are_ready_before_the_gpu_is_taken(judge, monkeypat
 def test_a_ring_lies_in_shared_memory_and_its_seed_draws_it(kind):
     task = _of("06_elementwise_triton/bias_scale")
     case = replace(speed.timed_case(task), sizes={"M": 300, "N": 200}, dtype=kind)
-    rings = [contest.OnGpu.drawn(Runner(), task, case, seed, 3) for seed in (4, 4, 5)]
+    rings = [gpu_runs.GpuRuns.drawn(Runner(), task, case, seed, 3) for seed in (4, 4, 5)]
     inputs = [{n: b.view.clone() for n, b in run.buffers.items()} for ring in rings for run in ring.runs.values()]
     for mine, again, other, next_one in zip(inputs[0:2], inputs[3:5], inputs[6:8], inputs[1:3], strict=True):
         for name, x in mine.items():

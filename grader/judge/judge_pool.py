@@ -13,7 +13,7 @@ from labutils.check import diagnose
 from labutils.spec.verdict import Verdict
 
 
-class Panel:
+class JudgePool:
     """Judges that share what no seed decides: compiled kernels, and the reference's plans for a race."""
 
     def __init__(self, gpu: str | None = None):
