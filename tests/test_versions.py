@@ -1,4 +1,4 @@
-"""Every place that names a version agrees: requirements.lock, environment.yml and labutils/pyproject.toml."""
+"""Every place that names a version agrees: requirements.lock, environment.yml, labutils and CITATION.cff."""
 
 import ast
 import os
@@ -94,6 +94,14 @@ def test_the_version_is_written_in_labutils_alone():
     assert "version" not in project and project["dynamic"] == ["version"]
     assert tool["dynamic"]["version"] == {"attr": "labutils.__version__"}
     assert str(Version(our_version())) == our_version()
+
+
+def test_the_citation_names_our_version_and_has_the_keys_of_cff():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == our_version()
+    assert citation["cff-version"] == "1.2.0" and citation["license"] == "MIT"
+    assert citation.keys() >= {"message", "title", "authors"} and all(author["name"] for author in citation["authors"])
+    assert f"\n## {our_version()}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 def test_installing_labutils_alone_brings_its_whole_tree_and_nothing_else(tmp_path):
