@@ -14,7 +14,8 @@ from pathlib import Path
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from bench.machine import present, versions
 from bench.precompile import SHARE, share_of, stopwatch
-from grader.course.solutions import load, solution_text
+from grader.course.mutants import edited
+from grader.course.solutions import load_text, solution_text
 from labutils.timing import stopwatch as timing
 from labutils.timing.stopwatch import ratio
 
@@ -23,15 +24,8 @@ _folder = tempfile.TemporaryDirectory()
 
 @functools.cache
 def solution(unit: str, *changes: tuple[str, str]):
-    """A unit's solution as a module; with `changes` a variant of it, in which each old text became the new one."""
-    text = solution_text(unit)
-    for old, new in changes:
-        if old not in text:
-            raise ValueError(f"{unit}: there is no {old!r} to change")
-        text = text.replace(old, new)
-    path = Path(_folder.name, f"{unit}_{abs(hash(changes)):x}.py")
-    path.write_text(text, encoding="utf-8")
-    return load(str(path))
+    """A unit's solution as a module; with `changes`, pairs of a text that it holds once and a new one, a variant."""
+    return load_text(edited(solution_text(unit), changes), _folder.name)
 
 
 class Table:

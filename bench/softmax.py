@@ -16,6 +16,13 @@ SHAPES = ((4096, 1024), (4096, 4096), (4096, 8192), (16384, 4096), (8192, 32768)
 LONG = ((1024, 200_000), (16, 4_000_000), (4096, 50_257))
 ELEMENTS = 2**26
 
+LOOPS = [
+    "num_stages={}):\n        offs_n = start + tl.arange(0, BLOCK_N)\n"
+    "        x = tl.load(x_ptr + offs_n, mask=offs_n < N, other=" + other
+    for other in ("-float", "0.0")
+]
+"""How the two loops of `online_softmax_kernel` begin."""
+
 
 def data(M: int, N: int, dtype="float32", lse: bool = False, count: int = 2) -> list[tuple]:
     """Distinct inputs with an output each."""
@@ -189,7 +196,7 @@ def tune_long(table: Table) -> None:
 
     variants = {}
     for stages in (1, 2, 3, 4):
-        module = solution("12_online_softmax", ("num_stages=3", f"num_stages={stages}"))
+        module = solution("12_online_softmax", *((t.format(3), t.format(stages)) for t in LOOPS))
         for BLOCK in (2048, 4096, 8192, 16384):
             for each in (8, 16, 32):
                 if 4 <= BLOCK // (32 * each) <= 32:
@@ -250,10 +257,10 @@ def tune_long(table: Table) -> None:
     plain = solution("12_online_softmax")
     table.tune(f"{M} × {N}, split_softmax", moved, {f"block {b}, {w} warps": two(plain, b, w) for b, w in sizes}, ring)
     hint = ', eviction_policy="evict_first"'
-    first_load = 'x = tl.load(x_ptr + row * stride_xm + offs_n, mask=offs_n < N, other=-float("inf"))'
+    first_load = 12 * " " + 'x = tl.load(x_ptr + row * stride_xm + offs_n, mask=offs_n < N, other=-float("inf"))'
     modules = {
         "hints as they are": plain,
-        "no hints": solution("12_online_softmax", (hint, "")),
+        "no hints": solution("12_online_softmax", *((t + hint, t) for t in ("other=0.0", "y, mask=offs_n < N"))),
         "first load evict_last": solution(
             "12_online_softmax", (first_load, first_load[:-1] + ', eviction_policy="evict_last")')
         ),

@@ -18,6 +18,7 @@ from nbformat.v4 import new_code_cell
 from grader.course.build import release_notebook
 from grader.course.sources import ROOT, notebook_bytes, source_notebook
 from grader.demo.sample import solved
+from grader.course.mutants import mutants
 from grader.redteam import corpus
 from labutils.exercises import all_exercises
 
@@ -72,10 +73,9 @@ def _right(notebook, release, answers, draw, number) -> None:
 def _wrong(notebook, release, answers, draw, number) -> None:
     """One to three answers are mutants."""
     for exercise in draw.sample(list(answers), draw.randint(1, 3)):
-        path = draw.choice(sorted((ROOT / "grader/mutants" / exercise).glob("*.*")))
-        text, cell_id = path.read_text(encoding="utf-8"), answers[exercise]
-        cell = _cell(notebook, cell_id)
-        if path.suffix == ".cu":
+        mutant, cell_id = draw.choice(mutants(exercise)), answers[exercise]
+        text, cell = mutant.text, _cell(notebook, cell_id)
+        if mutant.language == "cuda":
             cell.source = "%%cuda\n" + text
         elif found := [n for n in ast.parse(text).body if getattr(n, "name", "") == cell_id]:
             first = min([found[0].lineno, *(d.lineno for d in found[0].decorator_list)])

@@ -13,7 +13,7 @@ import labutils  # noqa: F401  (before anything imports triton: it chooses betwe
 
 ROOT = Path(__file__).parents[1]
 OURS = ("labutils", "grader", "bench")
-NOT_MODULES = {"mutants", "redteam", "include"}  # read as text, or run where what they need is
+NOT_MODULES = {"redteam", "include"}  # read as text, or run where what they need is
 FILES = [
     path
     for package in OURS

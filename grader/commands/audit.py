@@ -1,12 +1,7 @@
 """Try every exercise on its solution, on known wrong answers and on honest variants.
 
-A wrong answer must be refused with the diagnosis that its first line expects; the solution and every honest variant
-must be accepted. A file of `grader/mutants/UNIT/EXERCISE/` is a module that defines the exercise's function, or CUDA
-C++ (`.cu`) whose kernels take the place of the solution's. It begins with
-
-    # expect: tail-unmasked        (a kind of diagnosis, or "accepted"; // in CUDA C++)
-    # marks: 2                     (optional: what an accepted one earns, where counts are worth points)
-    # One sentence on the mistake.
+A mutant must get the diagnosis that it expects (`grader/course/mutants.py` says where they are); the solution and every
+honest variant must be accepted.
 """
 
 import argparse
@@ -20,11 +15,11 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from math import prod
-from pathlib import Path
 from time import perf_counter
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
-from grader.course.solutions import load, solution_text
+from grader.course.mutants import ACCEPTED, Mutant, mutants
+from grader.course.solutions import load_text, solution_text
 from labutils import exercises
 from labutils.backends.interpreter import Interpreter
 from labutils.check.diagnose import KINDS
@@ -34,28 +29,17 @@ from labutils.cuda.signature import signatures
 from labutils.gpu import device
 from labutils.spec.exercise import NOT_WRITTEN, Case, Exercise
 
-MUTANTS = Path(__file__).parents[1] / "mutants"
-
-ACCEPTED = "accepted"
 SEED, HIDDEN = 7, 4
 
 CHILD_LIMIT = 600.0
-"""Seconds for one file in a process of its own; only a hung GPU comes near."""
+"""Seconds for one trial in a process of its own; only a hung GPU comes near."""
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One file to try on one exercise, and what should come of it. `name` is the file's stem, or "solution".
+class Trial(Mutant):
+    """A mutant to try, or the solution. `solution` is the text of the unit's solution as a module."""
 
-    `marks` is what an accepted file should earn (None: all). `solution` is the module of the unit's solution.
-    """
-
-    exercise: str
-    name: str
-    path: str
-    expect: str
-    solution: str
-    marks: float | None = None
+    solution: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,40 +56,32 @@ class Attempt:
         return self.kind == self.trial.expect
 
 
-def expectation(path: Path) -> tuple[str, float | None]:
-    """What the first lines of a mutant expect. Raises ValueError if they expect nothing that exists."""
-    first, second = (path.read_text(encoding="utf-8") + "\n\n").split("\n", 2)[:2]
-    found = re.fullmatch(r"(?:#|//) expect: ([a-z-]+)", first)
-    if not found or found[1] not in (ACCEPTED, *KINDS):
-        raise ValueError(f"{path}: the first line must be '# expect: KIND', with a kind of diagnosis or '{ACCEPTED}'")
-    marks = re.fullmatch(r"(?:#|//) marks: ([\d.]+)", second)
-    return found[1], float(marks[1]) if marks else None
+def trials(exercise_id: str, solution: str) -> list[Trial]:
+    """The mutants of an exercise, to be tried. Raises ValueError as `mutants` does."""
+    return [Trial(**vars(mutant), solution=solution) for mutant in mutants(exercise_id)]
 
 
-def mutants(exercise_id: str, solution: str = "") -> list[Trial]:
-    """The wrong answers and honest variants of an exercise."""
-    paths = sorted(p for p in (MUTANTS / exercise_id).glob("*") if p.suffix in (".py", ".cu"))
-    trials = []
-    for path in paths:
-        expect, marks = expectation(path)
-        trials.append(Trial(exercise_id, path.stem, str(path), expect, solution, marks))
-    return trials
+def solution_trial(exercise_id: str, solution: str) -> Trial:
+    """The solution itself, to be tried."""
+    return Trial(exercise_id, "solution", ACCEPTED, "The solution.", solution, solution=solution)
 
 
 def attempt(trial: Trial, quick: bool = False) -> Attempt:
-    """Evaluate one file here and now."""
+    """Evaluate one trial here and now."""
     begin = perf_counter()
     try:
-        kind, said = _attempt(trial, quick)
-    except Exception as problem:  # a file that breaks on import, or a check that breaks on it: the audit goes on
+        with tempfile.TemporaryDirectory(prefix="grader-audit-") as folder:
+            kind, said = _attempt(trial, quick, folder)
+    except Exception as problem:  # a text that breaks on import, or a check that breaks on it: the audit goes on
         kind, said = "broken", f"{type(problem).__name__}: {problem}"
     return Attempt(trial, kind, said, perf_counter() - begin)
 
 
-def _attempt(trial: Trial, quick: bool) -> tuple[str, str]:
+def _attempt(trial: Trial, quick: bool, folder: str) -> tuple[str, str]:
     task = exercises.get(trial.exercise)
+    texts = (trial.solution, trial.text) if trial.language == "cuda" else (trial.text, "")
     try:
-        fn = getattr(load(trial.path, trial.solution), task.entry, None)
+        fn = getattr(load_text(texts[0], folder, kernels=texts[1]), task.entry, None)
     except CompileError as refusal:  # the cell would not have run
         return ("unfilled" if NOT_WRITTEN in str(refusal) else "does-not-compile"), str(refusal)
     # Workers share the machine with each other: what is slow for that is not endless.
@@ -122,7 +98,7 @@ def _attempt(trial: Trial, quick: bool) -> tuple[str, str]:
 
 
 def judged(trial: Trial, judge) -> Attempt:
-    """Judge one file as a submission would be: its text in a sandbox, the verdict reached outside."""
+    """Judge one trial as a submission would be: its text in a sandbox, the verdict reached outside."""
     begin = perf_counter()
     try:
         verdict = judge.judge(_submission(trial), [trial.exercise])[trial.exercise]
@@ -139,18 +115,16 @@ def judged(trial: Trial, judge) -> Attempt:
 def _submission(trial: Trial):
     from grader.judge.submission import Submission
 
-    text = Path(trial.path).read_text(encoding="utf-8")
-    if not trial.path.endswith(".cu"):
-        return Submission((("setup", "import labutils as lab"), (trial.name, text)))
+    if trial.language != "cuda":
+        return Submission((("setup", "import labutils as lab"), (trial.name, trial.text)))
     # the mutant's kernels take the place of the solution's
-    own = signatures(text)
+    own = signatures(trial.text)
 
     def replaced(match: re.Match) -> str:
         name, wanted = match[1], match[3]
-        return f"{name} = lab.cuda.compile({text!r}, {wanted!r})" if wanted.split("<")[0] in own else match[0]
+        return f"{name} = lab.cuda.compile({trial.text!r}, {wanted!r})" if wanted.split("<")[0] in own else match[0]
 
-    solution = Path(trial.solution).read_text(encoding="utf-8")
-    cells = re.sub(r"^(\w+) = lab\.cuda\.compile\(.*, (['\"])(.+?)\2\)$", replaced, solution, flags=re.MULTILINE)
+    cells = re.sub(r"^(\w+) = lab\.cuda\.compile\(.*, (['\"])(.+?)\2\)$", replaced, trial.solution, flags=re.MULTILINE)
     return Submission((("solution", cells),))
 
 
@@ -181,27 +155,26 @@ def audit(
     by_judge: bool = False,
     wanted: Callable[[Trial], bool] = lambda trial: True,
 ) -> Iterator[Attempt]:
-    """Results of every file of these exercises, or of those `wanted`, as they come in; with `by_judge` through the
-    judge."""
-    with tempfile.TemporaryDirectory(prefix="grader-audit-") as folder:
-        trials, failed = [], []
-        texts: dict[str, Path] = {}
-        for exercise_id in exercises:
-            unit = exercise_id.split("/")[0]
-            if unit not in texts:
-                texts[unit] = Path(folder, f"solution_{unit}.py")
-                try:
-                    texts[unit].write_text(solution_text(unit), encoding="utf-8")
-                except Exception as problem:  # a missing or broken source is a finding, not the end of the audit
-                    texts[unit].write_text(f"raise RuntimeError({str(problem)!r})\n", encoding="utf-8")
-            trials.append(Trial(exercise_id, "solution", str(texts[unit]), ACCEPTED, str(texts[unit])))
+    """Results of the solution and every mutant of these exercises, or of those `wanted`, as they come in; with
+    `by_judge` through the judge."""
+    chosen, failed = [], []
+    texts: dict[str, str] = {}
+    for exercise_id in exercises:
+        unit = exercise_id.split("/")[0]
+        if unit not in texts:
             try:
-                trials += mutants(exercise_id, str(texts[unit]))
-            except ValueError as problem:
-                failed.append(Attempt(Trial(exercise_id, "mutants", "", ACCEPTED, ""), "not loaded", str(problem), 0.0))
-        trials = [trial for trial in trials if wanted(trial)]
-        yield from failed
-        yield from _judge_all(trials, quick, jobs) if by_judge else _run(trials, quick, jobs)
+                texts[unit] = solution_text(unit)
+            except Exception as problem:  # a missing or broken source is a finding, not the end of the audit
+                texts[unit] = f"raise RuntimeError({str(problem)!r})\n"
+        chosen.append(solution_trial(exercise_id, texts[unit]))
+        try:
+            chosen += trials(exercise_id, texts[unit])
+        except ValueError as problem:
+            nothing = Trial(exercise_id, "mutants", ACCEPTED, "", "")
+            failed.append(Attempt(nothing, "not loaded", str(problem), 0.0))
+    chosen = [trial for trial in chosen if wanted(trial)]
+    yield from failed
+    yield from _judge_all(chosen, quick, jobs) if by_judge else _run(chosen, quick, jobs)
 
 
 def _judge_all(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[Attempt]:
@@ -236,7 +209,7 @@ def _run(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[Attempt
 
 
 class _Worker:
-    """A process that tries one file after another, replaced when a file may have broken it.
+    """A process that tries one answer after another, replaced when one may have broken it.
 
     A kernel that crashes or never ends breaks the GPU's context for its whole process.
     """
@@ -385,7 +358,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="no hidden cases, and wrong answers on the small cases where these decide; by the judge: nothing timed",
     )
-    parser.add_argument("--jobs", type=int, metavar="N", help="files to try at the same time")
+    parser.add_argument("--jobs", type=int, metavar="N", help="answers to try at the same time")
     parser.add_argument("--judge", action="store_true", help="through the judge in place of lab.check")
 
 

@@ -1,4 +1,4 @@
-"""The solutions as code: a unit's answers as one module, and the files of `grader/mutants/` put in their place."""
+"""The solutions as code: a unit's answers as one module, and other kernels in their place."""
 
 import ast
 import contextlib
@@ -85,15 +85,20 @@ def _plain_kernels(source: str) -> list[str]:
     return [name for name, s in signatures(source).items() if not s.template]
 
 
-def load(path: str, solution: str | None = None) -> types.ModuleType:
-    """The module in a file. Its functions keep their text, which the check reads.
+def load_text(text: str, folder: str | Path, kernels: str = "") -> types.ModuleType:
+    """A text as a module, from a file in `folder`, where the check and tracebacks find its lines.
 
-    A `.cu` file is CUDA C++: its kernels take the place of those of the same names in the module `solution`.
+    `kernels` is CUDA C++: its kernels take the place of those of the same names in the module.
     """
-    if path.endswith(".cu"):
-        module = load(solution)
-        replace_kernels(module, Path(path).read_text(encoding="utf-8"))
-        return module
+    path = Path(folder, f"answer_{abs(hash((text, kernels))):x}.py")
+    path.write_text(text, encoding="utf-8")
+    module = load(str(path))
+    replace_kernels(module, kernels)
+    return module
+
+
+def load(path: str) -> types.ModuleType:
+    """The module in a file. Its functions keep their text, which the check reads."""
     spec = importlib.util.spec_from_file_location(f"loaded_{abs(hash(path))}", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module

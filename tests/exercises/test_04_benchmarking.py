@@ -1,16 +1,15 @@
 """Unit 04: each dishonest benchmark is told its own fault, on public and on drawn machines; honest ones pass."""
 
 import random
-from pathlib import Path
 
 import pytest
 
-from grader.commands.audit import expectation
-from grader.course.solutions import load
+from grader.course.mutants import ACCEPTED, mutants
+from grader.course.solutions import load_text
 from labutils import exercises
 from labutils.check.evaluate import evaluate
 
-FOLDER = Path(__file__).parents[2] / "grader/mutants/04_benchmarking/honest"
+MUTANTS = {m.name: m for m in mutants("04_benchmarking/honest")}
 HONEST = exercises.get("04_benchmarking/honest")
 
 TOLD = {
@@ -27,9 +26,15 @@ TOLD = {
 }
 
 
+@pytest.fixture
+def benchmark_of(tmp_path):
+    """The function of a mutant, by name."""
+    return lambda name: load_text(MUTANTS[name].text, tmp_path).honest
+
+
 @pytest.mark.parametrize("name", TOLD)
-def test_each_fault_is_told(name):
-    verdict = evaluate(HONEST, load(str(FOLDER / f"{name}.py")).honest)
+def test_each_fault_is_told(name, benchmark_of):
+    verdict = evaluate(HONEST, benchmark_of(name))
     assert TOLD[name] in verdict.headline.advice, verdict.text()
 
 
@@ -38,8 +43,8 @@ def test_the_settings_are_no_measurement():
     assert "not a measurement" in verdict.headline.symptom
 
 
-def test_honest_benchmarks_pass_on_every_machine_that_may_be_drawn():
-    good = [load(str(p)).honest for p in FOLDER.glob("*.py") if expectation(p)[0] == "accepted"]
+def test_honest_benchmarks_pass_on_every_machine_that_may_be_drawn(benchmark_of):
+    good = [benchmark_of(name) for name, mutant in MUTANTS.items() if mutant.expect == ACCEPTED]
     rng = random.Random(5)
     for _ in range(40):
         sizes = HONEST.draw(rng)
@@ -48,8 +53,8 @@ def test_honest_benchmarks_pass_on_every_machine_that_may_be_drawn():
             assert HONEST.examine(sizes, arguments, fn(**arguments)) is None, (fn, sizes)
 
 
-def test_dishonest_ones_fail_on_every_machine_that_may_be_drawn():
-    bad = {n: load(str(FOLDER / f"{n}.py")).honest for n in TOLD}
+def test_dishonest_ones_fail_on_every_machine_that_may_be_drawn(benchmark_of):
+    bad = {n: benchmark_of(n) for n in TOLD}
     rng = random.Random(6)
     for _ in range(25):
         sizes = HONEST.draw(rng)

@@ -1,6 +1,0 @@
-# expect: accepted
-# One more where something is left over.
-
-
-def number_of_programs(n, block):
-    return n // block + (n % block > 0)

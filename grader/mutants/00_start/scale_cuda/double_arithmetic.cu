@@ -1,6 +1,0 @@
-// expect: accepted
-// A finer type than the contract asks for.
-__global__ void scale_cuda_kernel(const float* x, float factor, float* out, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = (double)factor * x[i];
-}

@@ -1,6 +1,0 @@
-# expect: wrong-formula
-# Takes a register for a byte.
-
-
-def on_chip_bytes(sms, l1_kb, l2_mb):
-    return sms * (65536 + l1_kb * 1024) + l2_mb * 2**20

@@ -1,6 +1,0 @@
-# expect: wrong-formula
-# FLOPs for each float.
-
-
-def ridge(tflops, gbs):
-    return tflops * 1000 / gbs * 4

@@ -1,6 +1,0 @@
-# expect: wrong-values
-# Multiplies.
-
-
-def ridge(tflops, gbs):
-    return tflops * gbs

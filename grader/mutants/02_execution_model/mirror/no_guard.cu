@@ -1,7 +1,0 @@
-// expect: tail-unmasked
-// Neither index is guarded.
-__global__ void mirror_kernel(const float* x, float* out, int M, int N) {
-    int column = blockIdx.x * blockDim.x + threadIdx.x;
-    int row = blockIdx.y * blockDim.y + threadIdx.y;
-    out[row * N + N - 1 - column] = x[row * N + column];
-}

@@ -1,6 +1,0 @@
-# expect: wrong-formula
-# No return.
-
-
-def faults():
-    pass

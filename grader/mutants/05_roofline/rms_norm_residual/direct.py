@@ -1,9 +1,0 @@
-# expect: accepted
-# Written down at once.
-
-from labutils import Ledger
-
-
-def rms_norm_residual_ledger(M, N, itemsize):
-    x = M * N * itemsize
-    return Ledger({"x": x, "r": x, "w": N * itemsize}, {"s": x, "y": x}, flops=5 * M * N)

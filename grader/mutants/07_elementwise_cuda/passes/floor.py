@@ -1,6 +1,0 @@
-# expect: wrong-formula
-# Rounds down.
-
-
-def passes(n, threads, thread):
-    return max(0, (n - thread) // threads)

@@ -1,6 +1,0 @@
-# expect: wrong-formula
-# Does not round.
-
-
-def passes(n, threads, thread):
-    return (n - thread) / threads

@@ -1,8 +1,0 @@
-// expect: out-of-bounds
-// Steps from row to row by the number of rows.
-__global__ void row_scale_kernel(const float* __restrict__ x, const float* __restrict__ scale,
-                                 float* __restrict__ out, int M, int N) {
-    int column = blockIdx.x * blockDim.x + threadIdx.x;
-    if (column >= N) return;
-    for (int row = blockIdx.y * blockDim.y + threadIdx.y; row < M; row += gridDim.y * blockDim.y) out[row * M + column] = scale[row] * x[row * M + column];
-}

@@ -1,8 +1,0 @@
-# expect: wrong-formula
-# Counts elements, not bytes.
-
-
-def naive_bytes(M, N, itemsize):
-    reads = M * N + (M * N + M) + M * N + M * N + (M * N + M)
-    writes = M + M * N + M * N + M + M * N
-    return reads + writes

@@ -1,8 +1,0 @@
-# expect: accepted
-# At once.
-
-
-def fusion_speedup(links, fused, bandwidth, peak):
-    return sum(max(b / (bandwidth * 1e9), f / (peak * 1e9)) for b, f in links) / max(
-        fused[0] / (bandwidth * 1e9), fused[1] / (peak * 1e9)
-    )

@@ -1,4 +1,0 @@
-# expect: wrong-formula
-# Elements in place of bytes.
-def tile_intensity(block_m, block_n, itemsize):
-    return 2 * block_m * block_n / (block_m + block_n)

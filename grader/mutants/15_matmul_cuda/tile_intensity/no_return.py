@@ -1,4 +1,0 @@
-# expect: wrong-values
-# The value is never returned.
-def tile_intensity(block_m, block_n, itemsize):
-    return None

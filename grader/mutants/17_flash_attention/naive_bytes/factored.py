@@ -1,4 +1,0 @@
-# expect: accepted
-# Factored.
-def naive_bytes(N, D, itemsize):
-    return 4 * N * itemsize * (N + D)

@@ -1,4 +1,0 @@
-# expect: wrong-formula
-# Scores and weights.
-def score_bytes(heads, N, itemsize):
-    return 2 * heads * N * N * itemsize

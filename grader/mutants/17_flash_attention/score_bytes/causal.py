@@ -1,4 +1,0 @@
-# expect: wrong-formula
-# Half of them.
-def score_bytes(heads, N, itemsize):
-    return heads * N * (N + 1) // 2 * itemsize

@@ -1,4 +1,0 @@
-# expect: wrong-formula
-# Elements, not bytes.
-def score_bytes(heads, N, itemsize):
-    return heads * N * N

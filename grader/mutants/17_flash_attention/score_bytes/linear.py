@@ -1,4 +1,0 @@
-# expect: wrong-formula
-# One score for each query.
-def score_bytes(heads, N, itemsize):
-    return heads * N * itemsize

@@ -1,4 +1,0 @@
-# expect: accepted
-# As a power.
-def score_bytes(heads, N, itemsize):
-    return itemsize * heads * N**2

@@ -1,4 +1,0 @@
-# expect: unfilled
-# The stub.
-def backward_flops(heads, N, D):
-    raise NotImplementedError("backward_flops is not written yet")

@@ -1,4 +1,0 @@
-# expect: wrong-formula
-# lse in the type of the others.
-def kept_bytes(heads, N, D, itemsize):
-    return heads * N * (4 * D + 1) * itemsize

@@ -1,4 +1,0 @@
-# expect: unfilled
-# The stub.
-def sequences(memory, token_bytes, length, page):
-    raise NotImplementedError("sequences is not written yet")

@@ -1,4 +1,0 @@
-# expect: wrong-formula
-# Pages rounded down.
-def unused(length, page):
-    return length // page * page - length

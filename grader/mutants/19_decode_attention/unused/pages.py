@@ -1,4 +1,0 @@
-# expect: accepted
-# Pages times their size, less the tokens.
-def unused(length, page):
-    return -(-length // page) * page - length

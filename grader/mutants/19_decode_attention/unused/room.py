@@ -1,4 +1,0 @@
-# expect: wrong-formula
-# The room itself.
-def unused(length, page):
-    return -(-length // page) * page

@@ -1,4 +1,0 @@
-# expect: unfilled
-# The stub.
-def unused(length, page):
-    raise NotImplementedError("unused is not written yet")

@@ -1,4 +1,0 @@
-# expect: unfilled
-# The stub.
-def shared_intensity(rows, itemsize):
-    raise NotImplementedError("shared_intensity is not written yet")
