@@ -17,7 +17,6 @@ import sys
 import threading
 from pathlib import Path
 
-import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from bench.common import check, operands, quick, solution, turns
 from bench.machine import versions
 from bench.precompile import share_of, stopwatch

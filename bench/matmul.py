@@ -14,7 +14,6 @@ import statistics
 import sys
 from pathlib import Path
 
-import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from bench import hopper
 from bench.common import operands, quick, solution, turns
 from bench.machine import present, versions

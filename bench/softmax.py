@@ -8,7 +8,7 @@ import functools
 import itertools
 import sys
 
-import labutils as lab  # before anything imports triton
+import labutils as lab
 from bench.common import Table, fail, geometric_mean, run, solution
 from bench.precompile import share_of
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -22,12 +21,6 @@ TARGETS = (80, 90)
 
 class Unavailable(RuntimeError):
     """Triton cannot be used here; the message says what to do."""
-
-
-def prepare() -> None:
-    """Switch Triton's interpreter on. To be called before triton is imported for the first time."""
-    if "triton" not in sys.modules:
-        os.environ["TRITON_INTERPRET"] = "1"
 
 
 def environment() -> dict[str, str]:
