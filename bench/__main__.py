@@ -11,7 +11,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from bench.machine import present, versions
 from grader.course.solutions import load, solution_text
 from labutils.exercises import all_exercises

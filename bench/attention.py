@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import labutils as lab  # before anything imports triton
+import labutils as lab
 from bench import attention_fused
 from bench.common import Table, fail, run, solution
 from bench.precompile import share_of

@@ -14,7 +14,6 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
-import labutils  # noqa: F401  (before anything imports triton)
 from grader.course.solutions import load, solution_text
 from labutils.check.evaluate import evaluate
 from labutils.exercises import all_exercises, get

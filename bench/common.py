@@ -11,12 +11,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from bench.machine import present, versions
 from bench.precompile import SHARE, share_of, stopwatch
 from grader.course.mutants import edited
 from grader.course.solutions import load_text, solution_text
-from labutils.timing import stopwatch as timing
 from labutils.timing.stopwatch import ratio
 
 _folder = tempfile.TemporaryDirectory()
@@ -98,7 +96,6 @@ def run(module_doc: str, program: str, measure: Callable[[Table], None], tune: C
     arguments = parser.parse_args()
     if not present():
         return 0
-    timing.MAX_SECONDS = 2.0  # many shapes; each stops earlier once its ratios are settled
     table = Table()
     try:
         (tune if arguments.tune else measure)(table)

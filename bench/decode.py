@@ -11,7 +11,6 @@ import itertools
 import sys
 from collections.abc import Callable, Mapping
 
-import labutils as lab  # noqa: F401  (before anything imports triton)
 from bench.common import Table, fail, run, solution
 from labutils.exercises._decode import library
 from labutils.lessons import decoding

@@ -5,6 +5,7 @@ python -m bench.fusion --tune [--json FILE]     variants, to choose warps, stage
 """
 
 import functools
+import itertools
 import sys
 
 import labutils as lab
@@ -186,12 +187,18 @@ def measure_spills(table: Table, unit) -> None:
 
 
 def tune(table: Table) -> None:
+    unit = solution("13_fusion")
+    tune_chain(table, unit)
+    tune_norms(table, unit)
+    tune_dropout(table, unit)
+
+
+def tune_chain(table: Table, unit) -> None:
     import torch
-    import triton
 
     from labutils.lessons import compiled
 
-    unit, M = solution("13_fusion"), B * T
+    M = B * T
     ring = [(x, r, w, torch.empty_like(x)) for x, r, w in _tensors((M, H), (M, H), (H,), count=3)]
 
     def chain(module, warps, stages, programs_of):
@@ -214,17 +221,21 @@ def tune(table: Table) -> None:
     }
     variants = {}
     for hint, module in modules.items():
-        for warps in (2, 4, 8, 16):
-            for stages in (1, 2, 3, 4):
-                grids = {"stay": lambda fit: fit, "half of them stay": lambda fit: fit // 2}
-                grids |= {"a program a row": lambda fit: M} if stages == 1 else {}
-                for said, programs_of in grids.items():
-                    variants[f"{warps} warps, {stages} stages, {said}{hint}"] = chain(
-                        module, warps, stages, programs_of
-                    )
+        for warps, stages in itertools.product((2, 4, 8, 16), (1, 2, 3, 4)):
+            grids = {"stay": lambda fit: fit, "half of them stay": lambda fit: fit // 2}
+            grids |= {"a program a row": lambda fit: M} if stages == 1 else {}
+            for name, programs_of in grids.items():
+                variant = f"{warps} warps, {stages} stages, {name}{hint}"
+                variants[variant] = chain(module, warps, stages, programs_of)
     table.tune(f"residual + RMSNorm + SiLU, {M} × {H}", (3 * M * H + H) * 2, variants, ring, best=12)
 
-    def norm(kernel, vectors, warps):
+
+def tune_norms(table: Table, unit) -> None:
+    import torch
+
+    M = B * T
+
+    def norm(kernel, warps):
         def go(*data):
             kernel[(M,)](*data, H, H, H, BLOCK_N=H, num_warps=warps)
 
@@ -232,9 +243,15 @@ def tune(table: Table) -> None:
 
     for name, count in (("rms_norm", 1), ("layer_norm", 2)):
         kernel = getattr(unit, f"{name}_kernel")
-        norms = [(x, *v, torch.empty_like(x)) for x, *v in _tensors((M, H), *[(H,)] * count, count=4)]
-        variants = {f"{w} warps": norm(kernel, count, w) for w in (1, 2, 4, 8, 16)}
-        table.tune(f"{name}, {M} × {H}", (2 * M * H + count * H) * 2, variants, norms)
+        ring = [(x, *v, torch.empty_like(x)) for x, *v in _tensors((M, H), *[(H,)] * count, count=4)]
+        variants = {f"{w} warps": norm(kernel, w) for w in (1, 2, 4, 8, 16)}
+        table.tune(f"{name}, {M} × {H}", (2 * M * H + count * H) * 2, variants, ring)
+
+
+def tune_dropout(table: Table, unit) -> None:
+    import torch
+    import triton
+
     M, N = 16_384, 8192
     ring = [(h, b, y, torch.empty_like(h)) for h, b, y in _tensors((M, N), (N,), (M, N))]
 

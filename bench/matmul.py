@@ -14,13 +14,11 @@ import statistics
 import sys
 from pathlib import Path
 
-import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from bench import hopper
 from bench.common import operands, quick, solution, turns
 from bench.machine import present, versions
 from bench.precompile import share_of, stopwatch
 from labutils.lessons import ladder
-from labutils.timing import stopwatch as timing
 
 SQUARES = (2048, 4096, 8192, 16384)
 RAGGED = (
@@ -251,7 +249,6 @@ def main() -> int:
     arguments = parser.parse_args()
     if not present():
         return 0
-    timing.MAX_SECONDS = 2.0  # many shapes; each stops earlier once its ratios are settled
     watch, figures = stopwatch(), {"versions": versions()}
     if arguments.tune:
         figures["tune"] = tune(watch)

@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from grader.course.solutions import ROOT, load, solution_text
 from labutils import cuda
 from labutils.cuda import cubin

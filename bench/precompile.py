@@ -22,6 +22,10 @@ def share_of(work: Iterable) -> list:
     return list(work) if SHARE is None else list(work)[SHARE[0] :: SHARE[1]]
 
 
+MAX_SECONDS = 2.0
+"""How long one comparison may take: there are many shapes, and each stops earlier once its ratios are settled."""
+
+
 class Rehearsal(Stopwatch):
     """Calls every competitor once; its seconds mean nothing."""
 
@@ -36,4 +40,4 @@ class Rehearsal(Stopwatch):
 
 
 def stopwatch() -> Stopwatch:
-    return Stopwatch() if SHARE is None else Rehearsal()
+    return Stopwatch(max_seconds=MAX_SECONDS) if SHARE is None else Rehearsal(max_seconds=MAX_SECONDS)

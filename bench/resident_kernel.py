@@ -4,7 +4,7 @@ Every element is read once. It ends only if all programs run at the same time, w
 a machine that runs programs one after another would wait for ever, so this is no exercise.
 """
 
-import labutils  # noqa: F401, I001  (before anything imports triton)
+import labutils  # noqa: F401, I001  (before Triton: see labutils/backends/bootstrap.py)
 import triton
 import triton.language as tl
 

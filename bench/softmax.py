@@ -5,9 +5,10 @@ python -m bench.softmax --tune [--json FILE]     all variants, to choose tiles, 
 """
 
 import functools
+import itertools
 import sys
 
-import labutils as lab  # before anything imports triton
+import labutils as lab
 from bench.common import Table, fail, geometric_mean, run, solution
 from bench.precompile import share_of
 
@@ -182,11 +183,35 @@ def tune_hints(table: Table) -> None:
 
 def tune_long(table: Table) -> None:
     """Rows of 200 000: loop, two launches, one launch, and one that keeps x in registers while it waits."""
-    import torch
-    import triton
+    long = _Long(*LONG[0])
+    for tune_one in (tune_loop, tune_split, tune_one_launch, tune_resident):
+        tune_one(table, long)
 
-    M, N = LONG[0]
-    ring, moved = data(M, N, lse=True), 2 * M * N * 4
+
+class _Long:
+    """Long rows, and the scratch of the kernels that split them."""
+
+    def __init__(self, M: int, N: int):
+        self.M, self.N, self.moved = M, N, 2 * M * N * 4
+        self.ring = data(M, N, lse=True)
+        self.sizes = [(B, w) for B in (4096, 8192, 16384) for w in (4, 8, 16, 32) if 8 <= B // (32 * w) <= 32]
+
+    def scratch(self, BLOCK: int):
+        """Blocks of a row, arrays for their maxima and sums, and the number of blocks as a power of two."""
+        import torch
+        import triton
+
+        parts = triton.cdiv(self.N, BLOCK)
+        m, l = torch.empty(2, self.M, parts, device="cuda")  # noqa: E741
+        return parts, m, l, max(16, triton.next_power_of_2(parts))
+
+    def tune(self, table: Table, title: str, variants: dict, **more) -> None:
+        table.tune(f"{self.M} × {self.N}, {title}", self.moved, variants, self.ring, **more)
+
+
+def tune_loop(table: Table, long: _Long) -> None:
+    """One program a row."""
+    M, N = long.M, long.N
 
     def loop(module, BLOCK, warps):
         def go(x, out, lse):
@@ -197,21 +222,19 @@ def tune_long(table: Table) -> None:
     variants = {}
     for stages in (1, 2, 3, 4):
         module = solution("12_online_softmax", *((t.format(3), t.format(stages)) for t in LOOPS))
-        for BLOCK in (2048, 4096, 8192, 16384):
-            for each in (8, 16, 32):
-                if 4 <= BLOCK // (32 * each) <= 32:
-                    variants[f"loop, block {BLOCK}, {BLOCK // (32 * each)} warps, {stages} stages"] = loop(
-                        module, BLOCK, BLOCK // (32 * each)
-                    )
-    table.tune(f"{M} × {N}, online_softmax", moved, variants, ring)
+        for BLOCK, each in itertools.product((2048, 4096, 8192, 16384), (8, 16, 32)):
+            warps = BLOCK // (32 * each)
+            if 4 <= warps <= 32:
+                variants[f"loop, block {BLOCK}, {warps} warps, {stages} stages"] = loop(module, BLOCK, warps)
+    long.tune(table, "online_softmax", variants)
 
-    def scratch(BLOCK):
-        parts = triton.cdiv(N, BLOCK)
-        m, l = torch.empty(2, M, parts, device="cuda")  # noqa: E741
-        return parts, m, l, max(16, triton.next_power_of_2(parts))
 
-    def two(module, BLOCK, warps):
-        parts, m, l, BLOCK_P = scratch(BLOCK)  # noqa: E741
+def tune_split(table: Table, long: _Long) -> None:
+    """Two launches: statistics of each block, then the division."""
+    M, N, module = long.M, long.N, solution("12_online_softmax")
+
+    def two(BLOCK, warps):
+        parts, m, l, BLOCK_P = long.scratch(BLOCK)  # noqa: E741
 
         def go(x, out, lse):
             grid, sizes = (M * parts,), dict(BLOCK=BLOCK, num_warps=warps)
@@ -220,8 +243,17 @@ def tune_long(table: Table) -> None:
 
         return go
 
+    long.tune(table, "split_softmax", {f"block {b}, {w} warps": two(b, w) for b, w in long.sizes})
+
+
+def tune_one_launch(table: Table, long: _Long) -> None:
+    """One launch, whose programs divide while their row may still be in the L2."""
+    import torch
+
+    M, N = long.M, long.N
+
     def one(module, BLOCK, warps, kept):
-        parts, m, l, BLOCK_P = scratch(BLOCK)  # noqa: E741
+        parts, m, l, BLOCK_P = long.scratch(BLOCK)  # noqa: E741
         lag = min(M, max(1, kept // (4 * N)))
 
         def go(x, out, lse):
@@ -232,14 +264,42 @@ def tune_long(table: Table) -> None:
 
         return go
 
-    def held(BLOCK, warps):
-        from bench.resident_kernel import resident_kernel
-        from labutils.lessons import compiled
+    hint = ', eviction_policy="evict_first"'
+    first_load = 12 * " " + 'x = tl.load(x_ptr + row * stride_xm + offs_n, mask=offs_n < N, other=-float("inf"))'
+    modules = {
+        "hints as they are": solution("12_online_softmax"),
+        "no hints": solution("12_online_softmax", *((t + hint, t) for t in ("other=0.0", "y, mask=offs_n < N"))),
+        "first load evict_last": solution(
+            "12_online_softmax", (first_load, first_load[:-1] + ', eviction_policy="evict_last")')
+        ),
+        "programs in the order of their ids": solution(
+            "12_online_softmax", ("ticket = tl.atomic_add(counters_ptr, 1)", "ticket = tl.program_id(0)")
+        ),
+    }
+    variants = {
+        f"block {b}, {w} warps, {kept} MiB kept, {name}": one(module, b, w, kept * 2**20)
+        for b, w in long.sizes
+        for kept in (6, 12, 20, 28)
+        for name, module in modules.items()
+        if kept == 12 or name == "hints as they are"
+    }
+    long.tune(table, "one_launch_softmax", variants, best=10)
 
-        parts, m, l, BLOCK_P = scratch(BLOCK)  # noqa: E741
+
+def tune_resident(table: Table, long: _Long) -> None:
+    """One cooperative launch that keeps x in registers while it waits."""
+    import torch
+
+    from bench.resident_kernel import resident_kernel
+    from labutils.lessons import compiled
+
+    M, N = long.M, long.N
+
+    def held(BLOCK, warps):
+        parts, m, l, BLOCK_P = long.scratch(BLOCK)  # noqa: E741
         options = dict(BLOCK=BLOCK, BLOCK_P=BLOCK_P, num_warps=warps)
         counters = torch.zeros(M, dtype=torch.int32, device="cuda")
-        x, out, lse = ring[0]
+        x, out, lse = long.ring[0]
         fit = compiled.resident(resident_kernel, x, out, lse, m, l, counters, M, N, parts, N, N, **options)
         programs = min(M, fit // parts) * parts
         if not programs:
@@ -253,38 +313,15 @@ def tune_long(table: Table) -> None:
 
         return go
 
-    sizes = [(B, w) for B in (4096, 8192, 16384) for w in (4, 8, 16, 32) if 8 <= B // (32 * w) <= 32]
-    plain = solution("12_online_softmax")
-    table.tune(f"{M} × {N}, split_softmax", moved, {f"block {b}, {w} warps": two(plain, b, w) for b, w in sizes}, ring)
-    hint = ', eviction_policy="evict_first"'
-    first_load = 12 * " " + 'x = tl.load(x_ptr + row * stride_xm + offs_n, mask=offs_n < N, other=-float("inf"))'
-    modules = {
-        "hints as they are": plain,
-        "no hints": solution("12_online_softmax", *((t + hint, t) for t in ("other=0.0", "y, mask=offs_n < N"))),
-        "first load evict_last": solution(
-            "12_online_softmax", (first_load, first_load[:-1] + ', eviction_policy="evict_last")')
-        ),
-        "programs in the order of their ids": solution(
-            "12_online_softmax", ("ticket = tl.atomic_add(counters_ptr, 1)", "ticket = tl.program_id(0)")
-        ),
-    }
-    variants = {
-        f"block {b}, {w} warps, {kept} MiB kept, {name}": one(module, b, w, kept * 2**20)
-        for b, w in sizes
-        for kept in (6, 12, 20, 28)
-        for name, module in modules.items()
-        if kept == 12 or name == "hints as they are"
-    }
-    table.tune(f"{M} × {N}, one_launch_softmax", moved, variants, ring, best=10)
     variants = {}
-    for b, w in sizes:
+    for b, w in long.sizes:
         try:
             variants[f"held, block {b}, {w} warps"] = held(b, w)
         except Exception as e:
             print(f"  held, block {b}, {w} warps: {type(e).__name__}: {str(e)[:100]}")
     for fn in list(variants.values())[:1]:
-        check("held", fn, ring)
-    table.tune(f"{M} × {N}, held in registers", moved, variants, ring)
+        check("held", fn, long.ring)
+    long.tune(table, "held in registers", variants)
 
 
 if __name__ == "__main__":

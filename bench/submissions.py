@@ -16,9 +16,9 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
 from grader.course.build import release_notebook
+from grader.course.mutants import mutants
 from grader.course.sources import ROOT, notebook_bytes, source_notebook
 from grader.demo.sample import solved
-from grader.course.mutants import mutants
 from grader.redteam import corpus
 from labutils.exercises import all_exercises
 

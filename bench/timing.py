@@ -20,7 +20,6 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from bench.machine import present, versions
 from grader.course.solutions import load, solution_text
 from labutils import exercises

@@ -8,18 +8,15 @@ import functools
 import importlib
 
 from . import cuda, environment
+from .backends import bootstrap as _bootstrap  # noqa: F401  (before anything that imports Triton)
 from .backends import interpreter as _interpreter
+from .check.check import check
+from .check.check import tiny as _tiny
 from .cuda.alignment import aligned, padded
 from .cuda.kernel import use_emulator as _use_emulator
 from .gpu import device
 
 __version__ = "0.1.0"
-
-if not device.has_gpu():
-    _interpreter.prepare()
-
-from .check.check import check  # noqa: E402  (the interpreter must be prepared before anything imports triton)
-from .check.check import tiny as _tiny  # noqa: E402
 
 
 def _for_readers(show):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
+import labutils  # noqa: F401  (before Triton: see labutils/backends/bootstrap.py)
 
 ROOT = Path(__file__).parents[1]
 OURS = ("labutils", "grader", "bench")

@@ -3,17 +3,26 @@
 The recorder knows every array of a launch with its guards. A backend that can see addresses (Triton's interpreter, the
 CUDA C++ emulator) calls `load`, `store` and `atomic`; the recorder answers which lanes may go ahead, so that a wild
 access never happens, and keeps findings (out of bounds, races between programs) and counts (bytes, requests).
+
+Races are found as in FastTrack (Flanagan and Freund, PLDI 2009), see vector_clock.py: each element remembers the epochs
+of its last store and load, each program has a vector clock, and atomics on one address order programs. There are three
+differences. An atomic both acquires and releases. An element keeps one epoch of a load, or the mark MANY when loads of
+several programs are not ordered: any later store then counts as a race, where FastTrack would keep a vector clock. And
+a store of the bits that are there already is no conflict.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
 from ..gpu.device import SECTOR
+from .vector_clock import Epoch, VectorClock
 
 NOBODY, MANY = -1, -2
+"""In place of the number of an epoch: no access yet, and loads by programs that are not ordered."""
 MAX_FINDINGS = 8
 
 
@@ -43,7 +52,7 @@ class AccessFinding:
 
 @dataclass
 class Tracked:
-    """Shadow state of one array: in which moment each element was written and read last."""
+    """Shadow state of one array: the numbers of the epochs in which each element was written and read last."""
 
     name: str
     base: int
@@ -125,11 +134,12 @@ class Recorder:
         """Programs of the latest launch."""
         self._program = 0
         self._place = (0, 0, 0)
-        # A program's accesses between two of its atomics are one moment: (program, its atomics so far).
-        self._moments: list[tuple[int, int]] = [(0, 0)]
-        # For each program, and each address of an atomic: how many moments of which programs come before what follows.
-        self._seen: dict[int, dict[int, int]] = {}
-        self._released: dict[int, dict[int, int]] = {}
+        self._epochs = [Epoch(0, 0)]
+        """In the order of execution; shadow state holds their numbers in this list. The last one is now."""
+        self._clocks: dict[int, VectorClock] = defaultdict(VectorClock)
+        """For each program, what happened before its current epoch."""
+        self._releases: dict[int, VectorClock] = defaultdict(VectorClock)
+        """For each address of an atomic, what happened before an atomic that comes next."""
 
     def track(self, name: str, base: int, itemsize: int, inside: np.ndarray, start: int = 0, scratch=False) -> None:
         """Watch the storage at address `base`; `inside` marks the elements that belong to the array.
@@ -147,12 +157,14 @@ class Recorder:
         self.arrays = [t for t in self.arrays if not t.scratch]
         for t in self.arrays:
             t.forget()
-        self._moments, self._seen, self._released = [(0, 0)], {}, {}
+        self._epochs = [Epoch(0, 0)]
+        self._clocks.clear()
+        self._releases.clear()
 
     def program(self, place: tuple[int, int, int], number: int) -> None:
         self._place, self._program = place, number
-        if self._moments[-1][0] != number:  # programs run one after another here, each from its start to its end
-            self._moments.append((number, 0))
+        if self._epochs[-1].program != number:  # programs run one after another here, each from its start to its end
+            self._epochs.append(Epoch(number, 0))
         self.counts.programs += 1
 
     def load(self, addresses: np.ndarray, mask: np.ndarray, itemsize: int, where) -> np.ndarray:
@@ -175,21 +187,22 @@ class Recorder:
         return ok
 
     def atomic(self, addresses, mask, itemsize: int, where) -> np.ndarray:
-        """Lanes that may update atomically. An atomic also orders: what others did before theirs on the same address
-        happened before what this program does next. What they did after theirs did not."""
+        """Lanes that may update atomically. An atomic acquires and releases its address: what others did before their
+        atomic on it happened before what this program does next. What they did after theirs did not."""
         touched: list[tuple[Tracked, np.ndarray]] = []
         ok = self._resolve("atomic", addresses, mask, itemsize, where, touched=touched)
         self.counts.atomics += 1
         self.counts.load_bytes += int(ok.sum()) * itemsize
         self.counts.store_bytes += int(ok.sum()) * itemsize
-        seen, (_, number) = self._seen.setdefault(self._program, {}), self._moments[-1]
+        clock, epoch = self._clocks[self._program], self._epochs[-1]
         for address in np.unique(addresses[ok])[:64].tolist():
-            released = self._released.setdefault(address, {})
-            _merge(seen, released)
-            _merge(released, seen | {self._program: number + 1})
+            release = self._releases[address]
+            clock.join(release)
+            release.join(clock)
+            release.add(Epoch(self._program, epoch.clock))
         for t, elements in touched:
             self._mark_read(t, elements)
-        self._moments.append((self._program, number + 1))
+        self._epochs.append(Epoch(self._program, epoch.clock + 1))
         return ok
 
     def _resolve(self, access, addresses, mask, itemsize, where, changes=None, touched=None) -> np.ndarray:
@@ -250,9 +263,9 @@ class Recorder:
                 self.events.append((f"masked {access}", t.name, self._program, elements - t.start, itemsize))
 
     def _conflicts(self, access, t: Tracked, elements, changes, where):
-        bad = ~self._before(t.writer[elements])
+        bad = ~self._happened_before(t.writer[elements])
         if access == "store":
-            bad |= ~self._before(t.reader[elements])
+            bad |= ~self._happened_before(t.reader[elements])
             if changes is not None:
                 bad &= changes
         if bad.any():
@@ -264,25 +277,23 @@ class Recorder:
 
     def _mark_read(self, t: Tracked, elements):
         """Whoever comes after this program also comes after those before it, so that one reader is kept if it can."""
-        t.reader[elements] = np.where(self._before(t.reader[elements]), self._now, MANY)
+        t.reader[elements] = np.where(self._happened_before(t.reader[elements]), self._now, MANY)
 
     @property
     def _now(self) -> int:
-        return len(self._moments) - 1
+        """The number of the current epoch."""
+        return len(self._epochs) - 1
 
-    def _before(self, others: np.ndarray) -> np.ndarray:
-        """Which of these moments are this program's own, nobody's, or known to have come before this one?"""
+    def _happened_before(self, others: np.ndarray) -> np.ndarray:
+        """Which of these epochs are this program's own, nobody's, or known to have happened before now?"""
         before = (others == NOBODY) | (others == self._now)
         if before.all():
             return before
-        seen = self._seen.get(self._program, {})
-        for moment in np.unique(others[~before]).tolist():
-            program, number = self._moments[moment] if moment != MANY else (MANY, 0)
-            if program == self._program or number < seen.get(program, 0):
-                before |= others == moment
+        clock = self._clocks[self._program]
+        for number in np.unique(others[~before]).tolist():
+            if number == MANY:
+                continue
+            epoch = self._epochs[number]
+            if epoch.program == self._program or epoch in clock:
+                before |= others == number
         return before
-
-
-def _merge(known: dict[int, int], more: dict[int, int]) -> None:
-    for program, count in more.items():
-        known[program] = max(known.get(program, 0), count)

@@ -36,89 +36,109 @@ def recording(recorder: Recorder, on_launch: Callable = lambda *launch: None):
 
     `on_launch(function, args, kwargs)` is called before each launch.
     """
-    import triton.language as tl
     import triton.runtime.interpreter as interpreter
     from triton.runtime.autotuner import Autotuner
 
-    builder, executor = type(interpreter.interpreter_builder), interpreter.GridExecutor
-    load, store = builder.create_masked_load, builder.create_masked_store
-    rmw, cas = builder.create_atomic_rmw, builder.create_atomic_cas
-    call, set_idx, set_dim = executor.__call__, builder.set_grid_idx, builder.set_grid_dim
-    bench, handle, grid = Autotuner._bench, interpreter.TensorHandle, [1, 1, 1]
+    hooks = _Hooks(recorder, on_launch)
+    builder = type(interpreter.interpreter_builder)
+    table = [
+        (builder, "create_masked_load", hooks.load),
+        (builder, "create_masked_store", hooks.store),
+        (builder, "create_atomic_rmw", hooks.atomic_rmw),
+        (builder, "create_atomic_cas", hooks.atomic_cas),
+        (builder, "set_grid_dim", hooks.grid_dim),
+        (builder, "set_grid_idx", hooks.grid_idx),
+        (interpreter.GridExecutor, "__call__", hooks.launch),
+        (Autotuner, "_bench", hooks.bench),
+    ]
+    with _patched(table):
+        yield recorder
 
-    def array(mask):
-        return mask if isinstance(mask, np.ndarray) else mask.data
 
-    def item(ptrs):
-        return max(1, ptrs.get_element_ty().primitive_bitwidth // 8)
+@contextlib.contextmanager
+def _patched(table: list[tuple[type, str, Callable]]):
+    """Within this context, each named method of a class runs as `hook(method, self, *args, **kwargs)`."""
+    methods = [(owner, name, owner.__dict__[name]) for owner, name, _ in table]
+    try:
+        for (owner, name, method), (*_, hook) in zip(methods, table, strict=True):
+            setattr(owner, name, _hooked(method, hook))
+        yield
+    finally:
+        for owner, name, method in methods:
+            setattr(owner, name, method)
 
-    def allowed(mask, ok):
-        return ok if isinstance(mask, np.ndarray) else handle(ok, mask.dtype)
 
-    def new_load(self, ptrs, mask, other, *rest, **named):
-        ok = recorder.load(ptrs.data, array(mask), item(ptrs), errors.calling_line)
-        return load(self, ptrs, allowed(mask, ok), other, *rest, **named)
+def _hooked(method: Callable, hook: Callable) -> Callable:
+    return lambda self, *args, **kwargs: hook(method, self, *args, **kwargs)
 
-    def new_store(self, ptrs, value, mask, *rest, **named):
-        changes = _changes(ptrs.data, value.data, array(mask), recorder)
-        ok = recorder.store(ptrs.data, array(mask), item(ptrs), errors.calling_line, changes)
-        return store(self, ptrs, value, allowed(mask, ok), *rest, **named)
 
-    def new_rmw(self, op, ptr, value, mask, *rest, **named):
+class _Hooks:
+    """What runs in place of the interpreter's methods: each gets the method first, and then its arguments."""
+
+    def __init__(self, recorder: Recorder, on_launch: Callable):
+        self.recorder, self.on_launch = recorder, on_launch
+        self.grid = (1, 1, 1)
+
+    def load(self, method, builder, ptrs, mask, other, *rest, **named):
+        ok = self.recorder.load(ptrs.data, _array(mask), _itemsize(ptrs), errors.calling_line)
+        return method(builder, ptrs, _allowed(mask, ok), other, *rest, **named)
+
+    def store(self, method, builder, ptrs, value, mask, *rest, **named):
+        changes = _changes(ptrs.data, value.data, _array(mask), self.recorder)
+        ok = self.recorder.store(ptrs.data, _array(mask), _itemsize(ptrs), errors.calling_line, changes)
+        return method(builder, ptrs, value, _allowed(mask, ok), *rest, **named)
+
+    def atomic_rmw(self, method, builder, op, ptr, value, mask, *rest, **named):
+        import triton.language as tl
+
         if value.dtype.scalar == tl.bfloat16:
             raise NotImplementedError("the interpreter has no atomics on bfloat16: use float32 for the sum")
-        ok = recorder.atomic(ptr.data, array(mask), item(ptr), errors.calling_line)
-        return rmw(self, op, ptr, value, allowed(mask, ok), *rest, **named)
+        ok = self.recorder.atomic(ptr.data, _array(mask), _itemsize(ptr), errors.calling_line)
+        return method(builder, op, ptr, value, _allowed(mask, ok), *rest, **named)
 
-    def new_cas(self, ptr, compare, value, *rest, **named):
-        ok = recorder.atomic(ptr.data, np.ones(ptr.data.shape, bool), item(ptr), errors.calling_line)
+    def atomic_cas(self, method, builder, ptr, compare, value, *rest, **named):
+        ok = self.recorder.atomic(ptr.data, np.ones(ptr.data.shape, bool), _itemsize(ptr), errors.calling_line)
         if not ok.all():
             raise IndexError("atomic_cas outside the array")
-        return cas(self, ptr, compare, value, *rest, **named)
+        return method(builder, ptr, compare, value, *rest, **named)
 
-    def new_dim(self, *dims):
-        grid[:] = dims
-        recorder.grid = dims[0] * dims[1] * dims[2]
-        return set_dim(self, *dims)
+    def grid_dim(self, method, builder, *dims):
+        self.grid = dims
+        self.recorder.grid = dims[0] * dims[1] * dims[2]
+        return method(builder, *dims)
 
-    def new_idx(self, x, y, z):
-        recorder.program((x, y, z), (x * grid[1] + y) * grid[2] + z)
-        return set_idx(self, x, y, z)
+    def grid_idx(self, method, builder, x, y, z):
+        self.recorder.program((x, y, z), (x * self.grid[1] + y) * self.grid[2] + z)
+        return method(builder, x, y, z)
 
-    def new_call(self, *args, **kwargs):
-        on_launch(self.fn, args, kwargs)
-        recorder.launch()
-        for name, tensor in _tensors([*zip(self.arg_names, args, strict=False), *kwargs.items()]):
+    def launch(self, method, executor, *args, **kwargs):
+        self.on_launch(executor.fn, args, kwargs)
+        self.recorder.launch()
+        for name, tensor in _tensors([*zip(executor.arg_names, args, strict=False), *kwargs.items()]):
             storage = tensor.untyped_storage()
-            if storage.nbytes() and not recorder.knows(tensor.data_ptr()):
+            if storage.nbytes() and not self.recorder.knows(tensor.data_ptr()):
                 count = storage.nbytes() // tensor.element_size()
                 inside = np.ones(count, bool)
-                recorder.track(name, storage.data_ptr(), tensor.element_size(), inside, scratch=True)
-        return call(self, *args, **kwargs)
+                self.recorder.track(name, storage.data_ptr(), tensor.element_size(), inside, scratch=True)
+        return method(executor, *args, **kwargs)
 
-    def new_bench(self, *args, config, **meta):
+    def bench(self, method, autotuner, *args, config, **meta):
         """There is nothing to time here: each new key takes the next configuration, so that all get their turn."""
-        turn = self.configs[len(self.cache) % len(self.configs)]
+        turn = autotuner.configs[len(autotuner.cache) % len(autotuner.configs)]
         return [0.0 if config is turn else 1.0] * 3
 
-    new = dict(
-        create_masked_load=new_load,
-        create_masked_store=new_store,
-        create_atomic_rmw=new_rmw,
-        create_atomic_cas=new_cas,
-        set_grid_idx=new_idx,
-        set_grid_dim=new_dim,
-    )
-    old = {name: builder.__dict__[name] for name in new}
-    for name, function in new.items():
-        setattr(builder, name, function)
-    executor.__call__, Autotuner._bench = new_call, new_bench
-    try:
-        yield recorder
-    finally:
-        for name, function in old.items():
-            setattr(builder, name, function)
-        executor.__call__, Autotuner._bench = call, bench
+
+def _array(mask) -> np.ndarray:
+    return mask if isinstance(mask, np.ndarray) else mask.data
+
+
+def _allowed(mask, ok: np.ndarray):
+    """The lanes that may go on, in the type of the mask."""
+    return ok if isinstance(mask, np.ndarray) else type(mask)(ok, mask.dtype)
+
+
+def _itemsize(ptrs) -> int:
+    return max(1, ptrs.get_element_ty().primitive_bitwidth // 8)
 
 
 def _tensors(arguments):

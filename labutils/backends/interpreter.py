@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -22,12 +21,6 @@ TARGETS = (80, 90)
 
 class Unavailable(RuntimeError):
     """Triton cannot be used here; the message says what to do."""
-
-
-def prepare() -> None:
-    """Switch Triton's interpreter on. To be called before triton is imported for the first time."""
-    if "triton" not in sys.modules:
-        os.environ["TRITON_INTERPRET"] = "1"
 
 
 def environment() -> dict[str, str]:
@@ -71,7 +64,7 @@ def self_test() -> None:
     """Older interpreters returned zeros without a word: try masks, `dot`, bf16 and atomics once. About 20 ms."""
     from . import interpreter_patches, selftest
 
-    interpreter_patches.mend()
+    interpreter_patches.patch()
     for name, yours, expected in selftest.results():
         if not torch.equal(yours, expected):
             import triton

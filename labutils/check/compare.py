@@ -52,7 +52,7 @@ class OutputComparison:
         untouched = _untouched(self.buffer)
         rounded = self.rounded(y)
         self.bad = mismatches(self.got, y, self.limit, rounded)
-        if untouched.sum() > _by_chance(self.buffer.view):
+        if untouched.sum() > most_poison_matches(self.buffer.view):
             self.bad |= untouched & (self.got != rounded)
         self.unwritten = untouched & self.bad
         self.difference = (self.got - y).abs()
@@ -68,11 +68,24 @@ class OutputComparison:
         return table(self.name, self.got, self.expected, self.bad) + "\n\n" + mismatch_map(self.bad)
 
 
-def _by_chance(output: torch.Tensor) -> int:
-    """How many elements of a short type may have been written with the very bits of the poison."""
+def expected_poison_matches(output: torch.Tensor) -> float:
+    """How many of an output's elements hold the bits of the poison although they were written, on average.
+
+    Poison is random: each of n elements of b bits matches it with a probability of 2^-b. So the number of matches has
+    a binomial distribution with mean n / 2^b, which is nearly a Poisson distribution.
+    """
+    return output.numel() / 2 ** (8 * output.element_size())
+
+
+def most_poison_matches(output: torch.Tensor) -> int:
+    """The most matches with the poison that count as chance: 2 + 4 times the mean, rounded up.
+
+    A Poisson variable of any mean exceeds this with a probability below 0.0002. Types of more than 16 bits never match
+    by chance, and a sixteenth of the elements is too many for chance in any type.
+    """
     if output.element_size() > 2:
         return 0
-    return min(2 + math.ceil(4 * output.numel() / 2 ** (8 * output.element_size())), output.numel() // 16)
+    return min(2 + math.ceil(4 * expected_poison_matches(output)), output.numel() // 16)
 
 
 def _untouched(buffer: Buffer) -> torch.Tensor:

@@ -15,7 +15,7 @@ from ..backends import Outcome, Problem
 from ..spec.inputs import Run
 from ..spec.precision import ROUND_OFF
 from ..spec.verdict import CaseResult, Diagnosis
-from .compare import Comparison, OutputComparison
+from .compare import Comparison, OutputComparison, expected_poison_matches
 from .known_mistakes import recognise
 
 KINDS: dict[str, str] = {
@@ -168,7 +168,7 @@ def _from_guards(run: Run) -> list[Diagnosis]:
 
 
 def _from_output(comparison: Comparison, output: OutputComparison) -> list[Diagnosis]:
-    found, chance = [], _by_chance(output)
+    found, chance = [], _few_match_poison(output)
     if output.unwritten.any() and not chance:
         found.append(_unwritten(output))
     bad = output.bad if chance else output.bad & ~output.unwritten
@@ -177,10 +177,12 @@ def _from_output(comparison: Comparison, output: OutputComparison) -> list[Diagn
     return found
 
 
-def _by_chance(output: OutputComparison) -> bool:
-    """Among many values of a short type a few are likely to be the very bits of the poison: no sign of a missing store
-    where other values are wrong, too."""
-    likely = output.bad.numel() / 2 ** (8 * output.buffer.view.element_size()) > 0.01
+def _few_match_poison(output: OutputComparison) -> bool:
+    """Are the elements that hold poison so few, and other wrong elements so many, that they match it by chance?
+
+    The probability of a match is nearly the expected number of matches where that is small; 1 % counts as likely.
+    """
+    likely = expected_poison_matches(output.buffer.view) > 0.01
     return likely and int(output.unwritten.sum()) <= 3 < int(output.bad.sum())
 
 

@@ -13,7 +13,7 @@ from .compare import Comparison, OutputComparison, mismatches
 
 
 def recognise(comparison: Comparison, output: OutputComparison) -> KnownMistake | None:
-    """The first suspect whose answer is the one at hand; the exercise's own come first."""
+    """The first known mistake whose answer is the one at hand; the exercise's own come first."""
     own = comparison.exercise.known_mistakes
     for mistake in [*own, *_generic(comparison)]:
         wrong = named(mistake.compute(**comparison.inputs), tuple(comparison.exercise.outputs)).get(output.name)

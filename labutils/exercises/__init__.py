@@ -1,4 +1,4 @@
-"""The exercises of the course, one module per unit, and their catalogue. Importing this package registers them all."""
+"""The exercises of the course, one or more modules per unit, and their catalogue. Importing this registers them all."""
 
 import difflib
 import importlib

@@ -20,7 +20,7 @@ from ..spec.exercise import (
     register,
 )
 from . import _decode as form
-from . import flash_attention
+from . import _flash_mistakes
 from ._attention import attention, magnitude, scores
 
 TILE, CHUNK = 16, 32
@@ -47,7 +47,7 @@ def _on_heads(which):
 
 
 NOT_HERE = (
-    flash_attention.PAST_THE_END,
+    _flash_mistakes.PAST_THE_END,
     "by D",
     "twice",
     "multiplied",
@@ -222,7 +222,7 @@ register(
             ),
             _cache_of_first(_parts),
             *of_keys(_parts),
-            *(_lifted(s) for s in flash_attention._suspects(scores) if not any(x in s.sentence for x in NOT_HERE)),
+            *(_lifted(s) for s in _flash_mistakes.known_mistakes(scores) if not any(x in s.sentence for x in NOT_HERE)),
         ),
     )
 )

@@ -15,7 +15,7 @@ from ..spec.exercise import (
     out,
     register,
 )
-from . import flash_attention
+from . import _flash_mistakes
 from ._attention import attention, from_scores, magnitude, scores, terms
 from ._numbers import sentence_for
 
@@ -176,7 +176,7 @@ def _walk(size: int, **how):
     return compute
 
 
-OF_TILES = ("rescaled", "tile", flash_attention.PAST_THE_END, "multiplied")
+OF_TILES = ("rescaled", "tile", _flash_mistakes.PAST_THE_END, "multiplied")
 """In the sentences of unit 17's wrong answers that depend on its tile."""
 
 
@@ -188,8 +188,8 @@ def _lifted(mistake: KnownMistake) -> KnownMistake:
     )
 
 
-def _suspects(size: int) -> tuple[KnownMistake, ...]:
-    shared = (_lifted(s) for s in flash_attention._suspects(scores) if not any(x in s.sentence for x in OF_TILES))
+def _known_mistakes(size: int) -> tuple[KnownMistake, ...]:
+    shared = (_lifted(s) for s in _flash_mistakes.known_mistakes(scores) if not any(x in s.sentence for x in OF_TILES))
     return (
         KnownMistake(
             "wrong-formula",
@@ -256,7 +256,7 @@ def _level(name: str, title: str, points: Points, block_m: int, block_n: int) ->
             tiny=Case("1 query, 2 keys", _of(1, 1, 2)),
             bench=_of(128, 4096, 4096, 128),
             library=_library,
-            known_mistakes=_suspects(block_n),
+            known_mistakes=_known_mistakes(block_n),
         )
     )
 

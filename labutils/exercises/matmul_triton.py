@@ -169,7 +169,7 @@ def _relu_in_loop(a, b, size=32):
     return total
 
 
-def _product_suspects(after, block_k: int) -> tuple[KnownMistake, ...]:
+def _product_mistakes(after, block_k: int) -> tuple[KnownMistake, ...]:
     """What goes wrong in the loop; `after` is what follows the product."""
     return (
         KnownMistake(
@@ -200,13 +200,13 @@ def _steps_repeated(a, b, size):
     return total
 
 
-RELU_SUSPECTS = (
+RELU_MISTAKES = (
     KnownMistake("wrong-formula", "{name} is a @ b: nothing cuts off what is negative", lambda a, b: a @ b),
     KnownMistake("wrong-formula", "{name} is |a @ b|", lambda a, b: (a @ b).abs()),
     KnownMistake("wrong-formula", "{name} is max(a, 0) @ max(b, 0): the sum comes first", lambda a, b: _of_relus(a, b)),
     KnownMistake("wrong-formula", "max(…, 0) is applied in every step along K, not once after the sum", _relu_in_loop),
     KnownMistake("padded-lanes", "lanes past K bring 1 · 1 each", lambda a, b: (a @ b - a.shape[1] % -32).clamp_min(0)),
-    *_product_suspects(lambda x: x.clamp_min(0), 32),
+    *_product_mistakes(lambda x: x.clamp_min(0), 32),
 )
 
 
@@ -230,7 +230,7 @@ register(
         tiny=Case("2 × 3, K = 4", mnk(2, 3, 4), "integers"),
         bench=mnk(8192, 8192, 8192),
         library=lambda a, b: torch.relu(a @ b),
-        known_mistakes=RELU_SUSPECTS,
+        known_mistakes=RELU_MISTAKES,
     )
 )
 
@@ -310,7 +310,7 @@ register(
                 "the bias is added by rows, not by columns",
                 lambda a, b, bias, slope: _by_rows(a, b, bias, slope),
             ),
-            *_product_suspects(_leaky, 32),
+            *_product_mistakes(_leaky, 32),
         ),
     )
 )
@@ -345,7 +345,7 @@ register(
         tiny=Case("2 × 3, K = 4", mnk(2, 3, 4), "integers"),
         bench=mnk(8192, 8192, 8192),
         library=lambda a, b: torch.relu(a @ b),
-        known_mistakes=RELU_SUSPECTS,
+        known_mistakes=RELU_MISTAKES,
     )
 )
 
@@ -369,7 +369,7 @@ register(
         bench=mnk(16, 8192, 8192),
         library=lambda a, b: torch.relu(a @ b),
         known_mistakes=(
-            *RELU_SUSPECTS,
+            *RELU_MISTAKES,
             KnownMistake("missing-accumulation", "{name} is part 0 alone", lambda a, b: _first_part(a, b)),
         ),
     )

@@ -21,7 +21,7 @@ from ..spec.exercise import (
     register,
 )
 from ._numbers import near
-from .softmax import SUSPECTS, known, magnitude, terms
+from .softmax import KNOWN_MISTAKES, known, magnitude, terms
 
 LOOP, PART = 4096, 8192
 """Elements of a block in the launchers: of the loop along a row, and of a part."""
@@ -293,13 +293,13 @@ def _register(name: str, title: str, points: Points, block: int, known_mistakes,
             tiny=Case("2 rows of 6", {"M": 2, "N": 6}, "integers"),
             bench={"M": 1024, "N": 200_000},
             library=library,
-            known_mistakes=(*known_mistakes, *(_both(s) if lse else s for s in SUSPECTS)),
+            known_mistakes=(*known_mistakes, *(_both(s) if lse else s for s in KNOWN_MISTAKES)),
         )
     )
 
 
 def _both(mistake: KnownMistake) -> KnownMistake:
-    """A suspect of unit 11 where there are two outputs: it says nothing about the second."""
+    """A known mistake of unit 11 where there are two outputs: it says nothing about the second."""
     return KnownMistake(mistake.diagnosis, mistake.sentence, lambda x: {"out": mistake.compute(x)})
 
 

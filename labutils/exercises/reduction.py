@@ -16,13 +16,7 @@ from ..spec.exercise import (
     register,
 )
 from ._cases import draw_matrix, matrix_cases
-
-BLOCK = 256
-"""Threads of a block in the unit's launchers; the cases straddle it and its double."""
-
-CHUNK = 4096
-"""Elements that a block of the last kernels takes at a time."""
-
+from ._reduction_mistakes import BLOCK, CHUNK, TRITON_MISTAKES, VECTOR_MISTAKES, total, tree_mistakes
 
 # --- warps that add ------------------------------------------------------------------------------------------------
 
@@ -105,135 +99,6 @@ def _draw(rng) -> dict[str, int]:
     }
 
 
-def _sum(x):
-    return x.sum(0, keepdim=True)
-
-
-def _part(keep):
-    """The sum of the elements whose index passes `keep`."""
-    return lambda x: _sum(x[keep(torch.arange(x.numel()), x.numel())])
-
-
-def _tree_part(unit: int, keep):
-    """What launches in turn leave if each block of `unit` elements adds only those whose place in it passes `keep`.
-
-    The right sum where the last block keeps nothing: a result of 0 has too many causes to name one.
-    """
-
-    def total(x):
-        places, right = keep(torch.arange(unit)), _sum(x)
-        while True:
-            blocks = -(-x.numel() // unit)
-            if not places[: x.numel()].any():
-                return right
-            padded = torch.nn.functional.pad(x, (0, blocks * unit - x.numel()))
-            x = padded.reshape(blocks, unit)[:, places].sum(1)
-            if blocks == 1:
-                return x
-
-    return total
-
-
-_FORMULAS = (
-    KnownMistake("wrong-formula", "{name} is the sum of |x|", lambda x: _sum(x.abs())),
-    KnownMistake("wrong-formula", "{name} is the largest element, not the sum", lambda x: x.max().reshape(1)),
-)
-
-
-def _tree_suspects(unit: int) -> tuple[KnownMistake, ...]:
-    """What goes wrong in blocks that take `unit` elements each, `unit / BLOCK` for each thread."""
-    lost = {
-        "holds only the first element of each block: the tree adds nothing": lambda k: k == 0,
-        "lacks what the odd threads have loaded: the step of distance 1 is missing": lambda k: k % 2 == 0,
-        "lacks what the upper half of the threads has loaded: the step of distance 128 is missing": (
-            lambda k: k % BLOCK < BLOCK // 2
-        ),
-        "lacks what every other warp has loaded: the step of distance 32 is missing": lambda k: k % 64 < 32,
-        "holds only what the first warp of each block has loaded": lambda k: k % BLOCK < 32,
-    }
-    if unit > BLOCK:
-        lost["holds only the last lane of each warp: sum += the other lane's, not sum = it"] = lambda k: k % 32 == 31
-        lost["holds only the first of the two elements that each thread has to add"] = lambda k: k < BLOCK
-        lost["holds only what thread 0 has loaded: its number from before the tree is used"] = lambda k: k % BLOCK == 0
-    return (
-        KnownMistake("first-block-only", f"{{name}} is the sum of the first {unit} elements", lambda x: _sum(x[:unit])),
-        KnownMistake(
-            "first-block-only",
-            "every block adds the same elements, those of block 0",
-            lambda x: -(-x.numel() // unit) * _sum(x[:unit]),
-        ),
-        *(
-            KnownMistake("missing-accumulation", f"{{name}} {said}", _tree_part(unit, keep))
-            for said, keep in lost.items()
-        ),
-        *_FORMULAS,
-    )
-
-
-_WALK = KnownMistake(
-    "missing-accumulation",
-    "{name} holds only what is loaded first: the loop must go on, in steps of the whole grid",
-    _part(lambda i, n: (i < -(-n // CHUNK) * 4 * BLOCK) | (i >= n // 4 * 4)),
-)
-
-_VECTOR_SUSPECTS = (
-    _WALK,
-    KnownMistake("tail-not-written", "{name} lacks the last n % 4 elements", _part(lambda i, n: i < n // 4 * 4)),
-    KnownMistake(
-        "missing-accumulation", "{name} lacks all but the last n % 4 elements", _part(lambda i, n: i >= n // 4 * 4)
-    ),
-    KnownMistake(
-        "wrong-formula",
-        "{name} has one of the four numbers of each float4",
-        _part(lambda i, n: (i % 4 == 0) | (i >= n // 4 * 4)),
-    ),
-    KnownMistake(
-        "missing-accumulation",
-        "{name} lacks what all but the first warp of each block have loaded",
-        _part(lambda i, n: (i // 4 % BLOCK < 32) & (i < n // 4 * 4) | (i - n // 4 * 4 >= 0)),
-    ),
-    KnownMistake(
-        "missing-accumulation",
-        "{name} lacks what the upper half of each warp has loaded: the shuffle of distance 16 is missing",
-        _part(lambda i, n: (i // 4 % 32 < 16) & (i < n // 4 * 4) | (i - n // 4 * 4 >= 0)),
-    ),
-    KnownMistake(
-        "wrong-formula", "the last n % 4 elements are added by every block, not by one", lambda x: _rest_again(x)
-    ),
-    *_FORMULAS,
-)
-
-_TRITON_SUSPECTS = (
-    KnownMistake(
-        "missing-accumulation",
-        "{name} holds only the first block of each program: the loop must go on, and keep what it has",
-        _part(lambda i, n: i < -(-n // (4 * CHUNK)) * CHUNK),
-    ),
-    KnownMistake(
-        "missing-accumulation",
-        "{name} holds only the last block of each program: sums += values, not sums = values",
-        lambda x: _last_blocks(x),
-    ),
-    KnownMistake("first-block-only", "every program adds all of x", lambda x: -(-x.numel() // (4 * CHUNK)) * _sum(x)),
-    KnownMistake("padded-lanes", "lanes past the end bring 1 each", lambda x: _sum(x) + -x.numel() % CHUNK),
-    KnownMistake(
-        "tail-not-written", "{name} lacks the last, partial block", _part(lambda i, n: i < n // CHUNK * CHUNK)
-    ),
-    *_FORMULAS,
-)
-
-
-def _last_blocks(x):
-    blocks = -(-x.numel() // CHUNK)
-    programs = -(-blocks // 4)
-    return _sum(x[CHUNK * max(blocks - programs, 0) :])
-
-
-def _rest_again(x):
-    n = x.numel()
-    return _sum(x) + ((n - 1) // CHUNK) * _sum(x[n // 4 * 4 :])
-
-
 PER_BLOCK = "global_store_requests"
 """Each block stores one partial sum with one request, so this is the number of blocks."""
 
@@ -254,8 +119,8 @@ def _sum_exercise(name: str, title: str, points: Points, unit: int, known_mistak
             entry=name,
             points=points,
             arguments={"x": array("n"), "out": out()},
-            reference=_sum,
-            magnitude=lambda x: _sum(x.abs()),
+            reference=total,
+            magnitude=lambda x: total(x.abs()),
             contract=more.pop("contract", Contract(terms=lambda sizes: sizes["n"])),
             cost=lambda sizes, item: Cost(item * sizes["n"], item, sizes["n"]),
             cases=cases or _tree_cases(unit, STEP),
@@ -263,7 +128,7 @@ def _sum_exercise(name: str, title: str, points: Points, unit: int, known_mistak
             tiny=Case("eight elements", {"n": 8}, "integers"),
             bench={"n": 2**28},
             library=torch.sum,
-            known_mistakes=known_mistakes or _tree_suspects(unit),
+            known_mistakes=known_mistakes or tree_mistakes(unit),
             **{"language": "cuda", **more},
         )
     )
@@ -330,7 +195,7 @@ _sum_exercise(
         ),
     ),
     CHUNK,
-    _VECTOR_SUSPECTS,
+    VECTOR_MISTAKES,
     cases=_one_launch_cases(32 * CHUNK),
     contract=Contract(terms=lambda sizes: sizes["n"], any_order=True),
 )
@@ -339,7 +204,7 @@ _sum_exercise(
     "The sum of any number of elements, in Triton",
     Points(correct=2),
     CHUNK,
-    _TRITON_SUSPECTS,
+    TRITON_MISTAKES,
     cases=_one_launch_cases(32 * CHUNK),
     contract=Contract(terms=lambda sizes: sizes["n"], any_order=True),
     language="triton",

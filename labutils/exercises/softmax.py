@@ -105,7 +105,7 @@ def _of_rows(x, rows: int):
 
 
 def known(compute):
-    """Where a suspect's own arithmetic gives NaN for a finite answer, it stands for nothing that a kernel has."""
+    """Where a known mistake's own arithmetic gives NaN for a finite answer, it never matches real output."""
 
     def mistake(x):
         y = compute(x)
@@ -114,7 +114,7 @@ def known(compute):
     return mistake
 
 
-SUSPECTS = (
+KNOWN_MISTAKES = (
     KnownMistake("no-max-subtraction", "exp overflows: the row's maximum is not subtracted", _unscaled),
     KnownMistake(
         "padded-lanes", "lanes past the end of the row hold 0, so each adds exp(0)", lambda x: _padded(x, 0.0)
@@ -187,7 +187,7 @@ def draw(most: int):
     return sizes
 
 
-def _softmax(name: str, title: str, points: Points, known_mistakes=SUSPECTS, most: int = 3000, **more) -> None:
+def _softmax(name: str, title: str, points: Points, known_mistakes=KNOWN_MISTAKES, most: int = 3000, **more) -> None:
     register(
         KernelExercise(
             id=f"11_softmax/{name}",
@@ -228,7 +228,7 @@ _softmax(
     "Softmax, programs that stay",
     Points(correct=3, bounds=(MOVED,)),
     known_mistakes=(
-        *SUSPECTS,
+        *KNOWN_MISTAKES,
         KnownMistake(
             "wrong-formula",
             "the sum runs over all rows of the tile: reduce along axis 1, and keep the other",
@@ -291,7 +291,7 @@ _softmax(
     "Softmax, a warp for each row, in CUDA C++",
     Points(correct=2, bounds=(MOVED, COALESCED)),
     known_mistakes=(
-        *SUSPECTS,
+        *KNOWN_MISTAKES,
         _apart("lane", lambda N: torch.arange(N) % 32),
         KnownMistake(
             "missing-accumulation",
@@ -309,7 +309,7 @@ _softmax(
     "Softmax, a block for each row, in CUDA C++",
     Points(correct=3, bounds=(MOVED, WIDE)),
     known_mistakes=(
-        *SUSPECTS,
+        *KNOWN_MISTAKES,
         _apart("thread", threads_of),
         _apart("warp", lambda N: threads_of(N) // 32),
         KnownMistake(

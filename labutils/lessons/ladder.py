@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -81,24 +80,20 @@ def rates(fp32: Levels, fp16: Levels, size: int = 4096, seconds: float | None = 
     """
     import torch
 
-    from ..timing import stopwatch
+    from ..timing.stopwatch import Stopwatch
 
-    found, watch = {}, stopwatch.Stopwatch()
-    with contextlib.ExitStack() as stack:
-        if seconds is not None:
-            for limit in ("MIN_SECONDS", "MAX_SECONDS"):
-                stack.callback(setattr, stopwatch, limit, getattr(stopwatch, limit))
-                setattr(stopwatch, limit, seconds)
-        for levels, dtype, library in ((fp32, torch.float32, "cuBLAS fp32"), (fp16, torch.float16, "cuBLAS fp16")):
-            full = [[torch.randn(size, size, device="cuda", dtype=dtype) for _ in range(2)] for _ in range(2)]
-            half = [[x[: size // 2, : size // 2].contiguous() for x in pair] for pair in full]
-            for name, launch in levels.items():
-                ring, n = (half, size // 2) if name == next(iter(fp32)) else (full, size)
-                c = torch.empty(n, n, device="cuda", dtype=dtype)
-                calls = {name: launch, library: lambda a, b, c: torch.matmul(a, b, out=c)}
-                taken = watch.take_turns({k: [partial(f, a, b, c) for a, b in ring] for k, f in calls.items()})
-                found[name] = 2 * n**3 / taken[name].median / 1e12
-                found[library] = 2 * n**3 / taken[library].median / 1e12
+    limits = {} if seconds is None else {"min_seconds": seconds, "max_seconds": seconds}
+    found, watch = {}, Stopwatch(**limits)
+    for levels, dtype, library in ((fp32, torch.float32, "cuBLAS fp32"), (fp16, torch.float16, "cuBLAS fp16")):
+        full = [[torch.randn(size, size, device="cuda", dtype=dtype) for _ in range(2)] for _ in range(2)]
+        half = [[x[: size // 2, : size // 2].contiguous() for x in pair] for pair in full]
+        for name, launch in levels.items():
+            ring, n = (half, size // 2) if name == next(iter(fp32)) else (full, size)
+            c = torch.empty(n, n, device="cuda", dtype=dtype)
+            calls = {name: launch, library: lambda a, b, c: torch.matmul(a, b, out=c)}
+            taken = watch.take_turns({k: [partial(f, a, b, c) for a, b in ring] for k, f in calls.items()})
+            found[name] = 2 * n**3 / taken[name].median / 1e12
+            found[library] = 2 * n**3 / taken[library].median / 1e12
     return {name: found[name] for name in (*fp32, "cuBLAS fp32", *fp16, "cuBLAS fp16")}
 
 

@@ -86,10 +86,16 @@ def ratio(a: Sample, b: Sample, resamples: int = 400) -> Ratio:
 
 
 class Stopwatch:
-    """Times calls on a machine, by default the GPU at hand. Holds the flush buffer: make one and keep it."""
+    """Times calls on a machine, by default this machine's GPU. Holds the flush buffer: make one and keep it.
 
-    def __init__(self, machine: Machine | None = None):
+    It samples for at least `min_seconds` and at most `max_seconds`, and stops between them once a result is settled.
+    """
+
+    def __init__(
+        self, machine: Machine | None = None, *, min_seconds: float = MIN_SECONDS, max_seconds: float = MAX_SECONDS
+    ):
         self.machine = machine or GPU()
+        self.min_seconds, self.max_seconds = min_seconds, max_seconds
         self.l2_bytes = self.machine.l2_bytes
         self.launch_s = 0.0
 
@@ -114,7 +120,7 @@ class Stopwatch:
     def take_turns(self, competitors: dict[str, Sequence[Callable[[], object]]]) -> dict[str, Sample]:
         """Time every competitor; each is a ring of calls on distinct data, used one after another.
 
-        Stops when the ratio of every competitor to the first is settled (or after MAX_SECONDS of sampling); a
+        Stops when the ratio of every competitor to the first is settled (or after `max_seconds` of sampling); a
         competitor alone is settled when the interval of its median is narrow enough.
         """
         names = list(competitors)
@@ -144,7 +150,7 @@ class Stopwatch:
                 times[n].append(self.machine.seconds(start, end))
             elapsed = self.machine.now() - begin
             samples = {n: Sample(n, tuple(t)) for n, t in times.items()}
-            if elapsed > MAX_SECONDS or (turn >= MIN_PAIRS and elapsed >= MIN_SECONDS and settled(samples)):
+            if elapsed > self.max_seconds or (turn >= MIN_PAIRS and elapsed >= self.min_seconds and settled(samples)):
                 return samples
 
     def warm_up(self, competitors: dict[str, Sequence[Callable[[], object]]]) -> None:

@@ -6,7 +6,7 @@ import random
 import pytest
 import torch
 
-from labutils.exercises import all_exercises, fusion, get, online_softmax, softmax
+from labutils.exercises import all_exercises, fusion, fusion_dropout, get, online_softmax, softmax
 from labutils.spec.exercise import KernelExercise, named
 from labutils.spec.inputs import make_run
 
@@ -31,7 +31,7 @@ def test_an_honest_result_in_fp32_is_within_the_tolerance(task):
 
 
 @pytest.mark.parametrize("task", KERNELS, ids=lambda t: t.id)
-def test_every_suspect_differs_from_the_right_answer_somewhere(task):
+def test_every_known_mistake_differs_from_the_right_answer_somewhere(task):
     telling = set()
     for case in task.cases:
         inputs = make_run(task, case, 5).inputs()
@@ -58,7 +58,7 @@ def test_a_row_of_nothing_but_minus_infinity():
     assert online_softmax._merged_sum(-math.inf, 0.0, -math.inf, 0.0) == 0.0
 
 
-def test_the_launchers_tile_and_the_suspects_agree():
+def test_the_launchers_tile_and_the_known_mistakes_agree():
     assert [softmax.rows_per_program(n) for n in (1, 128, 129, 4096, 5000)] == [32, 32, 16, 1, 1]
     assert [softmax.block_threads(n) for n in (1, 2048, 2049, 5000, 32_768)] == [64, 64, 96, 160, 1024]
     assert softmax.threads_of(2052)[[3, 4, 4 * 95, 4 * 96]].tolist() == [0, 1, 95, 0]
@@ -67,7 +67,7 @@ def test_the_launchers_tile_and_the_suspects_agree():
 
 def test_philox_gives_the_published_numbers():
     """Known answers of the authors' library (Random123, kat_vectors) for a counter of zeros and a key of zeros."""
-    got = [int(c) for c in fusion.philox(0, torch.zeros(1, dtype=torch.int64))]
+    got = [int(c) for c in fusion_dropout.philox(0, torch.zeros(1, dtype=torch.int64))]
     assert got == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
 
 
@@ -84,18 +84,18 @@ def test_random_numbers_are_tritons(tmp_path):
     for seed in (1, 12345, 2**31 - 1):
         out = torch.empty(64)
         draw[(1,)](out, seed, BLOCK=16)
-        assert torch.equal(out.double(), fusion.uniform(seed, 1, 64)[0])
+        assert torch.equal(out.double(), fusion_dropout.uniform(seed, 1, 64)[0])
 
 
 def test_rows_draw_from_counters_of_their_own():
     """Rows of 5 take two counters each: the second row begins at counter 2."""
-    whole = fusion.uniform(7, 1, 16)[0]
-    assert torch.equal(fusion.uniform(7, 2, 5), torch.stack([whole[:5], whole[8:13]]))
+    whole = fusion_dropout.uniform(7, 1, 16)[0]
+    assert torch.equal(fusion_dropout.uniform(7, 2, 5), torch.stack([whole[:5], whole[8:13]]))
 
 
 def test_the_mask_is_random():
     """Mean, rows, columns and neighbours within four standard deviations."""
-    u = fusion.uniform(99, 256, 1024)
+    u = fusion_dropout.uniform(99, 256, 1024)
     kept = (u >= 0.25).double() - 0.75
     n = kept.numel()
     assert abs(kept.mean()) < 4 * math.sqrt(0.1875 / n)

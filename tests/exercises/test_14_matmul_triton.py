@@ -5,7 +5,6 @@ import random
 import pytest
 import torch
 
-import labutils  # noqa: F401  (before anything imports triton)
 from grader.course.solutions import load, solution_text
 from labutils.exercises import all_exercises, get
 from labutils.gpu import device

@@ -9,8 +9,8 @@ from labutils.check.compare import Comparison
 from labutils.exercises import _attention, get
 from labutils.exercises._attention import attention as reference
 from labutils.exercises._attention import magnitude
-from labutils.exercises.flash_backward import _gradients
-from labutils.exercises.flash_backward import _magnitude as magnitude_of_gradients
+from labutils.exercises._flash_gradients import gradients
+from labutils.exercises._flash_gradients import magnitude as magnitude_of_gradients
 from labutils.lessons import attention
 from labutils.spec.exercise import Case
 from labutils.spec.inputs import make_run
@@ -55,7 +55,7 @@ def test_gradients_are_those_of_autograd(causal):
     both = reference(q, k, v, bool(causal))
     right = torch.autograd.grad(both["out"], (q, k, v), dout)
     delta = (both["out"] * dout).sum(-1)
-    got = _gradients(q, k, v, dout, both["lse"], delta, causal)
+    got = gradients(q, k, v, dout, both["lse"], delta, causal)
     for name, x in zip(("dq", "dk", "dv"), right, strict=True):
         torch.testing.assert_close(got[name], x)
 
@@ -64,9 +64,9 @@ def test_gradients_of_large_arrays_go_head_by_head(monkeypatch):
     q, k, v, dout = arrays(6, 2, M=40, N=40)
     both = reference(q, k, v, True)
     inputs = {"dout": dout, "lse": both["lse"], "delta": (both["out"] * dout).sum(-1), "causal": 1}
-    right, scale = _gradients(q, k, v, **inputs), magnitude_of_gradients(q, k, v, **inputs)
+    right, scale = gradients(q, k, v, **inputs), magnitude_of_gradients(q, k, v, **inputs)
     monkeypatch.setattr(_attention, "LARGE", 1000)
-    torch.testing.assert_close(_gradients(q, k, v, **inputs), right)
+    torch.testing.assert_close(gradients(q, k, v, **inputs), right)
     torch.testing.assert_close(magnitude_of_gradients(q, k, v, **inputs), scale)
 
 

@@ -183,7 +183,7 @@ def test_zeros_and_copies_are_refused_in_every_case_of_some_size(exercise):
 
 
 @pytest.mark.parametrize("exercise", KERNELS.values(), ids=lambda e: e.id)
-def test_every_suspect_is_refused_in_some_case(exercise):
+def test_every_known_mistake_is_refused_in_some_case(exercise):
     for mistake in exercise.known_mistakes:
 
         def wrong(compute=mistake.compute, **stored):

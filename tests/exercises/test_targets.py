@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-import labutils  # noqa: F401  (before anything imports triton)
 from grader.course.build import release_notebook
 from grader.course.cells import is_cuda
 from grader.course.solutions import ROOT, load, solution_text

@@ -5,14 +5,17 @@ it cost. Importing this starts no compiler.
 """
 
 from . import build, selftest
+from .arrays import MemoryRange
+from .compiling import compile
 from .counters import Access, Counters, Report
 from .errors import CompileError, LaunchError, NoCompiler
 from .findings import Finding
-from .launch import HostKernel, LaunchResult, MemoryRange, Module, Parameter, compile
+from .launch import HostKernel, LaunchOptions, LaunchResult
+from .module import Module, Parameter
 
 __all__ = [
-    "Access", "CompileError", "Counters", "Finding", "HostKernel", "LaunchError", "LaunchResult", "MemoryRange",
-    "Module", "NoCompiler", "Parameter", "Report", "available", "compile",
+    "Access", "CompileError", "Counters", "Finding", "HostKernel", "LaunchError", "LaunchOptions", "LaunchResult",
+    "MemoryRange", "Module", "NoCompiler", "Parameter", "Report", "available", "compile",
 ]  # fmt: skip
 
 build.use_self_test(selftest.works)

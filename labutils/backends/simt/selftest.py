@@ -7,8 +7,11 @@ import hashlib
 import json
 import os
 
-from . import build, launch, source
+from . import build, source
+from .arrays import MemoryRange
 from .errors import CompileError, LaunchError, NoCompiler
+from .launch import HostKernel
+from .module import Module, parameters_of
 
 _SOURCE = r"""
 __global__ void probe(const float* x, float* y, int n) {
@@ -44,15 +47,15 @@ def works(compiler: build.Compiler) -> str | None:
 def _try(compiler: build.Compiler) -> str | None:
     n = 64
     try:
-        module = launch.Module(source.prepare(_SOURCE), ["probe"], "probe", compiler)
+        module = Module(source.prepare(_SOURCE), ["probe"], "probe", compiler)
         module.prepare(True)
-        parameters = launch._parameters(module.built(True).library, module.source, 0, "probe")
-        kernel = launch.HostKernel(module, "probe", 0, parameters)
+        parameters = parameters_of(module.built(True).library, module.source, 0, "probe")
+        kernel = HostKernel(module, "probe", 0, parameters)
         # 32-byte aligned, so that sectors are as computed
         memory = ctypes.create_string_buffer(4 * (32 * n + 32) + 32)
         x = -(-ctypes.addressof(memory) // 32) * 32
         y = x + 4 * 32 * n
-        arrays = {"x": launch.MemoryRange(x, 32 * n, 4), "y": launch.MemoryRange(y, 32, 4)}
+        arrays = {"x": MemoryRange(x, 32 * n, 4), "y": MemoryRange(y, 32, 4)}
         result = kernel.launch(1, 32, 0, [x, y, n], arrays=arrays)
     except (CompileError, LaunchError, NoCompiler, OSError, ValueError) as e:
         return f"{type(e).__name__}: {str(e)[:500]}"

@@ -9,7 +9,6 @@ import os.path
 
 import pytest
 
-import labutils  # noqa: F401  (switches the interpreter on)
 from labutils.backends import interpreter
 from labutils.backends.access import Recorder
 from labutils.backends.extract import NotExtractable, Part, load, module_parts, module_text

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import labutils  # noqa: F401  (switches the interpreter on)
 from labutils.backends import interpreter
 from labutils.backends.access import Recorder
 from labutils.check.check import evaluate

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import labutils  # noqa: F401  (switches the interpreter on)
 from labutils.backends import interpreter, offline
 from labutils.backends.extract import NotExtractable
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-import labutils  # noqa: F401  (switches the interpreter on)
 from labutils.check.check import evaluate
 from labutils.check.diagnose import KINDS, diagnosis, headline
 from labutils.spec.exercise import Case, Contract, Cost, KernelExercise, KnownMistake, Number, Points, array, out

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-import labutils  # noqa: F401  (switches the interpreter on)
 from labutils.backends import Problem
 from labutils.backends.extract import NotExtractable
 from labutils.backends.interpreter import Interpreter

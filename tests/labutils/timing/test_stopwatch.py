@@ -6,7 +6,7 @@ import statistics
 import pytest
 
 from labutils.gpu.machine import NotThereYet, SimulatedGPU, queue_time
-from labutils.timing.stopwatch import Sample, Stopwatch, ratio
+from labutils.timing.stopwatch import LOOK_EVERY, Sample, Stopwatch, ratio
 
 
 def pretended(**changes):
@@ -22,6 +22,13 @@ def test_the_stopwatch_finds_the_truth(changes):
     assert cold.median == pytest.approx(gpu.cold_s, rel=0.015 if changes.get("disturbed") else 0.01)
     assert hot.median == pytest.approx(gpu.hot_s, rel=0.015 if changes.get("disturbed") else 0.01)
     assert watch.launch_s == pytest.approx(gpu.launch_s)
+
+
+def test_sampling_stops_after_max_seconds():
+    gpu = pretended()
+    (sample,) = Stopwatch(gpu, max_seconds=0).take_turns({"call": [gpu.call]}).values()
+    (longer,) = Stopwatch(gpu, min_seconds=1).take_turns({"call": [gpu.call]}).values()
+    assert len(sample.seconds) == LOOK_EVERY < len(longer.seconds)
 
 
 def test_two_calls_are_compared_within_a_hundredth():

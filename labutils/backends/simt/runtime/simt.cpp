@@ -7,6 +7,7 @@
 #include "merge.cpp"
 #include "scheduler.cpp"
 #include "hopper.cpp"
+#include "hopper_api.cpp"
 #include "device_api.cpp"
 #include "instrumentation.cpp"
 #include "atomics.cpp"

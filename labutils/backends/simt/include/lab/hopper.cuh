@@ -1,4 +1,4 @@
-// The emulator's side of labutils/include/lab/hopper.cuh: the same functions, done by runtime/hopper.cpp.
+// The emulator's side of labutils/include/lab/hopper.cuh: the same functions, done by runtime/hopper_api.cpp.
 #pragma once
 #include "cuda_fp16.h"
 

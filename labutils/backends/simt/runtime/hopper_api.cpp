@@ -1,0 +1,280 @@
+// Hopper's asynchronous machinery (hopper.cpp), as threads use it: waiting and waking, and the calls of
+// include/lab/hopper.cuh.
+#include "core.h"
+
+namespace simt {
+
+// ---- waiting
+
+static void await(Worker& w, const char* what, Awaits kind, uptr barrier, int number, uptr pc) {
+  Fiber* me = w.current;
+  Asynchronous& mine = hopper(w).threads[me->linear];
+  mine.awaits = kind;
+  mine.barrier = barrier;
+  mine.number = number;
+  me->waits_at = what;
+  me->pc = pc;
+  me->state = State::event;
+  wait(w);
+}
+
+static void wake(Worker& w, u32 linear) {
+  Fiber& f = w.block->fibers[linear];
+  f.state = State::ready;
+  w.hopper->threads[linear].awaits = awaits_nothing;
+  w.block->warps[linear / kLanes].ready |= 1u << linear % kLanes;
+}
+
+static bool waits(Worker& w, u32 linear, Awaits kind) {
+  return w.block->warps[linear / kLanes].live >> linear % kLanes & 1 &&
+         w.block->fibers[linear].state == State::event && w.hopper->threads[linear].awaits == kind;
+}
+
+// Wake everyone whose wait is over.
+static bool wake_all(Worker& w) {
+  Hopper& h = *w.hopper;
+  u32 count[32][16] = {}, in_cluster = 0;
+  bool woken = false;
+  for (u32 i = 0; i < w.threads; i++) {
+    if (waits(w, i, awaits_group)) count[i / w.block_threads][h.threads[i].number & 15]++;
+    if (waits(w, i, awaits_cluster)) in_cluster++;
+  }
+  for (u32 i = 0; i < w.threads; i++) {
+    bool over = false;
+    if (waits(w, i, awaits_phase)) {
+      const Barrier& b = h.barriers.at(h.threads[i].barrier);
+      over = (b.phase & 1) != u32(h.threads[i].number & 1);
+    } else if (waits(w, i, awaits_group)) {
+      over = count[i / w.block_threads][h.threads[i].number & 15] == kGroup;
+    } else if (waits(w, i, awaits_cluster)) {
+      over = in_cluster == w.threads;
+    }
+    if (over) wake(w, i), woken = true;
+  }
+  if (woken) {  // what came before is ordered before what comes now
+    w.epoch++;
+    if (w.checked) forget_order(*w.block);
+  }
+  return woken;
+}
+
+// No thread can go on: let something happen that they may wait for. False if there is nothing.
+static bool asynchronous_progress(Worker& w) {
+  if (!w.hopper || w.hopper->threads.empty()) return false;
+  Hopper& h = *w.hopper;
+  for (;;) {
+    if (wake_all(w)) return true;
+    if (h.landed < h.loads.size()) {
+      land(w, h.loads[h.landed++]);
+      continue;
+    }
+    if (h.pushed < h.pushes.size()) {
+      land(w, h.pushes[h.pushed++]);
+      continue;
+    }
+    break;
+  }
+  bool woken = false;
+  for (u32 first = 0; first < w.threads; first += kGroup) {
+    u32 within = first % w.block_threads, left = w.block_threads - within;
+    if (left < kGroup) {  // the last warps of a block are no group: on to the next block
+      first += left - kGroup;
+      continue;
+    }
+    bool all = true;
+    for (u32 t = 0; t < kGroup; t++)
+      all = all && waits(w, first + t, awaits_products) && h.threads[first + t].number == h.threads[first].number;
+    if (!all) continue;
+    multiply(w, first);
+    for (u32 t = 0; t < kGroup; t++) wake(w, first + t);
+    woken = true;
+  }
+  return woken;
+}
+
+static std::string what_is_missing(Worker& w, const Fiber& f) {
+  if (f.state != State::event || !w.hopper || w.hopper->threads.empty()) return "";
+  const Asynchronous& a = w.hopper->threads[f.linear];
+  if (a.awaits != awaits_phase) return "";
+  const Barrier& b = w.hopper->barriers.at(a.barrier);
+  return " for the end of a phase of parity " + std::to_string(a.number & 1) + ", while its barrier is in one of parity " +
+         std::to_string(b.phase & 1) + " that lacks " + std::to_string(b.pending) +
+         (b.pending == 1 ? " arrival and " : " arrivals and ") + std::to_string(b.bytes) + " bytes";
+}
+
+// A thread returns from the kernel.
+static void end_asynchronous(Worker& w, const Fiber& f) {
+  if (!w.hopper || w.hopper->threads.empty()) return;
+  Asynchronous& a = w.hopper->threads[f.linear];
+  if (!a.stores.empty())
+    complain(w, Kind::missing_wait, f,
+             "a thread returns while tma_store has still to read shared memory: tma_commit(), then tma_wait<0>()");
+}
+
+// A plain store to what another thread has told tma_store to read, with no barrier in between.
+static SIMT_COLD void check_taken(Worker& w, uptr address, u32 size, uptr pc) {
+  for (const Worker::Taken& s : w.taken)
+    if (s.epoch == w.epoch && s.thread != w.current->linear && overlap(address, size, s.low, s.high - s.low)) {
+      w.current->pc = pc;
+      complain(w, Kind::missing_wait, *w.current,
+               "this store and a tma_store by thread " + std::to_string(s.thread % w.block_threads) +
+                   " that reads the same bytes have no barrier of threads between them");
+    }
+}
+
+static void forget_asynchronous(Worker& w) {
+  w.taken.clear();
+  if (w.hopper) *w.hopper = Hopper{};
+}
+
+// Only maps that the host made are believed: they name memory.
+static bool passed(Worker& w, const TensorMap& m) {
+  const LaunchSpec& s = *w.spec;
+  for (u64 at = 0; at + sizeof m <= s.argument_bytes; at++)
+    if (!memcmp(s.argument_block + at, &m, sizeof m)) return m.magic == kTensorMap;
+  return false;
+}
+
+static void require_sane(Worker& w, const TensorMap& m, uptr shared, uptr pc, const char* what) {
+  w.current->pc = pc;
+  if (!passed(w, m))
+    complain(w, Kind::assertion, *w.current, std::string(what) + " with the address of a kernel's CUtensorMap parameter");
+  u64 bytes = u64{m.box_rows} * m.box_columns * m.item;
+  if (!in_shared(w, shared, bytes))
+    complain(w, Kind::missing_wait, *w.current,
+             std::string(what) + " of a box of " + std::to_string(bytes) + " bytes, which do not fit into shared memory there");
+  u32 unit = m.swizzle ? 8 * m.swizzle : 128;
+  if ((shared - (shared - w.dynamic_low < w.dynamic_size ? w.dynamic_low : 0)) % unit)
+    complain(w, Kind::missing_wait, *w.current,
+             std::string(what) + ": with this swizzle a box begins at a multiple of " + std::to_string(unit) + " bytes");
+}
+
+}  // namespace simt
+
+extern "C" {
+using namespace simt;
+
+void simt_mbarrier_init(void* bar, int arrivals) {
+  hopper(*worker).barriers[uptr(bar)] = {arrivals, arrivals, 0, 0};
+}
+
+void simt_mbarrier_arrive(void* bar, int rank, int bytes) {
+  Worker& w = *worker;
+  w.current->pc = SIMT_CALLER;
+  uptr address = uptr(bar);
+  if (rank >= 0) address += window(w, rank) - window(w, rank_of(w, *w.current));
+  Barrier& b = barrier_at(w, address, bytes ? "mbarrier_expect" : "mbarrier_arrive");
+  if (b.pending == 0)
+    complain(w, Kind::missing_wait, *w.current,
+             "more arrivals at an mbarrier in one phase than the " + std::to_string(b.arrivals) + " it was made for");
+  b.bytes += bytes;
+  b.pending--;
+  count_down(b);
+}
+
+void simt_mbarrier_wait(void* bar, int parity) {
+  Worker& w = *worker;
+  w.current->pc = SIMT_CALLER;
+  barrier_at(w, uptr(bar), "mbarrier_wait");
+  await(w, "mbarrier_wait", awaits_phase, uptr(bar), parity, SIMT_CALLER);
+}
+
+void simt_tma_load(void* to, const void* map, void* bar, int row, int column, int blocks) {
+  Worker& w = *worker;
+  Transfer t{*static_cast<const TensorMap*>(map), row, column, uptr(to), uptr(bar), rank_of(w, *w.current), 0};
+  t.blocks = blocks ? blocks : 1u << t.rank;
+  if (t.blocks >> w.spec->cluster)
+    complain(w, Kind::assertion, *w.current,
+             "tma_load_multicast to blocks of a cluster of " + std::to_string(w.spec->cluster) + " only");
+  require_sane(w, t.map, t.shared, SIMT_CALLER, "tma_load");
+  barrier_at(w, t.barrier, "tma_load");
+  w.copies++;
+  w.copied_bytes += u64{t.map.box_rows} * t.map.box_columns * t.map.item;
+  hopper(w).loads.push_back(t);
+}
+
+void simt_tma_store(const void* map, const void* from, int row, int column) {
+  Worker& w = *worker;
+  Transfer t{*static_cast<const TensorMap*>(map), row, column, uptr(from), 0, rank_of(w, *w.current), 0};
+  require_sane(w, t.map, t.shared, SIMT_CALLER, "tma_store");
+  Hopper& h = hopper(w);
+  u64 bytes = u64{t.map.box_rows} * t.map.box_columns * t.map.item;
+  if (is_expected(w, t.shared, bytes, t.rank))
+    complain(w, Kind::missing_wait, *w.current, "tma_store starts on a box while a copy to it is still on its way");
+  for (u32 i = t.rank * w.block_threads; i < (t.rank + 1) * w.block_threads; i++)
+    if (const Fiber& f = w.block->fibers[i];
+        i / kLanes < w.warps && w.block->warps[i / kLanes].live >> i % kLanes & 1 && f.unfenced_low < f.unfenced_high &&
+        overlap(t.shared, bytes, f.unfenced_low, f.unfenced_high - f.unfenced_low))
+      complain(w, Kind::missing_fence, w.block->fibers[i],
+               "a thread wrote shared memory by plain stores, and tma_store reads it with no fence_async() by that "
+               "thread in between",
+               false);
+  std::erase_if(w.taken, [&](const Worker::Taken& s) { return s.epoch != w.epoch; });
+  w.taken.push_back({t.shared, t.shared + bytes, w.current->linear, w.epoch});
+  Asynchronous& mine = h.threads[w.current->linear];
+  w.stores++;
+  w.stored_bytes += bytes;
+  mine.stores.push_back(t);
+  mine.store_groups.push_back(mine.store_group);
+}
+
+void simt_tma_commit() { hopper(*worker).threads[worker->current->linear].store_group++; }
+
+void simt_tma_wait(int groups) { finish_stores(*worker, hopper(*worker).threads[worker->current->linear], groups); }
+
+void simt_fence_async() {
+  settle(*worker);
+  worker->current->unfenced_low = worker->current->unfenced_high = 0;
+}
+
+void simt_wgmma(float* d, int n, u64 a, u64 b, int add, int transposed) {
+  Worker& w = *worker;
+  w.current->pc = SIMT_CALLER;
+  Asynchronous& mine = hopper(w).threads[w.current->linear];
+  Product p{d, a, b, n, add != 0, transposed != 0, mine.product_group};
+  if (w.current->lane == 0) {
+    check_operand(w, p, *w.current, true);
+    check_operand(w, p, *w.current, false);
+  }
+  mine.products.push_back(p);
+}
+
+void simt_wgmma_commit() { hopper(*worker).threads[worker->current->linear].product_group++; }
+
+void simt_wgmma_wait(int groups) {
+  Worker& w = *worker;
+  Asynchronous& mine = hopper(w).threads[w.current->linear];
+  if (mine.products.empty() || mine.products[0].group + groups >= mine.product_group) return;
+  await(w, "wgmma_wait", awaits_products, 0, groups, SIMT_CALLER);
+}
+
+void simt_group_sync(int number) { await(*worker, "group_sync", awaits_group, 0, number, SIMT_CALLER); }
+
+void simt_cluster_sync() { await(*worker, "cluster_sync", awaits_cluster, 0, 0, SIMT_CALLER); }
+
+void simt_store_async(void* to, u64 value, void* bar, int rank) {
+  Worker& w = *worker;
+  w.current->pc = SIMT_CALLER;
+  if (rank < 0 || u32(rank) >= w.spec->cluster)
+    complain(w, Kind::assertion, *w.current,
+             "store_async to a block of a cluster of " + std::to_string(w.spec->cluster) + " only");
+  uptr away = window(w, rank) - window(w, rank_of(w, *w.current));
+  Push p{uptr(to) + away, uptr(bar) + away, value};
+  bool dynamic = p.to - w.dynamic_low < w.dynamic_size;
+  if (!in_shared(w, p.to, 8) || (dynamic && p.to + 8 > window(w, rank) + w.spec->shared_bytes) || p.to % 8)
+    complain(w, Kind::assertion, *w.current, "store_async to a float2 in shared memory");
+  barrier_at(w, p.barrier, "store_async");
+  Hopper& h = hopper(w);
+  if (h.pushed == h.pushes.size()) h.pushes.clear(), h.pushed = 0;
+  h.pushes.push_back(p);
+}
+
+u32 simt_cluster_rank() { return rank_of(*worker, *worker->current); }
+
+u32 simt_shared_offset(const void* p) {
+  Worker& w = *worker;
+  uptr address = uptr(p);
+  if (address - w.dynamic_low < w.dynamic_size) return (address - w.dynamic_low) % w.dynamic_stride;
+  return address - w.shared_low;
+}
+}

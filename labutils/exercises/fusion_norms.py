@@ -1,0 +1,278 @@
+"""Unit 13: fused kernels with a norm."""
+
+import torch
+
+from ..spec.exercise import (
+    Bound,
+    Case,
+    Contract,
+    Cost,
+    KernelExercise,
+    KnownMistake,
+    Points,
+    array,
+    out,
+    register,
+)
+
+RMS_EPS, LAYER_EPS = 1e-6, 1e-5
+
+
+def by_row(vector, x):
+    """vector[m] where vector[n] belongs; NaN where it is too short."""
+    m = torch.arange(x.shape[0])
+    short = torch.where(m < vector.numel(), 0.0, torch.nan)
+    return (vector[m.clamp(max=vector.numel() - 1)] + short)[:, None].expand_as(x)
+
+
+def wrong(sentence: str, compute, kind: str = "wrong-formula") -> KnownMistake:
+    return KnownMistake(kind, sentence, compute)
+
+
+def _terms(sizes) -> int:
+    """Sums of a row go by lanes and trees, N/32 additions deep at most, and a few roundings follow."""
+    return 24 + sizes["N"] // 32
+
+
+def _width(x) -> int:
+    return 1 << (x.shape[1] - 1).bit_length()
+
+
+def _rms(x, w, eps=RMS_EPS):
+    return x * torch.rsqrt((x**2).mean(1, keepdim=True) + eps) * w
+
+
+def _layer(x, w, b, eps=LAYER_EPS):
+    centred = x - x.mean(1, keepdim=True)
+    return centred * torch.rsqrt((centred**2).mean(1, keepdim=True) + eps) * w + b
+
+
+def _moved(most: float) -> Bound:
+    """A vector that is read again in each row counts here, although a cache delivers it, not memory."""
+    return Bound("bytes asked for, for each byte that must move", "moved_bytes", "compulsory_bytes", at_most=most)
+
+
+def _norm_cases(shifted: bool = False) -> tuple[Case, ...]:
+    cases = [
+        Case("one element", {"M": 1, "N": 1}),
+        Case("2 × 3", {"M": 2, "N": 3}, "position"),
+        Case("4 × 1, a single column, wide range", {"M": 4, "N": 1}, "wide"),
+        Case("5 × 127, one short of a power of two", {"M": 5, "N": 127}, "position"),
+        Case("4 × 128, a power of two", {"M": 4, "N": 128}),
+        Case("6 × 129, one more than a power of two", {"M": 6, "N": 129}, "position"),
+        Case("17 × 115, padded rows", {"M": 17, "N": 115}, layout="padded"),
+        Case("9 × 700, values up to ten thousand", {"M": 9, "N": 700}, "large"),
+        Case("6 × 243, wide range", {"M": 6, "N": 243}, "wide"),
+        Case("7 × 997, a prime, not aligned to 16 bytes", {"M": 7, "N": 997}, layout="offset"),
+        Case("20 × 999, fp16", {"M": 20, "N": 999}, dtype="float16"),
+        Case("6 × 1000, bf16, padded rows", {"M": 6, "N": 1000}, layout="padded", dtype="bfloat16"),
+        Case("90 × 255, many rows", {"M": 90, "N": 255}, "position"),
+    ]
+    if shifted:
+        cases.insert(-3, Case("8 × 650, a mean of 1000 and a spread of 1", {"M": 8, "N": 650}, "shifted"))
+    return tuple(cases)
+
+
+def _draw(rng) -> dict[str, int]:
+    columns = [rng.randrange(2, 200), 2 ** rng.randrange(5, 10) + rng.choice([-1, 0, 1]), rng.randrange(300, 2000)]
+    return {"M": rng.randrange(1, 40), "N": rng.choice(columns)}
+
+
+def _norm(name: str, title: str, points: Points, inputs: tuple[str, ...], reference, magnitude, **more) -> None:
+    arguments = {n: array("N") if n in ("w", "b") else array("M", "N") for n in inputs} | {"out": out("M", "N")}
+    matrices, vectors = sum(n not in ("w", "b") for n in inputs), sum(n in ("w", "b") for n in inputs)
+    register(
+        KernelExercise(
+            id=f"13_fusion/{name}",
+            title=title,
+            entry=name,
+            points=points,
+            arguments=arguments,
+            reference=reference,
+            magnitude=magnitude,
+            contract=Contract(terms=_terms),
+            cost=lambda sizes, item: Cost(
+                item * sizes["N"] * (matrices * sizes["M"] + vectors),
+                item * sizes["M"] * sizes["N"],
+                8 * sizes["M"] * sizes["N"],
+            ),
+            draw=_draw,
+            tiny=Case("3 rows of 4", {"M": 3, "N": 4}, "integers"),
+            bench={"M": 8192, "N": 4096},
+            **more,
+        )
+    )
+
+
+_norm(
+    "rms_norm",
+    "RMSNorm",
+    Points(correct=3, bounds=(_moved(1.55),)),
+    ("x", "w"),
+    _rms,
+    lambda x, w: _rms(x, w).abs(),
+    cases=_norm_cases(),
+    library=lambda x, w: torch.nn.functional.rms_norm(x, x.shape[1:], w, RMS_EPS),
+    known_mistakes=(
+        wrong("{name} is divided by √Σx²: the mean divides the sum by N", lambda x, w: _rms_sum(x, w, 1)),
+        wrong("{name} lacks the weight", lambda x, w: _rms(x, torch.ones_like(w))),
+        wrong("{name} is x · w: not divided by the root mean square", lambda x, w: x * w),
+        wrong("{name} is divided by the mean square, without the root", lambda x, w: _no_root(x, w)),
+        wrong("{name} is multiplied by the root mean square", lambda x, w: x * torch.sqrt(_ms(x) + RMS_EPS) * w),
+        wrong("{name} is a LayerNorm: RMSNorm subtracts no mean", lambda x, w: _layer(x, w, 0.0, RMS_EPS)),
+        wrong("{name} lacks eps under the root", lambda x, w: _rms(x, w, 0.0)),
+        wrong("eps is added to the root, not under it", lambda x, w: x / (torch.sqrt(_ms(x)) + RMS_EPS) * w),
+        wrong("{name} has the weight added, not multiplied", lambda x, w: _rms(x, torch.ones_like(w)) + w),
+        wrong(
+            "the mean is over BLOCK_N lanes, of which only N exist: divide by N",
+            lambda x, w: _rms_sum(x, w, _width(x)),
+            "padded-lanes",
+        ),
+        wrong("lanes past the end bring 1 each", lambda x, w: _rms_ones(x, w), "padded-lanes"),
+        wrong("{name} uses the weight by row, not by column", lambda x, w: _rms(x, by_row(w, x)), "transposed"),
+        wrong("every row of {name} is that of row 0", lambda x, w: _rms(x[:1], w).expand_as(x), "first-block-only"),
+    ),
+)
+
+
+def _ms(x):
+    return (x**2).mean(1, keepdim=True)
+
+
+def _rms_sum(x, w, count):
+    return x * torch.rsqrt((x**2).sum(1, keepdim=True) / count + RMS_EPS) * w
+
+
+def _rms_ones(x, w):
+    return x * torch.rsqrt(((x**2).sum(1, keepdim=True) + _width(x) - x.shape[1]) / x.shape[1] + RMS_EPS) * w
+
+
+def _no_root(x, w):
+    return x / (_ms(x) + RMS_EPS) * w
+
+
+def _silu(x):
+    return x * torch.sigmoid(x)
+
+
+def _chain(x, residual, w):
+    return _silu(_rms(x + residual, w))
+
+
+def _chain_magnitude(x, residual, w):
+    """Adding cancels: its error is one of |x| + |residual|, scaled like the sum; silu's slope is at most 1.1."""
+    s = x + residual
+    scale = torch.rsqrt(_ms(s) + RMS_EPS) * w.abs()
+    n = _rms(s, w)
+    return 1.1 * (x.abs() + residual.abs()) * scale + n.abs() + _silu(n).abs() * n.clamp(max=0).abs()
+
+
+_norm(
+    "rms_residual_silu",
+    "SiLU of the RMSNorm of a sum, in one kernel",
+    Points(correct=4, bounds=(_moved(1.4),)),
+    ("x", "residual", "w"),
+    _chain,
+    _chain_magnitude,
+    cases=_norm_cases(),
+    library=lambda x, residual, w: torch.nn.functional.silu(
+        torch.nn.functional.rms_norm(x + residual, x.shape[1:], w, RMS_EPS)
+    ),
+    known_mistakes=(
+        wrong("{name} lacks the residual", lambda x, residual, w: _chain(x, 0, w)),
+        wrong("the residual is added after the norm", lambda x, residual, w: _silu(_rms(x, w) + residual)),
+        wrong("{name} lacks the SiLU", lambda x, residual, w: _rms(x + residual, w)),
+        wrong("{name} is the sigmoid: SiLU is x · sigmoid(x)", lambda x, residual, w: _sigmoid_of(x, residual, w)),
+        wrong("the SiLU comes before the norm", lambda x, residual, w: _rms(_silu(x + residual), w)),
+        wrong("the weight comes after the SiLU", lambda x, residual, w: _chain(x, residual, torch.ones_like(w)) * w),
+        wrong("{name} lacks the weight", lambda x, residual, w: _chain(x, residual, torch.ones_like(w))),
+        wrong("the mean square is that of x, without the residual", lambda x, residual, w: _x_alone(x, residual, w)),
+        wrong("divided by √Σ, not by the root of the mean", lambda x, residual, w: _silu(_rms_sum(x + residual, w, 1))),
+        wrong(
+            "the mean is over BLOCK_N lanes, of which only N exist: divide by N",
+            lambda x, residual, w: _silu(_rms_sum(x + residual, w, _width(x))),
+            "padded-lanes",
+        ),
+        wrong(
+            "every row of {name} is that of row 0",
+            lambda x, residual, w: _chain(x[:1], residual[:1], w).expand_as(x),
+            "first-block-only",
+        ),
+    ),
+)
+
+
+def _sigmoid_of(x, residual, w):
+    return torch.sigmoid(_rms(x + residual, w))
+
+
+def _x_alone(x, residual, w):
+    return _silu((x + residual) * torch.rsqrt(_ms(x) + RMS_EPS) * w)
+
+
+def _layer_magnitude(x, w, b):
+    """Subtracting the mean cancels: its error is one of |x|, and of the terms that the mean was summed from."""
+    scale = torch.rsqrt(((x - x.mean(1, keepdim=True)) ** 2).mean(1, keepdim=True) + LAYER_EPS)
+    return (x.abs() + x.abs().mean(1, keepdim=True)) * scale * w.abs() + b.abs()
+
+
+_norm(
+    "layer_norm",
+    "LayerNorm",
+    Points(correct=3, bounds=(_moved(2.05),)),
+    ("x", "w", "b"),
+    _layer,
+    _layer_magnitude,
+    cases=_norm_cases(shifted=True),
+    library=lambda x, w, b: torch.nn.functional.layer_norm(x, x.shape[1:], w, b, LAYER_EPS),
+    known_mistakes=(
+        wrong("{name} lacks the bias", lambda x, w, b: _layer(x, w, 0.0)),
+        wrong("{name} lacks the weight", lambda x, w, b: _layer(x, torch.ones_like(w), b)),
+        wrong("weight and bias are swapped", lambda x, w, b: _layer(x, b, w)),
+        wrong("the mean is not subtracted: that is an RMSNorm", lambda x, w, b: _rms(x, w, LAYER_EPS) + b),
+        wrong("the variance is that of a sample, divided by N − 1", lambda x, w, b: _sample(x, w, b)),
+        wrong("the mean square is divided by in place of the variance", lambda x, w, b: _mean_square(x, w, b)),
+        wrong("{name} is divided by the variance, without the root", lambda x, w, b: _no_deviation(x, w, b)),
+        wrong("{name} lacks eps under the root", lambda x, w, b: _layer(x, w, b, 0.0)),
+        wrong(
+            "lanes past the end join the variance with the square of the mean: mask again after subtracting",
+            lambda x, w, b: _padded_variance(x, w, b),
+            "padded-lanes",
+        ),
+        wrong(
+            "the means are over BLOCK_N lanes, of which only N exist: divide by N",
+            lambda x, w, b: _block_means(x, w, b),
+            "padded-lanes",
+        ),
+        wrong(
+            "every row of {name} is that of row 0",
+            lambda x, w, b: _layer(x[:1], w, b).expand_as(x),
+            "first-block-only",
+        ),
+    ),
+)
+
+
+def _sample(x, w, b):
+    var = x.var(1, keepdim=True) if x.shape[1] > 1 else torch.full((len(x), 1), torch.nan, dtype=x.dtype)
+    return (x - x.mean(1, keepdim=True)) * torch.rsqrt(var + LAYER_EPS) * w + b
+
+
+def _mean_square(x, w, b):
+    return (x - x.mean(1, keepdim=True)) * torch.rsqrt(_ms(x) + LAYER_EPS) * w + b
+
+
+def _no_deviation(x, w, b):
+    return (x - x.mean(1, keepdim=True)) / (x.var(1, keepdim=True, correction=0) + LAYER_EPS) * w + b
+
+
+def _padded_variance(x, w, b):
+    mean = x.mean(1, keepdim=True)
+    squares = ((x - mean) ** 2).sum(1, keepdim=True) + (_width(x) - x.shape[1]) * mean**2
+    return (x - mean) * torch.rsqrt(squares / x.shape[1] + LAYER_EPS) * w + b
+
+
+def _block_means(x, w, b):
+    mean = x.sum(1, keepdim=True) / _width(x)
+    squares = ((x - mean) ** 2).sum(1, keepdim=True)
+    return (x - mean) * torch.rsqrt(squares / _width(x) + LAYER_EPS) * w + b
