@@ -66,4 +66,8 @@ def main(args) -> int:
             print(f"There is no unit {args.unit!r}; there are {', '.join(unit_names(ROOT))}.")
             return 2
         unit, out = ROOT / "solutions" / args.unit, args.out or ROOT / "out" / args.unit
-        return said(lambda: progress.grade_and_report(unit, args.submissions, out, args, engine))
+        return said(
+            lambda: progress.grade_and_report(
+                unit, args.submissions, out, progress.options_of(args), args.verbose, engine
+            )
+        )
