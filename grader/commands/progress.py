@@ -98,7 +98,7 @@ def options_of(args) -> GradeOptions:
         resume=args.resume,
         fresh=args.fresh,
         rules=Rules.read(args.late) if args.late else None,
-        executor=args.backend,
+        executor=args.executor,
         gpus=args.gpus,
         scheduler=args.scheduler,
         slurm=tuple(args.slurm),

@@ -3,7 +3,7 @@
 import csv
 import json
 import shutil
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 
 import nbformat
 import pytest
@@ -82,7 +82,7 @@ def test_a_class_from_submissions_to_reports(unit, submissions, tmp_path, capsys
 
 def arguments(**given):
     """What the command line would give."""
-    plain = dict(seed=None, workers=None, verbose=False, trust_notebooks=False, late=None, backend="local")
+    plain = dict(seed=None, workers=None, verbose=False, trust_notebooks=False, late=None, executor="local")
     plain |= dict(resume=False, fresh=False, gpus=None, scheduler=None, slurm=[])
     return Namespace(**plain | given)
 
@@ -188,6 +188,16 @@ def test_the_slowest_of_the_last_time_go_first(unit, submissions, out, without_k
     (out / "grades.json").write_text(json.dumps({"students": students}))
     grade(unit, submissions, out, GradeOptions(marker=shown_marks))
     assert without_kernels == ["dies", "wrong", "right"]
+
+
+@pytest.mark.parametrize(
+    "given, executor", [([], "local"), (["--executor", "dask"], "dask"), (["--backend", "dask"], "dask")]
+)
+def test_the_executor_has_an_old_name_too(given, executor):
+    parser = ArgumentParser()
+    command.add_common_arguments(parser)
+    assert progress.options_of(parser.parse_args([*given, "--seed", "3"], arguments())).executor == executor
+    assert "--executor" in parser.format_help() and "--backend" not in parser.format_help()
 
 
 def test_an_unknown_unit_or_folder_is_said(tmp_path, capsys):
