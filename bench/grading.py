@@ -120,7 +120,7 @@ def main() -> None:
         write_class(folder / "submissions", args.count, args.seed, args.unit)
         workers = args.workers or (os.cpu_count() or 2 if not args.gpus else None)
         options = ["--workers", str(workers)] if workers else []
-        runs = [(e, ["--backend", e, *options]) for e in args.engines if not args.gpus]
+        runs = [(e, ["--executor", e, *options]) for e in args.engines if not args.gpus]
         runs += [(f"{n} GPUs", ["--gpus", str(n), *options]) for n in args.gpus]
         first = None
         for title, options in runs:

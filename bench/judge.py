@@ -19,9 +19,7 @@ from grader.course.sources import ROOT, source_notebook
 from grader.judge import gpu, speed
 from grader.judge.judge import Judge
 from grader.judge.submission import Submission
-from grader.judge.task import Task
 from labutils import exercises
-from labutils.spec.verdict import Verdict
 
 RACED = ("06_elementwise_triton/gelu", "07_elementwise_cuda/gelu", "10_reduction/row_sum")
 UNITS = ("06_elementwise_triton", "07_elementwise_cuda", "09_shared_memory")
@@ -33,9 +31,7 @@ def competitor(judge: Judge, task_id: str, more: float):
     case = speed.timed_case(known)
     largest = max(case.sizes, key=case.sizes.get)
     case = replace(case, sizes={**case.sizes, largest: int(case.sizes[largest] * more) // 64 * 64})
-    task = Task(known, [], verdict=Verdict(task_id, ""), timed=case)
-    judge.gpu.plan_reference(task)
-    return task
+    return judge.gpu.plan_reference(known, case)
 
 
 def races(judge: Judge, task_id: str, kinds: list[str], count: int) -> dict:
@@ -44,7 +40,7 @@ def races(judge: Judge, task_id: str, kinds: list[str], count: int) -> dict:
     found: dict[str, list[dict]] = {}
     begin = time.perf_counter()
     try:
-        arrays = judge.gpu.drawn(runner, more.exercise, more.timed, seed=1, count=3)
+        arrays = judge.gpu.drawn(runner, more.exercise, more.task.timed, seed=1, count=3)
         for kind in kinds:
             a, found[kind] = {"same": same, "slower": more}[kind], []
             for _ in range(count):

@@ -10,6 +10,7 @@ from grader.engines.importing import without_collections
 # used: nbgrader and torch take seconds to import, and `--help` needs neither.
 VERBS = {
     "build": ("grader.course.build", "write notebooks/ from solutions/, without the answers"),
+    "new": ("grader.commands.new", "write the skeleton of a new exercise, with marked holes"),
     "audit": ("grader.commands.audit", "try every exercise on its solution and on known wrong answers"),
     "grade": ("grader.commands.grade", "grade a class: grade book, feedback, report"),
     "verify": ("grader.grading.verify", "check a graded class: grade book and journal say the same"),

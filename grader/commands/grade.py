@@ -25,7 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of every verb that grades."""
-    parser.add_argument("--backend", choices=engines.NAMES, default="local", help="where the work is done")
+    parser.add_argument("--executor", choices=engines.NAMES, default="local", help="where the work is done")
+    # Its old name, which commands in use have; a backend is what runs a kernel.
+    parser.add_argument(
+        "--backend", dest="executor", choices=engines.NAMES, default=argparse.SUPPRESS, help=argparse.SUPPRESS
+    )
     parser.add_argument(
         "--workers",
         type=int,
@@ -54,7 +58,7 @@ def main(args) -> int:
         return 2
     with contextlib.ExitStack() as stack:
         engine = None
-        if args.backend == "local":
+        if args.executor == "local":
             engine = engines.open_engine("local", engines.workers_here(args.workers, args.gpus), gpus=args.gpus)
             stack.enter_context(contextlib.closing(engine))
         with without_collections():
@@ -66,4 +70,8 @@ def main(args) -> int:
             print(f"There is no unit {args.unit!r}; there are {', '.join(unit_names(ROOT))}.")
             return 2
         unit, out = ROOT / "solutions" / args.unit, args.out or ROOT / "out" / args.unit
-        return said(lambda: progress.grade_and_report(unit, args.submissions, out, args, engine))
+        return said(
+            lambda: progress.grade_and_report(
+                unit, args.submissions, out, progress.options_of(args), args.verbose, engine
+            )
+        )

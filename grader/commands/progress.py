@@ -15,6 +15,7 @@ from rich.text import Text
 
 from grader.engines import Engine
 from grader.grading.grade import Clock, Watcher, grade
+from grader.grading.options import GradeOptions
 from grader.marks.late import Rules
 from grader.marks.marks import marks_of
 from grader.marks.results import ClassResults, Graded
@@ -88,29 +89,35 @@ class Progress(Watcher):
         self._live.stop()
 
 
-def grade_and_report(unit: Path, submissions: Path, out: Path, args, engine: Engine | None = None) -> ClassResults:
+def options_of(args) -> GradeOptions:
+    """The options that a command line asks for. Raises LateError."""
+    return GradeOptions(
+        seed=args.seed,
+        workers=args.workers,
+        marker=marks_of if args.trust_notebooks else None,
+        resume=args.resume,
+        fresh=args.fresh,
+        rules=Rules.read(args.late) if args.late else None,
+        executor=args.executor,
+        gpus=args.gpus,
+        scheduler=args.scheduler,
+        slurm=tuple(args.slurm),
+    )
+
+
+def grade_and_report(
+    unit: Path,
+    submissions: Path,
+    out: Path,
+    options: GradeOptions,
+    verbose: bool = False,
+    engine: Engine | None = None,
+) -> ClassResults:
     """Grade while showing how it goes, write the reports, print the table. `engine`: one that was opened before."""
     console, clock = Console(), Clock()
-    progress = Progress(console, args.verbose, clock)
+    progress = Progress(console, verbose, clock)
     with progress:
-        results = grade(
-            unit,
-            submissions,
-            out,
-            seed=args.seed,
-            workers=args.workers,
-            marker=marks_of if args.trust_notebooks else None,
-            backend=args.backend,
-            engine=engine,
-            resume=args.resume,
-            fresh=args.fresh,
-            rules=Rules.read(args.late) if args.late else None,
-            watcher=progress,
-            clock=clock,
-            gpus=args.gpus,
-            scheduler=args.scheduler,
-            slurm=args.slurm,
-        )
+        results = grade(unit, submissions, out, options, engine=engine, watcher=progress, clock=clock)
     files = write(results, out)
     clock.step("reports")
     progress.stages()
@@ -121,7 +128,7 @@ def grade_and_report(unit: Path, submissions: Path, out: Path, args, engine: Eng
     places = {"gradebook": [out / "course" / "gradebook.db"], **{k: [path] for k, path in files.items()}}
     for about, paths in (places | {"tables": tables}).items():
         console.print(f"{about:<10} {', '.join(map(_short, paths))}", highlight=False, soft_wrap=True)
-    if args.verbose:
+    if verbose:
         times = sorted(((s.seconds, s.student) for s in results.students), reverse=True)
         console.print("\nnotebooks: " + ", ".join(f"{name} {s:.1f}" for s, name in times), highlight=False)
     return results

@@ -1,7 +1,7 @@
 """Build the notebooks: text sources with answers in, released notebooks without answers out.
 
-Each unit is built in a scratch folder and checked there. Only a release that passes replaces the one in
-notebooks/, in one step, so a failure leaves the old release as it was.
+Each unit is built in a scratch folder and checked there, and its solution must pass its own check. Only a release that
+passes replaces the one in notebooks/, in one step, so a failure leaves the old release as it was.
 """
 
 import os
@@ -14,6 +14,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from grader.course import self_check
+from grader.course.holes import holes
 from grader.course.nbgrader_config import NbGraderAPI, course_config
 from grader.course.regions import BuildError, located
 from grader.course.release_check import check_release, size_warnings
@@ -58,16 +60,11 @@ def build(
     """
     out = out or root / "notebooks"
     units = list(units)
-    problems = []
     if not unit_names(root):
         return [f"{root / 'solutions'} holds no unit NN_unit/NN_unit.py"]
-    for unit in units or unit_names(root):
+    releases, problems = _releases(root, units or unit_names(root), points_of)
+    for unit, release in releases.items():
         target = out / unit / f"{unit}.ipynb"
-        try:
-            release = release_notebook(root / "solutions" / unit, points_of)
-        except BuildError as problem:
-            problems.append(str(problem))
-            continue
         for warning in size_warnings(release):
             say(f"{unit}: warning: {warning}")
         content = notebook_bytes(release)
@@ -87,6 +84,24 @@ def build(
                 _remove(path)
                 say(f"{path.stem}: removed, it has no source")
     return problems
+
+
+def _releases(root: Path, units: list[str], points_of: PointsOf) -> tuple[dict[str, NotebookNode], list[str]]:
+    """The releases of the units that are complete and right, and what is wrong with the others, in sentences."""
+    releases, problems = {}, []
+    for unit in units:
+        if left := holes(root, unit):
+            problems += left
+            continue
+        try:
+            releases[unit] = release_notebook(root / "solutions" / unit, points_of)
+        except BuildError as problem:
+            problems.append(str(problem))
+    for unit, found in self_check.problems_of(root / "solutions" / unit for unit in releases).items():
+        if found:
+            problems += found
+            del releases[unit]
+    return releases, problems
 
 
 def add_arguments(parser) -> None:

@@ -18,7 +18,12 @@ def solution_text(unit: str) -> str:
     """A module with the functions of a unit's solution notebook: its answers, and what its other cells define."""
     from grader.course.sources import source_notebook
 
-    return "\n\n".join(text for _, text in code_cells(source_notebook(ROOT / "solutions" / unit))) + "\n"
+    return module_text(source_notebook(ROOT / "solutions" / unit))
+
+
+def module_text(notebook) -> str:
+    """What the cells of a notebook define, as the text of one module."""
+    return "\n\n".join(text for _, text in code_cells(notebook)) + "\n"
 
 
 def code_cells(notebook) -> list[tuple[str, str]]:

@@ -29,7 +29,9 @@ def main(args) -> int:
     for made in ("course", "journal", "submissions"):
         shutil.rmtree(args.out / made, ignore_errors=True)
     write_submissions(sample, unit, args.out / "submissions")
-    results = progress.grade_and_report(unit, args.out / "submissions", args.out, args)
+    results = progress.grade_and_report(
+        unit, args.out / "submissions", args.out, progress.options_of(args), args.verbose
+    )
     problems = differences(sample, results)
     for problem in problems:
         print(problem)

@@ -21,7 +21,8 @@ from grader.course.regions import BuildError
 from grader.execute.notebook import NotebookLimits
 from grader.gradebook.gradebook import Course, GradebookError
 from grader.gradebook.journal import DiskFull, Journal, JournalError, when
-from grader.grading.marking import Marker, device_of, is_manual
+from grader.grading.marking import device_of, is_manual
+from grader.grading.options import GradeOptions
 from grader.grading.run import Clock, Run, Watcher
 from grader.intake.collect import Unreadable, collect, lay_out
 from grader.marks import late
@@ -36,54 +37,44 @@ def grade(
     unit: Path,
     submissions: Path,
     out: Path,
+    options: GradeOptions | None = None,
     *,
-    seed: int | None = None,
-    workers: int | None = None,
-    limits: NotebookLimits | None = None,
-    marker: Marker | None = None,
-    backend: str = "local",
     engine: engines.Engine | None = None,
-    resume: bool = False,
-    fresh: bool = False,
-    rules: late.Rules | None = None,
     watcher: Watcher | None = None,
     clock: Clock | None = None,
-    **options,
 ) -> ClassResults:
     """Grade every submission of the unit in the folder `unit`; the course folder and the exports are made in `out`.
 
-    The marks of an exercise come from the judge. `marker` takes its place: it turns an executed check cell into marks,
-    as `marks_of` does for a course that trusts what its students' notebooks show. `engine`: one that was opened before;
-    it is closed here. Without it `options` go to a new one. Raises what `said` turns into sentences: BuildError,
-    GradebookError, JournalError, NoEngine, Unreadable, DiskFull.
+    `engine`: one that was opened before, in place of the one that `options` ask for; it is closed here. Raises what
+    `said` turns into sentences: BuildError, GradebookError, JournalError, NoEngine, Unreadable, DiskFull.
     """
+    options = options or GradeOptions()
     clock, begin = clock or Clock(), time.perf_counter()
     with contextlib.ExitStack() as stack:
         journal = stack.enter_context(contextlib.closing(Journal(out / "journal")))
-        if journal.header and not journal.header["finished"] and not resume and not fresh:
+        if journal.header and not journal.header["finished"] and not options.resume and not options.fresh:
             raise JournalError(
                 f"The run of {when(journal.header)} in {out} is not finished: {len(journal.students())} submissions "
                 "are done. --resume goes on where it ended, --fresh begins anew."
             )
         # It imports while the class is collected.
-        engine = engine or engines.open_engine(
-            backend, engines.workers_here(workers, options.get("gpus")), out=out, **options
-        )
+        engine = engine or options.open_engine(out)
         stack.enter_context(contextlib.closing(engine))
-        limits = limits or (FOR_FEEDBACK if marker is None else NotebookLimits())
-        run = Run(Course(out / "course", unit.name), journal, out, marker, limits)
-        run.release(unit, seed, resume)
+        limits = options.limits or (FOR_FEEDBACK if options.marker is None else NotebookLimits())
+        run = Run(Course(out / "course", unit.name), journal, out, options.marker, limits)
+        run.release(unit, options.seed, options.resume)
         clock.step("release")
         handed_in = collect(submissions, unit.name, run.released)
         lay_out(handed_in, run.course.folder, unit.name)
         clock.step("collect and mend")
-        todo = run.restore(handed_in, resume)
+        todo = run.restore(handed_in, options.resume)
         clock.step("restore")
-        run.work(engine, todo, watcher or Watcher(), clock, final=rules is None)
-        run.close_books(rules)
+        run.work(engine, todo, watcher or Watcher(), clock, final=options.rules is None)
+        run.close_books(options.rules)
         clock.step("record")
         try:
-            run.course.feedback(missing=rules is None and not resume)  # a run that was killed may leave half a page
+            # A run that was killed may leave half a page.
+            run.course.feedback(missing=options.rules is None and not options.resume)
         except GradebookError as problem:  # the marks are in; the reports need no feedback pages
             run.notes.append(sentence(str(problem)))
         journal.finish()

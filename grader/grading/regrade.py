@@ -21,11 +21,11 @@ from nbformat import NotebookNode
 from grader.course.regions import BuildError
 from grader.course.sources import ROOT, source_notebook
 from grader.engines import workers_here
-from grader.execute.notebook import NotebookLimits
 from grader.gradebook.gradebook import Course, GradebookError
 from grader.gradebook.journal import DiskFull, Journal, JournalError, versions, write
+from grader.grading.bookkeeper import Bookkeeper
 from grader.grading.marking import checks_of, exercises_of
-from grader.grading.run import Run, release_hash
+from grader.grading.run import release_hash
 from grader.judge.judge_pool import JudgePool
 from grader.judge.seeds import seed_of
 from grader.marks import late
@@ -38,13 +38,13 @@ class NoRegrade(Exception):
     """Why an exercise cannot be graded again, in a sentence."""
 
 
-class _Again(Run):
-    """A run that takes everything from the journal but the verdicts of some exercises."""
+class Regrade:
+    """Takes everything of a graded class from its journal but the verdicts of one exercise."""
 
-    def __init__(self, out: Path, unit: str, journal: Journal, results: ClassResults):
-        super().__init__(Course(out / "course", unit), journal, out, None, NotebookLimits())
-        self.results = results
+    def __init__(self, out: Path, journal: Journal, results: ClassResults):
+        self.course, self.journal = Course(out / "course", results.unit), journal
         self.students = {s.student: s for s in results.students}
+        self.books = Bookkeeper(self.course, journal, out, self.students)
 
     def begin(self, only: str, solutions: Path) -> str:
         """Enter the unit as it is now; returns the exercise's id."""
@@ -86,9 +86,9 @@ class _Again(Run):
     def settle(self, student: str, entry: dict, exercise: str) -> None:
         """Enter a student's new marks in the journal and the grade book."""
         looked_at = self._waiting(student)
-        executed = self._mark(student, entry["result"])
-        self._put(student, entry["submitted"], entry["result"])
-        self._record(student, executed, entry["result"])
+        executed = self.books.mark(student, entry["result"])
+        self.books.put(student, entry["submitted"], entry["result"])
+        self.books.record(student, executed, entry["result"])
         check = next(c.id for c in executed.cells if exercise_of(c.source) == exercise)
         self._keep_waiting(student, looked_at, check)
 
@@ -127,7 +127,7 @@ def regrade(
             raise NoRegrade(
                 "These marks are what notebooks showed (--trust-notebooks); only the judge's can be renewed."
             )
-        again = _Again(out, results.unit, journal, results)
+        again = Regrade(out, journal, results)
         exercise = again.begin(only, solutions)
         judge_pool, changed, students = JudgePool(), 0, list(again.students)
         workers = workers_here(workers, gpus=1)  # its one panel uses no more

@@ -7,10 +7,9 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
-import nbformat
 from nbformat import NotebookNode
 
 from grader import engines
@@ -18,14 +17,14 @@ from grader.course.sources import notebook_bytes, source_notebook
 from grader.execute.notebook import NotebookLimits
 from grader.gradebook.gradebook import Course, GradebookError
 from grader.gradebook.journal import DiskFull, Journal
-from grader.grading.marking import Marker, checks_of, exercises_of, mark, not_yet
+from grader.grading.bookkeeper import Bookkeeper
+from grader.grading.marking import Marker, checks_of, exercises_of, not_yet
 from grader.intake.collect import Submission
 from grader.judge import sandbox
 from grader.judge.seeds import draw_seed, seed_of
 from grader.marks import late
-from grader.marks.marks import Result, marks_of, sentence
+from grader.marks.marks import sentence
 from grader.marks.results import Graded
-from labutils.spec.verdict import Verdict
 
 
 class Clock:
@@ -58,6 +57,7 @@ class Run:
     def __init__(self, course: Course, journal: Journal, out: Path, marker: Marker | None, limits: NotebookLimits):
         self.course, self.journal, self.out, self.marker, self.limits = course, journal, out, marker, limits
         self.students: dict[str, Graded] = {}
+        self.books = Bookkeeper(course, journal, out, self.students, marker)
         self.hashes: dict[str, str] = {}
         said = sandbox.warning() if marker is None else None
         self.notes: list[str] = [said] if said else []
@@ -83,7 +83,7 @@ class Run:
             student = submission.student
             self.students[student] = not_yet(submission, self.checks)
             if submission.problem:
-                self._put(student, "", {})
+                self.books.put(student, "", {})
                 continue
             self.hashes[student] = self._hash(student)
             if not resume or not self._restored(student, book):
@@ -103,9 +103,9 @@ class Run:
         same = entry is not None and entry.get("submitted") == self.hashes[student]
         if not same or "notebook" not in entry["result"]:
             return False  # not graded yet, handed in again, or lost with its worker
-        executed = self._mark(student, entry["result"])
+        executed = self.books.mark(student, entry["result"])
         if not self.course.has(student, entry["marks"], book):
-            self._record(student, executed, entry["result"])
+            self.books.record(student, executed, entry["result"])
         return True
 
     def work(self, engine: engines.Engine, todo: list[str], watcher: Watcher, clock: Clock, final: bool) -> None:
@@ -115,11 +115,11 @@ class Run:
             clock.step("run and judge")
             if result.get("full"):
                 raise DiskFull(f"where submissions run ({result['defect']})")
-            executed = self._mark(student, result)
-            self._put(student, self.hashes[student], result)
+            executed = self.books.mark(student, result)
+            self.books.put(student, self.hashes[student], result)
             clock.step("journal")
             if executed:
-                self._record(student, executed, result)
+                self.books.record(student, executed, result)
             clock.step("record")
             if executed and final:
                 with contextlib.suppress(GradebookError):  # tried again at the end, and said there
@@ -135,7 +135,7 @@ class Run:
             except Exception as problem:  # nbgrader's, for a notebook in a state that nobody thought of
                 why = sentence(f"Not graded, 0 points: nbgrader cannot read it ({problem})")
                 self.students[student].problem = why
-                self._put(student, self.hashes[student], {"defect": why})
+                self.books.put(student, self.hashes[student], {"defect": why})
                 continue
             yield {
                 "key": student,
@@ -144,28 +144,6 @@ class Run:
                 "exercises": self.exercises,
                 "limits": asdict(self.limits),
             }
-
-    def _put(self, student: str, submitted: str, result: dict) -> None:
-        graded = self.students[student]
-        marks = {} if graded.problem else {o.cell: o.marks for o in graded.outcomes}
-        entry = {"submitted": submitted, "result": result, "marks": marks, "problem": graded.problem}
-        self.journal.put(student, entry)
-
-    def _mark(self, student: str, result: dict) -> NotebookNode | None:
-        """Put what an engine gave into the student's results; the executed notebook with the verdicts in it."""
-        graded = self.students[student]
-        if "notebook" not in result:
-            graded.problem = sentence(f"Not graded, 0 points: {_why(result)}")
-            return None
-        executed = nbformat.reads(result["notebook"], as_version=4)
-        verdicts = {i: Verdict.from_json(v) for i, v in result["verdicts"].items()}
-        mark(graded, executed, result["log"], verdicts, self.marker or marks_of)
-        return executed
-
-    def _record(self, student: str, executed: NotebookNode, result: dict) -> None:
-        if result["record"]:
-            _write_record(self.out / "records", student, result["record"])
-        _record(self.course, self.students[student], executed)
 
     def close_books(self, rules: late.Rules | None) -> None:
         """Enter who could not be graded, and what handing in late costs: nobody is left out of the grade book."""
@@ -182,10 +160,6 @@ def release_hash(source: NotebookNode) -> str:
     return hashlib.sha256(notebook_bytes(source)).hexdigest()
 
 
-def _why(result: dict) -> str:
-    return result["lost"] if "lost" in result else f"the grader could not run the notebook: {result['defect']}"
-
-
 def _seconds_before(out: Path) -> dict[str, float]:
     """How long each student's notebook took in an earlier run into the same folder."""
     try:
@@ -193,22 +167,3 @@ def _seconds_before(out: Path) -> dict[str, float]:
         return {s["student"]: float(s["seconds"]) for s in students}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
-
-
-def _write_record(folder: Path, student: str, record: dict) -> None:
-    """Keep what is needed to judge this submission again and get the same (`python -m grader judge --replay`)."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{student}.json"
-    path.with_suffix(".new").write_text(json.dumps(record), encoding="utf-8")
-    path.with_suffix(".new").replace(path)
-
-
-def _record(course: Course, student: Graded, executed: NotebookNode) -> None:
-    results = {o.cell: Result(o.marks, o.verdict, o.sentence) for o in student.outcomes}
-    try:
-        course.record(student.student, executed, results)
-    except GradebookError as problem:
-        student.problem = sentence(f"Not graded, 0 points: {problem}")
-        student.outcomes = [
-            replace(o, marks=0.0, kind="not graded", sentence=student.problem) for o in student.outcomes
-        ]

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import torch
 
 from grader.judge import gpu, plan, speed, wire
 from grader.judge.arrays import Placed
 from grader.judge.submission import Submission
-from grader.judge.task import Task, key_of, passes
+from grader.judge.task import PlannedTask, Task, key_of, passes
 from labutils.backends import Outcome, Problem
 from labutils.check import diagnose
 from labutils.check.evaluate import add_case
 from labutils.gpu import device
 from labutils.spec.exercise import Case, KernelExercise
 from labutils.spec.inputs import Run
-from labutils.spec.verdict import Verdict
+from labutils.spec.verdict import Diagnosis, Verdict
 
 READY = 2
 """Submissions of one process whose arrays are drawn, one that has the GPU among them: each may take two gigabytes."""
@@ -63,16 +64,19 @@ class GpuRuns:
     def __init__(self, judge, beside: GpuRuns | None = None, lock=None):
         """`lock` is held while the GPU is used; with `beside`, another judge's part, that one's, and its references."""
         self._judge = judge
-        self._references: dict[str, Task] = beside._references if beside else {}
+        self._references: dict[str, PlannedTask] = beside._references if beside else {}
         self._making = beside._making if beside else threading.Lock()
         self._one_at_a_time = beside._one_at_a_time if beside else lock or threading.Lock()
         self._room = beside._room if beside else threading.BoundedSemaphore(READY)
 
-    def run(self, tasks: list[Task], runner: gpu.Runner) -> None:
-        """Run again on the GPU what passed, and time it where speed earns points. `runner` is closed at the end."""
+    def run(self, tasks: list[PlannedTask], recorded: dict[str, Verdict], runner: gpu.Runner) -> dict[str, Verdict]:
+        """Run again on the GPU what passed, and time it where speed earns points. `runner` is closed at the end.
+
+        `recorded`: the verdicts of the recorded runs, by exercise. Returns those that take their place.
+        """
         if not tasks:
-            return
-        self._make_references(tasks)
+            return {}
+        self._make_references([p.task for p in tasks])
         with self._room:
             cases = {t.exercise.id: self._cases(t, runner) for t in tasks}
             session = GpuSession(runner, cases, {t.exercise.id: self._ring(t, runner) for t in tasks})
@@ -81,61 +85,63 @@ class GpuRuns:
                 # a third of a second.
                 session.begin()
                 with self._one_at_a_time:
-                    for t in tasks:
-                        self._tried(t, session)
+                    return {t.exercise.id: self._tried(t, recorded[t.exercise.id], session) for t in tasks}
             finally:
                 session.drop()
 
-    def _tried(self, task: Task, session: GpuSession) -> None:
+    def _tried(self, planned: PlannedTask, verdict: Verdict, session: GpuSession) -> Verdict:
         """Run one exercise; once more if the runner is lost and this submission has a try left."""
         while True:
-            runner, name = session.take(), task.exercise.id
+            runner, name = session.take(), planned.exercise.id
             try:
-                self._run(task, runner, session.cases.get(name) or self._cases(task, runner))
-                if task.timed and passes(task):
-                    self._at_full_size(task, runner, session.rings.get(name) or self._ring(task, runner))
-                return
+                verdict = self._run(planned, verdict, runner, session.cases.get(name) or self._cases(planned, runner))
+                if planned.task.timed and passes(planned.task, verdict):
+                    verdict = self._at_full_size(
+                        planned, verdict, runner, session.rings.get(name) or self._ring(planned, runner)
+                    )
+                return verdict
             except gpu.RunnerLost as lost:
                 session.drop()
                 if session.spare_tries == 0:
-                    task.verdict.headline = diagnose.diagnosis(lost.kind, lost.why)
-                    return
+                    return replace(verdict, headline=diagnose.diagnosis(lost.kind, lost.why))
                 session.spare_tries -= 1
 
     def _races(self, task: Task) -> bool:
         return bool(self._judge.race and task.timed and task.exercise.points.speed)
 
     @staticmethod
-    def _cases(task: Task, runner: gpu.Runner) -> Placed:
+    def _cases(planned: PlannedTask, runner: gpu.Runner) -> Placed:
         """The arrays of a task's cases, as they were before the recorded run, in the runner's memory."""
-        for run in task.runs:
+        for run in planned.task.runs:
             for b in run.buffers.values():
                 b.reset()
-        arrays = wire.placed([task], runner.memory)
+        arrays = wire.placed([planned], runner.memory)
         arrays.put()
         return arrays
 
-    def _run(self, task: Task, runner: gpu.Runner, arrays: Placed) -> None:
-        kernels, places = self.kernels(task.plans)
-        exercise, cases = task.exercise, []
-        for number, (told, run) in enumerate(zip(task.plans, task.runs, strict=True)):
+    def _run(self, planned: PlannedTask, verdict: Verdict, runner: gpu.Runner, arrays: Placed) -> Verdict:
+        """The verdict with results from the GPU in place of the recorded ones."""
+        kernels, places = self.kernels(planned.plans)
+        task, exercise, cases = planned.task, planned.exercise, []
+        for number, (made, run) in enumerate(zip(planned.plans, task.runs, strict=True)):
             arguments = arrays.for_runner((exercise.id, number))
             twice = run.case.exact or not exercise.contract.any_order
-            plan_ = gpu.for_runner(told, places[number])
+            plan_ = gpu.for_runner(made, places[number])
             cases.append({"arguments": arguments, "plan": plan_, "twice": twice, "turn": number})
         answers = list(runner.run({"kernels": kernels, "cases": cases, "time_limit": GPU_LIMIT}))
         arrays.take()
-        recorded, task.verdict.results = task.verdict.results, []
-        for answer, told, run, (_, hidden), before in zip(
-            answers, task.plans, task.runs, task.cases, recorded, strict=True
+        recorded, verdict = verdict.results, replace(verdict, results=[])
+        for answer, made, run, (_, hidden), before in zip(
+            answers, planned.plans, task.runs, task.cases, recorded, strict=True
         ):
-            outcome = Outcome(launches=len(told.launches()), returned=told.returned, seconds=before.seconds)
+            outcome = Outcome(launches=len(made.launches()), returned=made.returned, seconds=before.seconds)
             outcome.unstable = bool(answer.get("unstable"))
             if "refused" in answer:
                 outcome = Outcome(Problem("error", answer["refused"]))
-            add_case(task.verdict, exercise, run, outcome, hidden)
+            add_case(verdict, exercise, run, outcome, hidden)
+        return verdict
 
-    def kernels(self, plans: list[plan.Plan]) -> tuple[list[dict], list[dict[int, int]]]:
+    def kernels(self, plans: Sequence[plan.Plan]) -> tuple[list[dict], list[dict[int, int]]]:
         """The machine code that plans need, each once, and for each plan where its kernels stand in that list."""
         keys: dict[str, int] = {}
         places = [{k: keys.setdefault(key_of(s), len(keys)) for k, s in enumerate(p.specs)} for p in plans]
@@ -154,27 +160,28 @@ class GpuRuns:
         for exercise in (t.exercise for t in tasks if self._races(t)):
             with self._making:
                 if exercise.id not in self._references:
-                    task = Task(exercise, [], verdict=Verdict(exercise.id, ""), timed=speed.timed_case(exercise))
-                    self.plan_reference(task)
-                    self._references[exercise.id] = task
+                    self._references[exercise.id] = self.plan_reference(exercise, speed.timed_case(exercise))
 
-    def plan_reference(self, task: Task) -> None:
-        """Give a task the solution's plan for its timed case, and compile that plan's kernels."""
+    def plan_reference(self, exercise: KernelExercise, timed: Case) -> PlannedTask:
+        """The solution's plan for a timed case; that plan's kernels are compiled."""
         from grader.course.sources import ROOT, source_notebook  # jupytext; nobody needs it who does not race
 
-        solution = Submission.of(source_notebook(ROOT / "solutions" / task.exercise.unit))
-        with contextlib.ExitStack() as stack:
-            launch, _, boxes = self._judge.open(stack, [task], None)
-            self._judge.tell_plans([task], solution, launch)
-            if not isinstance(task.timed_plan, plan.Plan):
-                raise RuntimeError(f"{task.exercise.id}: the solution has no plan: {task.timed_plan or task.verdict}")
-            for name, box in boxes.items():
-                self._judge.compile([task], name, box)
+        solution = Submission.of(source_notebook(ROOT / "solutions" / exercise.unit))
+        task = Task(exercise, [], timed)
+        with self._judge.sandboxes([task], None) as boxes:
+            found = self._judge.timed_plan(task, self._judge.answers([task], solution, boxes.launch))
+            if not isinstance(found, plan.Plan):
+                raise RuntimeError(f"{exercise.id}: the solution has no plan: {found}")
+            planned = PlannedTask(task, timed_plan=found)
+            for name, box in boxes.compilers.items():
+                self._judge.compile([planned], name, box)
+        return planned
 
-    def _ring(self, task: Task, runner: gpu.Runner) -> Placed | None:
+    def _ring(self, planned: PlannedTask, runner: gpu.Runner) -> Placed | None:
         """What a task is timed on or run on at a large size, drawn before the GPU's turn comes: that takes as long as
         the timing. None where there is nothing to run."""
-        if not task.timed or not isinstance(task.timed_plan, plan.Plan):
+        task = planned.task
+        if not task.timed or not isinstance(planned.timed_plan, plan.Plan):
             return None
         exercise, case, l2_bytes = task.exercise, task.timed, device.current().l2_mb * 2**20
         count = speed.ring_size(exercise, case, l2_bytes) if self._races(task) else 1
@@ -189,31 +196,32 @@ class GpuRuns:
             list(pool.map(lambda number: speed.fill(arrays.runs[number], seed, number), arrays.runs))
         return arrays
 
-    def _at_full_size(self, task: Task, runner: gpu.Runner, arrays: Placed | None) -> None:
+    def _at_full_size(
+        self, planned: PlannedTask, verdict: Verdict, runner: gpu.Runner, arrays: Placed | None
+    ) -> Verdict:
         if arrays is None:
-            task.verdict.headline = diagnose.from_problem(task.timed_plan)
-        elif self._races(task):
-            self._race(task, runner, arrays)
-        else:
-            self._large(task, runner, arrays)
+            return replace(verdict, headline=diagnose.from_problem(planned.timed_plan))
+        if not self._races(planned.task):
+            found = self._large(planned, runner, arrays)
+            return replace(verdict, headline=found) if found else verdict
+        reference = self._references[planned.exercise.id].timed_plan
+        measured = self.race(runner, arrays, planned.timed_plan, reference)
+        return self._judge_race(planned.task, verdict, measured, list(arrays.runs.values())[:-1])
 
-    def _large(self, task: Task, runner: gpu.Runner, arrays: Placed) -> None:
+    def _large(self, planned: PlannedTask, runner: gpu.Runner, arrays: Placed) -> Diagnosis | None:
         """One run at a size that no recorded run could have. Its output is compared, and nothing is timed."""
         run = arrays.runs[0]
         speed.poison(run)
-        kernels, places = self.kernels([task.timed_plan])
-        case = {"arguments": arrays.for_runner(0), "plan": gpu.for_runner(task.timed_plan, places[0])}
+        kernels, places = self.kernels([planned.timed_plan])
+        case = {"arguments": arrays.for_runner(0), "plan": gpu.for_runner(planned.timed_plan, places[0])}
         job = {"kernels": kernels, "cases": [case | {"twice": False, "turn": 0}], "time_limit": GPU_LIMIT}
         (answer,) = runner.run(job)
-        sizes = ", ".join(f"{k} = {v:,}" for k, v in task.timed.sizes.items())
+        sizes = ", ".join(f"{k} = {v:,}" for k, v in planned.task.timed.sizes.items())
         if "refused" in answer:
-            task.verdict.headline = diagnose.diagnosis("error", f"at {sizes}: {answer['refused']}")
-        elif said := speed.wrong(run):
-            task.verdict.headline = diagnose.diagnosis("wrong-values", f"at {sizes}, {said} are wrong")
-
-    def _race(self, task: Task, runner: gpu.Runner, arrays: Placed) -> None:
-        told = self.race(runner, arrays, task.timed_plan, self._references[task.exercise.id].timed_plan)
-        self._judge_race(task, told, list(arrays.runs.values())[:-1])
+            return diagnose.diagnosis("error", f"at {sizes}: {answer['refused']}")
+        if wrong := speed.wrong(run):
+            return diagnose.diagnosis("wrong-values", f"at {sizes}, {wrong} are wrong")
+        return None
 
     def race(self, runner: gpu.Runner, arrays: Placed, a: plan.Plan, b: plan.Plan) -> dict:
         """Time plan `a` beside plan `b` on a ring of inputs; what the runner tells, with all samples in seconds."""
@@ -223,9 +231,9 @@ class GpuRuns:
             job[side] = {"kernels": kernels, "plan": gpu.for_runner(told, places[0])}
         return runner.race(job, speed.StopRule())
 
-    def _judge_race(self, task: Task, told: dict, runs: list[Run]) -> None:
-        """A time counts only if every timed run did the whole work."""
-        verdict, any_order = task.verdict, task.exercise.contract.any_order
+    def _judge_race(self, task: Task, verdict: Verdict, told: dict, runs: list[Run]) -> Verdict:
+        """The verdict with the time in it, which counts only if every timed run did the whole work."""
+        verdict, any_order = replace(verdict, notes=[*verdict.notes]), task.exercise.contract.any_order
         if not told["inputs_kept"]:
             verdict.headline = diagnose.diagnosis(
                 "input-overwritten", "an input was changed while the kernel was timed"
@@ -235,7 +243,7 @@ class GpuRuns:
         elif said := next((w for run in runs if (w := speed.wrong(run))), None):
             verdict.headline = diagnose.diagnosis("wrong-values", f"at the timed size, {said} are wrong")
         if verdict.headline:
-            return
+            return verdict
         verdict.timing = timing = speed.summary(told, task.exercise, task.timed)
         if timing["of_least"] > 1 / speed.REFUSED_UNDER:
             verdict.headline = diagnose.diagnosis(
@@ -245,3 +253,4 @@ class GpuRuns:
             )
         elif timing["of_least"] > 1 / speed.FLAGGED_UNDER:
             verdict.notes.append(f"Faster than the floor, which is worth a look: {timing['floor_why']}.")
+        return verdict

@@ -6,14 +6,15 @@ import contextlib
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 
-from grader.judge import compilers, gpu, speed, wire
+from grader.judge import compilers, gpu, plan, speed, wire
 from grader.judge.gpu_runs import GpuRuns
 from grader.judge.sandbox import Died, Memory, Sandbox, SandboxLimits
 from grader.judge.submission import Submission
-from grader.judge.task import Task, key_of, passes, specs_of
+from grader.judge.task import PlannedTask, Task, key_of, passes
 from labutils import exercises
 from labutils.backends import Outcome, Problem, child, offline
 from labutils.backends.interpreter import TARGETS
@@ -22,12 +23,32 @@ from labutils.check.evaluate import add_case, cases_of, conclude
 from labutils.gpu import device
 from labutils.spec.exercise import Exercise, PlainExercise
 from labutils.spec.inputs import generator, make_run
-from labutils.spec.verdict import Verdict
+from labutils.spec.verdict import Diagnosis, Verdict
 
 HIDDEN_CASES = 4
 
 TIME_LIMIT = 10.0
 """Seconds of CPU time for one case in the sandbox; an honest one needs about one."""
+
+
+@dataclass(frozen=True)
+class Sandboxes:
+    """Where a submission's Python runs (`launch`), its plans on the CPU (`replay`), and compilers, by language."""
+
+    launch: Sandbox
+    replay: Sandbox | None
+    compilers: dict[str, Sandbox]
+
+
+@dataclass(frozen=True)
+class LaunchAnswers:
+    """What the launch sandbox reported by exercise and case. `why` stands for every case that it did not report."""
+
+    found: dict[str, dict[int, dict]]
+    why: str
+
+    def of(self, task: Task, number: int) -> dict:
+        return self.found[task.exercise.id].get(number, {"ended": self.why})
 
 
 class Judge:
@@ -36,6 +57,9 @@ class Judge:
     `beside` is a judge with another seed, with which this one shares what no seed decides: compiled kernels, the
     references' plans for a race, and the lock that is held while the GPU is used (`gpu_lock`). Without `race` nothing
     is timed and memory traffic stands in for time, as without a GPU; what passes runs once at a large size.
+
+    `judge` is the whole way from top to bottom; each stage takes data and returns data. Only `compiled` is shared by
+    the stages: a cache of machine code by the kernel's text.
     """
 
     def __init__(
@@ -71,38 +95,29 @@ class Judge:
 
     def judge(self, submission: Submission, ids: Iterable[str]) -> dict[str, Verdict]:
         """The verdict of each exercise. Raises nothing for what a submission holds."""
-        everything = [self._task(exercises.get(i)) for i in ids]
-        live = [t for t in everything if t.is_live]
-        tasks = [t for t in everything if t not in live]
+        asked = [self._task(exercises.get(i)) for i in dict.fromkeys(ids)]
+        live = [t.is_live for t in asked]
+        tasks = [t for t, is_live in zip(asked, live, strict=True) if not is_live]
         kernels = [t for t in tasks if t.is_kernel]
-        memory = Memory() if kernels else None
-        self._judge_live(live, submission)
-        with contextlib.ExitStack() as stack:
-            if memory:
-                stack.callback(memory.close)
-            launch, replay, boxes = self.open(stack, tasks, memory)
-            for t in kernels:
-                t.runs = [make_run(t.exercise, c, self.seed, allocate=wire.plain_bytes) for c, _ in t.cases]
-            spare = None
-            if on_gpu := [t for t in kernels if self.runs(t.exercise)]:  # both start while the sandboxes work
-                spare = gpu.Runner()
-                stack.callback(spare.close)
-                stack.enter_context(ThreadPoolExecutor(1)).submit(self.gpu.prepare, on_gpu)
-            with self._spending("plans"):
-                self.tell_plans(tasks, submission, launch)
-            launch.close()
-            for t in tasks:
-                if not t.is_kernel:
-                    conclude(t.exercise, t.verdict)
-            if kernels:
-                with self._spending("compiling and recorded runs"):
-                    self._record(kernels, replay, boxes, memory)
-                with self._spending("GPU"):
-                    if spare:
-                        self.gpu.run([t for t in on_gpu if passes(t)], spare)
-            for t in kernels:
-                conclude(t.exercise, t.verdict)
-        return {t.exercise.id: t.verdict for t in everything}
+
+        verdicts = self._judge_live([t for t, is_live in zip(asked, live, strict=True) if is_live], submission)
+        with self._memory(kernels) as memory, self.sandboxes(tasks, memory) as boxes:
+            # The sandboxes start while the arrays are drawn; runner and references while plans are made.
+            tasks = [self._with_runs(t) for t in tasks]
+            with self._prepared_runner([t for t in tasks if t.is_kernel and self.runs(t.exercise)]) as runner:
+                with self._spending("plans"):
+                    answers = self.answers(tasks, submission, boxes.launch)
+                    verdicts |= {t.exercise.id: self._plain_verdict(t, answers) for t in tasks if not t.is_kernel}
+                    planned = [self._planned(t, answers) for t in tasks if t.is_kernel]
+                boxes.launch.close()
+                if planned:
+                    with self._spending("compiling and recorded runs"):
+                        outcomes = self._compile_and_replay(planned, boxes, memory)
+                        verdicts |= {p.exercise.id: self._recorded_verdict(p, outcomes) for p in planned}
+                    with self._spending("GPU"):
+                        if runner:
+                            verdicts |= self.gpu.run(self._for_gpu(planned, verdicts), verdicts, runner)
+        return {t.exercise.id: conclude(t.exercise, verdicts[t.exercise.id]) for t in asked}
 
     @contextlib.contextmanager
     def _spending(self, on: str):
@@ -110,11 +125,73 @@ class Judge:
         yield
         self.spent[on] += time.perf_counter() - begin
 
-    def _judge_live(self, tasks: list[Task], submission: Submission) -> None:
+    # --- what the stages work on --------------------------------------------------------------------------------------
+
+    def _task(self, exercise: Exercise) -> Task:
+        task = Task(exercise, cases_of(exercise, self.seed, self.hidden))
+        if not task.is_kernel or not self.runs(exercise):
+            return task
+        timed = self.race and exercise.points.speed
+        return replace(task, timed=speed.timed_case(exercise) if timed else speed.large_case(exercise))
+
+    def _with_runs(self, task: Task) -> Task:
+        """A kernel's task with arrays drawn for its cases; any other as it is."""
+        if not task.is_kernel:
+            return task
+        return replace(
+            task, runs=tuple(make_run(task.exercise, c, self.seed, allocate=wire.plain_bytes) for c, _ in task.cases)
+        )
+
+    def _verdict(self, exercise: Exercise) -> Verdict:
+        """A verdict with nothing in it yet."""
+        return Verdict(exercise.id, self.describe(exercise), points=exercise.points.total)
+
+    # --- where the stages work: opened at once, closed in the opposite order ------------------------------------------
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _memory(kernels: list[Task]) -> Iterator[Memory | None]:
+        """Memory for the arrays of kernels, if there are any."""
+        if not kernels:
+            yield None
+            return
+        with contextlib.closing(Memory()) as memory:
+            yield memory
+
+    @contextlib.contextmanager
+    def sandboxes(self, tasks: list[Task], memory: Memory | None) -> Iterator[Sandboxes]:
+        """The sandboxes that these tasks need, started at once; the one that runs kernels if there is memory for it."""
+        limits = SandboxLimits(30 + 45 * len(tasks), int(60 + len(tasks) * 4 * self.time_limit))
+        languages = {t.exercise.language for t in tasks if t.is_kernel}
+        with contextlib.ExitStack() as stack:
+
+            def opened(program: str, *more) -> Sandbox:
+                return stack.enter_context(contextlib.closing(Sandbox(program, limits, *more)))
+
+            compilers = {}
+            if "triton" in languages:
+                compilers["triton"] = opened("compile")
+            if "cuda" in languages and self.on_gpu:
+                compilers["cuda"] = opened("nvrtc")
+            yield Sandboxes(opened("launch"), opened("replay", memory.fd) if memory else None, compilers)
+
+    @contextlib.contextmanager
+    def _prepared_runner(self, tasks: list[Task]) -> Iterator[gpu.Runner | None]:
+        """A runner for tasks that run on the GPU, and what their races need, while the sandboxes work."""
+        if not tasks:
+            yield None
+            return
+        with contextlib.closing(gpu.Runner()) as runner, ThreadPoolExecutor(1) as beside:
+            beside.submit(self.gpu.prepare, tasks)
+            yield runner
+
+    # --- exercises on objects -----------------------------------------------------------------------------------------
+
+    def _judge_live(self, tasks: list[Task], submission: Submission) -> dict[str, Verdict]:
         """Exercises on objects are checked as a whole beside the learner's code: see docs/judging.md for what that is
         worth."""
         if not tasks:
-            return
+            return {}
         # Code that sees a seed can tell it: this one says nothing of the seed of the other exercises.
         seed = generator(self.seed, "live").initial_seed()
         job = {"cells": submission.cells, "time_limit": 4 * self.time_limit}
@@ -133,46 +210,25 @@ class Judge:
             why = wire.FORGED
         finally:
             box.close()
-        for t in tasks:
-            answer = found.get(t.exercise.id, {"ended": why})
-            try:
-                told = Verdict.from_json(wire.shown(answer["verdict"]))
-                told.text()
-                t.verdict.results, t.verdict.headline, t.verdict.printed = told.results, told.headline, told.printed
-            except (KeyError, TypeError, AttributeError, ValueError):
-                said = child.end(wire.clean(answer.get("ended", wire.FORGED), 500))
-                t.verdict.headline = diagnose.from_problem(said)
-            conclude(t.exercise, t.verdict)
+        return {t.exercise.id: self._live_verdict(t, found.get(t.exercise.id, {"ended": why})) for t in tasks}
 
-    def open(self, stack, tasks: list[Task], memory: Memory | None):
-        """The sandboxes that these tasks need, started at once; the one that runs kernels if there is memory for it."""
-        limits = SandboxLimits(30 + 45 * len(tasks), int(60 + len(tasks) * 4 * self.time_limit))
+    def _live_verdict(self, task: Task, answer: dict) -> Verdict:
+        """Of what was found beside the learner's code, only results, diagnosis and prints are taken over."""
+        verdict = self._verdict(task.exercise)
+        try:
+            reported = Verdict.from_json(wire.shown(answer["verdict"]))
+            reported.text()
+            verdict.results, verdict.headline = reported.results, reported.headline
+            verdict.printed = reported.printed
+        except (KeyError, TypeError, AttributeError, ValueError):
+            ended = child.end(wire.clean(answer.get("ended", wire.FORGED), 500))
+            verdict.headline = diagnose.from_problem(ended)
+        return verdict
 
-        def opened(program: str, *more) -> Sandbox:
-            box = Sandbox(program, limits, *more)
-            stack.callback(box.close)
-            return box
+    # --- stage 1: the submission's own Python → launch plans, and what plain functions answer -------------------------
 
-        languages = {t.exercise.language for t in tasks if t.is_kernel}
-        boxes = {}
-        if "triton" in languages:
-            boxes["triton"] = opened("compile")
-        if "cuda" in languages and self.on_gpu:
-            boxes["cuda"] = opened("nvrtc")
-        return opened("launch"), opened("replay", memory.fd) if memory else None, boxes
-
-    def _task(self, exercise: Exercise) -> Task:
-        verdict = Verdict(exercise.id, self.describe(exercise), points=exercise.points.total)
-        task = Task(exercise, cases_of(exercise, self.seed, self.hidden), verdict=verdict)
-        if task.is_kernel and self.runs(exercise):
-            timed = self.race and exercise.points.speed
-            task.timed = speed.timed_case(exercise) if timed else speed.large_case(exercise)
-        return task
-
-    # --- the submission's own Python ----------------------------------------------------------------------------------
-
-    def tell_plans(self, tasks: list[Task], submission: Submission, box: Sandbox) -> None:
-        """What the launchers launch, and what plain functions answer."""
+    def answers(self, tasks: list[Task], submission: Submission, box: Sandbox) -> LaunchAnswers:
+        """What the submission's functions did in each case, as the launch sandbox reports it."""
         job = {
             "cells": submission.cells,
             "tasks": [wire.told(t, self.seed) for t in tasks],
@@ -188,64 +244,60 @@ class Judge:
             why = f"died: {e}"
         except (ValueError, KeyError, RecursionError):
             why = wire.FORGED
-        for t in tasks:
-            answers = found[t.exercise.id]
-            for number in range(len(t.cases)):
-                answer = answers.get(number, {"ended": why})
-                if self._refused_at_once(t, answer):
-                    break
-                if t.is_kernel:
-                    t.plans.append(wire.plan_in(wire.arguments_of(t.runs[number]), answer))
-                else:
-                    wire.add_answer(t, number, answer)
-                last = t.plans[-1] if t.is_kernel else t.verdict.results[-1].diagnosis
-                if getattr(last, "kind", "") in ("unfilled", "timeout", "died"):
-                    break
-            if t.timed and not t.verdict.headline:
-                arguments = wire.timed_arguments(t.exercise, t.timed, self.seed)
-                t.timed_plan = wire.plan_in(arguments, answers.get(len(t.cases), {"ended": why}))
+        return LaunchAnswers(found, why)
 
-    def _refused_at_once(self, task: Task, answer: dict) -> bool:
-        """A function that is not there, or cannot be called: no case needs to be tried."""
-        said = None
-        if "missing" in answer:
-            symptom = f"there is no function called {task.exercise.entry} in this notebook"
-            for p in [p for p in answer.get("cells", []) if isinstance(p, dict)][:1]:
-                if p.get("kind") == "unfilled":
-                    said = diagnose.from_problem(wire.problem_in(p))
-                symptom += f"; cell {wire.clean(p.get('cell'), 60)} failed: {wire.clean(p.get('message'), 300)}"
-            said = said or diagnose.diagnosis("missing-function", symptom)
-        elif "signature" in answer:
-            said = diagnose.diagnosis("signature", wire.clean(answer["signature"], 500))
-        if said:
-            task.verdict.headline = said
-        return said is not None
+    def _plain_verdict(self, task: Task, answers: LaunchAnswers) -> Verdict:
+        verdict = self._verdict(task.exercise)
+        for number in range(len(task.cases)):
+            answer = answers.of(task, number)
+            if refusal := _refusal(task, answer):
+                verdict.headline = refusal
+                break
+            verdict.results.append(wire.plain_result(task, number, answer))
+            verdict.printed = verdict.printed or wire.clean(answer.get("printed", ""), child.PRINT_LIMIT)
+            if _ends_all(verdict.results[-1].diagnosis):
+                break
+        return verdict
 
-    # --- kernels, recorded on the CPU ------------------------------------------------------------------------------
+    def _planned(self, task: Task, answers: LaunchAnswers) -> PlannedTask:
+        plans: list[plan.Plan | Problem] = []
+        for number in range(len(task.cases)):
+            answer = answers.of(task, number)
+            if refusal := _refusal(task, answer):
+                return PlannedTask(task, tuple(plans), refusal=refusal)
+            plans.append(wire.plan_in(wire.arguments_of(task.runs[number]), answer))
+            if _ends_all(plans[-1]):
+                break
+        return PlannedTask(task, tuple(plans), self.timed_plan(task, answers) if task.timed else None)
 
-    def _record(self, tasks: list[Task], replay: Sandbox, boxes: dict[str, Sandbox], memory: Memory) -> None:
-        """Compile every kernel, run every case with its accesses recorded, and examine what it left."""
-        arrays = wire.placed(tasks, memory)
+    def timed_plan(self, task: Task, answers: LaunchAnswers) -> plan.Plan | Problem:
+        """The plan of the timed case, which comes after the others."""
+        arguments = wire.timed_arguments(task.exercise, task.timed, self.seed)
+        return wire.plan_in(arguments, answers.of(task, len(task.cases)))
+
+    # --- stage 2: kernels → machine code, and beside it: plans → recorded runs on the CPU -----------------------------
+
+    def _compile_and_replay(self, planned: list[PlannedTask], boxes: Sandboxes, memory: Memory) -> dict:
+        """Compile every kernel into `compiled`, and run every case with its accesses recorded; the outcomes."""
+        arrays = wire.placed(planned, memory)
         arrays.put()
         job = {
             "size": memory.size,
             "time_limit": self.time_limit,
-            "tasks": [t for t in (wire.replayed(t, arrays) for t in tasks) if t["cases"]],
+            "tasks": [t for t in (wire.replayed(p, arrays) for p in planned) if t["cases"]],
         }
         with ThreadPoolExecutor(2) as beside:
-            compiling = [beside.submit(self.compile, tasks, name, box) for name, box in boxes.items()]
-            outcomes = wire.outcomes_in(replay, job)
+            compiling = [beside.submit(self.compile, planned, name, box) for name, box in boxes.compilers.items()]
+            outcomes = wire.outcomes_in(boxes.replay, job)
             for c in compiling:
                 c.result()
         arrays.take()
-        for t in tasks:
-            ran = dict(zip(wire.planned(t), range(len(t.plans)), strict=False))
-            theirs = outcomes.get(t.exercise.id, {})
-            self._examine(t, {k: theirs[n] for k, n in ran.items() if n in theirs}, outcomes["why"])
+        return outcomes
 
-    def compile(self, tasks: list[Task], name: str, box: Sandbox) -> None:
-        here = [t for t in tasks if not self.on_gpu or self.runs(t.exercise)]
-        specs = [s for t in here for s in specs_of(t) if s["language"] == name]
+    def compile(self, planned: list[PlannedTask], name: str, box: Sandbox) -> None:
+        """Put the machine code of all kernels in one language into `compiled`, where it is not there yet."""
+        here = [p for p in planned if not self.on_gpu or self.runs(p.exercise)]
+        specs = [s for p in here for s in p.specs() if s["language"] == name]
         if not self.on_gpu:
             specs = offline.best_aligned(specs)
         new = {k: s for s in specs if (k := key_of(s)) not in self.compiled}
@@ -257,22 +309,53 @@ class Judge:
             made = compilers.checked(box, list(new.values()), self.targets)
         self.compiled.update(zip(new, made, strict=True))
 
-    def _examine(self, task: Task, outcomes: dict[int, Outcome], why: Problem) -> None:
-        for number, (told, run, (_, hidden)) in enumerate(zip(task.plans, task.runs, task.cases, strict=False)):
-            outcome = outcomes.get(number) or Outcome(why)
-            if isinstance(told, Problem):
-                outcome = Outcome(told)
+    def _recorded_verdict(self, planned: PlannedTask, outcomes: dict) -> Verdict:
+        """What the recorded runs and the compiler say of one exercise."""
+        task, verdict = planned.task, self._verdict(planned.exercise)
+        verdict.headline = planned.refusal
+        ran, theirs = planned.planned(), outcomes.get(task.exercise.id, {})
+        found = {number: theirs[n] for n, number in enumerate(ran) if n in theirs}
+        for number, (made, run, (_, hidden)) in enumerate(zip(planned.plans, task.runs, task.cases, strict=False)):
+            outcome = found.get(number) or Outcome(outcomes["why"])
+            if isinstance(made, Problem):
+                outcome = Outcome(made)
             else:
-                outcome.printed = wire.clean(told.printed + outcome.printed, child.PRINT_LIMIT)
-                outcome.returned = told.returned
-                if not told.launches():
+                outcome.printed = wire.clean(made.printed + outcome.printed, child.PRINT_LIMIT)
+                outcome.returned = made.returned
+                if not made.launches():
                     outcome.launches = 0
-            if not add_case(task.verdict, task.exercise, run, outcome, hidden):
+            if not add_case(verdict, task.exercise, run, outcome, hidden):
                 break
-        for compiled in (self.compiled.get(key_of(s)) for s in specs_of(task)):
-            if isinstance(compiled, Problem) and not task.verdict.unfilled:
-                task.verdict.headline = diagnose.from_problem(compiled)
+        for compiled in (self.compiled.get(key_of(s)) for s in planned.specs()):
+            if isinstance(compiled, Problem) and not verdict.unfilled:
+                verdict.headline = diagnose.from_problem(compiled)
                 break
             if isinstance(compiled, str):
-                task.verdict.notes.append(f"The kernel was not compiled for a GPU: {compiled}.")
+                verdict.notes.append(f"The kernel was not compiled for a GPU: {compiled}.")
                 break
+        return verdict
+
+    # --- stage 3: on the GPU, see gpu_runs.py -------------------------------------------------------------------------
+
+    def _for_gpu(self, planned: list[PlannedTask], verdicts: dict[str, Verdict]) -> list[PlannedTask]:
+        """What passed the recorded runs, and runs on the GPU here."""
+        return [p for p in planned if self.runs(p.exercise) and passes(p.task, verdicts[p.exercise.id])]
+
+
+def _refusal(task: Task, answer: dict) -> Diagnosis | None:
+    """A function that is not there, or cannot be called: no case needs to be tried."""
+    if "missing" in answer:
+        symptom = f"there is no function called {task.exercise.entry} in this notebook"
+        for p in [p for p in answer.get("cells", []) if isinstance(p, dict)][:1]:
+            if p.get("kind") == "unfilled":
+                return diagnose.from_problem(wire.problem_in(p))
+            symptom += f"; cell {wire.clean(p.get('cell'), 60)} failed: {wire.clean(p.get('message'), 300)}"
+        return diagnose.diagnosis("missing-function", symptom)
+    if "signature" in answer:
+        return diagnose.diagnosis("signature", wire.clean(answer["signature"], 500))
+    return None
+
+
+def _ends_all(found: plan.Plan | Problem | Diagnosis | None) -> bool:
+    """Would the other cases only repeat it, slowly?"""
+    return getattr(found, "kind", "") in ("unfilled", "timeout", "died")

@@ -1,30 +1,28 @@
-"""One exercise of a submission on its way to a verdict."""
+"""What the stages of judging hand on: an exercise's cases, then its plans."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from grader.judge import plan
 from labutils.backends import Problem
 from labutils.spec.exercise import Case, Exercise, KernelExercise
 from labutils.spec.inputs import Run
 from labutils.spec.serialize import NotSerializable, encode
-from labutils.spec.verdict import Verdict
+from labutils.spec.verdict import Diagnosis, Verdict
 
 
-@dataclass
+@dataclass(frozen=True)
 class Task:
-    """One exercise of a submission on its way to a verdict."""
+    """One exercise of a submission, and what it is judged on."""
 
     exercise: Exercise
     cases: list[tuple[Case, bool]]
-    runs: list[Run] = field(default_factory=list)
-    plans: list[plan.Plan | Problem] = field(default_factory=list)
-    verdict: Verdict = None
     timed: Case | None = None
     """The case at the benchmark's size, on a GPU only: timed where speed earns points, else only compared."""
-    timed_plan: plan.Plan | Problem | None = None
+    runs: tuple[Run, ...] = ()
+    """Of a kernel: the arrays of each case, in the judge's own memory."""
 
     @property
     def is_kernel(self) -> bool:
@@ -32,7 +30,7 @@ class Task:
 
     @property
     def is_live(self) -> bool:
-        """Does the learner's function get objects that cannot be told as data?"""
+        """Does the learner's function get objects that cannot be serialized?"""
         if self.is_kernel:
             return False
         try:
@@ -42,14 +40,31 @@ class Task:
         return False
 
 
-def passes(task: Task) -> bool:
+@dataclass(frozen=True)
+class PlannedTask:
+    """A kernel's task with what the submission's launcher launches. `refusal`: why no case needs to be tried."""
+
+    task: Task
+    plans: tuple[plan.Plan | Problem, ...] = ()
+    timed_plan: plan.Plan | Problem | None = None
+    refusal: Diagnosis | None = None
+
+    @property
+    def exercise(self) -> Exercise:
+        return self.task.exercise
+
+    def specs(self) -> list[dict]:
+        """The kernels of all its plans, by text."""
+        return [s for p in (*self.plans, self.timed_plan) if isinstance(p, plan.Plan) for s in p.specs]
+
+    def planned(self) -> list[int]:
+        """Numbers of the cases that have a plan to be run."""
+        return [k for k, p in enumerate(self.plans) if isinstance(p, plan.Plan)]
+
+
+def passes(task: Task, verdict: Verdict) -> bool:
     """Has every case been tried, and none been refused?"""
-    return task.verdict.passed and len(task.verdict.results) == len(task.cases)
-
-
-def specs_of(task: Task) -> list[dict]:
-    """The kernels of all its plans, by text."""
-    return [s for p in (*task.plans, task.timed_plan) if isinstance(p, plan.Plan) for s in p.specs]
+    return verdict.passed and len(verdict.results) == len(task.cases)
 
 
 def key_of(spec: dict) -> str:

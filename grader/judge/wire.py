@@ -11,7 +11,7 @@ import torch
 from grader.judge import language, plan
 from grader.judge.arrays import Placed
 from grader.judge.sandbox import Died, Memory, Sandbox
-from grader.judge.task import Task
+from grader.judge.task import PlannedTask, Task
 from labutils.backends import Outcome, Problem, child, emulator, interpreter
 from labutils.check import diagnose
 from labutils.check.evaluate import compare_plain
@@ -73,26 +73,21 @@ def arguments_of(run: Run) -> list[dict]:
     return told
 
 
-def planned(task: Task) -> list[int]:
-    """Numbers of the cases that have a plan to be run."""
-    return [k for k, told in enumerate(task.plans) if isinstance(told, plan.Plan)]
-
-
-def placed(tasks: list[Task], memory: Memory) -> Placed:
+def placed(tasks: list[PlannedTask], memory: Memory) -> Placed:
     """A place in the shared memory for the arrays of every case that has a plan."""
-    return Placed(memory, {(t.exercise.id, k): t.runs[k] for t in tasks for k in planned(t)})
+    return Placed(memory, {(p.exercise.id, k): p.task.runs[k] for p in tasks for k in p.planned()})
 
 
-def replayed(task: Task, at: Placed) -> dict:
-    cases = []
-    for number in planned(task):
-        told = task.plans[number]
-        arguments = arguments_of(task.runs[number])
+def replayed(planned: PlannedTask, at: Placed) -> dict:
+    """What the replay sandbox is told of an exercise: its plans, and where their arrays lie."""
+    exercise, cases = planned.exercise, []
+    for number in planned.planned():
+        arguments = arguments_of(planned.task.runs[number])
         for a in arguments:
             if "number" not in a:
-                a["at"] = at.at((task.exercise.id, number), a["name"])
-        cases.append({"arguments": arguments, "plan": told.to_json()})
-    return {"id": task.exercise.id, "language": task.exercise.language, "cases": cases}
+                a["at"] = at.at((exercise.id, number), a["name"])
+        cases.append({"arguments": arguments, "plan": planned.plans[number].to_json()})
+    return {"id": exercise.id, "language": exercise.language, "cases": cases}
 
 
 # --- hearing from the sandbox ----------------------------------------------------------------------------------------
@@ -166,16 +161,16 @@ def _computed(problem: Problem) -> Problem:
     return problem
 
 
-def add_answer(task: Task, number: int, answer: dict) -> None:
+def plain_result(task: Task, number: int, answer: dict) -> CaseResult:
+    """What is wrong with a plain function's answer in one case, if anything."""
     case, hidden = task.cases[number]
     if "ended" in answer:
-        said = diagnose.from_problem(child.end(clean(answer["ended"], 500)))
+        found = diagnose.from_problem(child.end(clean(answer["ended"], 500)))
     elif answer.get("problem"):
-        said = diagnose.from_problem(problem_in(answer["problem"]))
+        found = diagnose.from_problem(problem_in(answer["problem"]))
     else:
-        said = compared(task.exercise, case, value_in(answer.get("answer")))
-    task.verdict.results.append(CaseResult(case.name, said, hidden=hidden))
-    task.verdict.printed = task.verdict.printed or clean(answer.get("printed", ""), child.PRINT_LIMIT)
+        found = compared(task.exercise, case, value_in(answer.get("answer")))
+    return CaseResult(case.name, found, hidden=hidden)
 
 
 def compared(exercise: PlainExercise, case: Case, yours) -> diagnose.Diagnosis | None:

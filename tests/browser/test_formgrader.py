@@ -24,6 +24,7 @@ LIST = "/formgrader/api/submitted_notebooks"
 def out(tmp_path_factory, chromium):
     """Two students, graded for real: one right, one wrong; both wrote something where a person must mark it."""
     from grader.grading.grade import grade
+    from grader.grading.options import GradeOptions
 
     folder = tmp_path_factory.mktemp("class")
     unit = write_unit(folder / "solutions")
@@ -31,7 +32,7 @@ def out(tmp_path_factory, chromium):
     (folder / "in").mkdir()
     (folder / "in" / "right.ipynb").write_bytes(good)
     (folder / "in" / "wrong.ipynb").write_bytes(good.replace(b"3 * n", b"2 * n"))
-    report.write(grade(unit, folder / "in", folder / "out", seed=5, workers=1), folder / "out")
+    report.write(grade(unit, folder / "in", folder / "out", GradeOptions(seed=5, workers=1)), folder / "out")
     return folder / "out"
 
 

@@ -1,10 +1,11 @@
 """Grade without running anything, as a process that can be killed: `python -m tests.grader.engines.grade_pretend UNIT
-SUBMISSIONS OUT [BACKEND] [--resume]`. Prints the memory of this process at a tenth of the class and at the end."""
+SUBMISSIONS OUT [EXECUTOR] [--resume]`. Prints the memory of this process at a tenth of the class and at the end."""
 
 import sys
 from pathlib import Path
 
 from grader.grading.grade import grade, said
+from grader.grading.options import GradeOptions
 from grader.grading.run import Watcher
 from tests.grader.engines.conftest import WORK
 
@@ -29,9 +30,9 @@ class Memory(Watcher):
 
 def main(unit, submissions, out, *options):
     watcher, out = Memory(), Path(out)
-    backend = next((o for o in options if not o.startswith("--")), "local")
-    fresh = {"resume": "--resume" in options, "backend": backend, "work": WORK, "watcher": watcher, "workers": 2}
-    status = said(lambda: grade(Path(unit), Path(submissions), out, seed=3, **fresh))
+    executor = next((o for o in options if not o.startswith("--")), "local")
+    asked = GradeOptions(seed=3, resume="--resume" in options, executor=executor, work=WORK, workers=2)
+    status = said(lambda: grade(Path(unit), Path(submissions), out, asked, watcher=watcher))
     print(f"memory: {watcher.early} MB, {resident()} MB")
     return status
 

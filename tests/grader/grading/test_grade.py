@@ -3,7 +3,7 @@
 import csv
 import json
 import shutil
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 
 import nbformat
 import pytest
@@ -15,6 +15,7 @@ from grader.commands import progress
 from grader.course.sources import source_notebook
 from grader.gradebook.gradebook import Course, GradebookError
 from grader.grading.grade import grade
+from grader.grading.options import GradeOptions
 from grader.judge import sandbox
 from grader.marks.marks import Result
 from tests.grader.small import UNIT, right, write_unit
@@ -59,7 +60,9 @@ def submissions(good, tmp_path):
 
 def test_a_class_from_submissions_to_reports(unit, submissions, tmp_path, capsys):
     args = arguments(seed=5, workers=2, verbose=True)
-    results = progress.grade_and_report(unit, submissions, tmp_path / "out", args)
+    results = progress.grade_and_report(
+        unit, submissions, tmp_path / "out", progress.options_of(args), verbose=args.verbose
+    )
     students = {s.student: s for s in results.students}
     assert {name: s.marks for name, s in students.items()} == {"dies": 0, "right": 1, "torn": 0, "wrong": 0}
     assert students["dies"].outcomes[0].kind == "died" and "exit code 1" in students["dies"].events[0]
@@ -79,7 +82,7 @@ def test_a_class_from_submissions_to_reports(unit, submissions, tmp_path, capsys
 
 def arguments(**given):
     """What the command line would give."""
-    plain = dict(seed=None, workers=None, verbose=False, trust_notebooks=False, late=None, backend="local")
+    plain = dict(seed=None, workers=None, verbose=False, trust_notebooks=False, late=None, executor="local")
     plain |= dict(resume=False, fresh=False, gpus=None, scheduler=None, slurm=[])
     return Namespace(**plain | given)
 
@@ -125,7 +128,7 @@ def shown_marks(cell):
 
 
 def test_the_marks_come_through_one_function(unit, submissions, out, without_kernels):
-    results = grade(unit, submissions, out, marker=lambda cell: Result(0.5, None, "Half for all."))
+    results = grade(unit, submissions, out, GradeOptions(marker=lambda cell: Result(0.5, None, "Half for all.")))
     assert {s.student: s.marks for s in results.students} == {"dies": 0.5, "right": 0.5, "torn": 0, "wrong": 0.5}
     assert Course(out / "course", UNIT).scores()["wrong"] == 0.5
 
@@ -146,7 +149,7 @@ def test_what_nbgrader_cannot_do_stops_nobody(unit, submissions, out, without_ke
 
     for name, broken in {"record": record, "sanitized": sanitized, "feedback": feedback}.items():
         monkeypatch.setattr(Course, name, broken)
-    results = grade(unit, submissions, out, marker=shown_marks)
+    results = grade(unit, submissions, out, GradeOptions(marker=shown_marks))
     problems = {s.student: s.problem for s in results.students}
     assert "disk full" in problems["right"] and "Inconsistent checksums" in problems["dies"] and not problems["wrong"]
     assert results.notes == ["Nbgrader cannot write the feedback: no template."]
@@ -157,12 +160,12 @@ def test_grading_again_follows_what_was_handed_in_again(unit, submissions, out, 
     def pages():
         return {p.parts[-3]: p.read_text() for p in (out / "course" / "feedback").rglob("*.html")}
 
-    grade(unit, submissions, out, marker=shown_marks)
+    grade(unit, submissions, out, GradeOptions(marker=shown_marks))
     before = pages()
     (submissions / "torn.ipynb").write_bytes((submissions / "right.ipynb").read_bytes())
     (submissions / "wrong.ipynb").write_bytes((submissions / "right.ipynb").read_bytes())
     (submissions / "right.ipynb").write_bytes(b"")
-    grade(unit, submissions, out, marker=shown_marks)
+    grade(unit, submissions, out, GradeOptions(marker=shown_marks))
     assert Course(out / "course", UNIT).scores() == {"dies": 1, "right": 0, "torn": 1, "wrong": 1}
     after = pages()
     assert sorted(after) == ["dies", "torn", "wrong"]
@@ -183,8 +186,18 @@ def test_a_class_in_which_nothing_can_be_graded_has_results(unit, submissions, o
 def test_the_slowest_of_the_last_time_go_first(unit, submissions, out, without_kernels):
     students = [{"student": "right", "seconds": 2}, {"student": "wrong", "seconds": 9}]
     (out / "grades.json").write_text(json.dumps({"students": students}))
-    grade(unit, submissions, out, marker=shown_marks)
+    grade(unit, submissions, out, GradeOptions(marker=shown_marks))
     assert without_kernels == ["dies", "wrong", "right"]
+
+
+@pytest.mark.parametrize(
+    "given, executor", [([], "local"), (["--executor", "dask"], "dask"), (["--backend", "dask"], "dask")]
+)
+def test_the_executor_has_an_old_name_too(given, executor):
+    parser = ArgumentParser()
+    command.add_common_arguments(parser)
+    assert progress.options_of(parser.parse_args([*given, "--seed", "3"], arguments())).executor == executor
+    assert "--executor" in parser.format_help() and "--backend" not in parser.format_help()
 
 
 def test_an_unknown_unit_or_folder_is_said(tmp_path, capsys):

@@ -11,6 +11,7 @@ import pytest
 from grader.gradebook.gradebook import Course
 from grader.grading import regrade
 from grader.grading.grade import grade
+from grader.grading.options import GradeOptions
 from grader.marks.late import Rules
 from grader.reports import exports, report
 from labutils import exercises
@@ -35,7 +36,7 @@ def graded(tmp_path_factory):
             archive.writestr(zipfile.ZipInfo(name, when), content)
     (folder / "late.toml").write_text("due = 2026-11-20T18:00:00\nper_day = 20\n")
     rules = Rules.read(folder / "late.toml")
-    results = grade(unit, folder / "moodle.zip", folder / "out", seed=5, workers=1, rules=rules)
+    results = grade(unit, folder / "moodle.zip", folder / "out", GradeOptions(seed=5, workers=1, rules=rules))
     report.write(results, folder / "out")
     return folder
 

@@ -10,6 +10,7 @@ from grader.gradebook.gradebook import Course
 from grader.gradebook.journal import DiskFull, Journal, JournalError
 from grader.grading import verify
 from grader.grading.grade import grade, said
+from grader.grading.options import GradeOptions
 from tests.grader.engines import pretend
 from tests.grader.small import UNIT, right, write_unit
 
@@ -71,7 +72,7 @@ def class_(unit, good, gradebook, tmp_path, monkeypatch):
     def run(engine, **options):
         monkeypatch.setattr(engines, "open_engine", lambda *_, **__: engine)
         monkeypatch.setattr(Course, "feedback", lambda *_, **__: None)  # nbgrader takes seconds
-        return grade(unit, folder, out, **options)
+        return grade(unit, folder, out, GradeOptions(**options))
 
     run.out, run.folder = out, folder
     return run

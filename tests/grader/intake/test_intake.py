@@ -145,9 +145,10 @@ def test_the_same_file_is_always_mended_to_the_same(name, tmp_path, solution, re
 @pytest.mark.timeout(900)
 def test_mangled_notebooks_get_the_marks_that_their_answers_deserve(tmp_path, solution):
     from grader.grading.grade import grade
+    from grader.grading.options import GradeOptions
 
     hand_in(tmp_path / "in", solution)
-    results = grade(ROOT / "solutions" / UNIT, tmp_path / "in", tmp_path / "out", seed=3)
+    results = grade(ROOT / "solutions" / UNIT, tmp_path / "in", tmp_path / "out", GradeOptions(seed=3))
     assert len(results.students) == len(MANGLED)
     wrong = {}
     for student in results.students:

@@ -17,6 +17,7 @@ from grader.judge.sandbox import Memory
 from grader.judge.submission import Submission
 from labutils.gpu import device
 from labutils.spec.exercise import KernelExercise
+from labutils.spec.verdict import Verdict
 
 ROOT = Path(__file__).resolve().parents[3]
 SCALE, SCALE_CUDA = "00_start/scale", "00_start/scale_cuda"
@@ -92,17 +93,23 @@ def test_a_runner_that_is_lost_costs_its_exercise(judge, monkeypatch, kind):
     assert verdict.headline.kind == kind and verdict.marks == 0
 
 
+def as_recorded(self, planned, verdict, *_):
+    """A step on the GPU that finds what the recorded run found."""
+    return verdict
+
+
 @pytest.mark.parametrize("stumbles", ["_run", "_at_full_size"])
 def test_what_is_lost_once_by_accident_costs_nothing(judge, monkeypatch, stumbles):
     runners = []
 
-    def lost_once(self, task, runner, *_):
+    def lost_once(self, planned, verdict, runner, *_):
         runners.append(runner)
         if len(runners) == 1:
             raise gpu.RunnerLost("timeout", "the kernel did not come to an end")
+        return verdict
 
     for step in ("_run", "_at_full_size"):
-        monkeypatch.setattr(gpu_runs.GpuRuns, step, lost_once if step == stumbles else lambda *_: None)
+        monkeypatch.setattr(gpu_runs.GpuRuns, step, lost_once if step == stumbles else as_recorded)
     assert judged(judge, SCALE).passed and len(runners) == 2 and runners[0] is not runners[1]
 
 
@@ -110,7 +117,7 @@ def test_what_is_lost_once_by_accident_costs_nothing(judge, monkeypatch, stumble
 def test_a_submission_has_one_try_more_and_leaves_nothing_behind(judge, monkeypatch):
     tried, rings, drawn = [], [], gpu_runs.GpuRuns.drawn
 
-    def lost(self, task, runner, ring):
+    def lost(self, planned, verdict, runner, ring):
         tried.append(runner)
         raise gpu.RunnerLost("timeout", "the kernel did not come to an end")
 
@@ -118,7 +125,7 @@ def test_a_submission_has_one_try_more_and_leaves_nothing_behind(judge, monkeypa
         rings.append(weakref.ref(ring := drawn(*args)))
         return ring
 
-    monkeypatch.setattr(gpu_runs.GpuRuns, "_run", lambda *_: None)
+    monkeypatch.setattr(gpu_runs.GpuRuns, "_run", as_recorded)
     monkeypatch.setattr(gpu_runs.GpuRuns, "_at_full_size", lost)
     monkeypatch.setattr(gpu_runs.GpuRuns, "drawn", staticmethod(noted))
     gc.disable()  # gigabytes must not wait for a collection
@@ -140,8 +147,13 @@ def test_a_runner_that_cannot_begin_costs_no_try(judge, monkeypatch):
 
     monkeypatch.setattr(Runner, "begin", fails)
     tried = []
+
+    def noted(self, planned, verdict, runner, *_):
+        tried.append(runner)
+        return verdict
+
     for step in ("_run", "_at_full_size"):
-        monkeypatch.setattr(gpu_runs.GpuRuns, step, lambda self, task, runner, *_: tried.append(runner))
+        monkeypatch.setattr(gpu_runs.GpuRuns, step, noted)
     assert judged(judge, SCALE).passed and len(runners) == 1 and runners[0] not in tried
 
 
@@ -159,7 +171,7 @@ def test_what_is_not_timed_is_compared_at_a_large_size_too(judge, monkeypatch, s
         torch.mul(at[0], factor["number"], out=at[1])
         return {"case": number}
 
-    monkeypatch.setattr(gpu_runs.GpuRuns, "_run", lambda *_: None)
+    monkeypatch.setattr(gpu_runs.GpuRuns, "_run", as_recorded)
     monkeypatch.setattr(Runner, "answer", scaled)
     verdict = judged(judge, SCALE)
     (job,) = Runner.jobs
@@ -176,9 +188,10 @@ def test_no_floor_is_higher_than_what_the_reference_has_shown(judge, monkeypatch
     task = judge._task(_of("06_elementwise_triton/gelu"))
     reference = 2 * 4 * task.timed.sizes["n"] / 4e12
     told = {"seconds": {"a": [share * reference] * 50, "b": [reference] * 50}, "copy_gbs": copy_gbs}
-    judge.gpu._judge_race(task, told | {"inputs_kept": True, "distinct": [1]}, [])
-    assert (task.verdict.headline and task.verdict.headline.kind) == kind
-    assert not task.verdict.notes
+    measured = told | {"inputs_kept": True, "distinct": [1]}
+    verdict = judge.gpu._judge_race(task, Verdict(task.exercise.id, ""), measured, [])
+    assert (verdict.headline and verdict.headline.kind) == kind
+    assert not verdict.notes
 
 
 def test_large_cases_are_of_exercises_that_are_cheap_to_compare():

@@ -200,15 +200,11 @@ def test_no_line_from_the_sandbox_stops_the_judge(task, line, monkeypatch):
             pass
 
     judge = Judge(3, hidden=0, on_gpu=False)
-    found = judge._task(exercises.get(task))
-    if found.is_kernel:
-        from grader.judge import wire
-        from labutils.spec.inputs import make_run
-
-        found.runs = [make_run(found.exercise, c, 3, allocate=wire.plain_bytes) for c, _ in found.cases]
-    judge.tell_plans([found], Submission(()), Says())
-    if not found.is_kernel:
-        conclude(found.exercise, found.verdict)
-        assert not found.verdict.passed and "\x1b" not in found.verdict.text()
+    asked = judge._with_runs(judge._task(exercises.get(task)))
+    answers = judge.answers([asked], Submission(()), Says())
+    if asked.is_kernel:
+        planned = judge._planned(asked, answers)
+        assert planned.refusal or not any(hasattr(p, "steps") for p in planned.plans)
     else:
-        assert found.verdict.headline or not any(hasattr(p, "steps") for p in found.plans)
+        verdict = conclude(asked.exercise, judge._plain_verdict(asked, answers))
+        assert not verdict.passed and "\x1b" not in verdict.text()

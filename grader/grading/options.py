@@ -1,0 +1,56 @@
+"""How a class is graded. Imports nothing heavy: the command line makes it before the rest is imported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from grader import engines
+
+if TYPE_CHECKING:
+    from grader.execute.notebook import NotebookLimits
+    from grader.grading.marking import Marker
+    from grader.marks.late import Rules
+
+
+@dataclass(frozen=True)
+class GradeOptions:
+    """How a class is graded; the defaults are those of `python -m grader grade`."""
+
+    seed: int | None = None
+    """Draws the hidden cases. None: the seed of the last run into the same folder, else a new secret one."""
+    workers: int | None = None
+    """Submissions graded at a time. None: as many as this machine has cores, up to `engines.workers_here`."""
+    limits: NotebookLimits | None = None
+    """Seconds for a notebook and for each of its cells. None: `FOR_FEEDBACK`, or with a `marker` the full limits."""
+    marker: Marker | None = None
+    """Turns an executed check cell into marks, for a course that trusts what its students' notebooks show. None: the
+    judge gives the marks."""
+    resume: bool = False
+    """Continue the run that the output folder holds: what its journal has is not graded again."""
+    fresh: bool = False
+    """Begin a new run although the last one into the output folder did not end."""
+    rules: Rules | None = None
+    """What late submissions lose. None: nothing."""
+    executor: str = "local"
+    """Where the work is done: one of `engines.NAMES`."""
+    gpus: int | None = None
+    """How many of this machine's GPUs are used. None: all."""
+    scheduler: str | None = None
+    """dask: the address of a scheduler that is running already. None: one is started here."""
+    slurm: tuple[str, ...] = ()
+    """slurm, array: options for sbatch, such as `--time=1:00:00`."""
+    work: str = engines.WORK
+    """The module whose `do(job)` grades one submission."""
+
+    def open_engine(self, out) -> engines.Engine:
+        """Start the engine that these options ask for; files of its own go into the folder `out`. Raises NoEngine."""
+        return engines.open_engine(
+            self.executor,
+            engines.workers_here(self.workers, self.gpus),
+            out=out,
+            work=self.work,
+            gpus=self.gpus,
+            scheduler=self.scheduler,
+            slurm=list(self.slurm),
+        )
