@@ -57,7 +57,6 @@ def test_the_source_notebook_keeps_the_answers(tmp_path):
     assert namespace["launch"]() == 5.0
 
 
-@pytest.mark.filterwarnings("ignore:Object of type <Submitted")  # nbgrader's own use of its database
 def test_stock_nbgrader_grades_a_release(tmp_path, capfd):
     """A filled release earns its points in nbgrader's own pipeline, with a gradebook and a task cell."""
     root = write_unit(tmp_path)
