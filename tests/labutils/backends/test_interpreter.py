@@ -363,7 +363,7 @@ OTHERS = [p for p in os.environ.get("GPULAB_TRITON_PATHS", "").split(os.pathsep)
 @pytest.mark.skipif(not OTHERS, reason="GPULAB_TRITON_PATHS names no folders with other versions of Triton")
 @pytest.mark.parametrize("path", OTHERS)
 def test_other_versions_of_triton(path):
-    """These tests and those of the diagnoses, with each Triton whose folder GPULAB_TRITON_PATHS names."""
+    """These tests, and those of patches and diagnoses, with each Triton that GPULAB_TRITON_PATHS names a folder of."""
     here = Path(__file__)
     environment = {k: v for k, v in os.environ.items() if k != "GPULAB_TRITON_PATHS"}
     environment["PYTHONPATH"] = os.pathsep.join([path, environment.get("PYTHONPATH", "")])
