@@ -110,8 +110,8 @@ def answer(job: dict) -> dict:
                 traceback.print_exc()
             os._exit(0)
         os.waitpid(child, 0)
-        said = [os.pread(f.fileno(), os.fstat(f.fileno()).st_size, 0) for f in (results, noise)]
-    return {"results": json.loads(said[0]) if said[0] else None, "noise": said[1].decode(errors="replace")}
+        outputs = [os.pread(f.fileno(), os.fstat(f.fileno()).st_size, 0) for f in (results, noise)]
+    return {"results": json.loads(outputs[0]) if outputs[0] else None, "noise": outputs[1].decode(errors="replace")}
 
 
 def main() -> None:

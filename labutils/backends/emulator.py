@@ -107,8 +107,8 @@ def launch(kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple) -> N
         return
     seen = alone(kernel, grid, block, shared, arguments)
     print(seen["printed"], end="")
-    for said in seen["said"]:
-        print(f"{kernel.name}: {said}")
+    for message in seen["messages"]:
+        print(f"{kernel.name}: {message}")
 
 
 def _run(session: _Session, kernel: cuda.Kernel, grid, block, shared, arguments) -> None:
@@ -148,7 +148,7 @@ def _known(arrays: dict[str, simt.MemoryRange], address: int) -> bool:
 def alone(kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple) -> dict[str, Any]:
     """A launch outside a check: in a child, on copies, so that nothing it does can hurt the notebook.
 
-    Gives what was `said` (findings as sentences), `printed`, the `counts` and the counters of each line in `lines`.
+    Gives `messages` (findings as sentences), `printed`, the `counts` and the counters of each line in `lines`.
     Tensors may be on any device; results are copied back to them.
     """
     for a in arguments:
@@ -163,9 +163,9 @@ def alone(kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple) -> di
         session = _Session({}, {})
         with contextlib.suppress(KernelStopped):  # the finding that stopped it is among those said
             _run(session, kernel, grid, block, shared, copies)
-        said = [f"{f.sentence()}. {f.advice}" for f in session.findings]
+        messages = [f"{f.sentence()}. {f.advice}" for f in session.findings]
         counts, printed = _counts(session.counts, session.launches), "".join(session.printed)
-        return {"said": said, "printed": printed, "counts": counts, "lines": session.lines}
+        return {"messages": messages, "printed": printed, "counts": counts, "lines": session.lines}
 
     result = next(child.fork([job], TIME_LIMIT))
     if isinstance(result, str):
@@ -233,10 +233,10 @@ class Emulator:
         return None
 
 
-def outcome(told: dict) -> Outcome:
+def outcome(payload: dict) -> Outcome:
     """What `one_case` told, as JSON."""
-    problem = Problem(**told["problem"]) if told["problem"] else None
-    return Outcome(**{**told, "findings": [LaunchFinding(**f) for f in told["findings"]], "problem": problem})
+    problem = Problem(**payload["problem"]) if payload["problem"] else None
+    return Outcome(**{**payload, "findings": [LaunchFinding(**f) for f in payload["findings"]], "problem": problem})
 
 
 def one_case(fn: Callable, run: Run, time_limit: float) -> dict[str, Any]:

@@ -110,11 +110,11 @@ def _sentence(cause: BaseException) -> str:
     return f"{type(cause).__name__}: {text[:300]}" if text else type(cause).__name__
 
 
-def refusal(said: dict, what: str) -> Problem:
+def refusal(payload: dict, what: str) -> Problem:
     """The problem behind a compiler's refusal, as `compiler.describe` tells it."""
-    message = " ".join(said["message"].split())
+    message = " ".join(payload["message"].split())
     if NOT_WRITTEN in message:
         return _unfilled(message)
     if itself := re.search(r"KeyError\('\w+\.(\w+?)__", message):
         message = f"{itself.group(1)} calls itself, and Triton's functions cannot"
-    return Problem("does-not-compile", f"{what}: {message[:400]}", said["line"], said["source"])
+    return Problem("does-not-compile", f"{what}: {message[:400]}", payload["line"], payload["source"])

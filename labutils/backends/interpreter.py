@@ -86,7 +86,7 @@ class Interpreter:
         self._targets = tuple(targets)
         self._compiled: dict[str, Problem | None] = {}
         self._launches: dict[str, dict] = {}
-        self._not_told: list[str] = []
+        self._refusals: list[str] = []
         self._compiler: offline.Compiler | None = None
 
     def describe(self) -> str:
@@ -100,7 +100,7 @@ class Interpreter:
 
     def run(self, fn: Callable, runs: Sequence[Run], time_limit: float = TIME_LIMIT) -> Iterator[Outcome]:
         require()
-        self._launches, self._not_told = {}, []
+        self._launches, self._refusals = {}, []
         jobs = [functools.partial(one_case, fn, run) for run in runs]
         for result in child.fork(jobs, time_limit):
             if isinstance(result, str):
@@ -117,7 +117,7 @@ class Interpreter:
         if not self._targets:
             return
         if isinstance(spec, str):
-            self._not_told.append(spec)
+            self._refusals.append(spec)
             return
         key = offline.but_for_alignment(spec)
         (self._launches[key],) = offline.best_aligned([*filter(None, [self._launches.get(key)]), spec])
@@ -135,16 +135,16 @@ class Interpreter:
         finally:
             if compiler is not None:
                 compiler.close()
-        if self._not_told:
-            raise offline.CompilerFailed(self._not_told[0])
+        if self._refusals:
+            raise offline.CompilerFailed(self._refusals[0])
         return next((self._compiled[k] for k in self._launches if self._compiled[k]), None)
 
 
-def outcome(told: dict) -> Outcome:
+def outcome(payload: dict) -> Outcome:
     """What `one_case` told, as JSON, without what is to be compiled."""
-    findings = [AccessFinding(**{**f, "program": tuple(f["program"])}) for f in told["findings"]]
-    problem = Problem(**told["problem"]) if told["problem"] else None
-    return Outcome(**{**told, "findings": findings, "problem": problem})
+    findings = [AccessFinding(**{**f, "program": tuple(f["program"])}) for f in payload["findings"]]
+    problem = Problem(**payload["problem"]) if payload["problem"] else None
+    return Outcome(**{**payload, "findings": findings, "problem": problem})
 
 
 def one_case(fn: Callable, run: Run, compiled: bool = True) -> dict:

@@ -180,7 +180,7 @@ class Compiler:
         try:
             process.stdin.write(json.dumps({"specs": specs, "targets": self._targets}) + "\n")
             process.stdin.flush()
-            told = json.loads(process.stdout.readline())
+            reply = json.loads(process.stdout.readline())
         except (OSError, ValueError):
             late = not slow.is_alive()
             _kill(process)
@@ -191,9 +191,9 @@ class Compiler:
         finally:
             slow.cancel()
         self.close()
-        if told["results"] is None:
-            raise CompilerFailed((told["noise"].strip().splitlines() or ["the compiler died"])[-1])
-        return told["results"], told["noise"]
+        if reply["results"] is None:
+            raise CompilerFailed((reply["noise"].strip().splitlines() or ["the compiler died"])[-1])
+        return reply["results"], reply["noise"]
 
     def close(self) -> None:
         """Leave the process to the next compiler."""
@@ -258,6 +258,6 @@ def problem_of(result: dict, noise: str) -> Problem | None:
         return refusal(error, f"{kernel} does not compile for sm_{result['target']}")
     least = min(r["shared"] for r in result["targets"].values())
     if least > SHARED_LIMIT:
-        said = f"{kernel} needs {least // 1024} KB of shared memory, and a GPU has at most {SHARED_LIMIT // 1024} KB"
-        return Problem("does-not-compile", f"{said} for a block: make the tiles or num_stages smaller")
+        message = f"{kernel} needs {least // 1024} KB of shared memory, and a GPU has at most {SHARED_LIMIT // 1024} KB"
+        return Problem("does-not-compile", f"{message} for a block: make the tiles or num_stages smaller")
     return None

@@ -62,7 +62,7 @@ def record() -> Iterator[Record]:
     def emulate(kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple) -> None:
         seen = emulator.alone(kernel, grid, block, shared, arguments)
         kept._counts.update(seen["counts"])
-        kept.findings += seen["said"]
+        kept.findings += seen["messages"]
         kept.launches.append(kernel.signature.name)
         kept.lines[kernel.name] = seen["lines"]
         kept.sources[kernel.name] = kernel.module.source

@@ -107,10 +107,10 @@ def from_problem(problem: Problem) -> Diagnosis:
 def examine(run: Run, outcome: Outcome, hidden: bool = False) -> CaseResult:
     """The result of one case: what the memory, the recorded accesses and the exception say together."""
     result = _examine(run, outcome, CaseResult(run.case.name, seconds=outcome.seconds, hidden=hidden))
-    said = result.diagnosis
-    if said and run.exercise.language == "cuda" and said.advice == KINDS.get(said.kind):
-        said = replace(said, advice=CUDA_ADVICE.get(said.kind, said.advice))
-    return replace(result, diagnosis=said)
+    found = result.diagnosis
+    if found and run.exercise.language == "cuda" and found.advice == KINDS.get(found.kind):
+        found = replace(found, advice=CUDA_ADVICE.get(found.kind, found.advice))
+    return replace(result, diagnosis=found)
 
 
 def _examine(run: Run, outcome: Outcome, result: CaseResult) -> CaseResult:
@@ -159,8 +159,10 @@ def _from_guards(run: Run) -> list[Diagnosis]:
             last = int(inside.nonzero()[-1]) - b.start
             past_end = int(outside[0]) == last + 1
             count = outside.numel()
-            said = f"{count} element{'s' * (count > 1)} outside {b.name} changed, the first at {b.name}[{outside[0]}]"
-            found.append(diagnosis("tail-unmasked" if past_end else "out-of-bounds", said))
+            message = (
+                f"{count} element{'s' * (count > 1)} outside {b.name} changed, the first at {b.name}[{outside[0]}]"
+            )
+            found.append(diagnosis("tail-unmasked" if past_end else "out-of-bounds", message))
         if not b.is_output and (changed & inside).any():
             at = int((changed & inside).nonzero()[0]) - b.start
             found.append(diagnosis("input-overwritten", f"the input {b.name} was changed, first at element {at}"))
@@ -208,8 +210,8 @@ def _unwritten(output: OutputComparison) -> Diagnosis:
 def _wrong(comparison: Comparison, output: OutputComparison, bad: torch.Tensor) -> Diagnosis:
     name = output.name
     if mistake := recognise(comparison, output):
-        said = mistake.sentence.format(name=name)
-        return replace(diagnosis(mistake.diagnosis, said, output.report()), guess=True)
+        message = mistake.sentence.format(name=name)
+        return replace(diagnosis(mistake.diagnosis, message, output.report()), guess=True)
     finite = bad & torch.isfinite(output.expected)
     # where the terms themselves come near the type's largest number, any wrong sum of them may leave it
     largest = torch.finfo(output.buffer.view.dtype).max if output.buffer.view.is_floating_point() else float("inf")
@@ -222,8 +224,8 @@ def _wrong(comparison: Comparison, output: OutputComparison, bad: torch.Tensor) 
     # errors of a few fp16 or bf16 roundings, where the contract asks for a finer type
     if relative < 16 * ROUND_OFF["bfloat16" if output.dtype == "bfloat16" else "float16"]:
         contract = comparison.exercise.contract.accumulate
-        said = f"{name} is right to about {relative:.0e}, but the contract is {contract} arithmetic"
-        return diagnosis("precision", said, output.report())
+        message = f"{name} is right to about {relative:.0e}, but the contract is {contract} arithmetic"
+        return diagnosis("precision", message, output.report())
     return diagnosis("wrong-values", f"{int(bad.sum())} of {bad.numel()} elements of {name} are wrong", output.report())
 
 

@@ -53,7 +53,7 @@ def conclude(exercise: Exercise, verdict: Verdict) -> Verdict:
     found = [r.diagnosis for r in verdict.results if r.diagnosis]
     verdict.headline = diagnose.headline(([verdict.headline] if verdict.headline else []) + found)
     if verdict.passed:
-        verdict.notes += exercise.points.told(verdict)
+        verdict.notes += exercise.points.notes(verdict)
     verdict.marks = exercise.points.award(verdict)
     return verdict
 
@@ -175,12 +175,12 @@ def _plain(exercise: PlainExercise, fn, verdict: Verdict, seed, hidden, time_lim
     jobs = [lambda case=case: _one_plain(exercise, fn, case) for case, _ in cases]
     for (case, is_hidden), result in zip(cases, child.run(jobs, time_limit), strict=False):
         if isinstance(result, str):
-            said = diagnose.from_problem(child.end(result))
+            diagnosis = diagnose.from_problem(child.end(result))
         else:
-            said = Diagnosis(**result["diagnosis"]) if result["diagnosis"] else None
+            diagnosis = Diagnosis(**result["diagnosis"]) if result["diagnosis"] else None
             verdict.printed = verdict.printed or result["printed"]
-        verdict.results.append(CaseResult(case.name, said, hidden=is_hidden))
-        if said and said.kind in ("unfilled", "timeout", "died"):
+        verdict.results.append(CaseResult(case.name, diagnosis, hidden=is_hidden))
+        if diagnosis and diagnosis.kind in ("unfilled", "timeout", "died"):
             break
 
 
@@ -198,17 +198,17 @@ def _one_plain(exercise: PlainExercise, fn, case: Case) -> dict:
     arguments = exercise.arguments(case)
     attempt = child.attempt(fn, arguments.values())
     if attempt.problem:
-        said = diagnose.from_problem(attempt.problem)
+        diagnosis = diagnose.from_problem(attempt.problem)
     else:
-        said = compare_plain(exercise, case, attempt.returned, arguments)
-    return {"diagnosis": asdict(said) if said else None, "printed": attempt.printed}
+        diagnosis = compare_plain(exercise, case, attempt.returned, arguments)
+    return {"diagnosis": asdict(diagnosis) if diagnosis else None, "printed": attempt.printed}
 
 
 def compare_plain(exercise: PlainExercise, case: Case, yours, arguments: Mapping[str, Any]) -> Diagnosis | None:
     """What is wrong with what a plain function returned for these arguments, or None."""
     if exercise.examine:
-        said = exercise.examine(case.sizes, arguments, yours)
-        return diagnose.diagnosis("wrong-formula", said[0], "", said[1]) if said else None
+        problem = exercise.examine(case.sizes, arguments, yours)
+        return diagnose.diagnosis("wrong-formula", problem[0], "", problem[1]) if problem else None
     expected = exercise.reference(**case.sizes)
     call = f"{exercise.entry}({', '.join(map(str, case.sizes.values()))})"
     if yours is None:
@@ -219,8 +219,8 @@ def compare_plain(exercise: PlainExercise, case: Case, yours, arguments: Mapping
         slack = max(exercise.rtol * abs(float(expected)), 1e-12 if exercise.rtol else 0.0)
         close = abs(float(yours) - float(expected)) <= slack
     except (TypeError, ValueError, OverflowError, RuntimeError):
-        said = f"{call} returned a {type(yours).__name__}"
-        return diagnose.diagnosis("wrong-values", said, "", "Return one number.")
+        message = f"{call} returned a {type(yours).__name__}"
+        return diagnose.diagnosis("wrong-values", message, "", "Return one number.")
     if close:
         return None
     hint = exercise.explain(case.sizes, yours, expected) if exercise.explain else None

@@ -64,21 +64,21 @@ def _generic(comparison: Comparison) -> Iterator[KnownMistake]:
             for swapped in _transposed(inputs[n]):
                 yield KnownMistake("transposed", f"{n} is read with its rows and columns swapped", with_({n: swapped}))
         if not buffers[n].view.is_contiguous():
-            said = f"{n} is read as if its rows lay directly behind each other"
+            sentence = f"{n} is read as if its rows lay directly behind each other"
             for gap in (torch.nan, 0.0, -torch.inf):  # unknown, or what the loads put in place of what lies outside
-                yield KnownMistake("wrong-stride", said, with_({n: _read_packed(buffers[n], gap)}))
+                yield KnownMistake("wrong-stride", sentence, with_({n: _read_packed(buffers[n], gap)}))
     packed = {n: _read_packed(buffers[n]) for n in arrays}
     for n, y in comparison.expected.items():
         if y.dim() == 2:
             for swapped in _transposed(y):
-                said = "{name} is written with its rows and columns swapped"
-                yield KnownMistake("transposed", said, lambda n=n, wrong=swapped, **_: {n: wrong})
+                sentence = "{name} is written with its rows and columns swapped"
+                yield KnownMistake("transposed", sentence, lambda n=n, wrong=swapped, **_: {n: wrong})
         if not buffers[n].view.is_contiguous():
             both = named(reference(**{**inputs, **packed}), tuple(comparison.expected))[n]
-            for values, said in ((y, "{name} is"), (both, "the inputs are read and {name} is")):
+            for values, sentence in ((y, "{name} is"), (both, "the inputs are read and {name} is")):
                 wrong = _written_packed(values, buffers[n])
-                said += " written as if its rows lay directly behind each other"
-                yield KnownMistake("wrong-stride", said, lambda n=n, wrong=wrong, **_: {n: wrong})
+                sentence += " written as if its rows lay directly behind each other"
+                yield KnownMistake("wrong-stride", sentence, lambda n=n, wrong=wrong, **_: {n: wrong})
 
 
 def _transposed(x: torch.Tensor) -> list[torch.Tensor]:

@@ -14,7 +14,7 @@ def near(yours, value: float) -> bool:
         return False
 
 
-def sentence_for(yours, said: Mapping[float, str] | Iterable[tuple[float, str]]) -> str | None:
+def sentence_for(yours, messages: Mapping[float, str] | Iterable[tuple[float, str]]) -> str | None:
     """The sentence of the first known wrong value that equals yours."""
-    pairs = said.items() if isinstance(said, Mapping) else said
+    pairs = messages.items() if isinstance(messages, Mapping) else messages
     return next((text for value, text in pairs if near(yours, value)), None)

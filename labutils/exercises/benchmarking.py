@@ -13,7 +13,7 @@ UNIT = "04_benchmarking"
 
 def _explain_queue(sizes, yours, expected) -> str | None:
     n, launch, kernel = sizes["count"], sizes["launch"], sizes["kernel"]
-    said = {
+    messages = {
         n * launch: "That is when the host has launched everything; the GPU still works.",
         n * kernel: "When can the first kernel begin? And can the GPU always go on to the next one at once?",
         n * (launch + kernel): "The host does not wait: while one kernel runs, it launches the next ones.",
@@ -23,8 +23,8 @@ def _explain_queue(sizes, yours, expected) -> str | None:
         n * launch + kernel: "That holds while launches take longer than kernels. And if the queue grows?",
         launch + kernel + n * max(launch, kernel): "One too many: between the first and the last there are count − 1.",
     }
-    said.pop(expected, None)
-    return said.get(yours)
+    messages.pop(expected, None)
+    return messages.get(yours)
 
 
 def _draw_queue(rng) -> dict[str, int]:
@@ -71,8 +71,8 @@ def _examine_faults(sizes, arguments, yours) -> tuple[str, str] | None:
     if not wrong:
         return None
     name = wrong[0]
-    said = f"{len(FAULTS) - len(wrong)} of 5 found; {name!r} does not arise on line {yours[name]}"
-    return said, FAULTS[name][1]
+    message = f"{len(FAULTS) - len(wrong)} of 5 found; {name!r} does not arise on line {yours[name]}"
+    return message, FAULTS[name][1]
 
 
 register(
@@ -127,8 +127,8 @@ def _examine_benchmark(sizes, arguments, yours) -> tuple[str, str] | None:
         return "that is the simulation's setting, not a measurement", "Return the median of your samples."
     if _near(took, truth, CLOSE):
         return None
-    said = f"{took * 1e6:.4g} µs reported, the truth is {truth * 1e6:.4g} µs ({took / truth - 1:+.1%})"
-    return said, _why(gpu, took) or "Follow one sample on paper: what is in the queue when each event comes by?"
+    message = f"{took * 1e6:.4g} µs reported, the truth is {truth * 1e6:.4g} µs ({took / truth - 1:+.1%})"
+    return message, _why(gpu, took) or "Follow one sample on paper: what is in the queue when each event comes by?"
 
 
 def _why(gpu: SimulatedGPU, took: float) -> str | None:

@@ -30,7 +30,7 @@ CUBIC = 0.044715
 
 def _explain_bytes(sizes, yours, expected) -> str | None:
     n, item = sizes["n"], sizes["itemsize"]
-    said = {
+    messages = {
         3 * n: "That counts elements. Each has `itemsize` bytes.",
         12 * n: "12 bytes per element holds for fp32 only: use `itemsize`.",
         2 * n * item: "Two of the three arrays are counted. x and y are read; what else moves?",
@@ -38,7 +38,7 @@ def _explain_bytes(sizes, yours, expected) -> str | None:
         4 * n * item: "Nothing need be read twice: the old contents of out are overwritten without being looked at.",
         24 * n * item: "`itemsize` is in bytes already, no need to turn it into bits.",
     }
-    return said.get(yours)
+    return messages.get(yours)
 
 
 register(

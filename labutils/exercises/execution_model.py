@@ -83,7 +83,7 @@ def _explain_efficiency(sizes, yours, expected) -> str | None:
     blocks, sms, per_sm = sizes["blocks"], sizes["sms"], sizes["blocks_per_sm"]
     places, waves = sms * per_sm, _waves(**sizes)
     last = blocks - (waves - 1) * places
-    said = {
+    messages = {
         last / places: "That is how full the last wave is. Count all waves: the full ones are used completely.",
         blocks / places: "That is the number of waves before rounding. Which places were there, in all waves together?",
         blocks / (waves * sms): f"Each SM has {per_sm} places in a wave, not one.",
@@ -92,7 +92,7 @@ def _explain_efficiency(sizes, yours, expected) -> str | None:
         1 / expected: "Turn the fraction round: used places over all places.",
         waves: "That is the number of waves, as before. What share of their places is used?",
     }
-    return sentence_for(yours, said)
+    return sentence_for(yours, messages)
 
 
 register(

@@ -29,7 +29,7 @@ def _sizes_of(**sizes):
 
 def _explain_scores(sizes, yours, expected) -> str | None:
     heads, N, item = sizes["heads"], sizes["N"], sizes["itemsize"]
-    said = {
+    messages = {
         heads * N * N: "That counts elements. Each has `itemsize` bytes.",
         N * N * item: "That is one head.",
         2
@@ -40,7 +40,7 @@ def _explain_scores(sizes, yours, expected) -> str | None:
         heads * N * item: "Every query meets every key: N scores for each of N queries.",
         heads * N * (N + 1) // 2 * item: "Without a mask every query has a score for every key.",
     }
-    return said.get(yours)
+    return messages.get(yours)
 
 
 register(
@@ -70,7 +70,7 @@ register(
 def _explain_naive(sizes, yours, expected) -> str | None:
     N, D, item = sizes["N"], sizes["D"], sizes["itemsize"]
     square, thin = N * N * item, N * D * item
-    said = {
+    messages = {
         4 * thin: "Those are Q, K, V and out. The scores and the weights pass through memory too.",
         4 * square: "Those are scores and weights alone; Q, K, V and out are missing.",
         2 * square + 4 * thin: "The scores are written *and* read, and so are the weights.",
@@ -79,7 +79,7 @@ def _explain_naive(sizes, yours, expected) -> str | None:
         4 * square + 3 * thin: "One of Q, K, V and out is missing.",
         4 * N * N + 4 * N * D: "That counts elements. Each has `itemsize` bytes.",
     }
-    return said.get(yours)
+    return messages.get(yours)
 
 
 register(
@@ -113,7 +113,7 @@ def _tiled(N, D, block_m, itemsize):
 def _explain_tiled(sizes, yours, expected) -> str | None:
     N, D, bm, item = (sizes[k] for k in ("N", "D", "block_m", "itemsize"))
     thin, blocks = N * D * item, -(-N // bm)
-    said = {
+    messages = {
         4 * thin: "Each block of queries reads all keys and values again. How many blocks are there?",
         2 * thin * blocks: "Q is read and out is written once, beside what the blocks read of K and V.",
         2 * thin + thin * blocks: "Both K and V are read by every block.",
@@ -122,7 +122,7 @@ def _explain_tiled(sizes, yours, expected) -> str | None:
         2 * thin + 2 * thin * (N // bm): "A last block that is not full is a block too: round up.",
         item * (2 * N * D + 2 * N * D * N / bm): "The number of blocks is whole: round up.",
     }
-    return next((text for value, text in said.items() if yours == value), None)
+    return next((text for value, text in messages.items() if yours == value), None)
 
 
 register(

@@ -40,7 +40,7 @@ from ._flash_gradients import known_mistakes as shared_mistakes
 def _explain_flops(sizes, yours, expected) -> str | None:
     heads, N, D = sizes["heads"], sizes["N"], sizes["D"]
     product = 2 * heads * N * N * D
-    said = {
+    messages = {
         5 * product: "Five different products; but both kernels need S and dP, and each computes them itself.",
         6 * product: "dP is needed in both kernels, and so is S.",
         8 * product: "The kernel of dQ has three products: S, dP and dQ.",
@@ -49,7 +49,7 @@ def _explain_flops(sizes, yours, expected) -> str | None:
         7 * product // 2: "A multiplication and an addition are two FLOPs.",
         7 * product // heads: "That is one head.",
     }
-    return said.get(yours)
+    return messages.get(yours)
 
 
 register(
@@ -78,7 +78,7 @@ register(
 def _explain_kept(sizes, yours, expected) -> str | None:
     heads, N, D, item = (sizes[k] for k in ("heads", "N", "D", "itemsize"))
     thin = heads * N * D * item
-    said = {
+    messages = {
         4 * thin: "lse is missing: one fp32 number for each query of each head.",
         3 * thin + 4 * heads * N: "The output is kept too: delta is computed from it.",
         4 * thin + heads * N * item: "lse is fp32 whatever the others are.",
@@ -86,7 +86,7 @@ def _explain_kept(sizes, yours, expected) -> str | None:
         4 * thin + heads * N * N * item: "P is not kept: it is computed again from lse.",
         5 * thin + 4 * heads * N: "The gradient of the output comes later; it is not kept by the forward pass.",
     }
-    return said.get(yours)
+    return messages.get(yours)
 
 
 register(

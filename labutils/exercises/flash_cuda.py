@@ -32,7 +32,7 @@ def _column(lane, i):
 
 def _explain_row(sizes, yours, expected) -> str | None:
     lane, i = sizes["lane"], sizes["i"]
-    said = (
+    messages = (
         (lane // 4, "Numbers 2 and 3 lie 8 rows further down."),
         (lane // 4 + 8 * (i % 2), "Numbers 0 and 1 share a row; 2 and 3 are in the other one."),
         (lane // 4 + i // 2, "The other row is 8 rows further down, not the next one."),
@@ -41,12 +41,12 @@ def _explain_row(sizes, yours, expected) -> str | None:
         (lane % 8 + 8 * (i // 2), "Four lanes that follow each other share a row: r is lane // 4."),
         (_column(lane, i), "That is the column."),
     )
-    return next((text for value, text in said if yours == value), None)
+    return next((text for value, text in messages if yours == value), None)
 
 
 def _explain_column(sizes, yours, expected) -> str | None:
     lane, i = sizes["lane"], sizes["i"]
-    said = (
+    messages = (
         (lane % 4 * 2, "Numbers 1 and 3 are one column further."),
         (lane % 4 + i % 2, "A lane holds two columns, so the next lane begins two columns further."),
         (lane % 4 * 2 + i // 2, "Numbers 0 and 1 lie beside each other, 2 and 3 below them."),
@@ -57,7 +57,7 @@ def _explain_column(sizes, yours, expected) -> str | None:
         (lane % 4 + 4 * (i % 2), "A lane's two columns lie beside each other."),
         (_row(lane, i), "That is the row."),
     )
-    return next((text for value, text in said if yours == value), None)
+    return next((text for value, text in messages if yours == value), None)
 
 
 def _where(lane, i):
@@ -66,14 +66,14 @@ def _where(lane, i):
 
 def _explain_intensity(sizes, yours, expected) -> str | None:
     rows, item = sizes["rows"], sizes["itemsize"]
-    said = (
+    messages = (
         (rows / item, "A multiply-add is two FLOPs, and there are two products with a byte count of their own each."),
         (4 * rows / item, "Two products, but also two tiles: keys, then values."),
         (2 * rows, "That is for each element. An element has `itemsize` bytes."),
         (2 / item, "Every one of the warp's queries meets the key."),
         (item / (2 * rows), "Turn the fraction round: FLOPs for each byte."),
     )
-    return sentence_for(yours, said)
+    return sentence_for(yours, messages)
 
 
 for _name, _title, _reference, _explain in (

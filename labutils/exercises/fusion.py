@@ -114,22 +114,28 @@ def _examine_chain(sizes, arguments, yours) -> tuple[str, str] | None:
             return None
     except TypeError:
         return f"{name}: a {type(yours).__name__} came back", "Return one number."
-    said = f"{name}: {yours:.6g}, expected {expected:.6g}"
+    message = f"{name}: {yours:.6g}, expected {expected:.6g}"
     total = [sum(link[k] for link in links) for k in (0, 1)]
     if close(1 / expected):
-        return said, "The speed-up is the links' time over the fused kernel's, not the other way round."
+        return message, "The speed-up is the links' time over the fused kernel's, not the other way round."
     if close(total[0] / fused[0]):
         return (
-            said,
+            message,
             "That is the ratio of the bytes: a link may wait for its FLOPs instead, and so may the fused kernel.",
         )
     if close(_seconds(total, bandwidth, peak) / _seconds(fused, bandwidth, peak)):
-        return said, "Kernels run one after another: each takes the longer of its own two times, then add up."
+        return message, "Kernels run one after another: each takes the longer of its own two times, then add up."
     if close(
         sum(link[0] / (1e9 * bandwidth) + link[1] / (1e9 * peak) for link in links) / _seconds(fused, bandwidth, peak)
     ):
-        return said, "Within a kernel bytes and FLOPs move at the same time: take the longer of the two, not their sum."
-    return said, "Work out one link by hand: bytes / (bandwidth · 10^9) and FLOPs / (peak · 10^9), the longer counts."
+        return (
+            message,
+            "Within a kernel bytes and FLOPs move at the same time: take the longer of the two, not their sum.",
+        )
+    return (
+        message,
+        "Work out one link by hand: bytes / (bandwidth · 10^9) and FLOPs / (peak · 10^9), the longer counts.",
+    )
 
 
 register(

@@ -13,7 +13,7 @@ def _intensity(block_m, block_n, itemsize):
 
 def _explain_intensity(sizes, yours, expected) -> str | None:
     m, n, item = sizes["block_m"], sizes["block_n"], sizes["itemsize"]
-    said = {
+    messages = {
         expected / 2: "A multiply-add is two FLOPs.",
         expected * item: "That is for each element. An element has `itemsize` bytes.",
         2 * m * n / (m * n * item): "A block reads a column of A and a row of B for each step, not whole tiles of C.",
@@ -21,7 +21,7 @@ def _explain_intensity(sizes, yours, expected) -> str | None:
         2 * m * n / ((m + n + m * n) * item): "C is not read in each step: its sums stay in registers.",
         2 / (2 * item): "That is without sharing: each thread reads its own two numbers.",
     }
-    return sentence_for(yours, said)
+    return sentence_for(yours, messages)
 
 
 register(
@@ -50,14 +50,14 @@ register(
 
 def _explain_reads(sizes, yours, expected) -> str | None:
     m, n = sizes["thread_m"], sizes["thread_n"]
-    said = {
+    messages = {
         m + n: "That is for each step, in which a thread does thread_m · thread_n multiply-adds.",
         2: "Each number that a thread has read serves a whole row or column of its elements.",
         1 / expected: "Turn the fraction round: reads for each multiply-add.",
         expected / 2: "A multiply-add counts once here, as one instruction.",
         (m + n) / (2 * m * n): "A multiply-add counts once here, as one instruction.",
     }
-    return sentence_for(yours, said)
+    return sentence_for(yours, messages)
 
 
 register(

@@ -28,7 +28,7 @@ def _loaded_bytes(M, N, K, block_m, block_n, itemsize):
 def _explain_loaded(sizes, yours, expected) -> str | None:
     M, N, K, bm, bn, item = (sizes[k] for k in ("M", "N", "K", "block_m", "block_n", "itemsize"))
     tiles_m, tiles_n = -(-M // bm), -(-N // bn)
-    said = {
+    messages = {
         item * K * (M + N): "That loads A and B once. But every column of tiles loads A again, every row of tiles B.",
         item * K * (M * tiles_m + N * tiles_n): "A is loaded once for each *column* of tiles, B once for each row.",
         K * (M * tiles_n + N * tiles_m): "That counts elements. Each has `itemsize` bytes.",
@@ -38,7 +38,7 @@ def _explain_loaded(sizes, yours, expected) -> str | None:
         item * (K * (M * tiles_n + N * tiles_m) + M * N): "The question is about loads. C is stored, once.",
         item * K * M * N * (1 / bn + 1 / bm): "Edges: the number of tiles is a whole number, rounded up.",
     }
-    return next((text for value, text in said.items() if yours == value), None)
+    return next((text for value, text in messages.items() if yours == value), None)
 
 
 def _draw_tiles(rng) -> dict[str, int]:
@@ -86,7 +86,7 @@ def _explain_busy(sizes, yours, expected) -> str | None:
     M, N, bm, bn, sms = (sizes[k] for k in ("M", "N", "block_m", "block_n", "sms"))
     count = -(-M // bm) * -(-N // bn)
     waves = -(-count // sms)
-    said = {
+    messages = {
         count / (waves * sms): "That takes tiles at the edge for full. Count the elements of C that exist.",
         M * N / (count * bm * bn): "That is the share of whole tiles that exist. SMs idle in the last wave, too.",
         M * N / (count / sms * sms * bm * bn): "Waves are whole: a wave that is not full takes as long as a full one.",
@@ -95,7 +95,7 @@ def _explain_busy(sizes, yours, expected) -> str | None:
         1 / expected: "Turn the fraction round: elements of C over elements computed.",
         waves: "That is the number of waves. What share of their work goes into elements of C?",
     }
-    return sentence_for(yours, said)
+    return sentence_for(yours, messages)
 
 
 def _shape(M, N, block_m, block_n, sms=132):

@@ -99,7 +99,7 @@ def _explain_shared(sizes, yours, expected) -> str | None:
     unit, most = limits.shared_unit_bytes, limits.max_blocks
     if expected == 0:
         return f"A block may have {limits.shared_per_block_kb} KB at most: one that asks for more never runs."
-    said = [
+    messages = [
         (0, "That block does fit: compare with shared_per_block_kb, in bytes."),
         (min(most, all_of_it // _up(wanted, unit)) if wanted else -1,
          f"The system takes {limits.shared_reserved_kb} KB for itself with each block: add it."),
@@ -114,7 +114,7 @@ def _explain_shared(sizes, yours, expected) -> str | None:
         (all_of_it // _up(wanted + reserved, unit) if wanted + reserved else -1,
          f"An SM holds {most} blocks at most, however small they are: return no more."),
     ]  # fmt: skip
-    return sentence_for(yours, said)
+    return sentence_for(yours, messages)
 
 
 def _draw_shared(rng) -> dict[str, int]:
@@ -161,7 +161,7 @@ def _explain_occupancy(sizes, yours, expected) -> str | None:
     result = occupancy(limits, sizes["threads"], sizes["registers"], sizes["shared_bytes"])
     warps = -(-sizes["threads"] // WARP)
     share = warps / limits.max_warps
-    said = [
+    messages = [
         (result.blocks, "That is the number of blocks. Which share of the places for warps do they fill?"),
         (result.warps, "That is the number of warps. Divide by those that the SM can hold."),
         (100 * expected, "A share between 0 and 1 is asked for, not a percentage."),
@@ -171,11 +171,11 @@ def _explain_occupancy(sizes, yours, expected) -> str | None:
     ]  # fmt: skip
     for left_out in result.limits:
         rest = min(v for k, v in result.limits.items() if k != left_out)
-        said.append(
+        messages.append(
             (rest * share, f"{left_out.capitalize()} allow{'s' * (left_out[-1] != 's')} fewer blocks than that.")
         )
-    said.append((max(result.limits.values()) * share, "The scarcest resource decides: the smallest of the four."))
-    return sentence_for(yours, said)
+    messages.append((max(result.limits.values()) * share, "The scarcest resource decides: the smallest of the four."))
+    return sentence_for(yours, messages)
 
 
 def _draw_occupancy(rng) -> dict[str, int]:

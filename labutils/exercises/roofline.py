@@ -17,15 +17,15 @@ def _least_time(bytes_moved: float, flops: float, bandwidth: float, peak: float)
 
 def _explain_time(sizes, yours, expected) -> str | None:
     memory, compute = sizes["bytes_moved"] / sizes["bandwidth"], sizes["flops"] / sizes["peak"]
-    said = {
+    messages = {
         memory + compute: "That is one after the other. While some warps wait for memory, others compute.",
         memory: "That is the memory's time. Arithmetic takes longer here.",
         compute: "That is the arithmetic's time. Memory takes longer here.",
         min(memory, compute): "The work is done when the slower of the two is done.",
     }
     for trivial in (expected, 0.0):
-        said.pop(trivial, None)
-    return said.get(yours)
+        messages.pop(trivial, None)
+    return messages.get(yours)
 
 
 register(
@@ -58,8 +58,8 @@ register(
 def examine_ledger(expected: Ledger, yours, questions: dict[str, str]) -> tuple[str, str] | None:
     """Compare totals. `questions` leads on for "read", "written" and "FLOPs"."""
     if not isinstance(yours, Ledger):
-        said = f"a {type(yours).__name__} was returned"
-        return said, "Return Ledger({array: bytes read}, {array: bytes written}, flops=…)."
+        message = f"a {type(yours).__name__} was returned"
+        return message, "Return Ledger({array: bytes read}, {array: bytes written}, flops=…)."
     pairs = (
         ("read", yours.read, expected.read, "B", 1e-9),
         ("written", yours.written, expected.written, "B", 1e-9),
@@ -190,7 +190,7 @@ def _crossover(itemsize: int, peak: float, bandwidth: float) -> float:
 
 def _explain_crossover(sizes, yours, expected) -> str | None:
     ridge, item = sizes["peak"] / sizes["bandwidth"], sizes["itemsize"]
-    said = {
+    messages = {
         ridge: "That is the ridge itself. A square matmul's intensity is not M: work it out from your ledger.",
         3 * ridge: "That holds for fp16, where intensity is M / 3. Use itemsize.",
         1.5 * ridge: "That counts elements moved, not bytes.",
@@ -198,7 +198,7 @@ def _explain_crossover(sizes, yours, expected) -> str | None:
         0.5 * item * ridge: "That counts one matrix. Three move: A, B and C.",
         item * ridge: "That counts two matrices. C moves as well.",
     }
-    found = [text for value, text in said.items() if abs(value - yours) < 1e-6 * value and value != expected]
+    found = [text for value, text in messages.items() if abs(value - yours) < 1e-6 * value and value != expected]
     return found[0] if found else None
 
 
@@ -245,15 +245,15 @@ def _examine_verdict(sizes, arguments, yours) -> tuple[str, str] | None:
         return None
     least = arguments["roof"].predict(arguments["work"])
     share = least.seconds / arguments["seconds"]
-    said = f"{yours!r} for a kernel at {share:.0%} of the roof above it"
+    message = f"{yours!r} for a kernel at {share:.0%} of the roof above it"
     if yours not in ("memory", "compute", "neither"):
-        return said, 'Return "memory", "compute" or "neither".'
+        return message, 'Return "memory", "compute" or "neither".'
     if expected == "neither":
-        return said, "It takes more than twice the least time: neither memory nor arithmetic is what it waits for."
+        return message, "It takes more than twice the least time: neither memory nor arithmetic is what it waits for."
     if yours == "neither":
-        return said, "At half of a roof or more, that roof is what holds it. Compare the time with the least time."
+        return message, "At half of a roof or more, that roof is what holds it. Compare the time with the least time."
     return (
-        said,
+        message,
         f"Its intensity is {arguments['work'].intensity:.3g}, the ridge {arguments['roof'].ridge:.3g} FLOP/byte.",
     )
 

@@ -24,7 +24,7 @@ from ..spec.exercise import (
 
 def _explain_naive(sizes, yours, expected) -> str | None:
     M, N, item = sizes["M"], sizes["N"], sizes["itemsize"]
-    said = {
+    messages = {
         8 * M * N + 4 * M: "That counts elements. Each has `itemsize` bytes.",
         8 * M * N * item: "The row vectors are missing: maxima and sums, M elements each, are written and read too.",
         (5 * M * N + 2 * M) * item: "Those are the reads alone; what do the five lines write?",
@@ -35,7 +35,7 @@ def _explain_naive(sizes, yours, expected) -> str | None:
         (6 * M * N + 4 * M) * item: "Two passes are missing. Both `max` and `sum` read the whole matrix.",
         (10 * M * N) * item: "A row vector has M elements, not M·N: broadcasting reads it once for each row.",
     }
-    return said.get(yours)
+    return messages.get(yours)
 
 
 register(

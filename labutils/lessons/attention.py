@@ -169,11 +169,11 @@ def claims(flash: Launcher) -> None:
                 rings.setdefault(name, []).append(call)
         peak = (gpu.peak("bf16") or gpu.peak("fp16") or 0) / 1e12
         taken = watch.take_turns(rings)
-        said = []
+        parts = []
         for name, sample in taken.items():
             rate = flops(B, H, N, D, causal) / sample.median / 1e12
-            said.append(f"{name} {rate:.0f} TFLOP/s" + (f" ({rate / peak:.0%})" if peak else ""))
-        print(f"  {gpu.name}, ({B}, {H}, {N}, {D}){' causal' if causal else ''}: {', '.join(said)}", flush=True)
+            parts.append(f"{name} {rate:.0f} TFLOP/s" + (f" ({rate / peak:.0%})" if peak else ""))
+        print(f"  {gpu.name}, ({B}, {H}, {N}, {D}){' causal' if causal else ''}: {', '.join(parts)}", flush=True)
 
 
 def memory(flash: Launcher, score_bytes: Callable, lengths=(2**12, 2**14, 2**15, 2**17)) -> None:

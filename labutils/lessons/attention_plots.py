@@ -35,7 +35,7 @@ def attention_step(every: list[Step], at: int) -> Figure:
     table.scale(1, 1.5)
     total = f"queries {now.queries.start}–{now.queries.stop - 1}, keys {now.keys.start}–{now.keys.stop - 1}"
     fig.suptitle(f"Tile {at} of {len(every) - 1}: {total}", fontsize=10)
-    fig.alt = f"Tile {at} of {len(every) - 1}: {total}. " + " ".join(_said(row) for row in rows[1:])
+    fig.alt = f"Tile {at} of {len(every) - 1}: {total}. " + " ".join(_described(row) for row in rows[1:])
     return fig
 
 
@@ -92,7 +92,7 @@ def _rows(every: list[Step], at: int) -> list[list[str]]:
     return rows
 
 
-def _said(row: list[str]) -> str:
+def _described(row: list[str]) -> str:
     query, m, factor, l, acc, mean = row  # noqa: E741
     return f"{query}: m {m}, factor {factor}, l {l}, acc {acc}, acc / l {mean}."
 

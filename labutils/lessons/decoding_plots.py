@@ -22,10 +22,10 @@ def batches(plans: Mapping[str, Sequence[Stay]], slots: int) -> Figure:
 
     last = max(map(steps_of, plans.values()))
     fig = figure(8.0, 1.2 + 0.5 * slots * len(plans) * 0.8)
-    said = []
+    parts = []
     for axis, (name, stays) in zip(fig.subplots(len(plans), 1, squeeze=False)[:, 0], plans.items(), strict=True):
         steps, share = steps_of(stays), use_of_slots(stays, slots)
-        said.append(f"{name}: {steps} steps, {share:.0%} of the slots used")
+        parts.append(f"{name}: {steps} steps, {share:.0%} of the slots used")
         axis.add_patch(Rectangle((0, 0), steps, slots, facecolor="white", edgecolor="#999999", hatch="///", lw=0.5))
         for s in stays:
             box = Rectangle((s.steps.start, s.slot), len(s.steps), 1, facecolor=LIGHT[s.request % 5], edgecolor="black")
@@ -35,10 +35,10 @@ def batches(plans: Mapping[str, Sequence[Stay]], slots: int) -> Figure:
             )
         axis.set(xlim=(0, last), ylim=(slots, 0), yticks=[i + 0.5 for i in range(slots)], ylabel="slot")
         axis.set_yticklabels([str(i) for i in range(slots)])
-        axis.set_title(said[-1], fontsize=9)
+        axis.set_title(parts[-1], fontsize=9)
         axis.tick_params(length=0)
     axis.set_xlabel("step: one token for each request in a slot")
-    fig.alt = f"{slots} slots. " + "; ".join(said) + "."
+    fig.alt = f"{slots} slots. " + "; ".join(parts) + "."
     return fig
 
 

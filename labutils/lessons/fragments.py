@@ -40,7 +40,7 @@ def fragments(lane: int) -> Figure:
 
     fig = figure(9.0, 4.6)
     titles = {"a": "a: 16 × 16", "b": "b: 16 × 8", "d": "d: 16 × 8"}
-    said = []
+    parts = []
     for axis, (name, (rows, columns)) in zip(fig.subplots(1, 3, width_ratios=(16, 8, 8)), SHAPES.items(), strict=True):
         axis.set(xlim=(0, columns), ylim=(rows, 0), aspect="equal")
         axis.set_xticks([j + 0.5 for j in range(columns)], [str(j) for j in range(columns)], fontsize=6)
@@ -59,9 +59,9 @@ def fragments(lane: int) -> Figure:
                     column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=7 if mine else 5,
                     color="black" if mine else "#777777", weight="bold" if mine else "normal",
                 )  # fmt: skip
-        said.append(f"of {name} " + ", ".join(map(str, holds(name, lane))))
+        parts.append(f"of {name} " + ", ".join(map(str, holds(name, lane))))
     fig.suptitle(f"Lane {lane} holds the coloured cells; grey numbers are the other lanes", fontsize=10)
-    fig.alt = f"Lane {lane} holds (row, column) " + "; ".join(said) + "."
+    fig.alt = f"Lane {lane} holds (row, column) " + "; ".join(parts) + "."
     return fig
 
 

@@ -58,17 +58,17 @@ class Figures:
         for level in LEVELS:
             cycles, ns = self.latency_cycles.get(level), self.latency_ns(level)
             lines.append(
-                f"  {level:9} {CLAIMED_CYCLES[level]:>5} cyc {_said(cycles, '.0f', ' cyc'):>9} "
-                f"{_said(ns, '.0f', ' ns'):>9} {_said(self.bandwidth_gbs.get(level), ',.0f', ' GB/s'):>13}"
+                f"  {level:9} {CLAIMED_CYCLES[level]:>5} cyc {_formatted(cycles, '.0f', ' cyc'):>9} "
+                f"{_formatted(ns, '.0f', ' ns'):>9} {_formatted(self.bandwidth_gbs.get(level), ',.0f', ' GB/s'):>13}"
             )
-        lines.append(f"  fp32, all SMs: {_said(self.fp32_tflops, '.1f', ' TFLOP/s')}")
+        lines.append(f"  fp32, all SMs: {_formatted(self.fp32_tflops, '.1f', ' TFLOP/s')}")
         for what, rows, unit in (("launch", self.launch_us, " µs"), ("clock", self.clocks_mhz, " MHz")):
-            said = "; ".join(f"{k} {_said(v, '.4g', unit)}" for k, v in rows.items())
-            lines.append(f"  {what}: {said or 'not measured'}")
+            values = "; ".join(f"{k} {_formatted(v, '.4g', unit)}" for k, v in rows.items())
+            lines.append(f"  {what}: {values or 'not measured'}")
         return "\n".join(lines)
 
 
-def _said(value: float | None, form: str, unit: str) -> str:
+def _formatted(value: float | None, form: str, unit: str) -> str:
     return f"{value:{form}}{unit}" if value is not None else "?"
 
 

@@ -19,7 +19,7 @@ def ladder(figures: Figures, what: str = "latency", title: str = "") -> Figure:
     axis = fig.subplots()
     values = figures.latency_cycles if what == "latency" else figures.bandwidth_gbs
     known = [v for v in values.values() if v]
-    said = []
+    parts = []
     for row, level in enumerate(LEVELS):
         value = values.get(level)
         if value is None:
@@ -28,7 +28,7 @@ def ladder(figures: Figures, what: str = "latency", title: str = "") -> Figure:
         form = f"{value:,.0f} cycles" if what == "latency" else units(value * 1e9, "B/s")
         axis.barh(row, value, color=BLUE, height=0.6)
         axis.text(value, row, f"  {form}", va="center", fontsize=10)
-        said.append(f"{level} {form}")
+        parts.append(f"{level} {form}")
     if what == "latency":
         claimed = [CLAIMED_CYCLES[level] for level in LEVELS]
         axis.plot(claimed, range(len(LEVELS)), "D", color=ORANGE, markeredgecolor="black", label="claimed of every GPU")
@@ -39,6 +39,6 @@ def ladder(figures: Figures, what: str = "latency", title: str = "") -> Figure:
     axis.set_ylim(len(LEVELS) - 0.5, -0.5)
     axis.set_xlabel("cycles from one load to the next that needs it" if what == "latency" else "GB/s, all SMs together")
     _bare(axis, ("top", "right"))
-    fig.alt = f"Memory ladder of {figures.gpu}, {what}: " + (", ".join(said) or "nothing measured yet") + "."
+    fig.alt = f"Memory ladder of {figures.gpu}, {what}: " + (", ".join(parts) or "nothing measured yet") + "."
     fig.suptitle(title or f"{figures.gpu}: {what} of each level", fontsize=11)
     return fig

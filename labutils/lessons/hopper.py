@@ -126,8 +126,8 @@ def ladder(levels: Mapping[str, Callable]):
         return None
     print(CLAIM)
     if not device.runs(SM):
-        said = ", ".join(f"{name}: {rate:g}" for name, rate in H200.items())
-        print(f"No Hopper GPU here, so no times of yours. On an H200, in TFLOP/s: {said}; its peak is 989.")
+        text = ", ".join(f"{name}: {rate:g}" for name, rate in H200.items())
+        print(f"No Hopper GPU here, so no times of yours. On an H200, in TFLOP/s: {text}; its peak is 989.")
         return None
     found, gpu = rates(levels), device.current()
     for name, rate in found.items():

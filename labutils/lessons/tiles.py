@@ -194,7 +194,7 @@ def claims(by_row_kernel=None, best_kernel=None) -> None:
         rings = {k: [functools.partial(f, a, b.T, out) for a, b in ring] for k, f in entries.items() if f}
         taken = watch.take_turns(rings)
         rates = {k: 2 * n**3 / s.median / 1e12 for k, s in taken.items()}
-        said = ", ".join(f"{k} {r:.0f} TFLOP/s ({r / rates['cuBLAS']:.0%})" for k, r in rates.items())
-        print(f"  {torch.cuda.get_device_name()}, {n}³ fp16, with ReLU but for cuBLAS: {said}")
+        text = ", ".join(f"{k} {r:.0f} TFLOP/s ({r / rates['cuBLAS']:.0%})" for k, r in rates.items())
+        print(f"  {torch.cuda.get_device_name()}, {n}³ fp16, with ReLU but for cuBLAS: {text}")
     print('Claim: "A basic matmul falls at large sizes (147 against 231 TFLOP/s at 16384³ on an A100)." See "by rows".')
     print('Claim: "Block pointers map to TMA on Hopper." They were removed; tensor descriptors do.')

@@ -47,7 +47,7 @@ def measure(
     shapes: Sequence[tuple[int, int]],
     kernels: Mapping[str, Callable],
     dtype="float32",
-    say: Callable[[str], object] | None = print,
+    report: Callable[[str], object] | None = print,
 ) -> dict[str, list[float]]:
     """GB/s of 2·M·N elements for each kernel fn(x, out) and for a plain copy, all in turns; one entry a shape.
 
@@ -70,7 +70,7 @@ def measure(
                 fn(data[0], results[0])
                 torch.cuda.synchronize()
             except Exception as e:
-                (say or print)(f"{name} at {M} × {N}: {type(e).__name__}: {str(e)[:100]}")
+                (report or print)(f"{name} at {M} × {N}: {type(e).__name__}: {str(e)[:100]}")
                 continue
             rings[name] = [lambda f=fn, x=x, y=results[i % 2]: f(x, y) for i, x in enumerate(data)]
         rings[COPY] = [lambda x=x, y=results[i % 2]: y.copy_(x) for i, x in enumerate(data)]
@@ -78,9 +78,9 @@ def measure(
         for name, all_rates in rates.items():
             known = name in samples
             all_rates.append(2 * M * N * kind.itemsize / samples[name].median / 1e9 if known else float("nan"))
-        if say:
+        if report:
             row = ", ".join(f"{n} {r[-1]:.0f}" for n, r in rates.items())
-            say(f"{M} × {N} {dtype}: {row} GB/s")
+            report(f"{M} × {N} {dtype}: {row} GB/s")
         del data, results, rings
     return rates
 

@@ -63,6 +63,6 @@ def bandwidth(lengths: Sequence[int], curves: Mapping[str, Sequence[float]], tit
     axis.set_xticks(lengths, [f"{n:,}" for n in lengths], fontsize=8)
     axis.legend(fontsize=8, ncols=2)
     axis.grid(alpha=0.3)
-    said = [f"{n} {min(v):,.0f} to {max(v):,.0f} GB/s" for n, v in curves.items()]
-    fig.alt = f"Bandwidth from {label} {lengths[0]:,} to {lengths[-1]:,}: " + ", ".join(said) + "."
+    parts = [f"{n} {min(v):,.0f} to {max(v):,.0f} GB/s" for n, v in curves.items()]
+    fig.alt = f"Bandwidth from {label} {lengths[0]:,} to {lengths[-1]:,}: " + ", ".join(parts) + "."
     return fig

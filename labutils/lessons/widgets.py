@@ -185,8 +185,8 @@ def _traced(launcher, arguments: tuple) -> Explorer:
 
     def draw(access: int):
         e = events[access - 1]
-        said = f"program {e.program} {e.access}s {e.array}, its first 32 elements"
-        return plots.coalescing(lambda k: e.itemsize * e.elements[k], e.itemsize, said)
+        title = f"program {e.program} {e.access}s {e.array}, its first 32 elements"
+        return plots.coalescing(lambda k: e.itemsize * e.elements[k], e.itemsize, title)
 
     return Explorer(draw, {"access": Slider("access", 1, len(events))}, {"access": 1})
 

@@ -31,8 +31,8 @@ def occupancy(result: Occupancy, max_warps: int, title: str = "") -> Figure:
         bars.barh(
             row, blocks, color=RED if limits else SKY, hatch="//" if limits else None, edgecolor="black", linewidth=0.6
         )
-        said = f" {blocks}" + ("  ← allows fewest" if limits else "")
-        bars.text(blocks, row, said, va="center", fontsize=10, weight="bold" if limits else "normal")
+        label = f" {blocks}" + ("  ← allows fewest" if limits else "")
+        bars.text(blocks, row, label, va="center", fontsize=10, weight="bold" if limits else "normal")
     bars.set(yticks=range(len(names)), yticklabels=names, xlim=(0, 1.45 * most), ylim=(len(names) - 0.5, -0.5))
     bars.set_xlabel("blocks that each resource allows on an SM", fontsize=9)
     _bare(bars, ("top", "right"))

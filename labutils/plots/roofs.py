@@ -29,7 +29,7 @@ def roofline(roofs: Sequence[Roof], points: Mapping[str, tuple[float, float | No
         x = [low, roof.ridge, high]
         axis.plot(x, [roof.attainable(i) for i in x], STYLES[k % 4], color=colour, lw=2, label=roof.name)
         axis.annotate(f"{roof.ridge:.3g}", (roof.ridge, roof.flops), (0, 5), textcoords="offset points", fontsize=9)
-    said = []
+    parts = []
     for k, (name, (intensity, rate)) in enumerate(points.items()):
         best = roofs[0].attainable(intensity)
         x = min(max(intensity, low), high)
@@ -39,12 +39,12 @@ def roofline(roofs: Sequence[Roof], points: Mapping[str, tuple[float, float | No
         reached = f"{rate / best:.0%} of its roof" if rate else f"at most {units(best, 'FLOP/s')}"
         if rate and rate > 1.02 * best:
             reached = f"{rate / best:.2g} times this roof, so another pipe did it"
-        said.append(f"{name}, {intensity:.3g} FLOP/byte, {roofs[0].bound(intensity)}-bound, {reached}")
+        parts.append(f"{name}, {intensity:.3g} FLOP/byte, {roofs[0].bound(intensity)}-bound, {reached}")
     axis.set(xscale="log", yscale="log", xlim=(low, high), xlabel="arithmetic intensity, FLOP/byte", ylabel="FLOP/s")
     axis.grid(True, which="major", color=GREY, alpha=0.3)
     axis.legend(fontsize=8, loc="lower right")
     ridges = "; ".join(f"{r.name} has its ridge at {r.ridge:.3g} FLOP/byte" for r in roofs)
-    fig.alt = f"Roofline: {ridges}. " + "; ".join(said) + ("." if said else "")
+    fig.alt = f"Roofline: {ridges}. " + "; ".join(parts) + ("." if parts else "")
     fig.suptitle(title or roofs[0].name, fontsize=11)
     return fig
 
@@ -53,7 +53,7 @@ def formats(value: float, names: Sequence[str] = tuple(FORMATS), title: str = ""
     """The bits of one value in each format, what is left of it, how fine the format is there and how far it reaches."""
     fig = figure(WIDTH, 0.7 + 0.62 * len(names))
     axis = fig.subplots()
-    said = []
+    parts = []
     for row, name in enumerate(names):
         form = FORMATS[name]
         column = 0
@@ -65,11 +65,11 @@ def formats(value: float, names: Sequence[str] = tuple(FORMATS), title: str = ""
         axis.text(-0.4, row, name, ha="right", va="center", fontsize=10, weight="bold")
         text = _format_text(form, value)
         axis.text(0, row + 0.42, text, va="center", fontsize=8.5)
-        said.append(f"{name}: {text}")
+        parts.append(f"{name}: {text}")
     axis.set(xlim=(-5.6, 32.2), ylim=(len(names) - 0.3, -0.5), xticks=[], yticks=[])
     _bare(axis)
     axis.set_xlabel("sign (grey), exponent (orange), mantissa (blue)", fontsize=9)
-    fig.alt = f"Number formats, {value:g}. " + ". ".join(said) + "."
+    fig.alt = f"Number formats, {value:g}. " + ". ".join(parts) + "."
     fig.suptitle(title or f"{value:g} in {len(names)} formats", fontsize=11)
     return fig
 

@@ -134,7 +134,7 @@ class Points:
         sectors = verdict.counts.get("global_load_sectors", 0) + verdict.counts.get("global_store_sectors", 0)
         return SECTOR * sectors / (verdict.counts["compulsory_bytes"] * self.traffic)
 
-    def told(self, verdict) -> list[str]:
+    def notes(self, verdict) -> list[str]:
         """What counts and clock say beyond right or wrong, a line each."""
         lines = []
         if (self.bounds or self.speed) and not verdict.counts:

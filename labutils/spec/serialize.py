@@ -50,20 +50,20 @@ def encode(value: Any, depth: int = 0) -> Any:
     return number if math.isfinite(number) else {"float": str(number)}
 
 
-def decode(told: Any) -> Any:
+def decode(encoded: Any) -> Any:
     """The value that was told. Raises ValueError for what `tell` never says."""
-    return _hear(told, 0, [MOST])
+    return _decode(encoded, 0, [MOST])
 
 
-def _hear(told: Any, depth: int, left: list[int]) -> Any:
+def _decode(encoded: Any, depth: int, left: list[int]) -> Any:
     left[0] -= 1
     if depth > 2 * DEEPEST or left[0] < 0:
         raise ValueError("too large or too deep")
-    if told is None or isinstance(told, (bool, int, float, str)):
-        return told
-    if not (isinstance(told, dict) and len(told) == 1):
-        raise ValueError("not told by tell()")
-    (kind, inner), inside = next(iter(told.items())), functools.partial(_hear, depth=depth + 1, left=left)
+    if encoded is None or isinstance(encoded, (bool, int, float, str)):
+        return encoded
+    if not (isinstance(encoded, dict) and len(encoded) == 1):
+        raise ValueError("not encoded by encode()")
+    (kind, inner), inside = next(iter(encoded.items())), functools.partial(_decode, depth=depth + 1, left=left)
     if kind == "float" and inner in ("nan", "inf", "-inf"):
         return float(inner)
     if kind in ("list", "tuple", "set", "frozenset") and isinstance(inner, list):
@@ -76,4 +76,4 @@ def _hear(told: Any, depth: int, left: list[int]) -> Any:
         known = {f.name for f in dataclasses.fields(record)}
         if inner.keys() <= known:
             return record(**{k: inside(v) for k, v in inner.items()})
-    raise ValueError("not told by tell()")
+    raise ValueError("not encoded by encode()")

@@ -96,17 +96,17 @@ def _counts(exercise: KernelExercise, fn) -> str:
         return "Fill the kernel first; then its bytes are counted here."
     c = verdict.counts
     share = c["moved_bytes"] / c["compulsory_bytes"]
-    said = (
+    counted = (
         f"Counted instead ({c['case']}): {c['moved_bytes']:,} bytes moved, {c['compulsory_bytes']:,} must move, "
         f"{share:.2f} ×; "
     )
     if exercise.language == "cuda":
-        return said + (
+        return counted + (
             f"{c.get('global_load_requests', 0):,} load requests of warps with "
             f"{c.get('global_load_sectors', 0):,} sectors, {c.get('global_store_requests', 0):,} store requests with "
             f"{c.get('global_store_sectors', 0):,}."
         )
-    return said + (
+    return counted + (
         f"{c['programs']} programs, {c['loads']} loads, {c['stores']} stores, {c['masked_lanes']} lanes masked off."
     )
 
@@ -122,8 +122,8 @@ def measure(exercise: KernelExercise, fn: Callable, sizes: dict[str, int] | None
     runs = [_draw(exercise, case, seed) for seed in range(count)]
     fn(*runs[0].arguments)
     torch.cuda.synchronize()
-    if said := wrong(runs[0]):
-        print(f"The result is wrong at the benchmark's size, so its time means nothing: {said}")
+    if problem := wrong(runs[0]):
+        print(f"The result is wrong at the benchmark's size, so its time means nothing: {problem}")
         return None
     competitors = {"yours": [lambda r=r: fn(*r.arguments) for r in runs]}
     if exercise.library is not None:
@@ -134,8 +134,8 @@ def measure(exercise: KernelExercise, fn: Callable, sizes: dict[str, int] | None
     competitors["copy"] = [lambda p=p: p[0].copy_(p[1]) for p in pairs]
     samples = watch.take_turns(competitors)
     for r in runs:
-        if said := wrong(r):
-            print(f"A timed result was wrong: {said}")
+        if problem := wrong(r):
+            print(f"A timed result was wrong: {problem}")
             return None
     return Benchmark(exercise.id, torch.cuda.get_device_name(), dict(case.sizes), cost, samples)
 

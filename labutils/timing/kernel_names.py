@@ -221,8 +221,8 @@ def _inductor(name: str) -> KernelName | None:
         "for": "several in one launch",
     }  # fmt: skip
     operations = found[2].strip("_").replace("__", "_")
-    said = kinds.get(found[1], found[1])
-    return KernelName(name, "torch.compile", f"{said} ({operations})" if operations else said)
+    label = kinds.get(found[1], found[1])
+    return KernelName(name, "torch.compile", f"{label} ({operations})" if operations else label)
 
 
 PYTORCH = (

@@ -61,17 +61,21 @@ class Measurement:
     @property
     def notes(self) -> list[str]:
         """What to know before quoting the time."""
-        said = []
+        messages = []
         if self.median < SHORT_S:
-            said.append("under 20 µs, too short to judge: take a larger size")
+            messages.append("under 20 µs, too short to judge: take a larger size")
         if not self.cold.settled:
             low, high = self.cold.interval
-            said.append(f"noisy: after {MAX_SECONDS:g} s the median is still only known to ± {(high - low) / 2:.1e} s")
+            messages.append(
+                f"noisy: after {MAX_SECONDS:g} s the median is still only known to ± {(high - low) / 2:.1e} s"
+            )
         if self.launch_s > self.median:
-            said.append(f"launching takes {units(self.launch_s, 's')} on the host: called in a row, the GPU waits")
+            messages.append(f"launching takes {units(self.launch_s, 's')} on the host: called in a row, the GPU waits")
         if (share := self.of_copy) and share > 1.05:
-            said.append(f"{share:.0%} of a copy's bandwidth: fewer bytes move than you gave, or not all work is done")
-        return said
+            messages.append(
+                f"{share:.0%} of a copy's bandwidth: fewer bytes move than you gave, or not all work is done"
+            )
+        return messages
 
     def __repr__(self) -> str:
         low, high = (f"{t * 1e6:.1f}" for t in self.cold.interval)
