@@ -64,7 +64,7 @@ class Attempt:
 
     trial: Trial
     kind: str
-    said: str
+    message: str
     seconds: float
 
     @property
@@ -96,10 +96,10 @@ def attempt(trial: Trial, quick: bool = False) -> Attempt:
     """Evaluate one file here and now."""
     begin = perf_counter()
     try:
-        kind, said = _attempt(trial, quick)
+        kind, message = _attempt(trial, quick)
     except Exception as problem:  # a file that breaks on import, or a check that breaks on it: the audit goes on
-        kind, said = "broken", f"{type(problem).__name__}: {problem}"
-    return Attempt(trial, kind, said, perf_counter() - begin)
+        kind, message = "broken", f"{type(problem).__name__}: {problem}"
+    return Attempt(trial, kind, message, perf_counter() - begin)
 
 
 def _attempt(trial: Trial, quick: bool) -> tuple[str, str]:
@@ -126,14 +126,14 @@ def judged(trial: Trial, judge) -> Attempt:
     begin = perf_counter()
     try:
         verdict = judge.judge(_submission(trial), [trial.exercise])[trial.exercise]
-        kind, said = _kind(verdict), verdict.headline.symptom if verdict.headline else "; ".join(verdict.notes)
+        kind, message = _kind(verdict), verdict.headline.symptom if verdict.headline else "; ".join(verdict.notes)
         task = exercises.get(trial.exercise)
         # where time earns points, those for a slower variant are not known beforehand
         if verdict.passed and not verdict.timing and verdict.marks != _marks(trial, task):
             kind = f"{verdict.marks:g} marks"
     except Exception as problem:
-        kind, said = "broken", f"{type(problem).__name__}: {problem}"
-    return Attempt(trial, kind, said, perf_counter() - begin)
+        kind, message = "broken", f"{type(problem).__name__}: {problem}"
+    return Attempt(trial, kind, message, perf_counter() - begin)
 
 
 def _submission(trial: Trial):
@@ -371,11 +371,9 @@ def report(results: list[Attempt]) -> None:
     console.print(table)
     where = device.card().splitlines()[0] if device.has_gpu() else "no GPU: Triton's interpreter"
     console.print(f"{total.rates()} ({where}).", soft_wrap=True)
-    for r in results:
-        if not r.agrees:
-            console.print(
-                f"{r.trial.exercise}/{r.trial.name}: expected {r.trial.expect}, got {r.kind}: {r.said}", soft_wrap=True
-            )
+    for r in (r for r in results if not r.agrees):
+        problem = f"expected {r.trial.expect}, got {r.kind}: {r.message}"
+        console.print(f"{r.trial.exercise}/{r.trial.name}: {problem}", soft_wrap=True)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
