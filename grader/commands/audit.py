@@ -48,7 +48,7 @@ class Attempt:
 
     trial: Trial
     kind: str
-    said: str
+    message: str
     seconds: float
 
     @property
@@ -71,10 +71,10 @@ def attempt(trial: Trial, quick: bool = False) -> Attempt:
     begin = perf_counter()
     try:
         with tempfile.TemporaryDirectory(prefix="grader-audit-") as folder:
-            kind, said = _attempt(trial, quick, folder)
+            kind, message = _attempt(trial, quick, folder)
     except Exception as problem:  # a text that breaks on import, or a check that breaks on it: the audit goes on
-        kind, said = "broken", f"{type(problem).__name__}: {problem}"
-    return Attempt(trial, kind, said, perf_counter() - begin)
+        kind, message = "broken", f"{type(problem).__name__}: {problem}"
+    return Attempt(trial, kind, message, perf_counter() - begin)
 
 
 def _attempt(trial: Trial, quick: bool, folder: str) -> tuple[str, str]:
@@ -102,14 +102,14 @@ def judged(trial: Trial, judge) -> Attempt:
     begin = perf_counter()
     try:
         verdict = judge.judge(_submission(trial), [trial.exercise])[trial.exercise]
-        kind, said = _kind(verdict), verdict.headline.symptom if verdict.headline else "; ".join(verdict.notes)
+        kind, message = _kind(verdict), verdict.headline.symptom if verdict.headline else "; ".join(verdict.notes)
         task = exercises.get(trial.exercise)
         # where time earns points, those for a slower variant are not known beforehand
         if verdict.passed and not verdict.timing and verdict.marks != _marks(trial, task):
             kind = f"{verdict.marks:g} marks"
     except Exception as problem:
-        kind, said = "broken", f"{type(problem).__name__}: {problem}"
-    return Attempt(trial, kind, said, perf_counter() - begin)
+        kind, message = "broken", f"{type(problem).__name__}: {problem}"
+    return Attempt(trial, kind, message, perf_counter() - begin)
 
 
 def _submission(trial: Trial):
@@ -344,11 +344,9 @@ def report(results: list[Attempt]) -> None:
     console.print(table)
     where = device.card().splitlines()[0] if device.has_gpu() else "no GPU: Triton's interpreter"
     console.print(f"{total.rates()} ({where}).", soft_wrap=True)
-    for r in results:
-        if not r.agrees:
-            console.print(
-                f"{r.trial.exercise}/{r.trial.name}: expected {r.trial.expect}, got {r.kind}: {r.said}", soft_wrap=True
-            )
+    for r in (r for r in results if not r.agrees):
+        problem = f"expected {r.trial.expect}, got {r.kind}: {r.message}"
+        console.print(f"{r.trial.exercise}/{r.trial.name}: {problem}", soft_wrap=True)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -64,13 +64,13 @@ def main(args) -> int:
         with without_collections():
             from grader.commands import progress
             from grader.course.sources import ROOT, unit_names
-            from grader.grading.grade import said
+            from grader.grading.grade import exit_status
 
         if args.unit not in unit_names(ROOT):
             print(f"There is no unit {args.unit!r}; there are {', '.join(unit_names(ROOT))}.")
             return 2
         unit, out = ROOT / "solutions" / args.unit, args.out or ROOT / "out" / args.unit
-        return said(
+        return exit_status(
             lambda: progress.grade_and_report(
                 unit, args.submissions, out, progress.options_of(args), args.verbose, engine
             )

@@ -30,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args) -> int:
-    if said := sandbox.warning():
-        print(said, file=sys.stderr)
+    if message := sandbox.warning():
+        print(message, file=sys.stderr)
     if args.replay:
         return _replay(args.replay)
     if args.notebook is None:
@@ -45,12 +45,12 @@ def main(args) -> int:
         return 2
     judge = Judge(draw_seed() if args.seed is None else args.seed, args.hidden, gpu_lock=GpuLock())
     verdicts = judge.judge(submission, ids)
-    told = record.of(submission, judge, verdicts)
+    report = record.of(submission, judge, verdicts)
     if args.json and str(args.json) == "-":
-        print(json.dumps(told))
+        print(json.dumps(report))
         return 0
     if args.json:
-        args.json.write_text(json.dumps(told), encoding="utf-8")
+        args.json.write_text(json.dumps(report), encoding="utf-8")
     _show(verdicts)
     return 0
 
@@ -67,14 +67,14 @@ def exercises_of(notebook: NotebookNode) -> list[str]:
 
 def _replay(path: Path) -> int:
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        verdicts, differences = record.replay(told)
+        recorded = json.loads(path.read_text(encoding="utf-8"))
+        verdicts, differences = record.replay(recorded)
     except (OSError, ValueError, KeyError, TypeError) as e:
         print(f"{path} is no verdict record ({type(e).__name__}).")
         return 2
     _show(verdicts)
-    for said in differences:
-        print(said)
+    for difference in differences:
+        print(difference)
     print("The verdicts differ from those recorded." if differences else "The same verdicts as recorded.")
     return 1 if differences else 0
 

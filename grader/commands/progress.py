@@ -39,13 +39,13 @@ class Progress(Watcher):
         self.stages_shown = 0
         self.engine: Engine | None = None
         self.total = self.done = self.restored = 0
-        self.began = self.said = time.monotonic()
+        self.began = self.last_line = time.monotonic()
         self._live = Live(console=console, transient=True, get_renderable=self.line, refresh_per_second=2)
 
     def begin(self, engine: Engine, total: int, done: int) -> None:
         self.stages()
         self.engine, self.total, self.done, self.restored = engine, total, done, done
-        self.began = self.said = time.monotonic()
+        self.began = self.last_line = time.monotonic()
         if done:
             self.console.print(f"{done} of {total} need no work.", highlight=False)
 
@@ -54,8 +54,8 @@ class Progress(Watcher):
         now = time.monotonic()
         if self.verbose:
             self.console.print(f"{self.done:3} of {self.total}  {student.student}", markup=False, highlight=False)
-        elif not self.console.is_terminal and now - self.said >= self.say_every:
-            self.said, self.say_every = now, min(2 * self.say_every, LONGEST_PAUSE)
+        elif not self.console.is_terminal and now - self.last_line >= self.say_every:
+            self.last_line, self.say_every = now, min(2 * self.say_every, LONGEST_PAUSE)
             self.console.print(self.line(), soft_wrap=True)
 
     def stages(self) -> None:

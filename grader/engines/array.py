@@ -90,10 +90,10 @@ class ArrayEngine:
             found = [name for name in self._keys if (self.folder / "results" / f"{name}.json").exists()]
             for name in found:
                 path = self.folder / "results" / f"{name}.json"
-                told = json.loads(path.read_text(encoding="utf-8"))
+                payload = json.loads(path.read_text(encoding="utf-8"))
                 for used in (path, self.folder / "jobs" / f"{name}.json"):
                     used.unlink()  # the journal has it next; a large class would fill the disk twice
-                yield self._keys.pop(name), told["result"]
+                yield self._keys.pop(name), payload["result"]
             if found:
                 continue
             if gone:

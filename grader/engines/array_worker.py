@@ -45,14 +45,14 @@ def work_off(folder: Path, index: int, work=None) -> int:
     names = sorted(path.stem for path in (folder / "jobs").glob("*.json"))
     start = index * max(1, len(names) // 8) % max(1, len(names))
     count = 0
-    told = json.loads((folder / "work.json").read_text(encoding="utf-8"))
+    payload = json.loads((folder / "work.json").read_text(encoding="utf-8"))
     for name in names[start:] + names[:start]:
-        if count == told["most"]:
+        if count == payload["most"]:
             break
         if (folder / "results" / f"{name}.json").exists() or not claim(folder, name, f"worker {index}"):
             continue
         if work is None:  # it takes seconds to import, which a worker without a job need not spend
-            work = importlib.import_module(told["work"])
+            work = importlib.import_module(payload["work"])
             work.prepare()
         job = json.loads((folder / "jobs" / f"{name}.json").read_text(encoding="utf-8"))
         put(folder / "results" / f"{name}.json", {"key": job["key"], "result": work.do(job)})

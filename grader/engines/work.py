@@ -46,11 +46,11 @@ def do(job: dict) -> dict:
             executed = _executed(job)
             return executed | (judging.result() if judging else {"verdicts": {}, "record": {}})
     except Exception as problem:
-        said = f"{type(problem).__name__}: {problem}"
+        message = f"{type(problem).__name__}: {problem}"
         if isinstance(problem, OSError) and problem.errno in _FULL:
-            return {"defect": said, "full": True}
+            return {"defect": message, "full": True}
         print(traceback.format_exc(), file=sys.stderr, flush=True)
-        return {"defect": said[:500]}
+        return {"defect": message[:500]}
 
 
 def _executed(job: dict) -> dict:

@@ -23,8 +23,8 @@ def main(slots: int, module: str) -> None:
     null = os.open(os.devnull, os.O_RDONLY)
     jobs = os.fdopen(os.dup(0), "r", encoding="utf-8")
     os.dup2(null, 0)
-    told: queue.SimpleQueue[dict] = queue.SimpleQueue()
-    threading.Thread(target=listen, args=(jobs, told, results.fileno()), daemon=True).start()
+    results_queue: queue.SimpleQueue[dict] = queue.SimpleQueue()
+    threading.Thread(target=listen, args=(jobs, results_queue, results.fileno()), daemon=True).start()
     # In this thread, which is there to the end: sandboxes die with the thread that started them.
     with without_collections():
         work = importlib.import_module(module)
@@ -39,13 +39,13 @@ def main(slots: int, module: str) -> None:
 
     pool = ThreadPoolExecutor(slots)
     while True:
-        pool.submit(one, **told.get())
+        pool.submit(one, **results_queue.get())
 
 
-def listen(jobs: TextIO, told: queue.SimpleQueue, results: int) -> None:
+def listen(jobs: TextIO, results_queue: queue.SimpleQueue, results: int) -> None:
     """Hand on the jobs; at the end of the input, whatever is being done or imported, end this process."""
     for line in jobs:
-        told.put(json.loads(line))
+        results_queue.put(json.loads(line))
     # Nobody is left to tell: what a job finds while its sandbox is taken away is no result. Python's own end would wait
     # for the jobs.
     os.dup2(os.open(os.devnull, os.O_WRONLY), results)

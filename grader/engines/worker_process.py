@@ -135,10 +135,10 @@ def _read(process: subprocess.Popen, errors, waiting: dict[int, Future]) -> None
     with process.stdout, errors:
         for line in process.stdout:
             try:
-                told = json.loads(line)
+                payload = json.loads(line)
             except ValueError:  # it died in the middle of a line
                 break
-            waiting.pop(told["number"]).set_result(told["result"])
+            waiting.pop(payload["number"]).set_result(payload["result"])
         code = process.wait()
         errors.seek(0, os.SEEK_END)
         errors.seek(max(0, errors.tell() - 2000))

@@ -165,7 +165,7 @@ def _lost_gpu(cell: NotebookNode, words: str) -> bool:
         verdict = output.get("data", {}).get(VERDICT_MIME)
         results = verdict.get("results") if isinstance(verdict, dict) else None
         for result in results if isinstance(results, list) else ():
-            said = result.get("diagnosis") if isinstance(result, dict) else None
-            if isinstance(said, dict) and words in str(said.get("symptom")):
+            diagnosis = result.get("diagnosis") if isinstance(result, dict) else None
+            if isinstance(diagnosis, dict) and words in str(diagnosis.get("symptom")):
                 return True
     return False

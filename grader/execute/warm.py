@@ -74,10 +74,10 @@ class Zygote:
         with self._lock:
             if not self._ready:
                 try:
-                    said = self._channel.recv(1 << 16)
+                    received = self._channel.recv(1 << 16)
                 except TimeoutError:
-                    said = b""
-                if not said:
+                    received = b""
+                if not received:
                     raise NoKernels(f"the sandbox for notebooks does not start: {self._last_words()}")
                 self._channel.setblocking(False)
                 self._ready = True
@@ -129,8 +129,8 @@ class Zygote:
     def _listen(self) -> None:
         with contextlib.suppress(BlockingIOError, OSError):
             while message := self._channel.recv(1 << 16):
-                told = json.loads(message)
-                self._ended[told["ended"]] = told["status"], told["why"]
+                payload = json.loads(message)
+                self._ended[payload["ended"]] = payload["status"], payload["why"]
 
     def _last_words(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -136,20 +136,20 @@ class Course:
         """Where the grade book is not sound, or does not hold exactly these marks (student, cell): sentences."""
         try:
             with contextlib.closing(sqlite3.connect(f"file:{self.folder}/gradebook.db?mode=ro", uri=True)) as book:
-                said = [row[0] for row in book.execute("PRAGMA integrity_check")]
+                messages = [row[0] for row in book.execute("PRAGMA integrity_check")]
                 # nbgrader itself leaves an assignment whose course is not entered
                 orphans = [r for r in book.execute("PRAGMA foreign_key_check") if r[0] not in ("assignment", "course")]
                 twice = [row[0] for row in book.execute(_TWICE, (self.unit,))]
             marks = self.marks()
         except sqlite3.Error as problem:
             return [f"The grade book cannot be read: {problem}."]
-        found = [f"SQLite says of the grade book: {line}." for line in said if line != "ok"]
+        found = [f"SQLite says of the grade book: {line}." for line in messages if line != "ok"]
         found += [f"The grade book holds {len(orphans)} rows that belong to nothing."] * bool(orphans)
         found += [f"{student} is in the grade book more than once." for student in twice]
         found += [f"{student} is not in the grade book." for student in sorted(expected.keys() - marks.keys())]
         found += [f"{s} is in the grade book, but not in the journal." for s in sorted(marks.keys() - expected.keys())]
         for student in sorted(expected.keys() & marks.keys()):
-            found += [f"{student}, {said}." for said in _differences(expected[student], marks[student])]
+            found += [f"{student}, {message}." for message in _differences(expected[student], marks[student])]
         return found
 
     def feedback(self, student: str | None = None, missing: bool = False) -> None:

@@ -94,7 +94,7 @@ def grade(
     )
 
 
-def said(run: Callable[[], object]) -> int:
+def exit_status(run: Callable[[], object]) -> int:
     """Grade; whatever ends it early is said in a sentence, with the way to go on. Returns the exit status."""
     go_on = "What is graded is safe; the same command with --resume goes on."
     with contextlib.suppress(ValueError):  # only the main thread hears signals

@@ -75,11 +75,11 @@ class Regrade:
 
     def judge(self, judge_pool: JudgePool, exercise: str, entry: dict, notebook: NotebookNode) -> dict:
         """The entry with a new verdict on the exercise."""
-        told = judge_pool.judge(notebook, seed_of(self.journal.header["seed"], notebook), [exercise])
+        report = judge_pool.judge(notebook, seed_of(self.journal.header["seed"], notebook), [exercise])
         result = entry["result"]
-        result["verdicts"][exercise] = told["verdicts"][exercise]
-        if result["record"] and told["record"]:
-            result["record"] = told["record"] | {"verdicts": result["verdicts"]}
+        result["verdicts"][exercise] = report["verdicts"][exercise]
+        if result["record"] and report["record"]:
+            result["record"] = report["record"] | {"verdicts": result["verdicts"]}
         result["notebook"] = nbformat.writes(notebook)
         return entry
 

@@ -59,8 +59,8 @@ class Run:
         self.students: dict[str, Graded] = {}
         self.books = Bookkeeper(course, journal, out, self.students, marker)
         self.hashes: dict[str, str] = {}
-        said = sandbox.warning() if marker is None else None
-        self.notes: list[str] = [said] if said else []
+        message = sandbox.warning() if marker is None else None
+        self.notes: list[str] = [message] if message else []
 
     def release(self, unit: Path, seed: int | None, resume: bool) -> None:
         """Enter the unit in the grade book, and begin or continue the journal."""

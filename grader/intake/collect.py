@@ -101,16 +101,16 @@ def set_aside(submissions: Iterable[Submission], folder: Path) -> None:
     for submission in submissions:
         for number, one in enumerate(submission.aside):
             path = folder / submission.student / (f"{number}-" * bool(number) + _safe(one.file.name))
-            told = {"student": submission.student, "file": "/".join(one.file.parts), "reason": one.reason}
+            entry = {"student": submission.student, "file": "/".join(one.file.parts), "reason": one.reason}
             try:
                 content = one.file.read()
                 if (written := written + len(content)) > _MOST_ASIDE:
                     raise Unreadable("too much was set aside; it is only where it was handed in")
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
-                reasons.append(told | {"kept": path.relative_to(folder).as_posix()})
+                reasons.append(entry | {"kept": path.relative_to(folder).as_posix()})
             except (Unreadable, OSError) as problem:
-                reasons.append(told | {"kept": "", "why_not": str(problem)})
+                reasons.append(entry | {"kept": "", "why_not": str(problem)})
     if reasons:
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(reasons, indent=1, ensure_ascii=False)
@@ -249,23 +249,23 @@ def _rank(file: File, owner: Owner, unit: str):
 
 def _origin(origin: Origin, file: File, owner: Owner) -> Origin:
     when, clock = (owner.handed_in, owner.clock) if owner.handed_in else (file.modified, file.clock)
-    told = when.isoformat(timespec="seconds") if when else ""
+    handed_in = when.isoformat(timespec="seconds") if when else ""
     name = owner.file or file.name
-    return Origin(origin.system, origin.id, origin.name, origin.email, name, told, clock, owner.marked_late)
+    return Origin(origin.system, origin.id, origin.name, origin.email, name, handed_in, clock, owner.marked_late)
 
 
 def _about_the_file(file: File, owner: Owner, made: Submission, notebooks: int, unit: str) -> list[str]:
-    said, name = [], owner.file or file.name
+    messages, name = [], owner.file or file.name
     if made.student != owner.name:
-        said.append(f"The name {owner.name!r} cannot be a folder's; it became {made.student!r}.")
+        messages.append(f"The name {owner.name!r} cannot be a folder's; it became {made.student!r}.")
     if notebooks > 1:
         newest = "" if unit.casefold() == plain_stem(name)[0].casefold() else "; none has the unit's name"
-        said.append(f"Of {notebooks} notebooks {name!r} was graded{newest}.")
+        messages.append(f"Of {notebooks} notebooks {name!r} was graded{newest}.")
     for one in made.aside:
-        said.append(f"Before it {one.file.name!r} was tried: {one.reason}.")
+        messages.append(f"Before it {one.file.name!r} was tried: {one.reason}.")
     if name not in (f"{unit}.ipynb", f"{owner.name}.ipynb"):
-        said.append(f"The file was called {name!r}.")
-    return said
+        messages.append(f"The file was called {name!r}.")
+    return messages
 
 
 def _why_not(made: Submission, notebooks: list, files: list) -> str:

@@ -53,13 +53,15 @@ def owners(files: Sequence[File], unit: str, units: Collection[str] = ()) -> lis
     """The owner of each file; None for what was handed in for another one of the course's `units`, and for metadata."""
     known, times = _gradescope(files), _timestamps(files)
     others = set(units) - {unit}
-    told = {"submission_metadata.yml", "timestamp.txt"}  # of files, and no learner's
+    listed = {"submission_metadata.yml", "timestamp.txt"}  # of files, and no learner's
     found = [_platform(f, unit, known, times) for f in files]
-    rest = [f for f, o in zip(files, found, strict=True) if o is None and f.name not in told and not _is_of(f, others)]
+    rest = [
+        f for f, o in zip(files, found, strict=True) if o is None and f.name not in listed and not _is_of(f, others)
+    ]
     depth = _wrapping(rest)
     exchanged = {o.name: o for o in found if o and o.system == "nbgrader"}
     plain = [
-        o or (None if f.name in told or _is_of(f, others) else _plain(f, unit, depth))
+        o or (None if f.name in listed or _is_of(f, others) else _plain(f, unit, depth))
         for f, o in zip(files, found, strict=True)
     ]
     # Beside STUDENT/UNIT/ a student's folder may hold other files.
@@ -76,8 +78,8 @@ def plain_stem(name: str) -> tuple[str, int]:
     """A file's name without its ending and without "Copy of" and "(2)", and that number."""
     stem, number = re.split(r"\.ipynb", name, maxsplit=1, flags=re.I)[0], 0
     while (shorter := _COPY.sub("", stem).strip()) != stem and shorter:
-        if told := re.search(r"\((\d+)\)$", stem):
-            number = max(number, int(told[1][:9]))
+        if listed := re.search(r"\((\d+)\)$", stem):
+            number = max(number, int(listed[1][:9]))
         stem = shorter
     return stem, number
 
@@ -178,10 +180,10 @@ def _gradescope(files: Sequence[File]) -> dict[str, Owner]:
         if file.name != "submission_metadata.yml":
             continue
         try:
-            told = yaml.load(file.read(), _Ruby)  # noqa: S506 (a SafeLoader)
+            listed = yaml.load(file.read(), _Ruby)  # noqa: S506 (a SafeLoader)
         except (Unreadable, yaml.YAMLError, ValueError, RecursionError):
             continue
-        for folder, about in told.items() if isinstance(told, dict) else ():
+        for folder, about in listed.items() if isinstance(listed, dict) else ():
             if (m := _GRADESCOPE.fullmatch(str(folder))) and isinstance(about, dict):
                 found[str(folder)] = _submitters(m["id"], about)
     return found

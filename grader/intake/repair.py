@@ -34,7 +34,7 @@ def repair(submitted: NotebookNode, release: NotebookNode) -> list[str]:
     mender.put_back_moved()
     mender.restore_missing()
     mender.unique_ids()
-    return mender.said
+    return mender.messages
 
 
 def _name(cell: NotebookNode) -> str:
@@ -53,7 +53,7 @@ class _Mender:
         self.wanted = [c for c in release.cells if _metadata(c)]
         self.answers = set().union(*(functions(c) for c in self.wanted if is_answer(c)))
         self.found: dict[str, NotebookNode] = {}  # by the released cell's id
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def find(self) -> None:
         """Assign to each graded cell of the release at most one submitted cell."""
@@ -66,7 +66,7 @@ class _Mender:
                 if (mine := match(cell, free)) is not None:
                     self.found[cell.id] = mine
                     if match is not matching.by_grade_id:
-                        self.said.append(f"The grading information of {_name(cell)} was lost and is restored.")
+                        self.messages.append(f"The grading information of {_name(cell)} was lost and is restored.")
 
     def _free(self) -> list[NotebookNode]:
         taken = {id(c) for c in self.found.values()}
@@ -84,7 +84,7 @@ class _Mender:
             if released is not None and (names := self._answers_in(cell)):
                 cell.metadata.pop("nbgrader")
                 cell.id = f"{cell.get('id') or 'cell'}-merged"[-64:]
-                self.said.append(f"{_capital(_name(released))} had been merged with an answer, {', '.join(names)}.")
+                self.messages.append(f"{_capital(_name(released))} had been merged with an answer, {', '.join(names)}.")
 
     def require_exercises(self) -> None:
         exercises = [c for c in self.wanted if _metadata(c).get("solution") or _metadata(c).get("grade")]
@@ -99,9 +99,11 @@ class _Mender:
             grading = cell.metadata.pop("nbgrader", None)
             original = known.get(grading.get("grade_id")) if isinstance(grading, dict) else None
             if original is not None:
-                self.said.append(f"A copy of {_name(original)} was made an ordinary cell; it runs, and is not graded.")
+                self.messages.append(
+                    f"A copy of {_name(original)} was made an ordinary cell; it runs, and is not graded."
+                )
             elif grading:
-                self.said.append(
+                self.messages.append(
                     f"A cell that claimed to be graded but is none of this unit's ({cell.get('id')!r}) is not."
                 )
 
@@ -114,13 +116,13 @@ class _Mender:
             parts = split_cells.parts_of(cell, self._around(cell), released)
             if len(parts) == 1 and is_cuda(released.source) and functions(cell) and not cell.source.startswith("%%"):
                 cell.source = released.source.split("\n", 1)[0] + "\n" + cell.source
-                self.said.append(f"The first line of {_name(released)}, '%%cuda', was lost and is restored.")
+                self.messages.append(f"The first line of {_name(released)}, '%%cuda', was lost and is restored.")
                 parts = split_cells.parts_of(cell, self._around(cell), released)
             if len(parts) > 1:
                 cell.source = split_cells.joined(parts)
                 mine = {id(c) for c in parts if c is not cell}
                 self.notebook.cells = [c for c in self.notebook.cells if id(c) not in mine]
-                self.said.append(f"{_capital(_name(released))} had been split into {len(parts)} and was joined.")
+                self.messages.append(f"{_capital(_name(released))} had been split into {len(parts)} and was joined.")
 
     def _around(self, cell: NotebookNode) -> list[NotebookNode]:
         """The code cells near a found one, as far as the next found ones."""
@@ -143,16 +145,16 @@ class _Mender:
                 continue
             grading = _metadata(cell)
             if grading and any(grading.get(k) != v for k, v in released.metadata.nbgrader.items() if k != "checksum"):
-                self.said.append(f"The grading information of {_name(released)} was changed and is restored.")
+                self.messages.append(f"The grading information of {_name(released)} was changed and is restored.")
             cell.metadata.nbgrader = copy.deepcopy(released.metadata.nbgrader)
             if cell.cell_type != released.cell_type:
-                self.said.append(
+                self.messages.append(
                     f"{_capital(_name(released))} had become {cell.cell_type} and is {released.cell_type} again."
                 )
                 _retype(cell, released.cell_type)
             locked = not is_answer(released)
             if locked and cell.source.strip() != released.source.strip():
-                self.said.append(f"{_capital(_name(released))} had been edited; it runs as it was released.")
+                self.messages.append(f"{_capital(_name(released))} had been edited; it runs as it was released.")
             if locked:
                 cell.source = released.source
 
@@ -168,7 +170,7 @@ class _Mender:
             self.notebook.cells = [c for c in self.notebook.cells if c is not cell]
             self.notebook.cells.insert(self._place(order[name]), cell)
             self.found[name] = cell
-            self.said.append(f"{_capital(_name(self.release.cells[order[name]]))} had been moved and was put back.")
+            self.messages.append(f"{_capital(_name(self.release.cells[order[name]]))} had been moved and was put back.")
 
     def restore_missing(self) -> None:
         """Put deleted cells back behind the cell that precedes them in the release."""
@@ -176,7 +178,7 @@ class _Mender:
             if released.id in self.found or not _metadata(released):
                 continue
             if is_answer(released) and (names := self._defined_elsewhere(released)):
-                self.said.append(
+                self.messages.append(
                     f"{_capital(_name(released))} is gone, but another cell defines {names}; nothing was put back."
                 )
                 continue
@@ -184,7 +186,7 @@ class _Mender:
             self.notebook.cells.insert(self._place(position), cell)
             self.found[released.id] = cell
             state = " without an answer" if is_answer(released) else ""
-            self.said.append(f"{_capital(_name(released))} had been deleted and was put back{state}.")
+            self.messages.append(f"{_capital(_name(released))} had been deleted and was put back{state}.")
 
     def _defined_elsewhere(self, released: NotebookNode) -> str:
         """Names that a deleted answer cell defines, if the learner defines them all in other cells (a merge, say)."""

@@ -56,14 +56,14 @@ class Placed:
 
     def for_runner(self, key: Hashable) -> list[dict]:
         """The arguments of a run as the runner reads them: where the bytes lie, and which of them are outputs."""
-        run, told = self.runs[key], []
+        run, payload = self.runs[key], []
         for name in run.exercise.arguments:
             if name in run.numbers:
-                told.append({"number": run.numbers[name]})
+                payload.append({"number": run.numbers[name]})
             else:
                 b = run.buffers[name]
-                told.append({"at": self.at(key, name), "bytes": size_of(b), "output": b.is_output})
-        return told
+                payload.append({"at": self.at(key, name), "bytes": size_of(b), "output": b.is_output})
+        return payload
 
     def _pairs(self):
         for (key, name), offset in self._at.items():

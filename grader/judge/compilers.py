@@ -18,14 +18,14 @@ Compiled = dict | Problem | str | None
 def checked(box: Sandbox, specs: list[dict], targets) -> list[Compiled]:
     """Triton kernels compiled for each target, only to see whether they can be."""
     job = {"specs": specs, "targets": list(targets)}
-    return _each(box, job, lambda spec, told: offline.problem_of(told, box.noise()))
+    return _each(box, job, lambda spec, reply: offline.problem_of(reply, box.noise()))
 
 
 def triton(box: Sandbox, specs: list[dict], target: int) -> list[Compiled]:
     """Triton kernels as machine code for one GPU."""
 
-    def made(spec: dict, told: dict) -> Compiled:
-        return offline.problem_of(told, box.noise()) or _triton_kernel(spec, told["targets"][str(target)])
+    def made(spec: dict, reply: dict) -> Compiled:
+        return offline.problem_of(reply, box.noise()) or _triton_kernel(spec, reply["targets"][str(target)])
 
     return _each(box, {"specs": [s | {"keep": True} for s in specs], "targets": [target]}, made)
 
@@ -33,10 +33,10 @@ def triton(box: Sandbox, specs: list[dict], target: int) -> list[Compiled]:
 def cuda(box: Sandbox, specs: list[dict], target: int) -> list[Compiled]:
     """CUDA C++ kernels as machine code for one GPU."""
 
-    def made(spec: dict, told: dict) -> Compiled:
-        if "error" in told:
-            return Problem("does-not-compile", f"the kernel does not compile: {told['error']}")
-        return _cuda_kernel(spec, told)
+    def made(spec: dict, reply: dict) -> Compiled:
+        if "error" in reply:
+            return Problem("does-not-compile", f"the kernel does not compile: {reply['error']}")
+        return _cuda_kernel(spec, reply)
 
     return _each(box, {"specs": specs, "capability": target}, made)
 
@@ -52,13 +52,13 @@ def _each(box: Sandbox, job: dict, made: Callable[[dict, dict], Compiled]) -> li
         missing = Problem("does-not-compile", f"the compiler came to no end with this kernel: {why}")
     except (ValueError, RecursionError):
         missing = "the compiler's answer could not be read"
-    said: list[Compiled] = []
+    compiled: list[Compiled] = []
     for number, spec in enumerate(job["specs"]):
         try:
-            said.append(made(spec, results[number]) if number < len(results) else missing)
+            compiled.append(made(spec, results[number]) if number < len(results) else missing)
         except offline.CompilerFailed as e:
-            said.append(str(e))
-    return said
+            compiled.append(str(e))
+    return compiled
 
 
 def _triton_kernel(spec: dict, made: dict) -> dict:

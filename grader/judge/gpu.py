@@ -83,9 +83,9 @@ class Runner:
             self._tell("stop" if enough(seconds["a"], seconds["b"]) else "more", raw=True)
         return answer | {"seconds": seconds}
 
-    def _tell(self, told, raw: bool = False) -> None:
+    def _tell(self, payload, raw: bool = False) -> None:
         try:
-            self._process.stdin.write((told if raw else json.dumps(told)).encode() + b"\n")
+            self._process.stdin.write((payload if raw else json.dumps(payload)).encode() + b"\n")
             self._process.stdin.flush()
         except OSError:
             raise RunnerLost("died", f"the runner ended: {self._last_words()}") from None
@@ -130,12 +130,12 @@ class Runner:
         self.memory.close()
 
 
-def for_runner(told: plan.Plan, places: dict[int, int]) -> dict:
+def for_runner(launch_plan: plan.Plan, places: dict[int, int]) -> dict:
     """A plan as the runner reads it: kernels by their places in the job's list, which `places` gives for each spec."""
-    steps = told.to_json()["steps"]
+    steps = launch_plan.to_json()["steps"]
     for k, step in enumerate(steps):
         if "choices" in step:
             steps[k] = {"choices": [c | {"kernel": places[c["kernel"]]} for c in step["choices"]]}
         elif "kernel" in step:
             steps[k] = step | {"kernel": places[step["kernel"]]}
-    return {"steps": steps, "scratch": told.scratch}
+    return {"steps": steps, "scratch": launch_plan.scratch}

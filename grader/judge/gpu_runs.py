@@ -226,25 +226,25 @@ class GpuRuns:
     def race(self, runner: gpu.Runner, arrays: Placed, a: plan.Plan, b: plan.Plan) -> dict:
         """Time plan `a` beside plan `b` on a ring of inputs; what the runner tells, with all samples in seconds."""
         job = {"time_limit": self._judge.time_limit, "ring": [arrays.for_runner(key) for key in arrays.runs]}
-        for side, told in (("a", a), ("b", b)):
-            kernels, places = self.kernels([told])
-            job[side] = {"kernels": kernels, "plan": gpu.for_runner(told, places[0])}
+        for side, launch_plan in (("a", a), ("b", b)):
+            kernels, places = self.kernels([launch_plan])
+            job[side] = {"kernels": kernels, "plan": gpu.for_runner(launch_plan, places[0])}
         return runner.race(job, speed.StopRule())
 
-    def _judge_race(self, task: Task, verdict: Verdict, told: dict, runs: list[Run]) -> Verdict:
+    def _judge_race(self, task: Task, verdict: Verdict, measured: dict, runs: list[Run]) -> Verdict:
         """The verdict with the time in it, which counts only if every timed run did the whole work."""
         verdict, any_order = replace(verdict, notes=[*verdict.notes]), task.exercise.contract.any_order
-        if not told["inputs_kept"]:
+        if not measured["inputs_kept"]:
             verdict.headline = diagnose.diagnosis(
                 "input-overwritten", "an input was changed while the kernel was timed"
             )
-        elif not any_order and max(told["distinct"]) > 1:
+        elif not any_order and max(measured["distinct"]) > 1:
             verdict.headline = diagnose.diagnosis("race", "timed runs on the same input left different results")
-        elif said := next((w for run in runs if (w := speed.wrong(run))), None):
-            verdict.headline = diagnose.diagnosis("wrong-values", f"at the timed size, {said} are wrong")
+        elif wrong := next((w for run in runs if (w := speed.wrong(run))), None):
+            verdict.headline = diagnose.diagnosis("wrong-values", f"at the timed size, {wrong} are wrong")
         if verdict.headline:
             return verdict
-        verdict.timing = timing = speed.summary(told, task.exercise, task.timed)
+        verdict.timing = timing = speed.summary(measured, task.exercise, task.timed)
         if timing["of_least"] > 1 / speed.REFUSED_UNDER:
             verdict.headline = diagnose.diagnosis(
                 "wrong-values",

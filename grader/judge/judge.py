@@ -231,7 +231,7 @@ class Judge:
         """What the submission's functions did in each case, as the launch sandbox reports it."""
         job = {
             "cells": submission.cells,
-            "tasks": [wire.told(t, self.seed) for t in tasks],
+            "tasks": [wire.task_payload(t, self.seed) for t in tasks],
             "time_limit": self.time_limit,
         }
         found: dict[str, dict[int, dict]] = {t.exercise.id: {} for t in tasks}

@@ -25,10 +25,10 @@ class JudgePool:
         try:
             submission = Submission.of(notebook)
         except NotJudged as why:
-            said = diagnose.diagnosis("error", f"this submission cannot be judged: {why}")
-            none = {i: Verdict(i, "", headline=said, points=exercises.get(i).points.total) for i in ids}
+            diagnosis = diagnose.diagnosis("error", f"this submission cannot be judged: {why}")
+            none = {i: Verdict(i, "", headline=diagnosis, points=exercises.get(i).points.total) for i in ids}
             return {"verdicts": {i: v.to_json() for i, v in none.items()}, "record": {}}
         judge = Judge(seed, beside=self._first)
         verdicts = judge.judge(submission, ids)
-        told = record.of(submission, judge, verdicts)
-        return {"verdicts": told["verdicts"], "record": told}
+        report = record.of(submission, judge, verdicts)
+        return {"verdicts": report["verdicts"], "record": report}

@@ -115,10 +115,10 @@ class Plan:
         return found
 
 
-def read(told: dict, arguments: Sequence[dict]) -> Plan:
+def read(payload: dict, arguments: Sequence[dict]) -> Plan:
     """The plan that was told, for a launcher of these arguments. Raises BadPlan."""
     try:
-        steps, specs, scratch = told["steps"], told["specs"], told["scratch"]
+        steps, specs, scratch = payload["steps"], payload["specs"], payload["scratch"]
         _require(isinstance(steps, list) and isinstance(specs, list) and isinstance(scratch, list))
         if len(steps) > MOST_LAUNCHES:
             raise BadPlan(f"your launcher makes {len(steps)} launches in one call; at most {MOST_LAUNCHES} are judged")
@@ -126,16 +126,16 @@ def read(told: dict, arguments: Sequence[dict]) -> Plan:
             raise BadPlan(f"your launcher launches {len(specs)} different kernels; at most {MOST_SPECS} are judged")
         scratch = [_whole(n, 0, 1 << 62) for n in scratch]
         if sum(scratch) > MOST_SCRATCH:
-            said = f"{sum(scratch) / 2**30:,.0f} GB"
-            raise BadPlan(f"your launcher asks for {said} of scratch memory; at most {MOST_SCRATCH >> 30} GB are given")
+            size = f"{sum(scratch) / 2**30:,.0f} GB"
+            raise BadPlan(f"your launcher asks for {size} of scratch memory; at most {MOST_SCRATCH >> 30} GB are given")
         specs = [_spec(s) for s in specs]
         sizes = {"argument": len(arguments), "scratch": len(scratch)}
         plan = Plan(
             [_step(s, specs, sizes) for s in steps],
             specs,
             scratch,
-            text(told.get("printed", ""), 4000),
-            text(told.get("returned", ""), 100),
+            text(payload.get("printed", ""), 4000),
+            text(payload.get("returned", ""), 100),
         )
         _check_copies(plan, arguments)
         return plan
@@ -193,32 +193,32 @@ def _whole(value: Any, low: int, high: int) -> int:
     return value
 
 
-def _spec(told: dict) -> dict:
-    language = told["language"]
+def _spec(payload: dict) -> dict:
+    language = payload["language"]
     _require(language in ("triton", "cuda"))
     if language == "cuda":
         return {
             "language": "cuda",
-            "source": _defines(told["options"]) + _whole_text(told["source"]),
-            "name": _whole_text(told["name"], 500),
+            "source": _defines(payload["options"]) + _whole_text(payload["source"]),
+            "name": _whole_text(payload["name"], 500),
             "options": [],
         }
-    _require(isinstance(told["module"], list) and len(told["module"]) <= MOST_PARTS)
+    _require(isinstance(payload["module"], list) and len(payload["module"]) <= MOST_PARTS)
     # Every piece lies in a file of its own: Triton reads a kernel's text again by file and line.
-    module = [[_whole_text(t), f"<piece {k}>", _whole(n, 1, 10**5)] for k, (t, _, n) in enumerate(told["module"])]
+    module = [[_whole_text(t), f"<piece {k}>", _whole(n, 1, 10**5)] for k, (t, _, n) in enumerate(payload["module"])]
     _require(sum(len(t) for t, _, _ in module) <= MOST_TEXT)
-    signature = {_text(k, 100): _text(v, 100) for k, v in told["signature"].items()}
-    constants = {_text(k, 100): _constant(v) for k, v in told["constants"].items()}
-    _require(constants.keys() <= signature.keys() and set(told["aligned"]) <= signature.keys())
-    _require(len(signature) <= 100 and len(set(told["aligned"])) == len(told["aligned"]))
-    options = {k: _whole(v, *OPTIONS[k]) for k, v in told["options"].items()}
+    signature = {_text(k, 100): _text(v, 100) for k, v in payload["signature"].items()}
+    constants = {_text(k, 100): _constant(v) for k, v in payload["constants"].items()}
+    _require(constants.keys() <= signature.keys() and set(payload["aligned"]) <= signature.keys())
+    _require(len(signature) <= 100 and len(set(payload["aligned"])) == len(payload["aligned"]))
+    options = {k: _whole(v, *OPTIONS[k]) for k, v in payload["options"].items()}
     return {
         "language": "triton",
         "module": module,
-        "kernel": _text(told["kernel"], 200),
+        "kernel": _text(payload["kernel"], 200),
         "signature": signature,
         "constants": constants,
-        "aligned": list(told["aligned"]),
+        "aligned": list(payload["aligned"]),
         "options": options,
     }
 
@@ -246,48 +246,48 @@ def _constant(value: Any):
     return value
 
 
-def _step(told: dict, specs: list[dict], sizes: dict[str, int]) -> Launch | Fill | Copy | Choice:
-    if "fill" in told:
-        value = told["value"]
+def _step(payload: dict, specs: list[dict], sizes: dict[str, int]) -> Launch | Fill | Copy | Choice:
+    if "fill" in payload:
+        value = payload["value"]
         _require(isinstance(value, (int, float)))
-        return Fill(_pointer(told["fill"], sizes), _whole(told["count"], 1, MOST_SCRATCH), float(value))
-    if "copy" in told:
-        source, target = _view(told["copy"], sizes), _view(told["to"], sizes)
+        return Fill(_pointer(payload["fill"], sizes), _whole(payload["count"], 1, MOST_SCRATCH), float(value))
+    if "copy" in payload:
+        source, target = _view(payload["copy"], sizes), _view(payload["to"], sizes)
         _require(source["shape"] == target["shape"] and source["dtype"] == target["dtype"])
         return Copy(source, target)
-    if "choices" in told:
-        _require(isinstance(told["choices"], list))
-        if not 0 < len(told["choices"]) <= MOST_CHOICES:
-            raise BadPlan(f"{len(told['choices'])} configurations to choose from; at most {MOST_CHOICES} are judged")
-        return Choice(tuple(_launch(s, specs, sizes) for s in told["choices"]))
-    return _launch(told, specs, sizes)
+    if "choices" in payload:
+        _require(isinstance(payload["choices"], list))
+        if not 0 < len(payload["choices"]) <= MOST_CHOICES:
+            raise BadPlan(f"{len(payload['choices'])} configurations to choose from; at most {MOST_CHOICES} are judged")
+        return Choice(tuple(_launch(s, specs, sizes) for s in payload["choices"]))
+    return _launch(payload, specs, sizes)
 
 
-def _launch(told: dict, specs: list[dict], sizes: dict[str, int]) -> Launch:
-    kernel = _whole(told["kernel"], 0, len(specs) - 1)
+def _launch(payload: dict, specs: list[dict], sizes: dict[str, int]) -> Launch:
+    kernel = _whole(payload["kernel"], 0, len(specs) - 1)
     name = specs[kernel].get("kernel") or specs[kernel]["name"]
-    grid = [_whole(n, -(2**62), 2**62) for n in told["grid"]]
+    grid = [_whole(n, -(2**62), 2**62) for n in payload["grid"]]
     if not 1 <= len(grid) <= 3:
         raise BadPlan(f"{name} is launched on a grid of {len(grid)} sides; a grid has one, two or three")
     grid += [1] * (3 - len(grid))
     if min(grid) < 0 or prod(grid) >= MOST_PROGRAMS or max(grid[1:]) > 65535:
         raise BadPlan(f"{name} is launched on a grid of {tuple(grid)}, which no GPU takes")
-    args = {_text(k, 100): _argument(v, sizes) for k, v in told["args"].items()}
+    args = {_text(k, 100): _argument(v, sizes) for k, v in payload["args"].items()}
     _require(len(args) <= 100)
     block, shared = None, 0
     if specs[kernel]["language"] == "cuda":
-        block = tuple(_whole(n, 1, 1024) for n in told["block"])
+        block = tuple(_whole(n, 1, 1024) for n in payload["block"])
         _require(len(block) == 3 and prod(block) <= 1024)
-        shared = _whole(told["shared"], 0, 1 << 20)
+        shared = _whole(payload["shared"], 0, 1 << 20)
     return Launch(kernel, tuple(grid), args, block, shared)
 
 
-def _argument(told: dict, sizes: dict[str, int]) -> dict:
-    _require(isinstance(told, dict) and len(told) == 1)
-    if "pointer" in told:
-        return {"pointer": _pointer(told["pointer"], sizes)}
-    if "descriptor" in told:
-        d = told["descriptor"]
+def _argument(payload: dict, sizes: dict[str, int]) -> dict:
+    _require(isinstance(payload, dict) and len(payload) == 1)
+    if "pointer" in payload:
+        return {"pointer": _pointer(payload["pointer"], sizes)}
+    if "descriptor" in payload:
+        d = payload["descriptor"]
         sides = ("shape", "strides", "block_shape")
         shape, strides, block = (tuple(_whole(n, 0, 1 << 40) for n in d[k]) for k in sides)
         _require(1 <= len(shape) <= 5 and len(shape) == len(strides) == len(block) and d["padding"] in ("zero", "nan"))
@@ -304,25 +304,25 @@ def _argument(told: dict, sizes: dict[str, int]) -> dict:
                 **tensor_map,
             }
         }
-    number = told["number"]
+    number = payload["number"]
     _require(number is None or isinstance(number, (bool, int, float)))
     _require(not isinstance(number, int) or -(2**63) <= number < 2**63)
     return {"number": number}
 
 
-def _view(told: dict, sizes: dict[str, int]) -> dict:
-    shape, strides = (tuple(_whole(n, 0, 1 << 40) for n in told[k]) for k in ("shape", "strides"))
+def _view(payload: dict, sizes: dict[str, int]) -> dict:
+    shape, strides = (tuple(_whole(n, 0, 1 << 40) for n in payload[k]) for k in ("shape", "strides"))
     _require(len(shape) == len(strides) <= 6)
-    return {**_pointer(told, sizes), "shape": shape, "strides": strides}
+    return {**_pointer(payload, sizes), "shape": shape, "strides": strides}
 
 
-def _pointer(told: dict, sizes: dict[str, int]) -> dict:
+def _pointer(payload: dict, sizes: dict[str, int]) -> dict:
     """{"argument" or "scratch": which, "offset": elements, "dtype": of them}"""
-    home = "argument" if "argument" in told else "scratch"
-    dtype = _text(told["dtype"], 30)
+    home = "argument" if "argument" in payload else "scratch"
+    dtype = _text(payload["dtype"], 30)
     _require(dtype in DTYPES)
     return {
-        home: _whole(told[home], 0, sizes[home] - 1),
-        "offset": _whole(told["offset"], 0, 1 << 40),
+        home: _whole(payload[home], 0, sizes[home] - 1),
+        "offset": _whole(payload["offset"], 0, 1 << 40),
         "dtype": dtype,
     }

@@ -38,14 +38,14 @@ def of(submission: Submission, judge: Judge, verdicts: dict[str, Verdict]) -> di
     }
 
 
-def replay(told: dict) -> tuple[dict[str, Verdict], list[str]]:
+def replay(recorded: dict) -> tuple[dict[str, Verdict], list[str]]:
     """Judge a record's submission again with its seed; the verdicts, and where they differ from those recorded."""
-    judge = Judge(told["seed"], told["hidden"])
-    submission = Submission(tuple((name, text) for name, text in told["cells"]))
-    verdicts, differences = judge.judge(submission, told["verdicts"]), []
-    if submission.hash != told["submission"]:
+    judge = Judge(recorded["seed"], recorded["hidden"])
+    submission = Submission(tuple((name, text) for name, text in recorded["cells"]))
+    verdicts, differences = judge.judge(submission, recorded["verdicts"]), []
+    if submission.hash != recorded["submission"]:
         differences.append("the record's cells are not those that were judged: their hash differs")
-    for exercise_id, before in told["verdicts"].items():
+    for exercise_id, before in recorded["verdicts"].items():
         now, then = verdicts[exercise_id], Verdict.from_json(before)
         if _kinds(now) != _kinds(then):
             differences.append(f"{exercise_id}: {_kinds(now)} now, {_kinds(then)} then")
@@ -77,13 +77,13 @@ def versions() -> dict[str, str | None]:
 def _gpu() -> dict:
     """The GPU with its clocks right now, as the driver's management library tells them. It is asked in this process:
     while `nvidia-smi` runs, the other submissions' contexts take twice as long to make."""
-    told = {"name": device.current().name}
+    report = {"name": device.current().name}
     try:
         from cuda.bindings import nvml
 
         gpu = _handle(nvml)
     except Exception:  # the library's, or there is none
-        return told
+        return report
     fields = {
         "driver_version": lambda: nvml.system_get_driver_version(),
         "clocks.sm": lambda: f"{nvml.device_get_clock_info(gpu, nvml.ClockType.CLOCK_SM)} MHz",
@@ -93,8 +93,8 @@ def _gpu() -> dict:
     }
     for name, ask in fields.items():
         with contextlib.suppress(Exception):  # some GPUs, and parts of one, do not tell everything
-            told[name] = ask()
-    return told
+            report[name] = ask()
+    return report
 
 
 @functools.cache

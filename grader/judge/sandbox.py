@@ -87,8 +87,8 @@ class _Zygote:
         """Start a job with these files as its input, output, errors and shared memory; returns its number."""
         with self._lock:
             self._jobs += 1
-            told = {"job": self._jobs, "limits": _rlimits(limits)}
-            socket.send_fds(self._channel, [json.dumps(told).encode()], fds)
+            payload = {"job": self._jobs, "limits": _rlimits(limits)}
+            socket.send_fds(self._channel, [json.dumps(payload).encode()], fds)
             return self._jobs
 
     def kill(self, job: int) -> None:
@@ -181,8 +181,8 @@ class Sandbox:
                     raise Died(f"it took longer than {self.limits.seconds:.0f} s")
                 chunk = os.read(self._out, 1 << 20)
                 if not chunk:
-                    said = self.noise().strip()[-300:] or (self._zygote.last_words() if self._zygote else "")
-                    raise Died("it ended before its answer was complete" + (f": {said}" if said else ""))
+                    message = self.noise().strip()[-300:] or (self._zygote.last_words() if self._zygote else "")
+                    raise Died("it ended before its answer was complete" + (f": {message}" if message else ""))
                 total += len(chunk)
                 if total > MOST_OUTPUT:
                     raise Died("it wrote more than any answer can hold")

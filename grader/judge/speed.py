@@ -146,11 +146,11 @@ def floor(exercise: KernelExercise, case: Case, copy_gbs: float) -> Floor:
     return max(by_bytes, by_flops, key=lambda f: f.seconds)
 
 
-def summary(told: dict, exercise: KernelExercise, case: Case) -> dict:
+def summary(measured: dict, exercise: KernelExercise, case: Case) -> dict:
     """What the verdict keeps of a race: medians, the ratio with its interval, the floor, every sample."""
-    a, b = told["seconds"]["a"], told["seconds"]["b"]
+    a, b = measured["seconds"]["a"], measured["seconds"]["b"]
     yours_s, reference_s, ordered = statistics.median(a), statistics.median(b), sorted(a)
-    found, least = beside(a, b), floor(exercise, case, told["copy_gbs"])
+    found, least = beside(a, b), floor(exercise, case, measured["copy_gbs"])
     return {
         "sizes": dict(case.sizes),
         "ratio": found.value,
@@ -168,7 +168,7 @@ def summary(told: dict, exercise: KernelExercise, case: Case) -> dict:
         "floor_why": least.why,
         "of_floor": least.seconds / yours_s,
         "of_least": min(least.seconds, reference_s) / yours_s,
-        "copy_gbs": told["copy_gbs"],
+        "copy_gbs": measured["copy_gbs"],
         "pairs": len(a),
         "samples": {"yours": a, "reference": b},
     }

@@ -27,40 +27,40 @@ def plain_bytes(count: int) -> torch.Tensor:
     return torch.empty(count, dtype=torch.uint8)
 
 
-def told(task: Task, seed: int) -> dict:
+def task_payload(task: Task, seed: int) -> dict:
     """What the launch sandbox is told of an exercise: names, shapes and types; no values, no answers."""
     exercise = task.exercise
-    told = {"id": exercise.id, "entry": exercise.entry, "parameters": exercise.parameters}
+    payload = {"id": exercise.id, "entry": exercise.entry, "parameters": exercise.parameters}
     if not task.is_kernel:
         cases = [[encode(v) for v in exercise.arguments(c).values()] for c, _ in task.cases]
-        return told | {"kind": "plain", "cases": cases}
+        return payload | {"kind": "plain", "cases": cases}
     cases = [arguments_of(run) for run in task.runs]
     if task.timed:
         cases.append(timed_arguments(exercise, task.timed, seed))
-    return told | {"kind": "kernel", "cases": cases}
+    return payload | {"kind": "kernel", "cases": cases}
 
 
 def timed_arguments(exercise: KernelExercise, case: Case, seed: int) -> list[dict]:
     """Like `arguments_of`, for arrays that are large and not drawn yet."""
-    told, numbers = [], numbers_of(exercise, case, seed)
+    payload, numbers = [], numbers_of(exercise, case, seed)
     for name, a in exercise.arguments.items():
         if name in numbers:
-            told.append({"name": name, "number": numbers[name]})
+            payload.append({"name": name, "number": numbers[name]})
             continue
         empty = torch.empty(a.shape(case.sizes), device="meta")
         shape = {"shape": list(empty.shape), "strides": list(empty.stride()), "length": empty.numel(), "start": 0}
-        told.append({"name": name, "dtype": exercise.dtype(case, name), **shape})
-    return told
+        payload.append({"name": name, "dtype": exercise.dtype(case, name), **shape})
+    return payload
 
 
 def arguments_of(run: Run) -> list[dict]:
-    told = []
+    payload = []
     for name in run.exercise.arguments:
         if name in run.numbers:
-            told.append({"name": name, "number": run.numbers[name]})
+            payload.append({"name": name, "number": run.numbers[name]})
             continue
         b = run.buffers[name]
-        told.append(
+        payload.append(
             {
                 "name": name,
                 "dtype": str(b.storage.dtype).removeprefix("torch."),
@@ -70,7 +70,7 @@ def arguments_of(run: Run) -> list[dict]:
                 "start": b.start,
             }
         )
-    return told
+    return payload
 
 
 def placed(tasks: list[PlannedTask], memory: Memory) -> Placed:
@@ -137,20 +137,20 @@ def plan_in(arguments: list[dict], answer: dict) -> plan.Plan | Problem:
     if answer.get("problem"):
         return _computed(problem_in(answer["problem"]))
     try:
-        told = plan.read(answer, arguments)
+        found = plan.read(answer, arguments)
     except plan.BadPlan as e:
         return Problem(e.kind, str(e))
-    return next((p for s in told.specs if (p := language.problem(s))), None) or told
+    return next((p for s in found.specs if (p := language.problem(s))), None) or found
 
 
-def problem_in(told: dict) -> Problem:
+def problem_in(payload: dict) -> Problem:
     """A problem as the sandbox tells it; any of its fields may be forged, so only text is taken over."""
-    kind, line = told.get("kind"), told.get("line")
+    kind, line = payload.get("kind"), payload.get("line")
     return Problem(
         kind if kind in ("unfilled", "error", "timeout", "died", "does-not-compile") else "error",
-        clean(told.get("message"), 2000) or "the sandbox did not say what went wrong",
+        clean(payload.get("message"), 2000) or "the sandbox did not say what went wrong",
         line if type(line) is int and 0 < line < 10**6 else None,
-        clean(told.get("source"), 500),
+        clean(payload.get("source"), 500),
     )
 
 
@@ -178,16 +178,16 @@ def compared(exercise: PlainExercise, case: Case, yours) -> diagnose.Diagnosis |
     try:
         return compare_plain(exercise, case, yours, exercise.arguments(case))
     except Exception as e:
-        said = f"{exercise.entry} returned what cannot be compared ({type(e).__name__})"
-        return diagnose.diagnosis("wrong-values", said, "", "Return what the exercise asks for.")
+        message = f"{exercise.entry} returned what cannot be compared ({type(e).__name__})"
+        return diagnose.diagnosis("wrong-values", message, "", "Return what the exercise asks for.")
 
 
-def value_in(told):
+def value_in(payload):
     """What a plain function returned, or for what cannot be told an object that is known by its type's name only."""
-    if isinstance(told, dict) and "value" in told:
+    if isinstance(payload, dict) and "value" in payload:
         with contextlib.suppress(ValueError, TypeError, RecursionError):
-            return decode(told["value"])
-    name = told.get("type") if isinstance(told, dict) else None
+            return decode(payload["value"])
+    name = payload.get("type") if isinstance(payload, dict) else None
     return type(name if isinstance(name, str) and name.isidentifier() else "value", (), {})()
 
 
@@ -209,10 +209,10 @@ def outcomes_in(box: Sandbox, job: dict) -> dict:
     return found
 
 
-def _outcome(told: dict, language: str) -> Outcome:
-    if "ended" in told:
-        return Outcome(child.end(told["ended"]))
-    problem = problem_in(told["problem"]) if told["problem"] else None
-    outcome = (emulator if language == "cuda" else interpreter).outcome({**told, "problem": None})
+def _outcome(payload: dict, language: str) -> Outcome:
+    if "ended" in payload:
+        return Outcome(child.end(payload["ended"]))
+    problem = problem_in(payload["problem"]) if payload["problem"] else None
+    outcome = (emulator if language == "cuda" else interpreter).outcome({**payload, "problem": None})
     outcome.problem = problem
     return outcome

@@ -101,8 +101,8 @@ class Rules:
         share = self.percent(late)
         stood = f" on {when.astimezone(self.zone):%Y-%m-%d %H:%M %Z}" if when and when > due else ""
         cost = f"{share:g} % of the marks are taken off" if share else "nothing is taken off"
-        said = f"Handed in{stood}, {_long(late)} late ({clock}): {cost}."
-        return Lateness(share, said, due.astimezone(UTC).isoformat())
+        message = f"Handed in{stood}, {_long(late)} late ({clock}): {cost}."
+        return Lateness(share, message, due.astimezone(UTC).isoformat())
 
     def percent(self, late: timedelta) -> float:
         """What a delay costs, in percent."""

@@ -83,9 +83,9 @@ def _verdict(cell: NotebookNode) -> Verdict | None:
     published = [o.data[VERDICT_MIME] for o in cell.outputs if VERDICT_MIME in o.get("data", {})]
     try:
         verdict = Verdict.from_json(published[-1])
-        said = [verdict.headline, *(r.diagnosis for r in verdict.results)]
+        diagnoses = [verdict.headline, *(r.diagnosis for r in verdict.results)]
         texts = [verdict.exercise, verdict.backend, verdict.printed, *verdict.notes, *(r.case for r in verdict.results)]
-        texts += [text for d in said if d for text in (d.kind, d.symptom, d.advice, d.details)]
+        texts += [text for d in diagnoses if d for text in (d.kind, d.symptom, d.advice, d.details)]
         verdict.text()  # what cannot be shown is no verdict
         return verdict if all(isinstance(text, str) for text in texts) else None
     except (IndexError, TypeError, KeyError, AttributeError, ValueError):

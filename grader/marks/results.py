@@ -113,11 +113,11 @@ class Graded:
         failed = [o for o in self.outcomes if not o.passed]
         unfilled = [o for o in failed if o.kind == "unfilled"]
         # The first sentence says what was seen; what to try is in the report.
-        told = [f"{o.name}: {o.sentence.split('. ')[0].rstrip('.')}." for o in failed if o not in unfilled]
-        said = [*late, *self.events, *_together(self.repairs), *told]
+        failures = [f"{o.name}: {o.sentence.split('. ')[0].rstrip('.')}." for o in failed if o not in unfilled]
+        sentences = [*late, *self.events, *_together(self.repairs), *failures]
         if unfilled:
-            said.append(f"{len(unfilled)} of {len(self.outcomes)} exercises not written yet.")
-        return " ".join(said) or "All checks passed."
+            sentences.append(f"{len(unfilled)} of {len(self.outcomes)} exercises not written yet.")
+        return " ".join(sentences) or "All checks passed."
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Graded:
@@ -214,12 +214,12 @@ def _together(repairs: list[str]) -> list[str]:
 
 
 def _told(student: Graded) -> dict[str, Any]:
-    said = student.what_happened()
+    sentences = student.what_happened()
     data = asdict(student) | {"marks": student.marks, "points": student.points, "score": student.score}
     for outcome in data["outcomes"]:
         if outcome["verdict"]:
             outcome["verdict"]["timing"].pop("samples", None)
-    return data | {"what_happened": said}
+    return data | {"what_happened": sentences}
 
 
 def harmless(text: str) -> str:

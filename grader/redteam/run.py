@@ -40,14 +40,14 @@ class AttackResult:
     marks: float = 0.0
     points: float = 0.0
     kind: str = ""
-    said: str = ""
+    message: str = ""
     seconds: float = 0.0
     stock: float | str | None = None
 
     def to_json(self) -> dict:
-        told = asdict(self)
-        told["trial"] = self.trial.id
-        return told
+        payload = asdict(self)
+        payload["trial"] = self.trial.id
+        return payload
 
 
 @cache
@@ -64,24 +64,24 @@ def attempt(trial: Trial) -> AttackResult:
     from grader.judge import sandbox
 
     if trial.where == "gpu" and not device.has_gpu():
-        return AttackResult(trial, None, said="needs a GPU")
+        return AttackResult(trial, None, message="needs a GPU")
     if not trial.plain_child and not sandbox.bubblewrap():
-        return AttackResult(trial, None, said="needs bubblewrap")
+        return AttackResult(trial, None, message="needs bubblewrap")
     begin = time.perf_counter()
     try:
         verdict = judge().judge(submission(trial), [trial.exercise])[trial.exercise]
     except Exception as e:  # whatever stops the judge has stopped it for everybody
-        return AttackResult(trial, False, kind="judge stopped", said=f"{type(e).__name__}: {e}"[:300])
-    seconds, said = time.perf_counter() - begin, verdict.headline
+        return AttackResult(trial, False, kind="judge stopped", message=f"{type(e).__name__}: {e}"[:300])
+    seconds, message = time.perf_counter() - begin, verdict.headline
     if trial.expect == "known limit" and verdict.marks:
-        return AttackResult(trial, None, verdict.marks, verdict.points, said="known limit", seconds=seconds)
+        return AttackResult(trial, None, verdict.marks, verdict.points, message="known limit", seconds=seconds)
     return AttackResult(
         trial,
         _fine(trial, verdict),
         verdict.marks,
         verdict.points,
-        said.kind if said else "",
-        said.symptom if said else "",
+        message.kind if message else "",
+        message.symptom if message else "",
         seconds,
     )
 
@@ -211,7 +211,7 @@ def table(results: list[AttackResult], compare: bool = False) -> str:
 
 def _counts(results: list[AttackResult], compare: bool) -> list[str]:
     tried = [r for r in results if r.fine is not None]
-    left = {r.said for r in results if r.fine is None}
+    left = {r.message for r in results if r.fine is None}
     cells = [f"{sum(r.fine for r in tried)} / {len(tried)}"]
     if compare:
         scored = [r for r in tried if r.stock not in (None, "not tried")]
@@ -227,10 +227,10 @@ def _gained(result: AttackResult) -> bool:
 
 def line(result: AttackResult) -> str:
     mark = {True: "✓", False: "✗", None: "–"}[result.fine]
-    said = result.kind or ("accepted" if result.points else "")
+    message = result.kind or ("accepted" if result.points else "")
     if result.fine is not True:
-        said = f"{said}  {result.said}".strip()
-    return f"  {mark} {result.trial.id:<40} {said}"
+        message = f"{message}  {result.message}".strip()
+    return f"  {mark} {result.trial.id:<40} {message}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

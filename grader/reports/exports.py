@@ -91,8 +91,8 @@ def moodle(results: ClassResults, final: dict[str, Final]) -> list[list[str]]:
         identifier = f"Participant {number}" if number else ""
         name, email = (s.origin.name, s.origin.email) if s.origin else (s.student, "")
         # Moodle takes comments for HTML.
-        said = escape(pages.clean(s.what_happened(), 2000))
-        rows.append([identifier, name, email, _number(f.score), _number(f.points), said])
+        message = escape(pages.clean(s.what_happened(), 2000))
+        rows.append([identifier, name, email, _number(f.score), _number(f.points), message])
     return rows
 
 
@@ -189,8 +189,8 @@ def main(args) -> int:
         print(problem)
         return 1
     waiting = sum(f.waiting for f in final.values())
-    said = f" {waiting} of {len(final)} still wait for a person's marks." if waiting else ""
-    print(f"{len(final)} students in {target}.{said}")
+    message = f" {waiting} of {len(final)} still wait for a person's marks." if waiting else ""
+    print(f"{len(final)} students in {target}.{message}")
     return 0
 
 
@@ -218,9 +218,9 @@ def _export(args, results: ClassResults, final: dict[str, Final]) -> Path:
         text = _text({"csv": table, "moodle": moodle, "canvas": canvas}[args.format](results, final))
         strangers = [s.student for s in results.students if not (s.origin and s.origin.system == args.format)]
         if args.format != "csv" and strangers:
-            said = f"{len(strangers)} students were not handed in through {args.format.capitalize()}"
+            message = f"{len(strangers)} students were not handed in through {args.format.capitalize()}"
             more = " …" if len(strangers) > 5 else "."
-            print(f"{said}, so their rows have no number: {', '.join(strangers[:5])}{more}", file=sys.stderr)
+            print(f"{message}, so their rows have no number: {', '.join(strangers[:5])}{more}", file=sys.stderr)
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8" if args.format == "canvas" else "utf-8-sig", errors="replace")
     return target

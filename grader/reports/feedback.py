@@ -44,17 +44,17 @@ def speed(outcome: Outcome) -> _Speed | None:
     if verdict is None or not verdict.passed:
         return None
     if timing := verdict.timing:
-        said = (
+        message = (
             f"{_time(timing['yours_s'])}, {timing['ratio']:.2f} × the reference solution's "
             f"{_time(timing['reference_s'])} (95 %: {timing['low']:.2f} to {timing['high']:.2f}); "
             f"{100 * timing['of_floor']:.0f} % of what this GPU can do for the bytes and FLOPs that the task needs."
         )
-        return _Speed(charts.time_beside(timing["ratio"], timing["low"], timing["high"]), said)
+        return _Speed(charts.time_beside(timing["ratio"], timing["low"], timing["high"]), message)
     slower = traffic(verdict)
     if slower is None:
         return None
-    said = f"{slower:.2f} × the reference solution's memory traffic. Time is measured where there is a GPU."
-    return _Speed(charts.time_beside(slower, slower, slower, "memory traffic"), said)
+    message = f"{slower:.2f} × the reference solution's memory traffic. Time is measured where there is a GPU."
+    return _Speed(charts.time_beside(slower, slower, slower, "memory traffic"), message)
 
 
 def traffic(verdict: Verdict) -> float | None:

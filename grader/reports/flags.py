@@ -58,20 +58,20 @@ def _refused(student: Graded) -> Iterable[str]:
     """What the judge itself said that no honest mistake leads to."""
     for outcome in student.outcomes:
         verdict = outcome.verdict
-        said = [outcome.sentence, *(verdict.notes if verdict else [])]
+        sentences = [outcome.sentence, *(verdict.notes if verdict else [])]
         if verdict and verdict.headline:
-            said.append(verdict.headline.symptom)
-        for sentence in dict.fromkeys(s for s in said if any(words in s for words in _FORGED)):
+            sentences.append(verdict.headline.symptom)
+        for sentence in dict.fromkeys(s for s in sentences if any(words in s for words in _FORGED)):
             yield f"{outcome.name}: {sentence}"
 
 
 def _lines(cells: Mapping[str, str], known: set[str]) -> Iterable[str]:
     lines = [(name, line.strip()) for name, text in cells.items() for line in text.split("\n")]
-    told = 0
+    count = 0
     for name, line in lines:
         if not line or line in known or line.startswith(("#", "//")):
             continue
         why = next((why for pattern, why in _COMPILED if pattern.search(line)), None)
-        if why and told < MOST_LINES:
-            told += 1
+        if why and count < MOST_LINES:
+            count += 1
             yield f"cell {name!r} {why}: {line[:160]}"

@@ -59,7 +59,7 @@ def boards(results: ClassResults, who: dict[str, str], names: bool = False) -> l
                 ratios["time"].append((round(timing["ratio"], 2), shown))
             elif traffic is not None:
                 ratios["memory traffic"].append((round(traffic, 2), shown))
-        found += [(check.title, what, _places(told)) for what, told in ratios.items() if told]
+        found += [(check.title, what, _places(places)) for what, places in ratios.items() if places]
     return found
 
 

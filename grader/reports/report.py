@@ -50,10 +50,10 @@ def repair_reports(results: ClassResults) -> list[dict]:
     reports = []
     for s in results.students:
         origin = s.origin
-        told = {"file": "", "handed_in": "", "clock": "", "from": ""}
+        entry = {"file": "", "handed_in": "", "clock": "", "from": ""}
         if origin:
-            told = {"file": origin.file, "handed_in": origin.handed_in, "clock": origin.clock, "from": origin.system}
-        reports.append({"student": s.student, **told, "repairs": s.repairs, "problem": s.problem})
+            entry = {"file": origin.file, "handed_in": origin.handed_in, "clock": origin.clock, "from": origin.system}
+        reports.append({"student": s.student, **entry, "repairs": s.repairs, "problem": s.problem})
     return reports
 
 

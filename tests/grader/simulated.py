@@ -38,10 +38,10 @@ def _outcome(name: str, draw: random.Random) -> Outcome:
     verdict = Verdict(f"{UNIT}/{name}", "NVIDIA H200", cases, points=3.0)
     if draw.random() < 0.33:
         kind = draw.choice(KINDS)
-        said = Diagnosis(kind, f"out[{draw.randrange(9999)}] is not what it must be", "Look at it.", "1 2 3\n" * 12)
-        cases[-1] = CaseResult("n = 4099, a prime", said, 17.0, 0.01, True)
-        verdict.headline = said
-        return Outcome(name, f"check-{name}", 0.0, 3.0, kind, f"{said.symptom}. {said.advice}", verdict)
+        message = Diagnosis(kind, f"out[{draw.randrange(9999)}] is not what it must be", "Look at it.", "1 2 3\n" * 12)
+        cases[-1] = CaseResult("n = 4099, a prime", message, 17.0, 0.01, True)
+        verdict.headline = message
+        return Outcome(name, f"check-{name}", 0.0, 3.0, kind, f"{message.symptom}. {message.advice}", verdict)
     verdict.marks = 3.0
     if name != "add_bytes":
         ratio = draw.lognormvariate(0.2, 0.5)

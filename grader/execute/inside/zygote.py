@@ -113,12 +113,12 @@ class Zygote:
                 if not ready:
                     self._look_at_memory()
 
-    def _do(self, told: dict) -> None:
-        if "start" in told:
-            self.kernels[told["start"]] = self._start(told)
-        elif kernel := self.kernels.get(told["signal"]):
+    def _do(self, payload: dict) -> None:
+        if "start" in payload:
+            self.kernels[payload["start"]] = self._start(payload)
+        elif kernel := self.kernels.get(payload["signal"]):
             # the monitor passes it on; its own death ends everything below it
-            os.kill(kernel.monitor, signal.SIGKILL if told["number"] == signal.SIGKILL else signal.SIGINT)
+            os.kill(kernel.monitor, signal.SIGKILL if payload["number"] == signal.SIGKILL else signal.SIGINT)
 
     def _bury(self) -> None:
         """Tell of the kernels whose monitors have ended."""
@@ -127,9 +127,9 @@ class Zygote:
             if pid == 0:
                 return
             for number, kernel in [(n, k) for n, k in self.kernels.items() if k.monitor == pid]:
-                told = os.read(kernel.status, 4096).decode(errors="replace")
+                text = os.read(kernel.status, 4096).decode(errors="replace")
                 os.close(kernel.status)
-                status, _, why = told.partition(" ")
+                status, _, why = text.partition(" ")
                 status = int(status) if status.lstrip("-").isdigit() else -signal.SIGKILL
                 del self.kernels[number]
                 ended = {"ended": number, "status": status, "why": kernel.why or why}
@@ -155,7 +155,7 @@ class Zygote:
                 kernel.why = f"it used more than {self.most_memory >> 30} GB of memory"
                 os.kill(kernel.monitor, signal.SIGKILL)
 
-    def _start(self, told: dict) -> JupyterKernel:
+    def _start(self, payload: dict) -> JupyterKernel:
         """Fork a monitor, which makes the namespaces and waits for the processes in them."""
         mine, theirs = os.pipe()
         pid = os.fork()
@@ -172,7 +172,7 @@ class Zygote:
             first = os.fork()
             if first == 0:
                 die_with_parent()
-                os._exit(first_process(told, status))
+                os._exit(first_process(payload, status))
             os.close(status)
             signal.signal(signal.SIGINT, lambda *_: os.kill(first, signal.SIGINT))
             wait_for(first)
@@ -195,11 +195,11 @@ def wait_for(pid: int) -> int:
             return os.waitstatus_to_exitcode(status)
 
 
-def first_process(told: dict, status: int) -> int:
+def first_process(payload: dict, status: int) -> int:
     """Process 1: make the place, start the kernel, wait for it, tell how it ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        own = f"/kernels/{told['folder']}".encode()
+        own = f"/kernels/{payload['folder']}".encode()
         call(libc.mount(own, b"/connection", None, MS_BIND, None), "show the kernel's sockets")
         call(libc.mount(b"tmpfs", b"/kernels", b"tmpfs", MS_NOSUID | MS_NODEV, b"size=4k"), "hide those of others")
         settle()
@@ -211,7 +211,7 @@ def first_process(told: dict, status: int) -> int:
         os.close(status)
         os.setpgid(0, 0)
         die_with_parent()
-        run_kernel(told)
+        run_kernel(payload)
     with contextlib.suppress(OSError):
         os.setpgid(kernel, kernel)
     signal.signal(signal.SIGINT, lambda *_: os.killpg(kernel, signal.SIGINT))
@@ -219,16 +219,16 @@ def first_process(told: dict, status: int) -> int:
     return 0
 
 
-def run_kernel(told: dict) -> None:
+def run_kernel(payload: dict) -> None:
     """Be the kernel. Never returns."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     code = 1
     try:
-        os.environ.update(told["env"])
+        os.environ.update(payload["env"])
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as f:
             f.write("900")  # if the machine runs out of memory, this goes before the grader
         os.nice(NICE)
-        for what, most in told["limits"]:
+        for what, most in payload["limits"]:
             resource.setrlimit(what, (most, most))
         os.makedirs("/scratch/notebook")
         os.chdir("/scratch/notebook")

@@ -37,8 +37,8 @@ def prepare():
 
 
 def main(memory: int | None = None) -> None:
-    with job() as (told, answer):
-        for result in _compiler.compile_all(told):
+    with job() as (payload, answer):
+        for result in _compiler.compile_all(payload):
             answer(result)
 
 

@@ -23,8 +23,8 @@ def job() -> Iterator[tuple[dict, Answer]]:
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(os.open(os.devnull, os.O_RDWR), 1)
 
-    def answer(told: dict) -> None:
-        answers.write(json.dumps(told).encode() + b"\n")
+    def answer(reply: dict) -> None:
+        answers.write(json.dumps(reply).encode() + b"\n")
 
     yield json.load(sys.stdin), answer
     answer({"done": True})

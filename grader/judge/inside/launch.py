@@ -58,13 +58,13 @@ class Plan:
         self._kept: list[torch.Tensor] = []  # a freed storage's identity could come back as another's
         self.arguments = [self._argument(k, a) for k, a in enumerate(case)]
 
-    def _argument(self, number: int, told: dict):
-        if "number" in told:
-            return told["number"]
-        storage = torch.empty(told["length"], dtype=getattr(torch, told["dtype"]), device="meta")
+    def _argument(self, number: int, payload: dict):
+        if "number" in payload:
+            return payload["number"]
+        storage = torch.empty(payload["length"], dtype=getattr(torch, payload["dtype"]), device="meta")
         self._kept.append(storage)
         self._known[storage.untyped_storage()._cdata] = {"argument": number}
-        return storage.as_strided(told["shape"], told["strides"], told["start"])
+        return storage.as_strided(payload["shape"], payload["strides"], payload["start"])
 
     def pointer(self, tensor: torch.Tensor) -> dict:
         """Where a tensor begins: an argument or scratch memory, and the offset in elements."""
@@ -357,11 +357,11 @@ def prepare() -> None:
 
 
 def main(memory: int | None = None) -> None:
-    with job() as (told, answer):
-        for task in told["tasks"]:
+    with job() as (payload, answer):
+        for task in payload["tasks"]:
             one = answer_of if task["kind"] == "plain" else plan_of
-            cases = [functools.partial(one, task, told["cells"], case) for case in task["cases"]]
-            tell_cases(task["id"], child.fork(cases, told["time_limit"]), answer)
+            cases = [functools.partial(one, task, payload["cells"], case) for case in task["cases"]]
+            tell_cases(task["id"], child.fork(cases, payload["time_limit"]), answer)
 
 
 if __name__ == "__main__":

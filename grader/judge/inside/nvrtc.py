@@ -26,11 +26,11 @@ def prepare() -> None:
 
 
 def main(memory: int | None = None) -> None:
-    with job() as (told, answer):
-        for spec in told["specs"]:
+    with job() as (payload, answer):
+        for spec in payload["specs"]:
             try:
                 options = tuple(spec["options"])
-                done = nvrtc.compile_source(spec["source"], (spec["name"],), told["capability"], options)
+                done = nvrtc.compile_source(spec["source"], (spec["name"],), payload["capability"], options)
                 answer({"cubin": base64.b64encode(done.cubin).decode(), "symbol": done.lowered[spec["name"]]})
             except nvrtc.CompileError as e:
                 answer({"error": e.text})

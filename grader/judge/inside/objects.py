@@ -26,9 +26,11 @@ def _verdict(task: dict, cells) -> dict:
 
 
 def main(memory: int | None = None) -> None:
-    with job() as (told, answer):
-        for task in told["tasks"]:
-            tell_cases(task["id"], child.fork([lambda t=task: _verdict(t, told["cells"])], told["time_limit"]), answer)
+    with job() as (payload, answer):
+        for task in payload["tasks"]:
+            tell_cases(
+                task["id"], child.fork([lambda t=task: _verdict(t, payload["cells"])], payload["time_limit"]), answer
+            )
 
 
 if __name__ == "__main__":

@@ -47,10 +47,10 @@ class Case:
     arguments: list
 
 
-def arrays(told: dict, memory: memoryview) -> Case:
+def arrays(payload: dict, memory: memoryview) -> Case:
     """The arrays of a case, where they lie in the shared memory."""
     buffers, arguments = {}, []
-    for a in told["arguments"]:
+    for a in payload["arguments"]:
         if "number" in a:
             arguments.append(a["number"])
             continue
@@ -122,20 +122,20 @@ def launcher(plan: dict, number: int):
     return call
 
 
-def _constant(told, namespace):
-    if isinstance(told, dict):
-        if "function" in told:
-            return namespace[told["function"]]
+def _constant(payload, namespace):
+    if isinstance(payload, dict):
+        if "function" in payload:
+            return namespace[payload["function"]]
         import triton.language as tl
 
-        return tl.dtype(told["dtype"])
-    return told
+        return tl.dtype(payload["dtype"])
+    return payload
 
 
 def run_case(task: dict, number: int, memory: memoryview, time_limit: float) -> dict:
     """In a child: one case."""
-    told = task["cases"][number]
-    case, plan = arrays(told, memory), told["plan"]
+    payload = task["cases"][number]
+    case, plan = arrays(payload, memory), payload["plan"]
     if task["language"] == "triton":
         interpreter.require()
         result = interpreter.one_case(launcher(plan, number), case, compiled=False)
@@ -155,10 +155,10 @@ def prepare() -> None:
 
 
 def main(memory_file: int | None) -> None:
-    with job() as (told, answer):
-        memory = memoryview(mmap.mmap(memory_file, told["size"])) if told["size"] else memoryview(bytearray(1))
-        limit = told["time_limit"]
-        for task in told["tasks"]:
+    with job() as (payload, answer):
+        memory = memoryview(mmap.mmap(memory_file, payload["size"])) if payload["size"] else memoryview(bytearray(1))
+        limit = payload["time_limit"]
+        for task in payload["tasks"]:
             cases = [functools.partial(run_case, task, n, memory, limit) for n in range(len(task["cases"]))]
             tell_cases(task["id"], child.fork(cases, limit), answer)
 

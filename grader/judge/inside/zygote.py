@@ -90,17 +90,17 @@ def serve(program: str, channel: socket.socket) -> None:
                 message, fds, _, _ = socket.recv_fds(channel, 4096, 4)
                 if not message:
                     return
-                told = json.loads(message)
-                if "kill" in told:
-                    if told["kill"] in monitors:
-                        os.kill(monitors[told["kill"]], signal.SIGKILL)
+                payload = json.loads(message)
+                if "kill" in payload:
+                    if payload["kill"] in monitors:
+                        os.kill(monitors[payload["kill"]], signal.SIGKILL)
                     continue
-                monitors[told["job"]] = _start(module, told, fds, channel)
+                monitors[payload["job"]] = _start(module, payload, fds, channel)
                 for fd in fds:
                     os.close(fd)
 
 
-def _start(module, told: dict, fds: list[int], channel: socket.socket) -> int:
+def _start(module, payload: dict, fds: list[int], channel: socket.socket) -> int:
     """Fork a monitor, which makes the namespaces and waits for the job in them. Returns its process."""
     pid = os.fork()
     if pid:
@@ -118,7 +118,7 @@ def _start(module, told: dict, fds: list[int], channel: socket.socket) -> int:
         if job == 0:
             libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             settle()
-            for what, most in told["limits"]:
+            for what, most in payload["limits"]:
                 resource.setrlimit(what, (most, most))
             module.main(high[3] if len(high) > 3 else None)
             os._exit(0)

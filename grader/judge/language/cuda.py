@@ -70,18 +70,28 @@ def _tokens(source: str) -> tuple[str, str]:
     source = "".join(lines)
     code, text = [], []
     for token in TOKEN.finditer(source):
-        kind, said = token.lastgroup, token.group()
+        kind, token_text = token.lastgroup, token.group()
         if kind in ("raw", "broken"):
             what = "raw strings" if kind == "raw" else "a quotation mark or a comment that is not closed"
             raise NotAKernel(f"a kernel may not hold {what}", source.count("\n", 0, token.start()))
-        blanked = re.sub(r"[^\n]", " ", said)
-        code.append(blanked if kind == "comment" else said)
-        text.append(blanked if kind == "comment" else said[0] + blanked[1:-1] + said[-1] if kind == "string" else said)
+        blanked = re.sub(r"[^\n]", " ", token_text)
+        code.append(blanked if kind == "comment" else token_text)
+        text.append(
+            blanked
+            if kind == "comment"
+            else token_text[0] + blanked[1:-1] + token_text[-1]
+            if kind == "string"
+            else token_text
+        )
         if kind == "number":
-            fraction = re.search(r"[.]|^(?!0[xX])[\d']*[eE]|[pP]", said)
-            suffix = re.search(r"[a-zA-Z]*$", said)[0]
-            if fraction and suffix.lower() not in ("", "f") and not re.fullmatch(r"(?i)0x[\da-f.']*p[+-]?\d+f?", said):
-                raise NotAKernel(f"{said} is a number of a type that a GPU does not have")
+            fraction = re.search(r"[.]|^(?!0[xX])[\d']*[eE]|[pP]", token_text)
+            suffix = re.search(r"[a-zA-Z]*$", token_text)[0]
+            if (
+                fraction
+                and suffix.lower() not in ("", "f")
+                and not re.fullmatch(r"(?i)0x[\da-f.']*p[+-]?\d+f?", token_text)
+            ):
+                raise NotAKernel(f"{token_text} is a number of a type that a GPU does not have")
     return "".join(code), "".join(text)
 
 

@@ -168,7 +168,7 @@ def _assigned(name: str, value: ast.expr, bound: dict) -> object:
 
 def _literal(name: str, node: ast.expr, bound: dict) -> None:
     """A constant: literals, containers of them, element types."""
-    said = f"{name} is no constant that a kernel could use"
+    message = f"{name} is no constant that a kernel could use"
     if isinstance(node, (ast.Tuple, ast.List)):
         for n in node.elts:
             _literal(name, n, bound)
@@ -178,14 +178,14 @@ def _literal(name: str, node: ast.expr, bound: dict) -> None:
         called = ast.unparse(node.func)
         ours = called in ("triton.language.dtype", "triton.language.constexpr") and bound.get("triton") == "triton"
         if node.keywords or not (ours or called in ("float", "list", "tuple", "dict") and called not in bound):
-            raise NotAKernel(said)
+            raise NotAKernel(message)
         for n in node.args:
             _literal(name, n, bound)
     elif isinstance(node, ast.Attribute):
         if bound.get("torch") != "torch" or not re.fullmatch(r"torch\.\w+", ast.unparse(node)) or not _dtype(node.attr):
-            raise NotAKernel(said)
+            raise NotAKernel(message)
     elif not isinstance(node, ast.Constant):
-        raise NotAKernel(said)
+        raise NotAKernel(message)
 
 
 def _dtype(name: str) -> bool:

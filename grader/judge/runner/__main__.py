@@ -34,8 +34,8 @@ def own_answers() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
-def say(**told) -> None:
-    _answers.write(json.dumps(told) + "\n")
+def say(**reply) -> None:
+    _answers.write(json.dumps(reply) + "\n")
 
 
 def lost(kind: str, why: str) -> NoReturn:

@@ -27,10 +27,10 @@ class Entry:
     """One set of inputs with two sets of outputs. The competitors change places between these: where an array lies in
     memory makes a per cent of difference."""
 
-    def __init__(self, device: Device, told: list[dict], memory: memoryview):
-        self.inputs, self.told = {}, told
+    def __init__(self, device: Device, arguments: list[dict], memory: memoryview):
+        self.inputs, self.arguments = {}, arguments
         self.outputs: tuple[dict[int, Buffer], dict[int, Buffer]] = ({}, {})
-        for number, a in enumerate(told):
+        for number, a in enumerate(arguments):
             if "number" in a:
                 continue
             if a["output"]:
@@ -166,7 +166,7 @@ class Race:
         """After the last batch: outputs of every scored entry go into the shared memory; what the digests say."""
         for k, e in enumerate(self.entries[:-1]):
             for number, output in e.outputs[self.last[k]].items():
-                a = e.told[number]
+                a = e.arguments[number]
                 output.read(memory[a["at"] : a["at"] + a["bytes"]])
         return {
             "distinct": [len(d) for d in self.digests.values()],

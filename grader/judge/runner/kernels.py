@@ -28,9 +28,9 @@ class LoadedKernel:
     """One kernel of a cubin. `told` holds the cubin, its symbol, threads, shared memory, scratch and the kinds of its
     arguments in order (pointer, int, float or descriptor)."""
 
-    def __init__(self, device: Device, told: dict):
-        self.device, self.told = device, told
-        self._cubin = base64.b64decode(told["cubin"])
+    def __init__(self, device: Device, compiled: dict):
+        self.device, self.compiled = device, compiled
+        self._cubin = base64.b64decode(compiled["cubin"])
         self.has_state = b".nv.global\0" in self._cubin or b".nv.global.init\0" in self._cubin
         self.module = None
         self.load()
@@ -40,10 +40,10 @@ class LoadedKernel:
         if self.module is not None:
             ok(cu.cuModuleUnload(self.module))
         self.module = ok(cu.cuModuleLoadData(self._cubin))
-        self.function = ok(cu.cuModuleGetFunction(self.module, self.told["symbol"].encode()))
+        self.function = ok(cu.cuModuleGetFunction(self.module, self.compiled["symbol"].encode()))
         attribute = cu.CUfunction_attribute
         static = ok(cu.cuFuncGetAttribute(attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, self.function))
-        dynamic = self.told["shared"]
+        dynamic = self.compiled["shared"]
         if dynamic is None:  # CUDA C++: each launch says how much
             dynamic = self.device.shared_limit - static
         if dynamic + static > self.device.shared_limit:
@@ -66,13 +66,13 @@ class Call:
     """One launch, ready to be made again and again."""
 
     def __init__(self, kernel: LoadedKernel, step: dict, pointer: Callable[[dict], int], keep: list):
-        self.kernel, told = kernel, kernel.told
+        self.kernel, compiled = kernel, kernel.compiled
         self.grid = tuple(step["grid"])
-        self.block = tuple(step["block"] or (32 * told["warps"], 1, 1))
-        self.shared = told["shared"] if step["block"] is None else step["shared"]
+        self.block = tuple(step["block"] or (32 * compiled["warps"], 1, 1))
+        self.shared = compiled["shared"] if step["block"] is None else step["shared"]
         values = []
-        descriptors = iter(told.get("descriptors") or [])
-        for name, kind in told["abi"]:
+        descriptors = iter(compiled.get("descriptors") or [])
+        for name, kind in compiled["abi"]:
             argument = step["args"][name]
             if kind == "descriptor":
                 values += _descriptor(argument["descriptor"], next(descriptors, None), pointer)
@@ -84,9 +84,9 @@ class Call:
                 value = argument["number"]
                 values.append(0 if value is None else float(value) if kind == "float" else value)
         sizes = kernel.parameters()
-        if told.get("scratch_bytes") is not None:  # Triton's: one global scratch, one for profiling
-            programs = prod(self.grid) * max(1, prod(told.get("cluster") or (1,)))
-            scratch = Buffer(kernel.device, told["scratch_bytes"] * programs)
+        if compiled.get("scratch_bytes") is not None:  # Triton's: one global scratch, one for profiling
+            programs = prod(self.grid) * max(1, prod(compiled.get("cluster") or (1,)))
+            scratch = Buffer(kernel.device, compiled["scratch_bytes"] * programs)
             keep.append(scratch)
             values += [scratch.address, 0][: len(sizes) - len(values)]
         if len(values) != len(sizes):
@@ -94,18 +94,18 @@ class Call:
         self._storage = [_packed(v, n) for v, n in zip(values, sizes, strict=True)]
         self._array = (ctypes.c_void_p * max(1, len(sizes)))(*[ctypes.addressof(s) for s in self._storage])
         self._config = (
-            self._launch_config() if prod(told.get("cluster") or (1,)) > 1 or told.get("cooperative") else None
+            self._launch_config() if prod(compiled.get("cluster") or (1,)) > 1 or compiled.get("cooperative") else None
         )
 
     def _launch_config(self):
         config, attributes = cu.CUlaunchConfig(), []
-        cluster = tuple(self.kernel.told.get("cluster") or (1, 1, 1))
+        cluster = tuple(self.kernel.compiled.get("cluster") or (1, 1, 1))
         if prod(cluster) > 1:
             a = cu.CUlaunchAttribute()
             a.id = cu.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
             a.value.clusterDim.x, a.value.clusterDim.y, a.value.clusterDim.z = cluster
             attributes.append(a)
-        if self.kernel.told.get("cooperative"):
+        if self.kernel.compiled.get("cooperative"):
             a = cu.CUlaunchAttribute()
             a.id, a.value.cooperative = cu.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 1
             attributes.append(a)

@@ -152,7 +152,7 @@ def test_cuda_kernels_take_the_place_of_the_solutions_own(tables):
     tables("".join(rows), "00_start/scale_cuda")
     found = {r.trial.name: r for r in audit.audit(["00_start/scale_cuda"], jobs=1)}
     assert all(r.agrees for r in found.values()), found
-    assert "a copy of x" in found["copies"].said
+    assert "a copy of x" in found["copies"].message
 
 
 def test_names_select_units_and_exercises():
@@ -200,14 +200,14 @@ why = "Breaks on import."
 text = "raise ValueError('on import')"
 """
     )
-    said = capsys.readouterr().out
+    message = capsys.readouterr().out
     assert status == 1
-    assert "passes: expected wrong-formula, got accepted" in said
-    assert "refused: expected accepted, got wrong-formula: number_of_programs(1, 4) is 0, expected 1" in said
-    assert "other_kind: expected race, got wrong-formula" in said
-    assert "breaks: expected error, got broken: ValueError: on import" in said
-    assert "unfilled: expected" not in said
-    assert "refused 2/4 (50.0%), with the right diagnosis 1/4 (25.0%); honest ones accepted 1/2 (50.0%)" in said
+    assert "passes: expected wrong-formula, got accepted" in message
+    assert "refused: expected accepted, got wrong-formula: number_of_programs(1, 4) is 0, expected 1" in message
+    assert "other_kind: expected race, got wrong-formula" in message
+    assert "breaks: expected error, got broken: ValueError: on import" in message
+    assert "unfilled: expected" not in message
+    assert "refused 2/4 (50.0%), with the right diagnosis 1/4 (25.0%); honest ones accepted 1/2 (50.0%)" in message
 
 
 def test_agreement_passes(one_exercise, capsys):
@@ -269,9 +269,9 @@ def test_every_mutant(exercise_id):
 def test_of_the_slow_ones_the_solution(exercise_id):
     text = audit.solution_text(exercise_id.split("/")[0])
     result = audit.attempt(audit.solution_trial(exercise_id, text), quick=True)
-    assert result.agrees, result.said
+    assert result.agrees, result.message
 
 
 def check(results, exercise_id):
     mine = [r for r in results if r.trial.exercise == exercise_id]
-    assert mine and not [f"{r.trial.name}: {r.trial.expect}, got {r.kind}: {r.said}" for r in mine if not r.agrees]
+    assert mine and not [f"{r.trial.name}: {r.trial.expect}, got {r.kind}: {r.message}" for r in mine if not r.agrees]

@@ -73,8 +73,8 @@ def test_a_filled_skeleton_is_an_exercise_and_a_wrong_reference_is_refused(cours
     fill(source, *([(copy, own)] if kind == "triton" else [])), fill(mutants)
     right = "reference=lambda n: n" if kind == "plain" else "reference=lambda x: x,"
     fill(registry, (right, right.replace(": n", ": n + 1").replace(": x,", ": 2 * x + 1,")))
-    status, said = built(course, unit)
-    assert status == 1 and f"{unit}/saxpy: its own check refuses the solution" in said
+    status, message = built(course, unit)
+    assert status == 1 and f"{unit}/saxpy: its own check refuses the solution" in message
     fill(registry, (right.replace(": n", ": n + 1").replace(": x,", ": 2 * x + 1,"), right))
     assert built(course, unit)[0] == 0
     assert "saxpy is not written yet" in (course / "notebooks" / unit / f"{unit}.ipynb").read_text().replace(

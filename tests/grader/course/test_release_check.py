@@ -108,9 +108,9 @@ def test_what_the_release_check_refuses(tmp_path, change, sentence):
 
 
 def test_a_long_unit_is_a_warning(tmp_path):
-    said = []
+    message = []
     root = write_unit(tmp_path, SAMPLE + "\n# %%\n" + "x = 1\n" * 300)
-    assert build(root, points_of=POINTS, say=said.append) == []
-    assert said[0].startswith("06_unit: warning:") and said[0].endswith("lines are more than 300")
+    assert build(root, points_of=POINTS, say=message.append) == []
+    assert message[0].startswith("06_unit: warning:") and message[0].endswith("lines are more than 300")
     many = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell() for _ in range(25)])
     assert size_warnings(many) == ["25 cells are more than 24"]

@@ -48,13 +48,13 @@ def changed(unit, old, new):
 
 
 def test_a_wrong_solution_is_refused_and_nothing_is_written(unit, tmp_path):
-    said = []
-    assert build(tmp_path, say=said.append) == [] and said[-1].startswith(f"{UNIT}: written")
+    message = []
+    assert build(tmp_path, say=message.append) == [] and message[-1].startswith(f"{UNIT}: written")
     released = tmp_path / "notebooks" / UNIT / f"{UNIT}.ipynb"
     before = released.read_bytes()
     changed(unit, "return 3 * n * itemsize", "return 2 * n * itemsize")
     for check in (False, True):
-        (problem,) = build(tmp_path, check=check, say=said.append)
+        (problem,) = build(tmp_path, check=check, say=message.append)
         assert problem.startswith(f"{EXERCISE}: its own check refuses the solution (")
         assert problem.endswith("; the solution or the reference is wrong")
     assert released.read_bytes() == before

@@ -72,17 +72,17 @@ def test_the_demo_gives_the_expected_marks(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "All marks are as class.toml expects." in printed
     data = json.loads((tmp_path / "grades.json").read_text())
-    said = {s["student"]: s["what_happened"] for s in data["students"]}
+    message = {s["student"]: s["what_happened"] for s in data["students"]}
     kinds = {s["student"]: {o["name"]: o["kind"] for o in s["outcomes"]} for s in data["students"]}
     assert kinds["Aaliyah Haddad"]["vector_add"] == "timeout"
     assert kinds["Dmitri Volkov"]["vector_add"] == "tail-unmasked"
     assert kinds["Elif Kaya"]["gelu"] == "precision"
     assert kinds["Farid Rahimi"]["gelu_backward"] == "out-of-bounds"
-    assert "killed the kernel (signal SIGSEGV)" in said["Kwame Boateng"]
-    assert "'homework (2) final.ipynb'" in said["Grace Wanjiru"]
-    assert "A copy of the answer cell 'gelu_kernel'" in said["Hana Sato"]
-    assert "'check-gelu_backward' had been deleted and was put back" in said["Íñigo Vega"]
-    assert "stderr" in said["Joana Pires"] and "costs nothing" in said["Joana Pires"]
-    assert said["Ana Duarte"] == "All checks passed."
-    assert said["Lars Nygaard"].startswith("Not graded, 0 points: ")
+    assert "killed the kernel (signal SIGSEGV)" in message["Kwame Boateng"]
+    assert "'homework (2) final.ipynb'" in message["Grace Wanjiru"]
+    assert "A copy of the answer cell 'gelu_kernel'" in message["Hana Sato"]
+    assert "'check-gelu_backward' had been deleted and was put back" in message["Íñigo Vega"]
+    assert "stderr" in message["Joana Pires"] and "costs nothing" in message["Joana Pires"]
+    assert message["Ana Duarte"] == "All checks passed."
+    assert message["Lars Nygaard"].startswith("Not graded, 0 points: ")
     assert (tmp_path / "report.html").exists() and (tmp_path / "course" / "gradebook.db").exists()

@@ -4,7 +4,7 @@ SUBMISSIONS OUT [EXECUTOR] [--resume]`. Prints the memory of this process at a t
 import sys
 from pathlib import Path
 
-from grader.grading.grade import grade, said
+from grader.grading.grade import exit_status, grade
 from grader.grading.options import GradeOptions
 from grader.grading.run import Watcher
 from tests.grader.engines.conftest import WORK
@@ -32,7 +32,7 @@ def main(unit, submissions, out, *options):
     watcher, out = Memory(), Path(out)
     executor = next((o for o in options if not o.startswith("--")), "local")
     asked = GradeOptions(seed=3, resume="--resume" in options, executor=executor, work=WORK, workers=2)
-    status = said(lambda: grade(Path(unit), Path(submissions), out, asked, watcher=watcher))
+    status = exit_status(lambda: grade(Path(unit), Path(submissions), out, asked, watcher=watcher))
     print(f"memory: {watcher.early} MB, {resident()} MB")
     return status
 

@@ -149,10 +149,10 @@ def test_a_kernel_sees_no_course_no_network_and_nobody_else(tmp_path):
         "[n for n in os.environ if 'SEED' in n and n != 'PYTHONHASHSEED' or 'KEY' in n or 'TOKEN' in n]",
     ]
     cells = run(*looks).notebook.cells
-    told = [shown(c)[-1] if c.outputs else None for c in cells]
-    assert told[0] == "[False, False]" and told[1] == "OSError" and told[3] == "OSError"
-    assert told[2] == "([], ['k.json'], [])"
-    assert told[4] is None and told[5] == "['GPULAB_SEED']"
+    payload = [shown(c)[-1] if c.outputs else None for c in cells]
+    assert payload[0] == "[False, False]" and payload[1] == "OSError" and payload[3] == "OSError"
+    assert payload[2] == "([], ['k.json'], [])"
+    assert payload[4] is None and payload[5] == "['GPULAB_SEED']"
 
 
 @needs_namespaces

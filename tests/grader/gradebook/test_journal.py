@@ -86,9 +86,9 @@ def test_what_may_go_on(journal, monkeypatch):
         ("unit", "release", 8, "judge"): "--seed",
         ("unit", "release", None, "shown"): "--trust-notebooks",
     }.items():
-        with pytest.raises(JournalError, match=why) as said:
+        with pytest.raises(JournalError, match=why) as message:
             journal.may_go_on(*other)
-        assert "--fresh" in str(said.value) and str(said.value).count(".") == 1
+        assert "--fresh" in str(message.value) and str(message.value).count(".") == 1
     now = journal_module.versions()
     monkeypatch.setattr(journal_module, "versions", lambda: now | {"torch": "1.0", "course": "x"})
     with pytest.raises(JournalError, match="torch and course changed since"):

@@ -59,8 +59,8 @@ def test_one_exercise_again_and_nothing_else(graded, monkeypatch, capsys):
     monkeypatch.setitem(known.__dict__, "reference", lambda n, itemsize: 2 * n * itemsize)
     results = regrade.regrade(out, "add_bytes", 1, print, graded / "solutions")
     report.write(results, out)
-    said = capsys.readouterr().out
-    assert "Duarte Ana: 1 → 0" in said and "Yousuf Ben: 0 → 1" in said
+    message = capsys.readouterr().out
+    assert "Duarte Ana: 1 → 0" in message and "Yousuf Ben: 0 → 1" in message
     assert "the marks of 2 students changed" in results.notes[-1]
 
     after = {s.student: s for s in report.read(out).students}

@@ -9,7 +9,7 @@ from grader.course.sources import source_notebook
 from grader.gradebook.gradebook import Course
 from grader.gradebook.journal import DiskFull, Journal, JournalError
 from grader.grading import verify
-from grader.grading.grade import grade, said
+from grader.grading.grade import exit_status, grade
 from grader.grading.options import GradeOptions
 from tests.grader.engines import pretend
 from tests.grader.small import UNIT, right, write_unit
@@ -182,7 +182,7 @@ def test_a_full_disk_is_said_and_nothing_is_lost(class_, monkeypatch, capsys, wh
             patch.setattr(Journal, "put", put)
         if where == "grade book":
             patch.setattr(Course, "record", record)
-        assert said(lambda: class_(Here(full) if where == "worker" else Here())) == 1
+        assert exit_status(lambda: class_(Here(full) if where == "worker" else Here())) == 1
     printed = capsys.readouterr().out
     assert "The disk is full" in printed and "--resume goes on" in printed
     again = Here()
@@ -194,7 +194,7 @@ def test_stopping_says_how_to_go_on(class_, capsys):
     def stop(done, result):
         raise KeyboardInterrupt
 
-    assert said(lambda: class_(Here(stop))) == 130
+    assert exit_status(lambda: class_(Here(stop))) == 130
     assert "--resume goes on" in capsys.readouterr().out
 
 

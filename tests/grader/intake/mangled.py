@@ -14,9 +14,9 @@ MANGLED = {}
 ALL = ("number_of_programs", "scale", "scale_cuda")
 
 
-def mangled(*said, right=ALL, file="{unit}.ipynb"):
+def mangled(*message, right=ALL, file="{unit}.ipynb"):
     def enter(function):
-        MANGLED[function.__name__] = (function, right, said, file)
+        MANGLED[function.__name__] = (function, right, message, file)
         return function
 
     return enter

@@ -71,8 +71,8 @@ def test_a_copied_cell_becomes_ordinary_and_stays(submitted, release):
     twin = copy.deepcopy(by_id(submitted, "scale"))
     twin.id, twin.source = "new", "def scale(x, a):\n    return x"
     submitted.cells.insert(3, twin)
-    (said,) = repair(submitted, release)
-    assert "copy of the answer cell 'scale'" in said
+    (message,) = repair(submitted, release)
+    assert "copy of the answer cell 'scale'" in message
     assert "nbgrader" not in by_id(submitted, "new").metadata and order(submitted)[3] == "new"
 
 
@@ -88,30 +88,30 @@ def test_of_two_copies_the_one_with_the_released_id_is_the_original(submitted, r
 @pytest.mark.parametrize("name", ["check-scale", "launcher", "setup", "check-shift"])
 def test_a_deleted_cell_comes_back_where_it_was(submitted, release, name):
     submitted.cells.remove(by_id(submitted, name))
-    (said,) = repair(submitted, release)
-    assert f"{name!r} had been deleted and was put back" in said
+    (message,) = repair(submitted, release)
+    assert f"{name!r} had been deleted and was put back" in message
     assert order(submitted) == order(release)
 
 
 def test_a_deleted_answer_comes_back_without_an_answer(submitted, release):
     submitted.cells.remove(by_id(submitted, "shift"))
-    (said,) = repair(submitted, release)
-    assert said.endswith("put back without an answer.")
+    (message,) = repair(submitted, release)
+    assert message.endswith("put back without an answer.")
     assert order(submitted) == order(release)
 
 
 def test_an_answer_that_was_merged_into_another_cell_is_not_overwritten_by_a_stub(submitted, release):
     submitted.cells.remove(by_id(submitted, "shift"))
     by_id(submitted, "scale").source += "\n\ndef shift(x):\n    return x[1:]"
-    (said,) = repair(submitted, release)
-    assert "another cell defines shift" in said and "shift" not in order(submitted)
+    (message,) = repair(submitted, release)
+    assert "another cell defines shift" in message and "shift" not in order(submitted)
 
 
 def test_lost_metadata_is_found_by_cell_id(submitted, release):
     for c in submitted.cells:
         c.metadata = {}
-    said = repair(submitted, release)
-    assert len(said) == 6 and all("was lost and is restored" in s for s in said)
+    message = repair(submitted, release)
+    assert len(message) == 6 and all("was lost and is restored" in s for s in message)
     assert [c.metadata for c in submitted.cells] == [c.metadata for c in release.cells]
 
 
@@ -126,8 +126,8 @@ def test_lost_metadata_and_ids_are_found_by_exercise_and_text(submitted, release
 def test_an_edited_check_runs_as_it_was_released(submitted, release):
     by_id(submitted, "check-scale").source = "2.0"
     by_id(submitted, "check-scale").metadata.nbgrader.points = 50.0
-    said = repair(submitted, release)
-    assert any("had been edited" in s for s in said) and any("was changed and is restored" in s for s in said)
+    message = repair(submitted, release)
+    assert any("had been edited" in s for s in message) and any("was changed and is restored" in s for s in message)
     assert by_id(submitted, "check-scale") == by_id(release, "check-scale")
 
 
@@ -141,8 +141,8 @@ def test_a_check_that_became_text_is_code_again(submitted, release):
 
 def test_a_cell_that_claims_marks_of_its_own_is_not_graded(submitted, release):
     submitted.cells.append(cell("code", "mine", "100.0", grade=True, locked=True, points=100.0))
-    (said,) = repair(submitted, release)
-    assert "'mine'" in said and "nbgrader" not in by_id(submitted, "mine").metadata
+    (message,) = repair(submitted, release)
+    assert "'mine'" in message and "nbgrader" not in by_id(submitted, "mine").metadata
 
 
 def test_an_ordinary_cell_cannot_keep_the_id_of_a_graded_one(submitted, release):

@@ -92,14 +92,14 @@ def test_there_are_enough_kinds():
 @pytest.mark.parametrize("name", MANGLED)
 def test_a_mangled_notebook_is_repaired_or_set_aside(name, tmp_path, solution, release, answers):
     hand_in(tmp_path, solution, [name])
-    _, right, said, _ = MANGLED[name]
+    _, right, message, _ = MANGLED[name]
     (found,) = collect(tmp_path, UNIT, release)
     assert found.student == name
     if right is None:
         assert found.notebook is None and found.problem.startswith("Not graded, 0 points: ") and found.aside
         return
     text = " ".join(found.repairs)
-    assert all(words in text for words in said), found.repairs
+    assert all(words in text for words in message), found.repairs
     graded = [c.id for c in release.cells if c.metadata.get("nbgrader")]
     mine = [c.id for c in found.notebook.cells if c.metadata.get("nbgrader")]
     assert [c for c in graded if c in mine] == mine, "all graded cells once, in the release's order"
@@ -339,8 +339,8 @@ def test_links_encryption_and_damage_are_said(tmp_path, release, good):
     files = {"a/l.zip": link, "b/e.zip": bytes(secret), "c/t.zip": bytes(torn), "d/n.zip": good[:99]}
     files |= {"e/s.zip": bytes(strange)}
     found = collected(tmp_path, files, release)
-    said = [found[s].problem for s in "abcde"]
-    for words, problem in zip(("link", "encrypted", "damaged", "damaged", "unpacked"), said, strict=True):
+    message = [found[s].problem for s in "abcde"]
+    for words, problem in zip(("link", "encrypted", "damaged", "damaged", "unpacked"), message, strict=True):
         assert words in problem
 
 

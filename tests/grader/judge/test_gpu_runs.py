@@ -187,8 +187,8 @@ def test_what_is_not_timed_is_compared_at_a_large_size_too(judge, monkeypatch, s
 def test_no_floor_is_higher_than_what_the_reference_has_shown(judge, monkeypatch, share, copy_gbs, kind):
     task = judge._task(_of("06_elementwise_triton/gelu"))
     reference = 2 * 4 * task.timed.sizes["n"] / 4e12
-    told = {"seconds": {"a": [share * reference] * 50, "b": [reference] * 50}, "copy_gbs": copy_gbs}
-    measured = told | {"inputs_kept": True, "distinct": [1]}
+    payload = {"seconds": {"a": [share * reference] * 50, "b": [reference] * 50}, "copy_gbs": copy_gbs}
+    measured = payload | {"inputs_kept": True, "distinct": [1]}
     verdict = judge.gpu._judge_race(task, Verdict(task.exercise.id, ""), measured, [])
     assert (verdict.headline and verdict.headline.kind) == kind
     assert not verdict.notes

@@ -46,9 +46,9 @@ def refusal(body, **options):
     assert verdicts[PLAIN].marks == 1.0
     verdict = verdicts[ADD]
     assert verdict.marks == 0 and not verdict.passed
-    said = verdict.headline.symptom
-    assert "\n" not in said and verdict.headline.advice and verdict.text()
-    return verdict.headline.kind, said
+    message = verdict.headline.symptom
+    assert "\n" not in message and verdict.headline.advice and verdict.text()
+    return verdict.headline.kind, message
 
 
 def test_a_right_submission_gets_all_marks():
@@ -66,7 +66,7 @@ def test_the_same_seed_gives_the_same_verdict():
 
 
 @pytest.mark.parametrize(
-    ("texts", "said"),
+    ("texts", "message"),
     [
         ((), "there is no function called vector_add in this notebook"),
         (("x = 1",), "there is no function called vector_add in this notebook"),
@@ -82,38 +82,38 @@ def test_the_same_seed_gives_the_same_verdict():
         (("x = 1\n" * 20_000,), "there is no function called vector_add"),
     ],
 )
-def test_submissions_without_a_launcher(texts, said):
+def test_submissions_without_a_launcher(texts, message):
     verdict = judged(*texts)[ADD]
-    assert verdict.marks == 0 and said in verdict.headline.symptom
+    assert verdict.marks == 0 and message in verdict.headline.symptom
 
 
 def test_too_much_memory():
-    kind, said = refusal("scratch = torch.empty(1 << 38, device=x.device)\nlaunch(scratch, y, out, n, BLOCK=1024)")
-    assert (kind, said) == ("error", "your launcher asks for 1,024 GB of scratch memory; at most 2 GB are given")
+    kind, message = refusal("scratch = torch.empty(1 << 38, device=x.device)\nlaunch(scratch, y, out, n, BLOCK=1024)")
+    assert (kind, message) == ("error", "your launcher asks for 1,024 GB of scratch memory; at most 2 GB are given")
 
 
 def test_ten_thousand_launches():
-    kind, said = refusal("for _ in range(10_000):\n    launch(x, y, out, n, BLOCK=1024)")
+    kind, message = refusal("for _ in range(10_000):\n    launch(x, y, out, n, BLOCK=1024)")
     assert kind in ("error", "timeout")
-    assert said.startswith(("your launcher makes 10000 launches in one call; at most 64", "the code did not come"))
+    assert message.startswith(("your launcher makes 10000 launches in one call; at most 64", "the code did not come"))
 
 
 def test_a_launcher_without_end():
     begin = time.monotonic()
-    kind, said = refusal("while True:\n    pass", time_limit=1.0)
-    assert kind == "timeout" and "did not come to an end" in said
+    kind, message = refusal("while True:\n    pass", time_limit=1.0)
+    assert kind == "timeout" and "did not come to an end" in message
     assert time.monotonic() - begin < 60
 
 
 def test_a_launcher_that_waits():
-    kind, said = refusal("import time\ntime.sleep(1000)", time_limit=0.5)
-    assert kind == "timeout" and "did not come to an end" in said
+    kind, message = refusal("import time\ntime.sleep(1000)", time_limit=0.5)
+    assert kind == "timeout" and "did not come to an end" in message
 
 
 def test_a_case_that_fails_hides_no_other():
     """One case has no plan: what is said is why, and not that the others were never run."""
-    kind, said = refusal("if n == 1:\n    raise ValueError('one')\nlaunch(x, y, out, n, BLOCK=1024)")
-    assert (kind, said.split(" (")[0]) == ("error", "ValueError: one")
+    kind, message = refusal("if n == 1:\n    raise ValueError('one')\nlaunch(x, y, out, n, BLOCK=1024)")
+    assert (kind, message.split(" (")[0]) == ("error", "ValueError: one")
 
 
 def test_grids_that_no_gpu_takes():
@@ -141,8 +141,8 @@ def test_a_compiler_that_comes_to_no_end_refuses(monkeypatch):
             raise Died("it took longer than 75 s")
             yield
 
-    (said,) = compilers.checked(Dead(), [{"kernel": "k"}], (80,))
-    assert said.kind == "does-not-compile" and "came to no end with this kernel: it took longer" in said.message
+    (problem,) = compilers.checked(Dead(), [{"kernel": "k"}], (80,))
+    assert problem.kind == "does-not-compile" and "came to no end with this kernel: it took longer" in problem.message
 
 
 STRANGE = [

@@ -135,11 +135,11 @@ EVIL = [
 ]
 
 
-@pytest.mark.parametrize(("body", "said"), EVIL, ids=range(len(EVIL)))
-def test_evil_triton(body, said):
+@pytest.mark.parametrize(("body", "message"), EVIL, ids=range(len(EVIL)))
+def test_evil_triton(body, message):
     found = language.problem(triton(body))
     assert found and found.kind == "does-not-compile"
-    assert re.search(said, found.message), found.message
+    assert re.search(message, found.message), found.message
 
 
 @pytest.mark.parametrize(
@@ -312,10 +312,10 @@ EVIL_CUDA = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("source", "said"), EVIL_CUDA, ids=range(len(EVIL_CUDA)))
-def test_evil_cuda(source, said):
+@pytest.mark.parametrize(("source", "message"), EVIL_CUDA, ids=range(len(EVIL_CUDA)))
+def test_evil_cuda(source, message):
     found = language.problem(cuda(source + "\n" + KERNEL))
-    assert found and said in found.message, found
+    assert found and message in found.message, found
 
 
 @pytest.mark.parametrize(

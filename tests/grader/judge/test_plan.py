@@ -38,12 +38,12 @@ VALID = {
 
 
 def changed(*path, to):
-    told = copy.deepcopy(VALID)
-    inner = told
+    payload = copy.deepcopy(VALID)
+    inner = payload
     for key in path[:-1]:
         inner = inner[key]
     inner[path[-1]] = to
-    return told
+    return payload
 
 
 def test_a_valid_plan_is_read():
@@ -134,8 +134,8 @@ def test_options_become_text():
 
 
 def test_what_is_printed_cannot_command_a_terminal():
-    told = changed("printed", to="a\x1b[2J\x9b\u202e\ud800\0b\nπ ✓\t")
-    assert plan.read(told, ARGUMENTS).printed == "a\ufffd[2J\ufffd\ufffd\ufffdb\nπ ✓\t"
+    payload = changed("printed", to="a\x1b[2J\x9b\u202e\ud800\0b\nπ ✓\t")
+    assert plan.read(payload, ARGUMENTS).printed == "a\ufffd[2J\ufffd\ufffd\ufffdb\nπ ✓\t"
 
 
 # --- copies ----------------------------------------------------------------------------------------------------------
@@ -146,9 +146,9 @@ def view(home, number, shape, strides):
 
 
 def copies(*pairs):
-    told = changed("scratch", to=[8192, 8192])
-    told["steps"] += [{"copy": a, "to": b} for a, b in pairs]
-    return told
+    payload = changed("scratch", to=[8192, 8192])
+    payload["steps"] += [{"copy": a, "to": b} for a, b in pairs]
+    return payload
 
 
 def test_copies_that_line_data_up_are_read():

@@ -55,8 +55,8 @@ def test_clocks_are_those_of_the_gpu_that_was_used(library, monkeypatch, visible
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    told = [record._gpu() for _ in range(2)][-1]
-    assert told["name"] == "H200" and told["clocks.sm"] == "1980 MHz" and told["power.draw"] == power
+    payload = [record._gpu() for _ in range(2)][-1]
+    assert payload["name"] == "H200" and payload["clocks.sm"] == "1980 MHz" and payload["power.draw"] == power
     assert library.begun == 1
 
 
@@ -66,8 +66,8 @@ def refuses(*_):
 
 def test_a_gpu_tells_what_it_can(library):
     library.device_get_power_usage = refuses
-    told = record._gpu()
-    assert told["driver_version"] == "580.1" and told["clocks.mem"] == "3201 MHz" and "power.draw" not in told
+    payload = record._gpu()
+    assert payload["driver_version"] == "580.1" and payload["clocks.mem"] == "3201 MHz" and "power.draw" not in payload
 
 
 def test_without_a_management_library_the_name_is_known(library):

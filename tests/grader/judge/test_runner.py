@@ -72,11 +72,11 @@ def test_what_a_kernel_prints_is_no_answer(runner, text):
 def test_a_tensor_descriptor_is_a_map_then_its_shape_and_strides(runner, shape):
     rank = len(shape)
     strides = [32 * 64, 32, 1][-rank:]
-    told = {"argument": 0, "offset": 0, "dtype": "float32", "shape": shape, "strides": strides,
+    payload = {"argument": 0, "offset": 0, "dtype": "float32", "shape": shape, "strides": strides,
             "block_shape": [16] * rank, "padding": "zero", "tf32": False}  # fmt: skip
     meta = {"swizzle": 0, "elem_size": 4, "elem_type": 7, "block_size": [16] * rank, "fp4_padded": False}
     sizes = " ".join(map(str, [128, *[4] * rank, *[8] * rank, 8, 8]))
-    asked = job([("x", "descriptor")], {"x": {"descriptor": told}}, descriptors=[meta])
+    asked = job([("x", "descriptor")], {"x": {"descriptor": payload}}, descriptors=[meta])
     assert list(runner(sizes).run(asked)) == FINE
 
 

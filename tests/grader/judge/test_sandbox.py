@@ -241,10 +241,10 @@ def test_the_warning_says_what_a_plain_child_can_do(monkeypatch, tmp_path, insta
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("GPULAB_NO_BWRAP", raising=False)
     sandbox.bubblewrap.cache_clear()
-    said = sandbox.warning()
+    message = sandbox.warning()
     monkeypatch.undo()
     sandbox.bubblewrap.cache_clear()
-    assert "plain child processes" in said and advice in said
+    assert "plain child processes" in message and advice in message
 
 
 def test_a_sandbox_removes_what_it_made(monkeypatch):

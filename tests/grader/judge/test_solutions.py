@@ -20,6 +20,6 @@ def judge():
 def test_a_solution_gets_all_marks(judge, unit):
     tasks = [task for task in exercises.all_exercises().values() if task.unit == unit]
     verdicts = judge.judge(Submission.of(source_notebook(ROOT / "solutions" / unit)), [t.id for t in tasks])
-    told = {name: v.text()[-400:] for name, v in verdicts.items() if not v.passed}
-    assert not told
+    payload = {name: v.text()[-400:] for name, v in verdicts.items() if not v.passed}
+    assert not payload
     assert {n: v.marks for n, v in verdicts.items()} == {t.id: pytest.approx(t.points.total) for t in tasks}

@@ -30,8 +30,8 @@ def shown(text):
 
 
 def published(passed=True, exercise=ADD, **changes):
-    said = None if passed else Diagnosis("wrong-values", "add_bytes(1, 4) is 8, expected 12", "Count again.")
-    verdict = Verdict(exercise, "plain Python", [CaseResult("n = 1", said)], headline=said, points=1.0)
+    message = None if passed else Diagnosis("wrong-values", "add_bytes(1, 4) is 8, expected 12", "Count again.")
+    verdict = Verdict(exercise, "plain Python", [CaseResult("n = 1", message)], headline=message, points=1.0)
     return new_output("display_data", data={VERDICT_MIME: {**verdict.to_json(), **changes}, "text/plain": ""})
 
 

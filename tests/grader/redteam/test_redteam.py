@@ -34,9 +34,9 @@ def warm():
 def test_trial(trial):
     result = run.attempt(trial)
     if result.fine is None:
-        pytest.skip(result.said)
-    assert result.fine, f"{result.marks} of {result.points}: {result.kind} {result.said}"
-    assert "\x1b" not in result.said and "\n\n" not in result.said
+        pytest.skip(result.message)
+    assert result.fine, f"{result.marks} of {result.points}: {result.kind} {result.message}"
+    assert "\x1b" not in result.message and "\n\n" not in result.message
 
 
 def test_damaged_notebooks_tried_at_the_same_time_share_one_course(monkeypatch):
@@ -101,7 +101,7 @@ def test_trials_are_chosen_by_name_or_family():
 
 def test_the_table_counts_what_was_stopped_and_what_was_not_tried():
     one, other = corpus.trials(["replay"])[:2]
-    results = [run.AttackResult(one, True, stock=2.0), run.AttackResult(other, None, said="needs a GPU")]
+    results = [run.AttackResult(one, True, stock=2.0), run.AttackResult(other, None, message="needs a GPU")]
     text = run.table(results, compare=True)
     assert "1 / 1" in text and "needs a GPU" in text
     assert "✗" in run.line(run.AttackResult(one, False, 2.0, 2.0))

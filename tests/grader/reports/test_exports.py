@@ -74,13 +74,13 @@ def test_the_verb_writes_each_format(tmp_path, capsys, monkeypatch):
     made = {p.relative_to(tmp_path / "exports").as_posix() for p in (tmp_path / "exports").rglob("*") if p.is_file()}
     assert made == {"marks.csv", "moodle.csv", "canvas.csv", "gradescope/submission_77/results.json"}
     assert "'=ben" in (tmp_path / "exports" / "marks.csv").read_text(), "a spreadsheet would run it"
-    told = json.loads((tmp_path / "exports/gradescope/submission_77/results.json").read_text())
-    assert told["score"] == 1 and told["tests"][0]["max_score"] == 4 and told["tests"][0]["status"] == "failed"
+    payload = json.loads((tmp_path / "exports/gradescope/submission_77/results.json").read_text())
+    assert payload["score"] == 1 and payload["tests"][0]["max_score"] == 4 and payload["tests"][0]["status"] == "failed"
     args.out = tmp_path / "nowhere"
     assert exports.main(args) == 1 and "no grades.json" in capsys.readouterr().out
 
 
 def test_gradescopes_file_has_a_leaderboard(results, final):
-    told = exports.gradescope(results, results.students[0], final["Ana"])
-    assert told["leaderboard"] == [{"name": "e, × the reference's time", "value": 1.23, "order": "asc"}]
-    assert "5" not in str(told["output"]) and told["stdout_visibility"] == "hidden"
+    payload = exports.gradescope(results, results.students[0], final["Ana"])
+    assert payload["leaderboard"] == [{"name": "e, × the reference's time", "value": 1.23, "order": "asc"}]
+    assert "5" not in str(payload["output"]) and payload["stdout_visibility"] == "hidden"

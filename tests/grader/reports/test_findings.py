@@ -94,11 +94,11 @@ def test_text_that_looks_for_answers_is_shown_with_its_line():
         "ana": {"kernel": "import ctypes\nx = 1", "extra": "# ctypes in a comment\nIn[-1]"},
         "ben": {"kernel": "y = x.float()", "given": "import subprocess"},
     }
-    said = Verdict("u/e", "", notes=["Faster than the floor, which is worth a look: bytes."])
+    message = Verdict("u/e", "", notes=["Faster than the floor, which is worth a look: bytes."])
     students = [
         Graded("ana", repairs=["The check 'c' had been edited; it runs as it was released.", "Harmless."]),
         Graded("ben"),
-        Graded("cem", [Outcome("e", "c", 1, 1, "", "1 of 1 points.", said)]),
+        Graded("cem", [Outcome("e", "c", 1, 1, "", "1 of 1 points.", message)]),
     ]
     results = ClassResults("u", "", [Check("e", "", "c", 1.0)], students, "", 0, "")
     ana, cem = flagged(results, texts, {"given": "import subprocess"})

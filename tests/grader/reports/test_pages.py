@@ -30,9 +30,9 @@ def fast(ratio):
 
 
 def wrong(size=1):
-    said = Diagnosis("tail-unmasked", f"{EVIL} wrote out[5]", "Mask the store.", f"5: 1.0 {EVIL}\n" * size)
-    cases = [CaseResult("one"), CaseResult(f"two {EVIL}", said, hidden=True)]
-    verdict = Verdict(EXERCISE, "H200", cases, said, notes=[EVIL] * size, printed=EVIL * size, points=3.0)
+    message = Diagnosis("tail-unmasked", f"{EVIL} wrote out[5]", "Mask the store.", f"5: 1.0 {EVIL}\n" * size)
+    cases = [CaseResult("one"), CaseResult(f"two {EVIL}", message, hidden=True)]
+    verdict = Verdict(EXERCISE, "H200", cases, message, notes=[EVIL] * size, printed=EVIL * size, points=3.0)
     return Outcome("gelu", "check-gelu", 0.0, 3.0, "tail-unmasked", f"{EVIL}. Mask the store.", verdict)
 
 

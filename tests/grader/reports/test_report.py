@@ -17,8 +17,10 @@ EVIL = "<script>alert(1)</script>"
 
 @pytest.fixture
 def results():
-    said = Diagnosis("tail-unmasked", f"{EVIL} wrote out[5]", "Mask the store.", "5: 1.0 2.0")
-    verdict = Verdict("06_unit/scale", "a GPU", [CaseResult("one", None), CaseResult("two", said)], said, points=2.0)
+    message = Diagnosis("tail-unmasked", f"{EVIL} wrote out[5]", "Mask the store.", "5: 1.0 2.0")
+    verdict = Verdict(
+        "06_unit/scale", "a GPU", [CaseResult("one", None), CaseResult("two", message)], message, points=2.0
+    )
     checks = [Check("scale", "Scale a vector", "check-scale", 2.0), Check("shift", "Shift", "check-shift", 1.0)]
     right = [
         Outcome("scale", "check-scale", 2.0, 2.0, "", "2 of 2 points."),
