@@ -76,6 +76,7 @@ def build(
             _replace(target, content)
         if not check:
             say(f"{unit}: {'unchanged' if same else 'written'}, {len(release.cells)} cells")
+    problems += [f"{path} holds answers, and must not be released" for path in sorted(out.glob("**/mutants"))]
     if not units:
         for path in stale_releases(root, out):
             if check:

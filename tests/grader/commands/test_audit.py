@@ -128,7 +128,7 @@ def test_an_answer_is_the_checked_function_and_what_it_needs():
     assert "def join(" in text and "CONFIGS = " in text and "def ragged(" in text
     assert "forward_kernel(" not in text and "def flash" not in text
     cuda = mutants.answer("15_matmul_cuda/shared")
-    assert "__global__ void matmul_shared(" in cuda and "matmul_naive" not in cuda and "def " not in cuda
+    assert "__global__ void matmul_shared(" in cuda and "void matmul_naive(" not in cuda and "def " not in cuda
 
 
 def test_a_solutions_module_defines_and_does_not_run():

@@ -94,6 +94,19 @@ def test_check_compares_and_writes_nothing(tmp_path):
     ]
 
 
+def test_mutants_stay_with_the_source(tmp_path):
+    root = write_unit(tmp_path)
+    folder = root / "solutions" / UNIT / "mutants" / "saxpy"
+    folder.mkdir(parents=True)
+    folder.with_suffix(".toml").write_text("[wrong]")
+    (folder / "small.py").write_text("def saxpy(): pass")
+    assert run(root) == []
+    assert [path for path in (root / "notebooks").rglob("*") if path.is_file()] == [released(root)]
+    released(root).with_name("mutants").mkdir()
+    (problem,) = run(root, check=True)
+    assert "mutants holds answers, and must not be released" in problem
+
+
 def test_a_full_build_removes_stale_releases_and_nothing_else(tmp_path):
     root = write_unit(tmp_path)
     for name in ("04_kept/notes.txt", "05_old/05_old.ipynb", "05_old2/05_old2.ipynb", "05_old2/mine.txt"):
