@@ -26,7 +26,7 @@ def test_every_exercise_has_wrong_and_honest_mutants(exercise_id):
     expectations = [mutant.expect for mutant in mutants.mutants(exercise_id)]  # each says what is wrong, and loads
     honest = expectations.count(audit.ACCEPTED)
     enough = 3 if isinstance(exercises.get(exercise_id), PlainExercise) else 6
-    assert len(expectations) - honest >= enough and honest >= 3
+    assert len(expectations) - honest >= enough and honest >= 3, f"{exercise_id}: {enough} wrong ones and 3 correct"
     assert "unfilled" in expectations
 
 
