@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from math import prod
 from time import perf_counter
 
-import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
 from grader.course.mutants import ACCEPTED, Mutant, mutants
 from grader.course.solutions import load_text, solution_text
 from labutils import exercises

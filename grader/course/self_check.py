@@ -46,7 +46,7 @@ def problems_of(units: Iterable[Path]) -> dict[str, list[str]]:
 
 def check_unit(unit: Path) -> list[str]:
     """Run the solution of every exercise of a unit here and now; what is wrong, in sentences."""
-    from grader.course.solutions import load, module_text
+    from grader.course.solutions import load_text, module_text
     from grader.course.sources import source_notebook
 
     notebook = source_notebook(unit)
@@ -54,10 +54,8 @@ def check_unit(unit: Path) -> list[str]:
     if not wanted:
         return []
     with tempfile.TemporaryDirectory(prefix="grader-check-") as folder:
-        path = Path(folder, f"solution_{unit.name}.py")
-        path.write_text(module_text(notebook), encoding="utf-8")
         try:
-            module = load(str(path))
+            module = load_text(module_text(notebook), folder)
         except Exception as problem:
             return [f"{unit.name}.py: the solution's cells do not run: {type(problem).__name__}: {problem}"]
         return [problem for known in wanted if (problem := _problem(known, getattr(module, known.entry, None)))]
