@@ -20,7 +20,8 @@ TIME_LIMIT = 10.0
 
 @dataclass
 class Problem:
-    """An error a learner's code caused. `kind` is "unfilled", "error", "timeout", "died" or "does-not-compile"."""
+    """An error a learner's code caused. `kind` is "unfilled", "error", "timeout", "died" or "does-not-compile"; or
+    "needs-gpu": no mistake, but code that this machine cannot run."""
 
     kind: str
     message: str

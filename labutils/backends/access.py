@@ -103,6 +103,7 @@ class Counts:
     store_bytes: int = 0
     global_load_sectors: int = 0
     global_store_sectors: int = 0
+    global_atomic_sectors: int = 0
     wave_load_sectors: int = 0
     masked_lanes: int = 0
 
@@ -192,6 +193,7 @@ class Recorder:
         touched: list[tuple[Tracked, np.ndarray]] = []
         ok = self._resolve("atomic", addresses, mask, itemsize, where, touched=touched)
         self.counts.atomics += 1
+        self.counts.global_atomic_sectors += _sectors(addresses, ok).size
         self.counts.load_bytes += int(ok.sum()) * itemsize
         self.counts.store_bytes += int(ok.sum()) * itemsize
         clock, epoch = self._clocks[self._program], self._epochs[-1]

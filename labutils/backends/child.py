@@ -180,8 +180,11 @@ def _prepare() -> None:
         os.dup2(null, fd)
     builtins.input = _no_input  # a notebook's own would talk to the browser over the parent's sockets
     torch.set_num_threads(1)  # OpenMP's worker threads did not survive the fork
-    with open("/proc/self/statm") as f:
-        size = int(f.read().split()[0]) * resource.getpagesize()
+    try:
+        with open("/proc/self/statm") as f:
+            size = int(f.read().split()[0]) * resource.getpagesize()
+    except OSError:  # a sandbox that shows no processes has set the limit itself
+        return
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     limit = size + MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(size + MEMORY_LIMIT, hard)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))

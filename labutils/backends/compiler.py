@@ -16,7 +16,7 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 
@@ -39,19 +39,29 @@ def _place(text, node) -> tuple[int, str] | None:
     for file, entry in list(linecache.cache.items()):
         if len(entry) == 4 and "/triton/" not in file.replace("\\", "/"):
             before, found, _ = "".join(entry[2]).partition(text.strip())
-            if found:
-                return before.count("\n") + node.lineno, text.splitlines()[node.lineno - 1].strip()
+            # the node of a call may be the caller's, and its line none of the function that is called
+            if found and node.lineno <= len(lines := text.splitlines()):
+                return before.count("\n") + node.lineno, lines[node.lineno - 1].strip()
     return None
 
 
-def compile_one(spec: dict, namespace: dict, target: int) -> dict:
-    """Compile one launch for one target; where the spec says `keep`, with the machine code and what a launch needs."""
+def compile_one(spec: dict, namespace: dict, target: int, grouped: Callable[[dict], dict]) -> dict:
+    """Compile one launch for one target; where the spec says `keep`, with the machine code and what a launch needs.
+
+    `grouped` is that of extract.py.
+    """
     import triton
     import triton.language as tl
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    names = list(spec["signature"])
+    signature = grouped(spec["signature"])
+    names = list(signature)
+
+    def place(name: str) -> tuple[int, ...]:
+        """Where an argument stands: its number, and in a tuple that of the element."""
+        own, *elements = name.split(".")
+        return (names.index(own), *map(int, elements))
 
     def constant(value):
         if isinstance(value, dict):
@@ -60,9 +70,9 @@ def compile_one(spec: dict, namespace: dict, target: int) -> dict:
 
     source = ASTSource(
         fn=namespace[spec["kernel"]],
-        signature=spec["signature"],
-        constexprs={(names.index(k),): constant(v) for k, v in spec["constants"].items()},
-        attrs={(names.index(k),): [["tt.divisibility", 16]] for k in spec["aligned"]},
+        signature=signature,
+        constexprs={place(k): constant(v) for k, v in spec["constants"].items()},
+        attrs={place(k): [["tt.divisibility", 16]] for k in spec["aligned"]},
     )
     done = triton.compile(source, target=GPUTarget("cuda", target, 32), options=spec["options"])
     made = {"shared": done.metadata.shared, "num_warps": done.metadata.num_warps}
@@ -88,7 +98,7 @@ def compile_all(job: dict) -> Iterator[dict]:
             namespace = extract.load(spec["module"])
             for target in job["targets"]:
                 result["target"] = target
-                result["targets"][target] = compile_one(spec, namespace, target)
+                result["targets"][target] = compile_one(spec, namespace, target, extract.grouped)
         except (OSError, NameError, ImportError) as e:
             result["failed"] = f"{type(e).__name__}: {e}"
         except Exception as e:  # any refusal is a result; the parent turns it into a sentence

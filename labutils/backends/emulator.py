@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,9 @@ from ..cuda.signature import convert
 from ..cuda.tensor_map import TensorMap
 from ..spec.inputs import Run, shared_bytes
 from . import TIME_LIMIT, Outcome, Problem, child, simt
+from .errors import NeedsGpu
 from .interpreter import Unavailable
+from .simt import counting
 
 TARGET = 80
 """The compute capability that NVRTC compiles for beside the emulator: its diagnostics are the same for all."""
@@ -72,6 +75,8 @@ class KernelStopped(RuntimeError):
 
 
 _session: _Session | None = None
+_trace = -1
+"""In a child whose kernels another process counts (`counted`): where its launches write what they ask for."""
 
 
 def prepare(module: cuda.Module, names: tuple[str, ...]) -> None:
@@ -90,10 +95,30 @@ def _read(module: cuda.Module, name: str) -> None:
 
 @functools.lru_cache(maxsize=256)
 def _build(module: cuda.Module, name: str) -> simt.HostKernel:
-    if nvrtc.available():
-        _read(module, name)
-    try:
+    with _refused():
+        module = dataclasses.replace(module, source=simt.expand(module.source))  # both compilers get the same text
+        if nvrtc.available():
+            _read(module, name)
         return simt.compile(module.source, [name]).kernels[name]
+
+
+def build_files(source: str, name: str, options: tuple[str, ...]) -> None:
+    """Have NVIDIA's compiler read a kernel and build it into the cache, and load nothing: what compiles it afterwards
+    starts no program. Raises CompileError or Unavailable."""
+    with _refused():
+        source = simt.expand(source)
+        if nvrtc.available():
+            _read(cuda.Module(source, {}, options), name)
+        simt.build_files(source, name)
+
+
+@contextlib.contextmanager
+def _refused() -> Iterator[None]:
+    """Refusals of this machine's compiler, as those of NVIDIA's."""
+    try:
+        yield
+    except simt.NeedsGpu as e:
+        raise NeedsGpu(str(e)) from None
     except simt.CompileError as e:
         raise nvrtc.CompileError(str(e)) from None
     except simt.NoCompiler as e:
@@ -122,8 +147,9 @@ def _run(session: _Session, kernel: cuda.Kernel, grid, block, shared, arguments)
     numbers = [t(v) for v, t in values]
     try:
         result = built.launch(
-            grid, block, shared, numbers, arrays=arrays, time_limit=session.time_limit, cluster=kernel.cluster
-        )
+            grid, block, shared, numbers, arrays=arrays, time_limit=session.time_limit, cluster=kernel.cluster,
+            trace=_trace,
+        )  # fmt: skip
     except simt.LaunchError as e:
         raise cuda.LaunchError(str(e)) from None
     session.printed.append(result.printed)
@@ -222,7 +248,7 @@ class Emulator:
 
     def run(self, fn: Callable, runs: Sequence[Run], time_limit: float = TIME_LIMIT) -> Iterator[Outcome]:
         jobs = [functools.partial(one_case, fn, run, time_limit) for run in runs]
-        for result in child.run(jobs, time_limit):
+        for result in counted(jobs, time_limit):
             if isinstance(result, str):
                 yield Outcome(child.end(result), seconds=time_limit)
                 return
@@ -231,6 +257,52 @@ class Emulator:
     def compile_problem(self, fn: Callable) -> Problem | None:
         """NVRTC has read every kernel before it ran."""
         return None
+
+
+def counted(jobs: Sequence[Callable[[], dict]], time_limit: float) -> Iterator[dict | str]:
+    """`child.run` for jobs that call `one_case`, with counts from a process that no kernel's code can write to.
+
+    The child's own counts are not looked at. A case whose requests cannot be counted has failed.
+    """
+    if sys.platform != "linux":
+        yield from child.run(list(jobs), time_limit)
+        return
+    try:
+        counter = counting.Counter()
+    except simt.NoCompiler as e:
+        raise Unavailable(str(e)) from None
+    traced = [functools.partial(_traced, counter, number, job) for number, job in enumerate(jobs)]
+    results = child.fork(traced, time_limit)
+    try:
+        for result in results:
+            counter.only_totals()
+            yield result if isinstance(result, str) else _with_counts(result, counter, child.PATIENCE * time_limit)
+    finally:
+        results.close()
+        counter.close()
+
+
+def _traced(counter: counting.Counter, number: int, job: Callable[[], dict]) -> dict:
+    """In the child: one job, whose launches write to the counter."""
+    global _trace
+    if number == 0:
+        counter.only_trace()
+        _trace = counter.trace
+    result = job()
+    counting.end_case(counter.trace, number)
+    return result
+
+
+def _with_counts(result: dict, counter: counting.Counter, seconds: float) -> dict:
+    """What a child said of a case, with the counts that it cannot have written."""
+    try:
+        case = counter.case(seconds)
+    except counting.NotCounted as e:
+        problem = Problem("died", f"the record of what the kernels read and wrote is not whole: {e}")
+        return {**result, "problem": vars(problem), "counts": {}, "launches": 0}
+    totals = Counter({k: v for k, v in case.total.to_json().items() if v})
+    counts = _counts(totals, case.launches) | {"shared_bytes": case.shared_bytes}
+    return {**result, "counts": counts, "launches": case.launches}
 
 
 def outcome(payload: dict) -> Outcome:
@@ -275,6 +347,9 @@ def _counts(counts: Counter, launches: int) -> dict[str, int]:
     """The emulator's totals, with the names that all backends share for bytes."""
     return dict(counts) | {
         "launches": launches,
-        "load_bytes": counts["global_load_bytes"] + counts["tma_load_bytes"],
-        "store_bytes": counts["global_store_bytes"] + counts["tma_store_bytes"],
+        "load_bytes": counts["global_load_bytes"]
+        + counts["tma_load_bytes"]
+        + counts["global_atomic_bytes"]
+        - counts["global_reduction_bytes"],
+        "store_bytes": counts["global_store_bytes"] + counts["global_atomic_bytes"] + counts["tma_store_bytes"],
     }

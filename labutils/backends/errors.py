@@ -11,7 +11,7 @@ import sys
 import sysconfig
 import traceback
 
-from ..cuda.nvrtc import CompileError
+from ..cuda.nvrtc import CompileError, NeedsGpu
 from ..spec.exercise import NOT_WRITTEN
 from . import Problem
 from .compiler import describe
@@ -31,12 +31,17 @@ def _library_folders() -> tuple[str, ...]:
     for name in LIBRARIES:
         if (spec := importlib.util.find_spec(name)) and spec.origin:
             paths.add(os.path.dirname(spec.origin))
-    return tuple(os.path.realpath(p) + os.sep for p in paths)
+    # under both names: what a caged process may not look up keeps the one it was imported by
+    return tuple({name + os.sep for p in paths for name in (os.path.abspath(p), os.path.realpath(p))})
 
 
 def is_learners(filename: str) -> bool:
     """Is this the learner's code, rather than a library's or ours?"""
-    return not filename.startswith("<frozen") and not os.path.realpath(filename).startswith(_library_folders())
+    if filename.startswith("<frozen") or filename.startswith(_library_folders()):
+        return False
+    if filename.startswith("<"):  # a cell or a kernel's piece: no path, which a caged process could not look up
+        return True
+    return not os.path.realpath(filename).startswith(_library_folders())
 
 
 def learners_line(frames) -> tuple[int | None, str]:
@@ -72,7 +77,7 @@ def is_unfilled(error: BaseException) -> bool:
 
 
 def _unfilled(text: str) -> Problem:
-    name = re.search(r"(\w+) " + re.escape(NOT_WRITTEN), text)
+    name = re.search(r"\b(\w+) " + re.escape(NOT_WRITTEN), text)
     return Problem("unfilled", f"{name.group(1) if name else 'this exercise'} {NOT_WRITTEN}")
 
 
@@ -87,6 +92,8 @@ def explain(error: BaseException) -> Problem:
     line, source = learners_line(frames)
     if isinstance(error, TimeLimit):
         return Problem("timeout", "the code did not come to an end", line, source)
+    if isinstance(cause, NeedsGpu):
+        return Problem("needs-gpu", str(cause), line, source)
     if isinstance(cause, CompileError):
         return Problem("does-not-compile", f"the kernel does not compile: {cause.text}")
     if type(error).__module__.startswith("triton.compiler"):

@@ -68,6 +68,33 @@ def load(parts: list[Part], name: str = "learner") -> dict[str, Any]:
     return module.__dict__
 
 
+def flat(values: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of a launch with the elements of tuples one by one: `sizes` is `sizes.0`, `sizes.1`, …"""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, tuple):
+            found |= flat({f"{name}.{k}": v for k, v in enumerate(value)})
+        else:
+            found[name] = value
+    return found
+
+
+def grouped(values: dict[str, Any]) -> dict[str, Any]:
+    """What `flat` made of arguments, with the tuples together again: each as the elements stand, in order."""
+    tuples: dict[str, dict[str, Any]] = {}
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        own, dot, rest = name.partition(".")
+        if dot:
+            found[own] = tuples.setdefault(own, {})
+            tuples[own][rest] = value
+        else:
+            found[name] = value
+    for own, elements in tuples.items():
+        found[own] = tuple(grouped(elements).values())
+    return found
+
+
 def plain_function(fn: Any) -> types.FunctionType:
     """The Python function inside `@triton.jit`, `@triton.autotune`, `@functools.cache` and the like."""
     while not isinstance(fn, types.FunctionType) and (hasattr(fn, "fn") or isinstance(fn, _Cached)):

@@ -6,7 +6,11 @@ module imports Triton, so import it only where Triton is installed and the inter
 
 from __future__ import annotations
 
+import ast
 import functools
+import importlib
+import inspect
+import textwrap
 from collections.abc import Callable
 
 import numpy as np
@@ -15,6 +19,9 @@ import triton.language as tl
 import triton.runtime.interpreter as interpreter
 from triton.runtime.interpreter import TensorHandle
 
+from . import libdevice
+from .errors import NeedsGpu
+
 BUILDER = type(interpreter.interpreter_builder)
 
 ARITHMETIC = ("binary_op", "unary_op", "ternary_op", "create_dot", "create_fma", "create_rsqrt", "create_erf")
@@ -22,6 +29,18 @@ ARITHMETIC = ("binary_op", "unary_op", "ternary_op", "create_dot", "create_fma",
 
 CONVERSIONS = ("cast_impl", "create_fp_to_fp")
 """Methods of the interpreter's builder that all conversions of floating-point numbers go through."""
+
+BINARY = tuple(
+    f"__{name}__"
+    for name in (
+        *("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift"),
+        *("lt", "le", "gt", "ge", "eq", "ne"),
+    )
+)
+"""Operators with two sides that constexpr and tensor both have."""
+
+BRANCHES = (ast.If, ast.IfExp, ast.While, ast.For, ast.BoolOp, ast.Not, ast.Assert)
+"""What in a combine function needs scalars."""
 
 
 # --- numbers as bits -----------------------------------------------------------------------------------------------
@@ -161,6 +180,227 @@ def patch_tf32_dot() -> None:
     _wrap(BUILDER, "create_dot", cut)
 
 
+def patch_constexpr_operators() -> None:
+    """`K * x` with a global `K = tl.constexpr(2.0)` is a constexpr that holds a tensor: what uses it fails.
+
+    The patch leaves an operation with a tensor to the tensor, as Triton's compiler does: `K * x` is `x.__rmul__(K)`,
+    and `K < x` is `x > K`.
+    """
+
+    def left_to_the_tensor(method, self, other):
+        return NotImplemented if isinstance(other, tl.tensor) else method(self, other)
+
+    for name in BINARY:
+        if name in vars(tl.constexpr):
+            _wrap(tl.constexpr, name, left_to_the_tensor)
+
+
+def patch_repeated_patching() -> None:
+    """Each call of a helper goes through all names of Triton's language, to replace what is replaced already.
+
+    This takes milliseconds, and helpers such as `tl.sum` and `tl.flip` call others. The patch looks whether there is
+    anything to replace.
+    """
+    original = interpreter._patch_lang
+
+    def patched(function):
+        languages = [v for v in function.__globals__.values() if v is tl or v is tl.core]
+        if languages and not any(tl.core.is_builtin(language.load) for language in languages):
+            return interpreter._LangPatchScope()
+        return original(function)
+
+    if hasattr(interpreter, "_LangPatchScope"):  # Triton 3.6 has another way to restore what it replaced
+        interpreter._patch_lang = patched
+
+
+class _Fold:
+    """A combine function of the kernel's own, applied to many pairs of lanes at once.
+
+    `ops` is the interpreter's reduction or scan. A function that branches gets one pair at a time.
+    """
+
+    def __init__(self, ops, dtypes: list):
+        function = ops.combine_fn.fn
+        self.ops, self.dtypes, self.branches = ops, dtypes, _branches(function)
+        interpreter._patch_lang(function)
+        self.function = ops.combine_fn.rewrite()
+
+    def __call__(self, left: list[np.ndarray], right: list[np.ndarray]) -> list[np.ndarray]:
+        """Arrays of one shape for each input, combined lane by lane; of the inputs' types."""
+        if not self.branches:
+            return self._combined(left, right)
+        found = [np.empty_like(a) for a in left]
+        for at in np.ndindex(left[0].shape):
+            pair = self._combined([a[at] for a in left], [a[at] for a in right])
+            for to, value in zip(found, pair, strict=True):
+                to[at] = value.item()
+        return found
+
+    def _combined(self, left: list, right: list) -> list[np.ndarray]:
+        pairs = zip([*left, *right], 2 * self.dtypes, strict=True)
+        results = self.function(*(self.ops.to_tensor(a, dtype) for a, dtype in pairs))
+        results = results if isinstance(results, (tuple, tl.tuple)) else (results,)
+        values = [r.handle.data if isinstance(r, tl.tensor) else np.asarray(r) for r in results]
+        kinds = [np.asarray(a) for a in left]
+        return [
+            np.broadcast_to(v, a.shape if a.ndim else v.shape).astype(a.dtype)
+            for v, a in zip(values, kinds, strict=True)
+        ]
+
+
+@functools.cache
+def _branches(function: Callable) -> bool:
+    """Does a function hold anything that needs scalars?"""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    return any(isinstance(node, BRANCHES) for node in ast.walk(tree))
+
+
+def patch_reductions() -> None:
+    """`tl.reduce` with a function of the kernel's own folds one lane after the other, in Python.
+
+    A sum of thousands of lanes loses more digits that way than on a GPU, which folds as a tree; and it takes minutes.
+    The patch folds neighbors in pairs, all pairs at once.
+    """
+
+    def reduced(method, self, inputs):
+        axis, inputs, sides = self.axis, list(inputs), len(inputs[0].shape)
+        if axis is None:
+            axis, inputs = 0, [self.to_tensor(x.handle.data.flatten(), x.dtype) for x in inputs]
+        fold = _Fold(self, [x.dtype for x in inputs])
+        lanes = [np.moveaxis(x.handle.data, axis, 0) for x in inputs]
+        while len(lanes[0]) > 1:
+            even = len(lanes[0]) // 2 * 2
+            pairs = fold([a[:even:2] for a in lanes], [a[1:even:2] for a in lanes])
+            lanes = [np.concatenate([p, a[even:]]) for p, a in zip(pairs, lanes, strict=True)]
+        found = [a[0] for a in lanes]
+        if self.keep_dims:
+            found = [
+                a.reshape((1,) * sides) if self.axis is None else np.expand_dims(a, self.axis % sides) for a in found
+            ]
+        return [self.to_tensor(a if a.shape else a.item(), x.dtype) for a, x in zip(found, inputs, strict=True)]
+
+    _wrap(interpreter.ReduceOps, "generic_reduce", reduced)
+
+
+def patch_scans() -> None:
+    """`tl.associative_scan` and `tl.cumsum` add one lane after the other, too. The patch scans as a tree.
+
+    Pairs of neighbors are combined and scanned; then each even lane is combined with what stands before it.
+    """
+
+    def scanned(fold: Callable, lanes: list[np.ndarray]) -> list[np.ndarray]:
+        count = len(lanes[0])
+        if count == 1:
+            return lanes
+        even = count // 2 * 2
+        odd = scanned(fold, fold([a[:even:2] for a in lanes], [a[1:even:2] for a in lanes]))
+        found = [np.empty_like(a) for a in lanes]
+        rest = [a[::2] for a in lanes]
+        before = [np.concatenate([o[:1], o])[: len(r)] for o, r in zip(odd, rest, strict=True)]
+        for to, o, own, first in zip(found, odd, fold(before, rest), rest, strict=True):
+            to[1::2], to[::2] = o, own
+            to[0] = first[0]
+        return found
+
+    def generic(method, self, inputs):
+        lanes = [np.moveaxis(x.handle.data, self.axis, 0) for x in inputs]
+        found = scanned(_Fold(self, [x.dtype for x in inputs]), lanes)
+        return [self.to_tensor(np.moveaxis(a, 0, self.axis), x.dtype) for a, x in zip(found, inputs, strict=True)]
+
+    def known(operation: Callable) -> Callable:
+        def computed(method, self, x):
+            if x.handle.data.dtype.kind != "f":
+                return method(self, x)
+            lanes = [np.moveaxis(x.handle.data, self.axis, 0)]
+            (found,) = scanned(lambda left, right: [operation(left[0], right[0])], lanes)
+            return [self.to_tensor(np.moveaxis(found, 0, self.axis), x.dtype)]
+
+        return computed
+
+    _wrap(interpreter.ScanOps, "generic_scan", generic)
+    _wrap(interpreter.ScanOps, "cumsum", known(np.add))
+    _wrap(interpreter.ScanOps, "cumprod", known(np.multiply))
+
+
+def patch_float_exchange() -> None:
+    """`tl.atomic_xchg` takes no floating-point numbers. The patch exchanges their bits, as a GPU does."""
+
+    def exchanged(method, self, op, ptr, value, mask, *rest):
+        data = value.data
+        if "XCHG" not in str(op) or data.dtype.kind != "f":
+            return method(self, op, ptr, value, mask, *rest)
+        whole = {4: tl.int32, 8: tl.int64}.get(data.dtype.itemsize)
+        if whole is None:
+            return method(self, op, ptr, value, mask, *rest)
+        bits = TensorHandle(np.ascontiguousarray(data).view(f"i{data.dtype.itemsize}"), whole)
+        old = method(self, op, ptr, bits, mask, *rest)
+        return TensorHandle(old.data.view(data.dtype), value.dtype.scalar)
+
+    _wrap(BUILDER, "create_atomic_rmw", exchanged)
+
+
+def patch_libdevice() -> None:
+    """Functions of `triton.language.extra.libdevice` return None, and those of its CUDA module raise an error.
+
+    Triton's compiler puts the CUDA module in the place of the other one. The patch does the same, and computes what
+    libdevice's symbols stand for in NumPy.
+    """
+
+    def computed(method, self, library, path, symbol, operands, kind, pure):
+        compute = libdevice.function(symbol)
+        if compute is None:
+            raise NeedsGpu(f"libdevice's {symbol} runs on an NVIDIA GPU only")
+        values = np.asarray(compute(*(x.data for x in operands)))
+        return TensorHandle(values.astype(interpreter._get_np_dtype(kind.scalar)), kind.scalar)
+
+    _wrap(BUILDER, "create_extern_elementwise", computed)
+    stubs, cuda = (importlib.import_module(f"triton.language.extra.{m}") for m in ("libdevice", "cuda.libdevice"))
+    for name, function in list(vars(cuda).items()):
+        if tl.core.is_builtin(function):
+            setattr(cuda, name, _in_interpreter(function))
+            setattr(stubs, name, vars(cuda)[name])
+
+
+def patch_imported_names() -> None:
+    """`from triton.language.math import rsqrt` gives a function that only works where a compiler calls it.
+
+    The interpreter replaces what is called through the module `tl`. The patch replaces such names, too.
+    """
+
+    def bound(method, self, *args):
+        scope = self.fn.__globals__
+        for name, value in list(scope.items()):
+            if not inspect.isfunction(value):
+                continue
+            if tl.core.is_builtin(value):
+                scope[name] = _in_interpreter(value)
+            elif value.__module__ == "triton.language.extra.libdevice":  # it was imported before the patch
+                scope[name] = getattr(importlib.import_module(value.__module__), value.__name__, value)
+        return method(self, *args)
+
+    _wrap(interpreter.FunctionRewriter, "_compile_and_exec", bound)
+
+
+def _in_interpreter(function: Callable) -> Callable:
+    """One of Triton's own functions, as a kernel in the interpreter can call it."""
+
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        return function(*args, **{**kwargs, "_semantic": interpreter.interpreter_semantic})
+
+    vars(called).pop(tl.core.TRITON_BUILTIN, None)
+    return called
+
+
+def patch_inline_asm() -> None:
+    """Inline PTX cannot run on a CPU. The patch says so in a way that reports can tell from a mistake."""
+
+    def refused(method, self, *_):
+        raise NeedsGpu("inline PTX (tl.inline_asm_elementwise) runs on an NVIDIA GPU only")
+
+    _wrap(BUILDER, "create_inline_asm", refused)
+
+
 def patch_loop_bounds() -> None:
     """Triton 3.6 turns a loop bound of one element into an integer in a way that NumPy rejects since 2.4."""
     if _version() >= (3, 7):
@@ -193,6 +433,14 @@ PATCHES = (
     patch_bf16_conversions,
     patch_bf16_reductions,
     patch_bf16_constants,
+    patch_constexpr_operators,
+    patch_repeated_patching,
+    patch_reductions,
+    patch_scans,
+    patch_float_exchange,
+    patch_libdevice,
+    patch_imported_names,
+    patch_inline_asm,
     patch_loop_bounds,
     patch_nested_errors,
 )

@@ -22,7 +22,7 @@ import torch
 
 from . import Problem
 from .errors import refusal
-from .extract import LITERALS, NotExtractable, module_parts, plain_function
+from .extract import LITERALS, NotExtractable, flat, module_parts, plain_function
 
 TIME_LIMIT = 60.0
 """Seconds for one compiler process; a course kernel takes about one."""
@@ -57,24 +57,28 @@ class CompilerFailed(RuntimeError):
 
 
 def launch_spec(kernel, args: tuple, kwargs: dict) -> dict:
-    """What a compiler needs to know about one launch, as JSON: text, types, constants, alignment, options."""
+    """What a compiler needs to know about one launch, as JSON: text, types, constants, alignment, options.
+
+    Arguments that are tuples stand there element by element, as `extract.flat` names them.
+    """
     function = plain_function(kernel)
     names, values = parameters(function), bound(kernel, args, kwargs)
     signature, constants, aligned = {}, {}, []
     parts = module_parts(function, kernel=True)
     for name in names:
-        if name not in values:
+        if name not in values or values[name] == ():
             raise NotExtractable(f"{function.__name__} was launched without {name}")
-        value = values[name]
-        kind = _type(value)
-        if kind is None or "constexpr" in str(function.__annotations__.get(name, "")):
-            signature[name], constants[name] = "constexpr", _constant(name, value)
-            if hasattr(value, "fn"):
-                parts += [p for p in module_parts(value) if p not in parts]
-        else:
-            signature[name] = kind
-            if _divisible(value):
-                aligned.append(name)
+        constant = "constexpr" in str(function.__annotations__.get(name, ""))
+        for own, value in flat({name: values[name]}).items():
+            kind = _type(value)
+            if kind is None or constant:
+                signature[own], constants[own] = "constexpr", _constant(own, value)
+                if hasattr(value, "fn"):
+                    parts += [p for p in module_parts(value) if p not in parts]
+            else:
+                signature[own] = kind
+                if _divisible(value):
+                    aligned.append(own)
     return {
         "module": parts,
         "kernel": function.__name__,

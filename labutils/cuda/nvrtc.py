@@ -35,7 +35,7 @@ ONE_TARGET = {"lab/hopper.cuh": 90}
 
 def only_for(source: str) -> int | None:
     """The one compute capability that this text is for (90 for 9.0), by what it includes; None: for any."""
-    named = re.findall(r"^[ \t]*#[ \t]*include[ \t]*<([^>]*)>", source, flags=re.M)
+    named = re.findall(r"^[ \t]*#[ \t]*include[ \t]*<([^>\n]*)>", source, flags=re.M)
     return next((ONE_TARGET[name] for name in named if name in ONE_TARGET), None)
 
 
@@ -60,6 +60,13 @@ class CompileError(Exception):
 
     def _render_traceback_(self):
         return [f"The CUDA C++ does not compile:\n{self.text}"]
+
+
+class NeedsGpu(CompileError):
+    """This machine cannot run what the code asks for, and a GPU can; `text` says what. It is no mistake."""
+
+    def _render_traceback_(self):
+        return [f"This needs a GPU:\n{self.text}"]
 
 
 class Unavailable(RuntimeError):

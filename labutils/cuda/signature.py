@@ -100,34 +100,95 @@ class Signature:
     template: tuple[str, ...] = ()
 
 
+_WORD = re.compile(r"\w+|[^\w\s]")
+_BEFORE_A_NAME = {"static", "inline", "void"}
+_WITH_NUMBERS = {"__launch_bounds__", "__maxnreg__", "__cluster_dims__"}
+_MOST_TEMPLATE, _MOST_PARAMETER = 2000, 1000
+"""Characters of a template's parameters, and of one parameter, that are looked at."""
+
+
 def signatures(source: str) -> dict[str, Signature]:
-    """Every `__global__` function that the text defines, in order."""
-    text, found = blank(source), {}
-    for match in re.finditer(r"__global__", text):
-        rest = text[match.end() :]
-        rest = re.sub(
-            r"^(\s*__(?:launch_bounds|maxnreg)__\s*\([^)]*\)|\s*__cluster_dims__\s*\([^)]*\)|\s*(static|inline|void)\b)+",
-            "",
-            rest,
-        )
-        head = re.match(r"\s*(?:__(?:launch_bounds|maxnreg)__\s*\([^)]*\)\s*)?(\w+)\s*\(", rest)
-        if head is None:
+    """Every `__global__` function that the text defines, in order. In time proportional to the text, whatever it is."""
+    text = blank(source)
+    words = [(m.group(), m.start()) for m in _WORD.finditer(text)]
+    ends, templates, found, behind = _ends(words), _templates(words), {}, 0
+    for i, (word, _) in enumerate(words):
+        if word != "__global__" or i < behind:
             continue
-        before = re.search(r"template\s*<([^;{}]*)>\s*(?:extern\s+\"\s*\"\s*)?(?:static\s+)?$", text[: match.start()])
-        template = tuple(p.split("=")[0].split()[-1] for p in before.group(1).split(",")) if before else ()
-        parameters = tuple(_parameter(p) for p in _split(rest[head.end() :]))
-        found.setdefault(head.group(1), Signature(head.group(1), parameters, template))
+        at = _name_at(words, i + 1)
+        if at + 1 >= len(words) or words[at + 1][0] != "(" or not words[at][0].isidentifier():
+            continue
+        name, end = words[at][0], ends.get(at + 1)
+        behind = at + 1 if end is None else end  # no kernel is defined among another one's parameters
+        pieces = [] if end is None else _split(text[words[at + 1][1] + 1 : words[end][1] + 1])
+        template = _template(text, words, i, templates)
+        found.setdefault(name, Signature(name, tuple(map(_parameter, pieces)), template))
     return found
 
 
+def _name_at(words: list[tuple[str, int]], at: int) -> int:
+    """The word behind everything that may stand between `__global__` and a kernel's name."""
+    while at < len(words):
+        if words[at][0] in _BEFORE_A_NAME:
+            at += 1
+        elif words[at][0] in _WITH_NUMBERS and at + 1 < len(words) and words[at + 1][0] == "(":
+            while at < len(words) and words[at][0] != ")":
+                if words[at][0] == "__global__":
+                    return len(words)
+                at += 1
+            at += 1
+        else:
+            break
+    return at
+
+
+def _ends(words: list[tuple[str, int]]) -> dict[int, int]:
+    """For each opening parenthesis, by its number, the closing one at its depth, whatever brackets stand between."""
+    depth, levels = 0, []
+    for word, _ in words:
+        depth -= word in ")]}>"
+        levels.append(depth)
+        depth += word in "([{<"
+    ends, next_at = {}, {}
+    for i in range(len(words) - 1, -1, -1):
+        if words[i][0] == ")":
+            next_at[levels[i]] = i
+        elif words[i][0] == "(" and levels[i] in next_at:
+            ends[i] = next_at[levels[i]]
+    return ends
+
+
+def _templates(words: list[tuple[str, int]]) -> list[int | None]:
+    """For each word the first `template` behind the last statement or block before it."""
+    first, found = None, []
+    for i, (word, _) in enumerate(words):
+        found.append(first)
+        if word in ";{}":
+            first = None
+        elif word == "template" and first is None and i + 1 < len(words) and words[i + 1][0] == "<":
+            first = i
+    return found
+
+
+def _template(text: str, words: list[tuple[str, int]], at: int, templates: list[int | None]) -> tuple[str, ...]:
+    """The names of the template parameters of the kernel whose `__global__` is word number `at`."""
+    begin, last = templates[at], at - 1
+    last -= last >= 0 and words[last][0] == "static"
+    if last >= 2 and [w for w, _ in words[last - 2 : last + 1]] == ["extern", '"', '"']:
+        last -= 3
+    if begin is None or last <= begin or words[last][0] != ">":
+        return ()
+    inside = text[words[begin + 1][1] + 1 : words[last][1]]
+    if len(inside) > _MOST_TEMPLATE:
+        return ()
+    return tuple(p.split("=")[0].split()[-1] for p in inside.split(",") if p.split("=")[0].split())
+
+
 def _split(text: str) -> list[str]:
-    """The parameters up to the closing parenthesis, split at the commas that are not inside brackets."""
+    """The parameters up to the closing parenthesis at the end, split at the commas that are not inside brackets."""
     parts, depth, start = [], 0, 0
     for i, c in enumerate(text):
-        if c == ")" and depth == 0:
-            parts.append(text[start:i])
-            break
-        if c == "," and depth == 0:
+        if i == len(text) - 1 or c == "," and depth == 0:
             parts.append(text[start:i])
             start = i + 1
         depth += (c in "([{<") - (c in ")]}>")
@@ -135,12 +196,13 @@ def _split(text: str) -> list[str]:
 
 
 def _parameter(text: str) -> Parameter:
-    text = re.sub(r"\b(__restrict__|__restrict|__grid_constant__|volatile|struct|typename)\b", " ", text.split("=")[0])
-    is_pointer = "*" in text or bool(re.search(r"\[\s*\d*\s*\]\s*$", text))
-    text = re.sub(r"\[\s*\d*\s*\]\s*$", "", text)
+    text = " ".join(text[:_MOST_PARAMETER].split("=")[0].split())
+    text = re.sub(r"\b(__restrict__|__restrict|__grid_constant__|volatile|struct|typename)\b", " ", text)
+    is_pointer = "*" in text or bool(re.search(r"\[ ?\d* ?\] ?$", text))
+    text = re.sub(r"\[ ?\d* ?\] ?$", "", text)
     words = re.findall(r"[\w:]+(?:<[^>]*>)?", text.replace("*", " ").replace("&", " "))
     is_const = "const" in words
-    words = [w for w in words if w != "const"]
+    words = [w for w in words if w != "const"] or [""]
     return Parameter(words[-1], " ".join(words[:-1]).removeprefix("std::"), is_pointer, is_const)
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 
+from .tokens import split
+
 
 def blank(source: str) -> str:
     """The source with comments and the insides of string literals replaced by blanks, character for character."""
-
-    def spaces(match: re.Match) -> str:
-        text = match.group(0)
-        if text[0] not in "/\"'":  # a number, whose digits may be separated by apostrophes
-            return text
-        if text[0] in "\"'":
-            return text[0] + " " * (len(text) - 2) + text[-1]
-        return re.sub(r"[^\n]", " ", text)
-
-    number = r"(?<![\w.])\.?\d(?:[eEpP][+-]|'?[\w.])*"
-    return re.sub(
-        rf'{number}|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', spaces, source, flags=re.S
-    )
+    pieces = []
+    for kind, text, _ in split(source):
+        if kind == "comment":
+            text = re.sub(r"[^\n]", " ", text)
+        elif kind == "string":
+            first = text.index(text[-1])  # behind its prefix
+            text = text[: first + 1] + " " * (len(text) - first - 2) + text[-1]
+        pieces.append(text)
+    return "".join(pieces)

@@ -6,16 +6,18 @@ it cost. Importing this starts no compiler.
 
 from . import build, selftest
 from .arrays import MemoryRange
-from .compiling import compile
+from .compiling import build_files, compile
 from .counters import Access, Counters, Report
-from .errors import CompileError, LaunchError, NoCompiler
+from .errors import CompileError, LaunchError, NeedsGpu, NoCompiler
+from .expansion import expand
 from .findings import Finding
 from .launch import HostKernel, LaunchOptions, LaunchResult
 from .module import Module, Parameter
 
 __all__ = [
     "Access", "CompileError", "Counters", "Finding", "HostKernel", "LaunchError", "LaunchOptions", "LaunchResult",
-    "MemoryRange", "Module", "NoCompiler", "Parameter", "Report", "available", "compile",
+    "MemoryRange", "Module", "NeedsGpu", "NoCompiler", "Parameter", "Report", "available", "build_files",
+    "compile", "expand",
 ]  # fmt: skip
 
 build.use_self_test(selftest.works)

@@ -8,6 +8,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -20,30 +21,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ... import environment
+from . import inspection
 from .errors import CompileError, NoCompiler
 
 HERE = Path(__file__).parent
 FRAME_LIMIT = 128 * 1024
 """Bytes of local variables that one function may have: a thread's stack on the CPU is 256 KiB."""
 
-_MATH = re.findall(
-    r"\w+",
-    """exp exp2 exp10 expm1 log log2 log10 log1p sqrt cbrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh
-    erf erfc tgamma lgamma fabs floor ceil trunc round rint nearbyint pow fmod atan2 fmax fmin copysign hypot fdim
-    remainder fma ldexp sincos""",
-)
-_PROVIDED = frozenset([*_MATH, *(n + "f" for n in _MATH), "memcpy", "memmove", "memset", "memcmp", "bcmp", "abs"])
-_PROVIDED_PREFIXES = (
-    "simt_",
-    "__tsan_",
-    "__ubsan_",
-    "__sanitizer_cov_",
-    "_ITM_",
-    "__gmon_",
-    "__cxa_finalize",
-    "__tls_",
-    "__wrap_mem",
-)
+_WATCHED = ("memcpy", "memmove", "memset", "memcmp", "bcmp")
+"""Functions of the C library that read or write memory: the runtime records what they do."""
 
 
 def cache_dir() -> Path:
@@ -75,13 +61,17 @@ class Compiler:
     def flags(self, checked: bool) -> list[str]:
         """Flags of a kernel, of the checked or of the fast build."""
         common = [
-            "-std=c++20", "-fPIC", "-nostdinc", "-nostdinc++", f"-I{HERE / 'include'}", "-include", "simt.h",
+            "-std=c++17", "-fPIC", "-nostdinc", "-nostdinc++", f"-I{HERE / 'include'}", "-include", "simt.h",
             "-fno-exceptions", "-fno-rtti", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-threadsafe-statics",
             "-fno-builtin-printf", "-fno-finite-loops", "-fno-stack-protector", "-fno-asynchronous-unwind-tables",
-            "-fno-delete-null-pointer-checks", "-fstack-clash-protection",
+            "-fno-delete-null-pointer-checks", "-fstack-clash-protection", "-fno-omit-frame-pointer",
             "-fdiagnostics-color=never",
+            # for `inspection`: the address of a function, and a branch to a computed one, leave a trace in the object
+            "-ffunction-sections", "-fno-jump-tables", "-Werror=vla",
         ]  # fmt: skip
-        gcc = self.family == "gcc"
+        gcc, x86 = self.family == "gcc", platform.machine() == "x86_64"
+        if x86:
+            common += ["-mlong-double-64", "-mindirect-branch=thunk-extern" if gcc else "-mretpoline-external-thunk"]
         frame = f"frame-larger-than={FRAME_LIMIT}"
         if gcc:
             common += ["-fno-gnu-unique", f"-Werror={frame}"]
@@ -92,6 +82,9 @@ class Compiler:
         # -O1: at -O2 compilers unroll and clone loops, and what is counted is no longer what the source says
         common += ["-g", "-DSIMT_CHECKED=1", "-fsanitize=thread"]
         if gcc:
+            # a call to memcpy is then the source's own: g++ copies structs without one, and records that
+            common += [f"-fno-builtin-{f}" for f in ("memcpy", "memmove", "memset", "memcmp")]
+            common += ["-minline-all-stringops"] if x86 else []
             return [
                 *common, "-O1", "-fsanitize=bounds", "-fsanitize-coverage=trace-pc", "-fno-reorder-blocks",
                 "-fno-thread-jumps",  # would give one instruction two addresses
@@ -107,10 +100,10 @@ class Compiler:
         """The command that links a kernel. The compilers' own sanitizer libraries must stay out: the runtime takes
         their place."""
         # clang copies structs by memcpy and expects the sanitizer's library to watch it
-        wrap = ["-Wl,--wrap=memcpy,--wrap=memmove,--wrap=memset"] if checked and self.family != "gcc" else []
+        wrap = [f"-Wl,{','.join(f'--wrap={name}' for name in _WATCHED)}"] if checked else []
         if self.family == "zig":
             return [*self.command[:-1], "cc", "-shared", "-nostdlib", *wrap, *objects, "-o", out]
-        return [*self.command, "-shared", "-nodefaultlibs", *wrap, *objects, "-lc", "-lm", "-o", out]
+        return [*self.command, "-shared", "-nodefaultlibs", "-nostartfiles", *wrap, *objects, "-lc", "-lm", "-o", out]
 
 
 def _version(command: list[str]) -> Compiler | None:
@@ -232,10 +225,11 @@ def kernel(with_compiler: Compiler, text: str, names: list[str], checked: bool, 
         done = _run([*with_compiler.command, *flags, "-x", "c++", "-c", filename, "-o", objects[0]], cwd=folder)
         if done.returncode:
             raise compile_error(done.stderr, filename, names)
+        inspection.check(objects[0], checked, with_compiler.family)
         done = _run(with_compiler.link(objects, out, checked))
         if done.returncode:
             raise CompileError("the kernel does not link: " + done.stderr.strip()[-500:])
-        _check_symbols(out, checked)
+        inspection.check_library(out)
         os.replace(out, library)
     return library
 
@@ -245,20 +239,6 @@ def kernels(with_compiler: Compiler, text: str, names: list[str], modes: list[bo
     with ThreadPoolExecutor(len(modes)) as pool:
         jobs = [pool.submit(kernel, with_compiler, text, names, checked, filename) for checked in modes]
         return [job.result() for job in jobs]
-
-
-def _check_symbols(path: str, checked: bool) -> None:
-    from . import elf
-
-    symbols = elf.read(path)
-    for name in symbols.needed:
-        plain = name.split("@")[0]
-        if plain in _PROVIDED or plain.startswith(_PROVIDED_PREFIXES):
-            continue
-        shown = {"_Znwm": "new", "_Znam": "new[]", "_ZdlPv": "delete", "_ZdaPv": "delete[]"}.get(plain, plain)
-        raise CompileError(f"`{shown}` is not a device function: a kernel can call device functions only")
-    if symbols.initialisers > 1 + checked:  # the compiler's own start-up code, and a sanitizer's
-        raise CompileError("a __device__, __constant__ or __shared__ variable cannot be initialised by running code")
 
 
 def compile_error(stderr: str, filename: str, names: list[str]) -> CompileError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from . import build, source
+from . import build, expansion, lines, rules, source
 from .errors import CompileError
 from .launch import HostKernel
 from .module import Module, parameters_of
@@ -21,6 +21,27 @@ def compile(
     """Compile CUDA C++. `names` are the kernels wanted, instances of templates as "k<256>" (None: every kernel that is
     no template). `checked`: which build to make now, True, False or "both"; the other is made when it is needed.
     Raises CompileError, NoCompiler."""
+    module = _module(text, names, filename)
+    modes = [True, False] if checked == "both" else [bool(checked)]
+    module.prepare(*modes)
+    library = module.built(modes[0]).library
+    for i, name in enumerate(module.names):
+        module.kernels[name] = HostKernel(module, name, i, parameters_of(library, module.source, i, name))
+    return module
+
+
+def build_files(text: str, name: str, *, filename: str = "cell") -> None:
+    """Build the checked build of a kernel and its table of lines into the cache, and load nothing. Whoever compiles the
+    same text afterwards starts no program. Raises CompileError, NoCompiler."""
+    module = _module(text, [name], filename)
+    (path,) = build.kernels(module.compiler, module.source.text, module.names, [True], module.filename)
+    lines.Lines(str(path), module.filename).look_up_calls()
+
+
+def _module(text: str, names: Sequence[str] | None, filename: str) -> Module:
+    """A cell that is read and not built yet."""
+    text = expansion.expand(text)
+    rules.check(text)
     prepared = source.prepare(text)
     if names is None:
         names = [k for k in prepared.kernels if k not in prepared.templates]
@@ -37,10 +58,4 @@ def compile(
         if plain in prepared.templates and "<" not in name:
             raise CompileError(f"{name} is a template: name an instance of it, such as {name}<256>")
     safe = re.sub(r"[^\w.-]", "_", filename) or "cell"
-    module = Module(prepared, list(names), safe, build.compiler())
-    modes = [True, False] if checked == "both" else [bool(checked)]
-    module.prepare(*modes)
-    library = module.built(modes[0]).library
-    for i, name in enumerate(names):
-        module.kernels[name] = HostKernel(module, name, i, parameters_of(library, prepared, i, name))
-    return module
+    return Module(prepared, list(names), safe, build.compiler())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 
-READ, WRITE, ATOMIC, BLOCK, _, COPY = range(6)
+READ, WRITE, ATOMIC, BLOCK, _, COPY, _, REDUCTION = range(8)
 
 
 @dataclass
@@ -16,7 +16,9 @@ class Counters:
     `…_wavefronts` are passes over the 32 banks of shared memory, `ideal_…` those without a conflict.
     `branches` are basic blocks that warps entered, `divergent_branches` those whose lanes then parted;
     `lanes` and `lane_slots` give the share of active lanes in them. `shared_copy_…` is what `cp.async` brings to shared
-    memory; reading it from global memory counts as a load.
+    memory; reading it from global memory counts as a load. Atomics are in `…_atomic_…` alone, as Nsight Compute has
+    them apart; those whose result nobody uses, RED to a GPU, are in `…_reduction_…` too. Bounds that give points add
+    them to loads and stores (`labutils.spec.exercise.with_atomics`).
     """
 
     global_load_requests: int = 0
@@ -39,8 +41,14 @@ class Counters:
     shared_copy_wavefronts: int = 0
     global_atomic_requests: int = 0
     global_atomic_sectors: int = 0
+    global_atomic_bytes: int = 0
+    global_reduction_requests: int = 0
+    global_reduction_sectors: int = 0
+    global_reduction_bytes: int = 0
     shared_atomic_requests: int = 0
     shared_atomic_wavefronts: int = 0
+    shared_atomic_bytes: int = 0
+    ideal_shared_atomic_wavefronts: int = 0
     atomics: int = 0
     branches: int = 0
     divergent_branches: int = 0
@@ -134,7 +142,7 @@ class Report:
     accesses: list[Access] = field(default_factory=list)
 
 
-OPERATIONS = {READ: "load", WRITE: "store", ATOMIC: "atomic", COPY: "copy"}
+OPERATIONS = {READ: "load", WRITE: "store", ATOMIC: "atomic", COPY: "copy", REDUCTION: "atomic"}
 _SITE = ("pc", "op", "array", "size", "requests", "lanes", "bytes", "sectors", "ideal_sectors", "wavefronts",
          "ideal_wavefronts", "issues", "active", "divergent")  # fmt: skip
 
@@ -171,12 +179,17 @@ def _counters(site: dict) -> Counters:
         c.branches, c.lanes, c.lane_slots = site["issues"], site["active"], 32 * site["issues"]
     elif op == COPY:
         c.shared_copy_requests, c.shared_copy_wavefronts = site["requests"], site["wavefronts"]
-    elif op == ATOMIC:
+    elif op in (ATOMIC, REDUCTION):
         c.atomics = site["lanes"]
         if shared:
-            c.shared_atomic_requests, c.shared_atomic_wavefronts = site["requests"], site["wavefronts"]
+            c.shared_atomic_requests, c.shared_atomic_bytes = site["requests"], site["bytes"]
+            c.shared_atomic_wavefronts, c.ideal_shared_atomic_wavefronts = site["wavefronts"], site["ideal_wavefronts"]
         else:
-            c.global_atomic_requests, c.global_atomic_sectors = site["requests"], site["sectors"]
+            c.global_atomic_requests, c.global_atomic_bytes = site["requests"], site["bytes"]
+            c.global_atomic_sectors = site["sectors"]
+            if op == REDUCTION:
+                c.global_reduction_requests, c.global_reduction_bytes = site["requests"], site["bytes"]
+                c.global_reduction_sectors = site["sectors"]
     else:
         what = "load" if op == READ else "store"
         space = "shared" if shared else "global"

@@ -1,13 +1,18 @@
-"""Symbols of a compiled kernel: where its shared arrays and variables lie, and what it calls from outside."""
+"""ELF files: the sections, symbols and relocations of a compiled kernel, and where its memory lies."""
 
 from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 _OBJECT, _TLS = 1, 6
-_WRITABLE = 1
+_WRITABLE, _EXECUTABLE = 1, 4
+_RELA, _DYNAMIC, _NO_BITS = 4, 6, 8
+"""Types of sections."""
+_AARCH64 = 183
 
 
 @dataclass(frozen=True)
@@ -28,67 +33,149 @@ class Symbols:
     variables: list[Variable]
     tables: list[Variable]
     needed: list[str]
-    initialisers: int
     text: tuple[int, int]
 
 
+class Section(NamedTuple):
+    """One section of a file: what its header says, and its bytes (none of those that are only memory)."""
+
+    name: str
+    kind: int
+    flags: int
+    address: int
+    link: int
+    info: int
+    size: int
+    data: bytes
+
+
+class Symbol(NamedTuple):
+    """One symbol: `kind` is its type (2: a function, 6: thread-local, 10: chosen at load time), `section` the number of
+    the section that defines it (0: none does)."""
+
+    name: str
+    kind: int
+    section: int
+    value: int
+    size: int
+
+
+class Relocation(NamedTuple):
+    """One place that the linker fills in: its offset in the section, the type, the symbol's number, the addend."""
+
+    offset: int
+    kind: int
+    symbol: int
+    addend: int
+
+
+class Image:
+    """A 64-bit little-endian ELF file: an object or a shared library."""
+
+    def __init__(self, path: str):
+        with open(path, "rb") as f:
+            self.data = data = f.read()
+        if data[:6] != b"\x7fELF\x02\x01":
+            raise ValueError(f"{path} is not a 64-bit ELF file")
+        self.machine = struct.unpack_from("<H", data, 0x12)[0]
+        table, size, count, names_at = *struct.unpack_from("<Q", data, 0x28), *struct.unpack_from("<HHH", data, 0x3A)
+        headers = [struct.unpack_from("<IIQQQQIIQQ", data, table + i * size) for i in range(count)]
+        self.sections = [
+            Section(_string(data, headers[names_at][4] + h[0]), h[1], h[2], h[3], h[6], h[7], h[5],
+                    b"" if h[1] == _NO_BITS else data[h[4] : h[4] + h[5]])
+            for h in headers
+        ]  # fmt: skip
+
+    def symbols(self, kind: int) -> list[Symbol]:
+        """The symbols of a table (2: all, 11: those that are looked up at load time), without the empty first one."""
+        found = []
+        for s in self.sections:
+            if s.kind == kind:
+                names = self.sections[s.link].data
+                for name, info, _, section, value, size in struct.iter_unpack("<IBBHQQ", s.data):
+                    found.append(Symbol(_string(names, name), info & 15, section, value, size))
+        return found[1:]
+
+    def relocations(self) -> Iterator[tuple[Section, list[Relocation]]]:
+        """The relocations of each section that has some."""
+        for s in self.sections:
+            if s.kind == _RELA:
+                entries = [Relocation(o, i & 0xFFFFFFFF, i >> 32, a) for o, i, a in struct.iter_unpack("<QQq", s.data)]
+                yield self.sections[s.info], entries
+
+    def segments(self) -> list[tuple[int, int]]:
+        """The type and the flags of each segment (flags: 1 executable, 2 writable)."""
+        table, size, count = *struct.unpack_from("<Q", self.data, 0x20), *struct.unpack_from("<HH", self.data, 0x36)
+        return [struct.unpack_from("<II", self.data, table + i * size) for i in range(count)]
+
+    def dynamic(self) -> dict[int, int]:
+        """The entries of the dynamic section."""
+        entries = next((s.data for s in self.sections if s.kind == _DYNAMIC), b"")
+        return dict(struct.iter_unpack("<QQ", entries))
+
+
+def _string(data: bytes, start: int) -> str:
+    return data[start : data.index(b"\0", start)].decode(errors="replace")
+
+
 def read(path: str) -> Symbols:
-    """Read a 64-bit little-endian ELF file."""
-    with open(path, "rb") as f:
-        data = f.read()
-    if data[:6] != b"\x7fELF\x02\x01":
-        raise ValueError(f"{path} is not a 64-bit ELF file")
-    table, size, count, names_at = *struct.unpack_from("<Q", data, 0x28), *struct.unpack_from("<HHH", data, 0x3A)
-    sections = [struct.unpack_from("<IIQQQQIIQQ", data, table + i * size) for i in range(count)]
-
-    def string(section: int, offset: int) -> str:
-        start = sections[section][4] + offset
-        return data[start : data.index(b"\0", start)].decode(errors="replace")
-
-    names = [string(names_at, s[0]) for s in sections]
-    shared, variables, tables, needed = [], [], [], []
-    for s in sections:
-        kind, link = s[1], s[6]
-        if kind not in (2, 11):  # symtab, dynsym
+    """The symbols of a module that has been linked."""
+    image = Image(path)
+    shared, variables, tables = [], [], []
+    for name, kind, section, value, length in image.symbols(2):
+        if section == 0 or section >= len(image.sections) or not length:
             continue
-        for i in range(1, s[5] // 24):
-            name_at, info, _, section, value, length = struct.unpack_from("<IBBHQQ", data, s[4] + i * 24)
-            name = string(link, name_at)
-            if section == 0:
-                if kind == 11 and name:
-                    needed.append(name)
-                continue
-            if kind == 11 or section >= count or not length:
-                continue
-            if info & 15 == _TLS:
-                shared.append(_variable(name, value, length))
-            elif info & 15 == _OBJECT and not _internal(name):
-                target = variables if sections[section][2] & _WRITABLE and ".ro" not in names[section] else tables
-                target.append(_variable(name, value, length))
-    initialisers = sum(s[5] for n, s in zip(names, sections, strict=True) if n in (".init_array", ".ctors")) // 8
-    text = next(((s[3], s[3] + s[5]) for n, s in zip(names, sections, strict=True) if n == ".text"), (0, 0))
+        if kind == _TLS:
+            shared.append(_variable(name, value, length))
+        elif kind == _OBJECT and not _internal(name):
+            home = image.sections[section]
+            target = variables if home.flags & _WRITABLE and ".ro" not in home.name else tables
+            target.append(_variable(name, value, length))
+    needed = [s.name for s in image.symbols(11) if s.section == 0 and s.name]
+    text = next(((s.address, s.address + s.size) for s in image.sections if s.name == ".text"), (0, 0))
     by_offset = {"key": lambda v: v.offset}
     return Symbols(
-        sorted(shared, **by_offset), sorted(variables, **by_offset), sorted(tables, **by_offset), needed,
-        initialisers, text,
-    )  # fmt: skip
+        sorted(shared, **by_offset), sorted(variables, **by_offset), sorted(tables, **by_offset), needed, text
+    )
 
 
 def function(path: str, wanted: str) -> int:
     """Offset of a function in the module."""
+    image = Image(path)
+    for symbol in (*image.symbols(2), *image.symbols(11)):
+        if symbol.section and symbol.name == wanted:
+            return symbol.value
+    raise ValueError(f"{path} has no {wanted}")
+
+
+def plain_name(symbol: str) -> str:
+    """A function's name as the source has it: `scale` of `_Z5scalePf`."""
+    return _variable(symbol, 0, 0).name
+
+
+def call_returns(path: str) -> list[int]:
+    """Offsets of the instructions that follow a direct call; on x86-64, where code cannot be told from what only looks
+    like a call, some others too."""
     with open(path, "rb") as f:
         data = f.read()
-    table, size, count = *struct.unpack_from("<Q", data, 0x28), *struct.unpack_from("<HH", data, 0x3A)
-    sections = [struct.unpack_from("<IIQQQQIIQQ", data, table + i * size) for i in range(count)]
-    for s in sections:
-        if s[1] not in (2, 11):
-            continue
-        for i in range(1, s[5] // 24):
-            name_at, _, _, section, value, _ = struct.unpack_from("<IBBHQQ", data, s[4] + i * 24)
-            start = sections[s[6]][4] + name_at
-            if section and data[start : data.index(b"\0", start)].decode(errors="replace") == wanted:
-                return value
-    raise ValueError(f"{path} has no {wanted}")
+    table, count = *struct.unpack_from("<Q", data, 0x28), *struct.unpack_from("<H", data, 0x3C)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", data, table + i * 64) for i in range(count)]
+    code = [(s[3], data[s[4] : s[4] + s[5]]) for s in sections if s[1] == 1 and s[2] & _EXECUTABLE]
+    if struct.unpack_from("<H", data, 0x12)[0] == _AARCH64:  # bl: six bits, and 26 of distance
+        words = [(at + i, word) for at, text in code for i, (word,) in _each_word(text)]
+        return [at + 4 for at, word in words if word >> 26 == 0b100101]
+    low, high = min((at for at, _ in code), default=0), max((at + len(text) for at, text in code), default=0)
+    found = []
+    for at, text in code:
+        for m in re.finditer(rb"(?s)\xe8(?=(....))", text):  # call, and 32 bits of distance
+            after = at + m.start() + 5
+            if low <= after + struct.unpack("<i", m[1])[0] < high:
+                found.append(after)
+    return found
+
+
+def _each_word(text: bytes):
+    return ((4 * i, word) for i, word in enumerate(struct.iter_unpack("<I", text[: len(text) // 4 * 4])))
 
 
 def _internal(name: str) -> bool:

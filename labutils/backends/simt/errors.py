@@ -11,6 +11,10 @@ class CompileError(Exception):
         self.line = line
 
 
+class NeedsGpu(CompileError):
+    """The source may be right, and only a GPU can run it: inline PTX, instructions of one generation of GPUs."""
+
+
 class LaunchError(Exception):
     """The launch breaks a limit of CUDA, or its arguments do not fit the kernel."""
 

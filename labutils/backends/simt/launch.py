@@ -27,7 +27,8 @@ class LaunchOptions:
     the blocks to run (all). `threads` are the operating-system threads of a fast launch (one for each processor); a
     kernel with atomics, and any checked launch, runs its blocks in order on one, so that the result never depends on
     the machine. `cooperative`: None means if the kernel calls grid.sync(). `cluster` is the number of blocks of a
-    cluster.
+    cluster. `trace` is the file descriptor of a counter's process (counting.py), which then counts in place of this
+    one.
     """
 
     arrays: Mapping[str, MemoryRange | tuple] | None = None
@@ -38,6 +39,7 @@ class LaunchOptions:
     threads: int | None = None
     cooperative: bool | None = None
     cluster: int = 1
+    trace: int = -1
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ class _LaunchSpec(ctypes.Structure):
         ("block", ctypes.c_uint32 * 3), ("array_count", ctypes.c_uint32), ("shared_variable_count", ctypes.c_uint32),
         ("object_count", ctypes.c_uint32), ("block_count", ctypes.c_uint32), ("checked", ctypes.c_uint32),
         ("threads", ctypes.c_uint32), ("cooperative", ctypes.c_uint32), ("cluster", ctypes.c_uint32),
+        ("trace", ctypes.c_int32), ("static_shared_bytes", ctypes.c_uint32),
     ]  # fmt: skip
 
 
@@ -145,6 +148,8 @@ class HostKernel:
                 ranges.setdefault(v.name, MemoryRange(base + v.offset, v.size // item, item))
         if len(ranges) > 250:
             raise LaunchError("a launch can name at most 250 arrays")
+        if any(a.elements * a.itemsize > 2**32 for a in ranges.values()):
+            raise LaunchError("the emulator runs kernels on arrays of at most 4 GiB")
         return ranges
 
     def _run(self, shape: _Shape, args: Sequence, arrays: dict[str, MemoryRange], options: LaunchOptions, b: Build):
@@ -181,6 +186,8 @@ class HostKernel:
             threads=workers,
             cooperative=int(options.cooperative),
             cluster=options.cluster,
+            trace=options.trace if options.checked else -1,
+            static_shared_bytes=static_shared(b.symbols, self.name),
         )
         return json.loads(self.module.load_runtime().simt_launch(ctypes.byref(spec)).decode(errors="replace"))
 

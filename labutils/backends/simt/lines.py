@@ -9,6 +9,8 @@ import shutil
 import subprocess
 from collections.abc import Iterable
 
+from . import elf
+
 BEFORE = 64
 """Bytes of code before an instruction of no line in which one is looked for."""
 
@@ -43,8 +45,18 @@ class Lines:
             self._look_up(missing)
         return {p: self._known.get(p, 0) for p in wanted}
 
+    def look_up_calls(self) -> None:
+        """Look up every place to which a call returns, where all that is counted is seen: a process that may start no
+        program then finds them beside the module."""
+        if missing := sorted(set(elf.call_returns(self._module)) - self._known.keys()):
+            self._look_up(missing)
+
     def _look_up(self, offsets: list[int]) -> None:
-        found, lost = self._ask(offsets)
+        try:
+            found, lost = self._ask(offsets)
+        except OSError:  # in a cage no program starts: the line of the nearest call before it, each block has one
+            self._known |= {p: self._before(p) for p in offsets}
+            return
         for p in lost:  # clang gives what it moved out of a loop no line: then that of what stands before it
             before, _ = self._ask(range(p - 1, max(p - BEFORE, 1), -1))
             found[p] = next(filter(None, before.values()), 0)
@@ -57,6 +69,11 @@ class Lines:
         except OSError:
             pass  # a cache that cannot be written is only slower
 
+    def _before(self, offset: int) -> int:
+        """The line of the nearest known place that is at most BEFORE bytes before an offset, or 0."""
+        near = [p for p in self._known if 0 <= offset - p <= BEFORE and self._known[p]]
+        return self._known[max(near)] if near else 0
+
     def _ask(self, offsets: Iterable[int]) -> tuple[dict[int, int], list[int]]:
         """Lines of return addresses by the tool, and which of them are the learner's code but of no line."""
         program, offsets = tool(), list(offsets)
@@ -64,8 +81,10 @@ class Lines:
         if program is None:
             return found, lost
         # the call lies before its return address
-        command = [program, "-e", self._module, "-i", "-a", *(hex(p - 1) for p in offsets)]
-        for line in subprocess.run(command, capture_output=True, text=True, timeout=60).stdout.splitlines():
+        asked = "".join(f"{p - 1:#x}\n" for p in offsets)
+        command = [program, "-e", self._module, "-i", "-a"]
+        done = subprocess.run(command, input=asked, capture_output=True, text=True, timeout=60)
+        for line in done.stdout.splitlines():
             if re.fullmatch(r"0x[0-9a-f]+", line):
                 at = int(line, 16) + 1
             elif at in found and not found[at] and (m := self._mark.search(line)):

@@ -36,6 +36,8 @@ def load_runtime(path: str) -> ctypes.CDLL:
     library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)  # kernels find the runtime's functions by name
     library.simt_launch.restype = ctypes.c_char_p
     library.simt_launch.argtypes = [ctypes.c_void_p]
+    library.simt_count.argtypes = [ctypes.c_int] * 3
+    library.simt_count.restype = None
     return library
 
 
@@ -63,6 +65,7 @@ class Module:
     compiler: build.Compiler
     kernels: dict[str, HostKernel] = field(default_factory=dict)
     _builds: dict[bool, Build] = field(default_factory=dict, repr=False)
+    _runtime: ctypes.CDLL | None = field(default=None, repr=False)
 
     def prepare(self, *modes: bool) -> None:
         """Have these builds ready: True is the checked one, False the fast one."""
@@ -73,10 +76,13 @@ class Module:
         self.load_runtime()
         for mode, path in zip(missing, paths, strict=True):
             library = ctypes.CDLL(str(path), mode=ctypes.RTLD_LOCAL)
+            _entry_offset(str(path))  # remembered: a caged process opens no file when it launches
             self._builds[mode] = Build(str(path), library, elf.read(str(path)), lines.Lines(str(path), self.filename))
 
     def load_runtime(self) -> ctypes.CDLL:
-        return load_runtime(str(build.runtime(self.compiler)))
+        if self._runtime is None:
+            self._runtime = load_runtime(str(build.runtime(self.compiler)))
+        return self._runtime
 
     def built(self, checked: bool) -> Build:
         self.prepare(checked)

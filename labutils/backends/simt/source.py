@@ -1,16 +1,16 @@
-"""The learner's source: what it may contain, which kernels it holds, and the few places that must be rewritten.
+"""The learner's source: which kernels it holds, and the few places that must be rewritten.
 
 Everything else of CUDA C++ is C++ that the headers in `include/` make compile as it stands. A rewrite never adds or
-removes a line, so that line numbers stay the learner's.
+removes a line, so that line numbers stay the learner's. All readers below pass over the tokens once.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ...cuda.text import blank
-from .errors import CompileError
+from ...cuda.tokens import Token, code, partners
 
 HEADERS = frozenset(
     re.findall(
@@ -18,40 +18,14 @@ HEADERS = frozenset(
         """cuda.h cuda_runtime.h cuda_runtime_api.h device_launch_parameters.h math_constants.h vector_types.h
     cuda_fp16.h cuda_bf16.h mma.h cooperative_groups.h cooperative_groups/reduce.h cooperative_groups/scan.h
     cooperative_groups/memcpy_async.h cuda_pipeline.h cuda_pipeline_primitives.h cuda/pipeline
+    cuda/atomic cuda/barrier
     stdint.h cstdint stddef.h cstddef stdio.h cstdio math.h cmath assert.h cassert float.h cfloat limits.h
     climits lab/hopper.cuh lab/mma.cuh""",
     )
 )
 
-_NEEDS_GPU = (
-    (
-        r"\b(asm|__asm|__asm__)\b",
-        "inline PTX (`asm`) runs on an NVIDIA GPU only; this machine has none",
-    ),
-    (
-        r"\bwgmma\w*",
-        "warpgroup matrix instructions (WGMMA) need a Hopper GPU: an H100 or H200, compute capability 9.0",
-    ),
-    (
-        r"\b(cp_async_bulk\w*|CUtensorMap|cuTensorMap\w*|tma_\w+)",
-        "bulk copies by the tensor memory accelerator (TMA) need an H100, H200 or newer GPU, compute capability 9.0",
-    ),
-    (
-        r"\b(__cluster_dims__|cluster_group|this_cluster|clusterIdx|clusterDim|__cluster\w+)",
-        "thread block clusters need an H100, H200 or newer GPU, compute capability 9.0",
-    ),
-    (r"\btcgen05\w*", "tcgen05 instructions need a Blackwell GPU: a B200, compute capability 10.0"),
-)
-
-_HOST_ONLY = (
-    (r"\bstd\s*::", "`std::` is the host's library: a kernel can call device functions only"),
-    (r"<<<", "a launch `<<<…>>>` is host code: here Python launches the kernel"),
-    (
-        r"\bcuda(Malloc|Free|Memcpy|Memset|DeviceSynchronize|GetLastError|Stream|Event)\w*",
-        "calls to the CUDA runtime are host code: here Python allocates, copies and launches",
-    ),
-    (r"\b(int|void)\s+main\s*\(", "`main` is host code: the cell holds kernels and device functions only"),
-)
+GPU_HEADERS = re.compile(r"cuda/(std/\w+|ptx|semaphore|latch|functional)|cuda_fp8\.h|cub/[\w./]+")
+"""Headers of CUDA that the emulator does not have, and NVIDIA's compiler does."""
 
 _SIZES = {
     **dict.fromkeys(("char", "bool", "int8_t", "uint8_t", "uchar"), 1),
@@ -83,177 +57,263 @@ class Prepared:
     constants: set[str] = field(default_factory=set)
 
 
-def prepare(source: str) -> Prepared:
-    """Check the source, find its kernels, rewrite its dynamic shared arrays. Raises CompileError."""
-    plain = blank(source)
-    _refuse(source, plain)
-    kernels, templates = _kernels(plain)
-    prepared = Prepared(source, kernels, templates)
-    prepared.shared = _shared_arrays(plain)
-    for m in re.finditer(r"__constant__\s+([^;={]+)", plain):
-        prepared.constants.update(re.findall(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:,|$)", m.group(1).strip()))
-    prepared.text = _point_dynamic_shared(source, plain)
+def prepare(text: str) -> Prepared:
+    """Find the kernels and the memory of a text that has been read (`rules`); rewrite its dynamic shared arrays."""
+    cell = _Cell(text)
+    prepared = Prepared(text)
+    prepared.kernels, prepared.templates = cell.kernels()
+    prepared.shared = cell.shared_arrays()
+    prepared.constants = cell.constants()
+    prepared.text = cell.with_dynamic_shared()
     return prepared
 
 
-def _line(text: str, position: int) -> int:
-    return text.count("\n", 0, position) + 1
+_BEFORE_NAMES = ("__launch_bounds__", "__maxnreg__", "__cluster_dims__", "alignas")
+"""What may stand between `__global__` and a kernel's name with an argument of its own."""
+
+_ALIGNED = ("__align__", "alignas")
 
 
-def _refuse(source: str, plain: str) -> None:
-    if m := re.search(r'\b(?:u8|[uUL])?R"', plain):
-        raise CompileError(f"line {_line(plain, m.start())}: raw string literals are not supported", None)
-    # As the preprocessor does, join lines that end in a backslash before looking for directives.
-    joints = {i for m in re.finditer(r"\\[ \t]*\n", plain) for i in range(*m.span())}
-    origin = [i for i in range(len(plain)) if i not in joints]
-    joined = "".join(plain[i] for i in origin)
-    for m in re.finditer(r"^[ \t]*(?:#|%:)[ \t]*(\w+)(.*)$", joined, flags=re.M):
-        directive = m.group(1)
-        if directive not in ("include", "include_next", "import", "embed"):
-            continue
-        # the name of an include in quotes is blanked in `plain`: read it from the source
-        rest = "".join(source[i] for i in origin[m.start(2) : m.end(2)]).strip()
-        name = re.fullmatch(r'[<"]([^>"]+)[>"]\s*(?://.*|/\*.*\*/\s*)?', rest)
-        line = _line(source, origin[m.start(1)])
-        if directive != "include" or not name or name.group(1) not in HEADERS:
-            shown = name.group(0) if name else rest
-            raise CompileError(
-                f"line {line}: `#{directive} {shown}` is not allowed: a kernel may include CUDA's device headers only "
-                "(cuda_fp16.h, mma.h, cooperative_groups.h, …)",
-                line,
-            )
-    emulated = re.search(r"#[ \t]*include[ \t]*<lab/hopper\.cuh>", plain)
-    for rules in (_NEEDS_GPU[:1] if emulated else _NEEDS_GPU, _HOST_ONLY):
-        for pattern, sentence in rules:
-            if m := re.search(pattern, plain):
-                line = _line(plain, m.start())
-                raise CompileError(f"line {line}: {sentence}", line)
+@dataclass
+class _Dynamic:
+    """`extern __shared__ T s[];`: its tokens from `first` to `last`, the type as it is written, the name."""
+
+    first: int
+    last: int
+    kind: str
+    name: str
 
 
-def _closing(text: str, start: int, pair: str = "()") -> int:
-    """Position of the bracket that closes the one at `start`, or the end of the text."""
-    depth = 0
-    for i in range(start, len(text)):
-        depth += {pair[0]: 1, pair[1]: -1}.get(text[i], 0)
-        if depth == 0:
+class _Cell:
+    """The tokens of a cell, with the partner of each bracket."""
+
+    def __init__(self, text: str):
+        self.text, self.found = text, code(text)
+        self.partner = partners(self.found)
+
+    def at(self, i: int) -> str:
+        """The text of token `i`; nothing behind the end."""
+        return self.found[i].text if 0 <= i < len(self.found) else ""
+
+    def kernels(self) -> tuple[dict[str, list[str]], set[str]]:
+        """Names of the kernels with those of their parameters; names of those that are templates."""
+        kernels: dict[str, list[str]] = {}
+        templates, template, i = set(), False, 0
+        while i < len(self.found):
+            here = self.at(i)
+            if here in (";", "}"):
+                template = False
+            elif here == "template" and self.at(i + 1) == "<":
+                template = True
+            elif here == "__global__":
+                i += 1
+                while i < len(self.found) and self.at(i) not in (";", "{", "}", "__global__"):
+                    if self.at(i + 1) == "(" and self.found[i].kind == "word":
+                        if self.at(i) not in _BEFORE_NAMES:
+                            kernels[self.at(i)] = self._parameters(i + 1)
+                            templates |= {self.at(i)} if template else set()
+                            i = self.partner[i + 1]
+                            break
+                        i = self.partner[i + 1]
+                    i += 1
+                continue
+            i += 1
+        return kernels, templates
+
+    def _parameters(self, opening: int) -> list[str]:
+        """The names of the parameters between the brackets that open there."""
+        names = []
+        for n, part in enumerate(self._parts(opening + 1, self.partner[opening])):
+            texts = [t.text for t in part]
+            if texts == ["void"]:
+                continue
+            name = _declared(part)
+            names.append(name or f"argument {n + 1}")
+        return names
+
+    def _parts(self, start: int, end: int) -> list[list[Token]]:
+        """The tokens between the commas that no bracket encloses."""
+        parts, depth = [[]], 0
+        for token in self.found[start:end]:
+            if token.kind == "sign":
+                depth += (token.text in ("(", "<", "[", "{")) - (token.text in (")", ">", "]", "}"))
+            if token.text == "," and depth == 0:
+                parts.append([])
+            else:
+                parts[-1].append(token)
+        return [p for p in parts if p]
+
+    def constants(self) -> set[str]:
+        """Names of the `__constant__` variables."""
+        names, i = set(), 0
+        while i < len(self.found):
+            if self.at(i) == "__constant__":
+                end = i + 1
+                while end < len(self.found) and self.at(end) not in (";", "=", "{"):
+                    end += 1
+                names |= {name for p in self._parts(i + 1, end) if (name := _declared(p))}
+                i = end
+            i += 1
+        return names
+
+    def _integers(self) -> dict[str, int]:
+        """Integers that the source names by const or by constexpr."""
+        found = {}
+        for i in range(len(self.found) - 5):
+            constant = self.at(i) in ("const", "constexpr") and self.at(i + 1) in ("int", "unsigned", "size_t", "uint")
+            given = self.at(i + 3) == "=" and self.at(i + 5) == ";"
+            if constant and given and re.fullmatch(r"[0-9]{1,12}", self.at(i + 4)):
+                found[self.at(i + 2)] = int(self.at(i + 4))
+        return found
+
+    def shared_arrays(self) -> dict[str, SharedArray]:
+        """The shared arrays that the source declares, by name."""
+        integers, found, i = self._integers(), {}, 0
+        while i < len(self.found):
+            if self.at(i) != "__shared__":
+                i += 1
+                continue
+            dynamic, begin = self.at(i - 1) == "extern", self._past_alignment(i + 1)
+            i = begin
+            while i < len(self.found) and self.at(i) not in (";", "__shared__"):
+                i += 1
+            kind = begin
+            while self.at(kind + 1) == "::":
+                kind += 2
+            for part in self._parts(kind + 1, i):
+                if name := _declared(part):
+                    lengths = _lengths(part, integers)
+                    known = tuple(lengths) if lengths and None not in lengths else None
+                    found[name] = SharedArray(name, _SIZES.get(self.at(kind)), known, dynamic)
+        return found
+
+    def _past_alignment(self, i: int) -> int:
+        """The first token from here that says neither `volatile` nor an alignment."""
+        while True:
+            if self.at(i) in _ALIGNED and self.at(i + 1) == "(":
+                i = self.partner[i + 1] + 1
+            elif self.at(i) == "volatile":
+                i += 1
+            else:
+                return i
+
+    def with_dynamic_shared(self) -> str:
+        """The text with `extern __shared__ T s[];` as a pointer to the block's dynamic shared memory: where it stands,
+        or, at file scope, at the head of every function that uses it."""
+        bodies = list(self._bodies())
+        edits: list[tuple[int, int, str]] = []
+        at_file_scope: dict[str, _Dynamic] = {}
+        declared, within = list(self._dynamic()), iter([*bodies, (len(self.found), len(self.found))])
+        body = next(within)
+        for d in declared:
+            while body[1] < d.first:
+                edits += self._heads(body, at_file_scope)
+                body = next(within)
+            start, end = self.found[d.first].start, self.found[d.last].end
+            newlines = "\n" * self.text.count("\n", start, end)
+            if body[0] < d.first:
+                edits.append((start, end, _pointer(d) + newlines))
+            else:
+                at_file_scope[d.name] = d
+                edits.append((start, end, newlines))
+        for rest in (body, *within):
+            edits += self._heads(rest, at_file_scope)
+        pieces, last = [], 0
+        for start, end, text in sorted(edits):
+            pieces += [self.text[last:start], text]
+            last = end
+        return "".join([*pieces, self.text[last:]])
+
+    def _heads(self, body: tuple[int, int], names: dict[str, _Dynamic]) -> list[tuple[int, int, str]]:
+        """The pointers that a function needs, as edits."""
+        if not names or body[0] >= len(self.found):
+            return []
+        used = {t.text for t in self.found[body[0] : body[1]] if t.text in names}
+        at = self.found[body[0]].end
+        return [(at, at, f" {_pointer(names[n])}") for n in sorted(used)]
+
+    def _dynamic(self) -> Iterator[_Dynamic]:
+        """The declarations of dynamic shared arrays, in order."""
+        i = 0
+        while i < len(self.found) - 1:
+            if self.at(i) == "extern" and self.at(i + 1) == "__shared__":
+                first = self._alignment_before(i)
+                begin = self._past_alignment(i + 2)
+                i = begin
+                while i < len(self.found) and self.at(i) not in (";", "extern"):
+                    i += 1
+                if self.at(i) == ";" and self.at(i - 2) == "[" and self.at(i - 1) == "]" and i - 4 >= begin:
+                    end = i - 3
+                    if self.at(end - 1) == ")":  # an alignment between the type and the name
+                        end = next((k for k in range(begin, end) if self.at(k) in _ALIGNED), end)
+                    kind = self.text[self.found[begin].start : self.found[end - 1].end]
+                    yield _Dynamic(first, i, kind, self.at(i - 3))
+            else:
+                i += 1
+
+    def _alignment_before(self, i: int) -> int:
+        """The token at which an alignment that stands before token `i` begins, else `i`."""
+        if self.at(i - 1) != ")":
             return i
-    return len(text)
+        for back in range(i - 2, max(-1, i - 12), -1):
+            if self.at(back) in _ALIGNED and self.partner[back + 1] == i - 1:
+                return back
+        return i
+
+    def _bodies(self) -> Iterator[tuple[int, int]]:
+        """The braces of each function body: an outermost `{` that follows a parameter list."""
+        i = 0
+        while i < len(self.found):
+            if self.at(i) == "{" and self.found[i].kind == "sign":
+                before = i - 1
+                while self.at(before) in ("const", "noexcept", "mutable"):
+                    before -= 1
+                if self.at(before) == ")":
+                    yield i, self.partner[i]
+                    i = self.partner[i]
+            i += 1
 
 
-def _split(text: str) -> list[str]:
-    """The parts between the commas that no bracket encloses."""
-    parts, depth, start = [], 0, 0
-    for i, c in enumerate(text):
-        depth += (c in "(<[{") - (c in ")>]}")
-        if c == "," and depth == 0:
-            parts.append(text[start:i])
-            start = i + 1
-    return [p.strip() for p in (*parts, text[start:]) if p.strip()]
+def _pointer(d: _Dynamic) -> str:
+    return f"{d.kind}* const {d.name} = ({d.kind}*)simt_dynamic_shared();"
 
 
-def _kernels(plain: str) -> tuple[dict[str, list[str]], set[str]]:
-    """Names of the kernels with those of their parameters; names of those that are templates."""
-    kernels: dict[str, list[str]] = {}
-    templates: set[str] = set()
-    for m in re.finditer(r"\b__global__\b", plain):
-        position = m.end()
-        while found := re.compile(r"(\w+)\s*\(").search(plain, position):
-            close = _closing(plain, found.end() - 1)
-            if found.group(1) not in ("__launch_bounds__", "__maxnreg__", "__attribute__", "alignas"):
-                break
-            position = close + 1
-        if not found:
-            continue
-        parameters = []
-        for i, p in enumerate(_split(plain[found.end() : close])):
-            p = re.sub(r"\(\s*[*&]\s*(\w+)\s*\)\s*", r" \1 ", p.split("=")[0]).strip()  # a pointer to an array
-            name = re.search(r"(\w+)\s*(?:\[[^\]]*\])*$", p)
-            if p != "void":
-                parameters.append(name.group(1) if name else f"argument {i + 1}")
-        kernels[found.group(1)] = parameters
-        before = plain[: m.start()]
-        start = max(before.rfind(";"), before.rfind("}")) + 1
-        if re.search(r"\btemplate\s*<", before[start:]):
-            templates.add(found.group(1))
-    return kernels, templates
+def _declared(part: list[Token]) -> str:
+    """The name that a declarator declares: the last word before its lengths, its value or its brackets."""
+    name = ""
+    for i, token in enumerate(part):
+        if token.text in ("=", "{"):
+            break
+        if token.text == "[" and name and part[i - 1].kind == "word":
+            break
+        if token.text == ")" and i and part[i - 1].kind == "word":
+            break
+        if token.kind == "word":
+            name = token.text
+    return name if name else ""
 
 
-def _constants(plain: str) -> dict[str, int]:
-    """Integers that the source names: by #define, by const or by constexpr."""
-    found = {}
-    for m in re.finditer(r"#[ \t]*define[ \t]+(\w+)[ \t]+\(?(\d+)\)?[ \t]*$", plain, flags=re.M):
-        found[m.group(1)] = int(m.group(2))
-    for m in re.finditer(r"\bconst(?:expr)?\s+(?:int|unsigned|size_t|uint)\s+(\w+)\s*=\s*(\d+)\s*;", plain):
-        found[m.group(1)] = int(m.group(2))
-    return found
+def _lengths(part: list[Token], integers: dict[str, int]) -> list[int | None]:
+    """The lengths of an array where they are made of numbers, named constants, + - and *."""
+    lengths, inside = [], None
+    for token in part:
+        if token.text == "=":
+            break
+        if token.text == "[" and inside is None:
+            inside = []
+        elif token.text == "]" and inside is not None:
+            lengths.append(_value(inside))
+            inside = None
+        elif inside is not None:
+            inside.append(str(integers.get(token.text, token.text)))
+    return lengths
 
 
-def _length(text: str, constants: dict[str, int]) -> int | None:
-    """The value of an array length made of numbers, named constants, + - and *."""
-    text = re.sub(r"\b[A-Za-z_]\w*", lambda m: str(constants.get(m.group(0), m.group(0))), text).strip()
-    if not re.fullmatch(r"[\d\s+*()-]+", text):
+def _value(texts: list[str]) -> int | None:
+    if not texts or len(texts) > 50 or not all(re.fullmatch(r"[0-9]{1,12}|[-+*()]", t) for t in texts):
         return None
     try:
-        return int(eval(text, {"__builtins__": {}}))  # digits, brackets and operators only
+        value = eval(" ".join(texts), {"__builtins__": {}})  # digits, brackets and operators only, no two side by side
     except (SyntaxError, TypeError):
         return None
-
-
-def _shared_arrays(plain: str) -> dict[str, SharedArray]:
-    constants, found = _constants(plain), {}
-    declaration = r"(extern\s+)?__shared__\s+(?:__align__\s*\([^)]*\)|alignas\s*\([^)]*\)|volatile|\s)*([\w:]+)([^;]*);"
-    for m in re.finditer(declaration, plain):
-        item = _SIZES.get(m.group(2))
-        for part in _split(m.group(3).replace("unsigned", " ").replace("long", " ")):
-            name = re.match(r"(?:\w+\s+)*(\w+)\s*((?:\[[^\]]*\]\s*)*)", part)
-            if not name:
-                continue
-            lengths = [_length(x, constants) for x in re.findall(r"\[([^\]]*)\]", name.group(2))]
-            known = tuple(lengths) if lengths and None not in lengths else None
-            found[name.group(1)] = SharedArray(name.group(1), item, known, bool(m.group(1)))
-    return found
-
-
-_EXTERN = re.compile(
-    r"(?:__align__\s*\([^)]*\)\s*|alignas\s*\([^)]*\)\s*)?extern\s+__shared__\s+"
-    r"(?:__align__\s*\([^)]*\)\s*|alignas\s*\([^)]*\)\s*)?([\w\s:<>,*]+?)\s*"
-    r"(?:__align__\s*\([^)]*\)\s*|alignas\s*\([^)]*\)\s*)?\b(\w+)\s*\[\s*\]\s*;"
-)
-
-
-def _point_dynamic_shared(source: str, plain: str) -> str:
-    """`extern __shared__ T s[];` becomes a pointer to the block's dynamic shared memory: where it stands, or, at file
-    scope, at the head of every function that uses it."""
-    edits: list[tuple[int, int, str]] = []
-    for m in _EXTERN.finditer(plain):
-        kind, name = m.group(1), m.group(2)
-        pointer = f"{kind}* const {name} = ({kind}*)simt_dynamic_shared();"
-        newlines = "\n" * m.group(0).count("\n")
-        if _in_function(plain, m.start()):
-            edits.append((m.start(), m.end(), pointer + newlines))
-            continue
-        edits.append((m.start(), m.end(), newlines))
-        for start, end in _bodies(plain, m.end()):
-            if re.search(rf"\b{name}\b", plain[start:end]):
-                edits.append((start + 1, start + 1, f" {pointer}"))
-    for start, end, text in sorted(edits, reverse=True):
-        source = source[:start] + text + source[end:]
-    return source
-
-
-def _in_function(plain: str, position: int) -> bool:
-    return any(start < position < end for start, end in _bodies(plain, 0))
-
-
-def _bodies(plain: str, start: int):
-    """(start, end) of the braces of each function body: an outermost `{` that follows a parameter list."""
-    position = start
-    while (position := plain.find("{", position)) >= 0:
-        head = plain[:position].rstrip()
-        head = re.sub(r"\b(const|noexcept|mutable)$", "", head).rstrip()
-        if head.endswith(")"):
-            end = _closing(plain, position, "{}")
-            yield position, end
-            position = end
-        else:
-            position += 1  # a namespace, a struct, an initialiser: look inside
+    return int(value)

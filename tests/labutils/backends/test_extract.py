@@ -11,7 +11,7 @@ import pytest
 
 from labutils.backends import interpreter
 from labutils.backends.access import Recorder
-from labutils.backends.extract import NotExtractable, Part, load, module_parts, module_text
+from labutils.backends.extract import NotExtractable, Part, flat, grouped, load, module_parts, module_text
 
 triton = pytest.importorskip("triton")
 import torch  # noqa: E402
@@ -147,7 +147,7 @@ def makes_function():
         (closes_over(), "uses variables of an enclosing function"),
         (lambda: 1, "is not written with def"),
         (print, "is not a function"),
-        (eval("lambda: 1"), "cannot be read"),
+        (eval(compile("lambda: 1", "<no file>", "eval")), "cannot be read"),
     ],
 )
 def test_what_cannot_be_told_says_why(fn, why):
@@ -157,3 +157,10 @@ def test_what_cannot_be_told_says_why(fn, why):
 
 def test_an_indented_function_can_be_told():
     assert load(there_and_back(module_parts(makes_function())), "elsewhere")["named"]() == 1
+
+
+def test_tuples_among_arguments_are_told_by_their_elements():
+    values = {"x": 1, "sizes": (2, 3), "nested": ((4,), "five"), "y": None}
+    told = {"x": 1, "sizes.0": 2, "sizes.1": 3, "nested.0.0": 4, "nested.1": "five", "y": None}
+    assert flat(values) == told and list(flat(values)) == list(told)
+    assert grouped(told) == values and list(grouped(told)) == list(values)

@@ -1,4 +1,4 @@
-"""bfloat16 and TF32 are in the interpreter what they are on a GPU."""
+"""What the interpreter does wrong without the patches is in it what it is on a GPU."""
 
 import os
 
@@ -9,6 +9,12 @@ from labutils.backends import interpreter
 triton = pytest.importorskip("triton")
 import torch  # noqa: E402
 import triton.language as tl  # noqa: E402
+from triton.language.extra import libdevice  # noqa: E402
+from triton.language.extra.cuda.libdevice import rsqrt as cuda_rsqrt  # noqa: E402
+from triton.language.extra.libdevice import tanh  # noqa: E402
+from triton.language.math import sqrt as imported_sqrt  # noqa: E402
+
+from labutils.backends.errors import explain  # noqa: E402
 
 if os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("Triton's interpreter is off where there is a GPU", allow_module_level=True)
@@ -99,3 +105,226 @@ def test_tf32_is_as_coarse_as_on_a_gpu(precision, least, most):
     _product[(1,)](a, b, c, precision)
     error = float(((c - (a.double() @ b.double())).abs() / (a.abs() @ b.abs())).max())
     assert least <= error <= most
+
+
+# --- global constants ----------------------------------------------------------------------------------------------
+
+TWO, MASK = tl.constexpr(2.0), tl.constexpr(6)
+
+
+@triton.jit
+def constants_kernel(x_ptr, out_ptr, what: tl.constexpr):
+    offs = tl.arange(0, 8)
+    x = tl.load(x_ptr + offs)
+    if what == "+":
+        r = TWO + x
+    elif what == "-":
+        r = TWO - x
+    elif what == "*":
+        r = TWO * x
+    elif what == "/":
+        r = TWO / x
+    elif what == "-K":
+        r = -TWO * x
+    elif what == "<":
+        r = tl.where(x > TWO, 1.0, 0.0)
+    elif what == ">=":
+        r = tl.where(x <= TWO, 1.0, 0.0)
+    elif what == "==":
+        r = tl.where(x == TWO, 1.0, 0.0)
+    elif what == "&":
+        r = (MASK & offs).to(tl.float32)
+    elif what == "//":
+        r = (MASK // (offs + 1)).to(tl.float32)
+    elif what == "between constants":
+        r = x * (TWO * TWO + 1)
+    tl.store(out_ptr + offs, r)
+
+
+OFFS = torch.arange(8)
+CONSTANTS = {
+    "+": lambda x: 2 + x,
+    "-": lambda x: 2 - x,
+    "*": lambda x: 2 * x,
+    "/": lambda x: 2 / x,
+    "-K": lambda x: -2 * x,
+    "<": lambda x: (x > 2).float(),
+    ">=": lambda x: (x <= 2).float(),
+    "==": lambda x: (x == 2).float(),
+    "&": lambda x: (OFFS & 6).float(),
+    "//": lambda x: (6 // (OFFS + 1)).float(),
+    "between constants": lambda x: 5 * x,
+}
+
+
+@pytest.mark.parametrize("what", CONSTANTS)
+def test_a_global_constant_may_stand_on_the_left(what):
+    x, out = torch.tensor([0.5, 1, 2, 3, -1, -2, 4, 8]), torch.empty(8)
+    constants_kernel[(1,)](x, out, what)
+    assert torch.equal(out, CONSTANTS[what](x))
+
+
+# --- folds ---------------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def plus(a, b):
+    return a + b
+
+
+@triton.jit
+def after(a_scale, a_shift, b_scale, b_shift):
+    """x -> scale * x + shift, one after the other: associative, and not commutative."""
+    return b_scale * a_scale, b_scale * a_shift + b_shift
+
+
+@triton.jit
+def larger(a, b):
+    if a > b:  # noqa: SIM108 (a branch is what this is about)
+        c = a
+    else:
+        c = b
+    return c
+
+
+@triton.jit
+def folds_kernel(x_ptr, y_ptr, out_ptr, what: tl.constexpr, R: tl.constexpr, C: tl.constexpr):
+    rows, cols = tl.arange(0, R)[:, None], tl.arange(0, C)[None, :]
+    x, y = tl.load(x_ptr + rows * C + cols), tl.load(y_ptr + rows * C + cols)
+    if what == "sum of rows":
+        tl.store(out_ptr + tl.arange(0, R), tl.reduce(x, 1, plus))
+    elif what == "sum of columns":
+        tl.store(out_ptr + tl.arange(0, C), tl.reduce(x, 0, plus))
+    elif what == "sum of all":
+        tl.store(out_ptr, tl.reduce(x, None, plus))
+    elif what == "kept":
+        tl.store(out_ptr + rows * 1 + tl.arange(0, 1)[None, :], tl.reduce(x, -1, plus, keep_dims=True))
+    elif what == "one after the other":
+        _, shift = tl.reduce((x, y), 1, after)
+        tl.store(out_ptr + tl.arange(0, R), shift)
+    elif what == "branches":
+        tl.store(out_ptr + tl.arange(0, R), tl.reduce(x, 1, larger))
+    elif what == "scan":
+        _, shift = tl.associative_scan((x, y), 1, after)
+        tl.store(out_ptr + rows * C + cols, shift)
+    elif what == "reversed scan":
+        tl.store(out_ptr + rows * C + cols, tl.associative_scan(x, 1, plus, reverse=True))
+    elif what == "running product":
+        tl.store(out_ptr + rows * C + cols, tl.cumprod(x, 1))
+
+
+def _affine(x, y):
+    shifts, shift = [], torch.zeros(len(x), dtype=x.dtype)
+    for k in range(x.shape[1]):
+        shift = x[:, k] * shift + y[:, k]
+        shifts.append(shift)
+    return torch.stack(shifts, 1)
+
+
+FOLDS = {
+    "sum of rows": lambda x, y: x.sum(1),
+    "sum of columns": lambda x, y: x.sum(0),
+    "sum of all": lambda x, y: x.sum(),
+    "kept": lambda x, y: x.sum(1, keepdim=True),
+    "one after the other": lambda x, y: _affine(x, y)[:, -1],
+    "branches": lambda x, y: x.max(1).values,
+    "scan": _affine,
+    "reversed scan": lambda x, y: x.flip(1).cumsum(1).flip(1),
+    "running product": lambda x, y: x.cumprod(1),
+}
+
+
+@pytest.mark.parametrize("what", FOLDS)
+def test_folds_of_ones_own_are_those_of_a_gpu(what):
+    g = torch.Generator().manual_seed(3)
+    x, y = torch.randn(2, 4, 16, generator=g).unbind()
+    expected = FOLDS[what](x.double(), y.double()).float()
+    out = torch.empty_like(expected)
+    folds_kernel[(1,)](x, y, out, what, 4, 16)
+    torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-5)
+
+
+@triton.jit
+def long_kernel(x_ptr, out_ptr, scan_ptr, BLOCK: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK))
+    tl.store(out_ptr, tl.reduce(x, 0, plus))
+    tl.store(scan_ptr + tl.arange(0, BLOCK), tl.cumsum(x, 0))
+
+
+def test_thousands_of_lanes_are_folded_as_a_tree():
+    """One after the other, 0.1 added 2^17 times in float32 is wrong in the fourth digit; as a tree, in the seventh."""
+    n = 2**17
+    x, out, scan = torch.full((n,), 0.1), torch.empty(1), torch.empty(n)
+    long_kernel[(1,)](x, out, scan, n)
+    exact = float(x.double().sum())
+    assert abs(out.item() / exact - 1) < 1e-6 and abs(scan[-1].item() / exact - 1) < 1e-6
+    one_after_the_other = torch.from_numpy(x.numpy().cumsum())[-1].item()
+    assert abs(one_after_the_other / exact - 1) > 1e-5
+
+
+# --- what belongs to the GPU ---------------------------------------------------------------------------------------
+
+
+@triton.jit
+def exchange_kernel(x_ptr, out_ptr):
+    tl.store(out_ptr, tl.atomic_xchg(x_ptr, 2.5, sem="acq_rel", scope="gpu"))
+
+
+def test_floating_point_numbers_can_be_exchanged():
+    x, out = torch.tensor([1.5]), torch.empty(1)
+    exchange_kernel[(1,)](x, out)
+    assert (x.item(), out.item()) == (2.5, 1.5)
+
+
+@triton.jit
+def names_kernel(x_ptr, out_ptr, what: tl.constexpr):
+    offs = tl.arange(0, 8)
+    x = tl.load(x_ptr + offs)
+    if what == "module":
+        r = libdevice.exp(x)
+    elif what == "name":
+        r = tanh(x)
+    elif what == "the CUDA module's name":
+        r = cuda_rsqrt(x)
+    elif what == "two arguments":
+        r = libdevice.pow(x, 2.0)
+    elif what == "tl.extra":
+        r = tl.extra.libdevice.log1p(x)
+    elif what == "math":
+        r = imported_sqrt(x)
+    elif what == "only on a GPU":
+        r = libdevice.cyl_bessel_i0(x)
+    elif what == "inline":
+        r = tl.inline_asm_elementwise("mov.f32 $0, $1;", "=f,f", [x], tl.float32, True, 1)
+    tl.store(out_ptr + offs, r)
+
+
+NAMES = {
+    "module": torch.exp,
+    "name": torch.tanh,
+    "the CUDA module's name": torch.rsqrt,
+    "two arguments": torch.square,
+    "tl.extra": torch.log1p,
+    "math": torch.sqrt,
+}
+
+
+@pytest.mark.parametrize("what", NAMES)
+def test_functions_of_libdevice_by_any_name(what):
+    x, out = torch.linspace(0.1, 4, 8), torch.empty(8)
+    names_kernel[(1,)](x, out, what)
+    torch.testing.assert_close(out, NAMES[what](x), rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("what", ["only on a GPU", "inline"])
+def test_what_no_cpu_can_run_says_so(what):
+    with pytest.raises(Exception) as caught:
+        names_kernel[(1,)](torch.ones(8), torch.empty(8), what)
+    problem = explain(caught.value)
+    assert problem.kind == "needs-gpu" and "NVIDIA GPU" in problem.message and problem.line
+
+
+def test_libdevice_keeps_to_the_types_it_has():
+    """libdevice has no fp16: a GPU's compiler refuses it, so the interpreter must not compute it."""
+    with pytest.raises(Exception, match="fp16|float16"):
+        names_kernel[(1,)](torch.ones(8, dtype=torch.float16), torch.empty(8), "module")

@@ -1,12 +1,15 @@
 """A launch is described so that a compiler elsewhere can judge it, and its refusals name the learner's line."""
 
 import json
+import linecache
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from labutils.backends import interpreter, offline
+from labutils.backends.compiler import _place
 from labutils.backends.extract import NotExtractable
 
 triton = pytest.importorskip("triton")
@@ -136,6 +139,13 @@ def test_what_a_gpu_takes_and_what_it_refuses():
         assert problem.source == line and SOURCE[problem.line - 1].strip() == line
 
 
+def test_a_refused_call_names_a_line_whoever_is_called():
+    """Triton tells of a call with the line of the caller, beside the text of the function that is called."""
+    linecache.cache["<cell>"] = (9, None, ["def f(x):\n", "    return x\n"], "<cell>")
+    assert _place("def f(x):\n    return x\n", SimpleNamespace(lineno=2)) == (2, "return x")
+    assert _place("def f(x):\n    return x\n", SimpleNamespace(lineno=7)) is None
+
+
 def test_more_shared_memory_than_any_gpu_has_is_refused():
     x = torch.empty(256 * 1024)
     compiler = offline.Compiler((80, 90))
@@ -183,3 +193,21 @@ def test_a_compiler_that_never_ends_is_ended(monkeypatch):
     with pytest.raises(offline.CompilerFailed, match="more than 4 s"):
         compiler.problems([endless])
     assert process.poll() is not None and not offline._idle
+
+
+@triton.jit
+def tuple_kernel(ptrs, sizes, out_ptr, LIMITS: tl.constexpr, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(ptrs[0] + offs * sizes[1], mask=offs < sizes[0])
+    tl.store(out_ptr + offs, tl.minimum(x + tl.load(ptrs[1]), LIMITS[1]), mask=offs < sizes[0])
+
+
+def test_tuples_of_arguments_compile():
+    x = torch.ones(64)
+    spec = offline.launch_spec(tuple_kernel, ((x, x), (64, 1), x, (0, 3)), {"BLOCK": 64})
+    assert spec["signature"] == {
+        **{"ptrs.0": "*fp32", "ptrs.1": "*fp32", "sizes.0": "i32", "sizes.1": "constexpr", "out_ptr": "*fp32"},
+        **{"LIMITS.0": "constexpr", "LIMITS.1": "constexpr", "BLOCK": "constexpr"},
+    }
+    assert spec["constants"] == {"sizes.1": 1, "LIMITS.0": 0, "LIMITS.1": 3, "BLOCK": 64}
+    assert offline.Compiler((90,)).problems([spec]) == [None]

@@ -3,7 +3,7 @@
 #include "simt.h"
 
 SIMT_INLINE void __pipeline_memcpy_async(void* to, const void* from, size_t bytes, size_t zeros = 0) {
-  simt::copy_async(to, from, bytes, zeros);
+  simt::copy_async_whole(to, from, bytes, zeros);
 }
 SIMT_INLINE void __pipeline_commit() {}
 SIMT_INLINE void __pipeline_wait_prior(size_t) {}

@@ -9,3 +9,10 @@
 #include "simt/atomics.h"
 #include "simt/memory.h"
 #include "simt/entry.h"
+
+// A compiler expands its own forms of these in place, where nothing records them.
+#define __builtin_memcpy simt_memcpy
+#define __builtin_memmove simt_memmove
+#define __builtin_memset simt_memset
+#define __builtin_memcmp simt_memcmp
+#define __builtin_bcmp simt_memcmp

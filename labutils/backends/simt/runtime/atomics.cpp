@@ -115,40 +115,81 @@ enum AtomicType {
 
 static const u8 atomic_bytes[] = {0, 4, 4, 8, 8, 4, 8, 2, 2, 2};
 
-// Locks are taken by exchanging 0 for 1 and given back by a 0: what happens between is ordered by the lock.
-static void follow_lock(Fiber& f, int op, bool changed, const void* value, const void* expected, u32 bytes) {
+static void follow_lock(Worker& w, int op, uptr address, bool changed, const void* value, const void* expected,
+                        u32 bytes) {
   u64 v = 0, e = 0;
   memcpy(&v, value, bytes);
   if (expected) memcpy(&e, expected, bytes);
-  if (changed && v == 1 && ((op == atomic_compare && e == 0) || op == atomic_exchange)) f.locks++;
-  if (changed && v == 0 && op == atomic_exchange && f.locks) f.locks--;
-  if (changed && v == 0 && op == atomic_compare && e == 1 && f.locks) f.locks--;
+  if (!changed || (op != atomic_compare && op != atomic_exchange)) return;
+  if (v == 1 && (op == atomic_exchange || e == 0)) take_lock(w, *w.current, address);
+  if (v == 0 && (op == atomic_exchange || e == 1)) drop_lock(w, *w.current, address);
+}
+
+static bool update_as(int type, int op, void* p, const void* value, const void* expected, void* old) {
+  switch (type) {
+    case type_i32: return update<int32_t, u32>(op, p, value, expected, old);
+    case type_u32: return update<u32, u32>(op, p, value, expected, old);
+    case type_i64: return update<int64_t, u64>(op, p, value, expected, old);
+    case type_u64: return update<u64, u64>(op, p, value, expected, old);
+    case type_f32: return update<float, u32>(op, p, value, expected, old);
+    case type_f64: return update<double, u64>(op, p, value, expected, old);
+    case type_half: return update<Half, u16>(op, p, value, expected, old);
+    case type_bfloat16: return update<Bfloat16, u16>(op, p, value, expected, old);
+    case type_u16: return update<u16, u16>(op, p, value, expected, old);
+  }
+  return false;
+}
+
+// An atomic that changes nothing may come before the latest store as well as after it, if it changes nothing there.
+template <class Again>
+static bool could_be_earlier(void* p, u32 bytes, u64 before, Again again) {
+  u64 now = 0;
+  memcpy(&now, p, bytes);
+  memcpy(p, &before, bytes);
+  bool changes = again();
+  memcpy(p, &now, bytes);
+  if (changes) again();  // for its result
+  return !changes;
 }
 
 }  // namespace simt
 
-extern "C" void simt_atomic(int op, int type, void* p, const void* value, const void* expected, void* old) {
+extern "C" void simt_atomic(int op, int type, void* p, const void* value, const void* expected) {
   using namespace simt;
   Worker& w = *worker;
+  u64* old = &w.current->atomic_result;
+  *old = 0;
   u32 bytes = atomic_bytes[type];
   uptr pc = SIMT_CALLER;
-  if (w.checked) access(reinterpret_cast<uptr>(p), bytes, op_atomic, 0, pc);
-  bool changed = false;
-  switch (type) {
-    case type_i32: changed = update<int32_t, u32>(op, p, value, expected, old); break;
-    case type_u32: changed = update<u32, u32>(op, p, value, expected, old); break;
-    case type_i64: changed = update<int64_t, u64>(op, p, value, expected, old); break;
-    case type_u64: changed = update<u64, u64>(op, p, value, expected, old); break;
-    case type_f32: changed = update<float, u32>(op, p, value, expected, old); break;
-    case type_f64: changed = update<double, u64>(op, p, value, expected, old); break;
-    case type_half: changed = update<Half, u16>(op, p, value, expected, old); break;
-    case type_bfloat16: changed = update<Bfloat16, u16>(op, p, value, expected, old); break;
-    case type_u16: changed = update<u16, u16>(op, p, value, expected, old); break;
+  if (w.checked) access(reinterpret_cast<uptr>(p), bytes, op_atomic, 0, pc, SIMT_FRAME);
+  u64 before = 0;
+  memcpy(&before, p, bytes);
+  bool changed = update_as(type, op, p, value, expected, old);
+  if (w.checked) {
+    follow_lock(w, op, uptr(p), changed, value, expected, bytes);
+    if (w.order && !(uptr(p) - w.shared_low < w.shared_size) && !(uptr(p) - w.dynamic_low < w.dynamic_size)) {
+      SyncVariable& v = w.order->variables[uptr(p)];
+      Event& e = latest_event(w);
+      auto again = [&] { return update_as(type, op, p, value, expected, old); };
+      if (!changed && shows_old(w, v) && could_be_earlier(p, bytes, v.before, again))
+        e.value = v.operation - 1;
+      else
+        observed(w, v, e, w.order->operations);
+      if (changed) stored(w, v, before);
+    }
   }
-  if (w.checked) follow_lock(*w.current, op, changed, value, expected, bytes);
   // An atomic that changed nothing may be polling for what another thread has yet to do.
   if (!changed && op != atomic_max && op != atomic_min) {
+    if (w.checked) latest_event(w).flags |= kReturns;
     w.current->pc = pc;
     yield_turn(w);
   }
+}
+
+extern "C" unsigned long long simt_atomic_result() {
+  using namespace simt;
+  Worker& w = *worker;
+  Lane& lane = w.lanes[w.current->lane];
+  if (w.checked && lane.count && latest_event(w).op == op_atomic) latest_event(w).flags |= kReturns;
+  return w.current->atomic_result;
 }

@@ -24,6 +24,7 @@
 #define SIMT_HOT __attribute__((always_inline)) inline
 #define SIMT_COLD __attribute__((noinline, cold))
 #define SIMT_CALLER (reinterpret_cast<simt::uptr>(__builtin_return_address(0)))
+#define SIMT_FRAME (reinterpret_cast<simt::uptr>(__builtin_frame_address(0)))
 
 namespace simt {
 
@@ -70,6 +71,8 @@ struct LaunchSpec {
   u32 grid[3], block[3];
   u32 array_count, shared_variable_count, object_count, block_count;
   u32 checked, threads, cooperative, cluster;
+  int32_t trace;           // where to stream requests for the counter's process; negative: count here
+  u32 static_shared_bytes;  // of one block of this kernel
 };
 
 // ---- threads, warps, blocks
@@ -87,7 +90,10 @@ struct alignas(64) Fiber {
   u8 lane;
   State state;
   u32 spins;
-  u32 locks;  // locks taken with atomicCAS(p, 0, 1) and not yet released
+  u32 locks;  // number of locks held
+  u8 held[4];  // their numbers
+  u64 atomic_result;
+  u32 fence;   // number of its latest __threadfence(); 0: none yet
   uptr copying;   // to where cp.async stores what is read and stored now; 0: no copy
   // where and for what it waits
   const char* waits_at;
@@ -97,6 +103,7 @@ struct alignas(64) Fiber {
   Combine combine;
   int* barrier_result;
   u8 barrier_kind;
+  uptr entry_frame;  // of the function that called the kernel: what lies above is none of the kernel's
   uptr unfenced_low, unfenced_high;  // shared memory written by plain stores since the last fence_async()
 };
 
@@ -120,7 +127,7 @@ struct Block {
   u32 alive, at_barrier, at_grid_barrier, votes;
   u32 current_warp;
   u32 first_epoch;  // epochs below belong to other blocks (of this phase of a cooperative launch)
-  bool fenced;
+  u32 observed;  // the latest release that one of its threads has seen
   Warp warps[kMaxWarps];
   Fiber fibers[kMaxThreads];
   WarpClock clocks[kMaxWarps];
@@ -131,18 +138,21 @@ struct Block {
 
 // ---- traces
 
-enum Op : u8 { op_read, op_write, op_atomic, op_block, op_sync, op_copy };  // op_copy: of a site only
-constexpr u8 kVolatile = 1, kLocked = 2, kFenced = 4, kPiece = 8, kCopied = 16;  // flags of an event
+enum Op : u8 { op_read, op_write, op_atomic, op_block, op_sync, op_copy, op_fence, op_reduction };
+// op_copy, op_reduction: of a site only
+constexpr u8 kVolatile = 1, kReturns = 2, kPiece = 8, kCopied = 16;  // flags of an event
 constexpr u8 kStaticShared = 254, kDynamicShared = 255;            // in place of an array's number
 
 struct Event {
-  u64 offset : 40;  // into its array; the mask of a collective
+  u64 offset : 32;  // into its array; the mask of a collective
+  u64 lock : 8;     // number of the lock under which this happens; 0: none
   u64 op : 4;
   u64 flags : 5;
   u64 size : 7;
   u64 array : 8;
   u32 pc;     // return address, from the start of the module
-  u32 value;  // folded bits of what a store wrote: storing the same value twice is no race; of a copy's load: to where
+  u32 value;  // folded bits of what a store wrote: storing the same value twice is no race; of a copy's load: to where;
+              // of an atomic or volatile load: the latest operation it can have seen; of a fence: its number
 };
 static_assert(sizeof(Event) == 16);
 
@@ -185,6 +195,26 @@ struct Site {  // counts of one instruction
   Wide wide[2];
   u64 issues, active, divergent;
 };
+
+struct Request {  // one instruction of a warp, for the lanes that reach it together
+  u32 pc, lanes;
+  u8 op, array, size, flags, warp;
+  u32 offsets[kLanes];  // by lane: into the array
+  u32 to[kLanes];       // by lane, of a copy's load: into shared memory
+};
+
+// What one launch costs. It sees requests and nothing else, so that it may run in a process of its own (stream.cpp).
+struct Counter {
+  std::vector<uptr> arrays;  // addresses, by number
+  std::vector<u32> site_of;  // by pc: number in `sites` plus one
+  std::vector<Site> sites;
+  std::vector<std::unique_ptr<Runs>> runs;  // by site and warp
+  u32 shared_stores[kMaxWarps] = {};
+  u32 epoch = 0;
+  u64 barriers = 0, collectives = 0, copies = 0, copied_bytes = 0, stores = 0, stored_bytes = 0, products = 0;
+};
+
+struct Stream;  // stream.cpp
 
 struct Array {
   uptr low;
@@ -259,12 +289,20 @@ struct Launch {
   double deadline;
 };
 
+struct Order;   // order.cpp
 struct Hopper;  // hopper.cpp
+
+struct Span {
+  uptr low;
+  u64 bytes;
+  bool operator==(const Span&) const = default;
+};
 
 struct Worker {
   Fiber* current;
   uptr stack_low;
   size_t stack_size;  // all of memory while runtime code calls into the module: nothing is recorded then
+  uptr callback_low;  // of a callback from the runtime into the module: what it may write to ends there; 0: none
   uptr shared_low;
   u64 shared_size;
   uptr dynamic_low;
@@ -274,6 +312,13 @@ struct Worker {
   u32 last_array;
   bool checked;
   uptr module_low, module_high;
+  std::shared_ptr<Order> order;  // null until a thread has called __threadfence()
+  std::unordered_map<uptr, u8> lock_numbers;
+  uptr shown_address;  // memory that holds an old value until the next callback
+  u64 shown_value;
+  u32 shown_size;
+  Event shown_event;
+  Span read_range, written_range;  // the latest struct that was read, and written
   Event* pending;  // a store whose value is not in memory yet
   uptr pending_address;
   u32 unique_value;  // for stores whose value is not followed
@@ -290,21 +335,18 @@ struct Worker {
   Lane lanes[kLanes];
   Cell* static_shadow;
   Cell* dynamic_shadow;
-  std::vector<u32> site_of;  // by pc: number in `sites` plus one
-  std::vector<Site> sites;
-  std::vector<std::unique_ptr<Runs>> runs;  // by site and warp
-  u32 shared_stores[kMaxWarps];
+  Counter counter;
+  std::shared_ptr<Stream> stream;  // to the process that counts instead of `counter`; null: there is none
   std::vector<std::pair<u32, u32>> epoch_starts;  // (first epoch, block): whose an epoch was
   std::vector<char*> slabs, free_stacks;
   std::vector<Print> printed;
   size_t printed_bytes;
-  u64 barriers, collectives, switches;
+  u64 switches;
   struct Taken {  // shared memory that a tma_store of this epoch reads
     uptr low, high;
     u32 thread, epoch;
   };
   std::vector<Taken> taken;
-  u64 copies, copied_bytes, stores, stored_bytes, products;
   char* dynamic_map;
   pthread_t os_thread;
   std::atomic<bool> finished;

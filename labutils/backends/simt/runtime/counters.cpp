@@ -3,24 +3,24 @@
 
 namespace simt {
 
-static SIMT_HOT Site& site_of(Worker& w, u32 pc) {
-  u32& number = w.site_of[pc];
+static SIMT_HOT Site& site_of(Counter& c, u32 pc) {
+  u32& number = c.site_of[pc];
   if (__builtin_expect(!number, 0)) {
-    w.sites.push_back(Site{});
-    w.sites.back().pc = pc;
-    number = w.sites.size();
+    c.sites.push_back(Site{});
+    c.sites.back().pc = pc;
+    number = c.sites.size();
   }
-  return w.sites[number - 1];
+  return c.sites[number - 1];
 }
 
 // cp.async of 16 bytes goes past L1: for each 128 bytes of memory as many sectors count as 32-byte pieces of shared
 // memory are written. So Nsight Compute counts on an H200; where copies are aligned in both, it is the same.
-static u32 count_copied(Worker& w, u32 lanes, Event** events) {
+static u32 count_copied(const Counter& c, const Request& r) {
   u64 seen[kLanes];
   u32 count = 0;
-  for (u32 m = lanes; m; m &= m - 1) {
-    const Event& e = *events[__builtin_ctz(m)];
-    u64 piece = (w.arrays[e.array].low + e.offset) >> 7 << 27 ^ e.value >> 5;
+  for (u32 m = r.lanes; m; m &= m - 1) {
+    u32 lane = __builtin_ctz(m);
+    u64 piece = (c.arrays[r.array] + r.offsets[lane]) >> 7 << 27 ^ r.to[lane] >> 5;
     u32 k = 0;
     while (k < count && seen[k] != piece) k++;
     if (k == count) seen[count++] = piece;
@@ -28,13 +28,13 @@ static u32 count_copied(Worker& w, u32 lanes, Event** events) {
   return count;
 }
 
-static SIMT_HOT void count_sectors(Worker& w, Site& site, u32 lanes, Event** events) {
+static SIMT_HOT void count_sectors(const Counter& c, Site& site, const Request& r) {
   u64 seen[2 * kLanes], largest = 0;
   u32 count = 0;
-  for (u32 m = lanes; m; m &= m - 1) {
-    const Event& e = *events[__builtin_ctz(m)];
-    uptr address = w.arrays[e.array].low + e.offset;
-    for (u64 sector = address >> 5, last = (address + e.size - 1) >> 5; sector <= last; sector++) {
+  uptr low = c.arrays[r.array];
+  for (u32 m = r.lanes; m; m &= m - 1) {
+    uptr address = low + r.offsets[__builtin_ctz(m)];
+    for (u64 sector = address >> 5, last = (address + r.size - 1) >> 5; sector <= last; sector++) {
       if (!count || sector > largest) {  // the usual case: addresses that do not fall
         seen[count++] = largest = sector;
         continue;
@@ -45,9 +45,9 @@ static SIMT_HOT void count_sectors(Worker& w, Site& site, u32 lanes, Event** eve
       if (k == count) seen[count++] = sector;
     }
   }
-  if (events[__builtin_ctz(lanes)]->flags & kCopied) count = std::max(count, count_copied(w, lanes, events));
+  if (r.flags & kCopied) count = std::max(count, count_copied(c, r));
   site.sectors += count;
-  site.ideal_sectors += (u64{static_cast<u32>(__builtin_popcount(lanes))} * site.size + 31) / 32;
+  site.ideal_sectors += (u64{static_cast<u32>(__builtin_popcount(r.lanes))} * site.size + 31) / 32;
 }
 
 // Wavefronts of one phase: the most different four-byte words that any of the 32 banks must deliver.
@@ -108,15 +108,15 @@ static bool goes_on(const Run& run, u32 lanes, const u32* offsets) {
   return true;
 }
 
-static SIMT_HOT Run& run_of(Worker& w, Site& site, u32 warp, u32 lanes, const u32* offsets) {
-  u32 number = &site - w.sites.data();
-  if (w.runs.size() < (number + 1) * kMaxWarps) w.runs.resize((number + 1) * kMaxWarps);
-  auto& known = w.runs[number * kMaxWarps + warp];
+static SIMT_HOT Run& run_of(Counter& c, Site& site, u32 warp, u32 lanes, const u32* offsets) {
+  u32 number = &site - c.sites.data();
+  if (c.runs.size() < (number + 1) * kMaxWarps) c.runs.resize((number + 1) * kMaxWarps);
+  auto& known = c.runs[number * kMaxWarps + warp];
   if (!known) known = std::make_unique<Runs>();
   for (Run& run : known->runs)
-    if (run.epoch == w.epoch && run.stores == w.shared_stores[warp] && goes_on(run, lanes, offsets)) return run;
+    if (run.epoch == c.epoch && run.stores == c.shared_stores[warp] && goes_on(run, lanes, offsets)) return run;
   Run& run = known->runs[known->next++ % Runs::kept];
-  run = {lanes, w.epoch, w.shared_stores[warp], 0, {}, {}};
+  run = {lanes, c.epoch, c.shared_stores[warp], 0, {}, {}};
   for (u32 m = lanes; m; m &= m - 1) {
     u32 lane = __builtin_ctz(m);
     run.start[lane] = offsets[lane];
@@ -125,8 +125,8 @@ static SIMT_HOT Run& run_of(Worker& w, Site& site, u32 warp, u32 lanes, const u3
   return run;
 }
 
-static SIMT_HOT void follow_run(Worker& w, Site& site, u32 warp, u32 lanes, const u32* offsets, Passes once) {
-  Run& run = run_of(w, site, warp, lanes, offsets);
+static SIMT_HOT void follow_run(Counter& c, Site& site, u32 warp, u32 lanes, const u32* offsets, Passes once) {
+  Run& run = run_of(c, site, warp, lanes, offsets);
   run.bytes += site.size;
   for (u32 i = 0; i < 2; i++) {
     Wide& wide = site.wide[i];
@@ -141,18 +141,51 @@ static SIMT_HOT void follow_run(Worker& w, Site& site, u32 warp, u32 lanes, cons
   }
 }
 
-static SIMT_HOT void count_shared(Worker& w, Site& site, u32 warp, u32 lanes, Event** events) {
-  u32 offsets[kLanes];
-  for (u32 m = lanes; m; m &= m - 1) {
-    u32 lane = __builtin_ctz(m);
-    offsets[lane] = events[lane]->offset;
-  }
-  Passes once = count_banks(lanes, offsets, site.size);
+static SIMT_HOT void count_shared(Counter& c, Site& site, const Request& r) {
+  Passes once = count_banks(r.lanes, r.offsets, site.size);
   site.passes += once;
   if (site.op != op_read)
-    w.shared_stores[warp]++;
+    c.shared_stores[r.warp]++;
   else if (site.size < 16)
-    follow_run(w, site, warp, lanes, offsets, once);
+    follow_run(c, site, r.warp, r.lanes, r.offsets, once);
+}
+
+static SIMT_HOT void count(Counter& c, const Request& r) {
+  Site& site = site_of(c, r.pc);
+  u32 lanes = __builtin_popcount(r.lanes);
+  site.op = r.op == op_write && r.flags & kCopied                               ? op_copy
+            : r.op == op_atomic && !(r.flags & kReturns) && !is_shared(r.array) ? op_reduction
+                                                                                : r.op;
+  if (r.op == op_block) {
+    site.issues++;
+    site.active += lanes;
+    return;
+  }
+  site.array = r.array;
+  site.size = r.size;
+  site.requests++;
+  site.lanes += lanes;
+  site.bytes += u64{lanes} * r.size;
+  if (is_shared(r.array))
+    count_shared(c, site, r);
+  else
+    count_sectors(c, site, r);
+}
+
+enum Happening : u8 { happened_barrier, happened_epoch, happened_collective, happened_copy, happened_store,
+                      happened_product, happened_divergence };
+
+// What is counted beside requests; `value` is a number of bytes, or the pc of a branch.
+static void count(Counter& c, Happening what, u64 value) {
+  switch (what) {
+    case happened_barrier: c.barriers++; [[fallthrough]];
+    case happened_epoch: c.epoch++; break;
+    case happened_collective: c.collectives++; break;
+    case happened_copy: c.copies++, c.copied_bytes += value; break;
+    case happened_store: c.stores++, c.stored_bytes += value; break;
+    case happened_product: c.products++; break;
+    case happened_divergence: site_of(c, value).divergent++; break;
+  }
 }
 
 // What the whole site took: as wide loads where the compiler can make them.

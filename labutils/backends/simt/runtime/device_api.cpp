@@ -146,6 +146,10 @@ void simt_collective(const char* what, u32 mask, void* payload, Combine combine)
 }
 
 void simt_shuffle(const char* what, u32 mask, u64* value, int argument, int width, int mode) {
+  if (worker->checked) {  // a lane's own variable, unless somebody calls this in place of __shfl_sync
+    access(uptr(value), sizeof *value, op_read, 0, SIMT_CALLER - 1, SIMT_FRAME);
+    access(uptr(value), sizeof *value, op_write, 0, SIMT_CALLER - 2, SIMT_FRAME);
+  }
   Shuffle s{value, argument, width, mode};
   meet(what, mask, &s, combine_shuffle, SIMT_CALLER);
 }
@@ -168,7 +172,9 @@ u32 simt_active_mask() {
   return me->mask;
 }
 
-void simt_fence() { worker->block->fenced = true; }
+void simt_fence() { fence(*worker, false, SIMT_CALLER); }
+
+void simt_fence_block() { fence(*worker, true, SIMT_CALLER); }
 
 void simt_yield() {
   worker->current->pc = SIMT_CALLER;

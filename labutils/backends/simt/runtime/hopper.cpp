@@ -323,7 +323,7 @@ static void multiply(Worker& w, u32 first) {
       for (u32 e = 0; e < u32(p.n) / 2; e++)
         mine.d[e] = sums[t / 32 * 16 + t % 32 / 4 + e / 2 % 2 * 8][e / 4 * 8 + t % 4 * 2 + e % 2];
     }
-    w.products++;
+    count(w, happened_product);
   }
   for (u32 t = 0; t < kGroup; t++) {
     auto& mine = h.threads[first + t].products;

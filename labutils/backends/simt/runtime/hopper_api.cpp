@@ -33,10 +33,10 @@ static bool waits(Worker& w, u32 linear, Awaits kind) {
 // Wake everyone whose wait is over.
 static bool wake_all(Worker& w) {
   Hopper& h = *w.hopper;
-  u32 count[32][16] = {}, in_cluster = 0;
+  u32 in_group[32][16] = {}, in_cluster = 0;
   bool woken = false;
   for (u32 i = 0; i < w.threads; i++) {
-    if (waits(w, i, awaits_group)) count[i / w.block_threads][h.threads[i].number & 15]++;
+    if (waits(w, i, awaits_group)) in_group[i / w.block_threads][h.threads[i].number & 15]++;
     if (waits(w, i, awaits_cluster)) in_cluster++;
   }
   for (u32 i = 0; i < w.threads; i++) {
@@ -45,7 +45,7 @@ static bool wake_all(Worker& w) {
       const Barrier& b = h.barriers.at(h.threads[i].barrier);
       over = (b.phase & 1) != u32(h.threads[i].number & 1);
     } else if (waits(w, i, awaits_group)) {
-      over = count[i / w.block_threads][h.threads[i].number & 15] == kGroup;
+      over = in_group[i / w.block_threads][h.threads[i].number & 15] == kGroup;
     } else if (waits(w, i, awaits_cluster)) {
       over = in_cluster == w.threads;
     }
@@ -53,6 +53,7 @@ static bool wake_all(Worker& w) {
   }
   if (woken) {  // what came before is ordered before what comes now
     w.epoch++;
+    count(w, happened_epoch);
     if (w.checked) forget_order(*w.block);
   }
   return woken;
@@ -188,8 +189,7 @@ void simt_tma_load(void* to, const void* map, void* bar, int row, int column, in
              "tma_load_multicast to blocks of a cluster of " + std::to_string(w.spec->cluster) + " only");
   require_sane(w, t.map, t.shared, SIMT_CALLER, "tma_load");
   barrier_at(w, t.barrier, "tma_load");
-  w.copies++;
-  w.copied_bytes += u64{t.map.box_rows} * t.map.box_columns * t.map.item;
+  count(w, happened_copy, u64{t.map.box_rows} * t.map.box_columns * t.map.item);
   hopper(w).loads.push_back(t);
 }
 
@@ -212,8 +212,7 @@ void simt_tma_store(const void* map, const void* from, int row, int column) {
   std::erase_if(w.taken, [&](const Worker::Taken& s) { return s.epoch != w.epoch; });
   w.taken.push_back({t.shared, t.shared + bytes, w.current->linear, w.epoch});
   Asynchronous& mine = h.threads[w.current->linear];
-  w.stores++;
-  w.stored_bytes += bytes;
+  count(w, happened_store, bytes);
   mine.stores.push_back(t);
   mine.store_groups.push_back(mine.store_group);
 }
@@ -231,6 +230,8 @@ void simt_wgmma(float* d, int n, u64 a, u64 b, int add, int transposed) {
   Worker& w = *worker;
   w.current->pc = SIMT_CALLER;
   Asynchronous& mine = hopper(w).threads[w.current->linear];
+  if (w.checked && !own_variable(w, uptr(d), sizeof(float) * n / 2, true, SIMT_FRAME))
+    complain(w, Kind::assertion, *w.current, "wgmma with sums in registers");
   Product p{d, a, b, n, add != 0, transposed != 0, mine.product_group};
   if (w.current->lane == 0) {
     check_operand(w, p, *w.current, true);

@@ -21,6 +21,7 @@ static SIMT_HOT void settle(Worker& w) {
   if (!w.pending) return;
   w.pending->value = fold(w.pending_address, w.pending->size);
   w.pending = nullptr;
+  if (w.shown_size) restore_shown(w);
 }
 
 static SIMT_COLD void trace_full(Worker& w) {
@@ -40,7 +41,9 @@ static SIMT_HOT void push(Worker& w, uptr pc, u64 offset, u8 op, u8 flags, u8 si
   e.flags = flags;
   e.size = size;
   e.array = array;
+  e.lock = w.current->locks ? w.current->held[w.current->locks - 1] : 0;
   e.pc = place;
+  e.value = 0;
   lane.path = (lane.path ^ (place | u64{array} << 32)) * 0x9E3779B97F4A7C15ull;
 }
 
@@ -89,14 +92,38 @@ static SIMT_HOT bool allowed(Worker& w, const Array& a, u64 offset, u32 size) {
   return true;
 }
 
-static SIMT_HOT void access(uptr address, u32 size, u8 op, u8 flags, uptr pc) {
+// Does this lie in the thread's own variables: in the frames from the one that calls us to the kernel's, with its
+// parameters above, and, if it is written to, not where a frame keeps its caller's place? `frame` is the callback's.
+// Kernels are compiled with frame pointers, so each frame begins with the one before it and a return address.
+static SIMT_HOT bool own_variable(Worker& w, uptr address, u64 size, bool written, uptr frame) {
+  constexpr uptr kLinkage = 2 * sizeof(uptr);
+  uptr low = frame + kLinkage, high = w.current->entry_frame, below = *reinterpret_cast<uptr*>(frame);
+  if (address < low || address + size > high) return false;
+  if (!written) return true;
+  if (w.callback_low) high = w.callback_low;
+  uptr kernel = 0;
+  while (below >= low && below < high) {
+    if (address < below + kLinkage && address + size > below) return false;
+    kernel = below;
+    below = *reinterpret_cast<uptr*>(below);
+    if (below <= kernel) break;
+  }
+  if (w.callback_low) return address + size <= high;
+  return address + size <= kernel + kLinkage + w.spec->argument_bytes;
+}
+
+static SIMT_HOT bool records(const Worker& w) { return w.stack_size != ~size_t{0}; }
+
+static SIMT_HOT void access(uptr address, u32 size, u8 op, u8 flags, uptr pc, uptr frame) {
   Worker* worker_now = worker;
   if (!worker_now) return;
   Worker& w = *worker_now;
-  if (address - w.stack_low < w.stack_size) return;  // local variables
+  if (address - w.stack_low < w.stack_size) {  // local variables
+    if (!records(w) || own_variable(w, address, size, op != op_read, frame)) return;
+    return wild_access(w, address, size, op, pc, Kind::out_of_bounds);
+  }
   if (__builtin_expect(address & (size - 1), 0))
     return wild_access(w, address, size, op, pc, Kind::misaligned);
-  if (w.current->locks) flags |= kLocked;
   u64 offset = address - w.shared_low;
   u8 array;
   if (offset < w.shared_size) {
@@ -119,12 +146,12 @@ static SIMT_HOT void access(uptr address, u32 size, u8 op, u8 flags, uptr pc) {
       w.last_array = i;
     }
     if (!allowed(w, *a, offset, size)) return wild_access(w, address, size, op, pc, Kind::out_of_bounds);
-    if (w.block->fenced) flags |= kFenced;
     array = i;
   }
-  if (w.current->copying && (op == op_write || size == 16)) flags |= kCopied;
+  if (w.current->copying && (op == op_write ? is_shared(array) : size == 16)) flags |= kCopied;
   push(w, pc, offset, op, flags, size, array);
   Event& e = w.lanes[w.current->lane].events[w.lanes[w.current->lane].count - 1];
+  if (flags & kVolatile && w.order && !is_shared(array)) return observe(w, address, size, op == op_write);
   if (op != op_write) {
     uptr to = w.current->copying, in_static = to - w.shared_low;
     if (flags & kCopied) e.value = static_cast<u32>(in_static < w.shared_size ? in_static : to - w.dynamic_low);
@@ -147,9 +174,14 @@ static SIMT_HOT void access(uptr address, u32 size, u8 op, u8 flags, uptr pc) {
 
 // Structs go member by member on a GPU, whose wide accesses need an alignment that the callback does not
 // tell: pieces of four bytes are what members of type float and int give.
-static SIMT_HOT void access_range(uptr address, u64 bytes, u8 op, uptr pc) {
+static SIMT_HOT void access_range(uptr address, u64 bytes, u8 op, uptr pc, uptr frame) {
+  if (!worker || !bytes) return;
+  Worker& w = *worker;
+  if (!records(w)) return;
+  (op == op_read ? w.read_range : w.written_range) = {address, bytes};
+  if (address - w.stack_low < w.stack_size && own_variable(w, address, bytes, op != op_read, frame)) return;
   u32 piece = (address | bytes) & 1 ? 1 : (address | bytes) & 2 ? 2 : 4;
-  for (; bytes; bytes -= piece, address += piece) access(address, piece, op, kPiece, pc);
+  for (; bytes; bytes -= piece, address += piece) access(address, piece, op, kPiece, pc, frame);
 }
 
 }  // namespace simt
@@ -158,27 +190,51 @@ extern "C" {
 using namespace simt;
 
 void simt_copying(const void* to) {
-  if (worker) worker->current->copying = uptr(to);
+  Worker* w = worker;
+  if (!w) return;
+  uptr address = uptr(to);
+  bool shared = address - w->shared_low < w->shared_size || address - w->dynamic_low < w->dynamic_size;
+  w->current->copying = shared ? address : 0;  // elsewhere it is a load and a store
 }
 
-#define SIMT_ACCESS(size)                                                                                   \
-  void __tsan_read##size(void* p) { access(uptr(p), size, op_read, 0, SIMT_CALLER); }                       \
-  void __tsan_write##size(void* p) { access(uptr(p), size, op_write, 0, SIMT_CALLER); }                     \
-  void __tsan_volatile_read##size(void* p) { access(uptr(p), size, op_read, kVolatile, SIMT_CALLER); }      \
-  void __tsan_volatile_write##size(void* p) { access(uptr(p), size, op_write, kVolatile, SIMT_CALLER); }    \
-  void __tsan_unaligned_read##size(void* p) { access_range(uptr(p), size, op_read, SIMT_CALLER); }          \
-  void __tsan_unaligned_write##size(void* p) { access_range(uptr(p), size, op_write, SIMT_CALLER); }        \
-  void __tsan_unaligned_volatile_read##size(void* p) { access_range(uptr(p), size, op_read, SIMT_CALLER); } \
-  void __tsan_unaligned_volatile_write##size(void* p) {                                                     \
-    access_range(uptr(p), size, op_write, SIMT_CALLER);                                                     \
-  }                                                                                                         \
-  void __tsan_read_write##size(void* p) {                                                                   \
-    access(uptr(p), size, op_read, 0, SIMT_CALLER - 1);                                                     \
-    access(uptr(p), size, op_write, 0, SIMT_CALLER);                                                        \
-  }                                                                                                         \
-  void __tsan_unaligned_read_write##size(void* p) {                                                         \
-    access_range(uptr(p), size, op_read, SIMT_CALLER - 1);                                                  \
-    access_range(uptr(p), size, op_write, SIMT_CALLER);                                                     \
+void simt_copy_check(const void* to, const void* from, size_t bytes) {
+  Worker* w = worker;
+  if (!w || !w->checked || (bytes != 4 && bytes != 8 && bytes != 16)) return;
+  for (uptr address : {uptr(from), uptr(to)})
+    if (address & (bytes - 1))
+      wild_access(*w, address, bytes, address == uptr(to) ? op_write : op_read, SIMT_CALLER, Kind::misaligned);
+}
+
+void simt_enter(void* frame, void*) { worker->current->entry_frame = uptr(frame); }
+
+// A collective's function calls the learner's: what that does is recorded.
+void simt_callback(int begins) {
+  Worker& w = *worker;
+  w.stack_low = begins ? reinterpret_cast<uptr>(w.current->stack) : 0;
+  w.stack_size = begins ? kStackBytes + kPage : ~size_t{0};
+}
+
+
+#define SIMT_ACCESS(size)                                                                                            \
+  void __tsan_read##size(void* p) { access(uptr(p), size, op_read, 0, SIMT_CALLER, SIMT_FRAME); }                    \
+  void __tsan_write##size(void* p) { access(uptr(p), size, op_write, 0, SIMT_CALLER, SIMT_FRAME); }                  \
+  void __tsan_volatile_read##size(void* p) { access(uptr(p), size, op_read, kVolatile, SIMT_CALLER, SIMT_FRAME); }   \
+  void __tsan_volatile_write##size(void* p) { access(uptr(p), size, op_write, kVolatile, SIMT_CALLER, SIMT_FRAME); } \
+  void __tsan_unaligned_read##size(void* p) { access_range(uptr(p), size, op_read, SIMT_CALLER, SIMT_FRAME); }       \
+  void __tsan_unaligned_write##size(void* p) { access_range(uptr(p), size, op_write, SIMT_CALLER, SIMT_FRAME); }     \
+  void __tsan_unaligned_volatile_read##size(void* p) {                                                               \
+    access_range(uptr(p), size, op_read, SIMT_CALLER, SIMT_FRAME);                                                   \
+  }                                                                                                                  \
+  void __tsan_unaligned_volatile_write##size(void* p) {                                                              \
+    access_range(uptr(p), size, op_write, SIMT_CALLER, SIMT_FRAME);                                                  \
+  }                                                                                                                  \
+  void __tsan_read_write##size(void* p) {                                                                            \
+    access(uptr(p), size, op_read, 0, SIMT_CALLER - 1, SIMT_FRAME);                                                  \
+    access(uptr(p), size, op_write, 0, SIMT_CALLER, SIMT_FRAME);                                                     \
+  }                                                                                                                  \
+  void __tsan_unaligned_read_write##size(void* p) {                                                                  \
+    access_range(uptr(p), size, op_read, SIMT_CALLER - 1, SIMT_FRAME);                                               \
+    access_range(uptr(p), size, op_write, SIMT_CALLER, SIMT_FRAME);                                                  \
   }
 SIMT_ACCESS(1)
 SIMT_ACCESS(2)
@@ -191,48 +247,76 @@ void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
-void __tsan_read_range(void* p, u64 n) { access_range(uptr(p), n, op_read, SIMT_CALLER); }
-void __tsan_write_range(void* p, u64 n) { access_range(uptr(p), n, op_write, SIMT_CALLER); }
+void __tsan_read_range(void* p, u64 n) { access_range(uptr(p), n, op_read, SIMT_CALLER, SIMT_FRAME); }
+void __tsan_write_range(void* p, u64 n) { access_range(uptr(p), n, op_write, SIMT_CALLER, SIMT_FRAME); }
 
 // What is read and what is written are two instructions to the counters: one of them counts a byte earlier,
 // still in the call.
 void* __tsan_memcpy(void* to, const void* from, size_t n) {
-  access_range(uptr(from), n, op_read, SIMT_CALLER - 1);
-  access_range(uptr(to), n, op_write, SIMT_CALLER);
+  access_range(uptr(from), n, op_read, SIMT_CALLER - 1, SIMT_FRAME);
+  access_range(uptr(to), n, op_write, SIMT_CALLER, SIMT_FRAME);
   return memcpy(to, from, n);
 }
 void* __tsan_memmove(void* to, const void* from, size_t n) {
-  access_range(uptr(from), n, op_read, SIMT_CALLER - 1);
-  access_range(uptr(to), n, op_write, SIMT_CALLER);
+  access_range(uptr(from), n, op_read, SIMT_CALLER - 1, SIMT_FRAME);
+  access_range(uptr(to), n, op_write, SIMT_CALLER, SIMT_FRAME);
   return memmove(to, from, n);
 }
 void* __tsan_memset(void* to, int value, size_t n) {
-  access_range(uptr(to), n, op_write, SIMT_CALLER);
+  access_range(uptr(to), n, op_write, SIMT_CALLER, SIMT_FRAME);
   return memset(to, value, n);
 }
 
-void* __wrap_memcpy(void* to, const void* from, size_t n) __attribute__((alias("__tsan_memcpy")));
+// Calls that the compiler makes of copies, and those that a kernel makes itself. g++ has recorded what it knew of the
+// copy of a struct before it calls memcpy for it.
+void* __wrap_memcpy(void* to, const void* from, size_t n) {
+  if (Worker* w = worker) {
+    bool was_read = w->read_range == Span{uptr(from), n}, was_written = w->written_range == Span{uptr(to), n};
+    if (!was_read) access_range(uptr(from), n, op_read, SIMT_CALLER - 1, SIMT_FRAME);
+    if (!was_written) access_range(uptr(to), n, op_write, SIMT_CALLER, SIMT_FRAME);
+    w->read_range = w->written_range = Span{};
+  }
+  return memcpy(to, from, n);
+}
 void* __wrap_memmove(void* to, const void* from, size_t n) __attribute__((alias("__tsan_memmove")));
 void* __wrap_memset(void* to, int value, size_t n) __attribute__((alias("__tsan_memset")));
+int __wrap_memcmp(const void* a, const void* b, size_t n) {
+  access_range(uptr(a), n, op_read, SIMT_CALLER - 1, SIMT_FRAME);
+  access_range(uptr(b), n, op_read, SIMT_CALLER, SIMT_FRAME);
+  return memcmp(a, b, n);
+}
+int __wrap_bcmp(const void* a, const void* b, size_t n) __attribute__((alias("__wrap_memcmp")));
 
-// memcpy and memset of kernels, in checked and in fast builds.
+// memcpy and its relatives as kernels call them, in checked and in fast builds.
 void* simt_memcpy(void* to, const void* from, size_t n) {
   if (worker->checked) {
-    access_range(uptr(from), n, op_read, SIMT_CALLER - 1);
-    access_range(uptr(to), n, op_write, SIMT_CALLER);
+    access_range(uptr(from), n, op_read, SIMT_CALLER - 1, SIMT_FRAME);
+    access_range(uptr(to), n, op_write, SIMT_CALLER, SIMT_FRAME);
   }
-  memcpy(to, from, n);
-  if (worker->checked) settle(*worker);
-  return to;
+  return memcpy(to, from, n);
+}
+void* simt_memmove(void* to, const void* from, size_t n) {
+  if (worker->checked) {
+    access_range(uptr(from), n, op_read, SIMT_CALLER - 1, SIMT_FRAME);
+    access_range(uptr(to), n, op_write, SIMT_CALLER, SIMT_FRAME);
+  }
+  return memmove(to, from, n);
 }
 void* simt_memset(void* to, int value, size_t n) {
-  if (worker->checked) access_range(uptr(to), n, op_write, SIMT_CALLER);
+  if (worker->checked) access_range(uptr(to), n, op_write, SIMT_CALLER, SIMT_FRAME);
   return memset(to, value, n);
+}
+int simt_memcmp(const void* a, const void* b, size_t n) {
+  if (worker->checked) {
+    access_range(uptr(a), n, op_read, SIMT_CALLER - 1, SIMT_FRAME);
+    access_range(uptr(b), n, op_read, SIMT_CALLER, SIMT_FRAME);
+  }
+  return memcmp(a, b, n);
 }
 
 void __sanitizer_cov_trace_pc() {
   Worker* w = worker;
-  if (w && w->checked && w->stack_size != ~size_t{0}) push(*w, SIMT_CALLER, 0, op_block, 0, 0, 0);
+  if (w && w->checked && records(*w)) push(*w, SIMT_CALLER, 0, op_block, 0, 0, 0);
 }
 
 // -fsanitize=bounds

@@ -131,7 +131,7 @@ static void begin_block(Worker& w, Block& b, u32 number) {
   forget_asynchronous(w);
   b.alive = w.threads;
   b.at_barrier = b.at_grid_barrier = b.votes = 0;
-  b.fenced = false;
+  b.observed = 0;
   w.lane_rotation = w.warp_rotation = 0;
   if (s.seed) {
     u64 mixed = (s.seed ^ number * 0x9E3779B97F4A7C15ull) * 0xBF58476D1CE4E5B9ull;
@@ -158,6 +158,7 @@ static void continue_block(Worker& w, Block& b) {
   w.pending = nullptr;
   w.last_array = 0;
   b.first_epoch = ++w.epoch;
+  count(w, happened_epoch);
   w.epoch_starts.emplace_back(w.epoch, b.number);
   for (Lane& lane : w.lanes) lane.count = lane.next = 0, lane.path = 0;
   Fiber* f = next_thread(w);
@@ -289,7 +290,7 @@ static void run_worker(Launch* launch, Worker* w) {
     dynamic_shadow.resize(w->dynamic_size / 4 + 1);
     w->static_shadow = static_shadow.data();
     w->dynamic_shadow = dynamic_shadow.data();
-    w->site_of.assign(w->module_high - w->module_low, 0);
+    begin_counting(*w);
   }
   w->epoch = 1;
 
@@ -305,6 +306,7 @@ static void run_worker(Launch* launch, Worker* w) {
   else
     run_independent(*w);
   worker = nullptr;
+  end_counting(*w);
   w->finished = true;
   sigaltstack(&before, nullptr);
   return_slabs(*w);

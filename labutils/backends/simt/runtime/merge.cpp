@@ -19,29 +19,30 @@ static SIMT_HOT void issue(Worker& w, u32 warp, u32 lanes, Event** events) {
     }
     return;
   }
-  Site& site = site_of(w, first.pc);
-  u32 count = __builtin_popcount(lanes);
-  site.op = first.op == op_write && first.flags & kCopied ? op_copy : first.op;
-  if (first.op == op_block) {
-    site.issues++;
-    site.active += count;
+  if (first.op == op_fence) {
+    for (u32 m = lanes; m; m &= m - 1) {
+      u32 lane = __builtin_ctz(m);
+      note_fence(w, w.block->clocks[warp], warp * kLanes + lane, events[lane]->value);
+    }
     return;
   }
-  site.array = first.array;
-  site.size = first.size;
-  site.requests++;
-  site.lanes += count;
-  site.bytes += u64{count} * first.size;
-  if (is_shared(first.array))
-    count_shared(w, site, warp, lanes, events);
-  else
-    count_sectors(w, site, lanes, events);
-  if (first.flags & kVolatile && !is_shared(first.array))
-    return;  // used like an atomic: to poll or to publish
+  Request r;
+  r.pc = first.pc, r.lanes = lanes, r.op = first.op, r.array = first.array, r.size = first.size;
+  r.flags = first.flags, r.warp = warp;
+  if (first.op == op_block) return count(w, r);
+  for (u32 m = lanes; m; m &= m - 1) {
+    u32 lane = __builtin_ctz(m);
+    r.offsets[lane] = events[lane]->offset;
+    r.to[lane] = events[lane]->value;
+  }
+  count(w, r);
   const WarpClock& clock = w.block->clocks[warp];
   for (u32 m = lanes; m; m &= m - 1) {
     u32 lane = __builtin_ctz(m);
-    check_access(w, *events[lane], warp * kLanes + lane, clock.time[lane]);
+    const Event& e = *events[lane];
+    if (w.order && !is_shared(e.array) && (e.op == op_atomic || e.flags & kVolatile))
+      acquire(w, e, warp * kLanes + lane, clock.time[lane]);
+    check_access(w, e, warp * kLanes + lane, clock.time[lane]);
   }
 }
 
@@ -131,7 +132,7 @@ static void merge_divergent(Worker& w, u32 warp, u32 active, u32 full) {
       if (full & bit) ended = true;
     }
     if (ended) break;
-    if ((group & (group - 1)) && parts(w, group)) site_of(w, lowest).divergent++;
+    if ((group & (group - 1)) && parts(w, group)) count(w, happened_divergence, lowest);
   }
   for (u32 m = active; m; m &= m - 1) {
     Lane& lane = w.lanes[__builtin_ctz(m)];

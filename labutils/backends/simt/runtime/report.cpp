@@ -69,47 +69,43 @@ static void append_site(std::string& out, const Site& s) {
   out += ']';
 }
 
+// What a launch cost: totals, then the counts of each instruction, but for the closing brackets.
+static void append_counts(std::string& out, const Counter& c) {
+  append_number(out, "barriers", c.barriers);
+  append_number(out, "collectives", c.collectives);
+  append_number(out, "tma_loads", c.copies);
+  append_number(out, "tma_load_bytes", c.copied_bytes);
+  append_number(out, "tma_stores", c.stores);
+  append_number(out, "tma_store_bytes", c.stored_bytes);
+  append_number(out, "wgmmas", c.products);
+  out += "\"sites\":[";
+  for (const Site& s : c.sites) {
+    if (out.back() != '[') out += ',';
+    append_site(out, s);
+  }
+  out += "],";
+}
+
 static std::string write_report(Launch& launch, std::vector<std::unique_ptr<Worker>>& workers,
                                 double seconds) {
   std::string out = "{";
   char text[64];
   snprintf(text, sizeof text, "\"seconds\":%.6f,", seconds);
   out += text;
-  u64 barriers = 0, collectives = 0, switches = 0;
-  u64 copies = 0, copied_bytes = 0, stores = 0, stored_bytes = 0, products = 0;
+  u64 switches = 0;
   std::vector<Print> printed;
-  std::vector<Site> sites;
   for (auto& w : workers) {
-    barriers += w->barriers;
-    collectives += w->collectives;
     switches += w->switches;
-    copies += w->copies;
-    copied_bytes += w->copied_bytes;
-    stores += w->stores;
-    stored_bytes += w->stored_bytes;
-    products += w->products;
     printed.insert(printed.end(), w->printed.begin(), w->printed.end());
-    sites.insert(sites.end(), w->sites.begin(), w->sites.end());
   }
-  append_number(out, "barriers", barriers);
-  append_number(out, "collectives", collectives);
   append_number(out, "switches", switches);
-  append_number(out, "tma_loads", copies);
-  append_number(out, "tma_load_bytes", copied_bytes);
-  append_number(out, "tma_stores", stores);
-  append_number(out, "tma_store_bytes", stored_bytes);
-  append_number(out, "wgmmas", products);
+  append_counts(out, workers[0]->counter);  // a checked launch has one worker; a fast one counts nothing
   append_number(out, "static_shared", launch.module.shared_bytes);
   append_number(out, "module", launch.module.low);
   append_number(out, "shared_low", workers[0]->shared_low);
   append_number(out, "dynamic_low", workers[0]->dynamic_low);
-  out += "\"sites\":[";
-  for (const Site& s : sites) {
-    if (out.back() != '[') out += ',';
-    append_site(out, s);
-  }
   // Blocks after the first fatal mistake may or may not have run: leave them out.
-  out += "],\"findings\":[";
+  out += "\"findings\":[";
   std::stable_sort(launch.findings.list.begin(), launch.findings.list.end(),
                    [](const Finding& a, const Finding& b) { return a.block < b.block; });
   for (const Finding& f : launch.findings.list) {

@@ -10,6 +10,8 @@ namespace simt {
 static void thread_main();
 static SIMT_HOT void push(Worker& w, uptr pc, u64 offset, u8 op, u8 flags, u8 size, u8 array);
 static SIMT_HOT void settle(Worker& w);
+static SIMT_HOT void access(uptr address, u32 size, u8 op, u8 flags, uptr pc, uptr frame);
+static SIMT_HOT bool own_variable(Worker& w, uptr address, u64 size, bool written, uptr frame);
 
 static SIMT_HOT void start(Worker& w, Fiber* fiber) {
   fiber->stack = take_stack(w);
@@ -32,8 +34,9 @@ static SIMT_HOT Fiber* take_lane(Worker& w, u32 warp_number, u32 among) {
     fiber->warp = warp_number;
     fiber->lane = lane;
     fiber->state = State::fresh;
-    fiber->spins = fiber->locks = 0;
+    fiber->spins = fiber->locks = fiber->fence = 0;
     fiber->copying = 0;
+    fiber->entry_frame = 0;
     fiber->barrier_result = nullptr;
     fiber->unfenced_low = fiber->unfenced_high = 0;
   }
@@ -165,7 +168,7 @@ static SIMT_COLD void barrier_finding(Worker& w, const Fiber& first, const Fiber
 static void release_barrier(Worker& w) {
   Block& b = *w.block;
   if (w.checked) merge_traces(w, b.current_warp);
-  w.barriers++;
+  count(w, happened_barrier);
   const Fiber *first = nullptr, *other = nullptr;
   for (u32 i = 0; i < w.warps; i++) {
     for (u32 m = b.warps[i].live; m; m &= m - 1) {
@@ -256,13 +259,15 @@ static void try_collective(Worker& w, const Fiber* f) {
                    &other);
     payloads[lane] = other.payload;
   }
-  w.collectives++;
+  count(w, happened_collective);
   if (f->combine) {  // module code, on this lane's stack: what it touches is not the learner's access
     uptr low = w.stack_low;
     size_t size = w.stack_size;
     w.stack_low = 0;
     w.stack_size = ~size_t{0};
+    w.callback_low = reinterpret_cast<uptr>(payloads);
     f->combine(payloads, f->mask, need);
+    w.callback_low = 0;
     w.stack_low = low;
     w.stack_size = size;
   }

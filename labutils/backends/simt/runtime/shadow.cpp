@@ -2,8 +2,8 @@
 //
 // Two accesses of one block are ordered when a block barrier lies between them (their epochs differ) or,
 // inside a warp, when a chain of warp collectives leads from one lane to the other (WarpClock). Accesses of
-// different blocks are ordered by a grid barrier; after a __threadfence() of the later block they are given
-// the benefit of the doubt.
+// different blocks are ordered by a grid barrier. Flags order both (order.cpp), and what happens under one lock is no
+// race. Volatile accesses of global memory are like atomic ones: they race with plain ones alone.
 #include "core.h"
 
 namespace simt {
@@ -16,8 +16,11 @@ struct Cell {
       read_many : 1;  // read_many: `other` is another thread that has read it
   u16 other_thread : 10, other_halves : 2, initialised : 4;
   u16 other_time;
+  u8 write_lock, read_lock;  // under which it was written and read last
 };
-static_assert(sizeof(Cell) == 32);
+static_assert(sizeof(Cell) == 36);
+
+static bool came_after(Worker& w, u32 thread, u32 other, u16 time, u32 epoch);
 
 static SIMT_HOT Cell* cell_of(Worker& w, const Event& e) {
   if (e.array == kStaticShared) return w.static_shadow + (e.offset >> 2);
@@ -77,21 +80,32 @@ static SIMT_HOT u32 halves(u32 bytes) { return !!(bytes & 3) | !!(bytes & 12) <<
 
 static SIMT_HOT bool is_shared(u8 array) { return array >= kStaticShared; }
 
-// Another block of this phase touched it, and neither a fence nor a lock speaks for an order.
-static SIMT_HOT bool unordered_block(Worker& w, const Event& e, u32 epoch) {
-  return epoch >= w.phase_epoch && epoch < w.block->first_epoch && !(e.flags & (kLocked | kFenced));
+// Another block of this phase touched it.
+static SIMT_HOT bool by_other_block(Worker& w, u32 epoch) {
+  return epoch >= w.phase_epoch && epoch < w.block->first_epoch;
+}
+
+// Does nothing order this access behind another one, at that epoch and time and under that lock?
+static SIMT_HOT bool unordered(Worker& w, const Event& e, u32 thread, u32 other, u16 time, u32 epoch, u8 lock) {
+  if (e.lock && e.lock == lock) return false;
+  if (epoch >= w.block->first_epoch) {
+    if (epoch != w.epoch || ordered_in_block(w, thread, other, time)) return false;
+  } else if (is_shared(e.array) || !by_other_block(w, epoch)) {
+    return false;
+  }
+  return !came_after(w, thread, other, time, epoch);
+}
+
+// Accesses that may meet each other: atomics, and volatile ones of global memory.
+static SIMT_HOT bool is_strong(const Event& e) {
+  return e.op == op_atomic || (e.flags & kVolatile && !is_shared(e.array));
 }
 
 static SIMT_HOT void check_read(Worker& w, const Event& e, u32 thread, u16 time, Cell& c, u32 bytes) {
-  u32 first = w.block->first_epoch;
-  if (c.write_epoch >= first) {
-    if (c.write_epoch == w.epoch && (c.write_bytes & bytes) &&
-        !ordered_in_block(w, thread, c.write_thread, c.write_time) && !(e.flags & kLocked))
-      race(w, e, thread, 'r', c.write_thread, c.write_pc, c.write_epoch);
-  } else if (c.write_epoch && (c.write_bytes & bytes) && !is_shared(e.array) &&
-             unordered_block(w, e, c.write_epoch)) {
+  bool strong = is_strong(e) && c.write_atomic;
+  if (c.write_epoch && (c.write_bytes & bytes) && !strong &&
+      unordered(w, e, thread, c.write_thread, c.write_time, c.write_epoch, c.write_lock))
     race(w, e, thread, 'r', c.write_thread, c.write_pc, c.write_epoch);
-  }
   if (is_shared(e.array) && (c.initialised & bytes) != bytes) uninitialised(w, e, thread);
 
   if (c.read_epoch != w.epoch) {
@@ -114,32 +128,22 @@ static SIMT_HOT void check_read(Worker& w, const Event& e, u32 thread, u16 time,
   c.read_thread = thread;
   c.read_time = time;
   c.read_pc = e.pc;
+  c.read_lock = e.lock;
 }
 
 static SIMT_HOT void check_write(Worker& w, const Event& e, u32 thread, u16 time, Cell& c, u32 bytes) {
-  bool atomic = e.op == op_atomic, ordered = e.flags & kLocked;
-  bool own_block = c.write_epoch >= w.block->first_epoch;
-  if (c.write_epoch && (c.write_bytes & bytes) && !(atomic && c.write_atomic) && !ordered) {
+  bool atomic = is_strong(e);
+  if (c.write_epoch && (c.write_bytes & bytes) && !(atomic && c.write_atomic)) {
     bool same_value = !atomic && !c.write_atomic && c.write_value == e.value && c.write_bytes == bytes;
-    if (own_block) {
-      if (c.write_epoch == w.epoch && !same_value &&
-          !ordered_in_block(w, thread, c.write_thread, c.write_time))
-        race(w, e, thread, 'w', c.write_thread, c.write_pc, c.write_epoch);
-    } else if (!same_value && !is_shared(e.array) && unordered_block(w, e, c.write_epoch)) {
+    if (!same_value && unordered(w, e, thread, c.write_thread, c.write_time, c.write_epoch, c.write_lock))
       race(w, e, thread, 'w', c.write_thread, c.write_pc, c.write_epoch);
-    }
   }
   bool by_last = c.read_bytes & bytes, by_other = c.read_many && (c.other_halves & halves(bytes));
-  if (c.read_epoch && (by_last || by_other) && !atomic && !ordered) {
-    if (c.read_epoch == w.epoch) {
-      if (by_last && !ordered_in_block(w, thread, c.read_thread, c.read_time))
-        race(w, e, thread, 'o', c.read_thread, c.read_pc, c.read_epoch);
-      else if (by_other && !ordered_in_block(w, thread, c.other_thread, c.other_time))
-        race(w, e, thread, 'o', c.other_thread, c.read_pc, c.read_epoch);
-    } else if (c.read_epoch < w.block->first_epoch && !is_shared(e.array) &&
-               unordered_block(w, e, c.read_epoch)) {
+  if (c.read_epoch && !atomic) {
+    if (by_last && unordered(w, e, thread, c.read_thread, c.read_time, c.read_epoch, c.read_lock))
       race(w, e, thread, 'o', c.read_thread, c.read_pc, c.read_epoch);
-    }
+    else if (by_other && unordered(w, e, thread, c.other_thread, c.other_time, c.read_epoch, c.read_lock))
+      race(w, e, thread, 'o', c.other_thread, c.read_pc, c.read_epoch);
   }
   c.initialised |= bytes;
   // An atomic after a plain store: to the others, the store is what matters.
@@ -151,6 +155,7 @@ static SIMT_HOT void check_write(Worker& w, const Event& e, u32 thread, u16 time
   c.write_pc = e.pc;
   c.write_value = e.value;
   c.write_atomic = atomic;
+  c.write_lock = e.lock;
 }
 
 static SIMT_HOT void check_cell(Worker& w, const Event& e, u32 thread, u16 time, Cell& c, u32 bytes) {

@@ -422,3 +422,33 @@ def same_value(k, n=200):
     x, found = torch.full((n,), -1, dtype=int32), zeros(1, dtype=int32)
     k()[2, 128](x, found, n)
     assert found[0] == 1
+
+
+@case
+def partitions(k, n=1000):
+    x, by_sign = randn(n), zeros(n)
+    ranks, tiles = zeros(n, dtype=int32), zeros(n, dtype=int32)
+    k()[ceil(n, 128), 128](x, by_sign, ranks, tiles, n)
+    lane, thread = arange(n) % 32, arange(n) % 128
+    padded = torch.cat([x, zeros(-n % 32)]).view(-1, 32)
+    negative = padded.where(padded < 0, 0.0).sum(1).repeat_interleave(32)[:n]
+    positive = padded.where(padded >= 0, 0.0).sum(1).repeat_interleave(32)[:n]
+    close(by_sign, torch.where(x < 0, negative, positive))
+    assert torch.equal(ranks, (lane // 3 * 100 + torch.where(lane % 3 == 2, 10, 11)).int())
+    assert torch.equal(tiles, (lane // 8 * 100 + 40 + thread // 32).int())
+
+
+@case
+def library_barrier(k, n=1000):
+    x, out = randn(n), zeros(n)
+    k()[ceil(n, 128), 128](x, out, n)
+    blocks = torch.cat([x, zeros(-n % 128)]).view(-1, 128)
+    close(out, (blocks.roll(1, 1) + 2.0 * arange(128)).flip(1).flatten()[:n])
+
+
+@case
+def library_atomics(k, n=1000):
+    x = randint(-99, 99, (n,), dtype=int32)
+    total, largest, handed, flag, got = zeros(5, 1, dtype=int32).unbind()
+    k()[ceil(n, 128), 128](x, total, largest, handed, flag, got, n)
+    assert (total.item(), largest.item(), got.item()) == (x.sum().item(), x.max().item(), 42)

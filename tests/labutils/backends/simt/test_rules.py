@@ -33,13 +33,14 @@ KERNEL = "__global__ void k(float* x) {{ {} }}"
         ('\n#include "/etc/passwd"\n' + KERNEL.format(""), 2, "/etc/passwd"),
         ('#inc\\\nlude "secret.h"\n' + KERNEL.format(""), 1, "device headers"),
         ('#define H "/etc/passwd"\n#include H\n' + KERNEL.format(""), 2, "not allowed"),
-        ("%:include <vector>\n" + KERNEL.format(""), 1, "device headers"),
+        ("%:include <vector>\n" + KERNEL.format(""), 1, "digraphs"),
         (KERNEL.format("k<<<1, 1>>>(x);"), 1, "host code"),
         ("int main() { return 0; }\n" + KERNEL.format(""), 1, "host code"),
         (KERNEL.format('static_assert(sizeof(x) == 4, "pointers are wide");'), 1, "pointers are wide"),
         ("\n" + KERNEL.format("float big[50000]; for (int i = 0; i < 50000; i++) big[i] = x[i]; x[0] = big[(int)*x];"),
          2, "128 KiB"),
-        ('extern "C" int system(const char*);\n' + KERNEL.format('system("true");'), None, "`system`"),
+        ('extern "C" int system(const char*);\n' + KERNEL.format('system("true");'), 1, "`extern`"),
+        ("__device__ int system(const char*);\n" + KERNEL.format('system("true");'), None, "system"),
         ("__device__ float start = 0;\n" + KERNEL.format("x[0] = *new float;"), None, "`new`"),
         ("__device__ int f();\n" + KERNEL.format("x[0] = f();"), None, "device function"),
         ("struct S { int v; S() : v(clock()) {} };\n__device__ S s;\n" + KERNEL.format("x[0] = s.v;"), None, "running"),
@@ -54,6 +55,27 @@ def test_refused_by_name_and_line(text, line, words):
     if line:
         assert f"line {line}" in str(e.value)
     assert "simt" not in str(e.value).replace("simt_", "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        KERNEL.format('asm("bar.sync 0;");'),
+        "#include <cuda/std/limits>\n" + KERNEL.format(""),
+        "#include <cub/block/block_reduce.cuh>\n" + KERNEL.format(""),
+        "__global__ void __cluster_dims__(2) k(float* x) { }",
+    ],
+)
+def test_what_a_gpu_could_run_is_not_called_wrong(text):
+    with pytest.raises(simt.NeedsGpu):
+        simt.compile(text)
+
+
+def test_what_is_wrong_on_a_gpu_too_is_called_wrong():
+    for text in (KERNEL.format("std::sort(x, x);") + " // asm", "#include <vector>\n" + KERNEL.format("")):
+        with pytest.raises(simt.CompileError) as e:
+            simt.compile(text)
+        assert not isinstance(e.value, simt.NeedsGpu)
 
 
 def test_unknown_kernels_are_answered_with_the_known_ones():

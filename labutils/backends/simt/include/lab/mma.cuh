@@ -37,6 +37,14 @@ struct MmaOperands {
   unsigned a[4], b[2];
 };
 
+// The operands' types: a kernel's own could do anything as it is converted, and here nothing is recorded.
+template <class T>
+constexpr bool is_operand = false;
+template <>
+inline constexpr bool is_operand<__half> = true;
+template <>
+inline constexpr bool is_operand<__nv_bfloat16> = true;
+
 template <class T>
 SIMT_UNTRACED float number_of(unsigned both, int half) {
   T x;
@@ -66,7 +74,7 @@ SIMT_UNTRACED void combine_mma(void** payloads, unsigned, unsigned) {
 }  // namespace simt
 
 SIMT_INLINE void copy_async(void* to, const void* from, bool inside = true) {
-  simt::copy_async(to, from, 16, inside ? 0 : 16);
+  simt::copy_async_whole(to, from, 16, inside ? 0 : 16);
 }
 
 SIMT_INLINE void ldmatrix_x4(unsigned (&m)[4], const void* row) {
@@ -78,6 +86,7 @@ SIMT_INLINE void ldmatrix_x4_trans(unsigned (&m)[4], const void* row) {
 
 template <class T = __half>
 SIMT_INLINE void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  static_assert(simt::is_operand<T>, "mma_m16n8k16 multiplies __half or __nv_bfloat16");
   simt::MmaOperands mine{{d[0], d[1], d[2], d[3]}, {a[0], a[1], a[2], a[3]}, {b0, b1}};
   simt_collective("mma_m16n8k16", 0xffffffffu, &mine, &simt::combine_mma<T>);
   for (int i = 0; i < 4; i++) d[i] = mine.d[i];

@@ -12,6 +12,14 @@ template <class T>
 constexpr int atomic_type() {
   return 0;
 }
+// Asked for only where it is used: what nobody asks for is a reduction (RED) to a GPU, and no load.
+template <class T>
+SIMT_INLINE T atomic_result() {
+  unsigned long long bits = simt_atomic_result();
+  T old;
+  __builtin_memcpy(&old, &bits, sizeof(T));
+  return old;
+}
 }  // namespace simt
 #define SIMT_ATOMIC_TYPE(type, number)      \
   template <>                               \
@@ -32,9 +40,8 @@ SIMT_ATOMIC_TYPE(unsigned short, 9)
   template <class T>                                                                   \
   SIMT_INLINE T name(T* p, typename simt::Same<T>::type value) {                       \
     static_assert(simt::atomic_type<T>() != 0, #name " does not exist for this type"); \
-    T old;                                                                             \
-    simt_atomic(op, simt::atomic_type<T>(), (void*)p, &value, nullptr, &old);          \
-    return old;                                                                        \
+    simt_atomic(op, simt::atomic_type<T>(), (void*)p, &value, nullptr);                \
+    return simt::atomic_result<T>();                                                   \
   }
 #define SIMT_ATOMIC(name, op)      \
   SIMT_ATOMIC_AS(name, op)         \
@@ -56,7 +63,6 @@ SIMT_ATOMIC(atomicDec, 9)
 template <class T>
 SIMT_INLINE T atomicCAS(T* p, typename simt::Same<T>::type expected, typename simt::Same<T>::type value) {
   static_assert(simt::atomic_type<T>() != 0, "atomicCAS does not exist for this type");
-  T old;
-  simt_atomic(10, simt::atomic_type<T>(), (void*)p, &value, &expected, &old);
-  return old;
+  simt_atomic(10, simt::atomic_type<T>(), (void*)p, &value, &expected);
+  return simt::atomic_result<T>();
 }

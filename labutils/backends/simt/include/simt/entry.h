@@ -1,4 +1,5 @@
-// How the host calls a kernel: an array of pointers to its arguments, and a description of its parameters.
+// How the host calls a kernel: an array of pointers to its arguments, and a description of its parameters. `room` lies
+// between what a kernel may write to, its own frame and its parameters, and what its caller keeps.
 #pragma once
 #include "simt/qualifiers.h"
 
@@ -51,9 +52,17 @@ template <class... P, unsigned... I>
 SIMT_INLINE void call_with(void (*kernel)(P...), void** arguments, Numbers<I...>) {
   kernel(*(P*)arguments[I]...);
 }
+// A parameter is bytes that CUDA copies. A copy constructor would run in `call_with`, where nothing is recorded.
 template <class... P>
 SIMT_INLINE void call(void (*kernel)(P...), void** arguments) {
+  static_assert(((__is_trivially_copyable(P) || copied_whole<P>) && ...), "a kernel's parameters are copied as bytes: "
+                "leave out their copy constructors and destructors");
   call_with(kernel, arguments, typename Count<sizeof...(P)>::type{});
+}
+// What the compiler may pass on the stack, and a margin.
+template <class... P>
+constexpr unsigned room(void (*)(P...)) {
+  return 64 + (0 + ... + (unsigned)((sizeof(P) + 15) / 16 * 16));
 }
 template <class... P>
 unsigned describe(void (*)(P...), Parameter* out) {
@@ -65,8 +74,10 @@ unsigned describe(void (*)(P...), Parameter* out) {
 
 #define SIMT_ENTRY(number, ...)                                                    \
   extern "C" SIMT_UNTRACED void simt_entry_##number(void** arguments) {            \
+    char room[simt::room(&__VA_ARGS__)];                                           \
+    simt_enter(__builtin_frame_address(0), room);                                  \
     simt::call(&__VA_ARGS__, arguments);                                           \
   }                                                                                \
   extern "C" SIMT_UNTRACED unsigned simt_describe_##number(simt::Parameter* out) { \
-    return simt::describe(&__VA_ARGS__, out);                                      \
+    return simt::describe((decltype(&__VA_ARGS__)) nullptr, out);                    \
   }

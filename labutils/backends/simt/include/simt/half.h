@@ -66,7 +66,7 @@ SIMT_INLINE unsigned short float_to_bfloat16(float f) {
 #define SIMT_HALF(name, pair, to_float, from_float)                                             \
   struct name {                                                                                 \
     unsigned short __x;                                                                         \
-    constexpr name() = default;                                                                 \
+    name() = default;                                                                           \
     SIMT_INLINE name(float f) : __x(simt::from_float(f)) {}                                     \
     SIMT_INLINE name(double f) : __x(simt::from_float((float)f)) {}                             \
     SIMT_INLINE name(int i) : __x(simt::from_float((float)i)) {}                                \
@@ -75,10 +75,11 @@ SIMT_INLINE unsigned short float_to_bfloat16(float f) {
   };                                                                                            \
   struct __attribute__((aligned(4))) pair {                                                     \
     name x, y;                                                                                  \
-    constexpr pair() = default;                                                                 \
+    pair() = default;                                                                           \
     SIMT_INLINE pair(name a, name b) : x(a), y(b) {}                                            \
     SIMT_COPY_PAIR(pair)                                                                        \
   };                                                                                            \
+  SIMT_COPIED_WHOLE(pair)                                                                       \
   SIMT_HALF_OPERATOR(name, pair, +)                                                             \
   SIMT_HALF_OPERATOR(name, pair, -)                                                             \
   SIMT_HALF_OPERATOR(name, pair, *)                                                             \

@@ -50,4 +50,9 @@ SIMT_INLINE void copy_async(void* to, const void* from, size_t bytes, size_t zer
 #undef SIMT_COPY
   simt_copying(nullptr);
 }
+// cp.async itself: 4, 8 or 16 bytes, aligned on both sides.
+SIMT_INLINE void copy_async_whole(void* to, const void* from, size_t bytes, size_t zeros) {
+  simt_copy_check(to, bytes > zeros ? from : to, bytes);
+  copy_async(to, from, bytes, zeros);
+}
 }  // namespace simt

@@ -44,16 +44,15 @@ typedef __UINTPTR_TYPE__ uintptr_t;
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
-#define __maxnreg__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __restrict __restrict__
 
 // A block stays on one operating-system thread, so a thread-local variable is shared by exactly the block's
-// threads. constinit: without it g++ guards arrays of classes with a first-use check.
+// threads. __constinit: without it g++ guards arrays of classes with a first-use check.
 #if defined(__clang__)
 #define __shared__ static thread_local __attribute__((aligned(16)))
 #else
-#define __shared__ static constinit thread_local __attribute__((aligned(16)))
+#define __shared__ static __constinit thread_local __attribute__((aligned(16)))
 #endif
 
 #ifndef INFINITY

@@ -24,13 +24,20 @@ void simt_shuffle(const char* what, unsigned mask, unsigned long long* value, in
 unsigned long long simt_vote(const char* what, unsigned mask, unsigned long long value, int mode);
 unsigned simt_active_mask();
 void simt_fence();
+void simt_fence_block();
 void simt_yield();
 long long simt_clock();
 void simt_assert(const char* what, unsigned line);
-void simt_atomic(int op, int type, void* p, const void* value, const void* expected, void* old);
+void simt_enter(void* frame, void* room);
+void simt_callback(int begins);
+void simt_copy_check(const void* to, const void* from, size_t bytes);
+void simt_atomic(int op, int type, void* p, const void* value, const void* expected);
+unsigned long long simt_atomic_result() __attribute__((pure));
 void simt_matrix_multiply(const float* a, const float* b, float* c, int rows, int columns, int depth);
 void* simt_memcpy(void* to, const void* from, size_t n);
+void* simt_memmove(void* to, const void* from, size_t n);
 void* simt_memset(void* to, int value, size_t n);
+int simt_memcmp(const void* a, const void* b, size_t n);
 int printf(const char* format, ...) __asm__("simt_printf") __attribute__((format(printf, 1, 2)));
 }
 
@@ -41,6 +48,8 @@ int printf(const char* format, ...) __asm__("simt_printf") __attribute__((format
 static constexpr int warpSize = 32;
 
 #define memcpy(to, from, n) simt_memcpy(to, from, n)
+#define memmove(to, from, n) simt_memmove(to, from, n)
 #define memset(to, value, n) simt_memset(to, value, n)
+#define memcmp(a, b, n) simt_memcmp(a, b, n)
 #define assert(condition) ((condition) ? (void)0 : simt_assert(#condition, __LINE__))
 #define __trap() simt_assert("__trap()", __LINE__)

@@ -19,7 +19,7 @@ SIMT_INLINE int __syncthreads_or(int p, SIMT_LINE) {
 
 SIMT_INLINE void __threadfence() { simt_fence(); }
 SIMT_INLINE void __threadfence_system() { simt_fence(); }
-SIMT_INLINE void __threadfence_block() {}
+SIMT_INLINE void __threadfence_block() { simt_fence_block(); }
 SIMT_INLINE void __nanosleep(unsigned) { simt_yield(); }
 SIMT_INLINE long long clock64() { return simt_clock(); }
 SIMT_INLINE int clock() { return (int)simt_clock(); }

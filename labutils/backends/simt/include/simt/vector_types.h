@@ -8,6 +8,15 @@ typedef unsigned __attribute__((may_alias)) simt_bits4;
 typedef double __attribute__((may_alias)) simt_bits8;
 typedef unsigned long long simt_bits16 __attribute__((vector_size(16), may_alias));
 
+namespace simt {
+// Types whose copy constructor does nothing but copy their bytes.
+template <class T>
+constexpr bool copied_whole = false;
+}  // namespace simt
+#define SIMT_COPIED_WHOLE(name) \
+  template <>                   \
+  inline constexpr bool simt::copied_whole<name> = true;
+
 #ifdef SIMT_CHECKED
 // Keeps the copy whole: the compiler must have all of it in one register here.
 SIMT_INLINE void simt_keep(simt_bits2& v) { __asm__("" : "+r"(v)); }
@@ -20,7 +29,7 @@ SIMT_INLINE void simt_keep(simt_bits8& v) { __asm__("" : "+w"(v)); }
 SIMT_INLINE void simt_keep(simt_bits16& v) { __asm__("" : "+w"(v)); }
 #endif
 #define SIMT_COPY_WHOLE(name, bits)                \
-  constexpr name() = default;                      \
+  name() = default;                                \
   SIMT_INLINE name(const name& other) {            \
     bits whole = *(const bits*)&other;             \
     simt_keep(whole);                              \
@@ -51,6 +60,7 @@ SIMT_INLINE void simt_keep(simt_bits16& v) { __asm__("" : "+w"(v)); }
     type x, y;                                         \
     SIMT_COPY_WHOLE_2(name, type, bits)                \
   };                                                   \
+  SIMT_COPIED_WHOLE(name)                              \
   SIMT_INLINE name make_##name(type x, type y) { return name{x, y}; }
 #define SIMT_VECTOR_3(name, type) \
   struct name {                   \
@@ -62,6 +72,7 @@ SIMT_INLINE void simt_keep(simt_bits16& v) { __asm__("" : "+w"(v)); }
     type x, y, z, w;                                   \
     SIMT_COPY_WHOLE_4(name, type, bits)                \
   };                                                   \
+  SIMT_COPIED_WHOLE(name)                              \
   SIMT_INLINE name make_##name(type x, type y, type z, type w) { return name{x, y, z, w}; }
 // 32 bytes: a GPU moves them as two accesses of 16.
 #define SIMT_VECTOR_4_LARGE(name, type)      \
