@@ -20,7 +20,6 @@ from concurrent.futures import ThreadPoolExecutor
 sys.modules.setdefault("rfc3987_syntax", None)
 
 import nbformat  # noqa: E402
-from nbformat import NotebookNode  # noqa: E402
 
 from grader.execute import warm  # noqa: E402
 from grader.execute.notebook import NotebookLimits, run_notebook  # noqa: E402
@@ -75,8 +74,4 @@ def _judged(job: dict) -> dict:
             from grader.judge.judge_pool import JudgePool
 
             _judge_pool = JudgePool(os.environ.get("CUDA_VISIBLE_DEVICES"))
-    return _judge_pool.judge(_code_of(job), job["seed"], job["exercises"])
-
-
-def _code_of(job: dict) -> NotebookNode:
-    return nbformat.reads(job["notebook"], as_version=4)
+    return _judge_pool.judge(job["notebook"], job["seed"], job["exercises"])

@@ -99,6 +99,22 @@ def plain_environment(scratch: str, env: dict[str, str]) -> dict[str, str]:
     }
 
 
+MOST_CELLS_FULL = 20
+"""So many cells of a notebook may show as much text as one cell may."""
+
+DEEPEST = 50
+"""Levels of lists and tables in what a cell shows."""
+
+
+def _is_deep(content) -> bool:
+    """Whether JSON has more levels than any reader of the notebook should meet."""
+    level = [content]
+    for _ in range(DEEPEST):
+        inner = (v.values() if isinstance(v, dict) else v for v in level)
+        level = [w for v in inner for w in v if isinstance(w, (dict, list))]
+    return bool(level)
+
+
 class Client(NotebookClient):
     """nbclient for one kernel. `run` raises DeadKernelError or Stuck if the kernel is of no use afterwards.
 
@@ -122,6 +138,7 @@ class Client(NotebookClient):
         self.group: int | None = None
         self._most = {"stream": output, "display_data": 10 * output, "execute_result": output, "error": output}
         self._room, self._interrupted = dict(self._most), False
+        self._left = dict.fromkeys(self._most, MOST_CELLS_FULL * output)
 
     async def run(self, cell: NotebookNode, seconds: float) -> None:
         """Execute one cell. What goes wrong in the cell itself becomes an output of it."""
@@ -166,9 +183,12 @@ class Client(NotebookClient):
         the verdict or the marks that come after them."""
         kind = msg["msg_type"]
         if kind in self._room:
-            left, size = self._room[kind], len(json.dumps(msg["content"], default=str))
-            self._room[kind] = left - size
-            if left < 0:
+            left = min(self._room[kind], self._left[kind])
+            deep = _is_deep(msg["content"])
+            size = 1 + left if deep else len(json.dumps(msg["content"], default=str))
+            self._room[kind] -= size
+            self._left[kind] -= min(size, max(left, 0))
+            if left <= 0:
                 return None
             if size > left:
                 text = str(msg["content"].get("text", ""))[:left] + "\n… (the rest of the output was dropped)\n"

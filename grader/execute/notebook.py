@@ -103,11 +103,11 @@ class _Run:
     async def _run(self, client: Client, index: int) -> bool:
         """Run a cell for the first time; False if the kernel is spent."""
         cell, what = self.cells[index], self.names[index]
-        begin, usable = time.monotonic(), True
+        begin, limit, usable = time.monotonic(), self._seconds(), True
         try:
-            await client.run(cell, self._seconds())
+            await client.run(cell, limit)
             if any(o.output_type == "error" and o.ename == CELL_TIMEOUT for o in cell.outputs):
-                self.log.events.append(f"{what} ran longer than {time.monotonic() - begin:.0f} s and was stopped.")
+                self.log.events.append(f"{what} ran longer than {limit:.0f} s and was stopped.")
             if is_check(cell) and _lost_gpu(cell, _LOST_GPU):
                 usable = False
                 if _lost_gpu(cell, _LOST_BEFORE):  # not by this check, so it has another try

@@ -74,7 +74,7 @@ def _kind(cell: NotebookNode, result: Result, points: float) -> str:
     if result.verdict is not None and result.verdict.headline is not None:
         return result.verdict.headline.kind
     if result.verdict is not None and result.verdict.passed:
-        return "not full marks"
+        return "open" if result.verdict.open else "not full marks"
     error = next((o for o in cell.outputs if o.output_type == "error"), None)
     if error is None:
         return "no valid marks"

@@ -10,6 +10,7 @@ where a person had changed this exercise's mark by hand, nbgrader asks to look a
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from nbformat import NotebookNode
 from grader.course.regions import BuildError
 from grader.course.sources import ROOT, source_notebook
 from grader.engines import workers_here
+from grader.execute.notebook import is_check
 from grader.gradebook.gradebook import Course, GradebookError
 from grader.gradebook.journal import DiskFull, Journal, JournalError, versions, write
 from grader.grading.bookkeeper import Bookkeeper
@@ -75,8 +77,10 @@ class Regrade:
 
     def judge(self, judge_pool: JudgePool, exercise: str, entry: dict, notebook: NotebookNode) -> dict:
         """The entry with a new verdict on the exercise."""
-        report = judge_pool.judge(notebook, seed_of(self.journal.header["seed"], notebook), [exercise])
         result = entry["result"]
+        # the seed that it was graded with, which an older release may have made in another way
+        seed = result["record"].get("seed") or seed_of(self.journal.header["seed"], notebook)
+        report = judge_pool.judge(json.dumps(notebook), seed, [exercise])
         result["verdicts"][exercise] = report["verdicts"][exercise]
         if result["record"] and report["record"]:
             result["record"] = report["record"] | {"verdicts": result["verdicts"]}
@@ -89,7 +93,7 @@ class Regrade:
         executed = self.books.mark(student, entry["result"])
         self.books.put(student, entry["submitted"], entry["result"])
         self.books.record(student, executed, entry["result"])
-        check = next(c.id for c in executed.cells if exercise_of(c.source) == exercise)
+        check = next(c.id for c in executed.cells if is_check(c) and exercise_of(c.source) == exercise)
         self._keep_waiting(student, looked_at, check)
 
     def _waiting(self, student: str) -> dict[str, bool]:

@@ -7,31 +7,31 @@ the student appears in every table with no marks, the file lies in `set_aside/`,
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
 import re
 import shutil
 import unicodedata
-import warnings
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path
 
-import nbformat
-from nbformat import NotebookNode
+from nbformat import NotebookNode, from_dict
 
 from grader.course.sources import ROOT, notebook_bytes, unit_names
 from grader.intake.files import File, Refused, Unreadable, files_in
 from grader.intake.owners import Owner, owners, plain_stem
-from grader.intake.repair import NotThisUnit, repair
+from grader.judge import reader
+from grader.judge.sandbox import SandboxLimits
 from grader.marks.results import Origin
 
 __all__ = ["SetAside", "Submission", "Unreadable", "collect", "lay_out", "read_notebook"]
 
-_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _MOST_TRIED = 20
-_MOST_CELLS, _MOST_TEXT = 1000, 5_000_000
 _MOST_ASIDE = 1_000_000_000
 
 
@@ -67,7 +67,8 @@ def collect(source: Path, unit: str, release: NotebookNode) -> list[Submission]:
         if owner is None or alone and not _may_be_notebook(file):
             continue
         groups.setdefault(owner.key, (owner, []))[1].append((file, owner))
-    found = [_submission(owner, theirs, unit, release) for owner, theirs in groups.values()]
+    with ThreadPoolExecutor(min(len(groups) or 1, 4, os.cpu_count() or 1)) as pool:  # each waits for a child that reads
+        found = list(pool.map(lambda group: _submission(*group, unit, release), groups.values()))
     found.sort(key=lambda s: _alphabetical(s.student))
     _tell_apart(found)
     return found
@@ -103,13 +104,15 @@ def set_aside(submissions: Iterable[Submission], folder: Path) -> None:
             path = folder / submission.student / (f"{number}-" * bool(number) + _safe(one.file.name))
             entry = {"student": submission.student, "file": "/".join(one.file.parts), "reason": one.reason}
             try:
-                content = one.file.read()
-                if (written := written + len(content)) > _MOST_ASIDE:
-                    raise Unreadable("too much was set aside; it is only where it was handed in")
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
+                with path.open("wb") as kept:
+                    for chunk in one.file.chunks():
+                        if (written := written + len(chunk)) > _MOST_ASIDE:
+                            raise Unreadable("too much was set aside; it is only where it was handed in")
+                        kept.write(chunk)
                 reasons.append(entry | {"kept": path.relative_to(folder).as_posix()})
             except (Unreadable, OSError) as problem:
+                path.unlink(missing_ok=True)
                 reasons.append(entry | {"kept": "", "why_not": str(problem)})
     if reasons:
         folder.mkdir(parents=True, exist_ok=True)
@@ -117,64 +120,47 @@ def set_aside(submissions: Iterable[Submission], folder: Path) -> None:
         (folder / "reasons.json").write_text(text, encoding="utf-8", errors="replace")
 
 
+MENDING = SandboxLimits(seconds=30, cpu_seconds=6)
+"""For one file; an honest notebook takes a tenth of a second."""
+
+
 def read_notebook(path: Path) -> NotebookNode:
     """A notebook file as nbformat 4.5. Raises Unreadable."""
-    try:
-        return notebook_of(path.read_bytes())
-    except OSError as problem:
-        raise Unreadable(f"the file cannot be read: {problem.strerror}") from None
+
+    @contextlib.contextmanager
+    def opened():
+        try:
+            with path.open("rb") as file:
+                yield file
+        except OSError as problem:
+            raise Unreadable(f"the file cannot be read: {problem.strerror}") from None
+
+    return _read(File((path.name,), opened), None)[0]
 
 
-def notebook_of(content: bytes) -> NotebookNode:
-    """A notebook's bytes as nbformat 4.5, without outputs. Raises Unreadable."""
-    try:
-        text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
-        if not text.strip():
-            raise Unreadable("the file is empty")
-        data = json.loads(text)
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
-        raise Unreadable("the file is not JSON, so it is no notebook") from None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # nbformat warns of missing ids while it adds them
-            notebook = nbformat.convert(nbformat.reader.reads(json.dumps(_with_ids(data))), 4)  # validated below
-            for number, cell in enumerate(notebook.cells):
-                if cell.cell_type == "code":
-                    cell.outputs, cell.execution_count = [], None
-                cell.metadata, cell.source  # noqa: B018 (every cell has both, or this is no notebook)
-                if data.get("nbformat") != 4 or "id" not in cell:  # of formats that had none
-                    cell.id = f"cell-{number}"
-            notebook.nbformat, notebook.nbformat_minor = 4, max(5, notebook.nbformat_minor)
-            notebook = nbformat.validator.normalize(notebook)[1]
-            nbformat.validate(notebook)
-            json.dumps(notebook, ensure_ascii=False).encode()  # raises if it holds half a surrogate pair
-    except Exception as problem:
-        reason = str(problem).strip().split("\n", 1)[0]
-        raise Unreadable(f"the file is JSON, but no notebook: {reason[:120]}") from None
-    if len(notebook.cells) > _MOST_CELLS or sum(len(cell.source) for cell in notebook.cells) > _MOST_TEXT:
-        raise Unreadable(f"it holds more than {_MOST_CELLS} cells or {_MOST_TEXT // 1_000_000} MB of text")
-    return notebook
-
-
-def _with_ids(data):
-    """A notebook's JSON in which every cell has an id of its own: nbformat draws them, and here nothing may differ."""
-    taken: set[str] = set()
-    cells = data.get("cells") if isinstance(data, dict) else None
-    for number, cell in enumerate(cells if isinstance(cells, list) else ()):
-        if isinstance(cell, dict) and "id" in cell:
-            if not isinstance(cell["id"], str) or not _ID.fullmatch(cell["id"]) or cell["id"] in taken:
-                cell["id"] = f"cell-{number}"
-            taken.add(cell["id"])
-    return data
+def _read(file: File, release: NotebookNode | None) -> tuple[NotebookNode, list[str]]:
+    """A limited child reads a file (`grader.intake.reading`); here it is only carried there. Raises Unreadable."""
+    with reader.in_memory() as content:
+        for chunk in file.chunks():
+            reader.append(content, chunk)
+        try:
+            answer = next(reader.read("grader.intake.reading", {"release": release}, content, MENDING))
+        except (reader.Unread, StopIteration) as why:
+            raise Unreadable(str(why)) from None
+    if "failed" in answer:
+        raise Unreadable(answer["failed"])
+    return from_dict(answer["notebook"]), [str(line) for line in answer["repairs"]]
 
 
 def _refused(refused: Refused, source: Path) -> File:
     """A file whose reading says why it was refused."""
 
-    def read() -> bytes:
+    @contextlib.contextmanager
+    def opened():
         raise Unreadable(refused.reason)
+        yield
 
-    return File(refused.parts or (f"{source.name}.zip",), read)
+    return File(refused.parts or (f"{source.name}.zip",), opened)
 
 
 def _may_be_notebook(file: File) -> bool:
@@ -220,13 +206,9 @@ def _submission(owner: Owner, files: list[tuple[File, Owner]], unit: str, releas
             made.aside.append(SetAside(file, f"only {_MOST_TRIED} files of a student are tried"))
             continue
         try:
-            notebook = notebook_of(file.read())
-            made.repairs = repair(notebook, release)
-        except (Unreadable, NotThisUnit) as problem:
+            notebook, made.repairs = _read(file, release)
+        except Unreadable as problem:
             made.aside.append(SetAside(file, str(problem)))
-            continue
-        except Exception as problem:  # whatever a strange file does to us, the others are graded
-            made.aside.append(SetAside(file, f"it cannot be mended ({type(problem).__name__}: {problem})"))
             continue
         made.notebook, made.origin = notebook, _origin(origin, file, its_owner)
         made.repairs[:0] = _about_the_file(file, its_owner, made, len(notebooks), unit)

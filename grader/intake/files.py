@@ -7,16 +7,19 @@ is. What cannot be accepted is told with a reason.
 
 from __future__ import annotations
 
-import io
+import contextlib
+import os
 import stat
 import struct
 import unicodedata
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PureWindowsPath
+from typing import BinaryIO
 
 MOST_BYTES = 50_000_000
 """Bytes of one file, unpacked. A unit's notebook has a hundredth of that, with pictures in its outputs a tenth."""
@@ -26,6 +29,9 @@ MOST_FILES = 100_000
 
 MOST_DEPTH = 3
 """Zips within zips: the platform's, the learner's, and one more."""
+
+LONGEST_NAME = 255
+"""Letters of a file's name, as most file systems have it."""
 
 _JUNK = {".ipynb_checkpoints", "__MACOSX", "__pycache__", ".git"}
 
@@ -38,14 +44,27 @@ class Unreadable(Exception):
 class File:
     """A file that was handed in: its path as parts, when it was last changed, and its bytes on demand.
 
-    `modified` has a time zone if that is known; a zip's own times have none. `clock` says whose time it is. `read`
-    raises Unreadable.
+    `modified` has a time zone if that is known; a zip's own times have none. `clock` says whose time it is. `opened`
+    gives it as a binary file, and raises Unreadable.
     """
 
     parts: tuple[str, ...]
-    read: Callable[[], bytes]
+    opened: Callable[[], AbstractContextManager[BinaryIO]]
     modified: datetime | None = None
     clock: str = ""
+
+    def read(self, most: int | None = None) -> bytes:
+        """Its bytes. Raises Unreadable, also for a file of more than `most`, or else MOST_BYTES."""
+        return b"".join(self.chunks(most))
+
+    def chunks(self, most: int | None = None) -> Iterator[bytes]:
+        """Its bytes piece by piece, so that no file is held as a whole. Raises Unreadable."""
+        left = most = MOST_BYTES if most is None else most
+        with self.opened() as file:
+            while chunk := _chunk(file):
+                if (left := left - len(chunk)) < 0:
+                    raise Unreadable(f"the file is larger than {_size(most)}")
+                yield chunk
 
     @property
     def name(self) -> str:
@@ -80,29 +99,59 @@ def files_in(source: Path) -> Iterator[File | Refused]:
 
 
 def _in_folder(folder: Path) -> Iterator[File | Refused]:
-    root = folder.resolve()
+    """Nothing is followed out of its place: a link of any kind would hand in what somebody else wrote."""
     for path in sorted(folder.rglob("*")):
         parts = _normal(path.relative_to(folder).parts)
         if _is_junk(parts):
             continue
-        if path.is_dir() and not path.is_symlink():
+        try:
+            about = path.lstat()
+        except OSError as problem:
+            yield Refused(parts, f"it cannot be read: {problem.strerror}")
+            continue
+        if stat.S_ISLNK(about.st_mode):
+            yield Refused(parts, "it is a link, and only files are graded")
+        elif stat.S_ISDIR(about.st_mode):
             if len(parts) == 1 and not any(path.iterdir()):
                 yield Refused((*parts, "nothing"), "the folder is empty")
-        elif not path.resolve().is_relative_to(root):
-            yield Refused(parts, "it is a link to somewhere else")
-        elif not path.is_file():
+        elif not stat.S_ISREG(about.st_mode):
             yield Refused(parts, "it is no ordinary file")
+        elif about.st_nlink > 1:
+            yield Refused(parts, f"it is a link: the same file has {about.st_nlink} names")
         else:
-            changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-            yield from _or_its_files(File(parts, lambda path=path: _read_file(path), changed, "the file's time"), 0)
+            changed = datetime.fromtimestamp(about.st_mtime, UTC)
+            opener = _opener(folder, path.relative_to(folder).parts, (about.st_dev, about.st_ino))
+            yield from _or_its_files(File(parts, opener, changed, "the file's time"), 0)
 
 
-def _read_file(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return _limited(file)
-    except OSError as problem:
-        raise Unreadable(f"it cannot be read: {problem.strerror}") from None
+def _opener(folder: Path, parts: tuple[str, ...], known: tuple[int, int]) -> Callable[[], AbstractContextManager]:
+    """Opens a file by its path below `folder`, step by step, as the one that was `known` (device, number) before: what
+    was put in its place since then is not read."""
+
+    @contextlib.contextmanager
+    def opened() -> Iterator[BinaryIO]:
+        at, place = -1, os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for part in parts[:-1]:
+                place, above = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=place), place
+                os.close(above)
+            at = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
+            about = os.fstat(at)
+            if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1 or (about.st_dev, about.st_ino) != known:
+                raise Unreadable("it was replaced while the class was collected")
+        except OSError as problem:
+            if at >= 0:
+                os.close(at)
+            raise Unreadable(f"it cannot be read: {problem.strerror}") from None
+        except Unreadable:
+            os.close(at)
+            raise
+        finally:
+            os.close(place)
+        with open(at, "rb") as file:
+            yield file
+
+    return opened
 
 
 def _or_its_files(file: File, depth: int) -> Iterator[File | Refused]:
@@ -112,13 +161,41 @@ def _or_its_files(file: File, depth: int) -> Iterator[File | Refused]:
     elif depth >= MOST_DEPTH:
         yield Refused(file.parts, "it is a zip in too many others")
     else:
-        yield from _in_zip(lambda: io.BytesIO(file.read()), file.parts, depth + 1)
+        yield from _in_zip(lambda: _held(file), file.parts, depth + 1)
+
+
+def _held(file: File) -> BinaryIO:
+    """A file's bytes, in memory that is not this process's own."""
+    held = os.fdopen(os.memfd_create("zip"), "w+b")
+    for chunk in file.chunks():
+        held.write(chunk)
+    held.seek(0)
+    return held
+
+
+MOST_LISTING = 8 << 20
+"""Bytes of a zip's list of contents: fifty thousand names."""
+
+
+def _checked(archive: Path | BinaryIO) -> Path | BinaryIO:
+    """A zip whose list of contents is short enough to be read. Raises Unreadable."""
+    with open(archive, "rb") if isinstance(archive, Path) else contextlib.nullcontext(archive) as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 65_557))  # the record at the end, before a comment of any length
+        end = file.read()
+        at = end.rfind(b"PK\5\6")
+        listing = struct.unpack_from("<I", end, at + 12)[0] if 0 <= at <= len(end) - 22 else 0
+        wide = at >= 20 and end[at - 20 : at - 16] == b"PK\6\7"  # zip64, which says the size elsewhere
+        if listing > MOST_LISTING or wide and size < 1 << 32:
+            raise Unreadable(f"its list of contents is longer than {_size(MOST_LISTING)}")
+        file.seek(0)
+    return archive
 
 
 def _in_zip(source, above: tuple[str, ...], depth: int) -> Iterator[File | Refused]:
     """What is in the zip that `source()` gives as a path or a binary file; its entries' parts begin with `above`."""
     try:
-        with zipfile.ZipFile(source()) as archive:
+        with zipfile.ZipFile(_checked(source())) as archive:
             entries = archive.infolist()
     except Unreadable as problem:
         yield Refused(above, str(problem))
@@ -132,40 +209,62 @@ def _in_zip(source, above: tuple[str, ...], depth: int) -> Iterator[File | Refus
         if entry.is_dir() or not parts or _is_junk(parts):
             continue
         if reason := _refusal(entry, name, parts):
-            yield Refused((*above, *(p for p in parts if p != "..")), reason)
+            yield Refused((*above, *(_short(p) for p in parts if p != "..")), reason)
             continue
         changed, clock = _changed(entry)
         read = _reader(source, entry.filename)
         yield from _or_its_files(File((*above, *parts), read, changed, clock), depth)
 
 
-def _reader(source, name: str) -> Callable[[], bytes]:
-    def read() -> bytes:
-        try:
-            with zipfile.ZipFile(source()) as archive, archive.open(name) as file:
-                return _limited(file)
-        except Unreadable:
-            raise
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError):
-            raise Unreadable("it is damaged in the zip") from None
-        except Exception as problem:  # a compression that Python does not know, a broken LZMA stream …
-            raise Unreadable(f"it cannot be unpacked ({type(problem).__name__})") from None
+def _reader(source, name: str) -> Callable[[], AbstractContextManager[BinaryIO]]:
+    @contextlib.contextmanager
+    def opened() -> Iterator[BinaryIO]:
+        with contextlib.ExitStack() as stack:
+            try:
+                archive = stack.enter_context(zipfile.ZipFile(source()))
+                file = stack.enter_context(archive.open(name))
+            except Unreadable:
+                raise
+            except Exception as problem:  # zipfile raises many kinds for what is no zip
+                raise _damaged(problem) from None
+            yield file
 
-    return read
+    return opened
 
 
-def _limited(file) -> bytes:
-    content = file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise Unreadable(f"the file is larger than {MOST_BYTES // 1_000_000} MB")
-    return content
+def _chunk(file: BinaryIO) -> bytes:
+    """The next bytes of a file, which may lie in a zip. Raises Unreadable."""
+    try:
+        return file.read(1 << 20)
+    except Exception as problem:  # a compression that Python does not know, a broken LZMA stream …
+        raise _damaged(problem) from None
+
+
+def _damaged(problem: Exception) -> Unreadable:
+    if isinstance(problem, (zipfile.BadZipFile, zlib.error, EOFError, OSError)):
+        return Unreadable("it is damaged in the zip")
+    return Unreadable(f"it cannot be unpacked ({type(problem).__name__})")
+
+
+def _short(name: str) -> str:
+    """A name with its ending, cut where it is too long for any file."""
+    return name if len(name) <= LONGEST_NAME else f"{name[:100]}…{name[-100:]}"
+
+
+def _size(count: int) -> str:
+    return f"{count // 1_000_000} MB"
 
 
 def _refusal(entry: zipfile.ZipInfo, name: str, parts: tuple[str, ...]) -> str:
+    if max(map(len, parts)) > LONGEST_NAME:
+        return f"its name is longer than {LONGEST_NAME} letters"
     if name.startswith(("/", "\\")) or ".." in parts or PureWindowsPath(name).drive:
         return "its name in the zip leads out of it"
+    kind = stat.S_IFMT(entry.external_attr >> 16) if entry.create_system == 3 else 0  # 3: written on a Unix
     if stat.S_ISLNK(entry.external_attr >> 16):
-        return "it is a link"
+        return "it is a link, and only files are graded"
+    if kind not in (0, stat.S_IFREG):
+        return "it is no ordinary file"
     if entry.flag_bits & 1:
         return "it is encrypted"
     return ""

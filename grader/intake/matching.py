@@ -14,15 +14,16 @@ from functools import lru_cache
 
 from nbformat import NotebookNode
 
-from grader.course.cells import is_cuda, python_text
-from grader.marks.marks import exercise_of
-from labutils.spec.exercise import NOT_WRITTEN
+from grader.course.cells import exercise_of, is_cuda, python_text
 
 SIMILAR = 0.6
 """Share of a released cell's lines that a submitted cell must hold, in order, to be taken for it."""
 
 MOST_TEXT = 30_000
 """Letters of a cell that are looked at; an answer has a few thousand."""
+
+NOT_WRITTEN = "is not written yet"
+"""labutils.spec.exercise.NOT_WRITTEN, without the second that importing labutils takes."""
 
 _DEFINITION = re.compile(
     r"^(?:async\s+)?(?:def|class)\s+(\w+)"

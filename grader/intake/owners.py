@@ -150,7 +150,7 @@ def _timestamps(files: Sequence[File]) -> dict[tuple[str, ...], datetime]:
     for file in files:
         if file.name == "timestamp.txt":
             try:
-                when = parsed_time(file.read()[:200].decode("utf-8", "replace"))
+                when = parsed_time(file.read(10_000)[:200].decode("utf-8", "replace"))
             except Unreadable:
                 continue
             if when:
@@ -174,10 +174,14 @@ _Ruby.add_multi_constructor("!", _plain_data)
 
 
 def _gradescope(files: Sequence[File]) -> dict[str, Owner]:
-    """The owners that Gradescope's metadata names, by folder. A file that cannot be read names none."""
+    """The owners that Gradescope's metadata names, by folder. A file that cannot be read names none, nor does one that
+    a learner may have written: Gradescope's lies beside the folders in which all files are."""
     found: dict[str, Owner] = {}
     for file in files:
-        if file.name != "submission_metadata.yml":
+        depth = len(file.folder)
+        if file.name != "submission_metadata.yml" or not all(
+            f is file or f.parts[:depth] == file.folder and _GRADESCOPE.fullmatch(f.parts[depth]) for f in files
+        ):
             continue
         try:
             listed = yaml.load(file.read(), _Ruby)  # noqa: S506 (a SafeLoader)
@@ -194,14 +198,14 @@ def _submitters(number: str, about: dict) -> Owner:
     people: dict[str, list[str]] = defaultdict(list)
     for one in about.get(":submitters") or []:
         for key in (":name", ":email"):
-            if isinstance(one, dict) and one.get(key):
-                people[key].append(str(one[key]))
+            if isinstance(one, dict) and isinstance(one.get(key), str):
+                people[key].append(one[key])
     when = about.get(":created_at")
     when = when.get("utc") if isinstance(when, dict) else when
     if isinstance(when, datetime):
         when = when.replace(tzinfo=when.tzinfo or UTC).astimezone(UTC)
     else:
-        when = parsed_time(str(when)) if when else None
+        when = parsed_time(when) if isinstance(when, str) else None
     name = " and ".join(people[":name"]) or f"submission {number}"
     owner = Owner(f"gradescope {number}", name, "gradescope", number, ", ".join(people[":email"]))
     return replace(owner, handed_in=when, clock="Gradescope's time" if when else "")

@@ -18,6 +18,12 @@ from grader.intake.matching import MOST_TEXT, functions
 
 MOST_PARTS = 4
 
+_BLANKED = re.compile(
+    r"""//[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/)?|"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n]){1,40}'""", re.DOTALL
+)
+"""Comments and strings of CUDA C++, also those that are never closed: to look for their ends would take quadratic
+time."""
+
 
 def parts_of(cell: NotebookNode, around: list[NotebookNode], released: NotebookNode) -> list[NotebookNode]:
     """The cells whose texts make the answer, in order; only `cell` itself if it is whole or nothing makes it so.
@@ -80,7 +86,7 @@ def _is_whole(parts: list[NotebookNode], released: NotebookNode) -> bool:
     if wanted and not wanted <= functions(whole):
         return False
     if is_cuda(released.source):
-        bare = re.sub(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\n])*\"|'(?:\\.|[^'\n])+'", "", text, flags=re.DOTALL)
+        bare = _BLANKED.sub("", text)
         return is_cuda(text) and bare.count("{") == bare.count("}")
     if text[:1] in (" ", "\t") or is_cuda(text):  # IPython would take the indentation away: half a function
         return False

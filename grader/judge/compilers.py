@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 from collections.abc import Callable
 
 from grader.judge import plan
 from grader.judge.sandbox import Died, Sandbox
 from labutils.backends import Problem, offline
-from labutils.cuda.signature import NUMBERS, signatures
 
 Compiled = dict | Problem | str | None
 """A kernel for the runner, a refusal, a sentence on why there is neither; None where compiling was all to be done."""
@@ -89,14 +87,6 @@ def _kind(type_name: str) -> str:
 
 
 def _cuda_kernel(spec: dict, made: dict) -> dict:
-    parameters = signatures(spec["source"])[spec["name"].split("<")[0].strip()].parameters
-
-    def kind(p) -> str:
-        if p.is_pointer:
-            return "pointer"
-        known = NUMBERS.get(p.kind)
-        return "float" if known in (ctypes.c_float, ctypes.c_double) else "as it is"
-
     grid_wide = "grid.sync" in spec["source"] or "this_grid" in spec["source"]
-    abi = [(p.name, kind(p)) for p in parameters]
+    abi = [tuple(parameter) for parameter in spec["abi"]]
     return {"cubin": made["cubin"], "symbol": made["symbol"], "shared": None, "abi": abi, "cooperative": grid_wide}

@@ -130,7 +130,7 @@ class GpuRuns:
             cases.append({"arguments": arguments, "plan": plan_, "twice": twice, "turn": number})
         answers = list(runner.run({"kernels": kernels, "cases": cases, "time_limit": GPU_LIMIT}))
         arrays.take()
-        recorded, verdict = verdict.results, replace(verdict, results=[])
+        recorded, verdict = verdict.results, _afresh(verdict)
         for answer, made, run, (_, hidden), before in zip(
             answers, planned.plans, task.runs, task.cases, recorded, strict=True
         ):
@@ -254,3 +254,12 @@ class GpuRuns:
         elif timing["of_least"] > 1 / speed.FLAGGED_UNDER:
             verdict.notes.append(f"Faster than the floor, which is worth a look: {timing['floor_why']}.")
         return verdict
+
+
+def _afresh(verdict: Verdict) -> Verdict:
+    """A verdict without results. Counts of a recorded run that some cases could not have decide nothing."""
+    unrecorded = next((r.diagnosis for r in verdict.results if not r.passed), None)
+    if unrecorded is None:
+        return replace(verdict, results=[])
+    note = f"Judged on the GPU alone, without recorded accesses: {unrecorded.symptom}."
+    return replace(verdict, results=[], counts={}, notes=[*verdict.notes, note])

@@ -14,7 +14,7 @@ from pathlib import Path
 class GpuLock:
     """`with GpuLock("1"): …` has GPU 1 alone, among all threads and all graders of this user on this machine.
 
-    A file lock ends with the process that holds it, however that ends. Linux serves those who wait in the order in
+    A file lock ends with the process that holds it, however that ends. Linux wakes those who wait in the order in
     which they came; who asks again and again, as the filelock package does, may be overtaken for minutes.
     """
 

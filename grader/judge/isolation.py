@@ -6,7 +6,10 @@ import atexit
 import contextlib
 import functools
 import hashlib
+import importlib.util
+import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -17,6 +20,14 @@ import labutils
 from labutils.cuda import nvrtc
 
 INSIDE, PACKAGE = Path(__file__).with_name("inside"), "gpulab_inside"
+
+READERS = (
+    "__init__.py", "course/__init__.py", "course/cells.py", "course/regions.py", "course/solutions.py",
+    "course/submitted.py", "judge/__init__.py", "judge/copies.py", "judge/plan.py", "judge/reading.py",
+    "judge/language", "intake/__init__.py", "intake/matching.py", "intake/reading.py", "intake/repair.py",
+    "intake/split_cells.py",
+)  # fmt: skip
+"""The part of the grader that reads what a submission holds (`inside/read.py`)."""
 
 PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 """Where a sandboxed process finds programs, the C++ compiler among them."""
@@ -36,23 +47,48 @@ def bubblewrap() -> str | None:
         return None
 
 
+@functools.cache
+def available() -> dict:
+    """What this machine has of the cage around a job: the `architecture` if its system calls are known, `seccomp` and
+    `namespaces` as truths, and the version of `landlock` (0: none). Asked where the cage will be."""
+    line = [sys.executable, "-B", "-m", f"{PACKAGE}.cage"]
+    env = {"PYTHONPATH": str(course(False)), "PATH": PATH}
+    try:
+        return json.loads(subprocess.run(line, env=env, capture_output=True, timeout=30, check=True).stdout)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return {"architecture": None, "seccomp": False, "landlock": 0, "namespaces": False}
+
+
 def warning() -> str | None:
     """What the instructor must know about the isolation on this machine, or None."""
+    found = available()
+    missing = []
+    if not found["seccomp"]:
+        which = f"the system calls of {platform.machine()} are not known here" if not found["architecture"] else ""
+        missing.append(f"there is no filter of system calls ({which or 'this kernel takes none'})")
     if bubblewrap():
-        return None
+        if not missing:
+            return None
+        return f"Submissions are judged in a sandbox in which {missing[0]}: a kernel could try the operating system."
+    if not found["landlock"]:
+        missing.append("they could read and change this user's files (this kernel has no Landlock)")
+    elif found["landlock"] < 6:
+        missing.append("this kernel's Landlock does not bind signals and local sockets")
+    if not found["namespaces"] or os.environ.get("GPULAB_NO_NAMESPACES"):
+        missing.append("they share processes and network with this user's other programs")
     advice = "Install it: apt-get install bubblewrap."
     if shutil.which("bwrap"):  # as on Ubuntu 24.04, whose AppArmor forbids it to ordinary users, and in most containers
         advice = "It is installed, but may not make user namespaces: allow it with sysctl -w"
         advice += " kernel.apparmor_restrict_unprivileged_userns=0, or run the container with them."
     return (
         "Bubblewrap does not work here, so submissions are judged in plain child processes: what they print or return "
-        f"decides nothing, but they could read this user's files and end this user's programs. {advice}"
+        f"decides nothing, but {'; '.join([*missing, 'they see which folders this machine has'])}. {advice}"
     )
 
 
 @functools.cache
 def course(exercises: bool = False) -> Path:
-    """A folder with what runs inside: labutils, without the exercises unless they are asked for.
+    """A folder with what runs inside: labutils, without the exercises unless they are asked for, and the readers.
 
     With the bytecode that Python keeps beside a module: nothing inside may write it.
     """
@@ -62,6 +98,10 @@ def course(exercises: bool = False) -> Path:
     hide = shutil.ignore_patterns(*([] if exercises else ["exercises"]))
     shutil.copytree(source, folder / "labutils", ignore=hide)
     shutil.copytree(INSIDE, folder / PACKAGE, ignore=hide)
+    for name in READERS:
+        path, copy = INSIDE.parents[1] / name, folder / "grader" / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if path.is_dir() else shutil.copy)(path, copy)
     return folder
 
 
@@ -85,20 +125,21 @@ def warm_cache() -> Path:
     return folder
 
 
+@functools.cache
+def _packages() -> list[str]:
+    """Folders in which the packages lie that sandboxed programs import; not all need be those of this Python's own."""
+    found = (importlib.util.find_spec(name) for name in ("torch", "triton", "nbformat", "IPython"))
+    return list(dict.fromkeys(str(Path(spec.origin).parents[1]) for spec in found if spec and spec.origin))
+
+
 def folders() -> list[str]:
     """Folders that the Python of this process needs: the system's, and those of its packages."""
-    import torch
-
     paths = ["/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc/alternatives", "/etc/ld.so.cache"]
     paths += [sys.prefix, sys.base_prefix]
     for value in _toolkit().values():
         paths += [p for p in value.split(os.pathsep) if os.path.isabs(p)]
 
-    paths.append(str(Path(torch.__file__).parents[1]))
-    with contextlib.suppress(ImportError):
-        import triton
-
-        paths.append(str(Path(triton.__file__).parents[1]))
+    paths += _packages()
     found: list[str] = []
     for path in paths:
         if os.path.exists(path) and not any(path == f or path.startswith(f"{f}/") for f in found):
@@ -124,7 +165,11 @@ def command(course: Path) -> list[str]:
 
 def environment(scratch: str, course: str, more: dict[str, str]) -> dict[str, str]:
     """The environment of a sandboxed process; nothing of this one's but where the tools are."""
-    packages = [str(Path(sys.modules[m].__file__).parents[1]) for m in ("torch", "triton") if m in sys.modules]
+    packages = _packages()
+    # without bubblewrap /proc, /tmp and /dev/shm are everybody's, and the warm cache is a copy in the job's own folder
+    isolated = scratch == "/scratch"
+    readable = [*folders(), *course.split(os.pathsep), *(["/warm", "/proc"] if isolated else [])]
+    writable = [scratch, *(["/tmp", "/dev/shm"] if isolated else [])]
     return {
         "PATH": PATH,
         "HOME": scratch,
@@ -142,6 +187,9 @@ def environment(scratch: str, course: str, more: dict[str, str]) -> dict[str, st
         "GPULAB_CACHE": f"{scratch}/gpulab",
         "TRITON_DEFAULT_FP_FUSION": "1",
         "LANG": "C.UTF-8",
+        # what `inside/cage.py` leaves a job: tools to read, folders of its own
+        "GPULAB_READABLE": os.pathsep.join(readable),
+        "GPULAB_WRITABLE": os.pathsep.join(writable),
         **_toolkit(),
         **more,
     }

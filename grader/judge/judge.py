@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from grader.judge import compilers, gpu, plan, speed, wire
+from grader.judge import compilers, copies, gpu, plan, reader, speed, wire
 from grader.judge.gpu_runs import GpuRuns
 from grader.judge.sandbox import Died, Memory, Sandbox, SandboxLimits
 from grader.judge.submission import Submission
-from grader.judge.task import PlannedTask, Task, key_of, passes
+from grader.judge.task import PlannedTask, Task, key_of, runs_on
 from labutils import exercises
 from labutils.backends import Outcome, Problem, child, offline
 from labutils.backends.interpreter import TARGETS
@@ -198,11 +198,11 @@ class Judge:
         job["tasks"] = [
             {"id": t.exercise.id, "entry": t.exercise.entry, "seed": seed, "hidden": self.hidden} for t in tasks
         ]
-        found, why = {}, "died: nothing was told of it"
+        found, why = {}, wire.NOTHING
         box = Sandbox("objects", SandboxLimits(60 + 60 * len(tasks)))
         try:
             for line in box.answers(json.dumps(job).encode()):
-                answer = json.loads(line)
+                answer = reader.parsed(line)
                 found[answer["task"]] = answer
         except Died as e:
             why = f"died: {e}"
@@ -234,17 +234,9 @@ class Judge:
             "tasks": [wire.task_payload(t, self.seed) for t in tasks],
             "time_limit": self.time_limit,
         }
-        found: dict[str, dict[int, dict]] = {t.exercise.id: {} for t in tasks}
-        why = "died: nothing was told of it"
-        try:
-            for line in box.answers(json.dumps(job).encode()):
-                answer = wire.heard(line)
-                found[answer["task"]][answer["case"]] = answer
-        except Died as e:
-            why = f"died: {e}"
-        except (ValueError, KeyError, RecursionError):
-            why = wire.FORGED
-        return LaunchAnswers(found, why)
+        with reader.in_memory() as content:
+            why = wire.collected(box, job, content)
+            return LaunchAnswers(*wire.answers_in(content, job["tasks"], why))
 
     def _plain_verdict(self, task: Task, answers: LaunchAnswers) -> Verdict:
         verdict = self._verdict(task.exercise)
@@ -324,6 +316,9 @@ class Judge:
                 outcome.returned = made.returned
                 if not made.launches():
                     outcome.launches = 0
+                _believed(outcome.problem, made)
+                if outcome.counts and (needless := copies.needless_sectors(made.copies(), wire.arguments_of(run))):
+                    outcome.counts = {**outcome.counts, "copied_sectors": needless}
             if not add_case(verdict, task.exercise, run, outcome, hidden):
                 break
         for compiled in (self.compiled.get(key_of(s)) for s in planned.specs()):
@@ -338,8 +333,14 @@ class Judge:
     # --- stage 3: on the GPU, see gpu_runs.py -------------------------------------------------------------------------
 
     def _for_gpu(self, planned: list[PlannedTask], verdicts: dict[str, Verdict]) -> list[PlannedTask]:
-        """What passed the recorded runs, and runs on the GPU here."""
-        return [p for p in planned if self.runs(p.exercise) and passes(p.task, verdicts[p.exercise.id])]
+        """What passed the recorded runs or can have none, and runs on the GPU here."""
+        return [p for p in planned if self.runs(p.exercise) and runs_on(p.task, verdicts[p.exercise.id])]
+
+
+def _believed(problem: Problem | None, made: plan.Plan) -> None:
+    """That only a GPU can run it is believed of kernels whose text says so, too."""
+    if problem and problem.kind == diagnose.NEEDS_GPU and not made.needs_gpu:
+        problem.kind = "error"
 
 
 def _refusal(task: Task, answer: dict) -> Diagnosis | None:

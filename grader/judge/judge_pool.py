@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from nbformat import NotebookNode
-
 from grader.judge import record
 from grader.judge.gpulock import GpuLock
 from grader.judge.judge import Judge
@@ -20,10 +18,10 @@ class JudgePool:
         """`gpu`: the value of CUDA_VISIBLE_DEVICES, of which the first is used."""
         self._first = Judge(0, gpu_lock=GpuLock(gpu))
 
-    def judge(self, notebook: NotebookNode, seed: int, ids: list[str]) -> dict:
-        """The verdicts and the record of a notebook that nbgrader has sanitized, as JSON."""
+    def judge(self, notebook: str, seed: int, ids: list[str]) -> dict:
+        """The verdicts and the record of a notebook that nbgrader has sanitized, given as its text, as JSON."""
         try:
-            submission = Submission.of(notebook)
+            submission = Submission.read(notebook.encode("utf-8", "replace"))
         except NotJudged as why:
             diagnosis = diagnose.diagnosis("error", f"this submission cannot be judged: {why}")
             none = {i: Verdict(i, "", headline=diagnosis, points=exercises.get(i).points.total) for i in ids}

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-MOST_LAUNCHES, MOST_CHOICES, MOST_TEXT = 64, 48, 1 << 20
+from grader.judge import copies
+
+MOST_LAUNCHES, MOST_CHOICES, MOST_TEXT = 64, 48, 256 << 10
 MOST_SCRATCH = 2 << 30
 """Bytes of scratch memory that one call may ask for."""
 
@@ -92,6 +94,8 @@ class Plan:
     scratch: list[int]
     printed: str = ""
     returned: str = ""
+    needs_gpu: bool = False
+    """Does a kernel's text hold what only a GPU may be able to run?"""
 
     def to_json(self) -> dict:
         """The plan as the sandbox and the runner read it."""
@@ -106,6 +110,10 @@ class Plan:
             else:
                 steps.append(vars(step))
         return {"steps": steps, "specs": self.specs, "scratch": self.scratch}
+
+    def copies(self) -> list[tuple[dict, dict]]:
+        """The copies in it, as (source view, target view)."""
+        return [(step.source, step.target) for step in self.steps if isinstance(step, Copy)]
 
     def launches(self) -> list[Launch]:
         """Every launch there is in it, all choices included."""
@@ -151,31 +159,11 @@ def text(value: Any, most: int) -> str:
 
 
 def _check_copies(plan: Plan, arguments: Sequence[dict]) -> None:
-    """Copies line data up for a kernel, and bring a kernel's result to its place. They are no answer by themselves.
-
-    So none changes the order of elements, and what is copied into an argument was copied from nowhere else.
-    """
-    filled_by_copy = {c.target["scratch"] for c in plan.steps if isinstance(c, Copy) and "scratch" in c.target}
-    for step in plan.steps:
-        if not isinstance(step, Copy):
-            continue
-        if "argument" in step.target and step.source.get("scratch", -1) in {-1, *filled_by_copy}:
-            raise BadPlan(
-                "your launcher copies an array into the output with PyTorch, which is the kernel's work", "no-kernel"
-            )
-        moved = [k for k, n in enumerate(step.source["shape"]) if n > 1 and step.source["strides"][k] > 0]
-        if _order(step.source, moved, arguments) != _order(step.target, moved, arguments):
-            raise BadPlan("your launcher rearranges an array with PyTorch, which is the kernel's work", "no-kernel")
-
-
-def _order(view: dict, moved: list[int], arguments: Sequence[dict]) -> list[int]:
-    """These axes of a view from the outermost in memory to the innermost; as they are, where it is the array's way."""
-    home = arguments[view["argument"]] if "argument" in view else {}
-    usual, order = home.get("strides", ()), sorted(moved, key=lambda k: -view["strides"][k])
-    # An array that lies column by column may be read, and written, as what it is.
-    if len(usual) == len(view["strides"]) and order == sorted(moved, key=lambda k: -usual[k]):
-        return moved
-    return order
+    """Copies line data up for a kernel, and bring a kernel's result to its place. They are no answer by themselves."""
+    try:
+        copies.check(plan.copies(), arguments, plan.scratch)
+    except copies.NotAlignment as e:
+        raise BadPlan(f"your launcher {e}", "no-kernel") from None
 
 
 def _require(fine: bool) -> None:

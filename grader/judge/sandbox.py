@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import fcntl
 import functools
 import json
 import mmap
@@ -28,8 +29,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.judge import isolation
+from grader.judge import cgroups, isolation
 from grader.judge.isolation import PACKAGE, bubblewrap, warning
+from labutils.backends import child
 
 __all__ = ["Died", "SandboxLimits", "Memory", "Sandbox", "allowed", "bubblewrap", "end", "end_of", "warm_up", "warning"]
 
@@ -40,6 +42,12 @@ MEMORY = 16 << 30
 PROCESSES = 512
 """Processes and threads of one user, counted in the sandbox's own user namespace."""
 
+
+JOB_MEMORY, JOB_TASKS = 6 << 30, 256
+"""Bytes, and processes with their threads, of all that a job runs together."""
+
+BEYOND = {"launch": child.MEMORY_LIMIT, "objects": child.MEMORY_LIMIT, "replay": child.MEMORY_LIMIT}
+"""Bytes of address space that a process of these programs may take beyond what the program has when it starts."""
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -68,6 +76,7 @@ class _Zygote:
     """A sandbox whose one process has imported a program and forks for each job (`inside/zygote.py`)."""
 
     def __init__(self, program: str):
+        self.program = program
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._lock, self._jobs = threading.Lock(), 0
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the process)
@@ -83,11 +92,13 @@ class _Zygote:
         theirs.close()
         atexit.register(self.close)
 
-    def start(self, fds: list[int], limits: SandboxLimits) -> int:
-        """Start a job with these files as its input, output, errors and shared memory; returns its number."""
+    def start(self, fds: list[int], limits: SandboxLimits, group: int | None) -> int:
+        """Start a job with these files as its input, output, errors and shared memory, and the list of the processes of
+        its cgroup, if it has one; returns its number."""
         with self._lock:
             self._jobs += 1
-            payload = {"job": self._jobs, "limits": _rlimits(limits)}
+            payload = {"job": self._jobs, "bounds": _bounds(self.program, limits), "cgroup": group is not None}
+            fds = fds if group is None else [*fds, group]
             socket.send_fds(self._channel, [json.dumps(payload).encode()], fds)
             return self._jobs
 
@@ -140,9 +151,10 @@ class Sandbox:
         files = [theirs_in, theirs_out, self._errors.fileno(), *([memory] if memory is not None else [])]
         self._process = self._scratch = None
         self._zygote = _zygote(program)
+        self._group = cgroups.make(JOB_MEMORY, JOB_TASKS)
         try:
             if self._zygote:
-                self._job = self._zygote.start(files, self.limits)
+                self._job = self._zygote.start(files, self.limits, self._group and self._group.processes)
             else:
                 self._spawn(program, files)
         finally:
@@ -154,15 +166,17 @@ class Sandbox:
         self._scratch = Path(tempfile.mkdtemp(prefix="gpulab-sandbox-"))
         shutil.copytree(isolation.warm_cache(), self._scratch / "gpulab")
         memory, course = files[3:], isolation.course(program in WITH_EXERCISES)
+        bounds = _bounds(program, self.limits, without=(resource.RLIMIT_NPROC,))  # would count all of this user's
+        env = isolation.environment(str(self._scratch), str(course), ENVIRONMENT.get(program, {}))
         self._process = subprocess.Popen(
-            [sys.executable, "-B", "-m", f"{PACKAGE}.{program}", *map(str, memory)],
+            [sys.executable, "-B", "-m", f"{PACKAGE}.plain", program, json.dumps(bounds), *map(str, memory)],
             stdin=files[0],
             stdout=files[1],
             stderr=files[2],
-            env=isolation.environment(str(self._scratch), str(course), ENVIRONMENT.get(program, {})),
+            env=env,
             cwd=self._scratch,
             pass_fds=memory,
-            preexec_fn=functools.partial(_limit, self.limits),
+            preexec_fn=functools.partial(_begin, self._group),
             start_new_session=True,
         )
 
@@ -173,7 +187,7 @@ class Sandbox:
         """
         deadline = time.monotonic() + self.limits.seconds
         self._send(job, deadline)
-        pending, total = b"", 0
+        pending, total = [], 0
         with selectors.DefaultSelector() as selector:
             selector.register(self._out, selectors.EVENT_READ)
             while True:
@@ -186,7 +200,11 @@ class Sandbox:
                 total += len(chunk)
                 if total > MOST_OUTPUT:
                     raise Died("it wrote more than any answer can hold")
-                *lines, pending = (pending + chunk).split(b"\n")
+                pending.append(chunk)
+                if b"\n" not in chunk:  # to join what there is with each chunk would take quadratic time
+                    continue
+                *lines, rest = b"".join(pending).split(b"\n")
+                pending = [rest]
                 for line in lines:
                     if line == b'{"done": true}':
                         return
@@ -218,6 +236,8 @@ class Sandbox:
             self._process.kill()
             self._process.wait()
             shutil.rmtree(self._scratch, ignore_errors=True)
+        if self._group:
+            self._group.close()
         for fd in (self._in, self._out):
             if fd is not None:
                 os.close(fd)
@@ -247,21 +267,22 @@ def allowed(wanted: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return [(what, most if hard[what] == resource.RLIM_INFINITY else min(most, hard[what])) for what, most in wanted]
 
 
-def _rlimits(limits: SandboxLimits) -> list[tuple[int, int]]:
-    return allowed(
-        [
-            (resource.RLIMIT_CPU, limits.cpu_seconds),
-            (resource.RLIMIT_AS, MEMORY),
-            (resource.RLIMIT_FSIZE, 1 << 30),
-            (resource.RLIMIT_CORE, 0),
-            (resource.RLIMIT_NOFILE, 512),
-            (resource.RLIMIT_NPROC, PROCESSES),
-        ]
-    )
+def _bounds(program: str, limits: SandboxLimits, without: tuple[int, ...] = ()) -> dict:
+    """What binds a job, as `inside/monitor.py` reads it."""
+    wanted = [
+        (resource.RLIMIT_CPU, limits.cpu_seconds),
+        (resource.RLIMIT_AS, MEMORY),
+        (resource.RLIMIT_FSIZE, 1 << 30),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NOFILE, 512),
+        (resource.RLIMIT_NPROC, PROCESSES),
+    ]
+    each = allowed([(what, most) for what, most in wanted if what not in without])
+    return {"each": each, "beyond": BEYOND.get(program, 0), "memory": JOB_MEMORY, "tasks": JOB_TASKS}
 
 
 def _kill_below(pid: int) -> None:
-    """End every descendant of a process that is the heir of its orphans, as `_limit` and bubblewrap make it."""
+    """End every descendant of a process that is the heir of its orphans, as `_begin` and bubblewrap make it."""
     quiet = 0
     for _ in range(200):
         living = _descendants(pid)
@@ -291,18 +312,24 @@ def _descendants(pid: int) -> list[int]:
     return found
 
 
-def _limit(limits: SandboxLimits) -> None:
+def _begin(group: cgroups.Group | None) -> None:
+    """In a new process: inherit what it orphans, and be in the job's cgroup with all that comes from here."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
-    for what, most in _rlimits(limits):
-        if what != resource.RLIMIT_NPROC:  # it would count every process of this user
-            resource.setrlimit(what, (most, most))
+    if group:
+        with contextlib.suppress(OSError):  # the monitor watches in any case
+            os.write(group.processes, b"0")
 
 
 class Memory:
-    """Memory that the judge shares with one sandboxed process, by the number of an open file."""
+    """Memory that the judge shares with one sandboxed process, by the number of an open file.
+
+    Nobody can make it smaller: to read what was cut off would end the judge (SIGBUS). Replay ends its growth too.
+    """
 
     def __init__(self):
-        self.fd, self.size, self.bytes = os.memfd_create("judge"), 0, None
+        fd = os.memfd_create("judge", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        self.fd, self.size, self.bytes = fd, 0, None
 
     def extend(self, size: int) -> int:
         """Make room for `size` more bytes, all zero; returns where they begin. What lies there already stays."""

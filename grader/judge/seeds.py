@@ -7,8 +7,6 @@ import secrets
 
 from nbformat import NotebookNode
 
-from grader.course.solutions import code_cells
-
 
 def draw_seed() -> int:
     """A class's seed: drawn when the submissions are frozen, so that no submission can know its hidden cases."""
@@ -16,9 +14,11 @@ def draw_seed() -> int:
 
 
 def seed_of(class_seed: int, notebook: NotebookNode) -> int:
-    """A submission's own seed: it depends on the class's seed and on the submission's code, not on who handed it in, on
-    when or on where it is graded. So the same submission gets the same hidden cases, and the same marks."""
+    """A submission's own seed: it depends on the class's seed and on the text of the submission's code cells, not on
+    who handed it in, on when or on where it is graded. So the same submission gets the same hidden cases, and the same
+    marks. The text is taken as it is; nothing reads it."""
     digest = hashlib.sha256(f"{class_seed}\0".encode())
-    for name, text in code_cells(notebook):
-        digest.update(f"{name}\0{text}\0".encode("utf-8", "replace"))
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            digest.update(f"{cell.get('id', '')}\0{cell.source}\0".encode("utf-8", "replace"))
     return int.from_bytes(digest.digest()[:4], "big") >> 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from grader.judge import plan
 from labutils.backends import Problem
+from labutils.check.diagnose import NEEDS_GPU
 from labutils.spec.exercise import Case, Exercise, KernelExercise
 from labutils.spec.inputs import Run
 from labutils.spec.serialize import NotSerializable, encode
@@ -65,6 +66,12 @@ class PlannedTask:
 def passes(task: Task, verdict: Verdict) -> bool:
     """Has every case been tried, and none been refused?"""
     return verdict.passed and len(verdict.results) == len(task.cases)
+
+
+def runs_on(task: Task, verdict: Verdict) -> bool:
+    """Has every case been tried, and none been refused, but for those that only a GPU can run?"""
+    tried = verdict.headline is None and len(verdict.results) == len(task.cases)
+    return tried and all(r.passed or r.diagnosis.kind == NEEDS_GPU for r in verdict.results)
 
 
 def key_of(spec: dict) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 
 import torch
 
-from grader.judge import language, plan
+from grader.judge import plan, reader
 from grader.judge.arrays import Placed
+from grader.judge.reading import FORGED
 from grader.judge.sandbox import Died, Memory, Sandbox
 from grader.judge.task import PlannedTask, Task
 from labutils.backends import Outcome, Problem, child, emulator, interpreter
@@ -93,27 +93,48 @@ def replayed(planned: PlannedTask, at: Placed) -> dict:
 # --- hearing from the sandbox ----------------------------------------------------------------------------------------
 
 
-FORGED = "died: it wrote into the place of its answer"
+MOST_ANSWERS = 16 << 20
+"""Bytes that a launch sandbox may write about one submission; the course's own solutions take a hundredth."""
 
-_FIELDS = {
-    "ended": str,
-    "problem": (dict, type(None)),
-    "cells": list,
-    "signature": str,
-    "printed": str,
-}
+NOTHING = "died: nothing was told of it"
 
 
-def heard(line: bytes) -> dict:
-    """An answer of the launch sandbox. A submission can write there too: ValueError for what nobody else would."""
-    answer = json.loads(line)
-    if not isinstance(answer, dict) or not isinstance(answer.get("task"), str) or type(answer.get("case")) is not int:
-        raise ValueError("no answer")
-    if any(not isinstance(answer[k], kind) for k, kind in _FIELDS.items() if k in answer):
-        raise ValueError("no answer")
-    if not re.match(r"timeout$|died\b", answer.get("ended", "died")):
-        raise ValueError("no answer")
-    return answer
+def collected(box: Sandbox, job: dict, content: int) -> str:
+    """Put what a launch sandbox writes into the file `content`, unread; returns what is said of what is missing."""
+    total = 0
+    try:
+        for line in box.answers(json.dumps(job).encode()):
+            if (total := total + len(line)) > MOST_ANSWERS:
+                return "died: it wrote more than any answer can hold"
+            reader.append(content, line + b"\n")
+    except Died as e:
+        return f"died: {e}"
+    return NOTHING
+
+
+def answers_in(content: int, tasks: list[dict], why: str) -> tuple[dict[str, dict[int, dict]], str]:
+    """What a limited child finds in a launch sandbox's answers, by task and case, and what is said of the others.
+
+    `why` is what was said of them before.
+    """
+    found: dict[str, dict[int, dict]] = {t["id"]: {} for t in tasks}
+    known = [{"id": t["id"], "kind": t["kind"], "cases": t["cases"] if t["kind"] == "kernel" else []} for t in tasks]
+    kernels: dict[int, dict] = {}
+    try:
+        for answer in reader.read("grader.judge.reading", {"what": "plans", "tasks": known}, content):
+            if "spec" in answer:
+                kernels[answer["spec"]] = answer
+            elif "forged" in answer:
+                return found, FORGED
+            elif "long" in answer:
+                why = f"died: {answer['long']}"
+            else:
+                if "plan" in answer:
+                    answer["specs"] = [kernels[n] for n in answer["plan"]["specs"]]
+                found[answer["task"]][answer["case"]] = answer
+    except reader.Unread as e:
+        why = f"died: {e}"
+    return found, why
 
 
 def shown(value):
@@ -131,23 +152,34 @@ def clean(value, most: int) -> str:
 
 
 def plan_in(arguments: list[dict], answer: dict) -> plan.Plan | Problem:
-    """The plan of one case for a launcher of these arguments, its kernels' text read too, or what is wrong with it."""
+    """The plan of one case for a launcher of these arguments, or what is wrong with it. Its kernels' text was read by
+    the child that read the plan (`grader.judge.reading`); the plan itself is checked once more."""
     if "ended" in answer:
         return child.end(clean(answer["ended"], 500))
     if answer.get("problem"):
         return _computed(problem_in(answer["problem"]))
+    specs = answer["specs"]
     try:
-        found = plan.read(answer, arguments)
+        found = plan.read(answer["plan"] | {"specs": [s["value"] for s in specs]}, arguments)
     except plan.BadPlan as e:
         return Problem(e.kind, str(e))
-    return next((p for s in found.specs if (p := language.problem(s))), None) or found
+    for spec, told in zip(found.specs, specs, strict=True):
+        if spec["language"] == "cuda":
+            spec["abi"] = told["abi"]
+    found.needs_gpu = any(told["needs_gpu"] for told in specs)
+    return found
 
 
-def problem_in(payload: dict) -> Problem:
+KINDS = ("unfilled", "error", "timeout", "died", "does-not-compile", "no-kernel")
+"""Kinds of problems, of which a submission may claim any: none of them passes. A forged one is only compared with
+these."""
+
+
+def problem_in(payload: dict, kinds: tuple[str, ...] = KINDS) -> Problem:
     """A problem as the sandbox tells it; any of its fields may be forged, so only text is taken over."""
     kind, line = payload.get("kind"), payload.get("line")
     return Problem(
-        kind if kind in ("unfilled", "error", "timeout", "died", "does-not-compile") else "error",
+        kind if kind in kinds else "error",
         clean(payload.get("message"), 2000) or "the sandbox did not say what went wrong",
         line if type(line) is int and 0 < line < 10**6 else None,
         clean(payload.get("source"), 500),
@@ -199,7 +231,7 @@ def outcomes_in(box: Sandbox, job: dict) -> dict:
     languages = {t["id"]: t["language"] for t in job["tasks"]}
     try:
         for line in box.answers(json.dumps(job).encode()):
-            answer = json.loads(line)
+            answer = reader.parsed(line)
             task, case = answer.pop("task"), answer.pop("case")
             found.setdefault(task, {})[case] = _outcome(answer, languages[task])
     except Died as e:
@@ -212,7 +244,7 @@ def outcomes_in(box: Sandbox, job: dict) -> dict:
 def _outcome(payload: dict, language: str) -> Outcome:
     if "ended" in payload:
         return Outcome(child.end(payload["ended"]))
-    problem = problem_in(payload["problem"]) if payload["problem"] else None
+    problem = problem_in(payload["problem"], (*KINDS, diagnose.NEEDS_GPU)) if payload["problem"] else None
     outcome = (emulator if language == "cuda" else interpreter).outcome({**payload, "problem": None})
     outcome.problem = problem
     return outcome

@@ -142,7 +142,7 @@ def gradescope(results: ClassResults, student: Graded, final: Final) -> dict:
     tests, board = [], []
     for o in student.outcomes:
         test = {"name": titles.get(o.cell, o.name), "score": o.marks, "max_score": o.points, "visibility": "visible"}
-        test |= {"status": "passed" if o.passed else "failed", "output_format": "text"}
+        test |= {"output_format": "text"} | ({} if o.open else {"status": "passed" if o.passed else "failed"})
         tests.append(test | {"output": pages.clean(o.verdict.text() if o.verdict else o.sentence, 8000)})
         if o.verdict and o.verdict.passed and o.verdict.timing:
             ratio = round(o.verdict.timing["ratio"], 2)

@@ -31,6 +31,9 @@ LEAST_TOKENS = 30
 FEW = 0.1
 """Share of the class that is few."""
 
+MOST_TEXT = 8000
+"""Characters of an answer that are split into tokens: lexers take quadratic time for some text."""
+
 MOST_GROUPS = 40
 _WORD = re.compile(r"[A-Za-z_]\w{2,}|\S{6,}")
 _LEXERS = {"python": PythonLexer(), "cuda": CudaLexer()}
@@ -155,7 +158,7 @@ def _answer(student: str, text: str, given: str) -> _Answer:
     lexer = _LEXERS["cuda" if is_cuda(text) else "python"]
     public = set(_WORD.findall(given)) | {"tl", "triton"}
     tokens, before = [], ""
-    for kind, value in lexer.get_tokens(own.removeprefix("%%cuda")):
+    for kind, value in lexer.get_tokens(own.removeprefix("%%cuda")[:MOST_TEXT]):
         if kind in Comment or kind in Whitespace or kind in String.Doc or not value.strip():
             continue
         if kind in Token.Literal.String:

@@ -25,9 +25,20 @@ import signal
 import socket
 import sys
 
-from gpulab_inside.zygote import MS_NODEV, MS_NOSUID, PR_SET_PDEATHSIG, call, leave, libc, settle
+from gpulab_inside.namespaces import (
+    MS_BIND,
+    MS_NODEV,
+    MS_NOSUID,
+    PR_SET_PDEATHSIG,
+    call,
+    leave,
+    libc,
+    loopback,
+    own_processes,
+    read_only_processes,
+    settle,
+)
 
-MS_BIND = 4096
 PAGE = os.sysconf("SC_PAGE_SIZE")
 NICE = 5
 """An endless loop that nobody's marks wait for leaves the machine to the others."""
@@ -202,6 +213,9 @@ def first_process(payload: dict, status: int) -> int:
         own = f"/kernels/{payload['folder']}".encode()
         call(libc.mount(own, b"/connection", None, MS_BIND, None), "show the kernel's sockets")
         call(libc.mount(b"tmpfs", b"/kernels", b"tmpfs", MS_NOSUID | MS_NODEV, b"size=4k"), "hide those of others")
+        loopback()
+        if not own_processes():
+            read_only_processes()
         settle()
         kernel = os.fork()
     except BaseException as problem:

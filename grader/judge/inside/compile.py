@@ -8,6 +8,7 @@ import contextlib
 import importlib.util
 from pathlib import Path
 
+from . import cage
 from .job import job
 
 TARGETS = (80, 90)
@@ -38,6 +39,7 @@ def prepare():
 
 def main(memory: int | None = None) -> None:
     with job() as (payload, answer):
+        cage.lock("build")  # NVIDIA's assembler is a program
         for result in _compiler.compile_all(payload):
             answer(result)
 

@@ -11,6 +11,8 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 
+from . import cage
+
 FINAL = ("timeout", "died", "unfilled")
 """After these the other cases would only repeat it, slowly."""
 
@@ -28,6 +30,20 @@ def job() -> Iterator[tuple[dict, Answer]]:
 
     yield json.load(sys.stdin), answer
     answer({"done": True})
+
+
+def caged(profile: str, jobs: list[Callable[[], dict]], before: Callable[[], None] | None = None) -> list:
+    """The jobs of one forked child, which locks itself in before the first, once `before` is done."""
+    if not jobs:
+        return []
+
+    def first() -> dict:
+        if before:
+            before()
+        cage.lock(profile)
+        return jobs[0]()
+
+    return [first, *jobs[1:]]
 
 
 def tell_cases(task: str, results: Iterable[dict | str], answer: Answer) -> None:

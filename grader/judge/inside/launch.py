@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
+import importlib
 import linecache
 import sys
 import types
@@ -20,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from labutils import cuda
-from labutils.backends import child, offline
+from labutils.backends import Problem, child, extract, offline
 from labutils.backends.errors import explain
 from labutils.check.evaluate import signature_problem
 from labutils.cuda.signature import convert
@@ -28,9 +29,13 @@ from labutils.cuda.tensor_map import TensorMap
 from labutils.gpu import device, roofline  # noqa: F401  (the last one is imported where answers are told)
 from labutils.spec.serialize import decode, encode
 
-from .job import job, tell_cases
+from . import cage, read
+from .job import caged, job, tell_cases
 
 MODULE = "submission"
+
+MOST_STEPS = 1000
+"""Steps of a plan that are told to the judge, which reads fewer."""
 
 FILLS = {"zero_", "fill_", "zeros", "zeros_like", "new_zeros", "full", "full_like", "new_full", "ones", "ones_like",
          "new_ones"}  # fmt: skip
@@ -136,6 +141,7 @@ class Plan:
         sizes = grid(values | kwargs) if callable(grid) else grid
         if not isinstance(sizes, (tuple, list)):  # Triton asks for its length
             raise TypeError(f"a launch grid is a tuple, such as ({sizes},), not a {type(sizes).__name__}")
+        values = extract.flat(values)
         run_time = {n: self.value(values[n]) for n, kind in spec["signature"].items() if kind != "constexpr"}
         return {"kernel": self.spec({"language": "triton", **spec}), "grid": [int(n) for n in sizes], "args": run_time}
 
@@ -294,6 +300,9 @@ def plan_of(task: dict, cells, case: list[dict]) -> dict:
             return attempt.returned
         if attempt.problem is None:
             attempt = child.attempt(attempt.returned, plan.arguments)
+    if len(plan.steps) > MOST_STEPS:  # more than the judge would read of them
+        message = f"your launcher makes more than {MOST_STEPS} launches and copies in one call; at most 64 are judged"
+        attempt.problem, plan = Problem("error", message), Plan(case)
     return {
         **plan.to_json(),
         "problem": vars(attempt.problem) if attempt.problem else None,
@@ -322,7 +331,7 @@ def _defined(task: dict, cells):
 
 def answer_of(task: dict, cells, arguments: list) -> dict:
     """In a child of its own: what a plain function returns, as JSON."""
-    with cuda.redirected(_emulated):
+    with cuda.redirected(_not_here):
         attempt = child.attempt(_defined, (task, cells))
         if attempt.problem is None and isinstance(attempt.returned, dict):
             return attempt.returned
@@ -341,27 +350,30 @@ def answer_of(task: dict, cells, arguments: list) -> dict:
     }
 
 
-def _emulated(*launch) -> None:
-    """A launch where none is asked for. Kernels are built here, if ever: the cells define those of other exercises."""
-    from labutils.backends import emulator
-
-    emulator.launch(*launch)
+def _not_here(*launch) -> None:
+    """A launch where none is asked for: no compiler runs beside a submission's Python."""
+    raise RuntimeError("a kernel is launched where only a function's answer is asked for; no kernel runs here")
 
 
 def prepare() -> None:
     """What is worth having done before a job is known: this module's imports, the catalogue of GPUs, and what PyTorch
     imports of itself with the first `empty_like` on the meta device."""
     device.catalogue()
+    importlib.import_module("grader.judge.reading").prepare()
     with recording(Plan([])):
         torch.empty_like(torch.empty(1, device="cuda"))
 
 
 def main(memory: int | None = None) -> None:
     with job() as (payload, answer):
+        if "reader" in payload:  # nothing of a submission has run in this process
+            read.reply(payload, answer, memory)
+            return
+        cage.lock("parent")
         for task in payload["tasks"]:
             one = answer_of if task["kind"] == "plain" else plan_of
             cases = [functools.partial(one, task, payload["cells"], case) for case in task["cases"]]
-            tell_cases(task["id"], child.fork(cases, payload["time_limit"]), answer)
+            tell_cases(task["id"], child.fork(caged("python", cases), payload["time_limit"]), answer)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,14 @@ import types
 from pathlib import Path
 
 # PyTorch, which labutils would import, takes seconds and gigabytes that a compiler does not need
-for _name in ("labutils", "labutils.cuda"):
+for _name in ("labutils", "labutils.cuda", "labutils.backends", "labutils.backends.simt"):
     _package = sys.modules[_name] = types.ModuleType(_name)
     _package.__path__ = [str(Path(__file__).parents[1].joinpath(*_name.split(".")))]
 
+from labutils.backends.simt import errors, expansion  # noqa: E402
 from labutils.cuda import nvrtc  # noqa: E402
 
+from . import cage  # noqa: E402
 from .job import job  # noqa: E402
 
 
@@ -27,13 +29,17 @@ def prepare() -> None:
 
 def main(memory: int | None = None) -> None:
     with job() as (payload, answer):
+        cage.lock("python")
         for spec in payload["specs"]:
             try:
                 options = tuple(spec["options"])
-                done = nvrtc.compile_source(spec["source"], (spec["name"],), payload["capability"], options)
+                source = expansion.expand(spec["source"])  # what the emulator compiles, too
+                done = nvrtc.compile_source(source, (spec["name"],), payload["capability"], options)
                 answer({"cubin": base64.b64encode(done.cubin).decode(), "symbol": done.lowered[spec["name"]]})
             except nvrtc.CompileError as e:
                 answer({"error": e.text})
+            except (errors.CompileError, errors.NoCompiler) as e:
+                answer({"error": str(e)})
 
 
 if __name__ == "__main__":

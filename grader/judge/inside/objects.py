@@ -10,7 +10,8 @@ from labutils import exercises
 from labutils.backends import child
 from labutils.check.evaluate import evaluate
 
-from .job import job, tell_cases
+from . import cage
+from .job import caged, job, tell_cases
 from .launch import define
 
 
@@ -27,10 +28,10 @@ def _verdict(task: dict, cells) -> dict:
 
 def main(memory: int | None = None) -> None:
     with job() as (payload, answer):
+        cage.lock("parent")
         for task in payload["tasks"]:
-            tell_cases(
-                task["id"], child.fork([lambda t=task: _verdict(t, payload["cells"])], payload["time_limit"]), answer
-            )
+            whole = caged("python", [lambda t=task: _verdict(t, payload["cells"])])
+            tell_cases(task["id"], child.fork(whole, payload["time_limit"]), answer)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,19 @@
 Reads one job as JSON: plans whose kernels' text was read before (`grader.judge.language`), and where their arrays lie
 in the shared memory. Triton kernels run in the interpreter, CUDA C++ in the emulator, each case in a forked child.
 Writes one line of JSON for each case: findings, counts, problems. Outputs stay in the shared memory.
+
+The cage closes in three steps (`cage`). CUDA C++ is compiled first, by programs of ours in a child (`builds`); then no
+process of the job can start a program any more. The child of a task loads what was built, and before any kernel runs it
+gives up files, code that is new, signals and all else but memory, clocks and children.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import functools
+import importlib
+import linecache
 import mmap
 import sys
 from dataclasses import dataclass
@@ -16,14 +24,15 @@ import numpy as np
 import torch
 
 import labutils  # noqa: F401  (switches the interpreter on)
-from labutils import cuda
-from labutils.backends import child, emulator, interpreter
-from labutils.backends.extract import load
+from labutils.backends import child, emulator, errors, interpreter
+from labutils.backends.extract import grouped, load
+from labutils.backends.simt import counting
 from labutils.cuda import nvrtc, tensor_map
 from labutils.gpu import device
 from labutils.spec.inputs import shared_bytes
 
-from .job import job, tell_cases
+from . import builds, cage
+from .job import caged, job, tell_cases
 
 
 @dataclass
@@ -70,7 +79,7 @@ def launcher(plan: dict, number: int):
         if kernels[index] is None:
             spec = plan["specs"][index]
             if spec["language"] == "cuda":
-                kernels[index] = cuda.compile(spec["source"], spec["name"], tuple(spec["options"]))
+                kernels[index] = builds.loaded(spec)
             else:
                 kernels[index] = load([tuple(p) for p in spec["module"]], f"kernel_{index}")
         return kernels[index]
@@ -117,6 +126,7 @@ def launcher(plan: dict, number: int):
             namespace = kernel(step["kernel"])
             for name, c in spec["constants"].items():
                 args[name] = _constant(c, namespace)
+            args = grouped({name: args[name] for name in spec["signature"]})
             namespace[spec["kernel"]][tuple(step["grid"])](**args)
 
     return call
@@ -146,21 +156,50 @@ def run_case(task: dict, number: int, memory: memoryview, time_limit: float) -> 
 
 
 def prepare() -> None:
-    """What is worth having done before a job is known: both machines' imports, the catalogue of GPUs, NVRTC loaded."""
+    """What is worth having done before a job is known: both machines' imports, the catalogue of GPUs, NVRTC loaded.
+    And what Python would only look for on the disk when it is needed: in a cage it is there or nowhere."""
     interpreter.require()
     np.ctypeslib, np.ma  # noqa: B018 (imports them)
+    errors.is_learners("")
+    _keep_sources("core", "math", "random", "standard")
     device.catalogue()
     if nvrtc.available():
         nvrtc.version()
 
 
+def _keep_sources(*names: str) -> None:
+    """Lines of modules of Triton's language, whose functions the interpreter reads again as text when they are used."""
+    for name in names:
+        path = importlib.import_module(f"triton.language.{name}").__file__
+        lines = linecache.getlines(path)
+        linecache.cache[path] = (0, None, lines, path)  # without a time: it is not looked for on the disk again
+
+
+def shared(file: int | None, size: int) -> memoryview:
+    """The memory that the judge shares: of a size that nobody changes from here on, so that no kernel can take pages
+    away from under the judge."""
+    if not size:
+        return memoryview(bytearray(1))
+    with contextlib.suppress(OSError):  # a file that cannot be sealed, on a system without memfd_create
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    return memoryview(mmap.mmap(file, size))
+
+
 def main(memory_file: int | None) -> None:
     with job() as (payload, answer):
-        memory = memoryview(mmap.mmap(memory_file, payload["size"])) if payload["size"] else memoryview(bytearray(1))
+        memory = shared(memory_file, payload["size"])
         limit = payload["time_limit"]
+        cage.lock("build")
+        builds.build([s for t in payload["tasks"] for c in t["cases"] for s in c["plan"]["specs"]], limit)
+        if any(t["language"] == "cuda" for t in payload["tasks"]):
+            counting.library()  # a compiler may have to build it
+        cage.lock("parent")
         for task in payload["tasks"]:
             cases = [functools.partial(run_case, task, n, memory, limit) for n in range(len(task["cases"]))]
-            tell_cases(task["id"], child.fork(cases, limit), answer)
+            specs = [s for c in task["cases"] for s in c["plan"]["specs"]]
+            locked = caged("kernels", cases, before=functools.partial(builds.load, specs))
+            fork = emulator.counted if task["language"] == "cuda" else child.fork
+            tell_cases(task["id"], fork(locked, limit), answer)
 
 
 if __name__ == "__main__":

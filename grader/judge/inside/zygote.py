@@ -1,70 +1,36 @@
 """In the sandbox: one process that has imported all that a program needs, and forks a fresh one for each job.
 
 Importing PyTorch and Triton takes longer than most submissions. So `python -m gpulab_inside.zygote PROGRAM FD` imports
-the program once and waits at the socket FD for jobs: a message with a number and open files (job, answer, errors, and
-shared memory where there is some), or the number of a job that is to be killed. Every job gets namespaces of its own,
-inside those of the sandbox: it reaches no process but its own, and has an empty /scratch and /tmp.
+the program once and waits at the socket FD for jobs: a message with a number and open files (job, answer, errors,
+shared memory where there is some, and a cgroup's list of processes where there is one), or the number of a job that is
+to be killed. Every job gets namespaces of its own, inside those of the sandbox: it reaches and sees no process but its
+own, has no network, and an empty /scratch and /tmp.
 """
 
 from __future__ import annotations
 
-import ctypes
+import contextlib
 import gc
 import importlib
 import json
 import os
-import resource
 import selectors
-import shutil
 import signal
 import socket
 import sys
 
-CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x08000000, 0x10000000, 0x20000000
-MS_NOSUID, MS_NODEV = 2, 4
-PR_SET_PDEATHSIG = 1
-CAPABILITY_VERSION = 0x20080522
+from . import monitor, namespaces
+from .namespaces import PR_SET_PDEATHSIG, libc
 
 FIRST_FD = 400
 """Where a job's files are put while 0, 1 and 2 are replaced: above anything the imports have opened."""
-
-libc = ctypes.CDLL(None, use_errno=True)
-
-
-def call(result: int, what: str) -> None:
-    if result != 0:
-        raise OSError(ctypes.get_errno(), what)
-
-
-def leave() -> None:
-    """Into namespaces of one's own; the next child is the first process in them."""
-    uid, gid = os.getuid(), os.getgid()
-    call(libc.unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID), "unshare")
-    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-        with open(f"/proc/self/{name}", "w") as f:
-            f.write(text)
-
-
-def settle() -> None:
-    """Empty folders to write to, with the warm cache; everything else is read-only. Then give up every right to mount.
-
-    /proc stays the sandbox's: it names the processes of other jobs, but the kernel lets nobody look into a process of
-    a user namespace that is not below one's own.
-    """
-    folders = [b"/scratch", b"/dev/shm"]
-    if os.environ["TMPDIR"] == "/tmp":  # else the course itself lies below /tmp, and must stay in sight
-        folders.append(b"/tmp")
-    for folder in folders:
-        call(libc.mount(b"tmpfs", folder, b"tmpfs", MS_NOSUID | MS_NODEV, b"size=1g"), "mount a scratch folder")
-    shutil.copytree("/warm", os.environ["GPULAB_CACHE"])
-    os.chdir("/scratch")
-    call(libc.capset((ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()), "drop capabilities")
 
 
 def serve(program: str, channel: socket.socket) -> None:
     gc.disable()  # nothing of what is imported is garbage
     module = importlib.import_module(f"{__package__}.{program}")
     module.prepare()
+    namespaces.machine_facts()
     gc.collect()
     gc.freeze()  # a collection in a job would touch, and so copy, every page of what is shared
     gc.enable()
@@ -87,7 +53,7 @@ def serve(program: str, channel: socket.socket) -> None:
                     break
                 monitors = {n: p for n, p in monitors.items() if p != pid}
             if channel in ready:
-                message, fds, _, _ = socket.recv_fds(channel, 4096, 4)
+                message, fds, _, _ = socket.recv_fds(channel, 4096, 5)
                 if not message:
                     return
                 payload = json.loads(message)
@@ -113,20 +79,24 @@ def _start(module, payload: dict, fds: list[int], channel: socket.socket) -> int
         for n in range(3):
             os.dup2(high[n], n)
         os.closerange(3, FIRST_FD + 3)  # the channel among them
-        leave()
-        job = os.fork()
-        if job == 0:
-            libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            settle()
-            for what, most in payload["limits"]:
-                resource.setrlimit(what, (most, most))
-            module.main(high[3] if len(high) > 3 else None)
-            os._exit(0)
-        for n in (0, 1):
-            os.close(n)
-        _, status = os.waitpid(job, 0)
-        if os.WIFSIGNALED(status):
-            os.write(2, f"killed by signal {os.WTERMSIG(status)}\n".encode())
+        more = high[3:]
+        if payload["cgroup"]:
+            group = more.pop()
+            with contextlib.suppress(OSError):  # the monitor watches in any case
+                os.write(group, b"0")  # into the job's own, with all that comes from here
+            os.close(group)
+        namespaces.leave()
+
+        bounds = monitor.Bounds.from_json(payload["bounds"])
+
+        def work() -> None:
+            bounds.bind_beyond()
+            if not namespaces.own_processes():
+                namespaces.no_processes()
+            namespaces.settle()
+            module.main(more[0] if more else None)
+
+        monitor.run(work, bounds, in_own_folders=True)
     except BaseException as e:
         os.write(2, f"{type(e).__name__}: {e}\n".encode())
     finally:

@@ -31,10 +31,19 @@ STATEMENTS = (
 )  # fmt: skip
 """The part of Python that Triton's compiler reads."""
 
+ENUMERATIONS = {"PropagateNan"}
+"""Enumerations of Triton's compiler that its language passes on: their values are names of the language."""
+
 SUBMODULES = {"math", "extra", "libdevice", "cuda", "core", "standard", "random"}
 
-IMPORTS = re.compile(r"triton(\.language(\.extra(\.cuda|\.libdevice)?|\.math|\.standard|\.random|\.core)?)?")
+IMPORTS = re.compile(
+    r"triton(\.language(\.extra(\.cuda(\.libdevice)?|\.libdevice)?|\.math|\.standard|\.random|\.core)?)?"
+)
 FROM_TRITON = {"jit", "cdiv", "next_power_of_2", "language", "constexpr_function"}
+
+DECORATORS = re.compile(r"(triton\.)?jit(\([\w=, ]*\))?|(triton\.|tl\.)?constexpr_function")
+"""What may stand above a function. One of constants runs as Python when the kernel is compiled, and holds no more than
+a kernel may, which the interpreter runs as Python, too."""
 
 LINE_ENDS = re.compile(r"\r(?!\n)|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 """What ends a line for some readers of Python and not for others; Triton reads a kernel's text line by line."""
@@ -70,8 +79,17 @@ def _public(path: tuple[str, ...]) -> bool:
             return False
         if type(value).__name__ == "module" and (k == len(path) - 1 or name not in SUBMODULES):
             return False
+    if path[0] in ENUMERATIONS:
+        return len(path) == 1 or type(value) is getattr(tl, path[0])
     home = getattr(value, "__module__", None) or type(value).__module__
     return home.startswith(("triton.language", "triton.runtime"))
+
+
+def prepare() -> None:
+    """Look at Triton's language once, before the first kernel."""
+    _attributes()
+    _public(("exp",))
+    _interpreters_own()
 
 
 def check(spec: dict) -> None:
@@ -139,7 +157,7 @@ def _part(node: ast.stmt, bound: dict, before: int) -> None:
             _bind(bound, a.asname or a.name, "name")
     elif isinstance(node, ast.FunctionDef):
         decorators = [ast.unparse(d) for d in node.decorator_list]
-        if any(not re.fullmatch(r"(triton\.)?jit(\([\w=, ]*\))?", d) for d in decorators):
+        if any(not DECORATORS.fullmatch(d) for d in decorators):
             raise NotAKernel(f"{node.name} is decorated with more than @triton.jit", node.lineno + before)
         _bind(bound, node.name, "function")
         _function(node, bound, before)

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import random
+import stat
 import struct
 import time
 import zipfile
@@ -18,7 +19,7 @@ from grader.course.sources import ROOT, notebook_bytes, source_notebook
 from grader.demo.sample import solved
 from grader.intake import files as intake_files
 from grader.intake.collect import collect, lay_out
-from grader.intake.files import Unreadable
+from grader.intake.files import Unreadable, files_in
 from grader.intake.repair import repair
 from grader.judge.submission import Submission as Judged
 from tests.grader.intake.mangled import MANGLED
@@ -176,11 +177,9 @@ def test_a_cell_that_is_hard_to_read_delays_nobody(text, tmp_path, solution, rel
     begin = time.process_time()
     (found,) = collect(tmp_path, UNIT, release)
     assert time.process_time() - begin < 5
-    if len(text) < 1_000_000:
-        answer = next(c for c in found.notebook.cells if c.id == "scale_kernel")
-        assert "tl.store" in answer.source and len(answer.source) < 2000
-    else:
-        assert "5 MB of text" in found.problem
+    answer = next(c for c in found.notebook.cells if c.id == "scale_kernel")
+    assert "tl.store" in answer.source and len(answer.source) < 2000
+    assert sum("at most 64 kB of a cell are read" in r for r in found.repairs) == 3 * (len(text) > 1 << 16)
 
 
 def test_no_damage_stops_anybody(tmp_path, solution, release):
@@ -344,12 +343,71 @@ def test_links_encryption_and_damage_are_said(tmp_path, release, good):
         assert words in problem
 
 
-def test_a_link_out_of_the_folder_is_not_followed(tmp_path, release, good):
-    (tmp_path / "in" / "ana").mkdir(parents=True)
+def test_links_of_any_kind_are_set_aside(tmp_path, release, good):
+    """Whatever a learner's file is another name for may be a classmate's."""
     (tmp_path / "secret.ipynb").write_bytes(good)
-    (tmp_path / "in" / "ana" / "x.ipynb").symlink_to(tmp_path / "secret.ipynb")
-    (found,) = collect(tmp_path / "in", UNIT, release)
-    assert "link to somewhere else" in found.problem
+    folder = tmp_path / "in"
+    for name in ("ana", "ben", "cem", "dora", "eva", "finn"):
+        (folder / name).mkdir(parents=True)
+    (folder / "ana" / "x.ipynb").write_bytes(good)
+    (folder / "ben" / "x.ipynb").symlink_to(tmp_path / "secret.ipynb")
+    (folder / "cem" / "x.ipynb").symlink_to(folder / "ana" / "x.ipynb")
+    os.link(tmp_path / "secret.ipynb", folder / "dora" / "x.ipynb")
+    os.mkfifo(folder / "eva" / "x.ipynb")
+    (folder / "finn" / "deep").symlink_to(folder / "ana", target_is_directory=True)
+    (folder / "gina").symlink_to(folder / "ana", target_is_directory=True)
+    found = {s.student: s for s in collect(folder, UNIT, release)}
+    assert found["ana"].notebook is not None
+    for name, why in {
+        "ben": "it is a link", "cem": "it is a link", "dora": "the same file has 2 names", "eva": "no ordinary file",
+        "finn": "there is no notebook in the folder",
+    }.items():  # fmt: skip
+        assert found[name].notebook is None and why in found[name].problem, name
+    assert "gina" not in found or found["gina"].notebook is None
+
+
+@pytest.mark.parametrize("how", ["a link", "a link above it", "another file", "a second name"])
+def test_what_takes_the_place_of_a_file_is_not_read(how, tmp_path, release, good, monkeypatch):
+    """Between the look at a folder and the reading of its files, a learner may change them."""
+    folder = tmp_path / "in"
+    for name in ("ana", "ben"):
+        (folder / name / "work").mkdir(parents=True)
+        (folder / name / "work" / "x.ipynb").write_bytes(good)
+    mine, theirs = folder / "ben" / "work" / "x.ipynb", folder / "ana" / "work" / "x.ipynb"
+    found = list(files_in(folder))
+    mine.rename(tmp_path / "kept")
+    if how == "a link":
+        mine.symlink_to(theirs)
+    elif how == "a link above it":
+        mine.parent.rmdir()
+        mine.parent.symlink_to(theirs.parent, target_is_directory=True)
+    elif how == "another file":
+        mine.write_bytes(good)
+    else:
+        os.link(theirs, mine)
+    (file,) = [f for f in found if f.parts[0] == "ben"]
+    with pytest.raises(Unreadable, match="replaced while the class was collected|cannot be read"):
+        file.read()
+
+
+@pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFIFO, stat.S_IFBLK, stat.S_IFCHR])
+def test_a_zip_holds_files_only(kind, tmp_path, release, good):
+    data = zipped({"ana/x.ipynb": good}, external_attr=(kind | 0o644) << 16, create_system=3)
+    (found,) = collected(tmp_path, data, release).values()
+    assert found.notebook is None and ("it is a link" in found.problem or "no ordinary file" in found.problem)
+
+
+def test_names_in_a_zip_have_a_length(tmp_path, release, good):
+    """Patterns look for owners in them."""
+    begin = time.process_time()
+    (found,) = collected(tmp_path, {"_" * 60_000 + ".ipynb": good}, release).values()
+    assert "its name is longer than 255 letters" in found.problem and time.process_time() - begin < 1
+
+
+def test_a_learner_cannot_tell_whose_files_are_whose(tmp_path, release, good):
+    listed = b"submission_9:\n  :submitters:\n  - :name: Ana\n    :email: ana@x\n"
+    files = {"ana/x.ipynb": good, "ben/submission_metadata.yml": listed, "ben/submission_9/x.ipynb": good}
+    assert set(collected(tmp_path, files, release)) == {"ana", "ben"}
 
 
 def test_more_files_than_a_class_has_are_not_looked_at(tmp_path, release, good, monkeypatch):

@@ -102,6 +102,24 @@ def test_the_tables_hold_everyone(results, tmp_path):
     assert lines[2].startswith("'=ben"), "a spreadsheet would run it"
 
 
+def test_open_points_are_listed_and_called_neither_right_nor_wrong(results, tmp_path):
+    needs = Diagnosis("needs-gpu", "inline PTX runs on an NVIDIA GPU only", "Check it where there is one.")
+    verdict = Verdict("06_unit/scale", "x", [CaseResult("one", needs)], needs, points=2.0, open=2.0)
+    sentence = "Inline PTX runs on an NVIDIA GPU only. Check it."
+    ana = results.students[0]
+    ana.outcomes[0] = Outcome("scale", "check-scale", 0.0, 2.0, "needs-gpu", sentence, verdict)
+    assert (ana.marks, ana.open) == (1, 2) and [(s.student, o.name) for s, o in results.open] == [("ana", "scale")]
+    text = Page(html(results)).text
+    assert "Open: needs a GPU" in text and "2 of 2 points open" in text and "✗ needs-gpu" not in text
+    files = write(results, tmp_path)
+    head, row, *_ = files["csv"].read_text(encoding="utf-8-sig").splitlines()
+    assert head == "student,scale,shift,marks,points,open,what happened" and row.startswith("ana,0,1,1,3,2,")
+    page = Page(next(p for p in files["pages"].glob("*.html") if "ana" in p.read_text()).read_text()).text
+    assert "Not judged yet" in page and "What is wrong" not in page
+    assert "open" in shown(results), "a terminal says so, too"
+    assert ClassResults.from_json(files["json"].read_text()).open
+
+
 def test_text_that_no_file_can_hold_does_not_stop_the_report(results, tmp_path):
     results.students[0].repairs.append("\ud800")
     assert all(path.stat().st_size for path in write(results, tmp_path).values())

@@ -1,0 +1,44 @@
+"""In a limited child (`grader/judge/inside/read.py`): a submitted file as a mended notebook, or why it is none."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+from collections.abc import Iterator
+
+from nbformat import NotebookNode, from_dict
+
+from grader.course.cells import exercise_of
+from grader.course.submitted import NotANotebook, notebook_of
+from grader.intake.repair import NotThisUnit, repair
+
+
+def prepare() -> None:
+    """What must be done before a file is known, when nothing can be opened any more: the schemas that notebooks are
+    checked with are loaded, and what IPython and the codecs import when they are first used."""
+    for version, cells in ((3, ""), (4, '"cells": [],')):
+        for minor in range(6):
+            text = f'{{{cells} "metadata": {{}}, "nbformat": {version}, "nbformat_minor": {minor}, "worksheets": []}}'
+            with contextlib.suppress(NotANotebook):
+                notebook_of(text.encode("utf-16"))
+    for encoding in ("utf-8-sig", "utf-16", "utf-32", "latin-1", "ascii", "unicode-escape", "idna"):
+        codecs.lookup(encoding)
+    exercise_of("%time x\n!ls\ny?")
+
+
+def read(payload: dict, content: bytes) -> Iterator[dict]:
+    """One answer: the file's notebook, mended for `payload["release"]`, and its repairs; or why it `failed`."""
+    try:
+        notebook, left_out = notebook_of(content)
+        repairs = repair(notebook, _parsed(payload["release"])) if payload["release"] else []
+        yield {"notebook": notebook, "repairs": left_out + repairs}
+    except (NotANotebook, NotThisUnit) as problem:
+        yield {"failed": str(problem)}
+    except RecursionError:
+        yield {"failed": "it nests deeper than can be read"}
+    except Exception as problem:  # whatever a strange file does to us
+        yield {"failed": f"it cannot be mended ({type(problem).__name__}: {str(problem)[:200]})"}
+
+
+def _parsed(release: dict) -> NotebookNode:
+    return from_dict(release)
