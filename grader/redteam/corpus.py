@@ -19,17 +19,29 @@ FAMILIES = {
     "environment": "the machine around it",
     "notebook": "the notebook and its cells",
     "cpu": "a judge without a GPU",
+    "native": "native code in the emulator",
+    "counts": "work that nothing counts",
+    "plans": "a launcher that does the work",
+    "order": "races and bounds that nothing sees",
+    "neighbors": "other people's jobs and files",
+    "denial": "one submission that stops the class",
 }
+
+ALONE = ("neighbors", "denial")
+"""Families that are tried in a process of their own, beside honest work: `grader/redteam/alone.py`."""
 
 CONTROLS = "controls"
 
 _ALLOWED = {
     "where": {"both", "gpu"},
-    "expect": {"refused", "no effect", "accepted", "known limit"},
+    "expect": {"refused", "no effect", "accepted", "known limit", "no undue points", "harmless"},
     "baseline": {"full", "none"},
     "slow": {"yes"},
     "stock": {"no"},
     "plain child": {"no"},
+    "submits": {"answers", "notebook", "folder"},
+    "beside": {"itself", "itself later", "honest", "honest later"},
+    "without a gpu": {"needs-gpu"},
 }
 
 
@@ -49,6 +61,15 @@ class Trial:
     slow: bool = False
     stock: bool = True
     plain_child: bool = True
+    needs_gpu: bool = False
+    due: float = 0.0
+    submits: str = "answers"
+    beside: str = ""
+
+    @property
+    def is_alone(self) -> bool:
+        """Does it have a process of its own?"""
+        return self.family in ALONE
 
     @property
     def id(self) -> str:
@@ -76,6 +97,13 @@ def read(path: Path) -> Trial:
         raise ValueError(f"{path}: the header lacks {', '.join(sorted(missing))}")
     if control != (head["expect"] == "accepted") or ("baseline" in head) != (head["expect"] == "no effect"):
         raise ValueError(f"{path}: a control expects 'accepted', and 'no effect' needs a baseline")
+    if ("due" in head) != (head["expect"] == "no undue points") or not re.fullmatch(
+        r"\d+(\.\d+)?", head.get("due", "0")
+    ):
+        raise ValueError(f"{path}: 'no undue points' needs the number of points that are due, and nothing else has one")
+    alone = path.parent.name in ALONE
+    if not alone and (head["expect"] == "harmless" or {"submits", "beside"} & head.keys()):
+        raise ValueError(f"{path}: only a trial in a process of its own can be harmless, or have others beside it")
     return Trial(
         family=path.parent.name,
         name=path.stem,
@@ -89,12 +117,19 @@ def read(path: Path) -> Trial:
         slow="slow" in head,
         stock="stock" not in head,
         plain_child="plain child" not in head,
+        due=float(head.get("due", 0)),
+        submits=head.get("submits", "answers"),
+        beside=head.get("beside", ""),
+        needs_gpu="without a gpu" in head,
     )
 
 
-def trials(names: list[str] | None = None) -> list[Trial]:
-    """All trials, or those whose family, name or family/name is among `names`, in the order of the families."""
-    folders = [HERE / "attacks" / family for family in FAMILIES] + [HERE / CONTROLS]
+def trials(names: list[str] | None = None, root: Path | None = None) -> list[Trial]:
+    """All trials, or those whose family, name or family/name is among `names`, in the order of the families.
+
+    `root` is a folder with one folder for each family, in place of the trials that are kept here.
+    """
+    folders = [(root or HERE / "attacks") / family for family in FAMILIES] + [(root or HERE) / CONTROLS]
     found = [read(p) for folder in folders for p in sorted(folder.glob("*")) if p.suffix in (".py", ".cu")]
     if not names:
         return found

@@ -7,12 +7,13 @@ import contextlib
 import copy
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -26,7 +27,9 @@ from labutils.gpu import device
 SEED = 20_240_229
 """Drawn once: the red team's results are to be the same tomorrow."""
 
-STOCK_LIMIT = 120.0
+STOCK_LIMIT, ALONE_LIMIT = 120.0, 240.0
+"""Seconds until stock checking, or a trial in a process of its own, is ended."""
+
 NOTEBOOK_UNIT = "00_start"
 
 
@@ -68,6 +71,8 @@ def attempt(trial: Trial) -> AttackResult:
     if not trial.plain_child and not sandbox.bubblewrap():
         return AttackResult(trial, None, message="needs bubblewrap")
     begin = time.perf_counter()
+    if trial.is_alone:
+        return _alone(trial)
     try:
         verdict = judge().judge(submission(trial), [trial.exercise])[trial.exercise]
     except Exception as e:  # whatever stops the judge has stopped it for everybody
@@ -86,9 +91,46 @@ def attempt(trial: Trial) -> AttackResult:
     )
 
 
+def _alone(trial: Trial) -> AttackResult:
+    """Judge one file in a process of its own."""
+    begin = time.perf_counter()
+    command = [sys.executable, "-m", "grader.redteam.alone", str(trial.path)]
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            command, cwd=corpus.HERE.parents[1], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            lines = process.communicate(timeout=ALONE_LIMIT)[0].splitlines()
+            report = json.loads(lines[-1]) if lines else {}
+            errors.seek(0)
+            harm = report.get("harm", f"the judge's process died: {errors.read()[-200:].decode(errors='replace')}")
+        except subprocess.TimeoutExpired:
+            report, harm = {}, f"no end within {ALONE_LIMIT:.0f} s"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    marks, points, seconds = report.get("marks", 0.0), report.get("points", 0.0), time.perf_counter() - begin
+    if harm:
+        return AttackResult(trial, False, marks, points, "harm", harm, seconds)
+    most = {"harmless": points, "no effect": points, "no undue points": trial.due}.get(trial.expect, 0.0)
+    least = points if trial.expect == "no effect" and trial.baseline == "full" else 0.0
+    return AttackResult(trial, least <= marks <= most, marks, points, report["kind"], report["message"], seconds)
+
+
 def _fine(trial: Trial, verdict) -> bool:
+    if trial.expect == "no undue points":
+        return verdict.marks <= trial.due
     if trial.expect in ("refused", "known limit") or trial.baseline == "none":
         return verdict.marks == 0 and not verdict.passed
+    if trial.needs_gpu and not device.has_gpu():
+        return (
+            bool(verdict.headline)
+            and verdict.headline.kind == "needs-gpu"
+            and verdict.open == verdict.points
+            and not verdict.marks
+        )
     # measured time decides no trial: a busy machine makes honest kernels slow, and no attack faster
     speed = exercises.get(trial.exercise).points.speed if verdict.timing else 0.0
     return verdict.passed and verdict.marks >= verdict.points - speed
@@ -137,25 +179,35 @@ class _Notebooks:
         return _Notebooks()
 
     def submission(self, trial: Trial):
-        from grader.intake.collect import collect, lay_out
         from grader.judge.submission import Submission
 
+        collected = self.collected(lambda folder: self.damaged(trial, folder))
+        if collected[0].problem:
+            raise ValueError(collected[0].problem)
+        return Submission.of(self.course.sanitized(collected[0].student))
+
+    def damaged(self, trial: Trial, folder: Path) -> None:
+        """Write the release into a folder as the trial damages it."""
         scope: dict = {}
         exec(compile(trial.text, str(trial.path), "exec"), scope)  # ours: it damages, the notebook is the attack
         notebook = copy.deepcopy(self.release)
         scope["damage"](notebook)
+        Path(folder, f"{trial.name}.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+
+    def collected(self, fill: Callable[[Path], None]) -> list:
+        """What is collected of a folder that `fill` fills, laid out as nbgrader wants it."""
+        from grader.intake.collect import collect, lay_out
+
         with self._lock, tempfile.TemporaryDirectory(prefix="redteam-") as folder:
-            Path(folder, f"{trial.name}.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
-            handed_in = collect(Path(folder), NOTEBOOK_UNIT, self.release)
-            lay_out(handed_in, self.course.folder, NOTEBOOK_UNIT)
-            if handed_in[0].problem:
-                raise ValueError(handed_in[0].problem)
-            return Submission.of(self.course.sanitized(handed_in[0].student))
+            fill(Path(folder))
+            found = collect(Path(folder), NOTEBOOK_UNIT, self.release)
+            lay_out(found, self.course.folder, NOTEBOOK_UNIT)
+            return found
 
 
 def stock(trial: Trial) -> float | str:
     """The marks that `lab.check` gives in the submission's own process, as in a plain nbgrader course."""
-    if trial.family == "notebook" or not trial.stock or trial.path.suffix == ".cu":
+    if trial.family == "notebook" or trial.is_alone or not trial.stock or trial.path.suffix == ".cu":
         return "not tried"
     with tempfile.TemporaryDirectory(prefix="redteam-") as folder:
         environment = os.environ | {"HOME": folder, "TMPDIR": folder, "PYTHONPATH": str(corpus.HERE.parents[1])}
@@ -238,6 +290,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2, metavar="N", help="at a time; one a core")
     parser.add_argument("--compare", action="store_true", help="try stock checking in the notebook's process as well")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every result")
+    parser.add_argument(
+        "--from", dest="root", type=Path, metavar="DIR", help="trials in DIR/FAMILY, not those kept here"
+    )
     parser.add_argument("--quick", action="store_true", help="leave out what takes half a minute")
 
 
@@ -245,7 +300,7 @@ def main(args) -> int:
     from grader.judge import sandbox
 
     try:
-        chosen = [t for t in corpus.trials(args.names) if not (args.quick and t.slow)]
+        chosen = [t for t in corpus.trials(args.names, args.root) if not (args.quick and t.slow)]
     except ValueError as problem:
         print(problem)
         return 2

@@ -15,12 +15,12 @@ TRIALS = corpus.trials()
 
 
 def is_slow(trial) -> bool:
-    """A fifth of the attacks and every control are tried in every run; `pytest -m slow` tries the rest. Without
-    namespaces each takes many seconds, and a tenth must do."""
+    """A fifth of attacks and controls is tried in every run, and what needs a GPU; `pytest -m slow` tries the rest.
+    Without namespaces each takes many seconds, and a tenth must do."""
     share = zlib.crc32(trial.id.encode())
     if not sandbox.bubblewrap():
         return trial.slow or share % 10 != 0
-    return trial.slow or (trial.family != corpus.CONTROLS and share % 5 != 0)
+    return trial.slow or (not trial.needs_gpu and share % 5 != 0)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -28,9 +28,30 @@ def warm():
     sandbox.warm_up("launch", "replay", "compile")
 
 
-@pytest.mark.parametrize(
-    "trial", [pytest.param(t, id=t.id, marks=[pytest.mark.slow] if is_slow(t) else []) for t in TRIALS]
-)
+OPEN = {
+    *(f"counts/{name}" for name in (
+        "atomic_loads_and_stores", "callback_of_reduce", "cheap_requests", "dynamic_shared_is_a_pointer",
+        "index_is_no_constant", "pool_in_a_function", "redundant_wide_loads", "size_of_a_fragment", "size_of_a_group",
+    )),
+    *(f"order/{name}" for name in (
+        "async_copy_without_a_wait", "flag_without_a_wait", "order_of_programs", "pairs_over_the_edge",
+        "pairs_past_the_end", "stale_stack", "triton_two_atomics", "two_atomics", "volatile_sum",
+    )),
+    "neighbors/hard_link",
+    *(f"controls/cuda_{name}" for name in (
+        "cas_double_sum", "cas_float_max", "intrinsics", "operators", "switch_fallthrough", "wmma",
+    )),
+}  # fmt: skip
+"""Attacks that still succeed without a GPU, and honest submissions that are still refused; docs/judging.md says which.
+What is mended leaves this list."""
+
+
+def marks(trial):
+    found = [pytest.mark.slow] if is_slow(trial) else []
+    return [*found, pytest.mark.xfail(reason="an open hole", strict=True)] if trial.id in OPEN else found
+
+
+@pytest.mark.parametrize("trial", [pytest.param(t, id=t.id, marks=marks(t)) for t in TRIALS])
 def test_trial(trial):
     result = run.attempt(trial)
     if result.fine is None:
@@ -70,7 +91,7 @@ def test_a_slow_gpu_fails_no_control():
 def test_every_family_is_covered():
     attacks = [t for t in TRIALS if t.family != corpus.CONTROLS]
     assert {t.family for t in attacks} == set(corpus.FAMILIES)
-    assert len(attacks) >= 60 and len(TRIALS) - len(attacks) >= 15
+    assert len(attacks) >= 60 and len(TRIALS) - len(attacks) >= 80
     assert {t.exercise for t in TRIALS} <= exercises.all_exercises().keys()
 
 
@@ -82,6 +103,10 @@ def test_every_family_is_covered():
         "# tries: x\n# stopped by: y\n# exercise: 00_start/scale\n# where: both\n# expect: no effect",
         "# tries: x\n# stopped by: y\n# exercise: 00_start/scale\n# where: both\n# expect: accepted",
         "import torch",
+        "# tries: x\n# stopped by: y\n# exercise: 00_start/scale\n# where: both\n# expect: no undue points",
+        "# tries: x\n# stopped by: y\n# exercise: 00_start/scale\n# where: both\n# expect: refused\n# due: 2",
+        "# tries: x\n# stopped by: y\n# exercise: 00_start/scale\n# where: both\n# expect: harmless",
+        "# tries: x\n# stopped by: y\n# exercise: 00_start/scale\n# where: both\n# expect: refused\n# beside: honest",
     ],
 )
 def test_a_wrong_header_is_an_error(tmp_path, head):
@@ -97,6 +122,25 @@ def test_trials_are_chosen_by_name_or_family():
     assert [t.id for t in corpus.trials(["cpu/docstring"])] == ["cpu/docstring"]
     with pytest.raises(ValueError, match="nonsense"):
         corpus.trials(["nonsense"])
+
+
+HEAD = "# tries: x\n# stopped by: y\n# exercise: 00_start/scale\n# where: both\n"
+
+
+def test_trials_may_come_from_another_folder(tmp_path):
+    for family, more in (("counts", "# expect: no undue points\n# due: 1.5"), ("denial", "# expect: harmless")):
+        (tmp_path / family).mkdir()
+        (tmp_path / family / "other.py").write_text(f"{HEAD}{more}\n\nimport os\n")
+    one, other = corpus.trials(root=tmp_path)
+    assert (one.id, one.due, one.is_alone, other.is_alone) == ("counts/other", 1.5, False, True)
+
+
+def test_points_that_are_due_may_be_earned_and_no_more(tmp_path):
+    (tmp_path / "counts").mkdir()
+    (tmp_path / "counts" / "x.py").write_text(f"{HEAD}# expect: no undue points\n# due: 2\n")
+    (trial,) = corpus.trials(root=tmp_path)
+    assert run._fine(trial, Verdict(trial.exercise, "", [CaseResult("a")], marks=2.0, points=3.0))
+    assert not run._fine(trial, Verdict(trial.exercise, "", [CaseResult("a")], marks=2.5, points=3.0))
 
 
 def test_the_table_counts_what_was_stopped_and_what_was_not_tried():

@@ -1,0 +1,25 @@
+# tries: asks for a macro of the emulator's headers, which a dead branch seems to define; the GPU gets an empty kernel
+# stopped by: both compilers read the same text, with the same meaning
+# exercise: 07_elementwise_cuda/vector_add
+# where: both
+# expect: refused
+
+SOURCE = r"""
+#if 0
+#define FLT_EPSILON
+#endif
+#ifdef FLT_EPSILON
+constexpr bool EMULATED = true;
+#else
+constexpr bool EMULATED = false;
+#endif
+__global__ void add(const float* x, const float* y, float* out, int n) {
+    if constexpr (EMULATED)
+        for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) out[i] = x[i] + y[i];
+}
+"""
+add = lab.cuda.compile(SOURCE, "add")
+
+
+def vector_add(x, y, out):
+    add[(x.numel() + 255) // 256, 256](x, y, out, x.numel())

@@ -1,0 +1,12 @@
+# tries: adds a cell with twenty thousand signs in a row, whose tree no stack holds
+# stopped by: the main process parses nothing of a submission
+# exercise: 00_start/number_of_programs
+# where: both
+# expect: harmless
+# submits: notebook
+
+from nbformat.v4 import new_code_cell
+
+
+def damage(notebook):
+    notebook.cells.append(new_code_cell("deep = " + "(" * 150 + "-" * 20_000 + "1" + ")" * 150))

@@ -1,0 +1,19 @@
+// tries: adds to the total without an atomic, behind a fence
+// stopped by: a fence, a lock or volatile excuses only what it orders
+// exercise: 10_reduction/sum_v6
+// where: both
+// expect: refused
+
+__global__ void reduce_v6(const float *x, float *out, int n) {
+    __shared__ float warps[32];
+    float sum = 0.0f;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) sum += x[i];
+    for (int s = 16; s > 0; s /= 2) sum += __shfl_down_sync(0xffffffff, sum, s);
+    if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (int w = 1; w < blockDim.x / 32; ++w) sum += warps[w];
+        __threadfence();
+        out[0] += sum;
+    }
+}
