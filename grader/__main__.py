@@ -12,6 +12,7 @@ VERBS = {
     "build": ("grader.course.build", "write notebooks/ from solutions/, without the answers"),
     "new": ("grader.commands.new", "write the skeleton of a new exercise, with marked holes"),
     "audit": ("grader.commands.audit", "try every exercise on its solution and on known wrong answers"),
+    "mutate": ("grader.commands.mutate", "try the check on every solution with one small mistake in it, made by rules"),
     "grade": ("grader.commands.grade", "grade a class: grade book, feedback, report"),
     "verify": ("grader.grading.verify", "check a graded class: grade book and journal say the same"),
     "worker": ("grader.engines.array_worker", "do the work that lies in a folder (the array engine starts these)"),

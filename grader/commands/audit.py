@@ -14,10 +14,10 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from math import prod
 from time import perf_counter
 
 from grader.course.mutants import ACCEPTED, Mutant, mutants
+from grader.course.self_check import extent
 from grader.course.solutions import load_text, solution_text
 from labutils import exercises
 from labutils.backends.interpreter import Interpreter
@@ -29,6 +29,12 @@ from labutils.gpu import device
 from labutils.spec.exercise import NOT_WRITTEN, Case, Exercise
 
 SEED, HIDDEN = 7, 4
+
+REFUSED = "refused"
+"""What a trial expects that any diagnosis satisfies."""
+
+MUTATION_LIMIT = 5.0
+"""Seconds of CPU time for one case of such a trial: many a small mistake makes a loop endless."""
 
 CHILD_LIMIT = 600.0
 """Seconds for one trial in a process of its own; only a hung GPU comes near."""
@@ -52,7 +58,7 @@ class Attempt:
 
     @property
     def agrees(self) -> bool:
-        return self.kind == self.trial.expect
+        return _as_expected(self.kind, self.trial.expect)
 
 
 def trials(exercise_id: str, solution: str) -> list[Trial]:
@@ -84,12 +90,12 @@ def _attempt(trial: Trial, quick: bool, folder: str) -> tuple[str, str]:
     except CompileError as refusal:  # the cell would not have run
         return ("unfilled" if NOT_WRITTEN in str(refusal) else "does-not-compile"), str(refusal)
     # Workers share the machine with each other: what is slow for that is not endless.
-    limit = 2.0 if trial.expect == "timeout" else 60.0
+    limit = {"timeout": 2.0, REFUSED: MUTATION_LIMIT}.get(trial.expect, 60.0)
     options = {"seed": SEED, "hidden": 0 if quick else HIDDEN, "time_limit": limit}
     verdict = None
     if quick and trial.expect != ACCEPTED:
         verdict = evaluate(replace(task, cases=smallest(task)), fn, backend=_without_compiler(task, trial), **options)
-    if verdict is None or _kind(verdict) != trial.expect:
+    if verdict is None or not _as_expected(_kind(verdict), trial.expect):
         verdict = evaluate(task, fn, **options)
     if verdict.passed and verdict.marks != _marks(trial, task):
         return f"{verdict.marks:g} marks", "; ".join(verdict.notes)
@@ -139,8 +145,12 @@ def _without_compiler(task: Exercise, trial: Trial) -> Interpreter | None:
 
 def smallest(task: Exercise) -> tuple[Case, ...]:
     """The smaller half of an exercise's cases: they decide most mutants."""
-    order = sorted(task.cases, key=lambda case: prod(case.sizes.values()))
+    order = sorted(task.cases, key=extent)
     return tuple(order[: -(-len(order) // 2)])
+
+
+def _as_expected(kind: str, expect: str) -> bool:
+    return kind != ACCEPTED if expect == REFUSED else kind == expect
 
 
 def _kind(verdict) -> str:
@@ -173,7 +183,7 @@ def audit(
             failed.append(Attempt(nothing, "not loaded", str(problem), 0.0))
     chosen = [trial for trial in chosen if wanted(trial)]
     yield from failed
-    yield from _judge_all(chosen, quick, jobs) if by_judge else _run(chosen, quick, jobs)
+    yield from _judge_all(chosen, quick, jobs) if by_judge else run_trials(chosen, quick, jobs)
 
 
 def _judge_all(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[Attempt]:
@@ -184,7 +194,7 @@ def _judge_all(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[A
         yield from pool.map(lambda trial: judged(trial, judge), trials)
 
 
-def _run(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[Attempt]:
+def run_trials(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[Attempt]:
     """Results in the order of the trials, from as many worker processes as asked for."""
     idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
     count = min(jobs or os.cpu_count(), len(trials))

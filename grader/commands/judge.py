@@ -8,15 +8,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from nbformat import NotebookNode
-
-from grader.execute.notebook import is_check
 from grader.judge import record, sandbox
 from grader.judge.gpulock import GpuLock
 from grader.judge.judge import HIDDEN_CASES, Judge
 from grader.judge.seeds import draw_seed
 from grader.judge.submission import NotJudged, Submission, read
-from grader.marks.marks import exercise_of
 from labutils import exercises
 from labutils.spec.verdict import Verdict
 
@@ -38,8 +34,8 @@ def main(args) -> int:
         print("Name a notebook, or a record with --replay.", file=sys.stderr)
         return 2
     try:
-        notebook = read(args.notebook)
-        submission, ids = Submission.of(notebook), exercises_of(notebook)
+        submission = read(args.notebook)
+        ids = exercises_of(submission)
     except NotJudged as why:
         print(f"Not judged: {why}.")
         return 2
@@ -55,10 +51,10 @@ def main(args) -> int:
     return 0
 
 
-def exercises_of(notebook: NotebookNode) -> list[str]:
+def exercises_of(submission: Submission) -> list[str]:
     """The exercises of the unit that most checks of a notebook are of. Raises NotJudged where there are none."""
     known = exercises.all_exercises()
-    found = [i for c in notebook.cells if is_check(c) and (i := exercise_of(c.source)) in known]
+    found = [i for i in submission.checks if i in known]
     if not found:
         raise NotJudged("it holds no check of this course")
     unit = Counter(i.split("/")[0] for i in found).most_common(1)[0][0]

@@ -172,6 +172,8 @@ def _cells(student: Graded, short: bool):
     for outcome in student.outcomes:
         if outcome.passed:
             yield "[green]✓[/]"
+        elif outcome.open:
+            yield "[yellow]?[/]" if short else "[yellow]open[/]"
         elif short:
             yield "–" if outcome.kind == "unfilled" else "[red]✗[/]"
         else:

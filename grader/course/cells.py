@@ -61,6 +61,10 @@ PLAIN = Kind(types=("code", "markdown"), may=("id",))
 # nbformat's and nbgrader's rule for ids.
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
+MOST_IPYTHON = 100
+"""Lines of a cell that may be IPython's: it reads the whole cell again for each, and gives up after 500."""
+_ASSIGNED = re.compile(r"=[ \t]*[!%]")
+
 
 def expand(notebook: NotebookNode, unit: str, points_of: Callable[[str], float]) -> None:
     """Turn the short headers of a notebook, as read from its text source, into nbgrader's metadata, in place.
@@ -104,13 +108,37 @@ def is_cuda(source: str) -> bool:
 
 
 def python_text(source: str) -> str | None:
-    """The Python that a code cell runs, IPython's magics as calls; None for a cell in another language."""
+    """The Python that a code cell runs, IPython's magics as calls; None for a cell in another language.
+
+    Raises ValueError for more magics than MOST_IPYTHON, and what IPython raises for what it cannot read.
+    """
     if source.startswith("%%"):
         first, _, rest = source.partition("\n")
         if first.split()[0] not in ("%%time", "%%timeit", "%%capture"):
             return None
         source = rest
+    if (count := sum(map(_may_be_ipythons, source.split("\n")))) > MOST_IPYTHON:
+        raise ValueError(f"{count} lines look like commands for IPython; at most {MOST_IPYTHON} of a cell are read")
     return TransformerManager().transform_cell(source)
+
+
+def _may_be_ipythons(line: str) -> bool:
+    """Whether a line may be a magic, a shell command or a question: no fewer lines than IPython finds."""
+    text = line.strip()
+    return text[:1] in ("!", "%", "?", ",", ";", "/") or text.endswith("?") or bool(_ASSIGNED.search(line))
+
+
+def exercise_of(source: str) -> str | None:
+    """The id of the exercise that a cell checks: the first argument of its `lab.check(…)`."""
+    try:
+        tree = ast.parse(python_text(source) or "")
+    except SyntaxError:
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "lab.check" and node.args:
+            first = node.args[0]
+            return first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else None
+    return None
 
 
 def compile_cell(source: str) -> ast.Module | None:

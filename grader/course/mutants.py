@@ -98,13 +98,23 @@ def mutants(exercise_id: str) -> list[Mutant]:
 
 def unfilled(exercise_id: str) -> Mutant:
     """The exercise as it is released."""
-    text = _answer(exercise_id, _stubbed(exercise_id.split("/")[0]))
-    return Mutant(exercise_id, "unfilled", "unfilled", "The cell as it is released.", text, _language(exercise_id))
+    text = without_markers(_answer(exercise_id, _stubbed(exercise_id.split("/")[0])))
+    return Mutant(exercise_id, "unfilled", "unfilled", "The cell as it is released.", text, language_of(exercise_id))
 
 
 def answer(exercise_id: str) -> str:
     """The solution's text, without markers: the checked function and all it needs, or the cell of CUDA C++."""
+    return without_markers(marked_answer(exercise_id))
+
+
+def marked_answer(exercise_id: str) -> str:
+    """The solution's text with the markers of what a learner writes."""
     return _answer(exercise_id, _source(exercise_id.split("/")[0]))
+
+
+def without_markers(text: str) -> str:
+    """A text without the lines that mark solution regions."""
+    return _MARKER.sub("", text)
 
 
 def _mutant(exercise_id: str, name: str, table: dict, text: str, language: str) -> Mutant:
@@ -125,7 +135,7 @@ def _resolved(exercise_id: str, tables: dict, name: str, above: tuple[str, ...] 
     edits = [table["edit"]] if "edit" in table else table.get("edits", [])
     if not edits and not {"base", "text"} & set(table) or "text" in table and {"base", "edit", "edits"} & set(table):
         raise ValueError("a mutant has edits, a base, or a text of its own")
-    language = _language(exercise_id)
+    language = language_of(exercise_id)
     if "text" in table:
         return table["text"], language
     base = table.get("base")
@@ -140,7 +150,8 @@ def _resolved(exercise_id: str, tables: dict, name: str, above: tuple[str, ...] 
     return edited(text, edits), language
 
 
-def _language(exercise_id: str) -> str:
+def language_of(exercise_id: str) -> str:
+    """In which language an exercise is answered: "cuda" or "python"."""
     return "cuda" if getattr(exercises.get(exercise_id), "language", "") == "cuda" else "python"
 
 
@@ -160,7 +171,7 @@ def _stubbed(unit: str) -> NotebookNode:
 
 def _answer(exercise_id: str, notebook: NotebookNode) -> str:
     needed = _needed(notebook, exercises.get(exercise_id).entry)
-    if _language(exercise_id) == "python":
+    if language_of(exercise_id) == "python":
         parts = [part for _, part in needed]
         text = parts[0]
         for before, part in pairwise(parts):
@@ -171,18 +182,22 @@ def _answer(exercise_id: str, notebook: NotebookNode) -> str:
     answers = [cell for cell in solved if is_cuda(cell.source)]
     if len(answers) != 1:
         raise ValueError(f"{exercise_id}: {len(answers)} cells of CUDA C++ answer it, not one")
-    return _MARKER.sub("", answers[0].source.partition("\n")[2] + "\n")
+    return answers[0].source.partition("\n")[2] + "\n"
 
 
 def _needed(notebook: NotebookNode, entry: str) -> list[tuple[str, str]]:
     """(id of the cell, statement) of all that a function of the notebook needs, itself included."""
     statements = []
     for cell_id, text in code_cells(notebook):
-        text = _MARKER.sub("", text + "\n")
+        text += "\n"
         lines = text.split("\n")
         for node in ast.parse(text).body:
             first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-            statement = "\n".join(lines[first - 1 : node.end_lineno])
+            last = node.end_lineno
+            # the markers around what a learner writes belong to it
+            first -= first > 1 and bool(_MARKER.fullmatch(lines[first - 2] + "\n"))
+            last += last < len(lines) and bool(_MARKER.fullmatch(lines[last] + "\n"))
+            statement = "\n".join(lines[first - 1 : last])
             statements.append((cell_id, statement, *_names(statement)))
     wanted, kept, before = {entry}, set(), -1
     while len(kept) > before:

@@ -61,9 +61,14 @@ def check_unit(unit: Path) -> list[str]:
         return [problem for known in wanted if (problem := _problem(known, getattr(module, known.entry, None)))]
 
 
+def extent(case: Case) -> float:
+    """The product of a case's sizes: how much work it is. Sizes that are texts or lists count for nothing."""
+    return prod(n for n in case.sizes.values() if isinstance(n, (int, float)))
+
+
 def smallest_cases(known: Exercise) -> tuple[Case, ...]:
     """The smallest case, and of a kernel the one that its notebook shows: one element alone proves little."""
-    smallest = min(known.cases, key=lambda case: prod(case.sizes.values()))
+    smallest = min(known.cases, key=extent)
     return (smallest, known.tiny) if isinstance(known, KernelExercise) else (smallest,)
 
 

@@ -5,6 +5,8 @@ import contextlib
 import importlib.util
 import sys
 import types
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import labutils  # noqa: F401  (before anything imports triton: it chooses between interpreter and GPU)
@@ -26,42 +28,64 @@ def module_text(notebook) -> str:
     return "\n\n".join(text for _, text in code_cells(notebook)) + "\n"
 
 
-def code_cells(notebook) -> list[tuple[str, str]]:
+def code_cells(
+    notebook, each: Callable[[], AbstractContextManager] = contextlib.nullcontext, most: int | None = None
+) -> list[tuple[str, str]]:
     """(id, Python) of the cells of a notebook that define something: the answers, and the definitions of the others.
 
     Calls that show or check something are left out, so that running the cells shows nothing. An answer that is no
-    Python is kept as it is: whoever runs it says why.
+    Python is kept as it is: whoever runs it says why. An answer that no parser can read, or that is longer than `most`
+    bytes, becomes a line that says so. Every cell is read within a context `each()`, which may end it by an exception.
     """
-    from grader.course.cells import is_cuda, python_text
-
-    kept: list[tuple[str, str, ast.stmt | None]] = []
+    kept: list[_Piece] = []
     for cell in notebook.cells:
         grading = cell.metadata.get("nbgrader", {})
         if cell.cell_type != "code" or cell.id == "setup" or (grading.get("grade") and not grading.get("solution")):
             continue
-        if is_cuda(cell.source):
-            kept.append((cell.id, _cuda_text(cell.source), None))
-            continue
-        answer = grading.get("solution", False)
         try:
-            text = python_text(cell.source)
-            nodes = ast.parse(text or "").body
-        except (SyntaxError, ValueError):
-            if answer:
+            if most is not None and (size := len(cell.source.encode("utf-8", "replace"))) > most:
+                raise ValueError(f"it holds {size >> 10} kB, and at most {most >> 10} kB of a cell are read")
+            with each():
+                kept += _pieces(cell, grading.get("solution", False))
+        except SyntaxError:
+            if grading.get("solution"):
                 kept.append((cell.id, cell.source, None))
-            continue
-        if answer:
-            kept.append((cell.id, cell.source if text is None else text, None))
-            continue
-        lines = (text or "").split("\n")
-        for node in nodes:
-            if isinstance(node, _DEFINES):
-                first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-                kept.append((cell.id, "\n".join(lines[first - 1 : node.end_lineno]), node))
+        except Exception as e:  # whatever a parser, IPython or `each` raises for text that nobody writes
+            if grading.get("solution"):
+                kept.append((cell.id, f"raise ValueError({_unread(cell.id, e)!r})", None))
     return [("setup", "import labutils as lab"), *_used(kept)]
 
 
-def _used(pieces: list[tuple[str, str, ast.stmt | None]]) -> list[tuple[str, str]]:
+_Piece = tuple[str, str, ast.stmt | None]
+"""A cell's id, a part of its text, and the statement that the part is if it is not an answer."""
+
+
+def _pieces(cell, answer: bool) -> list[_Piece]:
+    """What of a cell is kept."""
+    from grader.course.cells import is_cuda, python_text
+
+    if is_cuda(cell.source):
+        return [(cell.id, _cuda_text(cell.source), None)]
+    text = python_text(cell.source)
+    nodes = ast.parse(text or "").body
+    if answer:
+        return [(cell.id, cell.source if text is None else text, None)]
+    lines, found = (text or "").split("\n"), []
+    for node in nodes:
+        if isinstance(node, _DEFINES):
+            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+            found.append((cell.id, "\n".join(lines[first - 1 : node.end_lineno]), node))
+    return found
+
+
+def _unread(cell_id: str, error: Exception) -> str:
+    """Why a cell cannot be read, in half a sentence."""
+    if isinstance(error, (RecursionError, MemoryError)):
+        return f"cell {cell_id} nests deeper than Python's parser can read"
+    return f"cell {cell_id} cannot be read: {str(error)[:200] or type(error).__name__}"
+
+
+def _used(pieces: list[_Piece]) -> list[tuple[str, str]]:
     """The texts, without assignments whose names nothing that is kept goes on to use: those only draw and show."""
     needed: set[str] = set()
     kept = []
@@ -70,7 +94,7 @@ def _used(pieces: list[tuple[str, str, ast.stmt | None]]) -> list[tuple[str, str
             targets = {n.id for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
             if not targets & needed:
                 continue
-        with contextlib.suppress(SyntaxError, ValueError):
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
             needed |= {n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)}
         kept.append((name, text))
     return kept[::-1]

@@ -15,7 +15,7 @@ from ..backends import Outcome, Problem
 from ..spec.inputs import Run
 from ..spec.precision import ROUND_OFF
 from ..spec.verdict import CaseResult, Diagnosis
-from .compare import Comparison, OutputComparison, expected_poison_matches
+from .compare import Comparison, OutputComparison, expected_poison_matches, most_poison_matches
 from .known_mistakes import recognise
 
 KINDS: dict[str, str] = {
@@ -57,6 +57,7 @@ KINDS: dict[str, str] = {
     "overflow": "Something became inf or NaN on the way: rewrite the formula so that no exp or square can overflow.",
     "wrong-values": "Start with the tiny case: compute its first element by hand and compare.",
     "precision": "Do the arithmetic in the accumulate type: .to(tl.float32) right after the load.",
+    "needs-gpu": "Nothing is wrong as far as this machine can tell: check it where there is an NVIDIA GPU.",
 }
 """Every kind of refusal with what to try, the most telling first: of several diagnoses the first in this order wins."""
 
@@ -78,6 +79,9 @@ CUDA_ADVICE = {
 }
 """Advice that reads differently for CUDA C++."""
 
+NEEDS_GPU = "needs-gpu"
+"""The one kind that is no mistake: this machine cannot run the code, and a GPU can. Any other explains more."""
+
 _RANK = {kind: i for i, kind in enumerate(KINDS)}
 
 
@@ -92,7 +96,7 @@ def most_specific(found: list[Diagnosis]) -> Diagnosis | None:
 
 def headline(found: list[Diagnosis]) -> Diagnosis | None:
     """The diagnosis of a whole verdict. A guess that fewer cases support than another diagnosis is a coincidence."""
-    cases = Counter(d.kind for d in found if d.kind not in ("precision", "wrong-values"))
+    cases = Counter(d.kind for d in found if d.kind not in ("precision", "wrong-values", NEEDS_GPU))
     most = max(cases.values(), default=0)
     return most_specific([d for d in found if not d.guess or cases[d.kind] == most])
 
@@ -116,7 +120,7 @@ def examine(run: Run, outcome: Outcome, hidden: bool = False) -> CaseResult:
 def _examine(run: Run, outcome: Outcome, result: CaseResult) -> CaseResult:
     if outcome.problem is not None:
         found = [from_problem(outcome.problem)]
-        if outcome.problem.kind == "error":  # an access out of bounds may be what led to the exception
+        if outcome.problem.kind in ("error", NEEDS_GPU):  # an access out of bounds may be what led to the exception
             found += _from_findings(outcome, run)
         return replace(result, diagnosis=most_specific(found))
     found = _from_findings(outcome, run) + _from_guards(run)
@@ -185,7 +189,8 @@ def _few_match_poison(output: OutputComparison) -> bool:
     The probability of a match is nearly the expected number of matches where that is small; 1 % counts as likely.
     """
     likely = expected_poison_matches(output.buffer.view) > 0.01
-    return likely and int(output.unwritten.sum()) <= 3 < int(output.bad.sum())
+    few = max(3, most_poison_matches(output.buffer.view))
+    return likely and int(output.unwritten.sum()) <= few < int(output.bad.sum())
 
 
 def _unwritten(output: OutputComparison) -> Diagnosis:
@@ -220,7 +225,8 @@ def _wrong(comparison: Comparison, output: OutputComparison, bad: torch.Tensor) 
     if strange.numel():
         what = "NaN" if torch.isnan(strange).any() else "inf"
         return diagnosis("overflow", f"{name} has {what} where the answer is finite", output.report())
-    relative = _relative_error(output, finite & (roomy | torch.isfinite(output.got)))
+    rounds = output.buffer.view.is_floating_point()  # codes and counts are right or wrong
+    relative = _relative_error(output, finite & (roomy | torch.isfinite(output.got))) if rounds else 1.0
     # errors of a few fp16 or bf16 roundings, where the contract asks for a finer type
     if relative < 16 * ROUND_OFF["bfloat16" if output.dtype == "bfloat16" else "float16"]:
         contract = comparison.exercise.contract.accumulate

@@ -54,7 +54,7 @@ def conclude(exercise: Exercise, verdict: Verdict) -> Verdict:
     verdict.headline = diagnose.headline(([verdict.headline] if verdict.headline else []) + found)
     if verdict.passed:
         verdict.notes += exercise.points.notes(verdict)
-    verdict.marks = exercise.points.award(verdict)
+    verdict.marks, verdict.open = exercise.points.award(verdict), exercise.points.open(verdict)
     return verdict
 
 
@@ -142,7 +142,7 @@ def _refused_beside(exercise, fn, seed, hidden, time_limit, verdict: Verdict) ->
     verdict.counts = recorded.counts
     if recorded.passed:
         return False
-    if recorded.headline.kind == "error":
+    if recorded.headline.kind in ("error", diagnose.NEEDS_GPU):
         # an exception harms no GPU, and the interpreter does not know all that a GPU does: its compiler decides
         verdict.notes.append(f"Memory accesses were not recorded to the end: {recorded.headline.symptom}.")
         return False
@@ -156,13 +156,16 @@ def _refused_beside(exercise, fn, seed, hidden, time_limit, verdict: Verdict) ->
 def _add_counts(verdict: Verdict, exercise: KernelExercise, case: Case, outcome) -> None:
     """Keep the traffic of the largest case, beside what must move at least."""
     itemsize = {"float64": 8, "float32": 4}.get(exercise.dtype(case), 2)
-    compulsory = exercise.cost(case.sizes, itemsize).bytes
+    cost = exercise.cost(case.sizes, itemsize)
+    compulsory = cost.bytes
     if compulsory >= verdict.counts.get("compulsory_bytes", 0):
         moved = outcome.counts["load_bytes"] + outcome.counts["store_bytes"]
         verdict.counts = {
             "case": case.name,
             "moved_bytes": moved,
             "compulsory_bytes": compulsory,
+            "compulsory_read": cost.read,
+            "compulsory_written": cost.written,
             **outcome.counts,
         }
 

@@ -59,7 +59,8 @@ class Bound:
     """A count that a good kernel keeps within a bound, and what that earns.
 
     The value is `count / per` of the largest case ("global_load_sectors" per "global_load_requests"), or the bare
-    `count`. Exactly one of `at_most` and `at_least` is given.
+    `count`. Exactly one of `at_most` and `at_least` is given. An atomic counts as a load and as a store. A ratio to
+    nothing is not met, and neither is a bound on traffic by a kernel of which less was counted than it must move.
     """
 
     text: str
@@ -74,25 +75,62 @@ class Bound:
             raise ValueError(f"the bound {self.text!r} needs either at_most or at_least")
 
     def value(self, counts: Mapping[str, Any]) -> float:
-        """The count, or the ratio; a ratio of nothing to nothing is 0."""
-        count = counts.get(self.count, 0)
+        """The count, or the ratio; NaN for a ratio to nothing."""
+        count = with_atomics(counts, self.count)
         if self.per is None:
             return float(count)
-        return count / counts[self.per] if counts.get(self.per) else 0.0
+        per = with_atomics(counts, self.per)
+        return count / per if per else math.nan
 
     def met(self, counts: Mapping[str, Any]) -> bool:
-        slack = 1e-9
+        if self._is_of_traffic and not counted_whole(counts):
+            return False
+        slack, value = 1e-9, self.value(counts)
         if self.at_most is not None:
-            return self.value(counts) <= self.at_most + slack
-        return self.value(counts) >= self.at_least - slack
+            return value <= self.at_most + slack
+        return value >= self.at_least - slack
+
+    @property
+    def _is_of_traffic(self) -> bool:
+        return any(name.startswith(("global_", "moved_", "tma_")) for name in (self.count, self.per or ""))
 
     def line(self, counts: Mapping[str, Any]) -> str:
         """One line of a report: "✓ sectors per load request: 4 (at most 4), 1 point"."""
         limit = f"at most {self.at_most:g}" if self.at_most is not None else f"at least {self.at_least:g}"
         mark = "✓" if self.met(counts) else "✗"
-        return (
-            f"  {mark} {self.text}: {self.value(counts):.4g} ({limit}), {self.points:g} point{'s' * (self.points != 1)}"
-        )
+        value = self.value(counts)
+        shown = f"{value:.4g}" if not math.isnan(value) else f"no {self.per} were counted"
+        if self._is_of_traffic and not counted_whole(counts):
+            shown += ", and less was counted than must move"
+        return f"  {mark} {self.text}: {shown} ({limit}), {self.points:g} point{'s' * (self.points != 1)}"
+
+
+_ATOMICS = {
+    **{f"global_{way}_{unit}": f"global_atomic_{unit}" for way in ("load", "store")
+       for unit in ("requests", "sectors", "bytes")},
+    **{f"shared_{way}_{unit}": f"shared_atomic_{unit}" for way in ("load", "store")
+       for unit in ("requests", "wavefronts", "bytes")},
+    **{f"ideal_shared_{way}_wavefronts": "ideal_shared_atomic_wavefronts" for way in ("load", "store")},
+}  # fmt: skip
+"""Counts of loads and of stores, and the counts of atomics that are added to them where points are at stake."""
+
+
+def with_atomics(counts: Mapping[str, Any], name: str) -> float:
+    """A count in which atomics are loads and stores too; one whose result nobody uses (RED) is a store alone.
+
+    Nsight Compute counts them apart (…_op_atom and …_op_red beside …_op_ld and …_op_st), and so do the counters of a
+    run. A bound adds them up: otherwise a kernel that loads and stores by atomics would move nothing.
+    """
+    atomics = _ATOMICS.get(name, "")
+    reductions = atomics.replace("atomic", "reduction") if name.startswith("global_load") else ""
+    return counts.get(name, 0) + counts.get(atomics, 0) - counts.get(reductions, 0)
+
+
+def counted_whole(counts: Mapping[str, Any]) -> bool:
+    """Did the counted accesses read and write at least what the exercise must read and write?"""
+    return counts.get("load_bytes", 0) >= counts.get("compulsory_read", 0) and counts.get(
+        "store_bytes", 0
+    ) >= counts.get("compulsory_written", 0)
 
 
 @dataclass(frozen=True)
@@ -125,20 +163,32 @@ class Points:
         slower = self.slower(verdict)
         return round(float(self.correct + kept + self.speed * (0.0 if slower is None else share_of_speed(slower))), 2)
 
+    def open(self, verdict) -> float:
+        """Points that nobody can tell yet: all where a GPU is needed, else those for what was not counted or timed."""
+        if verdict.headline and verdict.headline.kind == "needs-gpu":
+            return round(float(self.total), 2)
+        if not verdict.passed:
+            return 0.0
+        if verdict.counts:  # they stand in for the time, unless they were dodged
+            return 0.0
+        return round(float(sum(b.points for b in self.bounds) + (0.0 if verdict.timing else self.speed)), 2)
+
     def slower(self, verdict) -> float | None:
         """How many times the reference solution's time, or where nothing was timed its traffic; None if unknown."""
         if verdict.timing:
             return verdict.timing["fairest"]
-        if not self.speed or not verdict.counts:
+        if not self.speed or not verdict.counts or not counted_whole(verdict.counts):
             return None
-        sectors = verdict.counts.get("global_load_sectors", 0) + verdict.counts.get("global_store_sectors", 0)
+        sectors = sum(with_atomics(verdict.counts, f"global_{way}_sectors") for way in ("load", "store"))
+        sectors += sum(verdict.counts.get(f"tma_{way}_bytes", 0) for way in ("load", "store")) / SECTOR
+        sectors += verdict.counts.get("copied_sectors", 0)  # by a launcher, needlessly
         return SECTOR * sectors / (verdict.counts["compulsory_bytes"] * self.traffic)
 
     def notes(self, verdict) -> list[str]:
         """What counts and clock say beyond right or wrong, a line each."""
         lines = []
         if (self.bounds or self.speed) and not verdict.counts:
-            lines.append("Accesses could not be counted, so the points for counts are missing.")
+            lines.append("Accesses could not be counted, so the points for counts are open.")
         elif self.bounds:
             lines += [f"Counted ({verdict.counts['case']}):", *(b.line(verdict.counts) for b in self.bounds)]
         slower = self.slower(verdict)

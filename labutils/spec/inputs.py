@@ -22,8 +22,13 @@ GUARD = 8192
 """Elements of guard on each side: more than the largest tile a beginner's kernel is likely to run over by."""
 
 LAYOUTS = ("contiguous", "offset", "padded", "columns")
-"""offset: starts one element after a 16-byte boundary · padded: rows lie further apart than their length ·
-columns: the two last axes change places in memory, so that a matrix lies column by column."""
+"""offset: starts one element after a 16-byte boundary · padded: rows lie further apart than their length, in each array
+of a run by another number of elements, so that one array's stride is never right for another · columns: the two last
+axes change places in memory, so that a matrix lies column by column."""
+
+PADDING = 16
+"""Elements between rows of the first padded array; the second has twice as many, and so on. A multiple of 16 bytes for
+every element type, as copies by the tensor memory accelerator want it."""
 
 
 def generator(seed: int, *labels: Any) -> torch.Generator:
@@ -81,6 +86,17 @@ def _masked(shape, g, dtype):
     return x.masked_fill(torch.arange(shape[-1]) < count, -torch.inf)
 
 
+def _below(shape, g, dtype):
+    """Every value far below zero: a maximum that starts at 0 is never replaced."""
+    return _normal(shape, g, dtype) * 4 - 1000
+
+
+def _opposed(shape, g, dtype):
+    """Values of one sign; `_buffer` turns those of a run's second array. So products of the two, such as attention's
+    scores, all lie far below zero."""
+    return (_normal(shape, g, dtype).abs() + 1) * 5
+
+
 def _shifted(shape, g, dtype):
     """Values far from zero beside their spread: a variance as the difference of two large numbers loses its digits."""
     return _normal(shape, g, dtype) + 1000
@@ -98,6 +114,8 @@ FILLS: Mapping[str, Callable] = {
     "large": _large,
     "lone": _lone,
     "masked": _masked,
+    "below": _below,
+    "opposed": _opposed,
     "shifted": _shifted,
     "ties": _ties,
 }
@@ -181,8 +199,8 @@ class Run:
         return {b.name: b for b in self.buffers.values() if b.is_output}
 
 
-def _place(shape, layout: str) -> tuple[tuple[int, ...], int, int]:
-    """Strides, first element and storage length of an array laid out like this."""
+def _place(shape, layout: str, number: int) -> tuple[tuple[int, ...], int, int]:
+    """Strides, first element and storage length of an array laid out like this; `number` counts a run's arrays."""
     strides, step = [0] * len(shape), 1
     order = list(range(len(shape) - 1, -1, -1))
     if layout == "columns":
@@ -191,7 +209,7 @@ def _place(shape, layout: str) -> tuple[tuple[int, ...], int, int]:
         strides[axis] = step
         step *= shape[axis]
         if layout == "padded" and axis == len(shape) - 1:
-            step += 16 + shape[axis] % 2
+            step += PADDING * (1 + number) + shape[axis] % 2
     start = GUARD + (1 if layout == "offset" else 0)
     return tuple(strides), start, start + step + GUARD
 
@@ -234,13 +252,16 @@ def _number(argument: Number, case: Case, g: torch.Generator) -> float | int:
 def _buffer(exercise, case, name, argument: Array, g, device, allocate) -> Buffer:
     dtype_name = exercise.dtype(case, name)
     dtype, shape = torch_dtype(dtype_name), argument.shape(case.sizes)
-    strides, start, length = _place(shape, case.layout)
+    number = list(exercise.arguments).index(name)
+    strides, start, length = _place(shape, case.layout, number)
     storage = allocate(length * dtype.itemsize).view(dtype)
     noise = torch.randint(-(2**31), 2**31 - 1, (-(-length * dtype.itemsize // 4),), generator=g)
     storage.copy_(noise.to(torch.int32).view(torch.uint8)[: length * dtype.itemsize].view(dtype))
     is_output = isinstance(argument, Out)
     if not is_output:
         data = values(argument, case.sizes, g, dtype_name, "integers" if case.exact else case.fill)
+        if case.fill == "opposed" and number == 1:
+            data = -data
         storage.as_strided(shape, strides, start).copy_(data.to(dtype))
     if device != "cpu":
         storage = storage.to(device)
@@ -251,10 +272,15 @@ def hidden_cases(exercise: KernelExercise, seed: int, count: int = 4) -> list[Ca
     """Cases drawn from the exercise's strategy with a secret seed, after the submission is frozen."""
     rng = random.Random(seed)
     fills = ["position", "normal", "wide", "normal"]
+    # rows apart only where the launcher takes strides
+    layouts = ["contiguous", "offset", "padded" if _takes_strides(exercise) else "contiguous", "offset"]
     cases = []
     for k in range(count):
         sizes = dict(exercise.draw(rng))
         text = ", ".join(f"{n} = {v}" for n, v in sizes.items())
-        layout = "offset" if k % 2 else "contiguous"
-        cases.append(Case(f"{text} ({fills[k % 4]} {k + 1})", sizes, fills[k % 4], layout))
+        cases.append(Case(f"{text} ({fills[k % 4]} {k + 1})", sizes, fills[k % 4], layouts[k % 4]))
     return cases
+
+
+def _takes_strides(exercise: KernelExercise) -> bool:
+    return any(case.layout == "padded" for case in exercise.cases)

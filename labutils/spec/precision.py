@@ -8,10 +8,17 @@ from types import MappingProxyType
 
 ROUND_OFF = MappingProxyType(
     {"float64": 2.0**-53, "float32": 2.0**-24, "tf32": 2.0**-11, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+    | {"fp8 sums": 2.0**-13, "uint8": 0.0, "int32": 0.0}
 )
-"""Unit round-off u of each format: a rounding changes a value by at most u times its size (IEEE 754)."""
+"""Unit round-off u of each format: a rounding changes a value by at most u times its size (IEEE 754).
 
-TINY = MappingProxyType({"float64": 2.0**-1074, "float32": 2.0**-126, "float16": 2.0**-25, "bfloat16": 2.0**-126})
+"fp8 sums": Hopper's tensor cores keep about 14 bits of a sum of fp8 products (DeepSeek-V3 Technical Report,
+arXiv:2412.19437, section 3.5.2). Whole numbers are not rounded."""
+
+TINY = MappingProxyType(
+    {"float64": 2.0**-1074, "float32": 2.0**-126, "float16": 2.0**-25, "bfloat16": 2.0**-126}
+    | {"uint8": 0.0, "int32": 0.0}
+)
 """Absolute slack of each stored format: half its smallest subnormal for fp16; for the others its smallest normal
 number, because GPUs may flush subnormals to zero."""
 

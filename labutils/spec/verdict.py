@@ -44,6 +44,8 @@ class Verdict:
 
     `timing` is what a judge measured beside the reference solution: `ratio` with `low` and `high`, `fairest` (the end
     of the interval that counts), medians in seconds, samples; empty where nothing was timed.
+
+    `open` are points that are neither earned nor lost, because this machine cannot judge what they are for.
     """
 
     exercise: str
@@ -56,6 +58,7 @@ class Verdict:
     printed: str = ""
     marks: float = 0.0
     points: float = 0.0
+    open: float = 0.0
 
     @property
     def passed(self) -> bool:
@@ -83,15 +86,18 @@ class Verdict:
             mark, tail = ("✓", "") if r.passed else ("✗", f"   {r.diagnosis.kind}")
             lines.append(f"  {mark} {'hidden: ' if r.hidden else ''}{r.case}{tail}")
         if self.headline:
-            bad = sum(not r.passed for r in self.results)
+            bad, count = sum(not r.passed for r in self.results), len(self.results)
             if self.results:
-                lines.append(f"\n{bad} of {len(self.results)} cases failed.")
-            lines.append(f"What is wrong: {self.headline.symptom}")
+                what = "could not be judged here" if self.headline.kind == "needs-gpu" else "failed"
+                lines.append(f"\n{bad} of {count} cases {what}.")
+            wrong = "Not judged:    " if self.headline.kind == "needs-gpu" else "What is wrong: "
+            lines.append(f"{wrong}{self.headline.symptom}")
             lines.append(f"What to try:   {self.headline.advice}")
             if self.headline.details:
                 lines.append("\n" + self.headline.details)
         lines += self.notes
         if self.printed:
             lines.append("\nYour code printed:\n" + self.printed.rstrip())
-        lines.append(f"\n{self.marks:g} of {self.points:g} points")
+        still = f", {self.open:g} still open: they need a GPU" if self.open else ""
+        lines.append(f"\n{self.marks:g} of {self.points:g} points{still}")
         return "\n".join(lines)

@@ -316,6 +316,16 @@ def empty_kernel(x_ptr, out_ptr, n):
     pass
 
 
+@triton.jit
+def negated(x):
+    return tl.inline_asm_elementwise("neg.f32 $0, $1;", "=f,f", [x], tl.float32, True, 1)
+
+
+@triton.jit
+def ptx_kernel(x_ptr, out_ptr, n):
+    tl.store(out_ptr, negated(tl.load(x_ptr)))
+
+
 def launch(kernel, grid=(1,), **constants):
     def launcher(x, y, out):
         kernel[grid](x, out, x.numel(), **constants)
@@ -332,6 +342,7 @@ def launch(kernel, grid=(1,), **constants):
         (launch(hundred_kernel), "does-not-compile", "arange's range must be a power of 2", "offs = tl.arange(0, 100)"),
         (launch(counting_kernel, (100,)), "does-not-compile", "unsupported AST node type: Break", "break"),
         (launch(recursive_kernel), "does-not-compile", "recursive calls itself", "return recursive(x + 1)"),
+        (launch(ptx_kernel), "needs-gpu", "runs on an NVIDIA GPU only", "return tl.inline_asm_elementwise("),
         (launch(empty_kernel, (2**31 - 1,)), "timeout", "of 2147483647 programs were begun", ""),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -1,5 +1,7 @@
 """The same seed gives the same bits, cases do not depend on each other, and guards and poison tell on a kernel."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -108,3 +110,24 @@ def test_inputs_are_those_from_before_the_run():
     run.buffers["x"].view.zero_()
     assert torch.equal(run.inputs()["x"], before)
     assert set(run.inputs()) == {"x", "factor", "n"}
+
+
+def test_rows_of_no_two_arrays_lie_equally_far_apart():
+    run = make_run(exercise(), CASES[1], 7)
+    strides = [buffer.view.stride(0) for buffer in run.buffers.values()]
+    assert len(set(strides)) == len(strides) and min(strides) > 33
+
+
+def test_hidden_cases_have_padded_rows_where_the_launcher_takes_strides():
+    assert "padded" in {case.layout for case in hidden_cases(exercise(), 1)}
+    assert "padded" not in {case.layout for case in hidden_cases(exercise(CASES[:1]), 1)}
+
+
+def test_values_far_below_zero_and_of_opposed_signs():
+    below = Case("below", {"M": 3, "N": 50}, "below")
+    assert make_run(exercise([below]), below, 7).inputs()["x"].max() < -900
+    opposed = Case("opposed", {"M": 3, "N": 50}, "opposed")
+    arguments = {"q": array("M", "N"), "k": array("M", "N"), "out": out("M", "N")}
+    two = replace(exercise([opposed]), arguments=arguments)
+    inputs = make_run(two, opposed, 7).inputs()
+    assert inputs["q"].min() >= 5 and inputs["k"].max() <= -5
