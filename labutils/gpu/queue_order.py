@@ -1,0 +1,157 @@
+"""Does every operation of a plan wait for what it needs? A happens-before check on buffers, not on one lucky run.
+
+Two operations are ordered if they are in one stream, or a wait for an event stands between them, or the host waited
+between the two calls. A plan may give right results on one GPU and wrong ones on the next: what is not ordered here
+is refused, however the simulated times fall. (The relation is Lamport's, Communications of the ACM 21(7), 1978.)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from .queue_times import Task, Timeline, Work, simulate
+from .queues import WORK, pieces_of, read
+
+NO_TIME = Work()
+NAMES = {"copy_in": "copy-in", "kernel": "kernel", "copy_out": "copy-out"}
+
+
+@dataclass
+class Order:
+    """The tasks of a plan, and for each the set (bits of an int) of those that are done before it begins."""
+
+    plan: list[tuple]
+    tasks: list[Task]
+    before: list[int]
+    host: int
+    """What the host knows to be done when the plan ends."""
+
+    def is_before(self, first: Task, second: Task) -> bool:
+        return bool(self.before[second.number] >> first.number & 1)
+
+    def find(self, verb: str, piece: int) -> Task:
+        return next(t for t in self.tasks if t.verb == verb and t.piece == piece)
+
+
+def order_of(plan: list[tuple], timeline: Timeline) -> Order:
+    before: list[int] = []
+    host, queued, joined = 0, 0, 0
+    for task in timeline.tasks:
+        if any(operation[0] == "synchronize" for operation in plan[joined : task.call]):
+            host |= queued
+        joined = max(joined, task.call)
+        known = host
+        for k in task.after:
+            known |= before[k] | 1 << k
+        before.append(known)
+        queued |= 1 << task.number
+        if task.blocking:
+            host |= known | 1 << task.number
+    if any(operation[0] == "synchronize" for operation in plan[joined:]):
+        host |= queued
+    return Order(plan, timeline.tasks, before, host)
+
+
+def problem_of(plan, pieces: int, slots: int = 2, timeline: Timeline | None = None) -> tuple[str, str] | None:
+    """What is wrong with a plan that brings `pieces` through copy-in, kernel and copy-out, and what to try; or None.
+
+    Raises BadPlan where it is no plan.
+    """
+    operations = read(plan, slots)
+    if problem := _incomplete(operations, pieces):
+        return problem
+    order = order_of(operations, timeline or simulate(plan, NO_TIME, slots=slots))
+    for piece in range(pieces):
+        if problem := _unordered(order, piece):
+            return problem
+    for piece in range(pieces):
+        for first, second in (("copy_in", "kernel"), ("kernel", "copy_out")):
+            if problem := _overwritten(order, first, second, piece):
+                return problem
+    for piece in range(pieces):
+        if not order.host >> order.find("copy_out", piece).number & 1:
+            return (
+                f"the function returns while the copy-out of piece {piece} may still run",
+                "The caller reads the results next: synchronize once, at the end.",
+            )
+    return None
+
+
+def _incomplete(plan: list[tuple], pieces: int) -> tuple[str, str] | None:
+    if any(operation[0] in ("capture", "replay") for operation in plan):
+        return "the plan captures a graph", "Queue the pieces themselves; graphs come in the next section."
+    for verb in WORK:
+        seen = Counter(pieces_of(plan, verb))
+        if odd := [p for p in (*range(pieces), *seen) if seen[p] != 1 or not 0 <= p < pieces]:
+            count = "never" if not seen[odd[0]] else f"{seen[odd[0]]} times"
+            return (
+                f"the {NAMES[verb]} of piece {odd[0]} is queued {count}; pieces are 0 to {pieces - 1}",
+                "Each piece is copied in, computed and copied out once.",
+            )
+    return None
+
+
+def _unordered(order: Order, piece: int) -> tuple[str, str] | None:
+    """Copy-in before kernel before copy-out, in one slot."""
+    for first, second in (("copy_in", "kernel"), ("kernel", "copy_out")):
+        a, b = order.find(first, piece), order.find(second, piece)
+        if a.slot != b.slot:
+            return (
+                f"the {NAMES[first]} of piece {piece} uses slot {a.slot}, its {NAMES[second]} slot {b.slot}",
+                "A piece stays in its slot.",
+            )
+        if not order.is_before(a, b):
+            found = f"nothing makes the {NAMES[second]} of piece {piece} wait for its {NAMES[first]}"
+            return found, _missing_wait(order, a, b)
+    return None
+
+
+def _overwritten(order: Order, writes: str, reads: str, piece: int) -> tuple[str, str] | None:
+    """Is what `writes` put into the slot's buffer for this piece still there when `reads` reads it?"""
+    mine, reader = order.find(writes, piece), order.find(reads, piece)
+    for other in order.tasks:
+        if other.verb != writes or other.slot != mine.slot or other is mine:
+            continue
+        if order.is_before(reader, other) or order.is_before(other, mine):
+            continue
+        where = f"the {'input' if writes == 'copy_in' else 'output'} buffer of slot {mine.slot}"
+        late, early = (other, reader) if other.call > reader.call else (reader, other)
+        message = (
+            f"overwritten: the {NAMES[other.verb]} of piece {other.piece} may write {where} while the "
+            f"{NAMES[reads]} of piece {piece} still needs piece {piece} there"
+        )
+        if len({o[2] for o in order.plan if o[0] == writes}) == 1:
+            return message, f"Every piece uses slot {mine.slot}. There are two: piece i takes slot i % 2."
+        if early is other:
+            return message, "It is queued in between. Queue the pieces in order, and let each wait for its slot."
+        return message, _missing_wait(order, reader, late)
+    return None
+
+
+def _missing_wait(order: Order, first: Task, second: Task) -> str:
+    """How `second`, in its stream, should have waited for `first`."""
+    events = {o[1]: (index, o[2]) for index, o in enumerate(order.plan) if o[0] == "record"}
+    waits = [(i, events[o[2]]) for i, o in enumerate(order.plan) if o[0] == "wait" and o[1] == second.stream]
+    earlier = [i for i, o in enumerate(order.plan[: second.call]) if o[0] in WORK and o[3] == second.stream]
+    fresh = [event for i, event in waits if max(earlier, default=-1) < i < second.call]
+    what, then = f"the {NAMES[first.verb]} of piece {first.piece}", f"the {NAMES[second.verb]}"
+    if any(stream == second.stream for _, stream in fresh):
+        return (
+            f"Stream {second.stream} waits for an event that was recorded in stream {second.stream} itself, the wrong "
+            f"stream: a stream waits for itself anyway. Record it in stream {first.stream}, behind {what}."
+        )
+    if any(stream == first.stream and index < first.call for index, stream in fresh):
+        return f"The event of stream {first.stream} that stream {second.stream} waits for was recorded before {what}."
+    if any(i > second.call and _covers(event, first) and event[0] < second.call for i, event in waits):
+        return f"Stream {second.stream} waits for that event only after {then} is queued: wait first."
+    return (
+        f"Here stream {second.stream} waits for nothing of stream {first.stream}: record an event behind {what}, and "
+        f"make stream {second.stream} wait for it before {then}."
+    )
+
+
+def _covers(record: tuple[int, int], task: Task) -> bool:
+    """Does an event recorded at (call, stream) stand behind the task?"""
+    index, stream = record
+    return stream == task.stream and index > task.call
