@@ -1,0 +1,118 @@
+"""What the exercises on low precision share: codes, quotients of which two roundings are right, and data to round."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+from ..gpu.formats import FORMATS, Format
+from ..spec.precision import Contract
+
+E4M3, E2M1 = FORMATS["fp8 e4m3"], FORMATS["fp4 e2m1"]
+CODES = Contract(dtype="float16", terms=4)
+"""Scales are fp32 numbers that a few operations lead to; what is a code has no rounding error, only a right value."""
+
+STEP = 1.25 / (4 * 2.0**-24)
+"""M of the error model for a code that may be the next one: growth · M must exceed 1."""
+
+CLOSE = 2.0**-20
+"""A quotient so close to the middle of two codes (relative) may go either way: fp32 division decides it."""
+
+
+@functools.cache
+def values(of: Format) -> torch.Tensor:
+    """All values from 0 to the largest one of a format, float64; the index is the code."""
+    return torch.tensor([of.decode(c) for c in range(of.encode(of.largest) + 1)], dtype=torch.float64, device="cpu")
+
+
+@functools.cache
+def _middles(of: Format) -> torch.Tensor:
+    v = values(of)
+    return (v[1:] + v[:-1]) / 2
+
+
+def magnitude_code(y: torch.Tensor, of: Format, ties: str = "even") -> torch.Tensor:
+    """The code of |y|: the nearest value's, the largest for what is larger. Ties to "even", "away" or "down"."""
+    y = torch.nan_to_num(y.abs(), nan=0.0)
+    middles = _middles(of).to(y.device)
+    code = torch.searchsorted(middles, y.contiguous())
+    tie = torch.cat([middles, middles.new_full((1,), torch.inf)])[code] == y
+    return code + (tie & ((code % 2 == 1) if ties == "even" else torch.full_like(tie, ties == "away")))
+
+
+def cut_code(y: torch.Tensor, of: Format) -> torch.Tensor:
+    """The code of |y| with the bits that do not fit cut off."""
+    return torch.searchsorted(values(of).to(y.device), torch.nan_to_num(y.abs(), nan=0.0).contiguous(), right=True) - 1
+
+
+def signed(code: torch.Tensor, y: torch.Tensor, of: Format) -> torch.Tensor:
+    """The code with the sign bit of y, which -0 has too."""
+    return code + torch.signbit(y).long() * 2 ** (of.bits - 1)
+
+
+def encode(y: torch.Tensor, of: Format, ties: str = "even") -> torch.Tensor:
+    return signed(magnitude_code(y, of, ties), y, of).double()
+
+
+def decode(codes: torch.Tensor, of: Format) -> torch.Tensor:
+    """Values of codes with sign; NaN for codes that are no number."""
+    codes = torch.nan_to_num(codes, nan=0.0).long()
+    known = values(of).to(codes.device)
+    found = torch.cat([known, known.new_full((256,), torch.nan)])
+    half = 2 ** (of.bits - 1)
+    value = found[codes % half]
+    return torch.where(codes // half % 2 == 1, -value, value)
+
+
+def near_tie(y: torch.Tensor, of: Format) -> torch.Tensor:
+    """Is |y| so close to the middle of two values that fp32 arithmetic may come out on either side of it?"""
+    y, middles = y.abs().contiguous(), _middles(of).to(y.device)
+    at = torch.searchsorted(middles, y)
+    gap = torch.minimum((middles[at.clamp(max=len(middles) - 1)] - y).abs(), (y - middles[(at - 1).clamp(min=0)]).abs())
+    return gap <= CLOSE * y.clamp_min(of.smallest / 4)
+
+
+def is_power(scale: torch.Tensor) -> torch.Tensor:
+    """Is this a power of two? Dividing by it rounds nothing, so that no code is in doubt."""
+    return torch.frexp(scale)[0] == 0.5
+
+
+# --- data ----------------------------------------------------------------------------------------------------------
+
+
+def _random_codes(shape, g, of: Format) -> torch.Tensor:
+    return decode(torch.randint(0, len(values(of)), shape, generator=g), of)
+
+
+def midpoints(shape, g, of: Format) -> torch.Tensor:
+    """Values of a format and the middles between them, both signs, and zeros of both signs."""
+    both = torch.cat([values(of), _middles(of)])
+    x = both[torch.randint(0, len(both), shape, generator=g)]
+    return x * (1 - 2 * torch.randint(0, 2, shape, generator=g))
+
+
+def rows(sizes, g) -> torch.Tensor:
+    """Rows to quantize, (M, N); `mix` says what they hold."""
+    M, N, mix = sizes["M"], sizes["N"], sizes["mix"]
+    x = torch.randn(M, N, generator=g, dtype=torch.float64)
+    if mix == MIDPOINTS:
+        x = midpoints((M, N), g, E4M3)
+        x[torch.arange(M), torch.randint(0, N, (M,), generator=g)] = E4M3.largest
+        x = x * torch.exp2(torch.arange(M)[:, None] % 13 - 6.0)
+    elif mix == ZEROS:
+        x[::2] = 0.0 * x[::2]  # of both signs
+    elif mix == OUTLIER:
+        x[torch.arange(M), torch.randint(0, N, (M,), generator=g)] = -1000.0
+    elif mix == SMALL:
+        x = torch.randint(-60, 61, (M, N), generator=g) * 2.0**-24
+    elif mix == WIDE:
+        x = x * torch.exp2(torch.randint(-14, 15, (M, N), generator=g).double()).clamp(max=2.0**12)
+    elif mix == SIZES:
+        x = x * torch.exp2(torch.arange(M)[:, None] % 11 - 5.0)
+    return x
+
+
+NORMAL, MIDPOINTS, ZEROS, OUTLIER, SMALL, WIDE, SIZES = range(7)
+"""What rows hold: normal numbers; values in the middle of two codes; rows of zeros between others; one element a
+thousand times the others, and negative; subnormal fp16; sizes of all kinds; rows that differ in size."""
