@@ -248,6 +248,7 @@ def _level(name: str, title: str, points: Points, block_m: int, block_n: int) ->
                 Case(f"{block_m + 1} queries, {block_n + 1} keys", _of(1, block_m + 1, block_n + 1), "position"),
                 Case("2 heads, 37 queries, 53 keys", _of(2, 37, 53), "position"),
                 Case("20 queries, 70 keys, scores up to a hundred", _of(1, 20, 70), "integers"),
+                Case("11 queries, 45 keys, scores far below zero", _of(1, 11, 45), "opposed"),
                 Case("9 queries, 40 keys, values of all sizes", _of(1, 9, 40), "wide"),
                 Case("2 heads, 33 queries, 21 keys, not aligned to 16 bytes", _of(2, 33, 21), "normal", "offset"),
                 Case(f"{2 * block_m} queries, {3 * block_n} keys: whole tiles", _of(1, 2 * block_m, 3 * block_n)),

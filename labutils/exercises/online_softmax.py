@@ -235,6 +235,7 @@ def _cases(block: int, half: str) -> tuple[Case, ...]:
         Case(f"3 × {block + 1}, one more than a block", {"M": 3, "N": block + 1}, "position"),
         Case(f"4 × {2 * block + 701}, padded rows", {"M": 4, "N": 2 * block + 701}, layout="padded"),
         Case(f"3 × {2 * block + 5}, logits up to ten thousand", {"M": 3, "N": 2 * block + 5}, "large"),
+        Case(f"3 × {block + 40}, every logit far below zero", {"M": 3, "N": block + 40}, "below"),
         Case(f"4 × {3 * block - 9}, one finite entry in each row of -inf", {"M": 4, "N": 3 * block - 9}, "lone"),
         Case(f"6 × {3 * block}, masked with -inf, one row entirely", {"M": 6, "N": 3 * block}, "masked"),
         Case(f"3 × {block + 77}, ties", {"M": 3, "N": block + 77}, "ties"),

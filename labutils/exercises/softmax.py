@@ -165,6 +165,7 @@ def cases(large: tuple[int, int], most: int = 3000, cuda: bool = False) -> tuple
         if cuda
         else Case("17 × 250, padded rows", {"M": 17, "N": 250}, layout="padded"),
         Case("9 × 700, logits up to ten thousand", {"M": 9, "N": 700}, "large"),
+        Case("5 × 133, every logit far below zero", {"M": 5, "N": 133}, "below"),
         Case("8 × 243, one finite entry in each row of -inf", {"M": 8, "N": 243}, "lone"),
         Case("12 × 93, masked with -inf, one row entirely", {"M": 12, "N": 93}, "masked"),
         Case("7 × 40, ties", {"M": 7, "N": 40}, "ties"),

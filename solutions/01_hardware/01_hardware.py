@@ -83,7 +83,7 @@ for name, claim, yours, dense in rows:
 # The 990 of an H100 are dense: sparsity (two of every four weights zero, and known to be) would double them once more,
 # to 1979. The figures claimed for a B200 do count sparsity (its FP4 differs from board to board). Divide a headline by
 # two before you compare with it, and ask which clock it assumes: tensor peaks are quoted at 1830 MHz on an H100,
-# although its boost clock is 1980, because a matmul at full width draws all the power there is.
+# although its boost clock is 1980.
 #
 # ## 3 Where the bytes live
 #
@@ -215,7 +215,7 @@ def warps_by_width(latency_ns):
         needed = [warps_needed(int(gpu.bandwidth_gbs), latency_ns, gpu.sms, b) for b in (4, 8, 16, 32)]
         axis.plot(range(4), needed, "osD^"[k] + ("-", "--", "-.", ":")[k], color=plots.PALETTE[k], label=name)
     axis.axhline(64, color="black", lw=1)
-    axis.text(3.05, 64, "64: all that\nan SM holds", va="center", fontsize=9)
+    axis.text(3.05, 64, "64: all that an\nSM of an H200 holds", va="center", fontsize=9)
     axis.set(xticks=range(4), xticklabels=["4", "8", "16", "2 × 16"], xlabel="bytes of a lane on their way",
              ylabel="warps an SM needs", xlim=(-0.2, 3.8))  # fmt: skip
     axis.legend()

@@ -84,9 +84,10 @@ saw_teeth()
 # whose block 5 waits for block 9 may hang: block 9 may not get a place before block 5 ends. That is what lets the same
 # program run on 20 SMs and on 148.
 #
-# **Hiding latency.** A value from memory arrives after several hundred cycles. An SM holds up to 64 warps, each with
-# its registers in place, so switching costs nothing: in every cycle each of the four schedulers issues from any warp
-# that is ready. With enough warps there is always one; with a single one the SM waits most of the time.
+# **Hiding latency.** A value from memory arrives after several hundred cycles. An SM holds up to 64 warps (a T4 32, RTX
+# 30 to 50 48), each with its registers in place, so switching costs nothing: in every cycle each of the four schedulers
+# issues from any warp that is ready. With enough warps there is always one; with a single one the SM waits most of the
+# time.
 #
 # ## 2 One index
 #

@@ -221,9 +221,9 @@ for blocks in (1, 2, 3, 4, 6, 8):
         print(f"{blocks:16} {budget:12} {took.registers:14} {took.stack:6} B {share:10.1%}")
 
 # %% [markdown]
-# The compiler uses your budget to the last register, and from three blocks on it pays with spills: every byte spilled
-# is stored and loaded again by every thread, through the L1. At full occupancy this kernel would keep half of its tile
-# in memory.
+# From three blocks on the budget binds: the compiler uses it to the last register and pays with spills. Every byte
+# spilled is stored and loaded again by every thread, through the L1. At full occupancy this kernel would keep half of
+# its tile in memory.
 #
 # ## 6 When low occupancy is right
 #

@@ -18,8 +18,9 @@
 # %% [markdown]
 # ## 1 A launch is not a run
 #
-# `kernel[grid](…)` returns as soon as the launch is in the GPU's queue: some 5 µs, whatever the kernel does. The GPU
-# works through the queue on its own; `torch.cuda.synchronize()` makes the host wait until it is empty.
+# `kernel[grid](…)` returns as soon as the launch is in the GPU's queue: some 7 µs for a call of the driver, 11 for
+# PyTorch's (H200), whatever the kernel does. The GPU works through the queue on its own; `torch.cuda.synchronize()`
+# makes the host wait until it is empty.
 #
 # **Predict.** The host launches `count` kernels after each other and then synchronizes. Each launch takes `launch`
 # µs of the host's time, each kernel `kernel` µs of the GPU's, and a kernel can begin when its launch is over. How many
@@ -171,7 +172,7 @@ life_of_a_benchmark()
 # %% [markdown]
 # | what you see | a common cause |
 # |---|---|
-# | every kernel takes 5 µs | the host's clock, and no synchronize |
+# | every kernel takes some 10 µs | the host's clock, and no synchronize |
 # | the first run of a cell is far slower | compiler, lazy loading of libraries, first allocation |
 # | 110 % of the GPU's bandwidth | the L2: the data fit, and nothing flushed them |
 # | the same kernel takes 20 % longer today | clocks: another job, heat, a power limit; compare in turns |
@@ -181,7 +182,7 @@ life_of_a_benchmark()
 #
 # `lab.benchmark(fn, x, bytes=…)` works by these rules, with distinct copies of x in turn, and goes on until the median
 # is known within 1 %. `lab.compare` takes two functions in turns (A B B A), so clocks and heat favour none. GeLU three
-# ways: `naive` moves 21n elements (see `06_elementwise_triton`), the other two 2n. Predict the ratio first.
+# ways: `naive` moves 22n elements (see `06_elementwise_triton`), the other two 2n. Predict the ratio first.
 
 # %% cell="given" id="gelus"
 import torch

@@ -283,10 +283,11 @@ if gpu and (seen := lab.profile(layer, *(torch.randn(s, device="cuda", dtype=tor
 # ### BEGIN SOLUTION
 # A ridge of 10 is that of fp32 on ordinary cores (12.5 for the 40 GB part, 9.6 for the 80 GB one); with tensor cores it
 # is 100 to 200. A matmul's intensity grows with M, but is M/3 in fp16 when each matrix moves once. The third: the study
-# that is quoted found 0.17 % of the FLOPs in normalisations and 0.03 % in elementwise operations, together 0.20 % for
-# 39 % of the time, so 0.02 % has lost a factor of ten. The ledger agrees in size: these operations do about one FLOP
-# per byte, hundreds of times below the ridge, so their time is that of their bytes. Tensor cores have grown faster than
-# bandwidth, which raises the ridge and makes the share larger; fusing is what helps.
+# that is quoted (Ivanov and others, 2021, Table 1: BERT on a V100) found 0.17 % of the FLOPs in normalizations and 0.03
+# % in elementwise operations, together 0.20 % for 39 % of the time, so 0.02 % has lost a factor of ten. The ledger
+# agrees in size: these operations do about one FLOP per byte, hundreds of times below the ridge, so their time is that
+# of their bytes. Tensor cores have grown faster than bandwidth, which raises the ridge and makes the share larger;
+# fusing is what helps.
 # ### END SOLUTION
 
 # %% [markdown]

@@ -255,13 +255,14 @@ lab.check("10_reduction/sum_v4")
 # %% [markdown]
 # ## V5 Shuffle the last steps
 #
-# From s = 16 on a single warp adds, and still the whole block waits at every barrier. Lanes of a warp can hand each
+# From s = 32 on a single warp adds, and still the whole block waits at every barrier. Lanes of a warp can hand each
 # other registers: `__shfl_down_sync(0xffffffff, sum, s)` gives the `sum` of the lane s further on. The mask names the
 # lanes that call, here all 32. No shared memory, no barrier; but old code that leaves out both, and trusts that lanes
 # run in step, has been wrong since Volta (2017).
 #
 # *Cooperative groups* say the same with names: `auto warp = cg::tiled_partition<32>(cg::this_thread_block());` and
-# `cg::reduce(warp, sum, cg::plus<float>())`. They compile more slowly; the instructions are the same.
+# `cg::reduce(warp, sum, cg::plus<float>())`. They compile more slowly. For floats the instructions are the same; for
+# integers, from compute capability 8.0 on, `cg::reduce` is a single `redux.sync`.
 #
 # <details><summary>Hint 1</summary>Loading and the tree are those of V4, but the tree ends with the step
 # s = 32.</details>

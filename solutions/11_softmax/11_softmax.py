@@ -298,10 +298,11 @@ lab.check("11_softmax/warp_softmax")
 # thread t takes columns 4t to 4t + 3, then those 4T further on, 8 times in all. Where rows do not begin at multiples of
 # 16 bytes, its columns lie T apart, from t on. `first` and `step` say which; the rest of the kernel need not know.
 #
-# Why registers, and why eight loads at once? By Little's law (`01_hardware`) an H200 must have about 2 TB/s · 600 ns of
-# x on their way, 9 KB for each SM. In `for (n = t; n < N; n += T) row[n] = x[n];`, with `row` in shared memory, each
-# store waits for its load, and the next load comes after the store: 4 bytes a thread on their way. Loads into registers
-# that nobody reads yet wait for nothing: with 1024 threads on an SM, all 128 KB.
+# Why registers, and why eight loads at once? By Little's law (`01_hardware`) an H200 must have about 2 TB/s · 335 ns of
+# x in flight (664 cycles on an idle GPU, more under load): 5 KB for each SM. In `for (n = t; n < N; n += T) row[n] =
+# x[n];`, with `row` in shared memory, each store waits for its load, and the next load comes after the store: 4 bytes a
+# thread on their way. Loads into registers that nobody reads yet wait for nothing: with 1024 threads on an SM, all 128
+# KB.
 #
 # A reduction has two levels: shuffles within each warp, then lane 0 of each warp writes its number into `part`, and
 # after a barrier every warp reduces the numbers of all `warps` by shuffles once more.

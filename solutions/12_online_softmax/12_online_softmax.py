@@ -268,7 +268,8 @@ lab.check("12_online_softmax/split_softmax")
 # The job of a ticket, and `counters_ptr[1 + row]`, which counts the parts of a row that are in, are given.
 #
 # <details><summary>Hint 1</summary>Statistics: as <code>stats_kernel</code>, then add 1 to the row's counter, after the
-# two stores. An atomic also publishes what its program stored before.</details>
+# two stores. The atomic is a release: it publishes the two scalars, which the same thread stored. For tiles, which
+# other threads of the program store, <code>tl.debug_barrier()</code> belongs before it.</details>
 # <details><summary>Hint 2</summary>Wait: <code>while tl.atomic_add(ready_ptr, 0) &lt; parts: pass</code>. Adding 0
 # reads the counter in such a way that whatever came before it can be seen; a plain load may show an old value for
 # ever.</details>
@@ -376,8 +377,8 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 # for each element go through it, and they set the pace. To read once, a row must stay on chip. 200 000 floats are
 # 800 KB: more than the registers of one SM hold, less than those of eight.
 #
-# Hopper starts blocks in *clusters*: up to eight that run at the same time, close to each other, and may write to each
-# other's shared memory. So:
+# Hopper starts blocks in *clusters*: up to eight (16 by opt-in) that run at the same time, close to each other, and may
+# write to each other's shared memory. So:
 #
 # - each of 8 blocks has an eighth of the row in registers, 25 000 floats, up to 28 for a thread;
 # - meanwhile its part of the next row is on its way to shared memory (`cp.async`), so that memory hardly rests;

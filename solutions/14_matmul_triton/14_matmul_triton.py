@@ -313,7 +313,7 @@ lab.check("14_matmul_triton/busy_share")
 # What it needs to know is in a **tensor descriptor**: address, shape, strides, tile. `desc.load([m, k])` gives the tile
 # whose corner is at (m, k), with 0 for what lies outside; `desc.store([m, n], tile)` writes only what lies inside. Rows
 # must begin at multiples of 16 bytes, and the last stride must be 1: `lab.aligned` copies a matrix if that is not so.
-# (Block pointers, `tl.make_block_ptr`, came before descriptors, and have been removed from Triton.)
+# (Block pointers, `tl.make_block_ptr`, came before descriptors, and are deprecated.)
 #
 # And the programs stay: as many as the GPU has SMs, each takes every `NUM_PROGRAMS`-th tile. So the loads of the next
 # tile can start while this one is stored. `tl.range(…, flatten=True)` makes one loop of the two for that, and

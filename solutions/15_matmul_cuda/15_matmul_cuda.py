@@ -122,9 +122,10 @@ lab.check("15_matmul_cuda/naive")
 #
 # ## Level 2: a tile for the block
 #
-# Every element of A is still read by each of N / 32 blocks *and* by each of their rows of threads. Let a block of
-# 32 × 32 threads bring a 32 × 32 tile of A and one of B to shared memory, each thread one element of each; then every
-# thread sums 32 products from there; then the next tiles along K. Elements past the matrix become 0.
+# Every element of A is still read by each of N / 32 blocks, and every element of B by each of a block's rows of threads
+# too. Let a block of 32 × 32 threads bring a 32 × 32 tile of A and one of B to shared memory, each thread one element
+# of each; then every thread sums 32 products from there; then the next tiles along K. Elements past the matrix become
+# 0.
 #
 # <details><summary>Hint 1</summary>Two barriers for each pair of tiles: after filling them, and before they are filled
 # again.</details>
@@ -539,9 +540,9 @@ lab.check("15_matmul_cuda/tensor")
 # With STAGES buffers, STAGES − 1 tiles are on their way while one is multiplied: more than registers could hold, and
 # one barrier a tile.
 #
-# Warps now compute 64 × 64, 4 × 4 pieces: half as many reads of shared memory for each product. Blocks take tiles of C
-# in groups of 8 rows, as in unit 14. Tiles are 128 × 128, and 32 deep; for large matrices, where a block may have
-# 160 KB of shared memory, 256 × 128, and 64 deep. You write the pipeline.
+# Warps now compute 64 × 64, 4 × 4 pieces: 8 fragments read for 16 products, in place of 6 for 8, a third fewer. Blocks
+# take tiles of C in groups of 8 rows, as in unit 14. Tiles are 128 × 128, and 32 deep; for large matrices, where a
+# block may have 160 KB of shared memory, 256 × 128, and 64 deep. You write the pipeline.
 #
 # Tensor cores should not wait for shared memory either. So pieces have two sets of registers: 16 of a tile's depth are
 # read while the 16 before are multiplied, also across the barrier. `begin(buffer)` begins to read a tile, and
@@ -711,10 +712,11 @@ ladder.show_rates(fp32, fp16)
 # of the two made it faster, and how can you tell from the numbers of "register column"?
 #
 # ### BEGIN SOLUTION
-# The reads of shared memory. Each of the 32 banks gives 4 bytes a clock, so a warp gets one read a clock for each SM,
-# and an SM could do four warps' multiply-adds in it: with two reads for each of these, shared memory is the limit at an
-# eighth of the peak. The column has half the loads of "shared" (64 in place of 32 wide), and 1.125 reads in place of 2.
-# Most of its gain comes with the reads; memory, with 32 columns shared already, was not the limit any more.
+# The reads of shared memory. Its 32 banks serve one request of a warp in a cycle, in which an SM could do four warps'
+# FMAs. The compiler merges four of a row's elements of A into one 16-byte read, so "shared" makes 8 + 32 = 40 requests
+# for 32 FMAs, and shared memory is the limit at a fifth of the peak. The column makes 8 + 4 = 12 requests for 32 FMAs,
+# 0.375 each, and half the loads of "shared" (64 rows in place of 32). Most of its gain comes with the reads; memory,
+# with 32 columns shared already, was not the limit any more.
 # ### END SOLUTION
 
 # %% [markdown]

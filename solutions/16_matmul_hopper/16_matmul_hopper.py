@@ -24,8 +24,8 @@
 #
 # - **TMA**: *one* thread starts the copy of a box of a matrix to shared memory. Outside the matrix it reads zeros.
 # - **mbarrier**: 8 bytes in shared memory that count arrivals of threads, and bytes that copies bring.
-# - **WGMMA**: four warps, a warp group, multiply a 64 × 16 tile by a 16 × n one. Both lie in shared memory; the sums
-#   are in registers.
+# - **WGMMA**: four warps, a warpgroup, multiply a 64 × 16 tile by a 16 × n one. B lies in shared memory, A there or in
+#   registers; the accumulators are in registers.
 #
 # All of them work while your threads go on. So the art is to wait for the right thing.
 #
@@ -293,7 +293,9 @@ lab.check("16_matmul_hopper/tile")
 # `turn % 2`. The producer may fill it in turn 0 at once; later it waits until the turn before has been read. Waiting
 # for the phase of parity `(turn + 1) % 2` does both: on a new barrier that phase counts as ended.
 #
-# 288 threads with at most 224 registers fill an SM's 65536: each consumer holds 128 sums.
+# 288 threads are nine warps, so one of the SM's four schedulers has three. Its 16384 registers give each of them at
+# most 168 for a thread (16384 / 96, rounded down to a multiple of 8); each consumer needs 128 of them for its
+# accumulators.
 #
 # <details><summary>Hint 1</summary>Producer, for each s: wait for <code>empty[stage]</code>, expect
 # <code>(A_TILE + B_TILE) * sizeof(half)</code> bytes at <code>full[stage]</code>, load both tiles.</details>

@@ -282,9 +282,10 @@ lab.check("17_flash_attention/ragged")
 # `desc.load([head, row, 0])` loads a tile (1, rows, D), with zeros past the end of the head; `.reshape(rows, D)` drops
 # the 1. No strides, no masks on loads and stores; the copy engine of Hopper and Blackwell does it (unit 14).
 #
-# Programs start in the order of their numbers, and the last queries have the longest way: they go first, so that what
-# runs at the very end is short. That is `pid_m`. `warp_specialize` gives loads, products and softmax to warps of their
-# own; Triton 3.6 and 3.7 can do that to this loop on Blackwell only.
+# Programs usually start in the order of their numbers. Nothing promises it (unit 12), so only speed may depend on it.
+# The last queries have the longest way: they go first, so that what runs at the very end is short. That is `pid_m`.
+# `warp_specialize` gives loads, products and softmax to warps of their own; Triton 3.6 and 3.7 can do that to this loop
+# on Blackwell only.
 #
 # <details><summary>Hint 1</summary>Causal: keys before <code>first</code>, rounded down to whole tiles, are seen by all
 # queries of the program. It ends at <code>min(first + BLOCK_M, N)</code>.</details>
@@ -585,12 +586,13 @@ if lab.device.runs(90):
 # ### END SOLUTION
 
 # %% [markdown]
-# **What FlashAttention 2, 3 and 4 changed.** *1* (2022) is your level 1: tiles, online softmax, no N × N in memory. *2*
-# (2023) gave blocks of queries to programs of their own, and rescales acc but divides once, at the end. *3* (2024,
-# Hopper) gives loads to a warp of their own, lets two groups of warps take turns with the tensor cores ("ping-pong"),
-# and starts the next q kᵀ before this softmax. Triton on Hopper does not order its products like that; two programs on
-# an SM hide part of it. *4* (2025, Blackwell), where products became twice as fast and exp2 did not, computes part of
-# the powers of two as polynomials, and skips rescaling when the maximum hardly grew.
+# **What FlashAttention 2, 3 and 4 changed.** *1* (2022): tiles, online softmax, no N × N in memory; its outer loop ran
+# over keys. *2* (2023) swapped the loops, as your level 1 does: each block of queries is a program of its own, which
+# rescales acc but divides once, at the end. *3* (2024, Hopper) gives loads to a warp of their own, lets two groups of
+# warps take turns with the tensor cores ("ping-pong"), and starts the next q kᵀ before this softmax. Triton on Hopper
+# does not order its products like that; two programs on an SM hide part of it. *4* (2025, Blackwell), where products
+# became twice as fast and exp2 did not, computes part of the powers of two as polynomials, and skips rescaling when the
+# maximum hardly grew.
 #
 # **Next levels.** `18_flash_backward` uses the lse; `19_decode_attention` splits the keys of one query over programs;
 # `20_flash_cuda` writes the products by hand. Try a window

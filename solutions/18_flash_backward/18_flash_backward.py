@@ -80,9 +80,6 @@ lab.check("18_flash_backward/backward_flops")
 # only five, but programs that own keys would have to add up dQ together, with atomics; its sum then differs from run
 # to run.
 #
-# The picture shows which tiles of S one program of each kernel walks over in a causal case of 8 tiles. The programs of
-# a kernel own rows, or columns, of it: nobody else writes their gradients.
-#
 # ## Level 1: delta
 #
 # delta[h, m] = Σ_d out[h, m, d] · dout[h, m, d], in fp32. One program computes `BLOCK_M` queries of one head.
@@ -384,10 +381,10 @@ attention.backward_claims(Attention.apply)
 # TFLOP/s forward and 265 backward, causal, with five products and atomics. What else than products may cost time?
 #
 # ### BEGIN SOLUTION
-# 5/7 = 71 % of the forward rate. Per score both passes take one exp2, but the backward pass has more around it: two
-# subtractions and products, two conversions to bf16 (P and dS), and each program holds two accumulators of 128 × 128 in
-# registers, so that one program fits on an SM, with nothing to run while it waits. Tiles on the diagonal are half
-# masked.
+# 5/7 = 71 % of the forward rate. Each of your two kernels recomputes P, so a score takes two exp2 in place of one, and
+# more around them: subtractions and products, and conversions of P and dS to bf16. A program of the first kernel holds
+# two accumulators, dK and dV, of BLOCK_N × D fp32 each, so few programs fit on an SM, with little to run while one
+# waits. Tiles on the diagonal are half masked.
 # ### END SOLUTION
 
 # %% [markdown]

@@ -383,7 +383,7 @@ decoding.speeds(decode, paged, intensity)
 #
 # **In practice** vLLM, SGLang and TensorRT-LLM keep caches in pages and batch continuously; their kernels are
 # FlashAttention's split-KV path, FlashInfer's, or a Triton kernel much like yours. DeepSeek's MLA stores one small
-# vector for all heads: `group` is then 128, and decode comes near the ridge.
+# latent vector for all heads, and reads it once for K and V: `group` is then 128, and decode comes near the ridge.
 #
 # **Reading.** [PagedAttention](https://arxiv.org/abs/2309.06180): why servers wasted most of their cache.
 # [Flash-Decoding](https://pytorch.org/blog/flash-decoding/): splitting the keys. [Orca](

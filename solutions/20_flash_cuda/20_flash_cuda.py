@@ -428,7 +428,7 @@ fragments.speeds({"scalar": scalar, "tensor": tensor})
 #
 # | | yours | FlashAttention-2 | FlashAttention-3 | FlashAttention-4 |
 # |---|---|---|---|---|
-# | products | mma.sync | mma.sync | wgmma, operands from shared memory | tcgen05 |
+# | products | mma.sync | mma.sync | wgmma: Q, K, V from shared memory, P from registers | tcgen05 |
 # | sums are in | registers | registers | registers | tensor memory |
 # | copies by | all warps, cp.async | all warps, cp.async | one warp, TMA | one warp, TMA |
 # | softmax overlaps with | other warps' products | other warps' products | the other group's, by plan | both, by plan |
