@@ -7,12 +7,19 @@ that nbconvert wrote get theirs in the text; other images are a submission's own
 
 from __future__ import annotations
 
+import html as markup
 import re
+import time
 
+from jinja2 import pass_context
 from jinja2.bccache import Bucket, BytecodeCache
 from nbconvert.exporters import HTMLExporter, TemplateExporter
 from nbconvert.filters.highlight import Highlight2HTML
 from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
+
+MOST_SOURCE, SECONDS = 8000, 3.0
+"""Characters of a cell that are rendered, and CPU time for all cells of a page. Lexers take quadratic time for some
+text, and hold up everybody meanwhile; what is beyond is shown as plain text."""
 
 NO_DESCRIPTION = "No description has been provided for this image"
 
@@ -53,10 +60,29 @@ class PageExporter(HTMLExporter):
         resources = self._init_resources(resources)
         highlight = self.filters.get("highlight_code", Highlight2HTML(pygments_lexer=lexer, parent=self))
         data_type = WidgetsDataTypeFilter(notebook_metadata=self._nb_metadata, parent=self, resources=resources)
-        self.register_filter("highlight_code", highlight)
+        self._spent = 0.0
+
+        def highlighted(source, *args, **more):
+            return self._in_time(lambda: highlight(source, *args, **more), source)
+
+        self.register_filter("highlight_code", highlighted)
         self.register_filter("filter_data_type", data_type)
         html, resources = TemplateExporter.from_notebook_node(self, nb, resources, **kw)
         return _IMAGE.sub(_described, html), resources
+
+    @pass_context
+    def markdown2html(self, context, source):
+        return self._in_time(lambda: super(PageExporter, self).markdown2html(context, source), source)
+
+    def _in_time(self, render, source: str) -> str:
+        """What `render()` makes of a cell's text, or the plain text where that could take long."""
+        if len(source) > MOST_SOURCE or self._spent > SECONDS:
+            return f"<pre>{markup.escape(source)}</pre>"
+        begin = time.thread_time()
+        try:
+            return render()
+        finally:
+            self._spent += time.thread_time() - begin
 
 
 def _described(image: re.Match) -> str:

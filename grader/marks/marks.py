@@ -6,13 +6,12 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from dataclasses import dataclass
 
 from nbformat import NotebookNode
 
-from grader.course.cells import python_text
+from grader.course.cells import exercise_of
 from labutils import exercises
 from labutils.check.check import VERDICT_MIME
 from labutils.spec.verdict import Verdict
@@ -65,19 +64,6 @@ def marks_of(cell: NotebookNode) -> Result:
     return Result(marks, verdict, _told(verdict, marks, points))
 
 
-def exercise_of(source: str) -> str | None:
-    """The id of the exercise that a cell checks: the first argument of its `lab.check(…)`."""
-    try:
-        tree = ast.parse(python_text(source) or "")
-    except SyntaxError:
-        return None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "lab.check" and node.args:
-            first = node.args[0]
-            return first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else None
-    return None
-
-
 def _verdict(cell: NotebookNode) -> Verdict | None:
     """The last verdict among the outputs, unless it is malformed."""
     published = [o.data[VERDICT_MIME] for o in cell.outputs if VERDICT_MIME in o.get("data", {})]
@@ -94,7 +80,8 @@ def _verdict(cell: NotebookNode) -> Verdict | None:
 
 def _told(verdict: Verdict, marks: float, points: float) -> str:
     if verdict.headline is None:
-        return f"{marks:g} of {points:g} points."
+        still = f", {verdict.open:g} still open: they need a GPU" if verdict.open else ""
+        return f"{marks:g} of {points:g} points{still}."
     return f"{verdict.headline.symptom.rstrip('.')}. {verdict.headline.advice}"
 
 

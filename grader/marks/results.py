@@ -39,6 +39,11 @@ class Outcome:
     def passed(self) -> bool:
         return self.marks >= self.points
 
+    @property
+    def open(self) -> float:
+        """Points that are neither earned nor lost yet: the machine that graded could not judge what they are for."""
+        return min(self.verdict.open, self.points - self.marks) if self.verdict else 0.0
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -105,6 +110,11 @@ class Graded:
     def points(self) -> float:
         return sum(o.points for o in self.outcomes)
 
+    @property
+    def open(self) -> float:
+        """Points that are still open: see `Outcome.open`."""
+        return sum(o.open for o in self.outcomes)
+
     def what_happened(self) -> str:
         """The sentences that a reader of the table needs, the gravest first."""
         late = [self.late.sentence] if self.late else []
@@ -165,6 +175,11 @@ class ClassResults:
     def has_late(self) -> bool:
         return any(s.late for s in self.students)
 
+    @property
+    def open(self) -> list[tuple[Graded, Outcome]]:
+        """What is left for an instructor to have judged where there is a GPU."""
+        return [(s, o) for s in self.students for o in s.outcomes if o.open]
+
     def outcomes_of(self, check: Check) -> list[Outcome]:
         return [o for s in self.students for o in s.outcomes if o.cell == check.cell]
 
@@ -192,10 +207,12 @@ class ClassResults:
         text = io.StringIO()
         table = csv.writer(text, lineterminator="\n")
         late = ["penalty", "score"] if self.has_late else []
-        table.writerow(["student", *(c.name for c in self.checks), "marks", "points", *late, "what happened"])
+        still = ["open"] if self.open else []
+        table.writerow(["student", *(c.name for c in self.checks), "marks", "points", *still, *late, "what happened"])
         for s in self.students:
             marks = {o.cell: o.marks for o in s.outcomes}
             row = [s.student, *(f"{marks.get(c.cell, 0):g}" for c in self.checks), f"{s.marks:g}", f"{self.points:g}"]
+            row += [f"{s.open:g}"] if still else []
             row += [f"{s.penalty:g}", f"{s.score:g}"] if late else []
             table.writerow([harmless(cell) for cell in [*row, s.what_happened()]])
         return text.getvalue()
