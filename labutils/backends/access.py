@@ -5,10 +5,12 @@ CUDA C++ emulator) calls `load`, `store` and `atomic`; the recorder answers whic
 access never happens, and keeps findings (out of bounds, races between programs) and counts (bytes, requests).
 
 Races are found as in FastTrack (Flanagan and Freund, PLDI 2009), see vector_clock.py: each element remembers the epochs
-of its last store and load, each program has a vector clock, and atomics on one address order programs. There are three
-differences. An atomic both acquires and releases. An element keeps one epoch of a load, or the mark MANY when loads of
-several programs are not ordered: any later store then counts as a race, where FastTrack would keep a vector clock. And
-a store of the bits that are there already is no conflict.
+of its last store and load, each program has a vector clock, and atomics on one address order programs, as far as their
+semantics say ("relaxed" orders nothing). There are three differences. An atomic that changes nothing may see the value
+from before a change that nothing orders before it; the first of each program does, and acquires nothing then
+(`may_miss`). An element keeps one epoch of a load, or the mark MANY when loads of several programs are not ordered: any
+later store then counts as a race, where FastTrack would keep a vector clock. And a store of the bits that are there
+already is no conflict.
 """
 
 from __future__ import annotations
@@ -44,6 +46,8 @@ class AccessFinding:
         where = f" (line {self.line}: `{self.source}`)" if self.line else ""
         who = f"program {self.program[0] if not any(self.program[1:]) else self.program}"
         verb = {"load": "reads", "store": "writes", "atomic": "updates"}[self.access]
+        if self.kind == "misaligned":
+            return f"{who} {verb} more than one element from {self.array}[{self.index}] on, which is not aligned{where}"
         if self.kind == "out-of-bounds":
             rest = f" and {self.count - 1} more elements" if self.count > 1 else ""
             return f"{who} {verb} {self.array}[{self.index}]{rest}, outside the array{where}"
@@ -92,7 +96,7 @@ class Tracked:
 class Counts:
     """Totals of one or more launches. Bytes count active lanes; a sector is 32 aligned bytes, counted once for each
     load or store of a program that touches it. `wave_load_sectors` counts a sector once for each wave of `WAVE`
-    neighbouring programs that read it: what memory delivers if the L2 holds just what a wave reads."""
+    neighboring programs that read it: what memory delivers if the L2 holds just what a wave reads."""
 
     launches: int = 0
     programs: int = 0
@@ -114,6 +118,18 @@ class Counts:
     def to_json(self) -> dict:
         return asdict(self)
 
+
+@dataclass
+class Change:
+    """The latest change of a variable by an atomic: the bits before it, its epoch, who has seen those bits since."""
+
+    before: int
+    epoch: int
+    shown: set[int] = field(default_factory=set)
+
+
+FOLLOWED, LANES = 1 << 16, 64
+"""Variables whose changes are kept, and lanes of one atomic that are looked at."""
 
 WAVE = 16
 """Programs that are taken to run at the same time: few, so that the small cases of a check have many waves."""
@@ -141,6 +157,10 @@ class Recorder:
         """For each program, what happened before its current epoch."""
         self._releases: dict[int, VectorClock] = defaultdict(VectorClock)
         """For each address of an atomic, what happened before an atomic that comes next."""
+        self._changes: dict[int, Change] = {}
+        """For each address of an atomic, its latest change."""
+        self._atomics: dict[int, int] = defaultdict(int)
+        """For each program, the atomics so far: the clock of its current epoch."""
 
     def track(self, name: str, base: int, itemsize: int, inside: np.ndarray, start: int = 0, scratch=False) -> None:
         """Watch the storage at address `base`; `inside` marks the elements that belong to the array.
@@ -159,14 +179,18 @@ class Recorder:
         for t in self.arrays:
             t.forget()
         self._epochs = [Epoch(0, 0)]
-        self._clocks.clear()
-        self._releases.clear()
+        for known in (self._clocks, self._releases, self._changes, self._atomics):
+            known.clear()
 
     def program(self, place: tuple[int, int, int], number: int) -> None:
-        self._place, self._program = place, number
-        if self._epochs[-1].program != number:  # programs run one after another here, each from its start to its end
-            self._epochs.append(Epoch(number, 0))
+        self.go_on(place, number)
         self.counts.programs += 1
+
+    def go_on(self, place: tuple[int, int, int], number: int) -> None:
+        """A program begins, or goes on after others ran while it waited."""
+        self._place, self._program = place, number
+        if self._epochs[-1].program != number:
+            self._epochs.append(Epoch(number, self._atomics[number]))
 
     def load(self, addresses: np.ndarray, mask: np.ndarray, itemsize: int, where) -> np.ndarray:
         """Lanes that may read."""
@@ -187,9 +211,10 @@ class Recorder:
         self.counts.global_store_sectors += _sectors(addresses, ok).size
         return ok
 
-    def atomic(self, addresses, mask, itemsize: int, where) -> np.ndarray:
-        """Lanes that may update atomically. An atomic acquires and releases its address: what others did before their
-        atomic on it happened before what this program does next. What they did after theirs did not."""
+    def atomic(self, addresses, mask, itemsize: int, where, semantics="acq_rel", unseen=frozenset()) -> np.ndarray:
+        """Lanes that may update atomically. An atomic that acquires comes after those that released its address: what
+        others did before their atomic happened before what this program does next; what they did after theirs did not.
+        It acquires nothing at the addresses in `unseen`. One atomic looks at `LANES` addresses."""
         touched: list[tuple[Tracked, np.ndarray]] = []
         ok = self._resolve("atomic", addresses, mask, itemsize, where, touched=touched)
         self.counts.atomics += 1
@@ -197,15 +222,41 @@ class Recorder:
         self.counts.load_bytes += int(ok.sum()) * itemsize
         self.counts.store_bytes += int(ok.sum()) * itemsize
         clock, epoch = self._clocks[self._program], self._epochs[-1]
-        for address in np.unique(addresses[ok])[:64].tolist():
+        acquires, releases = semantics in ("acquire", "acq_rel"), semantics in ("release", "acq_rel")
+        for address in np.unique(addresses[ok])[:LANES].tolist() if acquires or releases else ():
             release = self._releases[address]
-            clock.join(release)
-            release.join(clock)
-            release.add(Epoch(self._program, epoch.clock))
+            if acquires and address not in unseen:
+                clock.join(release)
+            if releases:
+                release.join(clock)
+                release.add(epoch)
         for t, elements in touched:
             self._mark_read(t, elements)
+        self._atomics[self._program] = epoch.clock + 1
         self._epochs.append(Epoch(self._program, epoch.clock + 1))
         return ok
+
+    def change(self, address: int) -> Change | None:
+        """The latest change by an atomic at an address, as far as it is followed."""
+        return self._changes.get(address)
+
+    def may_miss(self, change: Change) -> bool:
+        """May an atomic by this program that changes nothing still see what was there before? If another program made
+        the change, and nothing orders it before now. Each program may once: it is noted."""
+        if self._program in change.shown or self._happened_before(np.array([change.epoch]))[0]:
+            return False
+        change.shown.add(self._program)
+        return True
+
+    def changed(self, address: int, before: int, epoch: int) -> None:
+        """An atomic of that epoch has changed the bits at an address."""
+        if address in self._changes or len(self._changes) < FOLLOWED:
+            self._changes[address] = Change(before, epoch)
+
+    @property
+    def now(self) -> int:
+        """The number of the current epoch."""
+        return len(self._epochs) - 1
 
     def _resolve(self, access, addresses, mask, itemsize, where, changes=None, touched=None) -> np.ndarray:
         mask = np.broadcast_to(np.asarray(mask, bool), addresses.shape)
@@ -220,19 +271,37 @@ class Recorder:
                 continue
             left &= ~here
             element = ((addresses[here] - np.uint64(t.base)) // np.uint64(t.itemsize)).astype(np.int64)
-            inside = t.inside[element]
-            ok[here] = inside
-            if not inside.all():
-                self._outside(access, t, element[~inside], where)
+            if itemsize > t.itemsize:
+                good = self._wide(access, t, addresses, here, element, itemsize, ok, where)
+                own = None
+            else:
+                inside = t.inside[element]
+                ok[here] = inside
+                if not inside.all():
+                    self._outside(access, t, element[~inside], where)
+                good, own = element[inside], None if changes is None else changes[here][inside]
             if self.events is not None:
                 self.events.append((access, t.name, self._program, element - t.start, itemsize))
-            good = element[inside]
-            self._conflicts(access, t, good, None if changes is None else changes[here][inside], where)
+            self._conflicts(access, t, good, own, where)
             if touched is not None:
                 touched.append((t, good))
         if left.any():
             self._wild(access, addresses[left], where)
         return ok
+
+    def _wide(self, access, t: Tracked, addresses, here, element, itemsize: int, ok, where) -> np.ndarray:
+        """Accesses by a pointer that was cast to a wider type: every element that they touch is looked at. Gives those
+        of the lanes that are inside, and marks these in `ok`."""
+        touched = element[:, None] + np.arange(-(-itemsize // t.itemsize))
+        within = touched < t.inside.size
+        inside = within & t.inside[np.where(within, touched, 0)]
+        aligned = addresses[here] % np.uint64(itemsize) == 0
+        if not aligned.all():
+            self._add("misaligned", access, t.name, element[~aligned][0] - t.start, where, (~aligned).sum())
+        if not inside.all():
+            self._outside(access, t, touched[~inside], where)
+        ok[here] = inside.all(axis=1) & aligned
+        return touched[ok[here]].ravel()
 
     def _add(self, kind, access, t_name, index, where, count, past_end=False):
         if len(self.findings) < MAX_FINDINGS:
@@ -273,22 +342,17 @@ class Recorder:
         if bad.any():
             self._add("race", access, t.name, elements[bad][0] - t.start, where, bad.sum())
         if access == "store":
-            t.writer[elements] = self._now
+            t.writer[elements] = self.now
         elif access == "load":
             self._mark_read(t, elements)
 
     def _mark_read(self, t: Tracked, elements):
-        """Whoever comes after this program also comes after those before it, so that one reader is kept if it can."""
-        t.reader[elements] = np.where(self._happened_before(t.reader[elements]), self._now, MANY)
-
-    @property
-    def _now(self) -> int:
-        """The number of the current epoch."""
-        return len(self._epochs) - 1
+        """What happens after this program also happens after those before it, so that one reader is kept if it can."""
+        t.reader[elements] = np.where(self._happened_before(t.reader[elements]), self.now, MANY)
 
     def _happened_before(self, others: np.ndarray) -> np.ndarray:
         """Which of these epochs are this program's own, nobody's, or known to have happened before now?"""
-        before = (others == NOBODY) | (others == self._now)
+        before = (others == NOBODY) | (others == self.now)
         if before.all():
             return before
         clock = self._clocks[self._program]

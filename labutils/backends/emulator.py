@@ -24,7 +24,7 @@ from ..cuda import nvrtc
 from ..cuda.signature import convert
 from ..cuda.tensor_map import TensorMap
 from ..spec.inputs import Run, shared_bytes
-from . import TIME_LIMIT, Outcome, Problem, child, simt
+from . import TIME_LIMIT, Outcome, Problem, child, launch_order, simt
 from .errors import NeedsGpu
 from .interpreter import Unavailable
 from .simt import counting
@@ -68,6 +68,8 @@ class _Session:
     printed: list[str] = field(default_factory=list)
     shared_bytes: int = 0
     time_limit: float = TIME_LIMIT
+    order: int = 0
+    """Seeds the order in which blocks run."""
 
 
 class KernelStopped(RuntimeError):
@@ -148,7 +150,7 @@ def _run(session: _Session, kernel: cuda.Kernel, grid, block, shared, arguments)
     try:
         result = built.launch(
             grid, block, shared, numbers, arrays=arrays, time_limit=session.time_limit, cluster=kernel.cluster,
-            trace=_trace,
+            trace=_trace, order=session.order,
         )  # fmt: skip
     except simt.LaunchError as e:
         raise cuda.LaunchError(str(e)) from None
@@ -294,7 +296,7 @@ def _traced(counter: counting.Counter, number: int, job: Callable[[], dict]) -> 
 
 
 def _with_counts(result: dict, counter: counting.Counter, seconds: float) -> dict:
-    """What a child said of a case, with the counts that it cannot have written."""
+    """What a child reported of a case, with the counts that it cannot have written."""
     try:
         case = counter.case(seconds)
     except counting.NotCounted as e:
@@ -306,7 +308,7 @@ def _with_counts(result: dict, counter: counting.Counter, seconds: float) -> dic
 
 
 def outcome(payload: dict) -> Outcome:
-    """What `one_case` told, as JSON."""
+    """What `one_case` returned, as JSON."""
     problem = Problem(**payload["problem"]) if payload["problem"] else None
     return Outcome(**{**payload, "findings": [LaunchFinding(**f) for f in payload["findings"]], "problem": problem})
 
@@ -320,7 +322,7 @@ def one_case(fn: Callable, run: Run, time_limit: float) -> dict[str, Any]:
         size = b.storage.element_size()
         arrays[b.name] = simt.MemoryRange(b.storage.data_ptr(), b.storage.numel(), size, inside, b.start)
         lengths[b.name] = b.view.numel()
-    _session = session = _Session(arrays, lengths, time_limit=max(0.5, time_limit - 1.0))
+    _session = session = _Session(arrays, lengths, time_limit=max(0.5, time_limit - 1.0), order=launch_order(run))
     begin = time.perf_counter()
     attempt = child.attempt(fn, run.arguments)
     _session = None

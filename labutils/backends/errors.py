@@ -25,6 +25,10 @@ class TimeLimit(BaseException):
     """Raised in the learner's code when its time is up; not an Exception, so that `except Exception` cannot eat it."""
 
 
+class Deadlock(RuntimeError):
+    """A kernel's program waits for something that will never happen."""
+
+
 @functools.cache
 def _library_folders() -> tuple[str, ...]:
     paths = {sysconfig.get_paths()[k] for k in ("stdlib", "purelib", "platlib")}
@@ -92,6 +96,8 @@ def explain(error: BaseException) -> Problem:
     line, source = learners_line(frames)
     if isinstance(error, TimeLimit):
         return Problem("timeout", "the code did not come to an end", line, source)
+    if isinstance(cause, Deadlock):
+        return Problem("timeout", str(cause), line, source)
     if isinstance(cause, NeedsGpu):
         return Problem("needs-gpu", str(cause), line, source)
     if isinstance(cause, CompileError):

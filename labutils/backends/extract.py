@@ -22,7 +22,7 @@ LITERALS = (bool, int, float, str, type(None))
 
 
 class NotExtractable(ValueError):
-    """This function cannot be told as text; the message says why."""
+    """This function cannot be written as text; the message says why."""
 
 
 class Part(NamedTuple):
@@ -143,7 +143,7 @@ def _names(node: ast.FunctionDef, function: types.FunctionType) -> list[str]:
 
 
 def _define(name: str, value: Any, parts: dict[str, Part], seen: set[int]) -> None:
-    """Add what gives `name` its value. What cannot be told is left out: if the code really uses it, the other process
+    """Add what gives `name` its value. What has no text is left out: if the code really uses it, the other process
     says which name is missing."""
     if isinstance(value, types.ModuleType):
         parts[name] = Part(f"import importlib\n{name} = importlib.import_module({value.__name__!r})")

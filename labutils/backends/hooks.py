@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 from collections.abc import Callable
 
 import numpy as np
 import torch
+from numpy.random import default_rng  # here: a caged process imports nothing any more
 
-from . import errors
+from . import atomics, errors, poison
 from .access import Recorder
+from .turns import Programs
 
 
 def interpreting() -> bool:
@@ -31,16 +34,17 @@ def interpreting() -> bool:
 
 
 @contextlib.contextmanager
-def recording(recorder: Recorder, on_launch: Callable = lambda *launch: None):
+def recording(recorder: Recorder, on_launch: Callable = lambda *launch: None, order: int = 0):
     """Within this context, every launch of an interpreted kernel reports its accesses to the recorder.
 
-    `on_launch(function, args, kwargs)` is called before each launch.
+    `on_launch(function, args, kwargs)` is called before each launch. `order` seeds the order in which programs run and
+    what masked lanes of a load hold; 0: by number, and always the same.
     """
     import triton.runtime.interpreter as interpreter
     from triton.runtime.autotuner import Autotuner
 
-    hooks = _Hooks(recorder, on_launch)
     builder = type(interpreter.interpreter_builder)
+    hooks = _Hooks(recorder, on_launch, order, builder.set_grid_idx)
     table = [
         (builder, "create_masked_load", hooks.load),
         (builder, "create_masked_store", hooks.store),
@@ -75,41 +79,73 @@ def _hooked(method: Callable, hook: Callable) -> Callable:
 class _Hooks:
     """What runs in place of the interpreter's methods: each gets the method first, and then its arguments."""
 
-    def __init__(self, recorder: Recorder, on_launch: Callable):
-        self.recorder, self.on_launch = recorder, on_launch
-        self.grid = (1, 1, 1)
+    def __init__(self, recorder: Recorder, on_launch: Callable, order: int, move_to: Callable):
+        self.recorder, self.on_launch, self.order, self.move_to = recorder, on_launch, order, move_to
+        self.random = default_rng(order)
+        self.programs: Programs | None = None
+        self.polled_at = None
 
     def load(self, method, builder, ptrs, mask, other, *rest, **named):
         ok = self.recorder.load(ptrs.data, _array(mask), _itemsize(ptrs), errors.calling_line)
+        if ptrs.data.size == 1:  # a flag may be polled by a plain load
+            again, self.polled_at = self.polled_at == ptrs.data.item(), ptrs.data.item()
+            if again and self.programs:
+                self.programs.polled(for_good=False)
+        if other is None and not ok.all():
+            other = poison.masked_lanes(ptrs, self.random)
         return method(builder, ptrs, _allowed(mask, ok), other, *rest, **named)
 
     def store(self, method, builder, ptrs, value, mask, *rest, **named):
         changes = _changes(ptrs.data, value.data, _array(mask), self.recorder)
         ok = self.recorder.store(ptrs.data, _array(mask), _itemsize(ptrs), errors.calling_line, changes)
+        self._moved()
         return method(builder, ptrs, value, _allowed(mask, ok), *rest, **named)
 
-    def atomic_rmw(self, method, builder, op, ptr, value, mask, *rest, **named):
+    def atomic_rmw(self, method, builder, op, ptr, value, mask, sem, *rest, **named):
         import triton.language as tl
 
         if value.dtype.scalar == tl.bfloat16:
             raise NotImplementedError("the interpreter has no atomics on bfloat16: use float32 for the sum")
-        ok = self.recorder.atomic(ptr.data, _array(mask), _itemsize(ptr), errors.calling_line)
-        return method(builder, op, ptr, value, _allowed(mask, ok), *rest, **named)
+        mask_now = np.broadcast_to(_array(mask), ptr.data.shape)
+        quiet = mask_now & atomics.leaves_all(str(op), np.broadcast_to(value.data, ptr.data.shape))
+        run = lambda ok: method(builder, op, ptr, value, _allowed(mask, ok), sem, *rest, **named)  # noqa: E731
+        return self._atomic(ptr, mask_now, quiet, sem, run)
 
-    def atomic_cas(self, method, builder, ptr, compare, value, *rest, **named):
-        ok = self.recorder.atomic(ptr.data, np.ones(ptr.data.shape, bool), _itemsize(ptr), errors.calling_line)
-        if not ok.all():
-            raise IndexError("atomic_cas outside the array")
-        return method(builder, ptr, compare, value, *rest, **named)
+    def atomic_cas(self, method, builder, ptr, compare, value, sem, *rest, **named):
+        def run(ok):
+            if not ok.all():
+                raise IndexError("atomic_cas outside the array")
+            return method(builder, ptr, compare, value, sem, *rest, **named)
+
+        everywhere = np.ones(ptr.data.shape, bool)
+        same = np.broadcast_to(compare.data == value.data, ptr.data.shape)
+        return self._atomic(ptr, everywhere, same, sem, run, expected=np.broadcast_to(compare.data, ptr.data.shape))
+
+    def _atomic(self, ptr, mask, quiet, sem, run: Callable, expected=None):
+        """An atomic by `run(lanes)`. What changes nothing may see what was there before."""
+        recorder, size = self.recorder, _itemsize(ptr)
+        old = atomics.old_values(recorder, ptr.data, mask, quiet, size, expected)
+        semantics = atomics.SEMANTICS[str(sem).rpartition(".")[2]]
+        epoch = recorder.now
+        ok = recorder.atomic(ptr.data, mask, size, errors.calling_line, semantics, old.keys())
+        result = run(ok)
+        if atomics.note_changes(recorder, ptr.data, ok, result.data, size, epoch):
+            self._moved()
+        elif self.programs:
+            self.programs.polled()
+        return type(result)(atomics.replaced(result.data, ptr.data, old), result.dtype) if old else result
+
+    def _moved(self) -> None:
+        if self.programs:
+            self.programs.moved()
 
     def grid_dim(self, method, builder, *dims):
-        self.grid = dims
         self.recorder.grid = dims[0] * dims[1] * dims[2]
+        self.programs.begin(dims, functools.partial(self.move_to, builder))
         return method(builder, *dims)
 
-    def grid_idx(self, method, builder, x, y, z):
-        self.recorder.program((x, y, z), (x * self.grid[1] + y) * self.grid[2] + z)
-        return method(builder, x, y, z)
+    def grid_idx(self, method, builder, *place):
+        """`Programs` says which program runs; the interpreter's own loop only calls it so often."""
 
     def launch(self, method, executor, *args, **kwargs):
         self.on_launch(executor.fn, args, kwargs)
@@ -120,7 +156,13 @@ class _Hooks:
                 count = storage.nbytes() // tensor.element_size()
                 inside = np.ones(count, bool)
                 self.recorder.track(name, storage.data_ptr(), tensor.element_size(), inside, scratch=True)
-        return method(executor, *args, **kwargs)
+        function, outer = executor.fn, self.programs
+        executor.fn = self.programs = Programs(function, self.recorder, self.order)
+        try:
+            with np.errstate(all="ignore"):  # what masked lanes hold overflows, and nobody uses it
+                return method(executor, *args, **kwargs)
+        finally:
+            executor.fn, self.programs = function, outer
 
     def bench(self, method, autotuner, *args, config, **meta):
         """There is nothing to time here: each new key takes the next configuration, so that all get their turn."""
@@ -169,3 +211,29 @@ def _changes(addresses, values, mask, recorder: Recorder) -> np.ndarray | None:
 
 def _bytes_at(address: int, count: int):
     return (ctypes.c_uint8 * count).from_address(address)
+
+
+def guard_plain_launches(report: Callable[[list[str]], None]) -> None:
+    """From now on, launches outside of `recording` are watched too: an access outside of the arrays does not happen,
+    and `report` gets a sentence for each. Otherwise the interpreter's process, a notebook's kernel, may die of it."""
+    import triton.runtime.interpreter as interpreter
+
+    executor = interpreter.GridExecutor
+    plain = executor.__dict__["__call__"]
+    if getattr(plain, "guards", False):
+        return
+
+    def guarded(self, *args, **kwargs):
+        if executor.__dict__["__call__"] is not guarded:  # somebody records, and calls this in between
+            return plain(self, *args, **kwargs)
+        recorder = Recorder()
+        try:
+            with recording(recorder), np.errstate(all="ignore"):
+                executor.__dict__["__call__"](self, *args, **kwargs)
+        finally:
+            outside = [f for f in recorder.findings if f.kind == "out-of-bounds"]
+            if outside:
+                report([f.sentence() for f in outside])
+
+    guarded.guards = True
+    executor.__call__ = guarded

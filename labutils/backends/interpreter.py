@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from ..spec.inputs import Run, shared_bytes
-from . import TIME_LIMIT, Outcome, Problem, child, offline
+from . import TIME_LIMIT, Outcome, Problem, child, launch_order, offline
 from .access import AccessFinding, Recorder
 from .hooks import interpreting, recording
 
@@ -141,7 +141,7 @@ class Interpreter:
 
 
 def outcome(payload: dict) -> Outcome:
-    """What `one_case` told, as JSON, without what is to be compiled."""
+    """What `one_case` returned, as JSON, without what is to be compiled."""
     findings = [AccessFinding(**{**f, "program": tuple(f["program"])}) for f in payload["findings"]]
     problem = Problem(**payload["problem"]) if payload["problem"] else None
     return Outcome(**{**payload, "findings": findings, "problem": problem})
@@ -152,7 +152,8 @@ def one_case(fn: Callable, run: Run, compiled: bool = True) -> dict:
     recorder, specs = Recorder(), []
     for b in run.buffers.values():
         recorder.track(b.name, b.storage.data_ptr(), b.storage.element_size(), b.inside().numpy(), b.start)
-    with np.errstate(all="ignore"), recording(recorder, lambda *launch: compiled and _note(specs, *launch)):
+    note = lambda *launch: compiled and _note(specs, *launch)  # noqa: E731
+    with np.errstate(all="ignore"), recording(recorder, note, launch_order(run)):
         attempt = child.attempt(fn, run.arguments)
     problem, returned, done = attempt.problem, attempt.returned, recorder.counts.programs
     if problem and problem.kind == "timeout" and recorder.grid > 1:

@@ -145,7 +145,7 @@ INTEGERS: dict[str, Callable[..., np.ndarray]] = {
 def function(symbol: str) -> Callable[..., np.ndarray] | None:
     """What computes a symbol of libdevice from NumPy arrays; None for one that is not here.
 
-    The result may have a wider type than the symbol's: whoever calls it rounds.
+    The result may have a wider type than the symbol's: the caller rounds.
     """
     name = symbol.removeprefix("__nv_")
     if name in BITS:

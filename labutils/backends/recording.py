@@ -85,6 +85,16 @@ def last(kernel: cuda.Kernel) -> Record | None:
     return _last.get(kernel.name)
 
 
+COLUMNS = """
+requests  warp instructions of this line that touch global memory
+sectors   32-byte pieces of memory that they touch
+per req   sectors for each request: 4 is perfect for 4-byte elements
+wavefr.   shared-memory wavefronts that the line takes
+degree    wavefronts beside the fewest possible: 1 is free of bank conflicts
+lanes     share of a warp's 32 lanes that are active on this line"""
+"""What `annotate` shows, a line for each column."""
+
+
 def annotate(kernel: cuda.Kernel) -> None:
     """Print the source of a kernel's last recorded launch with what each line costs.
 
@@ -100,6 +110,7 @@ def annotate(kernel: cuda.Kernel) -> None:
         if not text and number == 1:
             continue
         print(f"{number:4} {_columns(by_line.get(number))} | {text}")
+    print(COLUMNS)
 
 
 def _columns(row: dict | None) -> str:

@@ -1,4 +1,4 @@
-"""What the compiler made of a kernel, for any GPU, with none at hand: registers, spills, shared memory, SASS.
+"""What the compiler made of a kernel, for any GPU and without one: registers, spills, shared memory, SASS.
 
 Reads cubins, whether NVRTC or Triton made them, with the disassemblers that come with Triton.
 """

@@ -67,7 +67,7 @@ class Module:
 
     @property
     def on_gpu(self) -> bool:
-        """Do its kernels run on the GPU at hand? Else the emulator runs them."""
+        """Do its kernels run on this machine's GPU? Otherwise the emulator runs them."""
         return device.runs(nvrtc.only_for(self.source))
 
     def __getitem__(self, name: str) -> Kernel:
@@ -101,7 +101,7 @@ class Kernel:
         return dataclasses.replace(self, cluster=blocks)
 
     def clusters(self, threads: int, shared: int = 0) -> int:
-        """How many clusters of such blocks the GPU at hand runs at once. The emulator runs one after another: 1."""
+        """How many clusters of such blocks this GPU runs at once. The emulator runs one after another: 1."""
         return _clusters(self, threads, shared, device.current().sm) if self.module.on_gpu else 1
 
     def __getitem__(self, configuration) -> Callable[..., None]:
@@ -135,7 +135,7 @@ class Kernel:
 
 
 def compile(source: str, name: str | None = None, options: tuple[str, ...] = ()) -> Kernel | Module:
-    """Compile CUDA C++ for the machine at hand; with `name` the kernel of that name, else the module.
+    """Compile CUDA C++ for this machine; with `name` the kernel of that name, else the module.
 
     Raises CompileError with the learner's own line numbers.
     """
@@ -160,7 +160,7 @@ def compile(source: str, name: str | None = None, options: tuple[str, ...] = ())
 
 
 def _check_rules(source: str, found: dict[str, Signature]) -> None:
-    """What a notebook's CUDA C++ may not hold, said before a compiler says it in its own words."""
+    """Report what a notebook's CUDA C++ must not contain, before a compiler reports it in its own words."""
     if NOT_WRITTEN in source:
         at = re.search(rf'"([^"]*{re.escape(NOT_WRITTEN)})"', source)
         raise CompileError(at.group(1) if at else f"this kernel {NOT_WRITTEN}")

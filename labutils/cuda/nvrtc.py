@@ -29,14 +29,21 @@ FAMILY_SPECIFIC = (90, 100, 120)
 OWN_HEADERS = Path(__file__).with_name("include")
 """Headers that come with this package: `#include <lab/hopper.cuh>`."""
 
+STANDARD = frozenset(path.name for path in (OWN_HEADERS / "standard").iterdir())
+"""Headers of C++ that nvcc takes from the host's compiler, and that NVRTC lacks: small ones of ours stand in."""
+
 ONE_TARGET = {"lab/hopper.cuh": 90}
 """Headers whose functions exist on one compute capability only."""
 
 
+def _included(source: str) -> list[str]:
+    """The headers that a text names in angle brackets."""
+    return re.findall(r"^[ \t]*#[ \t]*include[ \t]*<([^>\n]*)>", source, flags=re.M)
+
+
 def only_for(source: str) -> int | None:
     """The one compute capability that this text is for (90 for 9.0), by what it includes; None: for any."""
-    named = re.findall(r"^[ \t]*#[ \t]*include[ \t]*<([^>\n]*)>", source, flags=re.M)
-    return next((ONE_TARGET[name] for name in named if name in ONE_TARGET), None)
+    return next((ONE_TARGET[name] for name in _included(source) if name in ONE_TARGET), None)
 
 
 def target(capability: int) -> str:
@@ -154,9 +161,9 @@ def compile_source(
     arguments = [f"--gpu-architecture={target(capability)}", "-std=c++17", "-lineinfo", *DEFINES, *options]
     arguments += ["--ptxas-options=-v", "-default-device", *(f"-I{folder}" for folder in include_folders())]
     parts = [source, names, arguments, version(), filename]
-    if re.search(r"^[ \t]*#[ \t]*include[ \t]*<lab/", source, flags=re.M):
+    if any(name.startswith("lab/") or name in STANDARD for name in _included(source)):
         parts.append(_own_headers())
-        arguments = [*arguments, f"-I{OWN_HEADERS}"]
+        arguments = [*arguments, f"-I{OWN_HEADERS}", f"-I{OWN_HEADERS / 'standard'}"]
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
     path = environment.cache_folder() / "nvrtc" / key
     if (hit := _load(path, target(capability))) is not None:

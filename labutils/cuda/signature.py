@@ -83,7 +83,7 @@ class ArgumentError(TypeError):
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a kernel: `kind` is the type without const, reference marks and pointer."""
+    """One parameter of a kernel: `kind` is the type without const, `&` and `*`."""
 
     name: str
     kind: str

@@ -81,6 +81,8 @@ class Compiler:
             return [*common, "-O2"]
         # -O1: at -O2 compilers unroll and clone loops, and what is counted is no longer what the source says
         common += ["-g", "-DSIMT_CHECKED=1", "-fsanitize=thread"]
+        if self._poisons_locals():  # what a thread does not write in its own variables is none of an earlier thread's
+            common += ["-ftrivial-auto-var-init=pattern"]
         if gcc:
             # a call to memcpy is then the source's own: g++ copies structs without one, and records that
             common += [f"-fno-builtin-{f}" for f in ("memcpy", "memmove", "memset", "memcmp")]
@@ -95,6 +97,11 @@ class Compiler:
             "-fsanitize-coverage=trace-pc,no-prune", "-mllvm", "-tsan-instrument-func-entry-exit=0",
             "-mllvm", "-tsan-distinguish-volatile=1", "-mllvm", "-tsan-instrument-read-before-write=1",
         ]  # fmt: skip
+
+    def _poisons_locals(self) -> bool:
+        """Can it fill local variables with a pattern? g++ since 12, clang since 8."""
+        number = re.search(r"(\d+)\.\d+", self.version.split(")")[-1]) or re.search(r"(\d+)\.\d+", self.version)
+        return bool(number) and (self.family != "gcc" or int(number[1]) >= 12)
 
     def link(self, objects: list[str], out: str, checked: bool) -> list[str]:
         """The command that links a kernel. The compilers' own sanitizer libraries must stay out: the runtime takes

@@ -31,7 +31,7 @@ def compile(
 
 
 def build_files(text: str, name: str, *, filename: str = "cell") -> None:
-    """Build the checked build of a kernel and its table of lines into the cache, and load nothing. Whoever compiles the
+    """Build the checked build of a kernel and its table of lines into the cache, and load nothing. Compiling the
     same text afterwards starts no program. Raises CompileError, NoCompiler."""
     module = _module(text, [name], filename)
     (path,) = build.kernels(module.compiler, module.source.text, module.names, [True], module.filename)

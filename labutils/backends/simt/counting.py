@@ -43,7 +43,7 @@ class CaseCounts:
 
 @functools.cache
 def library() -> ctypes.CDLL:
-    """The runtime, loaded. Whoever will not be able to open files or start a compiler calls this before."""
+    """The runtime, loaded. Call this before giving up the right to open files or start a compiler."""
     return load_runtime(str(build.runtime(build.compiler())))
 
 
@@ -106,7 +106,7 @@ class Counter:
         return CaseCounts(total, raw["launches"], raw["shared_bytes"])
 
     def close(self) -> None:
-        """End the process, whoever may still hold the pipe to it."""
+        """End the process, even if another process still holds the pipe to it."""
         self.only_totals()
         os.close(self._running)
         os.close(self._totals)

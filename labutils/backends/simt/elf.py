@@ -154,8 +154,8 @@ def plain_name(symbol: str) -> str:
 
 
 def call_returns(path: str) -> list[int]:
-    """Offsets of the instructions that follow a direct call; on x86-64, where code cannot be told from what only looks
-    like a call, some others too."""
+    """Offsets of the instructions that follow a direct call; on x86-64, where calls cannot be told apart from bytes
+    that only look like calls, some others too."""
     with open(path, "rb") as f:
         data = f.read()
     table, count = *struct.unpack_from("<Q", data, 0x28), *struct.unpack_from("<H", data, 0x3C)

@@ -208,7 +208,7 @@ def expand(source: str, compiler: build.Compiler | None = None) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _preprocessed(text: str, compiler: build.Compiler) -> str:
-    """Kept in the cache beside what is built of it: whoever may start no program any more finds it there."""
+    """Kept in the cache beside what is built of it: a process that may start no program any more finds it there."""
     key = hashlib.sha256(f"{compiler}\0{text}".encode(errors="replace")).hexdigest()[:24]
     kept = build.cache_dir() / f"{key}.i"
     if kept.exists():
@@ -256,7 +256,7 @@ def _by_line(expanded: str, count: int) -> str:
 
 
 def _marks_replaced(text: str, includes: list[str]) -> str:
-    """Directives again where their marks are; there are no others."""
+    """Directives again where their placeholders are; there are no others."""
     lines = text.split("\n")
     for i, line in enumerate(lines):
         if "@" not in line and "#" not in line:

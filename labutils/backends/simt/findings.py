@@ -13,7 +13,7 @@ ADVICE = {
     "missing-syncwarp": "Put __syncwarp() between the two accesses: lanes of a warp need not run in step.",
     "out-of-bounds": "Guard the access with a test of the index against the array's length.",
     "misaligned": "A vector access needs an address that is a multiple of its size: check the element it starts at.",
-    "uninitialised-shared": "Shared memory starts with garbage: write every element that is read, also those past the "
+    "uninitialized-shared": "Shared memory starts with garbage: write every element that is read, also those past the "
     "end of the data.",
     "barrier-divergence": "A barrier must be reached by all threads of the block at the same place: move it out of the "
     "branch, and guard the work instead of returning early.",
@@ -153,7 +153,7 @@ def _misaligned(f: dict, c: Context, base: Finding, who: str) -> Finding:
     return replace(base, message=message, array=element.array, index=element.index)
 
 
-def _uninitialised(f: dict, c: Context, base: Finding, who: str) -> Finding:
+def _uninitialized(f: dict, c: Context, base: Finding, who: str) -> Finding:
     element = c.element(f["array"], f["offset"], f["size"])
     message = f"{who} reads {element.text}, which no thread of the block has written"
     return replace(base, message=message, array=element.array, index=element.index)
@@ -181,7 +181,7 @@ _MESSAGES = {
     "race": _race,
     "out-of-bounds": _out_of_bounds,
     "misaligned": _misaligned,
-    "uninitialised-shared": _uninitialised,
+    "uninitialized-shared": _uninitialized,
     "barrier-divergence": _barrier,
     "deadlock": _detailed("block {block} cannot go on: {detail}"),
     "shuffle-mask": _detailed("{who}: {detail}"),
@@ -204,7 +204,7 @@ def _settle(found: list[Finding]) -> list[Finding]:
     for f in found:
         if f.kind == "missing-syncwarp" and (f.line, f.other_line, f.array) in wide:
             continue  # the larger barrier does for both
-        if f.kind == "uninitialised-shared" and (f.line, f.array) in unordered:
+        if f.kind == "uninitialized-shared" and (f.line, f.array) in unordered:
             continue  # read too early, that is: the store is still to come
         if (
             f.kind.startswith("missing-sync")

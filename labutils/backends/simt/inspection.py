@@ -99,7 +99,7 @@ def _check_sections(image: elf.Image, symbols: list[elf.Symbol], checked: bool) 
             start = [_name(t, image) for t in targets.get(s.name, [])]
             if not checked or start != [_START_UP.get(s.name)]:
                 raise CompileError(
-                    "a __device__, __constant__ or __shared__ variable cannot be initialised by running code"
+                    "a __device__, __constant__ or __shared__ variable cannot be initialized by running code"
                 )
         if s.flags & _EXECUTABLE and (s.flags & 1 or not re.match(r"\.text\b", s.name)):
             raise CompileError("the kernel holds code in a place where no compiler puts it")

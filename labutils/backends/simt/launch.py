@@ -25,10 +25,10 @@ class LaunchOptions:
 
     `arrays` names all memory that the kernel may touch; only a checked launch looks at it. `blocks` are the numbers of
     the blocks to run (all). `threads` are the operating-system threads of a fast launch (one for each processor); a
-    kernel with atomics, and any checked launch, runs its blocks in order on one, so that the result never depends on
-    the machine. `cooperative`: None means if the kernel calls grid.sync(). `cluster` is the number of blocks of a
-    cluster. `trace` is the file descriptor of a counter's process (counting.py), which then counts in place of this
-    one.
+    kernel with atomics, and any checked launch, runs its blocks one after another on one, so that the result never
+    depends on the machine; `order` seeds the order in which a checked one takes them (0: by number). `cooperative`:
+    None means if the kernel calls grid.sync(). `cluster` is the number of blocks of a cluster. `trace` is the file
+    descriptor of a counter's process (counting.py), which then counts in place of this one.
     """
 
     arrays: Mapping[str, MemoryRange | tuple] | None = None
@@ -40,6 +40,7 @@ class LaunchOptions:
     cooperative: bool | None = None
     cluster: int = 1
     trace: int = -1
+    order: int = 0
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class _LaunchSpec(ctypes.Structure):
         ("block", ctypes.c_uint32 * 3), ("array_count", ctypes.c_uint32), ("shared_variable_count", ctypes.c_uint32),
         ("object_count", ctypes.c_uint32), ("block_count", ctypes.c_uint32), ("checked", ctypes.c_uint32),
         ("threads", ctypes.c_uint32), ("cooperative", ctypes.c_uint32), ("cluster", ctypes.c_uint32),
-        ("trace", ctypes.c_int32), ("static_shared_bytes", ctypes.c_uint32),
+        ("trace", ctypes.c_int32), ("static_shared_bytes", ctypes.c_uint32), ("order", ctypes.c_uint64),
     ]  # fmt: skip
 
 
@@ -135,7 +136,7 @@ class HostKernel:
         arrays = self._arrays(chosen, b)
         raw = self._run(shape, args, arrays, chosen, b)
         result = _result(raw, self.module, b, arrays, shape)
-        result.shared_bytes = static_shared(b.symbols, self.name) + shared_bytes
+        result.shared_bytes = static_shared(b.symbols, self.name, self.module.source.kernels) + shared_bytes
         return result
 
     def _arrays(self, options: LaunchOptions, b: Build) -> dict[str, MemoryRange]:
@@ -187,7 +188,8 @@ class HostKernel:
             cooperative=int(options.cooperative),
             cluster=options.cluster,
             trace=options.trace if options.checked else -1,
-            static_shared_bytes=static_shared(b.symbols, self.name),
+            static_shared_bytes=static_shared(b.symbols, self.name, self.module.source.kernels),
+            order=options.order,
         )
         return json.loads(self.module.load_runtime().simt_launch(ctypes.byref(spec)).decode(errors="replace"))
 
@@ -201,7 +203,7 @@ class HostKernel:
             raise LaunchError(f"a grid of {grid} blocks: CUDA allows 1 to 2^31 - 1 in x, 65,535 in y and in z")
         if shape.blocks >= 2**31:
             raise LaunchError(f"a grid of {grid} blocks has more than the 2^31 that the emulator can count")
-        static = static_shared(b.symbols, self.name)
+        static = static_shared(b.symbols, self.name, self.module.source.kernels)
         if static > MAX_STATIC:
             raise LaunchError(
                 f"{static:,} bytes of static shared memory: CUDA allows {MAX_STATIC:,} (48 KB); use extern __shared__ "
@@ -226,7 +228,7 @@ class HostKernel:
             )
         if threads % 32 or threads * cluster > MAX_THREADS:
             raise LaunchError(f"the emulator runs clusters of at most {MAX_THREADS} threads in whole warps")
-        if static_shared(b.symbols, self.name):
+        if static_shared(b.symbols, self.name, self.module.source.kernels):
             raise LaunchError("the emulator runs clusters of kernels whose shared memory is all dynamic")
 
     def _arguments(self, args: Sequence):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -102,12 +103,19 @@ def _entry_offset(path: str) -> int:
     return elf.function(path, "simt_entry_0")
 
 
-def static_shared(symbols: elf.Symbols, kernel: str) -> int:
-    """Bytes of static shared memory of a kernel: its own variables and those of device functions."""
-    plain = kernel.split("<")[0].split("::")[-1]
-    mine = {v.function for v in symbols.shared if re.search(rf"{len(plain)}{plain}", v.function)}
+def static_shared(symbols: elf.Symbols, kernel: str, kernels: Iterable[str] = ()) -> int:
+    """Bytes of static shared memory of a kernel: its own variables, and those of functions that are no kernel of the
+    cell (`kernels`), since it may call them."""
+
+    def mangled(name: str) -> str:
+        plain = name.split("<")[0].split("::")[-1].strip()
+        return f"{len(plain)}{plain}"
+
+    mine = {v.function for v in symbols.shared if re.search(mangled(kernel), v.function)}
     own = max((sum(v.size for v in symbols.shared if v.function == f) for f in mine), default=0)
-    return own + sum(v.size for v in symbols.shared if not v.function)
+    others = [mangled(name) for name in {*kernels, kernel}]
+    called = (v for v in symbols.shared if not any(re.search(o, v.function) for o in others))
+    return own + sum(v.size for v in called)
 
 
 def parameters_of(library: ctypes.CDLL, prepared: source.Prepared, number: int, name: str) -> list[Parameter]:

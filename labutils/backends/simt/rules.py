@@ -18,7 +18,7 @@ UNDERSCORED = re.compile(
     r"grid_constant|align|inline|syncthreads\w*|syncwarp|threadfence\w*|shfl\w*|ballot\w*|any_sync|all_sync|"
     r"activemask|match\w*|reduce_\w+|popc\w*|clz\w*|ffs\w*|brev\w*|ldg|ldca|ldcg|ldcs|ldlu|ldcv|st\w\w|sad|usad|mul\w+|"
     r"umul\w+|fmaf?\w*|f\w+_r\w|d\w+_r\w|exp\w*f|log\w*f|sinf|cosf|tanf|powf|saturatef|fdividef|sincosf|tanhf|"
-    r"float\w*|double\w*|int\w*|uint\w*|ll\w*|ull\w*|short\w*|ushort\w*|half\w*|bfloat\w*|low\w*|high\w*|h\w+|"
+    r"float\w*|double\w*|longlong_as_double|int\w*|uint\w*|ll\w*|ull\w*|short\w*|ushort\w*|half\w*|bfloat\w*|low\w*|high\w*|h\w+|"
     r"byte_perm|dp[24]a\w*|v\w+[24]|nv_\w+|pipeline_\w+|nanosleep|assert\w*|prof_trigger|trap|brkpt|cvta_\w+|"
     r"isShared|isGlobal|isLocal|isConstant|unroll|builtin_assume|builtin_expect|"
     r"barrier_\w+|alignof|LINE|VA_ARGS|funnelshift_\w+|\w+2half\w*|\w+2bfloat\w*|\w+_rn|\w+_rz|\w+_ru|\w+_rd)(__)?"
@@ -66,6 +66,14 @@ _SPECIFIERS = {"const", "volatile", "static", "constexpr", "inline", "extern", "
                "long", "double", "typedef", "mutable"}  # fmt: skip
 
 _CUDAS_NAMESPACES = {"cooperative_groups", "nvcuda", "wmma", "cuda", "std"}
+
+_CUDAS_VARIABLES = frozenset(("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"))
+
+_CUDAS_CLASSES = frozenset(
+    ("thread_block", "grid_group", "thread_block_tile", "coalesced_group", "thread_group", "fragment", "pipeline",
+     "pipeline_shared_state", "barrier", "atomic", "atomic_ref")
+)  # fmt: skip
+"""Classes of whose layout CUDA's documentation says nothing: the emulator's have another."""
 
 _DEEPEST = 64
 """Tokens that are looked at behind a word: enough for anything that people write, and a bound on the time."""
@@ -226,15 +234,28 @@ class _Reader:
             raise self.refuse(i, f"the namespace `{min(names, default='…')}` is not yours: choose another name")
 
     def _decltype(self, i: int) -> None:
-        """Of a name only: of an expression it can ask what only one compiler's headers have."""
+        """Of a name of the cell's own: of an expression, or of a variable that CUDA declares, it can ask what only one
+        compiler's headers have. The emulator declares dynamic shared memory, too."""
         if self.is_sign(i + 1, "(") and self.partner[i + 1] > i + 3:
             raise self.refuse(i, "`decltype` of an expression cannot be used here: name the type, or use auto")
+        if self.is_word(i + 2) and (self.found[i + 2].text in _CUDAS_VARIABLES | self._dynamic_shared()):
+            raise self.refuse(i, f"`decltype({self.found[i + 2].text})` cannot be used here: name the type")
+
+    def _dynamic_shared(self) -> set[str]:
+        """Names of the arrays that are declared with `extern __shared__`."""
+        return {
+            self.found[k - 1].text
+            for k, token in enumerate(self.found)
+            if token.text == "[" and self.is_sign(k + 1, "]") and self.is_word(k - 1)
+        }
 
     def _sizeof(self, i: int) -> None:
         """Of a type or a variable: of a call or a member it can ask what only one compiler's headers have."""
         inside = self.found[i + 2 : min(self.partner[i + 1], i + _DEEPEST)] if self.is_sign(i + 1, "(") else []
         if any(t.kind == "sign" and t.text in ("(", ".", "->") for t in inside):
             raise self.refuse(i, f"`{self.found[i].text}` of a call or a member cannot be used here: name the type")
+        if any(t.kind == "word" and t.text in _CUDAS_CLASSES for t in inside):
+            raise self.refuse(i, f"`{self.found[i].text}` of a class of CUDA's own cannot be used here: it is opaque")
 
     _noexcept = _alignof = _sizeof
 

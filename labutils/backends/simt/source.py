@@ -201,7 +201,7 @@ class _Cell:
         """The text with `extern __shared__ T s[];` as a pointer to the block's dynamic shared memory: where it stands,
         or, at file scope, at the head of every function that uses it."""
         bodies = list(self._bodies())
-        edits: list[tuple[int, int, str]] = []
+        edits: list[tuple[int, int, str]] = list(self._alignments_first())
         at_file_scope: dict[str, _Dynamic] = {}
         declared, within = list(self._dynamic()), iter([*bodies, (len(self.found), len(self.found))])
         body = next(within)
@@ -223,6 +223,14 @@ class _Cell:
             pieces += [self.text[last:start], text]
             last = end
         return "".join([*pieces, self.text[last:]])
+
+    def _alignments_first(self) -> Iterator[tuple[int, int, str]]:
+        """`__shared__ alignas(n)` as `alignas(n) __shared__`, as edits: g++ wants it at a declaration's head."""
+        for i, token in enumerate(self.found):
+            if token.text == "__shared__" and self.at(i - 1) != "extern" and self.at(i + 1) == "alignas":
+                last = self.found[self.partner[i + 2]]
+                yield token.start, token.end, " " * len(token.text)
+                yield last.end, last.end, " __shared__"
 
     def _heads(self, body: tuple[int, int], names: dict[str, _Dynamic]) -> list[tuple[int, int, str]]:
         """The pointers that a function needs, as edits."""

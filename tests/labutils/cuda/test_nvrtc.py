@@ -54,3 +54,19 @@ def test_cooperative_groups_and_half_headers_are_found():
         x[block.thread_rank()] = __float2bfloat16(1.0f);
     }"""
     assert nvrtc.compile_source(source, ("k",), 90).cubin[:4] == b"\x7fELF"
+
+
+def test_headers_that_nvcc_takes_from_the_host_are_there():
+    names = sorted(nvrtc.STANDARD)
+    source = (
+        "".join(f"#include <{name}>\n" for name in names)
+        + """
+    #include <cuda/pipeline>
+    __global__ void k(int64_t* x, uintptr_t y) {
+        assert(INT_MAX > 0);
+        x[0] = LLONG_MIN + (FLT_MAX > M_PI ? SIZE_MAX : DBL_MIN) + y;
+        printf("%d", (int)sizeof(ptrdiff_t));
+    }"""
+    )
+    assert nvrtc.compile_source(source, ("k",), 80).cubin[:4] == b"\x7fELF"
+    assert {"cstdint", "stdint.h", "cassert", "assert.h"} <= nvrtc.STANDARD

@@ -244,6 +244,31 @@ SIMT_UNTRACED inline void exchange(void** payloads, unsigned, unsigned present) 
   }
 }
 
+// The value of the lane at this distance.
+template <class T>
+struct Swap {
+  T mine, other;
+};
+template <class T, unsigned Distance>
+SIMT_UNTRACED void combine_swap(void** payloads, unsigned, unsigned present) {
+  for (int lane = 0; lane < 32; lane++)
+    if (present >> lane & 1 && present >> (lane ^ Distance) & 1)
+      __builtin_memcpy(&((Swap<T>*)payloads[lane])->other, &((Swap<T>*)payloads[lane ^ Distance])->mine, sizeof(T));
+}
+
+// As CUDA reduces a tile: lanes combine what they have with a neighbor's, at half the distance each time.
+template <unsigned Distance, class T, class Op>
+SIMT_INLINE T tree(unsigned mask, const T& value, Op op) {
+  if constexpr (Distance == 0) {
+    return value;
+  } else {
+    Swap<T> pair{value, value};
+    simt_collective("cg::reduce", mask, &pair, &combine_swap<T, Distance>);
+    const bool upper = simt_lane() & Distance;  // one call for all lanes: what it reads is one request
+    return tree<Distance / 2>(mask, op(upper ? pair.other : pair.mine, upper ? pair.mine : pair.other), op);
+  }
+}
+
 // The values of the lanes up to `last` combined in their order, by every lane for itself.
 template <class T, class Op>
 SIMT_INLINE T fold(const char* what, unsigned mask, const T& value, Op op, unsigned last) {
@@ -270,6 +295,15 @@ SIMT_INLINE T reduce(const Group& g, T value, Op op) {
     return simt::fold("cg::reduce", g.simt_mask(), value, op, 31);
   }
 }
+template <unsigned N, class Parent, class T, class Op>
+SIMT_INLINE T reduce(const thread_block_tile<N, Parent>& g, T value, Op op) {
+  if constexpr (simt::own_operator<Op, T> && simt::is_number<T>) {
+    simt_collective("cg::reduce", g.simt_mask(), &value, &simt::combine_reduction<T, simt::own_operator<Op, T>>);
+    return value;
+  } else {
+    return simt::tree<N / 2>(g.simt_mask(), value, op);
+  }
+}
 template <class Group, class T, class Op>
 SIMT_INLINE T inclusive_scan(const Group& g, T value, Op op) {
   if constexpr (simt::own_operator<Op, T> && simt::is_number<T>) {
@@ -288,19 +322,36 @@ SIMT_INLINE T exclusive_scan(const Group& g, T value) {
   return inclusive_scan(g, value, plus<T>()) - value;
 }
 
-// ---- copies shared out over a group, done at once
+// ---- copies shared out over a group: each of its threads waits for its own, then all meet
+
+}  // namespace cooperative_groups
+
+namespace simt {
+template <class Group, class T>
+SIMT_INLINE void copy_shared_out(const Group& g, T* to, const T* from, size_t bytes, const void* barrier = nullptr) {
+  for (size_t i = g.thread_rank(); i < bytes / sizeof(T); i += g.size()) store_later(to + i, from[i], barrier);
+}
+}  // namespace simt
+
+namespace cooperative_groups {
 
 template <class Group, class T>
 SIMT_INLINE void memcpy_async(const Group& g, T* to, const T* from, size_t bytes) {
-  for (size_t i = g.thread_rank(); i < bytes / sizeof(T); i += g.size()) to[i] = from[i];
+  simt::copy_shared_out(g, to, from, bytes);
+  simt::commit_copies();
 }
-SIMT_INLINE void wait(const thread_block& g, SIMT_LINE) { g.sync(line); }
+SIMT_INLINE void wait(const thread_block& g, SIMT_LINE) {
+  simt::wait_copies(0);
+  g.sync(line);
+}
 template <class Group>
 SIMT_INLINE void wait(const Group& g) {
+  simt::wait_copies(0);
   g.sync();
 }
 template <unsigned Prior>
 SIMT_INLINE void wait_prior(const thread_block& g, SIMT_LINE) {
+  simt::wait_copies(Prior);
   g.sync(line);
 }
 

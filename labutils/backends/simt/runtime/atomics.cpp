@@ -167,8 +167,14 @@ extern "C" void simt_atomic(int op, int type, void* p, const void* value, const 
   bool changed = update_as(type, op, p, value, expected, old);
   if (w.checked) {
     follow_lock(w, op, uptr(p), changed, value, expected, bytes);
-    if (w.order && !(uptr(p) - w.shared_low < w.shared_size) && !(uptr(p) - w.dynamic_low < w.dynamic_size)) {
-      SyncVariable& v = w.order->variables[uptr(p)];
+    if (op == atomic_compare && w.current->read_address == uptr(p))
+      w.guesses.insert(static_cast<u32>(w.current->read_pc - w.module_low));
+    w.current->read_address = 0;
+    bool shared = uptr(p) - w.shared_low < w.shared_size || uptr(p) - w.dynamic_low < w.dynamic_size;
+    SyncVariable* followed = !shared || (op == atomic_compare && changed) ? variable_at(w, uptr(p)) : nullptr;
+    if (followed && shared) stored(w, *followed, before);
+    if (followed && !shared) {
+      SyncVariable& v = *followed;
       Event& e = latest_event(w);
       auto again = [&] { return update_as(type, op, p, value, expected, old); };
       if (!changed && shows_old(w, v) && could_be_earlier(p, bytes, v.before, again))

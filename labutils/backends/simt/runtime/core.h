@@ -19,6 +19,7 @@
 #include <thread>
 #include <type_traits>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #define SIMT_HOT __attribute__((always_inline)) inline
@@ -73,7 +74,28 @@ struct LaunchSpec {
   u32 checked, threads, cooperative, cluster;
   int32_t trace;           // where to stream requests for the counter's process; negative: count here
   u32 static_shared_bytes;  // of one block of this kernel
+  u64 order;  // the order of blocks; 0: as they are numbered
 };
+
+// ---- traces
+
+enum Op : u8 { op_read, op_write, op_atomic, op_block, op_sync, op_copy, op_fence, op_reduction, op_land };
+// op_copy, op_reduction: of a site only
+constexpr u8 kVolatile = 1, kReturns = 2, kPiece = 8, kCopied = 16;  // flags of an event
+constexpr u8 kStaticShared = 254, kDynamicShared = 255;            // in place of an array's number
+
+struct Event {
+  u64 offset : 32;  // into its array; the mask of a collective
+  u64 lock : 8;     // number of the lock under which this happens; 0: none
+  u64 op : 4;
+  u64 flags : 5;
+  u64 size : 7;
+  u64 array : 8;
+  u32 pc;     // return address, from the start of the module
+  u32 value;  // folded bits of what a store wrote: storing the same value twice is no race; of a copy's load: to where;
+              // of an atomic or volatile load: the latest operation it can have seen; of a fence, of a landing: its number
+};
+static_assert(sizeof(Event) == 16);
 
 // ---- threads, warps, blocks
 
@@ -95,6 +117,9 @@ struct alignas(64) Fiber {
   u64 atomic_result;
   u32 fence;   // number of its latest __threadfence(); 0: none yet
   uptr copying;   // to where cp.async stores what is read and stored now; 0: no copy
+  uptr delayed;   // shared memory whose store is held back as a copy; 0: none
+  u8 before[16];  // what lies there until it arrives
+  uptr read_address, read_pc;  // of its latest plain load
   // where and for what it waits
   const char* waits_at;
   uptr pc;
@@ -109,6 +134,7 @@ struct alignas(64) Fiber {
 
 struct Warp {
   u32 ready, fresh, live, at_collective, at_active_mask;
+  u32 meetings;  // collectives so far
 };
 
 // Happens-before inside a warp since the last barrier: seen[a][b] is how much of lane b's time lane a has
@@ -121,40 +147,38 @@ struct WarpClock {
 
 struct Cell;  // shadow of four bytes (shadow.h)
 
+struct Copy {  // up to 16 bytes on their way to shared memory by cp.async
+  uptr to, barrier;  // barrier: whose phase brings it; 0: its group's wait does
+  u32 bytes, group;
+  u8 data[16];
+};
+
+struct Copies {  // of one thread
+  std::vector<Copy> pending;
+  u32 group;
+};
+
 struct Block {
   u32 number;
   Index3 place;
   u32 alive, at_barrier, at_grid_barrier, votes;
   u32 current_warp;
-  u32 first_epoch;  // epochs below belong to other blocks (of this phase of a cooperative launch)
+  u32 epoch;  // where it goes on after it was parked
+  u32 polls;  // looks at what another block may change, since one of its threads changed such a thing
   u32 observed;  // the latest release that one of its threads has seen
   Warp warps[kMaxWarps];
   Fiber fibers[kMaxThreads];
   WarpClock clocks[kMaxWarps];
-  // of a cooperative launch: what must be put back before the block goes on
+  // of asynchronous copies (copies.cpp): by thread; by byte of shared memory, whether one is on its way there
+  std::vector<Copies> copies;
+  std::vector<u8> static_arriving, dynamic_arriving;
+  u32 arriving;
+  // of a block that is set aside: what must be put back before it goes on
   std::vector<char> saved_shared, saved_dynamic;
+  std::vector<Event> saved_events[kLanes];  // of the warp that ran: what waits for lanes that come later
+  u64 saved_path[kLanes];
   std::vector<Cell> static_shadow, dynamic_shadow;
 };
-
-// ---- traces
-
-enum Op : u8 { op_read, op_write, op_atomic, op_block, op_sync, op_copy, op_fence, op_reduction };
-// op_copy, op_reduction: of a site only
-constexpr u8 kVolatile = 1, kReturns = 2, kPiece = 8, kCopied = 16;  // flags of an event
-constexpr u8 kStaticShared = 254, kDynamicShared = 255;            // in place of an array's number
-
-struct Event {
-  u64 offset : 32;  // into its array; the mask of a collective
-  u64 lock : 8;     // number of the lock under which this happens; 0: none
-  u64 op : 4;
-  u64 flags : 5;
-  u64 size : 7;
-  u64 array : 8;
-  u32 pc;     // return address, from the start of the module
-  u32 value;  // folded bits of what a store wrote: storing the same value twice is no race; of a copy's load: to where;
-              // of an atomic or volatile load: the latest operation it can have seen; of a fence: its number
-};
-static_assert(sizeof(Event) == 16);
 
 struct Lane {
   Event* events;
@@ -230,7 +254,7 @@ enum class Kind : u8 {
   race,
   out_of_bounds,
   misaligned,
-  uninitialised_shared,
+  uninitialized_shared,
   barrier_divergence,
   deadlock,
   shuffle_mask,
@@ -314,6 +338,9 @@ struct Worker {
   uptr module_low, module_high;
   std::shared_ptr<Order> order;  // null until a thread has called __threadfence()
   std::unordered_map<uptr, u8> lock_numbers;
+  std::unordered_set<u32> guesses;  // places of plain loads that a compare-and-swap has followed (order.cpp)
+  std::unordered_map<u32, std::vector<Span>> landings;  // copies that arrived, until their trace is merged
+  u32 landing;  // number of the latest one
   uptr shown_address;  // memory that holds an old value until the next callback
   u64 shown_value;
   u32 shown_size;
@@ -331,13 +358,14 @@ struct Worker {
   u64 dynamic_stride;  // from one block's dynamic shared memory to the next one's
   std::shared_ptr<Hopper> hopper;
   void* main_stack_pointer;
-  u32 epoch, phase_epoch;
+  u32 epoch, last_epoch, phase_epoch;
+  bool may_park;  // another block may run while this one polls
   Lane lanes[kLanes];
   Cell* static_shadow;
   Cell* dynamic_shadow;
   Counter counter;
   std::shared_ptr<Stream> stream;  // to the process that counts instead of `counter`; null: there is none
-  std::vector<std::pair<u32, u32>> epoch_starts;  // (first epoch, block): whose an epoch was
+  std::vector<u32> owners;  // by epoch: the block whose it was; in checked launches
   std::vector<char*> slabs, free_stacks;
   std::vector<Print> printed;
   size_t printed_bytes;

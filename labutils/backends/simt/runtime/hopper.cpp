@@ -88,7 +88,7 @@ static u32 rank_of(Worker& w, const Fiber& f) { return f.linear / w.block_thread
 
 static uptr window(Worker& w, u32 rank) { return w.dynamic_low + rank * w.dynamic_stride; }
 
-static SIMT_COLD void complain(Worker& w, Kind kind, const Fiber& f, std::string detail, bool fatal = true) {
+static SIMT_COLD void complain(Worker& w, Kind kind, const Fiber& f, std::string detail, bool fatal) {
   settle(w);
   Finding found = new_finding(w, kind, f.pc);
   found.thread = f.linear;

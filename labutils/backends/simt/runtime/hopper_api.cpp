@@ -52,7 +52,7 @@ static bool wake_all(Worker& w) {
     if (over) wake(w, i), woken = true;
   }
   if (woken) {  // what came before is ordered before what comes now
-    w.epoch++;
+    next_epoch(w);
     count(w, happened_epoch);
     if (w.checked) forget_order(*w.block);
   }
@@ -92,6 +92,8 @@ static bool asynchronous_progress(Worker& w) {
   }
   return woken;
 }
+
+static bool asynchronous_engines(Worker& w) { return w.hopper && !w.hopper->threads.empty(); }
 
 static std::string what_is_missing(Worker& w, const Fiber& f) {
   if (f.state != State::event || !w.hopper || w.hopper->threads.empty()) return "";

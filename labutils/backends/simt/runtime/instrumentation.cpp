@@ -148,13 +148,18 @@ static SIMT_HOT void access(uptr address, u32 size, u8 op, u8 flags, uptr pc, up
     if (!allowed(w, *a, offset, size)) return wild_access(w, address, size, op, pc, Kind::out_of_bounds);
     array = i;
   }
+  if (__builtin_expect(w.block->arriving, 0) && is_shared(array)) check_arriving(w, address, size, op != op_read, pc);
   if (w.current->copying && (op == op_write ? is_shared(array) : size == 16)) flags |= kCopied;
   push(w, pc, offset, op, flags, size, array);
   Event& e = w.lanes[w.current->lane].events[w.lanes[w.current->lane].count - 1];
-  if (flags & kVolatile && w.order && !is_shared(array)) return observe(w, address, size, op == op_write);
+  if (flags & kVolatile && !is_shared(array)) return observe(w, address, size, op == op_write);
   if (op != op_write) {
     uptr to = w.current->copying, in_static = to - w.shared_low;
     if (flags & kCopied) e.value = static_cast<u32>(in_static < w.shared_size ? in_static : to - w.dynamic_low);
+    if (op == op_read) {
+      w.current->read_address = address, w.current->read_pc = pc;
+      if (!w.guesses.empty() && w.guesses.count(e.pc)) guess(w, address, size);
+    }
     return;
   }
   if (is_shared(array)) {

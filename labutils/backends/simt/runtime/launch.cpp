@@ -6,6 +6,7 @@
 #include <ucontext.h>
 
 #include <condition_variable>
+#include <map>
 
 namespace simt {
 
@@ -131,6 +132,7 @@ static void begin_block(Worker& w, Block& b, u32 number) {
   forget_asynchronous(w);
   b.alive = w.threads;
   b.at_barrier = b.at_grid_barrier = b.votes = 0;
+  forget_copies(b);
   b.observed = 0;
   w.lane_rotation = w.warp_rotation = 0;
   if (s.seed) {
@@ -142,7 +144,7 @@ static void begin_block(Worker& w, Block& b, u32 number) {
   for (u32 i = 0; i < w.warps; i++) {
     u32 lanes = std::min(kLanes, w.threads - i * kLanes);
     u32 mask = lanes == kLanes ? ~0u : (1u << lanes) - 1;
-    b.warps[i] = {mask, mask, mask, 0, 0};
+    b.warps[i] = {mask, mask, mask, 0, 0, 0};
   }
   poison(reinterpret_cast<char*>(w.shared_low), w.shared_size);
   poison(reinterpret_cast<char*>(w.dynamic_low), w.dynamic_size);
@@ -152,20 +154,53 @@ static void begin_block(Worker& w, Block& b, u32 number) {
   memset(static_cast<void*>(w.dynamic_shadow), 0, (w.dynamic_size / 4 + 1) * sizeof(Cell));
 }
 
-// Run until the block has finished, waits for the grid, or has made a fatal mistake.
-static void continue_block(Worker& w, Block& b) {
+// Run until the block has finished, waits for the grid, is parked, or has made a fatal mistake.
+static void continue_block(Worker& w, Block& b, bool was_parked = false) {
   w.block = &b;
   w.pending = nullptr;
   w.last_array = 0;
-  b.first_epoch = ++w.epoch;
+  b.polls = 0;
+  if (was_parked)
+    w.epoch = b.epoch;
+  else
+    next_epoch(w);
   count(w, happened_epoch);
-  w.epoch_starts.emplace_back(w.epoch, b.number);
   for (Lane& lane : w.lanes) lane.count = lane.next = 0, lane.path = 0;
+  for (u32 i = 0; was_parked && i < kLanes; i++) {
+    Lane& lane = w.lanes[i];
+    std::copy(b.saved_events[i].begin(), b.saved_events[i].end(), lane.events);
+    lane.count = b.saved_events[i].size(), lane.path = b.saved_path[i];
+  }
   Fiber* f = next_thread(w);
   if (f->state == State::fresh) start(w, f);
   set_current(w, f);
   simt_switch(&w.main_stack_pointer, f->stack_pointer);
   w.current = nullptr;
+}
+
+// Blocks that are set aside keep what lies in the memory that all blocks of a worker share.
+static void put_aside(Worker& w, Block& b) {
+  const char* shared = reinterpret_cast<const char*>(w.shared_low);
+  const char* dynamic = reinterpret_cast<const char*>(w.dynamic_low);
+  b.saved_shared.assign(shared, shared + w.shared_size);
+  b.saved_dynamic.assign(dynamic, dynamic + w.dynamic_size);
+  b.epoch = w.epoch;
+  if (!w.checked) return;
+  for (u32 i = 0; i < kLanes; i++) {
+    const Lane& lane = w.lanes[i];
+    b.saved_events[i].assign(lane.events + lane.next, lane.events + lane.count);
+    b.saved_path[i] = lane.path;
+  }
+  b.static_shadow.assign(w.static_shadow, w.static_shadow + w.shared_size / 4 + 1);
+  b.dynamic_shadow.assign(w.dynamic_shadow, w.dynamic_shadow + w.dynamic_size / 4 + 1);
+}
+
+static void take_up(Worker& w, Block& b) {
+  std::copy(b.saved_shared.begin(), b.saved_shared.end(), reinterpret_cast<char*>(w.shared_low));
+  std::copy(b.saved_dynamic.begin(), b.saved_dynamic.end(), reinterpret_cast<char*>(w.dynamic_low));
+  if (!w.checked) return;
+  std::copy(b.static_shadow.begin(), b.static_shadow.end(), w.static_shadow);
+  std::copy(b.dynamic_shadow.begin(), b.dynamic_shadow.end(), w.dynamic_shadow);
 }
 
 static void run_independent(Worker& w) {
@@ -182,20 +217,92 @@ static void run_independent(Worker& w) {
       begin_block(w, *block, number);
       continue_block(w, *block);
       if (launch.stop_after <= number) return;
-      if (!w.checked) w.epoch_starts.clear();
     }
   }
+}
+
+// ---- blocks in turns
+
+using Parked = std::map<u32, std::unique_ptr<Block>>;  // by number
+constexpr u32 kResidentThreads = 1 << 13;  // of blocks that may be there at the same time: each has a stack
+
+static u64 next_random(u64& state) {  // splitmix64
+  u64 z = state += 0x9E3779B97F4A7C15ull;
+  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ z >> 27) * 0x94D049BB133111EBull;
+  return z ^ z >> 31;
+}
+
+static SIMT_COLD void nobody_comes(Worker& w, Block& b, size_t waiting) {
+  u32 k = 0;
+  while (!b.warps[k].live) k++;
+  const Fiber& f = b.fibers[k * kLanes + __builtin_ctz(b.warps[k].live)];
+  w.block = &b;
+  Finding found = new_finding(w, Kind::deadlock, f.pc);
+  found.thread = f.linear;
+  found.fatal = true;
+  found.detail = std::to_string(waiting) + (waiting == 1 ? " block polls" : " blocks poll") +
+                 " for what no other block does any more";
+  report(w, found);
+}
+
+// Each parked block in its turn, until none is left or nothing changes any more.
+static bool run_parked(Worker& w, Parked& parked) {
+  constexpr u32 kIdleRounds = 4;
+  for (u32 idle = 0; !parked.empty() && idle < kIdleRounds;) {
+    u32 operations = w.order ? w.order->operations : 0;
+    size_t waiting = parked.size();
+    for (auto it = parked.begin(); it != parked.end();) {
+      Block& b = *it->second;
+      take_up(w, b);
+      continue_block(w, b, true);
+      if (w.launch->stop_after != kNone) return false;
+      if (b.alive) put_aside(w, b);
+      it = b.alive ? std::next(it) : parked.erase(it);
+    }
+    bool changed = parked.size() < waiting || operations != (w.order ? w.order->operations : 0);
+    idle = changed ? 0 : idle + 1;
+  }
+  return true;
+}
+
+// The blocks of a checked launch. A GPU starts them about in the order of their numbers, as many as there is room for;
+// among those any order may come. A block that polls is set aside, so that a wait ends because the other block runs.
+static void run_in_turns(Worker& w) {
+  Launch& launch = *w.launch;
+  std::vector<u32>& list = launch.block_list;
+  size_t room = std::max(1u, kResidentThreads / w.threads);
+  u64 random = w.spec->order;
+  Parked parked;
+  std::unique_ptr<Block> block;
+  w.may_park = list.size() > 1;
+  for (size_t first = 0; first < list.size(); first += room) {
+    size_t end = std::min(first + room, list.size());
+    for (size_t i = end - 1; random && i > first; i--) std::swap(list[i], list[first + next_random(random) % (i - first + 1)]);
+    for (size_t i = first; i < end; i++) {
+      if (list[i] > launch.stop_after) continue;
+      if (launch.stop_after != kNone && now() > launch.deadline) return;
+      if (!block) block = std::make_unique<Block>();
+      begin_block(w, *block, list[i]);
+      continue_block(w, *block);
+      if (launch.stop_after != kNone || !block->alive) continue;
+      put_aside(w, *block);
+      u32 number = block->number;
+      parked[number] = std::move(block);
+    }
+    if (launch.stop_after == kNone && !run_parked(w, parked)) return;
+    if (parked.size() >= room) break;
+  }
+  if (launch.stop_after == kNone && !parked.empty()) nobody_comes(w, *parked.begin()->second, parked.size());
 }
 
 // All blocks of a cooperative launch live at once; each runs to the grid barrier in turn.
 static void run_cooperative(Worker& w) {
   Launch& launch = *w.launch;
   std::vector<std::unique_ptr<Block>> blocks;
-  char* shared = reinterpret_cast<char*>(w.shared_low);
-  char* dynamic = reinterpret_cast<char*>(w.dynamic_low);
   for (bool first = true;; first = false) {
     u32 waiting = 0, finished = 0;
-    w.phase_epoch = w.epoch + 1;
+    w.phase_epoch = w.last_epoch + 1;
     for (u32 i = 0; i < launch.block_list.size(); i++) {
       if (first) {
         blocks.push_back(std::make_unique<Block>());
@@ -203,13 +310,8 @@ static void run_cooperative(Worker& w) {
       }
       Block& b = *blocks[i];
       if (!first && b.alive) {
-        memcpy(shared, b.saved_shared.data(), w.shared_size);
-        memcpy(dynamic, b.saved_dynamic.data(), w.dynamic_size);
-        if (w.checked) {
-          std::copy(b.static_shadow.begin(), b.static_shadow.end(), w.static_shadow);
-          std::copy(b.dynamic_shadow.begin(), b.dynamic_shadow.end(), w.dynamic_shadow);
-          forget_order(b);
-        }
+        take_up(w, b);
+        if (w.checked) forget_order(b);
         b.at_grid_barrier = 0;
         for (u32 k = 0; k < w.warps; k++) {
           b.warps[k].ready = b.warps[k].live;
@@ -227,12 +329,7 @@ static void run_cooperative(Worker& w) {
         continue;
       }
       waiting++;
-      b.saved_shared.assign(shared, shared + w.shared_size);
-      b.saved_dynamic.assign(dynamic, dynamic + w.dynamic_size);
-      if (w.checked) {
-        b.static_shadow.assign(w.static_shadow, w.static_shadow + w.shared_size / 4 + 1);
-        b.dynamic_shadow.assign(w.dynamic_shadow, w.dynamic_shadow + w.dynamic_size / 4 + 1);
-      }
+      put_aside(w, b);
     }
     if (!waiting) return;
     if (!finished) continue;
@@ -292,7 +389,8 @@ static void run_worker(Launch* launch, Worker* w) {
     w->dynamic_shadow = dynamic_shadow.data();
     begin_counting(*w);
   }
-  w->epoch = 1;
+  w->epoch = w->last_epoch = 1;
+  if (w->checked) w->owners.assign(2, kNone);
 
   constexpr size_t kSignalStack = 64 * 1024;
   std::unique_ptr<char[]> signal_stack(new char[kSignalStack]);
@@ -303,6 +401,8 @@ static void run_worker(Launch* launch, Worker* w) {
   worker = w;
   if (s.cooperative)
     run_cooperative(*w);
+  else if (w->checked)
+    run_in_turns(*w);
   else
     run_independent(*w);
   worker = nullptr;

@@ -26,6 +26,13 @@ static SIMT_HOT void issue(Worker& w, u32 warp, u32 lanes, Event** events) {
     }
     return;
   }
+  if (first.op == op_land) {
+    for (u32 m = lanes; m; m &= m - 1) {
+      u32 lane = __builtin_ctz(m);
+      note_landing(w, *events[lane], warp * kLanes + lane, w.block->clocks[warp].time[lane]);
+    }
+    return;
+  }
   Request r;
   r.pc = first.pc, r.lanes = lanes, r.op = first.op, r.array = first.array, r.size = first.size;
   r.flags = first.flags, r.warp = warp;
@@ -40,7 +47,7 @@ static SIMT_HOT void issue(Worker& w, u32 warp, u32 lanes, Event** events) {
   for (u32 m = lanes; m; m &= m - 1) {
     u32 lane = __builtin_ctz(m);
     const Event& e = *events[lane];
-    if (w.order && !is_shared(e.array) && (e.op == op_atomic || e.flags & kVolatile))
+    if (w.order && w.order->released && !is_shared(e.array) && (e.op == op_atomic || e.flags & kVolatile))
       acquire(w, e, warp * kLanes + lane, clock.time[lane]);
     check_access(w, e, warp * kLanes + lane, clock.time[lane]);
   }

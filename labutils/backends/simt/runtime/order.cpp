@@ -2,10 +2,13 @@
 // flag and reads.
 //
 // A release is an atomic or volatile store by a thread that has called __threadfence(); it covers what came before that
-// fence, and before those fences of its block that a barrier orders before the store. An acquire is an atomic or volatile load that saw the release, or an atomic after it: a lock's owner, a ticket,
-// a flag that was waited for. The memory model also lets a load see the value from before a store that nothing orders
-// before it. So the first such load of each thread does, and whoever reads a flag once and goes on in any case is not
-// ordered behind it, every time. (A load that must be newer, and an atomic that changes its variable, see the latest.)
+// fence, and before those fences of its block that a barrier orders before the store. An acquire is an atomic or
+// volatile load that saw the release, or an atomic after it: a lock's owner, a ticket, a flag that was waited for. The
+// memory model also lets a load see the value from before a store that nothing orders before it. So the first such load
+// of each thread does, and whoever reads a flag once and goes on in any case is not ordered behind it, every time. (A
+// load that must be newer, and an atomic that changes its variable, see the latest.) The first, plain load of a
+// compare-and-swap loop is such a load as well, wherever the variable lies: it is a guess, which the swap checks. So it
+// is no race, and a swap that is not tried again loses what it adds.
 //
 // Flags are set and seen in the order in which the threads run here, which is noted in the trace (`observe`). What that
 // says of other accesses is known when the trace is merged (`acquire`, `note_fence`, `is_known`).
@@ -14,13 +17,14 @@
 namespace simt {
 
 static SIMT_HOT void push(Worker& w, uptr pc, u64 offset, u8 op, u8 flags, u8 size, u8 array);
+static SIMT_HOT void settle(Worker& w);
 
 struct Release {
   u32 operation, fence, epoch;
 };
 
 struct SyncVariable {
-  u32 operation = 0, block = 0, thread = 0, epoch = 0;  // of the latest store
+  u32 operation = 0, block = 0, thread = 0, epoch = 0, meetings = 0;  // of the latest store
   u64 before = 0;                                       // what it overwrote
   std::vector<Release> releases;
   std::vector<u64> shown;  // threads that have seen the value from before it
@@ -45,7 +49,10 @@ struct Order {
   std::unordered_map<u32, std::vector<u32>> fences_of;             // by block
   std::unordered_map<u32, std::vector<Acquisition>> acquisitions;  // by block
   u32 operations = 0;
+  bool released = false;  // by some store after a fence
 };
+
+constexpr size_t kVariables = 1 << 17;  // that are followed in a launch without a fence
 
 struct Access {  // that may have happened before
   u32 block, epoch, thread;
@@ -56,9 +63,22 @@ constexpr u32 kSearchSteps = 1 << 18;
 
 // ---- while threads run
 
+static Order& order_of(Worker& w) {
+  if (!w.order) w.order = std::make_shared<Order>();
+  return *w.order;
+}
+
+// What is known of a variable; null where so many are followed that this is none.
+static SyncVariable* variable_at(Worker& w, uptr address) {
+  auto& all = order_of(w).variables;
+  if (all.size() < kVariables || w.order->fences.size() > 1) return &all[address];
+  auto found = all.find(address);
+  return found == all.end() ? nullptr : &found->second;
+}
+
 static void fence(Worker& w, bool block_only, uptr pc) {
   if (!w.checked) return;
-  if (!w.order) w.order = std::make_shared<Order>();
+  order_of(w);
   Fiber& f = *w.current;
   f.fence = w.order->fences.size();
   w.order->fences.push_back({false, block_only, w.block->number, f.linear, 0, {}, {}});
@@ -68,9 +88,10 @@ static void fence(Worker& w, bool block_only, uptr pc) {
 }
 
 // May this thread see what was there before the latest store, by the rules of memory? Once it does.
-static bool shows_old(Worker& w, SyncVariable& v) {
+static bool shows_old(Worker& w, SyncVariable& v, bool to_its_warp = false) {
   const Fiber& f = *w.current;
-  bool own = v.block == w.block->number && (v.thread / kLanes == f.warp || v.epoch != w.epoch);
+  bool warps = v.thread / kLanes == f.warp && !(to_its_warp && v.meetings == w.block->warps[f.warp].meetings);
+  bool own = v.block == w.block->number && (v.thread == f.linear || warps || v.epoch != w.epoch);
   if (!v.operation || own || v.epoch < w.phase_epoch || v.operation <= w.block->observed) return false;
   u64 me = u64{w.block->number} << 10 | f.linear;
   if (std::find(v.shown.begin(), v.shown.end(), me) != v.shown.end()) return false;
@@ -91,9 +112,13 @@ static void stored(Worker& w, SyncVariable& v, u64 before) {
   const Fiber& f = *w.current;
   v.operation = ++w.order->operations;
   v.block = w.block->number, v.thread = f.linear, v.epoch = w.epoch;
+  v.meetings = w.block->warps[f.warp].meetings;
   v.before = before;
+  w.block->polls = 0;  // somebody in the block goes on
   v.shown.clear();
-  if (f.fence) v.releases.push_back({v.operation, f.fence, w.epoch});
+  if (!f.fence) return;
+  v.releases.push_back({v.operation, f.fence, w.epoch});
+  w.order->released = true;
 }
 
 static Event& latest_event(Worker& w) {
@@ -101,22 +126,44 @@ static Event& latest_event(Worker& w) {
   return lane.events[lane.count - 1];
 }
 
-// A volatile load or store that comes now. The old value of a load is in memory until the next callback.
-static SIMT_COLD void observe(Worker& w, uptr address, u32 size, bool writes) {
-  u64 now = 0;
-  memcpy(&now, reinterpret_cast<void*>(address), std::min(size, 8u));
-  if (writes) return stored(w, w.order->variables[address], now);
-  auto found = w.order->variables.find(address);
-  if (found == w.order->variables.end()) return;
-  SyncVariable& v = found->second;
-  Event& e = latest_event(w);
-  if (size > 8 || !shows_old(w, v)) return observed(w, v, e, w.order->operations);
-  memcpy(reinterpret_cast<void*>(address), &v.before, size);
+// Memory holds an old value until the next callback.
+static void show(Worker& w, uptr address, u32 size, u64 before, u64 now) {
+  memcpy(reinterpret_cast<void*>(address), &before, size);
   w.shown_address = address, w.shown_size = size, w.shown_value = now;
   w.pending = &w.shown_event;
   w.pending_address = address;
   w.shown_event.size = size;
+}
+
+// A volatile load or store that comes now. The old value of a load is in memory until the next callback.
+static SIMT_COLD void observe(Worker& w, uptr address, u32 size, bool writes) {
+  u64 now = 0;
+  memcpy(&now, reinterpret_cast<void*>(address), std::min(size, 8u));
+  if (writes) {
+    if (SyncVariable* v = variable_at(w, address)) stored(w, *v, now);
+    return;
+  }
+  w.block->polls++;
+  auto found = order_of(w).variables.find(address);
+  if (found == w.order->variables.end()) return;
+  SyncVariable& v = found->second;
+  Event& e = latest_event(w);
+  if (size > 8 || !shows_old(w, v)) return observed(w, v, e, w.order->operations);
+  show(w, address, size, v.before, now);
   e.value = v.operation - 1;
+}
+
+// A plain load that begins a compare-and-swap loop.
+static SIMT_COLD void guess(Worker& w, uptr address, u32 size) {
+  if (!w.order) return;  // no swap has changed anything yet
+  auto found = w.order->variables.find(address);
+  if (found == w.order->variables.end() || size > 8) return;
+  SyncVariable& v = found->second;
+  bool shared = address - w.shared_low < w.shared_size || address - w.dynamic_low < w.dynamic_size;
+  if ((shared && v.block != w.block->number) || !shows_old(w, v, true)) return;
+  u64 now = 0;
+  memcpy(&now, reinterpret_cast<void*>(address), size);
+  show(w, address, size, v.before, now);
 }
 
 static void restore_shown(Worker& w) {
@@ -197,7 +244,7 @@ static SIMT_COLD bool is_known(Worker& w, u32 thread, const Access& a) {
 
 static bool came_after(Worker& w, u32 thread, u32 other, u16 time, u32 epoch) {
   if (!w.order) return false;
-  u32 block = epoch >= w.block->first_epoch ? w.block->number : block_of_epoch(w, epoch);
+  u32 block = epoch == w.epoch ? w.block->number : w.owners[epoch];
   return is_known(w, thread, {block, epoch, other, time});
 }
 

@@ -30,7 +30,7 @@ static void append_number(std::string& out, const char* name, u64 value) {
 
 static void append_finding(std::string& out, const Finding& f, uptr base) {
   static const char* const kinds[] = {
-      "race",     "out-of-bounds", "misaligned",   "uninitialised-shared", "barrier-divergence",
+      "race",     "out-of-bounds", "misaligned",   "uninitialized-shared", "barrier-divergence",
       "deadlock", "shuffle-mask",  "endless-loop", "stack-overflow",       "crash",
       "assert",   "missing-wait",  "missing-fence"};
   static_assert(sizeof kinds / sizeof *kinds == static_cast<size_t>(Kind::count));

@@ -9,7 +9,6 @@ namespace simt {
 
 static void thread_main();
 static SIMT_HOT void push(Worker& w, uptr pc, u64 offset, u8 op, u8 flags, u8 size, u8 array);
-static SIMT_HOT void settle(Worker& w);
 static SIMT_HOT void access(uptr address, u32 size, u8 op, u8 flags, uptr pc, uptr frame);
 static SIMT_HOT bool own_variable(Worker& w, uptr address, u64 size, bool written, uptr frame);
 
@@ -35,7 +34,8 @@ static SIMT_HOT Fiber* take_lane(Worker& w, u32 warp_number, u32 among) {
     fiber->lane = lane;
     fiber->state = State::fresh;
     fiber->spins = fiber->locks = fiber->fence = 0;
-    fiber->copying = 0;
+    fiber->copying = fiber->delayed = 0;
+    fiber->read_address = 0;
     fiber->entry_frame = 0;
     fiber->barrier_result = nullptr;
     fiber->unfenced_low = fiber->unfenced_high = 0;
@@ -73,12 +73,20 @@ static bool next_warp(Worker& w) {
   return false;
 }
 
-static SIMT_COLD void deadlock(Worker& w);
+static bool asynchronous_engines(Worker& w);
 static bool asynchronous_progress(Worker& w);
+
+// Does this block poll what another has yet to do? Then the other runs.
+constexpr u32 kPolls = 1024;
+static bool parks(Worker& w) {
+  return w.may_park && w.block->polls >= kPolls && !asynchronous_engines(w);
+}
+
+static SIMT_COLD void deadlock(Worker& w);
 static std::string what_is_missing(Worker& w, const Fiber& f);
 static void end_asynchronous(Worker& w, const Fiber& f);
 
-// The thread to run now; null when the block has finished, or when all of it waits for the other blocks of
+// The thread to run now; null when the block has finished, is parked, or when all of it waits for the other blocks of
 // the grid.
 static Fiber* next_thread(Worker& w) {
   Block& b = *w.block;
@@ -87,6 +95,7 @@ static Fiber* next_thread(Worker& w) {
     if (warp.ready) return take_lane(w, b.current_warp, warp.ready);
     if (w.checked) {
       merge_traces(w, b.current_warp);
+      if (warp.ready && parks(w)) return nullptr;
       if (warp.ready) continue;
     }
     if (warp.at_active_mask) {
@@ -126,6 +135,7 @@ static void wait(Worker& w) {
 static void yield_turn(Worker& w) {
   Fiber* me = w.current;
   Block& b = *w.block;
+  b.polls++;
   if (++me->spins % 8) return;
   settle(w);
   if (w.checked) merge_traces(w, me->warp);
@@ -141,8 +151,10 @@ static void yield_turn(Worker& w) {
     next = take_lane(w, me->warp, later);
   } else {
     warp.ready |= 1u << me->lane;
+    if (parks(w)) return simt_switch(&me->stack_pointer, w.main_stack_pointer);
     if (!next_warp(w)) b.current_warp = me->warp;
     next = next_thread(w);
+    if (!next) return simt_switch(&me->stack_pointer, w.main_stack_pointer);
     if (next == me) return;
   }
   warp.ready |= 1u << me->lane;
@@ -193,7 +205,7 @@ static void release_barrier(Worker& w) {
   else if (b.at_barrier < w.threads)
     barrier_finding(w, *first, nullptr, "returned");
   b.at_barrier = b.votes = 0;
-  w.epoch++;
+  next_epoch(w);
   if (w.checked) forget_order(b);
   b.current_warp = w.warp_rotation % w.warps;
 }
@@ -274,6 +286,7 @@ static void try_collective(Worker& w, const Fiber* f) {
   for (u32 m = need; m; m &= m - 1) fibers[__builtin_ctz(m)].state = State::ready;
   warp.at_collective &= ~need;
   warp.ready |= need;
+  warp.meetings++;
 }
 
 static void meet(const char* what, u32 mask, void* payload, Combine combine, uptr pc) {

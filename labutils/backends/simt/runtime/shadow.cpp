@@ -22,20 +22,21 @@ static_assert(sizeof(Cell) == 36);
 
 static bool came_after(Worker& w, u32 thread, u32 other, u16 time, u32 epoch);
 
+static SIMT_HOT bool is_shared(u8 array) { return array >= kStaticShared; }
+
 static SIMT_HOT Cell* cell_of(Worker& w, const Event& e) {
   if (e.array == kStaticShared) return w.static_shadow + (e.offset >> 2);
   if (e.array == kDynamicShared) return w.dynamic_shadow + (e.offset >> 2);
   return w.arrays[e.array].shadow + (e.offset >> 2);
 }
 
-static u32 block_of_epoch(Worker& w, u32 epoch) {
-  u32 block = 0;
-  for (auto& [first, number] : w.epoch_starts) {
-    if (first > epoch) break;
-    block = number;
-  }
-  return block;
+// What comes now is ordered behind what this block did before.
+static void next_epoch(Worker& w) {
+  w.epoch = ++w.last_epoch;
+  if (w.checked) w.owners.push_back(w.block->number);
 }
+
+static SIMT_HOT bool is_own(Worker& w, u32 epoch) { return epoch == w.epoch || w.owners[epoch] == w.block->number; }
 
 // Has `thread` seen everything that `other`, of its own warp, did at `time`?
 static SIMT_HOT bool has_seen(Worker& w, u32 thread, u32 other, u16 time) {
@@ -49,7 +50,7 @@ static SIMT_HOT bool ordered_in_block(Worker& w, u32 thread, u32 other, u16 time
 
 static SIMT_COLD void race(Worker& w, const Event& e, u32 thread, char relation, u32 other, u32 other_pc,
                            u32 epoch) {
-  bool same_block = epoch >= w.block->first_epoch;
+  bool same_block = is_shared(e.array) || is_own(w, epoch);
   Finding f = new_finding(w, Kind::race, w.module_low + e.pc);
   f.other_pc = w.module_low + other_pc;
   f.relation = relation;
@@ -57,7 +58,7 @@ static SIMT_COLD void race(Worker& w, const Event& e, u32 thread, char relation,
   if (recount(w, f)) return;
   f.thread = thread;
   f.other_thread = other;
-  f.other_block = same_block ? f.block : block_of_epoch(w, epoch);
+  f.other_block = same_block ? f.block : w.owners[epoch];
   f.op = e.op;
   f.size = e.size;
   f.array = e.array;
@@ -65,8 +66,8 @@ static SIMT_COLD void race(Worker& w, const Event& e, u32 thread, char relation,
   report(w, f);
 }
 
-static SIMT_COLD void uninitialised(Worker& w, const Event& e, u32 thread) {
-  Finding f = new_finding(w, Kind::uninitialised_shared, w.module_low + e.pc);
+static SIMT_COLD void uninitialized(Worker& w, const Event& e, u32 thread) {
+  Finding f = new_finding(w, Kind::uninitialized_shared, w.module_low + e.pc);
   if (recount(w, f)) return;
   f.thread = thread;
   f.op = e.op;
@@ -78,19 +79,12 @@ static SIMT_COLD void uninitialised(Worker& w, const Event& e, u32 thread) {
 
 static SIMT_HOT u32 halves(u32 bytes) { return !!(bytes & 3) | !!(bytes & 12) << 1; }
 
-static SIMT_HOT bool is_shared(u8 array) { return array >= kStaticShared; }
-
-// Another block of this phase touched it.
-static SIMT_HOT bool by_other_block(Worker& w, u32 epoch) {
-  return epoch >= w.phase_epoch && epoch < w.block->first_epoch;
-}
-
 // Does nothing order this access behind another one, at that epoch and time and under that lock?
 static SIMT_HOT bool unordered(Worker& w, const Event& e, u32 thread, u32 other, u16 time, u32 epoch, u8 lock) {
   if (e.lock && e.lock == lock) return false;
-  if (epoch >= w.block->first_epoch) {
-    if (epoch != w.epoch || ordered_in_block(w, thread, other, time)) return false;
-  } else if (is_shared(e.array) || !by_other_block(w, epoch)) {
+  if (epoch == w.epoch) {
+    if (ordered_in_block(w, thread, other, time)) return false;
+  } else if (is_shared(e.array) || epoch < w.phase_epoch || is_own(w, epoch)) {
     return false;
   }
   return !came_after(w, thread, other, time, epoch);
@@ -102,11 +96,12 @@ static SIMT_HOT bool is_strong(const Event& e) {
 }
 
 static SIMT_HOT void check_read(Worker& w, const Event& e, u32 thread, u16 time, Cell& c, u32 bytes) {
-  bool strong = is_strong(e) && c.write_atomic;
+  // The first, plain load of a compare-and-swap loop is a guess: what it read is checked, or too old (order.cpp).
+  bool strong = c.write_atomic && (is_strong(e) || (!w.guesses.empty() && w.guesses.count(e.pc)));
   if (c.write_epoch && (c.write_bytes & bytes) && !strong &&
       unordered(w, e, thread, c.write_thread, c.write_time, c.write_epoch, c.write_lock))
     race(w, e, thread, 'r', c.write_thread, c.write_pc, c.write_epoch);
-  if (is_shared(e.array) && (c.initialised & bytes) != bytes) uninitialised(w, e, thread);
+  if (is_shared(e.array) && (c.initialised & bytes) != bytes) uninitialized(w, e, thread);
 
   if (c.read_epoch != w.epoch) {
     c.read_epoch = w.epoch;

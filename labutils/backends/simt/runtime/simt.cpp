@@ -6,6 +6,7 @@
 #include "counters.cpp"
 #include "stream.cpp"
 #include "order.cpp"
+#include "copies.cpp"
 #include "merge.cpp"
 #include "scheduler.cpp"
 #include "hopper.cpp"

@@ -38,7 +38,7 @@ LAB_DEVICE void mbarrier_fence() {
     asm volatile("fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// Arrive, and let this phase wait for `bytes` more bytes.
+// Arrive, and make this phase wait for `bytes` more bytes.
 LAB_DEVICE void mbarrier_expect(uint64_t *bar, int bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(bar)), "r"(bytes)
                  : "memory");
@@ -75,8 +75,8 @@ struct SpinWatch {
 #endif
 };
 
-// Wait until the phase of this parity has ended: at once, if the barrier is in a phase of the other one. So a wait for
-// parity 1 on a new barrier does not wait.
+// Wait until the phase of this parity has ended. Returns at once if the current phase has the other parity, so waiting
+// for parity 1 on a new barrier does not block.
 LAB_DEVICE void mbarrier_wait(uint64_t *bar, int parity) {
     SpinWatch watch;
     uint32_t done = 0;
@@ -96,8 +96,8 @@ LAB_DEVICE void tma_prefetch(const CUtensorMap *map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-// The box at (row, column) to shared memory; its bytes are told to the barrier when they are there. Outside the matrix
-// it reads zeros, which count as bytes too.
+// Start copying the box at (row, column) to shared memory. The barrier counts the bytes as they arrive. Elements outside
+// the matrix become zeros, which count too.
 LAB_DEVICE void tma_load(void *to, const CUtensorMap *map, uint64_t *bar, int row, int column) {
     asm volatile(
         "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
@@ -163,8 +163,8 @@ LAB_DEVICE void wgmma_wait(float (&d)[COUNT]) {
     for (int i = 0; i < COUNT; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
 
-// Start d += a · b (or d = a · b): a has 64 rows, b has n columns, both are 16 deep, d are fp32 sums. Thread t of the 128
-// has in d[4 * j + 2 * h + i] the sum of row t / 32 * 16 + t % 32 / 4 + 8 * h, column 8 * j + t % 4 * 2 + i.
+// Start d += a · b (or d = a · b): a has 64 rows, b has n columns, both are 16 deep, d are fp32 accumulators. Thread t of
+// the 128 has in d[4 * j + 2 * h + i] the element of row t / 32 * 16 + t % 32 / 4 + 8 * h, column 8 * j + t % 4 * 2 + i.
 #define LAB_8(k) \
     "+f"(d[k]), "+f"(d[k + 1]), "+f"(d[k + 2]), "+f"(d[k + 3]), "+f"(d[k + 4]), "+f"(d[k + 5]), "+f"(d[k + 6]), "+f"(d[k + 7])
 #define LAB_32(k) LAB_8(k), LAB_8(k + 8), LAB_8(k + 16), LAB_8(k + 24)
@@ -229,9 +229,9 @@ LAB_DEVICE void cluster_sync() {
     asm volatile("barrier.cluster.arrive.release; barrier.cluster.wait.acquire;" ::: "memory");
 }
 
-// Start to write v to the place of `to` in the shared memory of block `rank` of the cluster. Its 8 bytes are told to the
-// barrier at the place of `bar` there when they have come: whoever waits for that phase may read them. That block must
-// have made the barrier: a cluster_sync() between.
+// Start to write v to the address of `to` in the shared memory of block `rank` of the cluster. The barrier at the address
+// of `bar` there counts the 8 bytes when they arrive: a thread that waits for that phase may read them. That block must
+// have initialized the barrier before: put a cluster_sync() between.
 LAB_DEVICE void store_async(float2 *to, float2 v, uint64_t *bar, int rank) {
     asm volatile(
         "{ .reg .b32 there, bar; mapa.shared::cluster.u32 there, %0, %4; mapa.shared::cluster.u32 bar, %3, %4;"

@@ -250,9 +250,9 @@ WIDE = {
     "float4_over_dynamic_shared": (
         WIDE_HEAD + "extern __shared__ __align__(16) float s[]; if (t < 30) s[t] = x[t]; __syncthreads();"
         " if (t == 0) *(float4*)y = ((float4*)s)[7]; }", 32, 32, "out-of-bounds"),
-    "uninitialised_part_of_a_float4": (
+    "uninitialized_part_of_a_float4": (
         WIDE_HEAD + "__shared__ __align__(16) float s[32]; if (t < 30) s[t] = x[t]; __syncthreads();"
-        " if (t == 0) *(float4*)y = ((float4*)s)[7]; }", 32, 32, "uninitialised-shared"),
+        " if (t == 0) *(float4*)y = ((float4*)s)[7]; }", 32, 32, "uninitialized-shared"),
     "another_threads_stack": (
         WIDE_HEAD + "__shared__ float* keep[32]; float mine[4] = {x[t], 0, 0, 0}; keep[t] = mine; __syncthreads();"
         " y[t] = keep[t ^ 1][0] + mine[t & 3]; }", 32, 32, "out-of-bounds"),

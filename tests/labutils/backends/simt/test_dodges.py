@@ -73,7 +73,7 @@ def run_wide(build, source, block, elements):
 @pytest.mark.parametrize("name", cases.WIDE)
 def test_an_access_is_checked_as_a_whole(build, name):
     *launch, kind = cases.WIDE[name]
-    shared = 128 if name.startswith("uninitialised") else 120
+    shared = 128 if name.startswith("uninitialized") else 120
     x, y = aligned(torch.randn(launch[2])), aligned(torch.zeros(64))
     try:
         kernel = build(launch[0], "k")

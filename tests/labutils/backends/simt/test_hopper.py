@@ -132,9 +132,9 @@ def test_blocks_of_a_cluster_send_each_other_pairs():
 @pytest.mark.parametrize(
     "old, new, kind, words",
     [
-        ("mbarrier_wait(bar, 0);", "", "uninitialised-shared", None),
+        ("mbarrier_wait(bar, 0);", "", "uninitialized-shared", None),
         ("8 * 4", "8 * 5", "deadlock", "8 bytes"),
-        ("8 * 4", "8 * 3", "uninitialised-shared", None),
+        ("8 * 4", "8 * 3", "uninitialized-shared", None),
         ("    cluster_sync();\n    if (t == 0)", "    if (t == 0)", "assert", "mbarrier_init"),
         ("bar, t);", "bar, t + 1);", "assert", "cluster of 4"),
         ("store_async(came + rank,", "store_async(came + 16,", "assert", "shared memory"),
@@ -148,28 +148,37 @@ def test_mistakes_in_sending_are_found(old, new, kind, words):
     assert words is None or words in " ".join(map(str, result.findings))
 
 
-@pytest.fixture(scope="module")
-def unit(tmp_path_factory):
-    path = tmp_path_factory.mktemp("unit") / "solution.py"
-    path.write_text(solution_text("16_matmul_hopper"), encoding="utf-8")
+def unit_of(name, folder):
+    path = folder / "solution.py"
+    path.write_text(solution_text(name), encoding="utf-8")
     return load(str(path))
+
+
+@pytest.fixture(scope="module")
+def tiles(tmp_path_factory):
+    return unit_of("16_matmul_hopper", tmp_path_factory.mktemp("tiles"))
+
+
+@pytest.fixture(scope="module")
+def ring(tmp_path_factory):
+    return unit_of("16_matmul_ring", tmp_path_factory.mktemp("ring"))
 
 
 @pytest.mark.parametrize("across", [False, True])
 @pytest.mark.parametrize("stages, cluster", [(4, 2), (3, 1)])
-def test_the_last_level_with_and_without_clusters(unit, stages, cluster, across):
+def test_the_last_level_with_and_without_clusters(ring, stages, cluster, across):
     M, N, K = 300, 264, 136
     a, b = torch.randn(M, K).half(), torch.randn(N, K).half()
     c = torch.full((M, N), torch.nan).half()
-    unit.persistent(a, b.T.contiguous().T if across else b, c, stages=stages, cluster=cluster, group=2)
+    ring.persistent(a, b.T.contiguous().T if across else b, c, stages=stages, cluster=cluster, group=2)
     assert torch.allclose(c.float(), a.float() @ b.float().T, atol=0.05, rtol=2e-3)
 
 
 @pytest.mark.skipif(not nvrtc.available(), reason="needs NVRTC (pip install nvidia-cuda-nvrtc)")
-def test_the_levels_use_the_engines_and_spill_nothing(unit):
+def test_the_levels_use_the_engines_and_spill_nothing(tiles, ring):
     from labutils.cuda import cubin
 
-    for kernel in (unit.matmul_tile, unit.matmul_ring, unit.matmul_persistent):
+    for kernel in (tiles.matmul_tile, ring.matmul_ring, ring.matmul_persistent):
         made = kernel.compiled(90)
         assert "serialized" not in made.log and made.target == "sm_90a"
         symbol = made.lowered[kernel.name]

@@ -195,6 +195,7 @@ SIMT_INLINE unsigned __brev(unsigned x) {
   return __builtin_bswap32(x);
 }
 SIMT_INLINE int __mul24(int a, int b) { return (a << 8 >> 8) * (b << 8 >> 8); }
+SIMT_INLINE unsigned __umul24(unsigned a, unsigned b) { return (a & 0xffffffu) * (b & 0xffffffu); }
 SIMT_INLINE int __mulhi(int a, int b) { return (int)((long long)a * b >> 32); }
 SIMT_INLINE unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
 SIMT_INLINE unsigned __funnelshift_l(unsigned low, unsigned high, unsigned n) {

@@ -1,5 +1,4 @@
-// Loads and stores with cache hints, and asynchronous copies: both plain accesses here, as the emulator has
-// no caches and no time.
+// Loads and stores with cache hints, which are plain accesses here, as the emulator has no caches; asynchronous copies.
 #pragma once
 #include "simt/sync.h"
 
@@ -26,9 +25,45 @@ SIMT_STORE(__stwt)
 #undef SIMT_LOAD
 #undef SIMT_STORE
 
-extern "C" void simt_copying(const void* to);
+extern "C" {
+void simt_copying(const void* to);
+void simt_delay(void* to, size_t bytes);
+void simt_delayed(size_t bytes, const void* barrier);
+void simt_copies_commit();
+void simt_copies_wait(size_t groups);
+void simt_copies_arrive(const void* barrier);
+}
 
 namespace simt {
+// A store that arrives at its thread's wait (runtime/copies.cpp). Fast builds store at once, and their waits are empty.
+template <class T>
+SIMT_INLINE void store_later(T* to, const T& value, const void* barrier) {
+#ifdef SIMT_CHECKED
+  if constexpr (sizeof(T) <= 16) {
+    simt_delay(to, sizeof(T));
+    *to = value;
+    simt_delayed(sizeof(T), barrier);
+    return;
+  }
+#endif
+  *to = value;
+}
+SIMT_INLINE void commit_copies() {
+#ifdef SIMT_CHECKED
+  simt_copies_commit();
+#endif
+}
+SIMT_INLINE void wait_copies(size_t groups) {
+#ifdef SIMT_CHECKED
+  simt_copies_wait(groups);
+#endif
+}
+SIMT_INLINE void arrive_copies(const void* barrier) {
+#ifdef SIMT_CHECKED
+  simt_copies_arrive(barrier);
+#endif
+}
+
 // `bytes` to shared memory, the last `zeros` of them 0 in place of what lies there: as cp.async does it, a store for all
 // lanes, whether they copy or not. It counts as a copy, since no thread stores anything.
 SIMT_INLINE void copy_async(void* to, const void* from, size_t bytes, size_t zeros) {
@@ -41,7 +76,7 @@ SIMT_INLINE void copy_async(void* to, const void* from, size_t bytes, size_t zer
        bytes -= sizeof(type), t += sizeof(type), f += sizeof(type)) {                      \
     type value{};                                                                          \
     if (bytes > zeros) value = *(const type*)f;                                            \
-    *(type*)t = value;                                                                     \
+    store_later((type*)t, value, nullptr);                                                 \
   }
   SIMT_COPY(simt_bits16)
   SIMT_COPY(simt_bits8)

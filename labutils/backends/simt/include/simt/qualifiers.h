@@ -14,13 +14,13 @@ typedef __PTRDIFF_TYPE__ ptrdiff_t;
 typedef signed char int8_t;
 typedef short int16_t;
 typedef int int32_t;
-typedef __INT64_TYPE__ int64_t;
+typedef long long int64_t;  // as in CUDA's library under NVRTC, whatever the host has
 typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
 typedef unsigned uint32_t;
-typedef __UINT64_TYPE__ uint64_t;
-typedef __INTPTR_TYPE__ intptr_t;
-typedef __UINTPTR_TYPE__ uintptr_t;
+typedef unsigned long long uint64_t;
+typedef int64_t intptr_t;
+typedef uint64_t uintptr_t;
 
 #define SIMT_INLINE inline __attribute__((always_inline))
 
@@ -68,13 +68,21 @@ typedef __UINTPTR_TYPE__ uintptr_t;
 #define CUDART_PI_F 3.141592654f
 #define CUDART_PI 3.1415926535897931
 #define M_PI 3.14159265358979323846
+#define M_PI_2 1.57079632679489661923
+#define M_E 2.7182818284590452354
+#define M_LN2 0.69314718055994530942
+#define M_SQRT2 1.41421356237309504880
+#define M_SQRT1_2 0.70710678118654752440
 #define FLT_MAX __FLT_MAX__
 #define FLT_MIN __FLT_MIN__
 #define FLT_EPSILON __FLT_EPSILON__
 #define DBL_MAX __DBL_MAX__
+#define DBL_MIN __DBL_MIN__
 #define DBL_EPSILON __DBL_EPSILON__
 #define INT_MAX __INT_MAX__
 #define INT_MIN (-__INT_MAX__ - 1)
 #define UINT_MAX (__INT_MAX__ * 2u + 1u)
 #define LLONG_MAX __LONG_LONG_MAX__
+#define LLONG_MIN (-__LONG_LONG_MAX__ - 1)
+#define ULLONG_MAX (__LONG_LONG_MAX__ * 2ull + 1ull)
 #define NULL nullptr

@@ -1,5 +1,5 @@
-// expect: uninitialised-shared s
-__global__ void shared_uninitialised(const float* x, float* y, int n) {
+// expect: uninitialized-shared s
+__global__ void shared_uninitialized(const float* x, float* y, int n) {
     __shared__ float s[128];
     int t = threadIdx.x;
     if (t < n) s[t] = x[t];
