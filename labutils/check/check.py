@@ -14,11 +14,13 @@ from typing import Any
 from ..backends import pick
 from ..backends.interpreter import Unavailable
 from ..spec.exercise import Exercise, KernelExercise
-from ..spec.inputs import make_run
+from ..spec.inputs import Run, make_run
 from ..spec.verdict import Verdict
-from .compare import side_by_side
-from .diagnose import from_problem
+from . import names
+from .compare import Comparison
+from .diagnose import diagnosis, from_problem
 from .evaluate import PUBLIC_SEED, callable_problem, evaluate, signature_problem
+from .tables import side_by_side
 
 VERDICT_MIME = "application/vnd.gpu-kernel-lab.verdict+json"
 
@@ -54,7 +56,13 @@ def check(exercise_id: str, fn: Callable | None = None) -> float:
     if fn is None:
         fn = namespace.get(exercise.entry)
     seed = os.environ.get("GPULAB_SEED")
-    verdict = evaluate(exercise, fn, seed=int(seed) if seed else PUBLIC_SEED, hidden=HIDDEN_CASES if seed else 0)
+    if old := names.outdated(fn, exercise.entry):
+        verdict = Verdict(exercise.id, "not run", points=exercise.points.total)
+        verdict.headline = replace(diagnosis("missing-function", old[0]), advice=old[1])
+    else:
+        verdict = evaluate(
+            exercise, fn, seed=int(seed) if seed else PUBLIC_SEED, hidden=HIDDEN_CASES if seed else 0, explain=True
+        )
     if fn is None and (near := _similar(exercise, namespace)):
         advice = f"Did you mean {near}? Name it {exercise.entry}, run its cell, then run this check again."
         verdict.headline = replace(verdict.headline, advice=advice)
@@ -85,6 +93,9 @@ def tiny(exercise_id: str, fn: Callable | None = None) -> None:
     if problem := callable_problem(exercise, fn):
         print(problem.symptom)
         return
+    if old := names.outdated(fn, exercise.entry):
+        print("\n".join(old))
+        return
     backend = pick(exercise.language, exercise.only)
     if problem := backend.broken():
         print(from_problem(problem).symptom)
@@ -95,11 +106,25 @@ def tiny(exercise_id: str, fn: Callable | None = None) -> None:
     except Unavailable as e:
         print(e)
         return
-    print(from_problem(outcome.problem).symptom if outcome.problem else side_by_side(run))
+    print(from_problem(outcome.problem).symptom if outcome.problem else _tiny_text(run))
+    for finding in outcome.findings[:3]:
+        print(f"Careful: {finding.sentence()}.")
+    if outcome.printed:
+        print("\nYour code printed:\n" + outcome.printed.rstrip())
+
+
+def _tiny_text(run: Run) -> str:
+    """The inputs, the learner's outputs and the expected ones of a small run, as text."""
+    comparison = Comparison(run)
+    blocks: list[tuple] = [(n, v, None) for n, v in comparison.inputs.items()]
+    for name in run.outputs:
+        output = comparison.output(name)
+        blocks += [(f"{name} (yours)", output.got, output.unwritten), (f"{name} (expected)", output.expected, None)]
+    return side_by_side(blocks)
 
 
 def _namespace() -> dict[str, Any]:
-    """The learner's variables: the notebook's, or in a script those of whoever called the check."""
+    """The learner's variables: the notebook's, or in a script those of the caller."""
     with contextlib.suppress(ImportError):
         from IPython import get_ipython
 

@@ -1,4 +1,4 @@
-"""Comparing a kernel's output with the float64 reference: the error model, and the tables and maps that show it."""
+"""Comparing a kernel's output with the float64 reference: the error model."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import torch
 from ..spec.exercise import KernelExercise, named
 from ..spec.inputs import Buffer, Run, generator
 from ..spec.precision import ROUND_OFF
+from .tables import mismatch_map, table
 
 
 class Comparison:
@@ -65,7 +66,8 @@ class OutputComparison:
 
     def report(self) -> str:
         """The first bad elements as a table, and a map of where they lie."""
-        return table(self.name, self.got, self.expected, self.bad) + "\n\n" + mismatch_map(self.bad)
+        cells = table(self.name, self.got, self.expected, self.bad, self.unwritten)
+        return cells + "\n\n" + mismatch_map(self.name, self.bad, self.unwritten)
 
 
 def expected_poison_matches(output: torch.Tensor) -> float:
@@ -116,49 +118,3 @@ def magnitude(exercise: KernelExercise, inputs: dict[str, Any], expected: dict) 
             change = torch.nan_to_num((y - expected[n]).abs() / u, nan=0.0, posinf=0.0)
             largest[n] = torch.maximum(largest[n], change)
     return largest
-
-
-def table(name: str, got: torch.Tensor, expected: torch.Tensor, bad: torch.Tensor, rows: int = 5) -> str:
-    """The first bad elements: index, yours, expected, difference."""
-    lines = [f"{'index':>16} {'yours':>14} {'expected':>14} {'difference':>12}"]
-    for index in bad.nonzero()[:rows].tolist():
-        at = tuple(index)
-        place = f"{name}[{', '.join(map(str, at))}]"
-        lines.append(f"{place:>16} {got[at]:14.7g} {expected[at]:14.7g} {got[at] - expected[at]:12.3g}")
-    left = int(bad.sum()) - rows
-    if left > 0:
-        lines.append(f"{'':>16} … and {left} more")
-    return "\n".join(lines)
-
-
-def mismatch_map(bad: torch.Tensor, width: int = 64, height: int = 12) -> str:
-    """Where the wrong elements lie: one character for a patch of the output, '.' right, 'x' wrong, ':' both."""
-    grid = bad.reshape(1, -1) if bad.dim() < 2 else bad.reshape(-1, bad.shape[-1])
-    if bad.dim() < 2 and bad.numel() > width:
-        per_row = -(-bad.numel() // height)
-        pad = per_row * height - bad.numel()
-        grid = torch.cat([bad, bad[-1:].expand(pad)]).reshape(height, per_row)
-    rows = torch.linspace(0, grid.shape[0], min(height, grid.shape[0]) + 1).long()
-    cols = torch.linspace(0, grid.shape[1], min(width, grid.shape[1]) + 1).long()
-    lines = []
-    for r0, r1 in zip(rows[:-1].tolist(), rows[1:].tolist(), strict=True):
-        cells = [grid[r0:r1, c0:c1] for c0, c1 in zip(cols[:-1].tolist(), cols[1:].tolist(), strict=True)]
-        lines.append("  " + "".join("x" if c.all() else ":" if c.any() else "." for c in cells))
-    return "Where ('.' right, 'x' wrong, ':' both):\n" + "\n".join(lines)
-
-
-def side_by_side(run: Run) -> str:
-    """The inputs, the learner's outputs and the expected ones of a small run, as text."""
-    expected = run.exercise.expected(run.inputs())
-    blocks = [(n, v) for n, v in run.inputs().items()]
-    for name, buffer in run.outputs.items():
-        blocks += [(f"{name} (yours)", buffer.view.cpu().double()), (f"{name} (expected)", expected[name])]
-    width = max(len(n) for n, _ in blocks)
-    return "\n".join(f"{n:>{width}}  {_numbers(v, width + 2)}" for n, v in blocks)
-
-
-def _numbers(value, indent: int) -> str:
-    if not isinstance(value, torch.Tensor):
-        return f"{value:g}"
-    rows = value.reshape(1, -1) if value.dim() < 2 else value.reshape(-1, value.shape[-1])
-    return ("\n" + " " * indent).join(" ".join(f"{x:8.4g}" for x in row.tolist()) for row in rows)

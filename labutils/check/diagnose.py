@@ -15,6 +15,7 @@ from ..backends import Outcome, Problem
 from ..spec.inputs import Run
 from ..spec.precision import ROUND_OFF
 from ..spec.verdict import CaseResult, Diagnosis
+from . import slips
 from .compare import Comparison, OutputComparison, expected_poison_matches, most_poison_matches
 from .known_mistakes import recognise
 
@@ -22,7 +23,7 @@ KINDS: dict[str, str] = {
     "unfilled": "Fill the cell that still holds the stub, run it, then run this check again.",
     "missing-function": "Run the cell that defines it, and keep the name that the exercise gives.",
     "signature": "Keep the arguments as the given cell has them, in the same order.",
-    "does-not-compile": "A GPU's compiler wants constant shapes, powers of two in tl.arange, Triton's own functions.",
+    "does-not-compile": slips.GENERAL["triton"],
     "timeout": "Look for a loop whose end is never reached: does its counter move, can its condition become false?",
     "died": "Check every address: an offset that is far too large, or a size that is passed as the wrong argument.",
     "error": "Read the line named above: the exception was raised there.",
@@ -45,7 +46,7 @@ KINDS: dict[str, str] = {
     "missing-syncwarp": "Put __syncwarp() between the write and the read: lanes of a warp need not run in step.",
     "missing-wait": "Wait for what you read, and let nobody overwrite what has still to be read.",
     "missing-fence": "Call fence_async() between plain stores to shared memory and the copy that reads them.",
-    "uninitialised-shared": "Write every element of shared memory that is read, also those past the end of the data.",
+    "uninitialized-shared": "Write every element of shared memory that is read, also those past the end of the data.",
     "misaligned": "A vector access needs an address that is a multiple of its size: look at where it starts.",
     "assert": "The condition that you asserted does not hold.",
     "out-of-bounds": "Follow the index back: which offset, stride or mask lets it leave the array?",
@@ -62,7 +63,7 @@ KINDS: dict[str, str] = {
 """Every kind of refusal with what to try, the most telling first: of several diagnoses the first in this order wins."""
 
 CUDA_ADVICE = {
-    "does-not-compile": "Read the compiler's message: it names the line of your cell.",
+    "does-not-compile": slips.GENERAL["cuda"],
     "no-kernel": "Launch your kernel with kernel[grid, block](...); a result computed by PyTorch does not count.",
     "first-block-only": "Launch (n + block - 1) / block blocks, and index with blockIdx.x * blockDim.x + threadIdx.x.",
     "off-by-one": "Work out the index of thread 0 of block 0, and of the last thread of the last block.",
@@ -78,6 +79,15 @@ CUDA_ADVICE = {
     "input-overwritten": "Store only to the output; take shared memory or a scratch array for what lies between.",
 }
 """Advice that reads differently for CUDA C++."""
+
+GUESS_ADVICE = {
+    "wrong-formula": "Correct that term, then look at yours and expected in the tiny case: lab.tiny.",
+    "missing-accumulation": "Follow the partial results: which line adds them up, and does every thread, program and "
+    "iteration whose part counts reach it?",
+    "first-block-only": "Each program or block must work on elements of its own: its index must enter every address.",
+    "tail-not-written": "The last, partial block counts too: check where the loop ends, and what is left over.",
+}
+"""Advice for a known mistake that the output shows, where that of its kind speaks of something else."""
 
 NEEDS_GPU = "needs-gpu"
 """The one kind that is no mistake: this machine cannot run the code, and a GPU can. Any other explains more."""
@@ -102,10 +112,15 @@ def headline(found: list[Diagnosis]) -> Diagnosis | None:
 
 
 def from_problem(problem: Problem) -> Diagnosis:
-    where = f" (line {problem.line}: `{problem.source}`)" if problem.line else ""
+    message, advice = problem.message, None
+    if problem.kind in ("does-not-compile", "error"):
+        message, advice = slips.explained(problem.message, problem.source)
+    where = f" (line {problem.line}: `{problem.source}`)" if problem.line and problem.source else ""
+    if not where and problem.line:
+        where = f" (line {problem.line})"
     if not where and problem.source:
         where = f" (at `{problem.source}`)"
-    return diagnosis(problem.kind, problem.message + where)
+    return diagnosis(problem.kind, message + where, advice=advice)
 
 
 def examine(run: Run, outcome: Outcome, hidden: bool = False) -> CaseResult:
@@ -216,7 +231,8 @@ def _wrong(comparison: Comparison, output: OutputComparison, bad: torch.Tensor) 
     name = output.name
     if mistake := recognise(comparison, output):
         message = mistake.sentence.format(name=name)
-        return replace(diagnosis(mistake.diagnosis, message, output.report()), guess=True)
+        advice = GUESS_ADVICE.get(mistake.diagnosis)
+        return replace(diagnosis(mistake.diagnosis, message, output.report(), advice), guess=True)
     finite = bad & torch.isfinite(output.expected)
     # where the terms themselves come near the type's largest number, any wrong sum of them may leave it
     largest = torch.finfo(output.buffer.view.dtype).max if output.buffer.view.is_floating_point() else float("inf")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import random
+import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -30,8 +31,10 @@ def evaluate(
     hidden: int = 0,
     backend: Backend | None = None,
     time_limit: float = TIME_LIMIT,
+    explain: bool = False,
 ) -> Verdict:
-    """The verdict on `fn`, with marks. Never raises for bad code."""
+    """The verdict on `fn`, with points. Never raises for bad code. `explain`: after a failure look for its cause, which
+    runs the kernel again."""
     plain = isinstance(exercise, PlainExercise)
     if not plain:
         backend = backend or pick(exercise.language, exercise.only)
@@ -42,7 +45,7 @@ def evaluate(
         _plain(exercise, fn, verdict, seed, hidden, time_limit)
     else:
         try:
-            _kernel(exercise, fn, verdict, seed, hidden, backend, time_limit)
+            _kernel(exercise, fn, verdict, seed, hidden, backend, time_limit, explain)
         except Unavailable as e:
             verdict.headline = Diagnosis("unavailable", str(e), "The check can run where Triton runs.")
     return conclude(exercise, verdict)
@@ -50,12 +53,17 @@ def evaluate(
 
 def conclude(exercise: Exercise, verdict: Verdict) -> Verdict:
     """The verdict with its headline, what the counts say, and the marks: when all its cases are in."""
-    found = [r.diagnosis for r in verdict.results if r.diagnosis]
-    verdict.headline = diagnose.headline(([verdict.headline] if verdict.headline else []) + found)
+    if not verdict.explained:
+        verdict.headline = _headline(verdict)
     if verdict.passed:
         verdict.notes += exercise.points.notes(verdict)
     verdict.marks, verdict.open = exercise.points.award(verdict), exercise.points.open(verdict)
     return verdict
+
+
+def _headline(verdict: Verdict) -> Diagnosis | None:
+    found = [r.diagnosis for r in verdict.results if r.diagnosis]
+    return diagnose.headline(([verdict.headline] if verdict.headline else []) + found)
 
 
 def callable_problem(exercise: Exercise, fn: Any) -> Diagnosis | None:
@@ -89,23 +97,30 @@ def signature_problem(fn, names: tuple[str, ...]) -> str | None:
 # --- kernels -------------------------------------------------------------------------------------------------------
 
 
-def _kernel(exercise: KernelExercise, fn, verdict: Verdict, seed, hidden, backend, time_limit) -> None:
-    cases = cases_of(exercise, seed, hidden)
-    if "record" not in backend.can and _refused_beside(exercise, fn, seed, hidden, time_limit, verdict):
+def _kernel(exercise: KernelExercise, fn, verdict: Verdict, seed, hidden, backend, time_limit, explain) -> None:
+    begin, cases = time.monotonic(), cases_of(exercise, seed, hidden)
+    if "record" not in backend.can and _refused_beside(exercise, fn, seed, hidden, time_limit, verdict, explain):
         return
     if problem := backend.broken():
         verdict.headline = diagnose.from_problem(problem)
         return
     runs = [make_run(exercise, c, seed, backend.device, backend.allocate) for c, _ in cases]
-    outcomes = backend.run(fn, runs, time_limit)
+    outcomes, tried = backend.run(fn, runs, time_limit), []
     for (_, is_hidden), run, outcome in zip(cases, runs, outcomes, strict=False):
-        if not add_case(verdict, exercise, run, outcome, is_hidden):
+        more = add_case(verdict, exercise, run, outcome, is_hidden)
+        tried.append((run, outcome, verdict.results[-1]))
+        if not more:
             break
     try:
         if problem := backend.compile_problem(fn):
             verdict.headline = diagnose.from_problem(problem)
     except CompilerFailed as e:
         verdict.notes.append(f"The kernel was not compiled for a GPU: {e}.")
+    if explain and "record" in backend.can and (found := _headline(verdict)) is not None:
+        from . import evidence  # not above: it is needed only after a failure
+
+        seconds = evidence.SECONDS + time.monotonic() - begin
+        verdict.headline, verdict.explained = evidence.refine(exercise, fn, found, tried, seed, seconds), True
 
 
 def cases_of(exercise: Exercise, seed: int, hidden: int) -> list[tuple[Case, bool]]:
@@ -126,14 +141,14 @@ def add_case(verdict: Verdict, exercise: KernelExercise, run: Run, outcome: Outc
     return not (result.diagnosis and result.diagnosis.kind in ("unfilled", "timeout", "died", "no-kernel"))
 
 
-def _refused_beside(exercise, fn, seed, hidden, time_limit, verdict: Verdict) -> bool:
+def _refused_beside(exercise, fn, seed, hidden, time_limit, verdict: Verdict, explain: bool) -> bool:
     """Record the kernel beside the GPU first: is it refused there?
 
     A GPU forgives reads outside an array and races that lose nothing; what it does not forgive, an endless loop or a
     wild address, costs the learner the notebook's kernel. So only what passes here is launched on it.
     """
     try:
-        recorded = Sidecar(exercise.id, fn, seed, hidden, time_limit).verdict()
+        recorded = Sidecar(exercise.id, fn, seed, hidden, time_limit, explain).verdict()
     except NotExtractable as e:
         recorded = str(e)
     if isinstance(recorded, str):
@@ -147,6 +162,7 @@ def _refused_beside(exercise, fn, seed, hidden, time_limit, verdict: Verdict) ->
         verdict.notes.append(f"Memory accesses were not recorded to the end: {recorded.headline.symptom}.")
         return False
     verdict.results, verdict.headline, verdict.printed = recorded.results, recorded.headline, recorded.printed
+    verdict.explained = recorded.explained
     verdict.notes += recorded.notes
     if not recorded.unfilled:
         verdict.notes.append("Found by a run with every access recorded; the kernel was not launched on the GPU.")

@@ -1,4 +1,4 @@
-"""Well-known wrong answers: if a kernel's output equals one, we can say what happened instead of how far off it is."""
+"""Common mistakes: if a kernel's output equals one, we can say what happened instead of how far off it is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .compare import Comparison, OutputComparison, mismatches
 
 
 def recognise(comparison: Comparison, output: OutputComparison) -> KnownMistake | None:
-    """The first known mistake whose answer is the one at hand; the exercise's own come first."""
+    """The first known mistake whose result equals the output; the exercise's own come first."""
     own = comparison.exercise.known_mistakes
     for mistake in [*own, *_generic(comparison)]:
         wrong = named(mistake.compute(**comparison.inputs), tuple(comparison.exercise.outputs)).get(output.name)
@@ -26,7 +26,7 @@ def recognise(comparison: Comparison, output: OutputComparison) -> KnownMistake 
 
 
 def _fits(wrong: torch.Tensor, known: torch.Tensor, output: OutputComparison) -> bool:
-    """Is the output this wrong answer, where that is known? Only elements where it differs from the right one can tell.
+    """Is the output the result of this mistake? Only elements where that differs from the right result can tell.
 
     Elements beyond an edge may hold anything, so most of the telling elements must fit, not all.
     """
@@ -40,7 +40,7 @@ def _fits(wrong: torch.Tensor, known: torch.Tensor, output: OutputComparison) ->
 
 
 def _generic(comparison: Comparison) -> Iterator[KnownMistake]:
-    """Wrong answers that any kernel can give: neighbours' elements, swapped axes, a stride that was ignored.
+    """Mistakes that any kernel can make: neighbors' elements, swapped axes, a stride that was ignored.
 
     In these, NaN marks what is not known.
     """

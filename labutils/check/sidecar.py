@@ -27,7 +27,7 @@ TIME_LIMIT = 120.0
 class Sidecar:
     """A job: sent at once, asked for later. `NotExtractable` is raised when the function cannot travel as text."""
 
-    def __init__(self, exercise_id: str, fn, seed: int, hidden: int, time_limit: float):
+    def __init__(self, exercise_id: str, fn, seed: int, hidden: int, time_limit: float, explain: bool = False):
         job = {
             "exercise": exercise_id,
             "entry": fn.__name__,
@@ -35,6 +35,7 @@ class Sidecar:
             "seed": seed,
             "hidden": hidden,
             "time_limit": time_limit,
+            "explain": explain,
         }
         self._server = _server()
         self._ticket = self._server.send(job)

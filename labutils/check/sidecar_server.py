@@ -44,7 +44,7 @@ def _evaluate(job: dict) -> dict:
         fn = load(job["module"])[job["entry"]]
     except Exception as e:  # whatever the learner's text does when it is run
         return {"failed": f"the text of the function could not be run by itself: {type(e).__name__}: {e}"}
-    options = {k: job[k] for k in ("seed", "hidden", "time_limit")}
+    options = {k: job[k] for k in ("seed", "hidden", "time_limit", "explain")}
     task = exercises.get(job["exercise"])
     # the GPU's own compiler has its say in the other process
     backend = Interpreter(targets=()) if task.language == "triton" else pick(task.language, task.only)

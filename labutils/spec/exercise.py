@@ -17,7 +17,7 @@ from ..gpu.device import SECTOR
 from .precision import Contract
 
 NOT_WRITTEN = "is not written yet"
-"""Every stub of an unfilled exercise ends its message with this phrase; the check recognises it."""
+"""Every stub of an unfilled exercise ends its message with this phrase; the check recognizes it."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Points:
         return float(self.correct + self.speed + sum(b.points for b in self.bounds))
 
     def award(self, verdict) -> float:
-        """Marks for a verdict: the one place where a verdict becomes a number."""
+        """Points for a verdict: the one place where a verdict becomes a number."""
         if not verdict.passed:
             return 0.0
         kept = sum(b.points for b in self.bounds if verdict.counts and b.met(verdict.counts))
@@ -203,7 +203,7 @@ class Points:
 
 
 FULL_SPEED, NO_SPEED = 1.2, 10.0
-"""Full marks for speed up to the first multiple of the reference solution's time, none from the second."""
+"""Full points for speed up to the first multiple of the reference solution's time, none from the second."""
 
 
 def share_of_speed(slower: float) -> float:
@@ -254,7 +254,7 @@ def out(*dims: str, dtype: str | None = None) -> Out:
 
 @dataclass(frozen=True)
 class KnownMistake:
-    """A well-known wrong answer: if the learner's output equals `compute(**inputs)`, this is what happened."""
+    """A common mistake: if the learner's output equals `compute(**inputs)`, this is what happened."""
 
     diagnosis: str
     sentence: str
@@ -355,7 +355,7 @@ class KernelExercise(Exercise):
 class PlainExercise(Exercise):
     """A Python function of numbers: `entry(**sizes)` must return what `reference` returns.
 
-    `rtol` is the relative difference allowed. `explain(sizes, yours, expected)` may turn a wrong answer into a
+    `rtol` is the relative difference allowed. `explain(sizes, yours, expected)` may turn a wrong result into a
     sentence that says which term is missing.
 
     Where more than numbers goes in or comes out: `make(**sizes)` returns what `entry` is called with, by name, and

@@ -28,7 +28,7 @@ class Contract:
     """The precision that the exercise asks for.
 
     `dtype` is how arrays lie in memory, `accumulate` what the arithmetic is done in, `operands` the format that
-    operands may be rounded to on their way into it (None: used as stored; "tf32" for a `tl.dot` that may use it).
+    operands may be rounded to as its inputs (None: used as stored; "tf32" for a `tl.dot` that may use it).
     `terms` is the number of roundings on the way to one element: a number, or a function of the case's sizes
     (the reduction length of a dot product). `any_order`: atomics may add in any order, so that the last bits may differ
     from run to run; exact cases must still give the same bits.

@@ -16,7 +16,7 @@ DEEPEST, MOST = 6, 10_000
 
 
 class NotSerializable(TypeError):
-    """This value cannot be told as JSON; the message names its type."""
+    """This value cannot be written as JSON; the message names its type."""
 
 
 @functools.cache
@@ -51,7 +51,7 @@ def encode(value: Any, depth: int = 0) -> Any:
 
 
 def decode(encoded: Any) -> Any:
-    """The value that was told. Raises ValueError for what `tell` never says."""
+    """The value that was encoded. Raises ValueError for what `encode` never writes."""
     return _decode(encoded, 0, [MOST])
 
 

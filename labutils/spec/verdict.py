@@ -59,6 +59,8 @@ class Verdict:
     marks: float = 0.0
     points: float = 0.0
     open: float = 0.0
+    explained: bool = False
+    """Has the headline's cause been looked for? Then it stays as it is."""
 
     @property
     def passed(self) -> bool:
@@ -80,14 +82,16 @@ class Verdict:
         return Verdict(**{**data, "results": results, "headline": diagnosis(data["headline"])})
 
     def text(self) -> str:
-        """The report under a check cell: a line per case, then the diagnosis, then the marks."""
+        """The report under a check cell: a line per case, then the diagnosis, then the points."""
         lines = [f"{self.exercise}   ({self.backend})"]
         for r in self.results:
             mark, tail = ("✓", "") if r.passed else ("✗", f"   {r.diagnosis.kind}")
             lines.append(f"  {mark} {'hidden: ' if r.hidden else ''}{r.case}{tail}")
         if self.headline:
             bad, count = sum(not r.passed for r in self.results), len(self.results)
-            if self.results:
+            if not bad and count:
+                lines.append(f"\nAll {count} cases give the right result here, but the kernel is refused:")
+            elif self.results:
                 what = "could not be judged here" if self.headline.kind == "needs-gpu" else "failed"
                 lines.append(f"\n{bad} of {count} cases {what}.")
             wrong = "Not judged:    " if self.headline.kind == "needs-gpu" else "What is wrong: "

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from labutils.check.compare import Comparison, mismatch_map, mismatches, table
+from labutils.check.compare import Comparison, mismatches
 from labutils.spec.exercise import Case, Contract, Cost, KernelExercise, Points, array, out
 from labutils.spec.inputs import make_run
 from labutils.spec.precision import ROUND_OFF
@@ -164,15 +164,3 @@ def test_without_a_magnitude_perturbations_give_one():
 def test_round_offs_are_those_of_the_formats():
     for name in ("float64", "float32", "float16", "bfloat16"):
         assert ROUND_OFF[name] == torch.finfo(getattr(torch, name)).eps / 2
-
-
-def test_table_and_map():
-    bad = torch.zeros(100, 130, dtype=torch.bool)
-    bad[:50, 65:] = True
-    got = torch.arange(13000.0).reshape(100, 130)
-    lines = table("out", got, got + 1, bad).splitlines()
-    assert len(lines) == 7 and lines[1].split() == ["out[0,", "65]", "65", "66", "-1"]
-    assert lines[-1].strip() == f"… and {50 * 65 - 5} more"
-    _, *rows = mismatch_map(bad).splitlines()
-    assert [set(r.strip()) for r in rows] == [{".", "x"}] * 6 + [{"."}] * 6
-    assert mismatch_map(bad.flatten()[:10]).splitlines()[1] == "  .........."

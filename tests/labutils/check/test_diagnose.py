@@ -278,7 +278,7 @@ CUDA_ONLY = {
     "missing-syncwarp",
     "missing-wait",
     "shuffle-mask",
-    "uninitialised-shared",
+    "uninitialized-shared",
 }
 
 

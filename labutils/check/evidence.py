@@ -1,0 +1,283 @@
+"""After a failure: what caused it, from evidence. Runs again, hypotheses and recorded accesses refine the headline.
+
+Only the symptom, the advice and the details change, never the kind of a diagnosis or the points. Nothing here runs for
+a kernel that passes.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ..backends import Outcome
+from ..spec.exercise import KernelExercise
+from ..spec.inputs import Run
+from ..spec.verdict import CaseResult, Diagnosis
+from . import accesses, hypotheses, influence, names, patterns, placement, regions, repairs, statements
+from .compare import Comparison, OutputComparison
+from .findings import Evidence
+
+UNWRITTEN = ("not-written", "tail-not-written", "first-block-only")
+OUTSIDE = ("out-of-bounds", "tail-unmasked")
+VALUES = ("wrong-values", "overflow")
+THREADS = ("missing-syncthreads", "missing-syncwarp", "uninitialized-shared", "timeout", "race")
+
+SECONDS = 1.5
+"""Time for running the kernel again, on top of as much as the check took."""
+
+SAMPLES = 3
+"""Refused cases that a hypothesis must explain."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One case of a check: its buffers as the kernel left them, what happened, and the result."""
+
+    run: Run
+    outcome: Outcome
+    result: CaseResult
+
+
+def refine(
+    exercise: KernelExercise, fn: Callable, found: Diagnosis, tried: list[tuple], seed: int, seconds: float = SECONDS
+) -> Diagnosis:
+    """The headline with its cause, as far as evidence shows one. `tried` holds (run, outcome, result) of each case."""
+    tried = [Tried(*t) for t in tried]
+    if found.kind in ("error", "does-not-compile") and (meant := names.missing(found.symptom, fn)):
+        return replace(found, symptom=_with_line(meant[0], found.symptom), advice=meant[1])
+    refused = sorted((t for t in tried if _same(t, found)), key=_size)
+    if not refused:
+        return found
+    if found.guess and (likelier := _likelier(found, tried)):
+        found = likelier
+        refused = sorted((t for t in tried if _same(t, found)), key=_size)
+    if found.kind in UNWRITTEN and not found.guess:
+        return _placed(fn, _unwritten(fn, found, _shown(refused), seconds), refused, tried, seconds)
+    if found.kind in OUTSIDE:
+        return _placed(fn, _outside(fn, found, _shown(refused), seconds), refused, tried, seconds)
+    if found.kind in VALUES:
+        return _values(exercise, fn, found, refused, tried, seed, seconds)
+    if exercise.language == "cuda" and found.kind in THREADS:
+        return _threads(fn, found, refused[0])
+    if found.kind == "race":
+        return _placed(fn, found, refused, tried, seconds)
+    return found
+
+
+def _threads(fn, found: Diagnosis, first: Tried) -> Diagnosis:
+    """Of CUDA C++: threads that meet, shared memory that nobody wrote, loops without end."""
+    sources = [text for _, text in names.texts(fn)]
+    if found.kind == "timeout":
+        line = re.search(r"\(line (\d+)", found.symptom)
+        return _added(found, placement.endless(int(line[1]), sources) if line else None)
+    finding = next((f for f in first.outcome.findings if f.kind == found.kind), None)
+    if finding is None:
+        return found
+    if found.kind == "uninitialized-shared":
+        return _added(found, placement.not_initialised(finding.array.split("[")[0], sources))
+    if found.kind == "race":
+        return _added(found, placement.same_element(finding.array, finding.line, sources))
+    return _added(found, placement.conflict(finding.line, finding.message, sources))
+
+
+def _placed(fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], seconds: float) -> Diagnosis:
+    """The diagnosis with the place in the kernel where one change makes it right, if there is one."""
+    if refused[0].run.exercise.language == "cuda":
+        return found
+    passed = sorted((t for t in tried if t.result.passed), key=_size)
+    again = [_again(t.run) for t in _spread(refused)], [_again(t.run) for t in passed[:1]]
+    lines = set(map(int, re.findall(r"\bline (\d+)", found.symptom + found.advice)))
+    place = repairs.find(fn, *again, lines, seconds)
+    if place is None:
+        return found
+    evidence = place.evidence(found.symptom + found.advice)
+    if not evidence.cause:
+        return replace(found, advice=f"{found.advice} {evidence.advice}")
+    return _added(found, evidence)
+
+
+def _spread(refused: list[Tried]) -> list[Tried]:
+    """The smallest case of more than one element, and one that is larger."""
+    larger = [t for t in refused if min(b.view.numel() for b in t.run.outputs.values()) > 1] or refused
+    return [larger[0], larger[len(larger) // 2]] if len(larger) > 1 else larger
+
+
+def _likelier(found: Diagnosis, tried: list[Tried]) -> Diagnosis | None:
+    """A known mistake that explains fewer cases than it leaves open is a coincidence: what these say instead."""
+    said = [t.result.diagnosis for t in tried if t.result.diagnosis and not t.result.hidden]
+    open_ = [d for d in said if d.kind in VALUES]
+    return open_[0] if len(open_) > sum(d.symptom == found.symptom for d in said) else None
+
+
+def _with_line(symptom: str, before: str) -> str:
+    """A symptom with the line that an earlier one named."""
+    return symptom + (before[before.rindex(" (line ") :] if " (line " in before else "")
+
+
+def from_outputs(found: Diagnosis, tried: list[Tried]) -> Diagnosis:
+    """The headline with its cause where the outputs alone show one: nothing is run again."""
+    refused = sorted((t for t in tried if _same(t, found)), key=_size)
+    if found.kind in VALUES and refused:
+        return _explained(found, refused) or found
+    return found
+
+
+def _same(t: Tried, found: Diagnosis) -> bool:
+    return t.result.diagnosis is not None and t.result.diagnosis.kind == found.kind and not t.result.hidden
+
+
+def _size(t: Tried) -> int:
+    return sum(b.view.numel() for b in t.run.buffers.values())
+
+
+def _shown(refused: list[Tried]) -> Tried:
+    """The smallest case that shows something: a single element has neither rows nor a tail."""
+    larger = [t for t in refused if min(b.view.numel() for b in t.run.outputs.values()) > 1] or refused
+    return next((t for t in larger if all(n > 1 for b in t.run.outputs.values() for n in b.view.shape)), larger[0])
+
+
+def _in_case(t: Tried) -> str:
+    return f' (case "{t.run.case.name}")'
+
+
+def _added(found: Diagnosis, evidence: Evidence | None, name: str = "") -> Diagnosis:
+    """A diagnosis with what the evidence says behind its symptom, or in its place."""
+    if evidence is None:
+        return found
+    cause = evidence.cause.replace("{name}", name)
+    symptom = cause if evidence.replaces else f"{found.symptom}: {cause}"
+    return replace(found, symptom=symptom, advice=(evidence.advice or found.advice).replace("{name}", name))
+
+
+# --- unwritten elements, accesses outside of an array --------------------------------------------------------------
+
+
+def _unwritten(fn, found: Diagnosis, shown: Tried, seconds: float) -> Diagnosis:
+    base, comparison = shown.result.diagnosis, Comparison(shown.run)
+    for name in shown.run.outputs:
+        missing = comparison.output(name).unwritten
+        if missing.any() and base.symptom and name in base.symptom:
+            seen = accesses.record(fn, _again(shown.run), seconds)
+            return _added(base, placement.unwritten(shown.run, name, missing, seen), name)
+    return found
+
+
+def _outside(fn, found: Diagnosis, shown: Tried, seconds: float) -> Diagnosis:
+    base = shown.result.diagnosis
+    wanted = [f for f in shown.outcome.findings if f.kind == "out-of-bounds" and f.sentence() == base.symptom]
+    if not wanted or wanted[0].index is None or not wanted[0].line:
+        return found
+    f = wanted[0]
+    seen = accesses.record(fn, _again(shown.run), seconds)
+    evidence = placement.outside(shown.run, f.array, f.index, getattr(f, "access", ""), f.line, seen)
+    return _added(base, evidence)
+
+
+def _again(run: Run) -> Run:
+    """The run with its buffers as they were before it, in memory of its own: the outputs are still to be shown."""
+    from ..spec.inputs import Buffer, shared_bytes
+
+    buffers = {}
+    for name, b in run.buffers.items():
+        storage = shared_bytes(b.before.numel() * b.before.element_size()).view(b.before.dtype)
+        storage.copy_(b.before)
+        view = storage.as_strided(b.view.shape, b.view.stride(), b.start)
+        buffers[name] = Buffer(name, storage, view, b.is_output, b.before)
+    return Run(run.exercise, run.case, buffers, run.numbers)
+
+
+# --- wrong values --------------------------------------------------------------------------------------------------
+
+
+def _values(exercise, fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], seed: int, seconds) -> Diagnosis:
+    end = time.monotonic() + seconds
+    if (explained := _explained(found, refused)) and "inf" not in explained.symptom and "NaN" not in explained.symptom:
+        constant = explained.symptom.startswith("every element of") and " times " not in explained.symptom
+        return _placed(fn, explained, refused, tried, seconds) if constant else explained
+    shown = _shown(refused)
+    comparison = Comparison(shown.run)
+    outputs = {n: comparison.output(n) for n in shown.run.outputs}
+    name = next((n for n, o in outputs.items() if (o.bad & ~o.unwritten).any()), None)
+    if name is None:
+        return found
+    base, output = shown.result.diagnosis, outputs[name]
+    if not output.got[output.bad & ~output.unwritten].isfinite().all():  # what is not finite moves with nothing
+        return _placed(fn, _not_finite(fn, base, shown, output, refused, tried), refused, tried, seconds)
+    placed = _placed(fn, replace(base, symptom=base.symptom + _in_case(shown)), refused, tried, seconds / 2)
+    if placed.advice != base.advice:
+        return placed
+    moves = influence.study(exercise, fn, shown.run.case, seed, max(0.5, end - time.monotonic()))
+    if moves and (story := influence.story(name, moves[name], output.bad)):
+        return _added(replace(base, symptom=base.symptom + _in_case(shown)), story, name)
+    return _described(base, shown, output, refused, tried, bool(moves))
+
+
+def _explained(found: Diagnosis, refused: list[Tried]) -> Diagnosis | None:
+    """A hypothesis that gives the learner's outputs in the smallest refused cases."""
+    samples = _samples(refused)
+    if not samples:
+        return None
+    evidence = hypotheses.find([(c, o) for _, c, o in samples])
+    if evidence is None:
+        return None
+    shown, _, output = samples[-1]
+    return _added(replace(found, details=shown.result.diagnosis.details), evidence, output.name)
+
+
+def _samples(refused: list[Tried]) -> list[tuple[Tried, Comparison, OutputComparison]]:
+    """The smallest refused cases of more than one element, with the output that is refused in all of them."""
+    larger = [t for t in refused if min(b.view.numel() for b in t.run.outputs.values()) > 1] or refused
+    name, found = None, []
+    for t in larger[:SAMPLES]:
+        comparison = Comparison(t.run)
+        for n in t.run.outputs if name is None else [name]:
+            output = comparison.output(n)
+            if output.bad.any() and not output.unwritten.any():
+                name = n
+                found.append((t, comparison, output))
+                break
+    return found
+
+
+def _described(base: Diagnosis, shown: Tried, output: OutputComparison, refused, tried, studied: bool) -> Diagnosis:
+    """No cause is known: where it is wrong, in which cases, and what has been ruled out."""
+    parts = [patterns.where(output.name, output.bad)]
+    cases = patterns.apart([t.run.case for t in refused], [t.run.case for t in tried if t.result.passed])
+    parts.append(cases)
+    advice = base.advice
+    if studied:
+        parts.append("each element depends on the right elements of the inputs, so the indices are right")
+        advice = "Look at the formula, not at the indices: " + _by_hand(output)
+    if cases:
+        advice = (
+            patterns.advice([t.run.case for t in refused], [t.run.case for t in tried if t.result.passed]) or advice
+        )
+    said = "; ".join(p for p in parts if p)
+    symptom = base.symptom + _in_case(shown) + (f": {said}" if said else "")
+    return replace(base, symptom=symptom, advice=advice)
+
+
+def _by_hand(output: OutputComparison) -> str:
+    index = output.bad.nonzero()[0].tolist()
+    yours, right = float(output.got[tuple(index)]), float(output.expected[tuple(index)])
+    place = regions.element(output.name, index)
+    return (
+        f"compute {place} by hand step by step, and print your intermediate values; it is {yours:.6g}, not {right:.6g}."
+    )
+
+
+def _not_finite(fn, base: Diagnosis, shown: Tried, output: OutputComparison, refused, tried) -> Diagnosis:
+    """inf or NaN: in which cases, and the lines that can make it."""
+    strange = output.bad & ~output.got.isfinite() & output.expected.isfinite()
+    if not strange.any():
+        strange = output.bad
+    first = regions.element(output.name, strange.nonzero()[0].tolist())
+    cases = patterns.apart([t.run.case for t in refused], [t.run.case for t in tried if t.result.passed])
+    symptom = f"{base.symptom}{_in_case(shown)}, first {first}" + (f"; {cases}" if cases else "")
+    lines = statements.risky(names.texts(fn))
+    if not lines:
+        return replace(base, symptom=symptom)
+    listed = "; ".join(f"{line} ({why})" for line, why in lines[:3])
+    return replace(base, symptom=symptom, advice=f"These lines can make it: {listed}. Print what goes into them.")

@@ -1,0 +1,301 @@
+"""Suspected causes, run and not guessed: named only if the reference with that mistake gives the learner's output.
+
+No table for each exercise: a hypothesis changes the reference's inputs (an array ignored, read with shifted indices,
+cut off, its first batch for all) or its result (a factor, a function of it, elements in other places). It must explain
+every refused case that is looked at, and nearly all of their elements. The exercises' own mistakes are in
+known_mistakes.py.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ..spec.exercise import Array, named
+from ..spec.precision import ROUND_OFF
+from .compare import Comparison, OutputComparison
+from .findings import Evidence
+from .transformed import elsewhere, of_result
+
+SECONDS = 1.0
+"""CPU time for all hypotheses of one verdict."""
+
+LARGEST = 300_000
+"""Elements of a case's inputs up to which it is looked at."""
+
+BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+Inputs = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """Inputs that make the reference give what the learner's kernel gave, if this is the mistake. None: it cannot be
+    made for these inputs."""
+
+    evidence: Evidence
+    change: Callable[[Inputs], Inputs | None]
+
+
+def find(samples: list[tuple[Comparison, OutputComparison]], seconds: float = SECONDS) -> Evidence | None:
+    """The first hypothesis that explains the wrong elements of all these cases, each with its refused output."""
+    end = time.process_time() + seconds
+    samples = [s for s in samples if _size(s[0].inputs) <= LARGEST] or samples[:1]
+    if found := of_result(samples):
+        return found
+    reference = samples[0][0].exercise.reference
+    for hypothesis in _hypotheses(samples[-1][0]):
+        if time.process_time() > end:
+            return None
+        if all(_explains(hypothesis, reference, c, o) for c, o in samples) and _enough(samples):
+            return hypothesis.evidence
+    return elsewhere(samples)
+
+
+def _size(inputs: Inputs) -> int:
+    return sum(v.numel() for v in inputs.values() if isinstance(v, torch.Tensor))
+
+
+def _enough(samples) -> bool:
+    """A handful of numbers fits anything: a few wrong elements must have been explained, or all there are."""
+    bad = sum(int(o.bad.sum()) for _, o in samples)
+    return bad >= 3 or len(samples) >= 2
+
+
+def _explains(hypothesis: Hypothesis, reference, comparison: Comparison, output: OutputComparison) -> bool:
+    try:
+        changed = hypothesis.change(dict(comparison.inputs))
+        if changed is None:
+            return False
+        wrong = named(reference(**changed), tuple(comparison.exercise.outputs)).get(output.name)
+    except (RuntimeError, ValueError, IndexError, TypeError, ZeroDivisionError):
+        return False
+    return wrong is not None and wrong.shape == output.got.shape and fits(wrong.double(), output)
+
+
+def fits(wrong: torch.Tensor, output: OutputComparison) -> bool:
+    """Is the output this wrong result? NaN in it is unknown, but for outputs that are NaN there."""
+    rounded = output.rounded(wrong)
+    size = torch.nan_to_num(wrong, nan=0.0, posinf=0.0, neginf=0.0).abs()
+    limit = torch.nan_to_num(output.limit, posinf=0.0)
+    slack = 2 * limit + max(4 * ROUND_OFF[output.dtype], 2e-6) * size
+    close = ((output.got - wrong).abs() <= slack) | (output.got == rounded) | (output.got.isnan() & wrong.isnan())
+    known = ~wrong.isnan() | output.got.isnan()
+    explained = output.bad & known & close
+    return bool(
+        explained.sum() >= 0.95 * (output.bad & known).sum() > 0
+        and (close & known).sum() >= 0.95 * known.sum()
+        and known.sum() >= 0.5 * known.numel()
+    )
+
+
+# --- what may have happened to the inputs --------------------------------------------------------------------------
+
+
+def _hypotheses(comparison: Comparison) -> Iterator[Hypothesis]:
+    exercise, inputs = comparison.exercise, comparison.inputs
+    arrays = [n for n, v in inputs.items() if isinstance(v, torch.Tensor)]
+    dims = {n: a.dims for n, a in exercise.arguments.items() if isinstance(a, Array)}
+    numbers = [n for n, v in inputs.items() if not isinstance(v, torch.Tensor)]
+    outer = {d for n in exercise.outputs for d in dims[n]}
+    for n in arrays:
+        yield from _ignored(n)
+    yield from _confused(arrays, inputs)
+    for n in numbers:
+        yield from _numbers(n)
+    for n in arrays:
+        yield from _first_for_all(n, dims[n], inputs[n])
+        yield from _shifted(n, dims[n], inputs[n])
+        yield from _swapped_axes(n, inputs[n])
+    inner = list(dict.fromkeys(d for n in arrays for d in dims[n] if d not in outer))
+    for d in inner:
+        yield from _cut(d, {n: dims[n].index(d) for n in arrays if d in dims[n]})
+    for n in arrays:
+        if exercise.language == "triton" or dims[n]:
+            yield from _strides(n, arrays, comparison)
+
+
+def _evidence(sentence: str, advice: str) -> Evidence:
+    return Evidence(sentence, advice, replaces=True)
+
+
+def _ignored(n: str) -> Iterator[Hypothesis]:
+    for value in (0.0, 1.0):
+        yield Hypothesis(
+            _evidence(
+                f"{{name}} is what comes out if every element of {n} is {value:g}: {n} has no effect",
+                f"Load {n} and use it in the formula; check the mask and `other` of its load.",
+            ),
+            lambda x, n=n, value=value: {**x, n: torch.full_like(x[n], value)},
+        )
+    yield Hypothesis(
+        _evidence(f"{{name}} has the wrong sign in {n}: it uses −{n}", f"Check the signs in front of {n}."),
+        lambda x: {**x, n: -x[n]},
+    )
+
+
+def _confused(arrays: list[str], inputs: Inputs) -> Iterator[Hypothesis]:
+    """One array in place of another, or two exchanged."""
+    alike = [(a, b) for a in arrays for b in arrays if a != b and inputs[a].shape == inputs[b].shape]
+    for a, b in alike:
+        yield Hypothesis(
+            _evidence(f"{{name}} uses {b} where it should use {a}", f"Load {a} from {a}'s own pointer."),
+            lambda x, a=a, b=b: {**x, a: x[b]},
+        )
+    for a, b in alike:
+        if a < b:
+            yield Hypothesis(
+                _evidence(
+                    f"{a} and {b} are exchanged", f"Check which pointer, and which place in the formula, is {a}'s."
+                ),
+                lambda x, a=a, b=b: {**x, a: x[b], b: x[a]},
+            )
+
+
+def _numbers(n: str) -> Iterator[Hypothesis]:
+    changes = {
+        f"{n} is not used (as if it were 1)": lambda v: type(v)(1),
+        f"{n} is not used (as if it were 0)": lambda v: type(v)(0),
+        f"it has 1 / {n} where {n} belongs": lambda v: 1 / v,
+        f"it has −{n} where {n} belongs": lambda v: -v,
+        f"it has {n} + 1 where {n} belongs": lambda v: v + 1,
+        f"it has {n} − 1 where {n} belongs": lambda v: v - 1,
+        f"{n} is applied twice": lambda v: v * v,
+        f"it has 1 − {n} where {n} belongs": lambda v: 1 - v,
+    }
+    for sentence, change in changes.items():
+        yield Hypothesis(
+            _evidence(f"{{name}} is wrong in {n}: {sentence}", f"Follow {n} from the argument to the formula."),
+            lambda x, change=change: None if change(x[n]) == x[n] else {**x, n: change(x[n])},
+        )
+
+
+def _first_for_all(n: str, dims: tuple[str, ...], value: torch.Tensor) -> Iterator[Hypothesis]:
+    """The offset of a batch, a head or a row is missing: all read the first."""
+    for axis, d in enumerate(dims):
+        yield Hypothesis(
+            _evidence(
+                f"{_index(n, dims, axis, '0')} is used for every {d.lower()}, in place of {_index(n, dims, axis)}: the "
+                f"index along {d} is missing in {n}'s address",
+                f"Add the index along {d} times its stride to the address of {n}.",
+            ),
+            lambda x, axis=axis: (
+                None if x[n].shape[axis] < 2 else {**x, n: x[n].narrow(axis, 0, 1).expand_as(x[n]).contiguous()}
+            ),
+        )
+
+
+def _index(n: str, dims: tuple[str, ...], axis: int, index: str = "") -> str:
+    """`a[m, k]`, or with another index along one axis."""
+    return f"{n}[{', '.join(index or d.lower() if k == axis else d.lower() for k, d in enumerate(dims))}]"
+
+
+def _shifted(n: str, dims: tuple[str, ...], value: torch.Tensor) -> Iterator[Hypothesis]:
+    """Along one axis, the neighbor's element; what comes in at the end is unknown."""
+    for axis, d in enumerate(dims):
+        for step in (1, -1):
+            right = _index(n, dims, axis)
+            wrong = _index(n, dims, axis, f"{d.lower()} {'+' if step > 0 else '−'} 1")
+            yield Hypothesis(
+                _evidence(
+                    f"{{name}} uses {wrong} where it should use {right}: the index of {n} along {d} is off by one",
+                    f"Check the index of {n} along {d}: its first value must be 0.",
+                ),
+                lambda x, axis=axis, step=step: _moved(x, n, axis, step),
+            )
+
+
+def _moved(x: Inputs, n: str, axis: int, step: int) -> Inputs | None:
+    size = x[n].shape[axis]
+    if size < 2:
+        return None
+    moved = torch.roll(x[n], -step, axis)
+    moved.select(axis, size - 1 if step > 0 else 0).fill_(torch.nan)
+    return {**x, n: moved}
+
+
+def _swapped_axes(n: str, value: torch.Tensor) -> Iterator[Hypothesis]:
+    for a in range(value.dim()):
+        for b in range(a + 1, value.dim()):
+            yield Hypothesis(
+                _evidence(
+                    f"{n} is read with its axes {a} and {b} exchanged",
+                    f"Check which index is multiplied by which stride in the address of {n}.",
+                ),
+                lambda x, a=a, b=b: (
+                    {**x, n: x[n].transpose(a, b).contiguous()} if x[n].shape[a] == x[n].shape[b] > 1 else None
+                ),
+            )
+
+
+def _cut(d: str, axes: dict[str, int]) -> Iterator[Hypothesis]:
+    """Part of a dimension that the result has no more, a sum's, is missing."""
+    cuts: list[tuple[str, str, Callable[[int], tuple[int, int]]]] = [
+        (f"only the last element along {d} counts", "assign", lambda n: (n - 1, n)),
+        (f"the last element along {d} is missing", "end", lambda n: (0, n - 1)),
+        (f"the first element along {d} is missing", "start", lambda n: (1, n)),
+    ]
+    for b in BLOCKS:
+        cuts += [
+            (f"only the first {b} elements along {d} count", "loop", lambda n, b=b: (0, b)),
+            (f"the first {b} elements along {d} are missing", "start", lambda n, b=b: (b, n)),
+            (f"the last, partial block of {b} along {d} is missing", "end", lambda n, b=b: (0, n // b * b)),
+            (f"the last block of {b} along {d} is missing", "end", lambda n, b=b: (0, (n - 1) // b * b)),
+            (f"only the last block of {b} along {d} counts", "assign", lambda n, b=b: ((n - 1) // b * b, n)),
+        ]
+    advice = {
+        "assign": f"Keep what earlier iterations over {d} have found: acc += part, not acc = part.",
+        "end": f"Check where the loop over {d} ends: it must reach the last, partial block, range(0, {d}, BLOCK).",
+        "start": f"Check where the loop over {d} begins.",
+        "loop": f"The loop over {d} must go on until {d}, and its loads must move along with it.",
+    }
+    for sentence, what, keep in cuts:
+        for gap in (0.0, -math.inf):
+            yield Hypothesis(
+                _evidence(f"in {{name}} {sentence}", advice[what]),
+                lambda x, keep=keep, gap=gap: _kept(x, axes, keep, gap),
+            )
+
+
+def _kept(x: Inputs, axes: dict[str, int], keep, gap: float) -> Inputs | None:
+    changed, any_cut = dict(x), False
+    for n, axis in axes.items():
+        size = x[n].shape[axis]
+        begin, end = keep(size)
+        begin, end = max(begin, 0), min(end, size)
+        if begin == 0 and end == size or begin >= end and gap:
+            return None
+        cut = torch.full_like(x[n], gap)
+        cut.narrow(axis, begin, end - begin).copy_(x[n].narrow(axis, begin, end - begin))
+        changed[n], any_cut = cut, True
+        if gap:  # one array of -inf is enough; products of two would be inf
+            break
+    return changed if any_cut else None
+
+
+def _strides(n: str, arrays: list[str], comparison: Comparison) -> Iterator[Hypothesis]:
+    """An array read with the strides of another one."""
+    buffers = comparison.run.buffers
+    own = buffers[n].view.stride()
+    for other, b in buffers.items():
+        if other == n or b.view.dim() != len(own) or b.view.stride() == own or len(own) < 2:
+            continue
+        yield Hypothesis(
+            _evidence(f"{n} is read with the strides of {other}", f"Use {n}'s own strides in the address of {n}."),
+            lambda x, other=other: _restrided(n, other, comparison) if x.keys() == comparison.inputs.keys() else None,
+        )
+
+
+def _restrided(n: str, other: str, comparison: Comparison) -> Inputs | None:
+    buffers = comparison.run.buffers
+    b, stride = buffers[n], buffers[other].view.stride()
+    end = b.start + sum((size - 1) * s for size, s in zip(b.view.shape, stride, strict=True))
+    if end >= b.storage.numel():
+        return None
+    memory = torch.where(b.inside(), b.before.cpu().double(), torch.nan)
+    return {**comparison.inputs, n: memory.as_strided(b.view.shape, stride, b.start).clone()}

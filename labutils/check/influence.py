@@ -1,0 +1,260 @@
+"""Which inputs an output depends on: change a few elements of an input at a time, and see which outputs move.
+
+In a small case every element is changed by itself; in a larger one blocks along each axis, and single positions at its
+two ends, where mistakes are; then the blocks that matter are narrowed down to positions. What moves is compared with
+what moves in the reference.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+
+from ..backends import child, emulator, interpreter
+from ..spec.exercise import Case, KernelExercise
+from ..spec.inputs import Run, make_run, shared_bytes
+from . import regions
+from .compare import Comparison, OutputComparison
+from .findings import Evidence
+
+EACH = 40
+"""Elements of all inputs up to which each is changed by itself."""
+
+BLOCKS, ENDS = 6, 3
+"""Blocks along each axis of a larger array, and single positions at each of its ends."""
+
+MOST_SINGLES = 24
+"""Positions of one block that are looked at one by one."""
+
+VISIBLE = 8.0
+"""A result that should move by more than so many tolerances must move."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Elements of one input that are changed together: positions `begin` to `stop` along an axis, or with axis None
+    those with these numbers in row-major order."""
+
+    array: str
+    shape: tuple[int, ...]
+    axis: int | None
+    begin: int
+    stop: int
+
+    @property
+    def marked(self) -> torch.Tensor:
+        """The elements as a mask."""
+        marked = torch.zeros(self.shape, dtype=torch.bool)
+        (marked.view(-1) if self.axis is None else marked).narrow(
+            self.axis or 0, self.begin, self.stop - self.begin
+        ).fill_(True)
+        return marked
+
+
+@dataclass
+class Moves:
+    """What moved when a group was changed, for one output: in the learner's result (`moved`), and in the reference so
+    much that it must be seen (`must`) or at all (`may`)."""
+
+    group: Group
+    moved: torch.Tensor
+    must: torch.Tensor
+    may: torch.Tensor
+
+    @property
+    def missing(self) -> torch.Tensor:
+        return self.must & ~self.moved
+
+    @property
+    def extra(self) -> torch.Tensor:
+        return self.moved & ~self.may
+
+
+def study(exercise: KernelExercise, fn: Callable, case: Case, seed: int, seconds: float) -> dict[str, list[Moves]]:
+    """The moves of each output by its name; empty where the case could not be run often enough."""
+    end = time.monotonic() + seconds
+    base = make_run(exercise, case, seed, "cpu", shared_bytes)
+    groups = list(_groups(base))
+    moves = _tried(exercise, fn, base, groups, seed, end)
+    if len(moves) < min(len(groups), EACH // 2):
+        return {}
+    comparison = Comparison(base)
+    if groups[0].axis is not None:
+        name, wrong = _first_wrong(moves, {n: comparison.output(n).bad for n in exercise.outputs})
+        if wrong is not None:
+            moves += _tried(exercise, fn, base, _narrower(moves, name, wrong), seed, end)
+    return {n: [m[n] for m in moves] for n in exercise.outputs}
+
+
+def _tried(exercise, fn, base: Run, groups: list[Group], seed: int, end: float) -> list[dict[str, Moves]]:
+    """The moves of each output for as many of the groups as there is time for. `base` is run too, if it was not."""
+    runs = [base, *(_changed(exercise, base.case, seed, g) for g in groups)]
+    one = functools.partial(emulator.one_case, time_limit=2.0) if exercise.language == "cuda" else _interpreted
+    results = child.run([functools.partial(one, fn, run) for run in runs], 2.0)
+    found: list[dict[str, Moves]] = []
+    comparison = None
+    for group, run, result in zip([None, *groups], runs, results, strict=False):
+        if isinstance(result, str) or result["problem"] or result.get("stopped"):
+            break
+        if comparison is None:
+            comparison = Comparison(base)
+            outputs = {n: comparison.output(n) for n in exercise.outputs}
+            continue
+        expected = [exercise.expected(x) for x in (run.inputs(), *_otherwise(comparison.inputs, group))]
+        found.append({n: _compared(o, run, group, [e[n] for e in expected]) for n, o in outputs.items()})
+        if time.monotonic() > end:
+            break
+    results.close()
+    return found
+
+
+def _first_wrong(moves: list[dict[str, Moves]], bad: dict[str, torch.Tensor]):
+    """An output and the index of one of its wrong elements that depends on the wrong inputs, or (…, None)."""
+    for name, where in bad.items():
+        wrong = torch.stack([m[name].missing | m[name].extra for m in moves]).any(0) & where
+        if wrong.any():
+            return name, tuple(wrong.nonzero()[0].tolist())
+    return "", None
+
+
+def _narrower(moves: list[dict[str, Moves]], name: str, at: tuple[int, ...]) -> list[Group]:
+    """Single positions in the blocks in which something is wrong with one element, or that move it."""
+    known = {(m[name].group.array, m[name].group.axis, m[name].group.begin) for m in moves
+             if m[name].group.stop - m[name].group.begin == 1}  # fmt: skip
+    found = []
+    for m in (m[name] for m in moves):
+        g = m.group
+        if g.stop - g.begin > 1 and bool((m.missing | m.extra)[at]):
+            singles = [p for p in range(g.begin, g.stop) if (g.array, g.axis, p) not in known]
+            found += [Group(g.array, g.shape, g.axis, p, p + 1) for p in singles[:MOST_SINGLES]]
+    return found
+
+
+def _interpreted(fn: Callable, run: Run) -> dict:
+    return interpreter.one_case(fn, run, compiled=False)
+
+
+def _groups(run: Run) -> Iterator[Group]:
+    arrays = {n: b.view for n, b in run.buffers.items() if not b.is_output and b.view.is_floating_point()}
+    each = sum(v.numel() for v in arrays.values()) <= EACH
+    for name, view in arrays.items():
+        shape = tuple(view.shape)
+        if each:
+            yield from (Group(name, shape, None, k, k + 1) for k in range(view.numel()))
+            continue
+        for axis, size in enumerate(shape):
+            ends = {i for i in (*range(ENDS), *range(size - ENDS, size)) if 0 <= i < size}
+            step = -(-size // BLOCKS)
+            spans = {(b, min(b + step, size)) for b in range(0, size, step)} | {(i, i + 1) for i in ends}
+            yield from (Group(name, shape, axis, b, e) for b, e in sorted(spans))
+
+
+def _changed(exercise: KernelExercise, case: Case, seed: int, group: Group) -> Run:
+    """The same run with the group's elements moved up by more than the array's values span."""
+    run = make_run(exercise, case, seed, "cpu", shared_bytes)
+    b = run.buffers[group.array]
+    values = b.view.double()
+    finite = values[values.isfinite()]
+    step = 2 * float(finite.abs().max()) + 1 if finite.numel() else 1.0
+    moved = torch.where(values.isfinite(), values + step, torch.full_like(values, step))
+    b.view[group.marked] = moved[group.marked].to(b.view.dtype)
+    b.before = b.storage.clone()
+    return run
+
+
+def _otherwise(inputs: dict, group: Group) -> Iterator[dict]:
+    """The inputs with the group's elements changed in other ways: a result may depend on a sign alone."""
+    value = inputs[group.array]
+    for factor, offset in ((-0.7, 0.0), (1.0, 0.25)):
+        yield {**inputs, group.array: torch.where(group.marked, value * factor + offset, value)}
+
+
+def _compared(output: OutputComparison, run: Run, group: Group, expected: list[torch.Tensor]) -> Moves:
+    """`expected` are the reference's results for the run, and for other changes of the same elements."""
+    name, y0 = output.name, output.expected
+
+    def change_to(y: torch.Tensor) -> torch.Tensor:
+        y1 = y.double().expand(y0.shape)
+        change = torch.nan_to_num((y1 - y0).abs(), nan=torch.inf)
+        return torch.where((y0.isnan() & y1.isnan()) | (y0 == y1), 0.0, change)
+
+    change = change_to(expected[0])
+    may = torch.stack([change_to(y) for y in expected]).amax(0) > 1e-9 * (1 + y0.abs())
+    limit = torch.nan_to_num(output.limit, posinf=0.0) + 1e-5 * output.magnitude.abs().nan_to_num(posinf=0.0)
+    got0, got1 = output.got, run.outputs[name].view.double()
+    moved = (got0 != got1) & ~(got0.isnan() & got1.isnan())
+    return Moves(group, moved, change > VISIBLE * limit, may)
+
+
+# --- what it says --------------------------------------------------------------------------------------------------
+
+
+def story(name: str, moves: list[Moves], bad: torch.Tensor) -> Evidence | None:
+    """The first thing that is wrong with what an output depends on; None where it depends on the right elements."""
+    by_array: dict[str, list[Moves]] = {}
+    for m in moves:
+        by_array.setdefault(m.group.array, []).append(m)
+    for array, its in by_array.items():
+        if not any(m.moved.any() for m in its) and any((m.must & bad).any() for m in its):
+            return Evidence(
+                f"{name} does not depend on {array}: changing any of its elements changes nothing",
+                f"Find where {array} is loaded, and where what was loaded enters the formula; check the address.",
+            )
+    found = [e for array, its in by_array.items() if (e := _one(name, array, its, bad))]
+    return found[0] if found else None
+
+
+def _one(name: str, array: str, moves: list[Moves], bad: torch.Tensor) -> Evidence | None:
+    """What is wrong with one array's influence on one output."""
+    wrong = torch.stack([m.missing | m.extra for m in moves]).any(0) & bad
+    if not wrong.any():
+        return None
+    at = tuple(wrong.nonzero()[0].tolist())
+    lacks, has, seen = (_marked(moves, at, kind) for kind in ("missing", "extra", "moved"))
+    others = int(wrong.sum()) - 1
+    also = f" (and {others} other element{'s' * (others > 1)} of {name} likewise)" if others else ""
+    return Evidence(*_sentence(regions.element(name, at), array, lacks, has, seen, also))
+
+
+def _sentence(place: str, array: str, lacks, has, seen, also: str) -> tuple[str, str]:
+    where = f"Compute by hand the index with which {array} is read for {place}."
+    if lacks is not None and has is not None:
+        return (
+            f"{place} depends on {regions.describe(array, has)}; it should depend on "
+            f"{regions.describe(array, lacks)}{also}",
+            where,
+        )
+    if lacks is not None:
+        only = f", only on {regions.describe(array, seen)}" if seen is not None else ""
+        return (
+            f"{place} does not depend on {regions.describe(array, lacks)}{only}, although it should{also}",
+            f"Those elements of {array} are not loaded, or what was made of them is lost: check the end and the "
+            "start of the loop, the mask of the load, and that every iteration's result is kept.",
+        )
+    return (
+        f"{place} depends on {regions.describe(array, has)} too, which belongs to other results{also}",
+        where,
+    )
+
+
+def _marked(moves: list[Moves], at: tuple[int, ...], kind: str) -> torch.Tensor | None:
+    """The elements of the array of which `kind` is true for one element of the output. The smallest group that covers
+    a position decides; along each axis where any is true, and where none is all."""
+    groups = [m.group for m in moves]
+    flags = [bool(getattr(m, kind)[at]) for m in moves]
+    if not any(flags):
+        return None
+    marked = torch.ones(groups[0].shape, dtype=torch.bool)
+    for axis in dict.fromkeys(g.axis for g in groups):
+        along = torch.zeros(marked.numel() if axis is None else marked.shape[axis], dtype=torch.bool)
+        for g, flag in sorted(zip(groups, flags, strict=True), key=lambda x: x[0].begin - x[0].stop):
+            if g.axis == axis:
+                along[g.begin : g.stop] = flag
+        if along.any():
+            shape = marked.shape if axis is None else [-1 if k == axis else 1 for k in range(marked.dim())]
+            marked &= along.reshape(shape)
+    return marked

@@ -1,0 +1,213 @@
+"""Which version of a function is being checked? Cells that failed, were skipped, or now define something else.
+
+A cell that fails leaves what an earlier version defined: without a word, the check would grade that. So the notebook's
+cells are watched as they run: `failed` holds the names whose latest cell did not run, and why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import dis
+import inspect
+import re
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import Any
+
+from ..backends.errors import is_unfilled
+from ..cuda import Kernel, Module
+from ..spec.exercise import NOT_WRITTEN
+
+_DEFINED = re.compile(r"^(?:async )?def\s+(\w+)\s*\(", re.MULTILINE)
+_KERNEL = re.compile(r"__global__\s+void\s*(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(")
+
+
+@dataclass
+class Cells:
+    """What the cells that ran so far defined. `failed`: name to the error of its latest cell; `replaced`: name to the
+    names that its cell defines now; `cell_of`: the cell that defined a name."""
+
+    failed: dict[str, str] = field(default_factory=dict)
+    replaced: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    cell_of: dict[str, str] = field(default_factory=dict)
+
+    def ran(self, cell: str, text: str, error: BaseException | None) -> None:
+        """A cell has run; `error` is what ended it. `cell` is its id, "" where the front end gives none."""
+        names = defined(text)
+        if error is not None:
+            done = _defined_before(text, error)
+            self.failed |= dict.fromkeys([n for n in names if n not in done], _sentence(error))
+            names = done
+        if names:
+            for gone in [n for n, c in self.cell_of.items() if cell and c == cell and n not in names]:
+                self.replaced[gone] = names
+                del self.cell_of[gone]
+        for name in names:
+            self.failed.pop(name, None)
+            self.replaced.pop(name, None)
+            self.cell_of[name] = cell
+
+
+cells = Cells()
+
+
+def defined(text: str) -> tuple[str, ...]:
+    """Names of the functions and kernels that a cell's text defines, also where it does not compile."""
+    return tuple(dict.fromkeys(_KERNEL.findall(text) if text.lstrip().startswith("%%cuda") else _DEFINED.findall(text)))
+
+
+def _defined_before(text: str, error: BaseException) -> tuple[str, ...]:
+    """Names that a cell has defined although it ended with an error: those above the line that raised it."""
+    if isinstance(error, SyntaxError) or text.lstrip().startswith("%%"):
+        return ()
+    frames = traceback.extract_tb(error.__traceback__)
+    at = next((f.lineno for f in frames if f.name == "<module>" or f.name.startswith("<cell line")), 0)
+    return defined("\n".join(text.splitlines()[: max(at - 1, 0)]))
+
+
+def _sentence(error: BaseException) -> str:
+    text = str(getattr(error, "text", None) or "") if not isinstance(error, SyntaxError) else ""
+    if text:  # a compiler's: its first line
+        return text.strip().splitlines()[0]
+    line = getattr(error, "lineno", None)
+    message = " ".join(str(getattr(error, "msg", None) or error).split())[:200]
+    return f"{type(error).__name__}: {message}" + (f" (line {line})" if line else "")
+
+
+def watch() -> None:
+    """Follow the cells of this notebook, if it is one."""
+    with contextlib.suppress(ImportError):
+        from IPython import get_ipython
+
+        shell = get_ipython()
+        if shell is not None and not getattr(shell, "_gpulab_watched", False):
+            shell._gpulab_watched = True
+            shell.events.register("post_run_cell", _ran)
+            shell.set_custom_exc((NotImplementedError, *_interpreters_error()), _unfilled)
+
+
+def _interpreters_error() -> tuple[type[Exception], ...]:
+    """What Triton's interpreter wraps a kernel's exception in."""
+    with contextlib.suppress(ImportError):
+        from triton.runtime.errors import InterpreterError
+
+        return (InterpreterError,)
+    return ()
+
+
+def _unfilled(shell, kind, error, trace, tb_offset=None):
+    """A cell that uses an exercise which is still the stub ends with a sentence, and not with a traceback."""
+    if not is_unfilled(error):
+        shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
+        return None
+    name = re.search(rf"(\w+) {re.escape(NOT_WRITTEN)}", f"{error} {error.__cause__} {error.__context__}")
+    text = f"{name[1] if name else 'This exercise'} {NOT_WRITTEN}: fill its cell, run it, then run this cell again."
+    shell._showtraceback(kind, text, [text])
+    return None
+
+
+def _ran(result) -> None:
+    info = result.info
+    error = result.error_before_exec or result.error_in_exec
+    cells.ran(getattr(info, "cell_id", None) or "", info.raw_cell or "", error)
+
+
+def outdated(fn: Any, entry: str) -> tuple[str, str] | None:
+    """What is checked is not what the cells say: a symptom and advice; None where all is well."""
+    for name in dict.fromkeys([entry, *reached(fn)]):
+        if name in cells.failed:
+            return (
+                f"the latest version of {name} did not run: {cells.failed[name]}",
+                f"Correct the cell of {name} and run it, then run this check again. An earlier version is not graded.",
+            )
+        if name in cells.replaced and name != entry:
+            now = " and ".join(cells.replaced[name])
+            return (
+                f"{entry} still uses {name}, whose cell now defines {now} instead",
+                f"Did you mean to rename it? Name it {name} again and run its cell.",
+            )
+    return None
+
+
+def reached(fn: Any) -> Iterator[str]:
+    """Names of the functions and kernels that a function uses, directly or through others."""
+    seen, open_ = set(), [fn]
+    while open_:
+        f = open_.pop()
+        f = getattr(f, "fn", f)  # a kernel of Triton holds its function
+        if not isinstance(f, FunctionType) or id(f) in seen:
+            continue
+        seen.add(id(f))
+        for name in _globals_of(f.__code__):
+            yield name
+            if name in f.__globals__:
+                open_.append(f.__globals__[name])
+
+
+def texts(fn: Any) -> list[tuple[int, str]]:
+    """The text of each kernel that a function uses, with the number of its first line."""
+    found = []
+    for name in dict.fromkeys(reached(fn)):
+        value = getattr(fn, "__globals__", {}).get(name)
+        if isinstance(value, (Kernel, Module)):
+            found.append((1, value.source if isinstance(value, Module) else value.module.source))
+        elif hasattr(value, "fn") and isinstance(value.fn, FunctionType):
+            with contextlib.suppress(OSError, TypeError):
+                lines, first = inspect.getsourcelines(value.fn)
+                body = _without_docstring(lines)
+                found.append((first + len(lines) - len(body), "".join(body)))
+    return found
+
+
+def _without_docstring(lines: list[str]) -> list[str]:
+    """The lines behind a function's docstring."""
+    quotes = [k for k, line in enumerate(lines) if '"""' in line]
+    if quotes and lines[quotes[0]].count('"""') == 2:
+        return lines[quotes[0] + 1 :]
+    return lines[quotes[1] + 1 :] if len(quotes) > 1 else lines
+
+
+def _globals_of(code: CodeType) -> list[str]:
+    """The global names that a function's code loads, also inside nested functions."""
+    found = [i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found += _globals_of(constant)
+    return found
+
+
+def missing(message: str, fn: Callable) -> tuple[str, str] | None:
+    """For a NameError: which name, and what was meant."""
+    if not (m := re.search(r"\bname '(\w+)' is not defined|\b(\w+) is not defined", message)):
+        return None
+    name = m[1] or m[2]
+    if name in cells.failed:
+        return (
+            f"{name} does not exist: its cell did not run: {cells.failed[name]}",
+            f"Correct the cell of {name} and run it, then run this check again.",
+        )
+    known, local = _known(fn)
+    near = difflib.get_close_matches(name, sorted(known - {name}), n=1, cutoff=0.6)
+    symptom = f"the name {name} is not defined"
+    if near:
+        return symptom, f"Did you mean {near[0]}? Correct the name, and run its cell again."
+    if name in local:
+        return symptom, f"Assign {name} before it is used."
+    return symptom, f"Run the cell that defines {name}, or define it before it is used."
+
+
+def _known(fn: Callable) -> tuple[set[str], set[str]]:
+    """Names that could have been meant: functions and kernels of the notebook, and variables of what `fn` uses."""
+    code = getattr(fn, "__globals__", {})
+    names = {n for n, v in code.items() if not n.startswith("_") and (callable(v) or hasattr(v, "fn"))}
+    local: set[str] = set()
+    for name in reached(fn):
+        f = getattr(code.get(name), "fn", code.get(name))
+        if isinstance(f, FunctionType):
+            local |= set(f.__code__.co_varnames)
+    if isinstance(fn, FunctionType):
+        local |= set(fn.__code__.co_varnames)
+    return names | local, local

@@ -1,0 +1,79 @@
+"""Where an output is wrong, and what sets the refused cases apart from those that pass."""
+
+from __future__ import annotations
+
+import torch
+
+from ..spec.exercise import Case
+from . import regions
+
+FILLS = {
+    "below": "every value far below zero: a maximum that starts at 0 in place of -inf is never replaced",
+    "opposed": "every score far below zero: a maximum that starts at 0 in place of -inf is never replaced",
+    "large": "very large values: exp overflows unless the maximum is subtracted first",
+    "lone": "rows of -inf with one finite value: inf − inf and 0 · inf are NaN",
+    "masked": "entries of -inf, also a whole row of them: inf − inf and 0 · inf are NaN",
+    "ties": "many equal values",
+    "wide": "very large beside very small values",
+    "shifted": "values far from zero beside their spread: the difference of two large numbers loses its digits",
+}
+LAYOUTS = {
+    "padded": "the rows lie further apart than their length: step from row to row by the stride",
+    "offset": "the arrays start one element after a 16-byte boundary: a vector access may not start there",
+    "columns": "the arrays lie column by column: use both strides",
+}
+
+
+def where(name: str, bad: torch.Tensor) -> str:
+    """Where the wrong elements are, if it is a block; "" where all are wrong or nothing simple holds."""
+    if bad.all() or not bad.any():
+        return ""
+    if (found := regions.slices(bad)) is not None:
+        return f"only {name}[{', '.join(found)}] is wrong"
+    if (found := regions.slices(~bad)) is not None:
+        return f"all but {name}[{', '.join(found)}] is wrong"
+    return ""
+
+
+def apart(refused: list[Case], passed: list[Case]) -> str:
+    """What all refused cases share and no other has, as half a sentence; "" where there is nothing."""
+    if not passed or not refused:
+        return ""
+    for attribute, texts in (("fill", FILLS), ("layout", LAYOUTS), ("dtype", {})):
+        values = {getattr(c, attribute) for c in refused}
+        if len(values) == 1 and not values & {getattr(c, attribute) for c in passed}:
+            value = values.pop()
+            if value in texts:
+                return (
+                    f"only the case{'s' * (len(refused) > 1)} with {texts[value]}"
+                    if attribute == "fill"
+                    else texts[value]
+                )
+            if attribute == "dtype" and value:
+                return f"only the cases in {value}: convert to float32 after each load, and back at the store"
+    return _sizes(refused, passed)
+
+
+def _sizes(refused: list[Case], passed: list[Case]) -> str:
+    for d in refused[0].sizes:
+        r, p = [c.sizes.get(d, 0) for c in refused], [c.sizes.get(d, 0) for c in passed]
+        if min(r) > max(p):
+            return f"only cases with {d} of {min(r)} or more fail, those up to {d} = {max(p)} pass"
+        for block in (1024, 512, 256, 128, 64, 32, 16, 8, 4, 2):
+            if all(v % block for v in r) and not any(v % block for v in p):
+                return f"only cases in which {d} is not a multiple of {block} fail: the last, partial block is wrong"
+    return ""
+
+
+def advice(refused: list[Case], passed: list[Case]) -> str:
+    """What to look at where the size of a dimension sets the refused cases apart; "" where it does not."""
+    for d in refused[0].sizes if passed else ():
+        smallest, largest = min(c.sizes.get(d, 0) for c in refused), max(c.sizes.get(d, 0) for c in passed)
+        if smallest > largest == 1:
+            return f"With {d} = 1 the index along {d} is always 0: check that index and its stride in each address."
+        if smallest > largest:
+            return (
+                f"Up to {d} = {largest} one block or one iteration may be enough: check what changes from the second "
+                "one on, the offsets and what is kept."
+            )
+    return ""

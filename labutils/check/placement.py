@@ -1,0 +1,360 @@
+"""Why elements stay unwritten, or accesses leave an array: read from where each program stored, and under which mask.
+
+The grid is given in most exercises, so advice names what the kernel computes; it counts programs, and lets the reader
+see whether they are too few.
+"""
+
+from __future__ import annotations
+
+import re
+
+import torch
+
+from ..spec.inputs import Run
+from . import regions, statements
+from .accesses import Access, Recording, numbers
+from .findings import Evidence
+
+
+def unwritten(run: Run, name: str, missing: torch.Tensor, seen: Recording) -> Evidence | None:
+    """Why these elements of an output were not written."""
+    if run.exercise.language == "cuda":
+        return _unwritten_cuda(run, name, missing, seen)
+    if not seen.launches:
+        return None
+    stores = seen.of(name, "store", "atomic")
+    programs = _count(seen)
+    if not stores:
+        return _no_store(run, name, programs, seen)
+    return (
+        _same_place(run, name, stores, seen)
+        or _masked_off(run, name, missing, stores, seen)
+        or _not_reached(run, name, missing, stores, seen)
+    )
+
+
+def _count(seen: Recording) -> int:
+    sizes = seen.launches[-1][0]
+    return sizes[0] * sizes[1] * sizes[2]
+
+
+def _who(place: tuple[int, ...]) -> str:
+    return f"program {place[0] if not any(place[1:]) else place}"
+
+
+def _ran(programs: int) -> str:
+    return "1 program ran" if programs == 1 else f"{programs} programs ran"
+
+
+def _no_store(run: Run, name: str, programs: int, seen: Recording) -> Evidence:
+    elsewhere = [a for a in seen.accesses if a.kind in ("store", "atomic")]
+    if elsewhere and len(run.outputs) == 1:
+        line = statements.statement(seen.lines(elsewhere[0].filename), elsewhere[0].line)
+        where = f"line {elsewhere[0].line}: `{statements.shortened(line)}`"
+        return Evidence(f"{_ran(programs)}, and what they store goes to {elsewhere[0].array} ({where})",
+                        f"Store the result to {name}: check the pointer of that line.")  # fmt: skip
+    return Evidence(
+        f"{_ran(programs)}, and none of them executed a tl.store to {name}",
+        f"End the kernel with tl.store({name}_ptr + …, value, mask=…), outside of any branch that is never taken.",
+    )
+
+
+def _masked_off(run: Run, name: str, missing, stores: list[Access], seen: Recording) -> Evidence | None:
+    """Programs point at the missing elements, but their mask is False there."""
+    wanted = set(missing.flatten().nonzero().flatten().tolist())
+    for a in stores:
+        off = [n for n in numbers(run.buffers[name], a.masked) if n in wanted]
+        if off:
+            lines = seen.lines(a.filename)
+            text = statements.statement(lines, a.line)
+            call = statements.memory_call(text)
+            mask = call.mask if call else "mask"
+            made = statements.origin(lines, mask, a.line)
+            first = regions.at(name, tuple(missing.shape), off[0])
+            where = f"; it was computed on {made}" if made else ""
+            return Evidence(
+                f"{_who(a.program)} points at {first}, but its mask is False there "
+                f"(line {a.line}: `{statements.shortened(text)}`)",
+                f"`{mask}` must be True for each index that exists in {name}, and only there{where}.",
+            )
+    return None
+
+
+def _same_place(run: Run, name: str, stores: list[Access], seen: Recording) -> Evidence | None:
+    """Several programs store to the same elements."""
+    sets: dict[tuple[int, ...], Access] = {}
+    for a in stores:
+        if a.elements and a.elements in sets and sets[a.elements].program != a.program:
+            first = sets[a.elements]
+            lines = seen.lines(a.filename)
+            what = regions.of_flat(name, tuple(run.buffers[name].view.shape), numbers(run.buffers[name], a.elements))
+            text = statements.statement(lines, a.line)
+            call = statements.memory_call(text)
+            made = statements.origin(lines, call.pointer, a.line) if call else None
+            axis = next(k for k in range(3) if first.program[k] != a.program[k])
+            advice = f"The address must contain tl.program_id({axis}), in which these programs differ"
+            return Evidence(
+                f"{_who(first.program)} and {_who(a.program)} both store to {what} "
+                f"(line {a.line}: `{statements.shortened(text)}`)",
+                f"{advice}: check {made}." if made else f"{advice}.",
+            )
+        sets.setdefault(a.elements, a)
+    return None
+
+
+def _not_reached(run: Run, name: str, missing, stores: list[Access], seen: Recording) -> Evidence:
+    """No program points at the missing elements."""
+    programs, shape = _count(seen), tuple(missing.shape)
+    last = max(stores, key=lambda a: max(a.elements, default=-1))
+    lines = seen.lines(last.filename)
+    text = statements.statement(lines, last.line)
+    call = statements.memory_call(text)
+    made = statements.origin(lines, call.pointer, last.line) if call else None
+    where = f"line {last.line}: `{statements.shortened(text)}`"
+    beyond = [m for m in last.masked if m >= run.buffers[name].view.numel()]
+    stored = f"{name}[{min(beyond)}] and behind, past its end" if beyond else "nothing"
+    if last.elements:
+        stored = regions.of_flat(name, shape, numbers(run.buffers[name], last.elements))
+    first = regions.element(name, missing.nonzero()[0].tolist())
+    per = {a.program: 0 for a in stores}
+    for a in stores:
+        per[a.program] += len(a.elements) + len(a.masked)
+    cause = f"{_ran(programs)}, and no store points at {first}: {_who(last.program)} points at {stored} ({where})"
+    if sum(per.values()) >= missing.numel():
+        advice = "The programs could cover all of it, but their addresses leave gaps or overlap: check "
+        return Evidence(cause, advice + (f"{made}." if made else "the offsets of the store."))
+    each = max(per.values())
+    if each == 1 and made:
+        return Evidence(cause, f"Each program stores one element: should {made} be a block, with tl.arange(0, BLOCK)?")
+    advice = (
+        f"{programs} × {each} elements are fewer than {missing.numel()}: each program must go on in a loop until the "
+        "end, or there must be more programs"
+    )
+    return Evidence(cause, advice + (f". The address comes from {made}." if made else "."))
+
+
+# --- CUDA C++ ------------------------------------------------------------------------------------------------------
+
+
+def _unwritten_cuda(run: Run, name: str, missing, seen: Recording) -> Evidence | None:
+    if not seen.launches or not seen.sources:
+        return None
+    grid, block = seen.launches[-1]
+    source = seen.sources[-1]
+    stores = statements.uses(source, name, stored=True)
+    blocks, threads = grid[0] * grid[1] * grid[2], block[0] * block[1] * block[2]
+    ran = f"{blocks} block{'s' * (blocks > 1)} of {threads} threads ran"
+    if not stores and not re.search(rf"\b{name}\b[^;]*[,)]\s*;", source.split("{", 1)[-1]):
+        return Evidence(f"{ran}, and no line of the kernel assigns to {name}[…]", f"End the kernel with {name}[…] = …;")
+    line = stores[-1] if stores else None
+    used = [f"blockIdx.{a}" for a, n in zip("xyz", grid, strict=True) if n > 1]
+    unused = [word for word in used if word not in source]
+    if unused:
+        return Evidence(
+            f"{ran}, and the kernel never uses {unused[0]}: all blocks store to the same elements",
+            f"Compute the index from {unused[0]} too, as {unused[0]} * {unused[0].replace('Idx', 'Dim')} + "
+            f"{unused[0].replace('block', 'thread')}.",
+        )
+    if line is None:
+        return Evidence(ran)
+    guard = statements.guard(source, line.number)
+    made = [x for x in statements.made_of(source, line) if x != guard]
+    if bool(missing.all()):
+        advice = "Which threads reach it?" + "".join(f" Check {x}." for x in ([guard] if guard else []) + made)
+        return Evidence(f"{ran}, and none of them stored to {name} ({line})", advice)
+    first = regions.element(name, missing.nonzero()[0].tolist())
+    cause = f"{ran}; which of them should store {first}? The store is {line}"
+    whom = (
+        "thread 0 of block 1 and for the last thread of the last block" if blocks > 1 else "threads 0, 1 and the last"
+    )
+    advice = f"Work out the index of that store for {whom}"
+    also = [str(x) for x in ([guard] if guard and guard != line else []) + made]
+    return Evidence(cause, advice + (f"; check {', '.join(also)}." if also else "."))
+
+
+# --- outside of an array -------------------------------------------------------------------------------------------
+
+
+def outside(run: Run, array: str, index: int, kind: str, line: int, seen: Recording) -> Evidence | None:
+    """Why an access leaves an array: its mask or guard lets an index through, or there is none. `index` counts
+    elements of memory from the array's first."""
+    if run.exercise.language == "cuda":
+        return _outside_cuda(run, array, index, line, seen)
+    found = [a for a in seen.of(array, kind) if a.line == line]
+    if not found:
+        return None
+    a = found[0]
+    lines = seen.lines(a.filename)
+    text = statements.statement(lines, line)
+    call = statements.memory_call(text)
+    if call is None:
+        return None
+    made = statements.origin(lines, call.pointer, line)
+    bound = _bound(run, array, index)
+    if index < 0:
+        return Evidence(bound, f"An index became negative: check {made}." if made else "An index became negative.")
+    if not call.mask:
+        return Evidence(
+            f"{bound}, and there is no mask on that line",
+            "Give it mask=…, which compares the index with the size of that axis.",
+        )
+    also = f" The index comes from {made}." if made else ""
+    touched = {e for b in found for e in b.elements}
+    here = next((b for b in found if index in b.elements), a)
+    if array in run.buffers and (
+        len(touched) <= run.buffers[array].view.numel()  # as many as there are, but elsewhere
+        or not numbers(run.buffers[array], here.elements)
+    ):
+        return Evidence(
+            f"{bound}; the mask does not let too many lanes through, so the address is wrong",
+            f"Check each term of `{call.pointer}`: the index of the row, its stride, the start of the block.{also}",
+        )
+    return _wide_mask(lines, call, line, f"{bound}, and the mask lets that lane through", also)
+
+
+def _wide_mask(lines: list[str], call, line: int, cause: str, also: str) -> Evidence:
+    """The mask is True for more lanes than the array has elements."""
+    masked = statements.definition(lines, call.mask, line) if call.mask.isidentifier() else None
+    mask = f"`{call.mask}`" + (f" ({masked})" if masked else "")
+    text = masked.text if masked else call.mask
+    if re.search(r"\b(and|or)\b", text):
+        return Evidence(
+            cause, f"{mask}: `and` and `or` do not combine blocks; write (a < b) & (c < d), in parentheses."
+        )
+    if "<=" in text:
+        return Evidence(cause, f"{mask} has `<=`: the index that equals the size does not exist, so it must be `<`.")
+    if also and masked and masked.text in also:
+        also = ""
+    return Evidence(
+        cause, f"{mask} must compare each index of the address with the size of the axis it runs along, with `<`.{also}"
+    )
+
+
+def _bound(run: Run, array: str, index: int) -> str:
+    """The size of an array, in words that fit an index outside of it."""
+    if array not in run.buffers:
+        return "that is outside of it"
+    view = run.buffers[array].view
+    shape = tuple(view.shape)
+    if len(shape) == 1:
+        return f"{array} has {shape[0]} element{'s' * (shape[0] != 1)}, the last is {array}[{shape[0] - 1}]"
+    size = " × ".join(map(str, shape))
+    if 0 <= index < sum((n - 1) * s for n, s in zip(shape, view.stride(), strict=True)):
+        row = index // view.stride(0)
+        return (
+            f"{array} is {size} with {view.stride(-2)} elements from row to row, and this lies behind row {row}'s end"
+        )
+    return f"{array} is {size}"
+
+
+def _outside_cuda(run: Run, array: str, index: int | None, line: int, seen: Recording) -> Evidence | None:
+    if not seen.sources:
+        return None
+    source = next((s for s in seen.sources if statements.line_of(s, line)), "")
+    here = statements.line_of(source, line)
+    if here is None:
+        return None
+    guard = statements.guard(source, line)
+    shape = tuple(run.buffers[array].view.shape) if array in run.buffers else None
+    size = f"{array} is {' × '.join(map(str, shape))}" if shape and len(shape) > 1 else ""
+    if index is not None and index < 0:
+        return Evidence(
+            f"the index is negative; the line is `{statements.shortened(here.text)}`",
+            "An index is shifted to before the start: work out the smallest index of that line.",
+        )
+    if guard is None:
+        return Evidence(
+            f"{size + '; ' if size else ''}the line is `{statements.shortened(here.text)}`, with no if around it",
+            "Let only threads whose index exists reach that line: if (index < size) …",
+        )
+    what = f"`{statements.shortened(here.text)}`"
+    if guard.number != line:
+        what += f", under {guard}"
+    return Evidence(
+        f"{size + '; ' if size else ''}the line is {what}", _guard_advice(array, here.text, guard.text, source)
+    )
+
+
+def _guard_advice(array: str, text: str, guard: str, source: str) -> str:
+    """What the guard lacks: a variable of the index that it does not test, or `<`."""
+    if "<=" in guard:
+        return f"`<=` lets an index through that equals the size: the last index of {array} is its size − 1."
+    bounded, sizes = statements.compared(guard)
+    found = re.findall(rf"\b{re.escape(array)}\d?\s*((?:\[[^\]]*\])+)", text)
+    for index in found:
+        variables = [v for v in dict.fromkeys(re.findall(r"[A-Za-z_]\w*", index)) if not v.isupper() and "Idx" not in v]
+        alone = index.strip("[] ")
+        if alone in sizes - bounded or re.search(rf"\b(?:int|size_t|unsigned)\s+{re.escape(alone)}\s*[,)]", source):
+            return f"{array}{index} does not exist, its last element is one before: which index belongs there?"
+        if untested := [v for v in variables if v not in bounded | sizes]:
+            names = " and ".join(untested)
+            return (
+                f"The condition does not bound {names} of the index {index}: test {names} too, or use what is tested."
+            )
+    index = max(found, key=len, default="of that line")
+    return (
+        f"Work out the index {index} for that thread: a term of it is wrong, or the condition compares it with the "
+        "wrong size."
+    )
+
+
+# --- shared memory and loops of CUDA C++ ---------------------------------------------------------------------------
+
+
+def conflict(line: int, message: str, sources: list[str]) -> Evidence | None:
+    """Two threads meet at one element although a barrier is there: then the indices are wrong."""
+    source = next((s for s in sources if statements.line_of(s, line)), "")
+    here = statements.line_of(source, line)
+    if here is None or "(line" in message:  # two lines: something must order them
+        return None
+    barrier = statements.barrier_near(source, line)
+    if barrier is None:
+        return None
+    return Evidence(
+        f"both accesses are on {here}, in the same iteration, and the barrier of {barrier} separates only iterations",
+        "In one iteration each element may be written by one thread and read by no other: check the indices of that "
+        "line.",
+    )
+
+
+def same_element(array: str, line: int, sources: list[str]) -> Evidence | None:
+    """Threads that nothing orders meet at one element."""
+    source = next((s for s in sources if statements.line_of(s, line)), "")
+    here = statements.line_of(source, line)
+    if here is None:
+        return None
+    made = "".join(f" Check {x}." for x in statements.made_of(source, here)[:2])
+    return Evidence(
+        f"the line is `{statements.shortened(here.text)}`",
+        f"Work out the index of {array} for both threads. If each has an element of its own, a term of the index or a "
+        f"condition is missing.{made} If they shall meet there, use an atomic.",
+    )
+
+
+def not_initialised(array: str, sources: list[str]) -> Evidence | None:
+    """Where a shared array is written."""
+    for source in sources:
+        if stores := statements.uses(source, array, stored=True):
+            made = [m for store in stores[:1] for m in statements.made_of(source, store)]
+            listed = "; ".join(str(x) for x in [*stores[:2], *made[:2]])
+            return Evidence(
+                f"{array} is written on {listed}",
+                f"Which thread should write that element of {array}? Check the indices of these lines, and the "
+                "condition around them: elements past the end of the data need a value too, such as 0.",
+            )
+    return None
+
+
+def endless(line: int, sources: list[str]) -> Evidence | None:
+    """The loop that does not come to an end."""
+    source = next((s for s in sources if statements.line_of(s, line)), "")
+    loops = statements.enclosing_loops(source, line)
+    if not loops:
+        return None
+    for loop in loops:
+        if why := statements.endless(loop):
+            return Evidence(f"the loop is {loop}: {why}", "Test what the loop changes.")
+    return Evidence(
+        f"the loop is {loops[0]}",
+        "Work out its variable for a few iterations: does it reach the end, and does the step move it?",
+    )

@@ -1,0 +1,127 @@
+"""Where is the mistake? Small changes of the kernel are tried: if one makes it right, the mistake is in that place.
+
+Only the place is reported, not the change. A change counts if the kernel then passes the refused cases that are
+small, and a case that it passed before.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ..backends import child, extract, interpreter
+from ..spec.inputs import Run
+from . import diagnose, edits, statements
+from .compare import Comparison, OutputComparison, mismatches
+from .findings import Evidence
+
+EACH = 1.0
+"""Seconds that a changed kernel may take."""
+
+MOST = 400
+"""Changes that are tried at most, the likeliest first."""
+
+
+WHOLE = ("the mask", "the neutral value of masked lanes", "the accumulator")
+"""What is shown with its whole statement: it may be missing."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A part of a kernel's text that a change makes right: what it is, and where."""
+
+    what: str
+    text: str
+    line: int
+    statement: str
+
+    def evidence(self, before: str) -> Evidence:
+        """`before` is what has been reported already: a line in it is not named again."""
+        if f"line {self.line}" in before:
+            return Evidence("", f"One change of {self.what} on line {self.line} makes the kernel right.")
+        shown = statements.shortened(self.statement if self.what in WHOLE else self.text, 80)
+        return Evidence(
+            f"one change on line {self.line} makes the kernel right, `{statements.shortened(self.statement)}`",
+            f"Look at {self.what} on line {self.line}: `{shown}`.",
+        )
+
+
+def find(fn: Callable, refused: list[Run], passed: list[Run], lines: set[int], seconds: float) -> Place | None:
+    """The first place where one small change makes the kernel right; None where there is none, or no time.
+
+    `lines` are tried first. The runs' buffers are overwritten.
+    """
+    end = time.monotonic() + seconds
+    try:
+        parts = extract.module_parts(fn)
+    except extract.NotExtractable:
+        return None
+    tries = sorted(_tries(parts), key=lambda t: parts[t[0]].line + t[1].line - 1 not in lines)[:MOST]
+    runs = [(run, [*_wanted(run)]) for run in (*refused[:2], *passed[:1])]
+    at = 0
+    while at < len(tries) and time.monotonic() < end:
+        jobs = [functools.partial(_right, fn.__name__, parts, *t, runs) for t in tries[at:]]
+        results = child.run(jobs, EACH)
+        for result in results:
+            at += 1
+            if isinstance(result, str):  # it hung or died: the others go on in a new process
+                break
+            if result["right"]:
+                results.close()
+                return _place(parts, *tries[at - 1])
+            if time.monotonic() > end:
+                break
+        results.close()
+    return None
+
+
+def _tries(parts: list[extract.Part]) -> list[tuple[int, edits.Change]]:
+    """Changes of every kernel among the parts: (number of the part, change), in turns by kind of change."""
+    found = []
+    for number, part in enumerate(parts):
+        if "triton.jit" in part.text and "def " in part.text:
+            try:
+                found.append([(number, c) for c in edits.changes(part.text)])
+            except (SyntaxError, StopIteration):
+                continue
+    return [t for each in found for t in each]
+
+
+def _wanted(run: Run) -> Iterator[OutputComparison]:
+    comparison = Comparison(run)
+    return (comparison.output(name) for name in run.outputs)
+
+
+def _right(entry: str, parts: list[extract.Part], number: int, change: edits.Change, runs) -> dict:
+    """In the child: is the changed kernel right in these runs, each with what it wants of the outputs?"""
+    part = parts[number]
+    changed = [*parts]
+    changed[number] = part._replace(text=change.applied(part.text), file=f"<changed {part.file}>")
+    try:
+        fn = extract.load(changed, "changed")[entry]
+    except Exception:  # a change that is no Python is no repair
+        return {"right": False}
+    for run, wanted in runs:
+        for b in run.buffers.values():
+            b.reset()
+        result = interpreter.one_case(fn, run, compiled=False)
+        result.pop("compile")
+        if result["problem"] or result["findings"] or any(map(_differs, wanted)):
+            return {"right": False}
+        if diagnose.examine(run, interpreter.outcome(result)).diagnosis is not None:
+            return {"right": False}
+    return {"right": True}
+
+
+def _differs(wanted: OutputComparison) -> bool:
+    got = wanted.buffer.view.double()
+    return bool(mismatches(got, wanted.expected, wanted.limit, wanted.rounded(wanted.expected)).any())
+
+
+def _place(parts: list[extract.Part], number: int, change: edits.Change) -> Place:
+    part = parts[number]
+    lines = part.text.splitlines()
+    statement = statements.statement(lines, change.line)
+    return Place(change.what, part.text[change.begin : change.end], part.line + change.line - 1, statement)

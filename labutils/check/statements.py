@@ -1,0 +1,203 @@
+"""Reading the learner's text around a line: the whole statement, its mask, where a name was computed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+
+MOST_LINES = 12
+"""Lines of a statement that are looked at."""
+
+GUARD_REACH = 8
+"""Lines above a CUDA C++ statement in which its guard is looked for."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the learner's text, as messages name it."""
+
+    number: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"line {self.number}: `{shortened(self.text)}`"
+
+
+@dataclass(frozen=True)
+class MemoryCall:
+    """A `tl.load` or `tl.store` of the text: the source of its pointer and of its mask ("" without one)."""
+
+    pointer: str
+    mask: str
+
+
+def shortened(text: str, most: int = 100) -> str:
+    """One line of text, without its comment."""
+    text = " ".join(re.sub(r"\s+(#|//).*$", "", text.strip()).split())
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def statement(lines: list[str], number: int) -> str:
+    """The statement that begins on a line (counted from 1), also where it goes on over several lines."""
+    text = ""
+    for line in lines[number - 1 : number - 1 + MOST_LINES]:
+        text += re.sub(r"\s+#.*$", "", line.rstrip("\n")) + " "
+        if text.count("(") + text.count("[") <= text.count(")") + text.count("]"):
+            break
+    return " ".join(text.split())
+
+
+def memory_call(text: str) -> MemoryCall | None:
+    """The first load, store or atomic of a Triton statement."""
+    try:
+        tree = ast.parse(text.rstrip(":"))
+    except SyntaxError:
+        return None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+            name = node.func.attr
+            if name not in ("load", "store") and not name.startswith("atomic_"):
+                continue
+            keywords = {k.arg: ast.unparse(k.value) for k in node.keywords}
+            position = 1 if name == "load" else 2
+            by_position = ast.unparse(node.args[position]) if len(node.args) > position else ""
+            return MemoryCall(ast.unparse(node.args[0]), keywords.get("mask", by_position))
+    return None
+
+
+def definition(lines: list[str], name: str, before: int) -> Line | None:
+    """The last assignment to a Python name above a line."""
+    for number in range(before - 1, 0, -1):
+        if re.match(rf"\s*{re.escape(name)}\s*([-+*/&|]|//)?=[^=]", lines[number - 1]):
+            return Line(number, statement(lines, number))
+        if re.match(r"\s*def\s", lines[number - 1]):
+            return None
+    return None
+
+
+def origin(lines: list[str], expression: str, before: int) -> Line | None:
+    """Where the first name of an expression that is not a pointer was computed."""
+    for name in re.findall(r"[A-Za-z_]\w*", expression):
+        if not name.endswith("_ptr") and (found := definition(lines, name, before)):
+            return found
+    return None
+
+
+def guard(source: str, number: int) -> Line | None:
+    """The `if` of CUDA C++ that stands on a line or shortly above it."""
+    lines = source.splitlines()
+    for k in range(min(number, len(lines)), max(number - GUARD_REACH, 0), -1):
+        text = lines[k - 1]
+        if k < number and re.match(r"\s*(__global__|template|\})", text):
+            return None
+        if re.search(r"\bif\s*\(|\bwhile\s*\(|\bfor\s*\(|&&|\?", text):
+            return Line(k, text.strip())
+    return None
+
+
+def line_of(source: str, number: int) -> Line | None:
+    """A line of CUDA C++."""
+    lines = source.splitlines()
+    return Line(number, lines[number - 1].strip()) if 0 < number <= len(lines) and lines[number - 1].strip() else None
+
+
+def uses(source: str, array: str, stored: bool = False) -> list[Line]:
+    """Lines of CUDA C++ that index an array, or assign to an element of it."""
+    after = r"\s*\[[^;]*\]\s*([-+*/|^&]?=)(?!=)" if stored else r"\s*\["
+    found = []
+    for number, text in enumerate(source.splitlines(), 1):
+        if re.search(rf"\b{re.escape(array)}\d?{after}", text) and not text.lstrip().startswith("//"):
+            found.append(Line(number, text.strip()))
+    return found
+
+
+def compared(condition: str) -> tuple[set[str], set[str]]:
+    """Names that a condition of C++ bounds, and those that it compares them with."""
+    bounded, sizes = set(), set()
+    for part in re.split(r"&&|\|\||[;?{]", condition):
+        if m := re.search(r"(.*?)(?<![<>])(<=|>=|<|>|==)(?![<>])(.*)", part):
+            left, right = (set(re.findall(r"[A-Za-z_]\w*", side)) for side in (m[1], m[3]))
+            small, large = (right, left) if m[2] in (">", ">=") else (left, right)
+            bounded, sizes = bounded | small, sizes | large
+    return bounded, sizes
+
+
+def made_of(source: str, line: Line) -> list[Line]:
+    """Where the variables of a line's first index were computed, in CUDA C++."""
+    lines, found = source.splitlines(), []
+    index = re.search(r"\[([^\]]*)\]", line.text)
+    for name in dict.fromkeys(re.findall(r"[A-Za-z_]\w*", index[1])) if index else ():
+        for number in range(line.number - 1, 0, -1):
+            if re.search(rf"\b{name}\s*=[^=]", lines[number - 1]):
+                found.append(Line(number, lines[number - 1].strip()))
+                break
+    return sorted(set(found), key=lambda x: x.number)
+
+
+def enclosing_loops(source: str, number: int) -> list[Line]:
+    """The headers of the loops of C++ around a line, the innermost first; a loop on the line itself counts."""
+    lines, found, depth = source.splitlines(), [], 0
+    for k in range(min(number, len(lines)), 0, -1):
+        code = re.sub(r"//.*$", "", lines[k - 1])
+        if k < number:
+            depth += code.count("}") - code.count("{")
+        alone = k == number or ("{" not in code and k == number - 1)
+        if re.search(r"\b(for|while)\s*\(", code) and (alone or depth < 0):
+            found.append(Line(k, lines[k - 1].strip()))
+        depth = min(depth, 0) if depth >= 0 else 0
+    return found
+
+
+def barrier_near(source: str, number: int) -> Line | None:
+    """A barrier in the body of the innermost loop around a line of C++."""
+    loops = enclosing_loops(source, number)
+    if not loops:
+        return None
+    lines, depth = source.splitlines(), 0
+    for k in range(loops[0].number, len(lines) + 1):
+        code = re.sub(r"//.*$", "", lines[k - 1])
+        if k > loops[0].number and re.search(r"__sync(threads|warp)\s*\(|\bsync\s*\(", code):
+            return Line(k, lines[k - 1].strip())
+        depth += code.count("{") - code.count("}")
+        if depth <= 0 and k >= number:
+            return None
+    return None
+
+
+def endless(header: Line) -> str:
+    """What a loop's header tests and what it changes, if these have no name in common; else ""."""
+    m = re.search(r"\bfor\s*\(([^;]*);([^;]*);(.*)\)", header.text)
+    if not m:
+        return ""
+    tested = list(dict.fromkeys(re.findall(r"[A-Za-z_]\w*", m[2])))
+    changed = re.findall(r"([A-Za-z_]\w*)\s*(?:[-+*/>]|<<|>>)?=|([A-Za-z_]\w*)\s*(?:\+\+|--)|(?:\+\+|--)\s*(\w+)", m[3])
+    names = [n for group in changed for n in group if n]
+    if names and not set(names) & set(tested):
+        return f"it changes {', '.join(names)}, but its condition tests {', '.join(tested) or 'nothing'}"
+    return ""
+
+
+RISKY = (
+    (r"\b(?:exp|expf|__expf|exp2|exp2f)\s*\(", "exp of a number above 88 is inf"),
+    (r"\b(?:rsqrt|rsqrtf|sqrt|sqrtf)\s*\(", "the root of a negative number is NaN, rsqrt of 0 is inf"),
+    (r"\b(?:log|logf|log2|log2f)\s*\(", "the logarithm of 0 is -inf, of a negative number NaN"),
+    (r"(?<![/*])/(?![/=*])\s*(?!\d+\b(?!\.))", "x / 0 is inf, 0 / 0 is NaN"),
+)
+
+
+def risky(texts: list[tuple[int, str]]) -> list[tuple[Line, str]]:
+    """Lines of kernels, given as (first line's number, text), that can make inf or NaN; the likeliest first."""
+    found = []
+    for first, text in texts:
+        for k, line in enumerate(text.splitlines()):
+            code = re.sub(r"(#|//).*$", "", line)
+            rank = next((n for n, (pattern, _) in enumerate(RISKY) if re.search(pattern, code)), None)
+            if (
+                rank is not None
+                and "def " not in code
+                and '"""' not in code
+                and not re.match(r"\s*(const )?int\b", code)
+            ):
+                found.append((rank, Line(first + k, line.strip()), RISKY[rank][1]))
+    return [(line, why) for _, line, why in sorted(found, key=lambda x: x[0])]

@@ -1,0 +1,203 @@
+"""Outputs that are the right result transformed: a constant factor, a function of it, its elements in other places.
+
+Each is named only if it holds for every refused case that is looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+
+from ..spec.precision import ROUND_OFF
+from .compare import Comparison, OutputComparison
+from .findings import Evidence
+
+Sample = tuple[Comparison, OutputComparison]
+
+FACTORS = {
+    2.0: "the factor 1/2 is missing, or something is counted twice",
+    0.5: "half is lost, or something is halved twice",
+    -1.0: "the sign is wrong",
+    math.log(2): "exp2 or log2 takes base 2: multiply its argument by log2(e), or its result by ln 2",
+    1 / math.log(2): "exp2 or log2 takes base 2: multiply its argument by log2(e), or its result by ln 2",
+}
+
+FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "the square of the right result: a square root is missing": lambda y: y * y,
+    "the square root of the right result": lambda y: y.clamp(min=0).sqrt(),
+    "1 / the right result": lambda y: 1 / y,
+    "the absolute value of the right result": torch.abs,
+    "the right result with negative values set to 0": lambda y: y.clamp(min=0),
+    "the exponential of the right result": torch.exp,
+    "the logarithm of the right result": torch.log,
+    "the right result cut to whole numbers": torch.trunc,
+    "the right result rounded to whole numbers": torch.round,
+}
+
+
+def of_result(samples: list[Sample]) -> Evidence | None:
+    """How the outputs of all these cases come from the right ones, or None."""
+    return _nothing(samples) or _constant(samples) or _factor(samples) or _function(samples)
+
+
+def _close(got: torch.Tensor, wanted: torch.Tensor, output: OutputComparison) -> torch.Tensor:
+    slack = 2 * torch.nan_to_num(output.limit) + max(4 * ROUND_OFF[output.dtype], 2e-6) * wanted.abs()
+    return ((got - wanted).abs() <= slack) | (got.isnan() & wanted.isnan()) | (got == output.rounded(wanted))
+
+
+def _holds(samples: list[Sample], wanted: Callable[[Sample], torch.Tensor | None], least: int = 4) -> bool:
+    """Is each output what `wanted` says, apart from NaN there, which is unknown? And does that tell it from the right
+    one in enough elements?"""
+    telling = 0
+    for sample in samples:
+        output, w = sample[1], wanted(sample)
+        if w is None or w.shape != output.got.shape:
+            return False
+        known = ~w.isnan() | output.got.isnan()
+        close = _close(output.got, w, output)
+        if known.sum() < 0.5 * known.numel() or (close & known).sum() < 0.97 * known.sum():
+            return False
+        if (output.bad & known & close).sum() < 0.95 * (output.bad & known).sum():
+            return False
+        telling += int((output.bad & known).sum())
+    return telling >= least
+
+
+def _nothing(samples: list[Sample]) -> Evidence | None:
+    """One number everywhere."""
+    values = {float(v) for _, o in samples for v in o.got.unique()[:2]}
+    if len(values) == 1 or all(o.got.isnan().all() for _, o in samples):
+        value = next(iter(values))
+        if sum(int(o.bad.sum()) for _, o in samples) < 3:
+            return None
+        if value != value:
+            return Evidence(
+                "every element of {name} is NaN",
+                "Look for 0 / 0, inf − inf or inf · 0 in the formula, and for a value that is used before it is set: "
+                "store the intermediate values one after another to find the first NaN.",
+                replaces=True,
+            )
+        advice = (
+            "Nothing was added to the initial value, or everything is multiplied by 0: store the loaded values "
+            "themselves to see whether they arrive."
+        )
+        if math.isinf(value):
+            advice = (
+                "Something is infinite from the start, an initial value or a neutral value of a load (a sum needs 0), "
+                "or exp overflows in every element."
+            )
+        return Evidence(f"every element of {{name}} is {value:g}, whatever the inputs", advice, replaces=True)
+    return None
+
+
+def _constant(samples: list[Sample]) -> Evidence | None:
+    """The right result plus a number."""
+    difference = _common([(o.got - o.expected)[o.bad & o.expected.isfinite()] for _, o in samples], samples)
+    if difference is None or not _holds(samples, lambda s: s[1].expected + difference):
+        return None
+    return Evidence(
+        f"every element of {{name}} is the right result {'+' if difference > 0 else '−'} {abs(difference):.6g}",
+        "Look for a number that is added once too often or too rarely: an initial value, a constant of the formula.",
+        replaces=True,
+    )
+
+
+def _factor(samples: list[Sample]) -> Evidence | None:
+    """The right result times a number, or times a size of the case."""
+    large = [o.bad & (o.expected.abs() > 1e-3 * o.expected.abs().nan_to_num(posinf=0.0).max()) for _, o in samples]
+    ratios = [
+        (o.got / o.expected)[m & o.expected.isfinite() & (o.expected != 0)]
+        for (_, o), m in zip(samples, large, strict=True)
+    ]
+    factor = _common(ratios, samples)
+    if factor and abs(factor - 1) > 1e-6 and _holds(samples, lambda s: s[1].expected * factor):
+        meaning = next((t for f, t in FACTORS.items() if math.isclose(f, factor, rel_tol=1e-3)), "")
+        return Evidence(
+            f"every element of {{name}} is {factor:.6g} times the right result" + (f": {meaning}" if meaning else ""),
+            "The indices are right: look for a factor in the formula that is missing, doubled or inverted.",
+            replaces=True,
+        )
+    return _size_factor(samples)
+
+
+def _size_factor(samples: list[Sample]) -> Evidence | None:
+    if len(samples) < 2:
+        return None
+    for name in samples[0][0].run.case.sizes:
+        for text, power in ((name, 1.0), (f"1 / {name}", -1.0), (f"√{name}", 0.5), (f"1 / √{name}", -0.5)):
+            if all(s[0].run.case.sizes.get(name, 0) > 0 for s in samples) and _holds(
+                samples, lambda s, name=name, power=power: s[1].expected * s[0].run.case.sizes[name] ** power
+            ):
+                return Evidence(
+                    f"every element of {{name}} is {text} times the right result",
+                    f"Look for a multiplication or division by {name} that is missing or done twice.",
+                    replaces=True,
+                )
+    return None
+
+
+def _common(values: list[torch.Tensor], samples: list[Sample]) -> float | None:
+    """The one number that all these values are, nearly."""
+    together = torch.cat([v.flatten() for v in values])
+    together = together[together.isfinite()]
+    if together.numel() < 4:
+        return None
+    middle = float(together.median())
+    near = (together - middle).abs() <= 0.02 * abs(middle)
+    if middle == 0 or near.float().mean() < 0.95:
+        return None
+    return float(together[near].mean())
+
+
+def _function(samples: list[Sample]) -> Evidence | None:
+    for text, function in FUNCTIONS.items():
+        if _holds(samples, lambda s, function=function: function(s[1].expected)):
+            return Evidence(
+                f"{{name}} is {text}",
+                "The indices are right: compare the last steps of the formula with the text of the exercise.",
+                replaces=True,
+            )
+    return None
+
+
+# --- elements in other places --------------------------------------------------------------------------------------
+
+
+def elsewhere(samples: list[Sample]) -> Evidence | None:
+    """Which other element's result each element holds, or None."""
+    dims = samples[0][0].exercise.arguments[samples[0][1].name].dims
+    for axis, d in enumerate(dims):
+        for step in (1, -1):
+            if _holds(samples, lambda s, axis=axis, step=step: _rolled(s[1].expected, axis, step)):
+                right = ", ".join(k.lower() for k in dims)
+                wrong = ", ".join(
+                    f"{k.lower()} {'+' if step > 0 else '−'} 1" if n == axis else k.lower() for n, k in enumerate(dims)
+                )
+                return Evidence(
+                    f"{{name}}[{right}] holds what belongs to {{name}}[{wrong}]: results are stored one place off",
+                    f"Check the index of the store along {d}, against that of the loads.",
+                    replaces=True,
+                )
+        if _holds(samples, lambda s, axis=axis: s[1].expected.flip(axis)):
+            return Evidence(f"{{name}} is reversed along {d}", f"Check the index along {d}.", replaces=True)
+        if _holds(samples, lambda s, axis=axis: _first(s[1].expected, axis)):
+            return Evidence(
+                f"every {d} of {{name}} holds the result of the first one",
+                f"The loads must move along {d}: add the index along {d} times its stride to their addresses.",
+                replaces=True,
+            )
+    return None
+
+
+def _rolled(y: torch.Tensor, axis: int, step: int) -> torch.Tensor | None:
+    if y.shape[axis] < 2:
+        return None
+    moved = torch.roll(y, -step, axis)
+    moved.select(axis, y.shape[axis] - 1 if step > 0 else 0).fill_(torch.nan)
+    return moved
+
+
+def _first(y: torch.Tensor, axis: int) -> torch.Tensor | None:
+    return y.narrow(axis, 0, 1).expand_as(y) if y.shape[axis] > 1 else None

@@ -1,0 +1,175 @@
+"""What caused a failure: hypotheses that give the learner's output, influence, recorded accesses, changed kernels."""
+
+import importlib
+import inspect
+
+import pytest
+
+from labutils.check import hypotheses, influence, repairs
+from labutils.check.compare import Comparison
+from labutils.spec.exercise import Case, Contract, array, out
+from labutils.spec.inputs import make_run
+from tests.labutils.check.small_exercises import MATMUL, ROW_SUM, SCALE, small
+
+triton = pytest.importorskip("triton")
+import torch  # noqa: E402
+import triton.language as tl  # noqa: E402
+
+evaluate = importlib.import_module("labutils.check.evaluate").evaluate
+
+BIAS = small(
+    "bias",
+    "bias",
+    arguments={"x": array("M", "N"), "bias": array("N"), "out": out("M", "N")},
+    reference=lambda x, bias: x + bias,
+    magnitude=lambda x, bias: x.abs() + bias.abs(),
+    contract=Contract(terms=1),
+    cases=(Case("4 × 6", {"M": 4, "N": 6}), Case("6 × 20", {"M": 6, "N": 20})),
+)
+
+# --- hypotheses: outputs made by hand ------------------------------------------------------------------------------
+
+
+def samples(exercise, wrong):
+    found = []
+    for case in exercise.cases[:2]:
+        run = make_run(exercise, case, 5)
+        (name,) = exercise.outputs
+        run.buffers[name].view.copy_(wrong(**run.inputs()))
+        comparison = Comparison(run)
+        found.append((comparison, comparison.output(name)))
+    return found
+
+
+@pytest.mark.parametrize(
+    "exercise, wrong, cause",
+    [
+        (BIAS, lambda x, bias: x, "bias has no effect"),
+        (BIAS, lambda x, bias: x - bias, "it uses −bias"),
+        (BIAS, lambda x, bias: x[:1].expand_as(x) + bias, "x[0, n] is used for every m"),
+        (BIAS, lambda x, bias: x + torch.roll(bias, -1), "uses bias[n + 1] where it should use bias[n]"),
+        (BIAS, lambda x, bias: 2 * (x + bias), "2 times the right result"),
+        (BIAS, lambda x, bias: x + bias + 3, "the right result + 3"),
+        (BIAS, lambda x, bias: (x + bias) ** 2, "the square of the right result"),
+        (BIAS, lambda x, bias: torch.zeros_like(x), "every element of {name} is 0"),
+        (ROW_SUM, lambda x: x[:, :-1].sum(1), "the last element along N is missing"),
+        (ROW_SUM, lambda x: x[:, :32].sum(1), "only the first 32 elements along N count"),
+        (MATMUL, lambda a, b: torch.relu(a @ b), "negative values set to 0"),
+    ],
+)
+def test_hypotheses_that_fit_are_named(exercise, wrong, cause):
+    assert cause in hypotheses.find(samples(exercise, wrong), 60.0).cause
+
+
+def test_noise_fits_no_hypothesis():
+    assert hypotheses.find(samples(BIAS, lambda x, bias: torch.rand_like(x)), 60.0) is None
+
+
+# --- influence -----------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def bias_kernel(x_ptr, b_ptr, out_ptr, N, sxm, som, what: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * sxm + offs, mask=offs < N)
+    if what == "by row":
+        b = tl.load(b_ptr + row)
+    elif what == "far":
+        b = tl.load(b_ptr + offs, mask=offs < N) + tl.load(x_ptr)
+    else:
+        b = tl.load(b_ptr + offs, mask=offs < N)
+    tl.store(out_ptr + row * som + offs, x + b, mask=offs < N)
+
+
+def adding(what):
+    def bias(x, bias, out):
+        bias_kernel[(x.shape[0],)](x, bias, out, x.shape[1], x.stride(0), out.stride(0), what, 32)
+
+    return bias
+
+
+@pytest.mark.parametrize(
+    "what, case, cause",
+    [
+        ("by row", 0, "out[0, 1] depends on bias[0]; it should depend on bias[1]"),
+        ("far", 0, "out[0, 1] depends on x[0, 0] too, which belongs to other results"),
+        ("by row", 1, "out[0, 1] depends on bias[0]; it should depend on bias[1]"),
+        ("right", 0, None),
+    ],
+)
+def test_influence_names_both_elements(what, case, cause):
+    exercise_case = BIAS.cases[case]
+    moves = influence.study(BIAS, adding(what), exercise_case, 5, 60.0)
+    everywhere = torch.ones(exercise_case.sizes["M"], exercise_case.sizes["N"], dtype=torch.bool)
+    everywhere[:, 0] = False
+    story = influence.story("out", moves["out"], everywhere)
+    assert (story and story.cause.split(" (and")[0]) == cause
+
+
+# --- the message of a check ----------------------------------------------------------------------------------------
+
+
+@triton.jit
+def same_place_kernel(x_ptr, factor, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offs, tl.load(x_ptr + offs, mask=offs < n) * factor, mask=offs < n)
+
+
+def same_place(x, factor, out):
+    same_place_kernel[(triton.cdiv(x.numel(), 256),)](x, factor, out, x.numel(), 256)
+
+
+@triton.jit
+def wide_mask_kernel(x_ptr, factor, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs <= n
+    x = tl.load(x_ptr + offs, mask=mask)
+    tl.store(out_ptr + offs, x * factor, mask=offs < n)
+
+
+def wide_mask(x, factor, out):
+    wide_mask_kernel[(triton.cdiv(x.numel(), 256),)](x, factor, out, x.numel(), 256)
+
+
+@triton.jit
+def slip_kernel(x_ptr, factor, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.store(out_ptr + offs, x * (factor + 3), mask=offs < n)
+
+
+def slip(x, factor, out):
+    slip_kernel[(triton.cdiv(x.numel(), 256),)](x, factor, out, x.numel(), 256)
+
+
+def explained(fn):
+    return evaluate(SCALE, fn, explain=True).headline
+
+
+def test_programs_that_store_to_the_same_elements():
+    found = explained(same_place)
+    assert found.kind == "first-block-only"
+    assert "program 0 and program 1 both store to out[:256]" in found.symptom
+    assert "tl.program_id(0)" in found.advice and "offs = tl.arange(0, BLOCK)" in found.advice
+
+
+def test_a_mask_that_is_there_but_too_wide():
+    found = explained(wide_mask)
+    assert found.kind == "tail-unmasked" and "the mask lets that lane through" in found.symptom
+    assert "`mask` (line" in found.advice and "has `<=`" in found.advice
+
+
+def test_the_place_of_a_slip_is_named_and_not_the_change():
+    runs = [make_run(SCALE, case, 5) for case in SCALE.cases]
+    place = repairs.find(slip, runs, [], set(), 60.0)
+    assert (place.text, place.what) == ("factor + 3", "the term (one may be too many)")
+    assert place.statement in inspect.getsource(slip_kernel.fn)
+    assert "`factor + 3`" in place.evidence("").advice and f"line {place.line}" in place.evidence("").cause
+
+
+def test_only_a_failed_check_looks_for_causes(monkeypatch):
+    from labutils.check import evidence
+
+    monkeypatch.setattr(evidence, "refine", None)
+    assert evaluate(BIAS, adding("right"), explain=True).passed

@@ -1,0 +1,54 @@
+"""Reading the learner's text around a line."""
+
+from labutils.check import statements
+
+TRITON = """\
+def kernel(x_ptr, n, BLOCK):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs <= n
+    x = tl.load(
+        x_ptr + offs,
+        mask=mask)  # a comment
+""".splitlines(keepends=True)
+
+CUDA = """
+__global__ void k(float *out, const float *x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        out[i] = x[i + 1];
+    out[0] += x[2];
+}"""
+
+
+def test_a_statement_of_several_lines():
+    text = statements.statement(TRITON, 4)
+    assert text == "x = tl.load( x_ptr + offs, mask=mask)"
+    assert statements.memory_call(text) == statements.MemoryCall("x_ptr + offs", "mask")
+
+
+def test_where_an_address_and_a_mask_come_from():
+    assert statements.origin(TRITON, "x_ptr + offs", 4).number == 2
+    assert statements.definition(TRITON, "mask", 4).text == "mask = offs <= n"
+    assert statements.definition(TRITON, "nothing", 4) is None
+
+
+def test_the_guard_of_a_line():
+    assert statements.guard(CUDA, 5) == statements.Line(4, "if (i < n)")
+    assert statements.guard("\n__global__ void k(float *x) {\n    x[0] = 1;\n}", 3) is None
+
+
+def test_lines_that_use_an_array():
+    assert [u.number for u in statements.uses(CUDA, "x")] == [5, 6]
+    assert [u.number for u in statements.uses(CUDA, "out", stored=True)] == [5, 6]
+
+
+def test_what_a_condition_bounds():
+    assert statements.compared("if (row < M && n > column)") == ({"row", "column"}, {"M", "n"}) or (
+        "row" in statements.compared("if (row < M && n > column)")[0]
+    )
+    assert statements.compared("x << 2") == (set(), set())
+
+
+def test_lines_that_can_overflow_are_named_once():
+    ((line, why),) = statements.risky([(10, "m = x\ne = tl.exp(m)  # exp\ny = m * 2\n")])
+    assert line.number == 11 and "above 88" in why
