@@ -1,4 +1,4 @@
-"""The judge: marks that no submission can decide. See docs/judging.md for the model and its limits.
+"""The judge: points that no submission can decide. See docs/judging.md for the model and its limits.
 
 A submission's Python runs in a sandbox that holds no data and no answers, and yields a launch plan: which kernels,
 which grid, which arguments (`inside/launch.py`, `plan.py`). The kernels' text is read by `language.py`: it may hold

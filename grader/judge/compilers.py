@@ -41,7 +41,7 @@ def cuda(box: Sandbox, specs: list[dict], target: int) -> list[Compiled]:
 
 def _each(box: Sandbox, job: dict, made: Callable[[dict, dict], Compiled]) -> list[Compiled]:
     """What `made` makes of the compiler's answer to each of the job's specs, in their order."""
-    results, missing = [], "the compiler said nothing"
+    results, missing = [], "the compiler gave no answer"
     try:
         for line in box.answers(json.dumps(job).encode()):
             results.append(json.loads(line))

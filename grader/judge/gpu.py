@@ -58,7 +58,7 @@ class Runner:
         self._ready = False
 
     def begin(self) -> None:
-        """Tell it to make its context and to map its memory, unless it was told before, and do not wait for that.
+        """Tell it to make its context and to map its memory, unless that was requested before, and do not wait.
         Raises RunnerLost."""
         if not self._ready:
             self._line(START_LIMIT)
@@ -107,7 +107,7 @@ class Runner:
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
-            raise RunnerLost("died", f"the runner said what is no answer: {line[:100]!r}")
+            raise RunnerLost("died", f"the runner printed what is no answer: {line[:100]!r}")
         if "lost" in answer:
             raise RunnerLost(answer["lost"], answer["why"])
         return answer

@@ -32,7 +32,7 @@ DTYPES = {
 MAPPED = {"uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"}
 """Element types that a tensor map of a CUDA C++ kernel can have."""
 
-UNREADABLE = "the sandbox told no plan that could be read"
+UNREADABLE = "the sandbox returned no readable plan"
 
 NOT_PRINTABLE = re.compile(
     "[^\n\t\x20-\x7e\xa0-\ud7ff\ue000-\U0010ffff]|[\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
@@ -124,7 +124,7 @@ class Plan:
 
 
 def read(payload: dict, arguments: Sequence[dict]) -> Plan:
-    """The plan that was told, for a launcher of these arguments. Raises BadPlan."""
+    """The plan that was sent, for a launcher of these arguments. Raises BadPlan."""
     try:
         steps, specs, scratch = payload["steps"], payload["specs"], payload["scratch"]
         _require(isinstance(steps, list) and isinstance(specs, list) and isinstance(scratch, list))

@@ -189,7 +189,7 @@ def _plan(answer: dict, arguments: list[dict], kernels: _Kernels) -> dict:
 
 
 class _Kernels:
-    """The kernels of a submission's plans, each read once and told once."""
+    """The kernels of a submission's plans, each read once and reported once."""
 
     def __init__(self):
         self._numbers: dict[str, int] = {}
@@ -211,7 +211,7 @@ class _Kernels:
         return self._numbers[key]
 
     def new(self) -> Iterator[dict]:
-        """Those that were not told yet and can be used."""
+        """Those that were not reported yet and can be used."""
         for told in self._new:
             if self.problems[told["spec"]] is None:
                 yield told

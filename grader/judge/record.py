@@ -19,7 +19,7 @@ from labutils.gpu import device
 from labutils.spec.verdict import Verdict
 
 MARKS_APART = 0.1
-"""Share of an exercise's points by which time may make the marks of two gradings differ, in tenths of them."""
+"""Share of an exercise's points by which time may make the points of two gradings differ, in tenths of them."""
 
 
 def of(submission: Submission, judge: Judge, verdicts: dict[str, Verdict]) -> dict:

@@ -16,7 +16,7 @@ def draw_seed() -> int:
 def seed_of(class_seed: int, notebook: NotebookNode) -> int:
     """A submission's own seed: it depends on the class's seed and on the text of the submission's code cells, not on
     who handed it in, on when or on where it is graded. So the same submission gets the same hidden cases, and the same
-    marks. The text is taken as it is; nothing reads it."""
+    points. The text is taken as it is; nothing reads it."""
     digest = hashlib.sha256(f"{class_seed}\0".encode())
     for cell in notebook.cells:
         if cell.cell_type == "code":

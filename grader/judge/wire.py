@@ -28,7 +28,7 @@ def plain_bytes(count: int) -> torch.Tensor:
 
 
 def task_payload(task: Task, seed: int) -> dict:
-    """What the launch sandbox is told of an exercise: names, shapes and types; no values, no answers."""
+    """What the launch sandbox gets of an exercise: names, shapes and types; no values, no answers."""
     exercise = task.exercise
     payload = {"id": exercise.id, "entry": exercise.entry, "parameters": exercise.parameters}
     if not task.is_kernel:
@@ -79,7 +79,7 @@ def placed(tasks: list[PlannedTask], memory: Memory) -> Placed:
 
 
 def replayed(planned: PlannedTask, at: Placed) -> dict:
-    """What the replay sandbox is told of an exercise: its plans, and where their arrays lie."""
+    """What the replay sandbox gets of an exercise: its plans, and where their arrays lie."""
     exercise, cases = planned.exercise, []
     for number in planned.planned():
         arguments = arguments_of(planned.task.runs[number])
@@ -96,11 +96,11 @@ def replayed(planned: PlannedTask, at: Placed) -> dict:
 MOST_ANSWERS = 16 << 20
 """Bytes that a launch sandbox may write about one submission; the course's own solutions take a hundredth."""
 
-NOTHING = "died: nothing was told of it"
+NOTHING = "died: nothing was reported"
 
 
 def collected(box: Sandbox, job: dict, content: int) -> str:
-    """Put what a launch sandbox writes into the file `content`, unread; returns what is said of what is missing."""
+    """Put what a launch sandbox writes into the file `content`, unread; returns the report for what is missing."""
     total = 0
     try:
         for line in box.answers(json.dumps(job).encode()):
@@ -113,9 +113,9 @@ def collected(box: Sandbox, job: dict, content: int) -> str:
 
 
 def answers_in(content: int, tasks: list[dict], why: str) -> tuple[dict[str, dict[int, dict]], str]:
-    """What a limited child finds in a launch sandbox's answers, by task and case, and what is said of the others.
+    """What a limited child finds in a launch sandbox's answers, by task and case, and the report for the others.
 
-    `why` is what was said of them before.
+    `why` is what was reported of them before.
     """
     found: dict[str, dict[int, dict]] = {t["id"]: {} for t in tasks}
     known = [{"id": t["id"], "kind": t["kind"], "cases": t["cases"] if t["kind"] == "kernel" else []} for t in tasks]
@@ -215,7 +215,7 @@ def compared(exercise: PlainExercise, case: Case, yours) -> diagnose.Diagnosis |
 
 
 def value_in(payload):
-    """What a plain function returned, or for what cannot be told an object that is known by its type's name only."""
+    """What a plain function returned, or for what cannot be sent an object that is known by its type's name only."""
     if isinstance(payload, dict) and "value" in payload:
         with contextlib.suppress(ValueError, TypeError, RecursionError):
             return decode(payload["value"])
@@ -224,7 +224,7 @@ def value_in(payload):
 
 
 def outcomes_in(box: Sandbox, job: dict) -> dict:
-    """Outcomes by task and case; under "why" what is said of those that are missing."""
+    """Outcomes by task and case; under "why" the report for those that are missing."""
     found: dict = {"why": Problem("died", "the process that ran your kernels died")}
     if not job["tasks"]:
         return found

@@ -1,7 +1,7 @@
 """`python -m grader.redteam.alone FILE`: a trial in a process of its own, watched while it judges.
 
-Whoever grades a class has one such process for many submissions: what stops, stalls or bloats it costs others their
-marks. The last line that is printed tells in JSON what the trial earned, and what harm it did, if any.
+Grading has one such process for many submissions: what stops, stalls or bloats it costs others their
+points. The last line that is printed tells in JSON what the trial earned, and what harm it did, if any.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _collected(trial: Trial) -> Iterator[tuple[str, Job | None]]:
 
 
 def _jobs(trial: Trial) -> tuple[list[Job], list[Job]]:
-    """What is to earn nothing undue, and what is to earn full marks."""
+    """What must earn nothing undue, and what must earn full points."""
     if trial.submits == "answers":
         again = trial.beside.startswith("itself")
         return [_answers(trial, trial.text)] * (1 + again), [_honest(trial)] if "honest" in trial.beside else []

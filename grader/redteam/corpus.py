@@ -15,7 +15,7 @@ FAMILIES = {
     "inputs": "inputs, sizes and phases",
     "intent": "work that is not the kernel's own",
     "timing": "the clock",
-    "channel": "what is told to the judge",
+    "channel": "what is reported to the judge",
     "environment": "the machine around it",
     "notebook": "the notebook and its cells",
     "cpu": "a judge without a GPU",

@@ -35,7 +35,7 @@ NOTEBOOK_UNIT = "00_start"
 
 @dataclass(frozen=True)
 class AttackResult:
-    """What came of a trial. `fine`: as it should; None: not tried here, `said` tells why. `stock`: marks that checking
+    """What came of a trial. `fine`: as it should; None: not tried here, `said` tells why. `stock`: points that checking
     in the submission's own process gave."""
 
     trial: Trial
@@ -137,7 +137,7 @@ def _fine(trial: Trial, verdict) -> bool:
 
 
 def submission(trial: Trial):
-    """What is handed in."""
+    """The submission."""
     from grader.judge.submission import Submission
 
     if trial.family == "notebook":
@@ -161,7 +161,7 @@ def _with_kernels(trial: Trial):
 
 
 class _Notebooks:
-    """A course of one unit: its release is damaged, mended and sanitized like any submission."""
+    """A course of one unit: its release is damaged, repaired and sanitized like any submission."""
 
     def __init__(self):
         from grader.course.solutions import ROOT
@@ -206,7 +206,7 @@ class _Notebooks:
 
 
 def stock(trial: Trial) -> float | str:
-    """The marks that `lab.check` gives in the submission's own process, as in a plain nbgrader course."""
+    """The points that `lab.check` gives in the submission's own process, as in a plain nbgrader course."""
     if trial.family == "notebook" or trial.is_alone or not trial.stock or trial.path.suffix == ".cu":
         return "not tried"
     with tempfile.TemporaryDirectory(prefix="redteam-") as folder:
@@ -272,7 +272,7 @@ def _counts(results: list[AttackResult], compare: bool) -> list[str]:
 
 
 def _gained(result: AttackResult) -> bool:
-    """Did stock checking give marks to what must be refused? (For a control: to what deserves them.)"""
+    """Did stock checking give points to what must be refused? (For a control: to what deserves them.)"""
     deserved = result.trial.expect == "accepted"
     return isinstance(result.stock, float) and result.stock > 0 and (deserved or result.trial.expect == "refused")
 

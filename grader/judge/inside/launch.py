@@ -35,7 +35,7 @@ from .job import caged, job, tell_cases
 MODULE = "submission"
 
 MOST_STEPS = 1000
-"""Steps of a plan that are told to the judge, which reads fewer."""
+"""Steps of a plan that are sent to the judge, which reads fewer."""
 
 FILLS = {"zero_", "fill_", "zeros", "zeros_like", "new_zeros", "full", "full_like", "new_full", "ones", "ones_like",
          "new_ones"}  # fmt: skip

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from .namespaces import PR_SET_PDEATHSIG, libc
 
 LOOK_EVERY = 0.1
-"""Seconds between two looks. A core fills about a gigabyte in a second, so a job is caught within some 100 MB."""
+"""Seconds between two looks. A core fills about a gigabyte in a second, so a job is caught within about 100 MB."""
 
 OWN_FOLDERS = ("/scratch", "/tmp", "/dev/shm")
 PAGE = os.sysconf("SC_PAGE_SIZE")

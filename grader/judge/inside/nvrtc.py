@@ -1,7 +1,7 @@
 """In a sandbox of its own: compile CUDA C++ whose text was read before, for the GPU that will run it.
 
 Reads {"specs", "capability"} as JSON, writes one line of JSON for each: machine code and the kernel's symbol, or what
-the compiler said.
+the compiler printed.
 """
 
 import base64

@@ -1,6 +1,6 @@
 """In a sandbox of its own: plain exercises that hand the learner live objects, such as a simulated GPU.
 
-What such a function does to an object cannot be told as data, so the whole check runs here, beside the learner's code,
+What such a function does to an object cannot be sent as data, so the whole check runs here, beside the learner's code,
 with the exercises in sight. Reads a job like that of `launch`, writes one verdict for each task.
 """
 

@@ -25,7 +25,7 @@ TUNE_ROUNDS = 5
 
 class Entry:
     """One set of inputs with two sets of outputs. The competitors change places between these: where an array lies in
-    memory makes a per cent of difference."""
+    memory makes a difference of one percent."""
 
     def __init__(self, device: Device, arguments: list[dict], memory: memoryview):
         self.inputs, self.arguments = {}, arguments

@@ -1,5 +1,5 @@
 # tries: atomics with order and scope, on a scalar and on a block
-# exercise: 10_reduction/total_sum
+# exercise: 10_warp_reduction/total_sum
 # expect: accepted
 
 import torch

@@ -1,5 +1,5 @@
 # tries: configurations whose hook clears the output before each launch
-# exercise: 10_reduction/total_sum
+# exercise: 10_warp_reduction/total_sum
 # expect: accepted
 
 import triton

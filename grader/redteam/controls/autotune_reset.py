@@ -1,5 +1,5 @@
 # tries: autotuning a kernel that adds to its output: reset_to_zero, a key with the type, two sorts of hooks
-# exercise: 10_reduction/total_sum
+# exercise: 10_warp_reduction/total_sum
 # expect: accepted
 
 import triton

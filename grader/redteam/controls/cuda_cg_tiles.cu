@@ -1,5 +1,5 @@
 // tries: cooperative groups: tiles, their reduction and shuffles, a group's sync
-// exercise: 10_reduction/sum_v5
+// exercise: 10_warp_reduction/sum_v5
 // expect: accepted
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>

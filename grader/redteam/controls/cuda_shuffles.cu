@@ -1,5 +1,5 @@
 // tries: every shuffle and vote, with widths, in place of shared memory
-// exercise: 10_reduction/sum_v5
+// exercise: 10_warp_reduction/sum_v5
 // expect: accepted
 #define FULL_MASK 0xffffffff
 

@@ -1,5 +1,5 @@
 // tries: WMMA in its shortest form: one warp for each 16 x 16 tile of the block, half2 stores
-// exercise: 15_matmul_cuda/tensor
+// exercise: 15_matmul_tensor_cores/tensor
 // expect: accepted
 #include <cuda_fp16.h>
 #include <mma.h>

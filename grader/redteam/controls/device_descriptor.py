@@ -1,5 +1,5 @@
 # tries: a tensor descriptor made inside the kernel
-# exercise: 10_reduction/row_sum
+# exercise: 10_warp_reduction/row_sum
 # expect: accepted
 
 import triton

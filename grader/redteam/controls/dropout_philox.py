@@ -1,5 +1,5 @@
 # tries: random numbers by tl.philox and uint_to_uniform_float
-# exercise: 13_fusion/dropout_gelu
+# exercise: 13_fusion_dropout/dropout_gelu
 # expect: accepted
 
 import triton

@@ -1,5 +1,5 @@
 # tries: the last program to finish adds the partial sums
-# exercise: 10_reduction/total_sum
+# exercise: 10_warp_reduction/total_sum
 # expect: accepted
 
 import torch

@@ -1,5 +1,5 @@
 # tries: loops with every option of tl.range, backwards, and with a condition inside
-# exercise: 10_reduction/row_sum
+# exercise: 10_warp_reduction/row_sum
 # expect: accepted
 
 import triton

@@ -1,5 +1,5 @@
 # tries: two kernels with scratch memory between them
-# exercise: 10_reduction/total_sum
+# exercise: 10_warp_reduction/total_sum
 # expect: accepted
 
 import torch

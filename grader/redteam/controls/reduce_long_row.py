@@ -1,5 +1,5 @@
 # tries: a reduction with a function of one's own over thousands of lanes
-# exercise: 10_reduction/row_sum
+# exercise: 10_warp_reduction/row_sum
 # expect: accepted
 
 import triton

@@ -1,5 +1,5 @@
 # tries: a reduction with a function of one's own over 8192 lanes, the partial sums in a second launch
-# exercise: 10_reduction/total_sum
+# exercise: 10_warp_reduction/total_sum
 # expect: accepted
 
 import torch

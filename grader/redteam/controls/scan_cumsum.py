@@ -1,5 +1,5 @@
 # tries: a sum as the last element of an inclusive scan
-# exercise: 10_reduction/row_sum
+# exercise: 10_warp_reduction/row_sum
 # expect: accepted
 
 import triton

@@ -1,5 +1,5 @@
 # tries: a segmented scan over (flag, value) pairs: several rows of a matrix in one block
-# exercise: 10_reduction/row_sum
+# exercise: 10_warp_reduction/row_sum
 # expect: accepted
 
 import triton

@@ -1,5 +1,5 @@
 # tries: a lock with compare-and-swap around a sum, as in Triton's layer norm tutorial
-# exercise: 10_reduction/total_sum
+# exercise: 10_warp_reduction/total_sum
 # expect: accepted
 
 import torch

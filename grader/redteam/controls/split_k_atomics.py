@@ -1,5 +1,5 @@
 # tries: split-K: programs share an output tile and add to it with atomics
-# exercise: 14_matmul_triton/split_k
+# exercise: 14_matmul_triton_persistent/split_k
 # expect: accepted
 
 import torch

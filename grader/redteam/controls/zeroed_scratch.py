@@ -1,5 +1,5 @@
 # tries: torch.zeros as scratch memory for atomics, and device and dtype written out
-# exercise: 10_reduction/total_sum
+# exercise: 10_warp_reduction/total_sum
 # expect: accepted
 
 import torch

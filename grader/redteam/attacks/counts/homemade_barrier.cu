@@ -1,6 +1,6 @@
 // tries: waits at barriers of its own, which are not counted
 // stopped by: what waits for a whole block is a barrier, however it is written
-// exercise: 10_reduction/sum_v5
+// exercise: 10_warp_reduction/sum_v5
 // where: both
 // expect: no undue points
 // due: 3

@@ -1,6 +1,6 @@
 # tries: keeps a running total in a Python list, which only an interpreter has
 # stopped by: only names can be assigned to
-# exercise: 10_reduction/total_sum
+# exercise: 10_warp_reduction/total_sum
 # where: both
 # expect: refused
 

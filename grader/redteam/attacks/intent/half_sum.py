@@ -1,6 +1,6 @@
 # tries: adds in fp16 where the contract says fp32
 # stopped by: the error model knows the accumulate type
-# exercise: 10_reduction/row_sum
+# exercise: 10_warp_reduction/row_sum
 # where: both
 # expect: refused
 

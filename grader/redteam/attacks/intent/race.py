@@ -1,6 +1,6 @@
 # tries: adds to the total without an atomic, which is right as long as programs come one after the other
 # stopped by: accesses are recorded: two programs touch an element and nothing orders them
-# exercise: 10_reduction/total_sum
+# exercise: 10_warp_reduction/total_sum
 # where: both
 # expect: refused
 

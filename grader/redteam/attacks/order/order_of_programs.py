@@ -1,6 +1,6 @@
 # tries: adds without an atomic between an acquire and a release that nobody waits for
 # stopped by: a flag orders only whoever waits for it
-# exercise: 10_reduction/total_sum
+# exercise: 10_warp_reduction/total_sum
 # where: both
 # expect: refused
 

@@ -1,6 +1,6 @@
 // tries: takes a lock that nobody else knows, and adds without an atomic
 // stopped by: a fence, a lock or volatile excuses only what it orders
-// exercise: 10_reduction/sum_v6
+// exercise: 10_warp_reduction/sum_v6
 // where: both
 // expect: refused
 

@@ -1,6 +1,6 @@
 // tries: hands a running total from thread to thread in a local variable that nothing initialized
 // stopped by: local memory is filled with poison for each thread
-// exercise: 10_reduction/sum_v6
+// exercise: 10_warp_reduction/sum_v6
 // where: both
 // expect: refused
 

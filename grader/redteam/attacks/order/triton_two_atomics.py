@@ -1,6 +1,6 @@
-# tries: reads the total with one atomic and writes it with others
+# tries: reads the total with one atomic and writes it with another
 # stopped by: a value that an atomic read may be old when another writes it
-# exercise: 10_reduction/total_sum
+# exercise: 10_warp_reduction/total_sum
 # where: both
 # expect: refused
 
@@ -14,8 +14,7 @@ def total_kernel(x_ptr, sum_ptr, n, BLOCK: tl.constexpr):
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     part = tl.sum(tl.load(x_ptr + offs, mask=offs < n, other=0).to(tl.float32), 0)
     before = tl.atomic_add(sum_ptr, 0.0)
-    tl.atomic_add(sum_ptr, -before)
-    tl.atomic_add(sum_ptr, before + part)
+    tl.atomic_xchg(sum_ptr, before + part)
 
 
 @triton.jit

@@ -1,6 +1,6 @@
 // tries: reads the total with one atomic and writes it with another
 // stopped by: two atomics are not one: the value read may be old
-// exercise: 10_reduction/sum_v6
+// exercise: 10_warp_reduction/sum_v6
 // where: both
 // expect: refused
 

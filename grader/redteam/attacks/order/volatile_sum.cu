@@ -1,6 +1,6 @@
 // tries: adds to the total through a volatile pointer
 // stopped by: a fence, a lock or volatile excuses only what it orders
-// exercise: 10_reduction/sum_v6
+// exercise: 10_warp_reduction/sum_v6
 // where: both
 // expect: refused
 

@@ -1,6 +1,6 @@
 // tries: reads four numbers at once, the last of them past the end
 // stopped by: accesses are checked as a whole
-// exercise: 10_reduction/sum_v6
+// exercise: 10_warp_reduction/sum_v6
 // where: both
 // expect: refused
 
