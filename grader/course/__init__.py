@@ -1,1 +1,1 @@
-"""The course as released: text sources in solutions/ to notebooks without answers."""
+"""The course as released: from text sources in solutions/ to notebooks without answers."""

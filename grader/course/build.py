@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from grader.course import self_check
+from grader.course import claims, glossary, self_check
 from grader.course.holes import holes
 from grader.course.nbgrader_config import NbGraderAPI, course_config
 from grader.course.regions import BuildError, located
@@ -63,6 +63,7 @@ def build(
     if not unit_names(root):
         return [f"{root / 'solutions'} holds no unit NN_unit/NN_unit.py"]
     releases, problems = _releases(root, units or unit_names(root), points_of)
+    problems = list(dict.fromkeys(problems + _claim_problems(root / "solutions", units)))
     for unit, release in releases.items():
         target = out / unit / f"{unit}.ipynb"
         for warning in size_warnings(release):
@@ -76,7 +77,8 @@ def build(
             _replace(target, content)
         if not check:
             say(f"{unit}: {'unchanged' if same else 'written'}, {len(release.cells)} cells")
-    problems += [f"{path} holds answers, and must not be released" for path in sorted(out.glob("**/mutants"))]
+    problems += _copy_glossary(root / "docs" / "glossary.md", out / "glossary.md", check)
+    problems += [f"{path} contains answers and must not be released" for path in sorted(out.glob("**/mutants"))]
     if not units:
         for path in stale_releases(root, out):
             if check:
@@ -105,11 +107,33 @@ def _releases(root: Path, units: list[str], points_of: PointsOf) -> tuple[dict[s
     return releases, problems
 
 
+def _copy_glossary(source: Path, target: Path, check: bool) -> list[str]:
+    """Put the glossary beside the notebooks, or with `check` say if it is not there. A course may have none."""
+    if not source.exists():
+        return []
+    content = glossary.released(source.read_text(encoding="utf-8")).encode()
+    if target.exists() and target.read_bytes() == content:
+        return []
+    if check:
+        return [f"{target.name}: it differs from docs/{source.name}; run `python -m grader build`"]
+    _replace(target, content)
+    return []
+
+
+def _claim_problems(solutions: Path, units: list[str]) -> list[str]:
+    """What is wrong with the claims of all units; unused claims are reported only for the units that are built."""
+    try:
+        known = claims.read_claims(solutions)
+    except BuildError as problem:
+        return [str(problem)]
+    return claims.unused(solutions, known, units)
+
+
 def add_arguments(parser) -> None:
-    parser.add_argument("units", nargs="*", metavar="UNIT", help="units to build, such as 00_start; by default all")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail unless the releases are up to date")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="write there instead of notebooks/")
-    parser.add_argument("--root", type=Path, default=ROOT, metavar="DIR", help="the course; by default this repository")
+    parser.add_argument("units", nargs="*", metavar="UNIT", help="units to build, such as 00_start; default: all")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a release is out of date")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="output folder instead of notebooks/")
+    parser.add_argument("--root", type=Path, default=ROOT, metavar="DIR", help="the course; default: this repository")
 
 
 def main(args) -> int:
@@ -135,12 +159,12 @@ def _through_nbgrader(source: NotebookNode, unit: str) -> NotebookNode:
         if not result["success"]:
             lines = (result.get("log") or result["error"]).strip().splitlines()
             reason = next((line for line in reversed(lines) if "Error: " in line), lines[-1])
-            raise BuildError(f"{unit}.py: nbgrader cannot make the release: {reason.strip()}")
+            raise BuildError(f"{unit}.py: nbgrader cannot create the release: {reason.strip()}")
         return nbformat.read(course / "release" / unit / f"{unit}.ipynb", as_version=nbformat.NO_CONVERT)
 
 
 def _replace(target: Path, content: bytes) -> None:
-    """Write a file in one step: whoever reads it sees the old content or the new."""
+    """Write a file atomically: a reader sees the old content or the new."""
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:

@@ -78,7 +78,7 @@ def expand(notebook: NotebookNode, unit: str, points_of: Callable[[str], float])
         with located(f"{unit}.py, cell {number}{_label(header)}"):
             kind_name = header.pop("cell", None)
             if kind_name is not None and kind_name not in KINDS:
-                raise BuildError(f"no kind of cell is called {kind_name!r}; there are {', '.join(KINDS)}")
+                raise BuildError(f"unknown kind of cell: {kind_name!r}; there are {', '.join(KINDS)}")
             kind = KINDS.get(kind_name, PLAIN)
             _check_header(cell, kind_name, kind, header)
             _write_text(cell, kind_name)
@@ -118,7 +118,7 @@ def python_text(source: str) -> str | None:
             return None
         source = rest
     if (count := sum(map(_may_be_ipythons, source.split("\n")))) > MOST_IPYTHON:
-        raise ValueError(f"{count} lines look like commands for IPython; at most {MOST_IPYTHON} of a cell are read")
+        raise ValueError(f"{count} lines look like IPython commands; at most {MOST_IPYTHON} of a cell are read")
     return TransformerManager().transform_cell(source)
 
 
@@ -168,12 +168,14 @@ def _label(header: dict) -> str:
 def _add_badge(notebook: NotebookNode, unit: str) -> None:
     first = notebook.cells[0] if notebook.cells else None
     if first is None or first.cell_type != "markdown" or not first.source.startswith("# "):
-        raise BuildError(f"{unit}.py, cell 1: a unit begins with a markdown cell that holds its title, '# …'")
+        raise BuildError(f"{unit}.py, cell 1: a unit begins with a markdown cell that contains its title, '# …'")
     title, _, rest = first.source.partition("\n")
     repository = REPOSITORY.removeprefix("https://github.com/")
     page = f"https://colab.research.google.com/github/{repository}/blob/main/notebooks/{unit}/{unit}.ipynb"
     badge = f"[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]({page})"
-    first.source = f"{title}\n\n{badge}\n\n{rest.lstrip()}".rstrip()
+    # Colab resolves a link such as ../glossary.md within Colab, where nothing but a notebook opens: one full address.
+    glossary = f"[Glossary]({REPOSITORY}/blob/main/docs/glossary.md)"
+    first.source = f"{title}\n\n{badge} · {glossary}\n\n{rest.lstrip()}".rstrip()
 
 
 def _check_header(cell: NotebookNode, kind_name: str | None, kind: Kind, header: dict) -> None:
@@ -210,7 +212,7 @@ def _check_regions(cell: NotebookNode, kind_name: str | None, kind: Kind) -> Non
     for region in regions:
         if region.kind != kind.region:
             what = f"a {kind_name} cell" if kind_name else "a cell without cell="
-            raise BuildError(f"{what} cannot hold a {region.kind} region")
+            raise BuildError(f"{what} cannot contain a {region.kind} region")
         if not (region.code_lines(comment) if code else "".join(region.lines).strip()):
             raise BuildError(f"the {region.kind} region on line {region.begin + 1} is empty")
     if kind.solution and not regions:

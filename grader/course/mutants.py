@@ -1,4 +1,4 @@
-"""The mutants of an exercise: common mistakes and honest variants, each an edit of the solution.
+"""The mutants of an exercise: common mistakes and correct variants, each an edit of the solution.
 
 `solutions/UNIT/mutants/EXERCISE.toml` holds a table for each:
 
@@ -8,7 +8,7 @@
     why = "Multiplies the first 16 of the tile's 32."
     edit = ['< BK', '< 16']                     # or edits = [[old, new], …]
 
-Each old text stands in the solution exactly once. The solution of an exercise is `answer(exercise)`: in Python the
+Each old text occurs in the solution exactly once. The solution of an exercise is `answer(exercise)`: in Python the
 function that is checked and whatever it needs, in CUDA C++ the `%%cuda` cell. Another starting text is named by
 
     base = "small.py"                           # a file in solutions/UNIT/mutants/EXERCISE/
@@ -47,7 +47,7 @@ _KEYS = {"expect", "marks", "why", "edit", "edits", "base", "text"}
 
 @dataclass(frozen=True)
 class Mutant:
-    """An answer to try, and what should come of it: "accepted" or a kind of diagnosis.
+    """Code to check, and the expected result: "accepted" or a kind of diagnosis.
 
     `text` is a Python module that defines the exercise's function or, where `language` is "cuda", CUDA C++ whose
     kernels take the place of the solution's. `marks` is what an accepted one should earn (None: all).
@@ -119,9 +119,9 @@ def without_markers(text: str) -> str:
 
 def _mutant(exercise_id: str, name: str, table: dict, text: str, language: str) -> Mutant:
     if unknown := set(table) - _KEYS:
-        raise ValueError(f"{', '.join(sorted(unknown))} means nothing here")
+        raise ValueError(f"{', '.join(sorted(unknown))} is not a field of a mutant")
     if table.get("expect") not in (ACCEPTED, *KINDS):
-        raise ValueError(f"expect = {table.get('expect')!r} is no kind of diagnosis and not '{ACCEPTED}'")
+        raise ValueError(f"expect = {table.get('expect')!r} is neither a kind of diagnosis nor '{ACCEPTED}'")
     if not re.fullmatch(r".+\.", table.get("why", "")):
         raise ValueError("why must be a sentence that says what is wrong, or what is different")
     return Mutant(exercise_id, name, table["expect"], table["why"], text, language, table.get("marks"))
@@ -134,7 +134,7 @@ def _resolved(exercise_id: str, tables: dict, name: str, above: tuple[str, ...] 
     table = tables[name]
     edits = [table["edit"]] if "edit" in table else table.get("edits", [])
     if not edits and not {"base", "text"} & set(table) or "text" in table and {"base", "edit", "edits"} & set(table):
-        raise ValueError("a mutant has edits, a base, or a text of its own")
+        raise ValueError("a mutant has edits, a base, or a text")
     language = language_of(exercise_id)
     if "text" in table:
         return table["text"], language

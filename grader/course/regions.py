@@ -66,7 +66,7 @@ def find_regions(source: str, code: bool = True) -> list[Region]:
         if marker is None:
             if looks_like_marker(line, code):
                 raise BuildError(
-                    f"line {number + 1}, {line.strip()!r}, looks like a marker but is not spelt like "
+                    f"line {number + 1}, {line.strip()!r}, looks like a marker but is not spelled like "
                     f"'### BEGIN {SOLUTION}', alone on its line"
                 )
             continue

@@ -25,7 +25,7 @@ def check_release(release: NotebookNode, source: NotebookNode) -> None:
                 if looks_like_marker(line, code):
                     raise BuildError(f"a marker is left: {line.strip()!r}")
             if code and (cell.outputs or cell.execution_count is not None):
-                raise BuildError("the cell holds outputs or an execution count")
+                raise BuildError("the cell contains outputs or an execution count")
             if code:
                 compile_cell(cell.source)
     _check_secrets(release, source)

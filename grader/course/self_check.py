@@ -89,7 +89,7 @@ def _problem(known: Exercise, function) -> str | None:
     if verdict.passed or verdict.headline and verdict.headline.kind == "unavailable":  # no compiler here
         return None
     found = verdict.headline.symptom if verdict.headline else "no case was run"
-    return f"{known.id}: its own check refuses the solution ({found}); the solution or the reference is wrong"
+    return f"{known.id}: its own check rejects the solution ({found}); the solution or the reference is wrong"
 
 
 def _known(unit: Path) -> bool:
@@ -127,7 +127,7 @@ def _in_process(units: list[Path]) -> dict[str, list[str]]:
     except subprocess.TimeoutExpired:
         why = f"took longer than {UNIT_LIMIT:g} seconds"
     except (IndexError, ValueError):
-        why = "ended early: " + (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        why = "ended early: " + (done.stderr.strip().splitlines() or ["without a message"])[-1]
     return {unit.name: [f"{unit.name}.py: checking its solution {why}"] for unit in units}
 
 

@@ -33,8 +33,8 @@ def code_cells(
 ) -> list[tuple[str, str]]:
     """(id, Python) of the cells of a notebook that define something: the answers, and the definitions of the others.
 
-    Calls that show or check something are left out, so that running the cells shows nothing. An answer that is no
-    Python is kept as it is: whoever runs it says why. An answer that no parser can read, or that is longer than `most`
+    Calls that show or check something are left out, so running the cells shows nothing. An answer that is not valid
+    Python is kept: running it reports the error. An answer that no parser can read, or that is longer than `most`
     bytes, becomes a line that says so. Every cell is read within a context `each()`, which may end it by an exception.
     """
     kept: list[_Piece] = []

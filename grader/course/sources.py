@@ -8,6 +8,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from grader.course.cells import expand
+from grader.course.claims import fill, read_claims
 from grader.course.regions import BuildError
 from labutils import exercises
 
@@ -22,12 +23,13 @@ def exercise_points(exercise_id: str) -> float:
 
 
 def source_notebook(unit: Path, points_of: PointsOf = exercise_points) -> NotebookNode:
-    """The notebook of the unit in the folder `unit`, with its answers and nbgrader's metadata."""
+    """The notebook of the unit in the folder `unit`, with answers, nbgrader's metadata and the values of its claims."""
     path = unit / f"{unit.name}.py"
     try:
         notebook = jupytext.reads(path.read_text(encoding="utf-8"), fmt="py:percent")
     except OSError as problem:
         raise BuildError(f"{path} cannot be read: {problem.strerror}") from None
+    fill(notebook, read_claims(unit.parent), unit.name)
     expand(notebook, unit.name, points_of)
     notebook.metadata = NotebookNode(
         kernelspec={"display_name": "Python 3", "language": "python", "name": "python3"},

@@ -49,9 +49,9 @@ def notebook_of(content: bytes) -> tuple[NotebookNode, list[str]]:
             size = len(json.dumps(notebook, ensure_ascii=False).encode())  # raises if it holds half a surrogate pair
     except Exception as problem:
         reason = str(problem).strip().split("\n", 1)[0]
-        raise NotANotebook(f"the file is JSON, but no notebook: {reason[:120]}") from None
+        raise NotANotebook(f"the file is JSON, but not a notebook: {reason[:120]}") from None
     if len(notebook.cells) > MOST_CELLS or size > MOST_TEXT:
-        raise NotANotebook(f"it holds more than {MOST_CELLS} cells or {MOST_TEXT // 1_000_000} MB of text")
+        raise NotANotebook(f"it contains more than {MOST_CELLS} cells or {MOST_TEXT // 1_000_000} MB of text")
     return notebook, left_out
 
 
@@ -66,7 +66,7 @@ def _json(content: bytes):
     except (UnicodeDecodeError, ValueError) as problem:
         if isinstance(problem, NotANotebook):
             raise
-        raise NotANotebook("the file is not JSON, so it is no notebook") from None
+        raise NotANotebook("the file is not JSON, so it is not a notebook") from None
 
 
 def _cut(data: dict) -> list[str]:

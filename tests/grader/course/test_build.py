@@ -104,7 +104,7 @@ def test_mutants_stay_with_the_source(tmp_path):
     assert [path for path in (root / "notebooks").rglob("*") if path.is_file()] == [released(root)]
     released(root).with_name("mutants").mkdir()
     (problem,) = run(root, check=True)
-    assert "mutants holds answers, and must not be released" in problem
+    assert "mutants contains answers and must not be released" in problem
 
 
 def test_a_full_build_removes_stale_releases_and_nothing_else(tmp_path):

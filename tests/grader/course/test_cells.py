@@ -65,6 +65,7 @@ def test_the_title_gets_a_colab_link_and_the_set_up_cell_its_code():
     title, setup = cells('# %% cell="setup"\nimport labutils as lab\n')
     assert title.source.startswith("# Title\n\n[![Open in Colab]")
     assert "/notebooks/06_unit/06_unit.ipynb" in title.source
+    assert "[Glossary](https://github.com/" in title.source and "/docs/glossary.md)" in title.source
     assert setup.source.endswith("lab.setup()") and "%pip install" in setup.source
     compile_cell(setup.source)
 
@@ -77,7 +78,7 @@ def test_cuda_text_loses_its_comment_marks():
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
-        ('# %% cell="givn"\nx = 1\n', "06_unit.py, cell 2: no kind of cell is called 'givn'"),
+        ('# %% cell="givn"\nx = 1\n', "06_unit.py, cell 2: unknown kind of cell: 'givn'"),
         ('# %% cell="solution"\n' + REGION, "cell 2: a solution cell needs id="),
         ('# %% cell="check"\nx\n', "a check cell needs exercise="),
         ('# %% [markdown] cell="manual" id="why"\n# x\n', "cell 2 .why.: a manual cell needs points="),
@@ -97,11 +98,11 @@ def test_cuda_text_loses_its_comment_marks():
             "region on line 1 is empty",
         ),
         ('# %% cell="solution" id="a"\n### BEGIN SOLUTION\n# why\n### END SOLUTION\n', "line 1 is empty"),
-        ('# %% cell="given"\n' + REGION, "a given cell cannot hold a SOLUTION region"),
-        ("# %%\n" + REGION, "a cell without cell= cannot hold a SOLUTION region"),
+        ('# %% cell="given"\n' + REGION, "a given cell cannot contain a SOLUTION region"),
+        ("# %%\n" + REGION, "a cell without cell= cannot contain a SOLUTION region"),
         (
             "# %%\n### BEGIN HIDDEN TESTS\nassert f(2)\n### END HIDDEN TESTS\n",
-            "a cell without cell= cannot hold a HIDDEN TESTS region",
+            "a cell without cell= cannot contain a HIDDEN TESTS region",
         ),
         (CHECK + "x\n", r'must call lab.check\("06_unit/add", …\)'),
         (CHECK + '# lab.check("06_unit/add", f)\nx\n', "must call lab.check"),

@@ -28,10 +28,10 @@ LEAKS = [
     # Hidden tests and mark schemes.
     (LAUNCHER, LAUNCHER + "# assert saxpy(7, 11, 13) == 90\n", "gives away the HIDDEN TESTS of check-saxpy"),
     (MANUAL, MANUAL + "# One point for each of the roofs.\n", "gives away the MARK SCHEME of plot"),
-    ("import types\n", "### BEGIN HIDDEN TESTS\nx = 1\n### END HIDDEN TESTS\n", "cannot hold a HIDDEN TESTS"),
-    (LAUNCHER, "    ### BEGIN HIDDEN TESTS\n    x = 1\n    ### END HIDDEN TESTS\n", "a given cell cannot hold"),
-    (PROSE, "# ### BEGIN MARK SCHEME\n# full\n# ### END MARK SCHEME\n", "a given cell cannot hold"),
-    (LAUNCHER, "    ### BEGIN SOLUTION\n    return 1\n    ### END SOLUTION\n", "a given cell cannot hold"),
+    ("import types\n", "### BEGIN HIDDEN TESTS\nx = 1\n### END HIDDEN TESTS\n", "cannot contain a HIDDEN TESTS"),
+    (LAUNCHER, "    ### BEGIN HIDDEN TESTS\n    x = 1\n    ### END HIDDEN TESTS\n", "a given cell cannot contain"),
+    (PROSE, "# ### BEGIN MARK SCHEME\n# full\n# ### END MARK SCHEME\n", "a given cell cannot contain"),
+    (LAUNCHER, "    ### BEGIN SOLUTION\n    return 1\n    ### END SOLUTION\n", "a given cell cannot contain"),
     # Regions that are open, nested or misspelt.
     ("### END SOLUTION\n", "", "has no END"),
     ("### BEGIN SOLUTION\n", "", "END SOLUTION on line 3 has no BEGIN"),

@@ -55,7 +55,7 @@ def test_a_wrong_solution_is_refused_and_nothing_is_written(unit, tmp_path):
     changed(unit, "return 3 * n * itemsize", "return 2 * n * itemsize")
     for check in (False, True):
         (problem,) = build(tmp_path, check=check, say=message.append)
-        assert problem.startswith(f"{EXERCISE}: its own check refuses the solution (")
+        assert problem.startswith(f"{EXERCISE}: its own check rejects the solution (")
         assert problem.endswith("; the solution or the reference is wrong")
     assert released.read_bytes() == before
 
@@ -64,7 +64,7 @@ def test_a_wrong_reference_is_refused(unit, monkeypatch):
     assert self_check.check_unit(unit) == []
     monkeypatch.setitem(exercises.get(EXERCISE).__dict__, "reference", lambda n, itemsize: 2 * n * itemsize)
     (problem,) = self_check.check_unit(unit)
-    assert problem.startswith(f"{EXERCISE}: its own check refuses the solution (")
+    assert problem.startswith(f"{EXERCISE}: its own check rejects the solution (")
     monkeypatch.setitem(exercises.get(EXERCISE).__dict__, "reference", lambda n, itemsize: 1 / 0)
     (problem,) = self_check.check_unit(unit)
     assert EXERCISE in problem and "ZeroDivisionError" in problem
@@ -77,10 +77,10 @@ def test_a_kernel_and_its_reference_are_checked_too(unit, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setitem(known.__dict__, "reference", lambda x, y: x - y)
         (problem,) = self_check.check_unit(unit)
-        assert problem.startswith(f"{known.id}: its own check refuses the solution (")
+        assert problem.startswith(f"{known.id}: its own check rejects the solution (")
     changed(unit, "x + tl.load", "x * tl.load")
     (problem,) = self_check.check_unit(unit)
-    assert problem.startswith(f"{known.id}: its own check refuses the solution (")
+    assert problem.startswith(f"{known.id}: its own check rejects the solution (")
 
 
 def test_cells_that_do_not_run_are_said(unit):
