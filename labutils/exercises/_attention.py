@@ -1,4 +1,4 @@
-"""What units 17 and 18 share: attention in float64, and the errors that honest kernels of fp16 or bf16 arrays make."""
+"""Shared by units 17 and 18: attention in float64, and the rounding errors of correct fp16 or bf16 kernels."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..spec.precision import ROUND_OFF
 
 
 def heads_of_keys(x, heads: int):
-    """The key or value head of each query head: (HK, N, D) to (H, N, D)."""
+    """The key or value head of each query head: (HK, N, D) becomes (H, N, D)."""
     return x.repeat_interleave(heads // x.shape[0], 0)
 
 
 def scores(q, k, causal: bool = False, scale: float | None = None):
-    """scale · q kᵀ, -inf where a query must not see the key: (H, M, N)."""
+    """scale · q kᵀ, with -inf where a query must not see the key: (H, M, N)."""
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     s = scale * q @ heads_of_keys(k, len(q)).mT
     return s.masked_fill(~visible(s), -torch.inf) if causal else s
@@ -35,7 +35,7 @@ def from_scores(s, v):
 
 
 LARGE = 2**26
-"""Scores beyond which heads are taken one after the other: a benchmark's would not fit into memory at once."""
+"""Above this many scores, heads are processed one by one: a benchmark's scores would not fit into memory at once."""
 
 
 def by_heads(of):
@@ -69,13 +69,13 @@ def away(weights, v, out):
 
 
 def stored(*arrays) -> float:
-    """Unit round-off of the format that these values lie in: bf16 if they all fit into it, else fp16."""
+    """Unit round-off of the format of these values: bf16 if it represents all of them, else fp16."""
     fits = all(bool((x.to(torch.bfloat16).double() == x).all()) for x in arrays)
     return ROUND_OFF["bfloat16" if fits else "float16"]
 
 
 def growth(n: int) -> float:
-    """What fp32 sums of n terms may lose, relative to the sum of their sizes."""
+    """Error bound of an fp32 sum of n terms, relative to the sum of their magnitudes."""
     return min(n, 8 * n**0.5) * ROUND_OFF["float32"]
 
 

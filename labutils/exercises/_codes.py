@@ -1,4 +1,4 @@
-"""What the exercises on low precision share: codes, quotients of which two roundings are right, and data to round."""
+"""Shared by the low-precision exercises: codes, quotients that may round either way, and data to quantize."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ..spec.precision import Contract
 
 E4M3, E2M1 = FORMATS["fp8 e4m3"], FORMATS["fp4 e2m1"]
 CODES = Contract(dtype="float16", terms=4)
-"""Scales are fp32 numbers that a few operations lead to; what is a code has no rounding error, only a right value."""
+"""Scales are fp32 results of a few operations. Codes have no rounding error; they are right or wrong."""
 
 STEP = 1.25 / (4 * 2.0**-24)
-"""M of the error model for a code that may be the next one: growth · M must exceed 1."""
+"""M of the error model for a code that may differ by one: growth · M must exceed 1."""
 
 CLOSE = 2.0**-20
-"""A quotient so close to the middle of two codes (relative) may go either way: fp32 division decides it."""
+"""A quotient this close to a tie (relative) may round either way, depending on the fp32 division."""
 
 
 @functools.cache
@@ -33,7 +33,7 @@ def _middles(of: Format) -> torch.Tensor:
 
 
 def magnitude_code(y: torch.Tensor, of: Format, ties: str = "even") -> torch.Tensor:
-    """The code of |y|: the nearest value's, the largest for what is larger. Ties to "even", "away" or "down"."""
+    """The code of |y|: of the nearest value, or the largest code. Ties to "even", "away" or "down"."""
     y = torch.nan_to_num(y.abs(), nan=0.0)
     middles = _middles(of).to(y.device)
     code = torch.searchsorted(middles, y.contiguous())
@@ -42,12 +42,12 @@ def magnitude_code(y: torch.Tensor, of: Format, ties: str = "even") -> torch.Ten
 
 
 def cut_code(y: torch.Tensor, of: Format) -> torch.Tensor:
-    """The code of |y| with the bits that do not fit cut off."""
+    """The code of |y|, truncated."""
     return torch.searchsorted(values(of).to(y.device), torch.nan_to_num(y.abs(), nan=0.0).contiguous(), right=True) - 1
 
 
 def signed(code: torch.Tensor, y: torch.Tensor, of: Format) -> torch.Tensor:
-    """The code with the sign bit of y, which -0 has too."""
+    """The code with the sign bit of y; -0 has it too."""
     return code + torch.signbit(y).long() * 2 ** (of.bits - 1)
 
 
@@ -56,7 +56,7 @@ def encode(y: torch.Tensor, of: Format, ties: str = "even") -> torch.Tensor:
 
 
 def decode(codes: torch.Tensor, of: Format) -> torch.Tensor:
-    """Values of codes with sign; NaN for codes that are no number."""
+    """Values of signed codes; NaN for codes that are not numbers."""
     codes = torch.nan_to_num(codes, nan=0.0).long()
     known = values(of).to(codes.device)
     found = torch.cat([known, known.new_full((256,), torch.nan)])
@@ -66,7 +66,7 @@ def decode(codes: torch.Tensor, of: Format) -> torch.Tensor:
 
 
 def near_tie(y: torch.Tensor, of: Format) -> torch.Tensor:
-    """Is |y| so close to the middle of two values that fp32 arithmetic may come out on either side of it?"""
+    """Whether |y| is so close to the middle of two values that fp32 arithmetic may land on either side."""
     y, middles = y.abs().contiguous(), _middles(of).to(y.device)
     at = torch.searchsorted(middles, y)
     gap = torch.minimum((middles[at.clamp(max=len(middles) - 1)] - y).abs(), (y - middles[(at - 1).clamp(min=0)]).abs())
@@ -74,7 +74,7 @@ def near_tie(y: torch.Tensor, of: Format) -> torch.Tensor:
 
 
 def is_power(scale: torch.Tensor) -> torch.Tensor:
-    """Is this a power of two? Dividing by it rounds nothing, so that no code is in doubt."""
+    """Whether this is a power of two: dividing by it is exact, so no code is in doubt."""
     return torch.frexp(scale)[0] == 0.5
 
 
@@ -86,14 +86,14 @@ def _random_codes(shape, g, of: Format) -> torch.Tensor:
 
 
 def midpoints(shape, g, of: Format) -> torch.Tensor:
-    """Values of a format and the middles between them, both signs, and zeros of both signs."""
+    """Values of a format and the midpoints between them, with both signs, and zeros of both signs."""
     both = torch.cat([values(of), _middles(of)])
     x = both[torch.randint(0, len(both), shape, generator=g)]
     return x * (1 - 2 * torch.randint(0, 2, shape, generator=g))
 
 
 def rows(sizes, g) -> torch.Tensor:
-    """Rows to quantize, (M, N); `mix` says what they hold."""
+    """Rows to quantize, (M, N); `mix` selects the data."""
     M, N, mix = sizes["M"], sizes["N"], sizes["mix"]
     x = torch.randn(M, N, generator=g, dtype=torch.float64)
     if mix == MIDPOINTS:
@@ -114,5 +114,5 @@ def rows(sizes, g) -> torch.Tensor:
 
 
 NORMAL, MIDPOINTS, ZEROS, OUTLIER, SMALL, WIDE, SIZES = range(7)
-"""What rows hold: normal numbers; values in the middle of two codes; rows of zeros between others; one element a
-thousand times the others, and negative; subnormal fp16; sizes of all kinds; rows that differ in size."""
+"""Data of rows: normally distributed; ties between two codes; some rows of zeros; one element a
+thousand times larger, and negative; subnormal fp16; all magnitudes; rows of different magnitude."""

@@ -1,4 +1,4 @@
-"""Attention of one query for each sequence, over caches of different lengths: what unit 19's exercises share."""
+"""Shared by unit 19's exercises: attention of one query per sequence, over caches of different lengths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..spec.inputs import generator
 from ._attention import attention, magnitude, scores
 
 NOT_THERE = -1
-"""What a block table holds past the last page of its sequence."""
+"""The block table's entry past the last page of a sequence."""
 
 
 def lengths(sizes, g=None):
@@ -52,14 +52,14 @@ def group_of(q, k) -> int:
 
 
 def each(q, lengths, of: Callable, *more):
-    """`of(b, number of keys, q (H, 1, D))` for each sequence, stacked; a length that is none counts as one key."""
+    """`of(b, number of keys, q (H, 1, D))` for each sequence, stacked; an invalid length counts as one key."""
     counts = torch.nan_to_num(lengths, nan=1.0).long().clamp(min=1).tolist()
     results = [of(b, n, q[b][:, None]) for b, n in enumerate(counts)]
     return {name: torch.stack([r[name] for r in results]) for name in results[0]}
 
 
 def parts(q, k, v, lengths, chunk, S: int, of: Callable = attention):
-    """Each part of the keys by itself: part (B, H, S, D) and lse (B, H, S); parts without a key are 0 and -inf."""
+    """Attention over each part of the keys: part (B, H, S, D) and lse (B, H, S); empty parts are 0 and -inf."""
 
     def one(b, n, query):
         n = min(n, k.shape[2])
@@ -89,13 +89,13 @@ def decode(q, k, v, lengths, of: Callable = attention):
 
 
 def gathered(pages, numbers):
-    """Keys of the pages (P, HK, PAGE, D) with these numbers, one behind the other: (HK, keys, D)."""
+    """Keys of the pages (P, HK, PAGE, D) with these numbers, concatenated: (HK, keys, D)."""
     at = torch.nan_to_num(numbers, nan=0.0).long().clamp(0, len(pages) - 1)
     return pages[at].transpose(0, 1).flatten(1, 2)
 
 
 def paged(q, k, v, table, lengths, of: Callable = attention):
-    """out (B, H, D) of caches in pages k, v (P, HK, PAGE, D), of which `table` (B, T) lists those of each sequence."""
+    """out (B, H, D) of paged caches k, v (P, HK, PAGE, D); `table` (B, T) lists the pages of each sequence."""
     page = k.shape[2]
 
     def one(b, n, query):
@@ -107,7 +107,7 @@ def paged(q, k, v, table, lengths, of: Callable = attention):
 
 
 def with_scores(change: Callable) -> Callable:
-    """For `of`: attention whose scores and values went through `change(s, k, v)` first."""
+    """An `of` function: attention on scores and values modified by `change(s, k, v)`."""
 
     def of(query, k, v):
         from ._attention import from_scores
@@ -118,12 +118,12 @@ def with_scores(change: Callable) -> Callable:
 
 
 def magnitude_of(form: Callable, **more) -> Callable:
-    """M of the error model for one of the forms above."""
+    """M of the error model for one of the functions above."""
     return lambda *arrays, **named: form(*arrays, of=magnitude, **named, **more)
 
 
 def library(q, k, v, lengths=None):
-    """PyTorch's attention for one query of each sequence: q (B, H, D), k and v (B, HK, N, D)."""
+    """PyTorch's attention for one query per sequence: q (B, H, D), k and v (B, HK, N, D)."""
     mask = None
     if lengths is not None:
         mask = (torch.arange(k.shape[2], device=k.device) < lengths[:, None].to(k.device))[:, None, None]

@@ -1,4 +1,4 @@
-"""The gradients of attention: right, with the error that they may have, and as known mistakes compute them."""
+"""The gradients of attention: correct, their allowed error, and what common mistakes compute."""
 
 import math
 
@@ -8,7 +8,7 @@ from ..spec.exercise import KnownMistake
 from ._attention import by_heads, combined, heads_of_keys, scores, size_of_scores, stored, visible
 
 TILE, STEP = 32, 16
-"""In the launchers, where the arrays are small: rows that a program owns, and rows of a turn of its loop."""
+"""In the launchers, for small arrays: rows that a program owns, and rows of one iteration of its loop."""
 
 LN2 = math.log(2)
 
@@ -29,7 +29,7 @@ def _weights(q, k, lse, causal, shift=0, scale=None):
 
 @by_heads
 def gradients(q, k, v, dout, lse, delta, causal, P=None, dS=None, scale=None):
-    """dq, dk and dv; `P` and `dS` stand in for the right ones in what known mistakes compute."""
+    """dq, dk and dv; known mistakes pass their own `P` and `dS`."""
     P = _weights(q, k, lse, causal) if P is None else P
     dP = dout @ heads_of_keys(v, len(q)).mT
     dS = P * (dP - delta[..., None]) if dS is None else dS
@@ -80,7 +80,7 @@ def only(names, compute):
 
 
 def _on_diagonal(q, k):
-    """Pairs in tiles that a causal mask cuts, and without one those past the last whole tile of keys."""
+    """Pairs in tiles on the causal diagonal; without a mask, pairs past the last whole tile of keys."""
     return torch.arange(q.shape[1])[:, None] // TILE == torch.arange(k.shape[1]) // TILE
 
 
@@ -94,25 +94,25 @@ def _of_the_weights(names) -> tuple[KnownMistake, ...]:
         return KnownMistake(kind, sentence, only(names, compute))
 
     return (
-        of_P("missing-accumulation", "the tiles on the diagonal are left out", lambda q, k, lse, c: (
+        of_P("missing-accumulation", "the diagonal tiles are skipped", lambda q, k, lse, c: (
             _weights(q, k, lse, c) * ~_on_diagonal(q, k)
         )),
-        of_P("wrong-formula", "exp of binary exponents: with the factor log₂ e it must be exp2", lambda q, k, lse, c: (
+        of_P("wrong-formula", "exp of base-2 exponents: with the factor log₂ e, use exp2", lambda q, k, lse, c: (
             _weights(q, k, lse / LN2, c, scale=q.shape[-1] ** -0.5 / LN2)
         )),
-        of_P("wrong-formula", "nothing is masked: queries see the keys after their own", lambda q, k, lse, c: (
+        of_P("wrong-formula", "no mask is applied: queries see the keys after their own", lambda q, k, lse, c: (
             _weights(q, k, lse, 0)
         )),
         of_P("off-by-one", "each query also sees the key after its own", lambda q, k, lse, c: (
             _weights(q, k, lse, c, shift=1)
         )),
-        of_P("off-by-one", "no query sees its own key: the diagonal belongs to what is seen", lambda q, k, lse, c: (
+        of_P("off-by-one", "no query sees its own key: the mask must include the diagonal", lambda q, k, lse, c: (
             _weights(q, k, lse, c, shift=-1)
         )),
-        of_P("wrong-formula", "the mask is the wrong way round", lambda q, k, lse, c: (
+        of_P("wrong-formula", "the mask is inverted", lambda q, k, lse, c: (
             _weights(q, k, lse, 0) - (_weights(q, k, lse, c, shift=-1) if c else 0)
         )),
-        of_P("wrong-formula", "P is computed from scores that are not scaled by 1 / √D", lambda q, k, lse, c: (
+        of_P("wrong-formula", "P is computed from scores without the factor 1 / √D", lambda q, k, lse, c: (
             _weights(q, k, lse, c, scale=1.0)
         )),
         of_P("wrong-formula", "lse is natural: multiply it by log₂ e before exp2", lambda q, k, lse, c: (
@@ -122,7 +122,7 @@ def _of_the_weights(names) -> tuple[KnownMistake, ...]:
             _weights(q, k, LN2 * lse, c, scale=LN2 * q.shape[-1] ** -0.5)
         )),
         of_P("wrong-formula", "P is exp(s) without lse", lambda q, k, lse, c: _weights(q, k, 0 * lse, c)),
-        of_P("wrong-formula", "P has + lse where − lse should be", lambda q, k, lse, c: _weights(q, k, -lse, c)),
+        of_P("wrong-formula", "P uses + lse instead of − lse", lambda q, k, lse, c: _weights(q, k, -lse, c)),
     )  # fmt: skip
 
 
@@ -138,7 +138,7 @@ def _of_the_scores_gradient(names) -> tuple[KnownMistake, ...]:
 
     return (
         of_dS("wrong-formula", "{name} lacks delta: dS = P (dP − delta)", lambda P, dP, delta: P * dP),
-        of_dS("wrong-formula", "dS has + delta where − delta should be", lambda P, dP, delta: P * (dP + delta)),
+        of_dS("wrong-formula", "dS uses + delta instead of − delta", lambda P, dP, delta: P * (dP + delta)),
         of_dS("wrong-formula", "delta is subtracted after the product with P", lambda P, dP, delta: P * dP - delta),
         of_dS("wrong-formula", "dS lacks the factor P", lambda P, dP, delta: torch.where(P > 0, dP - delta, 0.0)),
         of_dS("wrong-formula", "dS lacks the factor P, and the mask", lambda P, dP, delta: dP - delta),
@@ -155,21 +155,21 @@ def _of_the_scale(names) -> tuple[KnownMistake, ...]:
         return KnownMistake("wrong-formula", sentence, only(names, compute))
 
     return (
-        scaled("{name} lacks the factor 1 / √D that scores have", lambda d: 1.0),
+        scaled("{name} lacks the factor 1 / √D of the scores", lambda d: 1.0),
         scaled("{name} has the factor 1 / √D twice", lambda d: 1 / d),
         scaled(
-            "{name} has the factor log₂ e of the kernel's scale: the gradient wants 1 / √D alone",
+            "{name} includes the factor log₂ e of the kernel's scale: the gradient needs only 1 / √D",
             lambda d: d**-0.5 / LN2,
         ),
     )  # fmt: skip
 
 
 def known_mistakes(names) -> tuple[KnownMistake, ...]:
-    """Those that both kernels can have; only the outputs `names` are looked at."""
+    """Mistakes possible in both kernels; only the outputs `names` are compared."""
     return tuple(m for group in (_of_the_weights, _of_the_scores_gradient, _of_the_scale) for m in group(names))
 
 
-# --- wrong answers of one kernel -----------------------------------------------------------------------------------
+# --- mistakes of one kernel ----------------------------------------------------------------------------------------
 
 
 def _visible_as(P, causal):
@@ -177,7 +177,7 @@ def _visible_as(P, causal):
 
 
 def _last_step(q, k, v, dout, lse, delta, causal, of_keys: bool, first=False):
-    """What a loop that starts anew in each turn leaves: the last block of queries, or of keys, that is seen."""
+    """The result of a loop that restarts in each iteration: the last visible block of queries, or of keys."""
     P = _weights(q, k, lse, causal)
     M, N = P.shape[1:]
     block = torch.arange(M)[:, None] // STEP if of_keys else torch.arange(N)[None, :] // STEP
@@ -200,7 +200,7 @@ def with_weights(of_keys, outputs, first=False):
 
 
 def one_of_group(which):
-    """dk and dv of one query head of each group alone."""
+    """dk and dv of only one query head of each group."""
 
     def compute(q, k, v, dout, lse, delta, causal):
         group = len(q) // len(k)

@@ -1,4 +1,4 @@
-"""Wrong answers that attention kernels often give, as functions of their inputs."""
+"""Common mistakes in attention kernels, as functions of their inputs."""
 
 import math
 from functools import partial
@@ -22,7 +22,7 @@ def _tile_numbers(n: int, size: int):
 
 
 def _walk(s, v, rescale_sum=True, rescale_acc=True, over: bool = False):
-    """What a loop over tiles of TILE_N keys computes that forgets to rescale, or divides where it should multiply."""
+    """The result of a loop over tiles of TILE_N keys that forgets to rescale, or divides instead of multiplying."""
     v, N = heads_of_keys(v, len(s)), s.shape[-1]
     m = torch.full(s.shape[:2], -torch.inf, dtype=s.dtype)
     l, acc = torch.zeros_like(m), torch.zeros(*s.shape[:2], v.shape[-1], dtype=s.dtype)  # noqa: E741
@@ -39,7 +39,7 @@ def _walk(s, v, rescale_sum=True, rescale_acc=True, over: bool = False):
 
 
 def _tiles(s, v, which):
-    """Attention to the keys of some tiles alone; `which` maps (numbers of the tiles, last tile of each query)."""
+    """Attention to the keys of some tiles only; `which` maps (tile numbers, last tile of each query)."""
     tile = _tile_numbers(s.shape[-1], TILE_N)
     seen = s > -torch.inf
     last = torch.where(seen, tile, -1).amax(-1, keepdim=True)
@@ -47,7 +47,7 @@ def _tiles(s, v, which):
 
 
 def _with_zeros(s, v, most=TILE_N):
-    """Keys past the end, up to the end of the tile, that count with a score of 0 and a value of 0."""
+    """Keys past the end, up to the end of the tile, included with score 0 and value 0."""
     extra = min(-s.shape[-1] % TILE_N, most)
     padded = torch.nn.functional.pad(s, (0, extra))
     return from_scores(padded, torch.nn.functional.pad(v, (0, 0, 0, extra)))
@@ -64,7 +64,7 @@ def _last_of_all(s, v):
 
 
 def _of_scores(scored, kind: str, sentence: str, compute) -> KnownMistake:
-    """`compute(s, v)` is the wrong answer for the scores s."""
+    """`compute(s, v)` is the wrong result for the scores s."""
     return KnownMistake(kind, sentence, lambda q, k, v, **more: compute(scored(q, k, **more), v))
 
 
@@ -78,11 +78,11 @@ def _of_the_scale(scored) -> tuple[KnownMistake, ...]:
         return KnownMistake(kind, sentence, compute)
 
     return (
-        scaled("wrong-formula", "the scores are not scaled: {name} has q kᵀ where q kᵀ / √D should be", lambda d: 1.0),
+        scaled("wrong-formula", "the scores are not scaled: {name} uses q kᵀ instead of q kᵀ / √D", lambda d: 1.0),
         scaled("wrong-formula", "the scores are divided by D, not by √D", lambda d: 1 / d),
         scaled(
             "wrong-formula",
-            "{name} is right for scores without the factor log₂ e: exp(x) is exp2(x · log₂ e)",
+            "{name} matches scores without the factor log₂ e: exp(x) is exp2(x · log₂ e)",
             lambda d: math.log(2) * d**-0.5,
         ),
         scaled("wrong-formula", "the factor log₂ e is applied twice", lambda d: d**-0.5 / math.log(2)),
@@ -90,12 +90,12 @@ def _of_the_scale(scored) -> tuple[KnownMistake, ...]:
 
 
 def _of_the_running_sums(scored) -> tuple[KnownMistake, ...]:
-    """What the loop keeps is not rescaled, or the wrong way."""
+    """The loop does not rescale its accumulators, or rescales them in the wrong direction."""
     some = partial(_of_scores, scored)
     return (
         some(
             "wrong-formula",
-            "{name} is not rescaled when the maximum grows: acc needs the same factor as l",
+            "{name} is not rescaled when the maximum grows: multiply acc by the same factor as l",
             lambda s, v: {"out": _walk(s, v, rescale_acc=False)["out"]},
         ),
         some(
@@ -110,18 +110,18 @@ def _of_the_running_sums(scored) -> tuple[KnownMistake, ...]:
         ),
         some(
             "wrong-formula",
-            "l and acc are divided where they should be multiplied: the factor is exp2(m − m_new)",
+            "l and acc are divided instead of multiplied: the factor is exp2(m − m_new)",
             lambda s, v: _walk(s, v, over=True),
         ),
     )
 
 
 def _of_the_end(scored) -> tuple[KnownMistake, ...]:
-    """Keys past the end take part, or the last key does not."""
+    """Keys past the end are included, or the last key is not."""
     some = partial(_of_scores, scored)
     return (
-        some("padded-lanes", f"keys {PAST_THE_END} take part, with a score of 0", _with_zeros),
-        some("padded-lanes", f"one key {PAST_THE_END} takes part", lambda s, v: _with_zeros(s, v, 1)),
+        some("padded-lanes", f"keys {PAST_THE_END} are included, with a score of 0: it must be -inf", _with_zeros),
+        some("padded-lanes", f"one key {PAST_THE_END} is included", lambda s, v: _with_zeros(s, v, 1)),
         some("off-by-one", "the last key is left out", lambda s, v: from_scores(_without_last(s), v)),
     )
 
@@ -132,17 +132,17 @@ def _of_the_tiles(scored) -> tuple[KnownMistake, ...]:
     return (
         some(
             "missing-accumulation",
-            "{name} holds the last tile of keys alone: acc starts anew in each tile",
+            "{name} holds only the last tile of keys: acc restarts at each tile",
             lambda s, v: _tiles(s, v, lambda tile, last: tile == last),
         ),
         some(
             "missing-accumulation",
-            "{name} holds the first tile of keys alone",
+            "{name} holds only the first tile of keys",
             lambda s, v: _tiles(s, v, lambda tile, last: tile == 0),
         ),
         some(
             "missing-accumulation",
-            "acc holds the last tile of keys alone, and l all of them",
+            "acc holds only the last tile of keys, but l holds all of them",
             lambda s, v: {"out": _last_of_all(s, v)},
         ),
         some(
@@ -159,7 +159,7 @@ def _of_the_tiles(scored) -> tuple[KnownMistake, ...]:
 
 
 def _of_lse(scored) -> tuple[KnownMistake, ...]:
-    """The output is right, and lse is not."""
+    """The output is right, but lse is not."""
 
     def of_lse(sentence, compute):
         def lse(q, k, v, **more):
@@ -169,11 +169,11 @@ def _of_lse(scored) -> tuple[KnownMistake, ...]:
         return KnownMistake("wrong-formula", sentence, lse)
 
     return (
-        of_lse("{name} is in powers of two: multiply by ln 2", lambda s, m, lse: lse / math.log(2)),
+        of_lse("{name} is in base 2: multiply it by ln 2", lambda s, m, lse: lse / math.log(2)),
         of_lse("{name} is log l: the maximum is missing", lambda s, m, lse: lse - m),
-        of_lse("{name} is the maximum alone", lambda s, m, lse: m),
-        of_lse("{name} is m + log l with m still in powers of two", lambda s, m, lse: m / math.log(2) + lse - m),
-        of_lse("{name} has m as a natural and l as a binary logarithm", lambda s, m, lse: m + (lse - m) / math.log(2)),
+        of_lse("{name} is only the maximum", lambda s, m, lse: m),
+        of_lse("{name} is m + log l with m still in base 2", lambda s, m, lse: m / math.log(2) + lse - m),
+        of_lse("{name} mixes bases: m is natural, log l is base 2", lambda s, m, lse: m + (lse - m) / math.log(2)),
         of_lse("{name} is m − log l", lambda s, m, lse: 2 * m - lse),
         of_lse("{name} is the sum l itself", lambda s, m, lse: torch.exp(lse - m)),
         of_lse("{name} is m + l: the logarithm is missing", lambda s, m, lse: m + torch.exp(lse - m)),
@@ -181,7 +181,7 @@ def _of_lse(scored) -> tuple[KnownMistake, ...]:
 
 
 def known_mistakes(scored) -> tuple[KnownMistake, ...]:
-    """Those of every level; `scored(q, k, scale=…, **more)` gives the scores that this level asks for."""
+    """Mistakes common to all levels; `scored(q, k, scale=…, **more)` gives the scores that this level requires."""
     groups = (_of_the_scale, _of_the_running_sums, _of_the_end, _of_the_tiles, _of_lse)
     return tuple(mistake for group in groups for mistake in group(scored))
 
@@ -208,7 +208,7 @@ def _other_heads(which, causal=False):
 GROUPS = (
     KnownMistake(
         "wrong-formula",
-        "query head h reads key head h % HK: heads of a group lie beside each other, so it is h // group",
+        "query head h reads key head h % HK: the heads of a group are adjacent, so it is h // group",
         _other_heads(lambda h, group, count: h % count, causal=True),
     ),
     KnownMistake(
@@ -224,7 +224,7 @@ GROUPS = (
 
 
 def masked_scores(q, k, causal=1, shift=0, scale=None):
-    """The scores of causal attention, or of any where `causal` is 0."""
+    """The scores of causal attention, or unmasked ones where `causal` is 0."""
     s = scores(q, k, False, scale)
     return s.masked_fill(~visible(s, shift), -torch.inf) if causal else s
 
@@ -237,7 +237,7 @@ def _shifted(shift):
 
 
 def _by_tiles(q, k, v, causal):
-    """Whole tiles are skipped as they should be, but the mask on the diagonal is missing."""
+    """Whole tiles are skipped correctly, but the diagonal tiles have no mask."""
     s = scores(q, k)
     M, N = s.shape[1:]
     end = (torch.arange(M) // TILE_M + 1) * TILE_M  # keys of the program's tiles, up to its last query
@@ -246,7 +246,7 @@ def _by_tiles(q, k, v, causal):
 
 
 def _only_full(q, k, v, causal):
-    """The tiles on the diagonal are left out; queries of the first block see nothing."""
+    """The diagonal tiles are skipped; queries of the first block see nothing."""
     s = scores(q, k)
     M, N = s.shape[1:]
     end = torch.arange(M) // TILE_M * TILE_M if causal else torch.full((M,), N // TILE_N * TILE_N)
@@ -262,20 +262,20 @@ def _backwards(q, k, v, causal):
 CAUSAL = (
     KnownMistake(
         "wrong-formula",
-        "nothing is masked: each query sees the keys after its own too",
+        "no mask is applied: each query also sees the keys after its own",
         lambda q, k, v, causal: attention(q, k, v),
     ),
     KnownMistake("off-by-one", "each query also sees the key after its own", _shifted(1)),
-    KnownMistake("off-by-one", "no query sees its own key: the diagonal belongs to what is seen", _shifted(-1)),
+    KnownMistake("off-by-one", "no query sees its own key: the mask must include the diagonal", _shifted(-1)),
     KnownMistake(
         "wrong-formula",
-        "the mask on the diagonal is missing: queries see all keys of their last tile",
+        "the diagonal tiles have no mask: queries see all keys of their last tile",
         _by_tiles,
     ),
-    KnownMistake("missing-accumulation", "the tiles that need a mask are left out", _only_full),
+    KnownMistake("missing-accumulation", "the tiles that need a mask are skipped", _only_full),
     KnownMistake(
         "wrong-formula",
-        "the mask is the wrong way round: queries see the keys from their own on",
+        "the mask is inverted: queries see their own key and the keys after it",
         _backwards,
     ),
 )

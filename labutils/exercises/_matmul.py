@@ -1,4 +1,4 @@
-"""What the units on matrix products share: sizes, cost, and what goes wrong along K."""
+"""What the units on matrix products share: sizes, cost, and known mistakes along K."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def magnitude(a, b):
 
 
 def one_block(size: int, last: bool):
-    """The product of the first or the last block of K alone; the right one where there is no other."""
+    """The product over only the first or last block of K; correct if K has just one block."""
 
     def product(a, b):
         K = a.shape[-1]
@@ -44,44 +44,50 @@ def _where(a, b, keep):
 
 
 def _but(a, b, place):
-    """All products but one; all where there is only one, because a 0 has too many causes to name one."""
+    """All products but one. All of them if K is 1: a result of 0 has too many possible causes."""
     return _where(a, b, lambda k, K: (k != place % K) | (K == 1))
 
 
 def known_mistakes(depth: int) -> tuple[KnownMistake, ...]:
-    """What goes wrong in a loop over blocks of K that are `depth` deep."""
+    """Known mistakes of a loop over blocks of K that are `depth` deep."""
     return (
         KnownMistake(
             "missing-accumulation",
-            f"{{name}} holds only the first {depth} products of each sum",
+            f"{{name}} sums only the first {depth} products",
             one_block(depth, last=False),
         ),
         KnownMistake(
             "missing-accumulation",
-            f"{{name}} holds only the last {depth} products of each sum, or fewer",
+            f"{{name}} sums only the last {depth} or fewer products: the accumulator is reset for each tile",
             one_block(depth, last=True),
         ),
         KnownMistake(
             "missing-accumulation",
-            f"{{name}} holds only the first half of every {depth} products",
+            f"{{name}} sums only the first half of every {depth} products",
             lambda a, b: _where(a, b, lambda k, K: k % depth < depth // 2),
         ),
-        KnownMistake("missing-accumulation", "{name} lacks the last product of each sum", lambda a, b: _but(a, b, -1)),
-        KnownMistake("missing-accumulation", "{name} lacks the first product of each sum", lambda a, b: _but(a, b, 0)),
         KnownMistake(
             "missing-accumulation",
-            f"{{name}} lacks all but whole blocks of {depth} products",
+            "{name} misses the last product of each sum (k = K - 1)",
+            lambda a, b: _but(a, b, -1),
+        ),
+        KnownMistake(
+            "missing-accumulation", "{name} misses the first product of each sum (k = 0)", lambda a, b: _but(a, b, 0)
+        ),
+        KnownMistake(
+            "missing-accumulation",
+            f"{{name}} sums only whole blocks of {depth} products: the last, partial tile along K is missing",
             lambda a, b: a[:, : a.shape[1] // depth * depth] @ b[: a.shape[1] // depth * depth],
         ),
         KnownMistake(
             "missing-accumulation",
-            "{name} has every other product: the step along k is too large",
+            "{name} sums every other product: k advances by 2",
             lambda a, b: a[:, ::2] @ b[::2],
         ),
         KnownMistake("wrong-formula", "{name} is |a| @ |b|", magnitude),
         KnownMistake(
             "wrong-formula",
-            "{name} is the sum of a and b, not of their products",
+            "{name} sums a and b, not their products",
             lambda a, b: a.sum(1, keepdim=True) + b.sum(0, keepdim=True),
         ),
     )

@@ -1,14 +1,14 @@
-"""Wrong answers that sums of a vector often give, as functions of their input."""
+"""Common mistakes in sums of a vector, as functions of the input."""
 
 import torch
 
 from ..spec.exercise import KnownMistake
 
 BLOCK = 256
-"""Threads of a block in the unit's launchers; the cases straddle it and its double."""
+"""Threads per block in the unit's launchers. Cases lie just below and above it and its double."""
 
 CHUNK = 4096
-"""Elements that a block of the last kernels takes at a time."""
+"""Elements per iteration of a block of the last kernels."""
 
 
 def total(x):
@@ -21,9 +21,9 @@ def _part(keep):
 
 
 def tree_part(unit: int, keep):
-    """What launches in turn leave if each block of `unit` elements adds only those whose place in it passes `keep`.
+    """The result of successive launches if each block of `unit` elements adds only those whose index passes `keep`.
 
-    The right sum where the last block keeps nothing: a result of 0 has too many causes to name one.
+    The right sum where the last block keeps nothing: a result of 0 has too many possible causes.
     """
 
     def remaining(x):
@@ -42,25 +42,27 @@ def tree_part(unit: int, keep):
 
 _FORMULAS = (
     KnownMistake("wrong-formula", "{name} is the sum of |x|", lambda x: total(x.abs())),
-    KnownMistake("wrong-formula", "{name} is the largest element, not the sum", lambda x: x.max().reshape(1)),
+    KnownMistake("wrong-formula", "{name} is the maximum, not the sum", lambda x: x.max().reshape(1)),
 )
 
 
 def tree_mistakes(unit: int) -> tuple[KnownMistake, ...]:
-    """What goes wrong in blocks that take `unit` elements each, `unit / BLOCK` for each thread."""
+    """Common mistakes in blocks of `unit` elements, `unit / BLOCK` per thread."""
     lost = {
         "holds only the first element of each block: the tree adds nothing": lambda k: k == 0,
-        "lacks what the odd threads have loaded: the step of distance 1 is missing": lambda k: k % 2 == 0,
-        "lacks what the upper half of the threads has loaded: the step of distance 128 is missing": (
+        "leaves out what the odd threads loaded: the step s = 1 is missing": lambda k: k % 2 == 0,
+        "leaves out what the upper half of the threads loaded: the step s = 128 is missing": (
             lambda k: k % BLOCK < BLOCK // 2
         ),
-        "lacks what every other warp has loaded: the step of distance 32 is missing": lambda k: k % 64 < 32,
-        "holds only what the first warp of each block has loaded": lambda k: k % BLOCK < 32,
+        "leaves out what every other warp loaded: the step s = 32 is missing": lambda k: k % 64 < 32,
+        "holds only what the first warp of each block loaded": lambda k: k % BLOCK < 32,
     }
     if unit > BLOCK:
-        lost["holds only the last lane of each warp: sum += the other lane's, not sum = it"] = lambda k: k % 32 == 31
-        lost["holds only the first of the two elements that each thread has to add"] = lambda k: k < BLOCK
-        lost["holds only what thread 0 has loaded: its number from before the tree is used"] = lambda k: k % BLOCK == 0
+        lost["holds only the last lane of each warp: add what the shuffle returns, do not assign it"] = lambda k: (
+            k % 32 == 31
+        )
+        lost["holds only the first of the two elements of each thread"] = lambda k: k < BLOCK
+        lost["holds only what thread 0 loaded: its value from before the tree is stored"] = lambda k: k % BLOCK == 0
     return (
         KnownMistake(
             "first-block-only", f"{{name}} is the sum of the first {unit} elements", lambda x: total(x[:unit])
@@ -80,52 +82,50 @@ def tree_mistakes(unit: int) -> tuple[KnownMistake, ...]:
 
 _WALK = KnownMistake(
     "missing-accumulation",
-    "{name} holds only what is loaded first: the loop must go on, in steps of the whole grid",
+    "{name} holds only the first iteration's elements: loop on, in steps of the whole grid",
     _part(lambda i, n: (i < -(-n // CHUNK) * 4 * BLOCK) | (i >= n // 4 * 4)),
 )
 
 VECTOR_MISTAKES = (
     _WALK,
-    KnownMistake("tail-not-written", "{name} lacks the last n % 4 elements", _part(lambda i, n: i < n // 4 * 4)),
+    KnownMistake("tail-not-written", "{name} leaves out the last n % 4 elements", _part(lambda i, n: i < n // 4 * 4)),
     KnownMistake(
-        "missing-accumulation", "{name} lacks all but the last n % 4 elements", _part(lambda i, n: i >= n // 4 * 4)
+        "missing-accumulation", "{name} holds only the last n % 4 elements", _part(lambda i, n: i >= n // 4 * 4)
     ),
     KnownMistake(
         "wrong-formula",
-        "{name} has one of the four numbers of each float4",
+        "{name} adds one of the four numbers of each float4",
         _part(lambda i, n: (i % 4 == 0) | (i >= n // 4 * 4)),
     ),
     KnownMistake(
         "missing-accumulation",
-        "{name} lacks what all but the first warp of each block have loaded",
+        "{name} holds only what the first warp of each block loaded",
         _part(lambda i, n: (i // 4 % BLOCK < 32) & (i < n // 4 * 4) | (i - n // 4 * 4 >= 0)),
     ),
     KnownMistake(
         "missing-accumulation",
-        "{name} lacks what the upper half of each warp has loaded: the shuffle of distance 16 is missing",
+        "{name} leaves out what the upper half of each warp loaded: the shuffle s = 16 is missing",
         _part(lambda i, n: (i // 4 % 32 < 16) & (i < n // 4 * 4) | (i - n // 4 * 4 >= 0)),
     ),
-    KnownMistake(
-        "wrong-formula", "the last n % 4 elements are added by every block, not by one", lambda x: _rest_again(x)
-    ),
+    KnownMistake("wrong-formula", "every block adds the last n % 4 elements; only one may", lambda x: _rest_again(x)),
     *_FORMULAS,
 )
 
 TRITON_MISTAKES = (
     KnownMistake(
         "missing-accumulation",
-        "{name} holds only the first block of each program: the loop must go on, and keep what it has",
+        "{name} holds only the first block of each program: loop on, and accumulate",
         _part(lambda i, n: i < -(-n // (4 * CHUNK)) * CHUNK),
     ),
     KnownMistake(
         "missing-accumulation",
-        "{name} holds only the last block of each program: sums += values, not sums = values",
+        "{name} holds only the last block of each program: accumulate with +=, not =",
         lambda x: _last_blocks(x),
     ),
     KnownMistake("first-block-only", "every program adds all of x", lambda x: -(-x.numel() // (4 * CHUNK)) * total(x)),
-    KnownMistake("padded-lanes", "lanes past the end bring 1 each", lambda x: total(x) + -x.numel() % CHUNK),
+    KnownMistake("padded-lanes", "each lane past the end adds 1", lambda x: total(x) + -x.numel() % CHUNK),
     KnownMistake(
-        "tail-not-written", "{name} lacks the last, partial block", _part(lambda i, n: i < n // CHUNK * CHUNK)
+        "tail-not-written", "{name} leaves out the last, partial block", _part(lambda i, n: i < n // CHUNK * CHUNK)
     ),
     *_FORMULAS,
 )

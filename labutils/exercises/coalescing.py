@@ -1,4 +1,4 @@
-"""Unit 08: how a warp's addresses become sectors. A naive matmul to repair, and a transpose through shared memory."""
+"""Unit 08: how a warp's addresses map to sectors. A naive matmul to fix, and a transpose through shared memory."""
 
 import torch
 
@@ -28,23 +28,23 @@ PER_STORE = Bound("sectors per store request", "global_store_sectors", per="glob
 
 
 def sectors(stride: int, itemsize: int, first: int = 0) -> int:
-    """Sectors that a warp touches whose lane k loads element first + k·stride."""
+    """Sectors that a warp's request touches; lane k loads element first + k·stride."""
     return len({(first + lane * stride) * itemsize // SECTOR for lane in range(LANES)})
 
 
 def _explain_sectors(sizes, yours, expected) -> str | None:
     stride, itemsize, first = sizes["stride"], sizes["itemsize"], sizes["first"]
     if yours == sectors(stride, 4, first) and itemsize != 4:
-        return f"That holds for elements of 4 bytes; here they have {itemsize}."
+        return f"That is right for elements of 4 bytes; these have {itemsize}."
     if yours == sectors(stride, itemsize) and first:
-        return f"Lane 0 does not load element 0 but element {first}: where in its sector does that lie?"
+        return f"Lane 0 loads element {first}, not element 0: where in its sector is it?"
     if yours == LANES * itemsize // SECTOR:
-        return "That is right for neighbouring elements only: how many bytes lie between two lanes?"
+        return "That is right for adjacent elements only: how many bytes apart are two lanes?"
     if yours > LANES:
         return "A lane touches one sector, so 32 lanes touch at most 32."
     if stride == 0:
         return "With stride 0 all lanes load the same element: how many sectors hold it?"
-    return "Write down the bytes at which lanes 0, 1, 2, … begin, divide each by 32, and count the different quotients."
+    return "Write down the start bytes of lanes 0, 1, 2, …, divide each by 32, and count the distinct quotients."
 
 
 register(
@@ -57,10 +57,10 @@ register(
         rtol=0.0,
         explain=_explain_sectors,
         cases=(
-            Case("neighbours, fp32", {"stride": 1, "itemsize": 4, "first": 0}),
-            Case("neighbours, fp16", {"stride": 1, "itemsize": 2, "first": 0}),
-            Case("neighbours, fp64", {"stride": 1, "itemsize": 8, "first": 0}),
-            Case("neighbours from element 1 on", {"stride": 1, "itemsize": 4, "first": 1}),
+            Case("adjacent, fp32", {"stride": 1, "itemsize": 4, "first": 0}),
+            Case("adjacent, fp16", {"stride": 1, "itemsize": 2, "first": 0}),
+            Case("adjacent, fp64", {"stride": 1, "itemsize": 8, "first": 0}),
+            Case("adjacent, from element 1 on", {"stride": 1, "itemsize": 4, "first": 1}),
             Case("every second element", {"stride": 2, "itemsize": 4, "first": 0}),
             Case("every third: one field of (x, y, z)", {"stride": 3, "itemsize": 4, "first": 2}),
             Case("every fifth, fp16", {"stride": 5, "itemsize": 2, "first": 7}),
@@ -86,7 +86,7 @@ def _size(M: int, N: int, K: int) -> dict[str, int]:
 register(
     KernelExercise(
         id="08_coalescing/repair_matmul",
-        title="Repair an uncoalesced matmul",
+        title="Fix an uncoalesced matmul",
         entry="matmul",
         language="cuda",
         points=Points(correct=2, bounds=(PER_LOAD, PER_STORE)),
@@ -103,7 +103,7 @@ register(
             Case("one element, K = 1", _size(1, 1, 1)),
             Case("2 × 3, K = 2", _size(2, 3, 2), "integers"),
             Case("K = 1, an outer product", _size(9, 40, 1), "position"),
-            Case("31 × 33, one short of a tile and one more", _size(31, 33, 17), "position"),
+            Case("31 × 33, one short of a tile, one more", _size(31, 33, 17), "position"),
             Case("one tile exactly, small integers, compared bit for bit", _size(32, 32, 32), exact=True),
             Case("70 × 5, tall", _size(70, 5, 40), "position"),
             Case("5 × 70, wide", _size(5, 70, 40), "position"),
@@ -124,22 +124,22 @@ register(
             ),
             KnownMistake(
                 "transposed",
-                "a is read as if its columns lay one after the other, a[k · M + m]",
+                "a is read as if it were stored column by column, a[k · M + m]",
                 lambda a, b: a.reshape(a.shape[::-1]).T @ b,
             ),
             KnownMistake(
                 "transposed",
-                "b is read as if its columns lay one after the other, b[n · K + k]",
+                "b is read as if it were stored column by column, b[n · K + k]",
                 lambda a, b: a @ b.reshape(b.shape[::-1]).T,
             ),
             KnownMistake(
                 "wrong-formula",
-                "{name} lacks the last product of each sum: k must reach K − 1",
+                "{name} is missing the last product of each sum: k must reach K − 1",
                 lambda a, b: a[:, :-1] @ b[:-1, :],
             ),
             KnownMistake(
                 "wrong-formula",
-                "{name} lacks the first product of each sum: k must begin at 0",
+                "{name} is missing the first product of each sum: k must start at 0",
                 lambda a, b: a[:, 1:] @ b[1:, :],
             ),
         ),
@@ -155,7 +155,7 @@ def matrix(M: int, N: int) -> dict[str, int]:
 
 
 def tiles_in_place(x, tile: int):
-    """What a kernel writes that moves tiles to their new places without turning them; NaN where it cannot tell."""
+    """The result of a kernel that moves tiles without transposing them; NaN outside whole tiles."""
     rows, columns = x.shape
     y = torch.full((columns, rows), torch.nan, dtype=x.dtype)
     for i in range(0, rows - tile + 1, tile):
@@ -205,7 +205,7 @@ def register_transpose(id: str, title: str, entry: str, points: Points, tile: in
             bench=matrix(8192, 8192),
             library=lambda x: x.T.contiguous(),
             known_mistakes=(
-                KnownMistake("transposed", "{name} is x itself, row after row", lambda x: x.reshape(x.T.shape)),
+                KnownMistake("transposed", "{name} is x itself, row by row", lambda x: x.reshape(x.T.shape)),
                 KnownMistake(
                     "transposed",
                     "the tiles of {name} are in the right places, but inside each tile rows and columns are not "

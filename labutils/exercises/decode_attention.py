@@ -1,11 +1,11 @@
-"""Unit 19, ledgers: how decode uses a cache of keys and values, and what the cache takes. Kernels: decode_kernels."""
+"""Unit 19, predictions: how decode uses the KV cache, and how much memory the cache takes. Kernels: decode_kernels."""
 
 from ..spec.exercise import Case, PlainExercise, Points, register
 from ._numbers import sentence_for
 
 
 def _explained(sentences):
-    """An `explain` from {wrong answer: sentence}, made for the case."""
+    """An `explain` function from pairs (mistaken value, sentence) for the case."""
 
     def explain(sizes, yours, expected) -> str | None:
         return sentence_for(yours, sentences(**sizes))
@@ -34,19 +34,19 @@ def _intensity(queries, group, itemsize):
 
 _plain(
     "intensity",
-    "FLOPs for each byte of the cache",
+    "FLOPs per byte of the cache",
     _intensity,
     lambda queries, group, itemsize: (
         (group * queries / itemsize, "A multiply-add is two FLOPs."),
-        (4 * group * queries / itemsize, "There are two products, but each has its own bytes: keys, then values."),
-        (2 * queries / itemsize, "A key is read once for all query heads that share it."),
-        (2 * group / itemsize, "Every one of the new queries meets the key."),
-        (2 * group * queries, "That is for each element. An element has `itemsize` bytes."),
-        (itemsize / (2 * group * queries), "Turn the fraction round: FLOPs for each byte."),
+        (4 * group * queries / itemsize, "There are two products, but each reads its own bytes: keys, then values."),
+        (2 * queries / itemsize, "A key is read once for all the query heads that share it."),
+        (2 * group / itemsize, "Each key is used by all new queries."),
+        (2 * group * queries, "That is per element. An element has `itemsize` bytes."),
+        (itemsize / (2 * group * queries), "Invert the fraction: FLOPs per byte."),
     ),
     (
-        Case("one query, a key head for each query head, fp16", {"queries": 1, "group": 1, "itemsize": 2}),
-        Case("one query, 4 query heads on a key head, fp16", {"queries": 1, "group": 4, "itemsize": 2}),
+        Case("one query, one key head per query head, fp16", {"queries": 1, "group": 1, "itemsize": 2}),
+        Case("one query, 4 query heads per key head, fp16", {"queries": 1, "group": 4, "itemsize": 2}),
         Case("prefill: 4096 queries", {"queries": 4096, "group": 4, "itemsize": 2}),
         Case("one query, 8 heads, fp8", {"queries": 1, "group": 8, "itemsize": 1}),
         Case("3 queries, 5 heads, fp32", {"queries": 3, "group": 5, "itemsize": 4}),
@@ -60,16 +60,19 @@ _plain(
 
 _plain(
     "cache_bytes",
-    "Bytes of a cache of keys and values",
+    "Bytes of a KV cache",
     lambda layers, key_heads, D, tokens, itemsize: 2 * layers * key_heads * D * tokens * itemsize,
     lambda layers, key_heads, D, tokens, itemsize: (
-        (layers * key_heads * D * tokens * itemsize, "Keys are there; values are as many again."),
-        (2 * key_heads * D * tokens * itemsize, "Each layer has a cache of its own."),
+        (layers * key_heads * D * tokens * itemsize, "That counts the keys; the values take as many bytes again."),
+        (2 * key_heads * D * tokens * itemsize, "Each layer has its own cache."),
         (2 * layers * D * tokens * itemsize, "Each key head has its own keys and values."),
-        (2 * layers * key_heads * tokens * itemsize, "A key has D numbers."),
-        (2 * layers * key_heads * D * tokens, "That counts elements. Each has `itemsize` bytes."),
-        (2 * layers * key_heads * D * itemsize, "That is one token."),
-        (2 * layers * key_heads * D * tokens**2 * itemsize, "The cache grows with the tokens, not with their square."),
+        (2 * layers * key_heads * tokens * itemsize, "A key has D elements."),
+        (2 * layers * key_heads * D * tokens, "That counts elements. Each element has `itemsize` bytes."),
+        (2 * layers * key_heads * D * itemsize, "That is for one token."),
+        (
+            2 * layers * key_heads * D * tokens**2 * itemsize,
+            "The cache grows with the tokens, not with their square.",
+        ),
     ),
     (
         Case(
@@ -96,15 +99,15 @@ def _pages(length, page):
 
 _plain(
     "unused",
-    "Room for tokens that are not there",
+    "Reserved but unused tokens",
     lambda length, page: _pages(length, page) * page - length,
     lambda length, page: (
-        (_pages(length, page) * page, "That is the room itself: take away the tokens that are there."),
+        (_pages(length, page) * page, "That is the reserved space: subtract the tokens in use."),
         (_pages(length, page), "That is the number of pages."),
-        (length % page, "Those are the tokens on the last page: how much room do they leave?"),
-        (page - length % page, "A last page that is full leaves no room."),
+        (length % page, "Those are the tokens on the last page: how much of it stays free?"),
+        (page - length % page, "A full last page leaves nothing unused."),
         (length // page * page - length, "Round the number of pages up."),
-        (page - length, "A sequence may need more pages than one."),
+        (page - length, "A sequence may need more than one page."),
     ),
     (
         Case("1000 tokens, pages of 16", {"length": 1000, "page": 16}),
@@ -121,12 +124,12 @@ _plain(
     "How many sequences fit",
     lambda memory, token_bytes, length, page: memory // (page * token_bytes) // _pages(length, page),
     lambda memory, token_bytes, length, page: (
-        (memory // (length * token_bytes), "Memory is given out in whole pages."),
+        (memory // (length * token_bytes), "Memory is allocated in whole pages."),
         (memory // (page * token_bytes), "Those are pages. A sequence may need several."),
-        (memory // (page * token_bytes) / _pages(length, page), "Part of a sequence does not fit: whole ones only."),
-        (memory / (page * token_bytes * _pages(length, page)), "Part of a sequence does not fit: whole ones only."),
-        (memory // (page * token_bytes) // max(length // page, 1), "The last page of a sequence counts: round up."),
-        (memory // (page * token_bytes) * page // length, "Two sequences do not share a page here."),
+        (memory // (page * token_bytes) / _pages(length, page), "Count only whole sequences."),
+        (memory / (page * token_bytes * _pages(length, page)), "Count only whole sequences."),
+        (memory // (page * token_bytes) // max(length // page, 1), "The partial last page counts: round up."),
+        (memory // (page * token_bytes) * page // length, "Sequences do not share pages here."),
     ),
     (
         Case(
@@ -134,7 +137,7 @@ _plain(
             {"memory": 60 * 10**9, "token_bytes": 327_680, "length": 1000, "page": 16},
         ),
         Case(
-            "the same, with room for 8192 tokens each",
+            "the same, reserving 8192 tokens each",
             {"memory": 60 * 10**9, "token_bytes": 327_680, "length": 1000, "page": 8192},
         ),
         Case("pages of 1 token", {"memory": 10**9, "token_bytes": 131_072, "length": 777, "page": 1}),

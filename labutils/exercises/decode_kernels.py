@@ -1,4 +1,4 @@
-"""Unit 19, kernels: one new query for each sequence beside a cache. Arrays are fp16 or bf16, sums and parts fp32.
+"""Unit 19, kernels: one new query per sequence, with a KV cache. Arrays are fp16 or bf16, accumulators and parts fp32.
 
 Query heads are H, heads of keys and values HK; heads h·G … h·G + G − 1 share key head h. Each sequence has its own
 length, at most N.
@@ -24,13 +24,13 @@ from . import _flash_mistakes
 from ._attention import attention, magnitude, scores
 
 TILE, CHUNK = 16, 32
-"""In the launchers, where the arrays are small: keys of a tile, and of a part."""
+"""In the launchers, for small arrays: keys of a tile, and of a part."""
 
-# --- known mistakes ----------------------------------------------------------------------------------------------
+# --- known mistakes ------------------------------------------------------------------------------------------------
 
 
 def _padded(s, k, v):
-    """Keys past the end of a part, up to the end of the tile, that count with a score of 0 and a value of 0."""
+    """Keys past the end of a part, up to the end of the tile, included with score 0 and value 0."""
     extra = -s.shape[-1] % TILE
     return torch.nn.functional.pad(s, (0, extra)), torch.nn.functional.pad(v, (0, 0, 0, extra))
 
@@ -52,16 +52,16 @@ NOT_HERE = (
     "twice",
     "multiplied",
     "first tile",
-    "maximum alone",
+    "only the maximum",
     "− log",
     "the sum l",
     "m + l",
 )
-"""Parts of the sentences of those wrong answers of unit 17 that are left to it."""
+"""Words in the sentences of unit 17's mistakes that do not apply here."""
 
 
 def _lifted(mistake):
-    """A wrong answer of unit 17, for every part of the keys."""
+    """A mistake of unit 17, for every part of the keys."""
 
     def of(query, k, v):
         return {**attention(query, k, v), **mistake.compute(query, k, v)}
@@ -70,7 +70,7 @@ def _lifted(mistake):
 
 
 def of_keys(run) -> tuple[KnownMistake, ...]:
-    """Wrong answers about keys and heads; `run(of=…, **inputs)` computes the exercise's outputs."""
+    """Mistakes about keys and heads; `run(of=…, **inputs)` computes the exercise's outputs."""
 
     def mistake(kind, sentence, change=lambda **x: x, of=attention):
         return KnownMistake(kind, sentence, lambda **x: run(**change(**x), of=of))
@@ -81,30 +81,30 @@ def of_keys(run) -> tuple[KnownMistake, ...]:
     return (
         mistake(
             "padded-lanes",
-            "keys past the end of the sequence count: their score is 0, and exp2(0 − m) is not 0",
+            "keys past the end of the sequence are included: their score is 0, and exp2(0 − m) is not 0",
             of=form.with_scores(_padded),
         ),
         mistake(
             "wrong-formula",
-            "the lengths are not used: {name} also counts keys that are left over from other sequences",
+            "the lengths are not used: {name} includes old data past the sequence's end",
             longer(10**6),
         ),
         mistake(
             "wrong-formula",
-            "every sequence is as long as the first",
+            "every sequence uses the length of the first",
             lambda lengths, **x: {**x, "lengths": lengths[:1].expand(len(lengths))},
         ),
-        mistake("off-by-one", "{name} counts one key more than the sequence has", longer(1)),
-        mistake("off-by-one", "{name} lacks the last key of each sequence: the one just added", longer(-1)),
+        mistake("off-by-one", "{name} includes one key past the end of the sequence", longer(1)),
+        mistake("off-by-one", "{name} leaves out the last key of each sequence", longer(-1)),
         mistake(
             "wrong-formula",
-            "query head h reads key head h % HK: heads of a group lie beside each other, so it is h // group",
+            "query head h reads key head h % HK: the heads of a group are adjacent, so it is h // group",
             of=_on_heads(lambda h, group, count: h % count),
         ),
         mistake("wrong-formula", "every query head reads key head 0", of=_on_heads(lambda h, group, count: 0 * h)),
         mistake(
             "wrong-formula",
-            "all heads of a group have the answer of its first",
+            "all heads of a group have the result of its first head",
             lambda q, **x: {**x, "q": _first_of_group(q, form.group_of(q, x["k"]))},
         ),
     )
@@ -150,14 +150,14 @@ def _cost_of_parts(sizes, item) -> Cost:
 
 
 def _all_first(q, k, v, lengths, chunk):
-    """Every part holds the first keys."""
+    """Every part holds the first chunk of keys."""
     first = form.parts(q, k, v, lengths, chunk, 1)
     S = -(-k.shape[2] // chunk)
     return {n: x.expand(*x.shape[:2], S, *x.shape[3:]) for n, x in first.items()}
 
 
 def _to_the_end(q, k, v, lengths, chunk):
-    """Part s begins at its own key, and ends with the sequence."""
+    """Part s starts at its own key and ends at the end of the sequence."""
     S = -(-k.shape[2] // chunk)
     found = [
         form.parts(q, k[:, :, s * chunk :], v[:, :, s * chunk :], (lengths - s * chunk), 10**6, 1) for s in range(S)
@@ -173,11 +173,11 @@ def _to_the_end(q, k, v, lengths, chunk):
 register(
     KernelExercise(
         id="19_decode_attention/partial",
-        title="Level 1: a part of the keys, all heads of a group",
+        title="Level 1: part of the keys, all heads of a group",
         entry="partial",
         points=Points(
             correct=4,
-            bounds=(Bound("bytes moved for each that must", "moved_bytes", "compulsory_bytes", at_most=1.25),),
+            bounds=(Bound("bytes moved, relative to the minimum", "moved_bytes", "compulsory_bytes", at_most=1.25),),
         ),
         arguments={
             "q": array("B", "H", "D"),
@@ -192,7 +192,7 @@ register(
         magnitude=lambda **x: _parts(**x, of=magnitude),
         contract=Contract(dtype="float16", operands="float16", terms=lambda sizes: sizes["N"] + sizes["D"]),
         cost=_cost_of_parts,
-        cases=(  # few kinds of strides and sizes: each is a kernel of its own for the compiler
+        cases=(  # few combinations of strides and sizes, because each compiles its own kernel
             Case("1 sequence, 1 head, 16 keys: one part, one tile", _split(1, 1, 1, 16, 16, mix=0)),
             Case("1 sequence, 1 head, 3 keys", _split(1, 1, 1, 3, 16, mix=0), "position"),
             Case("1 sequence, 2 heads on 1, 48 keys, parts of 32", _split(1, 2, 1, 48, 32, mix=0), "position"),
@@ -217,9 +217,9 @@ register(
         tiny=Case("2 heads on 1 key head, 3 keys", _split(1, 2, 1, 3, 16, 16, 0)),
         bench=_split(64, 32, 8, 8192, 1024, 128, 0),
         known_mistakes=(
-            KnownMistake("wrong-formula", "every part holds the first keys", _all_first),
+            KnownMistake("wrong-formula", "every part holds the first chunk of keys", _all_first),
             KnownMistake(
-                "wrong-formula", "each part goes on to the end of the sequence, past its own chunk", _to_the_end
+                "wrong-formula", "each part continues to the end of the sequence, past its own chunk", _to_the_end
             ),
             _cache_of_first(_parts),
             *of_keys(_parts),
@@ -228,7 +228,7 @@ register(
     )
 )
 
-# --- all parts -----------------------------------------------------------------------------------------------------
+# --- combine the parts ---------------------------------------------------------------------------------------------
 
 
 def _decode(q, k, v, lengths, of=attention):
@@ -246,11 +246,11 @@ def _combined(weights):
 
 
 ROOM = 8
-"""Parts that the launcher's combination has lanes for, where there are no more."""
+"""Lanes of the launcher's combination for small numbers of parts."""
 
 
 def _combined_of_eight(q, k, v, lengths):
-    """Lanes past the last part hold 0 for lse and for the part."""
+    """Lanes past the last part load 0 for lse and for the part."""
     p = form.parts(q, k, v, lengths, CHUNK, -(-k.shape[2] // CHUNK))
     lse = torch.nn.functional.pad(p["lse"], (0, max(0, ROOM - p["lse"].shape[-1])))
     weights = torch.softmax(lse, -1)[..., : p["lse"].shape[-1]]
@@ -279,7 +279,7 @@ COMBINED = (
     KnownMistake("missing-accumulation", "{name} is the sum of the parts, without weights", _combined(_there)),
     KnownMistake(
         "wrong-formula",
-        "the weights are powers of two of a natural logarithm: lse is natural, so they are exp(lse − largest)",
+        "the weights use exp2 with a natural logarithm: they are exp(lse − maximum)",
         _combined(lambda lse: _share(torch.exp2(lse - lse.amax(-1, keepdim=True)))),
     ),
     KnownMistake(
@@ -289,7 +289,7 @@ COMBINED = (
     ),
     KnownMistake(
         "padded-lanes",
-        "parts that do not exist count: their lse has to be -inf, a neutral value, not 0",
+        "lanes past the last part are included: load their lse as -inf, not 0",
         _combined_of_eight,
     ),
     KnownMistake("missing-accumulation", "{name} holds only the first part of the keys", _one_part(lambda n: 0 * n)),
@@ -298,7 +298,7 @@ COMBINED = (
 
 
 def _library(q, k, v, lengths):
-    """PyTorch's attention: no lengths of its own, so a mask unless all are full."""
+    """PyTorch's attention: it takes no lengths, so it needs a mask unless all sequences are full."""
     return form.library(q, k, v, None if int(lengths.min()) == k.shape[2] else lengths)
 
 
@@ -311,7 +311,7 @@ DECODE = dict(
 register(
     KernelExercise(
         id="19_decode_attention/decode",
-        title="Level 2: all parts together",
+        title="Level 2: combine the parts",
         entry="decode",
         points=Points(correct=3),
         arguments={
@@ -328,7 +328,7 @@ register(
             Case(f"{CHUNK} keys: one part", _of(1, 1, 1, CHUNK, mix=0), "position"),
             Case(f"{CHUNK + 1} keys: a part with a single key", _of(1, 2, 1, CHUNK + 1, mix=0), "position"),
             Case("3 sequences of different lengths, empty parts", _of(3, 4, 2, 70), "position"),
-            Case("3 parts of very different weight", _of(2, 3, 1, 80, mix=2), "integers"),
+            Case("3 parts with very different weights", _of(2, 3, 1, 80, mix=2), "integers"),
             Case("2 sequences, scores far below zero", _of(2, 2, 1, 75, mix=2), "opposed"),
             Case("2 sequences, padded rows", _of(2, 4, 2, 77, mix=3), "position", "padded"),
             Case("values of all sizes", _of(2, 2, 1, 90, mix=0), "wide"),

@@ -1,4 +1,4 @@
-"""Unit 19, the cache in pages: keys of a sequence lie on pages of a pool, which a table lists."""
+"""Unit 19, the paged cache: the keys of a sequence are on pages of a pool, listed in a block table."""
 
 import torch
 
@@ -9,7 +9,7 @@ from .decode_kernels import cost, of_keys
 
 
 def _paged_of(B, H, HK, T, PAGE, D=32, mix=1, P=0):
-    """P pages in the pool: more than the sequences need, unless said otherwise."""
+    """P pages in the pool: by default more than the sequences need."""
     return {"B": B, "H": H, "HK": HK, "T": T, "PAGE": PAGE, "D": D, "mix": mix, "P": P or B * T + 3}
 
 
@@ -19,7 +19,7 @@ def _paged(q, k, v, table, lengths, of=attention):
 
 
 def _paged_cost(sizes, item) -> Cost:
-    """Every page in use is read once, by whichever sequence comes first; of a last page, its keys."""
+    """Every page in use is read once, by the first sequence that uses it; of a last page, only its keys."""
     page, lengths = sizes["PAGE"], form.lengths(sizes)
     shared = page * (int((lengths >= page).sum()) - 1)
     least = cost(sizes, item, int(lengths.sum()) - shared)
@@ -27,7 +27,7 @@ def _paged_cost(sizes, item) -> Cost:
 
 
 def _numbers(change):
-    """Wrong numbers of pages: `change(table, b)`, with pages of the pool for what is none."""
+    """Wrong page numbers: `change(table, b)`; invalid numbers become pages of the pool."""
 
     def compute(q, k, v, table, lengths):
         wrong = change(table, torch.arange(len(table))[:, None])
@@ -37,7 +37,7 @@ def _numbers(change):
 
 
 def _turned(by):
-    """Each key is the one `by` places further on its page, round about."""
+    """Each key is replaced by the one `by` positions later on its page, cyclically."""
 
     def compute(q, k, v, table, lengths):
         return _paged(q, k.roll(-by, 2), v.roll(-by, 2), table, lengths)
@@ -52,26 +52,26 @@ def _first_key(q, k, v, table, lengths):
 PAGES = (
     KnownMistake(
         "wrong-formula",
-        "the block table is not used: page t of the pool is taken for page t of the sequence",
+        "the block table is not used: page t of the pool is read as page t of the sequence",
         _numbers(lambda table, b: torch.arange(table.shape[1]).expand_as(table)),
     ),
     KnownMistake(
         "wrong-formula",
-        "the block table is not used: the pool is taken for one cache, sequence behind sequence",
+        "the block table is not used: the pool is read as one contiguous cache",
         _numbers(lambda table, b: b * table.shape[1] + torch.arange(table.shape[1])),
     ),
     KnownMistake(
         "wrong-formula", "every sequence uses the pages of the first", _numbers(lambda table, b: table[0] + 0 * b)
     ),
-    KnownMistake("off-by-one", "each page is the one behind it in the pool", _numbers(lambda table, b: table + 1)),
-    KnownMistake("off-by-one", "keys are taken one place too far on their page", _turned(1)),
-    KnownMistake("wrong-formula", "the place on the page is left out: every key is the first of its page", _first_key),
+    KnownMistake("off-by-one", "each page number is one too large", _numbers(lambda table, b: table + 1)),
+    KnownMistake("off-by-one", "keys are read one position too far on their page", _turned(1)),
+    KnownMistake("wrong-formula", "the position on the page is ignored: all keys are the page's first", _first_key),
 )  # fmt: skip
 
 register(
     KernelExercise(
         id="19_decode_attention/paged",
-        title="Level 3: a cache in pages",
+        title="Level 3: a paged cache",
         entry="paged",
         points=Points(correct=4),
         arguments={
@@ -94,7 +94,7 @@ register(
             Case("2 sequences, 1 page each", _paged_of(2, 1, 1, 1, 8, mix=2), "position"),
             Case("1 sequence, 9 pages of 8 keys", _paged_of(1, 2, 1, 9, 8, mix=0), "position"),
             Case("3 sequences of different lengths, a shared first page", _paged_of(3, 4, 2, 9, 8), "position"),
-            Case("2 sequences, a last page that is not full", _paged_of(2, 4, 2, 7, 8, mix=9), "position"),
+            Case("2 sequences, a partial last page", _paged_of(2, 4, 2, 7, 8, mix=9), "position"),
             Case("pages of 64 keys, several tiles each", _paged_of(2, 3, 1, 2, 64, mix=3)),
             Case("2 sequences, scores far below zero", _paged_of(2, 2, 1, 6, 8, mix=3), "opposed"),
             Case("3 sequences, padded rows", _paged_of(3, 2, 1, 6, 8, mix=5), "position", "padded"),

@@ -20,7 +20,7 @@ from ..spec.exercise import (
 from ._cases import vector_cases
 from .elementwise_triton import GELU, VECTOR_ADD
 
-# --- passes of a grid-stride loop ----------------------------------------------------------------------------------
+# --- iterations of a grid-stride loop -------------------------------------------------------------------------------
 
 
 def _passes(n: int, threads: int, thread: int) -> int:
@@ -30,24 +30,24 @@ def _passes(n: int, threads: int, thread: int) -> int:
 def _explain_passes(sizes, yours, expected) -> str | None:
     n, threads, thread = sizes["n"], sizes["threads"], sizes["thread"]
     if yours < 0:
-        return f"Thread {thread} starts beyond the last element: it has nothing to do, and that is 0 passes."
+        return f"Thread {thread} starts beyond the last element, so it executes 0 iterations."
     if yours == (n - thread) / threads:
-        return "A thread does an element or does not: round up."
+        return "The number of iterations is an integer: round up."
     if yours == (n - thread) // threads:
-        return f"Rounded down. Count for a small case: the thread does elements {thread}, {thread + threads}, …"
+        return f"That rounds down. Try a small case: the thread computes elements {thread}, {thread + threads}, …"
     if yours == -(-n // threads):
-        return f"That is thread 0's number. Thread {thread} starts {thread} elements later."
+        return f"That is the count of thread 0. Thread {thread} starts {thread} elements later."
     if yours == n // threads:
-        return f"The elements that are left over, {n % threads} of them, go to the first threads."
+        return f"The {n % threads} remaining elements go to the first threads."
     if yours == n / threads:
-        return "That is the average; this thread does a whole number of elements."
+        return "That is the average over all threads; return the count of this thread."
     return None
 
 
 register(
     PlainExercise(
         id="07_elementwise_cuda/passes",
-        title="Passes of one thread through a grid-stride loop",
+        title="Iterations of one thread in a grid-stride loop",
         entry="passes",
         points=Points(correct=1),
         reference=_passes,
@@ -59,7 +59,7 @@ register(
             Case("20 elements, 8 threads, thread 4", {"n": 20, "threads": 8, "thread": 4}),
             Case("20 elements, 8 threads, thread 7", {"n": 20, "threads": 8, "thread": 7}),
             Case("as many threads as elements, the last one", {"n": 1024, "threads": 1024, "thread": 1023}),
-            Case("a thread with nothing to do", {"n": 5, "threads": 256, "thread": 5}),
+            Case("a thread without elements", {"n": 5, "threads": 256, "thread": 5}),
             Case("a thread far beyond the end", {"n": 5, "threads": 256, "thread": 255}),
             Case("2^27 elements, 2^18 threads", {"n": 2**27, "threads": 2**18, "thread": 77}),
         ),
@@ -88,7 +88,7 @@ register(
         ),
         cases=(
             *vector_cases(large=40_003, exact=True, half=False),
-            Case("n = 65536, whole warps everywhere", {"n": 65_536}, "position"),
+            Case("n = 65536, whole warps only", {"n": 65_536}, "position"),
         ),
         language="cuda",
     )
@@ -99,7 +99,7 @@ register(
 
 
 def _by_column(x, scale):
-    """What a kernel computes that takes scale[column]; NaN where scale is too short for that."""
+    """The result of a kernel that reads scale[column]; NaN where scale is too short."""
     n = torch.arange(x.shape[1], device=x.device)
     short = torch.where(n < scale.numel(), 0.0, torch.nan)
     return x * (scale[n.clamp(max=scale.numel() - 1)] + short)[None, :]
@@ -127,9 +127,9 @@ register(
             Case("1 × 1025, a single row", {"M": 1, "N": 1025}, "position"),
             Case("100 × 1, a single column", {"M": 100, "N": 1}, "position"),
             Case("8 × 32, as many rows and columns as a block", {"M": 8, "N": 32}, "wide"),
-            Case("9 × 33, one more each way", {"M": 9, "N": 33}, "position"),
-            Case("31 × 31, one short of four rows for each thread", {"M": 31, "N": 31}, "position"),
-            Case("33 × 64, one more than four rows for each thread", {"M": 33, "N": 64}, "position"),
+            Case("9 × 33, one more in each direction", {"M": 9, "N": 33}, "position"),
+            Case("31 × 31, one short of four rows per thread", {"M": 31, "N": 31}, "position"),
+            Case("33 × 64, one more than four rows per thread", {"M": 33, "N": 64}, "position"),
             Case("40 × 40, square", {"M": 40, "N": 40}, "position"),
             Case("9 × 500, small integers, compared bit for bit", {"M": 9, "N": 500}, exact=True),
             Case("60 × 70, values up to ten thousand", {"M": 60, "N": 70}, "large"),

@@ -31,12 +31,12 @@ CUBIC = 0.044715
 def _explain_bytes(sizes, yours, expected) -> str | None:
     n, item = sizes["n"], sizes["itemsize"]
     messages = {
-        3 * n: "That counts elements. Each has `itemsize` bytes.",
-        12 * n: "12 bytes per element holds for fp32 only: use `itemsize`.",
-        2 * n * item: "Two of the three arrays are counted. x and y are read; what else moves?",
-        n * item: "One of the three arrays is counted. x is read; what else moves?",
-        4 * n * item: "Nothing need be read twice: the old contents of out are overwritten without being looked at.",
-        24 * n * item: "`itemsize` is in bytes already, no need to turn it into bits.",
+        3 * n: "That counts elements. Multiply by `itemsize`.",
+        12 * n: "12 bytes per element is right for fp32 only: use `itemsize`.",
+        2 * n * item: "That counts two of three arrays. x and y are read; what else moves?",
+        n * item: "That counts one of three arrays. x is read; what else moves?",
+        4 * n * item: "The kernel need not read out: it overwrites the old contents.",
+        24 * n * item: "`itemsize` is in bytes already; do not convert it to bits.",
     }
     return messages.get(yours)
 
@@ -114,7 +114,7 @@ GELU = register(
         points=Points(correct=2, speed=1),
         arguments={"x": array("n"), "out": out("n")},
         reference=_gelu,
-        # 1 + t cancels for negative x: an error of a few roundings in t is one of a few u·|x| in y, however small y is
+        # 1 + t cancels for negative x: a rounding error of a few u in t becomes a few u·|x| in y, however small y is
         magnitude=lambda x: x.abs(),
         contract=Contract(terms=8),
         cost=lambda sizes, item: Cost(item * sizes["n"], item * sizes["n"], 12 * sizes["n"]),
@@ -127,12 +127,12 @@ GELU = register(
             KnownMistake(
                 "wrong-formula", "{name} is the erf form of GeLU; this exercise asks for the tanh form", _erf_gelu
             ),
-            KnownMistake("wrong-formula", "{name} lacks the factor 1/2", lambda x: 2 * _gelu(x)),
-            KnownMistake("wrong-formula", "{name} lacks the cubic term 0.044715·x³", lambda x: _gelu(x, cubic=0)),
+            KnownMistake("wrong-formula", "{name} is missing the factor 1/2", lambda x: 2 * _gelu(x)),
+            KnownMistake("wrong-formula", "{name} is missing the cubic term 0.044715·x³", lambda x: _gelu(x, cubic=0)),
             KnownMistake(
                 "wrong-formula", "{name} uses 2/π without its square root", lambda x: _gelu(x, root=2 / math.pi)
             ),
-            KnownMistake("wrong-formula", "{name} lacks the factor √(2/π)", lambda x: _gelu(x, root=1.0)),
+            KnownMistake("wrong-formula", "{name} is missing the factor √(2/π)", lambda x: _gelu(x, root=1.0)),
             KnownMistake(
                 "wrong-formula",
                 "{name} is x·sigmoid(a): tanh(a) is 2·sigmoid(2a) − 1, so the sigmoid needs 2a",
@@ -162,9 +162,9 @@ def _gelu_backward(x, dy):
 
 
 def _backward_magnitude(x, dy):
-    """An error of a few roundings in t is multiplied by |x|·a′, but only while t is not yet exactly ±1 in fp32.
+    """A rounding error in t is multiplied by |x|·a′, but only while t is not exactly ±1 in fp32.
 
-    From 1 − t² < 2⁻²⁴ on, every way to compute t gives ±1 and the second term is exactly 0.
+    If 1 − t² < 2⁻²⁴, every way to compute t gives ±1 and the second term is exactly 0.
     """
     unsure = ((1 - _tanh(x) ** 2) * 2.0**26).clamp(max=1)
     return dy.abs() * (1 + 0.5 * x.abs() * _slope(x) * unsure)
@@ -189,22 +189,22 @@ register(
         known_mistakes=(
             KnownMistake(
                 "wrong-formula",
-                "{name} lacks the incoming gradient: multiply by dy",
+                "{name} is missing the incoming gradient: multiply by dy",
                 lambda x, dy: _gelu_backward(x, torch.ones_like(dy)),
             ),
             KnownMistake(
                 "wrong-formula",
-                "{name} has only the first term of the product rule; a depends on x too",
+                "{name} has only the first term of the product rule; a also depends on x",
                 lambda x, dy: dy * 0.5 * (1 + _tanh(x)),
             ),
             KnownMistake(
                 "wrong-formula",
-                "{name} lacks the 3 that comes from differentiating x³",
+                "{name} is missing the 3 that comes from differentiating x³",
                 lambda x, dy: dy * 0.5 * (1 + _tanh(x) + x * (1 - _tanh(x) ** 2) * _slope(x, CUBIC / 3)),
             ),
             KnownMistake(
                 "wrong-formula",
-                "{name} lacks a′, the inner derivative of tanh(a)",
+                "{name} is missing a′, the inner derivative of tanh(a)",
                 lambda x, dy: dy * 0.5 * (1 + _tanh(x) + x * (1 - _tanh(x) ** 2)),
             ),
             KnownMistake(
@@ -255,9 +255,7 @@ register(
             ),
             KnownMistake("wrong-formula", "{name} is x · scale: no bias", lambda x, bias, scale: x * scale),
             KnownMistake("wrong-formula", "{name} is x + bias: no scale", lambda x, bias, scale: x + bias),
-            KnownMistake(
-                "wrong-formula", "{name} has bias and scale swapped", lambda x, bias, scale: (x + scale) * bias
-            ),
+            KnownMistake("wrong-formula", "{name} swaps bias and scale", lambda x, bias, scale: (x + scale) * bias),
             KnownMistake(
                 "transposed",
                 "{name} uses bias and scale by row, not by column",
@@ -269,7 +267,7 @@ register(
 
 
 def _by_row(x, bias, scale):
-    """What a kernel computes that reads bias[m] and scale[m]; NaN where they are too short for that."""
+    """The result of a kernel that reads bias[m] and scale[m]; NaN where they are too short."""
     m = torch.arange(x.shape[0])
     short = torch.where(m < bias.numel(), 0.0, torch.nan)
     at = m.clamp(max=bias.numel() - 1)

@@ -1,6 +1,6 @@
 """Unit 02: grid, blocks, threads and warps, in CUDA C++.
 
-`diverge` runs the two channels of a stereo signal, whose samples alternate, through chains of different soft clippers.
+`diverge` passes the two channels of a stereo signal, whose samples alternate, through two chains of soft clippers.
 A chain of k clippers v/(1 + |v|) is v/(1 + k·|v|), one of v/√(1 + v²) is v/√(1 + k·v²): that is the reference.
 """
 
@@ -40,17 +40,17 @@ def _waves(blocks: int, sms: int, blocks_per_sm: int) -> int:
 
 def _explain_waves(sizes, yours, expected) -> str | None:
     blocks, sms, per_sm = sizes["blocks"], sizes["sms"], sizes["blocks_per_sm"]
-    places = sms * per_sm
-    if yours == blocks / places:
+    slots = sms * per_sm
+    if yours == blocks / slots:
         return "A wave that is not full takes as long as a full one: round up."
-    if yours == blocks // places:
-        return f"That rounds down: {blocks % places} blocks would never run. Round up."
-    if yours == blocks // places + 1:
-        return f"{blocks} blocks fill whole waves; nothing is left over for one more."
+    if yours == blocks // slots:
+        return f"That rounds down: {blocks % slots} blocks have no wave. Round up."
+    if yours == blocks // slots + 1:
+        return f"{blocks} blocks fill whole waves exactly; there is no extra wave."
     if yours == -(-blocks // sms):
-        return f"Each SM holds {per_sm} blocks at the same time, so a wave has {sms} · {per_sm} of them."
+        return f"Each SM holds {per_sm} blocks at a time, so a wave has {sms} · {per_sm} blocks."
     if yours == -(-blocks // per_sm):
-        return f"That is for one SM alone; {sms} of them work at the same time."
+        return f"That is for one SM; {sms} SMs work at the same time."
     return None
 
 
@@ -81,16 +81,16 @@ def _tail_efficiency(blocks: int, sms: int, blocks_per_sm: int) -> float:
 
 def _explain_efficiency(sizes, yours, expected) -> str | None:
     blocks, sms, per_sm = sizes["blocks"], sizes["sms"], sizes["blocks_per_sm"]
-    places, waves = sms * per_sm, _waves(**sizes)
-    last = blocks - (waves - 1) * places
+    slots, waves = sms * per_sm, _waves(**sizes)
+    last = blocks - (waves - 1) * slots
     messages = {
-        last / places: "That is how full the last wave is. Count all waves: the full ones are used completely.",
-        blocks / places: "That is the number of waves before rounding. Which places were there, in all waves together?",
-        blocks / (waves * sms): f"Each SM has {per_sm} places in a wave, not one.",
-        100 * expected: "A share between 0 and 1 is asked for, not a percentage.",
-        1 - expected: "That is the share that idles. How much is used?",
-        1 / expected: "Turn the fraction round: used places over all places.",
-        waves: "That is the number of waves, as before. What share of their places is used?",
+        last / slots: "That is the share of the last wave. Count the slots of all waves.",
+        blocks / slots: "That is the number of waves before rounding. Divide by the slots of all waves together.",
+        blocks / (waves * sms): f"Each SM has {per_sm} block slots in a wave, not one.",
+        100 * expected: "Return a share between 0 and 1, not a percentage.",
+        1 - expected: "That is the idle share. Return the used share.",
+        1 / expected: "Invert the fraction: used slots over all slots.",
+        waves: "That is the number of waves. Which share of their slots is used?",
     }
     return sentence_for(yours, messages)
 
@@ -98,7 +98,7 @@ def _explain_efficiency(sizes, yours, expected) -> str | None:
 register(
     PlainExercise(
         id="02_execution_model/tail_efficiency",
-        title="Share of the places that a grid uses",
+        title="Share of the block slots that a grid uses",
         entry="tail_efficiency",
         points=Points(correct=1),
         reference=_tail_efficiency,
@@ -136,15 +136,15 @@ register(
         known_mistakes=(
             KnownMistake(
                 "wrong-formula",
-                "{name} is 0 everywhere: i / n of two whole numbers is a whole number in C++; divide floats",
+                "{name} is 0 everywhere: i / n of two integers is an integer in C++; divide floats",
                 lambda x: torch.zeros_like(x),
             ),
             KnownMistake("wrong-formula", "{name} is a copy of x: it does not fade", lambda x: x.clone()),
-            KnownMistake("wrong-formula", "{name} lacks the division by n", lambda x: x * _ramp(x)),
-            KnownMistake("off-by-one", "{name} fades with i + 1, not i", lambda x: x * (_ramp(x) + 1) / x.numel()),
+            KnownMistake("wrong-formula", "{name} is not divided by n", lambda x: x * _ramp(x)),
+            KnownMistake("off-by-one", "{name} uses i + 1 instead of i", lambda x: x * (_ramp(x) + 1) / x.numel()),
             KnownMistake(
                 "wrong-formula",
-                "{name} fades anew in each block: i is the place in the whole grid, not threadIdx.x",
+                "{name} restarts the fade in each block: i is the index in the whole grid, not threadIdx.x",
                 lambda x: x * (_ramp(x) % 256) / x.numel(),
             ),
         ),
@@ -201,7 +201,7 @@ register(
         known_mistakes=(
             KnownMistake("wrong-formula", "{name} is a copy of x: nothing is mirrored", lambda x: x.clone()),
             KnownMistake("wrong-formula", "{name} is upside down: mirror columns, not rows", lambda x: x.flip(0)),
-            KnownMistake("wrong-formula", "{name} is turned by 180°: mirror columns only", lambda x: x.flip(0, 1)),
+            KnownMistake("wrong-formula", "{name} is rotated by 180°: mirror columns only", lambda x: x.flip(0, 1)),
             KnownMistake(
                 "off-by-one",
                 "{name} is mirrored one column too far: column 0 goes to N - 1, not to N",
@@ -232,18 +232,18 @@ def _stereo(x, is_left=lambda i: i % 2 == 0):
 register(
     KernelExercise(
         id="02_execution_model/diverge",
-        title="The same branch, by whole warps",
+        title="Branch by warp",
         entry="stereo",
         points=Points(
             correct=2,
             bounds=(
-                Bound("active share of the lanes", "lanes", per="lane_slots", at_least=0.9, points=1),
+                Bound("share of active lanes", "lanes", per="lane_slots", at_least=0.9, points=1),
                 Bound("share of divergent branches", "divergent_branches", per="branches", at_most=0.001, points=1),
             ),
         ),
         arguments={"x": array("n"), "out": out("n")},
         reference=_stereo,
-        # v/(1 + |v|) and v/√(1 + v²) never enlarge a relative error, so the roundings of all stages just add up
+        # v/(1 + |v|) and v/√(1 + v²) never amplify a relative error, so the rounding errors of all stages add up
         magnitude=lambda x: _stereo(x).abs(),
         contract=Contract(terms=4 * STAGES),
         cost=lambda sizes, item: Cost(item * sizes["n"], item * sizes["n"], 4 * STAGES * sizes["n"]),
@@ -257,7 +257,7 @@ register(
             Case("n = 1000, values up to ten thousand", {"n": 1000}, "large"),
             Case("n = 1021, a prime", {"n": 1021}),
             Case("n = 1500, not aligned to 16 bytes", {"n": 1500}, layout="offset"),
-            Case("n = 8192, whole warps everywhere", {"n": 8192}, "position"),
+            Case("n = 8192, whole warps only", {"n": 8192}, "position"),
         ),
         draw=lambda rng: {"n": rng.choice([rng.randrange(1, 64), 256 * rng.randrange(1, 9) + rng.choice([-1, 0, 1])])},
         tiny=Case("eight samples", {"n": 8}),
@@ -273,12 +273,12 @@ register(
             KnownMistake("wrong-formula", "{name} treats every sample as right", lambda x: _right(x)),
             KnownMistake(
                 "wrong-formula",
-                "{name} changes the channel every 32 samples: with its warp each thread must change its sample too",
+                "{name} changes the channel every 32 samples: change the sample index too, not only the condition",
                 lambda x: _stereo(x, lambda i: i % 64 < 32),
             ),
             KnownMistake(
                 "wrong-formula",
-                "{name} changes the channel every 128 samples: with its warp each thread must change its sample too",
+                "{name} changes the channel every 128 samples: change the sample index too, not only the condition",
                 lambda x: _stereo(x, lambda i: i % 256 < 128),
             ),
         ),

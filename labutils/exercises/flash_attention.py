@@ -1,6 +1,6 @@
-"""Unit 17: attention in tiles. Arrays are fp16 or bf16, sums fp32; heads of all sequences are counted along one axis.
+"""Unit 17: tiled attention. Arrays are fp16 or bf16, accumulators fp32; one axis counts the heads of all sequences.
 
-Query heads are H, heads of keys and values HK; H is a multiple of HK, and heads h·G … h·G + G − 1 share key head h.
+H query heads, HK heads of keys and values; H is a multiple of HK, and query heads h·G … h·G + G − 1 share key head h.
 """
 
 import torch
@@ -30,14 +30,10 @@ def _sizes_of(**sizes):
 def _explain_scores(sizes, yours, expected) -> str | None:
     heads, N, item = sizes["heads"], sizes["N"], sizes["itemsize"]
     messages = {
-        heads * N * N: "That counts elements. Each has `itemsize` bytes.",
-        N * N * item: "That is one head.",
-        2
-        * heads
-        * N
-        * N
-        * item: "Only the scores are asked for; the weights after the softmax would be as many again.",
-        heads * N * item: "Every query meets every key: N scores for each of N queries.",
+        heads * N * N: "That counts elements. Each element has `itemsize` bytes.",
+        N * N * item: "That is for one head.",
+        2 * heads * N * N * item: "Count only the scores; the weights after the softmax would double that.",
+        heads * N * item: "Every query has a score with every key: N scores for each of N queries.",
         heads * N * (N + 1) // 2 * item: "Without a mask every query has a score for every key.",
     }
     return messages.get(yours)
@@ -71,13 +67,13 @@ def _explain_naive(sizes, yours, expected) -> str | None:
     N, D, item = sizes["N"], sizes["D"], sizes["itemsize"]
     square, thin = N * N * item, N * D * item
     messages = {
-        4 * thin: "Those are Q, K, V and out. The scores and the weights pass through memory too.",
-        4 * square: "Those are scores and weights alone; Q, K, V and out are missing.",
+        4 * thin: "That counts Q, K, V and out. The scores and the weights go through memory too.",
+        4 * square: "That counts only scores and weights; Q, K, V and out are missing.",
         2 * square + 4 * thin: "The scores are written *and* read, and so are the weights.",
-        3 * square + 4 * thin: "Three passes over N × N are counted; there are four: each kernel reads what the one "
+        3 * square + 4 * thin: "That counts three N × N transfers; there are four: each kernel reads what the one "
         "before it wrote.",
         4 * square + 3 * thin: "One of Q, K, V and out is missing.",
-        4 * N * N + 4 * N * D: "That counts elements. Each has `itemsize` bytes.",
+        4 * N * N + 4 * N * D: "That counts elements. Each element has `itemsize` bytes.",
     }
     return messages.get(yours)
 
@@ -85,7 +81,7 @@ def _explain_naive(sizes, yours, expected) -> str | None:
 register(
     PlainExercise(
         id="17_flash_attention/naive_bytes",
-        title="Bytes that three kernels move",
+        title="Bytes moved by three kernels",
         entry="naive_bytes",
         points=Points(correct=1),
         reference=lambda N, D, itemsize: itemsize * (4 * N * N + 4 * N * D),
@@ -115,12 +111,12 @@ def _explain_tiled(sizes, yours, expected) -> str | None:
     thin, blocks = N * D * item, -(-N // bm)
     messages = {
         4 * thin: "Each block of queries reads all keys and values again. How many blocks are there?",
-        2 * thin * blocks: "Q is read and out is written once, beside what the blocks read of K and V.",
+        2 * thin * blocks: "Add Q, which is read once, and out, which is written once.",
         2 * thin + thin * blocks: "Both K and V are read by every block.",
         4 * thin * blocks: "A block reads and writes its own rows of Q and out, not all of them.",
-        2 * N * D + 2 * N * D * blocks: "That counts elements. Each has `itemsize` bytes.",
-        2 * thin + 2 * thin * (N // bm): "A last block that is not full is a block too: round up.",
-        item * (2 * N * D + 2 * N * D * N / bm): "The number of blocks is whole: round up.",
+        2 * N * D + 2 * N * D * blocks: "That counts elements. Each element has `itemsize` bytes.",
+        2 * thin + 2 * thin * (N // bm): "A partial last block is a block too: round up.",
+        item * (2 * N * D + 2 * N * D * N / bm): "The number of blocks is an integer: round up.",
     }
     return next((text for value, text in messages.items() if yours == value), None)
 
@@ -128,7 +124,7 @@ def _explain_tiled(sizes, yours, expected) -> str | None:
 register(
     PlainExercise(
         id="17_flash_attention/tiled_bytes",
-        title="Bytes that tiles load and store",
+        title="Bytes loaded and stored with tiles",
         entry="tiled_bytes",
         points=Points(correct=1),
         reference=_tiled,
@@ -137,7 +133,7 @@ register(
         cases=(
             Case("4096 keys, blocks of 128 queries", _sizes_of(N=4096, D=128, block_m=128, itemsize=2)),
             Case("131 072 keys", _sizes_of(N=131_072, D=128, block_m=128, itemsize=2)),
-            Case("a last block that is not full", _sizes_of(N=1000, D=64, block_m=128, itemsize=2)),
+            Case("a partial last block", _sizes_of(N=1000, D=64, block_m=128, itemsize=2)),
             Case("a single block", _sizes_of(N=100, D=64, block_m=128, itemsize=4)),
         ),
         draw=lambda rng: {
@@ -182,7 +178,7 @@ ARGUMENTS = {
 register(
     KernelExercise(
         id="17_flash_attention/forward",
-        title="Attention in one pass, whole tiles",
+        title="Attention in one pass, whole tiles only",
         entry="forward",
         points=Points(correct=4),
         arguments=ARGUMENTS,
@@ -208,7 +204,7 @@ register(
         tiny=Case("32 queries, 16 keys, head size 16", _of(1, 32, 16, 16)),
         bench=_of(128, 4096, 4096, 128),
         library=_library,
-        # its keys fill whole tiles: there is no past the end
+        # its keys fill whole tiles: no key is past the end
         known_mistakes=tuple(s for s in known_mistakes(scores) if PAST_THE_END not in s.sentence),
     )
 )
@@ -216,7 +212,7 @@ register(
 register(
     KernelExercise(
         id="17_flash_attention/ragged",
-        title="Any number of queries and keys, shared key heads",
+        title="Any number of queries and keys, grouped key heads",
         entry="ragged",
         points=Points(correct=3),
         arguments=ARGUMENTS,
@@ -227,7 +223,7 @@ register(
         cases=(
             Case("2 queries, 3 keys", _of(1, 2, 3), "position"),
             Case(
-                f"{TILE_M - 1} queries, {TILE_N + 1} keys: next to a tile", _of(1, TILE_M - 1, TILE_N + 1), "position"
+                f"{TILE_M - 1} queries, {TILE_N + 1} keys: one off a tile", _of(1, TILE_M - 1, TILE_N + 1), "position"
             ),
             Case(f"{TILE_M + 1} queries, {TILE_N - 1} keys", _of(1, TILE_M + 1, TILE_N - 1), "position"),
             Case("4 query heads on 2 key heads, 37 keys", _of(4, 20, 37, 64, HK=2), "position"),

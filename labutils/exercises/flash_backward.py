@@ -1,6 +1,6 @@
-"""Unit 18: the backward pass of attention. lse and delta are inputs like any others: the formulas hold for every value.
+"""Unit 18: the backward pass of attention. lse and delta are ordinary inputs: the formulas hold for any values.
 
-All inputs are normal numbers, so that P = exp(s − lse) and dS stay within the range of fp16.
+All inputs are normally distributed, so that P = exp(s − lse) and dS stay within the range of fp16.
 """
 
 import math
@@ -41,13 +41,13 @@ def _explain_flops(sizes, yours, expected) -> str | None:
     heads, N, D = sizes["heads"], sizes["N"], sizes["D"]
     product = 2 * heads * N * N * D
     messages = {
-        5 * product: "Five different products; but both kernels need S and dP, and each computes them itself.",
-        6 * product: "dP is needed in both kernels, and so is S.",
-        8 * product: "The kernel of dQ has three products: S, dP and dQ.",
-        4 * product: "Those are the four products of one kernel; the other has three more.",
-        3 * product: "Those are the three products of one kernel; the other has four more.",
+        5 * product: "Five products are different, but both kernels need S and dP, and each computes them.",
+        6 * product: "Both kernels need dP, and both need S.",
+        8 * product: "The dQ kernel has three products: S, dP and dQ.",
+        4 * product: "Those are the four products of the dK, dV kernel; the dQ kernel has three more.",
+        3 * product: "Those are the three products of the dQ kernel; the dK, dV kernel has four more.",
         7 * product // 2: "A multiplication and an addition are two FLOPs.",
-        7 * product // heads: "That is one head.",
+        7 * product // heads: "That is for one head.",
     }
     return messages.get(yours)
 
@@ -81,10 +81,10 @@ def _explain_kept(sizes, yours, expected) -> str | None:
     messages = {
         4 * thin: "lse is missing: one fp32 number for each query of each head.",
         3 * thin + 4 * heads * N: "The output is kept too: delta is computed from it.",
-        4 * thin + heads * N * item: "lse is fp32 whatever the others are.",
-        4 * thin + 8 * heads * N: "delta is not kept: the backward pass computes it.",
-        4 * thin + heads * N * N * item: "P is not kept: it is computed again from lse.",
-        5 * thin + 4 * heads * N: "The gradient of the output comes later; it is not kept by the forward pass.",
+        4 * thin + heads * N * item: "lse is fp32, whatever the dtype of the others.",
+        4 * thin + 8 * heads * N: "delta need not be kept: the backward pass computes it.",
+        4 * thin + heads * N * N * item: "P need not be kept: it is recomputed from lse.",
+        5 * thin + 4 * heads * N: "The gradient of the output comes later; the forward pass does not keep it.",
     }
     return messages.get(yours)
 
@@ -92,7 +92,7 @@ def _explain_kept(sizes, yours, expected) -> str | None:
 register(
     PlainExercise(
         id="18_flash_backward/kept_bytes",
-        title="Bytes kept between the passes",
+        title="Bytes kept for the backward pass",
         entry="kept_bytes",
         points=Points(correct=1),
         reference=lambda heads, N, D, itemsize: heads * N * (4 * D * itemsize + 4),
@@ -123,7 +123,7 @@ def _rows(H, M, D):
 register(
     KernelExercise(
         id="18_flash_backward/delta",
-        title="delta, one number for each query",
+        title="delta, one number per query",
         entry="delta",
         points=Points(correct=1),
         arguments={
@@ -158,10 +158,10 @@ register(
             KnownMistake(
                 "wrong-formula", "{name} sums over queries, not along D", lambda out, dout: _by_column(out, dout)
             ),
-            KnownMistake("wrong-formula", "{name} is the sum of out alone", lambda out, dout: out.sum(-1)),
-            KnownMistake("wrong-formula", "{name} is the sum of dout alone", lambda out, dout: dout.sum(-1)),
+            KnownMistake("wrong-formula", "{name} is the sum of out, without dout", lambda out, dout: out.sum(-1)),
+            KnownMistake("wrong-formula", "{name} is the sum of dout, without out", lambda out, dout: dout.sum(-1)),
             KnownMistake("wrong-formula", "{name} is Σ out²", lambda out, dout: (out**2).sum(-1)),
-            KnownMistake("wrong-formula", "{name} is a mean: divided by D", lambda out, dout: (out * dout).mean(-1)),
+            KnownMistake("wrong-formula", "{name} is a mean, not a sum", lambda out, dout: (out * dout).mean(-1)),
             KnownMistake("wrong-formula", "{name} has the wrong sign", lambda out, dout: -(out * dout).sum(-1)),
         ),
     )
@@ -258,30 +258,30 @@ _register(
     ("dk", "dv"),
     4,
     (
-        KnownMistake("wrong-formula", "{name} lacks the weights: dV = Pᵀ dO, not a sum of dO", without_weights),
+        KnownMistake("wrong-formula", "{name} lacks the weights: dV = Pᵀ dO, not just a sum of dO", without_weights),
         KnownMistake(
             "wrong-formula",
-            "dk and dv are stored in each other's place",
+            "dk and dv are swapped",
             lambda **x: (lambda g: {"dk": g["dv"], "dv": g["dk"]})(gradients(**x)),
         ),
         KnownMistake(
             "missing-accumulation",
-            "{name} holds the last block of queries alone: the accumulator starts anew in each turn",
+            "{name} holds only the last block of queries: the accumulator restarts in each iteration",
             with_weights(True, ("dk", "dv")),
         ),
         KnownMistake(
             "missing-accumulation",
-            "{name} is that of the first query head of each group alone: sum over all of them",
+            "{name} is that of the first query head of each group: sum over all heads of the group",
             one_of_group("first"),
         ),
         KnownMistake(
             "missing-accumulation",
-            "{name} is that of the last query head of each group alone: sum over all of them",
+            "{name} is that of the last query head of each group: sum over all heads of the group",
             one_of_group("last"),
         ),
         KnownMistake(
             "wrong-formula",
-            "query head h is taken for one of key head h % HK: a group's heads lie beside each other",
+            "query head h uses key head h % HK: the heads of a group are adjacent, so it is h // group",
             other_heads(("dk", "dv"), lambda h, group, count: h % count),
         ),
     ),
@@ -295,22 +295,22 @@ _register(
     (
         KnownMistake(
             "wrong-formula",
-            "{name} is dS V: the gradient of a query is a sum of keys",
+            "{name} is dS V: it must be dS K",
             lambda q, k, v, **x: {"dq": dS_times(q, k, v, v, **x)},
         ),
         KnownMistake(
             "missing-accumulation",
-            "{name} holds the last block of keys alone: the accumulator starts anew in each turn",
+            "{name} holds only the last block of keys: the accumulator restarts in each iteration",
             with_weights(False, ("dq",)),
         ),
         KnownMistake(
             "missing-accumulation",
-            "{name} holds the first block of keys alone",
+            "{name} holds only the first block of keys",
             with_weights(False, ("dq",), first=True),
         ),
         KnownMistake(
             "wrong-formula",
-            "query head h reads key head h % HK: a group's heads lie beside each other",
+            "query head h reads key head h % HK: the heads of a group are adjacent, so it is h // group",
             other_heads(("dq",), lambda h, group, count: h % count),
         ),
         KnownMistake(

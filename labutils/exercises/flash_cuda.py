@@ -1,4 +1,4 @@
-"""Unit 20: attention in CUDA C++, by shuffles and by tensor cores. fp16 arrays one row after the other, sums fp32."""
+"""Unit 20: attention in CUDA C++, with shuffles and with tensor cores. Contiguous fp16 arrays, fp32 accumulators."""
 
 import torch
 
@@ -19,7 +19,7 @@ from . import _flash_mistakes
 from ._attention import attention, from_scores, magnitude, scores, terms
 from ._numbers import sentence_for
 
-# --- who holds what ------------------------------------------------------------------------------------------------
+# --- which lane holds what -----------------------------------------------------------------------------------------
 
 
 def _row(lane, i):
@@ -33,12 +33,12 @@ def _column(lane, i):
 def _explain_row(sizes, yours, expected) -> str | None:
     lane, i = sizes["lane"], sizes["i"]
     messages = (
-        (lane // 4, "Numbers 2 and 3 lie 8 rows further down."),
-        (lane // 4 + 8 * (i % 2), "Numbers 0 and 1 share a row; 2 and 3 are in the other one."),
-        (lane // 4 + i // 2, "The other row is 8 rows further down, not the next one."),
-        (lane % 4 + 8 * (i // 2), "Four lanes that follow each other share a row: r is lane // 4."),
+        (lane // 4, "Elements 2 and 3 are 8 rows below."),
+        (lane // 4 + 8 * (i % 2), "Elements 0 and 1 share a row; 2 and 3 are in the other row."),
+        (lane // 4 + i // 2, "The other row is 8 rows below, not the next one."),
+        (lane % 4 + 8 * (i // 2), "Four consecutive lanes share a row: r is lane // 4."),
         (lane // 8 + 8 * (i // 2), "Four lanes share a row, and each holds two of its columns."),
-        (lane % 8 + 8 * (i // 2), "Four lanes that follow each other share a row: r is lane // 4."),
+        (lane % 8 + 8 * (i // 2), "Four consecutive lanes share a row: r is lane // 4."),
         (_column(lane, i), "That is the column."),
     )
     return next((text for value, text in messages if yours == value), None)
@@ -47,14 +47,14 @@ def _explain_row(sizes, yours, expected) -> str | None:
 def _explain_column(sizes, yours, expected) -> str | None:
     lane, i = sizes["lane"], sizes["i"]
     messages = (
-        (lane % 4 * 2, "Numbers 1 and 3 are one column further."),
-        (lane % 4 + i % 2, "A lane holds two columns, so the next lane begins two columns further."),
-        (lane % 4 * 2 + i // 2, "Numbers 0 and 1 lie beside each other, 2 and 3 below them."),
-        (lane % 4 * 2 + i, "Numbers 2 and 3 lie below 0 and 1, in the same columns."),
+        (lane % 4 * 2, "Elements 1 and 3 are one column to the right."),
+        (lane % 4 + i % 2, "A lane holds two columns, so the next lane starts two columns to the right."),
+        (lane % 4 * 2 + i // 2, "Elements 0 and 1 are side by side; 2 and 3 are below them."),
+        (lane % 4 * 2 + i, "Elements 2 and 3 are below 0 and 1, in the same columns."),
         (lane // 4 * 2 + i % 2, "c is lane % 4: it counts the lanes of a row."),
         (lane // 4 + i % 2, "c is lane % 4: it counts the lanes of a row."),
-        (lane % 8 * 2 + i % 2, "A row has 8 columns: four lanes with two each."),
-        (lane % 4 + 4 * (i % 2), "A lane's two columns lie beside each other."),
+        (lane % 8 * 2 + i % 2, "A row has 8 columns: four lanes with two columns each."),
+        (lane % 4 + 4 * (i % 2), "The two columns of a lane are adjacent."),
         (_row(lane, i), "That is the row."),
     )
     return next((text for value, text in messages if yours == value), None)
@@ -67,18 +67,18 @@ def _where(lane, i):
 def _explain_intensity(sizes, yours, expected) -> str | None:
     rows, item = sizes["rows"], sizes["itemsize"]
     messages = (
-        (rows / item, "A multiply-add is two FLOPs, and there are two products with a byte count of their own each."),
-        (4 * rows / item, "Two products, but also two tiles: keys, then values."),
+        (rows / item, "A multiply-add is two FLOPs. There are two products, and each reads its own bytes."),
+        (4 * rows / item, "There are two products, but also two tiles: keys, then values."),
         (2 * rows, "That is for each element. An element has `itemsize` bytes."),
-        (2 / item, "Every one of the warp's queries meets the key."),
-        (item / (2 * rows), "Turn the fraction round: FLOPs for each byte."),
+        (2 / item, "Each key is used by all queries of the warp."),
+        (item / (2 * rows), "Invert the fraction: FLOPs per byte."),
     )
     return sentence_for(yours, messages)
 
 
 for _name, _title, _reference, _explain in (
-    ("row_of", "The row of an accumulator's element", _row, _explain_row),
-    ("column_of", "The column of an accumulator's element", _column, _explain_column),
+    ("row_of", "Row of an accumulator element", _row, _explain_row),
+    ("column_of", "Column of an accumulator element", _column, _explain_column),
 ):
     register(
         PlainExercise(
@@ -90,12 +90,12 @@ for _name, _title, _reference, _explain in (
             rtol=0.0,
             explain=_explain,
             cases=(
-                Case("lane 5, number 0", _where(5, 0)),
-                Case("lane 5, number 1", _where(5, 1)),
-                Case("lane 5, number 2", _where(5, 2)),
-                Case("lane 30, number 3", _where(30, 3)),
-                Case("lane 0, number 3", _where(0, 3)),
-                Case("lane 19, number 0", _where(19, 0)),
+                Case("lane 5, element 0", _where(5, 0)),
+                Case("lane 5, element 1", _where(5, 1)),
+                Case("lane 5, element 2", _where(5, 2)),
+                Case("lane 30, element 3", _where(30, 3)),
+                Case("lane 0, element 3", _where(0, 3)),
+                Case("lane 19, element 0", _where(19, 0)),
             ),
             draw=lambda rng: _where(rng.randrange(32), rng.randrange(4)),
         )
@@ -104,7 +104,7 @@ for _name, _title, _reference, _explain in (
 register(
     PlainExercise(
         id="20_flash_cuda/shared_intensity",
-        title="FLOPs for each byte of shared memory",
+        title="FLOPs per byte of shared memory",
         entry="shared_intensity",
         points=Points(correct=1),
         reference=lambda rows, itemsize: 2 * rows / itemsize,
@@ -136,7 +136,7 @@ def _library(q, k, v):
 
 
 def _tiles_of(size: int, which):
-    """Attention to the keys of some tiles of `size` keys: `which(number of the tile, number of the last)`."""
+    """Attention to the keys of some tiles of `size` keys: `which(tile number, last tile number)`."""
 
     def compute(q, k, v):
         tile = torch.arange(k.shape[1]) // size
@@ -146,10 +146,10 @@ def _tiles_of(size: int, which):
 
 
 def _padded(size: int):
-    """Keys past the end that count with a score and a value of 0, up to the end of the tile."""
+    """Keys past the end, up to the end of the tile, included with score 0 and value 0."""
 
     def compute(q, k, v):
-        extra = -k.shape[1] % size if k.shape[1] > 1 else 0  # a single key says too little
+        extra = -k.shape[1] % size if k.shape[1] > 1 else 0  # one key cannot tell the mistakes apart
         return from_scores(
             torch.nn.functional.pad(scores(q, k), (0, extra)), torch.nn.functional.pad(v, (0, 0, 0, extra))
         )
@@ -158,7 +158,7 @@ def _padded(size: int):
 
 
 def _walk(size: int, **how):
-    """The loop over tiles, with a rescaling that is forgotten."""
+    """The loop over tiles without one of its rescalings."""
 
     def compute(q, k, v):
         s, both = scores(q, k), {}
@@ -177,11 +177,11 @@ def _walk(size: int, **how):
 
 
 OF_TILES = ("rescaled", "tile", _flash_mistakes.PAST_THE_END, "multiplied")
-"""In the sentences of unit 17's wrong answers that depend on its tile."""
+"""Words in the sentences of unit 17's mistakes that depend on its tile size."""
 
 
 def _lifted(mistake: KnownMistake) -> KnownMistake:
-    """A wrong answer of unit 17; to a single key it has none."""
+    """A mistake of unit 17; for a single key the result is correct."""
     compute = mistake.compute
     return KnownMistake(
         mistake.diagnosis, mistake.sentence, lambda q, k, v: compute(q, k, v) if k.shape[1] > 1 else attention(q, k, v)
@@ -193,19 +193,19 @@ def _known_mistakes(size: int) -> tuple[KnownMistake, ...]:
     return (
         KnownMistake(
             "wrong-formula",
-            "{name} is not rescaled when the maximum grows: the sums over values need the same factor as l",
+            "{name} is not rescaled when the maximum grows: multiply acc by the same factor as l",
             _walk(size, acc=False),
         ),
         KnownMistake(
             "wrong-formula", "the running sum l is not rescaled when the maximum grows", _walk(size, sum=False)
         ),
-        KnownMistake("wrong-formula", "neither l nor the sums are rescaled", _walk(size, sum=False, acc=False)),
-        KnownMistake("padded-lanes", "keys past the end take part, with a score of 0", _padded(size)),
-        KnownMistake("missing-accumulation", "{name} holds the first tile alone", _tiles_of(size, lambda t, n: t == 0)),
-        KnownMistake("missing-accumulation", "{name} holds the last tile alone", _tiles_of(size, lambda t, n: t == n)),
+        KnownMistake("wrong-formula", "neither l nor acc is rescaled", _walk(size, sum=False, acc=False)),
+        KnownMistake("padded-lanes", "keys past the end are included, with a score of 0", _padded(size)),
+        KnownMistake("missing-accumulation", "{name} holds only the first tile", _tiles_of(size, lambda t, n: t == 0)),
+        KnownMistake("missing-accumulation", "{name} holds only the last tile", _tiles_of(size, lambda t, n: t == n)),
         KnownMistake(
             "missing-accumulation",
-            "the sums over values hold the last tile alone, and l all of them",
+            "acc holds only the last tile, but l holds all of them",
             _last_of_all(size),
         ),
         *shared,
@@ -216,7 +216,7 @@ def _last_of_all(size: int):
     def compute(q, k, v):
         tile = torch.arange(k.shape[1]) // size
         last = torch.where(tile == tile[-1], torch.softmax(scores(q, k), -1), 0.0)
-        # where these keys weigh nothing, 0 has too many causes to name one: no answer that anybody gives
+        # where the weight of these keys is 0, a result of 0 has too many causes: return one that no kernel gives
         return {"out": torch.where(last.sum(-1, keepdim=True) > 0.01, last @ v, 1e4)}
 
     return compute
@@ -263,7 +263,7 @@ def _level(name: str, title: str, points: Points, block_m: int, block_n: int) ->
 
 
 NO_CONFLICTS = Bound(
-    "passes over the banks for each one needed",
+    "shared memory wavefronts, relative to the minimum",
     "shared_load_wavefronts",
     "ideal_shared_load_wavefronts",
     at_most=1.02,
@@ -278,7 +278,7 @@ _level(
         bounds=(
             NO_CONFLICTS,
             Bound(
-                "bytes read from shared memory for each one loaded",
+                "bytes read from shared memory per byte loaded",
                 "shared_load_bytes",
                 "global_load_bytes",
                 at_most=2.5,

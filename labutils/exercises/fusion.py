@@ -1,4 +1,4 @@
-"""Unit 13: when fusing pays. Its kernels are in fusion_norms.py and fusion_dropout.py."""
+"""Unit 13: when fusion pays. Its kernels are in fusion_norms.py and fusion_dropout.py."""
 
 import math
 
@@ -10,7 +10,7 @@ from ..spec.exercise import (
 )
 from ._numbers import near
 
-# --- what a chain gains --------------------------------------------------------------------------------------------
+# --- the gain of a chain --------------------------------------------------------------------------------------------
 
 
 def _explain_chain(sizes, yours, expected) -> str | None:
@@ -18,22 +18,22 @@ def _explain_chain(sizes, yours, expected) -> str | None:
     x = B * T * H
 
     if near(yours, 7 / 3) or near(yours, 7):
-        return "Nearly: the norm also reads its weight, H elements, once in either version."
+        return "Almost: in both versions the norm also reads its weight once, H elements."
     if near(yours, (3 * x + H) / (7 * x + H)):
-        return "That is below 1: the speed-up is the eager chain's traffic over the fused kernel's."
+        return "That is below 1: the speedup is the eager chain's traffic over the fused kernel's."
     if near(yours, (8 * x + H) / (3 * x + H)) or near(yours, (9 * x + H) / (3 * x + H)):
-        return "The norm is one kernel here: it reads its input once, and writes its output once."
+        return "The norm is one kernel here: it reads its input once and writes its output once."
     if near(yours, (7 * x + H) / (4 * x + H)):
         return "This fused kernel does not store the sum: it reads x and residual, and writes out."
     if near(yours, (7 * x + H) / (2 * x + H)):
-        return "The fused kernel has two inputs of that size: x and residual."
+        return "The fused kernel has two inputs of this size: x and residual."
     return None
 
 
 register(
     PlainExercise(
         id="13_fusion/chain_speedup",
-        title="The speed-up that bytes predict",
+        title="Predict the speedup from bytes",
         entry="chain_speedup",
         points=Points(correct=1),
         reference=lambda B, T, H: (7 * B * T * H + H) / (3 * B * T * H + H),
@@ -47,20 +47,20 @@ register(
     )
 )
 
-# Bandwidth and peaks of an H200: 10^9 bytes/s of a copy, 10^9 FLOP/s of the tensor cores and of the ordinary cores.
+# Copy bandwidth of an H200 in 10^9 bytes/s; peaks of its tensor cores and CUDA cores in 10^9 FLOP/s.
 COPY, TENSOR, CORES = 4200, 989_000, 67_000
 
 MiB = 2**20
 
 CHAINS: dict[str, tuple[list[tuple[int, int]], tuple[int, int], int]] = {
-    # name: links (bytes, FLOPs), the fused kernel, the peak of the pipe that does the FLOPs
+    # name: links (bytes, FLOPs), the fused kernel, the peak of the pipe that executes the FLOPs
     "bias, GELU, dropout": (
         [(128 * MiB, 32 * MiB), (128 * MiB, 512 * MiB), (160 * MiB, 64 * MiB)],
         (160 * MiB, 1600 * MiB),
         CORES,
     ),
     "large matmul, then GELU": ([(96 * MiB, 137_439 * MiB), (64 * MiB, 256 * MiB)], (96 * MiB, 137_695 * MiB), TENSOR),
-    "softmax of rows too long for the chip": (
+    "softmax of rows too long for on-chip memory": (
         [(256 * MiB, 128 * MiB), (384 * MiB, 512 * MiB)],
         (640 * MiB, 640 * MiB),
         CORES,
@@ -70,7 +70,7 @@ CHAINS: dict[str, tuple[list[tuple[int, int]], tuple[int, int], int]] = {
         (512 * MiB, 128 * MiB),
         CORES,
     ),
-    "two matmuls, the first done again for each tile of the second": (
+    "two matmuls, the first recomputed for each tile of the second": (
         [(96 * MiB, 68_719 * MiB), (96 * MiB, 68_719 * MiB)],
         (128 * MiB, 16 * 68_719 * MiB + 68_719 * MiB),
         TENSOR,
@@ -81,7 +81,7 @@ CHAINS: dict[str, tuple[list[tuple[int, int]], tuple[int, int], int]] = {
         TENSOR,
     ),
 }
-"""Six chains of fp16 kernels with the cost of each link, and what one kernel in their place would cost."""
+"""Six chains of fp16 kernels: the cost of each link, and the cost of one fused kernel."""
 
 
 def _seconds(cost, bandwidth, peak):
@@ -113,35 +113,35 @@ def _examine_chain(sizes, arguments, yours) -> tuple[str, str] | None:
         if close(expected):
             return None
     except TypeError:
-        return f"{name}: a {type(yours).__name__} came back", "Return one number."
+        return f"{name}: returned a {type(yours).__name__}", "Return one number."
     message = f"{name}: {yours:.6g}, expected {expected:.6g}"
     total = [sum(link[k] for link in links) for k in (0, 1)]
     if close(1 / expected):
-        return message, "The speed-up is the links' time over the fused kernel's, not the other way round."
+        return message, "The speedup is the links' time over the fused kernel's, not the inverse."
     if close(total[0] / fused[0]):
         return (
             message,
-            "That is the ratio of the bytes: a link may wait for its FLOPs instead, and so may the fused kernel.",
+            "That is the ratio of the bytes. A link may be compute-bound, and so may the fused kernel.",
         )
     if close(_seconds(total, bandwidth, peak) / _seconds(fused, bandwidth, peak)):
-        return message, "Kernels run one after another: each takes the longer of its own two times, then add up."
+        return message, "Kernels run one after another: take the longer of each kernel's two times, then add."
     if close(
         sum(link[0] / (1e9 * bandwidth) + link[1] / (1e9 * peak) for link in links) / _seconds(fused, bandwidth, peak)
     ):
         return (
             message,
-            "Within a kernel bytes and FLOPs move at the same time: take the longer of the two, not their sum.",
+            "A kernel moves bytes and computes at the same time: take the longer of the two times, not their sum.",
         )
     return (
         message,
-        "Work out one link by hand: bytes / (bandwidth · 10^9) and FLOPs / (peak · 10^9), the longer counts.",
+        "Compute one link by hand: the larger of bytes / (bandwidth · 10^9) and FLOPs / (peak · 10^9).",
     )
 
 
 register(
     PlainExercise(
         id="13_fusion/fusion_speedup",
-        title="Six chains: does one kernel pay?",
+        title="Six chains: does fusion pay?",
         entry="fusion_speedup",
         points=Points(correct=2),
         make=_make_chain,

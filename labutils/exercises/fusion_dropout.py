@@ -1,7 +1,7 @@
 """Unit 13: dropout and GELU in one kernel, forward and backward.
 
-Dropout's mask is a function of (seed, row, column) alone: element (m, n) takes number n % 4 of those that Philox 4×32
-with 10 rounds makes of the counter m·⌈N/4⌉ + n // 4. So the backward pass, a test or another GPU finds the same mask.
+Dropout's mask depends only on (seed, row, column): element (m, n) takes number n % 4 of those that Philox 4×32 with
+10 rounds computes from the counter m·⌈N/4⌉ + n // 4. So the backward pass, a test or another GPU gets the same mask.
 """
 
 from dataclasses import replace
@@ -26,12 +26,12 @@ MASK32 = 0xFFFFFFFF
 
 
 def philox(seed: int, counters: torch.Tensor) -> list[torch.Tensor]:
-    """Four 32-bit numbers for each counter (int64 tensors): Philox 4×32, 10 rounds (Salmon and others, 2011)."""
+    """Four 32-bit numbers per counter (int64 tensors): Philox 4×32, 10 rounds (Salmon and others, 2011)."""
 
     def product(a: int, b):
         low, high = b & 0xFFFF, b >> 16
         middle = a * high + ((a * low) >> 16)
-        return middle >> 16, (a * b) & MASK32  # the low half is right even where the product wraps round
+        return middle >> 16, (a * b) & MASK32  # the low half is right even if the product wraps around
 
     c = [counters & MASK32, counters >> 32, torch.zeros_like(counters), torch.zeros_like(counters)]
     key = [seed & MASK32, (seed >> 32) & MASK32]
@@ -43,7 +43,7 @@ def philox(seed: int, counters: torch.Tensor) -> list[torch.Tensor]:
 
 
 def uniform(seed: int, M: int, N: int, device="cpu") -> torch.Tensor:
-    """The random number in [0, 1) of each element of an (M, N) matrix, as Triton makes them of Philox."""
+    """The random number in [0, 1) of each element of an (M, N) matrix, computed from Philox as in Triton."""
     groups = -(-N // 4)
     counters = torch.arange(M * groups, dtype=torch.int64, device=device)
     signed = torch.stack(philox(int(seed), counters), -1).to(torch.int32)
@@ -73,7 +73,7 @@ def _flipped(x, p, seed):
 
 
 def _dropout_cases() -> tuple[Case, ...]:
-    """Few programs: Philox costs an interpreter a hundred steps in each."""
+    """Few programs: Philox takes the interpreter a hundred steps in each."""
     cases = (
         Case("one element", {"M": 1, "N": 1}),
         Case("2 × 3", {"M": 2, "N": 3}, "position"),
@@ -99,7 +99,7 @@ def _draw_dropout(rng) -> dict[str, int]:
 def _dropout(name, title, points, inputs, output, reads, reference, magnitude, library, known_mistakes) -> None:
     register(
         KernelExercise(
-            id=f"13_fusion/{name}",
+            id=f"13_fusion_dropout/{name}",
             title=title,
             entry=name,
             points=points,
@@ -125,7 +125,7 @@ def _dropout(name, title, points, inputs, output, reads, reference, magnitude, l
 
 _dropout(
     "dropout_gelu",
-    "Dropout of GELU of a linear layer's output",
+    "Dropout of GELU in one kernel",
     Points(correct=4),
     ("h", "bias"),
     "out",
@@ -137,17 +137,25 @@ _dropout(
     ),
     (
         wrong(
-            "what is kept is not divided by 1 − p", lambda h, bias, p, seed: _dropout_gelu(h, bias, p, seed) * (1 - p)
+            "kept elements are not divided by 1 − p", lambda h, bias, p, seed: _dropout_gelu(h, bias, p, seed) * (1 - p)
         ),
-        wrong("what should be dropped is kept", lambda h, bias, p, seed: _gelu(h + bias) * _flipped(h, p, seed)),
+        wrong(
+            "the mask is inverted: dropped elements are kept",
+            lambda h, bias, p, seed: _gelu(h + bias) * _flipped(h, p, seed),
+        ),
         wrong("nothing is dropped", lambda h, bias, p, seed: _gelu(h + bias)),
-        wrong("nothing is dropped, but all is scaled", lambda h, bias, p, seed: _gelu(h + bias) / (1 - p)),
+        wrong(
+            "nothing is dropped, but everything is divided by 1 − p", lambda h, bias, p, seed: _gelu(h + bias) / (1 - p)
+        ),
         wrong("{name} is multiplied by 1 − p", lambda h, bias, p, seed: _dropout_gelu(h, bias, p, seed) * (1 - p) ** 2),
         wrong("{name} is divided by p", lambda h, bias, p, seed: _dropout_gelu(h, bias, p, seed) * (1 - p) / p),
-        wrong("{name} lacks the bias", lambda h, bias, p, seed: _dropout_gelu(h, 0 * bias, p, seed)),
-        wrong("{name} lacks the GELU", lambda h, bias, p, seed: (h + bias) * _kept(h, p, seed)),
-        wrong("{name} is the erf form of GELU", lambda h, bias, p, seed: _erf_gelu(h + bias) * _kept(h, p, seed)),
-        wrong("dropout comes before GELU", lambda h, bias, p, seed: _gelu((h + bias) * _kept(h, p, seed))),
+        wrong("{name} leaves out the bias", lambda h, bias, p, seed: _dropout_gelu(h, 0 * bias, p, seed)),
+        wrong("{name} leaves out the GELU", lambda h, bias, p, seed: (h + bias) * _kept(h, p, seed)),
+        wrong(
+            "{name} uses the erf form of GELU; this exercise wants the tanh form",
+            lambda h, bias, p, seed: _erf_gelu(h + bias) * _kept(h, p, seed),
+        ),
+        wrong("dropout is applied before GELU", lambda h, bias, p, seed: _gelu((h + bias) * _kept(h, p, seed))),
         wrong("every row drops the same columns", lambda h, bias, p, seed: _gelu(h + bias) * _by_column(h, p, seed)),
         wrong(
             "the seed is not used: the mask is that of seed 0", lambda h, bias, p, seed: _dropout_gelu(h, bias, p, 0)
@@ -162,7 +170,7 @@ _dropout(
 
 
 def _steep(h, bias, dy, p, seed):
-    """As unit 06's backward pass, and the error of h + bias through the slope's own slope (below 1.2)."""
+    """As in unit 06's backward pass, plus the error of h + bias times the slope's own slope (below 1.2)."""
     x = h + bias
     sum_error = 1.2 * dy.abs() * torch.where(x.abs() < 12, h.abs() + bias.abs(), 0.0)
     return (_backward_magnitude(x, dy) + sum_error) * _kept(h, p, seed)
@@ -170,7 +178,7 @@ def _steep(h, bias, dy, p, seed):
 
 _dropout(
     "dropout_gelu_backward",
-    "Backward, with the mask drawn again",
+    "Backward pass with a recomputed mask",
     Points(correct=4),
     ("h", "bias", "dy"),
     "dh",
@@ -181,18 +189,18 @@ _dropout(
     (
         wrong("the mask is missing", lambda h, bias, dy, p, seed: _gelu_backward(h + bias, dy)),
         wrong(
-            "what is kept is not divided by 1 − p",
+            "kept elements are not divided by 1 − p",
             lambda h, bias, dy, p, seed: _dropout_gelu_backward(h, bias, dy, p, seed) * (1 - p),
         ),
         wrong(
-            "the mask is the wrong way round",
+            "the mask is inverted",
             lambda h, bias, dy, p, seed: _gelu_backward(h + bias, dy) * _flipped(h, p, seed),
         ),
         wrong(
             "dy is missing", lambda h, bias, dy, p, seed: _dropout_gelu_backward(h, bias, torch.ones_like(h), p, seed)
         ),
         wrong("{name} is dy · gelu(x)", lambda h, bias, dy, p, seed: dy * _gelu(h + bias) * _kept(h, p, seed)),
-        wrong("{name} lacks the derivative of GELU", lambda h, bias, dy, p, seed: dy * _kept(h, p, seed)),
+        wrong("{name} leaves out the derivative of GELU", lambda h, bias, dy, p, seed: dy * _kept(h, p, seed)),
         wrong("the bias is missing", lambda h, bias, dy, p, seed: _dropout_gelu_backward(h, 0 * bias, dy, p, seed)),
         wrong("the seed is not used", lambda h, bias, dy, p, seed: _dropout_gelu_backward(h, bias, dy, p, 0)),
         wrong(

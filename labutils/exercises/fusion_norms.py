@@ -19,7 +19,7 @@ RMS_EPS, LAYER_EPS = 1e-6, 1e-5
 
 
 def by_row(vector, x):
-    """vector[m] where vector[n] belongs; NaN where it is too short."""
+    """vector[m] in place of vector[n]; NaN where the vector is too short."""
     m = torch.arange(x.shape[0])
     short = torch.where(m < vector.numel(), 0.0, torch.nan)
     return (vector[m.clamp(max=vector.numel() - 1)] + short)[:, None].expand_as(x)
@@ -30,7 +30,7 @@ def wrong(sentence: str, compute, kind: str = "wrong-formula") -> KnownMistake:
 
 
 def _terms(sizes) -> int:
-    """Sums of a row go by lanes and trees, N/32 additions deep at most, and a few roundings follow."""
+    """Depth of a row's sum over lanes and trees, at most N/32 additions, plus a few roundings."""
     return 24 + sizes["N"] // 32
 
 
@@ -43,13 +43,13 @@ def _rms(x, w, eps=RMS_EPS):
 
 
 def _layer(x, w, b, eps=LAYER_EPS):
-    centred = x - x.mean(1, keepdim=True)
-    return centred * torch.rsqrt((centred**2).mean(1, keepdim=True) + eps) * w + b
+    centered = x - x.mean(1, keepdim=True)
+    return centered * torch.rsqrt((centered**2).mean(1, keepdim=True) + eps) * w + b
 
 
 def _moved(most: float) -> Bound:
-    """A vector that is read again in each row counts here, although a cache delivers it, not memory."""
-    return Bound("bytes asked for, for each byte that must move", "moved_bytes", "compulsory_bytes", at_most=most)
+    """A vector that every row reads again counts each time, although it comes from a cache."""
+    return Bound("bytes requested per compulsory byte", "moved_bytes", "compulsory_bytes", at_most=most)
 
 
 def _norm_cases(shifted: bool = False) -> tuple[Case, ...]:
@@ -69,7 +69,7 @@ def _norm_cases(shifted: bool = False) -> tuple[Case, ...]:
         Case("90 × 255, many rows", {"M": 90, "N": 255}, "position"),
     ]
     if shifted:
-        cases.insert(-3, Case("8 × 650, a mean of 1000 and a spread of 1", {"M": 8, "N": 650}, "shifted"))
+        cases.insert(-3, Case("8 × 650, mean 1000, standard deviation 1", {"M": 8, "N": 650}, "shifted"))
     return tuple(cases)
 
 
@@ -114,23 +114,25 @@ _norm(
     cases=_norm_cases(),
     library=lambda x, w: torch.nn.functional.rms_norm(x, x.shape[1:], w, RMS_EPS),
     known_mistakes=(
-        wrong("{name} is divided by √Σx²: the mean divides the sum by N", lambda x, w: _rms_sum(x, w, 1)),
-        wrong("{name} lacks the weight", lambda x, w: _rms(x, torch.ones_like(w))),
-        wrong("{name} is x · w: not divided by the root mean square", lambda x, w: x * w),
+        wrong("{name} is divided by √Σx²: divide the sum by N first", lambda x, w: _rms_sum(x, w, 1)),
+        wrong("{name} leaves out the weight", lambda x, w: _rms(x, torch.ones_like(w))),
+        wrong("{name} is x · w, not divided by the root mean square", lambda x, w: x * w),
         wrong("{name} is divided by the mean square, without the root", lambda x, w: _no_root(x, w)),
         wrong("{name} is multiplied by the root mean square", lambda x, w: x * torch.sqrt(_ms(x) + RMS_EPS) * w),
-        wrong("{name} is a LayerNorm: RMSNorm subtracts no mean", lambda x, w: _layer(x, w, 0.0, RMS_EPS)),
-        wrong("{name} lacks eps under the root", lambda x, w: _rms(x, w, 0.0)),
-        wrong("eps is added to the root, not under it", lambda x, w: x / (torch.sqrt(_ms(x)) + RMS_EPS) * w),
-        wrong("{name} has the weight added, not multiplied", lambda x, w: _rms(x, torch.ones_like(w)) + w),
+        wrong("{name} is a LayerNorm: RMSNorm does not subtract the mean", lambda x, w: _layer(x, w, 0.0, RMS_EPS)),
+        wrong("{name} leaves out eps under the root", lambda x, w: _rms(x, w, 0.0)),
+        wrong("eps is added to the root, not under the root", lambda x, w: x / (torch.sqrt(_ms(x)) + RMS_EPS) * w),
+        wrong("the weight is added, not multiplied", lambda x, w: _rms(x, torch.ones_like(w)) + w),
         wrong(
-            "the mean is over BLOCK_N lanes, of which only N exist: divide by N",
+            "the mean divides by BLOCK_N; divide by N",
             lambda x, w: _rms_sum(x, w, _width(x)),
             "padded-lanes",
         ),
-        wrong("lanes past the end bring 1 each", lambda x, w: _rms_ones(x, w), "padded-lanes"),
+        wrong("each lane past the end adds 1", lambda x, w: _rms_ones(x, w), "padded-lanes"),
         wrong("{name} uses the weight by row, not by column", lambda x, w: _rms(x, by_row(w, x)), "transposed"),
-        wrong("every row of {name} is that of row 0", lambda x, w: _rms(x[:1], w).expand_as(x), "first-block-only"),
+        wrong(
+            "every row of {name} is the result of row 0", lambda x, w: _rms(x[:1], w).expand_as(x), "first-block-only"
+        ),
     ),
 )
 
@@ -160,7 +162,7 @@ def _chain(x, residual, w):
 
 
 def _chain_magnitude(x, residual, w):
-    """Adding cancels: its error is one of |x| + |residual|, scaled like the sum; silu's slope is at most 1.1."""
+    """The sum cancels: its error is relative to |x| + |residual|, scaled like the sum. SiLU's slope is at most 1.1."""
     s = x + residual
     scale = torch.rsqrt(_ms(s) + RMS_EPS) * w.abs()
     n = _rms(s, w)
@@ -169,7 +171,7 @@ def _chain_magnitude(x, residual, w):
 
 _norm(
     "rms_residual_silu",
-    "SiLU of the RMSNorm of a sum, in one kernel",
+    "Residual, RMSNorm and SiLU in one kernel",
     Points(correct=4, bounds=(_moved(1.4),)),
     ("x", "residual", "w"),
     _chain,
@@ -179,22 +181,24 @@ _norm(
         torch.nn.functional.rms_norm(x + residual, x.shape[1:], w, RMS_EPS)
     ),
     known_mistakes=(
-        wrong("{name} lacks the residual", lambda x, residual, w: _chain(x, 0, w)),
+        wrong("{name} leaves out the residual", lambda x, residual, w: _chain(x, 0, w)),
         wrong("the residual is added after the norm", lambda x, residual, w: _silu(_rms(x, w) + residual)),
-        wrong("{name} lacks the SiLU", lambda x, residual, w: _rms(x + residual, w)),
-        wrong("{name} is the sigmoid: SiLU is x · sigmoid(x)", lambda x, residual, w: _sigmoid_of(x, residual, w)),
-        wrong("the SiLU comes before the norm", lambda x, residual, w: _rms(_silu(x + residual), w)),
-        wrong("the weight comes after the SiLU", lambda x, residual, w: _chain(x, residual, torch.ones_like(w)) * w),
-        wrong("{name} lacks the weight", lambda x, residual, w: _chain(x, residual, torch.ones_like(w))),
-        wrong("the mean square is that of x, without the residual", lambda x, residual, w: _x_alone(x, residual, w)),
-        wrong("divided by √Σ, not by the root of the mean", lambda x, residual, w: _silu(_rms_sum(x + residual, w, 1))),
+        wrong("{name} leaves out the SiLU", lambda x, residual, w: _rms(x + residual, w)),
+        wrong("{name} is the sigmoid: SiLU is n · sigmoid(n)", lambda x, residual, w: _sigmoid_of(x, residual, w)),
+        wrong("the SiLU is applied before the norm", lambda x, residual, w: _rms(_silu(x + residual), w)),
         wrong(
-            "the mean is over BLOCK_N lanes, of which only N exist: divide by N",
+            "the weight is applied after the SiLU", lambda x, residual, w: _chain(x, residual, torch.ones_like(w)) * w
+        ),
+        wrong("{name} leaves out the weight", lambda x, residual, w: _chain(x, residual, torch.ones_like(w))),
+        wrong("the mean square is that of x, without the residual", lambda x, residual, w: _x_alone(x, residual, w)),
+        wrong("divided by √Σ: divide the sum by N first", lambda x, residual, w: _silu(_rms_sum(x + residual, w, 1))),
+        wrong(
+            "the mean divides by BLOCK_N; divide by N",
             lambda x, residual, w: _silu(_rms_sum(x + residual, w, _width(x))),
             "padded-lanes",
         ),
         wrong(
-            "every row of {name} is that of row 0",
+            "every row of {name} is the result of row 0",
             lambda x, residual, w: _chain(x[:1], residual[:1], w).expand_as(x),
             "first-block-only",
         ),
@@ -211,7 +215,7 @@ def _x_alone(x, residual, w):
 
 
 def _layer_magnitude(x, w, b):
-    """Subtracting the mean cancels: its error is one of |x|, and of the terms that the mean was summed from."""
+    """Subtracting the mean cancels: the error is relative to |x| and to the terms of the mean."""
     scale = torch.rsqrt(((x - x.mean(1, keepdim=True)) ** 2).mean(1, keepdim=True) + LAYER_EPS)
     return (x.abs() + x.abs().mean(1, keepdim=True)) * scale * w.abs() + b.abs()
 
@@ -226,26 +230,26 @@ _norm(
     cases=_norm_cases(shifted=True),
     library=lambda x, w, b: torch.nn.functional.layer_norm(x, x.shape[1:], w, b, LAYER_EPS),
     known_mistakes=(
-        wrong("{name} lacks the bias", lambda x, w, b: _layer(x, w, 0.0)),
-        wrong("{name} lacks the weight", lambda x, w, b: _layer(x, torch.ones_like(w), b)),
+        wrong("{name} leaves out the bias", lambda x, w, b: _layer(x, w, 0.0)),
+        wrong("{name} leaves out the weight", lambda x, w, b: _layer(x, torch.ones_like(w), b)),
         wrong("weight and bias are swapped", lambda x, w, b: _layer(x, b, w)),
-        wrong("the mean is not subtracted: that is an RMSNorm", lambda x, w, b: _rms(x, w, LAYER_EPS) + b),
-        wrong("the variance is that of a sample, divided by N − 1", lambda x, w, b: _sample(x, w, b)),
-        wrong("the mean square is divided by in place of the variance", lambda x, w, b: _mean_square(x, w, b)),
+        wrong("the mean is not subtracted: this is an RMSNorm", lambda x, w, b: _rms(x, w, LAYER_EPS) + b),
+        wrong("the variance divides by N − 1; divide by N", lambda x, w, b: _sample(x, w, b)),
+        wrong("divided by the root mean square, not by the standard deviation", lambda x, w, b: _mean_square(x, w, b)),
         wrong("{name} is divided by the variance, without the root", lambda x, w, b: _no_deviation(x, w, b)),
-        wrong("{name} lacks eps under the root", lambda x, w, b: _layer(x, w, b, 0.0)),
+        wrong("{name} leaves out eps under the root", lambda x, w, b: _layer(x, w, b, 0.0)),
         wrong(
-            "lanes past the end join the variance with the square of the mean: mask again after subtracting",
+            "lanes past the end add mean² to the variance: mask again after subtracting",
             lambda x, w, b: _padded_variance(x, w, b),
             "padded-lanes",
         ),
         wrong(
-            "the means are over BLOCK_N lanes, of which only N exist: divide by N",
+            "the means divide by BLOCK_N; divide by N",
             lambda x, w, b: _block_means(x, w, b),
             "padded-lanes",
         ),
         wrong(
-            "every row of {name} is that of row 0",
+            "every row of {name} is the result of row 0",
             lambda x, w, b: _layer(x[:1], w, b).expand_as(x),
             "first-block-only",
         ),

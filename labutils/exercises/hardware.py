@@ -1,4 +1,4 @@
-"""Unit 01: what a GPU can do at most, by its clock, its units and its memory; how much must be on its way."""
+"""Unit 01: a GPU's limits from its clock, its units and its memory; bytes and warps in flight."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def _explain_peak(sizes, yours, expected) -> str | None:
             (expected * 2, "That counts a multiply-add as four operations; it is two."),
             (expected / sms, f"That is one SM; there are {sms}."),
             (expected / units, f"Each SM has {units} of these units."),
-            (expected / width, f"Each unit does {width} multiply-adds in a clock."),
-            (expected * 1e6, "The clock is given in MHz, 10^6 a second, and a TFLOP is 10^12 operations."),
+            (expected / width, f"Each unit does {width} multiply-adds per cycle."),
+            (expected * 1e6, "The clock is in MHz, 10^6 per second, and a TFLOP is 10^12 operations."),
             (expected * 1e3, "That is in GFLOP/s: divide by 1000 once more."),
-            (expected / 1e3, "That is in PFLOP/s: a TFLOP is 10^12 operations, and MHz are 10^6 a second."),
-            (expected * 1e12, "That is in FLOP/s; a TFLOP is 10^12 of them."),
+            (expected / 1e3, "That is in PFLOP/s: a TFLOP is 10^12 operations, and a MHz is 10^6 per second."),
+            (expected * 1e12, "That is in FLOP/s; a TFLOP is 10^12 operations."),
         ],
     )
 
@@ -50,8 +50,8 @@ register(
         reference=_peak,
         explain=_explain_peak,
         cases=(
-            Case("H200, fp32: 128 cores an SM", {"sms": 132, "units": 128, "width": 1, "mhz": 1980}),
-            Case("H200, fp64: 64 cores an SM", {"sms": 132, "units": 64, "width": 1, "mhz": 1980}),
+            Case("H200, fp32: 128 cores per SM", {"sms": 132, "units": 128, "width": 1, "mhz": 1980}),
+            Case("H200, fp64: 64 cores per SM", {"sms": 132, "units": 64, "width": 1, "mhz": 1980}),
             Case("H100, fp16: 4 tensor cores of 512", {"sms": 132, "units": 4, "width": 512, "mhz": 1830}),
             Case("A100, fp16: 4 tensor cores of 256", {"sms": 108, "units": 4, "width": 256, "mhz": 1410}),
             Case("T4, fp16: 8 tensor cores of 64", {"sms": 40, "units": 8, "width": 64, "mhz": 1590}),
@@ -75,15 +75,15 @@ def _explain_on_chip(sizes, yours, expected) -> str | None:
         yours,
         [
             (sms * (65536 + l1) + l2, "A register holds 32 bits, 4 bytes."),
-            (sms * l1 + l2, "Registers are memory too: 65536 of 4 bytes in every SM."),
-            (sms * registers + l2, "The L1 and shared memory of every SM are missing."),
+            (sms * l1 + l2, "Registers are memory too: 65536 of 4 bytes per SM."),
+            (sms * registers + l2, "L1 and shared memory of each SM are missing."),
             (sms * (registers + l1), "The L2 is missing."),
             (registers + l1 + l2, f"That is one SM and the L2; there are {sms} SMs."),
             (sms * (registers + l1 + l2), "All SMs share one L2: count it once."),
             (sms * (registers + sizes["l1_kb"] * 1000) + sizes["l2_mb"] * 10**6,
-             "Sizes of memories count in powers of two: a KB is 1024 bytes here, an MB 1024 KB."),
-            (expected / 2**20, "That is in MB; the answer is asked for in bytes."),
-            (expected / 2**10, "That is in KB; the answer is asked for in bytes."),
+             "Memory sizes are powers of two: a KB is 1024 bytes here, an MB 1024 KB."),
+            (expected / 2**20, "That is in MB; return bytes."),
+            (expected / 2**10, "That is in KB; return bytes."),
         ],
     )  # fmt: skip
 
@@ -124,12 +124,12 @@ def _explain_ridge(sizes, yours, expected) -> str | None:
     return sentence_for(
         yours,
         [
-            (tflops / gbs, "TFLOP/s are 10^12 a second, GB/s 10^9: the units do not cancel."),
-            (tflops * 1024 / gbs, "Rates count in powers of ten: tera over giga is 1000, not 1024."),
-            (1 / expected, "That is bytes for each FLOP. Asked for are FLOPs for each byte."),
-            (gbs / tflops, "That is bytes over FLOPs, and in mixed units. Asked for are FLOPs for each byte."),
-            (4 * expected, "That is FLOPs for each float of 4 bytes; asked for are FLOPs for each byte."),
-            (2 * expected, "That is FLOPs for each 2-byte element; asked for are FLOPs for each byte."),
+            (tflops / gbs, "A TFLOP/s is 10^12 per second, a GB/s 10^9: the units do not cancel."),
+            (tflops * 1024 / gbs, "Rates use powers of ten: tera over giga is 1000, not 1024."),
+            (1 / expected, "That is bytes per FLOP. Return FLOPs per byte."),
+            (gbs / tflops, "That is bytes over FLOPs, in mixed units. Return FLOPs per byte."),
+            (4 * expected, "That is FLOPs per 4-byte float; return FLOPs per byte."),
+            (2 * expected, "That is FLOPs per 2-byte element; return FLOPs per byte."),
         ],
     )
 
@@ -166,14 +166,14 @@ def _explain_in_flight(sizes, yours, expected) -> str | None:
     return sentence_for(
         yours,
         [
-            (gbs / ns, "The longer a load takes, the more of them must be on their way: multiply."),
-            (ns / gbs, "The faster the memory, the more must be on its way: multiply."),
-            (gbs * 1e9 / ns, "The longer a load takes, the more of them must be on their way: multiply."),
+            (gbs / ns, "The longer a load takes, the more loads must be in flight: multiply."),
+            (ns / gbs, "The faster the memory, the more bytes must be in flight: multiply."),
+            (gbs * 1e9 / ns, "The longer a load takes, the more loads must be in flight: multiply."),
             (gbs * ns * 1e9, "A nanosecond is 10^-9 s and a GB 10^9 bytes: the powers of ten cancel."),
             (gbs * ns * 1e-9, "A nanosecond is 10^-9 s and a GB 10^9 bytes: the powers of ten cancel."),
-            (gbs * ns / 1000, "That is in kilobytes; the answer is asked for in bytes."),
-            (gbs * 2**30 * ns * 1e-9, "Rates count in powers of ten: a GB/s is 10^9 bytes a second."),
-            (gbs * ns / 4, "That counts floats; the answer is asked for in bytes."),
+            (gbs * ns / 1000, "That is in kilobytes; return bytes."),
+            (gbs * 2**30 * ns * 1e-9, "Rates use powers of ten: a GB/s is 10^9 bytes per second."),
+            (gbs * ns / 4, "That counts floats; return bytes."),
         ],
     )
 
@@ -181,13 +181,13 @@ def _explain_in_flight(sizes, yours, expected) -> str | None:
 register(
     PlainExercise(
         id="01_hardware/in_flight",
-        title="Little's law: bytes on their way",
+        title="Little's law: bytes in flight",
         entry="bytes_in_flight",
         points=Points(correct=1),
         reference=_bytes_in_flight,
         explain=_explain_in_flight,
         cases=(
-            Case("a byte a nanosecond, each on its way for 100", {"gbs": 1, "latency_ns": 100}),
+            Case("one byte per nanosecond, 100 ns latency", {"gbs": 1, "latency_ns": 100}),
             Case("T4: 320 GB/s, 600 ns", {"gbs": 320, "latency_ns": 600}),
             Case("H200: 4800 GB/s, 600 ns", {"gbs": 4800, "latency_ns": 600}),
             Case("L2 of an H200: 5500 GB/s, 130 ns", {"gbs": 5500, "latency_ns": 130}),
@@ -198,7 +198,7 @@ register(
 
 
 def _warps_needed(gbs: float, latency_ns: float, sms: int, bytes_per_lane: int) -> int:
-    # whole numbers: gbs · latency_ns is bytes, exactly
+    # integers: gbs · latency_ns is bytes, exactly
     return -(-gbs * latency_ns // (sms * 32 * bytes_per_lane))
 
 
@@ -208,13 +208,13 @@ def _explain_warps(sizes, yours, expected) -> str | None:
     return sentence_for(
         yours,
         [
-            (exact, "There is no part of a warp: round up."),
-            (flight // (sms * 32 * lane), "That rounds down, and a little bandwidth is lost: round up."),
-            (flight // (sms * 32 * lane) + 1, "It comes out even here: no further warp is needed."),
-            (math.ceil(flight / (32 * lane)), f"That is all warps of the GPU; asked for are those of one SM of {sms}."),
-            (math.ceil(flight / (sms * lane)), "Those are threads; a warp has 32 of them."),
-            (math.ceil(flight / (sms * 32)), f"Each lane brings {lane} bytes with one load."),
-            (math.ceil(flight / (sms * 32 * 4)), f"Each lane brings {lane} bytes here, not 4."),
+            (exact, "A fraction of a warp needs a whole warp: round up."),
+            (flight // (sms * 32 * lane), "That rounds down, which loses bandwidth: round up."),
+            (flight // (sms * 32 * lane) + 1, "The division is exact here: no extra warp is needed."),
+            (math.ceil(flight / (32 * lane)), f"That counts the whole GPU; return the warps of one SM of {sms}."),
+            (math.ceil(flight / (sms * lane)), "That counts threads; a warp has 32 threads."),
+            (math.ceil(flight / (sms * 32)), f"Each lane has one load of {lane} bytes in flight."),
+            (math.ceil(flight / (sms * 32 * 4)), f"Each lane loads {lane} bytes here, not 4."),
         ],
     )
 
@@ -233,7 +233,7 @@ def _draw_warps(rng) -> dict[str, int]:
 register(
     PlainExercise(
         id="01_hardware/warps_needed",
-        title="Warps that keep the memory busy",
+        title="Warps per SM for full bandwidth",
         entry="warps_needed",
         points=Points(correct=1),
         reference=_warps_needed,
@@ -244,7 +244,7 @@ register(
             Case("A100, floats", {"gbs": 2039, "latency_ns": 550, "sms": 108, "bytes_per_lane": 4}),
             Case("H200, floats", {"gbs": 4800, "latency_ns": 600, "sms": 132, "bytes_per_lane": 4}),
             Case("H200, float4", {"gbs": 4800, "latency_ns": 600, "sms": 132, "bytes_per_lane": 16}),
-            Case("comes out even", {"gbs": 3200, "latency_ns": 400, "sms": 100, "bytes_per_lane": 4}),
+            Case("exact division", {"gbs": 3200, "latency_ns": 400, "sms": 100, "bytes_per_lane": 4}),
         ),
         draw=_draw_warps,
     )

@@ -1,4 +1,4 @@
-"""Unit 21: what launches cost, a chain of updates in one launch, and pages of unified memory."""
+"""Unit 21: the cost of launches, a chain of updates fused into one launch, and pages of unified memory."""
 
 import random
 
@@ -29,7 +29,7 @@ def close(a: float, b: float) -> bool:
 
 
 def _kernels(count: int, kernel: int, first: int, last: int, seed: int) -> list[float]:
-    """Durations in µs; `first` and `last` replace those two where they are not 0, a seed draws all of them."""
+    """Durations in µs; `first` and `last` replace those two where they are not 0; a nonzero seed draws all of them."""
     if seed:
         rng = random.Random(seed)
         return [rng.choice([0.5, 2.0, 8.0, 60.0]) * rng.randrange(1, 5) for _ in range(count)]
@@ -48,7 +48,7 @@ def _queue_arguments(count, kernel, first, last, seed, launch, graph, node) -> d
 
 
 def finish_times(kernels: list[float], launch: float, graph_launch: float, per_node: float) -> tuple[float, float]:
-    """µs until all kernels are done: launched one by one, and as one graph."""
+    """µs until all kernels are done: launched one by one (eager), and as one graph."""
     free = 0.0
     for i, kernel in enumerate(kernels):
         free = max(free, (i + 1) * launch) + kernel
@@ -58,28 +58,28 @@ def finish_times(kernels: list[float], launch: float, graph_launch: float, per_n
 def _eager_mistakes(kernels, launch, **_) -> list[tuple[float, str]]:
     n, total = len(kernels), sum(kernels)
     if not n:
-        return [(launch, "Nothing is launched, so nothing takes time.")]
+        return [(launch, "Nothing is launched, so the time is 0.")]
     paced = sum(max(launch, k) for k in kernels)
-    ahead = "During a long kernel the host runs ahead by several launches: later kernels then start without waiting. "
+    ahead = "During a long kernel, the host runs ahead by several launches, so later kernels start without waiting. "
     return [
-        (n * launch, "The host has launched everything then. The last kernel begins only when its launch is over."),
+        (n * launch, "That is when the host has launched everything. The last kernel starts only then."),
         (n * launch + total, "The host does not wait: while one kernel runs, it launches the next ones."),
-        (launch + total, "That holds while the GPU never waits. Here some launch ends after the kernel before it."),
-        (n * launch + kernels[-1], "That holds if the GPU always waits for the host. Some kernel outlasts a launch."),
-        (max(n * launch, total), "The larger total, or a mean, hides the order: a long kernel at the end hides no "
-         "launch, and the first launch is hidden by nothing."),
-        (total, "The first kernel begins only after its launch; others may have to wait for theirs, too."),
-        (launch + max(n * launch, total), "Neither total knows the order: follow when the GPU gets free, by kernel."),
-        (max(n * launch, total) + kernels[-1], "Not every launch is late: follow when the GPU gets free, by kernel."),
-        (paced, ahead + "And the first launch is hidden by nothing."),
-        (launch + paced, ahead + "Keep the time at which the GPU gets free."),
-        (launch + paced - max(launch, kernels[-1]) + kernels[-1], ahead + "Keep the time at which the GPU gets free."),
-        (_free(kernels, launch, 0), "Kernel 0 cannot begin at 0: the launch of kernel i ends at (i + 1)·launch."),
+        (launch + total, "That is right if the GPU never waits. Here some launch ends after the previous kernel."),
+        (n * launch + kernels[-1], "That is right if the GPU always waits. Some kernel takes longer than a launch."),
+        (max(n * launch, total), "Totals and means ignore the order: a long kernel at the end hides no "
+         "launch, and nothing hides the first launch."),
+        (total, "The first kernel starts only after its launch; others may also wait for theirs."),
+        (launch + max(n * launch, total), "Totals ignore the order: track when the GPU becomes free."),
+        (max(n * launch, total) + kernels[-1], "Not every launch is late: track when the GPU becomes free."),
+        (paced, ahead + "And nothing hides the first launch."),
+        (launch + paced, ahead + "Track when the GPU becomes free."),
+        (launch + paced - max(launch, kernels[-1]) + kernels[-1], ahead + "Track when the GPU becomes free."),
+        (_free(kernels, launch, 0), "Kernel 0 cannot start at 0: the launch of kernel i ends at (i + 1)·launch."),
         (_free(kernels, launch, 2), "One launch too many: the launch of kernel i ends at (i + 1)·launch."),
-        (_free(kernels[::-1], launch, 1), "The kernels run in the order of the list, the first one first."),
+        (_free(kernels[::-1], launch, 1), "The kernels run in the order of the list."),
         (_free(sorted(kernels), launch, 1), "The kernels run in the order of the list; do not sort them."),
-        (n * launch + max(kernels), "What comes after the last launch is the last kernel, not the longest one."),
-        (launch + (n - 1) * max(launch, kernels[0]) + kernels[0], "That is for kernels of one length."),
+        (n * launch + max(kernels), "The last kernel runs after the last launch, not the longest one."),
+        (launch + (n - 1) * max(launch, kernels[0]) + kernels[0], "That is right if all kernels are equally long."),
     ]  # fmt: skip
 
 
@@ -93,24 +93,27 @@ def _free(kernels, launch, first: int) -> float:
 def _graph_mistakes(kernels, launch, graph_launch, per_node) -> list[tuple[float, str]]:
     n, total = len(kernels), sum(kernels)
     nodes = sum(max(k, per_node) for k in kernels)
-    adds = "No node begins before the graph is launched: graph_launch and the nodes add up."
+    adds = "No node starts before the graph is launched: add graph_launch and the nodes."
     return [
-        (graph_launch + total, "A node takes at least per_node, however short its kernel: the larger, for each node."),
+        (
+            graph_launch + total,
+            "A node takes at least per_node: use the larger of the two for each node.",
+        ),
         (nodes, adds),
         (max(graph_launch, nodes), adds),
         (total, adds + " And a node takes at least per_node."),
-        (graph_launch + total + n * per_node, "per_node is the least time of a node, not an addition to its kernel."),
-        (graph_launch + n * per_node, "Those are the least times of the nodes. Where are the longer kernels?"),
+        (graph_launch + total + n * per_node, "per_node is the minimum time of a node; it is not added to its kernel."),
+        (graph_launch + n * per_node, "Those are the minimum times of the nodes. Some kernels take longer."),
         (graph_launch + sum(min(k, per_node) for k in kernels), "A node takes the larger of its kernel and per_node."),
-        (graph_launch + max([*kernels, per_node]), "The nodes run after each other: their times add up."),
+        (graph_launch + max([*kernels, per_node]), "The nodes run one after another: add their times."),
         (graph_launch + max(total, n * per_node), "Take the larger of the two for each node, then add up."),
-        (n * graph_launch + nodes, "A graph is launched once, whatever it holds."),
+        (n * graph_launch + nodes, "A graph is launched once, however many nodes it has."),
         (n * launch + nodes, "The kernels of a graph are not launched one by one."),
         (graph_launch + n * launch + nodes, "The kernels of a graph are not launched one by one."),
-        (graph_launch + n * launch, "The kernels of a graph are not launched one by one; and they take time."),
+        (graph_launch + n * launch, "The kernels of a graph are not launched one by one, and they take time."),
         (launch + nodes, "Launching a graph takes graph_launch, not launch."),
         (graph_launch + launch + nodes, "Launching a graph takes graph_launch, and nothing else."),
-        (graph_launch, "That is the launch. The nodes come after it."),
+        (graph_launch, "That is only the launch. Add the nodes."),
     ]
 
 
@@ -131,10 +134,10 @@ def _examine_queue(sizes, arguments, yours) -> tuple[str, str] | None:
     )
     hint = next((text for wrong, text in mistakes if close(value, wrong)), None)
     return f"{part}: {value:.6g} µs, expected {right:.6g}", hint or (
-        "Keep the time at which the GPU gets free. Kernel i begins there, or when its launch is over, at "
+        "Track when the GPU becomes free. Kernel i starts then, or when its launch ends, at "
         "(i + 1)·launch, whichever is later."
         if part == "eager"
-        else "One launch, then the nodes after each other, each as long as its kernel and at least per_node."
+        else "Add one launch and all nodes, each as long as its kernel and at least per_node."
     )
 
 
@@ -172,7 +175,7 @@ register(
             _queue_case("a single kernel", count=1, kernel=3),
             _queue_case("kernels shorter than a node", count=7, kernel=1, node=2500, last=30),
             _queue_case("nothing to run", count=0),
-            _queue_case("20 kernels of all lengths", count=20, seed=3, node=900),
+            _queue_case("20 kernels of different lengths", count=20, seed=3, node=900),
         ),
         draw=_draw_queue,
     )
@@ -183,7 +186,7 @@ register(
 
 
 def _coefficients(sizes, g) -> torch.Tensor:
-    """Pairs (a, b) with |a| near 1, so that after 100 updates every pair still counts."""
+    """Pairs (a, b) with |a| near 1, so that every pair still matters after 100 updates."""
     a = (0.97 + 0.06 * torch.rand(sizes["steps"], generator=g)) * (
         1 - 2 * (torch.rand(sizes["steps"], generator=g) < 0.3)
     )
@@ -212,7 +215,7 @@ register(
         points=Points(
             correct=2,
             bounds=(
-                Bound("bytes moved, over bytes that must move", "moved_bytes", per="compulsory_bytes", at_most=1.05),
+                Bound("bytes moved, relative to the minimum", "moved_bytes", per="compulsory_bytes", at_most=1.05),
             ),
         ),
         arguments={"x": array("n"), "coef": array("steps", "pair", fill=_coefficients), "out": out("n")},
@@ -239,17 +242,17 @@ register(
         known_mistakes=(
             KnownMistake(
                 "wrong-formula",
-                "{name} is what the pairs give in reverse order: begin with coef[0]",
+                "{name} applies the pairs in reverse order: start with coef[0]",
                 lambda x, coef: chain(x, coef.flip(0)),
             ),
             KnownMistake(
                 "missing-accumulation",
-                "{name} is a·x + b with the last pair alone: each step must begin with the result of the one before",
+                "{name} is a·x + b with only the last pair: each step must use the result of the previous one",
                 lambda x, coef: chain(x, coef[-1:]),
             ),
             KnownMistake(
                 "missing-accumulation",
-                "{name} is a·x + b with the first pair alone: the other steps are missing",
+                "{name} is a·x + b with only the first pair: the other steps are missing",
                 lambda x, coef: chain(x, coef[:1]),
             ),
             KnownMistake(
@@ -264,7 +267,7 @@ register(
             ),
             KnownMistake(
                 "wrong-formula",
-                "{name} has no b in it: each step is a·x + b",
+                "{name} does not use b: each step is a·x + b",
                 lambda x, coef: chain(x, coef * torch.tensor([1.0, 0.0], dtype=coef.dtype)),
             ),
             KnownMistake(
@@ -279,24 +282,24 @@ register(
             ),
             KnownMistake(
                 "wrong-formula",
-                "{name} uses the first pair in every step: pair i begins at coef_ptr + 2 * i",
+                "{name} uses the first pair in every step: pair i starts at coef_ptr + 2 * i",
                 lambda x, coef: chain(x, coef[:1].expand(len(coef), 2)),
             ),
             KnownMistake(
                 "wrong-formula",
-                "{name} reads a and b at i and i + 1: pair i begins at coef_ptr + 2 * i",
+                "{name} reads a and b at i and i + 1: pair i starts at coef_ptr + 2 * i",
                 lambda x, coef: chain(
                     x, torch.stack([coef.flatten()[: len(coef)], coef.flatten()[1 : 1 + len(coef)]], 1)
                 ),
             ),
             KnownMistake(
                 "wrong-formula",
-                "{name} takes coef as all a, then all b; its rows are pairs: pair i begins at coef_ptr + 2 * i",
+                "{name} reads coef as all a, then all b; its rows are pairs: pair i starts at coef_ptr + 2 * i",
                 lambda x, coef: chain(x, coef.reshape(2, -1).T),
             ),
             KnownMistake(
                 "wrong-formula",
-                "{name} adds b to x·a of the original x: the chain's value is not carried on",
+                "{name} uses the original x in every step: use the result of the previous step",
                 lambda x, coef: x + sum(a * x + b for a, b in coef),
             ),
         ),
@@ -310,7 +313,7 @@ def _added_first(x, coef):
     return x
 
 
-# --- pages that move by themselves ---------------------------------------------------------------------------------
+# --- pages of unified memory ---------------------------------------------------------------------------------------
 
 _K = 1024
 SCRIPTS = (
@@ -320,7 +323,7 @@ SCRIPTS = (
     ("back and forth", [("gpu", 0, 12_287, False), ("host", 0, 5000, False), ("gpu", 0, 12_287, False)]),
     ("prefetched, then read", [("gpu", 0, 64 * _K - 1, True), ("gpu", 0, 64 * _K - 1, False)]),
     ("half of it prefetched", [("gpu", 0, 32 * _K - 1, True), ("gpu", 0, 64 * _K - 1, False)]),
-    ("the host reads what is there", [("host", 0, 64 * _K - 1, False), ("host", 5000, 9000, True)]),
+    ("the host reads its own pages", [("host", 0, 64 * _K - 1, False), ("host", 5000, 9000, True)]),
     (
         "results prefetched back",
         [("gpu", 100, 20_000, False), ("host", 0, 12_287, True), ("host", 0, 20_479, False), ("gpu", 0, 0, False)],
@@ -376,7 +379,7 @@ PAGE_RANGES = (
     lambda first, last, page: range(-(-first // page), last // page + 1),
     lambda first, last, page: range(first // page + 1, last // page + 1),
 )
-"""Wrong ways to say which pages an access touches."""
+"""Wrong ways to compute which pages an access touches."""
 
 
 def _one_fault_an_access(accesses, page: int) -> tuple:
@@ -388,7 +391,7 @@ def _one_fault_an_access(accesses, page: int) -> tuple:
 
 
 def _faults_of(accesses, page: int, side: str) -> int:
-    """Faults that touches of one side raise."""
+    """Faults caused by accesses of one side."""
     seen, faults = [], 0
     for access in accesses:
         before, seen = migrations(seen, page)[2], [*seen, access]
@@ -398,29 +401,29 @@ def _faults_of(accesses, page: int, side: str) -> int:
 
 def _migration_mistakes(accesses, page: int) -> list[tuple[tuple, str]]:
     up, down, faults = migrations(accesses, page)
-    prefetch = "A prefetch moves pages, and raises no fault; nor does a touch of pages that are there already."
-    whole = "An access touches the pages first // page to last // page, both included: two bytes can be on two pages."
-    host = "When the host touches a page that is on the GPU, it moves back: the GPU has it no longer."
-    one = "Count a fault for each page that is touched while it is on the other side, on both sides."
+    prefetch = "A prefetch moves pages without faults; an access to pages that are already there causes none either."
+    whole = "An access touches pages first // page to last // page, inclusive: two bytes can be on two pages."
+    host = "When the host touches a page on the GPU, it moves back and is no longer on the GPU."
+    one = "Count a fault for each page that either side touches while it is on the other side."
     return [
         (migrations(accesses, page, prefetch_faults=True), prefetch),
         (migrations([a for a in accesses if not a[3]], page), prefetch),
         (migrations([a for a in accesses if a[0] == "gpu"], page), host),
         (migrations(accesses, page, back=False), host),
         ((up, 0, faults), host),
-        (migrations(accesses, page, again=True), "A page that is there already does not move again."),
+        (migrations(accesses, page, again=True), "A page that is already there does not move again."),
         (_one_fault_an_access(accesses, page), one),
         ((up, down, _faults_of(accesses, page, "gpu")), one),
         ((up, down, _faults_of(accesses, page, "host")), one),
         ((up, down, 0), one),
         *((migrations(accesses, page, pages_of=way), whole) for way in PAGE_RANGES),
-        (migrations(accesses, page, start=range(10**4)), "All pages begin on the host."),
+        (migrations(accesses, page, start=range(10**4)), "All pages start on the host."),
         ((down, up, faults), "The order is: to the GPU, to the host, faults."),
         ((faults, up, down), "The order is: to the GPU, to the host, faults."),
         ((up * page, down * page, faults), "Count pages, not bytes."),
         (
             migrations(accesses, page, pages_of=lambda first, last, page: range(first, last + 1)),
-            "Each page counts once, however many of its bytes are touched: step through pages, not bytes.",
+            "Each page counts once, however many of its bytes are touched: loop over pages, not bytes.",
         ),
     ]
 
@@ -436,7 +439,7 @@ def _examine_migrations(sizes, arguments, yours) -> tuple[str, str] | None:
         return None
     hint = next((text for wrong, text in _migration_mistakes(**arguments) if wrong == tuple(yours) != right), None)
     return f"{tuple(yours)}, expected {right}: pages to the GPU, pages to the host, faults", hint or (
-        "All pages begin on the host. Go through the accesses, page by page: is it on this side? If not, it moves."
+        "All pages start on the host. For each page of each access: is it on this side? If not, it moves."
     )
 
 

@@ -1,5 +1,5 @@
-"""Unit 21: a pipeline over streams, and a step that can be captured. The learner's code returns what it did, as data:
-a plan is simulated here, a tape replayed on inputs that its author has not seen."""
+"""Unit 21: a pipeline over streams, and a step that can be captured. The learner's code returns its calls as data:
+a plan, which is simulated here, or a tape, which is replayed on inputs that the learner's code has not seen."""
 
 import torch
 
@@ -13,11 +13,11 @@ UNIT = "21_launch_overhead"
 # --- copies and kernels at the same time ---------------------------------------------------------------------------
 
 SLACK = 1.05
-"""A plan may take this many times the best plan's time."""
+"""Allowed time of a plan, relative to the best plan."""
 
 
 def best_plan(pieces: int) -> list[list]:
-    """A stream for each engine, and only the waits that are needed."""
+    """One stream per engine, and only the necessary waits."""
     machine = QueueRecorder()
     machine.pin()
     up, compute, down = machine.stream(), machine.stream(), machine.stream()
@@ -47,11 +47,11 @@ def _examine_pipeline(sizes, arguments, yours) -> tuple[str, str] | None:
         if problem := queue_order.problem_of(plan, pieces, timeline=timeline):
             return problem
     except BadPlan as e:
-        return f"that is no plan: {e}", "Leave pipeline_plan as it is, and call only the machine's methods."
+        return f"this is not a plan: {e}", "Do not change pipeline_plan, and call only the machine's methods."
     best = simulate(best_plan(pieces), work, Costs()).finish
     if timeline.finish <= SLACK * best:
         return None
-    message = f"right, but slow: {timeline.finish:.0f} µs for {pieces} pieces; {best:.0f} µs is possible"
+    message = f"correct, but slow: {timeline.finish:.0f} µs for {pieces} pieces; {best:.0f} µs is possible"
     return message, queue_advice.why_slow(plan, timeline)
 
 
@@ -67,7 +67,7 @@ def _draw_mix(rng) -> dict[str, int]:
 register(
     PlainExercise(
         id=f"{UNIT}/pipeline",
-        title="Copy in, compute and copy out at the same time",
+        title="Overlap copies with compute",
         entry="pipeline_plan",
         points=Points(correct=4),
         make=lambda pieces, copy_in, kernel, copy_out: {"pieces": pieces},
@@ -76,9 +76,9 @@ register(
             _mix("8 pieces, all three take 200 µs", 8, 200, 200, 200),
             _mix("a single piece", 1, 200, 200, 200),
             _mix("3 pieces", 3, 150, 250, 100),
-            _mix("16 pieces, copying in takes longest", 16, 400, 150, 200),
+            _mix("16 pieces, the copy-in takes longest", 16, 400, 150, 200),
             _mix("16 pieces, the kernel takes longest", 16, 150, 500, 120),
-            _mix("16 pieces, copying out takes longest", 16, 200, 300, 600),
+            _mix("16 pieces, the copy-out takes longest", 16, 200, 300, 600),
         ),
         draw=_draw_mix,
     )
@@ -92,7 +92,7 @@ RATE = 0.25
 
 
 def plain_step(x, weight, running) -> tuple[torch.Tensor, torch.Tensor]:
-    """(out, running) of one step, in the inputs' type."""
+    """(out, running) of one step, in the inputs' dtype."""
     h = torch.relu(x @ weight)
     h = h / h.max().clamp(min=1.0)
     running = running + RATE * (h.mean(0) - running)
@@ -112,55 +112,53 @@ def _variant(peak=None, rate=RATE, mean=None, old=False, subtract=1.0, early=Fal
 
 
 FORMULAS = {
-    "h is divided by its largest activation where that is below 1, too": _variant(peak=lambda h: h.max()),
+    "h is divided by its largest activation even if that is below 1": _variant(peak=lambda h: h.max()),
     "h is not divided by its largest activation": _variant(peak=lambda h: 1.0),
     "h is divided by the smaller of its largest activation and 1": _variant(peak=lambda h: h.max().clamp(max=1.0)),
-    "h is divided by a peak of each row; there is one for all of h": _variant(
+    "h is divided by one peak per row; there is one for all of h": _variant(
         peak=lambda h: h.amax(1, keepdim=True).clamp(min=1.0)
     ),
-    "h is divided by a peak of each column; there is one for all of h": _variant(
-        peak=lambda h: h.amax(0).clamp(min=1.0)
-    ),
-    "the activations below 0 are kept: relu is missing": _variant(relu=lambda h: h),
+    "h is divided by one peak per column; there is one for all of h": _variant(peak=lambda h: h.amax(0).clamp(min=1.0)),
+    "negative activations are kept: relu is missing": _variant(relu=lambda h: h),
     "running is updated with h before its division": _variant(early=True),
     "running keeps a quarter of its old value; it should keep three quarters": _variant(rate=1 - RATE),
     "running is replaced by the new mean; it should keep three quarters of its value": _variant(rate=1.0),
-    "running takes one mean for all columns": _variant(mean=lambda h: h.mean()),
-    "running takes the sum of the rows, not their mean": _variant(mean=lambda h: h.sum(0)),
-    "out is h minus the old running, which is updated first": _variant(old=True),
+    "running uses one mean for all columns": _variant(mean=lambda h: h.mean()),
+    "running uses the sum of the rows, not their mean": _variant(mean=lambda h: h.sum(0)),
+    "out is h minus the old running: update running first": _variant(old=True),
     "out is h: running is not subtracted": _variant(subtract=0.0),
     "running is added to h, not subtracted": _variant(subtract=-1.0),
 }
-"""Steps with one mistake, by what to tell."""
+"""Steps with one mistake, by the message to print."""
 
 
 REFUSED = {
     "sync": (
         "sync-in-capture: the step reads a number from the GPU ({name})",
-        "`.item()`, `float(…)`, and `if` on a tensor make the host wait for a value, and during a capture nothing has "
-        "run yet. Keep the value in a tensor: torch.clamp and torch.where decide on the GPU.",
+        "`.item()`, `float(…)`, and `if` on a tensor make the host wait for a value, but during capture nothing has "
+        "run. Keep the value in a tensor: torch.clamp and torch.where decide on the GPU.",
     ),
     "host": (
-        "the step copies from the host's memory: it makes a tensor out of Python's or NumPy's numbers",
-        "Write the number itself into the formula, or make the tensor once, before the step; and read x itself.",
+        "the step copies from host memory: it creates a tensor from Python or NumPy numbers",
+        "Write the number into the formula, or create the tensor once before the step, and read x itself.",
     ),
     "dynamic": (
         "the size of a result depends on data ({name})",
-        "A graph has fixed sizes. Compute with all elements and choose with torch.where.",
+        "A graph has fixed sizes. Compute all elements and select with torch.where.",
     ),
     "random": ("the step draws random numbers ({name})", "The result must depend on the arguments alone."),
     "outside": (
-        "the step reads a large tensor that is none of its arguments",
-        "A replay sees the memory that was captured. Use only the arguments, and what the step computes.",
+        "the step reads a large tensor that is not one of its arguments",
+        "A replay reads the captured memory. Use only the arguments and what the step computes.",
     ),
-    "long": ("the step has more than 200 operations", "Is there a loop over rows or elements? Use whole tensors."),
+    "long": ("the step has more than 200 operations", "Does it loop over rows or elements? Use whole tensors."),
     "unknown": ("the recorder does not know the operation {name}", "Use arithmetic, comparisons, reductions, where."),
 }
 
 
 def _examine_steady(sizes, arguments, yours) -> tuple[str, str] | None:
     if not isinstance(yours, dict) or not ("refused" in yours or "operations" in yours):
-        return f"steady_tape returned {type(yours).__name__}, not a tape", "Leave the given cell as it is."
+        return f"steady_tape returned {type(yours).__name__}, not a tape", "Do not change the given code."
     if "refused" in yours:
         symptom, advice = REFUSED.get(str(yours["refused"]), REFUSED["unknown"])
         return symptom.format(name=str(yours.get("name"))[:40]), advice
@@ -178,9 +176,9 @@ def _examine_steady(sizes, arguments, yours) -> tuple[str, str] | None:
         try:
             tape.replay(yours["operations"], list(data.values()))
         except tape.BadTape as e:
-            return f"the tape cannot be replayed: {e}", "Leave the given cell as it is."
+            return f"the tape cannot be replayed: {e}", "Do not change the given code."
         if not (torch.equal(data["x"], fresh) and torch.equal(data["weight"], weight)):
-            return "the step overwrites x or weight", "Only running and out change."
+            return "the step overwrites x or weight", "Only running and out may change."
         if not _matches(data, wanted[None]):
             where = f"replay {number + 1} of {REPLAYS}"
             return _wrong_replay(yours, where, data, wanted, before, first if number else None)
@@ -196,42 +194,41 @@ def _matches(data, wanted) -> bool:
 
 
 def _wrong_replay(recorded, where: str, data, wanted, before, first) -> tuple[str, str]:
-    """What is wrong with what a replay left. `wanted` holds the results of the step, and of those with a mistake."""
+    """What is wrong with the result of a replay. `wanted` holds the results of the step and of its mistakes."""
     if torch.isnan(data["out"]).any():
         return (
-            f"new-address: {where} left out as it was, or in part",
-            "The result went to new memory. A graph writes where it wrote at capture, and the caller reads `out`: end "
-            "with out.copy_(…), or give out=out to the last operation.",
+            f"new-address: {where} did not write out, or only part of it",
+            "The result went to new memory. A graph writes to the captured addresses, and the caller reads `out`: end "
+            "with out.copy_(…), or pass out=out to the last operation.",
         )
     if torch.equal(data["running"], before):
         return (
-            f"new-address: {where} left running as it was",
-            "`running = …` gives a name to new memory. Change the tensor itself: running.copy_(…), running += …",
+            f"new-address: {where} did not change running",
+            "`running = …` binds the name to new memory. Change the tensor itself: running.copy_(…), running += …",
         )
     if difference := _difference(recorded):
-        return f"{where} gives the values of another input: {difference}", (
-            "stale-input: what Python computed or decided at capture stays as it was then. Let the GPU decide, with "
-            "tensors."
+        return f"{where} returns the values of another input: {difference}", (
+            "stale-input: what Python computed or decided during capture is frozen. Let the GPU decide, with tensors."
         )
     if first is not None and _near(data["out"], first):
-        return f"stale-input: {where} gives the first input's result again", "Read x itself, not a copy made before."
+        return f"stale-input: {where} returns the first input's result again", "Read x itself, not an earlier copy."
     formula = next((text for text, result in wanted.items() if text and _matches(data, result)), None)
     wrong, right = ("running", wanted[None][1]) if _near(data["out"], wanted[None][0]) else ("out", wanted[None][0])
     most = float((data[wrong] - right).abs().max())
     return f"{where}: {formula or f'{wrong} is wrong, by up to {most:.3g}'}", (
-        "Work out one step of wobbly on paper: h, its division by the peak if that is above 1, running, out."
+        "Work through one step of wobbly on paper: h, its division by the peak if that is above 1, running, out."
     )
 
 
 def _difference(recorded) -> str | None:
-    """What differs between the tapes of two inputs: it was decided by data, in Python."""
+    """The difference between the tapes of two inputs: Python decided it from data."""
     one, two = recorded["operations"], recorded.get("again")
     if not isinstance(two, (list, tuple)) or one == two:
         return None
     if [o[0] for o in one] != [o[0] for o in two]:
-        return "the step does other operations for other values, so Python decides by data"
+        return "the step runs different operations for different values, so Python decides from data"
     name = next(a[0] for a, b in zip(one, two, strict=True) if a != b)
-    return f"a number that {str(name).split('.')[1]} uses was computed in Python, and stays what it was at capture"
+    return f"a number that {str(name).split('.')[1]} uses was computed in Python, so it stays as captured"
 
 
 register(

@@ -1,4 +1,4 @@
-"""Unit 22, numbers: what a format can hold, which gradients it loses, and how loss scaling keeps them."""
+"""Unit 22, numbers: what a format can represent, which gradients underflow, and how loss scaling saves them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ._numbers import near
 
 UNIT = "22_low_precision"
 
-# --- what a format can hold ----------------------------------------------------------------------------------------
+# --- what a format can represent -----------------------------------------------------------------------------------
 
 QUESTIONS = ("the largest value", "the smallest normal number", "the smallest positive value", "bits of a significand")
 
@@ -24,25 +24,25 @@ def _moved(f: Format, bias: int) -> tuple[float, float, float]:
 
 
 def _why(f: Format, number: int, yours) -> str | None:
-    """What to try, for the known wrong answers to one of the four questions."""
+    """A hint for the common mistakes in one of the four questions."""
     if any(near(yours, _moved(f, bias)[number]) for bias in (f.bias - 1, f.bias + 1) if number < 3):
-        return "Twice or half the right value: the bias is 2^(exponent bits − 1) − 1."
+        return "Off by a factor of 2: the bias is 2^(exponent bits − 1) − 1."
     others = {t: Format("", f.exponent, f.mantissa, t) for t in ("ieee", "nan", "numbers") if t != f.top}
     if number == 0:
         if near(yours, 2.0 ** (f.bias + (f.top != "ieee"))):
-            return "That is the power of two alone: the largest mantissa is all ones, 2 − 2^-mantissa."
+            return "That is only the power of two: the largest significand is all ones, 2 − 2^-mantissa."
         if near(yours, 2.0 ** (f.bias + 1 + (f.top != "ieee"))):
-            return "That is the next power of two: the largest mantissa is 2 − 2^-mantissa, not 2."
+            return "That is the next power of two: the largest significand is 2 − 2^-mantissa, not 2."
         if f.top != "ieee" and near(yours, others["ieee"].largest):
-            return f'That reserves the top exponent. With top = "{f.top}" it holds numbers too.'
+            return f'That reserves the top exponent. With top = "{f.top}" it encodes numbers too.'
         if any(near(yours, g.largest) for g in others.values()):
             return (
                 'How many codes of the top exponent are numbers? "ieee": none; "nan": all but the last; "numbers": all.'
             )
     if number == 2 and near(yours, f.smallest_normal):
-        return "Below the smallest normal number there are subnormal ones: mantissas without the leading 1."
+        return "Subnormal numbers are smaller than the smallest normal number: they have no leading 1."
     if number == 3 and near(yours, f.mantissa):
-        return "A normal number has a leading 1 that is not stored: it counts."
+        return "Count the implicit leading 1 of a normal number too."
     return None
 
 
@@ -53,10 +53,8 @@ def _examine_facts(sizes, arguments, yours) -> tuple[str, str] | None:
         return f"{call} returned {yours!r}", f"Return four numbers: {', '.join(QUESTIONS)}."
     for number, (question, mine, right) in enumerate(zip(QUESTIONS, yours, expected, strict=True)):
         if not near(mine, right):
-            hint = (
-                _why(f, number, mine) or "Write down the bits of that number, and read them as sign, power, mantissa."
-            )
-            return f"{question}: {call} says {mine!r}, expected {right!r}", hint
+            hint = _why(f, number, mine) or "Write down that number's bits: sign, exponent, mantissa."
+            return f"{question}: {call} returned {mine!r}, expected {right!r}", hint
     return None
 
 
@@ -68,7 +66,7 @@ def _format(name: str) -> Case:
 register(
     PlainExercise(
         id=f"{UNIT}/facts",
-        title="What a format can hold",
+        title="What a format can represent",
         entry="facts",
         points=Points(correct=2),
         examine=_examine_facts,
@@ -82,7 +80,7 @@ register(
 )
 
 
-# --- gradients that are lost ---------------------------------------------------------------------------------------
+# --- gradient underflow --------------------------------------------------------------------------------------------
 
 FP16 = FORMATS["fp16"]
 
@@ -97,7 +95,7 @@ def _lost(gradients, smallest, scale) -> float:
 
 
 def _gradients(numbers: tuple, smallest: float = FP16.smallest, scale: float = 1.0):
-    """Cases hold numbers alone, so a case names its gradients as multiples of the smallest value."""
+    """Cases hold only numbers, so a case gives its gradients as multiples of the smallest value."""
     return {"multiples": numbers, "smallest": smallest, "scale": scale}
 
 
@@ -112,24 +110,24 @@ def _examine_lost(sizes, arguments, yours) -> tuple[str, str] | None:
         return None
     wrong = (
         (_share(gradients, lambda g: abs(g * scale) < smallest / 2), "Exactly half of the smallest value is a tie, and "
-         "the even one of its two neighbors is 0: it is lost too."),
-        (_share(gradients, lambda g: abs(g * scale) < smallest), "Rounding goes to the nearest: what is more than half "
+         "the even neighbor is 0: it is lost too."),
+        (_share(gradients, lambda g: abs(g * scale) < smallest), "Rounding goes to the nearest value: more than half "
          "of the smallest value becomes the smallest value, not 0."),
-        (_share(gradients, lambda g: abs(g * scale) <= smallest), "Rounding goes to the nearest: what is more than "
+        (_share(gradients, lambda g: abs(g * scale) <= smallest), "Rounding goes to the nearest value: more than "
          "half of the smallest value becomes the smallest value, not 0."),
-        (_share(gradients, lambda g: abs(g) <= smallest / 2), "The loss is multiplied by `scale`, and its "
-         "gradients with it."),
+        (_share(gradients, lambda g: abs(g) <= smallest / 2), "The loss is multiplied by `scale`, and so are its "
+         "gradients."),
         (_share(gradients, lambda g: abs(g / scale) <= smallest / 2), "Gradients are multiplied by the scale before "
-         "they are stored; they are divided by it later, in fp32."),
-        (_share(gradients, lambda g: g * scale <= smallest / 2), "Negative gradients count by their size: use abs."),
-        (1 - right, "That is the share that survives."),
-        (right * sum(g != 0 for g in gradients), "That is how many are lost: divide by how many there are."),
+         "they are stored, and divided by it later, in fp32."),
+        (_share(gradients, lambda g: g * scale <= smallest / 2), "Use abs for negative gradients."),
+        (1 - right, "That is the fraction that survives."),
+        (right * sum(g != 0 for g in gradients), "That is a number: divide by how many are nonzero."),
         (sum(abs(g * scale) <= smallest / 2 for g in gradients) / max(len(gradients), 1), "A gradient that is 0 anyway "
-         "is not lost: leave zeros out, above and below the line."),
+         "is not lost: exclude zeros from numerator and denominator."),
         (right * sum(g != 0 for g in gradients) / max(len(gradients), 1), "A gradient that is 0 anyway is not lost: "
-         "leave zeros out of the number that you divide by, too."),
+         "exclude zeros from the denominator too."),
     )  # fmt: skip
-    hint = next((text for value, text in wrong if near(yours, value)), "Work the first gradient out by hand.")
+    hint = next((text for value, text in wrong if near(yours, value)), "Compute the first gradient by hand.")
     listed = ", ".join(f"{g:.3g}" for g in gradients[:6]) + (", …" if len(gradients) > 6 else "")
     return f"lost([{listed}], {smallest:.3g}, {scale:g}) is {yours!r}, expected {right!r}", hint
 
@@ -152,8 +150,8 @@ register(
         cases=(
             Case("one of two, fp16", _gradients((0.25, 2.0))),
             Case("exactly half of the smallest value", _gradients((0.5, -0.5, 0.75, 1.0, 4.0))),
-            Case("negative ones", _gradients((-0.25, -3.0, -50.0, 0.125, -0.375))),
-            Case("zeros among them", _gradients((0.0, 0.25, 0.0, 2.0, 0.0))),
+            Case("negative gradients", _gradients((-0.25, -3.0, -50.0, 0.125, -0.375))),
+            Case("some zeros", _gradients((0.0, 0.25, 0.0, 2.0, 0.0))),
             Case("a scale of 8 saves some", _gradients((0.25, 0.03125, -0.25, 0.0625, 2.0, -0.125), scale=8.0)),
             Case("E5M2, a scale of 2", _gradients((0.25, 0.2, -0.3, 1.0, -0.125), 2.0**-16, 2.0)),
         ),
@@ -184,11 +182,11 @@ def _scaler(finite, scale, interval, *, steps_anyway=False, keeps_count=False, g
 
 MISTAKES = (
     (dict(steps_anyway=True), "A step is taken although gradients overflowed: infinities reach the weights. Skip it."),
-    (dict(keeps_count=True), "The count of good steps goes on after an overflow: it counts steps in a row."),
-    (dict(grows_on=True), "The scale doubles at every step after the first growth: growing resets the count."),
-    (dict(once=True), "The scale grows only once: reset the count of good steps when it grows."),
-    (dict(after=True), "Those are the scales after each step's update. The loss of a step is multiplied before it: "
-     "note the scale first, then change it."),
+    (dict(keeps_count=True), "The count continues after an overflow: it must count good steps in a row."),
+    (dict(grows_on=True), "The scale doubles at every step after the first doubling: reset the count then."),
+    (dict(once=True), "The scale doubles only once: reset the count of good steps when it doubles."),
+    (dict(after=True), "Those are the scales after each step's update. The loss is multiplied before the update: "
+     "record the scale first, then change it."),
 )  # fmt: skip
 
 
@@ -216,14 +214,14 @@ def _plainly(yours):
 def _examine_scaler(sizes, arguments, yours) -> tuple[str, str] | None:
     right, mine = _scaler(**arguments), _plainly(yours)
     if mine is None:
-        return f"{yours!r} was returned", "Return a list of pairs (scale, stepped), one for each step."
+        return f"scaler returned {yours!r}", "Return a list of pairs (scale, stepped), one per step."
     if mine == right:
         return None
     steps = "".join("." if ok else "x" for ok in arguments["finite"])
     if len(mine) != len(right):
-        return f"{len(mine)} pairs for {len(right)} steps ({steps}, x overflows)", "Append a pair for every step."
+        return f"{len(mine)} pairs for {len(right)} steps ({steps}, x = overflow)", "Append a pair for every step."
     at = next(i for i, (a, b) in enumerate(zip(mine, right, strict=True)) if a != b)
-    message = f"step {at} of {steps} (x overflows, interval {arguments['interval']}): {mine[at]}, expected {right[at]}"
+    message = f"step {at} of {steps} (x = overflow, interval {arguments['interval']}): {mine[at]}, expected {right[at]}"
     for flags, text in MISTAKES:
         if mine == _plainly(_scaler(**arguments, **flags)):
             return message, text
@@ -232,11 +230,14 @@ def _examine_scaler(sizes, arguments, yours) -> tuple[str, str] | None:
     if mine == _plainly(_never_shrinks(**arguments)):
         return message, "The scale never shrinks: after an overflow, halve it."
     if mine == [(s, not t) for s, t in right]:
-        return message, "`stepped` says whether the weights were changed: true where the gradients were finite."
+        return message, "`stepped` tells whether the weights were updated: True where the gradients were finite."
     for other in (arguments["interval"] - 1, arguments["interval"] + 1):
         if other and mine == _plainly(_scaler(arguments["finite"], arguments["scale"], other)):
-            return message, "The scale grows one step early or late: with the `interval`-th good step in a row."
-    return message, "Go through the steps up to this one with a pencil: scale, count of good steps in a row."
+            return (
+                message,
+                "Off by one: the scale doubles at the `interval`-th good step in a row.",
+            )
+    return message, "Trace the steps up to this one: the scale, and the count of good steps in a row."
 
 
 def _scaler_arguments(steps, scale, interval):
@@ -259,7 +260,7 @@ register(
             Case("all finite, too few to grow", _events("..")),
             Case("one overflow", _events(".x.")),
             Case("growth after three", _events("......", 1024.0)),
-            Case("an overflow starts the count again", _events("..x..x....", 1024.0)),
+            Case("an overflow restarts the count", _events("..x..x....", 1024.0)),
             Case("overflow after overflow at the start", _events("xxx....x....", 2.0**24, 4)),
             Case("an interval of 1", _events("..x..", 8.0, 1)),
         ),

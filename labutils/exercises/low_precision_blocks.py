@@ -1,4 +1,4 @@
-"""Unit 22: blocks rounded to E2M1 with a scale in 8 bits, NVFP4 and MXFP4, and back."""
+"""Unit 22 (sub-byte): blocks quantized to E2M1 with an 8-bit scale (NVFP4 and MXFP4), and the inverse."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from ._codes import (
 )
 from .low_precision_rounding import roundings
 
-UNIT = "22_low_precision"
+UNIT = "22_sub_byte"
 
 # --- blocks to E2M1: NVFP4 and MXFP4 -------------------------------------------------------------------------------
 
 
 def packed(code: torch.Tensor) -> torch.Tensor:
-    """Two codes of 4 bits in a byte, the even one in the low half."""
+    """Two 4-bit codes per byte, the even one in the low half."""
     return code[:, 0::2] + 16 * code[:, 1::2]
 
 
@@ -41,7 +41,7 @@ def unpacked(byte: torch.Tensor) -> torch.Tensor:
 
 
 def _nv_code(x, tensor_scale, largest=6.0):
-    """Codes of the scales of blocks, (G, 1)."""
+    """Codes of the block scales, (G, 1)."""
     return encode(x.abs().amax(1, keepdim=True) / (largest * tensor_scale), E4M3)
 
 
@@ -68,7 +68,7 @@ def _mx(x, code=encode, scale_code=None) -> dict[str, torch.Tensor]:
 
 
 def _doubt_nv(x, tensor_scale) -> dict[str, torch.Tensor]:
-    """Where a block's scale is in doubt, so are its codes; elsewhere where the quotient is, if a division rounds."""
+    """Codes are in doubt where the block's scale is, or where the quotient is near a tie and the division rounds."""
     exact = x.abs().amax(1, keepdim=True) / (6 * tensor_scale)
     scale = decode(encode(exact, E4M3), E4M3) * tensor_scale
     torn = near_tie(exact, E4M3)
@@ -118,13 +118,13 @@ def _pairs_swapped(result):
 
 
 def _halves(code):
-    """Element i beside element i + half a block."""
+    """Element i packed with element i + half a block."""
     half = code.shape[1] // 2
     return code[:, :half] + 16 * code[:, half:]
 
 
 def _over_two(x, reduce):
-    """The largest of the block and its neighbor: blocks of twice the size."""
+    """The maximum over a block and its neighbor: blocks of twice the size."""
     pairs = len(x) // 2 * 2
     wide = x.clone()
     if not pairs:
@@ -136,11 +136,11 @@ def _over_two(x, reduce):
 
 
 def block_mistakes(compute, scale_code, of_size: int) -> tuple[KnownMistake, ...]:
-    """Wrong answers of both formats: `compute(x, code=, scale_code=, **more)`, and `scale_code(x, **more)`."""
+    """Mistakes of both formats: `compute(x, code=, scale_code=, **more)`, and `scale_code(x, **more)`."""
     return (
         KnownMistake(
             "wrong-formula",
-            "{name}: the two halves of each byte are swapped: the even element is in the low four bits",
+            "{name}: the two nibbles of each byte are swapped: the even element is in the low four bits",
             lambda x, **more: _pairs_swapped(compute(x, **more)),
         ),
         KnownMistake(
@@ -150,7 +150,7 @@ def block_mistakes(compute, scale_code, of_size: int) -> tuple[KnownMistake, ...
         ),
         KnownMistake(
             "wrong-formula",
-            f"the scales are those of blocks of {2 * of_size}, not {of_size}",
+            f"the scales belong to blocks of {2 * of_size}, not {of_size}",
             lambda x, **more: compute(x, scale_code=_over_two(x, lambda w: scale_code(w, **more)), **more),
         ),
         KnownMistake(
@@ -170,7 +170,7 @@ def _of_halves(compute, x, more):
 NV_MISTAKES = (
     KnownMistake(
         "wrong-formula",
-        "{name}: x is divided by the scale before it was rounded to E4M3; who reads the codes has only the rounded one",
+        "{name}: x is divided by the unrounded scale: divide by the E4M3 scale that is stored",
         lambda x, tensor_scale: _nv(
             x, tensor_scale, scale=(x.abs().amax(1, keepdim=True) / 6).expand(len(x), 1)
         ),
@@ -187,22 +187,22 @@ NV_MISTAKES = (
     ),
     KnownMistake(
         "wrong-formula",
-        "the tensor's scale is left out: a block's scale is amax / (6 · tensor_scale)",
+        "tensor_scale is not used: a block's scale is amax / (6 · tensor_scale)",
         lambda x, tensor_scale: _nv(x, 1.0),
     ),
     KnownMistake(
         "wrong-formula",
-        "{name}: x is divided by the block's scale alone; the whole scale is that times tensor_scale",
+        "{name}: x is divided by the block's scale only; the full scale is block scale · tensor_scale",
         lambda x, tensor_scale: _nv(x, tensor_scale, scale=decode(_nv_code(x, tensor_scale), E4M3)),
     ),
     KnownMistake(
         "wrong-formula",
-        "the block's scale is amax / 6 · tensor_scale: divide by the tensor's scale",
+        "the block's scale is amax / 6 · tensor_scale: divide by tensor_scale",
         lambda x, tensor_scale: _nv(x, tensor_scale, scale_code=_nv_code(x, 1 / tensor_scale)),
     ),
     KnownMistake(
         "wrong-formula",
-        "{name}: the scales are powers of two, as in MX: here they are E4M3",
+        "{name}: the scales are powers of two, as in MXFP4: here they are E4M3",
         lambda x, tensor_scale: _mx(x),
     ),
     *block_mistakes(_nv, lambda x, tensor_scale: _nv_code(x, tensor_scale), 16),
@@ -211,11 +211,11 @@ NV_MISTAKES = (
 register(
     KernelExercise(
         id=f"{UNIT}/nvfp4",
-        title="NVFP4: blocks of 16 to E2M1",
+        title="NVFP4: blocks of 16",
         entry="nvfp4",
         points=Points(
             correct=3,
-            bounds=(Bound("bytes moved for each that must", "moved_bytes", "compulsory_bytes", at_most=1.1),),
+            bounds=(Bound("bytes moved, relative to the minimum", "moved_bytes", "compulsory_bytes", at_most=1.1),),
         ),
         arguments={
             "x": array("G", "SIZE", fill=_blocks),
@@ -229,10 +229,10 @@ register(
         cost=_block_cost,
         cases=(
             Case("one block", _of(1, 16), fill="position"),
-            Case("2 blocks, a tensor scale that is no power of two", _of(2, 16, tensor_scale=3 * 2.0**-9), fill="wide"),
-            Case("49 blocks: 0.25, 0.75, 1.25, … in the middle of two codes", _of(49, 16, MIDPOINTS)),
-            Case("20 blocks: zeros between others", _of(20, 16, ZEROS), fill="position"),
-            Case("33 blocks: one element far above the others", _of(33, 16, OUTLIER, 2.0**-4), fill="wide"),
+            Case("2 blocks, tensor_scale is not a power of two", _of(2, 16, tensor_scale=3 * 2.0**-9), fill="wide"),
+            Case("49 blocks: 0.25, 0.75, 1.25, …: ties between two codes", _of(49, 16, MIDPOINTS)),
+            Case("20 blocks: some of zeros", _of(20, 16, ZEROS), fill="position"),
+            Case("33 blocks: one outlier", _of(33, 16, OUTLIER, 2.0**-4), fill="wide"),
             Case("70 blocks, some so small that the scale is subnormal, or 0", _of(70, 16, SMALL, 2.0**-5)),
             Case("130 blocks of different sizes", _of(130, 16, SIZES, 5 * 2.0**-9), fill="position"),
             Case("257 blocks, not aligned to 16 bytes", _of(257, 16, SIZES), fill="wide", layout="offset"),
@@ -257,7 +257,7 @@ MX_MISTAKES = (
     ),
     KnownMistake(
         "wrong-formula",
-        "{name} is the power of two without the bias: E8M0 stores power + 127",
+        "{name} is the power without the bias: E8M0 stores power + 127",
         lambda x: _mx(x) | {"scales": (mx_code(x)[:, 0] - 127) % 256},
     ),
     KnownMistake(
@@ -271,7 +271,7 @@ MX_MISTAKES = (
 register(
     KernelExercise(
         id=f"{UNIT}/mxfp4",
-        title="MXFP4: blocks of 32, a power of two each",
+        title="MXFP4: blocks of 32",
         entry="mxfp4",
         points=Points(correct=2),
         arguments={
@@ -285,9 +285,9 @@ register(
         cost=_block_cost,
         cases=(
             Case("one block", _of(1, 32)),
-            Case("35 blocks: values in the middle of two codes", _of(35, 32, MIDPOINTS), fill="position"),
-            Case("20 blocks: zeros between others", _of(20, 32, ZEROS), fill="wide"),
-            Case("33 blocks: one element far above the others", _of(33, 32, OUTLIER)),
+            Case("35 blocks: ties between two codes", _of(35, 32, MIDPOINTS), fill="position"),
+            Case("20 blocks: some of zeros", _of(20, 32, ZEROS), fill="wide"),
+            Case("33 blocks: one outlier", _of(33, 32, OUTLIER)),
             Case("40 blocks of small numbers", _of(40, 32, SMALL), fill="position"),
             Case(
                 "130 blocks of different sizes, not aligned to 16 bytes",
@@ -304,7 +304,7 @@ register(
 )
 
 
-# --- and back ------------------------------------------------------------------------------------------------------
+# --- the inverse ---------------------------------------------------------------------------------------------------
 
 
 def _any_codes(sizes, g) -> torch.Tensor:
@@ -312,7 +312,7 @@ def _any_codes(sizes, g) -> torch.Tensor:
 
 
 def _any_scales(sizes, g) -> torch.Tensor:
-    """E4M3 codes up to 64, and 0 and a subnormal one among them."""
+    """E4M3 codes up to 64, including 0 and a subnormal code."""
     code = torch.randint(0, 105, (sizes["G"],), generator=g)
     code[1::5] = torch.randint(0, 8, code[1::5].shape, generator=g)
     return code
@@ -323,7 +323,7 @@ def _dequantized(codes, scales, tensor_scale, value=lambda c: decode(c, E2M1), s
 
 
 def _with_leading_one(code, of):
-    """Values where subnormal codes but 0 are given a leading 1 and one exponent less."""
+    """Values where nonzero subnormal codes get a leading 1 and an exponent lower by one."""
     code = code.long()
     m = code % 2 ** (of.bits - 1)
     wrong = torch.copysign((1 + m / 2**of.mantissa) * 2.0**-of.bias, decode(code, of))
@@ -333,7 +333,7 @@ def _with_leading_one(code, of):
 register(
     KernelExercise(
         id=f"{UNIT}/dequantize",
-        title="NVFP4 back to fp16",
+        title="Dequantize NVFP4 to fp16",
         entry="dequantize",
         points=Points(correct=2),
         arguments={
@@ -362,43 +362,43 @@ register(
         known_mistakes=(
             KnownMistake(
                 "wrong-formula",
-                "the two halves of each byte are swapped: the even element is in the low four bits",
+                "the two nibbles of each byte are swapped: the even element is in the low four bits",
                 lambda codes, **more: _dequantized(codes.long() % 16 * 16 + codes.long() // 16, **more),
             ),
             KnownMistake(
                 "wrong-formula",
-                "{name} has lost the signs: the sign is bit 3 of a code of four bits",
+                "{name} has no signs: the sign is bit 3 of a 4-bit code",
                 lambda **inputs: _dequantized(**inputs).abs(),
             ),
             KnownMistake(
                 "wrong-formula",
-                "{name} has no tensor_scale",
+                "{name} is not multiplied by tensor_scale",
                 lambda codes, scales, tensor_scale: _dequantized(codes, scales, 1.0),
             ),
             KnownMistake(
                 "wrong-formula",
-                "{name} has no block scales",
+                "{name} is not multiplied by the block scales",
                 lambda codes, scales, tensor_scale: _dequantized(codes, scales, tensor_scale, scale=torch.ones_like),
             ),
             KnownMistake(
                 "wrong-formula",
-                "the scales' codes are used as numbers: they are E4M3",
+                "the scale codes are used as integers: decode them from E4M3",
                 lambda **inputs: _dequantized(**inputs, scale=lambda s: s),
             ),
             KnownMistake(
                 "wrong-formula",
-                "the scales are read as powers of two, as in MX: they are E4M3",
+                "the scales are read as powers of two, as in MXFP4: they are E4M3",
                 lambda **inputs: _dequantized(**inputs, scale=lambda s: torch.exp2(s - 127)),
             ),
             KnownMistake(
                 "wrong-formula",
-                "the codes are used as whole numbers: 0 to 7 mean 0, 0.5, 1, 1.5, 2, 3, 4, 6",
+                "the codes are used as integers: 0 to 7 mean 0, 0.5, 1, 1.5, 2, 3, 4, 6",
                 lambda **inputs: _dequantized(**inputs, value=lambda c: (c % 8 * (1 - 2 * (c // 8))).double()),
             ),
             *(
                 KnownMistake(
                     "wrong-formula",
-                    "the scale of a block is used for two: a block has 16 values",
+                    "two blocks use the same scale: a block has 16 values",
                     lambda codes, scales, tensor_scale, step=step: _dequantized(
                         codes, scales[torch.arange(len(scales)) // 2 * step], tensor_scale
                     ),
@@ -407,7 +407,7 @@ register(
             ),
             KnownMistake(
                 "wrong-formula",
-                "code 1, 0.5, becomes something else: it is subnormal, so it has no leading 1",
+                "code 1 is decoded wrongly: it is subnormal, 0.5, without a leading 1",
                 lambda **inputs: _dequantized(
                     **inputs, value=lambda c: _with_leading_one(c, E2M1), scale=lambda s: _with_leading_one(s, E4M3)
                 ),

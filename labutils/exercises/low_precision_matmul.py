@@ -1,4 +1,4 @@
-"""Unit 22, products: E4M3 operands with a scale for each block of 128, and fp16 times weights of 4 bits."""
+"""Unit 22, products: E4M3 operands with one scale per block of 128."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ._codes import E4M3, decode, encode
 
 UNIT = "22_low_precision"
 BLOCK = 128
-"""Elements of K that share a scale; of N too, for the second operand."""
+"""Elements of K that share a scale; for the second operand, also elements of N."""
 
-# --- E4M3 with scales of blocks ------------------------------------------------------------------------------------
+# --- E4M3 with block scales ----------------------------------------------------------------------------------------
 
 
 def _values(codes):
@@ -19,7 +19,7 @@ def _values(codes):
 
 
 def _wide(scale, rows: int, K: int):
-    """A scale for each element, from one for each block: rows of `scale` are repeated `rows` times."""
+    """Block scales expanded to one scale per element: rows of `scale` are repeated `rows` times."""
     return scale.repeat_interleave(rows, 0).repeat_interleave(BLOCK, 1)[:, :K]
 
 
@@ -34,7 +34,7 @@ def _magnitude(a, b, sa, sb):
 
 
 def _scales(change):
-    """The product with other scales: `change(sa, sb, M, N)` gives those of rows (M, KB) and of columns (N, KB)."""
+    """The product with other scales: `change(sa, sb, M, N)` returns those of rows (M, KB) and of columns (N, KB)."""
 
     def compute(a, b, sa, sb):
         (M, K), N = a.shape, len(b)
@@ -45,14 +45,14 @@ def _scales(change):
 
 
 def _block_of(at):
-    """All blocks of K have the scales of one."""
+    """All blocks of K use the scales of one block."""
     return _scales(
         lambda sa, sb, M, N: (sa[:, at : at + 1 or None].expand_as(sa), sb[:, at : at + 1 or None].expand_as(sb))
     )
 
 
 def _rescaled(a, b, sa, sb):
-    """What a loop gives that multiplies the accumulator, not the product, by each block's scales."""
+    """The result of a loop that multiplies the accumulator, not the product, by each block's scales."""
     total, K = 0, a.shape[1]
     for g in range(sa.shape[1]):
         k = slice(g * BLOCK, min(K, (g + 1) * BLOCK))
@@ -62,7 +62,7 @@ def _rescaled(a, b, sa, sb):
 
 
 def _only(cut):
-    """The product over some of K."""
+    """The product over part of K."""
 
     def compute(a, b, sa, sb):
         keep = (torch.arange(a.shape[1]) // BLOCK)[:, None] == cut(sa.shape[1])
@@ -72,32 +72,32 @@ def _only(cut):
 
 
 def _by_column(sa, sb, M, N):
-    """Row m's scale used for column m: only where there is one."""
+    """Row m's scale used for column m, where it exists."""
     rows = torch.arange(N).clamp(max=M - 1)
     return torch.ones_like(sa), sb * sa[rows]
 
 
 FP8_MISTAKES = (
-    KnownMistake("wrong-formula", "{name} has no scales", _scales(lambda sa, sb, M, N: (sa**0, sb**0))),
-    KnownMistake("wrong-formula", "{name} has no scales of a", _scales(lambda sa, sb, M, N: (sa**0, sb))),
-    KnownMistake("wrong-formula", "{name} has no scales of b", _scales(lambda sa, sb, M, N: (sa, sb**0))),
+    KnownMistake("wrong-formula", "{name} lacks both scales", _scales(lambda sa, sb, M, N: (sa**0, sb**0))),
+    KnownMistake("wrong-formula", "{name} lacks the scales of a", _scales(lambda sa, sb, M, N: (sa**0, sb))),
+    KnownMistake("wrong-formula", "{name} lacks the scales of b", _scales(lambda sa, sb, M, N: (sa, sb**0))),
     KnownMistake(
         "wrong-formula",
-        "every block of K has the scales of the last one: multiply each block's product by its own scales, in the loop",
+        "every block of K uses the scales of the last one: scale each block's product in the loop",
         _block_of(-1),
     ),
     KnownMistake(
-        "wrong-formula", "every block of K has the scales of the first one: their pointers do not move", _block_of(0)
+        "wrong-formula", "every block of K uses the scales of the first one: advance the scale pointers", _block_of(0)
     ),
     KnownMistake(
         "wrong-formula",
-        "the accumulator is multiplied by the scales in each step: scale the product of the block, then add it",
+        "the accumulator is multiplied by the scales in each iteration: scale the block's product, then add it",
         _rescaled,
     ),
-    KnownMistake("wrong-formula", "sa is used by columns of c: it belongs to rows", _scales(_by_column)),
+    KnownMistake("wrong-formula", "sa is applied to the columns of c: it belongs to the rows", _scales(_by_column)),
     KnownMistake(
         "wrong-formula",
-        "all columns have the scales of the first 128: the row of sb is n // 128",
+        "all columns use the scales of the first 128: the row of sb is n // 128",
         _scales(lambda sa, sb, M, N: (sa, sb[:1].expand_as(sb))),
     ),
     KnownMistake(
@@ -115,27 +115,27 @@ FP8_MISTAKES = (
     ),
     KnownMistake(
         "wrong-formula",
-        "the codes are multiplied as whole numbers: `operand` makes values of them",
+        "the codes are multiplied as integers: `operand` converts them to values",
         lambda a, b, sa, sb: _fp8(a, b, sa, sb, value=lambda codes: codes),
     ),
     KnownMistake("missing-accumulation", "{name} holds only the last block of K", _only(lambda blocks: blocks - 1)),
     KnownMistake("missing-accumulation", "{name} holds only the first block of K", _only(lambda blocks: 0)),
     KnownMistake(
         "missing-accumulation",
-        "each step along K multiplies the first block again: the pointers do not move",
+        "each iteration multiplies the first block of K again: advance the tile position",
         lambda a, b, sa, sb: _repeated(a, b, sa, sb),
     ),
 )
 
 
 def _repeated(a, b, sa, sb):
-    """Every block of K multiplies the values of the first, with its own scales, as far as K goes."""
+    """Every block of K multiplies the values of the first block with its own scales."""
     k = torch.arange(a.shape[1]) % BLOCK
     return _fp8(a[:, k], b[:, k], sa, sb)
 
 
 def _codes(rows: str):
-    """Codes of normal numbers, small enough for their sums to fit into fp16."""
+    """Codes of normally distributed values, small enough for their sums to fit into fp16."""
 
     def fill(sizes, g):
         x = 8 * torch.randn(sizes[rows], sizes["K"], generator=g, dtype=torch.float64)
@@ -145,7 +145,7 @@ def _codes(rows: str):
 
 
 def _block_scales(rows: str):
-    """Scales that differ by up to eight times; not far from 1, so that each block's part counts."""
+    """Scales that differ by up to 8 times and are near 1, so that each block matters."""
 
     def fill(sizes, g):
         shape = sizes[rows], sizes["KB"]
@@ -166,7 +166,7 @@ def _fp8_cost(sizes, item) -> Cost:
 register(
     KernelExercise(
         id=f"{UNIT}/fp8_matmul",
-        title="E4M3 products, scaled block by block",
+        title="FP8 matmul with block scales",
         entry="fp8_matmul",
         points=Points(correct=5),
         arguments={

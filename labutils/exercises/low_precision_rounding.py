@@ -1,4 +1,4 @@
-"""Unit 22: rows rounded to E4M3 with a scale each, and what goes wrong in rounding."""
+"""Unit 22: rows quantized to E4M3 with one scale each, and common rounding mistakes."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def _quantize(x) -> dict[str, torch.Tensor]:
 
 
 def _doubt_rows(x) -> dict[str, torch.Tensor]:
-    """M of the error model: a code may be the next one where its quotient is in doubt and the division rounds."""
+    """M of the error model: either code is accepted where the quotient is near a tie and the division rounds."""
     scale = _scale(x.abs().amax(1, keepdim=True))
     doubt = near_tie(x / scale, E4M3) & ~is_power(scale)
     return {"q": STEP * doubt.double(), "scale": scale[:, 0]}
 
 
 def _of_rows(change):
-    """A wrong quantization: `change(x, scale)` gives the codes and the scales."""
+    """A wrong quantization: `change(x, scale)` returns the codes and the scales."""
 
     def compute(x):
         q, scale = change(x, _scale(x.abs().amax(1, keepdim=True)))
@@ -60,7 +60,7 @@ def _of_rows(change):
 
 
 def _with_scale(scale_of):
-    """The codes and scales that come of another scale, `scale_of(x)` of shape (M, 1) or (1, 1)."""
+    """The codes and scales for another scale, `scale_of(x)` of shape (M, 1) or (1, 1)."""
     return _of_rows(lambda x, scale: (encode(x / scale_of(x), E4M3), scale_of(x)))
 
 
@@ -69,39 +69,37 @@ def _flushed(y, of):
 
 
 def roundings(of, wrong) -> tuple[KnownMistake, ...]:
-    """Wrong roundings of a format; `wrong(code)` computes with that function (y, format) in place of `encode`."""
+    """Wrong roundings of a format; `wrong(code)` uses the function code(y, format) instead of `encode`."""
     return (
         KnownMistake(
             "wrong-formula",
-            "{name} has codes that are low by one: the bits that do not fit are cut off, not rounded",
+            "{name} has codes that are low by one: the extra bits are truncated, not rounded",
             wrong(lambda y, f: signed(cut_code(y, f), y, f)),
         ),
         KnownMistake(
             "wrong-formula",
-            "{name} rounds ties away from zero: of two equally near codes the even one is right",
+            "{name} rounds ties away from zero: of two equally near codes, take the even one",
             wrong(lambda y, f: encode(y, f, "away")),
         ),
         KnownMistake(
             "wrong-formula",
-            "{name} rounds ties down: of two equally near codes the even one is right",
+            "{name} rounds ties down: of two equally near codes, take the even one",
             wrong(lambda y, f: encode(y, f, "down")),
         ),
-        KnownMistake(
-            "wrong-formula", "{name} has lost the signs: the sign is the first bit of a code", wrong(magnitude_code)
-        ),
+        KnownMistake("wrong-formula", "{name} has no signs: the sign is the top bit of a code", wrong(magnitude_code)),
         KnownMistake(
             "wrong-formula",
-            "{name} has the sign in the wrong place, or twos' complement: a code is a sign bit and a magnitude",
+            "{name} has the sign in the wrong bit, or uses two's complement: a code is a sign bit and a magnitude",
             wrong(lambda y, f: torch.where(torch.signbit(y), -magnitude_code(y, f), magnitude_code(y, f)) % 2**f.bits),
         ),
         KnownMistake(
             "wrong-formula",
-            f"{{name}} turns values below the smallest normal number, {of.smallest_normal:g}, into 0: subnormal codes",
+            f"{{name}} flushes values below the smallest normal number, {of.smallest_normal:g}, to 0",
             wrong(_flushed),
         ),
         KnownMistake(
             "wrong-formula",
-            "{name} has all signs turned round",
+            "{name} has inverted signs",
             wrong(lambda y, f: encode(-y, f)),
         ),
     )
@@ -110,7 +108,7 @@ def roundings(of, wrong) -> tuple[KnownMistake, ...]:
 ROW_MISTAKES = (
     KnownMistake(
         "wrong-formula",
-        "the scale is that of the whole matrix: each row has its own largest value",
+        "one scale is used for the whole matrix: each row needs its own",
         _with_scale(lambda x: _scale(x.abs().amax().reshape(1, 1))),
     ),
     KnownMistake(
@@ -120,7 +118,7 @@ ROW_MISTAKES = (
     ),
     KnownMistake(
         "wrong-formula",
-        "{name}: x is multiplied by the scale; the codes hold x / scale",
+        "{name}: x is multiplied by the scale; the codes represent x / scale",
         _of_rows(lambda x, scale: (encode(x * scale, E4M3), scale)),
     ),
     KnownMistake(
@@ -130,7 +128,7 @@ ROW_MISTAKES = (
     ),
     KnownMistake(
         "wrong-formula",
-        "{name} is 448 / amax: stored is what codes must be multiplied by, amax / 448",
+        "{name} is 448 / amax: store the factor that codes are multiplied by, amax / 448",
         _of_rows(lambda x, scale: (encode(x / scale, E4M3), 1 / scale)),
     ),
     KnownMistake(
@@ -141,14 +139,14 @@ ROW_MISTAKES = (
     *(
         KnownMistake(
             "wrong-formula",
-            f"the scale maps the largest |x| to {top}: E4M3 reaches 448",
+            f"the scale maps the largest |x| to {top}: the largest value of E4M3 is 448",
             _with_scale(lambda x, top=top: _scale(x.abs().amax(1, keepdim=True)) * 448 / top),
         )
         for top in (240, 256, 480, 57344)
     ),
     KnownMistake(
         "wrong-formula",
-        "{name} is 0 for a row of zeros, and 0 / 0 is NaN: there the scale is 1",
+        "{name} is 0 for a row of zeros, and 0 / 0 is NaN: use the scale 1 there",
         _with_scale(lambda x: x.abs().amax(1, keepdim=True) / 448),
     ),
     *roundings(E4M3, lambda code: _of_rows(lambda x, scale: (code(x / scale, E4M3), scale))),
@@ -167,11 +165,11 @@ def _mn(M, N, mix=NORMAL):
 register(
     KernelExercise(
         id=f"{UNIT}/quantize_rows",
-        title="Rows to E4M3, a scale each",
+        title="Quantize rows to E4M3",
         entry="quantize_rows",
         points=Points(
             correct=4,
-            bounds=(Bound("bytes moved for each that must", "moved_bytes", "compulsory_bytes", at_most=1.05),),
+            bounds=(Bound("bytes moved, relative to the minimum", "moved_bytes", "compulsory_bytes", at_most=1.05),),
         ),
         arguments={
             "x": array("M", "N", fill=rows),
@@ -187,15 +185,15 @@ register(
             Case("3 × 127", _mn(3, 127), fill="wide"),
             Case("4 × 128", _mn(4, 128, SIZES)),
             Case(
-                "13 × 300: values in the middle of two codes, in rows whose scale is a power of two",
+                "13 × 300: ties between two codes, in rows whose scale is a power of two",
                 _mn(13, 300, MIDPOINTS),
             ),
-            Case("8 × 200: rows of zeros between others", _mn(8, 200, ZEROS), fill="position"),
-            Case("5 × 500: one element a thousand times the others", _mn(5, 500, OUTLIER), fill="wide"),
-            Case("6 × 100: subnormal numbers of fp16", _mn(6, 100, SMALL)),
+            Case("8 × 200: some rows of zeros", _mn(8, 200, ZEROS), fill="position"),
+            Case("5 × 500: one outlier, a thousand times larger", _mn(5, 500, OUTLIER), fill="wide"),
+            Case("6 × 100: subnormal fp16 numbers", _mn(6, 100, SMALL)),
             Case("7 × 333, padded rows", _mn(7, 333, SIZES), fill="position", layout="padded"),
             Case(
-                "5 × 1000, not aligned to 16 bytes, sizes of all kinds",
+                "5 × 1000, not aligned to 16 bytes, all magnitudes",
                 _mn(5, 1000, WIDE),
                 fill="wide",
                 layout="offset",

@@ -1,4 +1,4 @@
-"""Unit 22, weights of 4 bits: fp16 activations times weights that are unpacked on the way."""
+"""Unit 22 (sub-byte), 4-bit weights: fp16 activations times weights that the kernel unpacks."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import torch
 
 from ..spec.exercise import Bound, Case, Contract, Cost, KernelExercise, KnownMistake, Points, array, out, register
 
-UNIT = "22_low_precision"
+UNIT = "22_sub_byte"
 GROUP, WORD, ZERO = 128, 8, 8
-"""Weights that share a scale; weights in a word of 32 bits; the code that means 0."""
+"""Weights that share a scale; weights per 32-bit word; the zero point, the code that means 0."""
 
 PER_GROUP = GROUP // WORD
-"""Words of a group."""
+"""Words per group."""
 
 
 def nibbles(words: torch.Tensor) -> torch.Tensor:
@@ -22,7 +22,7 @@ def nibbles(words: torch.Tensor) -> torch.Tensor:
 
 
 def in_turn(codes):
-    """The order that the exercise asks for, (N, K): nibble j of word i is weight 8 · i + j."""
+    """The order that the exercise requires, (N, K): nibble j of word i is weight 8 · i + j."""
     return codes.flatten(1)
 
 
@@ -40,13 +40,13 @@ def _with(scale_of):
 
 
 def _signed(a, words, scales):
-    """Codes read as twos' complement."""
+    """Codes read as two's complement."""
     q = in_turn(nibbles(words)).double()
     return a @ (torch.where(q >= 8, q - 16, q) * scales.repeat_interleave(GROUP, 1)).T
 
 
 def _top_signed(a, words, scales):
-    """The last nibble of a word keeps the word's sign."""
+    """The last nibble of a word keeps the word's sign bits."""
     q = nibbles(words).double()
     q[..., -1] = torch.where(q[..., -1] >= 8, q[..., -1] - 16, q[..., -1])
     return a @ ((in_turn(q) - ZERO) * scales.repeat_interleave(GROUP, 1)).T
@@ -69,14 +69,14 @@ def _only(cut):
 
 
 def _unmoved(a, words, scales):
-    """Every group multiplies the first 128 activations."""
+    """Every group uses the first 128 activations."""
     return _product(a[:, torch.arange(a.shape[1]) % GROUP], words, scales)
 
 
 MISTAKES = (
     KnownMistake(
         "wrong-formula",
-        "the nibbles are taken from the top: nibble 0 is in the low four bits",
+        "the nibbles are in reverse order: nibble 0 is in the low four bits",
         lambda a, words, scales: _product(a, words, scales, order=lambda q: in_turn(q.flip(3))),
     ),
     KnownMistake(
@@ -86,12 +86,12 @@ MISTAKES = (
     ),
     KnownMistake(
         "wrong-formula",
-        "the nibbles are in another order: the last axis that `join` makes is the fastest, so join by 4 bits last",
+        "the nibbles are in the wrong order: the last axis that `join` creates runs fastest, so join by 4 bits last",
         lambda a, words, scales: _product(a, words, scales, order=lambda q: in_turn(q[..., [0, 4, 2, 6, 1, 5, 3, 7]])),
     ),
     KnownMistake(
         "wrong-formula",
-        "first all nibbles 0 of a group, then all nibbles 1: nibble j of word i is weight 8 · i + j",
+        "the weights are grouped by nibble: nibble j of word i is weight 8 · i + j",
         lambda a, words, scales: _product(a, words, scales, order=lambda q: q.transpose(2, 3).flatten(1)),
     ),
     KnownMistake(
@@ -107,23 +107,25 @@ MISTAKES = (
         )
         for zero in (7, 7.5)
     ),
-    KnownMistake("wrong-formula", "the codes are read as twos' complement: a weight is code − 8", _signed),
+    KnownMistake("wrong-formula", "the codes are read as two's complement: a weight is code − 8", _signed),
     KnownMistake(
         "wrong-formula",
-        "the last nibble of each word has the word's sign: mask with & 15 after the shift",
+        "the last nibble of each word is sign-extended: mask with & 15 after the shift",
         _top_signed,
     ),
-    KnownMistake("wrong-formula", "{name} has no scales", _with(torch.ones_like)),
+    KnownMistake("wrong-formula", "{name} is not multiplied by the scales", _with(torch.ones_like)),
     KnownMistake("wrong-formula", "{name} is divided by the scales", _with(lambda s: 1 / s)),
     KnownMistake(
         "wrong-formula",
-        "every group has the scale of the first one: scales are (N, groups), and the group goes with the loop",
+        "every group uses the scale of the first one: scales are (N, groups), indexed by the loop's group",
         _with(lambda s: s[:, :1].expand_as(s)),
     ),
-    KnownMistake("wrong-formula", "every group has the scale of the last one", _with(lambda s: s[:, -1:].expand_as(s))),
+    KnownMistake(
+        "wrong-formula", "every group uses the scale of the last one", _with(lambda s: s[:, -1:].expand_as(s))
+    ),
     KnownMistake(
         "wrong-formula",
-        "all rows have the scales of the first: each row of weights has its own",
+        "all rows use the scales of the first: each row of weights has its own",
         _with(lambda s: s[:1].expand_as(s)),
     ),
     *(
@@ -136,14 +138,14 @@ MISTAKES = (
     ),
     KnownMistake(
         "wrong-formula",
-        "the accumulator is multiplied by the scale in each step: scale the group's sum, then add it",
+        "the accumulator is multiplied by the scale in each iteration: scale the group's sum, then add it",
         _rescaled,
     ),
     KnownMistake("missing-accumulation", "{name} holds only the last group", _only(lambda groups: groups - 1)),
     KnownMistake("missing-accumulation", "{name} holds only the first group", _only(lambda groups: 0)),
     KnownMistake(
         "missing-accumulation",
-        "every group multiplies the first 128 activations: the pointers of a do not move",
+        "every group uses the first 128 activations: advance the pointers of a",
         _unmoved,
     ),
 )
@@ -173,11 +175,11 @@ def _magnitude(a, words, scales):
 register(
     KernelExercise(
         id=f"{UNIT}/w4a16",
-        title="fp16 times weights of 4 bits",
+        title="fp16 times 4-bit weights",
         entry="w4a16",
         points=Points(
             correct=4,
-            bounds=(Bound("bytes moved for each that must", "moved_bytes", "compulsory_bytes", at_most=1.25),),
+            bounds=(Bound("bytes moved, relative to the minimum", "moved_bytes", "compulsory_bytes", at_most=1.25),),
         ),
         arguments={
             "a": array("M", "K"),
@@ -210,7 +212,7 @@ register(
 
 
 def _unpacked_once(a, words, scales):
-    """The weights in the type of a, unpacked once: what a library without 4-bit weights multiplies with."""
+    """The weights in the dtype of a, unpacked once, for a library without 4-bit weights."""
     key = words.data_ptr(), scales.data_ptr(), a.dtype
     if key not in _unpacked:
         _unpacked.clear()

@@ -1,8 +1,11 @@
-"""Unit 15: one matrix product in CUDA C++, seven times. Five levels in fp32, then two on tensor cores."""
+"""Unit 15, three notebooks: one matrix product in CUDA C++, seven times; five levels in fp32, two on tensor cores."""
 
 from ..spec.exercise import Bound, Case, Contract, KernelExercise, PlainExercise, Points, array, out, register
 from ._matmul import cost, known_mistakes, magnitude, mnk, product
 from ._numbers import sentence_for
+
+CUDA_CORES, VECTOR, TENSOR_CORES = "15_matmul_cuda", "15_matmul_cuda_vector", "15_matmul_tensor_cores"
+"""The three notebooks of unit 15."""
 
 # --- ledgers -------------------------------------------------------------------------------------------------------
 
@@ -15,19 +18,19 @@ def _explain_intensity(sizes, yours, expected) -> str | None:
     m, n, item = sizes["block_m"], sizes["block_n"], sizes["itemsize"]
     messages = {
         expected / 2: "A multiply-add is two FLOPs.",
-        expected * item: "That is for each element. An element has `itemsize` bytes.",
-        2 * m * n / (m * n * item): "A block reads a column of A and a row of B for each step, not whole tiles of C.",
-        1 / expected: "Turn the fraction round: FLOPs for each byte.",
-        2 * m * n / ((m + n + m * n) * item): "C is not read in each step: its sums stay in registers.",
-        2 / (2 * item): "That is without sharing: each thread reads its own two numbers.",
+        expected * item: "That is per element. Divide by `itemsize` to get FLOPs per byte.",
+        2 * m * n / (m * n * item): "Per iteration, a block reads block_m elements of A and block_n of B.",
+        1 / expected: "Invert the fraction: FLOPs per byte.",
+        2 * m * n / ((m + n + m * n) * item): "C is not read in each iteration: the accumulators stay in registers.",
+        2 / (2 * item): "That is without reuse: each thread reads its own two numbers.",
     }
     return sentence_for(yours, messages)
 
 
 register(
     PlainExercise(
-        id="15_matmul_cuda/tile_intensity",
-        title="FLOPs for each byte that a tile loads",
+        id=f"{CUDA_CORES}/tile_intensity",
+        title="FLOPs per byte that a tile loads",
         entry="tile_intensity",
         points=Points(correct=1),
         reference=_intensity,
@@ -51,19 +54,19 @@ register(
 def _explain_reads(sizes, yours, expected) -> str | None:
     m, n = sizes["thread_m"], sizes["thread_n"]
     messages = {
-        m + n: "That is for each step, in which a thread does thread_m · thread_n multiply-adds.",
-        2: "Each number that a thread has read serves a whole row or column of its elements.",
-        1 / expected: "Turn the fraction round: reads for each multiply-add.",
-        expected / 2: "A multiply-add counts once here, as one instruction.",
-        (m + n) / (2 * m * n): "A multiply-add counts once here, as one instruction.",
+        m + n: "That is per iteration. In one iteration a thread does thread_m · thread_n FMAs.",
+        2: "A thread uses each number it reads for a whole row or column of its elements.",
+        1 / expected: "Invert the fraction: reads per FMA.",
+        expected / 2: "Count an FMA as one instruction here, not as two FLOPs.",
+        (m + n) / (2 * m * n): "Count an FMA as one instruction here, not as two FLOPs.",
     }
     return sentence_for(yours, messages)
 
 
 register(
     PlainExercise(
-        id="15_matmul_cuda/shared_reads",
-        title="Reads of shared memory for each multiply-add",
+        id=f"{CUDA_CORES}/shared_reads",
+        title="Shared memory reads per FMA",
         entry="shared_reads",
         points=Points(correct=1),
         reference=lambda thread_m, thread_n: (thread_m + thread_n) / (thread_m * thread_n),
@@ -83,9 +86,9 @@ register(
 
 
 def _cases(tile: int, depth: int, last: Case, half: bool) -> tuple[Case, ...]:
-    """Sizes around a tile, K around its depth. `last` is the case that is counted: whole tiles only."""
+    """Sizes around a tile, K around its depth. `last` is the case whose accesses are counted: whole tiles only."""
     values = Case("40 × 40, K = 24: wide range of values", mnk(40, 40, 24), "wide")
-    if half:  # sums of a wide range leave fp16
+    if half:  # sums over a wide range of values overflow fp16
         values = Case("40 × 40, K = 24: ties", mnk(40, 40, 24), "ties")
     return (
         Case("one element", mnk(1, 1, 1)),
@@ -94,9 +97,9 @@ def _cases(tile: int, depth: int, last: Case, half: bool) -> tuple[Case, ...]:
         Case(f"5 × {tile + 1}, K = {depth + 1}: one more", mnk(5, tile + 1, depth + 1), "position"),
         Case("33 × 65, K = 17: edges everywhere", mnk(33, 65, 17), "position"),
         Case("1 × 127, K = 50: a single row", mnk(1, 127, 50), "position"),
-        Case("30 × 20, K = 300: a long sum", mnk(30, 20, 300)),
+        Case("30 × 20, K = 300: long K", mnk(30, 20, 300)),
         Case("48 × 40, K = 70: small integers, compared bit for bit", mnk(48, 40, 70), exact=True),
-        Case("20 × 36, K = 33: not aligned to 16 bytes", mnk(20, 36, 33), layout="offset"),
+        Case("20 × 36, K = 33: rows not aligned to 16 bytes", mnk(20, 36, 33), layout="offset"),
         values,
         last,
     )
@@ -107,33 +110,36 @@ def _draw(rng) -> dict[str, int]:
     return mnk(M, N, rng.choice([rng.randrange(1, 80), 32 * rng.randrange(1, 4) + rng.choice([-1, 0, 1])]))
 
 
-FROM_MEMORY = "sectors loaded for each one stored"
+FROM_MEMORY = "sectors loaded per sector stored"
 
 
 def _loads(at_most: float) -> Bound:
-    """K · (1 / block_m + 1 / block_n), as both loads and stores are of whole sectors."""
+    """The ratio is K · (1 / block_m + 1 / block_n), if loads and stores use whole sectors."""
     return Bound(FROM_MEMORY, "global_load_sectors", "global_store_sectors", at_most=at_most)
 
 
 def _reads(at_most: float) -> Bound:
     return Bound(
-        "bytes read from shared memory for each one stored", "shared_load_bytes", "global_store_bytes", at_most=at_most
+        "bytes read from shared memory per byte stored",
+        "shared_load_bytes",
+        "global_store_bytes",
+        at_most=at_most,
     )
 
 
 NO_CONFLICTS = Bound(
-    "wavefronts of shared memory for each one needed",
+    "shared memory wavefronts, relative to no bank conflicts",
     "shared_load_wavefronts",
     "ideal_shared_load_wavefronts",
     at_most=1.01,
 )
 
 
-def _level(name: str, title: str, points: Points, tile: int, depth: int, last: Case, **more) -> None:
+def _level(unit: str, name: str, title: str, points: Points, tile: int, depth: int, last: Case, **more) -> None:
     half = more.pop("half", False)
     register(
         KernelExercise(
-            id=f"15_matmul_cuda/{name}",
+            id=f"{unit}/{name}",
             title=title,
             entry=name,
             points=points,
@@ -157,13 +163,14 @@ SMALL = Case("64 × 96, K = 64: whole tiles", mnk(64, 96, 64))
 WHOLE = Case("128 × 128, K = 64: one whole tile", mnk(128, 128, 64))
 
 _level(
+    CUDA_CORES,
     "naive",
-    "Level 1: neighbours in the right direction",
+    "Level 1: coalesced accesses",
     Points(
         correct=1,
         bounds=(
-            Bound("sectors for each load request", "global_load_sectors", "global_load_requests", at_most=3),
-            Bound("sectors for each store request", "global_store_sectors", "global_store_requests", at_most=4),
+            Bound("sectors per load request", "global_load_sectors", "global_load_requests", at_most=3),
+            Bound("sectors per store request", "global_store_sectors", "global_store_requests", at_most=4),
         ),
     ),
     32,
@@ -171,6 +178,7 @@ _level(
     SMALL,
 )
 _level(
+    CUDA_CORES,
     "shared",
     "Level 2: a tile in shared memory",
     Points(correct=2, bounds=(_loads(4.01), NO_CONFLICTS)),
@@ -179,6 +187,7 @@ _level(
     SMALL,
 )
 _level(
+    CUDA_CORES,
     "register",
     "Level 3: a tile in registers",
     Points(correct=2, bounds=(_loads(1.01), _reads(64 * 0.25 * 1.01))),
@@ -187,13 +196,14 @@ _level(
     WHOLE,
 )
 _level(
+    VECTOR,
     "vector",
-    "Level 4: vector loads",
+    "Level 4: vectorized loads",
     Points(
         correct=2,
         bounds=(
-            Bound("bytes for each load request", "global_load_bytes", "global_load_requests", at_least=510),
-            Bound("bytes for each read of shared memory", "shared_load_bytes", "shared_load_requests", at_least=510),
+            Bound("bytes per load request", "global_load_bytes", "global_load_requests", at_least=510),
+            Bound("bytes per shared memory read request", "shared_load_bytes", "shared_load_requests", at_least=510),
             NO_CONFLICTS,
         ),
     ),
@@ -202,14 +212,16 @@ _level(
     WHOLE,
 )
 _level(
+    VECTOR,
     "double",
-    "Level 5: two buffers",
-    Points(correct=2, bounds=(Bound("barriers in 8 tiles along K, and one before", "barriers", at_most=9),)),
+    "Level 5: double buffering",
+    Points(correct=2, bounds=(Bound("barriers for 8 tiles along K, plus one before the loop", "barriers", at_most=9),)),
     128,
     16,
     WHOLE,
 )
 _level(
+    TENSOR_CORES,
     "tensor",
     "Level 6: tensor cores",
     Points(correct=3, bounds=(_loads(1.01),)),
@@ -219,9 +231,10 @@ _level(
     half=True,
 )
 _level(
+    TENSOR_CORES,
     "pipelined",
     "Level 7: asynchronous copies",
-    Points(correct=3, bounds=(Bound("barriers in 2 tiles along K, and one at the end", "barriers", at_most=3),)),
+    Points(correct=3, bounds=(Bound("barriers for 2 tiles along K, plus one at the end", "barriers", at_most=3),)),
     128,
     32,
     WHOLE,

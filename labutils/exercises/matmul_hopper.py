@@ -1,4 +1,4 @@
-"""Unit 16: Hopper's copy engine, warp group products, and the matrix product that they make together."""
+"""Unit 16: Hopper's TMA and WGMMA, and the matrix product built from them."""
 
 from ..spec.exercise import (
     Bound,
@@ -17,11 +17,14 @@ from ..spec.exercise import (
 from ._matmul import cost, known_mistakes, magnitude, mnk
 from ._numbers import sentence_for
 
+TILES, RING = "16_matmul_hopper", "16_matmul_ring"
+"""The two notebooks of unit 16."""
+
 SM = 90
-"""These instructions exist on compute capability 9.0 only."""
+"""The only compute capability with these instructions: 9.0."""
 
 SHARED = 227 * 1024
-"""Bytes of shared memory that a block can have there."""
+"""Bytes of shared memory that a block can use on compute capability 9.0."""
 
 
 # --- ledgers -------------------------------------------------------------------------------------------------------
@@ -36,20 +39,20 @@ def _explain_phase(sizes, yours, expected) -> str | None:
     return sentence_for(
         yours,
         {
-            expected / item: "That is in elements; the barrier counts bytes.",
-            m * n * item: "The tile of C is not copied: what arrives is a tile of A and one of B.",
-            m * k * item: "A's tile alone: B's arrives at the same barrier.",
-            n * k * item: "B's tile alone: A's arrives at the same barrier.",
-            m * n * k * item: "Tiles have two sides: block_m × block_k and block_n × block_k.",
-            2 * expected: "Each byte arrives once.",
+            expected / item: "That counts elements; the mbarrier counts bytes.",
+            m * n * item: "The tile of C is not copied: a tile of A and a tile of B arrive.",
+            m * k * item: "That is A's tile only: B's tile arrives at the same mbarrier.",
+            n * k * item: "That is B's tile only: A's tile arrives at the same mbarrier.",
+            m * n * k * item: "The tiles are block_m × block_k and block_n × block_k: add their sizes.",
+            2 * expected: "That is twice as much: each byte arrives once.",
         },
     )
 
 
 register(
     PlainExercise(
-        id="16_matmul_hopper/phase_bytes",
-        title="Bytes that one phase of the barrier waits for",
+        id=f"{TILES}/phase_bytes",
+        title="Bytes that one mbarrier phase waits for",
         entry="phase_bytes",
         points=Points(correct=1),
         reference=_phase,
@@ -79,20 +82,20 @@ def _explain_stages(sizes, yours, expected) -> str | None:
     return sentence_for(
         yours,
         {
-            (SHARED - other) / stage: "Half a stage is no stage: round down.",
+            (SHARED - other) / stage: "The number of stages is an integer: round down.",
             -(-(SHARED - other) // stage): "Rounded up, the last stage does not fit.",
-            SHARED // stage: "`other` bytes are taken already.",
-            (228 * 1024 - other) // stage: "An SM has 228 KB, but 1 KB of them is the system's: a block gets 227.",
-            (227000 - other) // stage: "A KB of shared memory is 1024 bytes.",
-            (SHARED - other) // (stage // 2): "An element of fp16 has two bytes.",
+            SHARED // stage: "Subtract the `other` bytes that are already taken.",
+            (228 * 1024 - other) // stage: "An SM has 228 KB, but CUDA reserves 1 KB per block: 227 KB remain.",
+            (227000 - other) // stage: "1 KB of shared memory is 1024 bytes.",
+            (SHARED - other) // (stage // 2): "An fp16 element has two bytes.",
         },
     )
 
 
 register(
     PlainExercise(
-        id="16_matmul_hopper/stages",
-        title="Stages of a ring that fit into shared memory",
+        id=f"{RING}/stages",
+        title="Stages that fit in shared memory",
         entry="stages",
         points=Points(correct=1),
         reference=_stages,
@@ -123,31 +126,31 @@ def _explain_swizzled(sizes, yours, expected) -> str | None:
     return sentence_for(
         yours,
         {
-            r * 128 + c * 2: "That is where it lies without a swizzle.",
-            expected / 2: "That is in elements; the question is for bytes.",
-            r * 128 + ((c // 8 + r) % 8) * 16 + c % 8 * 2: "The piece's number is joined with the row's by XOR.",
-            r * 128 + (c ^ (r % 8)) * 2: "Pieces of 16 bytes change places; within a piece all stays as it is.",
-            r * 128 + ((c // 8) ^ r) * 16 + c % 8 * 2: "Only the last three bits of the row's number count.",
-            r * 128 + ((c // 8) ^ (r % 8)) * 16: "And within the piece?",
+            r * 128 + c * 2: "That is the address without a swizzle.",
+            expected / 2: "That is an index in elements; return bytes.",
+            r * 128 + ((c // 8 + r) % 8) * 16 + c % 8 * 2: "Combine chunk and row number by XOR, not by addition.",
+            r * 128 + (c ^ (r % 8)) * 2: "The swizzle moves chunks of 16 bytes; the order within a chunk stays.",
+            r * 128 + ((c // 8) ^ r) * 16 + c % 8 * 2: "Only the last three bits of the row number count: row mod 8.",
+            r * 128 + ((c // 8) ^ (r % 8)) * 16: "That is the start of the chunk. Add the offset within the chunk.",
         },
     )
 
 
 register(
     PlainExercise(
-        id="16_matmul_hopper/swizzled",
-        title="Where the swizzle puts an element",
+        id=f"{TILES}/swizzled",
+        title="Address of an element in a swizzled tile",
         entry="swizzled",
         points=Points(correct=1),
         reference=_swizzled,
         explain=_explain_swizzled,
         cases=(
-            Case("the first", {"row": 0, "column": 0}),
-            Case("row 0 stays as it is", {"row": 0, "column": 27}),
+            Case("the first element", {"row": 0, "column": 0}),
+            Case("row 0 is not changed", {"row": 0, "column": 27}),
             Case("row 1", {"row": 1, "column": 0}),
             Case("row 5, column 42", {"row": 5, "column": 42}),
             Case("row 13: as row 5", {"row": 13, "column": 42}),
-            Case("the last", {"row": 127, "column": 63}),
+            Case("the last element", {"row": 127, "column": 63}),
         ),
         draw=lambda rng: {"row": rng.randrange(1, 256), "column": rng.randrange(64)},
     )
@@ -163,20 +166,20 @@ def _explain_intensity(sizes, yours, expected) -> str | None:
     return sentence_for(
         yours,
         {
-            m * n / (m + n): "That is with the whole tile of B fetched by each block.",
-            m * n / (m / c + n): "The blocks lie below each other: they share columns, so B, not A.",
-            c * m * n / (m + n): "A's tile is each block's own: only B's share shrinks.",
-            expected * 2: "An element has two bytes.",
+            m * n / (m + n): "That is with each block fetching the whole tile of B.",
+            m * n / (m / c + n): "The blocks are one above the other: they share columns, so B, not A.",
+            c * m * n / (m + n): "Each block fetches its own tile of A: only B is shared.",
+            expected * 2: "An fp16 element has two bytes.",
             expected / 2: "A multiply-add is two FLOPs.",
-            1 / expected: "Turn the fraction round: FLOPs for each byte.",
+            1 / expected: "Invert the fraction: FLOPs per byte.",
         },
     )
 
 
 register(
     PlainExercise(
-        id="16_matmul_hopper/cluster_intensity",
-        title="FLOPs for each byte that a block fetches",
+        id=f"{RING}/cluster_intensity",
+        title="FLOPs per byte that a block fetches",
         entry="cluster_intensity",
         points=Points(correct=1),
         reference=_intensity,
@@ -198,8 +201,8 @@ register(
 
 # --- a copy through shared memory ----------------------------------------------------------------------------------
 
-NO_LOADS = Bound("loads from memory by threads", "global_load_requests", at_most=0)
-NO_STORES = Bound("stores to memory by threads", "global_store_requests", at_most=0)
+NO_LOADS = Bound("global loads by threads (not by the TMA)", "global_load_requests", at_most=0)
+NO_STORES = Bound("global stores by threads (not by the TMA)", "global_store_requests", at_most=0)
 
 
 def _matrix(M, N):
@@ -208,8 +211,8 @@ def _matrix(M, N):
 
 register(
     KernelExercise(
-        id="16_matmul_hopper/scale",
-        title="A tile in and out by TMA",
+        id=f"{TILES}/scale",
+        title="Copy a tile in and out by TMA",
         entry="scale",
         points=Points(correct=2, bounds=(NO_LOADS, NO_STORES)),
         arguments={"x": array("M", "N"), "factor": Number(), "y": out("M", "N")},
@@ -226,7 +229,7 @@ register(
             Case("63 × 55: part of a tile", _matrix(63, 55), "position"),
             Case("65 × 72: four tiles, three of them ragged", _matrix(65, 72), "position"),
             Case("130 × 200", _matrix(130, 200)),
-            Case("20 × 36: not aligned to 16 bytes", _matrix(20, 36), layout="offset"),
+            Case("20 × 36: rows not aligned to 16 bytes", _matrix(20, 36), layout="offset"),
             Case("40 × 40: ties", _matrix(40, 40), "ties"),
             Case("128 × 192: whole tiles", _matrix(128, 192)),
         ),
@@ -248,12 +251,12 @@ register(
 
 
 def _by_rows(mistake: KnownMistake) -> KnownMistake:
-    """The same mistake for b stored N × K."""
+    """The same mistake for b stored (N, K)."""
     return KnownMistake(mistake.diagnosis, mistake.sentence, lambda a, b: mistake.compute(a, b.T))
 
 
-def _pieces(a, b, keep):
-    """The sum of the products whose 16-deep piece of 64 passes `keep(piece)`."""
+def _quarters(a, b, keep):
+    """The sum of the products whose quarter of every 64 along K, numbered 0 to 3, passes `keep(quarter)`."""
     chosen = [k for k in range(a.shape[1]) if keep(k % 64 // 16)]
     return a[:, chosen] @ b[:, chosen].T
 
@@ -261,26 +264,26 @@ def _pieces(a, b, keep):
 OWN = (
     KnownMistake(
         "missing-accumulation",
-        "{name} has only the first 16 products of every 64: one wgmma is 16 deep",
-        lambda a, b: _pieces(a, b, lambda piece: piece == 0),
+        "{name} sums only the first 16 of every 64 products: one wgmma is 16 deep",
+        lambda a, b: _quarters(a, b, lambda quarter: quarter == 0),
     ),
     KnownMistake(
         "missing-accumulation",
-        "{name} lacks the first 16 products of every 64",
-        lambda a, b: _pieces(a, b, lambda piece: piece > 0),
+        "{name} misses the first 16 of every 64 products",
+        lambda a, b: _quarters(a, b, lambda quarter: quarter > 0),
     ),
     KnownMistake(
         "missing-accumulation",
-        "{name} lacks the last 16 products of every 64",
-        lambda a, b: _pieces(a, b, lambda piece: piece < 3),
+        "{name} misses the last 16 of every 64 products",
+        lambda a, b: _quarters(a, b, lambda quarter: quarter < 3),
     ),
 )
 
 
-def _product(name: str, title: str, points: Points, block_n: int) -> None:
+def _product(unit: str, name: str, title: str, points: Points, block_n: int, more: tuple[Case, ...] = ()) -> None:
     register(
         KernelExercise(
-            id=f"16_matmul_hopper/{name}",
+            id=f"{unit}/{name}",
             title=title,
             entry=name,
             points=points,
@@ -293,14 +296,15 @@ def _product(name: str, title: str, points: Points, block_n: int) -> None:
                 Case("one element", mnk(1, 1, 1)),
                 Case("5 × 17, K = 23", mnk(5, 17, 23), "position"),
                 Case("64 × 64, K = 16: one wgmma deep", mnk(64, 64, 16), "position"),
-                Case("127 × 57, K = 64: one step", mnk(127, 57, 64)),
-                Case("40 × 40, K = 65: a little of a second step", mnk(40, 40, 65), "position"),
-                Case("129 × 72, K = 136: two blocks below each other", mnk(129, 72, 136)),
+                Case("127 × 57, K = 64: one iteration", mnk(127, 57, 64)),
+                Case("40 × 40, K = 65: one element into a second iteration", mnk(40, 40, 65), "position"),
+                Case("129 × 72, K = 136: two blocks, one above the other", mnk(129, 72, 136)),
                 Case(f"8 × {block_n + 8}, K = 128: two blocks side by side", mnk(8, block_n + 8, 128)),
-                Case("30 × 24, K = 648: more steps than stages", mnk(30, 24, 648)),
+                Case("30 × 24, K = 648: more iterations than stages", mnk(30, 24, 648)),
                 Case("48 × 40, K = 320: small integers, compared bit for bit", mnk(48, 40, 320), exact=True),
-                Case("20 × 36, K = 33: not aligned to 16 bytes", mnk(20, 36, 33), layout="offset"),
+                Case("20 × 36, K = 33: rows not aligned to 16 bytes", mnk(20, 36, 33), layout="offset"),
                 Case("40 × 40, K = 24: ties", mnk(40, 40, 24), "ties"),
+                *more,
                 Case(f"128 × {block_n}, K = 192: one whole tile", mnk(128, block_n, 192)),
             ),
             draw=lambda rng: mnk(
@@ -319,21 +323,31 @@ def _product(name: str, title: str, points: Points, block_n: int) -> None:
 
 
 _product(
+    TILES,
     "tile",
-    "One group of warps, one tile",
+    "One warpgroup, one tile",
     Points(correct=3, bounds=(NO_LOADS, Bound("wgmmas of 64 × 128 × 16 in the largest case", "wgmmas", at_least=24))),
     128,
 )
 _product(
+    RING,
     "ring",
-    "A ring of tiles between one warp and eight",
+    "A ring buffer between one producer warp and eight consumer warps",
     Points(
         correct=4,
         bounds=(
             NO_LOADS,
             Bound("wgmmas of 64 × 256 × 16 in the largest case", "wgmmas", at_least=24),
-            Bound("barriers of the whole block", "barriers", at_most=1),
+            Bound("__syncthreads()", "barriers", at_most=1),
         ),
     ),
     256,
+)
+_product(
+    RING,
+    "persistent",
+    "A persistent grid of clusters, with one batch in flight",
+    Points(correct=2, bounds=(NO_LOADS, NO_STORES)),
+    256,
+    (Case("300 × 520, K = 328: several tiles per block", mnk(300, 520, 328)),),
 )

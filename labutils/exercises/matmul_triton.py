@@ -1,4 +1,4 @@
-"""Unit 14: matrix products in Triton. Operands are fp16, sums fp32; with fp32 operands TF32 is too coarse."""
+"""Unit 14: matrix products in Triton. fp16 inputs, fp32 accumulators; fp32 inputs must not be rounded to TF32."""
 
 import torch
 
@@ -18,6 +18,9 @@ from ..spec.exercise import (
 from ._matmul import cost, magnitude, mnk, one_block
 from ._numbers import sentence_for
 
+TILES, PERSISTENT = "14_matmul_triton", "14_matmul_triton_persistent"
+"""The two notebooks of unit 14."""
+
 # --- ledgers -------------------------------------------------------------------------------------------------------
 
 
@@ -29,14 +32,14 @@ def _explain_loaded(sizes, yours, expected) -> str | None:
     M, N, K, bm, bn, item = (sizes[k] for k in ("M", "N", "K", "block_m", "block_n", "itemsize"))
     tiles_m, tiles_n = -(-M // bm), -(-N // bn)
     messages = {
-        item * K * (M + N): "That loads A and B once. But every column of tiles loads A again, every row of tiles B.",
+        item * K * (M + N): "Each column of tiles loads all of A, and each row of tiles all of B.",
         item * K * (M * tiles_m + N * tiles_n): "A is loaded once for each *column* of tiles, B once for each row.",
-        K * (M * tiles_n + N * tiles_m): "That counts elements. Each has `itemsize` bytes.",
+        K * (M * tiles_n + N * tiles_m): "That counts elements. Multiply by `itemsize` to get bytes.",
         item * tiles_m * tiles_n * (bm + bn) * K: "Tiles at the edge load only the rows and columns that exist.",
-        item * K * (M * (N // bn) + N * (M // bm)): "Tiles at the edge are programs too: round their number up.",
-        item * K * (bm + bn): "That is what one program loads. How many programs are there?",
-        item * (K * (M * tiles_n + N * tiles_m) + M * N): "The question is about loads. C is stored, once.",
-        item * K * M * N * (1 / bn + 1 / bm): "Edges: the number of tiles is a whole number, rounded up.",
+        item * K * (M * (N // bn) + N * (M // bm)): "Tiles at the edge count too: round the number of tiles up.",
+        item * K * (bm + bn): "That is what one program loads. Multiply by the number of programs.",
+        item * (K * (M * tiles_n + N * tiles_m) + M * N): "Count only loads. C is stored, not loaded.",
+        item * K * M * N * (1 / bn + 1 / bm): "The number of tiles is an integer: round it up.",
     }
     return next((text for value, text in messages.items() if yours == value), None)
 
@@ -58,8 +61,8 @@ def _tile_sizes(M, N, K, block_m, block_n, itemsize=2):
 
 register(
     PlainExercise(
-        id="14_matmul_triton/loaded_bytes",
-        title="Bytes that all programs load",
+        id=f"{TILES}/loaded_bytes",
+        title="Bytes loaded by all programs",
         entry="loaded_bytes",
         points=Points(correct=1),
         reference=_loaded_bytes,
@@ -67,7 +70,7 @@ register(
         cases=(
             Case("4096³ in tiles of 128 × 256", _tile_sizes(4096, 4096, 4096, 128, 256)),
             Case("4096³ in tiles of 32 × 32", _tile_sizes(4096, 4096, 4096, 32, 32)),
-            Case("not square: 512 × 2048, K = 300", _tile_sizes(512, 2048, 300, 128, 64)),
+            Case("rectangular: 512 × 2048, K = 300", _tile_sizes(512, 2048, 300, 128, 64)),
             Case("ragged: 1000 × 777, K = 333", _tile_sizes(1000, 777, 333, 128, 64)),
             Case("fp32", _tile_sizes(1000, 500, 256, 64, 64, 4)),
             Case("one tile", _tile_sizes(100, 50, 64, 128, 128)),
@@ -87,13 +90,15 @@ def _explain_busy(sizes, yours, expected) -> str | None:
     count = -(-M // bm) * -(-N // bn)
     waves = -(-count // sms)
     messages = {
-        count / (waves * sms): "That takes tiles at the edge for full. Count the elements of C that exist.",
-        M * N / (count * bm * bn): "That is the share of whole tiles that exist. SMs idle in the last wave, too.",
-        M * N / (count / sms * sms * bm * bn): "Waves are whole: a wave that is not full takes as long as a full one.",
-        100 * expected: "A share between 0 and 1 is asked for, not a percentage.",
-        1 - expected: "That is the share that is lost. How much is used?",
-        1 / expected: "Turn the fraction round: elements of C over elements computed.",
-        waves: "That is the number of waves. What share of their work goes into elements of C?",
+        count / (waves * sms): "That counts tiles at the edge as full. Count only elements of C that exist.",
+        M * N / (count * bm * bn): "That ignores the SMs that idle in the last wave.",
+        M
+        * N
+        / (count / sms * sms * bm * bn): "Round the number of waves up: a partial wave takes as long as a full one.",
+        100 * expected: "Return a fraction between 0 and 1, not a percentage.",
+        1 - expected: "That is the fraction that is wasted. Return the fraction that is used.",
+        1 / expected: "Invert the fraction: elements of C divided by elements computed.",
+        waves: "That is the number of waves. What fraction of their work produces elements of C?",
     }
     return sentence_for(yours, messages)
 
@@ -104,8 +109,8 @@ def _shape(M, N, block_m, block_n, sms=132):
 
 register(
     PlainExercise(
-        id="14_matmul_triton/busy_share",
-        title="Tiles, waves, and the share that is useful",
+        id=f"{PERSISTENT}/busy_share",
+        title="Tiles, waves, and the useful fraction",
         entry="busy_share",
         points=Points(correct=1),
         reference=_busy_share,
@@ -135,7 +140,7 @@ def _relu(a, b):
 
 
 def _cases(tile: int, large: Case, aligned: bool = False) -> tuple[Case, ...]:
-    """Sizes around a tile; awkward values and strides. A short K and a long one beside all of them."""
+    """Sizes around a tile, ties, unusual strides, and both a short and a long K."""
     return (
         Case("one element", mnk(1, 1, 1)),
         Case("2 × 3, K = 4", mnk(2, 3, 4), "position"),
@@ -143,16 +148,16 @@ def _cases(tile: int, large: Case, aligned: bool = False) -> tuple[Case, ...]:
         Case(f"{tile} × {tile}, K = {tile}: exactly one tile", mnk(tile, tile, tile), "ties"),
         Case("33 × 65, K = 17: edges everywhere", mnk(33, 65, 17), "position"),
         Case("1 × 127, K = 50: a single row", mnk(1, 127, 50), "position"),
-        Case("40 × 24, K = 300: a long sum", mnk(40, 24, 300)),
+        Case("40 × 24, K = 300: long K", mnk(40, 24, 300)),
         Case("48 × 80, K = 64: small integers, compared bit for bit", mnk(48, 80, 64), exact=True),
-        Case("70 × 40, K = 100: stored column by column", mnk(70, 40, 100), "position", "columns"),
+        Case("70 × 40, K = 100: column-major", mnk(70, 40, 100), "position", "columns"),
         Case("50 × 60, K = 40: padded rows", mnk(50, 60, 40), "position", "padded"),
-        Case("50 × 36, K = 70: not aligned to 16 bytes", mnk(50, 36, 70), layout="offset"),
+        Case("50 × 36, K = 70: rows not aligned to 16 bytes", mnk(50, 36, 70), layout="offset"),
         large,
     )
 
 
-FP32 = Case("24 × 40, K = 100: fp32, which TF32 is too coarse for", mnk(24, 40, 100), dtype="float32")
+FP32 = Case("24 × 40, K = 100: fp32 (TF32 is not precise enough)", mnk(24, 40, 100), dtype="float32")
 LARGE = Case("129 × 127, K = 64: many tiles", mnk(129, 127, 64), "position")
 
 
@@ -170,28 +175,28 @@ def _relu_in_loop(a, b, size=32):
 
 
 def _product_mistakes(after, block_k: int) -> tuple[KnownMistake, ...]:
-    """What goes wrong in the loop; `after` is what follows the product."""
+    """Mistakes in the K loop; `after` is the epilogue."""
     return (
         KnownMistake(
             "missing-accumulation",
-            f"{{name}} holds only the last {block_k} products of each sum, or fewer: acc starts anew in each step",
+            f"{{name}} sums only the last {block_k} or fewer products: each iteration overwrites acc",
             lambda a, b, **more: after(one_block(block_k, last=True)(a, b), **more),
         ),
         KnownMistake(
             "missing-accumulation",
-            f"{{name}} holds only the first {block_k} products of each sum",
+            f"{{name}} sums only the first {block_k} products",
             lambda a, b, **more: after(one_block(block_k, last=False)(a, b), **more),
         ),
         KnownMistake(
             "missing-accumulation",
-            f"each step along K multiplies the first {block_k} again: the pointers do not move",
+            f"every iteration along K multiplies the first {block_k} again: the pointers do not advance",
             lambda a, b, **more: after(_steps_repeated(a, b, block_k), **more),
         ),
     )
 
 
 def _steps_repeated(a, b, size):
-    """What a loop computes whose pointers stay, under a mask that moves along."""
+    """What a loop computes whose pointers never advance while its mask does."""
     K = a.shape[-1]
     total = 0
     for k in range(0, K, size):
@@ -201,11 +206,21 @@ def _steps_repeated(a, b, size):
 
 
 RELU_MISTAKES = (
-    KnownMistake("wrong-formula", "{name} is a @ b: nothing cuts off what is negative", lambda a, b: a @ b),
+    KnownMistake("wrong-formula", "{name} is a @ b without the ReLU", lambda a, b: a @ b),
     KnownMistake("wrong-formula", "{name} is |a @ b|", lambda a, b: (a @ b).abs()),
-    KnownMistake("wrong-formula", "{name} is max(a, 0) @ max(b, 0): the sum comes first", lambda a, b: _of_relus(a, b)),
-    KnownMistake("wrong-formula", "max(…, 0) is applied in every step along K, not once after the sum", _relu_in_loop),
-    KnownMistake("padded-lanes", "lanes past K bring 1 · 1 each", lambda a, b: (a @ b - a.shape[1] % -32).clamp_min(0)),
+    KnownMistake(
+        "wrong-formula",
+        "{name} is max(a, 0) @ max(b, 0): apply the ReLU after the matmul",
+        lambda a, b: _of_relus(a, b),
+    ),
+    KnownMistake(
+        "wrong-formula", "the ReLU is applied in every iteration along K, not once after the loop", _relu_in_loop
+    ),
+    KnownMistake(
+        "padded-lanes",
+        "elements past K are loaded as 1, not 0, in both a and b",
+        lambda a, b: (a @ b - a.shape[1] % -32).clamp_min(0),
+    ),
     *_product_mistakes(lambda x: x.clamp_min(0), 32),
 )
 
@@ -216,7 +231,7 @@ def _of_relus(a, b):
 
 register(
     KernelExercise(
-        id="14_matmul_triton/matmul_relu",
+        id=f"{TILES}/matmul_relu",
         title="Matmul and ReLU, any sizes and strides",
         entry="matmul_relu",
         points=Points(correct=4),
@@ -235,7 +250,7 @@ register(
 )
 
 
-# --- a linear layer, in a better order -----------------------------------------------------------------------------
+# --- a linear layer, in grouped order ------------------------------------------------------------------------------
 
 
 def _leaky(x, bias, slope):
@@ -256,15 +271,15 @@ WAVES = 128
 
 register(
     KernelExercise(
-        id="14_matmul_triton/linear",
-        title="A linear layer, with its tiles in groups",
+        id=f"{TILES}/linear",
+        title="A linear layer, in grouped order",
         entry="linear",
         points=Points(
             correct=3,
             bounds=(
-                # by rows 2 + 8 strips of 16 rows for each wave of 16 programs, in groups 4 + 4
+                # a wave of 16 programs reads 2 + 8 block rows and columns when numbered by rows, 4 + 4 in groups
                 Bound(
-                    "bytes that waves of 16 programs read, for each byte stored",
+                    "bytes read by waves of 16 programs, per byte stored",
                     "wave_load_sectors",
                     "global_store_sectors",
                     at_most=1.15,
@@ -285,7 +300,7 @@ register(
         cases=(
             *_batched(_cases(16, Case("3 of 20 × 30, K = 40: a batch", {"B": 3} | mnk(20, 30, 40), "position"))),
             Case("2 of 50 × 33, K = 70: a batch, padded rows", {"B": 2} | mnk(50, 33, 70), layout="padded"),
-            Case("80 × 96, K = 16: a last group that is not full", {"B": 1} | mnk(80, 96, 16), "position"),
+            Case("80 × 96, K = 16: the last group is not full", {"B": 1} | mnk(80, 96, 16), "position"),
             Case(f"{WAVES} × {WAVES}, K = 32: waves", {"B": 1} | mnk(WAVES, WAVES, 32), "position"),
         ),
         draw=lambda rng: {"B": rng.randrange(1, 4)} | _draw(rng),
@@ -302,12 +317,12 @@ register(
             ),
             KnownMistake(
                 "wrong-formula",
-                "{name} is max(…, 0): the slope of what is negative is left out",
+                "{name} is a ReLU: negative values are not multiplied by slope",
                 lambda a, b, bias, slope: (a @ b + bias).clamp_min(0),
             ),
             KnownMistake(
                 "transposed",
-                "the bias is added by rows, not by columns",
+                "the bias is added per row, not per column",
                 lambda a, b, bias, slope: _by_rows(a, b, bias, slope),
             ),
             *_product_mistakes(_leaky, 32),
@@ -317,18 +332,18 @@ register(
 
 
 def _by_rows(a, b, bias, slope):
-    """What a kernel computes that adds bias[m]; NaN where it is too short for that."""
+    """What a kernel computes that adds bias[m]; NaN where bias has no element m."""
     m = torch.arange(a.shape[1])
     column = torch.where(m < bias.numel(), bias[m.clamp(max=bias.numel() - 1)], torch.nan)
     return _leaky(a @ b, column[:, None], slope)
 
 
-# --- descriptors, and few tiles ------------------------------------------------------------------------------------
+# --- descriptors and split-K ---------------------------------------------------------------------------------------
 
 register(
     KernelExercise(
-        id="14_matmul_triton/persistent",
-        title="Descriptors, in programs that stay",
+        id=f"{PERSISTENT}/persistent",
+        title="Tensor descriptors in a persistent kernel",
         entry="persistent",
         points=Points(correct=4),
         arguments={"a": array("M", "K"), "b": array("K", "N"), "c": out("M", "N")},
@@ -351,8 +366,8 @@ register(
 
 register(
     KernelExercise(
-        id="14_matmul_triton/split_k",
-        title="Few tiles: split the sums",
+        id=f"{PERSISTENT}/split_k",
+        title="Split-K for few tiles",
         entry="split_k",
         points=Points(correct=3),
         arguments={"a": array("M", "K"), "b": array("K", "N"), "c": out("M", "N")},
@@ -362,7 +377,7 @@ register(
         cost=cost,
         cases=(
             *_cases(16, Case("16 × 48, K = 700: few tiles, many parts", mnk(16, 48, 700))),
-            Case("17 × 20, K = 300: a part for each block", mnk(17, 20, 300), "position"),
+            Case("17 × 20, K = 300: one part per block of K", mnk(17, 20, 300), "position"),
         ),
         draw=lambda rng: mnk(rng.randrange(1, 40), rng.randrange(1, 50), rng.randrange(1, 700)),
         tiny=Case("2 × 3, K = 4", mnk(2, 3, 4), "integers"),
@@ -370,14 +385,16 @@ register(
         library=lambda a, b: torch.relu(a @ b),
         known_mistakes=(
             *RELU_MISTAKES,
-            KnownMistake("missing-accumulation", "{name} is part 0 alone", lambda a, b: _first_part(a, b)),
+            KnownMistake(
+                "missing-accumulation", "{name} is only part 0 of the split K", lambda a, b: _first_part(a, b)
+            ),
         ),
     )
 )
 
 
 def _first_part(a, b):
-    """The sum of the blocks of K that part 0 takes in the launcher's split."""
+    """The sum over the blocks of K that the launcher gives to part 0."""
     (M, K), N = a.shape, b.shape[1]
     count = -(-M // 16) * -(-N // 16)
     parts = max(1, min(-(-8 // count), -(-K // 64), 16))

@@ -1,4 +1,4 @@
-"""Unit 03: how many blocks an SM holds, worked out from its limits. The references are `labutils.gpu.occupancy`."""
+"""Unit 03: how many blocks an SM holds, computed from its limits. The reference is `labutils.gpu.occupancy`."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def _explain_registers(sizes, yours, expected) -> str | None:
     return sentence_for(
         yours,
         [
-            (quarter // per_warp * SUB_PARTITIONS, f"Those are warps. A block has {warps} of them."),
+            (quarter // per_warp * SUB_PARTITIONS, f"That counts warps. A block has {warps} warps."),
             (limits.registers // (per_warp * warps),
-             "A warp lives on one of four schedulers, with a quarter of the registers each: count the warps that fit "
-             "into a quarter, whole ones, times four."),
+             "A warp belongs to one of four schedulers, each with a quarter of the registers: count the whole warps "
+             "that fit into a quarter, times four."),
             (limits.registers // (threads * registers),
-             f"Registers are handed to a warp in units of {limits.register_unit}: round what a warp takes up."),
+             f"Registers are allocated per warp in units of {limits.register_unit}: round a warp's registers up."),
             (limits.registers // (warps * WARP * registers),
-             f"Registers are handed to a warp in units of {limits.register_unit}: round what a warp takes up."),
+             f"Registers are allocated per warp in units of {limits.register_unit}: round a warp's registers up."),
             (quarter // (registers * WARP) * SUB_PARTITIONS // warps,
-             f"Registers are handed to a warp in units of {limits.register_unit}: round what a warp takes up."),
+             f"Registers are allocated per warp in units of {limits.register_unit}: round a warp's registers up."),
             (quarter // per_warp * SUB_PARTITIONS // max(threads // WARP, 1),
-             f"{threads} threads take {warps} warps: a warp that is not full takes the room of a full one."),
+             f"{threads} threads take {warps} warps: a partly filled warp occupies as much as a full one."),
             (quarter // per_warp // warps * SUB_PARTITIONS,
-             "A block spreads its warps over the four schedulers: divide all warps by those of a block at the end."),
+             "A block spreads its warps over the four schedulers: divide by the warps per block last."),
             (quarter // per_warp // warps, "That is one of the four quarters of the SM."),
         ],
     )  # fmt: skip
@@ -60,7 +60,7 @@ def _draw_registers(rng) -> dict[str, int]:
             "registers": rng.randrange(16, 256),
             "capability": rng.choice(CAPABILITIES),
         }
-        if _by_registers(**sizes):  # a block that does not fit at all is another story
+        if _by_registers(**sizes):  # at least one block fits
             return sizes
 
 
@@ -76,7 +76,7 @@ register(
         cases=(
             Case("H100: 128 threads, 160 registers", {"threads": 128, "registers": 160, "capability": 90}),
             Case("H100: 256 threads, 40 registers", {"threads": 256, "registers": 40, "capability": 90}),
-            Case("33 registers: what is handed out?", {"threads": 256, "registers": 33, "capability": 80}),
+            Case("33 registers: how many are allocated?", {"threads": 256, "registers": 33, "capability": 80}),
             Case("100 threads are four warps", {"threads": 100, "registers": 64, "capability": 80}),
             Case("192 registers: four quarters", {"threads": 32, "registers": 192, "capability": 90}),
             Case("T4: a full block", {"threads": 1024, "registers": 64, "capability": 75}),
@@ -98,21 +98,21 @@ def _explain_shared(sizes, yours, expected) -> str | None:
     all_of_it, reserved = limits.shared_per_sm_kb * 1024, limits.shared_reserved_kb * 1024
     unit, most = limits.shared_unit_bytes, limits.max_blocks
     if expected == 0:
-        return f"A block may have {limits.shared_per_block_kb} KB at most: one that asks for more never runs."
+        return f"A block may request at most {limits.shared_per_block_kb} KB: with more it cannot run."
     messages = [
-        (0, "That block does fit: compare with shared_per_block_kb, in bytes."),
+        (0, "That block fits: compare with shared_per_block_kb, in bytes."),
         (min(most, all_of_it // _up(wanted, unit)) if wanted else -1,
-         f"The system takes {limits.shared_reserved_kb} KB for itself with each block: add it."),
+         f"The system reserves {limits.shared_reserved_kb} KB per block: add it."),
         (min(most, all_of_it // (wanted + reserved)) if wanted + reserved else -1,
-         f"Shared memory is handed out in units of {unit} bytes: round up."),
+         f"Shared memory is allocated in units of {unit} bytes: round up."),
         (min(most, (all_of_it - reserved) // _up(wanted, unit)) if wanted else -1,
-         "The reserved KB goes with every block, not once with the SM."),
+         "The system reserves 1 KB per block, not once per SM."),
         (min(most, limits.shared_per_block_kb * 1024 // _up(wanted + reserved, unit)) if wanted + reserved else -1,
-         "shared_per_block_kb is what one block may ask for; the SM has shared_per_sm_kb to hand out."),
+         "shared_per_block_kb limits one block; the SM has shared_per_sm_kb in total."),
         (min(most, limits.shared_per_sm_kb * 1000 // _up(wanted + reserved, unit)) if wanted + reserved else -1,
          "A KB is 1024 bytes here."),
         (all_of_it // _up(wanted + reserved, unit) if wanted + reserved else -1,
-         f"An SM holds {most} blocks at most, however small they are: return no more."),
+         f"An SM holds at most {most} blocks, however small: return no more."),
     ]  # fmt: skip
     return sentence_for(yours, messages)
 
@@ -136,13 +136,13 @@ register(
         rtol=0.0,
         explain=_explain_shared,
         cases=(
-            Case("H100: 32 KB a block", {"shared_bytes": 32 << 10, "capability": 90}),
+            Case("H100: 32 KB per block", {"shared_bytes": 32 << 10, "capability": 90}),
             Case("H100: 57 KB, and the system's share", {"shared_bytes": 57 << 10, "capability": 90}),
             Case("A100: an odd number of bytes", {"shared_bytes": 11_894, "capability": 80}),
-            Case("A100: so few that another limit holds", {"shared_bytes": 1000, "capability": 80}),
-            Case("T4, no shared memory at all", {"shared_bytes": 0, "capability": 75}),
-            Case("RTX 4090: all that a block may have", {"shared_bytes": 99 << 10, "capability": 89}),
-            Case("RTX 4090: more than a block may have", {"shared_bytes": 100 << 10, "capability": 89}),
+            Case("A100: so few that another limit binds", {"shared_bytes": 1000, "capability": 80}),
+            Case("T4, no shared memory", {"shared_bytes": 0, "capability": 75}),
+            Case("RTX 4090: the most a block may request", {"shared_bytes": 99 << 10, "capability": 89}),
+            Case("RTX 4090: more than a block may request", {"shared_bytes": 100 << 10, "capability": 89}),
         ),
         draw=_draw_shared,
     )
@@ -162,12 +162,12 @@ def _explain_occupancy(sizes, yours, expected) -> str | None:
     warps = -(-sizes["threads"] // WARP)
     share = warps / limits.max_warps
     messages = [
-        (result.blocks, "That is the number of blocks. Which share of the places for warps do they fill?"),
-        (result.warps, "That is the number of warps. Divide by those that the SM can hold."),
-        (100 * expected, "A share between 0 and 1 is asked for, not a percentage."),
-        (result.blocks / limits.max_blocks, "Occupancy is the share of the warps, not of the blocks."),
+        (result.blocks, "That is the number of blocks. Which share of the warp slots do they use?"),
+        (result.warps, "That is the number of warps. Divide by the warps that the SM can hold."),
+        (100 * expected, "Return a share between 0 and 1, not a percentage."),
+        (result.blocks / limits.max_blocks, "Occupancy is a share of warps, not of blocks."),
         (result.blocks * sizes["threads"] / (WARP * limits.max_warps),
-         f"{sizes['threads']} threads take {warps} warps: one that is not full takes the room of a full one."),
+         f"{sizes['threads']} threads take {warps} warps: a partly filled warp occupies as much as a full one."),
     ]  # fmt: skip
     for left_out in result.limits:
         rest = min(v for k, v in result.limits.items() if k != left_out)
@@ -215,7 +215,7 @@ register(
 )
 
 
-# --- the way back: a budget ----------------------------------------------------------------------------------------
+# --- a register budget ---------------------------------------------------------------------------------------------
 
 
 def _budget(threads: int, blocks: int, capability: int) -> int:
@@ -232,14 +232,14 @@ def _explain_budget(sizes, yours, expected) -> str | None:
     return sentence_for(
         yours,
         [
-            (limits.registers / (blocks * threads), "Registers come whole, and by the warp in units of 256."),
-            (share, "With so many, a warp is handed more, in units of 256, which is 8 a thread: round down to those."),
-            (exact // WARP, "With so many, a warp is handed more, in units of 256, which is 8 a thread: round down."),
-            (exact // limits.register_unit * limits.register_unit, "Those are a warp's; it has 32 threads."),
+            (limits.registers / (blocks * threads), "Registers are integers, allocated per warp in units of 256."),
+            (share, "A warp is allocated units of 256 registers, 8 per thread: round down to a multiple of 8."),
+            (exact // WARP, "A warp is allocated units of 256 registers, 8 per thread: round down."),
+            (exact // limits.register_unit * limits.register_unit, "That is for a warp; divide by its 32 threads."),
             (exact // limits.register_unit * 8, "No thread may have more than limits.registers_per_thread."),
-            (share // 8 * 8, "The warps spread over four schedulers: what fits into a quarter of the registers?"),
-            (min(255, limits.registers // (warps * WARP) // 8 * 8), f"That is for one block; {blocks} are to fit."),
-            (_up(share, 8), "Rounded up, it is more than there is: round down."),
+            (share // 8 * 8, "The warps spread over four schedulers: what fits into a quarter of the registers each?"),
+            (min(255, limits.registers // (warps * WARP) // 8 * 8), f"That is for one block; {blocks} must fit."),
+            (_up(share, 8), "That was rounded up and exceeds the registers: round down."),
         ],
     )  # fmt: skip
 
@@ -266,7 +266,7 @@ register(
             Case("three of them", {"threads": 256, "blocks": 3, "capability": 90}),
             Case("a single small block", {"threads": 128, "blocks": 1, "capability": 90}),
             Case("five blocks of 96 threads", {"threads": 96, "blocks": 5, "capability": 80}),
-            Case("T4, full: one block of 1024", {"threads": 1024, "blocks": 1, "capability": 75}),
+            Case("T4: one block of 1024", {"threads": 1024, "blocks": 1, "capability": 75}),
         ),
         draw=_draw_budget,
     )

@@ -1,6 +1,6 @@
 """Unit 12: the online softmax, along a row, over parts of a row in two launches, and in one.
 
-As in unit 11 a row of nothing but -inf is NaN; its log-sum-exp is -inf.
+As in unit 11, a row that is all -inf becomes NaN. Its log-sum-exp is -inf.
 """
 
 import math
@@ -24,7 +24,7 @@ from ._numbers import near
 from .softmax import KNOWN_MISTAKES, known, magnitude, terms
 
 LOOP, PART = 4096, 8192
-"""Elements of a block in the launchers: of the loop along a row, and of a part."""
+"""Elements per block in the launchers: of the loop along a row, and of a part."""
 
 
 # --- the update ----------------------------------------------------------------------------------------------------
@@ -38,21 +38,21 @@ def _merged_sum(m1, l1, m2, l2):
 def _explain_merge(sizes, yours, expected) -> str | None:
     m1, l1, m2, l2 = (sizes[k] for k in ("m1", "l1", "m2", "l2"))
     if isinstance(yours, float) and math.isnan(yours):
-        return "-inf − -inf is NaN: two parts of nothing but -inf need a case of their own."
+        return "-inf − -inf is NaN: handle two parts that are all -inf separately."
 
     m, finite = max(m1, m2), math.isfinite(m1) and math.isfinite(m2)
     if near(yours, l1 + l2):
-        return "l₁ and l₂ are relative to different maxima: bring both to the new one before you add them."
+        return "l₁ and l₂ are relative to different maxima: rescale both to the new one before you add them."
     if near(yours, max(l1, l2)):
-        return "Sums add up; only the maximum is the larger of the two."
+        return "Add the sums; only the maximum is the larger of the two."
     if not finite:
         return None
     if abs(m) < 300 and near(yours, l1 * math.exp(m1) + l2 * math.exp(m2)):
-        return "That is relative to 0, not to the new maximum; it overflows as soon as a maximum is large."
+        return "That is relative to 0, not to the new maximum, and overflows for a large maximum."
     if abs(m1 - m2) < 300 and near(yours, l1 * math.exp(m - m1) + l2 * math.exp(m - m2)):
-        return "The factor is the other way round: exp(x − m) = exp(x − m₁) · exp(m₁ − m)."
+        return "The factor is inverted: exp(x − m) = exp(x − m₁) · exp(m₁ − m)."
     if near(yours, l1 * math.exp(m1 - m) + l2) or near(yours, l1 + l2 * math.exp(m2 - m)):
-        return "Only one of the two parts is brought to the new maximum. Which of them has the smaller one?"
+        return "This rescales only one of the two parts. Which of them has the smaller maximum?"
     return None
 
 
@@ -63,7 +63,7 @@ def _merge(name, m1, l1, m2, l2):
 register(
     PlainExercise(
         id="12_online_softmax/merged_sum",
-        title="The sum of two parts, from their maxima and sums",
+        title="Merge the sums of two parts",
         entry="merged_sum",
         points=Points(correct=1),
         reference=_merged_sum,
@@ -74,9 +74,9 @@ register(
             _merge("the second part has the larger maximum", 1.0, 2.0, 4.0, 1.25),
             _merge("maxima far below zero", -800.0, 2.0, -801.0, 5.0),
             _merge("a maximum of ten thousand", 1e4, 1.0, -1e4, 7.0),
-            _merge("nothing yet on the left", -math.inf, 0.0, 2.0, 1.5),
-            _merge("nothing on the right", 2.0, 1.5, -math.inf, 0.0),
-            _merge("nothing but -inf on both sides", -math.inf, 0.0, -math.inf, 0.0),
+            _merge("left part all -inf", -math.inf, 0.0, 2.0, 1.5),
+            _merge("right part all -inf", 2.0, 1.5, -math.inf, 0.0),
+            _merge("both parts all -inf", -math.inf, 0.0, -math.inf, 0.0),
         ),
         draw=lambda rng: {
             "m1": rng.uniform(-50, 50),
@@ -92,13 +92,13 @@ register(
 
 
 def _blocks(x, block: int):
-    """The row in blocks, filled up with -inf: (M, blocks, block)."""
+    """The row in blocks, padded with -inf: (M, blocks, block)."""
     filled = torch.nn.functional.pad(x, (0, -x.shape[1] % block), value=-torch.inf)
     return filled.reshape(len(x), -1, block)
 
 
 def _sums(x, block: int):
-    """Maximum and sum of each block, (M, blocks) each; where a block is nothing but -inf the sum is 0."""
+    """Maximum and sum of each block, (M, blocks) each; the sum of a block that is all -inf is 0."""
     parts = _blocks(x, block)
     m = parts.amax(2)
     shift = torch.where(m == -torch.inf, 0.0, m)
@@ -137,7 +137,7 @@ def _lse(x, total):
 
 
 def _several(compute, sums):
-    """The wrong softmax, and the log-sum-exp that comes of the same sum."""
+    """The wrong softmax, and the log-sum-exp from the same sum."""
     return lambda x: {"out": compute(x), "lse": _lse(x, sums(x))}
 
 
@@ -147,20 +147,24 @@ _ONLINE = (
         "the running sum is not rescaled when the maximum grows",
         lambda x: _not_rescaled(x, LOOP),
     ),
-    KnownMistake("wrong-formula", "the running sum is multiplied by exp(m_new − m)", lambda x: _upside_down(x, LOOP)),
+    KnownMistake(
+        "wrong-formula",
+        "the running sum is multiplied by exp(m_new − m)",
+        lambda x: _upside_down(x, LOOP),
+    ),
     KnownMistake(
         "missing-accumulation",
-        "the sum is that of the last block alone",
+        "the sum is that of the last block only",
         lambda x: _with_sum(x, torch.exp(_blocks(x, LOOP)[:, -1] - x.amax(1, keepdim=True)).sum(1)),
     ),
     KnownMistake(
         "missing-accumulation",
-        "the sum is that of the first block alone",
+        "maximum and sum are those of the first block only",
         known(lambda x: _with_pair(x, *(pair[:, 0] for pair in _sums(x, LOOP)))),
     ),
     KnownMistake(
         "missing-accumulation",
-        "the maximum is that of the last block, and so is the sum",
+        "maximum and sum are those of the last block only",
         known(lambda x: _with_pair(x, *(pair[:, -1] for pair in _sums(x, LOOP)))),
     ),
 )
@@ -173,31 +177,31 @@ def _plain_sum(x):
 _SPLIT = (
     KnownMistake(
         "wrong-formula",
-        "the sums of the parts are added as they are, relative to different maxima",
+        "the sums of the parts are added without rescaling: they are relative to different maxima",
         _several(lambda x: _with_sum(x, _plain_sum(x)), _plain_sum),
     ),
     KnownMistake(
         "missing-accumulation",
-        "each part is divided by its own sum: the parts are not merged",
+        "each part is divided by its own sum: merge the parts first",
         lambda x: {"out": known(_each_part)(x)},
     ),
     KnownMistake(
         "missing-accumulation",
-        "the pair of the first part is taken for that of the row",
+        "the pair of the first part is used for the whole row",
         lambda x: {"out": known(lambda x: _with_pair(x, *(pair[:, 0] for pair in _sums(x, PART))))(x)},
     ),
     KnownMistake(
         "padded-lanes",
-        "parts that do not exist are counted in, each with a maximum of 0 and a sum of 1",
+        "parts that do not exist are counted, each with maximum 0 and sum 1",
         lambda x: _parts_of_nothing(x),
     ),
-    KnownMistake("wrong-formula", "{name} is log l: the maximum is missing", lambda x: {"lse": _log_sum(x)}),
+    KnownMistake("wrong-formula", "{name} is log l: add the maximum", lambda x: {"lse": _log_sum(x)}),
     KnownMistake(
-        "wrong-formula", "{name} is m + l: the logarithm is missing", lambda x: {"lse": x.amax(1) + _row_sum(x)}
+        "wrong-formula", "{name} is m + l: it should be m + log l", lambda x: {"lse": x.amax(1) + _row_sum(x)}
     ),
-    KnownMistake("wrong-formula", "{name} is m − log l", lambda x: {"lse": x.amax(1) - _log_sum(x)}),
-    KnownMistake("wrong-formula", "{name} is the sum l itself", lambda x: {"lse": _row_sum(x)}),
-    KnownMistake("wrong-formula", "{name} is the maximum alone", lambda x: {"lse": x.amax(1)}),
+    KnownMistake("wrong-formula", "{name} is m − log l, not m + log l", lambda x: {"lse": x.amax(1) - _log_sum(x)}),
+    KnownMistake("wrong-formula", "{name} is l: it should be m + log l", lambda x: {"lse": _row_sum(x)}),
+    KnownMistake("wrong-formula", "{name} is the maximum only: add log l", lambda x: {"lse": x.amax(1)}),
 )
 
 
@@ -235,9 +239,9 @@ def _cases(block: int, half: str) -> tuple[Case, ...]:
         Case(f"3 × {block + 1}, one more than a block", {"M": 3, "N": block + 1}, "position"),
         Case(f"4 × {2 * block + 701}, padded rows", {"M": 4, "N": 2 * block + 701}, layout="padded"),
         Case(f"3 × {2 * block + 5}, logits up to ten thousand", {"M": 3, "N": 2 * block + 5}, "large"),
-        Case(f"3 × {block + 40}, every logit far below zero", {"M": 3, "N": block + 40}, "below"),
-        Case(f"4 × {3 * block - 9}, one finite entry in each row of -inf", {"M": 4, "N": 3 * block - 9}, "lone"),
-        Case(f"6 × {3 * block}, masked with -inf, one row entirely", {"M": 6, "N": 3 * block}, "masked"),
+        Case(f"3 × {block + 40}, all logits far below zero", {"M": 3, "N": block + 40}, "below"),
+        Case(f"4 × {3 * block - 9}, one finite entry per row, the rest -inf", {"M": 4, "N": 3 * block - 9}, "lone"),
+        Case(f"6 × {3 * block}, masked with -inf, one row completely", {"M": 6, "N": 3 * block}, "masked"),
         Case(f"3 × {block + 77}, ties", {"M": 3, "N": block + 77}, "ties"),
         Case("3 × 12289, not aligned to 16 bytes", {"M": 3, "N": 12_289}, layout="offset"),
         Case(f"3 × {block + 301}, {half}", {"M": 3, "N": block + 301}, dtype=half),
@@ -266,7 +270,7 @@ def _register(name: str, title: str, points: Points, block: int, known_mistakes,
         y = magnitude(x)
         if not lse:
             return y
-        # roundings of the maximum, and those of the sum, of which log makes absolute errors
+        # roundings of the maximum, and those of the sum, which log turns into absolute errors
         m = x.amax(1)
         spread = torch.softmax(x, 1) * torch.where(x > -torch.inf, m[:, None] - x, 0.0)
         return {"out": y, "lse": m.abs() + 1 + spread.sum(1)}
@@ -300,20 +304,18 @@ def _register(name: str, title: str, points: Points, block: int, known_mistakes,
 
 
 def _both(mistake: KnownMistake) -> KnownMistake:
-    """A known mistake of unit 11 where there are two outputs: it says nothing about the second."""
+    """A known mistake of unit 11 for two outputs: it predicts only the first."""
     return KnownMistake(mistake.diagnosis, mistake.sentence, lambda x: {"out": mistake.compute(x)})
 
 
 TWICE = Bound(
-    "bytes moved for each byte that must move: two reads and a write",
+    "bytes moved per compulsory byte: two reads and one write",
     "moved_bytes",
     "compulsory_bytes",
     at_most=1.53,
 )
 
-_register(
-    "online_softmax", "Softmax along a row of any length", Points(correct=3, bounds=(TWICE,)), LOOP, _ONLINE, False
-)
+_register("online_softmax", "Softmax of rows of any length", Points(correct=3, bounds=(TWICE,)), LOOP, _ONLINE, False)
 _register(
     "split_softmax", "Softmax of rows split over programs", Points(correct=3, bounds=(TWICE,)), PART, _SPLIT, True
 )

@@ -1,4 +1,4 @@
-"""Unit 10: sums. Six CUDA C++ kernels of which each repairs the one before, then two in Triton."""
+"""Unit 10: sums. Six CUDA C++ kernels, each without the previous one's bottleneck, then two in Triton."""
 
 import torch
 
@@ -18,7 +18,7 @@ from ..spec.exercise import (
 from ._cases import draw_matrix, matrix_cases
 from ._reduction_mistakes import BLOCK, CHUNK, TRITON_MISTAKES, VECTOR_MISTAKES, total, tree_mistakes
 
-# --- warps that add ------------------------------------------------------------------------------------------------
+# --- busy warps -------------------------------------------------------------------------------------------------------
 
 
 def _busy_warps(threads: int, s: int) -> int:
@@ -28,11 +28,11 @@ def _busy_warps(threads: int, s: int) -> int:
 def _explain_warps(sizes, yours, expected) -> str | None:
     threads, s = sizes["threads"], sizes["s"]
     if yours == threads // (2 * s):
-        return "That counts the threads that add. While 2·s is less than 32, several of them share a warp."
+        return "That is the number of threads that add. While 2·s is less than 32, several of them share a warp."
     if yours == -(-threads // (64 * s)):
-        return "That holds if the threads that add sat side by side. Here they are 2·s apart: where is the next one?"
+        return "That would be right if the threads that add were adjacent. They are 2·s apart: where is the next one?"
     if yours == threads // 32:
-        return "That is every warp of the block. Once 2·s is more than 32, some warps hold no multiple of 2·s."
+        return "That is every warp of the block. When 2·s is more than 32, some warps contain no multiple of 2·s."
     if yours == threads // max(32, s):
         return "The threads that add are 2·s apart, not s."
     return None
@@ -41,7 +41,7 @@ def _explain_warps(sizes, yours, expected) -> str | None:
 register(
     PlainExercise(
         id="10_reduction/busy_warps",
-        title="How many warps take part in a step?",
+        title="How many warps are busy in a step?",
         entry="busy_warps",
         points=Points(correct=1),
         reference=_busy_warps,
@@ -50,7 +50,7 @@ register(
         cases=(
             Case("first step of 256 threads", {"threads": 256, "s": 1}),
             Case("third step of 256 threads", {"threads": 256, "s": 4}),
-            Case("one thread of each warp", {"threads": 256, "s": 16}),
+            Case("one thread per warp", {"threads": 256, "s": 16}),
             Case("every other warp", {"threads": 256, "s": 32}),
             Case("last step of 256 threads", {"threads": 256, "s": 128}),
             Case("a block of one warp", {"threads": 32, "s": 16}),
@@ -64,11 +64,11 @@ register(
 # --- the sum of a vector -------------------------------------------------------------------------------------------
 
 STEP = 32_768 + 2048
-"""Elements of the case that is counted: many blocks, all of them full, and the partial sums need a second launch."""
+"""Elements of the case whose counts are graded: many full blocks, and partial sums that need a second launch."""
 
 
 def _tree_cases(unit: int, large: int) -> tuple[Case, ...]:
-    """Sizes around `unit`, the elements that a block takes."""
+    """Sizes around `unit`, the number of elements per block."""
     return (
         Case("one element", {"n": 1}),
         Case("three elements", {"n": 3}, "position"),
@@ -86,7 +86,7 @@ def _tree_cases(unit: int, large: int) -> tuple[Case, ...]:
 
 
 def _draw(rng) -> dict[str, int]:
-    """Sizes of a hidden case. The tolerance of a long sum hides a lost element, so most are short."""
+    """Sizes of a hidden case. Most are short, because the tolerance of a long sum hides a lost element."""
     return {
         "n": rng.choice(
             [
@@ -100,21 +100,24 @@ def _draw(rng) -> dict[str, int]:
 
 
 PER_BLOCK = "global_store_requests"
-"""Each block stores one partial sum with one request, so this is the number of blocks."""
+"""Each block stores one partial sum with one request, so this counts the blocks."""
 
-UNDIVIDED = Bound("steps in which a warp's lanes part, for each block", "divergent_branches", PER_BLOCK, at_most=8)
+UNDIVIDED = Bound("divergent branches per block", "divergent_branches", PER_BLOCK, at_most=8)
 NO_CONFLICTS = Bound(
-    "wavefronts of shared memory for each one needed",
+    "shared-memory wavefronts per ideal wavefront",
     "shared_load_wavefronts",
     "ideal_shared_load_wavefronts",
     at_most=1,
 )
 
 
+UNIT, SECOND = "10_reduction", "10_warp_reduction"
+
+
 def _sum_exercise(name: str, title: str, points: Points, unit: int, known_mistakes=(), cases=None, **more) -> None:
     register(
         KernelExercise(
-            id=f"10_reduction/{name}",
+            id=f"{more.pop('where', UNIT)}/{name}",
             title=title,
             entry=name,
             points=points,
@@ -134,22 +137,22 @@ def _sum_exercise(name: str, title: str, points: Points, unit: int, known_mistak
     )
 
 
-_sum_exercise("sum_v1", "V1: a tree of additions, neighbours first", Points(correct=2), BLOCK)
+_sum_exercise("sum_v1", "V1: a tree, neighbors first", Points(correct=2), BLOCK)
 _sum_exercise("sum_v2", "V2: the first threads add", Points(correct=2, bounds=(UNDIVIDED,)), BLOCK)
 _sum_exercise("sum_v3", "V3: sequential addresses", Points(correct=2, bounds=(UNDIVIDED, NO_CONFLICTS)), BLOCK)
 _sum_exercise(
     "sum_v4",
-    "V4: a first addition on the way in",
+    "V4: add while loading",
     Points(
         correct=2,
         bounds=(
             Bound(
-                "bytes written to shared memory for each byte of x",
+                "bytes written to shared memory per byte of x",
                 "shared_store_bytes",
                 "global_load_bytes",
                 at_most=1.1,
             ),
-            Bound("sectors for each load request", "global_load_sectors", "global_load_requests", at_most=4),
+            Bound("sectors per load request", "global_load_sectors", "global_load_requests", at_most=4),
             NO_CONFLICTS,
         ),
     ),
@@ -157,9 +160,10 @@ _sum_exercise(
 )
 _sum_exercise(
     "sum_v5",
-    "V5: warp shuffles for the last steps",
-    Points(correct=2, bounds=(Bound("barriers for each block", "barriers", PER_BLOCK, at_most=4), NO_CONFLICTS)),
+    "V5: warp shuffles in the last steps",
+    Points(correct=2, bounds=(Bound("barriers per block", "barriers", PER_BLOCK, at_most=4), NO_CONFLICTS)),
     2 * BLOCK,
+    where=SECOND,
 )
 
 
@@ -171,7 +175,7 @@ def _one_launch_cases(large: int) -> tuple[Case, ...]:
         Case("one element", {"n": 1}),
         Case("two elements", {"n": 2}, "position"),
         Case("three elements", {"n": 3}, "position"),
-        Case("n = 6, one float4 and a rest", {"n": 6}, "position"),
+        Case("n = 6, one float4 and two more", {"n": 6}, "position"),
         Case("n = 1023, less than a block of float4", {"n": 1023}, "position"),
         Case(f"n = {CHUNK - 1}, one short of {CHUNK}", {"n": CHUNK - 1}, "position"),
         Case(f"n = {CHUNK}", {"n": CHUNK}, "position"),
@@ -185,28 +189,30 @@ def _one_launch_cases(large: int) -> tuple[Case, ...]:
 
 _sum_exercise(
     "sum_v6",
-    "V6: one launch, vector loads, one atomic for each block",
+    "V6: one launch, vectorized loads, one atomic per block",
     Points(
         correct=3,
         bounds=(
-            Bound("bytes for each load request of a warp", "global_load_bytes", "global_load_requests", at_least=480),
-            Bound("atomic additions, of 32 blocks", "atomics", at_most=32),
-            Bound("barriers for each atomic addition", "barriers", "atomics", at_most=2),
+            Bound("bytes per load request of a warp", "global_load_bytes", "global_load_requests", at_least=480),
+            Bound("atomics of 32 blocks", "atomics", at_most=32),
+            Bound("barriers per atomic", "barriers", "atomics", at_most=2),
         ),
     ),
     CHUNK,
     VECTOR_MISTAKES,
     cases=_one_launch_cases(32 * CHUNK),
     contract=Contract(terms=lambda sizes: sizes["n"], any_order=True),
+    where=SECOND,
 )
 _sum_exercise(
     "total_sum",
-    "The sum of any number of elements, in Triton",
+    "Sum a vector in Triton",
     Points(correct=2),
     CHUNK,
     TRITON_MISTAKES,
     cases=_one_launch_cases(32 * CHUNK),
     contract=Contract(terms=lambda sizes: sizes["n"], any_order=True),
+    where=SECOND,
     language="triton",
 )
 
@@ -215,8 +221,8 @@ _sum_exercise(
 
 register(
     KernelExercise(
-        id="10_reduction/row_sum",
-        title="The sum of each row, in Triton",
+        id="10_warp_reduction/row_sum",
+        title="Sum each row in Triton",
         entry="row_sum",
         points=Points(correct=2),
         arguments={"x": array("M", "N"), "out": out("M", dtype="float32")},
@@ -231,26 +237,28 @@ register(
         library=lambda x: torch.sum(x, 1),
         known_mistakes=(
             KnownMistake(
-                "first-block-only", "each row's sum is that of row 0", lambda x: x[:1].sum(1).expand(x.shape[0])
+                "first-block-only", "every row's sum is the sum of row 0", lambda x: x[:1].sum(1).expand(x.shape[0])
             ),
             KnownMistake(
                 "first-block-only", "{name} is the sum of the first 1024 columns", lambda x: x[:, :1024].sum(1)
             ),
             KnownMistake(
                 "padded-lanes",
-                "lanes past the end of the row bring 1 each",
+                "each lane past the end of the row adds 1",
                 lambda x: x.sum(1) + (1 << (x.shape[1] - 1).bit_length()) - x.shape[1],
             ),
             KnownMistake("wrong-formula", "{name} is the mean of each row, not its sum", lambda x: x.mean(1)),
-            KnownMistake("wrong-formula", "{name} is the largest element of each row", lambda x: x.amax(1)),
+            KnownMistake("wrong-formula", "{name} is the maximum of each row", lambda x: x.amax(1)),
             KnownMistake(
                 "missing-accumulation", "{name} is the first column of x: nothing is added", lambda x: x[:, 0]
             ),
             KnownMistake("transposed", "{name} is the sum of each column", lambda x: _columns(x)),
-            KnownMistake("tail-not-written", "{name} lacks the last element of each row", lambda x: x[:, :-1].sum(1)),
+            KnownMistake(
+                "tail-not-written", "{name} leaves out the last element of each row", lambda x: x[:, :-1].sum(1)
+            ),
             KnownMistake(
                 "tail-not-written",
-                "{name} lacks the end of each row: from the largest power of two on",
+                "{name} leaves out the end of each row: BLOCK_N is the power of two below N, not above",
                 lambda x: x[:, : 1 << (x.shape[1].bit_length() - 1)].sum(1),
             ),
         ),

@@ -1,4 +1,4 @@
-"""Unit 09: shared memory. Banks, a convolution with halo, transposes without conflicts, two kernels to debug."""
+"""Unit 09: shared memory. Bank conflicts, a convolution with a halo, two transposes, two kernels to debug."""
 
 import math
 
@@ -27,30 +27,30 @@ BLOCK = 256
 # --- banks ---------------------------------------------------------------------------------------------------------
 
 
-def _explain_passes(sizes, yours, expected) -> str | None:
+def _explain_wavefronts(sizes, yours, expected) -> str | None:
     stride = sizes["stride"]
     if stride == 0:
-        return "All lanes read the same word. One pass hands it to all of them: a broadcast is no conflict."
+        return "All lanes read the same word: a broadcast. One wavefront serves them all."
     if yours == BANKS // expected and yours != expected:
-        return f"{yours} is the number of banks that are in use. How many of the 32 lanes does each of them serve?"
+        return f"{yours} is the number of banks in use. How many of the 32 lanes does each of them serve?"
     if yours == stride:
-        return f"Stride {stride} need not mean {stride} passes: list the banks {stride}·k mod 32 of lanes k = 0, 1, …"
+        return f"Stride {stride} need not mean {stride} wavefronts: list the banks {stride}·k mod 32, k = 0, 1, …"
     if yours == min(stride, BANKS):
-        return f"List the banks {stride}·k mod 32: lane 0 is in bank 0; which is the next lane that is?"
-    return "Work out the bank of each lane, word mod 32, and count how many different words the busiest bank serves."
+        return f"List the banks {stride}·k mod 32: lane 0 reads bank 0. Which is the next lane that does?"
+    return "Compute each lane's bank, word mod 32, and count the different words of the busiest bank."
 
 
 register(
     PlainExercise(
-        id="09_shared_memory/passes_for_stride",
-        title="Passes over the banks for a stride",
-        entry="passes_for_stride",
+        id="09_shared_memory/wavefronts_for_stride",
+        title="How many wavefronts does a stride cost?",
+        entry="wavefronts_for_stride",
         points=Points(correct=1),
         reference=lambda stride: math.gcd(stride, BANKS) if stride else 1,
         rtol=0.0,
-        explain=_explain_passes,
+        explain=_explain_wavefronts,
         cases=(
-            Case("neighbouring words", {"stride": 1}),
+            Case("adjacent words", {"stride": 1}),
             Case("every second word", {"stride": 2}),
             Case("every third word", {"stride": 3}),
             Case("every sixth word", {"stride": 6}),
@@ -70,7 +70,7 @@ CONV_TILE = 1024
 
 
 def _conv(x, weights, outside=None):
-    """out[i] = Σ weights[radius + j] · x[i + j], as a sum of shifted copies; beyond the ends there are zeros."""
+    """out[i] = Σ weights[radius + j] · x[i + j], as a sum of shifted copies; x is 0 outside its bounds."""
     radius, n = weights.numel() // 2, x.numel()
     padded = torch.nn.functional.pad(x, (radius, radius))
     if outside is not None:
@@ -82,7 +82,7 @@ def _conv(x, weights, outside=None):
 
 
 def _no_halo(x, weights):
-    """What a kernel computes that takes elements outside its own block for zeros."""
+    """The result of a kernel that reads 0 for elements outside its own block."""
     blocks = [_conv(part, weights) for part in x.split(CONV_TILE)]
     return torch.cat(blocks)
 
@@ -100,10 +100,10 @@ register(
         points=Points(
             correct=2,
             bounds=(
-                # n / 8 sectors of data, and for each of the 8 blocks 2 of halo and 3 of weights
+                # n / 8 sectors of data; each of the 8 blocks adds 2 for its halo and 3 for the weights
                 Bound("sectors loaded", "global_load_sectors", at_most=1200, points=1),
                 Bound(
-                    "passes per ideal pass, shared loads",
+                    "wavefronts per ideal wavefront, shared loads",
                     "shared_load_wavefronts",
                     per="ideal_shared_load_wavefronts",
                     at_most=1,
@@ -120,13 +120,13 @@ register(
         ),
         cases=(
             Case("one element, radius 0", _signal(1, 1)),
-            Case("two elements, radius 8: weights on both sides outside", _signal(2, 17), "position"),
+            Case("two elements, radius 8: most of the window is outside x", _signal(2, 17), "position"),
             Case("ten elements, radius 1", _signal(10, 3), "position"),
             Case(f"n = {CONV_TILE - 1}, one short of a block, radius 3", _signal(CONV_TILE - 1, 7), "position"),
             Case(f"n = {CONV_TILE}, exactly one block, radius 8", _signal(CONV_TILE, 17), "position"),
             Case(f"n = {CONV_TILE + 1}, one more than a block, radius 5", _signal(CONV_TILE + 1, 11), "position"),
             Case("n = 3001, small integers, compared bit for bit", _signal(3001, 5), exact=True),
-            Case("n = 2 · 1024 + 3, the halo ends the data", _signal(2 * CONV_TILE + 3, 17), "position"),
+            Case("n = 2 · 1024 + 3, the last block has three elements", _signal(2 * CONV_TILE + 3, 17), "position"),
             Case("n = 4099, a prime, not aligned to 16 bytes", _signal(4099, 9), "wide", layout="offset"),
             Case("n = 8192, radius 8", _signal(8192, 17)),
         ),
@@ -143,17 +143,17 @@ register(
         known_mistakes=(
             KnownMistake(
                 "wrong-formula",
-                "{name} has the weights in reverse order: weights[0] belongs to x[i − radius]",
+                "{name} uses the weights in reverse order: weights[0] multiplies x[i − radius]",
                 lambda x, weights: _conv(x, weights.flip(0)),
             ),
             KnownMistake(
                 "wrong-formula",
-                "{name} takes elements of the neighbouring blocks for zeros: the halo is missing",
+                "{name} uses 0 for elements of the neighboring blocks: the halo is missing",
                 _no_halo,
             ),
             KnownMistake(
                 "wrong-formula",
-                "{name} repeats the first and the last element beyond the ends; this exercise has zeros there",
+                "{name} repeats the first and last element past the ends; this exercise wants 0 there",
                 lambda x, weights: _conv(x, weights, (x[0], x[-1])),
             ),
             KnownMistake(
@@ -163,7 +163,7 @@ register(
             ),
             KnownMistake(
                 "wrong-formula",
-                "{name} lacks the last weight: 2 · radius + 1 terms are to be added",
+                "{name} leaves out the last weight: each sum has 2 · radius + 1 terms",
                 lambda x, weights: _conv(x, torch.cat([weights[:-1], torch.zeros_like(weights[-1:])])),
             ),
         ),
@@ -171,23 +171,23 @@ register(
 )
 
 
-# --- transposes without conflicts ----------------------------------------------------------------------------------
+# --- transposes without bank conflicts -------------------------------------------------------------------------------
 
 TRANSPOSE_TILE = 64
-"""Elements of a tile's side: 16 for each thread, which keep more loads on their way than the 4 of a 32 × 32 tile."""
+"""Width and height of a tile: 16 elements per thread keep more loads in flight than the 4 of a 32 × 32 tile."""
 
 COUNTED = (
     Bound("sectors per load request", "global_load_sectors", per="global_load_requests", at_most=4, points=0.5),
     Bound("sectors per store request", "global_store_sectors", per="global_store_requests", at_most=4, points=0.5),
     Bound(
-        "passes per ideal pass, shared stores",
+        "wavefronts per ideal wavefront, shared stores",
         "shared_store_wavefronts",
         per="ideal_shared_store_wavefronts",
         at_most=1,
         points=0.5,
     ),
     Bound(
-        "passes per ideal pass, shared loads",
+        "wavefronts per ideal wavefront, shared loads",
         "shared_load_wavefronts",
         per="ideal_shared_load_wavefronts",
         at_most=1,
@@ -197,20 +197,20 @@ COUNTED = (
 
 register_transpose(
     "09_shared_memory/transpose_padded",
-    "Transpose without conflicts, by padding",
+    "Transpose without bank conflicts: padding",
     "transpose_padded",
     Points(correct=1, bounds=COUNTED),
     tile=TRANSPOSE_TILE,
 )
 register_transpose(
     "09_shared_memory/transpose_swizzled",
-    "Transpose without conflicts, by swizzling",
+    "Transpose without bank conflicts: swizzling",
     "transpose_swizzled",
     Points(
         correct=1,
         bounds=(
             *COUNTED,
-            Bound("bytes of shared memory for a block", "shared_bytes", at_most=4 * TRANSPOSE_TILE**2, points=1),
+            Bound("bytes of shared memory per block", "shared_bytes", at_most=4 * TRANSPOSE_TILE**2, points=1),
         ),
     ),
     tile=TRANSPOSE_TILE,
@@ -221,7 +221,7 @@ register_transpose(
 
 
 def _smooth(x, steps, wrong=None):
-    """`steps` times the mean of three neighbours, in groups of BLOCK; beyond a group's ends its end element counts."""
+    """`steps` times the mean of three neighbors, in groups of BLOCK; past a group's ends, its end element repeats."""
     whole = x.numel() // BLOCK * BLOCK
     parts = []
     for g in (x[:whole].reshape(-1, BLOCK), x[whole:].reshape(1, -1)):
@@ -259,31 +259,31 @@ register(
         cost=lambda sizes, item: Cost(item * sizes["n"], item * sizes["n"], 3 * sizes["n"] * sizes["steps"]),
         cases=(
             Case("one element", _steps(1, 1)),
-            Case("two elements, two passes", _steps(2, 2), "position"),
-            Case("a warp, one pass", _steps(32, 1), "position"),
-            Case("no pass at all: a copy", _steps(300, 0), "position"),
+            Case("two elements, two iterations", _steps(2, 2), "position"),
+            Case("a warp, one iteration", _steps(32, 1), "position"),
+            Case("no iteration: a copy", _steps(300, 0), "position"),
             Case(f"n = {BLOCK - 1}, one short of a block", _steps(BLOCK - 1, 3), "position"),
             Case(f"n = {BLOCK}, exactly one block", _steps(BLOCK, 3), "position"),
             Case(f"n = {BLOCK + 1}, one more than a block", _steps(BLOCK + 1, 2), "position"),
-            Case("n = 1009, a prime, five passes", _steps(1009, 5), "wide", layout="offset"),
+            Case("n = 1009, a prime, five iterations", _steps(1009, 5), "wide", layout="offset"),
             Case("n = 2048, many blocks", _steps(2048, 4), "position"),
         ),
         draw=lambda rng: _steps(
             rng.choice([rng.randrange(1, 100), BLOCK * rng.randrange(1, 5) + rng.choice([-1, 0, 1])]),
             rng.randrange(1, 6),
         ),
-        tiny=Case("eight elements, one pass", _steps(8, 1), "integers"),
+        tiny=Case("eight elements, one iteration", _steps(8, 1), "integers"),
         bench=_steps(2**26, 4),
         known_mistakes=(
             KnownMistake(
                 "wrong-formula",
-                "{name} takes zeros for what lies beyond a group's ends; there the end element counts twice",
+                "{name} uses 0 past a group's ends; there the end element counts twice",
                 lambda x, steps: _smooth(x, steps, "zeros"),
             ),
-            KnownMistake("wrong-formula", "{name} smooths across the groups' ends", _whole),
+            KnownMistake("wrong-formula", "{name} smooths across the boundaries of the groups", _whole),
             KnownMistake(
                 "wrong-formula",
-                "{name} has one pass fewer than asked for",
+                "{name} is the result after one iteration fewer",
                 lambda x, steps: _smooth(x, max(steps - 1, 0)),
             ),
         ),
@@ -298,7 +298,7 @@ def _gradient(x):
 register(
     KernelExercise(
         id="09_shared_memory/fix_bounds",
-        title="Find what is out of bounds",
+        title="Find the out-of-bounds accesses",
         entry="gradient",
         language="cuda",
         points=Points(correct=2),
@@ -326,16 +326,16 @@ register(
         known_mistakes=(
             KnownMistake("wrong-formula", "{name} is x[i−1] − x[i+1]: the sign is wrong", lambda x: -_gradient(x)),
             KnownMistake(
-                "wrong-formula", "{name} is the mean slope, half of what is asked for", lambda x: _gradient(x) / 2
+                "wrong-formula", "{name} is (x[i+1] − x[i−1]) / 2: do not divide by 2", lambda x: _gradient(x) / 2
             ),
             KnownMistake(
                 "wrong-formula",
-                "{name} is x[i+1] − x[i], one neighbour only",
+                "{name} is x[i+1] − x[i], only one neighbor",
                 lambda x: torch.cat([x[1:], x[-1:]]) - x,
             ),
             KnownMistake(
                 "wrong-formula",
-                "{name} is x[i] − x[i−1], one neighbour only",
+                "{name} is x[i] − x[i−1], only one neighbor",
                 lambda x: x - torch.cat([x[:1], x[:-1]]),
             ),
         ),

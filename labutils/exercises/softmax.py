@@ -1,6 +1,6 @@
 """Unit 11: softmax over the rows of a matrix, in Triton and in CUDA C++.
 
-A row of which every entry is -inf has no softmax (0/0): the contract is NaN there, as in PyTorch, and only there.
+A row in which every entry is -inf has no softmax (0/0): the contract is NaN there, as in PyTorch, and only there.
 """
 
 import torch
@@ -26,14 +26,14 @@ def _explain_naive(sizes, yours, expected) -> str | None:
     M, N, item = sizes["M"], sizes["N"], sizes["itemsize"]
     messages = {
         8 * M * N + 4 * M: "That counts elements. Each has `itemsize` bytes.",
-        8 * M * N * item: "The row vectors are missing: maxima and sums, M elements each, are written and read too.",
-        (5 * M * N + 2 * M) * item: "Those are the reads alone; what do the five lines write?",
-        (3 * M * N + 2 * M) * item: "Those are the writes alone; what do the five lines read?",
-        2 * M * N * item: "That is what a fused kernel moves. Here every line reads its inputs from memory again.",
-        (8 * M * N + 2 * M) * item: "Row vectors are written by one line, and read by another: count both.",
-        (7 * M * N + 4 * M) * item: "One pass over the matrix is missing: go through the lines once more.",
-        (6 * M * N + 4 * M) * item: "Two passes are missing. Both `max` and `sum` read the whole matrix.",
-        (10 * M * N) * item: "A row vector has M elements, not M·N: broadcasting reads it once for each row.",
+        8 * M * N * item: "The vectors are missing: maxima and sums, M elements each, are written and read too.",
+        (5 * M * N + 2 * M) * item: "Those are only the reads. What do the five lines write?",
+        (3 * M * N + 2 * M) * item: "Those are only the writes. What do the five lines read?",
+        2 * M * N * item: "That is the traffic of a fused kernel. Here every line reads its inputs from memory.",
+        (8 * M * N + 2 * M) * item: "Each vector is written by one line and read by another: count both.",
+        (7 * M * N + 4 * M) * item: "One pass over the matrix is missing: go through the lines again.",
+        (6 * M * N + 4 * M) * item: "Two passes over the matrix are missing. Both `max` and `sum` read all of it.",
+        (10 * M * N) * item: "A vector has M elements, not M·N: broadcasting reads one of them per row.",
     }
     return messages.get(yours)
 
@@ -64,13 +64,13 @@ register(
 
 # --- what all softmax exercises share ------------------------------------------------------------------------------
 
-MOVED = Bound("bytes moved for each byte that must move", "moved_bytes", "compulsory_bytes", at_most=1.02)
+MOVED = Bound("bytes moved per compulsory byte", "moved_bytes", "compulsory_bytes", at_most=1.02)
 
 
 def magnitude(x):
-    """Relative error of exp(x − m) is a few roundings of x − m, so it grows with |x − m|; in the sum as in the element.
+    """The relative error of exp(x − m) is a few roundings of x − m, so it grows with |x − m|, also in the sum.
 
-    Where exp gives 0 there is nothing to be wrong.
+    Where exp gives 0 the error is 0.
     """
     y = torch.softmax(x, -1)
     distance = torch.where(y > 0, (x - x.amax(-1, keepdim=True)).abs(), 0.0)
@@ -78,12 +78,12 @@ def magnitude(x):
 
 
 def terms(sizes) -> int:
-    """Additions that a row's sum goes through by lanes and trees, and the few roundings of exp and of the division."""
+    """Depth of a row's sum over lanes and trees, plus a few roundings of exp and of the division."""
     return sizes["N"] // 32 + 24
 
 
 def _padded(x, value: float, block: int | None = None):
-    """Softmax over rows filled up with `value` to the next power of two (or a multiple of `block`)."""
+    """Softmax over rows padded with `value` to the next power of two (or a multiple of `block`)."""
     N = x.shape[1]
     width = 1 << (N - 1).bit_length() if block is None else -(-N // block) * block
     filled = torch.nn.functional.pad(x, (0, width - N), value=value)
@@ -97,7 +97,7 @@ def _unscaled(x):
 
 
 def _of_rows(x, rows: int):
-    """The sum runs over `rows` rows at a time in place of one."""
+    """The sum is taken over `rows` rows at a time, not over one."""
     e = torch.exp(x - x.amax(1, keepdim=True))
     filled = torch.nn.functional.pad(e.sum(1), (0, -len(x) % rows))
     sums = filled.reshape(-1, rows).sum(1).repeat_interleave(rows)[: len(x)]
@@ -105,7 +105,7 @@ def _of_rows(x, rows: int):
 
 
 def known(compute):
-    """Where a known mistake's own arithmetic gives NaN for a finite answer, it never matches real output."""
+    """Let a known mistake never match real output where its own arithmetic gives NaN for a finite answer."""
 
     def mistake(x):
         y = compute(x)
@@ -115,13 +115,15 @@ def known(compute):
 
 
 KNOWN_MISTAKES = (
-    KnownMistake("no-max-subtraction", "exp overflows: the row's maximum is not subtracted", _unscaled),
+    KnownMistake("no-max-subtraction", "exp overflows: subtract the row's maximum first", _unscaled),
     KnownMistake(
-        "padded-lanes", "lanes past the end of the row hold 0, so each adds exp(0)", lambda x: _padded(x, 0.0)
+        "padded-lanes",
+        "lanes past the end of the row hold 0 and add exp(0 − max) to the sum",
+        lambda x: _padded(x, 0.0),
     ),
     KnownMistake(
         "wrong-formula",
-        "{name} is exp(x − max): it is not divided by its sum",
+        "{name} is exp(x − max), not divided by its sum",
         lambda x: torch.exp(x - x.amax(1, keepdim=True)),
     ),
     KnownMistake(
@@ -130,15 +132,15 @@ KNOWN_MISTAKES = (
     KnownMistake("wrong-formula", "{name} is the logarithm of the softmax", lambda x: torch.log_softmax(x, 1)),
     KnownMistake(
         "wrong-formula",
-        "the sum is that of x, not of the exponentials",
+        "the sum adds x, not the exponentials",
         lambda x: torch.exp(x - x.amax(1, keepdim=True)) / x.sum(1, keepdim=True),
     ),
-    KnownMistake("wrong-formula", "{name} is 2^(x − max) over its sum: exp, not exp2", lambda x: _base_two(x)),
+    KnownMistake("wrong-formula", "{name} is 2^(x − max) over its sum: use exp, not exp2", lambda x: _base_two(x)),
     KnownMistake("wrong-formula", "{name} is the softmax of −x", known(lambda x: torch.softmax(-x, 1))),
     KnownMistake("transposed", "{name} is the softmax over columns, not rows", known(lambda x: torch.softmax(x, 0))),
     KnownMistake(
         "first-block-only",
-        "every row of {name} is that of row 0",
+        "every row of {name} is the softmax of row 0",
         known(lambda x: torch.softmax(x[:1], 1).expand_as(x)),
     ),
 )
@@ -150,9 +152,9 @@ def _base_two(x):
 
 
 def cases(large: tuple[int, int], most: int = 3000, cuda: bool = False) -> tuple[Case, ...]:
-    """Row lengths around powers of two, awkward values and addresses; `most` is the longest row allowed.
+    """Row lengths around powers of two, difficult values and addresses; `most` is the longest row allowed.
 
-    CUDA C++ gets bare pointers to fp32: no padded rows, no other types.
+    CUDA C++ kernels get pointers to contiguous fp32: no padded rows, no other types.
     """
     found = [
         Case("one element", {"M": 1, "N": 1}),
@@ -165,9 +167,9 @@ def cases(large: tuple[int, int], most: int = 3000, cuda: bool = False) -> tuple
         if cuda
         else Case("17 × 250, padded rows", {"M": 17, "N": 250}, layout="padded"),
         Case("9 × 700, logits up to ten thousand", {"M": 9, "N": 700}, "large"),
-        Case("5 × 133, every logit far below zero", {"M": 5, "N": 133}, "below"),
-        Case("8 × 243, one finite entry in each row of -inf", {"M": 8, "N": 243}, "lone"),
-        Case("12 × 93, masked with -inf, one row entirely", {"M": 12, "N": 93}, "masked"),
+        Case("5 × 133, all logits far below zero", {"M": 5, "N": 133}, "below"),
+        Case("8 × 243, one finite entry per row, the rest -inf", {"M": 8, "N": 243}, "lone"),
+        Case("12 × 93, masked with -inf, one row completely", {"M": 12, "N": 93}, "masked"),
         Case("7 × 40, ties", {"M": 7, "N": 40}, "ties"),
         Case("7 × 997, a prime, not aligned to 16 bytes", {"M": 7, "N": 997}, layout="offset"),
         Case(f"{large[0]} × {large[1]}, many rows", {"M": large[0], "N": large[1]}, "position"),
@@ -213,7 +215,7 @@ def _softmax(name: str, title: str, points: Points, known_mistakes=KNOWN_MISTAKE
     )
 
 
-_softmax("softmax", "Softmax, one row for each program", Points(correct=3, bounds=(MOVED,)))
+_softmax("softmax", "Softmax, one row per program", Points(correct=3, bounds=(MOVED,)))
 
 
 # --- persistent ----------------------------------------------------------------------------------------------------
@@ -226,18 +228,18 @@ def rows_per_program(N: int) -> int:
 
 _softmax(
     "persistent_softmax",
-    "Softmax, programs that stay",
+    "Softmax, a persistent kernel",
     Points(correct=3, bounds=(MOVED,)),
     known_mistakes=(
         *KNOWN_MISTAKES,
         KnownMistake(
             "wrong-formula",
-            "the sum runs over all rows of the tile: reduce along axis 1, and keep the other",
+            "the sum is taken over all rows of the tile: reduce along axis 1 only",
             lambda x: _of_rows(x, rows_per_program(x.shape[1])),
         ),
         KnownMistake(
             "missing-accumulation",
-            "only the first tile of each program is computed again and again: the rows must move with the loop",
+            "each program computes its first tile in every iteration: the rows must depend on the loop variable",
             lambda x: torch.softmax(x, 1)[torch.arange(len(x)) % (8 * rows_per_program(x.shape[1]))],
         ),
     ),
@@ -247,18 +249,18 @@ _softmax(
 
 # --- CUDA C++ ------------------------------------------------------------------------------------------------------
 
-COALESCED = Bound("sectors for each load request", "global_load_sectors", "global_load_requests", at_most=5)
-WIDE = Bound("bytes for each load request of a warp", "global_load_bytes", "global_load_requests", at_least=480)
+COALESCED = Bound("sectors per load request", "global_load_sectors", "global_load_requests", at_most=5)
+WIDE = Bound("bytes per load request of a warp", "global_load_bytes", "global_load_requests", at_least=480)
 
 
 def _sums_by(group, x):
-    """The exponentials, and the sums of those columns that `group` gives the same number."""
+    """The exponentials, and their sums over the columns to which `group` assigns the same number."""
     e = torch.exp(x - x.amax(1, keepdim=True))
     return e, torch.zeros(len(x), int(group.max()) + 1, dtype=x.dtype).index_add_(1, group, e)
 
 
 def _own_sums(group):
-    """Each column over the sum of its own group, `group(N)`, in place of the row's."""
+    """Each column divided by the sum of its own group, `group(N)`, not by the row's."""
 
     def mistake(x):
         which = group(x.shape[1])
@@ -271,32 +273,32 @@ def _own_sums(group):
 def _apart(who: str, group) -> KnownMistake:
     return KnownMistake(
         "missing-accumulation",
-        f"each {who} divides by its own sum: the sums are not added up over the row",
+        f"each {who} divides by its own sum: add these sums over the row first",
         _own_sums(group),
     )
 
 
 def block_threads(N: int) -> int:
-    """Threads of a block in the launcher of block_softmax."""
+    """Threads per block in the launcher of block_softmax."""
     return max(64, 32 * -(-N // 1024))
 
 
 def threads_of(N: int):
-    """The thread of block_softmax that has each column: quads go round the threads, or single columns."""
+    """The thread of block_softmax that has each column: quads, or single columns, are dealt to the threads in turn."""
     columns = torch.arange(N)
     return (columns if N % 4 else columns // 4) % block_threads(N)
 
 
 _softmax(
     "warp_softmax",
-    "Softmax, a warp for each row, in CUDA C++",
+    "Softmax, one warp per row, in CUDA C++",
     Points(correct=2, bounds=(MOVED, COALESCED)),
     known_mistakes=(
         *KNOWN_MISTAKES,
         _apart("lane", lambda N: torch.arange(N) % 32),
         KnownMistake(
             "missing-accumulation",
-            "only lane 0 divides by the whole sum: __shfl_down_sync leaves the other lanes parts of it",
+            "only lane 0 divides by the complete sum: after __shfl_down_sync the other lanes have partial sums",
             lambda x: _shuffled_down(x),
         ),
     ),
@@ -307,7 +309,7 @@ _softmax(
 )
 _softmax(
     "block_softmax",
-    "Softmax, a block for each row, in CUDA C++",
+    "Softmax, one block per row, in CUDA C++",
     Points(correct=3, bounds=(MOVED, WIDE)),
     known_mistakes=(
         *KNOWN_MISTAKES,
@@ -315,7 +317,7 @@ _softmax(
         _apart("warp", lambda N: threads_of(N) // 32),
         KnownMistake(
             "missing-accumulation",
-            "only the sums of the first four warps are added up",
+            "only the sums of the first four warps are added",
             lambda x: _first_warps(x),
         ),
     ),

@@ -25,15 +25,15 @@ def _programs(n: int, block: int) -> int:
 def _explain_programs(sizes, yours, expected) -> str | None:
     n, block = sizes["n"], sizes["block"]
     if yours == n / block and yours != n // block:
-        return f"{n} / {block} is no whole number: a part of a block needs a whole program, so round up."
+        return f"{n} / {block} is not an integer: a partly filled block still needs a program. Round up."
     if yours == n // block:
-        return f"{n} // {block} rounds down: the last {n % block} elements would have no program. Round up."
+        return f"{n} // {block} rounds down: the last {n % block} elements have no program. Round up."
     if yours == n // block + 1:
-        return f"{block} divides {n}, so no block is left over: this launches one program that has nothing to do."
+        return f"{block} divides {n}, so the last block is full: the extra program has no elements."
     if yours == round(n / block):
-        return "Rounding to the nearest leaves elements out when less than half a block is left over. Always round up."
+        return "Rounding to nearest drops the last block when it is less than half full. Always round up."
     if yours == n:
-        return "That would be one program per element. Each program takes care of a whole block."
+        return "That is one program per element. Each program processes a whole block."
     if yours == block:
         return "That is the number of elements in a block. How many blocks cover all n elements?"
     return None
@@ -53,10 +53,10 @@ register(
             Case("one short of a block", {"n": 1023, "block": 1024}),
             Case("exactly one block", {"n": 1024, "block": 1024}),
             Case("one more than a block", {"n": 1025, "block": 1024}),
-            Case("two thirds of a block left over", {"n": 2500, "block": 1024}),
+            Case("last block partly full", {"n": 2500, "block": 1024}),
             Case("exactly three blocks", {"n": 3072, "block": 1024}),
             Case("no elements, no programs", {"n": 0, "block": 1024}),
-            Case("2^40 + 1 elements, more than a float32 can tell apart", {"n": 2**40 + 1, "block": 128}),
+            Case("2^40 + 1 elements, too many for fp32 precision", {"n": 2**40 + 1, "block": 128}),
         ),
         draw=lambda rng: {"n": rng.randrange(1, 10**6), "block": 2 ** rng.randrange(5, 12)},
     )
@@ -69,7 +69,7 @@ SCALE = register(
         title="Scale a vector",
         entry="scale",
         points=Points(correct=2),
-        # never 1, so that forgetting the factor shows
+        # never 1: a kernel that ignores the factor must fail
         arguments={"x": array("n"), "factor": Number(low=1.25, high=3.75), "out": out("n")},
         reference=lambda x, factor: factor * x,
         magnitude=lambda x, factor: abs(factor) * x.abs(),

@@ -1,4 +1,4 @@
-"""Attention in tiles: ledgers, a small case stepped through on any machine, and figures measured beside claims."""
+"""Tiled attention: byte counts, a small case to step through, and measurements compared with published claims."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ of `python -m bench.attention`. Shapes are (sequences, heads, keys, head size)."
 
 @dataclass(frozen=True)
 class Step:
-    """After one tile: which queries met which keys, and what (m, l, acc) of those queries became.
+    """State after one tile: its queries and keys, and (m, l, acc) of those queries.
 
     `m` is in powers of two; `factor` is what the tile multiplied the older l and acc with.
     """
@@ -41,7 +41,7 @@ class Step:
 
 
 def steps(q, k, v, block_m: int, block_n: int, causal: bool = False) -> list[Step]:
-    """Every tile that the programs walk over, one program after another, in float64."""
+    """All tiles that the programs process, one program after another, in float64."""
     import torch
 
     scale, done = 1.4426950408889634 * q.shape[1] ** -0.5, []
@@ -73,7 +73,7 @@ def small_case(causal: bool = False) -> list[Step]:
 
 
 def stepper(mask: str = "no mask") -> Explorer:
-    """Walk over the tiles of a small case: which scores are computed, and what becomes of m, l and acc."""
+    """Step through the tiles of a small case: which scores are computed, and how m, l and acc change."""
     from ..plots.explorer import Choice, Explorer, Slider
     from .attention_plots import attention_step
 
@@ -88,15 +88,15 @@ def stepper(mask: str = "no mask") -> Explorer:
     return Explorer(draw, controls, {"mask": mask, "tile": 1})
 
 
-# --- ledgers -------------------------------------------------------------------------------------------------------
+# --- byte counts ----------------------------------------------------------------------------------------------------
 
 
 def ledgers(score_bytes: Callable, naive_bytes: Callable, tiled_bytes: Callable, D: int = 128) -> None:
-    """What the notebook's three ledgers say for lengths from 1 K to 128 K, one head, fp16."""
+    """The notebook's three byte counts for lengths from 1 K to 128 K, one head, fp16."""
     if environment.grading_in_progress():
         return
-    print(f"one head, D = {D}, fp16; FLOP a byte of all traffic, tiles of 128 queries")
-    print(f"{'keys':>8} {'scores':>11} {'three kernels':>15} {'tiles':>11} {'FLOP a byte: three, tiles, all once':>37}")
+    print(f"one head, D = {D}, fp16, blocks of 128 queries; intensity in FLOP/byte")
+    print(f"{'keys':>8} {'scores':>11} {'three kernels':>15} {'tiles':>11} {'intensity: three, tiles, ideal':>37}")
     try:
         for power in (10, 12, 14, 17):
             N = 2**power
@@ -107,7 +107,7 @@ def ledgers(score_bytes: Callable, naive_bytes: Callable, tiled_bytes: Callable,
                 f"{flops / naive:16.0f} {flops / tiled:8.0f} {once:11.0f}"
             )
     except (TypeError, NotImplementedError) as e:
-        print(f"The ledgers are not all there yet: {e}")
+        print(f"Some of the functions above are not written yet: {e}")
 
 
 # --- measured ------------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def flops(B: int, H: int, N: int, D: int, causal: bool = False) -> float:
 
 
 def backends(q, k, v, causal: bool = False) -> dict[str, Callable[[], object]]:
-    """PyTorch's attention by backend, for (B, H, N, D) arrays: those that work here."""
+    """PyTorch's attention by backend, for (B, H, N, D) arrays: the backends that work here."""
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -143,7 +143,7 @@ def backends(q, k, v, causal: bool = False) -> dict[str, Callable[[], object]]:
 
 
 def claims(flash: Launcher) -> None:
-    """What papers say about FlashAttention 2 and 3, and what is measured: on the GPU at hand, or stored."""
+    """Claims about FlashAttention 2 and 3, compared with measurements: on this GPU, or stored ones."""
     if environment.grading_in_progress():
         return
     print('Claims: "FlashAttention-2 reaches 35 % of an H100\'s peak" and "FlashAttention-3 75 %" (of 989 TFLOP/s).')
@@ -176,17 +176,41 @@ def claims(flash: Launcher) -> None:
         print(f"  {gpu.name}, ({B}, {H}, {N}, {D}){' causal' if causal else ''}: {', '.join(parts)}", flush=True)
 
 
+def gluon(iteration) -> None:
+    """Check the Gluon kernel with the learner's `iteration` and print its TFLOP/s, on a Hopper GPU."""
+    if environment.grading_in_progress():
+        return
+    if not device.runs(90):
+        print("The Gluon kernel runs on Hopper GPUs (sm_90) only.")
+        return
+    import torch
+
+    try:
+        from .flash_gluon import launcher
+
+        flash = launcher(iteration)
+        q, k, v = (torch.randn(2, 512, 128, device="cuda", dtype=torch.bfloat16) for _ in range(3))
+        out, lse = torch.empty_like(q), torch.empty(2, 512, device="cuda")
+        flash(q, k, v, out, lse, True)
+    except Exception as e:  # not written yet, wrong shapes, or a Triton without Gluon
+        print(f"The Gluon kernel does not run: {type(e).__name__}: {str(e).splitlines()[0][:90] if str(e) else ''}")
+        return
+    right, _ = formula(q.float(), k.float(), v.float(), True)
+    if (error := (out - right).abs().max().item()) > 2e-2 * right.abs().max().item():
+        print(f"The Gluon kernel is wrong by up to {error:.2g}: start both products, then wait until one is in flight.")
+        return
+    claims(flash)
+
+
 def memory(flash: Launcher, score_bytes: Callable, lengths=(2**12, 2**14, 2**15, 2**17)) -> None:
-    """Peak memory of four heads beside what the ledger predicts, up to 128 K keys."""
+    """Peak memory of four heads compared with the predicted bytes, up to 128 K keys."""
     if environment.grading_in_progress():
         return
     heads, D = 4, 128
     if not device.has_gpu():
-        print(
-            "Peak memory is measured on a GPU. Your ledger for 4 heads, fp16: Q, K, V, out and lse; all scores alone:"
-        )
+        print("Measuring peak memory needs a GPU. Predicted for 4 heads, fp16: Q, K, V, out and lse; all scores:")
     else:
-        print("Memory taken beyond Q, K, V, for 4 heads, fp16: predicted, your kernel's peak; all scores alone:")
+        print("Memory in addition to Q, K, V for 4 heads, fp16: predicted; your kernel's peak; all scores:")
     for N in lengths:
         predicted = heads * N * (2 * D + 4)
         scores = f"{score_bytes(heads, N, 2) / 2**20:8.0f} MiB"
@@ -197,7 +221,7 @@ def memory(flash: Launcher, score_bytes: Callable, lengths=(2**12, 2**14, 2**15,
 
 
 def peak_bytes(flash: Launcher, heads: int, N: int, D: int) -> int:
-    """Bytes that a causal forward pass takes at its peak beyond its inputs: output, lse, and what else it needs."""
+    """Peak bytes of a causal forward pass in addition to its inputs: output, lse, and any workspace."""
     import torch
 
     q, k, v = (torch.randn(heads, N, D, device="cuda", dtype=torch.float16) for _ in range(3))
@@ -214,7 +238,7 @@ def peak_bytes(flash: Launcher, heads: int, N: int, D: int) -> int:
 
 
 def owners(tiles: int = 8, row: int = 5, column: int = 2):
-    """A picture of the causal tiles of S: those that the program of one row walks over, and of one column."""
+    """Figure of the causal tiles of S: those that the program of one row loops over, and of one column."""
     from .. import plots
     from .attention_plots import attention_owners
 
@@ -234,7 +258,7 @@ def forward(q, k, v, causal=True):
 
 
 def formula(q, k, v, causal=True):
-    """(out, lse), every score in memory: what the kernels are compared with."""
+    """(out, lse) with every score in memory: the reference for the kernels."""
     import torch
 
     k, v = (x.repeat_interleave(len(q) // len(x), 0) for x in (k, v))
@@ -245,7 +269,7 @@ def formula(q, k, v, causal=True):
 
 
 def gradient_table(apply: Callable, heads=(4, 2), N: int = 40, D: int = 32, seed: int = 0) -> dict[str, float] | None:
-    """Gradients of `apply(q, k, v, causal)` beside those in float64, and beside differences along a random direction.
+    """Gradients of `apply(q, k, v, causal)` compared with float64 and with differences along a random direction.
 
     Prints a table; the largest error of each gradient in units of the largest element, by name.
     """
@@ -266,7 +290,7 @@ def gradient_table(apply: Callable, heads=(4, 2), N: int = 40, D: int = 32, seed
     x = [t.detach().half().to(where).requires_grad_() for t in exact.values()]
     try:
         apply(*x, True).backward(dout.half().to(where))
-    except Exception as e:  # a kernel that is not written yet, or one that fails: the checks above say more
+    except Exception as e:  # a kernel that is missing or fails: its check tells more
         print(f"No gradients: {type(e).__name__}")
         return None
     errors = {}
@@ -284,7 +308,7 @@ def gradient_table(apply: Callable, heads=(4, 2), N: int = 40, D: int = 32, seed
 
 
 def backward_claims(apply: Callable) -> None:
-    """Backward passes of PyTorch's two backends and of `apply`, counted as 2.5 times the forward pass's FLOPs."""
+    """Backward TFLOP/s of PyTorch's two backends and of `apply`, counted as 2.5 times the forward FLOPs."""
     if environment.grading_in_progress():
         return
     if not device.has_gpu():

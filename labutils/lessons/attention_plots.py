@@ -1,4 +1,4 @@
-"""One step of attention in tiles: the scores that are computed, and (m, l, acc) of the queries they belong to."""
+"""Figures of tiled attention: the scores that are computed, and (m, l, acc) of their queries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DONE, NOW = "#DDDDDD", PALETTE[1]
 
 
 def attention_step(every: list[Step], at: int) -> Figure:
-    """Step `at` of `every`: the tile among all scores on the left, what it does to each of its queries on the right."""
+    """Step `at` of `every`: on the left the tile among all scores, on the right how it changes its queries."""
     now = every[at]
     M, N = every[-1].queries.stop, max(s.keys.stop for s in every)
     fig = figure(8.0, 3.6)
@@ -50,10 +50,10 @@ def _grid(axis, every: list[Step], at: int, M: int, N: int) -> None:
     for i in range(M):
         for j in range(N):
             number, value = known.get((i, j), (None, 0.0))
-            colour = "white" if number is None or number > at else NOW if number == at else DONE
+            color = "white" if number is None or number > at else NOW if number == at else DONE
             skipped = number is None
             axis.add_patch(
-                Rectangle((j, i), 1, 1, facecolor=colour, edgecolor="#999999", lw=0.5, hatch="///" if skipped else None)
+                Rectangle((j, i), 1, 1, facecolor=color, edgecolor="#999999", lw=0.5, hatch="///" if skipped else None)
             )
             if number is not None and number <= at:
                 axis.text(j + 0.5, i + 0.5, _number(value), ha="center", va="center", fontsize=7)
@@ -71,7 +71,7 @@ def _grid(axis, every: list[Step], at: int, M: int, N: int) -> None:
 
 
 def _rows(every: list[Step], at: int) -> list[list[str]]:
-    """A heading and a line for each query of the tile: before, factor, after."""
+    """A header, and one row per query of the tile: before, factor, after."""
     now = every[at]
     first = not at or every[at - 1].queries != now.queries
     rows = [["", "m", "factor", "l", "acc", "acc / l"]]
@@ -104,7 +104,7 @@ def _number(value: float) -> str:
 
 
 def attention_owners(tiles: int, row: int, column: int) -> Figure:
-    """Causal tiles of the scores: what the program that owns a row walks over, and the one that owns a column."""
+    """Causal tiles of the scores: those that the program of one row loops over, and of one column."""
     from matplotlib.patches import Rectangle
 
     fig = figure(6.4, 3.2)
@@ -118,16 +118,16 @@ def attention_owners(tiles: int, row: int, column: int) -> Figure:
         for i in range(tiles):
             for j in range(tiles):
                 mine = (i if by_row else j) == own and j <= i
-                colour = "white" if j > i else NOW if mine else DONE
+                color = "white" if j > i else NOW if mine else DONE
                 box = Rectangle(
-                    (j, i), 1, 1, facecolor=colour, edgecolor="#999999", lw=0.5, hatch="///" if j > i else None
+                    (j, i), 1, 1, facecolor=color, edgecolor="#999999", lw=0.5, hatch="///" if j > i else None
                 )
                 axis.add_patch(box)
                 if mine:
                     axis.text(j + 0.5, i + 0.5, "mask" if i == j else "·", ha="center", va="center", fontsize=7)
     fig.alt = (
-        f"Of {tiles} × {tiles} tiles those above the diagonal are skipped. The program of dQ that owns row {row} walks "
-        f"over {row + 1} tiles, the last with a mask; the program of dK and dV that owns column {column} over "
+        f"Of {tiles} × {tiles} tiles, those above the diagonal are skipped. The dQ program that owns row {row} loops "
+        f"over {row + 1} tiles, the last with a mask; the dK, dV program that owns column {column} over "
         f"{tiles - column}, the first with a mask."
     )
     return fig

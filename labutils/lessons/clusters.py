@@ -1,22 +1,74 @@
-"""What unit 12's last level shows: a softmax by clusters of blocks, tried out, and timed on a Hopper GPU."""
+"""Unit 12's last level: a softmax by clusters of blocks, tested, and timed on a Hopper GPU."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from functools import partial
 
 from .. import environment
+from ..cuda import kernel as cuda
 from ..gpu import device
+from .cluster_kernel import FLOATS, SOURCE
 
 SM = 90
 LONG = (1024, 200_000)
+SIZES = (2, 4, 8)
+"""Blocks of a cluster."""
 
 
-def try_out(softmax: Callable, others: Mapping[str, Callable]) -> None:
-    """Run softmax(x, out, lse) on a small matrix, say how far it is from PyTorch's, and time it where it is at home."""
+@functools.cache
+def _compiled(cell: str, name: str) -> cuda.Kernel:
+    return cuda.compile(cell + SOURCE, name)
+
+
+def softmax(exchange: cuda.Kernel, x, out, lse, fallback: Callable) -> None:
+    """out = softmax of the rows of x (M, N), lse (M,) = log-sum-exp, with the `exchange` function of the kernel's cell.
+
+    One row per cluster, for contiguous fp32 rows of at most 8 · 28 668 columns that start at any address. Everything
+    else goes to `fallback`: longer rows, other types, other GPUs, strided rows, and x and out with different alignment.
+    """
+    M, N = x.shape
+    threads = 1024 if x.is_cuda else 128  # in the emulator a cluster has at most 1024 threads
+    most = FLOATS * threads - 4  # the first and the last quad of a part may be incomplete
+    blocks = next((b for b in SIZES if b * most >= N), None)
+    plain = str(x.dtype) == "torch.float32" and x.is_contiguous() and out.is_contiguous()
+    alike = x.data_ptr() % 16 == out.data_ptr() % 16
+    if blocks is None or not plain or not alike or (x.is_cuda and not device.runs(SM)):
+        fallback(x, out, lse)
+        return
+    kernel = _compiled(exchange.module.source, f"cluster_softmax_kernel<{blocks},{threads}>").clustered(blocks)
+    size, shared = -(-N // (4 * blocks)) * 4, 512 + threads * FLOATS * 4
+    grid = blocks * min(M, kernel.clusters(threads, shared))  # persistent: as many as the GPU runs at once
+    kernel[grid, threads, shared](x, out, lse, M, N, size)
+
+
+def try_exchange(exchange: cuda.Kernel) -> None:
+    """Merge 32 numbers per block in one cluster of each size, and print how the result compares with PyTorch's."""
     import torch
 
     if environment.grading_in_progress():
+        return
+    if isinstance(exchange, cuda.Unfilled):
+        print("exchange() is not written yet.")
+        return
+    place = "cuda" if device.runs(SM) else "cpu"
+    for blocks in SIZES:
+        x = 3 * torch.randn(blocks, 32, generator=torch.Generator().manual_seed(blocks)).to(place)
+        m, l = torch.full((2, blocks), 7.0, device=place)  # noqa: E741
+        exchange.clustered(blocks)[blocks, 32, 8 * blocks + 8](x, m, l, blocks)
+        largest = x.max()
+        total = torch.exp(x - largest).sum()
+        right = bool((m == largest).all()) and bool(torch.allclose(l, total.expand_as(l), rtol=1e-4))
+        print(f"{blocks} blocks: " + ("right" if right else f"m {m.tolist()}, expected {largest.item():.4f}; "
+              f"l {l.tolist()}, expected {total.item():.4f}"))  # fmt: skip
+
+
+def try_out(exchange: cuda.Kernel, softmax: Callable, others: Mapping[str, Callable]) -> None:
+    """Run softmax(x, out, lse) on a small matrix, print its error against PyTorch, and time it on a Hopper GPU."""
+    import torch
+
+    if environment.grading_in_progress() or isinstance(exchange, cuda.Unfilled):
         return
     here = device.runs(SM)
     place, (M, N) = ("cuda", (40, 50_257)) if here else ("cpu", (3, 2003))
@@ -30,16 +82,16 @@ def try_out(softmax: Callable, others: Mapping[str, Callable]) -> None:
     error = ((out.double() - expected).abs() / expected.clamp_min(1e-30))[rest].max().item()
     print(f"{M} × {N}: largest relative difference {error:.1e} from torch.softmax,")
     print(f"{(lse.double() - expected_lse)[rest].abs().max().item():.1e} from torch.logsumexp.")
-    print(f"A row of nothing but -inf: {out[1, 0].item()} everywhere, lse {lse[1].item()}.")
+    print(f"A row that is all -inf: {out[1, 0].item()} everywhere, lse {lse[1].item()}.")
     if not here:
-        print("That was the emulator. Its speed says nothing; running the kernel needs a Hopper GPU.")
+        print("This ran in the emulator, so there is no timing: that needs a Hopper GPU.")
         return
     for name, rate in rates({"cluster_softmax": softmax, **others}).items():
         print(f"{name:20} {rate:5.0f} GB/s")
 
 
 def rates(softmaxes: Mapping[str, Callable]) -> dict[str, float]:
-    """GB/s of 2MN floats of each that runs, in turns with PyTorch's and a copy, at the size of the unit."""
+    """GB/s of 2MN floats for each softmax, for PyTorch's and for a copy, interleaved, at the unit's size."""
     import torch
 
     from ..timing import stopwatch
@@ -51,7 +103,7 @@ def rates(softmaxes: Mapping[str, Callable]) -> dict[str, float]:
     for name, f in softmaxes.items():
         try:
             f(*pairs[0], lse)
-        except Exception as e:  # one that the learner has not written is no reason to lose the others
+        except Exception as e:  # a kernel that is not written must not hide the others
             print(f"{name}: left out: {type(e).__name__}: {str(e)[:100]}")
             continue
         calls[name] = [partial(f, x, out, lse) for x, out in pairs]

@@ -1,8 +1,8 @@
-"""What Triton's compiler makes of one launch: registers, spills and shared memory, with or without a GPU.
+"""What the Triton compiler allocates for one launch: registers, spills and shared memory. Needs no GPU.
 
 compiled.resources([(kernel, (x, out, n), dict(BLOCK=1024, num_warps=4)), …], capability=(9, 0))
 compiled.resident(kernel, x, out, n, BLOCK=1024, num_warps=4)
-compiled.staying(kernel, x, out, n, BLOCK=1024, num_warps=4)
+compiled.persistent_grid(kernel, x, out, n, BLOCK=1024, num_warps=4)
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from ..gpu import device
 from ..gpu.occupancy import occupancy
 
 WITHOUT_GPU = 8
-"""Programs that `resident` answers where there is no GPU: few, so that small cases make each of them work twice."""
+"""What `resident` returns without a GPU: few programs, so that even in small cases each one loops."""
 
 ROUNDS = 16
-"""How many times as many programs as the GPU holds `staying` starts. `python -m bench.softmax --tune`, H200, rows of
-256: 1 round 3.8, 8 rounds 4.07, 16 rounds 4.09 TB/s; a program for each tile 4.10."""
+"""`persistent_grid` starts this many times the programs that the GPU runs at once. `python -m bench.softmax --tune`,
+H200, rows of 256: 1 round 3.8, 8 rounds 4.07, 16 rounds 4.09 TB/s; one program per tile 4.10."""
 
 
 def resources(launches: Sequence[tuple], capability: tuple[int, int] | None = None) -> list[cubin.Resources]:
-    """For each launch (kernel, arguments, constants and options) what one program needs on that GPU.
+    """For each launch (kernel, arguments, constants and options): the resources of one program on that GPU.
 
-    Compiled in a second process, so that it works beside the interpreter; by default for the GPU at hand, else an
-    H100. Raises `offline.CompilerFailed` where the compiler refuses.
+    Compiles in a second process, because this one may use the interpreter. The default is this machine's GPU, else an
+    H100. Raises `offline.CompilerFailed` if the compiler fails.
     """
     gpu = device.current()
     capability = capability or (gpu.capability if gpu else (9, 0))
@@ -42,7 +42,7 @@ def resources(launches: Sequence[tuple], capability: tuple[int, int] | None = No
 
 
 def table(launches: Mapping[str, tuple], capability: tuple[int, int] | None = None) -> None:
-    """Print what each launch needs: registers and spilled bytes of a thread, and how many programs an SM then holds."""
+    """Print for each launch: registers and spilled bytes per thread, and the programs that fit on an SM."""
     if environment.grading_in_progress():
         return
     try:
@@ -52,14 +52,14 @@ def table(launches: Mapping[str, tuple], capability: tuple[int, int] | None = No
         return
     gpu = device.current()
     capability = capability or (gpu.capability if gpu else (9, 0))
-    print(f"{f'sm_{capability[0]}{capability[1]}':24} {'registers':>9} {'spilled bytes':>14} {'programs on an SM':>18}")
+    print(f"{f'sm_{capability[0]}{capability[1]}':24} {'registers':>9} {'spilled bytes':>14} {'programs per SM':>18}")
     for (name, (_, _, options)), needs in zip(launches.items(), found, strict=True):
         fits = needs.occupancy(capability, 32 * options.get("num_warps", 4))
         print(f"{name:24} {needs.registers:9} {needs.stack:14} {fits.blocks:18}")
 
 
 def resident(kernel, *arguments, **options) -> int:
-    """How many programs of this launch the GPU holds at the same time, from the compiled kernel's own needs."""
+    """How many programs of this launch the GPU runs at the same time, from the compiled kernel's resources."""
     gpu = device.current()
     if gpu is None:
         return WITHOUT_GPU
@@ -69,10 +69,10 @@ def resident(kernel, *arguments, **options) -> int:
     return gpu.sms * max(fits.blocks, 1)
 
 
-def staying(kernel, *arguments, **options) -> int:
-    """How many programs to start when each takes one tile after another: ROUNDS times what the GPU holds at once.
+def persistent_grid(kernel, *arguments, **options) -> int:
+    """The grid size of a persistent kernel: ROUNDS times the number of programs that the GPU runs at once.
 
-    With one round all programs begin together, then all load, then all store; when programs come and go, loads of some
-    meet stores of others.
+    With one round, all programs load at the same time and later all store. With more rounds, some programs load while
+    others store.
     """
     return (ROUNDS if device.has_gpu() else 1) * resident(kernel, *arguments, **options)

@@ -22,11 +22,11 @@ extern "C" __global__ void iterate(const float* x, float* y, int n, int steps) {
     y[i] = v;
 }
 """
-"""As much arithmetic for each element as one asks for: a kernel that fills the GPU, whose time can be chosen."""
+"""`steps` iterations per element: a kernel that fills the GPU and runs as long as you choose."""
 
 
 class _Iterate:
-    """Launches `iterate` with arguments that were converted before: the driver's call, and nothing around it."""
+    """Launches `iterate` with arguments that are already converted: only the driver's call."""
 
     def __init__(self, elements: int):
         from cuda.bindings import driver
@@ -44,7 +44,7 @@ class _Iterate:
 
 
 class CudaQueues:
-    """Pieces of `elements` floats through two slots on the GPU at hand. `steps` is the kernel's work for an element,
+    """Pieces of `elements` floats through two slots on this GPU. `steps` is the kernel's work for an element,
     a number or one for each piece. `timed`: events around each piece of work, read by `spans`."""
 
     def __init__(self, pieces: int, elements: int, steps: int | Sequence[int], slots: int = 2, timed: bool = False):
@@ -72,7 +72,7 @@ class CudaQueues:
         self.restart()
 
     def restart(self) -> None:
-        """Forget what was timed, and start the clock: the GPU is idle now."""
+        """Clear the timings and start the clock; the GPU is idle now."""
         self._marks.clear()
         self._calls.clear()
         while self.timed and len(self._pool) < 6 * len(self.inputs):
@@ -144,7 +144,7 @@ class CudaQueues:
         self._calls.append((called, time.perf_counter(), verb, piece))
 
     def spans(self) -> list[Span]:
-        """What ran when, in µs from `restart`, after everything is done."""
+        """Spans of all work, in µs from `restart`, after everything is done."""
         found = [
             Span(1e3 * self._begin.elapsed_time(b), 1e3 * self._begin.elapsed_time(e), ENGINES[verb], 0, verb, p, slot)
             for b, e, verb, p, slot in self._marks
@@ -167,7 +167,7 @@ class CudaQueues:
 
 
 def perform(plan: Sequence[Sequence], machine: CudaQueues) -> None:
-    """Make the calls of a recorded plan; its graphs are captured first."""
+    """Make the calls of a recorded plan; its graphs are captured beforehand."""
     _perform(plan, machine, *_prepare(plan, machine))
 
 
@@ -231,7 +231,7 @@ def plan_seconds(plan, machine: CudaQueues, times: int = 15) -> float:
 
 
 def _host_us(call: Callable[[], object], count: int = 200) -> float:
-    """Median µs that a call takes the host, the GPU's queue being short."""
+    """Median host time of a call in µs, with a short GPU queue."""
     import torch
 
     taken = []
@@ -246,7 +246,7 @@ def _host_us(call: Callable[[], object], count: int = 200) -> float:
 
 
 def costs() -> Costs:
-    """What calls take the host on this machine, in µs; a graph's replay, and the least time of its nodes."""
+    """Host time of the calls on this machine, in µs; a graph's replay, and the minimum time of its nodes."""
     import torch
 
     machine = CudaQueues(1, 256, 1)
@@ -326,7 +326,7 @@ def work(machine: CudaQueues) -> Work:
 
 
 def steps_for(us: float, elements: int) -> int:
-    """Steps for which the kernel takes about so many µs."""
+    """Steps for which the kernel takes about this many µs."""
     probe = CudaQueues(2, elements, [1000, 5000])
     low, high = work(probe).kernel
     return max(1, round(1000 + 4000 * (us - low) / (high - low)))

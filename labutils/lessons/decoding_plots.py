@@ -1,4 +1,4 @@
-"""Slots over time, and a pool of pages with the tables that list them."""
+"""Figures: slots over time, and a pool of pages with its block tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIGHT = (PALETTE[4], PALETTE[1], PALETTE[6], PALETTE[3], "#DDDDDD")
 
 
 def batches(plans: Mapping[str, Sequence[Stay]], slots: int) -> Figure:
-    """Which request holds which slot in which step, for each plan; hatched where a slot makes nothing."""
+    """Which request holds which slot in which step, for each plan; hatched where a slot idles."""
     from matplotlib.patches import Rectangle
 
     last = max(map(steps_of, plans.values()))
@@ -43,7 +43,7 @@ def batches(plans: Mapping[str, Sequence[Stay]], slots: int) -> Figure:
 
 
 def page_pool(lengths: Sequence[int], page: int, pool: int, tables: Sequence[Sequence[int]]) -> Figure:
-    """Tables on the left; on the right the pool, each page with the sequences that use it and how far it is filled."""
+    """On the left the tables; on the right the pool, with the sequences that use each page and how full it is."""
     from matplotlib.patches import Rectangle
 
     fig = figure(8.0, 0.7 + 0.34 * pool)
@@ -65,10 +65,10 @@ def page_pool(lengths: Sequence[int], page: int, pool: int, tables: Sequence[Seq
         mine = holders.get(number, [])
         for place in range(page):
             there = place < filled.get(number, 0)
-            colour = "white" if not there else LIGHT[4] if len(mine) > 1 else LIGHT[mine[0] % 4]
+            color = "white" if not there else LIGHT[4] if len(mine) > 1 else LIGHT[mine[0] % 4]
             hatch = "///" if mine and not there else None
             of_pool.add_patch(
-                Rectangle((place, number), 1, 1, facecolor=colour, edgecolor="#777777", lw=0.7, hatch=hatch)
+                Rectangle((place, number), 1, 1, facecolor=color, edgecolor="#777777", lw=0.7, hatch=hatch)
             )
         who = (
             "free" if not mine else "shared by " + ", ".join(map(str, mine)) if len(mine) > 1 else f"sequence {mine[0]}"
@@ -77,7 +77,7 @@ def page_pool(lengths: Sequence[int], page: int, pool: int, tables: Sequence[Seq
     of_pool.set(xlim=(0, page + 3), ylim=(pool, 0), xticks=[], yticks=[n + 0.5 for n in range(pool)])
     of_pool.set_yticklabels([str(n) for n in range(pool)])
     of_pool.tick_params(length=0)
-    of_pool.set_title("pool of pages (hatched: room not used yet)", fontsize=9)
+    of_pool.set_title("pool of pages (hatched: reserved but unused)", fontsize=9)
     for side in of_pool.spines.values():
         side.set_visible(False)
     parts = [

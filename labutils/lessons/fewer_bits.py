@@ -1,4 +1,4 @@
-"""Unit 22: codes beside the library's, errors of formats, products raced, gradients lost, and claims settled."""
+"""Unit 22: codes compared with the library's, errors of formats, matmul races, gradient underflow, and claims."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ H200_W4 = {
     16: {"the exercise's kernel": 1.10, "fragment order": 2.26},
     64: {"the exercise's kernel": 0.83, "fragment order": 1.08},
 }
-"""Times of `torch.nn.functional.linear` in fp16 over ours, by rows of a: 28 672 × 8192 weights, the same machine."""
+"""Speedup over `torch.nn.functional.linear` in fp16, by rows of a: 28 672 × 8192 weights, the same machine."""
 
 
 # --- codes ---------------------------------------------------------------------------------------------------------
 
 
 def beside_casts(quantize_rows: Callable) -> None:
-    """How many of the learner's codes differ from those of PyTorch's cast, and of the GPU's own instruction."""
+    """How many of the learner's codes differ from PyTorch's cast and from the GPU's cast instruction."""
     if environment.grading_in_progress():
         return
     place = "cuda" if device.has_gpu() else "cpu"
@@ -59,7 +59,7 @@ def beside_casts(quantize_rows: Callable) -> None:
 
 
 def instruction_cast(y: torch.Tensor) -> torch.Tensor:
-    """E4M3 codes of y (fp32, contiguous, on a GPU from sm_89 on) as the instruction cvt.rn.satfinite gives them."""
+    """E4M3 codes of y (fp32, contiguous, on a GPU from sm_89 on) from the instruction cvt.rn.satfinite."""
     from .fewer_bits_kernels import cast_kernel
 
     codes = torch.empty(y.shape, dtype=torch.uint8, device=y.device)
@@ -71,7 +71,7 @@ def instruction_cast(y: torch.Tensor) -> torch.Tensor:
 
 
 def _scaled(x, size: int, scale_of: Callable, of) -> torch.Tensor:
-    """x (M, K) as it comes back from codes with one scale for `size` elements of a row."""
+    """x (M, K) after a round trip through codes with one scale per `size` elements of a row."""
     blocks = x.reshape(len(x), -1, size)
     scale = scale_of(blocks.abs().amax(-1, keepdim=True))
     return (decode(encode(blocks / scale, of), of) * scale).reshape(x.shape)
@@ -83,15 +83,15 @@ def _nv_scale(amax, tensor_scale):
 
 
 def stored(x: torch.Tensor) -> dict[str, tuple[float, torch.Tensor]]:
-    """For each way to store x (M, K), float64: bits of an element with its share of scales, and what comes back."""
+    """For each way to store x (M, K), float64: bits per element including scales, and x after the round trip."""
     K = x.shape[1]
     nv = float(x.abs().max()) / (6 * 448)
     return {
         "fp16": (16, x.half().double()),
         "bf16": (16, x.bfloat16().double()),
-        "E4M3, a scale for a row": (8 + 32 / K, _scaled(x, K, lambda a: a / 448, E4M3)),
+        "E4M3, a scale per row": (8 + 32 / K, _scaled(x, K, lambda a: a / 448, E4M3)),
         "E4M3, blocks of 128": (8 + 32 / 128, _scaled(x, 128, lambda a: a / 448, E4M3)),
-        "E2M1, a scale for a row": (4 + 32 / K, _scaled(x, K, lambda a: a / 6, E2M1)),
+        "E2M1, a scale per row": (4 + 32 / K, _scaled(x, K, lambda a: a / 6, E2M1)),
         "MXFP4": (4 + 8 / 32, _scaled(x, 32, lambda a: torch.exp2(mx_code(a.reshape(-1, 1)) - 127).view_as(a), E2M1)),
         "NVFP4": (4 + 8 / 16, _scaled(x, 16, lambda a: _nv_scale(a, nv), E2M1)),
     }
@@ -100,19 +100,19 @@ def stored(x: torch.Tensor) -> dict[str, tuple[float, torch.Tensor]]:
 RATES = {
     "fp16": "1",
     "bf16": "1",
-    "E4M3, a scale for a row": "2",
+    "E4M3, a scale per row": "2",
     "E4M3, blocks of 128": "2",
     "MXFP4": "4*",
     "NVFP4": "4*",
 }
-"""Peaks of the tensor cores beside fp16's: datasheets of H100 and B200, without sparsity; * on Blackwell."""
+"""Tensor core peaks relative to fp16: data sheets of H100 and B200, dense; * on Blackwell."""
 
 
 def error_table(K: int = 1024) -> list[tuple[str, float, float, float]]:
-    """(name, bits, error of products, error of elements beside an outlier): root mean squares, relative.
+    """(name, bits, error of products, error of elements in a row with an outlier): relative root mean squares.
 
     Products are those of normal (128, K) matrices. Then each row gets one element a thousand times as large, and what
-    the others lose is told.
+    the others lose is listed.
     """
     g = torch.Generator().manual_seed(2)
     a, b = (torch.randn(128, K, generator=g, dtype=torch.float64) for _ in range(2))
@@ -131,13 +131,13 @@ def error_table(K: int = 1024) -> list[tuple[str, float, float, float]]:
 
 
 def errors() -> None:
-    """Print the table of errors beside bits and peaks."""
+    """Print the table of errors, bits and peaks."""
     if environment.grading_in_progress():
         return
-    print(f"{'stored as':26}{'bits':>7}{'peak':>6}{'error of products':>20}{'of elements beside an outlier':>32}")
+    print(f"{'stored as':26}{'bits':>7}{'peak':>6}{'error of products':>20}{'of elements, with an outlier':>32}")
     for name, bits, plain, beside in error_table():
         print(f"{name:26}{bits:7.2f}{RATES.get(name, '-'):>6}{plain:20.2%}{beside:32.2%}")
-    print("bits with scales; peak beside fp16's (* Blackwell); errors relative; an outlier is 1000 times as large")
+    print("bits include scales; peak relative to fp16 (* Blackwell); relative errors; the outlier is 1000 times larger")
 
 
 # --- products ------------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def fp8_calls(size: int) -> tuple[dict[str, Callable], torch.Tensor, torch.Tenso
 
     x, y = (torch.randn(size, size, device="cuda", dtype=torch.float16) for _ in range(2))
     (a, sa), (b, sb) = blocks_of_128(x, 1), blocks_of_128(y, 128)
-    sa = sa.T.contiguous().T  # a column of scales at a time, as a step wants them
+    sa = sa.T.contiguous().T  # column-major: an iteration reads one column of scales
     c = torch.empty(size, size, device="cuda", dtype=torch.float16)
     a8, b8, one = a.view(torch.float8_e4m3fn), b.view(torch.float8_e4m3fn), torch.ones((), device="cuda")
     in_blocks = b8.float().view(size // 128, 128, size // 128, 128) * sb[:, None, :, None]
@@ -181,7 +181,7 @@ def fp8_calls(size: int) -> tuple[dict[str, Callable], torch.Tensor, torch.Tenso
 
 
 def fp8_race(fp8_matmul: Callable, size: int = 8192) -> None:
-    """The loop of the Gluon kernel, then all products in turns on a Hopper GPU; elsewhere what an H200 gave."""
+    """Print the loop of the Gluon kernel, then race all products on a Hopper GPU; elsewhere, stored H200 figures."""
     if environment.grading_in_progress():
         return
     try:
@@ -190,7 +190,7 @@ def fp8_race(fp8_matmul: Callable, size: int = 8192) -> None:
         print(f"This Triton has no Gluon: {e}")
     if not device.runs(HOPPER):
         told = ", ".join(f"{name} {rate}" for name, rate in H200_FP8.items())
-        print(f"No Hopper GPU here. On an H200, {size}³, TFLOP/s: {told}.")
+        print(f"No Hopper GPU here. Measured on an H200, {size}³, TFLOP/s: {told}.")
         return
     for name, rate in fp8_rates(fp8_matmul, size).items():
         print(f"  {name:20} {rate:6.0f} TFLOP/s")
@@ -207,7 +207,7 @@ def _loop() -> str:
 
 
 def fp8_rates(fp8_matmul: Callable, size: int, more: Mapping[str, Callable] = MappingProxyType({})) -> dict[str, float]:
-    """TFLOP/s of the learner's product, the Gluon kernel's and the library's, in turns; what is wrong is left out.
+    """TFLOP/s of the learner's kernel, the Gluon kernel and the library, interleaved; wrong results are left out.
 
     `more` are further products of fp16 matrices, called as f(x, y.T, c).
     """
@@ -236,15 +236,15 @@ def fp8_rates(fp8_matmul: Callable, size: int, more: Mapping[str, Callable] = Ma
     return {name: 2 * size**3 / sample.median / 1e12 for name, sample in taken.items()}
 
 
-# --- weights of 4 bits ---------------------------------------------------------------------------------------------
+# --- 4-bit weights ---------------------------------------------------------------------------------------------
 
 
 def w4_race(w4a16: Callable, N: int = 28672, K: int = 8192) -> None:
-    """Times beside fp16 weights for M = 1 to 64, in turns on a GPU; elsewhere what an H200 gave."""
+    """Speedup over fp16 weights for M = 1 to 64, interleaved on a GPU; elsewhere, stored H200 figures."""
     if environment.grading_in_progress():
         return
     bound = 16 / (4 + 16 / 128)
-    print(f"Bytes of fp16 weights over bytes of 4-bit ones and their scales: {bound:.2f}")
+    print(f"Bytes of fp16 weights over bytes of 4-bit weights and scales: {bound:.2f}")
     if not device.has_gpu():
         for M, found in H200_W4.items():
             print(f"  H200, M = {M:2}: " + ", ".join(f"{name} {x:.2f} ×" for name, x in found.items()))
@@ -255,8 +255,8 @@ def w4_race(w4a16: Callable, N: int = 28672, K: int = 8192) -> None:
 
 
 def w4_arguments(M: int, N: int, K: int, place: str = "cuda") -> tuple[list, torch.Tensor]:
-    """Arguments of the exercise of that size, and its weights in fp16."""
-    exercise = get("22_low_precision/w4a16")
+    """Arguments of the exercise at that size, and its weights in fp16."""
+    exercise = get("22_sub_byte/w4a16")
     from ..spec.exercise import Case
 
     run = make_run(exercise, Case("race", weights_sizes(M, N, K // 128)), 1, place)
@@ -272,7 +272,7 @@ def _unpacked(words: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
 
 
 def w4_times(w4a16: Callable, N: int, K: int, rows=(1, 4, 16, 64)) -> dict[int, dict[str, float]]:
-    """Seconds of fp16 weights, of the learner's kernel and of the one with weights in fragment order, by M."""
+    """Seconds by M: fp16 weights, the learner's kernel, and the kernel with weights in fragment order."""
     from ..timing.stopwatch import Stopwatch
     from .fewer_bits_kernels import in_fragments
     from .fewer_bits_kernels import w4a16 as fast
@@ -307,13 +307,13 @@ def w4_times(w4a16: Callable, N: int, K: int, rows=(1, 4, 16, 64)) -> dict[int, 
 
 
 def gradients(lost: Callable, count: int = 4000) -> None:
-    """Gradients of all sizes around 2^-22, as the mixed-precision paper shows them: what each format loses."""
+    """Gradients of all magnitudes around 2^-22, as in the mixed-precision paper: the fraction each format loses."""
     if environment.grading_in_progress():
         return
     g = torch.Generator().manual_seed(4)
     sizes = torch.exp2(torch.randn(count, generator=g, dtype=torch.float64) * 4 - 22)
     values = sizes.tolist()
-    print(f"{'share that becomes 0':22}" + "".join(f"{f'scale 2^{p}':>13}" for p in (0, 8, 16, 24)))
+    print(f"{'fraction that becomes 0':22}" + "".join(f"{f'scale 2^{p}':>13}" for p in (0, 8, 16, 24)))
     for name in ("fp16", "bf16", "fp8 e5m2", "fp8 e4m3"):
         f = FORMATS[name]
         try:
@@ -323,11 +323,11 @@ def gradients(lost: Callable, count: int = 4000) -> None:
             return
         over = [max(values) * 2.0**p > f.largest for p in (0, 8, 16, 24)]
         print(f"{name:22}" + "".join(f"{s:11.1%} {'!' if o else ' '}" for s, o in zip(shares, over, strict=True)))
-    print("! the largest one overflows: that is when the scale is halved")
+    print("! the largest gradient overflows: then the scale is halved")
 
 
 def claims(facts: Callable) -> None:
-    """Claims in circulation about low precision, beside what the learner's own formulas and the datasheets say."""
+    """Popular claims about low precision, compared with the learner's formulas and the data sheets."""
     if environment.grading_in_progress():
         return
     weights = 405e9

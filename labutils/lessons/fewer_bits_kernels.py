@@ -1,4 +1,4 @@
-"""Kernels of unit 22 beside the learner's: fp16 times 4-bit weights in fragment order, and the cast instruction."""
+"""Given kernels of unit 22: fp16 times 4-bit weights in fragment order, and the cast instruction."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def cast_kernel(y_ptr, codes_ptr, n, BLOCK: tl.constexpr):
 
 # --- weights in fragment order -------------------------------------------------------------------------------------
 #
-# The order of weights in memory is ours to choose. A tensor core's instruction wants of its first operand, from lane l,
-# rows l / 4 and l / 4 + 8, and of each 16 columns the pairs that begin at 2 (l % 4) and at 2 (l % 4) + 8. So let a lane
-# load 16 bytes of a row that hold just its 32 of 128 weights, with the two weights of a pair 16 bits apart: one AND and
-# OR then makes a pair of fp16 numbers 1024 + code, in the register that the instruction reads. Marlin's idea
-# (arXiv:2408.11743), in Triton: the reshapes below move nothing.
+# We can choose the order of weights in memory. For its first operand, a tensor core instruction takes from lane l
+# rows l / 4 and l / 4 + 8, and of each 16 columns the pairs that start at 2 (l % 4) and 2 (l % 4) + 8. So a lane
+# loads 16 bytes of a row that hold exactly its 32 of 128 weights. The weights of a pair are 16 bits apart: one AND and
+# one OR produce a pair of fp16 numbers 1024 + code in the register that the instruction reads. This is Marlin's idea
+# (arXiv:2408.11743) in Triton: the reshapes below move no data.
 
 
 def in_fragments(words: torch.Tensor) -> torch.Tensor:
@@ -85,7 +85,7 @@ def matrix_kernel(
 def vector_kernel(
     a_ptr, words_ptr, scales_ptr, out_ptr, groups, stride_wn, stride_sn, BLOCK_N: tl.constexpr, UNROLL: tl.constexpr
 ):
-    """The same for one row of a, without tensor cores; one program, BLOCK_N columns, UNROLL groups a step.
+    """The same for one row of a, without tensor cores; one program, BLOCK_N columns, UNROLL groups per iteration.
 
     The bits of a whole number are a subnormal fp32 number: masked, a code q at bit p is q · 2^(p - 149), so there is
     nothing to convert, and a is scaled in its place, by 2^(100 - p); 8 · sum(a) is subtracted for the zero point.
@@ -116,7 +116,7 @@ def vector_kernel(
 
 VECTOR = dict(BLOCK_N=16, UNROLL=4, num_warps=1)
 MATRIX = dict(WARPS=4, UNROLL=2, num_stages=4)
-"""How many columns a program has, and how many groups a step: `python -m bench.precision --tune`."""
+"""Columns per program, and groups per iteration: `python -m bench.precision --tune`."""
 
 
 def w4a16(a, words, scales, out, config=None):

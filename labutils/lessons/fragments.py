@@ -1,4 +1,4 @@
-"""Which lane of a warp holds what in `mma.m16n8k16`; the attention kernels of unit 20 beside each other."""
+"""Which lane of a warp holds which elements in `mma.m16n8k16`; unit 20's attention kernels compared."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 SHAPES = {"a": (16, 16), "b": (16, 8), "d": (16, 8)}
 """Rows and columns of the three matrices of d += a·b."""
 
-COLOURS = (PALETTE[1], PALETTE[4], PALETTE[3], PALETTE[6])
-"""One for each register of a lane."""
+COLORS = (PALETTE[1], PALETTE[4], PALETTE[3], PALETTE[6])
+"""One color per register of a lane."""
 
 
 def holds(matrix: str, lane: int) -> list[tuple[int, int]]:
-    """(row, column) of the elements that a lane holds, in order: two 16-bit ones to a register of a and b."""
+    """(row, column) of the elements that a lane holds, in order: two 16-bit elements per register of a and b."""
     r, c = lane // 4, lane % 4 * 2
     if matrix == "a":
         return [(r + 8 * (i // 2 % 2), c + 8 * (i // 4) + i % 2) for i in range(8)]
@@ -35,7 +35,7 @@ def holds(matrix: str, lane: int) -> list[tuple[int, int]]:
 
 
 def fragments(lane: int) -> Figure:
-    """Who holds what: the lane's number in each cell, the given lane's cells coloured by register and numbered."""
+    """Fragment layout: the lane number in each cell; the given lane's cells are colored by register and numbered."""
     from matplotlib.patches import Rectangle
 
     fig = figure(9.0, 4.6)
@@ -52,21 +52,21 @@ def fragments(lane: int) -> Figure:
             for number, (row, column) in enumerate(holds(name, other)):
                 mine = other == lane
                 register = number if name == "d" else number // 2
-                colour = COLOURS[register] if mine else "white"
-                axis.add_patch(Rectangle((column, row), 1, 1, facecolor=colour, edgecolor="#BBBBBB", lw=0.5))
+                color = COLORS[register] if mine else "white"
+                axis.add_patch(Rectangle((column, row), 1, 1, facecolor=color, edgecolor="#BBBBBB", lw=0.5))
                 text = f"{name}{register}" if mine else str(other)
                 axis.text(
                     column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=7 if mine else 5,
                     color="black" if mine else "#777777", weight="bold" if mine else "normal",
                 )  # fmt: skip
         parts.append(f"of {name} " + ", ".join(map(str, holds(name, lane))))
-    fig.suptitle(f"Lane {lane} holds the coloured cells; grey numbers are the other lanes", fontsize=10)
+    fig.suptitle(f"Lane {lane} holds the colored cells; gray numbers are the other lanes", fontsize=10)
     fig.alt = f"Lane {lane} holds (row, column) " + "; ".join(parts) + "."
     return fig
 
 
 def explorer(lane: int = 6) -> Explorer:
-    """What one lane holds of a, b and d: a picture with a slider."""
+    """What one lane holds of a, b and d: a figure with a slider."""
     from ..plots.explorer import Explorer, Slider
 
     return Explorer(fragments, {"lane": Slider("lane", 0, 31)}, {"lane": lane})
@@ -84,10 +84,10 @@ def _arrays(H: int, M: int, N: int, D: int) -> list:
 
 
 def counts(kernels: Mapping[str, Launcher], M: int = 64, N: int = 64, D: int = 64) -> None:
-    """What each kernel reads for one head of 64 queries and keys."""
+    """What each kernel loads for one head of 64 queries and keys."""
     if environment.grading_in_progress():
         return
-    print(f"{M} queries, {N} keys, D = {D}: bytes loaded, bytes read from shared memory, passes for each one needed")
+    print(f"{M} queries, {N} keys, D = {D}: bytes loaded, bytes read from shared memory, wavefronts / minimum")
     for name, launch in kernels.items():
         arrays = _arrays(1, M, N, D)
         with recording.record() as seen:
@@ -98,7 +98,7 @@ def counts(kernels: Mapping[str, Launcher], M: int = 64, N: int = 64, D: int = 6
 
 
 def speeds(kernels: Mapping[str, Launcher], B: int = 4, H: int = 32, N: int = 4096, D: int = 128) -> None:
-    """TFLOP/s of each kernel beside PyTorch's backends; without a GPU the stored ones of an H200."""
+    """TFLOP/s of each kernel and of PyTorch's backends; without a GPU, stored figures of an H200."""
     if environment.grading_in_progress():
         return
     shape = f"({B}, {H}, {N}, {D})"
@@ -106,7 +106,7 @@ def speeds(kernels: Mapping[str, Launcher], B: int = 4, H: int = 32, N: int = 40
         fa2, cudnn, triton = attention.H200[shape]
         print(
             f"H200, {shape}: FlashAttention-2 {fa2}, cuDNN {cudnn}, `flash` of unit 17 {triton} TFLOP/s. "
-            f"The aim here is half of FlashAttention-2: {fa2 / 2:.0f}."
+            f"The goal here is half of FlashAttention-2: {fa2 / 2:.0f}."
         )
         return
     import torch

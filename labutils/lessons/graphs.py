@@ -1,4 +1,4 @@
-"""CUDA graphs in unit 21's notebook: a step's tape without a GPU, and its time as a graph with one."""
+"""CUDA graphs in unit 21: a step's tape without a GPU, and its time as a graph with one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def captured(step: Callable, arguments: dict):
 
 
 def _us(call: Callable, times: int = 300) -> float:
-    """µs of a call in a loop, until all are done; the median of five loops."""
+    """µs per call in a loop, until all are done; the median of five loops."""
     import torch
 
     found = []
@@ -49,11 +49,11 @@ def _us(call: Callable, times: int = 300) -> float:
 
 
 def race(wobbly: Callable, steady: Callable, rows: int = 64, columns: int = 256) -> dict[str, float] | None:
-    """µs a step: as it was, repaired, and repaired as a graph, whose result is compared first. Needs a GPU."""
+    """µs per step: original, fixed, and fixed as a graph, whose result is checked first. Needs a GPU."""
     if environment.grading_in_progress():
         return None
     if not device.has_gpu():
-        print("No GPU here: the tape of section 3 shows what a graph would hold.")
+        print("No GPU here: the tape of section 3 shows what a graph would contain.")
         return None
     import torch
 
@@ -67,11 +67,11 @@ def race(wobbly: Callable, steady: Callable, rows: int = 64, columns: int = 256)
     right = torch.allclose(data["out"], expected, rtol=1e-4, atol=1e-5)
     x, weight, running, _ = data.values()
     found = {
-        "as it was": _us(lambda: wobbly(x, weight, running)),
-        "repaired, eager": _us(lambda: steady(*data.values())),
-        "repaired, graph": _us(graph.replay),
+        "original": _us(lambda: wobbly(x, weight, running)),
+        "fixed, eager": _us(lambda: steady(*data.values())),
+        "fixed, graph": _us(graph.replay),
     }
     print(f"the graph's result on fresh input is {'right' if right else 'WRONG'}")
     for name, us in found.items():
-        print(f"  {name:18} {us:7.1f} µs a step   {found['as it was'] / us:5.1f} ×")
+        print(f"  {name:18} {us:7.1f} µs per step {found['original'] / us:5.1f} ×")
     return found

@@ -1,9 +1,9 @@
-"""What the GPU at hand does, measured: latency and bandwidth of every level of memory, the clock, the cost of a launch.
+"""This GPU, measured: latency and bandwidth of every level of memory, clock, launch overhead.
 
-    lab.hardware.figures()      measured here; without a GPU, what was measured on an H200
+    lab.hardware.figures()      measured here; without a GPU, a stored measurement of an H200
     lab.hardware.measure()      measured here, or DeviceMissing
 
-The kernels are short CUDA C++ texts (`CHASE`, `READ`, `COPY`): a lesson prints them.
+The kernels are short CUDA C++ sources (`CHASE`, `READ`, `COPY`), which a lesson can print.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ CLAIMED_CYCLES = {"register": 1, "shared": 20, "L1": 30, "L2": 200, "HBM": 400}
 
 @dataclass(frozen=True)
 class Figures:
-    """Measured figures of one GPU; None stands for what was not measured. `source` says where and how.
+    """Measured figures of one GPU; None if not measured. `source` says where and how.
 
-    `occupancy` holds rows of (loads in flight a thread, occupancy, GB/s) of the throttled copy.
+    `occupancy` holds rows of (loads in flight per thread, occupancy, GB/s) of the throttled copy.
     """
 
     gpu: str
@@ -79,14 +79,14 @@ def stored() -> Figures:
 
 @cache
 def figures() -> Figures:
-    """Figures of the GPU at hand, measured once (some 10 s); without a GPU and while grading, the stored ones."""
+    """Figures of this GPU, measured once (about 10 s); without a GPU and while grading, the stored ones."""
     if not device.has_gpu() or environment.grading_in_progress():
         return stored()
     return measure()
 
 
 def measure(with_occupancy: bool = True) -> Figures:
-    """Measure on the GPU at hand. Raises DeviceMissing without one."""
+    """Measure this GPU. Raises DeviceMissing without one."""
     gpu = device.requires((7, 0), "Measuring the hardware")
     import torch
 
@@ -109,7 +109,7 @@ def measure(with_occupancy: bool = True) -> Figures:
 
 
 def _chain(total_bytes: int, stride: int = 256):
-    """A chain through `total_bytes` of memory, one word every `stride` bytes, in random order: no prefetcher helps."""
+    """A chain through `total_bytes` of memory, one word per `stride` bytes, in random order to defeat prefetching."""
     import torch
 
     chain = torch.zeros(total_bytes // 8, dtype=torch.int64, device="cuda")
@@ -139,7 +139,7 @@ def _latencies(gpu: device.GPU) -> dict[str, float]:
         "L1": walk("chase<true>", small, 4096),
         "L2": walk("chase<false>", middle, (4 << 20) // 256),
     }
-    # far larger than the L2, pushed out of it, and no step of the walk taken before: every one misses
+    # far larger than the L2, evicted from it, and each step is taken for the first time: every load misses
     large = _chain(max(1 << 30, 8 * int((gpu.l2_mb or 64) * 2**20)))
     torch.zeros(1 << 28, dtype=torch.uint8, device="cuda")
     found["HBM"] = statistics.median(walk("chase<false>", large[32_000 * k :], 0, times=1) for k in range(5))
@@ -150,8 +150,9 @@ def _latencies(gpu: device.GPU) -> dict[str, float]:
 
 
 def _best_seconds(call: Callable[[], None], times: int = 7) -> float:
-    """Median of several runs by events. Each is queued behind another one, which hides what a launch takes the host:
-    for calls that keep the GPU busy for some 0.2 ms and more."""
+    """Median of several runs, timed by events. Each is queued behind another run, which hides the launch overhead.
+
+    Only for calls that keep the GPU busy for about 0.2 ms or more."""
     import torch
 
     seconds = []
@@ -178,7 +179,7 @@ def _bandwidths(gpu: device.GPU) -> dict[str, float]:
         launch = cuda.compile(READ, kernel)[grid, 512]
         return grid * rounds * chunk / _best_seconds(lambda: launch(*arguments, rounds, out)) / 1e9
 
-    # a quarter of the L2, for each half of a large L2 may keep a copy of its own
+    # a quarter of the L2, because each half of a large L2 may keep its own copy
     quarter = 1 << int((gpu.l2_mb or 4) * 2**20 / 4).bit_length() - 1
     return {
         "shared": gbs("read_shared", blocks, 4000, 0),
@@ -189,7 +190,7 @@ def _bandwidths(gpu: device.GPU) -> dict[str, float]:
 
 
 def _multiply_add(gpu: device.GPU) -> tuple[float, float]:
-    """(TFLOP/s of multiply-adds in fp32, GB/s of the registers that they read)."""
+    """(TFLOP/s of fp32 multiply-adds, GB/s of the registers that they read)."""
     import torch
 
     ab, out = torch.tensor([0.999, 0.001, 1.0], device="cuda"), torch.zeros(1, device="cuda")
@@ -203,7 +204,7 @@ def _multiply_add(gpu: device.GPU) -> tuple[float, float]:
 
 
 def _launches() -> dict[str, float]:
-    """Microseconds: what a launch costs the host, what it costs the GPU, and the way there and back."""
+    """Microseconds: launch overhead on the host, in a graph on the GPU, and the round trip."""
     import torch
     from cuda.bindings import driver
 
@@ -282,7 +283,7 @@ def _clocks(gpu: device.GPU) -> dict[str, float]:
 
 
 def occupancy_sweep(loads: tuple[int, ...] = (1, 2, 4), threads: int = 256) -> list[dict]:
-    """GB/s of a copy of 1 GiB while unused shared memory limits how many of its blocks an SM holds."""
+    """GB/s of a copy of 1 GiB while unused shared memory limits the resident blocks per SM."""
     import torch
 
     limits = device.requires((7, 0), "Measuring occupancy").limits

@@ -1,11 +1,11 @@
 """The CUDA C++ texts of the kernels that `hardware.py` measures a GPU with."""
 
 CHASE = r"""
-// Latency: one thread walks along a chain in which every word holds the address of the next one. A load cannot start
-// before the one ahead of it has ended, so nothing overlaps: cycles / steps is the latency of one load.
+// Latency: one thread follows a chain in which every word holds the address of the next one. A load cannot start
+// before the previous load has finished, so nothing overlaps: cycles / steps is the latency of one load.
 typedef unsigned long long word;
 
-// By way of the L1 (ldg: read-only data) or past it, of the L2 only (ldcg).
+// Through the L1 (ldg: read-only data), or bypassing it (ldcg).
 template <bool L1> __device__ const word* next(const word* p) { return (const word*)(L1 ? __ldg(p) : __ldcg(p)); }
 
 template <bool L1> __global__ void chase(const word* chain, int warm, int steps, long long* out) {
@@ -15,7 +15,7 @@ template <bool L1> __global__ void chase(const word* chain, int warm, int steps,
     #pragma unroll 16
     for (int i = 0; i < steps; i++) p = next<L1>(p);
     out[0] = clock64() - begin;
-    out[1] = (long long)p;  // used, or the compiler would leave the walk out
+    out[1] = (long long)p;  // used, or the compiler would remove the loop
 }
 
 __global__ void chase_shared(int steps, long long* out) {
@@ -34,15 +34,15 @@ __global__ void chase_register(const float* ab, int steps, long long* out) {
     float a = ab[0], b = ab[1], x = ab[2];
     long long begin = clock64();
     #pragma unroll 64
-    for (int i = 0; i < steps; i++) x = fmaf(x, a, b);  // each multiply-add needs the one before
+    for (int i = 0; i < steps; i++) x = fmaf(x, a, b);  // each multiply-add needs the previous result
     out[0] = clock64() - begin;
     out[1] = __float_as_int(x);
 }
 """
 
 READ = r"""
-// Bandwidth: every thread reads 16 bytes at a time, eight loads on their way at once. The region of `words` (a power of
-// two) that all blocks walk through decides from where they come.
+// Bandwidth: every thread reads 16 bytes at a time, with eight loads in flight. All blocks read a region of `words`
+// int4s (a power of two); its size decides which level of memory serves them.
 template <bool L1> __global__ void read_global(const int4* data, unsigned words, int rounds, int* out) {
     int4 sum = {0, 0, 0, 0};
     for (unsigned r = 0; r < rounds; r++) {
@@ -54,7 +54,7 @@ template <bool L1> __global__ void read_global(const int4* data, unsigned words,
         #pragma unroll
         for (int k = 0; k < 8; k++) { sum.x ^= v[k].x; sum.y ^= v[k].y; sum.z ^= v[k].z; sum.w ^= v[k].w; }
     }
-    if ((sum.x ^ sum.y ^ sum.z ^ sum.w) == 12345) out[0] = 1;  // used, or the compiler would leave the loads out
+    if ((sum.x ^ sum.y ^ sum.z ^ sum.w) == 12345) out[0] = 1;  // used, or the compiler would remove the loads
 }
 
 __global__ void read_shared(unsigned mask, int rounds, int* out) {
@@ -73,7 +73,7 @@ __global__ void read_shared(unsigned mask, int rounds, int* out) {
     if ((sum.x ^ sum.y ^ sum.z ^ sum.w) == 12345) out[0] = 1;
 }
 
-// Registers: a multiply-add reads three of them, 12 bytes a lane. Eight chains at once, so that none has to wait.
+// Registers: a multiply-add reads three, 12 bytes per lane. Eight independent chains hide its latency.
 __global__ void multiply_add(const float* ab, int rounds, float* out) {
     float a = ab[0], b = ab[1], x[8];
     for (int k = 0; k < 8; k++) x[k] = ab[2] + k;
@@ -90,9 +90,9 @@ __global__ void multiply_add(const float* ab, int rounds, float* out) {
 """
 
 COPY = r"""
-// A copy in which every thread has LOADS loads of 16 bytes on their way before it stores the first.
+// A copy in which every thread has LOADS loads of 16 bytes in flight before its first store.
 template <int LOADS> __global__ void copy_kernel(const float4* x, float4* y) {
-    extern __shared__ char ballast[];  // never used: asking for it is what keeps other blocks off the SM
+    extern __shared__ char ballast[];  // never used: allocating it keeps other blocks off the SM
     size_t i = (size_t)blockIdx.x * blockDim.x * LOADS + threadIdx.x;
     float4 v[LOADS];
     #pragma unroll
@@ -105,7 +105,7 @@ template <int LOADS> __global__ void copy_kernel(const float4* x, float4* y) {
 CLOCK = r"""
 __global__ void empty_kernel(int* out) { if (out == 0) return; }
 
-// Cycles of this SM for each nanosecond of the GPU's timer, while it spins.
+// Cycles of this SM per nanosecond of the GPU's timer, in a busy loop.
 __global__ void clock_kernel(long long cycles, long long* out) {
     unsigned long long t0, t1;
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t0));

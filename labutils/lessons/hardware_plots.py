@@ -1,4 +1,4 @@
-"""The ladder of memories as a picture: latency or bandwidth of every level."""
+"""The memory hierarchy as a picture: latency or bandwidth of every level."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def ladder(figures: Figures, what: str = "latency", title: str = "") -> Figure:
-    """Every level of memory: latency in cycles beside what is claimed, or bandwidth of all SMs together."""
+    """Every level of memory: measured and claimed latency in cycles, or bandwidth of all SMs together."""
     fig = figure(WIDTH, 2.9)
     axis = fig.subplots()
     values = figures.latency_cycles if what == "latency" else figures.bandwidth_gbs
@@ -37,7 +37,7 @@ def ladder(figures: Figures, what: str = "latency", title: str = "") -> Figure:
     low, high = (min(known), max(known)) if known else (1, 10)
     axis.set(xscale="log", xlim=(low / 2, high * 12), yticks=range(len(LEVELS)), yticklabels=LEVELS)
     axis.set_ylim(len(LEVELS) - 0.5, -0.5)
-    axis.set_xlabel("cycles from one load to the next that needs it" if what == "latency" else "GB/s, all SMs together")
+    axis.set_xlabel("cycles from a load to the next, dependent load" if what == "latency" else "GB/s, all SMs together")
     _bare(axis, ("top", "right"))
     fig.alt = f"Memory ladder of {figures.gpu}, {what}: " + (", ".join(parts) or "nothing measured yet") + "."
     fig.suptitle(title or f"{figures.gpu}: {what} of each level", fontsize=11)

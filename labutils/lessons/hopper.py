@@ -1,7 +1,8 @@
-"""What unit 16 shows: pieces of the header, machine instructions of Hopper's engines, and the ladder of its levels."""
+"""What unit 16 shows: functions of lab/hopper.cuh, Hopper's machine instructions, and the speed of its levels."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -16,7 +17,7 @@ SM = 90
 CLAIM = 'Claim: "an asynchronous pipeline reaches 91 % of the peak, tensor cores by themselves 70 %."'
 
 H200 = {"tile": 539, "Gluon": 631, "ring": 655, "persistent": 727, "cuBLAS": 732}
-"""TFLOP/s of unit 16's levels at M = N = K = 4096, fp16, b stored N × K: NVIDIA H200, torch 2.11, one run of
+"""TFLOP/s of unit 16's levels at M = N = K = 4096, fp16, b stored (N, K): NVIDIA H200, torch 2.11, one run of
 `python -m bench.hopper`. At 8192³: 580, 625, 701, 743, 735."""
 
 ENGINES = {
@@ -29,11 +30,11 @@ ENGINES = {
     "LDG": "loads by threads",
     "STG": "stores by threads",
 }
-"""Machine instructions by the head of their names, and what they are."""
+"""Prefix of a machine instruction's name -> what it is."""
 
 
 def show(*names: str) -> None:
-    """Print functions of lab/hopper.cuh, with the comment before each."""
+    """Print functions of lab/hopper.cuh with their comments."""
     text = (nvrtc.OWN_HEADERS / "lab" / "hopper.cuh").read_text(encoding="utf-8")
     for name in names:
         head = rf"((?:^//[^\n]*\n)*)(?:^template[^\n]*\n)?^LAB_DEVICE [^\n]*\b{name}\("
@@ -41,8 +42,16 @@ def show(*names: str) -> None:
         print(found.group(0) if found else f"lab/hopper.cuh has no {name}")
 
 
+def show_gluon() -> None:
+    """Print the producer and the consumer of the same ring in Gluon."""
+    from . import ring_gluon
+
+    for part in (ring_gluon.produce, ring_gluon.consume):
+        print(inspect.getsource(part.fn))
+
+
 def instructions(*kernels: Kernel) -> None:
-    """Print how many instructions of each engine stand in the kernels' machine code for sm_90a; needs no GPU."""
+    """Print how many instructions for each engine the kernels' machine code for sm_90a has; needs no GPU."""
     from ..cuda import cubin
 
     if environment.grading_in_progress():
@@ -65,11 +74,11 @@ def instructions(*kernels: Kernel) -> None:
     print(f"{'':28}" + "".join(f"{name:>20}" for name in counts))
     for head, meaning in ENGINES.items():
         print(f"{head:9}{meaning:19}" + "".join(f"{c[head]:20}" for c in counts.values()))
-    print(f"{'registers of a thread':28}" + "".join(f"{r.registers:20}" for r in resources.values()))
+    print(f"{'registers per thread':28}" + "".join(f"{r.registers:20}" for r in resources.values()))
 
 
 def try_out(multiply: Callable) -> None:
-    """Run a product of small matrices, B both ways round, and say how far it is from PyTorch's."""
+    """Run a product of small matrices with both layouts of B, and print the difference from PyTorch's."""
     import torch
 
     if environment.grading_in_progress():
@@ -85,11 +94,11 @@ def try_out(multiply: Callable) -> None:
         error = float((c.float() - expected).abs().max())
         print(f"{M} × {N}, K = {K}, B stored {what}: largest difference from fp32 {error:.3f}")
     if place == "cpu":
-        print("That was the emulator. Its speed says nothing; running the instructions needs a Hopper GPU.")
+        print("Run in the emulator; timing it needs a Hopper GPU.")
 
 
 def rates(levels: Mapping[str, Callable], size: int = 4096) -> dict[str, float]:
-    """TFLOP/s of each level at size³, in turns with cuBLAS, B stored N × K. Needs a Hopper GPU."""
+    """TFLOP/s of each level at size³, interleaved with cuBLAS, B stored (N, K). Needs a Hopper GPU."""
     import torch
 
     from ..timing import stopwatch
@@ -103,14 +112,14 @@ def rates(levels: Mapping[str, Callable], size: int = 4096) -> dict[str, float]:
 
 
 def _right(name: str, multiply: Callable, a, b, c) -> bool:
-    """Does it run, and is c then a @ b.T? Says so if not."""
+    """Whether it runs and computes a @ b.T. Prints the reason if not."""
     import torch
 
     try:
         c.fill_(torch.nan)
         multiply(a, b, c)
         difference = (c[:256].float() - a[:256].float() @ b.float().T).abs().max().item()
-    except Exception as e:  # a kernel that this Triton, or the learner, cannot make is no reason to lose the others
+    except Exception as e:  # one level that does not compile or run must not hide the others
         print(f"{name}: left out: {type(e).__name__}: {str(e)[:100]}")
         return False
     if not difference < 0.5:
@@ -119,7 +128,7 @@ def _right(name: str, multiply: Callable, a, b, c) -> bool:
 
 
 def ladder(levels: Mapping[str, Callable]):
-    """The levels beside cuBLAS and the peak, as text and picture; without a Hopper GPU what an H200 gave."""
+    """The levels, the Gluon ring, cuBLAS and the peak, as text and picture; without a Hopper GPU, an H200's figures."""
     from .ladder import picture
 
     if environment.grading_in_progress():
@@ -127,9 +136,11 @@ def ladder(levels: Mapping[str, Callable]):
     print(CLAIM)
     if not device.runs(SM):
         text = ", ".join(f"{name}: {rate:g}" for name, rate in H200.items())
-        print(f"No Hopper GPU here, so no times of yours. On an H200, in TFLOP/s: {text}; its peak is 989.")
+        print(f"This machine has no Hopper GPU. Measured on an H200, in TFLOP/s: {text}; its peak is 989.")
         return None
-    found, gpu = rates(levels), device.current()
+    from . import ring_gluon
+
+    found, gpu = rates({"Gluon": ring_gluon.ring, **levels}), device.current()
     for name, rate in found.items():
         share = f", {rate / gpu.peak('fp16'):.1%} of the peak" if gpu.peak("fp16") else ""
         print(f"{name:12} {rate:6.0f} TFLOP/s, {rate / found['cuBLAS']:.2f} × cuBLAS{share}")

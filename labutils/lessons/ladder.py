@@ -1,4 +1,4 @@
-"""The levels of unit 15 beside each other: what each asks of memory, counted, and its speed where there is a GPU."""
+"""The levels of unit 15 compared: their memory accesses, counted, and their speed on a GPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Launcher = Callable[..., None]
 Levels = Mapping[str, Launcher]
 
 CLAIMS = (
-    'Claim: "of the peak, naive reaches 1 to 2 %, a register tile 6 %, a shared tile 20 %, tensor cores 70 %, an '
+    'Claim: "naive reaches 1 to 2 % of the peak, a register tile 6 %, a shared tile 20 %, tensor cores 70 %, an '
     'asynchronous pipeline 91 %."'
 )
 H200 = {
@@ -29,8 +29,11 @@ H200 = {
     "pipelined": 421.6,
     "cuBLAS fp16": 745.4,
 }
-"""TFLOP/s of unit 15's levels at M = N = K = 4096 on an NVIDIA H200, torch 2.11, CUDA 13.0, one run of
-`python -m bench.matmul --only ladder`; the first at half the size."""
+"""TFLOP/s of unit 15's levels at M = N = K = 4096 (the first level: 2048) on an NVIDIA H200, torch 2.11, CUDA 13.0,
+one run of `python -m bench.matmul --only ladder`."""
+
+SLOW = "by columns"
+"""The level that takes so long that it is timed at half the size."""
 
 COLUMNS = {
     "load requests": ("global_load_requests", None),
@@ -40,11 +43,11 @@ COLUMNS = {
     "conflicts": ("shared_load_wavefronts", "ideal_shared_load_wavefronts"),
     "barriers": ("barriers", None),
 }
-"""Heading -> counter, and what it is divided by."""
+"""Heading -> counter, and the counter that divides it."""
 
 
 def counts(fp32: Levels, fp16: Levels, size: int = 128, depth: int = 64) -> dict[str, dict[str, float]]:
-    """The columns for each level at size × size, K = depth: one whole tile of the largest."""
+    """COLUMNS for each level at size × size, K = depth: one whole tile of the largest level."""
     import torch
 
     place, table = "cuda" if device.has_gpu() else "cpu", {}
@@ -58,7 +61,7 @@ def counts(fp32: Levels, fp16: Levels, size: int = 128, depth: int = 64) -> dict
             table[name] = {
                 heading: t.get(count, 0) / (t.get(per) or 1) if per else t.get(count, 0)
                 for heading, (count, per) in COLUMNS.items()
-                if dtype == torch.float32 or "shared" not in count  # how wmma reads operands is only estimated
+                if dtype == torch.float32 or "shared" not in count  # only estimated for wmma
             }
     return table
 
@@ -73,10 +76,10 @@ def show_counts(fp32: Levels, fp16: Levels) -> None:
 
 
 def rates(fp32: Levels, fp16: Levels, size: int = 4096, seconds: float | None = None) -> dict[str, float]:
-    """TFLOP/s of each level at size³, in turns with the library. Needs a GPU.
+    """TFLOP/s of each level at size³, interleaved with the library. Needs a GPU.
 
-    The first level is so slow that half the size must do for it. TF32 is off, as in PyTorch by default. `seconds`
-    shortens the sampling.
+    The level called SLOW runs at half the size. TF32 is off, PyTorch's default. `seconds` shortens the
+    sampling.
     """
     import torch
 
@@ -85,26 +88,35 @@ def rates(fp32: Levels, fp16: Levels, size: int = 4096, seconds: float | None = 
     limits = {} if seconds is None else {"min_seconds": seconds, "max_seconds": seconds}
     found, watch = {}, Stopwatch(**limits)
     for levels, dtype, library in ((fp32, torch.float32, "cuBLAS fp32"), (fp16, torch.float16, "cuBLAS fp16")):
+        if not levels:
+            continue
         full = [[torch.randn(size, size, device="cuda", dtype=dtype) for _ in range(2)] for _ in range(2)]
         half = [[x[: size // 2, : size // 2].contiguous() for x in pair] for pair in full]
         for name, launch in levels.items():
-            ring, n = (half, size // 2) if name == next(iter(fp32)) else (full, size)
+            ring, n = (half, size // 2) if name == SLOW else (full, size)
             c = torch.empty(n, n, device="cuda", dtype=dtype)
             calls = {name: launch, library: lambda a, b, c: torch.matmul(a, b, out=c)}
             taken = watch.take_turns({k: [partial(f, a, b, c) for a, b in ring] for k, f in calls.items()})
             found[name] = 2 * n**3 / taken[name].median / 1e12
             found[library] = 2 * n**3 / taken[library].median / 1e12
-    return {name: found[name] for name in (*fp32, "cuBLAS fp32", *fp16, "cuBLAS fp16")}
+    return {name: found[name] for name in _names(fp32, fp16)}
+
+
+def _names(fp32: Levels, fp16: Levels) -> list[str]:
+    """The levels and cuBLAS, in the order of the picture."""
+    return [*fp32, *(["cuBLAS fp32"] if fp32 else []), *fp16, *(["cuBLAS fp16"] if fp16 else [])]
 
 
 def show_rates(fp32: Levels, fp16: Levels):
-    """The ladder as a picture of bars beside cuBLAS and the peak; without a GPU the claims, and stored figures."""
+    """A bar chart of the levels with cuBLAS and the peak; without a GPU, with figures stored from an H200."""
     if environment.grading_in_progress():
         return None
     print(CLAIMS)
-    found, gpu = (rates(fp32, fp16), device.current()) if device.has_gpu() else (H200, device.find("H200"))
-    if found is H200:
-        print("No GPU here, so no times of yours. What these levels gave on an H200:")
+    if device.has_gpu():
+        found, gpu = rates(fp32, fp16), device.current()
+    else:
+        print("This machine has no GPU. The same levels, measured on an H200:")
+        found, gpu = {name: H200[name] for name in _names(fp32, fp16)}, device.find("H200")
     for name, rate in found.items():
         half = name in fp16 or name.endswith("fp16")
         peak = gpu.peak("fp16" if half else "fp32")
@@ -115,7 +127,7 @@ def show_rates(fp32: Levels, fp16: Levels):
 
 
 def picture(found: Mapping[str, float], gpu: device.GPU):
-    """Bars on a logarithmic scale, with the two peaks as lines."""
+    """Bars on a logarithmic scale, with the two peaks as lines. None without matplotlib."""
     from .. import plots
 
     try:
@@ -125,8 +137,8 @@ def picture(found: Mapping[str, float], gpu: device.GPU):
         return None
     axis = fig.subplots()
     names = list(found)
-    colours = [plots.PALETTE[1 if n.startswith("cuBLAS") else 0] for n in names]
-    axis.barh(names, [found[n] for n in names], color=colours)
+    colors = [plots.PALETTE[1 if n.startswith("cuBLAS") else 0] for n in names]
+    axis.barh(names, [found[n] for n in names], color=colors)
     for k, n in enumerate(names):
         axis.text(found[n], k, f" {found[n]:.3g}", va="center", fontsize=8)
     for precision, style in (("fp32", "--"), ("fp16", ":")):

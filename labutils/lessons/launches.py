@@ -1,4 +1,4 @@
-"""What launches and page faults cost on the GPU at hand: the measurements of unit 21. Without one, stored figures."""
+"""The cost of launches and page faults on this GPU: unit 21's measurements. Without a GPU, stored figures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .. import environment
 from ..gpu import device
 
 N, STEPS = 1 << 12, 100
-"""Floats and updates of the chain: kernels so short that launching them takes longer."""
+"""Floats and updates of the chain: the kernels are shorter than their launches."""
 
 
 def _seconds(call: Callable, times: int = 20) -> float:
@@ -86,8 +86,8 @@ H200 = """100 updates of 4096 floats, measured on an NVIDIA H200 (torch 2.11, Tr
   graph, predicted      116.9 µs
   graph, measured       116.3 µs
   one kernel             23.2 µs
-Claim: "A launch takes 5 to 10 µs, and a graph replays the lot in under 10 µs."
-The launch of a graph does. Its 100 nodes still take about 1 µs each, and a launch from Python takes longer."""
+Claim: "A launch takes 5 to 10 µs, and a graph replays all of them in under 10 µs."
+Only the launch of the graph does. Its 100 nodes still take about 1 µs each, and a launch from Python takes longer."""
 """What `hundred` prints on an NVIDIA H200, and the claim that it settles."""
 
 
@@ -150,7 +150,7 @@ class _Managed:
 
 
 def managed_ms(megabytes: int = MEGABYTES) -> dict[str, float]:
-    """Milliseconds in which a kernel reads memory that the host has just written: faults, prefetch, already there."""
+    """Milliseconds for a kernel to read memory that the host has just written: faults, prefetch, already there."""
     import torch
 
     memory = _Managed(megabytes << 20)
@@ -179,13 +179,13 @@ def managed_ms(megabytes: int = MEGABYTES) -> dict[str, float]:
 
 
 def managed() -> None:
-    """Unified memory: a kernel that faults, one behind a prefetch, one whose pages are there."""
+    """Unified memory: a kernel that faults, one after a prefetch, and one whose pages are on the GPU."""
     if environment.grading_in_progress() or not device.has_gpu():
         return
     try:
         found = managed_ms()
     except (ImportError, RuntimeError) as e:
-        print(f"unified memory was not measured: {e}")
+        print(f"unified memory cannot be measured here: {e}")
         return
     print(f"a kernel reads {MEGABYTES} MB that the host has just written")
     for name, ms in found.items():

@@ -1,4 +1,4 @@
-"""Streams in unit 21's notebook: the machine that writes plans down, pictures of them, and the same calls on a GPU.
+"""Streams in unit 21: the recorder of plans, their timelines, and the same calls on a GPU.
 
 from labutils import queues
 queues.plan_of(pipeline, 8)           the plan, as data
@@ -29,7 +29,7 @@ def plan_of(pipeline: Callable, pieces: int) -> list[list]:
 
 
 def picture(pipeline: Callable, pieces: int = 6):
-    """The plan's timeline, simulated; on a GPU the measured one beside it, and whether results are right."""
+    """The plan's simulated timeline; on a GPU also the measured one, and whether the results are right."""
     if environment.grading_in_progress():
         return None
     simulated = simulate(plan_of(pipeline, pieces), WORK)
@@ -44,7 +44,7 @@ def picture(pipeline: Callable, pieces: int = 6):
         machine.synchronize()
         timelines[device.current().name] = machine.spans()
         wrong = machine.wrong()
-        print("results: bit for bit right" if not wrong else f"results: wrong for pieces {wrong}")
+        print("results: correct, bit for bit" if not wrong else f"results: wrong for pieces {wrong}")
     return _shown(timelines)
 
 
@@ -55,7 +55,7 @@ def _shown(timelines: dict[str, list[Span]]):
 
 
 def report(pipeline: Callable, pieces: int = 16) -> None:
-    """On a GPU: serial, the plan, the bound of the busiest engine, and what the simulation says with measured times."""
+    """On a GPU: serial time, the plan's time, the busiest engine's bound, the simulation with measured times."""
     if environment.grading_in_progress():
         return
     if not device.has_gpu():
@@ -69,10 +69,10 @@ def report(pipeline: Callable, pieces: int = 16) -> None:
     each = times.copy_in, times.kernel[0], times.copy_out
     took = 1e6 * cuda_queues.plan_seconds(plan, machine)
     print(f"a piece of 8 MB: copy in {each[0]:.0f} µs, kernel {each[1]:.0f} µs, copy out {each[2]:.0f} µs")
-    print(f"after each other  {pieces * sum(each):7.0f} µs")
+    print(f"serial            {pieces * sum(each):7.0f} µs")
     print(f"predicted         {simulate(plan, times, costs).finish:7.0f} µs")
     print(f"measured          {took:7.0f} µs")
-    print(f"bound             {pieces * max(each):7.0f} µs: the busiest engine alone")
+    print(f"bound             {pieces * max(each):7.0f} µs: the busiest engine")
 
 
 STORED = """32 pieces of 16 MB on an NVIDIA H200, kernels as long as a copy (torch 2.11):

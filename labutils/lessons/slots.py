@@ -1,4 +1,4 @@
-"""Requests in slots, step by step: in batches, or continuously. What unit 19 shows of batching."""
+"""Requests in slots, step by step, in fixed batches or continuously: unit 19's simulation of batching."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Stay:
-    """One request in a slot: its number, and the steps in which it makes a token."""
+    """One request in a slot: its number, and the steps in which it generates a token."""
 
     request: int
     slot: int
@@ -17,13 +17,13 @@ class Stay:
 
 
 def requests(count: int = 12, longest: int = 16, seed: int = 1) -> list[int]:
-    """Tokens that each request is going to make: a few long ones among many short ones."""
+    """Tokens that each request will generate: many short requests and a few long ones."""
     rng = random.Random(seed)
     return [rng.choice([rng.randrange(1, longest // 3), rng.randrange(1, longest + 1)]) for _ in range(count)]
 
 
 def in_batches(tokens: Sequence[int], slots: int) -> list[Stay]:
-    """A batch starts together; the next one waits until the longest of it is done."""
+    """A batch starts together; the next batch waits until its longest request is done."""
     stays, now = [], 0
     for first in range(0, len(tokens), slots):
         batch = tokens[first : first + slots]
@@ -33,7 +33,7 @@ def in_batches(tokens: Sequence[int], slots: int) -> list[Stay]:
 
 
 def continuous(tokens: Sequence[int], slots: int) -> list[Stay]:
-    """A slot takes the next request in the step after its last one is done."""
+    """A slot takes the next request in the step after its previous one is done."""
     free, stays = [0] * slots, []
     for request, n in enumerate(tokens):
         slot = min(range(slots), key=lambda i: (free[i], i))
@@ -47,5 +47,5 @@ def steps_of(stays: Sequence[Stay]) -> int:
 
 
 def use_of_slots(stays: Sequence[Stay], slots: int) -> float:
-    """Share of slots, over all steps, in which a token is made."""
+    """Fraction of slots, over all steps, that generate a token."""
     return sum(len(s.steps) for s in stays) / (slots * steps_of(stays))

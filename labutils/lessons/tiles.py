@@ -1,7 +1,7 @@
-"""Tiles of a matrix product: the order in which programs take them, and what of it the L2 still holds.
+"""Tiles of a matrix product: the order in which programs compute them, and which loads hit the L2.
 
-A pure model, on any machine: programs run in waves of `running`, all of a wave step along K together, and the L2 is a
-list of the `l2_tiles` tiles of A and B that were used last.
+A model that needs no GPU: programs run in waves of `running`, all programs of a wave advance along K together, and the
+L2 is an LRU cache of `l2_tiles` tiles of A and B.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from ..plots.explorer import Explorer
 
 Order = list[tuple[int, int]]
-"""(row, column) of the tile of each program, in the order in which programs are started."""
+"""(row, column) of each program's tile, in launch order."""
 
 
 def by_rows(tiles_m: int, tiles_n: int) -> Order:
-    """Row by row: what `pid // tiles_n, pid % tiles_n` gives."""
+    """Row by row: `pid // tiles_n, pid % tiles_n`."""
     return [(pid // tiles_n, pid % tiles_n) for pid in range(tiles_m * tiles_n)]
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step along K of one wave: its programs, the tiles it loads, those of them that memory had to deliver, and
-    what the L2 holds afterwards. Tiles are ("A", m, k) and ("B", k, n)."""
+    """One iteration along K of one wave: its programs, the tiles it loads, those that missed the L2, and what the L2
+    holds afterwards. Tiles are ("A", m, k) and ("B", k, n)."""
 
     programs: range
     k: int
@@ -39,7 +39,7 @@ class Step:
 
 
 def steps(order: Order, k_tiles: int, running: int, l2_tiles: int) -> list[Step]:
-    """Every step of every wave."""
+    """Every iteration of every wave."""
     l2: OrderedDict[tuple[str, int, int], None] = OrderedDict()
     done = []
     for first in range(0, len(order), running):
@@ -59,13 +59,13 @@ def steps(order: Order, k_tiles: int, running: int, l2_tiles: int) -> list[Step]
 
 
 def from_memory(order: Order, k_tiles: int, running: int, l2_tiles: int) -> tuple[int, int]:
-    """(tiles loaded, tiles that memory delivered)."""
+    """(tiles loaded, tiles loaded from memory)."""
     every = steps(order, k_tiles, running, l2_tiles)
     return sum(len(s.loads) for s in every), sum(len(s.missed) for s in every)
 
 
 def picture(order: Order, every: list[Step], step: int):
-    """A, B and C in tiles: loaded from memory, loaded from the L2, held there, and the tiles of C that are computed."""
+    """A, B and C in tiles: loaded from memory, loaded from the L2, held in the L2; and the tiles of C in progress."""
     from .. import plots
 
     s, k_tiles = every[step], 1 + every[-1].k
@@ -85,18 +85,18 @@ def picture(order: Order, every: list[Step], step: int):
                     _tile(axis, i, j, plots.PALETTE[4], "2")
                 else:
                     _tile(axis, i, j, "#DDDDDD" if tile in s.held else "white")
-    _board(of_c, rows, columns, "C (M × N), tiles by program")
+    _board(of_c, rows, columns, "C (M × N), by program ID")
     for p, (m, n) in enumerate(order):
         before = "#DDDDDD" if p < s.programs.start else "white"
         _tile(of_c, m, n, plots.PALETTE[2] if p in s.programs else before, str(p))
     words.axis("off")
-    legend = "M  from memory\n2  from the L2\ngrey  held there,\n       or done"
+    legend = "M  loaded from memory\n2  loaded from the L2\ngray  held in the L2;\n  in C: done"
     words.text(0, 0.5, legend, fontsize=8, va="center", transform=words.transAxes)
     loaded, missed = (sum(len(getattr(x, what)) for x in every[: step + 1]) for what in ("loads", "missed"))
     fig.alt = (
         f"Step {step} of {len(every) - 1}: programs {s.programs.start} to {s.programs.stop - 1}, K tile {s.k}; "
-        f"{loaded} tiles loaded so far, {missed} from memory; {sum(len(x.missed) for x in every)} from memory in the "
-        "whole product."
+        f"{loaded} tiles loaded so far, {missed} from memory; {sum(len(x.missed) for x in every)} from memory in "
+        "total."
     )
     fig.suptitle(fig.alt.replace("; ", ";\n"), fontsize=9)
     return fig
@@ -107,15 +107,15 @@ def _board(axis, height: int, width: int, title: str) -> None:
     axis.set_title(title, fontsize=8)
 
 
-def _tile(axis, i: int, j: int, colour: str, mark: str = "") -> None:
+def _tile(axis, i: int, j: int, color: str, mark: str = "") -> None:
     from matplotlib.patches import Rectangle
 
-    axis.add_patch(Rectangle((j, i), 1, 1, facecolor=colour, edgecolor="#999999", linewidth=0.5))
+    axis.add_patch(Rectangle((j, i), 1, 1, facecolor=color, edgecolor="#999999", linewidth=0.5))
     axis.text(j + 0.5, i + 0.5, mark, ha="center", va="center", fontsize=6)
 
 
 def stepper(order: Order | None, k_tiles: int, running: int, l2_tiles: int) -> Explorer | None:
-    """Step through the product: which tiles are loaded when, and where they come from. None without an order."""
+    """Step through the product: which tiles are loaded when, and from where. None without an order."""
     from ..plots.explorer import Explorer, Slider
 
     if order is None:
@@ -126,7 +126,7 @@ def stepper(order: Order | None, k_tiles: int, running: int, l2_tiles: int) -> E
 
 
 def recorded(linear, M: int, N: int, tile: tuple[int, int]) -> Order | None:
-    """The order in which programs of `linear(a, b, bias, slope, out)` store their tiles; None where it is unfilled."""
+    """The order in which programs of `linear(a, b, bias, slope, out)` store their tiles; None while it is unfilled."""
     import torch
 
     from ..backends import trace
@@ -138,7 +138,7 @@ def recorded(linear, M: int, N: int, tile: tuple[int, int]) -> Order | None:
     try:
         seen = trace.trace(linear, *arrays, 0.5, torch.empty(1, M, N).half())
     except (trace.TraceFailed, Unavailable) as e:
-        print(f"No order: {e}")
+        print(f"The order cannot be recorded: {e}")
         return None
     corners = {}
     for event in seen.events:
@@ -149,7 +149,7 @@ def recorded(linear, M: int, N: int, tile: tuple[int, int]) -> Order | None:
 
 
 def machine_code(kernel, arguments: tuple, options: dict, capability: int) -> str:
-    """Which instructions multiply in a Triton kernel, compiled for this compute capability (75 for 7.5)."""
+    """The multiply instructions of a Triton kernel compiled for this compute capability (75 for 7.5)."""
     from ..backends import offline
     from ..cuda.cubin import ToolMissing, matrix_instruction, mix, sass
 
@@ -159,28 +159,28 @@ def machine_code(kernel, arguments: tuple, options: dict, capability: int) -> st
         (done,) = offline.Compiler((capability,)).cubins([offline.launch_spec(kernel, arguments, options)])
         (code,) = sass(done[capability][0]).values()
     except (offline.CompilerFailed, ToolMissing) as e:
-        return f"could not be looked at: {e}"
+        return f"could not be compiled or disassembled: {e}"
     family, counts = matrix_instruction(code), mix(code)
     if family is None:
         fma = sum(n for opcode, n in counts.items() if opcode.split(".")[0] == "FFMA")
-        return f"no tensor cores: {fma} FFMA, each of which multiplies one pair of numbers a lane"
+        return f"no tensor cores: {fma} FFMA instructions, one multiply-add per lane each"
     return f"{family}: " + ", ".join(f"{n} {opcode}" for opcode, n in sorted(counts.items()) if "MMA" in opcode)
 
 
 H200 = {2048: (601, 607), 4096: (721, 731), 8192: (748, 739)}
-"""TFLOP/s of unit 14's persistent kernel and of cuBLAS beside it, by M = N = K: NVIDIA H200, fp16, b stored N × K,
+"""TFLOP/s of unit 14's persistent kernel and of cuBLAS, by M = N = K: NVIDIA H200, fp16, b stored N × K,
 torch 2.11, Triton 3.6, one run of `python -m bench.matmul --only squares`."""
 
 
-def claims(by_row_kernel=None, best_kernel=None) -> None:
-    """What course material says about matmuls in Triton, and what is measured: on the GPU at hand, or stored."""
+def claims(kernel=None) -> None:
+    """What course material claims about matmul in Triton, and `kernel` measured on this GPU, or stored figures."""
     if environment.grading_in_progress():
         return
     print('Claim: "Triton reaches 90 to 95 % of the library."')
     if not device.has_gpu():
         for n, (triton, cublas) in H200.items():
             print(f"  H200, {n}³ fp16: {triton} TFLOP/s, cuBLAS {cublas}: {triton / cublas:.0%}")
-        print('Claim: "Block pointers map to TMA on Hopper." They were removed; tensor descriptors do.')
+        print('Claim: "Block pointers map to TMA on Hopper." They are deprecated; tensor descriptors map to the TMA.')
         return
     import torch
 
@@ -190,11 +190,10 @@ def claims(by_row_kernel=None, best_kernel=None) -> None:
     for n in (2048, 4096, 8192):
         ring = [[torch.randn(n, n, device="cuda", dtype=torch.float16) for _ in range(2)] for _ in range(2)]
         out = torch.empty(n, n, device="cuda", dtype=torch.float16)
-        entries = {"best": best_kernel, "by rows": by_row_kernel, "cuBLAS": lambda a, b, c: torch.matmul(a, b, out=c)}
+        entries = {"yours": kernel, "cuBLAS": lambda a, b, c: torch.matmul(a, b, out=c)}
         rings = {k: [functools.partial(f, a, b.T, out) for a, b in ring] for k, f in entries.items() if f}
         taken = watch.take_turns(rings)
         rates = {k: 2 * n**3 / s.median / 1e12 for k, s in taken.items()}
         text = ", ".join(f"{k} {r:.0f} TFLOP/s ({r / rates['cuBLAS']:.0%})" for k, r in rates.items())
-        print(f"  {torch.cuda.get_device_name()}, {n}³ fp16, with ReLU but for cuBLAS: {text}")
-    print('Claim: "A basic matmul falls at large sizes (147 against 231 TFLOP/s at 16384³ on an A100)." See "by rows".')
-    print('Claim: "Block pointers map to TMA on Hopper." They were removed; tensor descriptors do.')
+        print(f"  {torch.cuda.get_device_name()}, {n}³ fp16 (with ReLU, except cuBLAS): {text}")
+    print('Claim: "Block pointers map to TMA on Hopper." They are deprecated; tensor descriptors map to the TMA.')

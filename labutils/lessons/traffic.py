@@ -1,4 +1,4 @@
-"""Memory traffic in notebooks: ledgers drawn beside counts, and bandwidth measured along row lengths.
+"""Memory traffic in notebooks: ledgers compared with counts, and bandwidth measured over row lengths.
 
 from labutils import traffic
 traffic.ledger({"naive": {...}, "fused": {...}}, {"fused": traffic.elements(fn, x, out)})
@@ -17,7 +17,7 @@ COPY = "copy"
 
 
 def elements(fn: Callable, *arguments) -> int | None:
-    """Elements that the launches of `fn(*arguments)` load and store, counted; None where that cannot be counted."""
+    """Count the elements that the launches of `fn(*arguments)` load and store; None if that is not possible."""
     from ..backends import trace
 
     if environment.grading_in_progress():
@@ -30,7 +30,7 @@ def elements(fn: Callable, *arguments) -> int | None:
 
 
 def ledger(versions: Mapping[str, Mapping[str, tuple]], counted: Mapping[str, int | None] | None = None, title=""):
-    """A picture of a ledger: for each version its kernels with (read, written) elements, and what was counted."""
+    """Draw a ledger: for each version, its kernels with (read, written) elements, and the counted total."""
     from .. import plots
     from . import traffic_plots as pictures
 
@@ -49,9 +49,9 @@ def measure(
     dtype="float32",
     report: Callable[[str], object] | None = print,
 ) -> dict[str, list[float]]:
-    """GB/s of 2·M·N elements for each kernel fn(x, out) and for a plain copy, all in turns; one entry a shape.
+    """GB/s of 2·M·N elements for each kernel fn(x, out) and for a plain copy, interleaved; one entry per shape.
 
-    Needs a GPU. A kernel that raises has NaN there.
+    Needs a GPU. A kernel that raises an exception gets NaN.
     """
     import torch
 
@@ -86,14 +86,14 @@ def measure(
 
 
 def sweep(lengths: Sequence[int], kernels: Mapping[str, Callable], elements: int = 2**26, dtype="float32"):
-    """Measure kernels fn(x, out) over matrices of about `elements` entries with rows of these lengths, and draw it."""
+    """Measure and plot kernels fn(x, out) on matrices of about `elements` entries with rows of these lengths."""
     from .. import plots
     from . import traffic_plots as pictures
 
     if environment.grading_in_progress():
         return None
     if not device.has_gpu():
-        print("No GPU here, so no bandwidths: counts above are what this machine can tell.")
+        print("No GPU: bandwidth cannot be measured on this machine. The counts above do not need one.")
         return None
     rates = measure([(max(1, elements // n), n) for n in lengths], kernels, dtype)
     try:

@@ -1,4 +1,4 @@
-"""Pictures of memory traffic: what a ledger says must move beside what moved, and bandwidth along row lengths."""
+"""Plots of memory traffic: a ledger's prediction compared with counts, and bandwidth over row lengths."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def ledger(
     title: str = "",
     unit: str = "elements",
 ) -> Figure:
-    """A stacked bar for each version: its kernels one after another, (read, written) each; `measured` as a thin bar."""
+    """A stacked bar per version: its kernels in order, (read, written) each; `measured` is a thin bar."""
     totals = {name: sum(map(sum, kernels.values())) for name, kernels in versions.items()}
     fig = figure(8.0, 1.1 + 0.75 * len(versions))
     axis = fig.subplots()
@@ -43,14 +43,14 @@ def ledger(
     fig.alt = (
         "Ledger: "
         + ", ".join(f"{n} moves {t:,.0f} {unit}" for n, t in totals.items())
-        + (f"; predicted speed-up {worst / best:.2f} ×.")
+        + (f"; predicted speedup {worst / best:.2f} ×.")
     )
-    fig.suptitle(f"{title}: predicted speed-up {worst / best:.2f} ×" if title else fig.alt, fontsize=10)
+    fig.suptitle(f"{title}: predicted speedup {worst / best:.2f} ×" if title else fig.alt, fontsize=10)
     return fig
 
 
 def bandwidth(lengths: Sequence[int], curves: Mapping[str, Sequence[float]], title: str = "", label="row length"):
-    """GB/s of the compulsory bytes along row lengths; "copy" is drawn as a dashed line."""
+    """GB/s of the compulsory bytes over row lengths; "copy" is a dashed line."""
     fig = figure(8.0, 3.6)
     axis = fig.subplots()
     for k, (name, values) in enumerate(curves.items()):

@@ -1,4 +1,4 @@
-"""Things to play with: `lab.widgets.occupancy()`. Each has `.state`, `.set(…)` and `.figure()`."""
+"""Interactive pictures: `lab.widgets.occupancy()`. Each has `.state`, `.set(…)` and `.figure()`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GPUS = tuple(device.catalogue())
 
 
 def _gpu(name: str | None) -> str:
-    """A name of the catalogue: the one asked for, that of the GPU at hand, or an H100."""
+    """A name in the catalogue: the requested one, this machine's GPU, or an H100."""
     here = device.current() if name is None else None
     known = device.find(name or (here.name if here else "H100 SXM"))
     if name is not None and known is None:
@@ -34,9 +34,9 @@ def _gpu(name: str | None) -> str:
 def occupancy(
     kernel: Kernel | None = None, threads: int = 256, registers: int = 32, shared_kb: int = 0, gpu: str | None = None
 ) -> Explorer:
-    """Which resource limits the blocks on an SM? With a CUDA C++ `kernel`, its real registers and shared memory.
+    """Which resource limits the blocks on an SM? With a CUDA C++ `kernel`, its actual registers and shared memory.
 
-    That needs no GPU: the kernel is compiled for the one named. The sliders start at what it takes.
+    This needs no GPU: the kernel is compiled for the one named. The sliders start at what it uses.
     """
     name = _gpu(gpu)
     if kernel is not None:
@@ -53,30 +53,30 @@ def occupancy(
         return plots.occupancy(result, limits.max_warps, title)
 
     controls = {
-        "threads": Slider("threads a block", 32, 1024, 32),
-        "registers": Slider("registers a thread", 1, 255),
-        "shared_kb": Slider("shared KB a block", 0, 227),
+        "threads": Slider("threads per block", 32, 1024, 32),
+        "registers": Slider("registers per thread", 1, 255),
+        "shared_kb": Slider("shared KB per block", 0, 227),
         "gpu": Choice("GPU", GPUS),
     }
     return Explorer(draw, controls, {"threads": threads, "registers": registers, "shared_kb": shared_kb, "gpu": name})
 
 
 def waves(blocks: int = 160, blocks_per_sm: int = 1, gpu: str = "B200") -> Explorer:
-    """How a grid fills a GPU wave by wave, and what its tail leaves idle."""
+    """How a grid fills a GPU wave by wave, and how much its tail leaves idle."""
 
     def draw(blocks: int, blocks_per_sm: int, gpu: str):
         return plots.waves(blocks, device.catalogue()[gpu].sms, blocks_per_sm)
 
     controls = {
         "blocks": Slider("blocks in the grid", 1, 4096),
-        "blocks_per_sm": Slider("blocks on an SM", 1, 32),
+        "blocks_per_sm": Slider("blocks per SM", 1, 32),
         "gpu": Choice("GPU", GPUS),
     }
     return Explorer(draw, controls, {"blocks": blocks, "blocks_per_sm": blocks_per_sm, "gpu": _gpu(gpu)})
 
 
 def latency(warps: int = 4, busy: int = 20, latency: int = 400) -> Explorer:
-    """One scheduler and its warps: how many does it take to hide the wait for memory?"""
+    """One scheduler and its warps: how many hide memory latency?"""
     controls = {
         "warps": Slider("warps", 1, 16),
         "busy": Slider("cycles of work", 1, 200),
@@ -96,7 +96,7 @@ CONDITIONS = {
 
 
 def divergence(condition: str = "thread % 2 == 0", yes: int = 3, no: int = 3) -> Explorer:
-    """`if (condition)` with so many instructions on each side: which lanes work, and which are paid for in vain?"""
+    """`if (condition)` with `yes` and `no` instructions on its sides: which lanes are active, and which idle?"""
 
     def draw(condition: str, yes: int, no: int):
         return plots.divergence(CONDITIONS[condition], yes, no)
@@ -113,9 +113,9 @@ def divergence(condition: str = "thread % 2 == 0", yes: int = 3, no: int = 3) ->
 
 
 def coalescing(kernel=None, *arguments, stride: int = 1, offset: int = 0, width: int = 4) -> Explorer:
-    """One load of a warp: lane k takes `width` bytes of element `offset + k · stride`. Which sectors move?
+    """One load of a warp: lane k loads `width` bytes of element `offset + k · stride`. Which sectors move?
 
-    With a CUDA C++ `kernel` that was launched within `lab.record()`: the sectors that each of its lines asked for.
+    With a CUDA C++ `kernel` that was launched within `lab.record()`: the sectors that each of its lines requested.
     With a Triton launcher and its arguments: the first 32 elements of each access of each program.
     """
     if isinstance(kernel, Kernel):
@@ -132,7 +132,7 @@ def coalescing(kernel=None, *arguments, stride: int = 1, offset: int = 0, width:
 
 
 def banks(kernel: Kernel | None = None, stride: int = 1, pad: int = 0, width: int = 4) -> Explorer:
-    """A warp walks down a column of shared memory: lane k takes `width` bytes at element `k · (stride + pad)`.
+    """A warp reads a column of shared memory: lane k loads `width` bytes at element `k · (stride + pad)`.
 
     With a CUDA C++ `kernel` that was launched within `lab.record()`: the wavefronts that each of its lines needed.
     """
@@ -153,20 +153,20 @@ def _pattern(draw, stride: int, second: int, width: int, name: str, label: str) 
     controls = {
         "stride": Slider("stride, in elements", 0, 64),
         name: Slider(label, 0, 16),
-        "width": Choice("bytes of a lane", WIDTHS),
+        "width": Choice("bytes per lane", WIDTHS),
     }
     return Explorer(draw, controls, {"stride": stride, name: second, "width": f"{width} bytes"})
 
 
 def _recorded(kernel: Kernel, space: str) -> Explorer:
-    """What the lines of a recorded launch asked of global or shared memory; a slider points at one of them."""
+    """What the lines of a recorded launch requested from global or shared memory; a slider selects one of them."""
     kept = recording.last(kernel)
     if kept is None:
-        raise ValueError(f"{kernel.name} was not recorded yet: launch it inside `with lab.record():`")
+        raise ValueError(f"{kernel.name} is not recorded yet: launch it inside `with lab.record():`")
     rows = plots.line_costs(kept.lines[kernel.name], space)
     text = kept.sources[kernel.name].splitlines()
     if not rows:
-        raise ValueError(f"no line of {kernel.name} touches {space} memory")
+        raise ValueError(f"no line of {kernel.name} accesses {space} memory")
 
     def draw(access: int):
         return plots.costs(rows, text, access - 1, space, kernel.signature.name)
@@ -175,13 +175,13 @@ def _recorded(kernel: Kernel, space: str) -> Explorer:
 
 
 def _traced(launcher, arguments: tuple) -> Explorer:
-    """Accesses of a Triton launch, as a warp sees them that has one element in each lane."""
+    """Accesses of a Triton launch, as seen by a warp with one element per lane."""
     from ..backends import trace
 
     events = [e for e in trace.trace(launcher, *arguments).events if len(e.elements) >= plots.LANES]
     events = [e for e in events if not e.access.startswith("masked")]
     if not events:
-        raise ValueError("no program touches 32 elements at a time: take a larger block")
+        raise ValueError("no program accesses 32 elements at a time: use a larger block")
 
     def draw(access: int):
         e = events[access - 1]
@@ -197,9 +197,9 @@ PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8", "fp4")
 
 
 def roofline(kernels: Mapping[str, Any] | None = None, gpu: str | None = None, precision: str = "fp32") -> Explorer:
-    """Where kernels lie under the roofs of a GPU. `kernels` maps a name to one of
+    """Kernels under a GPU's roofline. `kernels` maps a name to one of
 
-    a Ledger (drawn hollow, on the roof), a pair (Ledger, seconds measured), or what `lab.benchmark` returned.
+    a Ledger (drawn hollow, on the roofline), a pair (Ledger, seconds measured), or what `lab.benchmark` returned.
     """
     points = {name: _point(what) for name, what in (kernels or {}).items() if what is not None}
 
@@ -219,17 +219,17 @@ def _point(what: Any) -> tuple[float, float | None]:
         return what.cost.intensity, what.cost.flops / what.samples["yours"].median
     ledger, seconds = what if isinstance(what, tuple) else (what, None)
     if not isinstance(ledger, Ledger):
-        raise ValueError(f"a Ledger, (Ledger, seconds) or a benchmark is needed, not {type(ledger).__name__}")
+        raise ValueError(f"use a Ledger, (Ledger, seconds) or a benchmark, not {type(ledger).__name__}")
     return ledger.intensity, ledger.flops / seconds if seconds else None
 
 
 def ladder(figures: hardware.Figures | None = None, what: str = "latency") -> Explorer:
-    """Latency or bandwidth of each level of memory: measured on the GPU at hand, or stored ones of an H200."""
+    """Latency or bandwidth of each level of memory: measured on this GPU, or stored values of an H200."""
     known = figures or hardware.figures()
     controls = {"what": Choice("show", ("latency", "bandwidth"))}
     return Explorer(lambda what: picture_of_ladder(known, what), controls, {"what": what})
 
 
 def formats(value: float = 3.14159) -> Explorer:
-    """The bits of a number in fp32, tf32, bf16, fp16, fp8 and fp4, what is left of it, and how far each reaches."""
+    """The bits of a number in fp32, tf32, bf16, fp16, fp8 and fp4, its rounded value, and the range of each format."""
     return Explorer(lambda value: plots.formats(value, tuple(FORMATS)), {"value": Quantity("value")}, {"value": value})

@@ -1,12 +1,13 @@
 # %% [markdown]
 # # Run, fill, check: write your first GPU kernel
 #
-# **You will** fill in three small exercises: a formula, a kernel in Triton, and the same kernel in CUDA C++.
+# **You will** complete three small exercises: a formula, a [kernel](../glossary.md#kernel) in Triton, and the same
+# kernel in CUDA C++.
 #
 # **You will learn to**
-# - run a cell, fill a cell that holds a stub, and read what `lab.check` says about it;
-# - work out how many programs a kernel needs for `n` elements;
-# - write the load and the store of a kernel, with a mask for the tail.
+# - run a cell, fill in a [stub](../glossary.md#stub), and read the output of `lab.check`;
+# - compute how many [programs](../glossary.md#program) a kernel needs for `n` elements;
+# - write a masked load and a masked store.
 #
 # **You need** Python and a little PyTorch: what a tensor is, and that `x * 2` doubles every element.
 #
@@ -15,31 +16,32 @@
 # %% cell="setup"
 
 # %% [markdown]
-# The line above is the *device card*. It says what your kernels run on:
+# The output of the cell above describes the device that runs your kernels. Without a [GPU](../glossary.md#gpu),
+# Triton's [interpreter](../glossary.md#interpreter) runs them:
 #
 # | | with a GPU | without one |
 # |---|---|---|
-# | your kernel is | compiled and run on the GPU | run on the CPU, slowly, and compiled as a test |
-# | wrong results, wild addresses, races | found | found, by the same cases |
-# | bytes moved | counted | counted, the same numbers |
-# | time | measured | not measured: it would say nothing about a GPU |
+# | your kernel | is compiled and runs on the GPU | runs slowly on the CPU; it is also compiled, to find errors |
+# | wrong results, out-of-bounds accesses, [races](../glossary.md#race) | are found | are found by the same test cases |
+# | bytes moved | are counted | are counted, with the same result |
+# | time | is measured | is not measured, because CPU times say nothing about a GPU |
 #
 # ## 1 How many programs?
 #
-# A GPU kernel is run by many *programs* at once. Each takes care of one *block* of elements, and all blocks have the
-# same size. Ten elements in blocks of four need three programs; the last one has only two elements to do:
+# A GPU runs many programs of a kernel at once. Each program processes one *block* of elements, and all blocks have the
+# same size. Ten elements in blocks of four need three programs; the last one has only two elements:
 #
 # ```
 # element   0 1 2 3 | 4 5 6 7 | 8 9 . .
 # program      0         1         2
 # ```
 #
-# Write a function that says how many programs cover `n` elements in blocks of `block`. Fill the cell below: put your
-# code in place of the line that raises. Then run it (Shift+Enter), and run the check after it.
+# Write a function that returns how many programs cover `n` elements in blocks of `block`. Replace the line that raises
+# an error with your code. Run the cell (Shift+Enter), then run the check below it.
 
 # %% cell="solution" id="number_of_programs"
 def number_of_programs(n, block):
-    """How many blocks of `block` elements cover `n` elements; the last may be partly empty."""
+    """How many blocks of `block` elements cover `n` elements; the last block may be partly empty."""
     ### BEGIN SOLUTION
     return (n + block - 1) // block
     ### END SOLUTION
@@ -49,20 +51,26 @@ def number_of_programs(n, block):
 lab.check("00_start/number_of_programs")
 
 # %% [markdown]
-# A check prints a line for each case. After the first failure it says what is wrong and what to try; the last line is
-# your points. You may run it as often as you like.
+# A check prints one line per test case. At the first failure it explains what is wrong and suggests a fix. The last
+# line shows your points. You can run a check as often as you like.
 #
-# <details><summary>Hint 1</summary>Plain division rounds down, and that loses the last block when it is only partly
-# full.</details>
-# <details><summary>Hint 2</summary>Enlarge <code>n</code> a little before you divide: so little that a full last block
-# does not become two.</details>
-# <details><summary>Hint 3</summary>The largest amount that is safe to add is one less than a block. Triton has this as
-# <code>triton.cdiv</code>, for "ceiling division".</details>
+# <details><summary>Hint 1</summary>Integer division rounds down, so it drops a partly filled last block.</details>
+# <details><summary>Hint 2</summary>Add something to <code>n</code> before you divide, but not so much that you count an
+# extra block when the last one is full.</details>
+# <details><summary>Hint 3</summary>The most you can add is <code>block - 1</code>. Division that rounds up is called
+# ceiling division; Triton's is <code>triton.cdiv</code>.</details>
 #
-# ## 2 A kernel to look at
+# ## 2 Read a finished kernel
 #
-# This kernel is finished. It writes the same number into every element. Read it from top to bottom: which program am I
-# (`pid`), which elements are mine (`offs`), which of those exist (`mask`), store.
+# This kernel writes the same number into every element. Read its four lines from top to bottom:
+#
+# - `pid` is the [ID of this program](../glossary.md#program-id);
+# - `offs` holds the [offsets](../glossary.md#offset) of the elements that the program processes;
+# - `mask` tells which of these elements exist;
+# - `tl.store` writes `value` to them.
+#
+# `@triton.jit` marks a function as a kernel. [`tl.constexpr`](../glossary.md#constexpr) marks an argument whose value
+# is known at compile time.
 
 # %% cell="given"
 import torch
@@ -87,22 +95,33 @@ def fill(out, value):
 lab.access_map(fill, torch.empty(10), 7.0, title="fill: 10 elements in blocks of 4")
 
 # %% [markdown]
-# Filled marks are elements that a program stored. Hollow ones are lanes that the mask switched off: program 2 points at
-# elements 10 and 11, which do not exist. Without the mask it would overwrite whatever lies behind the array.
+# In the picture, a filled mark is an element that a program stored. A hollow mark is an element that the
+# [mask](../glossary.md#mask) disabled: elements 10 and 11 of program 2 do not exist. Without the mask, program 2 would
+# overwrite the memory after the array.
 #
 # ## 3 Your first kernel: scale a vector
 #
-# `out[i] = factor · x[i]`. Every element is read once and written once, so `n` fp32 elements move `2 · 4 · n` bytes.
+# `out[i] = factor · x[i]`. Each element of `x` is read once, and each element of `out` is written once. An
+# [fp32](../glossary.md#fp32) element has 4 bytes, so the kernel moves `2 · 4 · n` bytes.
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `x_ptr` | (n,) | input: the address of its first element |
-# | `factor` | number | what to multiply by |
-# | `out_ptr` | (n,) | output |
-# | `n` | number | how many elements there are |
-# | `BLOCK` | constant | elements of one program, a power of two |
+# | `x_ptr` | (n,) | input: a [pointer](../glossary.md#pointer), which is the address of the first element |
+# | `factor` | scalar | multiplier |
+# | `out_ptr` | (n,) | output, also a pointer |
+# | `n` | scalar | number of elements |
+# | `BLOCK` | constant | elements per program, a power of two |
 #
-# One program computes `out[pid·BLOCK]` to `out[pid·BLOCK + BLOCK − 1]`, as far as these exist.
+# Program `pid` computes those of the elements `out[pid·BLOCK]` to `out[pid·BLOCK + BLOCK − 1]` that exist. The
+# [launcher](../glossary.md#launcher) after the kernel chooses the [grid](../glossary.md#grid), which is here the number
+# of programs, and [launches](../glossary.md#launch) the kernel.
+#
+# <details><summary>Hint 1</summary>Two steps are missing: load this program's elements of x, and store the results.
+# <code>fill_kernel</code> shows the second step.</details>
+# <details><summary>Hint 2</summary><code>tl.load</code> takes pointers, as <code>tl.store</code> does, and returns the
+# values. A pointer to an element is the array's pointer plus the element's offset.</details>
+# <details><summary>Hint 3</summary>Pass <code>mask=mask</code> to the load as well as to the store: reading past the
+# end of an array is also an error.</details>
 
 
 # %% cell="solution" id="scale_kernel"
@@ -114,7 +133,7 @@ def scale_kernel(x_ptr, factor, out_ptr, n, BLOCK: tl.constexpr):
 
     x_ptr    (n,)  input
     out_ptr  (n,)  output
-    One program computes BLOCK elements, from pid * BLOCK on.
+    One program computes BLOCK elements, starting at pid * BLOCK.
     """
     pid = tl.program_id(0)
     offs = pid * BLOCK + tl.arange(0, BLOCK)
@@ -125,18 +144,8 @@ def scale_kernel(x_ptr, factor, out_ptr, n, BLOCK: tl.constexpr):
     ### END SOLUTION
 
 
-# %% [markdown]
-# <details><summary>Hint 1</summary>Two steps are missing: bring this program's elements of x in, and put the results
-# out. <code>fill_kernel</code> shows the second.</details>
-# <details><summary>Hint 2</summary><code>tl.load</code> takes pointers, as <code>tl.store</code> does, and gives the
-# values. A pointer to one element is the array's pointer plus that element's offset.</details>
-# <details><summary>Hint 3</summary>Pass <code>mask=mask</code> to both: reading past the end is as wrong as writing
-# past it.</details>
-#
-# The *launcher* is plain Python. It chooses the grid, that is the number of programs, and starts the kernel.
-
-
 # %% cell="given" id="scale"
+# The launcher: ordinary Python that chooses the grid and launches the kernel.
 def scale(x, factor, out, BLOCK=1024):
     n = x.numel()
     scale_kernel[(triton.cdiv(n, BLOCK),)](x, factor, out, n, BLOCK=BLOCK)
@@ -147,46 +156,42 @@ def scale_in_fours(x, factor, out):
 
 
 lab.tiny("00_start/scale")
+lab.access_map(scale_in_fours, torch.arange(10.0), 2.0, torch.empty(10), title="scale: 10 elements in blocks of 4")
 
 # %% cell="check" exercise="00_start/scale"
 lab.check("00_start/scale")
 
 # %% [markdown]
-# When it fails:
-#
-# | what the check says | a common cause |
+# | the check reports | common cause |
 # |---|---|
-# | `tail-unmasked` | a load or a store without its mask |
-# | `not-written` | no store, or a store to `x_ptr` |
-# | `wrong-formula` | `+` for `·`, or the factor left out |
-# | `first-block-only` | `offs` lost its `pid * BLOCK` |
-# | `does-not-compile` | something that is Python but not Triton, such as NumPy, inside the kernel |
+# | `tail-unmasked` | a load or a store has no mask |
+# | `not-written` | the kernel does not store, or stores to `x_ptr` |
+# | `wrong-formula` | `+` instead of `·`, or `factor` is not used |
+# | `first-block-only` | `offs` lacks `pid * BLOCK` |
+# | `does-not-compile` | the kernel contains Python that Triton cannot compile, such as a NumPy call |
 #
-# Does it pass? Then break it on purpose: take the mask out of your store, run kernel and check again, and read the
-# diagnosis. Put it back afterwards. Now look at your own kernel at work:
-
-# %%
-lab.access_map(scale_in_fours, torch.arange(10.0), 2.0, torch.empty(10), title="scale: 10 elements in blocks of 4")
-
-# %% [markdown]
+# Does your kernel pass? Then break it on purpose: remove the mask from your store, run the kernel and the check again,
+# and read the diagnosis. Put the mask back afterwards.
+#
 # ## 4 The same kernel in CUDA C++
 #
-# A Triton program handles a whole block of elements. In CUDA C++ you write what *one thread* does, mostly with one
-# element; a block is a group of threads.
+# In Triton you write what one program does with a whole block of elements. In CUDA C++ you write what *one*
+# [thread](../glossary.md#thread) does, usually with one element. In CUDA, a [block](../glossary.md#block) is a group of
+# threads.
 #
 # | | Triton | CUDA C++ |
 # |---|---|---|
-# | number of this block | `tl.program_id(0)` | `blockIdx.x` |
+# | index of this block | `tl.program_id(0)` | `blockIdx.x` |
 # | elements in a block | `BLOCK` | `blockDim.x` threads |
-# | place in the block | `tl.arange(0, BLOCK)`, all at once | `threadIdx.x`, this thread's |
-# | only where it exists | `mask=offs < n` | `if (i < n)` |
+# | position in the block | `tl.arange(0, BLOCK)`: all positions at once | `threadIdx.x`: the position of this thread |
+# | bounds check | `mask=offs < n` | `if (i < n)` |
 # | load and store | `tl.load`, `tl.store` | `x[i]`, `out[i] = …` |
 #
-# A cell that starts with `%%cuda` holds C++ (`//` begins a comment, a `;` ends a statement). Running it compiles it
-# and makes its kernels known to Python.
+# A cell that starts with `%%cuda` holds C++ (`//` begins a comment, `;` ends a statement). Running the cell compiles it
+# and makes its kernels callable from Python.
 #
-# <details><summary>Hint</summary>The last block has threads beyond the end. Each thread asks by itself whether its
-# element exists, and only then reads, multiplies and writes, all in one statement.</details>
+# <details><summary>Hint</summary>The last block has threads beyond the end of the array. Each thread must first test
+# whether its element exists. If so, one statement reads the element, multiplies it and writes the result.</details>
 
 # %% cell="solution" id="scale_cuda_kernel"
 # %%cuda
@@ -204,7 +209,7 @@ lab.access_map(scale_in_fours, torch.arange(10.0), 2.0, torch.empty(10), title="
 # %% cell="given" id="scale_cuda"
 def scale_cuda(x, factor, out):
     n = x.numel()
-    scale_cuda_kernel[triton.cdiv(n, 256), 256](x, factor, out, n)  # blocks, threads in each
+    scale_cuda_kernel[triton.cdiv(n, 256), 256](x, factor, out, n)  # blocks, threads per block
 
 
 lab.tiny("00_start/scale_cuda")
@@ -215,32 +220,34 @@ lab.check("00_start/scale_cuda")
 # %% [markdown]
 # ## 5 How fast is it?
 #
-# Both kernels do one multiplication for eight bytes moved, so memory sets their speed. The fair comparison is a plain
-# copy of as many bytes on the same GPU. Before you run the cell: what fraction of the copy's speed do you expect?
+# Both kernels move eight bytes for each multiplication, so [memory bandwidth](../glossary.md#bandwidth) limits them. A
+# fair comparison is a plain copy of the same number of bytes on the same GPU. Predict first: what fraction of the
+# copy's bandwidth will your kernels reach?
 
 # %%
 print(lab.benchmark("00_start/scale") or "")
 lab.benchmark("00_start/scale_cuda")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Suppose the multiplication were replaced by ten of them. Would the kernel become slower on a GPU? Say
-# why, in two sentences.
+# **Explain.** Suppose the kernel did ten multiplications per element instead of one. Would it be slower on a GPU?
+# Explain why in two sentences.
 #
 # ### BEGIN SOLUTION
-# Hardly. The time goes into moving eight bytes for each element, and the arithmetic units idle meanwhile: a GPU does
-# tens of FLOPs in the time that it takes to move one float, so ten multiplications still fit into that wait.
+# Hardly. The kernel spends its time moving eight bytes per element while the arithmetic units idle: a GPU does tens of
+# multiplications in the time it takes to move eight bytes, so ten still fit.
 # ### END SOLUTION
 
 # %% [markdown]
-# ## Hand in
+# ## Submit
 #
-# *Kernel → Restart and run all*, look that every check shows its points, save, submit. What counts is your solution
-# cells: the course runs them again elsewhere, with other sizes and values.
+# Run *Kernel → Restart and run all*, make sure every check shows its points, save, and submit. Only your solution cells
+# are graded: the course runs them again with other sizes and values.
 #
-# **Next.** `01_hardware` says why a GPU is built like this. `06_elementwise_triton` continues from here.
+# **Next.** `01_hardware` explains why GPUs are built this way. `06_elementwise_triton` continues from here.
 #
-# **In practice** nobody writes a kernel to scale a vector: it is fused into the kernel before or after it, which saves
-# the whole trip through memory.
+# **In practice** you would not write a kernel that only scales a vector. You would [fuse](../glossary.md#fusion) the
+# multiplication into the kernel that computes `x` or the one that reads `out`. That saves writing the vector to memory
+# and reading it back.
 #
-# **Reading.** [Triton's first tutorial](https://triton-lang.org/main/getting-started/tutorials/01-vector-add.html): the
-# same structure, with two inputs.
+# **Reading.** [Triton's first tutorial](https://triton-lang.org/main/getting-started/tutorials/01-vector-add.html) adds
+# two vectors with a kernel of the same structure.

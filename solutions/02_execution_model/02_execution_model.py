@@ -1,37 +1,42 @@
 # %% [markdown]
-# # Place threads on data and on the machine
+# # Map threads to data and to the hardware
 #
-# **You will** work out how a grid fills a GPU, and write three CUDA C++ kernels: one index, two indices, and a branch.
+# **You will** compute how a [grid](../glossary.md#grid) fills a GPU. Then you write three CUDA C++
+# [kernels](../glossary.md#kernel): with one index, with two indices, and with a branch.
 #
 # **You will learn to**
-# - say what grid, block, warp and thread are, and compute an index with a guard in one and two dimensions;
-# - count waves of blocks, and the share of the GPU that the last wave leaves idle;
-# - see why blocks have no order, and how a GPU hides the time that memory takes;
-# - find divergence in counts, and put a branch where it costs nothing.
+# - define grid, [block](../glossary.md#block), [warp](../glossary.md#warp) and [thread](../glossary.md#thread), and
+#   compute a guarded index in one and two dimensions;
+# - count the [waves](../glossary.md#wave) of a grid, and compute the share of the GPU that the last wave leaves idle;
+# - explain why blocks have no order, and how a GPU hides memory [latency](../glossary.md#latency);
+# - detect [divergence](../glossary.md#divergence) from counts, and write a branch that does not diverge.
 #
 # **You need** `00_start`. About 70 minutes. Works without a GPU; only times need one.
-
-# %% cell="setup"
-
-# %% [markdown]
-# ## 1 From grid to machine
 #
-# | word | what it is | built-in | runs on |
+# ## 1 From grid to hardware
+#
+# | term | what it is | built-in variable | runs on |
 # |---|---|---|---|
-# | thread | one run of the kernel's text, with its own registers | `threadIdx` | a lane of a warp |
-# | warp | 32 threads that share one instruction at a time | – | a scheduler of an SM |
-# | block | up to 1024 threads that may talk to each other | `blockIdx`, `blockDim` | one SM, from start to end |
+# | thread | one execution of the kernel, with its own registers | `threadIdx` | a lane of a warp |
+# | warp | 32 threads that execute the same instruction together | – | a scheduler of an SM |
+# | block | up to {claim: block_threads} that can communicate | `blockIdx`, `blockDim` | one SM, from start to end |
 # | grid | all blocks of a launch | `gridDim` | the GPU |
 #
-# A Triton *program* is a block whose threads Triton manages. Each built-in has `.x`, `.y`, `.z`; x runs fastest, and 32
-# threads in a row along x make a warp.
+# A [lane](../glossary.md#lane) is a thread's place in its warp. A [scheduler](../glossary.md#scheduler) of an
+# [SM](../glossary.md#sm) issues the instructions of its warps. A Triton *program* is a block whose threads Triton
+# manages. Each built-in variable has components `.x`, `.y` and `.z`. In the numbering of a block's threads, x changes
+# fastest, so 32 consecutive threads along x form a warp if the block is a multiple of 32 wide.
 #
-# An SM takes as many blocks as its registers, shared memory and thread slots allow, say `blocks_per_sm`. When a block
-# ends, the next one that waits takes its place. If blocks take equally long, they come in *waves*: with 148 SMs (a
-# B200), one block on each, and 160 blocks, the first wave has 148 blocks and the second 12. It takes as long as the
-# first, on 12 SMs, and 136 of them idle. This is *wave quantisation*.
+# An SM holds as many blocks as its [registers](../glossary.md#register), [shared memory](../glossary.md#shared-memory)
+# and thread slots allow. Call this number `blocks_per_sm`; each SM then has this many block slots. When a block ends,
+# the next waiting block takes its place. If all blocks take equally long, they run in waves. For example, run 160
+# blocks on the {claim: b200_sms} of a B200, with one block per SM. The first wave has 148 blocks, the second 12. The
+# second wave takes as long as the first, but 136 SMs idle. This loss is called *wave quantization*, or the [tail
+# effect](../glossary.md#tail-effect).
 #
-# **Predict.** How many waves does a grid need, and what share of the places in all its waves is used?
+# **Predict.** How many waves does a grid need? Which share of the block slots in all its waves is used?
+
+# %% cell="setup"
 
 
 # %% cell="solution" id="waves"
@@ -44,7 +49,7 @@ def waves(blocks, sms, blocks_per_sm):
 
 
 def tail_efficiency(blocks, sms, blocks_per_sm):
-    """Share of the places in all waves that have a block: 1.0 when the last wave is full."""
+    """Share of the block slots in all waves that hold a block: 1.0 when the last wave is full."""
     ### BEGIN SOLUTION
     return blocks / (waves(blocks, sms, blocks_per_sm) * sms * blocks_per_sm)
     ### END SOLUTION
@@ -57,52 +62,41 @@ lab.check("02_execution_model/waves")
 lab.check("02_execution_model/tail_efficiency")
 
 # %%
-from labutils import plots
-
-
-def saw_teeth():
-    picture = plots.figure(8, 2.6)
-    axis = picture.subplots()
-    for per_sm, style in ((1, "-"), (4, "--")):
-        counts = range(20, 1500, 4)
-        used = [tail_efficiency(n, 148, per_sm) for n in counts]
-        axis.plot(counts, used, style, label=f"{per_sm} per SM", color=plots.PALETTE[per_sm // 4])
-    axis.plot(160, tail_efficiency(160, 148, 1), "o", color=plots.PALETTE[5], label="160 blocks")
-    axis.set(xlabel="blocks", ylabel="share in use", title="148 SMs: the last wave hurts small grids", ylim=(0, 1.05))
-    axis.legend()
-    picture.alt = "Saw teeth: the share is 1 at each multiple of a wave and falls just beyond it, to half at first."
-    return picture
-
-
-saw_teeth()
+for blocks in (160, 296, 1000, 1480):
+    print(f"{blocks} blocks on 148 SMs: {tail_efficiency(blocks, 148, 1):.0%} of the slots used")
+lab.widgets.waves(blocks=160, gpu="B200")
 
 # %% [markdown]
-# The teeth shrink as the grid grows: 160 blocks use 54 % of the places, some ten waves always more than 90 %. So either
-# launch many blocks, or exactly as many as fit and let each do several pieces (`07_elementwise_cuda`).
+# The tail matters less for larger grids. 160 blocks use {claim: used_slots} of the slots; a grid of ten or more waves
+# always uses more than 90 %. So launch many blocks. Or launch exactly as many as fit, and let each block process
+# several pieces (`07_elementwise_cuda`).
 #
-# **No order.** Blocks start when a place is free; which ends first depends on caches, clocks and other work. A kernel
-# whose block 5 waits for block 9 may hang: block 9 may not get a place before block 5 ends. That is what lets the same
-# program run on 20 SMs and on 148.
+# **No order.** Blocks start when a slot is free and end in any order. A kernel whose block 5 waits for block 9 can
+# [deadlock](../glossary.md#deadlock), because block 9 might get a slot only when block 5 ends. Because blocks are
+# independent, the same kernel runs on 20 SMs and on 148.
 #
-# **Hiding latency.** A value from memory arrives after several hundred cycles. An SM holds up to 64 warps (a T4 32, RTX
-# 30 to 50 48), each with its registers in place, so switching costs nothing: in every cycle each of the four schedulers
-# issues from any warp that is ready. With enough warps there is always one; with a single one the SM waits most of the
-# time.
+# **Latency hiding.** A load from memory takes several hundred [cycles](../glossary.md#cycle). An SM holds up to
+# {claim: sm_warps}. (On a T4 there are {claim: t4_warps}, on the RTX 30 to 50 series {claim: rtx_warps}.) Each warp
+# keeps its own registers, so switching between warps costs nothing. In every cycle, each of the SM's four schedulers
+# issues an instruction of any warp that is ready. With enough warps, one is always ready; with a single warp, the SM
+# waits most of the time.
 #
 # ## 2 One index
 #
-# Your first kernel fades a signal in: `out[i] = x[i] · i / n`, from silence to full volume. One thread computes one
-# sample. The cell below runs a neighbour of it, which fits exactly and so has no guard; look at what it writes.
+# Your first kernel fades a signal in, from silence to full volume: `out[i] = x[i] · i / n`. One thread computes one
+# sample. The cell below runs a similar kernel that needs no [boundary guard](../glossary.md#boundary-guard), because
+# its grid fits exactly. Look at the values that this kernel writes.
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `x`, `out` | (n,) | samples before and after |
-# | `n` | number | samples; the last block is rarely full |
+# | `x`, `out` | (n,) | input and output samples |
+# | `n` | scalar | number of samples; the last block is rarely full |
 #
-# <details><summary>Hint 1</summary>Which element is mine, does it exist, and if so compute it.</details>
-# <details><summary>Hint 2</summary>The index is that of <code>who_kernel</code>. All threads of all blocks run your
-# text, also those beyond n.</details>
-# <details><summary>Hint 3</summary>In C++ <code>3 / 4</code> is 0. Multiply by a float first, or convert:
+# <details><summary>Hint 1</summary>Compute the thread's index, test whether the element at this index exists, and if so
+# compute the element.</details>
+# <details><summary>Hint 2</summary>The index is the same as in <code>who_kernel</code>. All threads of all blocks
+# execute your code, also those whose index is n or more, so your code needs a guard.</details>
+# <details><summary>Hint 3</summary>In C++, <code>3 / 4</code> is 0. Multiply by a float first, or convert:
 # <code>(float)i / n</code>.</details>
 
 # %% cell="given" id="who"
@@ -112,7 +106,7 @@ who_kernel = lab.cuda.compile(  # the same as a %%cuda cell
     """
 __global__ void who_kernel(float* out) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    out[i] = 100 * blockIdx.x + threadIdx.x;  // whoever is in charge of element i signs it
+    out[i] = 100 * blockIdx.x + threadIdx.x;  // each thread writes its block and thread index
 }
 """,
     "who_kernel",
@@ -120,6 +114,19 @@ __global__ void who_kernel(float* out) {
 signed = torch.empty(12, device="cuda" if lab.device.has_gpu() else "cpu")
 who_kernel[3, 4](signed)  # 3 blocks of 4 threads
 print(signed.int().tolist())
+
+
+# The launchers of your first two kernels.
+def fade(x, out):
+    n = x.numel()
+    fade_kernel[(n + 255) // 256, 256](x, out, n)
+
+
+def mirror(x, out):
+    M, N = x.shape
+    grid = ((N + 31) // 32, (M + 7) // 8)  # (x, y): columns first
+    mirror_kernel[grid, (32, 8)](x, out, M, N)
+
 
 # %% cell="solution" id="fade_kernel"
 # %%cuda
@@ -134,39 +141,34 @@ print(signed.int().tolist())
 # }
 
 
-# %% cell="given" id="fade"
-def fade(x, out):
-    n = x.numel()
-    fade_kernel[(n + 255) // 256, 256](x, out, n)
-
-
-lab.tiny("02_execution_model/fade")
-
 # %% cell="check" exercise="02_execution_model/fade"
+lab.tiny("02_execution_model/fade")
 lab.check("02_execution_model/fade")
 
 # %% [markdown]
-# | what a check says | a common cause |
+# | the check reports | common cause |
 # |---|---|
-# | `tail-unmasked`, `out-of-bounds` | no guard, or `<=` for `<`; in two dimensions, only one of the two |
-# | `first-block-only`, `tail-not-written` | `threadIdx` alone: every block does the same elements |
-# | the same, in two dimensions | x and y swapped: x is the column, y the row |
-# | `race` | two threads have the same element: work out the index of threads 0, 1 and 128 |
-# | points missing, values right | read the counts below the cases |
+# | `tail-unmasked`, `out-of-bounds` | no guard, or `<=` instead of `<`; in two dimensions, only one guard |
+# | `first-block-only`, `tail-not-written` | the index is `threadIdx` alone, so every block computes the same elements |
+# | the same, in two dimensions | x and y are swapped: x is the column, y the row |
+# | [`race`](../glossary.md#race) | two threads write the same element: compute the indices of threads 0, 1 and 128 |
+# | points missing, values correct | a count is too high or too low: read the counts below the test cases |
 #
 # ## 3 Two indices
 #
-# Mirror an image of M rows and N columns: pixel (row, column) of `x` goes to (row, N − 1 − column) of `out`. Row after
-# row lies in memory, so element (row, column) is at `row · N + column`. Blocks are 32 threads wide and 8 high.
+# Mirror an image of M rows and N columns: pixel (row, column) of `x` goes to (row, N − 1 − column) of `out`. The image
+# is stored row by row, so element (row, column) is at `row · N + column`. Blocks are 32 threads wide and 8 high.
 #
-# <details><summary>Hint 1</summary>The same formula twice: x gives the column, y gives the row.</details>
-# <details><summary>Hint 2</summary>The grid covers the image rounded up in both directions: guard both.</details>
-# <details><summary>Hint 3</summary>A column beyond N, unguarded, is a pixel of the next row: wrong, though inside the
-# array.</details>
+# <details><summary>Hint 1</summary>Use the index formula of part 2 twice: with x it gives the column, with y the
+# row.</details>
+# <details><summary>Hint 2</summary>In both directions the grid is rounded up to whole blocks, so guard both the row and
+# the column.</details>
+# <details><summary>Hint 3</summary>Without a guard, the thread with column N writes <code>out[row * N - 1]</code>. In
+# row 0 this is before the array; in any other row it is the last pixel of the row above.</details>
 
 # %% cell="solution" id="mirror_kernel"
 # %%cuda
-# // out[row][N - 1 - column] = x[row][column]. One thread moves one pixel.
+# // out[row][N - 1 - column] = x[row][column] for row < M and column < N. One thread moves one pixel.
 # __global__ void mirror_kernel(const float* x, float* out, int M, int N) {
 #     // ### BEGIN SOLUTION
 #     int column = blockIdx.x * blockDim.x + threadIdx.x;
@@ -178,27 +180,37 @@ lab.check("02_execution_model/fade")
 # }
 
 
-# %% cell="given" id="mirror"
-def mirror(x, out):
-    M, N = x.shape
-    grid = ((N + 31) // 32, (M + 7) // 8)  # (x, y): columns first
-    mirror_kernel[grid, (32, 8)](x, out, M, N)
-
-
-lab.tiny("02_execution_model/mirror")
-
 # %% cell="check" exercise="02_execution_model/mirror"
+lab.tiny("02_execution_model/mirror")
 lab.check("02_execution_model/mirror")
 
 # %% [markdown]
-# ## 4 A branch, by threads and by warps
+# ## 4 Divergence: branch by warp, not by thread
 #
-# A stereo signal holds left and right samples in turn. Each channel goes through its own chain of 16 soft clippers. The
-# obvious kernel asks `i % 2`, and so each warp has to do both: the lanes of one side wait while the other side works.
-# That is *divergence*. `lanes` is the share of lanes that are active in a line:
+# A stereo signal alternates left and right samples. Each channel passes through its own chain of 16 soft clippers,
+# which are functions that limit loud samples. The obvious kernel branches on `i % 2`. Then each warp must execute both
+# sides of the branch: the lanes of one side wait while the other side runs. This is *divergence*. The cell below runs
+# this kernel and prints its annotated source, in which `lanes` is the share of [active
+# lanes](../glossary.md#active-lanes) in each line. In the picture you can choose other branches. With which of them
+# does no warp execute both sides?
+#
+# **Write** the same function so that each warp handles only one channel. A block of 256 threads still computes 256
+# consecutive samples, but four whole warps (128 threads) compute the left samples, and the other four warps compute the
+# right samples.
+#
+# You get 2 points for a correct result, 1 point for at least 90 % active lanes, and 1 point for at most 0.1 % divergent
+# branches.
+#
+# <details><summary>Hint 1</summary>Choose the channel from the thread's position in the block, then compute the sample
+# for this thread and channel. Changing only the condition and keeping <code>i</code> is not enough.</details>
+# <details><summary>Hint 2</summary>Threads 0 to 127 take samples 0, 2, 4, … of the block, threads 128 to 255 take 1, 3,
+# 5, …</details>
+# <details><summary>Hint 3</summary>Let <code>half</code> be <code>blockDim.x / 2</code>. The channel is
+# <code>threadIdx.x / half</code>, and the index of the pair of samples is <code>threadIdx.x % half</code>.</details>
 
 # %% cell="given" id="stereo"
-CLIPPERS = """
+by_thread_kernel = lab.cuda.compile(
+    """
 __device__ float left_clip(float v) {
     for (int k = 0; k < 16; k++) v = v / (1.0f + fabsf(v));
     return v;
@@ -207,10 +219,6 @@ __device__ float right_clip(float v) {
     for (int k = 0; k < 16; k++) v = v / sqrtf(1.0f + v * v);
     return v;
 }
-"""
-by_thread_kernel = lab.cuda.compile(
-    CLIPPERS
-    + """
 __global__ void by_thread_kernel(const float* x, float* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
@@ -228,7 +236,7 @@ def stereo_by_thread(x, out):
     by_thread_kernel[(x.numel() + 255) // 256, 256](x, out, x.numel())
 
 
-def stereo(x, out):  # yours, below
+def stereo(x, out):  # launches your kernel, below
     by_warp_kernel[(x.numel() + 255) // 256, 256](x, out, x.numel())
 
 
@@ -243,19 +251,7 @@ def active_share(launcher):
 
 active_share(stereo_by_thread)
 lab.annotate(by_thread_kernel)
-
-# %% [markdown]
-# Write the same function so that each warp has one channel only. A block of 256 threads still does 256 samples that lie
-# together, but 128 threads, four whole warps, take the left ones, and the other four warps the right ones.
-#
-# Points: 2 for a right result, 1 for at least 90 % active lanes, 1 for no divergent branches to speak of.
-#
-# <details><summary>Hint 1</summary>Choose the channel from the thread's place in the block; then find the sample that
-# belongs to this thread and this channel. Do not keep <code>i</code> and change only the condition.</details>
-# <details><summary>Hint 2</summary>Threads 0 to 127 take samples 0, 2, 4, … of the block, threads 128 to 255 take 1, 3,
-# 5, …</details>
-# <details><summary>Hint 3</summary>With <code>half = blockDim.x / 2</code>: the channel is
-# <code>threadIdx.x / half</code>, the pair is <code>threadIdx.x % half</code>.</details>
+lab.widgets.divergence("thread % 2 == 0")
 
 # %% cell="solution" id="by_warp_kernel"
 # %%cuda
@@ -268,7 +264,7 @@ lab.annotate(by_thread_kernel)
 #     return v;
 # }
 #
-# // out[i] = left_clip(x[i]) for even i < n, right_clip(x[i]) for odd i < n. A block does blockDim.x samples.
+# // out[i] = left_clip(x[i]) for even i < n, right_clip(x[i]) for odd i < n. A block computes blockDim.x samples.
 # __global__ void by_warp_kernel(const float* x, float* out, int n) {
 #     // ### BEGIN SOLUTION
 #     int half = blockDim.x / 2;  // whole warps
@@ -291,22 +287,25 @@ for version in (stereo_by_thread, stereo):
     print(lab.benchmark("02_execution_model/diverge", version) or "")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Compare the two annotated texts. What became better, what became worse, and why does the second still win
-# here? When would it not?
+# **Explain.** Compare the two annotated sources. What improved in the second version, and what got worse? Why is it
+# still faster here, and when would it not be?
 #
 # ### BEGIN SOLUTION
-# Lanes in the clippers are all active, so a warp runs through one chain, not two. But neighbouring lanes now read every
-# second sample: 8 sectors for each request in place of 4, half of each unused by this warp. Another warp of the same
-# block uses the other half soon after, mostly from the cache. With 16 divisions for each sample arithmetic
-# dominates; with a cheap branch, memory would, and the first version would be as good or better.
+# All lanes are active in the clippers, so a warp executes one chain, not two. But neighboring lanes now read every
+# second sample. A warp's load touches 8 [sectors](../glossary.md#sector) instead of 4, and the warp uses only half of
+# each. Another warp of the same block uses the other half soon after, mostly from the cache. With 16 divisions per
+# sample, arithmetic takes most of the time. With a cheap branch, memory would, and the first version would be as fast
+# or faster.
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** Let each thread do a pair, read as one `float2`: there is no branch left at all, and access is
-# perfect again. Is it faster than yours? Then `03_occupancy`: what decides `blocks_per_sm`.
+# **Next levels.** Let each thread process one left and one right sample, which it reads as one `float2`. Then no branch
+# is left, and accesses are [coalesced](../glossary.md#coalesced-access) again. Is it faster than yours? Then continue
+# with `03_occupancy`: what determines `blocks_per_sm`?
 #
-# **In practice** short branches do not diverge: the compiler runs both sides and picks. Sorting work by kind, so that a
-# warp does one kind, is how ray tracers and sparse kernels keep their lanes busy.
+# **In practice** the compiler replaces a short branch by code in which every lane computes both sides and selects one
+# result, so the warp does not diverge. Ray tracers and sparse kernels sort their work by kind, so that all lanes of a
+# warp do the same.
 #
 # **Reading.** [CUDA Programming Guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/), "Thread Hierarchy" and
-# "SIMT Architecture": what is promised about blocks and warps.
+# "SIMT Architecture": what CUDA guarantees about blocks and warps.

@@ -1,34 +1,40 @@
 # %% [markdown]
 # # Calculate occupancy, and know when it matters
 #
-# **You will** write the calculator that tells how many blocks of a kernel an SM holds, check it against compiled
-# kernels, and find out when a half-empty SM is the faster one.
+# **You will** write functions that compute how many [blocks](../glossary.md#block) of a [kernel](../glossary.md#kernel)
+# an [SM](../glossary.md#sm) holds, apply them to compiled kernels, and find out when a half-empty SM is faster.
 #
 # **You will learn to**
-# - name the four limits on resident blocks, and the units in which registers and shared memory are handed out;
-# - read a kernel's real registers, spills and shared memory, for any GPU, with none at hand;
-# - set a register budget with `__launch_bounds__` and `__maxnreg__`, and see what it costs;
-# - decide by Little's law whether more occupancy would help.
+# - name the four limits on the blocks that an SM holds at a time (its resident blocks), and the units in which
+#   [registers](../glossary.md#register) and [shared memory](../glossary.md#shared-memory) are allocated;
+# - read how many registers, [spills](../glossary.md#spill) and bytes of shared memory a kernel uses on any GPU, without
+#   having that GPU;
+# - limit a kernel's registers with `__launch_bounds__` and `__maxnreg__`, and see what the limit costs;
+# - decide by [Little's law](../glossary.md#littles-law) whether more [occupancy](../glossary.md#occupancy) would help.
 #
 # **You need** `01_hardware`, `02_execution_model`. About 60 minutes. Works without a GPU; only times need one.
-
-# %% cell="setup"
-
-# %% [markdown]
+#
 # ## 1 Four limits
 #
-# An SM takes blocks until one of these runs out, and *occupancy* is the share of its places for warps that are taken:
+# An SM accepts blocks until one of the resources below runs out. Occupancy is the share of the SM's
+# [warp](../glossary.md#warp) slots that are used.
 #
-# | resource | an SM of an H100 has | handed out |
+# | resource | amount per SM of an H100 | how it is allocated |
 # |---|---|---|
-# | places for warps | 64 | to a block, all its warps at once |
-# | places for blocks | 32 | one |
-# | registers | 65536 | to a warp, in units of 256; each of the four schedulers has a quarter, for its own warps |
-# | shared memory | 228 KB | to a block, in units of 128 bytes, and 1 KB more for the system |
+# | warp slots | {claim: h100_warp_slots} | per block, for all its warps at once |
+# | block slots | {claim: h100_block_slots} | one per block |
+# | registers | {claim: h100_registers} | per warp, in multiples of {claim: register_unit}; a scheduler has a quarter |
+# | shared memory | {claim: h100_shared_sm} | per block, in multiples of {claim: shared_unit} |
 #
-# They stay taken until the whole block ends. Play with the sliders before you calculate: 128 threads with 160 registers
-# give 12 warps of 64, 18.75 %; 256 threads with 40 registers and 32 KB give 75 %. From how many registers on
-# does the first of them get a fourth block?
+# From compute capability 8.0 on, the system reserves {claim: shared_reserved} of shared memory per block. A block keeps
+# its resources until all its [threads](../glossary.md#thread) end. Move the sliders before you calculate:
+#
+# - Blocks of 128 threads with 160 registers each fill 12 of 64 warp slots, an occupancy of {claim: few_warps}.
+# - Blocks of 256 threads with 40 registers each, and 32 KB of shared memory per block, reach {claim: many_warps}.
+#
+# What is the largest register count at which an SM holds a fourth block of the first kernel?
+
+# %% cell="setup"
 
 # %%
 lab.widgets.occupancy(threads=128, registers=160, gpu="H100 SXM")
@@ -36,18 +42,19 @@ lab.widgets.occupancy(threads=128, registers=160, gpu="H100 SXM")
 # %% [markdown]
 # ## 2 Registers
 #
-# How many blocks do the registers alone allow? Work from the warp: what is handed to one, how many warps fit into the
-# quarter of one scheduler, and so into the SM; then how many blocks those make. A warp that is not full takes the room
-# of a full one.
+# How many blocks do the registers alone allow? Start from the warp. Compute how many registers one warp is allocated,
+# then how many warps fit into the quarter of one [scheduler](../glossary.md#scheduler). Four times as many fit into the
+# SM. Last, compute how many blocks these warps make. A partly filled warp is allocated as many registers as a full one.
 #
-# `limits` is what the catalogue says of a compute capability: `limits.registers`, `limits.register_unit`,
-# `limits.max_warps`, and so on. The capability comes as one number, 90 for 9.0.
+# `limits` holds the catalogue's figures for a [compute capability](../glossary.md#compute-capability), the version of a
+# GPU's hardware: `limits.registers`, `limits.register_unit`, `limits.max_warps`, and so on. Your functions get the
+# capability as one number: 90 stands for 9.0.
 #
-# <details><summary>Hint 1</summary>Rounding <code>a</code> up to a multiple of <code>b</code> is
-# <code>-(-a // b) * b</code>.</details>
-# <details><summary>Hint 2</summary>160 registers × 32 lanes = 5120, a multiple of 256. A quarter is 16384: three warps
-# fit, twelve in the SM.</details>
-# <details><summary>Hint 3</summary>Divide by the warps of a block at the very end: a block spreads over all four
+# <details><summary>Hint 1</summary>Rounding <code>a</code> up to a multiple of <code>b</code> is <code>-(-a // b) *
+# b</code>.</details>
+# <details><summary>Hint 2</summary>160 registers × 32 lanes are 5120, already a multiple of 256. A quarter has 16384
+# registers, so three warps fit into it, and twelve into the SM.</details>
+# <details><summary>Hint 3</summary>Divide by the warps per block only at the end, because a block spreads over all four
 # schedulers.</details>
 
 
@@ -69,10 +76,10 @@ lab.check("03_occupancy/registers")
 # %% [markdown]
 # ## 3 Shared memory
 #
-# A block takes what it asks for and the system's `limits.shared_reserved_kb` KB, together rounded up to a multiple of
-# `limits.shared_unit_bytes`. The SM has `limits.shared_per_sm_kb` KB to hand out. A block that asks for more than
-# `limits.shared_per_block_kb` KB never runs: 0. However little it asks for, no more than `limits.max_blocks` fit. (On a
-# T4 the system takes nothing. What if the kernel takes nothing either?)
+# A block is allocated the bytes that it requests plus `limits.shared_reserved_kb` KB for the system. Their sum is
+# rounded up to a multiple of `limits.shared_unit_bytes`. The SM has `limits.shared_per_sm_kb` KB in total. A block that
+# requests more than `limits.shared_per_block_kb` KB cannot run; return 0 for it. Never return more than
+# `limits.max_blocks`. (On a T4 the system reserves nothing. What if the kernel requests nothing either?)
 
 
 # %% cell="solution" id="shared_memory"
@@ -94,10 +101,10 @@ def blocks_by_shared(shared_bytes, capability):
 lab.check("03_occupancy/shared_memory")
 
 # %% [markdown]
-# ## 4 All four
+# ## 4 All four limits
 #
-# The scarcest resource decides. (Hidden cases come from seven compute capabilities; your functions are compared with
-# the arithmetic of NVIDIA's own `cuda_occupancy.h`, and on a GPU that is what its driver answers.)
+# The scarcest resource decides. Hidden cases use seven compute capabilities. The reference result follows the
+# arithmetic of NVIDIA's `cuda_occupancy.h`. On a GPU, it equals what the driver returns.
 
 
 # %% cell="solution" id="calculator"
@@ -119,87 +126,34 @@ def occupancy(threads, registers, shared_bytes, capability):
 # %% cell="check" exercise="03_occupancy/calculator"
 lab.check("03_occupancy/calculator")
 
-# %%
-from labutils import plots
-
-
-def staircase(capability=90):
-    picture = plots.figure(6.4, 3)
-    axis = picture.subplots()
-    for k, threads in enumerate((64, 256, 1024)):
-        registers = range(16, 65536 // threads + 1 if threads > 256 else 256)
-        steps = [100 * occupancy(threads, r, 0, capability) for r in registers]
-        style, colour = ("-", "--", ":")[k], plots.PALETTE[k]
-        axis.step(registers, steps, style, where="post", color=colour, label=f"{threads} threads")
-    axis.set(xlabel="registers a thread", ylabel="occupancy, %", ylim=(0, 105), title="Your calculator, H100")
-    axis.legend()
-    picture.alt = (
-        "Stairs that go down with the registers; for blocks of 1024 threads they fall from 100 % to 50 % at once."
-    )
-    return picture
-
-
-plots.show(staircase)
-
 # %% [markdown]
-# | what a check says | a common cause |
+# | the check reports | common cause |
 # |---|---|
-# | "in units of" | registers are rounded up for each warp, shared memory for each block |
-# | "one of four schedulers" | 65536 registers are four times 16384, and no warp takes from two quarters |
-# | "the room of a full one" | threads were divided by 32 without rounding up |
+# | "in units of" | registers are rounded up per warp, shared memory per block |
+# | "one of four schedulers" | 65536 registers are four times 16384, and a warp cannot use two quarters |
+# | "as much as a full one" | threads were divided by 32 without rounding up |
 # | "allow fewer blocks than that" | one of the four limits is missing from the minimum |
 #
-# ## 5 What compilers take, and how to bargain
+# ## 5 What compilers use, and how to limit it
 #
-# Nobody writes down registers: the compiler decides. `lab.inspect` compiles a kernel for any GPU and reads what it
-# took. This one keeps an 8 × 8 tile of a matrix product in each thread. `__launch_bounds__(threads, blocks)` promises
-# the largest block, and asks that so many blocks fit on an SM; `__maxnreg__(n)` gives the most registers directly. (In
-# Triton the same is an argument of the launch, `maxnreg=`.) What does not fit is *spilled* to memory.
-
-# %% cell="given" id="tile"
-TILE = """
-__global__ void BOUND tile_kernel(const float* A, const float* B, float* C, int K) {
-    float acc[8][8] = {};
-    int m = (blockIdx.y * 16 + threadIdx.x / 16) * 8, n = (blockIdx.x * 16 + threadIdx.x % 16) * 8, N = gridDim.x * 128;
-    for (int k = 0; k < K; k++) {
-        float a[8], b[8];
-        for (int i = 0; i < 8; i++) a[i] = A[(m + i) * K + k];
-        for (int j = 0; j < 8; j++) b[j] = B[k * N + n + j];
-        for (int i = 0; i < 8; i++)
-            for (int j = 0; j < 8; j++) acc[i][j] += a[i] * b[j];
-    }
-    for (int i = 0; i < 8; i++)
-        for (int j = 0; j < 8; j++) C[(m + i) * N + n + j] = acc[i][j];
-}
-"""
-
-
-def compiled(bound, capability=90):
-    """What the tile kernel takes with that bound, read out of machine code; None without a compiler."""
-    try:
-        return lab.inspect.of(lab.cuda.compile(TILE.replace("BOUND", bound), "tile_kernel"), divmod(capability, 10))
-    except (lab.nvrtc.Unavailable, lab.inspect.ToolMissing) as e:
-        print(e)
-
-
-for bound in ("", "__launch_bounds__(256)", "__maxnreg__(64)"):
-    if took := compiled(bound):
-        print(
-            f"{bound or 'no bound':24} {took.registers:3} registers, {took.stack:3} bytes of a thread spilled", end=", "
-        )
-        print(f"occupancy {occupancy(256, took.registers, took.shared, 90):.1%} with blocks of 256 threads")
-
-# %% [markdown]
-# **Predict.** If `blocks` blocks of `threads` threads are to fit on an SM, how many registers may a thread have at
-# most? It is the way back through your first function; with the cap of `limits.registers_per_thread`.
+# You do not choose registers; the compiler does. `lab.inspect` compiles a kernel for any GPU and reports what the
+# kernel uses. The kernel printed below keeps an 8 × 8 [tile](../glossary.md#tile) of a [matmul](../glossary.md#matmul)
+# in each thread. `__launch_bounds__(threads, blocks)` ([launch bounds](../glossary.md#launch-bounds)) declares that a
+# block has at most `threads` threads. It also requests that `blocks` blocks fit on an SM. `__maxnreg__(n)` sets the
+# maximum number of registers directly. (In Triton, pass `maxnreg=` to the [launch](../glossary.md#launch).) Values that
+# do not fit are *spilled* to [local memory](../glossary.md#local-memory).
+#
+# **Predict.** `blocks` blocks of `threads` threads must fit on an SM. How many registers may a thread have at most?
+# This is the inverse of `blocks_by_registers`. The result is at most `limits.registers_per_thread`.
 #
 # <details><summary>Hint 1</summary>How many warps must each of the four schedulers hold? Round up.</details>
-# <details><summary>Hint 2</summary>Share a quarter of the registers among those, rounded down to the unit.</details>
+# <details><summary>Hint 2</summary>Divide a quarter of the registers among these warps, and round down to a multiple of
+# <code>limits.register_unit</code>.</details>
 
 
 # %% cell="solution" id="budget"
 def register_budget(threads, blocks, capability):
-    """The most registers a thread may have, so that `blocks` blocks fit."""
+    """The most registers a thread may have so that `blocks` blocks of `threads` threads fit on an SM."""
     limits = lab.device.limits_for(divmod(capability, 10))
     ### BEGIN SOLUTION
     warps = -(-threads // 32)
@@ -213,70 +167,51 @@ def register_budget(threads, blocks, capability):
 lab.check("03_occupancy/budget")
 
 # %%
-print(f"{'blocks asked for':>16} {'your budget':>12} {'compiler took':>14} {'spilled':>8} {'occupancy':>10}")
-for blocks in (1, 2, 3, 4, 6, 8):
-    if took := compiled(f"__launch_bounds__(256, {blocks})"):
-        share = occupancy(256, took.registers, took.shared, 90)
-        budget = register_budget(256, blocks, 90)
-        print(f"{blocks:16} {budget:12} {took.registers:14} {took.stack:6} B {share:10.1%}")
+print(lab.registers.TILE)
+lab.registers.bounds(occupancy)
+lab.registers.budgets(occupancy, register_budget)
+lab.plots.show(lab.registers.staircase, occupancy)
 
 # %% [markdown]
-# From three blocks on the budget binds: the compiler uses it to the last register and pays with spills. Every byte
-# spilled is stored and loaded again by every thread, through the L1. At full occupancy this kernel would keep half of
-# its tile in memory.
+# From three blocks per SM on, the compiler uses every register of the budget and spills the values that do not fit.
+# Each thread stores and reloads every spilled byte through the L1. At full occupancy, this kernel would keep half of
+# its tile in local memory.
 #
 # ## 6 When low occupancy is right
 #
-# Occupancy is a means: enough on its way to hide latency. By Little's law that is *warps × bytes that each has on its
-# way*, and the second factor counts as much as the first. A copy shows it: each thread has 1, 2 or 4 loads of 16 bytes
-# on their way, and shared memory that nobody uses keeps other blocks off the SM. **Predict** before you look: how much
-# occupancy does each of the three need to reach the full bandwidth?
+# Occupancy is only a means to hide [latency](../glossary.md#latency). By Little's law, what counts is *warps × bytes
+# [in flight](../glossary.md#in-flight) per warp*. A copy kernel shows this. Each of its threads has 1, 2 or 4 loads of
+# 16 bytes in flight. Its blocks allocate shared memory that they do not use, so that fewer of them fit on an SM.
+# **Predict** first: how much occupancy does the kernel need to reach the full [bandwidth](../glossary.md#bandwidth)
+# with 1, 2 and 4 loads?
 
 # %%
 print(lab.hardware.COPY)
-figures = lab.hardware.figures()  # measured here if there is a GPU; else on the GPU that is named
-
-
-def throttled_copy(figures):
-    picture = plots.figure(6.4, 3)
-    axis = picture.subplots()
-    for k, loads in enumerate(sorted({row["loads"] for row in figures.occupancy})):
-        rows = [row for row in figures.occupancy if row["loads"] == loads]
-        x, y = [100 * row["occupancy"] for row in rows], [row["gbs"] for row in rows]
-        axis.plot(x, y, "osD"[k] + ("-", "--", ":")[k], color=plots.PALETTE[k], label=f"{loads} loads a thread")
-    axis.set(
-        xlabel="occupancy, %", ylabel="GB/s read and written", title=f"Copy of 1 GiB, {figures.gpu}", ylim=(0, None)
-    )
-    if figures.occupancy:
-        axis.legend()
-    said = "; ".join(f"{r['loads']} loads at {r['occupancy']:.0%}: {r['gbs']:.0f} GB/s" for r in figures.occupancy)
-    picture.alt = f"Bandwidth over occupancy. {said or 'Not measured yet'}."
-    return picture
-
-
-plots.show(throttled_copy, figures)
+figures = lab.hardware.figures()  # measured here if there is a GPU; otherwise stored figures of the GPU named
+lab.plots.show(lab.registers.throttled_copy, figures)
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Fast matrix products run at an occupancy of 12 to 25 %, an elementwise kernel with one load in each
-# thread wants all it can get. Why is each right? And what would you try first for a kernel at 25 % that waits for
-# memory?
+# **Explain.** Fast matmuls run at an occupancy of {claim: matmul_occupancy}. An [elementwise
+# kernel](../glossary.md#elementwise-kernel) with one load per thread needs the highest occupancy it can get. Why is
+# each of these right? What would you try first for a kernel that waits for memory at an occupancy of 25 %?
 #
 # ### BEGIN SOLUTION
-# A matmul spends registers on large tiles: more reuse, so less to load, and many independent multiply-adds and loads in
-# each thread, so that few warps suffice to keep the units busy. An elementwise kernel has no reuse and little of its
-# own on its way; only more warps (or more, wider loads in each thread) put enough bytes on their way. So at 25 % first
-# give every thread more loads before their first use; then look what limits the blocks, and whether a smaller tile or a
-# register bound without spills lets in another one.
+# A matmul uses registers for large tiles. They give more reuse, so it needs fewer loads. Each thread also has many
+# independent multiply-adds and loads, so few warps keep the arithmetic units busy. An elementwise kernel has no reuse
+# and few bytes in flight per thread; only more warps (or more and wider loads per thread) put enough bytes in flight.
+# At 25 %, first let each thread issue several loads before it uses the first result. Then find which resource limits
+# the blocks. A smaller tile, or a register limit that causes no spills, may allow another block.
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** `lab.widgets.occupancy(kernel)` starts from what one of your own kernels takes: try it on one of
-# `02_execution_model`, and on `tile_kernel`. Put the tile in shared memory: which of the four limits takes over?
+# **Next levels.** `lab.widgets.occupancy(kernel)` starts from what one of your own kernels uses. Try it with a kernel
+# of `02_execution_model`. Move the tile of `tile_kernel` to shared memory: which of the four limits decides then?
 #
-# **In practice** a profiler shows *achieved* occupancy too, the average over time. It is lower than yours where the
-# grid has a tail, or where blocks are short. Autotuners try bounds and tile sizes instead of calculating.
+# **In practice** a [profiler](../glossary.md#profiler) also shows *achieved* occupancy, the average over time. Achieved
+# occupancy is lower than the calculated one if blocks are short, or if the [grid](../glossary.md#grid) has a [tail
+# effect](../glossary.md#tail-effect). [Autotuning](../glossary.md#autotuning) tries several launch bounds and tile
+# sizes instead of calculating occupancy.
 #
 # **Reading.** [Volkov, Better performance at lower
-# occupancy](https://www.nvidia.com/content/GTC-2010/pdfs/2238_GTC2010.pdf):
-# old numbers, and still the point. [CUDA Best Practices
-# Guide](https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/), "Occupancy".
+# occupancy](https://www.nvidia.com/content/GTC-2010/pdfs/2238_GTC2010.pdf): its numbers are old, but its argument is
+# still valid. [CUDA Best Practices Guide](https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/), "Occupancy".

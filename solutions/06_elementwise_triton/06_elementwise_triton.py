@@ -1,48 +1,29 @@
 # %% [markdown]
 # # Write elementwise kernels in Triton
 #
-# **You will** write four kernels: add two vectors, GeLU, its backward pass, and `(x + bias) · scale` over the rows of a
-# matrix.
+# **You will** write four [elementwise kernels](../glossary.md#elementwise-kernel): the sum of two vectors; GeLU, an
+# activation function of neural networks; the [backward pass](../glossary.md#backward-pass) of GeLU; and `(x + bias) ·
+# scale` for each row of a matrix.
 #
 # **You will learn to**
-# - turn a formula into one pass over memory: program id, offsets, mask, load, compute, store;
-# - predict the time of such a kernel from its bytes, and say what fusion saves;
-# - keep `exp` from overflowing, and compute in fp32 what is stored in fp16;
-# - step through rows by their stride.
+# - turn a formula into a [kernel](../glossary.md#kernel): [program ID](../glossary.md#program-id),
+#   [offsets](../glossary.md#offset), [mask](../glossary.md#mask), load, compute, store;
+# - predict the time of an elementwise kernel from the bytes it moves, and say what [fusion](../glossary.md#fusion)
+#   saves;
+# - avoid an overflow of `exp`, and compute in [fp32](../glossary.md#fp32) with values that are stored in
+#   [fp16](../glossary.md#fp16);
+# - address the rows of a matrix by their [stride](../glossary.md#stride).
 #
 # **You need** `00_start`, and the chain rule for the backward pass.
 #
 # About 75 minutes. Works without a GPU; only times need one.
-
-# %% cell="setup"
-
-# %% cell="given"
-import math
-
-import torch
-import triton
-import triton.language as tl
-
-SQRT_2_OVER_PI = tl.constexpr(math.sqrt(2 / math.pi))  # a kernel reads a global only if it is a constexpr
-CUBIC = tl.constexpr(0.044715)
-
-
-def gelu_reference(x):
-    """The tanh form of GeLU as PyTorch runs it: every line is a kernel of its own."""
-    u = x * x * x  # two kernels, reads 3n, writes 2n
-    u = x + 0.044715 * u  # two kernels, reads 3n, writes 2n
-    t = torch.tanh(0.7978845608 * u)  # two kernels, reads 2n, writes 2n
-    return (0.5 * x) * (1.0 + t)  # three kernels, reads 4n, writes 3n
-
-
-# %% [markdown]
-# Together `gelu_reference` reads 12n elements and writes 9n, although its result needs n read and n written. Everything
-# between the first load and the last store can stay in registers: that is *fusion*, and you will do it in part 2.
 #
 # ## 1 Add two vectors
 #
-# **Predict.** Elementwise kernels wait for memory, so bytes tell their time. How many bytes must `out = x + y` move
-# between memory and chip at least, for vectors of `n` elements of `itemsize` bytes each?
+# **Predict.** Elementwise kernels are limited by memory, so the bytes that they move determine their time. How many
+# bytes must `out = x + y` move between memory and chip at least, for vectors of `n` elements of `itemsize` bytes each?
+
+# %% cell="setup"
 
 
 # %% cell="solution" id="add_bytes"
@@ -56,9 +37,35 @@ def add_bytes(n, itemsize):
 # %% cell="check" exercise="06_elementwise_triton/add_bytes"
 lab.check("06_elementwise_triton/add_bytes")
 
+# %% [markdown]
+# **Your kernel:** `out[i] = x[i] + y[i]`. One [program](../glossary.md#program) computes `BLOCK` elements, starting at
+# `pid · BLOCK`. The cell below runs a similar, finished kernel, which reverses a vector. In its picture, look at
+# program 2: which elements does the mask disable?
+#
+# | argument | shape | meaning |
+# |---|---|---|
+# | `x_ptr`, `y_ptr` | (n,) | inputs |
+# | `out_ptr` | (n,) | output |
+# | `n` | scalar | number of elements, at least 1 |
+# | `BLOCK` | constant | elements per program, a power of two |
+#
+# <details><summary>Hint 1</summary>The order is always the same: program ID, offsets, mask, load, compute,
+# store.</details>
+# <details><summary>Hint 2</summary>The first three steps are those of <code>reverse_kernel</code>. Your kernel reads
+# and writes at the same offsets.</details>
+# <details><summary>Hint 3</summary>Pass the same offsets and the same mask to both loads and to the store.</details>
 
 # %% cell="given"
-# A neighbour of your kernel, finished: it turns a vector round. Look at what program 2 does.
+import math
+
+import torch
+import triton
+import triton.language as tl
+
+SQRT_2_OVER_PI = tl.constexpr(math.sqrt(2 / math.pi))  # kernels can read only globals that are constexpr
+CUBIC = tl.constexpr(0.044715)
+
+
 @triton.jit
 def reverse_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     """out[i] = x[n - 1 - i] for i < n; one program writes BLOCK elements."""
@@ -73,24 +80,29 @@ def reverse(x, out):
     reverse_kernel[(triton.cdiv(n, 8),)](x, out, n, BLOCK=8)
 
 
-lab.access_map(reverse, torch.arange(20.0), torch.empty(20), title="reverse: 20 elements in blocks of 8")
+# The launchers of the four kernels of this unit.
+def vector_add(x, y, out, BLOCK=1024):
+    n = x.numel()
+    vector_add_kernel[(triton.cdiv(n, BLOCK),)](x, y, out, n, BLOCK=BLOCK)
 
-# %% [markdown]
-# Your kernel: `out[i] = x[i] + y[i]`. One program computes `BLOCK` elements, from `pid · BLOCK` on.
-#
-# | argument | shape | meaning |
-# |---|---|---|
-# | `x_ptr`, `y_ptr` | (n,) | inputs |
-# | `out_ptr` | (n,) | output |
-# | `n` | number | elements, any number from 1 on |
-# | `BLOCK` | constant | elements of one program, a power of two |
-#
-# <details><summary>Hint 1</summary>The order is always the same: who am I, which elements are mine, which of them
-# exist, load, compute, store.</details>
-# <details><summary>Hint 2</summary>The first three steps are those of <code>reverse_kernel</code>. Yours reads at the
-# place where it writes.</details>
-# <details><summary>Hint 3</summary>Each of the two loads and the store gets the same offsets and the same
-# mask.</details>
+
+def gelu(x, out, BLOCK=1024):
+    n = x.numel()
+    gelu_kernel[(triton.cdiv(n, BLOCK),)](x, out, n, BLOCK=BLOCK)
+
+
+def gelu_backward(x, dy, dx, BLOCK=1024):
+    n = x.numel()
+    gelu_backward_kernel[(triton.cdiv(n, BLOCK),)](x, dy, dx, n, BLOCK=BLOCK)
+
+
+def bias_scale(x, bias, scale, out, BLOCK_N=1024):
+    M, N = x.shape
+    grid = (M * triton.cdiv(N, BLOCK_N),)
+    bias_scale_kernel[grid](x, bias, scale, out, N, x.stride(0), out.stride(0), BLOCK_N=BLOCK_N)
+
+
+lab.access_map(reverse, torch.arange(20.0), torch.empty(20), title="reverse: 20 elements in blocks of 8")
 
 
 # %% cell="solution" id="vector_add_kernel"
@@ -102,7 +114,7 @@ def vector_add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
     x_ptr, y_ptr  (n,)  inputs
     out_ptr       (n,)  output
-    One program computes BLOCK elements, from pid * BLOCK on.
+    One program computes BLOCK elements, starting at pid * BLOCK.
     """
     ### BEGIN SOLUTION
     pid = tl.program_id(0)
@@ -114,47 +126,45 @@ def vector_add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     ### END SOLUTION
 
 
-# %% cell="given" id="vector_add"
-def vector_add(x, y, out, BLOCK=1024):
-    n = x.numel()
-    vector_add_kernel[(triton.cdiv(n, BLOCK),)](x, y, out, n, BLOCK=BLOCK)
-
-
-def add_in_eights(x, y, out):
-    vector_add(x, y, out, BLOCK=8)
-
-
-lab.tiny("06_elementwise_triton/vector_add")
-
 # %% cell="check" exercise="06_elementwise_triton/vector_add"
+lab.tiny("06_elementwise_triton/vector_add")
 lab.check("06_elementwise_triton/vector_add")
 
-# %%
-print(lab.benchmark("06_elementwise_triton/vector_add") or "")  # "copy" moves as many bytes: it is the roof
-lab.access_map(add_in_eights, torch.arange(20.0), torch.ones(20), torch.empty(20), title="your vector add")
-
 # %% [markdown]
-# When a check fails:
-#
-# | what it says | a common cause |
+# | the check reports | common cause |
 # |---|---|
-# | `tail-unmasked` | one of the loads has no mask, or `<=` for `<` |
-# | `first-block-only` | `offs` without `pid * BLOCK` |
-# | `overflow` | `exp` of a large number became inf, and inf / inf or inf · 0 is NaN |
+# | `tail-unmasked` | a load or a store has no mask, or the mask uses `<=` instead of `<` |
+# | `first-block-only` | `offs` lacks `pid * BLOCK` |
+# | `overflow` | `exp` of a large number is inf, and inf / inf or inf · 0 is NaN |
 # | `precision` | fp16 values were not converted to fp32 right after the load |
-# | `wrong-stride` | rows were taken to lie directly behind each other |
+# | `wrong-stride` | the kernel assumes that rows are contiguous |
 #
-# ## 2 GeLU in one pass
+# ## 2 GeLU in one kernel
 #
-# $y = \frac{x}{2}\,(1 + \tanh a)$ with $a = \sqrt{2/\pi}\,(x + 0.044715\,x^3)$, computed in fp32 also where x is fp16.
+# $y = \frac{x}{2}\,(1 + \tanh a)$ with $a = \sqrt{2/\pi}\,(x + 0.044715\,x^3)$. Compute y in fp32 even if x is fp16.
 #
-# Triton has no `tl.tanh` (CUDA's own, in `libdevice`, is missing in the interpreter). It has `tl.exp` and `tl.sigmoid`,
-# and these are enough; but the schoolbook $(e^{2a} - 1) / (e^{2a} + 1)$ is inf / inf from a ≈ 44 on.
+# Written operation by operation in PyTorch, every line launches its own kernels. For n elements in x, the comments
+# count the elements that these kernels read and write:
 #
-# <details><summary>Hint 1</summary>tanh a = 2·sigmoid(2a) − 1. What does (1 + tanh a) / 2 become?</details>
+# ```python
+# u = x * x * x                    # two kernels,   reads 3n, writes 2n
+# u = x + 0.044715 * u             # two kernels,   reads 3n, writes 2n
+# t = torch.tanh(0.7978845608 * u) # two kernels,   reads 2n, writes 2n
+# y = (0.5 * x) * (1.0 + t)        # three kernels, reads 4n, writes 3n
+# ```
+#
+# Together these kernels read 12n elements and write 9n, although it is enough to read n and write n. In one kernel,
+# everything between the load and the store stays in [registers](../glossary.md#register). Combining operations in one
+# kernel is called *fusion*.
+#
+# Triton has no `tl.tanh`. (NVIDIA's `libdevice` library has a tanh, but the [interpreter](../glossary.md#interpreter)
+# cannot call it.) `tl.exp` and `tl.sigmoid` are enough. The textbook formula $\tanh a = (e^{2a} - 1) / (e^{2a} + 1)$
+# does not work: for a above about {claim: gelu_overflow}, it gives inf / inf.
+#
+# <details><summary>Hint 1</summary>tanh a = 2·sigmoid(2a) − 1. Which simple expression is (1 + tanh a) / 2?</details>
 # <details><summary>Hint 2</summary>The whole formula is x · sigmoid(2a).</details>
-# <details><summary>Hint 3</summary>sigmoid(z) = 1 / (1 + exp(−z)): if the exponential overflows, the quotient is 0, and
-# that is right.</details>
+# <details><summary>Hint 3</summary>sigmoid(z) = 1 / (1 + exp(−z)). If exp(−z) overflows to inf, the quotient is 0,
+# which is correct.</details>
 
 
 # %% cell="solution" id="gelu_kernel"
@@ -166,7 +176,7 @@ def gelu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
     x_ptr    (n,)  input
     out_ptr  (n,)  output
-    One program computes BLOCK elements, from pid * BLOCK on.
+    One program computes BLOCK elements, starting at pid * BLOCK.
     """
     pid = tl.program_id(0)
     offs = pid * BLOCK + tl.arange(0, BLOCK)
@@ -174,33 +184,28 @@ def gelu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     x = tl.load(x_ptr + offs, mask=mask).to(tl.float32)
     ### BEGIN SOLUTION
     a = SQRT_2_OVER_PI * (x + CUBIC * x * x * x)
-    # x * sigmoid(2a): where exp overflows the quotient is 0, never NaN
+    # x * sigmoid(2a): where exp overflows, the quotient is 0, never NaN
     y = x / (1 + tl.exp(-2 * a))
     tl.store(out_ptr + offs, y, mask=mask)
     ### END SOLUTION
 
 
-# %% cell="given" id="gelu"
-def gelu(x, out, BLOCK=1024):
-    n = x.numel()
-    gelu_kernel[(triton.cdiv(n, BLOCK),)](x, out, n, BLOCK=BLOCK)
-
-
-lab.tiny("06_elementwise_triton/gelu")
-
 # %% cell="check" exercise="06_elementwise_triton/gelu"
+lab.tiny("06_elementwise_triton/gelu")
 lab.check("06_elementwise_triton/gelu")
 
 # %% [markdown]
 # ## 3 GeLU backward
 #
-# Given x and the gradient dy of the loss with respect to y, write $dx = dy \cdot \mathrm{d}y/\mathrm{d}x$. Nothing is
-# kept from the forward pass: computing tanh again is cheaper than reading it back.
+# Let y be the result of GeLU, and dy the gradient of the loss with respect to y. Given x and dy, compute $dx = dy \cdot
+# \mathrm{d}y/\mathrm{d}x$. The kernel gets no intermediate result of the forward pass, because recomputing tanh is
+# cheaper than reading it from memory.
 #
-# <details><summary>Hint 1</summary>y is a product of x/2 and (1 + t), and t depends on x: two terms.</details>
+# <details><summary>Hint 1</summary>Let t be tanh a. Then y is the product of x/2 and 1 + t, and t depends on x, so the
+# product rule gives two terms.</details>
 # <details><summary>Hint 2</summary>dt/da = 1 − t², and da/dx = √(2/π)·(1 + 3·0.044715·x²).</details>
-# <details><summary>Hint 3</summary>dy · [ (1 + t)/2 + x/2 · (1 − t²) · da/dx ]. With s = sigmoid(2a) this is
-# dy · [ s + 2·x·s·(1 − s) · da/dx ].</details>
+# <details><summary>Hint 3</summary>dx = dy · [ (1 + t)/2 + x/2 · (1 − t²) · da/dx ]. With s = sigmoid(2a), dx = dy · [
+# s + 2·x·s·(1 − s) · da/dx ].</details>
 
 
 # %% cell="solution" id="gelu_backward_kernel"
@@ -208,11 +213,11 @@ lab.check("06_elementwise_triton/gelu")
 def gelu_backward_kernel(x_ptr, dy_ptr, dx_ptr, n, BLOCK: tl.constexpr):
     """Gradient of GeLU, tanh form.
 
-    dx[i] = dy[i] * d gelu(x[i]) / d x[i]
+    dx[i] = dy[i] * gelu'(x[i]), where gelu' is the derivative of gelu
 
     x_ptr, dy_ptr  (n,)  inputs
     dx_ptr         (n,)  output
-    One program computes BLOCK elements, from pid * BLOCK on.
+    One program computes BLOCK elements, starting at pid * BLOCK.
     """
     pid = tl.program_id(0)
     offs = pid * BLOCK + tl.arange(0, BLOCK)
@@ -229,34 +234,35 @@ def gelu_backward_kernel(x_ptr, dy_ptr, dx_ptr, n, BLOCK: tl.constexpr):
     ### END SOLUTION
 
 
-# %% cell="given" id="gelu_backward"
-def gelu_backward(x, dy, dx, BLOCK=1024):
-    n = x.numel()
-    gelu_backward_kernel[(triton.cdiv(n, BLOCK),)](x, dy, dx, n, BLOCK=BLOCK)
-
-
-lab.tiny("06_elementwise_triton/gelu_backward")
-
 # %% cell="check" exercise="06_elementwise_triton/gelu_backward"
+lab.tiny("06_elementwise_triton/gelu_backward")
 lab.check("06_elementwise_triton/gelu_backward")
 
 # %% [markdown]
 # ## 4 Rows: (x + bias) · scale
 #
-# `out[m, n] = (x[m, n] + bias[n]) · scale[n]`, in fp32. One program computes `BLOCK_N` columns of one row, and programs
-# count through the blocks of a row before they go on to the next: neighbours in the grid work on neighbours in memory.
-# Rows may lie further apart than they are long (a slice of a wider matrix), so element (m, n) of x is at
-# `x_ptr + m·stride_xm + n`.
+# Compute `out[m, n] = (x[m, n] + bias[n]) · scale[n]` in fp32. One program computes `BLOCK_N` columns of one row.
+# Consecutive programs process all blocks of one row before the next row, so they access neighboring memory. If x is a
+# slice of a wider matrix, other elements lie between its rows. So element (m, n) of x is at address `x_ptr +
+# m·stride_xm + n`.
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `x_ptr`, `out_ptr` | (M, N) | input, output; rows `stride_xm` and `stride_om` elements apart |
+# | `x_ptr`, `out_ptr` | (M, N) | input, output |
+# | `stride_xm`, `stride_om` | scalars | distance from one row of x, or of out, to the next, in elements |
 # | `bias_ptr`, `scale_ptr` | (N,) | inputs, the same for every row |
 #
-# <details><summary>Hint 1</summary>The mask concerns columns only: every row that has a program exists.</details>
-# <details><summary>Hint 2</summary>x takes row and column, bias and scale the column alone.</details>
-# <details><summary>Hint 3</summary>In fp16, adding rounds once and multiplying again. Convert after each load; the
-# store converts back by itself.</details>
+# <details><summary>Hint 1</summary>Mask only the columns, because the row of every program exists.</details>
+# <details><summary>Hint 2</summary>x is indexed by row and column, bias and scale by column only.</details>
+# <details><summary>Hint 3</summary>In fp16, the addition and the multiplication would each round. Convert to fp32 after
+# each load. The store converts the result back.</details>
+#
+# **Predict, then measure.** The cell after the check times your kernels and draws your vector add. In its output,
+# `library` is PyTorch, which has one fused kernel for GeLU and runs two kernels for bias and scale. Which of your last
+# three kernels will beat PyTorch, and by what factor?
+#
+# Without a GPU, the cell prints the bytes that the programs request. In `bias_scale`, every row requests bias and scale
+# again. A GPU serves these requests from its [L2 cache](../glossary.md#l2-cache), not from memory.
 
 
 # %% cell="solution" id="bias_scale_kernel"
@@ -266,9 +272,9 @@ def bias_scale_kernel(x_ptr, bias_ptr, scale_ptr, out_ptr, N, stride_xm, stride_
 
     out[m, n] = (x[m, n] + bias[n]) * scale[n]
 
-    x_ptr                (M, N)  input, rows stride_xm apart
+    x_ptr                (M, N)  input; row m starts at m * stride_xm
     bias_ptr, scale_ptr  (N,)    inputs
-    out_ptr              (M, N)  output, rows stride_om apart
+    out_ptr              (M, N)  output; row m starts at m * stride_om
     One program computes BLOCK_N columns of one row.
     """
     pid = tl.program_id(0)
@@ -284,50 +290,48 @@ def bias_scale_kernel(x_ptr, bias_ptr, scale_ptr, out_ptr, N, stride_xm, stride_
     ### END SOLUTION
 
 
-# %% cell="given" id="bias_scale"
-def bias_scale(x, bias, scale, out, BLOCK_N=1024):
-    M, N = x.shape
-    grid = (M * triton.cdiv(N, BLOCK_N),)
-    bias_scale_kernel[grid](x, bias, scale, out, N, x.stride(0), out.stride(0), BLOCK_N=BLOCK_N)
-
-
-lab.tiny("06_elementwise_triton/bias_scale")
-
 # %% cell="check" exercise="06_elementwise_triton/bias_scale"
+lab.tiny("06_elementwise_triton/bias_scale")
 lab.check("06_elementwise_triton/bias_scale")
 
-# %% [markdown]
-# ## 5 Predict, then measure
-#
-# `library` is PyTorch: for GeLU its own fused kernel, for bias and scale two kernels after each other. Write down,
-# before you run the cell, which of the three you expect to beat the library, and by what factor. (Counts without a GPU
-# are of what programs ask for. `bias_scale` asks for bias and scale again in every row; a GPU answers that from its L2
-# cache, not from memory.)
 
 # %%
-for name in ("gelu", "gelu_backward", "bias_scale"):
-    print(lab.benchmark(f"06_elementwise_triton/{name}") or "")
+def add_in_eights(x, y, out):
+    vector_add(x, y, out, BLOCK=8)
+
+
+for name in ("vector_add", "gelu", "gelu_backward", "bias_scale"):
+    print(lab.benchmark(f"06_elementwise_triton/{name}") or "")  # a plain "copy" of as many bytes is the upper limit
+lab.access_map(add_in_eights, torch.arange(20.0), torch.ones(20), torch.empty(20), title="your vector add")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Compare with your prediction, or without a GPU with this measurement on an H200, 2²⁷ fp32 elements:
-# `gelu_reference` 2.64 ms, PyTorch's fused GeLU 0.257 ms. Which factor do the bytes predict, and what may be missing?
+# **Explain.** On an H200 with 2²⁷ fp32 elements, GeLU takes {claim: unfused_gelu} operation by operation, and
+# {claim: built_in_gelu} as PyTorch's fused kernel. Which factor do the bytes predict? Compare it with the measured
+# factor: what might the prediction omit?
 #
 # ### BEGIN SOLUTION
-# The reference moves 21n elements, the fused kernel 2n, so bytes predict a factor of 10.5. Measured is 10.3: both run
-# close to the memory's bandwidth, and arithmetic and launches are too cheap to show at this size. What is left over is
-# the slightly different share of the bandwidth that kernels with one, two or three arrays reach.
+# The unfused version moves 21n elements, the fused kernel 2n, so bytes predict a factor of 10.5. The measured factor is
+# {claim: fused_speedup}. Both versions run close to the memory's bandwidth, and arithmetic and launches are too cheap
+# to matter at this size. The small difference remains because kernels with two and three arrays reach slightly
+# different shares of the bandwidth.
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** Try `BLOCK` 256 and 4096 and other `num_warps` in the launchers: what changes, and why so little?
-# Let a program of `bias_scale` do several rows, so that it reads bias and scale once. Or let its programs count down
-# the rows first: on an H200 that costs 5 % (3969 for 4192 GB/s at 2¹⁴ × 2¹³). On a GPU,
-# `print(vector_add_kernel[grid](...).asm["ptx"])` shows the code: look for `ld.global.v4`, four floats in one
-# instruction. It is there when the pointers are aligned to 16 bytes, and gone for `x[1:]`.
+# **Next levels.** Three experiments:
 #
-# **In practice** `torch.compile` writes such kernels by itself; hand-written ones pay off where it does not see the
-# chance, as across a matmul's epilogue.
+# - In the launchers, try `BLOCK` 256 and 4096, and other values of `num_warps`, the number of
+#   [warps](../glossary.md#warp) per program. What changes, and why so little?
+# - Let one program of `bias_scale` process several rows, so that it reads bias and scale only once.
+# - Let consecutive programs of `bias_scale` process the same columns of consecutive rows. On an H200 and a matrix of
+#   2¹⁴ × 2¹³, this costs {claim: rows_first_loss}: {claim: rows_first} instead of {claim: columns_first}.
 #
-# **Reading.** [Hendrycks and Gimpel, Gaussian Error Linear Units](https://arxiv.org/abs/1606.08415): both forms.
-# [Triton's fused softmax](https://triton-lang.org/main/getting-started/tutorials/02-fused-softmax.html): the next step,
-# a reduction in the row.
+# On a GPU, `print(vector_add_kernel[grid](...).asm["ptx"])` shows the [PTX](../glossary.md#ptx) code. Look for
+# `ld.global.v4`, an instruction that loads four floats. It appears when the pointers are multiples of 16 bytes, and
+# disappears for `x[1:]`.
+#
+# **In practice** `torch.compile` generates such kernels. Hand-written kernels pay off where `torch.compile` cannot
+# fuse, such as in the [epilogue](../glossary.md#epilogue) of a [matmul](../glossary.md#matmul).
+#
+# **Reading.** [Hendrycks and Gimpel, Gaussian Error Linear Units](https://arxiv.org/abs/1606.08415) defines GeLU and
+# its tanh form. [Triton's fused softmax](https://triton-lang.org/main/getting-started/tutorials/02-fused-softmax.html):
+# the next step, a [reduction](../glossary.md#reduction) over each row.

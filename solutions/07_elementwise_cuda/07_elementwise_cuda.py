@@ -1,40 +1,42 @@
 # %% [markdown]
 # # Write elementwise kernels in CUDA C++
 #
-# **You will** write three kernels: add two vectors in a loop, scale the rows of a matrix, and GeLU with 16-byte
-# accesses.
+# **You will** write three [kernels](../glossary.md#kernel). The first adds two vectors with a grid-stride loop, the
+# second scales the rows of a matrix, and the third computes GeLU with 16-byte accesses.
 #
 # **You will learn to**
-# - write a grid-stride loop, and say how often each thread goes round;
-# - walk over rows and columns with a two-dimensional grid that need not cover the matrix;
-# - load and store four floats at a time, with a `__device__` function and a ragged tail;
-# - read the host side of a CUDA program: allocate, copy, launch, copy back, free; streams.
+# - write a [grid-stride loop](../glossary.md#grid-stride-loop), and count the iterations of a
+#   [thread](../glossary.md#thread);
+# - loop over rows and columns with a two-dimensional [grid](../glossary.md#grid) that need not cover the matrix;
+# - load and store four floats at a time when the length is not a multiple of four, and write a `__device__` function;
+# - read the [host](../glossary.md#host) code of a CUDA program, which allocates, copies,
+#   [launches](../glossary.md#launch) and frees, and uses [streams](../glossary.md#stream).
 #
 # **You need** `02_execution_model`, and GeLU from `06_elementwise_triton`. About 70 minutes. Works without a GPU; only
 # times need one.
+#
+# ## 1 The grid-stride loop
+#
+# | qualifier | runs on | called from |
+# |---|---|---|
+# | `__global__ void` | the GPU, in every thread of the grid | the host, with a grid: the function is a *kernel* |
+# | `__device__` | the GPU, in the calling thread | kernels and other `__device__` functions |
+# | `__host__ __device__` | host or GPU: the function is compiled for both | host code and kernels |
+#
+# So far each thread computed one element, and the grid had to cover them all. In a grid-stride loop, a thread computes
+# its element, then the element one grid size further, and so on to the end. Now a grid of any size is correct, and you
+# choose the size for speed. There should be enough threads to hide [latency](../glossary.md#latency). There should also
+# be so few that each thread computes several elements, and reuses an index or a factor that these share. In each
+# iteration, neighboring threads still access neighboring elements.
+#
+# **Predict.** `threads` threads loop over `n` elements in this way. How many iterations does thread `thread` execute?
 
 # %% cell="setup"
-
-# %% [markdown]
-# ## 1 Go round: the grid-stride loop
-#
-# | written before a function | runs on | called from |
-# |---|---|---|
-# | `__global__ void` | GPU, by every thread of the grid | the host, with a grid; it is a *kernel* |
-# | `__device__` | GPU, by the thread that calls it | kernels and other `__device__` functions |
-# | `__host__ __device__` | either, compiled twice | both sides, such as a formula for sizes |
-#
-# So far each thread had one element, and the grid had to cover them all. In a *grid-stride loop* a thread does its
-# element, then the one that lies a whole grid further, and so on to the end. Now any grid is right, and you choose its
-# size for speed: enough threads to hide latency, few enough that each does several elements and what they share (an
-# index, a factor) is worked out once. In each pass neighbours still touch neighbours.
-#
-# **Predict.** `threads` threads go over `n` elements like this. How often does number `thread` go round?
 
 
 # %% cell="solution" id="passes"
 def passes(n, threads, thread):
-    """Elements thread, thread + threads, thread + 2 * threads, … below n: how many are these?"""
+    """The number of elements thread, thread + threads, thread + 2 * threads, … that are below n."""
     ### BEGIN SOLUTION
     if thread >= n:
         return 0
@@ -45,10 +47,32 @@ def passes(n, threads, thread):
 # %% cell="check" exercise="07_elementwise_cuda/passes"
 lab.check("07_elementwise_cuda/passes")
 
+# %% [markdown]
+# **Your kernel:** `out[i] = x[i] + y[i]` for all `i < n`, with any grid. The [launcher](../glossary.md#launcher) below
+# gives each thread about four elements. The cell also runs a similar kernel without a loop. There, 2
+# [blocks](../glossary.md#block) of 4 threads write only 8 of 20 elements.
+#
+# | argument | shape | meaning |
+# |---|---|---|
+# | `x`, `y` | (n,) | inputs |
+# | `out` | (n,) | output |
+# | `n` | scalar | number of elements, at least 1 |
+#
+# `__restrict__` declares that the arrays do not overlap. The compiler may then move the loads of the next iteration
+# before the store of this one. You get 2 points for a correct result, and 1 point for storing each element only once.
+# You get 1 more point for [coalescing](../glossary.md#coalesced-access): a load of a [warp](../glossary.md#warp) may
+# touch at most 4 [sectors](../glossary.md#sector), because its 32 floats fill 4 sectors of 32 bytes.
+#
+# <details><summary>Hint 1</summary>A loop has three parts: where a thread starts, its step, and its end.</details>
+# <details><summary>Hint 2</summary>Each thread starts at the <code>i</code> of <code>sign_kernel</code>. The loop
+# condition replaces the guard.</details>
+# <details><summary>Hint 3</summary>The step is the number of threads in the grid, <code>gridDim.x * blockDim.x</code>.
+# If each thread computed four adjacent elements, the result would also be correct, but the accesses would not be
+# coalesced.</details>
+
 # %% cell="given" id="sign"
 import torch
 
-# A neighbour of your kernel that does not go round: 2 blocks of 4 threads sign 20 elements.
 sign_kernel = lab.cuda.compile(
     """
 __global__ void sign_kernel(float* out, int n) {
@@ -62,31 +86,15 @@ signed = torch.full((20,), -1.0, device="cuda" if lab.device.has_gpu() else "cpu
 sign_kernel[2, 4](signed, 20)
 print(signed.int().tolist())
 
-# %% [markdown]
-# Your kernel: `out[i] = x[i] + y[i]` for all `i < n`, on any grid. The launcher below has about four elements for each
-# thread.
-#
-# | argument | shape | meaning |
-# |---|---|---|
-# | `x`, `y` | (n,) | inputs |
-# | `out` | (n,) | output |
-# | `n` | number | elements, any number from 1 on |
-#
-# `__restrict__` promises that the arrays do not overlap: then the compiler may load for the next pass before it has
-# stored for this one. Points: 2 for a right result, 1 for coalescing (at most 4 sectors in a load request), 1 for
-# storing each element once.
-#
-# <details><summary>Hint 1</summary>Three things make the loop: where a thread starts, how far it steps, when it
-# ends.</details>
-# <details><summary>Hint 2</summary>It starts where <code>sign_kernel</code> has its <code>i</code>; the end of the loop
-# is the guard.</details>
-# <details><summary>Hint 3</summary>The step is the number of threads in the grid,
-# <code>gridDim.x * blockDim.x</code>. Four elements that lie side by side for each thread would be right too, but not
-# coalesced.</details>
+
+def vector_add(x, y, out):
+    n = x.numel()
+    vector_add_kernel[(n + 1023) // 1024, 256](x, y, out, n)
+
 
 # %% cell="solution" id="vector_add_kernel"
 # %%cuda
-# // out[i] = x[i] + y[i] for i < n. A thread takes every (number of threads)-th element.
+# // out[i] = x[i] + y[i] for i < n. Each thread starts at its index and steps by the number of threads.
 # __global__ void vector_add_kernel(const float* __restrict__ x, const float* __restrict__ y,
 #                                   float* __restrict__ out, int n) {
 #     // ### BEGIN SOLUTION
@@ -98,46 +106,47 @@ print(signed.int().tolist())
 # }
 
 
-# %% cell="given" id="vector_add"
-def vector_add(x, y, out):
-    n = x.numel()
-    vector_add_kernel[(n + 1023) // 1024, 256](x, y, out, n)
-
-
-lab.tiny("07_elementwise_cuda/vector_add")
-
 # %% cell="check" exercise="07_elementwise_cuda/vector_add"
+lab.tiny("07_elementwise_cuda/vector_add")
 lab.check("07_elementwise_cuda/vector_add")
 
 # %% [markdown]
-# | what a check says | a common cause |
+# | the check reports | common cause |
 # |---|---|
-# | `first-block-only`, `tail-not-written`, `not-written` | no loop, or a step that is too long |
-# | `missing-syncthreads`, `race` | two threads store the same element: where does each start? |
-# | `timeout` | the counter does not move |
-# | `misaligned` | a `float4` at an element that is no multiple of four |
-# | points missing for bytes stored | the step is a block, not the grid: blocks do each other's elements again |
+# | `first-block-only`, `tail-not-written`, `not-written` | there is no loop, or its step is too large |
+# | `missing-syncthreads`, `race` | two threads store the same element: where does each thread start? |
+# | `timeout` | the loop counter does not change |
+# | `misaligned` | a `float4` access at an element index that is not a multiple of four |
+# | points missing for bytes stored | the step is the size of a block, not of the grid, so blocks repeat elements |
 #
 # ## 2 Rows and columns
 #
-# `out[row, column] = scale[row] · x[row, column]`, M rows of N columns, row after row in memory. Blocks are 32 threads
-# wide (columns) and 8 high (rows). The grid covers all columns, but has threads for a quarter of the rows only: a
-# thread keeps its column and goes round over the rows.
+# Compute `out[row, column] = scale[row] · x[row, column]` for a matrix of M rows and N columns, which is stored row by
+# row. Blocks are 32 threads wide and 8 threads high: x is the column, y the row. The grid covers all columns, but only
+# a quarter of the rows. So each thread keeps its column and loops over rows.
 #
 # | argument | shape | meaning |
 # |---|---|---|
 # | `x`, `out` | (M, N) | input, output |
-# | `scale` | (M,) | one factor for each row |
+# | `scale` | (M,) | one factor per row |
 #
-# <details><summary>Hint 1</summary>One guard for the column, one loop for the row.</details>
-# <details><summary>Hint 2</summary>The loop is that of part 1, with <code>.y</code> for <code>.x</code> and
-# <code>M</code> for <code>n</code>.</details>
-# <details><summary>Hint 3</summary>The row's step is the number of threads that the grid has along y. (A grid may have
-# at most 65 535 blocks along y: another reason to go round.)</details>
+# <details><summary>Hint 1</summary>You need one guard for the column and one loop over rows.</details>
+# <details><summary>Hint 2</summary>The loop is the same as in part 1, with <code>.y</code> instead of <code>.x</code>
+# and <code>M</code> instead of <code>n</code>.</details>
+# <details><summary>Hint 3</summary>The row step is the number of threads that the grid has along y. (A grid may have at
+# most {claim: grid_limit_y} blocks along y, which is another reason for the loop.)</details>
+
+
+# %% cell="given" id="row_scale"
+def row_scale(x, scale, out):
+    M, N = x.shape
+    grid = ((N + 31) // 32, (M + 31) // 32)  # four rows per thread
+    row_scale_kernel[grid, (32, 8)](x, scale, out, M, N)
+
 
 # %% cell="solution" id="row_scale_kernel"
 # %%cuda
-# // out[row][column] = scale[row] * x[row][column]. A thread has one column, and steps through the rows.
+# // out[row][column] = scale[row] * x[row][column]. Each thread has one column and loops over rows.
 # __global__ void row_scale_kernel(const float* __restrict__ x, const float* __restrict__ scale,
 #                                  float* __restrict__ out, int M, int N) {
 #     // ### BEGIN SOLUTION
@@ -151,41 +160,45 @@ lab.check("07_elementwise_cuda/vector_add")
 # }
 
 
-# %% cell="given" id="row_scale"
-def row_scale(x, scale, out):
-    M, N = x.shape
-    grid = ((N + 31) // 32, (M + 31) // 32)  # four rows for each thread
-    row_scale_kernel[grid, (32, 8)](x, scale, out, M, N)
-
-
-lab.tiny("07_elementwise_cuda/row_scale")
-
 # %% cell="check" exercise="07_elementwise_cuda/row_scale"
+lab.tiny("07_elementwise_cuda/row_scale")
 lab.check("07_elementwise_cuda/row_scale")
 
 # %% [markdown]
 # ## 3 GeLU, four floats at a time
 #
-# `float4` is a struct of four floats, `.x .y .z .w`, which one instruction loads or stores: 16 bytes for each lane, 512
-# for the warp. A quarter of the instructions asks for the same bytes, and more of them are under way at a time.
+# `float4` is a struct of four floats, `.x .y .z .w`. One instruction loads or stores a `float4`: 16 bytes per
+# [lane](../glossary.md#lane), 512 bytes per warp. Such a [vectorized access](../glossary.md#vectorized-access) needs a
+# quarter of the instructions for the same bytes, and keeps more bytes [in flight](../glossary.md#in-flight).
 #
-# The address must be a multiple of 16. An array that starts elsewhere (`x[1:]`) has no such groups, and a length that
-# is no multiple of four leaves up to three elements over. So the launcher says how many `groups` of four there are,
-# none where `x` or `out` is not aligned. The kernel does elements 0 to 4·groups − 1 in groups, the rest one by one.
+# The address of a `float4` must be a multiple of 16. An array that starts elsewhere, such as `x[1:]`, cannot be
+# accessed in this way. If the length is not a multiple of four, up to three elements are left over. So the launcher
+# passes the number of groups of four, `groups`, which is 0 if `x` or `out` is not aligned. In the kernel,
+# `reinterpret_cast` turns the pointers into pointers to `float4`. The kernel computes elements 0 to 4·groups − 1 in
+# groups, and the remaining elements one by one.
 #
-# $y = \frac{x}{2}\,(1 + \tanh a)$ with $a = \sqrt{2/\pi}\,(x + 0.044715\,x^3)$. The formula is a `__device__` function:
-# it is needed five times, and the compiler puts it in place of each call.
+# $y = \frac{x}{2}\,(1 + \tanh a)$ with $a = \sqrt{2/\pi}\,(x + 0.044715\,x^3)$. Write this formula as a `__device__`
+# function, because the kernel needs it five times. The compiler inlines the function.
 #
-# Points: 2 for a right result, 1 each for loads and stores of at least 500 bytes in a request.
+# You get 2 points for a correct result. You get 1 point each for loads and for stores if they move at least 500 bytes
+# per [request](../glossary.md#request), on average. A request is one load or store instruction of one warp, and with
+# `float4` it moves 512 bytes.
 #
 # <details><summary>Hint 1</summary>As in unit 06, y = x / (1 + exp(−2a)). Write <code>expf</code> and
-# <code>0.5f</code>: without the f, C++ computes in double, many times slower.</details>
-# <details><summary>Hint 2</summary>Two grid-stride loops: one counts groups through <code>x4</code> and
-# <code>out4</code>, one counts the elements from <code>4 * groups</code> on.</details>
-# <details><summary>Hint 3</summary><code>float4 v = x4[g];</code> loads a group;
-# <code>make_float4(a, b, c, d)</code> makes one to store.</details>
+# <code>0.5f</code>: without the f, C++ computes in double precision, which is many times slower.</details>
+# <details><summary>Hint 2</summary>Write two grid-stride loops. The first goes over the groups, with <code>x4</code>
+# and <code>out4</code>. The second goes over the elements from <code>4 * groups</code> on.</details>
+# <details><summary>Hint 3</summary><code>float4 v = x4[g];</code> loads a group; <code>make_float4(a, b, c, d)</code>
+# creates a group, which you store.</details>
 
-# %% cell="given"
+
+# %% cell="given" id="gelu"
+def gelu(x, out):
+    n = x.numel()
+    aligned = x.data_ptr() % 16 == 0 and out.data_ptr() % 16 == 0
+    gelu_kernel[(n + 1023) // 1024, 256](x, out, n // 4 if aligned else 0, n)
+
+
 lab.coalescing(lambda lane: 16 * lane, width=16, title="float4: lane k loads 16 bytes at byte 16·k")
 
 # %% cell="solution" id="gelu_kernel"
@@ -193,7 +206,7 @@ lab.coalescing(lambda lane: 16 * lane, width=16, title="float4: lane k loads 16 
 # __device__ float gelu_tanh(float x) {
 #     // ### BEGIN SOLUTION
 #     float a = 0.7978845608f * (x + 0.044715f * x * x * x);
-#     return x / (1.0f + expf(-2.0f * a));  // where expf overflows the quotient is 0, never NaN
+#     return x / (1.0f + expf(-2.0f * a));  // where expf overflows, the quotient is 0, never NaN
 #     // ### END SOLUTION
 # }
 #
@@ -215,25 +228,13 @@ lab.coalescing(lambda lane: 16 * lane, width=16, title="float4: lane k loads 16 
 # }
 
 
-# %% cell="given" id="gelu"
-def gelu(x, out):
-    n = x.numel()
-    aligned = x.data_ptr() % 16 == 0 and out.data_ptr() % 16 == 0
-    gelu_kernel[(n + 1023) // 1024, 256](x, out, n // 4 if aligned else 0, n)
-
-
-lab.tiny("07_elementwise_cuda/gelu")
-
 # %% cell="check" exercise="07_elementwise_cuda/gelu"
+lab.tiny("07_elementwise_cuda/gelu")
 lab.check("07_elementwise_cuda/gelu")
 
-# %% [markdown]
-# ## 4 Predict, then measure
-#
-# Which of your kernels will come closest to the copy's bandwidth, and by how much does `float4` help? The annotated
-# kernel ran over 1027 elements: find the groups and the tail.
-
 # %%
+# Predict first: which of your kernels comes closest to the copy's bandwidth, and by how much does float4 help?
+# The annotated kernel processed 1027 elements: find the groups and the tail.
 with lab.record():
     gelu(torch.ones(1027, device=signed.device), torch.empty(1027, device=signed.device))
 lab.annotate(gelu_kernel)
@@ -241,62 +242,60 @@ for name in ("vector_add", "row_scale", "gelu"):
     print(lab.benchmark(f"07_elementwise_cuda/{name}") or "")
 
 # %% [markdown]
-# ## 5 The host side
+# ## 4 Host code
 #
-# Your cells hold device code only. NVRTC, a library, compiles their text while Python runs, for the GPU at hand;
-# PyTorch owns memory and streams. Outside a notebook `nvcc` compiles whole programs: it splits the file, gives the
-# host's part to a C++ compiler, the device's part to its own for every GPU named, and turns `<<<…>>>` into calls. This
-# is what the host's part of such a program does:
+# Your cells hold only [device code](../glossary.md#device-code). The [NVRTC](../glossary.md#nvrtc) library compiles
+# this code for your GPU while Python runs. PyTorch manages memory and streams. Outside a notebook, the compiler `nvcc`
+# compiles whole programs. It passes host code to a C++ compiler, compiles device code for every GPU type that you name,
+# and turns each `<<<…>>>` into a call that launches the kernel. This is the host code of such a program:
 #
 # ```cpp
 # int main() {
 #     const int n = 1 << 24, bytes = n * sizeof(float);
 #     float *x, *out, *d_x, *d_out;
-#     cudaMallocHost(&x, bytes);      // host memory that stays in place: only from there are copies asynchronous
+#     cudaMallocHost(&x, bytes);      // pinned host memory: asynchronous copies require it
 #     cudaMallocHost(&out, bytes);
 #     for (int i = 0; i < n; i++) x[i] = 0.001f * (i % 1000);
-#     cudaMalloc(&d_x, bytes);        // memory of the GPU
+#     cudaMalloc(&d_x, bytes);        // GPU memory
 #     cudaMalloc(&d_out, bytes);
 #     cudaStream_t stream;
 #     cudaStreamCreate(&stream);
 #     cudaMemcpyAsync(d_x, x, bytes, cudaMemcpyHostToDevice, stream);
 #     gelu_kernel<<<(n + 1023) / 1024, 256, 0, stream>>>(d_x, d_out, n / 4, n);
 #     cudaMemcpyAsync(out, d_out, bytes, cudaMemcpyDeviceToHost, stream);
-#     cudaError_t error = cudaStreamSynchronize(stream);  // the host waits here, and hears what went wrong
+#     cudaError_t error = cudaStreamSynchronize(stream);  // the host waits here, and errors are reported here
 #     printf("%s, %f\n", cudaGetErrorString(error), out[n - 1]);
 #     cudaFree(d_x); cudaFree(d_out); cudaFreeHost(x); cudaFreeHost(out); cudaStreamDestroy(stream);
 # }
 # ```
 #
-# | CUDA C++ | PyTorch |
-# |---|---|
-# | `cudaMalloc`, `cudaFree` | `torch.empty(n, device="cuda")`, and its end of life |
-# | `cudaMallocHost` | `torch.empty(n, pin_memory=True)` |
-# | `cudaMemcpyAsync` | `d_x.copy_(x, non_blocking=True)` |
-# | `kernel<<<grid, block, shared, stream>>>(…)` | `kernel[grid, block, shared](…)` on the current stream |
-# | `cudaStreamCreate` | `torch.cuda.Stream()`, used in `with torch.cuda.stream(s):` |
-#
-# A *stream* is a queue: what is in one runs in order, what is in two may overlap. Cut the work into pieces over two
-# streams, and one piece is copied while another is computed. Launches and asynchronous copies return at once, so a
-# fault shows only where the host waits. `21_launch_overhead` measures all this.
+# The operating system does not move [pinned memory](../glossary.md#pinned-memory), so the GPU can copy it while the CPU
+# does other work. A stream is a queue. Work in one stream runs in order; work in two streams may overlap. If you split
+# the work into pieces and put them into two streams, one piece is copied while another is computed. Launches and
+# asynchronous copies return at once, so an error of a kernel appears only where the host waits. `21_launch_overhead`
+# measures launches, streams and copies.
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** The whole program above copies 2 · 64 MiB over PCIe (about 50 GB/s each way) for a kernel that moves as
-# many bytes in GPU memory (about 4000 GB/s on an H200). What share of its time is the kernel, roughly? What would two
-# streams gain, and what would a kernel twice as fast gain?
+# **Explain.** The program above copies 64 MiB to the GPU and 64 MiB back, over [PCIe](../glossary.md#pcie) at about
+# {claim: pcie_copy} each way. Its kernel moves as many bytes in GPU memory, at about {claim: h200_copy} on an H200.
+# Roughly which share of the time does the kernel take? What would two streams gain, and what would a kernel twice as
+# fast gain?
 #
 # ### BEGIN SOLUTION
-# The copies take 134 MB / 50 GB/s, about 2.7 ms; the kernel 134 MB / 4000 GB/s, about 0.03 ms: some 1 %. With pieces in
-# two streams, copying in, computing and copying back overlap, as the link carries both directions at once: about 1.4
-# ms, nearly half. A kernel twice as fast gains half a per cent. Data should stay on the GPU between kernels.
+# The copies take 134 MB / {claim: pcie_copy}, about 2.7 ms. The kernel takes 134 MB / {claim: h200_copy}, about 0.03
+# ms, which is about 1 % of the time. With pieces in two streams, copying in, computing and copying back overlap,
+# because the link carries both directions at once. The program then takes about 1.4 ms, half as long. A kernel twice as
+# fast gains half a percent. Data should stay on the GPU between kernels.
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** Give `vector_add` a `float4` version: does it gain as much as GeLU? Replace `expf` by `__expf`, and
-# see with `lab.check` whether the error still fits. Make the kernel a template over the `__device__` function.
+# **Next levels.** Write a `float4` version of `vector_add`. Does `vector_add` gain as much as GeLU? Replace `expf` by
+# the faster, less precise `__expf`, and use `lab.check` to see whether the error is still within tolerance. Make the
+# kernel a C++ template whose parameter is the formula.
 #
-# **In practice** PyTorch's own elementwise kernels are one template: vector loads where alignment allows, a functor for
-# the formula, several elements a thread.
+# **In practice** PyTorch's own elementwise kernels come from one template. It takes the formula as a parameter,
+# computes several elements per thread, and uses vectorized loads where the alignment allows them.
 #
-# **Reading.** [CUDA Pro Tip: Grid-Stride Loops](https://developer.nvidia.com/blog/cuda-pro-tip-write-flexible-kernels-grid-stride-loops/)
-# and [Vectorized Memory Access](https://developer.nvidia.com/blog/cuda-pro-tip-increase-performance-with-vectorized-memory-access/).
+# **Reading.** [CUDA Pro Tip: Grid-Stride
+# Loops](https://developer.nvidia.com/blog/cuda-pro-tip-write-flexible-kernels-grid-stride-loops/) and [Vectorized
+# Memory Access](https://developer.nvidia.com/blog/cuda-pro-tip-increase-performance-with-vectorized-memory-access/).

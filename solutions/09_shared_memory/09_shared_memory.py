@@ -1,39 +1,72 @@
 # %% [markdown]
 # # Share memory within a block: halos, banks, barriers
 #
-# **You will** write a convolution that loads every element once, a transpose without bank conflicts in two ways, and
-# repair two kernels that are broken.
+# **You will** write a convolution whose blocks load each input only once, write two transposes without [bank
+# conflicts](../glossary.md#bank-conflict), and fix two broken kernels.
 #
 # **You will learn to**
-# - load a tile and its halo together, and wait for it with `__syncthreads()`;
-# - predict bank conflicts from the stride, and remove them by padding or by swizzling;
-# - read a report of a race or of an access out of bounds, and find the cause.
+# - load a [tile](../glossary.md#tile) and its [halo](../glossary.md#halo), and synchronize with the
+#   [barrier](../glossary.md#barrier) `__syncthreads()`;
+# - predict bank conflicts from the [stride](../glossary.md#stride), and remove them by
+#   [padding](../glossary.md#padding) or [swizzling](../glossary.md#swizzle);
+# - find the cause of a reported [race](../glossary.md#race) or out-of-bounds access.
 #
-# **You need** `08_coalescing`, above all your transpose.
+# **You need** your transpose from `08_coalescing`. About 90 minutes. No GPU needed, except for timings: conflicts are
+# counted exactly and races are detected on a CPU too.
 #
-# About 90 minutes. Works without a GPU: conflicts are counted and races found exactly; only times need one.
+# ## 1 Bank conflicts
+#
+# [Shared memory](../glossary.md#shared-memory) is on-chip memory of an [SM](../glossary.md#sm). It has 32
+# [banks](../glossary.md#bank): the 4-byte word w is in bank w mod 32. Each bank delivers one word per
+# [wavefront](../glossary.md#wavefront). Suppose that the [lanes](../glossary.md#lane) of a [warp](../glossary.md#warp)
+# read n *different* words of one bank, and no more of any other bank. Their [request](../glossary.md#request) then
+# takes n wavefronts: an n-way *bank conflict*. The best case is 1 wavefront, the worst 32. Lanes that read the *same*
+# word share one wavefront (a [broadcast](../glossary.md#broadcast)), so equal words cause no conflict.
+#
+# **Predict.** Lane k reads word `k · stride`. How many wavefronts does the request take? The sliders below show one
+# stride at a time; your function returns the number for any stride.
 
 # %% cell="setup"
 
-# %% [markdown]
-# ## 1 Banks
-#
-# Shared memory lies on the SM itself. It consists of 32 *banks*, and word w (4 bytes) lives in bank w mod 32. In one
-# pass each bank hands out one word. A request of 32 lanes needs as many passes (a profiler calls them *wavefronts*) as
-# the busiest bank must hand out *different* words: 1 at best, 32 at worst. Lanes that read the *same* word are served
-# together: a broadcast is no conflict. In the picture each pair of lanes shares a word, and pairs lie 12 words apart.
-#
-# **Predict.** Lane k reads word `k · stride`. How many passes does the request take?
-
-# %% cell="given"
+# %% cell="given" id="launchers"
 import torch
 
-lab.banks(lambda lane: 4 * (12 * (lane // 2)), title="lane k reads word 12 · (k // 2)")
+
+def cdiv(n, block):
+    return (n + block - 1) // block
 
 
-# %% cell="solution" id="passes_for_stride"
-def passes_for_stride(stride):
-    """Passes over the 32 banks when lane k reads word k * stride, for k = 0 to 31."""
+def conv1d(x, weights, out):
+    n, radius = x.numel(), weights.numel() // 2
+    conv1d_kernel[cdiv(n, 1024), 128](out, x, weights, radius, n)
+
+
+def transpose_padded(x, out):
+    M, N = x.shape
+    transpose_padded_kernel[(cdiv(N, 64), cdiv(M, 64)), (64, 4)](out, x, M, N)
+
+
+def transpose_swizzled(x, out):
+    M, N = x.shape
+    transpose_swizzled_kernel[(cdiv(N, 64), cdiv(M, 64)), (64, 4)](out, x, M, N)
+
+
+def smooth(x, steps, out):
+    n = x.numel()
+    smooth_kernel[cdiv(n, 256), 256](out, x, steps, n)
+
+
+def gradient(x, out):
+    n = x.numel()
+    gradient_kernel[cdiv(n, 256), 256](out, x, n)
+
+
+lab.widgets.banks(stride=12)
+
+
+# %% cell="solution" id="wavefronts_for_stride"
+def wavefronts_for_stride(stride):
+    """Number of wavefronts that one request takes if lane k reads word k * stride, for k = 0 to 31."""
     ### BEGIN SOLUTION
     words_of_bank = {}
     for lane in range(32):
@@ -43,32 +76,34 @@ def passes_for_stride(stride):
     ### END SOLUTION
 
 
-# %% cell="check" exercise="09_shared_memory/passes_for_stride"
-lab.check("09_shared_memory/passes_for_stride")
+# %% cell="check" exercise="09_shared_memory/wavefronts_for_stride"
+lab.check("09_shared_memory/wavefronts_for_stride")
 
 # %% [markdown]
 # ## 2 A convolution with a halo
 #
-# `out[i] = Σ weights[radius + j] · x[i + j]` for j = −radius … radius, with zeros for x beyond its ends. Neighbouring
-# outputs share nearly all of their inputs, so a block loads each input *once* into shared memory, and reads it from
-# there up to 17 times. Besides its own 1024 elements it needs `radius` more on both sides: the *halo*.
+# `out[i] = Σ weights[radius + j] · x[i + j]` for j = −radius … radius, where x is 0 outside its bounds. Neighboring
+# outputs share most of their inputs. So each [block](../glossary.md#block) loads its inputs *once* into shared memory.
+# From there its threads read each input for up to 2·radius + 1 outputs. A block computes 1024 outputs. It needs the
+# 1024 inputs at the same indices, and `radius` more on each side: the *halo*.
 #
 # | argument | shape | meaning |
 # |---|---|---|
 # | `x`, `out` | (n,) | input and output |
 # | `weights` | (2·radius + 1,) | radius is at most 8 |
 #
-# A block has 128 threads and computes 1024 outputs: thread t those at t, t + 128, … t + 896 of its tile, so that
-# neighbouring lanes stay at neighbouring words and each thread has eight loads on their way at once. Count what is
-# loaded: n/8 sectors for x, and at most 5 more for each block.
+# A block has 128 threads: thread t computes outputs t, t + 128, …, t + 896 of the block. Neighboring lanes then access
+# neighboring words, and each thread has eight loads [in flight](../glossary.md#in-flight). The check counts the
+# [sectors](../glossary.md#sector) that your kernel loads. It allows n/8 for x and 5 more per block: 2 for the halo and
+# 3 for the weights.
 #
-# <details><summary>Hint 1</summary>Let tile[k] hold x[first - MAX_RADIUS + k], also where the radius is smaller: the
-# tile then begins at a sector's first byte. Where x does not exist, put 0. The weights go into shared memory
-# too.</details>
-# <details><summary>Hint 2</summary>Loading: tile[threadIdx.x], tile[threadIdx.x + 128], … eight times, then once more
-# for what is left, 16 elements. Then <code>__syncthreads()</code>, reached by all threads.</details>
-# <details><summary>Hint 3</summary>Output number o of the tile is the sum over k = 0 … 2·radius of taps[k] ·
-# tile[o + MAX_RADIUS - radius + k]. With the loop over k outside and the eight outputs inside, one weight is read
+# <details><summary>Hint 1</summary>Let first be the block's first output. For every radius, let tile[k] hold x[first -
+# MAX_RADIUS + k]: these inputs start at a sector boundary. Store 0 where the index is outside x. Load the weights into
+# shared memory too.</details>
+# <details><summary>Hint 2</summary>Load tile[threadIdx.x], tile[threadIdx.x + 128], … eight times, then the remaining
+# 16 elements. Then all threads call <code>__syncthreads()</code>.</details>
+# <details><summary>Hint 3</summary>Output o of the tile is the sum over k = 0 … 2·radius of taps[k] · tile[o +
+# MAX_RADIUS - radius + k]. Make k the outer loop and the eight outputs the inner loop: a thread then reads each weight
 # once for eight products.</details>
 
 # %% cell="solution" id="conv1d_kernel"
@@ -85,7 +120,7 @@ lab.check("09_shared_memory/passes_for_stride")
 #     #pragma unroll
 #     for (int j = 0; j <= OUTPUTS; j++) {
 #         const int place = threadIdx.x + j * THREADS, i = first - MAX_RADIUS + place;
-#         float value = 0.0f;  // a load without an else needs no jump: all nine are under way at once
+#         float value = 0.0f;  // without an else there is no branch: all nine loads are in flight together
 #         if (place < TILE + 2 * MAX_RADIUS && 0 <= i && i < n) value = x[i];
 #         if (place < TILE + 2 * MAX_RADIUS) tile[place] = value;
 #     }
@@ -106,70 +141,56 @@ lab.check("09_shared_memory/passes_for_stride")
 #     // ### END SOLUTION
 # }
 
-
-# %% cell="given" id="launchers"
-def cdiv(n, block):
-    return (n + block - 1) // block
-
-
-def conv1d(x, weights, out):
-    n, radius = x.numel(), weights.numel() // 2
-    conv1d_kernel[cdiv(n, 1024), 128](out, x, weights, radius, n)
-
-
-def transpose_padded(x, out):
-    M, N = x.shape
-    transpose_padded_kernel[(cdiv(N, 64), cdiv(M, 64)), (64, 4)](out, x, M, N)
-
-
-def transpose_swizzled(x, out):
-    M, N = x.shape
-    transpose_swizzled_kernel[(cdiv(N, 64), cdiv(M, 64)), (64, 4)](out, x, M, N)
-
-
-lab.tiny("09_shared_memory/conv1d")
-
 # %% cell="check" exercise="09_shared_memory/conv1d"
+lab.tiny("09_shared_memory/conv1d")
 lab.check("09_shared_memory/conv1d")
 
 # %% [markdown]
-# When a check fails:
+# When a check of this unit fails:
 #
-# | what it says | a common cause |
+# | diagnosis | common cause |
 # |---|---|
-# | `missing-syncthreads` | no barrier before reading what others wrote, or before overwriting what others read |
+# | `missing-syncthreads` | no barrier between a write and another thread's read, or between a read and the next write |
 # | `barrier-divergence` | `return` or `if` keeps some threads from a barrier that others wait at |
-# | `first-block-only` | a thread of the convolution has eight elements, and of a transpose 16, not one |
-# | `uninitialised-shared` | the halo, or places past the end of the data, were never filled |
-# | `wrong-formula` | weights in reverse order, or no halo: each block then has wrong values at its ends |
-# | passes per ideal pass: 32, 16.5 | columns of the tile lie in one bank |
+# | `first-block-only` | each thread computes one element instead of eight (convolution) or 16 (transpose) |
+# | `uninitialized-shared` | the halo, or words past the end of the data, were never written |
+# | `wrong-formula` | reversed weights; or no halo, which makes the outputs at the ends of each block wrong |
+# | 32 or 16.5 wavefronts per ideal wavefront (one without conflicts) | all words of a tile column are in one bank |
 #
-# ## 3 Transpose without conflicts
+# **Extra.** Give each thread of `conv1d` five *adjacent* outputs, and keep the inputs that they share in
+# [registers](../glossary.md#register). At radius 8 a thread then reads 5 + 16 = 21 words of x from shared memory
+# instead of 5 · 17 = 85. Why five outputs and not four? Also make `radius` a template parameter, so that the compiler
+# [unrolls](../glossary.md#unrolling) the loop over the weights.
 #
-# In your transpose of `08_coalescing` a warp writes a row of the tile and reads a column: 32 words that lie 32 apart.
-# By your own function that is 32 passes. Two remedies:
+# ## 3 Transpose without bank conflicts
 #
-# - **Padding.** Declare the tile one column wider than it is used. What is the stride of a column then?
-# - **Swizzling.** Keep 64 × 64 words, exactly 16 384 bytes, but store element (y, x) in column `x ^ y` of row y. For a
-#   given y this only changes the order within the row, and down a column every row lands in another bank.
+# In your transpose of `08_coalescing` a warp writes a row of the tile and reads a column. The words of a column are 32
+# apart, so the read takes 32 wavefronts, as your function says. Two fixes are common:
 #
-# Start from your kernel of `08_coalescing` for both, with one change that pays on large GPUs: the tile has 64 × 64
-# words and the block 64 × 4 threads, so that each thread has 16 loads on their way at once. Take padding first.
+# - **Padding.** Declare the tile one column wider than you need. What is the stride of a column then? (One slider of
+#   section 1 sets the padding.)
+# - **Swizzling.** Keep the size of the tile, but store element (y, x) in column `x ^ y` of row y, where `^` is the
+#   bitwise exclusive or. Each row is then permuted in its own way, and the 32 elements that a warp reads from a column
+#   are in 32 different banks.
+#
+# Start both versions from your kernel of `08_coalescing`, but with a tile of 64 × 64 words and a block of 64 × 4
+# threads. Each thread then has 16 loads in flight, which pays off on large GPUs. Write the padded version first.
+# [Tensor-core](../glossary.md#tensor-core) kernels swizzle (`16_matmul_hopper`), because padding breaks the alignment
+# that 16-byte copies need. NVIDIA's guide has [more on
+# banks](https://docs.nvidia.com/cuda/cuda-c-programming-guide/#shared-memory).
 #
 # <details><summary>Hint 1</summary>Padding changes one line: the declaration.</details>
-# <details><summary>Hint 2</summary>Whoever reads element (y, x) of a swizzled tile must look where it was
-# put.</details>
-# <details><summary>Hint 3</summary>What was tile[y][x] is tile[y][x ^ y], and what was tile[x][y] is tile[x][y ^
-# x].</details>
+# <details><summary>Hint 2</summary>Read element (y, x) of a swizzled tile from the place where you stored it.</details>
+# <details><summary>Hint 3</summary>tile[y][x] becomes tile[y][x ^ y], and tile[x][y] becomes tile[x][y ^ x].</details>
 
 # %% cell="solution" id="transpose_padded_kernel"
 # %%cuda
 # constexpr int TILE = 64, ROWS = 4;
 #
 # __global__ void transpose_padded_kernel(float* __restrict__ out, const float* __restrict__ x, int M, int N) {
-#     // out[n][m] = x[m][n]; one block of 64 * 4 threads turns one tile.
+#     // out[n][m] = x[m][n]; one block of 64 * 4 threads transposes one tile.
 #     // ### BEGIN SOLUTION
-#     __shared__ float tile[TILE][TILE + 1];  // a column's words lie 65 apart: 32 different banks
+#     __shared__ float tile[TILE][TILE + 1];  // a column's words are 65 apart: 32 different banks
 #     const int first_m = blockIdx.y * TILE, first_n = blockIdx.x * TILE;
 #     #pragma unroll
 #     for (int k = 0; k < TILE; k += ROWS) {
@@ -184,7 +205,6 @@ lab.check("09_shared_memory/conv1d")
 #     }
 #     // ### END SOLUTION
 # }
-
 
 # %% cell="check" exercise="09_shared_memory/transpose_padded"
 lab.check("09_shared_memory/transpose_padded")
@@ -225,68 +245,56 @@ for name in ("conv1d", "transpose_padded", "transpose_swizzled"):
 # %% [markdown]
 # ## 4 Two kernels to debug
 #
-# Both are taken from life. The first smooths groups of 256 elements `steps` times: every element becomes the mean of
-# itself and its two neighbours *of the previous pass*; at a group's ends the end element stands in for the missing
-# neighbour. On many GPUs it gives the right result most of the time. The second computes
-# `out[i] = x[i + 1] − x[i − 1]`, where again the end element stands in for a missing neighbour.
-
-# %% cell="given" id="broken_kernels"
-# %%cuda
-# constexpr int BLOCK = 256;
+# The first kernel smooths groups of 256 elements, one group per block. In each of `steps` iterations every element
+# becomes the mean of itself and its two neighbors, all three *of the previous iteration*. The first and the last
+# element of a group have only one neighbor, and take their own value in place of the missing one. The result is wrong
+# in some runs and right in others.
 #
-# __global__ void smooth_broken_kernel(float* out, const float* x, int steps, int n) {
+# ```cpp
+# constexpr int BLOCK = 256;
+# __global__ void smooth_kernel(float* out, const float* x, int steps, int n) {
 #     __shared__ float tile[BLOCK];
 #     const int first = blockIdx.x * BLOCK, t = threadIdx.x;
 #     const int left = max(t - 1, 0), right = min(t + 1, min(BLOCK, n - first) - 1);
 #     tile[t] = x[min(first + t, n - 1)];
 #     __syncthreads();
 #     for (int step = 0; step < steps; step++) {
-#         tile[t] = (tile[left] + tile[t] + tile[right]) / 3.0f;
+#         tile[t] = (tile[left] + tile[t] + tile[right]) / 3.0f;  // line 9
 #         __syncthreads();
 #     }
 #     if (first + t < n) out[first + t] = tile[t];
 # }
+# ```
+# > **Report:** block 0, thread 32 reads tile[31], which thread 31 wrote, with no __syncthreads() in between (line 9).
 #
-# __global__ void gradient_broken_kernel(float* out, const float* x, int n) {
+# The second kernel computes `out[i] = x[i + 1] − x[i − 1]`, again with blocks of 256. The first element of x takes its
+# own value in place of `x[i − 1]`, the last one in place of `x[i + 1]`.
+#
+# ```cpp
+# __global__ void gradient_kernel(float* out, const float* x, int n) {
 #     __shared__ float tile[BLOCK + 1];
 #     const int i = blockIdx.x * BLOCK + threadIdx.x, t = threadIdx.x + 1;
 #     tile[t] = x[i];
-#     if (threadIdx.x == 0) tile[0] = x[i - 1];
+#     if (threadIdx.x == 0) tile[0] = x[i - 1];  // line 5
 #     if (threadIdx.x == BLOCK - 1) tile[t + 1] = x[i + 1];
 #     __syncthreads();
 #     if (i < n) out[i] = tile[t + 1] - tile[t - 1];
 # }
-
-
-# %% cell="given" id="reports"
-def smooth(x, steps, out):
-    n = x.numel()
-    smooth_kernel[cdiv(n, 256), 256](out, x, steps, n)
-
-
-def gradient(x, out):
-    n = x.numel()
-    gradient_kernel[cdiv(n, 256), 256](out, x, n)
-
-
-with lab.record() as r:
-    smooth_broken_kernel[1, 256](torch.empty(256), torch.rand(256), 1, 256)
-with lab.record() as s:
-    gradient_broken_kernel[1, 256](torch.empty(250), torch.rand(250), 250)
-print(*r.findings[:2], *s.findings[:2], sep="\n")
-
-# %% [markdown]
-# Two threads that touch the same word of shared memory, one of them writing, need a barrier in between: a *race*
-# otherwise. For the first kernel, ask of each pair of lines in the loop, and of its end and its beginning: may one
-# thread be here while another is still there? For the second, more than one thing is out of bounds, and the report
-# names the first; run the check after each repair.
+# ```
+# > **Report:** block 0, thread 0 reads x[-1], outside the array of 250 elements (line 5).
 #
-# <details><summary>Hint 1</summary>A thread may write tile[t] when its neighbours have read it, and read tile[left]
-# when its neighbour has written it. How many barriers does a pass need?</details>
-# <details><summary>Hint 2</summary>Compute into a variable of your own, wait, store, wait. Or use two tiles in turn,
-# and wait once.</details>
-# <details><summary>Hint 3</summary>Gradient: x[min(max(j, 0), n − 1)] exists for every j, and is just what the formula
-# wants beyond the ends. How many words does a block of 256 need, with a neighbour on each side?</details>
+# Two threads *race* if they access the same word, at least one of them writes, and no barrier separates the accesses.
+# In the first kernel, look at each access to the tile in the loop: which accesses of another thread, in the same
+# iteration or the next, can happen at the same time? The second kernel has more than one out-of-bounds access, and the
+# report names only the first. Run the check after each fix.
+#
+# <details><summary>Hint 1</summary>A thread may write tile[t] only after its neighbors have read it, and may read
+# tile[left] only after that neighbor has written it. How many barriers does an iteration need?</details>
+# <details><summary>Hint 2</summary>Compute the mean into a local variable, wait, store it, wait. Or alternate between
+# two tiles: then one barrier per iteration is enough.</details>
+# <details><summary>Hint 3</summary>For the gradient: x[min(max(j, 0), n − 1)] exists for every j, and is the value that
+# the formula needs past the ends of x. How many words does a block of 256 need, with one neighbor on each
+# side?</details>
 
 # %% cell="solution" id="smooth_kernel"
 # %%cuda
@@ -301,14 +309,13 @@ print(*r.findings[:2], *s.findings[:2], sep="\n")
 #     for (int step = 0; step < steps; step++) {
 #         // ### BEGIN SOLUTION
 #         const float mean = (tile[left] + tile[t] + tile[right]) / 3.0f;
-#         __syncthreads();  // all have read the previous pass
+#         __syncthreads();  // all threads have read the previous iteration
 #         tile[t] = mean;
-#         __syncthreads();  // all have written this one
+#         __syncthreads();  // all threads have written this one
 #         // ### END SOLUTION
 #     }
 #     if (first + t < n) out[first + t] = tile[t];
 # }
-
 
 # %% cell="check" exercise="09_shared_memory/fix_race"
 lab.check("09_shared_memory/fix_race")
@@ -321,7 +328,7 @@ lab.check("09_shared_memory/fix_race")
 #     const int i = blockIdx.x * BLOCK + threadIdx.x, t = threadIdx.x + 1;
 #     // ### BEGIN SOLUTION
 #     __shared__ float tile[BLOCK + 2];
-#     tile[t] = x[min(i, n - 1)];  // threads past the end fill the place to the right of the last element
+#     tile[t] = x[min(i, n - 1)];  // the first thread past the end fills the word right of the last element
 #     if (threadIdx.x == 0) tile[0] = x[max(i - 1, 0)];
 #     if (threadIdx.x == BLOCK - 1) tile[t + 1] = x[min(i + 1, n - 1)];
 #     // ### END SOLUTION
@@ -333,24 +340,13 @@ lab.check("09_shared_memory/fix_race")
 lab.check("09_shared_memory/fix_bounds")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** The broken smoothing gives the right result for a group of 32 elements on many GPUs, and a wrong one for
-# 256. Why? And why is it broken for 32 as well?
+# **Explain.** With groups of 32 elements instead of 256, the broken smoothing kernel would give the right result in
+# every run on many GPUs. Why? And why is it broken for 32 as well?
 #
 # ### BEGIN SOLUTION
-# 32 elements are one warp. Its lanes usually execute a load together and the store after it together, so that all have
-# read before the first one writes. With 256 elements, eight warps run independently: one may have stored its new values
-# before the next has loaded the old ones at their common border. But since Volta nothing promises that lanes of a warp
-# run in step: the compiler and the scheduler may let one lane go ahead, so even there a barrier (`__syncwarp()`) is
-# needed between reading and writing.
+# 32 elements are the work of one warp. Its lanes usually execute a load together and then the store together, so all of
+# them have read before the first one writes. With 256 elements, eight warps run independently: one may store its new
+# values before the next has loaded the old ones at their common border. But since Volta the lanes of a warp need not
+# execute in lockstep: the compiler and the hardware may let one lane go ahead. So even one warp needs a barrier
+# (`__syncwarp()`) between reading and writing.
 # ### END SOLUTION
-
-# %% [markdown]
-# **Next levels.** Give each thread of `conv1d` five *neighbouring* outputs and keep a window of x in registers: each
-# word is then read from shared memory once, not 17 times. Why five and not four? Let `radius` be a template parameter,
-# so that the loop over the weights is unrolled. `10_reduction` uses all of this unit.
-#
-# **In practice** swizzling is what tensor-core kernels do (`16_matmul_hopper`): padding would break the alignment that
-# 16-byte copies need.
-#
-# **Reading.** [CUDA C++ Programming Guide, shared
-# memory](https://docs.nvidia.com/cuda/cuda-c-programming-guide/#shared-memory): banks for each generation.

@@ -1,23 +1,33 @@
 # %% [markdown]
 # # Fuse a row softmax into one kernel
 #
-# **You will** write the softmax of a matrix's rows four times: one row for each Triton program, several rows for
-# programs that stay, one row for each warp and one for each block in CUDA C++.
+# **You will** write the [softmax](../glossary.md#softmax) of a matrix's rows four times: in Triton with one row per
+# [program](../glossary.md#program) and with a [persistent kernel](../glossary.md#persistent-kernel), in CUDA C++ with
+# one row per [warp](../glossary.md#warp) and with one row per [block](../glossary.md#block).
 #
 # **You will learn to**
-# - keep a ledger of bytes, and predict from it what fusion saves;
-# - subtract the maximum, and pad a row so that the lanes beyond it change neither maximum nor sum;
-# - choose the size of a grid from what the GPU holds at once;
-# - pass one number to all lanes of a warp, and to all warps of a block;
-# - have enough bytes on their way: loads of 16 bytes, into registers, before the first is used.
+# - keep a [ledger](../glossary.md#ledger) of bytes, and predict from it what [fusion](../glossary.md#fusion) saves;
+# - subtract the maximum, and [mask](../glossary.md#mask) elements past the end of a row so that they change neither the
+#   maximum nor the sum;
+# - choose the [grid](../glossary.md#grid) size from the number of programs that the GPU runs at once;
+# - give one result to all [lanes](../glossary.md#lane) of a warp, and to all warps of a block;
+# - keep enough bytes [in flight](../glossary.md#in-flight): issue several 16-byte loads into
+#   [registers](../glossary.md#register) before the first use.
 #
-# **You need** `10_reduction`.
+# **You need** `10_warp_reduction`. About 100 minutes. No GPU needed, except for timings.
 #
-# About 100 minutes. Works without a GPU; only times need one.
+# ## Predict: how many bytes does the naive softmax move?
+#
+# The softmax of a row x is $y_n = e^{x_n - m} / \sum_k e^{x_k - m}$ with $m = \max_k x_k$. In exact arithmetic the
+# result is the same without m. But in [fp32](../glossary.md#fp32) $e^{89}$ is inf, and inf / inf is NaN.
+#
+# `naive_softmax` below runs one kernel per line. Each kernel reads its inputs from memory and writes its result to
+# memory. Keep a ledger for a matrix of `M` rows and `N` columns: how many bytes does each line read and write? Include
+# the vectors `largest` and `total`, which have M elements.
 
 # %% cell="setup"
 
-# %% cell="given"
+# %% cell="given" id="launchers"
 import functools
 
 import torch
@@ -28,7 +38,7 @@ from labutils import compiled, traffic
 
 
 def naive_softmax(x):
-    """Each line is a kernel of its own, that reads its inputs from memory and writes its result there."""
+    """Each line is a separate kernel: it reads its inputs from memory and writes its result there."""
     largest = x.max(dim=1).values
     z = x - largest[:, None]
     e = torch.exp(z)
@@ -36,35 +46,10 @@ def naive_softmax(x):
     return e / total[:, None]
 
 
-# %% [markdown]
-# ## Predict: what does the naive softmax move?
-#
-# $y_n = e^{x_n - m} / \sum_k e^{x_k - m}$ with $m = \max_k x_k$. Subtracting m changes nothing in exact arithmetic, but
-# without it $e^{89}$ is inf in fp32, and inf / inf is NaN.
-#
-# Go through `naive_softmax` line by line, for a matrix of `M` rows and `N` columns: how many bytes does each line read,
-# how many does it write? Vectors of M elements count too.
-
-
-# %% cell="solution" id="naive_bytes"
-def naive_bytes(M, N, itemsize):
-    """Bytes that the five lines of naive_softmax read and write together."""
-    ### BEGIN SOLUTION
-    reads = M * N + (M * N + M) + M * N + M * N + (M * N + M)
-    writes = M + M * N + M * N + M + M * N
-    return (reads + writes) * itemsize
-    ### END SOLUTION
-
-
-# %% cell="check" exercise="11_softmax/naive_bytes"
-lab.check("11_softmax/naive_bytes")
-
-
-# %% cell="given"
-# A neighbour of your kernel, finished: the largest entry of each row. Look at the lanes beyond the row.
+# A similar kernel, finished: it computes the maximum of each row. See what it loads past the end of a row.
 @triton.jit
 def row_max_kernel(x_ptr, out_ptr, N, stride_xm, BLOCK_N: tl.constexpr):
-    """out[m] = max of row m; one program takes one row."""
+    """out[m] = max of row m; one program computes one row."""
     row = tl.program_id(0)
     offs_n = tl.arange(0, BLOCK_N)
     x = tl.load(x_ptr + row * stride_xm + offs_n, mask=offs_n < N, other=-float("inf"))
@@ -76,28 +61,84 @@ def row_max(x, out):
     row_max_kernel[(M,)](x, out, N, x.stride(0), BLOCK_N=triton.next_power_of_2(N))
 
 
+def softmax(x, out):
+    M, N = x.shape
+    BLOCK_N = triton.next_power_of_2(N)
+    num_warps = min(max(BLOCK_N // 512, 1), 16)  # 16 elements per thread: four 16-byte loads in flight
+    softmax_kernel[(M,)](x, out, N, x.stride(0), out.stride(0), BLOCK_N=BLOCK_N, num_warps=num_warps)
+
+
+def persistent_settings(N):
+    """Tile size and launch options for rows of N elements, tuned on an H200 by `python -m bench.softmax --tune`."""
+    BLOCK_N = max(128, triton.next_power_of_2(N))
+    BLOCK_M = 2048 // BLOCK_N if BLOCK_N <= 512 else 1
+    num_warps = min(max(BLOCK_M * BLOCK_N // 1024, 1), 16)
+    return dict(BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, STAGES=2 if BLOCK_N <= 8192 else 1, num_warps=num_warps)
+
+
+@functools.cache
+def persistent_programs(N, dtype, device):
+    """Number of programs to start. It depends on the registers and the shared memory that the compiled kernel needs."""
+    x = torch.empty(1, N, dtype=dtype, device=device)
+    return compiled.persistent_grid(persistent_softmax_kernel, x, x, 1024, N, N, N, **persistent_settings(N))
+
+
+def persistent_softmax(x, out):
+    M, N = x.shape
+    settings = persistent_settings(N)
+    programs = min(triton.cdiv(M, settings["BLOCK_M"]), persistent_programs(N, x.dtype, x.device))
+    persistent_softmax_kernel[(programs,)](x, out, M, N, x.stride(0), out.stride(0), **settings)
+
+
+def warp_softmax(x, out):
+    M, N = x.shape
+    warp_softmax_kernel[triton.cdiv(M, 4), 128](x, out, M, N)
+
+
+def block_softmax(x, out):
+    M, N = x.shape
+    threads = max(64, 32 * triton.cdiv(N, 1024))  # whole warps, at most 32 columns per thread
+    quads = N % 4 == 0 and x.data_ptr() % 16 == 0 and out.data_ptr() % 16 == 0
+    block_softmax_kernel[M, threads](x, out, N, quads)
+
+
 lab.access_map(row_max, torch.arange(60.0).reshape(5, 12), torch.empty(5), title="row_max: 5 rows of 12, blocks of 16")
 
+
+# %% cell="solution" id="naive_bytes"
+def naive_bytes(M, N, itemsize):
+    """Total bytes that the five lines of naive_softmax read and write."""
+    ### BEGIN SOLUTION
+    reads = M * N + (M * N + M) + M * N + M * N + (M * N + M)
+    writes = M + M * N + M * N + M + M * N
+    return (reads + writes) * itemsize
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="11_softmax/naive_bytes"
+lab.check("11_softmax/naive_bytes")
+
 # %% [markdown]
-# ## 1 One row for each program
+# ## 1 One row per program
 #
-# `tl.arange` wants a power of two, so `BLOCK_N` is the first one at or above N. The row is loaded once, stays in
-# registers, and y is stored once: 2MN elements in place of 8MN + 4M.
+# The size of `tl.arange` must be a power of two, so `BLOCK_N` is the smallest power of two that is at least N. Load the
+# row once, keep it in registers, and store y once. That moves 2MN elements; the naive softmax moves 8MN + 4M.
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `x_ptr`, `out_ptr` | (M, N) | input, output (fp32, fp16 or bf16); rows `stride_xm`, `stride_om` elements apart |
-# | `N` | number | columns, any number from 1 on |
+# | `x_ptr`, `out_ptr` | (M, N) | input, output; their rows are `stride_xm`, `stride_om` elements apart |
+# | `N` | number | columns, at least 1 |
 # | `BLOCK_N` | constant | a power of two ≥ N |
 #
-# **Contract.** Arithmetic is in fp32. -inf is a legal entry: masked attention scores are -inf, and get exactly 0. A row
-# in which *every* entry is -inf has no softmax, 0/0: it becomes NaN, as in PyTorch. Nothing else may.
+# **Contract.** x and y are fp32, [fp16](../glossary.md#fp16) or [bf16](../glossary.md#bf16); compute in fp32 in each
+# case. -inf is a valid entry (masked attention scores are -inf) and gives exactly 0. A row in which *every* entry is
+# -inf has no softmax (0/0): it becomes NaN, as in PyTorch. No other row may contain NaN.
 #
-# <details><summary>Hint 1</summary>Lanes past the end take part in two reductions. Which value changes no maximum?
-# What becomes of it under exp, and does that change the sum?</details>
-# <details><summary>Hint 2</summary>Load as <code>row_max_kernel</code> does, convert to fp32, and store with the mask
+# <details><summary>Hint 1</summary>Elements past the end of the row take part in two reductions. Which value never
+# changes a maximum? What is exp of this value, and does it change the sum?</details>
+# <details><summary>Hint 2</summary>Load as in <code>row_max_kernel</code>, convert to fp32, and mask the store
 # too.</details>
-# <details><summary>Hint 3</summary><code>tl.max</code>, <code>tl.exp</code>, <code>tl.sum</code>, one
+# <details><summary>Hint 3</summary>You need <code>tl.max</code>, <code>tl.exp</code>, <code>tl.sum</code> and one
 # division.</details>
 
 
@@ -106,34 +147,25 @@ lab.access_map(row_max, torch.arange(60.0).reshape(5, 12), torch.empty(5), title
 def softmax_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr):
     """Softmax of each row.
 
-    out[m, n] = exp(x[m, n] - max_k x[m, k]) / sum_k exp(x[m, k] - max)
+    out[m, n] = exp(x[m, n] - max) / sum_k exp(x[m, k] - max), where max = max_k x[m, k]
 
-    x_ptr    (M, N)  input, rows stride_xm apart
-    out_ptr  (M, N)  output, rows stride_om apart
+    x_ptr    (M, N)  input; rows are stride_xm elements apart
+    out_ptr  (M, N)  output; rows are stride_om elements apart
     One program computes one row, m = pid.
     """
     row = tl.program_id(0)
     offs_n = tl.arange(0, BLOCK_N)
     mask_n = offs_n < N
     ### BEGIN SOLUTION
-    # -inf beyond the row: no maximum, and exp(-inf) = 0 in the sum
+    # -inf past the end never changes the maximum, and exp(-inf) adds 0 to the sum
     x = tl.load(x_ptr + row * stride_xm + offs_n, mask=mask_n, other=-float("inf")).to(tl.float32)
     e = tl.exp(x - tl.max(x))
     tl.store(out_ptr + row * stride_om + offs_n, e / tl.sum(e), mask=mask_n)
     ### END SOLUTION
 
 
-# %% cell="given" id="softmax"
-def softmax(x, out):
-    M, N = x.shape
-    BLOCK_N = triton.next_power_of_2(N)
-    num_warps = min(max(BLOCK_N // 512, 1), 16)  # 16 elements a thread: four loads of 16 bytes on their way
-    softmax_kernel[(M,)](x, out, N, x.stride(0), out.stride(0), BLOCK_N=BLOCK_N, num_warps=num_warps)
-
-
-lab.tiny("11_softmax/softmax")
-
 # %% cell="check" exercise="11_softmax/softmax"
+lab.tiny("11_softmax/softmax")
 lab.check("11_softmax/softmax")
 
 # %%
@@ -151,30 +183,34 @@ traffic.ledger(
 # %% [markdown]
 # When a check fails:
 #
-# | what it says | a common cause |
+# | diagnosis | common cause |
 # |---|---|
-# | `padded-lanes` | `other=0.0`: each lane beyond the row adds exp(0 − m) to the sum, and 0 may be the maximum |
-# | `no-max-subtraction` | exp of the entries themselves: inf from 89 on |
-# | `overflow` | NaN in rows that have a finite entry: -inf − -inf in one lane spoils the whole sum |
-# | `precision` | exp or the sum in fp16: convert right after the load |
-# | `wrong-stride` | rows were taken to lie directly behind each other |
-# | `missing-syncthreads` | a block's shared memory is used again before every warp has read it |
+# | `padded-lanes` | `other=0.0`: each element past the end adds exp(0 − m) to the sum, and 0 may be the maximum |
+# | `no-max-subtraction` | exp is computed of the entries themselves: it is inf from 89 on |
+# | `overflow` | a row with a finite entry is NaN: -inf − -inf in one element makes the whole sum NaN |
+# | `precision` | exp or the sum is computed in fp16: convert right after the load |
+# | `wrong-stride` | the kernel assumes contiguous rows |
+# | `missing-syncthreads` | shared memory is overwritten before every warp has read it |
 #
-# ## 2 Programs that stay
+# ## 2 A persistent kernel
 #
-# A row of 256 elements is 1 KB: too little for a program that must first be started, then wait for memory. Let a
-# program take a *tile* of `BLOCK_M` rows, and when it is done, the next tile: tile `pid`, then `pid` + all programs,
-# and so on. How many programs the GPU holds at once follows from the registers and the shared memory of the compiled
-# kernel (`03_occupancy`); the launcher starts 16 times as many. On an H200 that moved rows of 256 at 4.09 TB/s, one
-# round of programs at 3.8: they begin together, then all load, then all store. With `num_stages` in `tl.range` the
-# compiler loads the next tile while this one is computed.
+# A row of 256 elements is 1 KB: too little work for a program that has to start first and then wait for memory. In a
+# persistent kernel, each of P programs processes several *[tiles](../glossary.md#tile)* of `BLOCK_M` rows. The program
+# with [program ID](../glossary.md#program-id) `pid` processes tiles `pid`, `pid` + P, `pid` + 2P, and so on. The
+# registers and [shared memory](../glossary.md#shared-memory) of the compiled kernel determine how many programs the GPU
+# runs at once (`03_occupancy`). The launcher starts 16 times as many. On an H200 and with rows of 256 elements, this
+# reached {claim: softmax_16_rounds}. A launch of only as many programs as the GPU runs at once reached
+# {claim: softmax_1_round}, because then all programs load at the same time and store at the same time. With
+# `num_stages` in `tl.range`, a program loads its next tile while it computes the current one ([software
+# pipelining](../glossary.md#software-pipelining)). Triton's tutorial on [fused
+# softmax](https://triton-lang.org/main/getting-started/tutorials/02-fused-softmax.html) builds a persistent kernel too.
 #
-# <details><summary>Hint 1</summary>A tile has two axes: <code>offs_m[:, None]</code> times the stride, plus
-# <code>offs_n[None, :]</code>. Its mask needs both.</details>
-# <details><summary>Hint 2</summary>Reduce along axis 1, and keep that axis (<code>keep_dims=True</code>), so that the
-# result fits to the tile again.</details>
-# <details><summary>Hint 3</summary>Rows past M hold nothing but -inf: NaN comes of that, and the mask of the store
-# keeps it away from memory.</details>
+# <details><summary>Hint 1</summary>A tile has two axes. Its offsets are <code>offs_m[:, None]</code> times the stride,
+# plus <code>offs_n[None, :]</code>. Its mask must compare rows with M and columns with N.</details>
+# <details><summary>Hint 2</summary>Reduce along axis 1 with <code>keep_dims=True</code>, so that the result broadcasts
+# against the tile.</details>
+# <details><summary>Hint 3</summary>Rows past M contain only -inf and become NaN. The mask of the store keeps the NaN
+# out of memory.</details>
 
 
 # %% cell="solution" id="persistent_softmax_kernel"
@@ -184,11 +220,11 @@ def persistent_softmax_kernel(
 ):
     """Softmax of each row.
 
-    out[m, n] = exp(x[m, n] - max_k x[m, k]) / sum_k exp(x[m, k] - max)
+    out[m, n] = exp(x[m, n] - max) / sum_k exp(x[m, k] - max), where max = max_k x[m, k]
 
-    x_ptr    (M, N)  input, rows stride_xm apart
-    out_ptr  (M, N)  output, rows stride_om apart
-    One program computes every P-th tile of BLOCK_M rows, for P programs.
+    x_ptr    (M, N)  input; rows are stride_xm elements apart
+    out_ptr  (M, N)  output; rows are stride_om elements apart
+    One of P programs computes every P-th tile of BLOCK_M rows.
     """
     offs_n = tl.arange(0, BLOCK_N)
     for start in tl.range(tl.program_id(0) * BLOCK_M, M, tl.num_programs(0) * BLOCK_M, num_stages=STAGES):
@@ -203,57 +239,34 @@ def persistent_softmax_kernel(
         ### END SOLUTION
 
 
-# %% cell="given" id="persistent_softmax"
-def persistent_settings(N):
-    """Tile and options for rows of N elements; `python -m bench.softmax --tune` measured them on an H200."""
-    BLOCK_N = max(128, triton.next_power_of_2(N))
-    BLOCK_M = 2048 // BLOCK_N if BLOCK_N <= 512 else 1
-    num_warps = min(max(BLOCK_M * BLOCK_N // 1024, 1), 16)
-    return dict(BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, STAGES=2 if BLOCK_N <= 8192 else 1, num_warps=num_warps)
-
-
-@functools.cache
-def programs_that_stay(N, dtype, device):
-    """Asks the compiler once for each kind of launch: the answer depends on registers and shared memory."""
-    x = torch.empty(1, N, dtype=dtype, device=device)
-    return compiled.staying(persistent_softmax_kernel, x, x, 1024, N, N, N, **persistent_settings(N))
-
-
-def persistent_softmax(x, out):
-    M, N = x.shape
-    settings = persistent_settings(N)
-    programs = min(triton.cdiv(M, settings["BLOCK_M"]), programs_that_stay(N, x.dtype, x.device))
-    persistent_softmax_kernel[(programs,)](x, out, M, N, x.stride(0), out.stride(0), **settings)
-
-
-lab.tiny("11_softmax/persistent_softmax")
-
 # %% cell="check" exercise="11_softmax/persistent_softmax"
+lab.tiny("11_softmax/persistent_softmax")
 lab.check("11_softmax/persistent_softmax")
 
 # %% [markdown]
-# ## 3 A warp for each row, in CUDA C++
+# ## 3 One warp per row, in CUDA C++
 #
-# Rows of up to 1024 columns: each lane keeps 32 numbers in registers, `v[k]` from column `lane + 32·k`, so that the
-# lanes of a load lie side by side. No shared memory and no barrier: maximum and sum go round the warp with
-# `__shfl_xor_sync(0xffffffff, value, s)`, which gives the value of the lane whose number differs in bit s. After
-# s = 16, 8, 4, 2, 1 *every* lane has the result, not only lane 0.
+# A row has at most 1024 columns. Each lane keeps 32 of its numbers in registers: `v[k]` is from column `lane + 32·k`,
+# so that each load is [coalesced](../glossary.md#coalesced-access). Reduce maximum and sum with
+# `__shfl_xor_sync(0xffffffff, value, s)`, which returns the value of lane `lane ^ s`. After s = 16, 8, 4, 2, 1, *every*
+# lane has the result, not only lane 0. These reductions need no shared memory and no [barrier](../glossary.md#barrier).
 #
-# <details><summary>Hint 1</summary>Five small loops: load and maximum, shuffle the maximum, exp and sum, shuffle the
-# sum, store.</details>
-# <details><summary>Hint 2</summary><code>-INFINITY</code> beyond the row; <code>fmaxf</code>; <code>expf</code>. The
-# loops over k run to 32 always, so that the compiler can keep v in registers: <code>#pragma unroll</code>.</details>
-# <details><summary>Hint 3</summary>Guard the loads and the stores with n &lt; N, and nothing else: all lanes must
-# reach the shuffles.</details>
+# <details><summary>Hint 1</summary>Write five small loops: load and maximum, shuffle the maximum, exp and sum, shuffle
+# the sum, store.</details>
+# <details><summary>Hint 2</summary>Use <code>-INFINITY</code> for columns past the end of the row, and the functions
+# <code>fmaxf</code> and <code>expf</code>. Let the loops over k always run to 32 with <code>#pragma unroll</code>, so
+# that the compiler keeps v in registers.</details>
+# <details><summary>Hint 3</summary>Guard only loads and stores with n &lt; N: all lanes must reach the
+# shuffles.</details>
 
 # %% cell="solution" id="warp_softmax_kernel"
 # %%cuda
-# // out[m, n] = exp(x[m, n] - max) / sum, a row of at most 1024 columns for each warp.
-# // x and out are (M, N), rows directly behind each other.
+# // out[m, n] = exp(x[m, n] - max) / sum, one row of at most 1024 columns per warp.
+# // x and out are (M, N), contiguous rows.
 # __global__ void warp_softmax_kernel(const float *x, float *out, int M, int N) {
 #     int lane = threadIdx.x % 32;
 #     int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
-#     if (row >= M) return;  // all lanes of a warp have the same row
+#     if (row >= M) return;  // uniform: all lanes of a warp have the same row
 #     float v[32];
 #     // ### BEGIN SOLUTION
 #     float largest = -INFINITY, sum = 0.0f;
@@ -279,46 +292,56 @@ lab.check("11_softmax/persistent_softmax")
 # }
 
 
-# %% cell="given" id="warp_softmax"
-def warp_softmax(x, out):
-    M, N = x.shape
-    warp_softmax_kernel[triton.cdiv(M, 4), 128](x, out, M, N)
-
-
-lab.tiny("11_softmax/warp_softmax")
-
 # %% cell="check" exercise="11_softmax/warp_softmax"
+lab.tiny("11_softmax/warp_softmax")
 lab.check("11_softmax/warp_softmax")
 
 # %% [markdown]
-# ## 4 A block for each row
+# ## 4 One block per row
 #
-# A longer row takes as many warps as it needs with 32 numbers a thread: 64 threads for 2048 columns, 1024 for 32 768.
-# They stay in registers as before, but `load4` brings four at a time, a `float4` (`07_elementwise_cuda`): of T threads,
-# thread t takes columns 4t to 4t + 3, then those 4T further on, 8 times in all. Where rows do not begin at multiples of
-# 16 bytes, its columns lie T apart, from t on. `first` and `step` say which; the rest of the kernel need not know.
+# A longer row needs more threads, with 32 numbers each: 64 threads for 2048 columns, 1024 for 32 768. The numbers again
+# stay in registers, but `load4` loads four at a time, as a `float4` (`07_elementwise_cuda`). In a block of T threads,
+# thread t loads columns 4t to 4t + 3, then the four columns that are 4T further on, and so on: eight loads in total. If
+# rows are not 16-byte aligned, thread t loads single columns t, t + T, t + 2T, and so on. In the kernel, `first` is a
+# thread's first column, and `step` (1 or T) is the distance between the four columns of one `load4`. Everything else is
+# the same in both cases.
 #
-# Why registers, and why eight loads at once? By Little's law (`01_hardware`) an H200 must have about 2 TB/s · 335 ns of
-# x in flight (664 cycles on an idle GPU, more under load): 5 KB for each SM. In `for (n = t; n < N; n += T) row[n] =
-# x[n];`, with `row` in shared memory, each store waits for its load, and the next load comes after the store: 4 bytes a
-# thread on their way. Loads into registers that nobody reads yet wait for nothing: with 1024 threads on an SM, all 128
-# KB.
+# Why registers, and why eight loads at once? A softmax that runs as fast as a copy loads x at
+# {claim: softmax_load_rate} on an H200. A load takes {claim: softmax_dram_latency} ({claim: softmax_dram_cycles}) on an
+# idle GPU, and longer under load. By [Little's law](../glossary.md#littles-law) the product of rate and time must be in
+# flight: {claim: softmax_bytes_in_flight} per [SM](../glossary.md#sm). Consider the loop
+# `for (n = t; n < N; n += T) row[n] = x[n];`, with `row` in shared memory. Each store waits for its load. Unless the
+# compiler reorders them, the next load is issued only after this store, so each thread has 4 bytes in flight. Loads
+# into registers need not wait for each other if the registers are used later. With 1024 threads on an SM, up to 128 KB
+# are then in flight.
 #
-# A reduction has two levels: shuffles within each warp, then lane 0 of each warp writes its number into `part`, and
-# after a barrier every warp reduces the numbers of all `warps` by shuffles once more.
+# Reduce in two levels. First each warp reduces its numbers by shuffles, and its lane 0 writes the result to `part`.
+# After a barrier, every warp reads the results of all `warps` warps and reduces them by shuffles again.
 #
-# <details><summary>Hint 1</summary>Fill all of v in a loop of its own, and only then look at it: <code>load4(&amp;v[k],
-# x, first + k * blockDim.x, step, N)</code> for k = 0, 4, …, 28. <code>store4</code> takes the same places, with v
-# last.</details>
-# <details><summary>Hint 2</summary>Before <code>part</code> is written for the sum, all warps must have read the maxima
-# in it.</details>
-# <details><summary>Hint 3</summary>A row may have fewer than 32 warps: the lanes from <code>warps</code> on take part
-# in the second round with -INFINITY, or 0 for the sum. Divide once, 1 / sum, and multiply.</details>
+# <details><summary>Hint 1</summary>Fill all of v in a separate loop before you use it:
+# <code>load4(&amp;v[k], x, first + k * blockDim.x, step, N)</code> for k = 0, 4, …, 28. <code>store4</code> takes the
+# same arguments, with v last.</details>
+# <details><summary>Hint 2</summary>Write the sums to <code>part</code> only after all warps have read the maxima in
+# it.</details>
+# <details><summary>Hint 3</summary>A block may have fewer than 32 warps. In the second level, the lanes from
+# <code>warps</code> on contribute -INFINITY to the maximum and 0 to the sum. Compute 1 / sum once, and multiply by
+# it.</details>
+#
+# **Extra.** An earlier version of this kernel used 256 threads for every row and kept the row in shared memory. On an
+# H200 it reached {claim: softmax_shared_2048} of the [bandwidth](../glossary.md#bandwidth) of a copy at 2048 columns,
+# and {claim: softmax_shared_32768} at 32 768 columns. How many bytes did an SM have in flight? How many blocks of your
+# kernel does an SM hold at both lengths? Does a [memory-bound](../glossary.md#memory-bound) kernel get faster with
+# `__expf` in place of `expf`? Write the backward pass, dx = y · (dy − Σ y·dy).
+#
+# **In practice** `torch.softmax` chooses among such kernels by row length. Rows too long for one program are the next
+# unit's subject. [QuACK](https://github.com/Dao-AILab/quack) is a library with a softmax and an
+# [RMSNorm](../glossary.md#rmsnorm) that reach memory bandwidth on Hopper GPUs (such as the H200). For rows of 100 000
+# elements they use [clusters](../glossary.md#cluster) of blocks.
 
 # %% cell="solution" id="block_softmax_kernel"
 # %%cuda
-# // v[0] … v[3] = columns n, n + step, n + 2 * step, n + 3 * step of a row, -INFINITY from column N on. With step 1 one
-# // load brings all four: n and N are multiples of 4 then, and the row begins at a multiple of 16 bytes.
+# // v[0] … v[3] = columns n, n + step, n + 2 * step, n + 3 * step of a row, -INFINITY from column N on. With
+# // step 1 it is one vectorized load: n and N are then multiples of 4, and the row is 16-byte aligned.
 # __device__ void load4(float *v, const float *row, int n, int step, int N) {
 #     if (step == 1) {
 #         float4 q = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
@@ -328,15 +351,15 @@ lab.check("11_softmax/warp_softmax")
 #         for (int e = 0; e < 4; e++) v[e] = n + e * step < N ? row[n + e * step] : -INFINITY;
 #     }
 # }
-# // The same columns of a row = v[0] … v[3], none from column N on.
+# // Store v[0] … v[3] to the same columns, except from column N on.
 # __device__ void store4(float *row, int n, int step, int N, const float *v) {
 #     if (step > 1) {
 #         for (int e = 0; e < 4; e++) if (n + e * step < N) row[n + e * step] = v[e];
 #     } else if (n < N) *reinterpret_cast<float4 *>(row + n) = make_float4(v[0], v[1], v[2], v[3]);
 # }
 #
-# // out[m, n] = exp(x[m, n] - max) / sum, a row for each block, at most 32 columns for each thread.
-# // x and out are (M, N), rows directly behind each other; with `quads` N and both addresses are multiples of 4 floats.
+# // out[m, n] = exp(x[m, n] - max) / sum, one row per block, at most 32 columns per thread.
+# // x and out are (M, N), contiguous rows; with `quads`, N and both addresses are multiples of 4 floats.
 # __global__ void __launch_bounds__(1024) block_softmax_kernel(const float *x, float *out, int N, bool quads) {
 #     __shared__ float part[32];
 #     int t = threadIdx.x, lane = t % 32, warp = t / 32, warps = blockDim.x / 32;
@@ -361,7 +384,7 @@ lab.check("11_softmax/warp_softmax")
 #         sum += v[k];
 #     }
 #     for (int s = 16; s > 0; s /= 2) sum += __shfl_xor_sync(0xffffffff, sum, s);
-#     __syncthreads();  // everyone has read the maxima
+#     __syncthreads();  // all warps have read the maxima
 #     if (lane == 0) part[warp] = sum;
 #     __syncthreads();
 #     sum = lane < warps ? part[lane] : 0.0f;
@@ -375,58 +398,32 @@ lab.check("11_softmax/warp_softmax")
 # }
 
 
-# %% cell="given" id="block_softmax"
-def block_softmax(x, out):
-    M, N = x.shape
-    threads = max(64, 32 * triton.cdiv(N, 1024))  # whole warps, at most 32 columns for each thread
-    quads = N % 4 == 0 and x.data_ptr() % 16 == 0 and out.data_ptr() % 16 == 0
-    block_softmax_kernel[M, threads](x, out, N, quads)
-
-
-lab.tiny("11_softmax/block_softmax")
-
 # %% cell="check" exercise="11_softmax/block_softmax"
+lab.tiny("11_softmax/block_softmax")
 lab.check("11_softmax/block_softmax")
 
-# %% [markdown]
-# ## 5 Measure
-#
-# The claim in circulation, for an A100: a fused softmax reaches 1500 GB/s where `torch.softmax` reaches 600 to 700. On
-# your GPU, with the copy as the roof: which row lengths does each kernel like, and where do they bend?
-
 # %%
+# Which row lengths suit each kernel, and where does its bandwidth drop? The copy shows what is achievable.
 LENGTHS = [256, 512, 1024, 2048, 4096, 8192, 16384, 32768]
 KERNELS = {"fused": softmax, "persistent": persistent_softmax, "naive": lambda x, out: naive_softmax(x)}
-print("Claim (A100): fused 1500 GB/s, torch.softmax 600-700 GB/s.")
-print("Stored (H200, 16384 × 4096 fp32): torch.softmax 2495 GB/s, fused 4020, copy 4133.")
-traffic.sweep(LENGTHS, KERNELS | {"torch.softmax": lambda x, out: torch.softmax(x, 1)}, elements=2**26)
-
-# %%
 for name in ("softmax", "persistent_softmax", "warp_softmax", "block_softmax") if lab.device.has_gpu() else ["softmax"]:
     print(lab.benchmark(f"11_softmax/{name}") or "")
+traffic.sweep(LENGTHS, KERNELS | {"torch.softmax": lambda x, out: torch.softmax(x, 1)}, elements=2**26)
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** From your ledger, how much faster than the naive softmax should the fused one be, and (on your GPU, or
-# with the figures of an H200 above) how much of that arrives? `torch.softmax` is one kernel too and reads each element
-# from memory once: name something other than bytes that may hold it back.
+# **Explain.** A common claim for an A100 is {claim: softmax_a100_fused} for a fused softmax and
+# {claim: softmax_a100_torch} for `torch.softmax`. On an H200 (16384 × 4096, fp32) we measured
+# {claim: softmax_h200_fused} for the fused kernel, {claim: softmax_h200_torch} for `torch.softmax` and
+# {claim: softmax_h200_copy} for a copy.
+#
+# According to your ledger, how many times as fast as the naive softmax should the fused kernel be? If you have a GPU:
+# how much of this factor did you measure? `torch.softmax` is also a single kernel that reads each element from memory
+# once. Name something other than bytes that may limit its speed.
 #
 # ### BEGIN SOLUTION
-# 8MN + 4M against 2MN elements: a factor of 4, and a little more for short rows. On a large matrix all five naive
-# kernels run near the copy's bandwidth, so nearly all of it arrives. torch.softmax moves as few bytes, but reached 59 %
-# of the copy's bandwidth at 4096 columns: its blocks wait for memory, then for each other in the reductions, with too
-# little on its way in the meantime; kernels with more loads in flight and more rows per SM hide that wait.
+# The naive softmax moves 8MN + 4M elements and the fused one 2MN: a factor of 4, and slightly more for short rows. On a
+# large matrix all five naive kernels run near the bandwidth of a copy, so the measured factor is nearly as large.
+# torch.softmax moves as few bytes as the fused kernel, but reached {claim: softmax_h200_torch_share} of the copy's
+# bandwidth at 4096 columns: its blocks wait for memory and then for each other in the reductions, with too few bytes in
+# flight meanwhile. Kernels with more loads in flight and more rows per SM hide that [latency](../glossary.md#latency).
 # ### END SOLUTION
-
-# %% [markdown]
-# **Next levels.** Give `softmax_kernel` a scale: softmax(x · s), as attention needs it. Write the backward pass, dx = y
-# · (dy − Σ y·dy), with the same ledger. Replace `expf` by `__expf`, or exp by exp2 of a pre-scaled x: does a kernel
-# that waits for memory notice? How many blocks of `block_softmax` does an SM hold at 2048 columns, how many at 32 768
-# (`03_occupancy`), and why is the longest row farthest from the copy? With 256 threads for every row, and the row in
-# shared memory, it was 0.61 of an H200's copy at 2048 columns and 0.12 at 32 768: what had an SM on its way?
-#
-# **In practice** `torch.softmax` picks among such kernels by the length of the row, and attention does not compute a
-# softmax of its own at all (`17_flash_attention`). Rows that fit no program are the next unit's.
-#
-# **Reading.** [Triton's fused softmax](https://triton-lang.org/main/getting-started/tutorials/02-fused-softmax.html):
-# persistent rows and occupancy. [QuACK](https://github.com/Dao-AILab/quack):
-# softmax and RMSNorm at the speed of memory on Hopper, with clusters of blocks for rows of 100 000 elements.

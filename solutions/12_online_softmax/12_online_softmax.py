@@ -1,32 +1,35 @@
 # %% [markdown]
 # # Compute a softmax in one pass, over rows of any length
 #
-# **You will** prove the update that makes a softmax *online*, then write three kernels with it: a loop along a row, a
-# row split over many programs in two launches, and the same in one launch.
+# **You will** derive an update with which one pass over a row gives both the maximum and the sum of its
+# [softmax](../glossary.md#softmax). Then you write three kernels with this update: the first loops along a row, the
+# second splits each row over many [programs](../glossary.md#program) in two launches, and the third does so in one
+# launch.
 #
 # **You will learn to**
-# - carry a maximum and a sum along a row, and merge those of two parts in any order;
-# - keep -inf - -inf, which is NaN, out of a running maximum;
+# - carry a maximum and a sum along a row, and merge those of two parts of a row in any order;
+# - avoid NaN from -inf − -inf in a running maximum;
 # - use a whole GPU for a few long rows;
-# - let programs of one launch wait for each other without a deadlock, and meet their data in the L2 cache.
+# - let programs of one launch wait for each other without [deadlock](../glossary.md#deadlock), and reuse data in the
+#   [L2 cache](../glossary.md#l2-cache).
 #
-# **You need** `11_softmax`.
+# **You need** `11_softmax`. About 90 minutes. No GPU needed, except for timings.
 #
-# About 90 minutes. Works without a GPU; only times need one.
+# ## Derive the update
+#
+# It seems that a softmax needs the row's maximum before it can sum. But describe any *part* of a row by two numbers:
+# its maximum m and its sum l = Σ exp(x − m). From (m₁, l₁) and (m₂, l₂) of two parts you can compute (m, l) of both
+# parts together. You need not read x again, because exp(x − m) = exp(x − m₁) · exp(m₁ − m). This is the [online
+# softmax](../glossary.md#online-softmax) of [Milakov and Gimelshein](https://arxiv.org/abs/1805.02867). The same update
+# makes [FlashAttention](../glossary.md#flashattention) possible (`17_flash_attention`).
+# [Flash-decoding](../glossary.md#flash-decoding) (`19_decode_attention`) uses it to split a row over many programs.
+#
+# Compute l of both parts together, relative to their common maximum m. A part that is all -inf has m = -inf and l = 0.
+# If both parts are all -inf, the result is 0. Remember that -inf − -inf is NaN.
 
 # %% cell="setup"
 
-# %% [markdown]
-# ## Prove the update
-#
-# A softmax needs the row's maximum before it can sum. Or does it? Describe any *part* of a row by two numbers: its
-# maximum m, and l = Σ exp(x − m). Given (m₁, l₁) and (m₂, l₂) of two parts, the pair of both together follows without
-# looking at x again, because exp(x − m) = exp(x − m₁) · exp(m₁ − m).
-#
-# Write the new l, relative to the new maximum. A part of nothing but -inf has m = -inf and l = 0; if both parts are
-# like that, so is the whole. Mind that -inf − -inf is NaN.
-
-# %% cell="given"
+# %% cell="given" id="launchers"
 import math
 
 import torch
@@ -36,9 +39,39 @@ import triton.language as tl
 from labutils import clusters, traffic
 
 
+def online_softmax(x, out, BLOCK_N=4096):
+    M, N = x.shape
+    online_softmax_kernel[(M,)](x, out, N, x.stride(0), out.stride(0), BLOCK_N=BLOCK_N, num_warps=8)
+
+
+def split_softmax(x, out, lse, BLOCK=8192):
+    M, N = x.shape
+    parts = triton.cdiv(N, BLOCK)
+    m, l = torch.empty(2, M, parts, dtype=torch.float32, device=x.device)
+    grid, sizes = (M * parts,), dict(BLOCK=BLOCK, num_warps=16)
+    stats_kernel[grid](x, m, l, N, parts, x.stride(0), **sizes)
+    BLOCK_P = max(16, triton.next_power_of_2(parts))
+    normalize_kernel[grid](x, m, l, out, lse, N, parts, x.stride(0), out.stride(0), BLOCK_P=BLOCK_P, **sizes)
+
+
+KEPT = 12 * 2**20  # bytes of x from statistics to output: they fit into the L2, but programs read fewer at once
+
+
+def one_launch_softmax(x, out, lse, BLOCK=8192):
+    M, N = x.shape
+    parts = triton.cdiv(N, BLOCK)
+    lag = min(M, max(1, KEPT // (N * x.element_size())))
+    m, l = torch.empty(2, M, parts, dtype=torch.float32, device=x.device)
+    counters = torch.zeros(1 + M, dtype=torch.int32, device=x.device)
+    one_launch_kernel[(2 * parts * (M + lag),)](
+        x, m, l, counters, out, lse, M, N, parts, x.stride(0), out.stride(0), lag,
+        BLOCK=BLOCK, BLOCK_P=max(16, triton.next_power_of_2(parts)), num_warps=16,
+    )  # fmt: skip
+
+
 # %% cell="solution" id="merged_sum"
 def merged_sum(m1, l1, m2, l2):
-    """l of two parts together: the sum of exp(x - m) over both, with m = max(m1, m2)."""
+    """l of both parts together: the sum of exp(x - m) with m = max(m1, m2)."""
     ### BEGIN SOLUTION
     m = max(m1, m2)
     if m == -math.inf:
@@ -50,39 +83,30 @@ def merged_sum(m1, l1, m2, l2):
 # %% cell="check" exercise="12_online_softmax/merged_sum"
 lab.check("12_online_softmax/merged_sum")
 
-# %%
-# Four parts of a row, merged one after another: l shrinks whenever a larger maximum comes, and ends where it should.
-row = torch.tensor([0.5, 2.0, 1.0, -1.0, 4.0, 0.0, 3.0, 3.5, 9.0, 1.0, 2.0, 8.0], dtype=torch.float64)
-m, l = -math.inf, 0.0
-for part in row.split(3):
-    m_part = part.max().item()
-    l_part = torch.exp(part - m_part).sum().item()
-    m, l = max(m, m_part), merged_sum(m, l, m_part, l_part)
-    print(f"after {part.tolist()}: m = {m:4.1f}, l = {l:.6f}")
-print(f"at once: m = {row.max().item():.1f}, l = {torch.exp(row - row.max()).sum().item():.6f}")
-
 # %% [markdown]
 # ## 1 A loop along the row
 #
-# A row of 200 000 columns fits no program's registers. Read it in blocks of `BLOCK_N`, carry m and l from block to
-# block, then read it a second time and store y = exp(x − m) / l. The textbook's softmax would read three times: for
-# the maximum, for the sum, for y.
+# A row of 200 000 columns does not fit into one program's [registers](../glossary.md#register). Read it in blocks of
+# `BLOCK_N`, and carry m and l from block to block. Then read the row a second time and store y = exp(x − m) / l. The
+# textbook softmax reads x three times: for the maximum, for the sum, and for y.
 #
-# The pair is carried through a loop of the compiler, so it must be two fp32 scalars before the loop already: they are
-# given. Masked rows may *begin* with blocks of -inf: then m is still -inf and exp(m − m_new) would be NaN for ever
-# after. The contract is that of `11_softmax`: NaN only in a row of nothing but -inf.
+# Triton requires that variables carried through a loop keep their type, so m and l start as [fp32](../glossary.md#fp32)
+# scalars. These lines are given. A row may *begin* with blocks of -inf. The old maximum m and the new maximum m_new are
+# then both -inf, exp(m − m_new) is NaN, and so is every later l. The contract is that of `11_softmax`: only rows that
+# are all -inf become NaN.
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `x_ptr`, `out_ptr` | (M, N) | input, output (fp32, fp16 or bf16); rows `stride_xm`, `stride_om` elements apart |
-# | `N` | number | columns, any number from 1 on |
-# | `BLOCK_N` | constant | columns in one turn of the loop, a power of two |
+# | `x_ptr`, `out_ptr` | (M, N) | input, output (fp32, [fp16](../glossary.md#fp16) or [bf16](../glossary.md#bf16)) |
+# | `stride_xm`, `stride_om` | numbers | distance of two rows of x and of out, in elements |
+# | `N` | number | columns, at least 1 |
+# | `BLOCK_N` | constant | columns per iteration, a power of two |
 #
-# <details><summary>Hint 1</summary>In each turn: load, m_new = max of m and the block's maximum, rescale l to m_new,
-# add the block's exponentials relative to m_new, m = m_new.</details>
-# <details><summary>Hint 2</summary>Subtract <code>shift = tl.where(m_new == -float("inf"), 0.0, m_new)</code> in place
-# of m_new: exp(-inf − 0) is 0, as it should be.</details>
-# <details><summary>Hint 3</summary>The second loop needs no shift: where m is -inf the row is NaN anyway.</details>
+# <details><summary>Hint 1</summary>In each iteration, load a block. Compute m_new, the maximum of m and of the block.
+# Rescale l from m to m_new, and add the block's exponentials relative to m_new. Then m becomes m_new.</details>
+# <details><summary>Hint 2</summary>Subtract <code>shift = tl.where(m_new == -float("inf"), 0.0, m_new)</code> instead
+# of m_new: exp(-inf − 0) is 0, as required.</details>
+# <details><summary>Hint 3</summary>The second loop needs no shift: if m is -inf, the row is NaN anyway.</details>
 
 
 # %% cell="solution" id="online_softmax_kernel"
@@ -90,13 +114,13 @@ print(f"at once: m = {row.max().item():.1f}, l = {torch.exp(row - row.max()).sum
 def online_softmax_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr):
     """Softmax of each row, in blocks.
 
-    out[m, n] = exp(x[m, n] - max_k x[m, k]) / sum_k exp(x[m, k] - max)
+    out[m, n] = exp(x[m, n] - max) / sum_k exp(x[m, k] - max), where max = max_k x[m, k]
 
-    x_ptr    (M, N)  input, rows stride_xm apart
-    out_ptr  (M, N)  output, rows stride_om apart
+    x_ptr    (M, N)  input; rows are stride_xm elements apart
+    out_ptr  (M, N)  output; rows are stride_om elements apart
     One program computes one row, m = pid.
     """
-    row = tl.program_id(0).to(tl.int64)  # 64 bits: row · stride may pass 2^31
+    row = tl.program_id(0).to(tl.int64)  # 64 bits: row · stride may exceed 2^31
     x_ptr += row * stride_xm
     out_ptr += row * stride_om
     m = tl.full((), -float("inf"), tl.float32)
@@ -106,7 +130,7 @@ def online_softmax_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.c
         offs_n = start + tl.arange(0, BLOCK_N)
         x = tl.load(x_ptr + offs_n, mask=offs_n < N, other=-float("inf")).to(tl.float32)
         m_new = tl.maximum(m, tl.max(x))
-        # a row may begin with -inf, and -inf - -inf is NaN
+        # a row may start with -inf, and -inf - -inf is NaN
         shift = tl.where(m_new == -float("inf"), 0.0, m_new)
         l = l * tl.exp(m - shift) + tl.sum(tl.exp(x - shift))
         m = m_new
@@ -117,19 +141,22 @@ def online_softmax_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.c
     ### END SOLUTION
 
 
-# %% cell="given" id="online_softmax"
-def online_softmax(x, out, BLOCK_N=4096):
-    M, N = x.shape
-    online_softmax_kernel[(M,)](x, out, N, x.stride(0), out.stride(0), BLOCK_N=BLOCK_N, num_warps=8)
-
-
-lab.tiny("12_online_softmax/online_softmax")
-
 # %% cell="check" exercise="12_online_softmax/online_softmax"
+lab.tiny("12_online_softmax/online_softmax")
 lab.check("12_online_softmax/online_softmax")
 
-
 # %%
+# Four parts of a row, merged one after another: l is rescaled whenever the maximum grows.
+row = torch.tensor([0.5, 2.0, 1.0, -1.0, 4.0, 0.0, 3.0, 3.5, 9.0, 1.0, 2.0, 8.0], dtype=torch.float64)
+m, l = -math.inf, 0.0
+for part in row.split(3):
+    m_part = part.max().item()
+    l_part = torch.exp(part - m_part).sum().item()
+    m, l = max(m, m_part), merged_sum(m, l, m_part, l_part)
+    print(f"after {part.tolist()}: m = {m:4.1f}, l = {l:.6f}")
+print(f"whole row: m = {row.max().item():.1f}, l = {torch.exp(row - row.max()).sum().item():.6f}")
+
+
 def in_fours(x, out):
     online_softmax(x, out, BLOCK_N=4)
 
@@ -148,44 +175,46 @@ traffic.ledger(
 # %% [markdown]
 # When a check fails:
 #
-# | what it says | a common cause |
+# | diagnosis | common cause |
 # |---|---|
-# | `overflow` | NaN from -inf − -inf: in a block of -inf at the row's beginning, or in a part of nothing but -inf |
-# | `wrong-formula`, not rescaled | l was summed relative to an older maximum: multiply by exp(m − m_new) first |
-# | `missing-accumulation` | l or m is that of the last block or part alone |
-# | `padded-lanes` | 0 in place of -inf beyond the end, or a part that does not exist counted in |
-# | `race` | a program reads what another has not announced yet |
+# | `overflow` | NaN from -inf − -inf: in a block of -inf at the start of a row, or in a part that is all -inf |
+# | `wrong-formula`, not rescaled | l is relative to an older maximum: multiply it by exp(m − m_new) first |
+# | `missing-accumulation` | l or m comes from the last block or part only |
+# | `padded-lanes` | elements past the end are 0 instead of -inf, or a part that does not exist is counted |
+# | `race` | a program reads a value that another program has not published yet |
 # | `timeout` | a program waits for a count that is never reached |
 #
-# ## 2 A row over many programs
+# ## 2 One row on many programs
 #
-# Sixteen rows of a million elements keep 16 programs busy, and an H200 holds 1000. So split each row into `parts` of
-# `BLOCK` elements. A first launch leaves (m, l) of each part in memory. In a second launch every program merges the
-# pairs of all parts of its row, which costs next to nothing, and writes its part of y.
+# Sixteen rows of a million elements keep only 16 programs busy, but an H200 runs up to {claim: online_h200_programs}
+# programs of 8 warps at once. So split each row into `parts` of `BLOCK` elements. A first launch writes (m, l) of each
+# part to memory. In a second launch, every program merges these pairs for its row, which is very little work, and
+# writes its part of y.
 #
-# The second launch also stores the *log-sum-exp* of each row, lse = m + log l. With it anyone can compute
-# y = exp(x − lse) later without the row's sum: attention keeps it for its backward pass. Of a row of nothing but -inf
-# it is -inf.
+# The second launch also stores each row's [log-sum-exp](../glossary.md#log-sum-exp), lse = m + log l. With lse you can
+# compute y = exp(x − lse) later, without m and l. Attention keeps lse for its [backward
+# pass](../glossary.md#backward-pass). A row that is all -inf has lse = -inf.
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `x_ptr`, `out_ptr` | (M, N) | input, output; rows `stride_xm`, `stride_om` elements apart |
+# | `x_ptr`, `out_ptr` | (M, N) | input, output; their rows are `stride_xm`, `stride_om` elements apart |
 # | `m_ptr`, `l_ptr` | (M, parts) | maximum and sum of each part, fp32 |
 # | `lse_ptr` | (M,) | output, fp32 |
-# | `BLOCK`, `BLOCK_P` | constants | elements of a part; a power of two ≥ `parts` |
+# | `BLOCK` | constant | elements per part, a power of two |
+# | `BLOCK_P` | constant | a power of two ≥ `parts` |
 #
-# Two small functions without a launch of their own (`@triton.jit` too) do the arithmetic: write them first.
+# First write the two small `@triton.jit` functions, which the kernels call.
 #
 # <details><summary>Hint 1</summary><code>part_stats</code> is the body of your first loop, for one block.
 # <code>merged_stats</code> is <code>merged_sum</code> for a whole vector of parts.</details>
-# <details><summary>Hint 2</summary>Parts that do not exist: m = -inf and l = 0 change nothing.</details>
+# <details><summary>Hint 2</summary>Use m = -inf and l = 0 for parts that do not exist: they change nothing.</details>
 # <details><summary>Hint 3</summary>All programs of a row have the same lse: one of them stores it.</details>
 
 
 # %% cell="solution" id="split_kernels"
 @triton.jit
 def part_stats(x):
-    """(m, l) of a block x of one part; lanes beyond the row hold -inf."""
+    """Return (m, l) of x, the elements of one part. Elements past the end of the row are -inf."""
     ### BEGIN SOLUTION
     m = tl.max(x)
     shift = tl.where(m == -float("inf"), 0.0, m)
@@ -195,7 +224,7 @@ def part_stats(x):
 
 @triton.jit
 def merged_stats(m, l):
-    """(m, l) of a whole row, from vectors of those of its parts; lanes beyond them hold -inf and 0."""
+    """Return (m, l) of a whole row. m and l are vectors over its parts: -inf and 0 past the last part."""
     ### BEGIN SOLUTION
     largest = tl.max(m)
     shift = tl.where(largest == -float("inf"), 0.0, largest)
@@ -205,7 +234,7 @@ def merged_stats(m, l):
 
 @triton.jit
 def stats_kernel(x_ptr, m_ptr, l_ptr, N, parts, stride_xm, BLOCK: tl.constexpr):
-    """m[row, part], l[row, part] of BLOCK elements of x; one program takes one part of one row."""
+    """Store m[row, part] and l[row, part] of BLOCK elements of x. One program computes one part of one row."""
     row = (tl.program_id(0) // parts).to(tl.int64)
     part = tl.program_id(0) % parts
     offs_n = part * BLOCK + tl.arange(0, BLOCK)
@@ -218,7 +247,7 @@ def stats_kernel(x_ptr, m_ptr, l_ptr, N, parts, stride_xm, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def normalise_kernel(
+def normalize_kernel(
     x_ptr, m_ptr, l_ptr, out_ptr, lse_ptr, N, parts, stride_xm, stride_om, BLOCK: tl.constexpr, BLOCK_P: tl.constexpr
 ):
     """out = exp(x - m) / l for one part of one row, with (m, l) of the whole row; lse[row] = m + log(l)."""
@@ -237,44 +266,39 @@ def normalise_kernel(
     ### END SOLUTION
 
 
-# %% cell="given" id="split_softmax"
-def split_softmax(x, out, lse, BLOCK=8192):
-    M, N = x.shape
-    parts = triton.cdiv(N, BLOCK)
-    m, l = torch.empty(2, M, parts, dtype=torch.float32, device=x.device)
-    grid, sizes = (M * parts,), dict(BLOCK=BLOCK, num_warps=16)
-    stats_kernel[grid](x, m, l, N, parts, x.stride(0), **sizes)
-    BLOCK_P = max(16, triton.next_power_of_2(parts))
-    normalise_kernel[grid](x, m, l, out, lse, N, parts, x.stride(0), out.stride(0), BLOCK_P=BLOCK_P, **sizes)
-
-
-lab.tiny("12_online_softmax/split_softmax")
-
 # %% cell="check" exercise="12_online_softmax/split_softmax"
+lab.tiny("12_online_softmax/split_softmax")
 lab.check("12_online_softmax/split_softmax")
 
 # %% [markdown]
 # ## 3 One launch, and each element from memory once
 #
-# The second launch reads x again when all of it has been read, and 800 MB are long gone from an L2 cache of 50 MB.
-# If y of a row were computed soon after its statistics, x would still be there. So mix both jobs in one launch: while
-# some programs take the statistics of row r, others finish row r − `LAG`.
+# The second launch reads x again after the first one has read all of it. For 1024 rows of 200 000 floats these are 800
+# MB, far more than fit into the L2 cache of an H200 ({claim: online_h200_l2}). If y of a row is computed soon after its
+# *statistics* (m, l), the row is still in the L2. So mix both jobs in one launch: while some programs compute the
+# statistics of row r, others compute y of row r − `LAG`. The launcher chooses `LAG`, a number of rows.
 #
-# A finisher must wait until all `parts` of its row are in. Waiting is dangerous: if the GPU is full of programs that
-# wait for one that was never started, nothing ends. Nobody promises that programs start in the order of their
-# `program_id`. Therefore each takes a *ticket* first, `tl.atomic_add(counters_ptr, 1)`: whoever holds a lower ticket
-# runs already, or has ended. Jobs go by ticket, and a job waits only for jobs of lower tickets: the launch always ends.
+# A program that computes y must wait until the statistics of all `parts` parts of its row are stored. If the GPU is
+# full of programs that wait for a program that has not started, the launch never ends: a *deadlock*. Programs may start
+# in any order, not only by `program_id`. So each program first takes a [ticket](../glossary.md#ticket):
+# `tl.atomic_add(counters_ptr, 1)` returns 0 to the first program that starts, 1 to the second, and so on. Programs with
+# lower tickets are already running or have finished. If the ticket determines the job, and each job waits only for
+# lower tickets, the launch always ends. (This technique is from [Merrill and
+# Garland](https://research.nvidia.com/publication/2016-03_single-pass-parallel-prefix-scan-decoupled-look-back).)
 #
-# The job of a ticket, and `counters_ptr[1 + row]`, which counts the parts of a row that are in, are given.
+# The choice of the job from the ticket is given. `counters_ptr[1 + row]` is for counting a row's parts with finished
+# statistics. The hints use [release and acquire](../glossary.md#release-and-acquire) and an [eviction
+# policy](../glossary.md#eviction-policy).
 #
-# <details><summary>Hint 1</summary>Statistics: as <code>stats_kernel</code>, then add 1 to the row's counter, after the
-# two stores. The atomic is a release: it publishes the two scalars, which the same thread stored. For tiles, which
-# other threads of the program store, <code>tl.debug_barrier()</code> belongs before it.</details>
-# <details><summary>Hint 2</summary>Wait: <code>while tl.atomic_add(ready_ptr, 0) &lt; parts: pass</code>. Adding 0
-# reads the counter in such a way that whatever came before it can be seen; a plain load may show an old value for
-# ever.</details>
-# <details><summary>Hint 3</summary>Then go on as <code>normalise_kernel</code>.
-# <code>eviction_policy="evict_first"</code> in load and store tells the L2 that neither is needed again.</details>
+# <details><summary>Hint 1</summary>Compute the statistics as in <code>stats_kernel</code>. Add 1 to the row's counter
+# after the two stores. The atomic has release semantics: it publishes the two scalars, because the same thread stored
+# them. (Tiles are stored by other threads of the program too. Before you publish a tile, call
+# <code>tl.debug_barrier()</code>.)</details>
+# <details><summary>Hint 2</summary>Wait with <code>while tl.atomic_add(ready_ptr, 0) &lt; parts: pass</code>. The
+# atomic has acquire semantics: everything that was published before is visible afterwards. A plain load may return an
+# old value forever.</details>
+# <details><summary>Hint 3</summary>Then continue as in <code>normalize_kernel</code>. Loads and stores with
+# <code>eviction_policy="evict_first"</code> tell the L2 that their data is not needed again.</details>
 
 
 # %% cell="solution" id="one_launch_kernel"
@@ -285,8 +309,8 @@ def one_launch_kernel(
 ):  # fmt: skip
     """out = softmax of each row of x, lse = its log-sum-exp, in one launch of 2 · parts · (M + LAG) programs.
 
-    counters_ptr  (1 + M,)  zeros: tickets taken, then for each row the parts whose statistics are in
-    The others as in stats_kernel and normalise_kernel.
+    counters_ptr  (1 + M,)  initially 0; [0] counts tickets, [1 + row] the parts of a row with finished statistics
+    The other arguments are those of stats_kernel and normalize_kernel.
     """
     ticket = tl.atomic_add(counters_ptr, 1)
     step, job = ticket // (2 * parts), ticket % (2 * parts)
@@ -302,7 +326,7 @@ def one_launch_kernel(
             m, l = part_stats(x)
             tl.store(m_ptr + row * parts + part, m)
             tl.store(l_ptr + row * parts + part, l)
-            tl.atomic_add(ready_ptr, 1)  # publishes the two stores before it
+            tl.atomic_add(ready_ptr, 1)  # release: publishes the two stores before it
             ### END SOLUTION
     else:  # output of row `step` - LAG
         if step >= LAG:
@@ -314,7 +338,7 @@ def one_launch_kernel(
             ms = tl.load(m_ptr + row * parts + offs_p, mask=offs_p < parts, other=-float("inf"))
             ls = tl.load(l_ptr + row * parts + offs_p, mask=offs_p < parts, other=0.0)
             m, l = merged_stats(ms, ls)
-            # the last use of x: the L2 may drop it, and need not keep y
+            # the last use of x: the L2 may evict it, and need not keep y
             x_ptrs = x_ptr + row * stride_xm + offs_n
             x = tl.load(x_ptrs, mask=offs_n < N, other=0.0, eviction_policy="evict_first").to(tl.float32)
             y = tl.exp(x - m) / l
@@ -324,222 +348,115 @@ def one_launch_kernel(
             ### END SOLUTION
 
 
-# %% cell="given" id="one_launch_softmax"
-KEPT = 12 * 2**20  # bytes of x between statistics and output: a part of the L2, and more than programs run at once
-
-
-def one_launch_softmax(x, out, lse, BLOCK=8192):
-    M, N = x.shape
-    parts = triton.cdiv(N, BLOCK)
-    lag = min(M, max(1, KEPT // (N * x.element_size())))
-    m, l = torch.empty(2, M, parts, dtype=torch.float32, device=x.device)
-    counters = torch.zeros(1 + M, dtype=torch.int32, device=x.device)
-    one_launch_kernel[(2 * parts * (M + lag),)](
-        x, m, l, counters, out, lse, M, N, parts, x.stride(0), out.stride(0), lag,
-        BLOCK=BLOCK, BLOCK_P=max(16, triton.next_power_of_2(parts)), num_warps=16,
-    )  # fmt: skip
-
-
-lab.tiny("12_online_softmax/one_launch_softmax")
-
 # %% cell="check" exercise="12_online_softmax/one_launch_softmax"
+lab.tiny("12_online_softmax/one_launch_softmax")
 lab.check("12_online_softmax/one_launch_softmax")
 
-# %% [markdown]
-# ## Measure
-#
-# 1024 rows of 200 000 columns, fp32: 820 MB in, 820 MB out. Predict from the ledger: what share of the copy's bandwidth
-# can a kernel reach that reads x twice from memory, and what share one that reads it once?
-
 # %%
-print("Stored (H200, 1024 × 200000 fp32), GB/s of 2MN elements: torch.softmax 2044, one_launch_softmax 3272,")
-print("the extra level's cluster_softmax 3879, copy 4266.")
+# Predict: what share of a copy's bandwidth can a kernel reach if it reads x from memory twice? If it does so once?
 for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.device.has_gpu() else ["online_softmax"]:
     print(lab.benchmark(f"12_online_softmax/{name}") or "")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Which share did you predict for two reads and a write, and for one of each? (On your GPU: what did you
-# measure?) Why is a `LAG` of one row too little, and one of 100 rows too much?
+# **Explain.** For 1024 rows of 200 000 columns in fp32 we measured {claim: online_h200_torch} with `torch.softmax` on
+# an H200, {claim: online_h200_one_launch} with `one_launch_softmax` and {claim: online_h200_copy} with a copy. Each
+# rate is the 2MN elements of one read and one write, divided by the time. What share of the copy's
+# [bandwidth](../glossary.md#bandwidth) do you predict for a kernel that reads x from memory twice and writes y? And for
+# one that reads x once? (What did you measure on your GPU?) Why is a `LAG` of one row too small, and a `LAG` of 100
+# rows too large?
 #
 # ### BEGIN SOLUTION
-# Three passes where the copy has two: 67 %. With the second read from the L2: close to the copy, less what waiting,
-# tickets and reductions cost. With a LAG of one row the finishers come at once after the statistics they need, which
-# are still running on other SMs, and stand waiting. 100 rows are 80 MB, more than the L2 holds: x has been dropped by
-# the time it is wanted again, and is read from memory twice after all.
+# Two reads and one write are three transfers where the copy has two: 67 %. If the second read comes from the L2, the
+# kernel is near the copy; it loses some time to waiting, tickets and reductions. With a LAG of one row, a program that
+# computes y starts right after the programs whose statistics it needs. These are still running on other SMs, so it
+# waits. 100 rows are 80 MB, more than the L2 holds: x has been evicted before it is needed again, so it is read from
+# memory twice after all.
 # ### END SOLUTION
 
 # %% [markdown]
-# ## Extra: a row in a cluster
+# ## Extra: one row per cluster
 #
-# No exercise: a level to read. Running it takes a Hopper GPU (compute capability 9.0); elsewhere the emulator does.
+# This part has no points. The kernel needs a Hopper GPU ([compute capability](../glossary.md#compute-capability) 9.0);
+# elsewhere it runs in the emulator.
 #
-# `one_launch_softmax` reads x twice. The second time it comes from the L2, which is not free either: three transfers
-# for each element go through it, and they set the pace. To read once, a row must stay on chip. 200 000 floats are
-# 800 KB: more than the registers of one SM hold, less than those of eight.
+# `one_launch_softmax` reads x twice, the second time from the L2. The second read is not free: three transfers per
+# element go through the L2, and they limit the speed. To read x only once, a row must stay on chip. 200 000 floats are
+# 800 KB: too much for the registers of one SM (256 KB), but not for those of eight.
 #
-# Hopper starts blocks in *clusters*: up to eight (16 by opt-in) that run at the same time, close to each other, and may
-# write to each other's shared memory. So:
+# Hopper can launch blocks in [clusters](../glossary.md#cluster): up to {claim: online_cluster_size} that run at the
+# same time and can write to each other's [shared memory](../glossary.md#shared-memory). In `cluster_softmax` a cluster
+# computes a row, and each of its blocks one part of the row:
 #
-# - each of 8 blocks has an eighth of the row in registers, 25 000 floats, up to 28 for a thread;
-# - meanwhile its part of the next row is on its way to shared memory (`cp.async`), so that memory hardly rests;
-# - each block sends the pair (m, l) of its part to all eight (`store_async`), an mbarrier counts the bytes that come,
-#   and each block merges eight pairs. That is the update you proved above;
-# - clusters stay on their SMs and go from row to row. Tickets, counters and `LAG` are gone.
+# - A block keeps its part in registers, up to 28 floats per thread. Meanwhile it loads its part of the next row into
+#   shared memory with an [async copy](../glossary.md#async-copy).
+# - Each block sends the pair (m, l) of its part to all blocks of the cluster with `store_async`. An
+#   [mbarrier](../glossary.md#mbarrier) in the receiving block counts the bytes that arrive. Each block then merges the
+#   pairs with the update that you derived above.
+# - The kernel is [persistent](../glossary.md#persistent-kernel): each cluster loops over rows. It needs no tickets,
+#   counters or `LAG`.
 #
-# The launcher takes 2, 4 or 8 blocks, as many as the row needs. Rows may begin anywhere and have any length up to
-# 8 × 28 668: a part moves in quads of 16 bytes, and at its ends float by float. The rest goes to `one_launch_softmax`:
-# longer rows, other types, other GPUs, gaps between rows, and x and out that begin at different bytes of 16.
+# The whole kernel is in `labutils/lessons/cluster_kernel.py`. Only `exchange` is missing: **write it.**
+#
+# <details><summary>Hint 1</summary>One thread announces how many bytes will arrive:
+# <code>mbarrier_expect(bar, 8 * blocks)</code>.</details>
+# <details><summary>Hint 2</summary>Lane k of warp 0 sends the pair to block k:
+# <code>store_async(&amp;pairs[cluster_rank()], pair, bar, k)</code>.</details>
+# <details><summary>Hint 3</summary>All threads wait with <code>mbarrier_wait(bar, parity)</code>. Then each warp reads
+# the pairs, one per lane, and merges them.</details>
+#
+# On an H200 the solution reached {claim: online_h200_cluster}.
+#
+# **Next levels.** Run the second loop of `online_softmax` backward, from the end of the row. When does it find data in
+# the L2? Replace exp(x) by `tl.exp2` of x · log₂ e, and multiply by log₂ e only once per element.
 
-# %% cell="given" id="cluster_softmax_kernel"
-# %%cuda cluster_softmax_kernel<2,128>
+# %% cell="solution" id="exchange_kernel"
+# %%cuda
 # #include <cuda_pipeline.h>
 # #include <lab/hopper.cuh>
 #
-# __device__ float warp_max(float v) {
-#     for (int s = 16; s > 0; s /= 2) v = fmaxf(v, __shfl_xor_sync(0xffffffff, v, s));
-#     return v;
-# }
-# __device__ float warp_sum(float v) {
-#     for (int s = 16; s > 0; s /= 2) v += __shfl_xor_sync(0xffffffff, v, s);
-#     return v;
-# }
-# __device__ float zero_for_none(float m) { return m == -INFINITY ? 0.0f : m; }
-# // merged_sum, of the 32 pairs (m, l) of a warp
+# __device__ float zero_if_empty(float m) { return m == -INFINITY ? 0.0f : m; }
+#
+# // Merge the 32 pairs (m, l) of a warp by shuffles, as merged_sum merges two pairs.
 # __device__ float2 merged(float2 pair) {
-#     float m = warp_max(pair.x);
-#     return make_float2(m, warp_sum(pair.y * __expf(pair.x - zero_for_none(m))));
+#     float m = pair.x;
+#     for (int s = 16; s > 0; s /= 2) m = fmaxf(m, __shfl_xor_sync(0xffffffff, m, s));
+#     float l = pair.y * __expf(pair.x - zero_if_empty(m));
+#     for (int s = 16; s > 0; s /= 2) l += __shfl_xor_sync(0xffffffff, l, s);
+#     return make_float2(m, l);
+# }
+# // Every thread gets the merged pair of all blocks of the cluster. All threads call it. `pair` is from this block,
+# // valid in warp 0. `pairs` has space for one pair per block. `bar` is an mbarrier for one arrival, `parity` the
+# // parity of its phase. Both are in shared memory, at the same address in each block.
+# __device__ float2 exchange(float2 pair, float2 *pairs, uint64_t *bar, int parity, int blocks) {
+#     int lane = threadIdx.x % 32;
+#     // ### BEGIN SOLUTION
+#     if (threadIdx.x < 32) {
+#         if (lane == 0) mbarrier_expect(bar, 8 * blocks);
+#         if (lane < blocks) store_async(&pairs[cluster_rank()], pair, bar, lane);
+#     }
+#     mbarrier_wait(bar, parity);
+#     return merged(lane < blocks ? pairs[lane] : make_float2(-INFINITY, 0.0f));
+#     // ### END SOLUTION
 # }
 #
-# // A part of a row, in quads: 16 aligned bytes. Its own floats are [before, end), counted from its first quad.
-# struct Part {
-#     const float *x;
-#     float *out;
-#     int before, end;
-#     __device__ Part(const float *first, float *to, int columns) {
-#         before = reinterpret_cast<uint64_t>(first) / 4 % 4;
-#         end = before + columns;
-#         x = first - before;
-#         out = to - before;
-#     }
-#     __device__ bool has(int i) const { return before <= i && i < end; }
-#     __device__ bool whole(int i) const { return before <= i && i + 4 <= end; }  // quad i, i + 1, i + 2, i + 3
-#     __device__ void fetch(float *to, int i) const {
-#         if (whole(i)) __pipeline_memcpy_async(to + i, x + i, 16);
-#         else if (i < end)
-#             for (int j = i; j < i + 4; j++)
-#                 if (has(j)) __pipeline_memcpy_async(to + j, x + j, 4);
-#                 else to[j] = -INFINITY;
-#     }
-#     __device__ void store(int i, float4 v) const {
-#         float each[4] = {v.x, v.y, v.z, v.w};
-#         if (whole(i)) *reinterpret_cast<float4 *>(out + i) = v;
-#         else if (i < end)
-#             #pragma unroll
-#             for (int j = 0; j < 4; j++)
-#                 if (has(i + j)) out[i + j] = each[j];
-#     }
-# };
-#
-# // out = softmax of each row of x (M, N), lse = its log-sum-exp. A cluster has a row, each of its blocks has `size`
-# // columns of it, and `clusters` rows further on is its next.
-# template <int BLOCKS, int THREADS>
-# __global__ void __launch_bounds__(THREADS)
-# cluster_softmax_kernel(const float *x, float *out, float *lse, int M, int N, int size) {
-#     extern __shared__ __align__(16) float memory[];
-#     float2 *of_warps = reinterpret_cast<float2 *>(memory), *of_blocks = of_warps + 32;  // two sets, for rows in turn
-#     uint64_t *come = reinterpret_cast<uint64_t *>(of_blocks + 2 * BLOCKS);
-#     float *next = memory + 128;
-#     const float4 none = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
-#     const float2 nothing = make_float2(-INFINITY, 0.0f);
-#     int t = threadIdx.x, lane = t % 32, warp = t / 32, rank = cluster_rank(), clusters = gridDim.x / BLOCKS;
-#     int first = min(rank * size, N), columns = min(size, N - first), turn = 0;
-#     auto part_of = [&](int row) {
-#         size_t at = (size_t)row * N + first;
-#         return Part(x + at, out + at, columns);
-#     };
-#     auto fetch = [&](int row) {  // a thread reads what it fetched itself: no barrier between
-#         #pragma unroll
-#         for (int k = 0; k < 7; k++)
-#             if (row < M) part_of(row).fetch(next, 4 * (t + k * THREADS));
-#         __pipeline_commit();
-#     };
-#     if (t < 2) mbarrier_init(&come[t], 1);
+# // Tries exchange() out: each block of one warp has 32 numbers of x (blocks, 32), and writes (m, l) of all of them.
+# __global__ void exchange_kernel(const float *x, float *m, float *l, int blocks) {
+#     extern __shared__ __align__(16) float2 pairs[];
+#     uint64_t *bar = reinterpret_cast<uint64_t *>(pairs + blocks);
+#     if (threadIdx.x == 0) mbarrier_init(bar, 1);
 #     mbarrier_fence();
-#     cluster_sync();
-#     fetch(blockIdx.x / BLOCKS);
-#     for (int row = blockIdx.x / BLOCKS; row < M; row += clusters, turn++) {
-#         Part part = part_of(row);
-#         float4 v[7];
-#         float m = -INFINITY, l = 0.0f;
-#         __pipeline_wait_prior(0);
-#         #pragma unroll
-#         for (int k = 0; k < 7; k++) {
-#             int i = 4 * (t + k * THREADS);
-#             v[k] = i < part.end ? *reinterpret_cast<float4 *>(next + i) : none;
-#             m = fmaxf(m, fmaxf(fmaxf(v[k].x, v[k].y), fmaxf(v[k].z, v[k].w)));
-#         }
-#         fetch(row + clusters);
-#         float shift = zero_for_none(m);
-#         #pragma unroll
-#         for (int k = 0; k < 7; k++) {
-#             v[k] = make_float4(__expf(v[k].x - shift), __expf(v[k].y - shift),
-#                                __expf(v[k].z - shift), __expf(v[k].w - shift));
-#             l += v[k].x + v[k].y + v[k].z + v[k].w;
-#         }
-#
-#         // (m, l) of the warp, of the block, of the row
-#         int set = turn % 2;  // a fast block may send the next row's pair while another still reads this row's
-#         float2 *pairs = of_blocks + set * BLOCKS, pair = merged(make_float2(m, l));
-#         if (lane == 0) of_warps[warp] = pair;
-#         __syncthreads();
-#         if (warp == 0) {
-#             pair = merged(lane < THREADS / 32 ? of_warps[lane] : nothing);
-#             if (lane == 0) mbarrier_expect(&come[set], 8 * BLOCKS);
-#             if (lane < BLOCKS) store_async(&pairs[rank], pair, &come[set], lane);
-#         }
-#         mbarrier_wait(&come[set], turn / 2 % 2);
-#         pair = merged(lane < BLOCKS ? pairs[lane] : nothing);
-#
-#         float scale = __expf(m - pair.x) / pair.y;  // v is relative to this thread's m
-#         #pragma unroll
-#         for (int k = 0; k < 7; k++)
-#             part.store(4 * (t + k * THREADS),
-#                        make_float4(v[k].x * scale, v[k].y * scale, v[k].z * scale, v[k].w * scale));
-#         if (rank == 0 && t == 0) lse[row] = pair.x + __logf(pair.y);
-#     }
-#     cluster_sync();
+#     cluster_sync();  // no block sends before all barriers are ready
+#     float2 pair = merged(make_float2(x[32 * cluster_rank() + threadIdx.x], 1.0f));
+#     pair = exchange(pair, pairs, bar, 0, blocks);
+#     if (threadIdx.x == 0) m[cluster_rank()] = pair.x, l[cluster_rank()] = pair.y;
+#     cluster_sync();  // no block exits while others may still send to it
 # }
 
 
 # %% cell="given" id="cluster_softmax"
 def cluster_softmax(x, out, lse):
-    M, N = x.shape
-    threads = 1024 if x.is_cuda else 128  # the emulator's clusters have 1024 threads in all
-    most = 28 * threads - 4  # 7 quads a thread; the first and the last of a part may hold less
-    blocks = next((b for b in (2, 4, 8) if b * most >= N), None)
-    plain = x.dtype == torch.float32 and x.is_contiguous() and out.is_contiguous()
-    alike = x.data_ptr() % 16 == out.data_ptr() % 16
-    if blocks is None or not plain or not alike or (x.is_cuda and not lab.device.runs(90)):
-        one_launch_softmax(x, out, lse)
-        return
-    kernel = cluster_softmax_kernel.module[f"cluster_softmax_kernel<{blocks},{threads}>"].clustered(blocks)
-    size, shared = triton.cdiv(N, 4 * blocks) * 4, 512 + threads * 28 * 4
-    grid = blocks * min(M, kernel.clusters(threads, shared))  # as many as the GPU runs at once, and they stay
-    kernel[grid, threads, shared](x, out, lse, M, N, size)
+    clusters.softmax(exchange_kernel, x, out, lse, fallback=one_launch_softmax)
 
 
-clusters.try_out(cluster_softmax, {"one_launch_softmax": one_launch_softmax})
-
-# %% [markdown]
-# **Next levels.** Let the second loop of `online_softmax` run backwards, from the end of the row: when does that find
-# data in the L2? Keep x in registers between the two jobs of a part, in programs that stay on their SMs. Use
-# `tl.exp2` throughout, with log₂ e multiplied in once.
-#
-# **In practice** the pair (m, l) is what makes FlashAttention possible: there a third thing is carried along, the
-# output, and rescaled with l (`17_flash_attention`). Splitting a row and merging by (m, l) is flash-decoding
-# (`19_decode_attention`).
-#
-# **Reading.** [Milakov and Gimelshein, Online normalizer calculation for
-# softmax](https://arxiv.org/abs/1805.02867): the update. [Merrill and Garland, Single-pass
-# Parallel Prefix Scan with Decoupled Look-back](https://research.nvidia.com/publication/2016-03_single-pass-parallel-prefix-scan-decoupled-look-back):
-# tickets, and programs that wait for earlier ones.
+clusters.try_exchange(exchange_kernel)
+clusters.try_out(exchange_kernel, cluster_softmax, {"one_launch_softmax": one_launch_softmax})

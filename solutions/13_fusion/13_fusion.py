@@ -1,24 +1,35 @@
 # %% [markdown]
 # # Fuse a chain of memory-bound operations
 #
-# **You will** predict from bytes what fusion gains, then write five fused kernels: RMSNorm, the chain residual +
-# RMSNorm + SiLU, LayerNorm, and dropout of GELU with its backward pass.
+# **You will** predict from bytes what [fusion](../glossary.md#fusion) gains, then write three fused kernels:
+# [RMSNorm](../glossary.md#rmsnorm), a chain of three operations (add a [residual](../glossary.md#residual), RMSNorm,
+# SiLU), and [LayerNorm](../glossary.md#layernorm).
 #
 # **You will learn to**
-# - turn a ledger of transfers into a predicted speed-up, and check it against counts and clocks;
-# - compute a mean and a variance that keep their digits;
-# - draw the same random mask twice in place of storing it;
-# - say when one kernel is worse than two.
+# - turn a [ledger](../glossary.md#ledger) of transfers into a predicted speedup, and compare it with counts and
+#   timings;
+# - compute a mean and a variance without losing precision;
+# - decide when one kernel is worse than two.
 #
-# **You need** `06_elementwise_triton` and `11_softmax`.
+# **You need** `06_elementwise_triton` and `11_softmax`. About 85 minutes; `13_fusion_dropout` continues with random
+# masks. No GPU needed, except for timings.
 #
-# About 120 minutes. Works without a GPU; only times need one.
+# ## Predict
+#
+# A transformer block consists of [matmuls](../glossary.md#matmul) with chains of small operations between them: add the
+# residual, normalize, apply an activation function, drop elements at random. These operations are
+# [memory-bound](../glossary.md#memory-bound): they have too little arithmetic per byte. `eager_chain` below is such a
+# chain in PyTorch's default (eager) mode, which runs one kernel per operation. Its inputs are x and residual of shape
+# (B, T, H), and a weight of H elements.
+#
+# How many elements does `eager_chain` read and write in total? How many would a single kernel read and write, if it
+# keeps all intermediate results in [registers](../glossary.md#register)? If both versions run at the full
+# [bandwidth](../glossary.md#bandwidth) of memory, the ratio of the two numbers is the speedup.
 
 # %% cell="setup"
 
-# %% cell="given"
+# %% cell="given" id="launchers"
 import functools
-import math
 
 import torch
 import triton
@@ -26,31 +37,78 @@ import triton.language as tl
 
 from labutils import compiled, traffic
 
-EPS = tl.constexpr(1e-6)  # a kernel reads a global only if it is a constexpr
+EPS = tl.constexpr(1e-6)  # a kernel can read a global variable only if it is a constexpr
 LAYER_EPS = tl.constexpr(1e-5)
 
 
 def eager_chain(x, residual, w):
-    """Three kernels, each of which reads its inputs from memory and writes its result there."""
+    """Three kernels. Each reads its inputs from memory and writes its result there."""
     s = x + residual
     n = torch.nn.functional.rms_norm(s, s.shape[-1:], w, 1e-6)
     return torch.nn.functional.silu(n)
 
 
-# %% [markdown]
-# ## Predict
-#
-# A transformer block is a graph of matmuls with chains of small operations between them: add the residual, normalise,
-# activate, drop. None of these has work enough for the arithmetic units: each waits for memory. `eager_chain` is such a
-# chain, over x and residual of shape (B, T, H) with a weight of H elements.
-#
-# How many elements does it read and write in all, how many would a single kernel that keeps everything between in
-# registers? Where both run at the speed of memory, the quotient is the speed-up.
+# A similar kernel, finished: it divides each row by the sum of its absolute values.
+@triton.jit
+def scale_rows_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr):
+    """out[m, n] = x[m, n] / sum_k |x[m, k]|; one program computes one row."""
+    row = tl.program_id(0)
+    offs_n = tl.arange(0, BLOCK_N)
+    x = tl.load(x_ptr + row * stride_xm + offs_n, mask=offs_n < N, other=0.0).to(tl.float32)
+    tl.store(out_ptr + row * stride_om + offs_n, x / tl.sum(tl.abs(x)), mask=offs_n < N)
+
+
+def warps_for(BLOCK_N):
+    return min(max(BLOCK_N // 1024, 1), 16)
+
+
+def rms_norm(x, w, out):
+    M, N = x.shape
+    BLOCK_N = triton.next_power_of_2(N)
+    num_warps = warps_for(BLOCK_N)
+    rms_norm_kernel[(M,)](x, w, out, N, x.stride(0), out.stride(0), BLOCK_N=BLOCK_N, num_warps=num_warps)
+
+
+def chain_settings(N):
+    """Tile size and launch options for rows of N elements, tuned on an H200 by `python -m bench.fusion --tune`."""
+    BLOCK_N = triton.next_power_of_2(N)
+    return dict(BLOCK_N=BLOCK_N, STAGES=2, num_warps=warps_for(BLOCK_N))
+
+
+@functools.cache
+def persistent_programs(N, dtype, device):
+    """Number of programs to start. It depends on the registers that the compiled kernel needs."""
+    x = torch.empty(1, N, dtype=dtype, device=device)
+    return compiled.persistent_grid(rms_residual_silu_kernel, x, x, x, x, 1024, N, N, N, N, **chain_settings(N))
+
+
+def rms_residual_silu(x, residual, w, out):
+    M, N = x.shape
+    programs = min(M, persistent_programs(N, x.dtype, x.device))
+    rms_residual_silu_kernel[(programs,)](
+        x, residual, w, out, M, N, x.stride(0), residual.stride(0), out.stride(0), **chain_settings(N)
+    )
+
+
+def layer_norm(x, w, b, out):
+    M, N = x.shape
+    BLOCK_N = triton.next_power_of_2(N)
+    num_warps = warps_for(BLOCK_N)
+    layer_norm_kernel[(M,)](x, w, b, out, N, x.stride(0), out.stride(0), BLOCK_N=BLOCK_N, num_warps=num_warps)
+
+
+traffic.ledger(
+    {
+        "eager": {"x + residual": (96, 48), "RMSNorm": (60, 48), "SiLU": (48, 48)},
+        "fused": {"all three": (108, 48)},
+    },
+    title="Elements moved for 4 tokens of 12",
+)
 
 
 # %% cell="solution" id="chain_speedup"
 def chain_speedup(B, T, H):
-    """Elements that eager_chain moves, over those that a fused kernel must move."""
+    """Elements that eager_chain moves, divided by those that a fused kernel must move."""
     ### BEGIN SOLUTION
     x = B * T * H
     eager = 3 * x + (2 * x + H) + 2 * x
@@ -62,61 +120,37 @@ def chain_speedup(B, T, H):
 # %% cell="check" exercise="13_fusion/chain_speedup"
 lab.check("13_fusion/chain_speedup")
 
-
-# %% cell="given"
-# A neighbour of your kernels, finished: each row divided by the sum of its absolute values, one row for each program.
-@triton.jit
-def scale_rows_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr):
-    """out[m, n] = x[m, n] / sum_k |x[m, k]|; one program takes one row."""
-    row = tl.program_id(0)
-    offs_n = tl.arange(0, BLOCK_N)
-    x = tl.load(x_ptr + row * stride_xm + offs_n, mask=offs_n < N, other=0.0).to(tl.float32)
-    tl.store(out_ptr + row * stride_om + offs_n, x / tl.sum(tl.abs(x)), mask=offs_n < N)
-
-
-def scale_rows(x, out):
-    M, N = x.shape
-    BLOCK_N = triton.next_power_of_2(N)
-    scale_rows_kernel[(M,)](x, out, N, x.stride(0), out.stride(0), BLOCK_N=BLOCK_N)
-
-
-display(lab.access_map(scale_rows, torch.ones(4, 12), torch.empty(4, 12), title="scale_rows: 4 rows of 12"))
-traffic.ledger(
-    {
-        "eager": {"x + residual": (96, 48), "RMSNorm": (60, 48), "SiLU": (48, 48)},
-        "fused": {"all three": (108, 48)},
-    },
-    title="Elements moved for 4 tokens of 12",
-)
-
 # %% [markdown]
 # ## 1 RMSNorm
 #
-# $y_n = x_n \cdot w_n / \sqrt{\frac{1}{N} \sum_k x_k^2 + \varepsilon}$ with ε = 10⁻⁶, in fp32 whatever x is: 300² is
-# more than fp16 can hold.
+# RMSNorm ([Zhang and Sennrich](https://arxiv.org/abs/1910.07467)) is
+# $y_n = x_n \cdot w_n / \sqrt{\frac{1}{N} \sum_k x_k^2 + \varepsilon}$ with ε = 10⁻⁶. Compute in
+# [fp32](../glossary.md#fp32) for every type of x: in [fp16](../glossary.md#fp16), 300² already overflows.
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `x_ptr`, `out_ptr` | (M, N) | input, output (fp32, fp16 or bf16); rows `stride_xm`, `stride_om` elements apart |
+# | `x_ptr`, `out_ptr` | (M, N) | input, output (fp32, fp16 or [bf16](../glossary.md#bf16)) |
+# | `stride_xm`, `stride_om` | numbers | distance of two rows of x and of out, in elements |
 # | `w_ptr` | (N,) | weight |
-# | `BLOCK_N` | constant | a power of two ≥ N; `EPS` is ε |
+# | `BLOCK_N` | constant | a power of two ≥ N |
+# | `EPS` | constant | ε |
 #
-# <details><summary>Hint 1</summary>One row for each program, as in <code>scale_rows_kernel</code>.</details>
-# <details><summary>Hint 2</summary>Lanes beyond the row hold 0, and add nothing; the mean divides by N, not by
-# BLOCK_N.</details>
-# <details><summary>Hint 3</summary><code>tl.rsqrt(mean + EPS)</code> is one over the root.</details>
+# <details><summary>Hint 1</summary>Each program computes one row, as in <code>scale_rows_kernel</code>.</details>
+# <details><summary>Hint 2</summary>Elements past the end of the row are 0 and add nothing to the sum. For the mean,
+# divide by N, not by BLOCK_N.</details>
+# <details><summary>Hint 3</summary><code>tl.rsqrt(mean + EPS)</code> is 1 / √(mean + ε).</details>
 
 
 # %% cell="solution" id="rms_norm_kernel"
 @triton.jit
 def rms_norm_kernel(x_ptr, w_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr):
-    """Divide each row by its root mean square, then weight its columns.
+    """Divide each row by its root mean square, then multiply by the weight.
 
     out[m, n] = x[m, n] * w[n] / sqrt(sum_k x[m, k]^2 / N + EPS)
 
-    x_ptr    (M, N)  input, rows stride_xm apart
+    x_ptr    (M, N)  input; rows are stride_xm elements apart
     w_ptr    (N,)    input
-    out_ptr  (M, N)  output, rows stride_om apart
+    out_ptr  (M, N)  output; rows are stride_om elements apart
     One program computes one row, m = pid.
     """
     row = tl.program_id(0)
@@ -130,43 +164,29 @@ def rms_norm_kernel(x_ptr, w_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.
     ### END SOLUTION
 
 
-# %% cell="given" id="rms_norm"
-def warps_for(BLOCK_N):
-    return min(max(BLOCK_N // 1024, 1), 16)
-
-
-def rms_norm(x, w, out):
-    M, N = x.shape
-    BLOCK_N = triton.next_power_of_2(N)
-    num_warps = warps_for(BLOCK_N)
-    rms_norm_kernel[(M,)](x, w, out, N, x.stride(0), out.stride(0), BLOCK_N=BLOCK_N, num_warps=num_warps)
-
-
-lab.tiny("13_fusion/rms_norm")
-
 # %% cell="check" exercise="13_fusion/rms_norm"
+lab.tiny("13_fusion/rms_norm")
 lab.check("13_fusion/rms_norm")
 
 # %% [markdown]
 # When a check fails:
 #
-# | what it says | a common cause |
+# | diagnosis | common cause |
 # |---|---|
-# | `padded-lanes` | a mean over BLOCK_N; or lanes beyond the row, 0 at first, that are −mean after subtracting it |
-# | `overflow` | a square in fp16, or a root without ε of a row of zeros |
-# | `precision` | arithmetic in fp16; a variance as E[x²] − mean², the small difference of large numbers |
-# | `wrong-formula`, the same columns | the random numbers must depend on the row too |
+# | `padded-lanes` | a sum is divided by BLOCK_N, or elements past the end become −mean when you subtract the mean |
+# | `overflow` | a square is computed in fp16, or ε is missing and a row of zeros divides by 0 |
+# | `precision` | arithmetic is in fp16, or the variance is E[x²] − mean², a small difference of large numbers |
 #
 # ## 2 The whole chain
 #
-# out = silu(RMSNorm(x + residual) · w) with silu(n) = n · sigmoid(n). Everything between the loads and the store stays
-# in registers, in fp32. Programs stay, as in `11_softmax`: each takes every P-th row, so that the weight is loaded once
-# for all of them.
+# out = silu(RMSNorm(x + residual)), where RMSNorm includes the weight w, and silu(n) = n · sigmoid(n). Keep all
+# intermediate results in registers, in fp32. The kernel is [persistent](../glossary.md#persistent-kernel), as in
+# `11_softmax`: each of P programs computes every P-th row, and loads the weight only once.
 #
-# <details><summary>Hint 1</summary>The weight before the loop; in it, two loads, their sum, and the norm of that.
-# </details>
-# <details><summary>Hint 2</summary><code>tl.sigmoid</code> does not overflow.</details>
-# <details><summary>Hint 3</summary>x, residual and out have a stride each.</details>
+# <details><summary>Hint 1</summary>Load the weight before the loop. In the loop, load a row of x and of residual, add
+# them, and normalize the sum.</details>
+# <details><summary>Hint 2</summary>Use <code>tl.sigmoid</code>, which does not overflow.</details>
+# <details><summary>Hint 3</summary>x, residual and out have different strides: use that of each array.</details>
 
 
 # %% cell="solution" id="rms_residual_silu_kernel"
@@ -179,10 +199,10 @@ def rms_residual_silu_kernel(
 
     s = x + residual;  n = s[m, n] * w[n] / sqrt(sum_k s[m, k]^2 / N + EPS);  out = n * sigmoid(n)
 
-    x_ptr, residual_ptr  (M, N)  inputs, rows stride_xm and stride_rm apart
+    x_ptr, residual_ptr  (M, N)  inputs; rows are stride_xm and stride_rm elements apart
     w_ptr                (N,)    input
-    out_ptr              (M, N)  output, rows stride_om apart
-    One program computes every P-th row, for P programs.
+    out_ptr              (M, N)  output; rows are stride_om elements apart
+    One of P programs computes every P-th row.
     """
     offs_n = tl.arange(0, BLOCK_N)
     mask_n = offs_n < N
@@ -197,77 +217,64 @@ def rms_residual_silu_kernel(
     ### END SOLUTION
 
 
-# %% cell="given" id="rms_residual_silu"
-def chain_settings(N):
-    """`python -m bench.fusion --tune` measured these on an H200."""
-    BLOCK_N = triton.next_power_of_2(N)
-    return dict(BLOCK_N=BLOCK_N, STAGES=2, num_warps=warps_for(BLOCK_N))
-
-
-@functools.cache
-def programs_that_stay(N, dtype, device):
-    """How many programs to start, from the compiled kernel's registers."""
-    x = torch.empty(1, N, dtype=dtype, device=device)
-    return compiled.staying(rms_residual_silu_kernel, x, x, x, x, 1024, N, N, N, N, **chain_settings(N))
-
-
-def rms_residual_silu(x, residual, w, out):
-    M, N = x.shape
-    programs = min(M, programs_that_stay(N, x.dtype, x.device))
-    rms_residual_silu_kernel[(programs,)](
-        x, residual, w, out, M, N, x.stride(0), residual.stride(0), out.stride(0), **chain_settings(N)
-    )
-
-
-lab.tiny("13_fusion/rms_residual_silu")
-
 # %% cell="check" exercise="13_fusion/rms_residual_silu"
+lab.tiny("13_fusion/rms_residual_silu")
 lab.check("13_fusion/rms_residual_silu")
 
 # %%
-# The claim in circulation: 2.3 × over eager, which is the ratio of the traffic. Is it, on your GPU?
-x, residual, w = torch.randn(8192, 4096), torch.randn(8192, 4096), torch.ones(4096)
+print(f"predicted {chain_speedup(1, 8192, 4096):.2f} ×")
 if lab.device.has_gpu():
-    x, residual, w = (t.half().cuda() for t in (x, residual, w))
+    x, residual, w = (
+        torch.randn(*n, dtype=torch.float16, device="cuda") for n in ((8192, 4096), (8192, 4096), (4096,))
+    )
     out, compiled_chain = torch.empty_like(x), torch.compile(eager_chain)
 
     def mine(x, residual, w):
         rms_residual_silu(x, residual, w, out)
 
-    print(f"predicted {chain_speedup(1, 8192, 4096):.2f} ×")
     print(lab.compare(x, residual, w, mine=mine, eager=eager_chain, compiled=compiled_chain))
     print(lab.profile(eager_chain, x, residual, w), lab.profile(compiled_chain, x, residual, w), sep="\n")
-else:
-    print(f"predicted {chain_speedup(1, 8192, 4096):.2f} ×; stored (H200, fp16, 8192 × 4096): this kernel 53.2 µs,")
-    print("torch.compile 57.7, eager with 7 transfers 124.9 (2.35 ×), with the norm an operation a line 525.7 (9.9 ×):")
-    print("the ledger of that one is far longer than 7 transfers.")
 
 # %% [markdown]
-# `torch.compile` fuses this chain by itself. Its kernels' names say what went into them: `triton_red_fused_add_…` is a
-# reduction with everything that hangs on it, `triton_poi_…` a pointwise chain. What it does not fuse by itself: into
-# library matmuls, and across operations that it does not know.
+# A common claim is a speedup of {claim: fusion_claim_chain} over eager. That is the ratio of the transfers: 7 arrays of
+# the size of x in eager mode, 3 in the fused kernel. On an H200 (fp16, 8192 × 4096) we measured:
+#
+# - this kernel: {claim: fusion_h200_chain};
+# - `torch.compile`: {claim: fusion_h200_compiled};
+# - `eager_chain`: {claim: fusion_h200_eager}, which is {claim: fusion_h200_eager_ratio} the time of this kernel;
+# - eager with a separate operation for each step of the norm: {claim: fusion_h200_lines}, or
+#   {claim: fusion_h200_lines_ratio}. This version has many more than 7 transfers.
+#
+# `torch.compile` fuses this chain automatically. The names of its kernels show the parts: `triton_red_fused_add_…` is a
+# [reduction](../glossary.md#reduction) with the operations around it, and `triton_poi_…` is a pointwise chain.
+# `torch.compile` does not fuse into library matmuls, or across operators that it cannot trace.
+#
+# **Extra.** Also store x + residual, which a transformer needs for its next block. Eager still has 7 transfers, the
+# fused kernel now 4. Write the [backward pass](../glossary.md#backward-pass) of RMSNorm, in which dw is a sum over all
+# rows. [Liger-Kernel](https://github.com/linkedin/Liger-Kernel) has such kernels for training.
 #
 # ## 3 LayerNorm
 #
-# $y_n = (x_n - \mu)\, w_n / \sqrt{\sigma^2 + \varepsilon} + b_n$ with ε = 10⁻⁵. The row is in registers, so take the
-# mean first, then the mean of (x − μ)². The shortcut E[x²] − μ² saves a pass that costs nothing here, and loses all
-# digits where μ is large beside σ.
+# LayerNorm is $y_n = (x_n - \mu)\, w_n / \sqrt{\sigma^2 + \varepsilon} + b_n$ with ε = 10⁻⁵. μ is the mean of the row
+# and σ² its variance. The row is in registers, so compute μ first, and then σ², the mean of (x − μ)². The shortcut σ² =
+# E[x²] − μ² saves only a second pass over registers, which is almost free. It loses all precision if μ is much larger
+# than σ.
 #
-# <details><summary>Hint 1</summary>After x − μ the lanes beyond the row hold −μ. What must they hold?</details>
-# <details><summary>Hint 2</summary><code>tl.where(mask_n, x - mean, 0.0)</code></details>
-# <details><summary>Hint 3</summary>The variance divides by N too, not by N − 1.</details>
+# <details><summary>Hint 1</summary>In x − μ, the elements past the end are −μ. What must they be?</details>
+# <details><summary>Hint 2</summary>Use <code>tl.where(mask_n, x - mean, 0.0)</code>.</details>
+# <details><summary>Hint 3</summary>For the variance, divide by N as well, not by N − 1.</details>
 
 
 # %% cell="solution" id="layer_norm_kernel"
 @triton.jit
 def layer_norm_kernel(x_ptr, w_ptr, b_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr):
-    """Give each row mean 0 and variance 1, then weight and shift its columns.
+    """Normalize each row to mean 0 and variance 1, then multiply by the weight and add the bias.
 
     out[m, n] = (x[m, n] - mean) * w[n] / sqrt(sum_k (x[m, k] - mean)^2 / N + LAYER_EPS) + b[n]
 
-    x_ptr         (M, N)  input, rows stride_xm apart
+    x_ptr         (M, N)  input; rows are stride_xm elements apart
     w_ptr, b_ptr  (N,)    inputs
-    out_ptr       (M, N)  output, rows stride_om apart
+    out_ptr       (M, N)  output; rows are stride_om elements apart
     One program computes one row, m = pid.
     """
     row = tl.program_id(0)
@@ -277,153 +284,34 @@ def layer_norm_kernel(x_ptr, w_ptr, b_ptr, out_ptr, N, stride_xm, stride_om, BLO
     x = tl.load(x_ptr + row * stride_xm + offs_n, mask=mask_n, other=0.0).to(tl.float32)
     w = tl.load(w_ptr + offs_n, mask=mask_n, other=0.0).to(tl.float32)
     b = tl.load(b_ptr + offs_n, mask=mask_n, other=0.0).to(tl.float32)
-    centred = tl.where(mask_n, x - tl.sum(x) / N, 0.0)
-    scale = tl.rsqrt(tl.sum(centred * centred) / N + LAYER_EPS)
-    tl.store(out_ptr + row * stride_om + offs_n, centred * scale * w + b, mask=mask_n)
+    centered = tl.where(mask_n, x - tl.sum(x) / N, 0.0)
+    scale = tl.rsqrt(tl.sum(centered * centered) / N + LAYER_EPS)
+    tl.store(out_ptr + row * stride_om + offs_n, centered * scale * w + b, mask=mask_n)
     ### END SOLUTION
-
-
-# %% cell="given" id="layer_norm"
-def layer_norm(x, w, b, out):
-    M, N = x.shape
-    BLOCK_N = triton.next_power_of_2(N)
-    num_warps = warps_for(BLOCK_N)
-    layer_norm_kernel[(M,)](x, w, b, out, N, x.stride(0), out.stride(0), BLOCK_N=BLOCK_N, num_warps=num_warps)
 
 
 # %% cell="check" exercise="13_fusion/layer_norm"
 lab.check("13_fusion/layer_norm")
 
 # %% [markdown]
-# ## 4 Dropout of GELU, and the mask that is never stored
+# ## 4 When fusion does not pay
 #
-# out = dropout(gelu(h + bias)), after the matmul of a linear layer: with probability p an element becomes 0, otherwise
-# it is divided by 1 − p. PyTorch stores the mask for the backward pass. But a *counter-based* generator (Philox) is a
-# function: the same seed and counter always give the same number. So the backward pass can draw it again: arithmetic
-# in place of 2 bytes of traffic an element.
+# Fusion gains nothing if the operations are [compute-bound](../glossary.md#compute-bound). It loses in three cases:
 #
-# `uniform` is given. Philox makes four numbers of one counter, and element (m, n) takes number n % 4 of counter
-# m · ⌈N/4⌉ + n // 4: any tile finds its numbers without knowing of the others. An element is **kept where its number is
-# at least p**. GELU is the tanh form of `06_elementwise_triton`: x · sigmoid(2a).
+# - the fused kernel needs more registers or [shared memory](../glossary.md#shared-memory) than the chip has, so values
+#   [spill](../glossary.md#spill) to memory;
+# - two operations parallelize over different axes, so one of them reads in an unfavorable order;
+# - several kernels use a result, and each of them recomputes it.
 #
-# <details><summary>Hint 1</summary>Load h and bias, both to fp32; GELU; <code>tl.where(u &gt;= p, …, 0.0)</code>.
-# </details>
-# <details><summary>Hint 2</summary>Backward: dropout and GELU are both functions of one element, so dh is dy times the
-# mask's factor times gelu′(h + bias).</details>
-# <details><summary>Hint 3</summary>With s = sigmoid(2a): gelu′ = s + 2·x·s·(1 − s)·√(2/π)·(1 + 3·0.044715·x²).
-# </details>
-
-# %% cell="given" id="uniform"
-ROOT = tl.constexpr(math.sqrt(2 / math.pi))
-CUBIC = tl.constexpr(0.044715)
-
-
-@triton.jit
-def uniform(seed, first, BLOCK: tl.constexpr):
-    """BLOCK random numbers in [0, 1): four for each counter from `first` on, in order."""
-    r0, r1, r2, r3 = tl.rand4x(seed, first + tl.arange(0, BLOCK // 4))
-    return tl.interleave(tl.interleave(r0, r2), tl.interleave(r1, r3))
-
-
-# %% cell="solution" id="dropout_gelu_kernels"
-@triton.jit
-def dropout_gelu_kernel(h_ptr, bias_ptr, out_ptr, p, seed, N, stride_hm, stride_om, BLOCK_N: tl.constexpr):
-    """out[m, n] = gelu(h[m, n] + bias[n]) / (1 - p) where u[m, n] >= p, else 0.
-
-    h_ptr     (M, N)  input, rows stride_hm apart
-    bias_ptr  (N,)    input
-    out_ptr   (M, N)  output, rows stride_om apart
-    One program computes BLOCK_N columns of one row.
-    """
-    blocks = tl.cdiv(N, BLOCK_N)
-    row, block = tl.program_id(0) // blocks, tl.program_id(0) % blocks
-    offs_n = block * BLOCK_N + tl.arange(0, BLOCK_N)
-    mask_n = offs_n < N
-    u = uniform(seed, row * tl.cdiv(N, 4) + block * (BLOCK_N // 4), BLOCK_N)
-    ### BEGIN SOLUTION
-    h = tl.load(h_ptr + row * stride_hm + offs_n, mask=mask_n).to(tl.float32)
-    x = h + tl.load(bias_ptr + offs_n, mask=mask_n).to(tl.float32)
-    a = ROOT * x * (1 + CUBIC * x * x)
-    y = x / (1 + tl.exp(-2 * a))
-    tl.store(out_ptr + row * stride_om + offs_n, tl.where(u >= p, y / (1 - p), 0.0), mask=mask_n)
-    ### END SOLUTION
-
-
-@triton.jit
-def dropout_gelu_backward_kernel(
-    h_ptr, bias_ptr, dy_ptr, dh_ptr, p, seed, N, stride_hm, stride_ym, stride_dm, BLOCK_N: tl.constexpr
-):
-    """dh[m, n] = dy[m, n] * gelu'(h[m, n] + bias[n]) / (1 - p) where u[m, n] >= p, else 0.
-
-    h_ptr, dy_ptr, dh_ptr  (M, N)  two inputs and the output, rows stride_hm, stride_ym, stride_dm apart
-    bias_ptr               (N,)    input
-    One program computes BLOCK_N columns of one row.
-    """
-    blocks = tl.cdiv(N, BLOCK_N)
-    row, block = tl.program_id(0) // blocks, tl.program_id(0) % blocks
-    offs_n = block * BLOCK_N + tl.arange(0, BLOCK_N)
-    mask_n = offs_n < N
-    u = uniform(seed, row * tl.cdiv(N, 4) + block * (BLOCK_N // 4), BLOCK_N)
-    ### BEGIN SOLUTION
-    h = tl.load(h_ptr + row * stride_hm + offs_n, mask=mask_n).to(tl.float32)
-    x = h + tl.load(bias_ptr + offs_n, mask=mask_n).to(tl.float32)
-    dy = tl.load(dy_ptr + row * stride_ym + offs_n, mask=mask_n).to(tl.float32)
-    a = ROOT * x * (1 + CUBIC * x * x)
-    s = 1 / (1 + tl.exp(-2 * a))
-    slope = s + 2 * x * s * (1 - s) * ROOT * (1 + 3 * CUBIC * x * x)
-    tl.store(dh_ptr + row * stride_dm + offs_n, tl.where(u >= p, dy * slope / (1 - p), 0.0), mask=mask_n)
-    ### END SOLUTION
-
-
-# %% cell="given" id="dropout_gelu"
-def dropout_gelu(h, bias, p, seed, out, BLOCK_N=1024):
-    M, N = h.shape
-    grid = (M * triton.cdiv(N, BLOCK_N),)
-    dropout_gelu_kernel[grid](h, bias, out, p, seed, N, h.stride(0), out.stride(0), BLOCK_N=BLOCK_N)
-
-
-def dropout_gelu_backward(h, bias, dy, p, seed, dh, BLOCK_N=1024):
-    M, N = h.shape
-    grid, strides = (M * triton.cdiv(N, BLOCK_N),), (h.stride(0), dy.stride(0), dh.stride(0))
-    dropout_gelu_backward_kernel[grid](h, bias, dy, dh, p, seed, N, *strides, BLOCK_N=BLOCK_N)
-
-
-# %% cell="check" exercise="13_fusion/dropout_gelu"
-lab.check("13_fusion/dropout_gelu")
-
-# %% cell="check" exercise="13_fusion/dropout_gelu_backward"
-lab.check("13_fusion/dropout_gelu_backward")
-
-# %%
-# Is the mask random, and is it the same in both passes? 64 × 4096 elements, p = 0.25.
-h, zero = torch.ones(64, 4096), torch.zeros(4096)
-h, zero = (h.cuda(), zero.cuda()) if lab.device.has_gpu() else (h, zero)
-out, dh = torch.empty_like(h), torch.empty_like(h)
-dropout_gelu(h, zero, 0.25, 42, out)
-dropout_gelu_backward(h, zero, torch.ones_like(h), 0.25, 42, dh)
-kept = (out != 0).double()
-spread = math.sqrt(0.25 * 0.75 / h.numel())
-rows = kept.mean(1)
-print(f"kept {kept.mean():.4f}, expected 0.75 ± {3 * spread:.4f}; single rows {rows.min():.3f} to {rows.max():.3f}")
-for name, other in (("its right neighbour", kept.roll(1, 1)), ("the row above", kept.roll(1, 0))):
-    print(f"correlation with {name}: {((kept - 0.75) * (other - 0.75)).mean() / 0.1875:+.4f}")
-print("the same mask in both passes:", torch.equal(out != 0, dh != 0))
-
-# %% [markdown]
-# ## 5 When fusing does not pay
-#
-# A chain gains nothing where a link waits for arithmetic and not for memory. It loses where the fused kernel needs more
-# than the chip holds, so that values spill to memory; where two links want different axes in parallel, so that one must
-# be read in an order that suits neither; and where a result has several users, so that each of them computes it again.
-#
-# Predict with the roofline: a kernel takes the longer of bytes / bandwidth and FLOPs / peak, and kernels run one after
-# another. Six chains wait in the check, each with `links`, a list of (bytes, FLOPs), and `fused`, one such pair;
-# `bandwidth` is in 10⁹ bytes/s, `peak` in 10⁹ FLOP/s. Which of them would you fuse?
+# Predict with the [roofline](../glossary.md#roofline): a kernel takes bytes / bandwidth or [FLOPs](../glossary.md#flop)
+# / [peak](../glossary.md#peak), whichever is longer, and kernels run one after another. The check has six chains. For
+# each chain, `links` is a list of pairs (bytes, FLOPs), one for each kernel before fusion, and `fused` is the pair of
+# the fused kernel. `bandwidth` is in 10⁹ bytes/s, `peak` in 10⁹ FLOP/s. Which of the chains would you fuse?
 
 
 # %% cell="solution" id="fusion_speedup"
 def fusion_speedup(links, fused, bandwidth, peak):
-    """Time of the links one after another, over the time of the fused kernel."""
+    """Time of the kernels in links, one after another, divided by the time of the fused kernel."""
     ### BEGIN SOLUTION
 
     def seconds(cost):
@@ -437,7 +325,7 @@ def fusion_speedup(links, fused, bandwidth, peak):
 lab.check("13_fusion/fusion_speedup")
 
 # %%
-# Your chain, compiled for rows of 4096 and of 32 768: what does not fit into a thread's registers goes to memory.
+# Your chain, compiled for rows of 4096 and 32 768 columns. Values that do not fit into a thread's registers spill.
 launches = {}
 for N, warps in ((4096, 4), (32_768, 8), (32_768, 16), (32_768, 32)):
     wide = torch.empty(2, N, dtype=torch.float16)
@@ -448,36 +336,21 @@ for N, warps in ((4096, 4), (32_768, 8), (32_768, 16), (32_768, 32)):
         options,
     )
 compiled.table(launches)
-
-# %%
-print("Claims: RMSNorm 8.1 × over eager, with the residual 6.0 ×; stored (H200): 11.6 × and 9.9 × over eager.")
-names = ("rms_norm", "rms_residual_silu", "layer_norm", "dropout_gelu", "dropout_gelu_backward")
-for name in names if lab.device.has_gpu() else ["rms_residual_silu"]:
+for name in ("rms_norm", "rms_residual_silu", "layer_norm") if lab.device.has_gpu() else ["rms_residual_silu"]:
     print(lab.benchmark(f"13_fusion/{name}") or "")
 
 # %% [markdown] cell="manual" id="explain" points=2
-# **Explain.** Which of the six chains would you fuse, and which of the reasons above speaks against the others? And: an
-# RMSNorm written as x · rsqrt(mean(x²) + ε) · w in eager PyTorch is said to be 8 × as slow as a fused one. Count its
-# transfers: how much of that do they explain?
+# **Explain.** Which of the six chains would you fuse, and which of the reasons above speaks against the others? Second
+# question: an RMSNorm written as x · rsqrt(mean(x²) + ε) · w in eager PyTorch is said to take
+# {claim: fusion_claim_norm} the time of a fused one. On an H200 we measured {claim: fusion_h200_norm}. Count the
+# transfers of the eager version: how much of this factor do they explain?
 #
 # ### BEGIN SOLUTION
-# Fuse the bias, GELU and dropout chain (2.6 ×). After the large matmul the GELU is worth fusing if it costs nothing: it
-# saves a trip through memory, a tenth of the time, because the matmul waits for arithmetic. Long rows that do not fit
-# the chip and sums along two axes move as many bytes fused as apart: no gain. The two matmuls and the projection that
-# three kernels use do arithmetic again, and lose. Eager RMSNorm, fp16 by way of fp32, in units of N fp16 elements: to
-# fp32 (1 + 2), square (2 + 2), mean (2), scale (2 + 2), to fp16 (2 + 1), weight (1 + 1): 18 where a fused one moves 2.
-# So 8 to 9 × is what the bytes say.
+# Fuse the bias, GELU and dropout chain (2.6 ×). After the large matmul, fuse the GELU if it costs nothing: it saves a
+# round trip to memory, a tenth of the time, because the matmul is compute-bound. Do not fuse the long rows that do not
+# fit on the chip, nor the sums along two axes: they move as many bytes fused as unfused. Do not fuse the two matmuls,
+# nor the projection with three users: fused, they repeat arithmetic and take longer. Eager RMSNorm computes fp16 in
+# fp32. In units of N fp16 elements: to fp32 (1 + 2), square (2 + 2), mean (2), scale (2 + 2), to fp16 (2 + 1), weight
+# (1 + 1): 18, where a fused kernel moves 2. So the bytes predict a factor of 9.
+#
 # ### END SOLUTION
-
-# %% [markdown]
-# **Next levels.** Store x + residual as well, as a transformer needs it for the next block: 7 against 4. Write the
-# backward pass of RMSNorm: dw is a sum over all rows. One Philox call makes 128 bits: eight elements of 16 bits each
-# would halve the arithmetic of the mask. Measure what `tl.rand`, one call an element, costs.
-#
-# **In practice** let `torch.compile` fuse pointwise chains and norms, and look at what it made; write by hand what
-# crosses a matmul, an unusual reduction, or a mask that it would store.
-#
-# **Reading.** [Salmon and others, Parallel random numbers: as easy as 1, 2,
-# 3](https://doi.org/10.1145/2063384.2063405): Philox. [Zhang and Sennrich, Root mean square layer
-# normalization](https://arxiv.org/abs/1910.07467). [Liger-Kernel](https://github.com/linkedin/Liger-Kernel): such
-# kernels in use.

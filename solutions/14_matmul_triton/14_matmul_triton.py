@@ -1,34 +1,36 @@
 # %% [markdown]
 # # Multiply matrices in Triton, tile by tile
 #
-# **You will** write four matrix products: with a ReLU, for any sizes and strides; with bias, activation and an order of
-# tiles that spares the memory; with tensor descriptors in programs that stay; and split along K for few tiles.
+# **You will** write a [matmul](../glossary.md#matmul) kernel with ReLU, and one for a linear layer on a batch of
+# matrices.
 #
 # **You will learn to**
-# - predict what tiles must load, and how full they keep the GPU;
-# - carry an fp32 accumulator through a loop of `tl.dot`, and say which precision you mean;
-# - count what an order of tiles reads from memory, and choose a better one;
-# - let the hardware copy whole tiles, and overlap copies, products and stores.
+# - predict how many bytes the programs load;
+# - accumulate products of [fp16](../glossary.md#fp16) tiles in fp32, and choose the precision for fp32 inputs;
+# - fuse an [epilogue](../glossary.md#epilogue) into the kernel;
+# - order programs so that more loads hit the [L2 cache](../glossary.md#l2-cache).
 #
-# **You need** `06_elementwise_triton`, and the roofline of unit 05.
+# **You need** `06_elementwise_triton` and `05_roofline`.
 #
-# About 120 minutes. Works without a GPU; only times need one.
+# About 60 minutes. Works without a GPU; only measured times need one.
 
 # %% cell="setup"
 
 # %% [markdown]
-# ## Predict: what do the tiles load?
+# ## Predict: how many bytes do the programs load?
 #
-# $C = A B$ with A of M × K and B of K × N costs 2·M·N·K FLOPs. If every matrix moved once, a product of M = N = K in
-# fp16 would have M/3 FLOPs for each byte. But programs do not share registers. One program computes a tile of
-# `block_m` × `block_n` of C, and for that it loads a strip of A, `block_m` × K, and a strip of B, K × `block_n`.
+# $C = A B$ with A of shape (M, K) and B of shape (K, N) takes 2·M·N·K FLOPs. For M = N = K in fp16, moving each matrix
+# once gives an [arithmetic intensity](../glossary.md#arithmetic-intensity) of M/3 FLOPs per byte.
 #
-# How many bytes do all programs load together? Tiles at the edge load only what exists.
-
+# But programs cannot share registers, so several programs load the same elements. One program computes a
+# [tile](../glossary.md#tile) of `block_m` × `block_n` elements of C. For this tile it loads `block_m` whole rows of A
+# and `block_n` whole columns of B. A program at the edge loads only rows and columns that exist.
+#
+# How many bytes do all programs load together?
 
 # %% cell="solution" id="loaded_bytes"
 def loaded_bytes(M, N, K, block_m, block_n, itemsize):
-    """Bytes of A and B that all programs load together."""
+    """Return how many bytes of A and B all programs load together. One element has `itemsize` bytes."""
     ### BEGIN SOLUTION
     tiles_m, tiles_n = -(-M // block_m), -(-N // block_n)
     return itemsize * K * (M * tiles_n + N * tiles_m)
@@ -42,38 +44,44 @@ lab.check("14_matmul_triton/loaded_bytes")
 import torch
 import triton
 import triton.language as tl
-from triton.tools.tensor_descriptor import TensorDescriptor
 
 from labutils import tiles
 
-# Programs take the tiles row by row: which strips of A and B do they read, and which of those does the L2 still hold?
+# Here programs are numbered row by row. The picture shows which tiles of A and B they load in each step, and which of
+# these loads the L2 serves.
 tiles.stepper(tiles.by_rows(6, 6), k_tiles=4, running=6, l2_tiles=28)
 
 # %% [markdown]
-# Large tiles load less: each element of A serves `block_n` columns. What the L2 holds comes from there (2), the rest
-# from memory (M). Level 2 is about that difference.
+# With larger tiles, programs load less, because a loaded element of A is used for `block_n` columns of C. Level 2 makes
+# more of these loads hit the L2 cache.
 #
 # ## Level 1: matmul and ReLU, any sizes, any strides
 #
-# `c = max(a @ b, 0)`. One program computes one tile of C; tiles are numbered row by row.
+# Compute `c = max(a @ b, 0)`. One program computes one tile of C; tiles are numbered row by row. For each tile of A and
+# of B along K, `tl.dot(a, b, acc)` multiplies the two tiles and adds the product to the
+# [accumulator](../glossary.md#accumulator) `acc`.
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `a_ptr`, `b_ptr` | (M, K), (K, N) | inputs; fp16, or fp32 in the test of precision |
-# | `c_ptr` | (M, N) | output, the type of the inputs |
-# | `stride_am`, `stride_ak`, … | numbers | elements to the next row, and to the next column; either may be 1 |
-# | `BLOCK_M`, `BLOCK_N`, `BLOCK_K` | constants | the tile of C, and the step along K |
+# | `a_ptr`, `b_ptr` | (M, K), (K, N) | the inputs: fp16, or fp32 in one test |
+# | `c_ptr` | (M, N) | the output, in the dtype of the inputs |
+# | `stride_am` | integer | the distance between rows of A, in elements; may be 1 |
+# | `stride_ak` | integer | the distance between columns of A; the strides of B and C have similar names |
+# | `BLOCK_M`, `BLOCK_N` | constants | the rows and columns of a tile of C |
+# | `BLOCK_K` | constant | the columns of a tile of A, and the rows of a tile of B |
 #
-# **Precision.** Products of fp16 are exact in fp32, and sums are kept in fp32: `acc` is fp32 whatever the inputs are.
-# For fp32 inputs `tl.dot` would round them to TF32 (10 bits of mantissa) unless you write `input_precision="ieee"`;
-# older code says `allow_tf32=False`. The contract here is fp32, so say "ieee". It changes nothing for fp16.
+# **Precision.** A product of two fp16 numbers is exact in fp32. `acc` is fp32 for all inputs. By default, `tl.dot`
+# rounds fp32 inputs to [TF32](../glossary.md#tf32), which has {claim: tf32_mantissa_bits}
+# [mantissa](../glossary.md#mantissa) bits. This exercise requires full fp32, so pass `input_precision="ieee"`. (In
+# older code you find `allow_tf32=False`.) The option has no effect on fp16 inputs.
 #
 # <details><summary>Hint 1</summary>A tile of pointers is a column of row offsets plus a row of column offsets:
 # <code>a_ptr + offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak</code>.</details>
-# <details><summary>Hint 2</summary>In step k the elements of K are <code>k + offs_k</code>. Those at or past K must
-# bring 0 on both sides: <code>mask=…, other=0.0</code>.</details>
-# <details><summary>Hint 3</summary><code>acc = tl.dot(a, b, acc, input_precision="ieee")</code> adds to acc. After the
-# loop: <code>tl.maximum(acc, 0.0)</code>, and one masked store, which converts by itself.</details>
+# <details><summary>Hint 2</summary>The loop goes over k = 0, BLOCK_K, 2 · BLOCK_K, … and loads the indices
+# <code>k + offs_k</code>. Where an index is K or more, load 0 for both a and b:
+# <code>mask=…, other=0.0</code>.</details>
+# <details><summary>Hint 3</summary>In the loop, write <code>acc = tl.dot(a, b, acc, input_precision="ieee")</code>.
+# After the loop, apply <code>tl.maximum(acc, 0.0)</code> and store with a mask. The store converts the dtype.</details>
 
 
 # %% cell="solution" id="matmul_relu_kernel"
@@ -82,7 +90,7 @@ def matmul_relu_kernel(
     a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    """Multiply two matrices and cut off what is negative.
+    """Multiply two matrices and apply ReLU.
 
     c[m, n] = max(sum over k of a[m, k] * b[k, n], 0)
 
@@ -100,7 +108,7 @@ def matmul_relu_kernel(
     b_ptrs = b_ptr + offs_k[:, None] * stride_bk + offs_n[None, :] * stride_bn
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for k in range(0, K, BLOCK_K):
-        # lanes past K add a product to every sum, so both sides must be 0 there
+        # elements past K would be added to every accumulator, so a and b must both be 0 there
         a = tl.load(a_ptrs, mask=mask_m & (k + offs_k[None, :] < K), other=0.0)
         b = tl.load(b_ptrs, mask=(k + offs_k[:, None] < K) & mask_n, other=0.0)
         acc = tl.dot(a, b, acc, input_precision="ieee")
@@ -113,11 +121,14 @@ def matmul_relu_kernel(
 
 # %% cell="given" id="matmul_relu"
 def tile_config(M, N, dtype):
-    """Large tiles for large fp16 matrices; small ones where large ones would be few, or need fp32 arithmetic."""
+    """Choose large tiles for large fp16 matrices, and small tiles for small matrices and for fp32.
+
+    num_warps: warps per program      num_stages: buffers for tiles of A and B, which are loaded ahead
+    """
     gpu = lab.device.current()
     if dtype != torch.float16 or M * N < 2**19:
         return dict(BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, num_warps=4)
-    if gpu and gpu.capability < (8, 0):  # no asynchronous copies, and 64 KB of shared memory
+    if gpu and gpu.capability < (8, 0):  # these GPUs have no asynchronous copies, and less shared memory
         return dict(BLOCK_M=128, BLOCK_N=64, BLOCK_K=32, num_warps=4, num_stages=2)
     if gpu and gpu.capability[0] == 9:
         return dict(BLOCK_M=128, BLOCK_N=256, BLOCK_K=64, num_warps=8, num_stages=3)
@@ -138,38 +149,44 @@ lab.tiny("14_matmul_triton/matmul_relu")
 lab.check("14_matmul_triton/matmul_relu")
 
 # %% [markdown]
-# When a check of this unit fails:
+# When a check fails:
 #
-# | what it says | a common cause |
+# | the check reports | a common cause |
 # |---|---|
-# | `missing-accumulation` | `acc = tl.dot(a, b)` starts anew in each step, or the pointers do not move along K |
-# | `out-of-bounds`, `tail-unmasked` | a load without its mask along K, M or N, or a store without one |
-# | `transposed`, `wrong-stride` | a stride with the wrong offset; a stride taken to be N, K or 1 |
-# | `precision` | sums in fp16, or fp32 operands rounded to TF32 |
-# | `wrong-formula` | an epilogue inside the loop, in another order, or left out |
+# | `missing-accumulation` | `tl.dot` overwrites acc, or the pointers do not advance along K |
+# | `out-of-bounds`, `tail-unmasked` | a load or store has no mask along K, M or N |
+# | `transposed`, `wrong-stride` | a stride multiplies the wrong offset, or is assumed to be N, K or 1 |
+# | `precision` | an fp16 accumulator, or fp32 inputs rounded to TF32 |
+# | `wrong-formula` | the [epilogue](../glossary.md#epilogue) is inside the loop, in the wrong order, or missing |
 #
-# ## Level 2: an order that spares memory, and an epilogue
+# ## Level 2: grouped ordering, and a fused epilogue
 #
-# A linear layer: `out = act(a @ b + bias)`, for a batch of matrices. While the accumulator is in registers, bias and
-# activation cost next to nothing: no launch, no pass over C.
+# Compute a linear layer, `out = act(a @ b + bias)`, for a batch of matrices. The *epilogue*, the code after the loop,
+# adds the bias and applies the activation `act` while the accumulator is still in registers. No second kernel has to
+# load C again.
 #
-# And the order. Sixteen programs that run side by side take 1 × 16 tiles if tiles are numbered by rows: 17 strips.
-# A square of 4 × 4 needs 8. So number them in *groups* of `GROUP_M` rows of tiles: within a group, down the column
-# first, then on to the next column. The last group may have fewer rows. A bound counts what each wave of 16 programs
-# reads.
+# **[Grouped ordering](../glossary.md#grouped-ordering).** Suppose that 16 programs run at the same time. Numbered row
+# by row, they compute 1 × 16 tiles of C. For these they read one strip of A, which has `BLOCK_M` rows, and 16 strips of
+# B, which have `BLOCK_N` columns each. For a square of 4 × 4 tiles they read only 4 strips of A and 4 of B. So number
+# programs in *groups* of `GROUP_M` rows of tiles. Within a group, go down the first column of tiles, then down the
+# next. The last group may have fewer rows. For M = N = K = 16384 on an A100, course material reports
+# {claim: rows_order_a100} row by row, and {claim: grouped_order_a100} in groups. (1 TFLOP/s is 10¹² FLOPs per second.)
 #
-# <details><summary>Hint 1</summary>A group holds <code>GROUP_M * tiles_n</code> programs. Which group is mine, at
-# which row does it begin, how many rows has it?</details>
-# <details><summary>Hint 2</summary>The last group has <code>tl.minimum(tiles_m - first_m, GROUP_M)</code> rows. Within
-# the group, divide by the number of its rows: the remainder is the row.</details>
-# <details><summary>Hint 3</summary>Bias belongs to columns: load it with <code>offs_n</code>, in fp32, and add
-# <code>bias[None, :]</code> to acc before the activation.</details>
+# The check counts the bytes that each [wave](../glossary.md#wave) of 16 programs reads, for 8 × 8 tiles in groups of 4
+# rows. Allowed are 1.15 bytes per byte stored. In groups, a wave reads about 1, and row by row 1.25.
+#
+# <details><summary>Hint 1</summary>A group has <code>GROUP_M * tiles_n</code> programs. Which group is this program in?
+# Which row of tiles is the first of this group?</details>
+# <details><summary>Hint 2</summary>The last group has <code>tl.minimum(tiles_m - first_m, GROUP_M)</code> rows. Divide
+# the index within the group by this number of rows: the remainder is the row, the quotient the column.</details>
+# <details><summary>Hint 3</summary>Load the bias with <code>offs_n</code>, convert it to fp32, and add
+# <code>bias[None, :]</code> to acc.</details>
 
 
 # %% cell="given" id="activate"
 @triton.jit
 def activate(x, slope, ACTIVATION: tl.constexpr):
-    """relu, leaky_relu, gelu (the tanh form) or nothing."""
+    """Apply relu, leaky_relu, gelu (its tanh approximation), or no activation."""
     if ACTIVATION == "relu":
         x = tl.maximum(x, 0.0)
     elif ACTIVATION == "leaky_relu":
@@ -182,7 +199,7 @@ def activate(x, slope, ACTIVATION: tl.constexpr):
 # %% cell="solution" id="linear_kernel"
 @triton.jit
 def grouped_tile(pid, tiles_m, tiles_n, GROUP_M: tl.constexpr):
-    """(row, column) of the pid-th tile: groups of GROUP_M rows of tiles, in each group column by column."""
+    """Return (row, column) of tile number pid: groups have GROUP_M rows of tiles, and go column by column."""
     ### BEGIN SOLUTION
     per_group = GROUP_M * tiles_n
     first_m = pid // per_group * GROUP_M
@@ -193,7 +210,7 @@ def grouped_tile(pid, tiles_m, tiles_n, GROUP_M: tl.constexpr):
 
 
 def few_for_small(configs, arguments, **_):
-    """Small matrices need no tuning: the first configuration is theirs."""
+    """Use the first configuration for small matrices without timing; time all others for large ones."""
     return configs[:1] if arguments["M"] * arguments["N"] < 2**19 else configs[1:]
 
 
@@ -215,21 +232,21 @@ def linear_kernel(
     ACTIVATION: tl.constexpr, EVEN_K: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):  # fmt: skip
-    """A linear layer: product, bias, activation.
+    """Compute a linear layer: matmul, bias, activation.
 
     out[i] = activate(a[i] @ b[i] + bias)
 
     a_ptr     (B, M, K)  input      b_ptr    (B, K, N)  input
     bias_ptr  (N,)       input      out_ptr  (B, M, N)  output
-    One program computes BLOCK_M x BLOCK_N elements of one product; axis 1 of the grid counts the batch.
+    One program computes BLOCK_M x BLOCK_N elements of one matrix; axis 1 of the grid is the batch.
     """
     pid_m, pid_n = grouped_tile(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP_M)
     batch = tl.program_id(1).to(tl.int64)
     offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     offs_k = tl.arange(0, BLOCK_K)
-    # Rows and columns past the end read others again, and their sums are never stored: so the loop needs no mask
-    # for them, and none at all where EVEN_K says that K fills its blocks.
+    # The modulo replaces rows and columns past the end by existing ones, and their results are never stored. So loads
+    # of a and b need no masks along M and N. If BLOCK_K divides K (EVEN_K), they need no mask at all.
     a_ptrs = a_ptr + batch * stride_ab + (offs_m % M)[:, None] * stride_am + offs_k[None, :] * stride_ak
     b_ptrs = b_ptr + batch * stride_bb + offs_k[:, None] * stride_bk + (offs_n % N)[None, :] * stride_bn
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
@@ -265,18 +282,20 @@ lab.tiny("14_matmul_triton/linear")
 lab.check("14_matmul_triton/linear")
 
 # %%
-# Your order, from the stores of your kernel; in the same model.
-tiles.stepper(tiles.recorded(linear, 96, 96, (16, 16)), k_tiles=4, running=6, l2_tiles=28)
-
-# %%
+# The picture shows your programs of level 2, in the order in which they stored their tiles. On a GPU, the cell also
+# prints the speed of both levels.
 for name in ("matmul_relu", "linear"):
     print(lab.benchmark(f"14_matmul_triton/{name}") or "")
+tiles.stepper(tiles.recorded(linear, 96, 96, (16, 16)), k_tiles=4, running=6, l2_tiles=28)
 
 # %% [markdown]
-# On a GPU `autotune` has timed `CONFIGS` for each new M, N, K. Try more: a smaller tile, other stages, `GROUP_M=1`.
+# On a GPU, [`autotune`](../glossary.md#autotuning) timed the `CONFIGS` that `few_for_small` leaves, once for each
+# (M, N, K), and kept the fastest. Try other configurations, such as `GROUP_M=1`.
 #
-# **T4 and older.** A tile here becomes tensor-core instructions where there are some for its types. Triton has none for
-# Turing (sm_75) any more: the next cell compiles your kernel and looks.
+# **Tensor cores.** `tl.dot` compiles to [tensor core](../glossary.md#tensor-core) instructions if the GPU has them for
+# the dtype. But current Triton does not generate them for the T4, a GPU of the Turing generation ([compute
+# capability](../glossary.md#compute-capability) 7.5, or sm_75). The next cell compiles your kernel for Turing (sm_75),
+# Ampere (sm_80) and Hopper (sm_90).
 
 # %%
 x = torch.empty(64, 64, dtype=torch.float16)
@@ -285,293 +304,26 @@ for capability in (75, 80, 90):
     arguments = (x, x, x, 64, 64, 64, *x.stride(), *x.stride(), *x.stride())
     print(f"sm_{capability}:", tiles.machine_code(matmul_relu_kernel, arguments, options, capability))
 
-# %% [markdown]
-# ## Predict: how much of the GPU is busy?
-#
-# On 132 SMs, one tile of 128 × 256 at a time on each: a product of 2048 × 2048 has 128 tiles, one wave, four SMs idle.
-# 2304 × 2304 has 162 tiles: two waves, the second mostly empty. And tiles at the edge compute elements that nobody
-# stores. What share of the work that all SMs could do in these waves goes into elements of C?
-
-
-# %% cell="solution" id="busy_share"
-def busy_share(M, N, block_m, block_n, sms):
-    """Elements of C over elements that `sms` SMs compute in all waves, one tile each at a time."""
-    ### BEGIN SOLUTION
-    count = -(-M // block_m) * -(-N // block_n)
-    waves = -(-count // sms)
-    return M * N / (waves * sms * block_m * block_n)
-    ### END SOLUTION
-
-
-# %% cell="check" exercise="14_matmul_triton/busy_share"
-lab.check("14_matmul_triton/busy_share")
-
-# %% [markdown]
-# ## Level 3: descriptors, and programs that stay
-#
-# From Hopper on a copy engine, the *TMA*, moves a whole tile with one instruction: no pointers, no masks, no registers.
-# What it needs to know is in a **tensor descriptor**: address, shape, strides, tile. `desc.load([m, k])` gives the tile
-# whose corner is at (m, k), with 0 for what lies outside; `desc.store([m, n], tile)` writes only what lies inside. Rows
-# must begin at multiples of 16 bytes, and the last stride must be 1: `lab.aligned` copies a matrix if that is not so.
-# (Block pointers, `tl.make_block_ptr`, came before descriptors, and are deprecated.)
-#
-# And the programs stay: as many as the GPU has SMs, each takes every `NUM_PROGRAMS`-th tile. So the loads of the next
-# tile can start while this one is stored. `tl.range(…, flatten=True)` makes one loop of the two for that, and
-# `warp_specialize=True` gives the loads to a warp of their own: write the loops, the options are passed in.
-#
-# B is stored as K × N or, as weights of a layer often are, as N × K. Tensor cores take both: in the second case load
-# `[n, k]` and turn the tile round with `.T`.
-#
-# <details><summary>Hint 1</summary>Two loops: tiles, from <code>tl.program_id(0)</code> on in steps of
-# <code>NUM_PROGRAMS</code>; in it a fresh accumulator, and steps along K.</details>
-# <details><summary>Hint 2</summary>Descriptors count in elements: the corner of tile (pid_m, pid_n) of C is at
-# <code>[pid_m * BLOCK_M, pid_n * BLOCK_N]</code>.</details>
-# <details><summary>Hint 3</summary><code>store_tile</code> is given: it takes the corner, acc, and two of your
-# constants.</details>
-
-
-# %% cell="given" id="store_tile"
-@triton.jit
-def store_tile(c_desc, m, n, acc, BLOCK_N: tl.constexpr, HALVES: tl.constexpr):
-    """Store the tile at (m, n); with HALVES its halves one after the other, which need half the shared memory."""
-    if HALVES:
-        rows: tl.constexpr = acc.shape[0]
-        left, right = tl.split(tl.permute(tl.reshape(acc, (rows, 2, BLOCK_N // 2)), (0, 2, 1)))
-        c_desc.store([m, n], left.to(c_desc.dtype))
-        c_desc.store([m, n + BLOCK_N // 2], right.to(c_desc.dtype))
-    else:
-        c_desc.store([m, n], acc.to(c_desc.dtype))
-
-
-# %% cell="solution" id="multiply_tiles"
-@triton.jit
-def multiply_tiles(
-    a_desc, b_desc, c_desc, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    GROUP_M: tl.constexpr, B_IS_NK: tl.constexpr, RELU: tl.constexpr, NUM_PROGRAMS: tl.constexpr,
-    FLATTEN: tl.constexpr, SPECIALISE: tl.constexpr, HALVES: tl.constexpr,
-):  # fmt: skip
-    """The tiles of one program: c = a @ b, or max(a @ b, 0) with RELU.
-
-    a_desc  (M, K), tiles BLOCK_M x BLOCK_K      c_desc  (M, N), tiles BLOCK_M x BLOCK_N
-    b_desc  (K, N), tiles BLOCK_K x BLOCK_N; with B_IS_NK (N, K), tiles BLOCK_N x BLOCK_K
-    One program computes every NUM_PROGRAMS-th tile, in the order of grouped_tile.
-    """
-    tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
-    k_tiles = tl.cdiv(K, BLOCK_K)
-    ### BEGIN SOLUTION
-    for tile in tl.range(
-        tl.program_id(0), tiles_m * tiles_n, NUM_PROGRAMS, flatten=FLATTEN, warp_specialize=SPECIALISE
-    ):
-        pid_m, pid_n = grouped_tile(tile, tiles_m, tiles_n, GROUP_M)
-        acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-        for k in range(k_tiles):
-            a = a_desc.load([pid_m * BLOCK_M, k * BLOCK_K])
-            if B_IS_NK:
-                b = b_desc.load([pid_n * BLOCK_N, k * BLOCK_K]).T
-            else:
-                b = b_desc.load([k * BLOCK_K, pid_n * BLOCK_N])
-            acc = tl.dot(a, b, acc)
-        if RELU:
-            acc = tl.maximum(acc, 0.0)
-        store_tile(c_desc, pid_m * BLOCK_M, pid_n * BLOCK_N, acc, BLOCK_N, HALVES)
-    ### END SOLUTION
-
-
-# %% cell="given" id="persistent"
-@triton.jit
-def host_kernel(
-    a_desc, b_desc, c_desc, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    GROUP_M: tl.constexpr, B_IS_NK: tl.constexpr, RELU: tl.constexpr, NUM_PROGRAMS: tl.constexpr,
-    FLATTEN: tl.constexpr, SPECIALISE: tl.constexpr, HALVES: tl.constexpr,
-):  # fmt: skip
-    """Descriptors come from the host, as arguments."""
-    multiply_tiles(a_desc, b_desc, c_desc, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, B_IS_NK, RELU, NUM_PROGRAMS,
-                   FLATTEN, SPECIALISE, HALVES)  # fmt: skip
-
-
-@triton.jit
-def device_kernel(
-    a_ptr, b_ptr, c_ptr, M, N, K, stride_a, stride_b, stride_c,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    GROUP_M: tl.constexpr, B_IS_NK: tl.constexpr, RELU: tl.constexpr, NUM_PROGRAMS: tl.constexpr,
-    FLATTEN: tl.constexpr, SPECIALISE: tl.constexpr, HALVES: tl.constexpr,
-):  # fmt: skip
-    """Each program makes its descriptors: on Hopper warp_specialize wants these."""
-    a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [stride_a, 1], [BLOCK_M, BLOCK_K])
-    if B_IS_NK:
-        b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [stride_b, 1], [BLOCK_N, BLOCK_K])
-    else:
-        b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [stride_b, 1], [BLOCK_K, BLOCK_N])
-    columns: tl.constexpr = BLOCK_N // 2 if HALVES else BLOCK_N
-    c_desc = tl.make_tensor_descriptor(c_ptr, [M, N], [stride_c, 1], [BLOCK_M, columns])
-    multiply_tiles(a_desc, b_desc, c_desc, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, B_IS_NK, RELU, NUM_PROGRAMS,
-                   FLATTEN, SPECIALISE, HALVES)  # fmt: skip
-
-
-def scratch(size, alignment, stream):
-    return torch.empty(size, dtype=torch.int8, device="cuda")
-
-
-def persistent_config(M, N):
-    gpu = lab.device.current()
-    if M * N < 2**16:
-        return dict(BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, GROUP_M=4, num_warps=4, num_stages=2)
-    if gpu and gpu.capability[0] == 9:
-        large = dict(BLOCK_K=64, GROUP_M=8, FLATTEN=True)
-        waves = [triton.cdiv(triton.cdiv(M, 128) * triton.cdiv(N, n), gpu.sms) for n in (128, 256)]
-        if waves[0] > 1.55 * waves[1]:  # a wave of wide tiles takes 1.45 to 1.75 times as long
-            return dict(BLOCK_M=128, BLOCK_N=256, num_warps=8, num_stages=3) | large
-        return dict(BLOCK_M=128, BLOCK_N=128, num_warps=4, num_stages=4) | large
-    return dict(BLOCK_M=128, BLOCK_N=128, BLOCK_K=32, GROUP_M=8, num_warps=4, num_stages=3)
-
-
-def persistent(a, b, c, relu=True, config=None):
-    M, K = a.shape
-    N = b.shape[1]
-    config = dict(FLATTEN=False, SPECIALISE=False, HALVES=False) | (config or persistent_config(M, N))
-    on_device = config.pop("on_device", False)
-    BLOCK_M, BLOCK_N, BLOCK_K = config["BLOCK_M"], config["BLOCK_N"], config["BLOCK_K"]
-    by_columns = b.stride(0) == 1 and b.stride(1) > 1
-    a, b, out = lab.aligned(a), lab.aligned(b.T if by_columns else b), lab.aligned(c, keep=False)
-    gpu = lab.device.current()
-    sms = gpu.sms if gpu else 4
-    programs = min(sms, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N))
-    flags = dict(B_IS_NK=by_columns, RELU=relu, NUM_PROGRAMS=sms)
-    if on_device:
-        triton.set_allocator(scratch)
-        rows = (a.stride(0), b.stride(0), out.stride(0))
-        device_kernel[(programs,)](a, b, out, M, N, K, *rows, **flags, **config)
-    else:
-        a_desc = TensorDescriptor.from_tensor(a, [BLOCK_M, BLOCK_K])
-        b_desc = TensorDescriptor.from_tensor(b, [BLOCK_N, BLOCK_K] if by_columns else [BLOCK_K, BLOCK_N])
-        c_desc = TensorDescriptor.from_tensor(out, [BLOCK_M, BLOCK_N // 2 if config["HALVES"] else BLOCK_N])
-        host_kernel[(programs,)](a_desc, b_desc, c_desc, M, N, K, **flags, **config)
-    if out is not c:
-        c.copy_(out)
-
-
-lab.tiny("14_matmul_triton/persistent")
-
-# %% cell="check" exercise="14_matmul_triton/persistent"
-lab.check("14_matmul_triton/persistent")
-
-# %% [markdown]
-# ## Level 4, extra: few tiles, long sums
-#
-# 16 × 4096 times 4096 × 4096, a step of a language model: 32 tiles of 128 columns for 132 SMs. So split the sums too:
-# `parts` programs share a tile, each sums every `parts`-th block of K, and adds its part to fp32 `sums` with atomics.
-# The one that comes last (a counter tells) applies the ReLU and stores. `sums` and the counters begin as 0.
-#
-# <details><summary>Hint 1</summary>Part p takes the blocks that begin at <code>p * BLOCK_K</code>, and goes on in steps
-# of <code>parts * BLOCK_K</code>.</details>
-# <details><summary>Hint 2</summary><code>tl.atomic_add(pointers, values, mask=…, sem="relaxed")</code> for the sums:
-# nobody reads them yet, so they need no order. Then <code>tl.atomic_add(arrived_ptr + pid, 1)</code>, which orders what
-# came before it, and returns what was there.</details>
-# <details><summary>Hint 3</summary>Between the two: <code>tl.debug_barrier()</code>, so that every thread's sums are
-# out before the program is counted. The last one finds <code>parts - 1</code>.</details>
-
-
-# %% cell="solution" id="split_k_kernel"
-@triton.jit
-def split_k_kernel(
-    a_desc, b_desc, c_ptr, sums_ptr, arrived_ptr, M, N, K, stride_cm, stride_cn,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, B_IS_NK: tl.constexpr,
-):  # fmt: skip
-    """c = max(a @ b, 0), with several programs for each tile.
-
-    a_desc  (M, K), tiles BLOCK_M x BLOCK_K      c_ptr  (M, N)  output
-    b_desc  (K, N), tiles BLOCK_K x BLOCK_N; with B_IS_NK (N, K), tiles BLOCK_N x BLOCK_K
-    sums_ptr  (M, N)  fp32 zeros      arrived_ptr  (tiles,)  int32 zeros
-    One program adds up one of `parts` parts of the sums of a tile; the last one of a tile stores it.
-    """
-    pid, part, parts = tl.program_id(0), tl.program_id(1), tl.num_programs(1)
-    tiles_n = tl.cdiv(N, BLOCK_N)
-    m, n = pid // tiles_n * BLOCK_M, pid % tiles_n * BLOCK_N
-    offs_m, offs_n = m + tl.arange(0, BLOCK_M), n + tl.arange(0, BLOCK_N)
-    mask = (offs_m[:, None] < M) & (offs_n[None, :] < N)
-    sums_ptrs = sums_ptr + offs_m[:, None] * N + offs_n[None, :]
-    c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :] * stride_cn
-    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    ### BEGIN SOLUTION
-    for k in range(part * BLOCK_K, K, parts * BLOCK_K):
-        a = a_desc.load([m, k])
-        b = b_desc.load([n, k]).T if B_IS_NK else b_desc.load([k, n])
-        acc = tl.dot(a, b, acc)
-    tl.atomic_add(sums_ptrs, acc, mask=mask, sem="relaxed")
-    tl.debug_barrier()
-    if tl.atomic_add(arrived_ptr + pid, 1) == parts - 1:
-        acc = tl.load(sums_ptrs, mask=mask)
-        tl.store(c_ptrs, tl.maximum(acc, 0.0), mask=mask)
-    ### END SOLUTION
-
-
-# %% cell="given" id="split_k"
-def split_config(M, N, K):
-    """Tile and options, and how many programs share one: as many as one wave holds."""
-    gpu, tiles = lab.device.current(), lambda m, n: triton.cdiv(M, m) * triton.cdiv(N, n)
-    if M * N * K < 2**20:
-        small = dict(BLOCK_M=16, BLOCK_N=16, BLOCK_K=32, num_warps=4, num_stages=2)
-        return small, max(1, min(triton.cdiv(8, tiles(16, 16)), triton.cdiv(K, 64)))
-    roomy = gpu and gpu.limits.shared_per_block_kb > 160
-    BLOCK_M = 64 if M <= 64 else 128
-    config = dict(BLOCK_M=BLOCK_M, BLOCK_N=128, BLOCK_K=64, num_warps=BLOCK_M // 16, num_stages=4 if roomy else 3)
-    return config, max(1, min((gpu.sms if gpu else 8) // tiles(BLOCK_M, 128), K // 256))
-
-
-def split_k(a, b, c, config=None, parts=None):
-    M, K = a.shape
-    N = b.shape[1]
-    choice, wanted = split_config(M, N, K)
-    config, parts = config or choice, parts or wanted
-    BLOCK_M, BLOCK_N, BLOCK_K = config["BLOCK_M"], config["BLOCK_N"], config["BLOCK_K"]
-    by_columns = b.stride(0) == 1 and b.stride(1) > 1
-    a, b = lab.aligned(a), lab.aligned(b.T if by_columns else b)
-    tiles = triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N)
-    zeros = torch.zeros(M * N + tiles, dtype=torch.int32, device=a.device)
-    sums, arrived = zeros[: M * N].view(torch.float32), zeros[M * N :]
-    a_desc = TensorDescriptor.from_tensor(a, [BLOCK_M, BLOCK_K])
-    b_desc = TensorDescriptor.from_tensor(b, [BLOCK_N, BLOCK_K] if by_columns else [BLOCK_K, BLOCK_N])
-    split_k_kernel[(tiles, parts)](a_desc, b_desc, c, sums, arrived, M, N, K, *c.stride(), B_IS_NK=by_columns, **config)
-
-
-lab.tiny("14_matmul_triton/split_k")
-
-# %% cell="check" exercise="14_matmul_triton/split_k"
-lab.check("14_matmul_triton/split_k")
-
-
-# %% cell="given" id="matmul"
-def matmul(a, b, c):
-    """max(a @ b, 0), by the level that fits: split sums where a wave has room for several programs a tile."""
-    *_, parts = split_config(a.shape[0], b.shape[1], a.shape[1])
-    (split_k if parts > 1 else persistent)(a, b, c)
-
-
-# %%
-# Course material says that Triton reaches 90 to 95 % of the library. Yours, on your GPU:
-for name in ("persistent", "split_k"):
-    print(lab.benchmark(f"14_matmul_triton/{name}") or "")
-tiles.claims(matmul_relu, persistent)
-
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Compare `loaded_bytes(8192, 8192, 8192, 128, 256, 2)` with the 402 MB of the three matrices. On an H200
-# that product takes 1.5 ms, and the memory gives 4.2 GB in a millisecond. Where do the loads come from, and what would
-# tiles numbered by rows change?
+# **Explain.** For M = N = K = 8192 in fp16, the three matrices have {claim: matmul_triton_8192_matrices}. Compare this
+# with `loaded_bytes(8192, 8192, 8192, 128, 256, 2)`. An H200 computes this product in {claim: matmul_triton_8192_ms},
+# and its memory delivers {claim: matmul_h200_copy_bandwidth}. Do most loads come from memory or from the L2? What
+# changes if tiles are numbered row by row?
 #
 # ### BEGIN SOLUTION
-# The programs load 12.9 GB, 8.6 TB/s: more than memory gives. Most of it must come from the L2. By rows, a wave of 132
-# tiles covers 4 rows of 32 tiles: 4 strips of A and all of B, and every fourth row B is read from memory again. In
-# groups of 8 rows a wave covers about 8 by 17 tiles: fewer strips, and those of A stay while it moves along.
+# The programs load {claim: matmul_triton_8192_loaded}, which is {claim: matmul_triton_8192_rate}, about twice what
+# memory delivers. So at least half of the loaded bytes hit the L2. Row by row, a wave of 132 tiles covers about 4 rows
+# of 32 tiles. It needs 4 strips of 128 rows of A, and all of B. The next wave needs all of B again, which does not fit
+# in the L2. In groups of 8 rows, a wave covers about 8 × 17 tiles. It needs 8 strips of A and 17 of B, and those of A
+# stay in the L2 for the group's next columns.
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** `15_matmul_cuda` builds the same tiles by hand. Try *stream-K*: as many programs as SMs, each with an
-# equal share of all steps along K of all tiles, so that no wave is partly empty. With `HALVES` the store
-# needs half the shared memory: give that to the loads as one more stage.
+# **Next.** In `14_matmul_triton_persistent`, Hopper's copy engine, the [TMA](../glossary.md#tma), copies tiles. Where
+# there are few tiles, several programs share one.
 #
-# **In practice** you call `torch.matmul`, and `torch.compile` writes such a kernel when an epilogue is worth it. You
-# write your own for what the library has not: other epilogues, other types, weights that are unpacked on the way.
+# **In practice** you call `torch.matmul`, and `torch.compile` generates such a kernel when fusing an epilogue pays. You
+# write your own for other epilogues, other dtypes, or [quantized](../glossary.md#quantization) weights.
 #
-# **Reading.** [Triton's tutorial on matrix multiplication](https://triton-lang.org/main/getting-started/tutorials/03-matrix-multiplication.html)
-# and [on persistent kernels](https://triton-lang.org/main/getting-started/tutorials/09-persistent-matmul.html).
-# [Stream-K](https://arxiv.org/abs/2301.03598): work without waves.
+# **Reading.** [Triton's tutorial on matrix
+# multiplication](https://triton-lang.org/main/getting-started/tutorials/03-matrix-multiplication.html).

@@ -1,44 +1,50 @@
 # %% [markdown]
-# # Differentiate attention without keeping its weights
+# # The backward pass of attention
 #
-# **You will** write the backward pass of attention as three kernels: delta, the gradients of keys and values, the
-# gradient of queries; and use them as a `torch.autograd.Function`.
+# **You will** write the [backward pass](../glossary.md#backward-pass) of attention as three kernels. The first computes
+# one number per query, delta. The second computes the gradients of K and V, the third the gradient of Q. Then you use
+# all three in a `torch.autograd.Function`.
 #
 # **You will learn to**
-# - compute again what would be too large to keep, from one number per row;
-# - turn matrix formulas into tiles, each program owning what it sums;
-# - order five products so that no two programs write the same element;
-# - check gradients against float64 and against differences.
 #
-# **You need** `17_flash_attention`: descriptors, the causal loop, lse.
+# - recompute an N × N matrix that is too large to keep, from one number per row;
+# - turn matrix formulas into kernels that work on [tiles](../glossary.md#tile);
+# - divide the work so that no two programs write the same element;
+# - check gradients against float64 and [finite differences](../glossary.md#finite-difference).
 #
-# About 120 minutes. Works without a GPU; only times need one.
-
-# %% cell="setup"
-
-# %% [markdown]
+# **You need** `17_flash_attention`: tensor descriptors, the causal loop, lse.
+#
+# About 120 minutes. Works without a GPU; only timings need one.
+#
 # ## The formulas
 #
-# Forward: $S = QK^\top/\sqrt{D}$, $P = \mathrm{softmax}(S)$, $O = PV$. Given dO, the gradient of the loss with respect
-# to O:
+# Forward: $S = QK^\top/\sqrt{D}$, $P = \mathrm{softmax}(S)$, $O = PV$. Let dO be the gradient of the loss with respect
+# to O, and name the other gradients in the same way. With ∘ for the elementwise product and one number δ per row:
 #
 # $$dV = P^\top dO, \quad dP = dO\,V^\top, \quad dS = P \circ (dP - \delta), \quad
 # dQ = dS\,K/\sqrt{D}, \quad dK = dS^\top Q/\sqrt{D}.$$
 #
-# δ comes from differentiating a softmax: row i of dS is $P_{ij}\,(dP_{ij} - \sum_k P_{ik}\,dP_{ik})$. The sum over all
-# keys would need a pass of its own, but $\sum_k P_{ik}\,dP_{ik} = \sum_k P_{ik}\,dO_i \cdot V_k = dO_i \cdot O_i$: D
-# terms in place of N.
+# δ comes from differentiating the softmax: row i of dS is $P_{ij}\,(dP_{ij} - \sum_k P_{ik}\,dP_{ik})$. The sum over
+# all N keys would need its own pass. But it equals a sum of only D terms:
+# $\sum_k P_{ik}\,dP_{ik} = \sum_k P_{ik}\,dO_i \cdot V_k = dO_i \cdot O_i$.
 #
-# P was never stored. With the log-sum-exp of each row it is back at once, $P_{ij} = \exp(S_{ij} - \mathrm{lse}_i)$: no
-# maximum, no sum, no rescaling.
+# The forward pass does not store P. The [log-sum-exp](../glossary.md#log-sum-exp) of each row gives P back:
+# $P_{ij} = \exp(S_{ij} - \mathrm{lse}_i)$, without maximum, sum or rescaling. This is
+# [recomputation](../glossary.md#recomputation).
 #
-# **Predict.** What does the forward pass keep for the backward pass? And how many FLOPs do the products of the backward
-# pass take, if one kernel computes dK and dV, a second one dQ, and each computes S and dP for itself? (No mask.)
+# **Predict.**
 #
-# The picture shows which tiles of S one program of each kernel walks over, in a causal case of 8 × 8 tiles. Programs
-# own rows or columns of it: nobody else writes their gradients.
+# 1. `kept_bytes`: how many bytes does the forward pass keep for the backward pass?
+# 2. `backward_flops`: one kernel computes dK and dV, another computes dQ. Each computes S and dP itself. How many FLOPs
+#    do the matrix products of both kernels take, without a mask?
+#
+# The given cell holds the launchers of your kernels. Its figure shows which tiles of S one program of each kernel loops
+# over, for a causal case of 8 × 8 tiles. A program for dK and dV owns columns of S (keys); a program for dQ owns rows
+# (queries). No other program writes the gradients of these keys or queries.
 
-# %% cell="given"
+# %% cell="setup"
+
+# %% cell="given" id="launchers"
 import torch
 import triton
 import triton.language as tl
@@ -48,19 +54,74 @@ from labutils import attention
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 
+
+def delta(out, dout, delta):
+    H, M, D = out.shape
+    delta_kernel[(triton.cdiv(M, 64), H)](
+        out, dout, delta, M, *out.stride()[:2], *dout.stride()[:2], delta.stride(0), D=D, BLOCK_M=64, num_warps=4
+    )
+
+
+def config_of(owned, walked, M, N, D):
+    """Tile sizes by name (`owned`: the rows of a program, `walked`: those of one iteration), with warps and stages."""
+    gpu = lab.device.current()
+    if M * N < 2**16:
+        return {owned: 32, walked: 16, "num_warps": 4, "num_stages": 2}
+    if gpu and gpu.limits.shared_per_block_kb > 200:  # measured on an H200: `python -m bench.attention --tune`
+        if owned == "BLOCK_N":
+            return {owned: 64, walked: 64, "num_warps": 4, "num_stages": 2}
+        return {owned: 128, walked: 64, "num_warps": 8, "num_stages": 3}
+    return {owned: 64, walked: 32 if D > 64 else 64, "num_warps": 4, "num_stages": 2}
+
+
+def described(rows, *arrays, keep=True):
+    """Return aligned arrays, and their tensor descriptors for tiles of `rows` rows."""
+    arrays = [lab.aligned(x, keep) for x in arrays]
+    return arrays, [TensorDescriptor.from_tensor(x, [1, rows, x.shape[2]]) for x in arrays]
+
+
+def dkdv(q, k, v, dout, lse, delta, dk, dv, causal=1, config=None):
+    (H, M, D), (HK, N, _) = q.shape, k.shape
+    config = config or config_of("BLOCK_N", "BLOCK_M", M, N, D)
+    _, (q_desc, dout_desc) = described(config["BLOCK_M"], q, dout)
+    _, (k_desc, v_desc) = described(config["BLOCK_N"], k, v)
+    stored, (dk_desc, dv_desc) = described(config["BLOCK_N"], dk, dv, keep=False)
+    dkdv_kernel[(triton.cdiv(N, config["BLOCK_N"]), HK)](
+        q_desc, k_desc, v_desc, dout_desc, lse, delta, dk_desc, dv_desc, M, LOG2_E.value * D**-0.5,
+        lse.stride(0), delta.stride(0), GROUP=H // HK, D=D, CAUSAL=bool(causal), **config,
+    )  # fmt: skip
+    for wanted, there in zip((dk, dv), stored, strict=True):
+        if there is not wanted:
+            wanted.copy_(there)
+
+
+def dq(q, k, v, dout, lse, delta, dq, causal=1, config=None):
+    (H, M, D), (HK, N, _) = q.shape, k.shape
+    config = config or config_of("BLOCK_M", "BLOCK_N", M, N, D)
+    _, (q_desc, dout_desc) = described(config["BLOCK_M"], q, dout)
+    (stored,), (dq_desc,) = described(config["BLOCK_M"], dq, keep=False)
+    _, (k_desc, v_desc) = described(config["BLOCK_N"], k, v)
+    dq_kernel[(triton.cdiv(M, config["BLOCK_M"]), H)](
+        q_desc, k_desc, v_desc, dout_desc, lse, delta, dq_desc, M, N, LOG2_E.value * D**-0.5, lse.stride(0),
+        delta.stride(0), H // HK, D=D, CAUSAL=bool(causal), TAIL=bool(causal or N % config["BLOCK_N"]), **config,
+    )  # fmt: skip
+    if stored is not dq:
+        dq.copy_(stored)
+
+
 attention.owners(8)
 
 
 # %% cell="solution" id="ledgers"
 def kept_bytes(heads, N, D, itemsize):
-    """Bytes that the forward pass keeps: arrays of itemsize bytes an element, and lse in fp32."""
+    """Bytes that the forward pass keeps: arrays of itemsize bytes per element, and lse in fp32."""
     ### BEGIN SOLUTION
     return heads * N * (4 * D * itemsize + 4)  # Q, K, V, O; lse
     ### END SOLUTION
 
 
 def backward_flops(heads, N, D):
-    """FLOPs of the products in both kernels."""
+    """FLOPs of the matrix products in both kernels."""
     ### BEGIN SOLUTION
     product = 2 * heads * N * N * D
     keys_values = 4 * product  # S, dP, dV, dK
@@ -76,9 +137,10 @@ lab.check("18_flash_backward/kept_bytes")
 lab.check("18_flash_backward/backward_flops")
 
 # %% [markdown]
-# Papers count five products, 2.5 times the forward pass, whatever a kernel really does. One kernel for all would need
-# only five, but programs that own keys would have to add up dQ together, with atomics; its sum then differs from run
-# to run.
+# Your two kernels compute seven products. A single kernel would compute S and dP only once and need five. Papers count
+# five for every backward pass, 2.5 times the two products of the forward pass. But in a single kernel, several programs
+# would add to the same rows of dQ with [atomics](../glossary.md#atomic). The order of these additions varies, so dQ
+# would differ from run to run.
 #
 # ## Level 1: delta
 #
@@ -86,11 +148,11 @@ lab.check("18_flash_backward/backward_flops")
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `out_ptr`, `dout_ptr` | (H, M, D) | inputs, fp16 or bf16; last stride 1 |
-# | `delta_ptr` | (H, M) | output, fp32; heads `stride_lh` apart |
+# | `out_ptr`, `dout_ptr` | (H, M, D) | inputs, fp16 or [bf16](../glossary.md#bf16); the last stride is 1 |
+# | `delta_ptr` | (H, M) | output, fp32; `stride_lh` elements from one head to the next |
 #
-# <details><summary>Hint 1</summary>A tile of BLOCK_M × D of both, under the mask offs_m &lt; M.</details>
-# <details><summary>Hint 2</summary>Convert to fp32 before you multiply: fp16 · fp16 would be rounded to fp16.</details>
+# <details><summary>Hint 1</summary>Load a BLOCK_M × D tile of out and of dout with the mask offs_m &lt; M.</details>
+# <details><summary>Hint 2</summary>Convert to fp32 before you multiply: an fp16 product is rounded to fp16.</details>
 # <details><summary>Hint 3</summary><code>tl.sum(x, 1)</code> sums along D.</details>
 
 
@@ -100,7 +162,7 @@ def delta_kernel(
     out_ptr, dout_ptr, delta_ptr, M, stride_oh, stride_om, stride_gh, stride_gm, stride_lh,
     D: tl.constexpr, BLOCK_M: tl.constexpr,
 ):  # fmt: skip
-    """delta[h, m] = sum over d of out[h, m, d] * dout[h, m, d]; one program takes BLOCK_M queries of one head."""
+    """Compute delta[h, m] = sum over d of out[h, m, d] * dout[h, m, d] for BLOCK_M queries of one head."""
     head = tl.program_id(1).to(tl.int64)
     offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     offs_d = tl.arange(0, D)
@@ -114,50 +176,42 @@ def delta_kernel(
     ### END SOLUTION
 
 
-# %% cell="given" id="delta"
-def delta(out, dout, delta):
-    H, M, D = out.shape
-    delta_kernel[(triton.cdiv(M, 64), H)](
-        out, dout, delta, M, *out.stride()[:2], *dout.stride()[:2], delta.stride(0), D=D, BLOCK_M=64, num_warps=4
-    )
-
-
-lab.tiny("18_flash_backward/delta")
-
 # %% cell="check" exercise="18_flash_backward/delta"
+lab.tiny("18_flash_backward/delta")
 lab.check("18_flash_backward/delta")
 
 # %% [markdown]
 # ## Level 2: dK and dV
 #
-# A program owns `BLOCK_N` keys of one *key* head, loads their K and V once, and walks over the queries that see them,
-# in all query heads of the group. It keeps two sums: dV += Pᵀ dO and dK += dSᵀ Q.
+# A program owns `BLOCK_N` keys of one *key* head and loads their K and V once. It loops over the queries that see these
+# keys, in all `GROUP` query heads of the key head. It keeps two [accumulators](../glossary.md#accumulator): dV += Pᵀ dO
+# and dK += dSᵀ Q.
 #
-# Both sums need the transposed tiles. So it computes them transposed from the start, Sᵀ = K Qᵀ and dPᵀ = V dOᵀ, of
-# BLOCK_N × BLOCK_M: keys are rows now, and lse and delta belong to columns. `scale` is log₂ e / √D, for exp2; lse is
-# natural.
+# The two products need the transposed tiles Pᵀ and dSᵀ. So compute Sᵀ = K Qᵀ and dPᵀ = V dOᵀ, of shape BLOCK_N ×
+# BLOCK_M. Keys are rows in these tiles, and queries are columns: each column has its own lse and delta. As in unit 17,
+# `scale` is log₂ e / √D, for exp2. lse is a natural logarithm, so multiply it by log₂ e.
 #
-# Write `one_step` first, without a mask on its own: it gets `seen`, True for pairs that count, and uses it only with
-# `MASKED`. Causal: keys from `first` on are seen by queries from `first` on. The first tiles of queries need the mask,
-# until the last key of the program is seen by all; from there on none does. Descriptors give zeros past the end; lse is
-# loaded with +∞ there, so that P is 0.
+# Write `one_step` first. Its argument `seen` is True where a query sees a key, and is used only with `MASKED`. In the
+# causal case, only queries from `first` on see any key of the program. Tiles of queries need the mask until all their
+# queries see the program's last key; later tiles need no mask. Descriptors return zeros for queries past the end. Load
+# +∞ as their lse, so that P is 0.
 #
-# <details><summary>Hint 1</summary>pᵀ = exp2(sᵀ · scale − lse[None, :] · log₂ e), 0 where not seen.
-# dsᵀ = pᵀ · (dpᵀ − delta[None, :]).</details>
-# <details><summary>Hint 2</summary>Both are fp32; the products want them in the type of q:
-# <code>tl.dot(p_t.to(q.dtype), dout, dv)</code>.</details>
-# <details><summary>Hint 3</summary>Two loops as in <code>flash_kernel</code>: tiles of queries from
-# <code>begin</code> to <code>whole</code> with <code>MASKED=True</code>, from <code>whole</code> to M
-# without.</details>
+# <details><summary>Hint 1</summary>pᵀ = exp2(sᵀ · scale − lse[None, :] · log₂ e), 0 where not seen. dsᵀ = pᵀ · (dpᵀ −
+# delta[None, :]).</details>
+# <details><summary>Hint 2</summary>pᵀ and dsᵀ are fp32; the products need the dtype of q: <code>tl.dot(p_t.to(q.dtype),
+# dout, dv)</code>.</details>
+# <details><summary>Hint 3</summary>Use two loops as in <code>flash_kernel</code>: one with <code>MASKED=True</code>,
+# then one without. The first loop starts at <code>first</code>, rounded down to a multiple of BLOCK_M. The second loop
+# starts at the first tile whose queries all see key <code>first + BLOCK_N - 1</code>.</details>
 
 
 # %% cell="solution" id="dkdv_kernel"
 @triton.jit
 def one_step(q, k, v, dout, lse, delta, dk, dv, seen, scale, MASKED: tl.constexpr):
-    """dk and dv after one more tile of queries.
+    """Return dk and dv after one more tile of queries.
 
-    q, dout (BLOCK_M, D), k, v (BLOCK_N, D), lse, delta (BLOCK_M,), seen (BLOCK_N, BLOCK_M), dk, dv (BLOCK_N, D) fp32;
-    dk lacks the factor 1 / sqrt(D).
+    q, dout (BLOCK_M, D), k, v (BLOCK_N, D), lse, delta (BLOCK_M,), seen (BLOCK_N, BLOCK_M), dk, dv (BLOCK_N, D) fp32.
+    The kernel multiplies dk by 1 / sqrt(D) at its end, not here.
     """
     ### BEGIN SOLUTION
     p_t = tl.exp2(tl.dot(k, q.T) * scale - lse[None, :] * LOG2_E)
@@ -175,7 +229,7 @@ def dkdv_kernel(
     q_desc, k_desc, v_desc, dout_desc, lse_ptr, delta_ptr, dk_desc, dv_desc, M, scale, stride_lh, stride_dh,
     GROUP: tl.constexpr, D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr,
 ):  # fmt: skip
-    """dv = P^T dout, dk = dS^T q / sqrt(D), summed over the GROUP query heads of a key head.
+    """Compute dv = P^T dout and dk = dS^T q / sqrt(D), each summed over the GROUP query heads of a key head.
 
     q_desc, dout_desc          (H, M, D), tiles 1 x BLOCK_M x D      lse_ptr, delta_ptr  (H, M)
     k_desc, v_desc, dk_desc, dv_desc  (HK, N, D), tiles 1 x BLOCK_N x D
@@ -216,64 +270,31 @@ def dkdv_kernel(
     dv_desc.store([key_head, first, 0], dv.to(dv_desc.dtype).reshape(1, BLOCK_N, D))
 
 
-# %% cell="given" id="dkdv"
-def config_of(owned, walked, M, N, D):
-    """Rows that a program owns and rows that it walks over at a time, by name; warps and stages."""
-    gpu = lab.device.current()
-    if M * N < 2**16:
-        return {owned: 32, walked: 16, "num_warps": 4, "num_stages": 2}
-    if gpu and gpu.limits.shared_per_block_kb > 200:  # measured on an H200: `python -m bench.attention --tune`
-        if owned == "BLOCK_N":
-            return {owned: 64, walked: 64, "num_warps": 4, "num_stages": 2}
-        return {owned: 128, walked: 64, "num_warps": 8, "num_stages": 3}
-    return {owned: 64, walked: 32 if D > 64 else 64, "num_warps": 4, "num_stages": 2}
-
-
-def described(rows, *arrays, keep=True):
-    """Arrays as a descriptor can take them, and descriptors of tiles of so many rows."""
-    arrays = [lab.aligned(x, keep) for x in arrays]
-    return arrays, [TensorDescriptor.from_tensor(x, [1, rows, x.shape[2]]) for x in arrays]
-
-
-def dkdv(q, k, v, dout, lse, delta, dk, dv, causal=1, config=None):
-    (H, M, D), (HK, N, _) = q.shape, k.shape
-    config = config or config_of("BLOCK_N", "BLOCK_M", M, N, D)
-    _, (q_desc, dout_desc) = described(config["BLOCK_M"], q, dout)
-    _, (k_desc, v_desc) = described(config["BLOCK_N"], k, v)
-    stored, (dk_desc, dv_desc) = described(config["BLOCK_N"], dk, dv, keep=False)
-    dkdv_kernel[(triton.cdiv(N, config["BLOCK_N"]), HK)](
-        q_desc, k_desc, v_desc, dout_desc, lse, delta, dk_desc, dv_desc, M, LOG2_E.value * D**-0.5,
-        lse.stride(0), delta.stride(0), GROUP=H // HK, D=D, CAUSAL=bool(causal), **config,
-    )  # fmt: skip
-    for wanted, there in zip((dk, dv), stored, strict=True):
-        if there is not wanted:
-            wanted.copy_(there)
-
-
 # %% cell="check" exercise="18_flash_backward/dkdv"
 lab.check("18_flash_backward/dkdv")
 
 # %% [markdown]
-# When a check of this unit fails:
+# If a check in this unit fails:
 #
-# | what it says | a common cause |
+# | diagnosis | common cause |
 # |---|---|
-# | `wrong-formula`, lse | lse is natural, exp2 wants powers of two |
-# | `wrong-formula`, 1 / √D | dS / √D is the gradient of Q Kᵀ: the factor belongs to dQ and dK, once |
-# | `wrong-formula`, delta | + for −, or left out: then rows of dS do not sum to 0 |
-# | `off-by-one`, mask | the mask is transposed with the tile: queries are columns here |
-# | `missing-accumulation` | a sum that starts anew, or one query head of a group |
-# | `overflow` | exp2 of a pair that is not seen, before the mask; lse of 0 past the end |
+# | `wrong-formula`, lse | lse is a natural logarithm: multiply it by log₂ e before exp2 |
+# | `wrong-formula`, 1 / √D | dS is the gradient of Q Kᵀ / √D: apply the factor to dQ and dK, once |
+# | `wrong-formula`, delta | delta is added or left out; subtract it, so that each row of dS sums to 0 |
+# | `off-by-one`, mask | the mask of `dkdv_kernel` is not transposed: queries are columns there |
+# | `missing-accumulation` | an accumulator restarts, or only one query head of a group is used |
+# | `overflow` | the weight of an unseen pair is not set to 0, or lse is loaded as 0 past the end |
 #
 # ## Level 3: dQ
 #
-# A program owns `BLOCK_M` queries of one head, and walks over the keys that they see, as in the forward pass: first
-# whole tiles, then those on the diagonal, or the last one that is not full (`TAIL`). Here rows are queries again.
+# A program owns `BLOCK_M` queries of one head and loops over the keys that these queries see. As in the forward pass, a
+# first loop covers whole tiles. A second loop covers the tiles on the diagonal or the partial tile, and runs only with
+# `TAIL`. Queries are rows again.
 #
-# <details><summary>Hint 1</summary>Bounds and masks are those of <code>flash_kernel</code>.</details>
-# <details><summary>Hint 2</summary>Three products: s = q kᵀ, dp = dO vᵀ, dq += ds k. lse[:, None], delta[:, None].
-# </details>
-# <details><summary>Hint 3</summary>In the last loop p is 0 where a key is not seen or does not exist.</details>
+# <details><summary>Hint 1</summary>Use the bounds and masks of <code>flash_kernel</code>.</details>
+# <details><summary>Hint 2</summary>Three products: s = q kᵀ, dp = dO vᵀ, dq += ds k. Use lse[:, None] and delta[:,
+# None].</details>
+# <details><summary>Hint 3</summary>In the last loop, p is 0 where a key is not seen or does not exist.</details>
 
 
 # %% cell="solution" id="dq_kernel"
@@ -282,7 +303,7 @@ def dq_kernel(
     q_desc, k_desc, v_desc, dout_desc, lse_ptr, delta_ptr, dq_desc, M, N, scale, stride_lh, stride_dh, GROUP,
     D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr, TAIL: tl.constexpr,
 ):  # fmt: skip
-    """dq = dS k / sqrt(D); shapes as in dkdv_kernel, dq_desc as q_desc.
+    """Compute dq = dS k / sqrt(D). Shapes are as in dkdv_kernel, and dq_desc is like q_desc.
 
     One program computes BLOCK_M queries of one head.
     """
@@ -320,40 +341,28 @@ def dq_kernel(
     dq_desc.store([head, first, 0], dq.to(dq_desc.dtype).reshape(1, BLOCK_M, D))
 
 
-# %% cell="given" id="dq"
-def dq(q, k, v, dout, lse, delta, dq, causal=1, config=None):
-    (H, M, D), (HK, N, _) = q.shape, k.shape
-    config = config or config_of("BLOCK_M", "BLOCK_N", M, N, D)
-    _, (q_desc, dout_desc) = described(config["BLOCK_M"], q, dout)
-    (stored,), (dq_desc,) = described(config["BLOCK_M"], dq, keep=False)
-    _, (k_desc, v_desc) = described(config["BLOCK_N"], k, v)
-    dq_kernel[(triton.cdiv(M, config["BLOCK_M"]), H)](
-        q_desc, k_desc, v_desc, dout_desc, lse, delta, dq_desc, M, N, LOG2_E.value * D**-0.5, lse.stride(0),
-        delta.stride(0), H // HK, D=D, CAUSAL=bool(causal), TAIL=bool(causal or N % config["BLOCK_N"]), **config,
-    )  # fmt: skip
-    if stored is not dq:
-        dq.copy_(stored)
-
-
 # %% cell="check" exercise="18_flash_backward/dq"
 lab.check("18_flash_backward/dq")
 
 # %% [markdown]
 # ## All together
 #
-# A `torch.autograd.Function` keeps what `kept_bytes` says, and calls your three kernels when a gradient is asked for.
-# The cell after it compares with float64, where PyTorch differentiates the formula, and with differences: along a
-# random direction t, (loss(x + εt) − loss(x − εt)) / 2ε in float64 must be the gradient times t. That is what
-# `torch.autograd.gradcheck` does for every direction; fp16 is too coarse for its own differences.
+# The `torch.autograd.Function` keeps the arrays that you counted in `kept_bytes` and calls your three kernels in its
+# backward pass. The cell below compares your gradients with two references:
+#
+# - PyTorch differentiates the formula in float64.
+# - Finite differences: for a random direction t, (loss(x + εt) − loss(x − εt)) / 2ε must equal the scalar product of
+#   the gradient and t. Both losses are computed in float64, because fp16 would round their difference away.
+#   `torch.autograd.gradcheck` makes this comparison for every input element.
 
 
 # %% cell="given" id="autograd"
 class Attention(torch.autograd.Function):
-    """attention(q, k, v, causal) for q (H, M, D), k and v (HK, N, D)."""
+    """Attention of q (H, M, D) to k and v (HK, N, D), with or without the causal mask."""
 
     @staticmethod
     def forward(ctx, q, k, v, causal):
-        out, lse = attention.forward(q, k, v, causal)  # your `flash` of unit 17 gives the same
+        out, lse = attention.forward(q, k, v, causal)  # the same result as your `flash` of unit 17
         ctx.save_for_backward(q, k, v, out, lse)
         ctx.causal = causal
         return out
@@ -369,30 +378,33 @@ class Attention(torch.autograd.Function):
         return *gradients, None
 
 
-# %%
 attention.gradient_table(Attention.apply)
 for name in ("delta", "dkdv", "dq"):
     print(lab.benchmark(f"18_flash_backward/{name}") or "")
 attention.backward_claims(Attention.apply)
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Your kernels do seven products where the usual count has five. If they ran the tensor cores as hard as
-# the forward pass does, which share of its TFLOP/s would be reported for them? On an H200 FlashAttention-2 reaches 314
-# TFLOP/s forward and 265 backward, causal, with five products and atomics. What else than products may cost time?
+# **Explain.** Your kernels do seven products, but TFLOP/s are reported for five. Suppose that your kernels keep the
+# [tensor cores](../glossary.md#tensor-core) as busy as the forward pass does. What fraction of the forward pass's
+# TFLOP/s is then reported? FlashAttention-2's backward pass does five products and adds up dQ with atomics. On an H200,
+# with a causal mask, FlashAttention-2 reaches {claim: h200_fa2_forward_causal} TFLOP/s forward and
+# {claim: h200_fa2_backward_causal} backward. What else may cost time?
 #
 # ### BEGIN SOLUTION
-# 5/7 = 71 % of the forward rate. Each of your two kernels recomputes P, so a score takes two exp2 in place of one, and
-# more around them: subtractions and products, and conversions of P and dS to bf16. A program of the first kernel holds
-# two accumulators, dK and dV, of BLOCK_N × D fp32 each, so few programs fit on an SM, with little to run while one
-# waits. Tiles on the diagonal are half masked.
+# The reported rate is 5/7 = 71 % of the forward rate. Both kernels recompute P, so each score takes two exp2 instead of
+# one, plus the arithmetic around them: subtractions, multiplications, and conversions of P and dS to bf16. A program of
+# the first kernel holds two accumulators, dK and dV, of BLOCK_N × D fp32 each. So few programs fit on an
+# [SM](../glossary.md#sm), and while one waits, there is little other work. Half of each diagonal tile is masked.
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** One kernel for all, five products: programs that own keys add their part of dQ to an fp32 array with
-# atomics, through a descriptor too (`desc.atomic_add`). Measure what that saves, and compare two runs bit by bit.
+# **Next.** Write a single kernel with five products. Its programs own keys, and add their part of dQ to an fp32 array
+# with `tl.atomic_add`, or through a descriptor with `desc.atomic_add`. Measure the time that this saves, and compare
+# two runs bit by bit.
 #
-# **In practice** `scaled_dot_product_attention` has this built in, and FlashAttention-3's backward pass gives the
-# adding of dQ to a warp of its own. Deterministic training asks for a version such as yours.
+# **In practice**, `scaled_dot_product_attention` includes a backward pass. FlashAttention-3 adds up dQ in a separate
+# [warp](../glossary.md#warp). Training that must be reproducible bit by bit needs a backward pass without atomics, like
+# yours.
 #
-# **Reading.** [FlashAttention-2](https://arxiv.org/abs/2307.08691), section 3.1: both passes as algorithms.
-# [FlashAttention-3](https://arxiv.org/abs/2407.08608): the same on Hopper.
+# **Reading.** [FlashAttention-2](https://arxiv.org/abs/2307.08691), section 3.1: the forward and the backward pass as
+# algorithms. [FlashAttention-3](https://arxiv.org/abs/2407.08608): both passes on Hopper.

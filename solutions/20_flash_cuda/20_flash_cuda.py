@@ -1,33 +1,34 @@
 # %% [markdown]
-# # Write attention in CUDA C++, down to the lanes
+# # FlashAttention in CUDA C++
 #
-# **You will** write the forward pass of unit 17 twice more: with plain arithmetic and shuffles, then with the tensor
-# cores' own instructions.
+# **You will** write the forward pass of unit 17 as two CUDA kernels. The first uses scalar arithmetic and
+# [warp](../glossary.md#warp) [shuffles](../glossary.md#shuffle), the second [tensor core](../glossary.md#tensor-core)
+# instructions.
 #
 # **You will learn to**
-# - keep a softmax in a warp: maxima and sums by shuffles, weights passed from lane to lane;
-# - say which lane of a warp holds which element of a matrix instruction, and use it;
-# - turn the result of one product into the operand of the next without leaving registers;
-# - find out what the tensor cores wait for: here shared memory.
 #
-# **You need** `15_matmul_cuda` and `17_flash_attention`.
+# - compute a softmax within a warp, by shuffles that exchange values between [lanes](../glossary.md#lane);
+# - find which lane holds which element of a matrix in a tensor core instruction;
+# - use the result of one product as the operand of the next without leaving [registers](../glossary.md#register);
+# - find out what the tensor cores wait for: in this kernel, [shared memory](../glossary.md#shared-memory).
 #
-# About 150 minutes. Works without a GPU; only times need one.
+# **You need** `15_matmul_cuda`, `15_matmul_tensor_cores` and `17_flash_attention`.
+#
+# About 150 minutes. Works without a GPU; only timings need one.
+#
+# ## Predict: which lane holds what?
+#
+# [wmma](../glossary.md#wmma) hides which lane holds which element of a matrix ([fragment](../glossary.md#fragment)).
+# Softmax works on rows, so it must know. The [mma.sync](../glossary.md#mmasync) instruction with shape m16n8k16
+# computes d += a·b, where a is 16 × 16, b is 16 × 8 and d is 16 × 8. Each lane holds elements
+# 0 to 3 of d. If the lane is 4·r + c with c < 4, elements 0 and 1 are in row r, columns 2·c and 2·c + 1. Elements 2
+# and 3 are in the same columns, 8 rows below.
+#
+# 1. `row_of`, `column_of`: in which row and column of d is element `i` of lane `lane`?
+# 2. `shared_intensity`: a warp that holds `rows` queries reads each key and value of a [tile](../glossary.md#tile) from
+#    shared memory once. How many FLOPs does the warp do per byte that it reads?
 
 # %% cell="setup"
-
-# %% [markdown]
-# ## Predict: who holds what?
-#
-# `wmma` hides how a matrix lies over the lanes of a warp. Softmax needs rows, so here we must know. The instruction
-# `mma.sync.m16n8k16` computes d += a·b, with d 16 × 8. Lane 4·r + c holds four elements of d, numbered 0 to 3:
-# numbers 0 and 1 are in row r, columns 2·c and 2·c + 1; numbers 2 and 3 are below these, 8 rows further down.
-#
-# Which row and which column has number `i` of lane `lane`?
-#
-# And a warp that holds `rows` queries reads each key and each value of a tile from shared memory once. How many FLOPs
-# does it do for each byte that it reads?
-
 
 # %% cell="solution" id="layout"
 def row_of(lane, i):
@@ -43,9 +44,9 @@ def column_of(lane, i):
 
 
 def shared_intensity(rows, itemsize):
-    """FLOPs of both products for each byte of keys and values from shared memory."""
+    """FLOPs of both products per byte of keys and values read from shared memory."""
     ### BEGIN SOLUTION
-    return 4 * rows / (2 * itemsize)  # for each element of a key and of its value
+    return 4 * rows / (2 * itemsize)  # per element of a key and of its value
     ### END SOLUTION
 
 
@@ -59,47 +60,80 @@ lab.check("20_flash_cuda/column_of")
 lab.check("20_flash_cuda/shared_intensity")
 
 # %% [markdown]
-# An SM reads 128 bytes of shared memory in a clock, and with `mma.sync` does 2000 to 2500 FLOPs in it on Hopper. So a
-# warp with 16 queries, at 16 FLOPs a byte, would wait for shared memory; with 32 it need not.
+# An [SM](../glossary.md#sm) reads {claim: shared_bytes_per_cycle} bytes of shared memory per
+# [cycle](../glossary.md#cycle). With `mma.sync` on Hopper (sm_90), an SM does {claim: sm90_mma_sync_flops} FLOPs per
+# cycle. Warps with 16 queries do 16 FLOPs per byte, so shared memory allows them only 16 · 128 = 2048 FLOPs per cycle:
+# the tensor cores would wait. For warps with 32 queries, the limit is twice as high.
 #
-# The picture shows what a lane holds of a, b and d. Note that d lies as a does: 8 columns of d are half of a.
+# The figure shows which elements of a, b and d a lane holds. d uses a's lane layout: two adjacent 8-column pieces of d
+# form one operand a.
 
-# %%
+# %% cell="given" id="launchers"
 from triton import cdiv
 
 from labutils import fragments
 
+LOG2_E = 1.4426950408889634
+
+
+def scalar(q, k, v, out, lse):
+    (H, M, D), N = q.shape, k.shape[1]
+    kernel = flash_scalar if D == 64 else flash_scalar.module[f"flash_scalar<{D}>"]
+    kernel[(cdiv(M, 32), H), 128](q, k, v, out, lse, M, N, LOG2_E * D**-0.5)
+
+
+def tensor_config(M, N):
+    """Template arguments WARPS, TILES, BLOCK_N."""
+    return (2, 2, 32) if M * N < 2**16 else (4, 2, 64)
+
+
+def tensor(q, k, v, out, lse, config=None):
+    (H, M, D), N = q.shape, k.shape[1]
+    warps, tiles, block_n = config = config or tensor_config(M, N)
+    kernel = flash_tensor
+    if (D, *config) != (64, 2, 2, 32):
+        kernel = kernel.module[f"flash_tensor<{D},{warps},{tiles},{block_n}>"]
+    block_m, shared = 16 * tiles * warps, 2 * (16 * tiles * warps + 4 * block_n) * (D + 8)
+    # 16-byte copies need 16-byte aligned arrays
+    q, k, v, o = lab.aligned(q), lab.aligned(k), lab.aligned(v), lab.aligned(out, keep=False)
+    kernel[(cdiv(M, block_m), H), 32 * warps, shared](q, k, v, o, lse, M, N, LOG2_E * D**-0.5)
+    if o is not out:
+        out.copy_(o)
+
+
 fragments.explorer()
 
 # %% [markdown]
-# ## Level 1: lanes are keys, then lanes are columns
+# ## Level 1: lanes are keys, then columns
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `q`, `out` | (H, M, D) | fp16, rows one after the other; D is 64 or 128 |
-# | `k`, `v` | (H, N, D) | fp16 |
-# | `lse` | (H, M) | fp32: natural log Σ exp(q·k / √D) |
-# | `scale` | a number | log₂ e / √D: as in unit 17, everything is in powers of two |
+# | `q`, `out` | (H, M, D) | [fp16](../glossary.md#fp16), contiguous; D is 64 or 128 |
+# | `k`, `v` | (H, N, D) | fp16, contiguous |
+# | `lse` | (H, M) | fp32: log Σ exp(q·k / √D), natural logarithm |
+# | `scale` | a number | log₂ e / √D, because exponentials are computed with exp2, as in unit 17 |
 #
-# Four warps share tiles of 32 keys and values. A warp has 8 queries. First lane j computes the scores of key j with all
-# 8; the maximum of a row of scores is then a maximum over lanes. After the exponential the roles change: lane j owns
-# columns j, j + 32, … of the output, and needs the weights of *all* keys: each is passed round by a shuffle.
+# Four warps share tiles of 32 keys and values. Each warp has 8 queries. First, lane j computes the scores of key j with
+# all 8 queries, so the maximum of a row is a maximum over lanes. After the exponential, the roles change: lane j owns
+# columns j, j + 32, … of the output and needs the weights of *all* keys. A shuffle copies each weight to all lanes.
 #
-# Tiles are filled for you, with zeros past the end. You write what happens between the two barriers.
+# The tiles are loaded for you, with zeros past the end. Write the code between the two
+# [barriers](../glossary.md#barrier).
 #
-# <details><summary>Hint 1</summary>Scores: for d in steps of 4 read one <code>float4</code> of the lane's own key and,
-# for each of the 8 queries, one of <code>q_tile[8 * warp + r]</code>, which all lanes share.</details>
-# <details><summary>Hint 2</summary>A lane whose key does not exist (start + lane ≥ N) has score -INFINITY. Maximum of
-# the row: five times <code>fmaxf(x, __shfl_xor_sync(~0u, x, step))</code>, step 16, 8, 4, 2, 1. The sum l may stay
-# apart in each lane: it is added up after the last tile.</details>
-# <details><summary>Hint 3</summary>Values: for each key j and query r <code>w = __shfl_sync(~0u, p[r], j)</code>, then
-# acc[r][e] += w · v_tile[j][lane + 32 · e].</details>
+# <details><summary>Hint 1</summary>Scores: for d in steps of 4, read one <code>float4</code> of the lane's own key. For
+# each of the 8 queries r, read one <code>float4</code> of <code>q_tile[8 * warp + r]</code>, at the same address in all
+# lanes. <code>*reinterpret_cast&lt;float4 *&gt;(&amp;x)</code> reads four floats that begin with x.</details>
+# <details><summary>Hint 2</summary>A lane whose key does not exist (start + lane ≥ N) has score -INFINITY. For the
+# maximum of a row, compute <code>x = fmaxf(x, __shfl_xor_sync(~0u, x, step))</code> five times, with step = 16, 8, 4,
+# 2, 1. Each lane can keep its own part of l; the given code adds these parts after the last tile.</details>
+# <details><summary>Hint 3</summary>Values: for each key j and query r, get the weight by <code>w = __shfl_sync(~0u,
+# p[r], j)</code>. Then acc[r][e] += w · v_tile[j][lane + 32 · e].</details>
 
 # %% cell="solution" id="flash_scalar"
 # %%cuda flash_scalar<64>
 # #include <cuda_fp16.h>
 #
-# // out = softmax(q k^T / sqrt(D)) v and lse for one head, blockIdx.y. A block of 4 warps computes 32 queries.
+# // Computes out = softmax(q k^T / sqrt(D)) v and lse for head blockIdx.y. A block of 4 warps computes 32 queries.
 # template <int D>
 # __global__ void __launch_bounds__(128)
 # flash_scalar(const half *q, const half *k, const half *v, half *out, float *lse, int M, int N, float scale) {
@@ -162,64 +196,62 @@ fragments.explorer()
 #     }
 # }
 
-
-# %% cell="given" id="scalar"
-LOG2_E = 1.4426950408889634
-
-
-def scalar(q, k, v, out, lse):
-    (H, M, D), N = q.shape, k.shape[1]
-    kernel = flash_scalar if D == 64 else flash_scalar.module[f"flash_scalar<{D}>"]
-    kernel[(cdiv(M, 32), H), 128](q, k, v, out, lse, M, N, LOG2_E * D**-0.5)
-
-
 # %% cell="check" exercise="20_flash_cuda/scalar"
 lab.check("20_flash_cuda/scalar")
 
 # %% [markdown]
-# When a check of this unit fails:
+# If a check in this unit fails:
 #
-# | what it says | a common cause |
+# | diagnosis | common cause |
 # |---|---|
-# | `overflow` | exp2 of a score without the maximum; -INFINITY − -INFINITY |
-# | `padded-lanes` | keys past the end have score 0 in place of -INFINITY |
-# | `wrong-formula`, rescaled | acc or l without the factor exp2(m − m_new) |
-# | `wrong-values` | the maximum of a few lanes, not of the row; rows r and r + 8 mixed up |
+# | `overflow` | the maximum is not subtracted before exp2; or -INFINITY − -INFINITY is computed |
+# | `padded-lanes` | keys past the end have score 0 instead of -INFINITY |
+# | `wrong-formula`, rescaled | acc or l is not multiplied by exp2(m − m_new) |
+# | `wrong-values` | the maximum is taken over only some lanes of a row; or rows r and r + 8 are swapped |
 # | `shuffle-mask`, `deadlock` | a shuffle inside a branch that not all lanes take |
-# | points for counts are missing | the line above says what is read more often, or with more conflicts, than needed |
+# | missing points for counts | the message says what is read too often, or with bank conflicts |
 #
 # ## Level 2: tensor cores
 #
-# Now a warp has TILES pieces of 16 queries, and everything is as your `row_of` and `column_of` say. In `lab/mma.cuh`:
+# Now each warp processes `TILES` pieces of 16 queries. Each 16 × 8 piece of scores has the layout of your `row_of` and
+# `column_of`. The header `lab/mma.cuh` has these functions:
 #
-# | function | does |
+# | function | what it does |
 # |---|---|
-# | `ldmatrix_x4(m, row)` | four 8 × 8 matrices to `unsigned m[4]`; lane 8·i + r has the address of row r of matrix i |
-# | `ldmatrix_x4_trans(m, row)` | the same, each matrix transposed |
-# | `mma_m16n8k16(d, a, b0, b1)` | d += a·b for `float d[4]`, `unsigned a[4]` and two registers of b |
-# | `pack(x, y)` | two floats as two halves in one `unsigned` |
-# | `fast_exp2(x)` | one instruction |
+# | `ldmatrix_x4(m, row)` | loads four 8 × 8 matrices to `unsigned m[4]`; lane 8·i + r passes row r of matrix i |
+# | `ldmatrix_x4_trans(m, row)` | does the same, and transposes each matrix |
+# | `mma_m16n8k16(d, a, b0, b1)` | computes d += a·b for `float d[4]`, `unsigned a[4]`, and two registers of b |
+# | `pack(x, y)` | returns two floats as two halves in one `unsigned` |
+# | `fast_exp2(x)` | returns an approximate exp2, with one instruction |
 #
-# They need Ampere or later to be fast. You write three functions.
+# After [ldmatrix](../glossary.md#ldmatrix), lane 4·r + c holds elements 2·c and 2·c + 1 of row r of each matrix. The
+# functions are fast on Ampere (sm_80) and later GPUs. With them, write three functions.
 #
-# **`scores`**: s = q kᵀ, `s[t][n]` for piece t and keys 8·n to 8·n + 7. Matrices of a, in this order: rows 0-7 and 8-15
-# of columns 0-7, then both of columns 8-15. b is kᵀ, 16 deep (d) and 8 wide (keys), and b0 holds rows 2·c, 2·c + 1 of
-# column r: that is how rows of k lie, so plain `ldmatrix`. One x4 brings b0 and b1 of 16 keys.
+# **`scores`** computes s = q kᵀ. `s[t][n]` holds the scores of piece t for keys 8·n to 8·n + 7. The operand a consists
+# of four 8 × 8 matrices, in this order: rows 0-7 of columns 0-7, rows 8-15 of columns 0-7, rows 0-7 of columns 8-15,
+# rows 8-15 of columns 8-15. The operand b is kᵀ: its 16 rows are elements of D, its 8 columns are keys. In lane 4·r +
+# c, b0 holds rows 2·c and 2·c + 1 of column r, and b1 the elements 8 rows below. Two such rows are contiguous in k, so
+# use plain `ldmatrix_x4`. One call loads b0 and b1 for 16 keys.
 #
-# **`soften`**: s becomes p, and m, l, o are brought up to date. A row of scores lies over the four lanes 4·r to
-# 4·r + 3, so two shuffles give its maximum. `m[t][0]` is of row r, `m[t][1]` of row r + 8, and so on.
+# **`soften`** turns s into the weights p and updates m, l and the output accumulators o. The four lanes 4·r to 4·r + 3
+# hold rows r and r + 8 of a piece, so two shuffles give the maximum of a row. `m[t][0]` and `l[t][0]` belong to row r,
+# `m[t][1]` and `l[t][1]` to row r + 8.
 #
-# **`weigh`**: o += p v. p in halves is an operand as it lies: keys 16·k to 16·k + 15 of p are `s[t][2k]` and
-# `s[t][2k + 1]`. b is v, 16 deep (keys) and 8 wide: rows of v run along d, so `ldmatrix_x4_trans`.
+# **`weigh`** computes o += p v. Converted to halves, p already has the layout of operand a: keys 16·k to 16·k + 15 are
+# in `p[t][2k]` and `p[t][2k + 1]`. The operand b is v: its 16 rows are keys, its 8 columns are elements of D. Two rows
+# of the same column are not contiguous in v, so use `ldmatrix_x4_trans`.
 #
-# <details><summary>Hint 1</summary>Addresses: of q, row <code>lane % 16</code>, column <code>lane / 16 * 8</code>; of v
-# the same. Of k, key <code>lane / 16 * 8 + lane % 8</code>, column <code>lane / 8 % 2 * 8</code>: m[0], m[1] are b0, b1
-# of the first 8 keys, m[2], m[3] of the next.</details>
-# <details><summary>Hint 2</summary>For each t and half h: the maximum over n of s[t][n][2h] and s[t][n][2h + 1], then
-# <code>__shfl_xor_sync(~0u, x, 1)</code> and 2. Times <code>scale</code> it is the candidate for m. p is
-# fast_exp2(s · scale − m). The sum l stays apart in the four lanes until the end.</details>
-# <details><summary>Hint 3</summary>a of p: pack(s[t][2k][0], s[t][2k][1]), pack(s[t][2k][2], s[t][2k][3]), and the
-# same of s[t][2k + 1]. Read each piece of k and v once and use it for all t.</details>
+# <details><summary>Hint 1</summary>For q and v, a lane passes the address of row <code>lane % 16</code>, column
+# <code>lane / 16 * 8</code>. For k, it passes that of key <code>lane / 16 * 8 + lane % 8</code>, column <code>lane / 8
+# % 2 * 8</code>. m[0] and m[1] are then b0 and b1 of the first 8 keys, m[2] and m[3] those of the next 8
+# keys.</details>
+# <details><summary>Hint 2</summary>For each t and half h, take the maximum x over n of s[t][n][2h] and s[t][n][2h + 1].
+# Combine it with <code>__shfl_xor_sync(~0u, x, 1)</code>, then with <code>__shfl_xor_sync(~0u, x, 2)</code>. Multiply
+# the result by <code>scale</code> to update m. p is fast_exp2(s · scale − m). The four lanes keep their own parts of l
+# until the end.</details>
+# <details><summary>Hint 3</summary>In <code>weigh</code>, the registers of a are pack(p[t][2k][0], p[t][2k][1]),
+# pack(p[t][2k][2], p[t][2k][3]), then the same two of p[t][2k + 1]. Load each piece of k and v once and use it for all
+# t.</details>
 
 # %% cell="solution" id="flash_tensor"
 # %%cuda flash_tensor<64,2,2,32>
@@ -227,7 +259,7 @@ lab.check("20_flash_cuda/scalar")
 # #include <cuda_pipeline.h>
 # #include <lab/mma.cuh>
 #
-# // tile[i][j] = x[row + i][j], 0 past the end. Rows of the tile are D + 8 long, for the banks. Only starts the copies.
+# // Starts copies of tile[i][j] = x[row + i][j], 0 past the end. Rows are padded to D + 8 to avoid bank conflicts.
 # template <int ROWS, int D, int THREADS>
 # __device__ void copy_rows(half *tile, const half *x, int row, int rows) {
 #     #pragma unroll
@@ -269,7 +301,7 @@ lab.check("20_flash_cuda/scalar")
 #     // ### END SOLUTION
 # }
 #
-# // s becomes p = exp2(s scale - m) with the new maxima m; l and o are rescaled, and l takes the lane's own p.
+# // s becomes p = exp2(s scale - m) with the new maxima m; l and o are rescaled, and the lane's own p are added to l.
 # template <int D, int TILES, int BLOCK_N>
 # __device__ void soften(float (&s)[TILES][BLOCK_N / 8][4], float (&m)[TILES][2], float (&l)[TILES][2],
 #                        float (&o)[TILES][D / 8][4], float scale) {
@@ -327,7 +359,7 @@ lab.check("20_flash_cuda/scalar")
 #     // ### END SOLUTION
 # }
 #
-# // As flash_scalar. WARPS warps with 16 TILES queries each; two buffers of BLOCK_N keys and values.
+# // Computes what flash_scalar computes. A block has WARPS warps of 16 TILES queries and two buffers of BLOCK_N keys.
 # template <int D, int WARPS, int TILES, int BLOCK_N>
 # __global__ void __launch_bounds__(32 * WARPS)
 # flash_tensor(const half *q, const half *k, const half *v, half *out, float *lse, int M, int N, float scale) {
@@ -348,7 +380,7 @@ lab.check("20_flash_cuda/scalar")
 #     for (int t = 0; t < TILES; t++) m[t][0] = m[t][1] = -INFINITY;
 #     for (int start = 0, now = 0; start < N; start += BLOCK_N, now = 1 - now) {
 #         __pipeline_wait_prior(0);
-#         __syncthreads();  // tile `now` is there, and nobody reads the other any more
+#         __syncthreads();  // tile `now` has arrived, and no warp still reads the other one
 #         if (start + BLOCK_N < N) fetch(start + BLOCK_N, 1 - now);
 #         const half *k_tile = kv_tiles + 2 * now * TILE, *v_tile = k_tile + TILE;
 #         scores<D, TILES, BLOCK_N>(s, q_tile + 16 * TILES * warp * PITCH, k_tile);
@@ -382,66 +414,49 @@ lab.check("20_flash_cuda/scalar")
 #         }
 # }
 
-
-# %% cell="given" id="tensor"
-def tensor_config(M, N):
-    """WARPS, TILES, BLOCK_N"""
-    return (2, 2, 32) if M * N < 2**16 else (4, 2, 64)
-
-
-def tensor(q, k, v, out, lse, config=None):
-    (H, M, D), N = q.shape, k.shape[1]
-    warps, tiles, block_n = config = config or tensor_config(M, N)
-    kernel = flash_tensor
-    if (D, *config) != (64, 2, 2, 32):
-        kernel = kernel.module[f"flash_tensor<{D},{warps},{tiles},{block_n}>"]
-    block_m, shared = 16 * tiles * warps, 2 * (16 * tiles * warps + 4 * block_n) * (D + 8)
-    # copies of 16 bytes need arrays that begin at a multiple of 16
-    q, k, v, o = lab.aligned(q), lab.aligned(k), lab.aligned(v), lab.aligned(out, keep=False)
-    kernel[(cdiv(M, block_m), H), 32 * warps, shared](q, k, v, o, lse, M, N, LOG2_E * D**-0.5)
-    if o is not out:
-        out.copy_(o)
-
-
 # %% cell="check" exercise="20_flash_cuda/tensor"
 lab.check("20_flash_cuda/tensor")
 
 # %%
-# Beside each other: what both read, counted; and their speed beside PyTorch's two backends.
+# Counts what both kernels read, and compares their speed with two backends of PyTorch.
 fragments.counts({"scalar": scalar, "tensor": tensor})
 fragments.speeds({"scalar": scalar, "tensor": tensor})
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** The kernel is launched with 4 warps of 32 queries each, which need about 250 registers a thread. With 8
-# warps of 16 queries each half of those would do. Why are 32 a warp better, although fewer warps run on an SM? Use
-# `shared_intensity`.
+# **Explain.** For D = 64, a block of `flash_tensor` has 4 warps of 32 queries each. A thread needs
+# {claim: flash_tensor_registers} registers, so {claim: flash_tensor_warps} warps fit on an SM. With 8 warps of 16
+# queries each, a thread needs only {claim: flash_tensor_registers_16} registers, so {claim: flash_tensor_warps_16}
+# warps fit. Why are 32 queries per warp faster nevertheless? Use `shared_intensity`.
 #
 # ### BEGIN SOLUTION
-# All warps read all keys and values of a tile. With 16 queries a warp does 16 FLOPs for each byte, and an SM's 128
-# bytes a clock allow 2048 FLOPs: as many as the tensor cores can do, so they wait. With 32 queries each byte serves
-# twice as many, and shared memory is busy half of the time. Latency is hidden by independent products within the warp:
-# 8 of a row of pieces and 2 of a column are under way together, and two blocks share an SM.
+# Every warp reads all keys and values of a tile. With 16 queries, a warp does 16 FLOPs per byte, so the 128 bytes per
+# cycle of an SM allow 2048 FLOPs per cycle. This is no more than the tensor cores can do with `mma.sync`, so they wait.
+# With 32 queries, each byte serves twice as many, and shared memory is busy about half of the time. The lower number of
+# warps does little harm, because independent products within a warp hide latency: for every 16 elements of D, `scores`
+# starts 2 · 8 of them.
 # ### END SOLUTION
 
 # %% [markdown]
-# **What others do**, beyond what unit 17 says of versions 2, 3 and 4:
+# **What others do.** Unit 17 describes the versions of FlashAttention. This table compares their kernels with yours:
 #
 # | | yours | FlashAttention-2 | FlashAttention-3 | FlashAttention-4 |
 # |---|---|---|---|---|
-# | products | mma.sync | mma.sync | wgmma: Q, K, V from shared memory, P from registers | tcgen05 |
-# | sums are in | registers | registers | registers | tensor memory |
-# | copies by | all warps, cp.async | all warps, cp.async | one warp, TMA | one warp, TMA |
-# | softmax overlaps with | other warps' products | other warps' products | the other group's, by plan | both, by plan |
-# | shared memory | longer rows | XOR swizzle | XOR swizzle, by the TMA | the same |
+# | products | mma.sync | mma.sync | [wgmma](../glossary.md#wgmma) | [tcgen05](../glossary.md#tcgen05) |
+# | accumulators in | registers | registers | registers | [tensor memory](../glossary.md#tensor-memory) |
+# | copies by | all warps, cp.async | all warps, cp.async | one warp, [TMA](../glossary.md#tma) | one warp, TMA |
+# | softmax overlaps products of | other warps | other warps | the other warpgroup | the other tile of queries |
+# | bank conflicts avoided by | padded rows | XOR swizzle | XOR swizzle, by the TMA | XOR swizzle, by the TMA |
 #
-# **Next levels.** A causal mask in two loops, as in unit 17. Keys fetched while the values of the tile before are still
-# used: one buffer each is then enough. Longer rows replaced by the swizzle of unit 09. bf16: `mma_m16n8k16` and `pack`
-# take it as a template argument. `16_matmul_hopper` has the instructions for version 3.
+# **Next.** Add a causal mask in two loops, as in unit 17. Load the next keys while the current values are in use, and
+# the next values while the keys are: one buffer for keys and one for values are then enough. Replace the
+# [padding](../glossary.md#padding) by unit 09's [swizzle](../glossary.md#swizzle). For bf16, give `mma_m16n8k16` and
+# `pack` a template argument. `16_matmul_hopper` introduces the instructions of FlashAttention-3.
 #
-# **In practice** you would start from CUTLASS's CuTe, whose layouts say in one place what you worked out by lane, or
-# from Triton, which made the same instructions in unit 17.
+# **In practice**, you would start from Triton, which generates such instructions for you (unit 17), or from CuTe, a
+# part of NVIDIA's CUTLASS library. CuTe's layouts describe which lane holds which element, which you worked out by
+# hand.
 #
-# **Reading.** [PTX: mma.m16n8k16](
-# https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-fragment-mma-16816-float): the pictures of
-# who holds what. [FlashAttention-2](https://arxiv.org/abs/2307.08691), section 3.3: how warps share the work.
-# [Dissecting Hopper](https://arxiv.org/abs/2402.13499): what mma.sync reaches beside wgmma.
+# **Reading.** [PTX:
+# mma.m16n8k16](https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-fragment-mma-16816-float):
+# figures of the fragment layouts. [FlashAttention-2](https://arxiv.org/abs/2307.08691), section 3.3: how warps share
+# the work. [Dissecting Hopper](https://arxiv.org/abs/2402.13499): mma.sync compared with wgmma.

@@ -1,49 +1,59 @@
 # %% [markdown]
-# # Keep the queue full
+# # Launch overhead: keep the GPU busy
 #
-# **You will** predict when a queue of kernels is done, copy and compute at the same time, repair a step so that a CUDA
-# graph can replay it, put a hundred small kernels into one, and count the pages that unified memory moves.
+# **You will** solve five exercises:
+#
+# 1. Predict when a queue of kernels finishes.
+# 2. Overlap copies with compute.
+# 3. Fix code so that a [CUDA graph](../glossary.md#cuda-graph) can replay it.
+# 4. Fuse a hundred small kernels into one.
+# 5. Count the pages that [unified memory](../glossary.md#unified-memory) moves.
 #
 # **You will learn to**
-# - say whether the host or the GPU is the bottleneck, and what a graph changes;
-# - order work with streams and events, and see which wait is missing and which is one too many;
-# - find what keeps a step from being captured;
-# - tell faults from prefetches in unified memory.
 #
-# **You need** `04_benchmarking` and `06_elementwise_triton`. About 90 minutes. Works without a GPU: plans run on a
-# simulated machine, and only times need a real one.
-
-# %% cell="setup"
-
-# %% [markdown]
-# ## 1 One by one, or as a graph
+# - say whether the [host](../glossary.md#host) or the GPU is the bottleneck, and what a graph changes;
+# - order work with [streams](../glossary.md#stream) and [events](../glossary.md#event), and spot missing and
+#   unnecessary waits;
+# - find what prevents code from being recorded in a graph;
+# - distinguish [page faults](../glossary.md#page-fault) from [prefetches](../glossary.md#prefetch).
 #
-# A launch costs the host some microseconds and returns at once. Many kernels of a model take less than that. Then the
-# GPU waits for the host:
+# **You need** `04_benchmarking` and `06_elementwise_triton`. About 90 minutes. Works without a GPU: the checks simulate
+# one where necessary, and only timings need a real GPU.
+#
+# ## 1 Eager launches or a graph
+#
+# A [kernel launch](../glossary.md#launch) takes the host a few microseconds and returns before the kernel runs. In
+# *eager* execution, PyTorch's default, the host launches every kernel when Python reaches it. Many kernels of a model
+# take less time than a launch. Then the GPU waits for the host:
 #
 # ```
 # host  |launch 0|launch 1|launch 2|                     a launch takes longer than a kernel:
 # GPU            |k0|     |k1|     |k2|                   the GPU idles between kernels
 # ```
 #
-# A **CUDA graph** records the launches once (*capture*), is prepared once (*instantiate*), and is then launched as a
-# whole (*replay*): one call, and the GPU goes from node to node by itself, each at least `per_node` long.
+# A CUDA graph records the launches once (*capture*) and is prepared once (*instantiate*). Then one call launches the
+# whole graph (*replay*), as often as you like. Each recorded kernel is a *node* of the graph. In this exercise, the GPU
+# runs the nodes one after another, and each node takes at least `per_node` µs.
 #
-# **Predict.** `kernels` are durations in µs, in order. *Eager*: the launch of kernel i ends at (i + 1)·`launch`; the
-# kernel begins when its launch is over and the kernel before it is done. *Graph*: one launch of `graph_launch` µs, then
-# all nodes after each other, each as long as its kernel and at least `per_node`. When is everything done? Without
-# kernels eager takes 0; a graph without nodes still costs its launch.
+# **Predict.** `kernels` holds the durations of the kernels in µs, in the order of their launches. When is the last
+# kernel done?
+#
+# - *Eager*: the launch of kernel i ends at (i + 1)·`launch`. The kernel starts when its launch has ended and the
+#   previous kernel is done. Without kernels, the time is 0.
+# - *Graph*: one launch takes `graph_launch` µs. Then all nodes run in order. A node takes as long as its kernel, but at
+#   least `per_node`. A graph without nodes still takes its launch.
 #
 # <details><summary>Hint 1</summary>Draw 100 kernels of 2 µs after one of 300 µs: how far is the host when the long one
 # ends? Now put the long one last.</details>
-# <details><summary>Hint 2</summary>Eager needs one variable, the time at which the GPU gets free, and a
-# loop.</details>
+# <details><summary>Hint 2</summary>For eager, loop over the kernels and update one variable: the time when the GPU
+# becomes free.</details>
 # <details><summary>Hint 3</summary><code>free = max(free, (i + 1) * launch) + kernel</code></details>
 
+# %% cell="setup"
 
 # %% cell="solution" id="finish_times"
 def finish_times(kernels, launch, graph_launch, per_node):
-    """(eager, graph): µs from the first call until the last kernel is done."""
+    """Return (eager, graph): the times in µs from the first call until the last kernel is done."""
     ### BEGIN SOLUTION
     free = 0.0
     for i, kernel in enumerate(kernels):
@@ -56,45 +66,51 @@ def finish_times(kernels, launch, graph_launch, per_node):
 lab.check("21_launch_overhead/finish_times")
 
 # %% [markdown]
-# ## 2 Copy and compute at the same time
+# ## 2 Overlap copies with compute
 #
-# Data that does not fit on the GPU goes through it in pieces: copy in, kernel, copy out. A GPU has an engine for each
-# of the three, so all three can work at once, on different pieces. A **stream** is a queue that works in order; streams
-# know nothing of each other until one *waits* for an **event** of another.
+# Data that does not fit on the GPU passes through it in pieces. Each piece needs three steps: copy in, kernel, copy
+# out. A GPU has separate hardware for each step, so it can do all three at once, for different pieces. A stream is a
+# queue that executes in order. An event marks a place in a stream. Different streams run independently, unless one
+# *waits* for an event of another.
 #
-# | call | as in PyTorch | meaning |
+# The GPU has memory for **two slots**, 0 and 1. A slot consists of an input buffer and an output buffer. Piece i uses
+# slot i % 2.
+#
+# | call | in PyTorch | meaning |
 # |---|---|---|
-# | `s = machine.stream()` | `torch.cuda.Stream()` | a new stream |
-# | `machine.pin()` | `tensor.pin_memory()` | page-lock host memory; slow, so once and before anything else |
-# | `machine.copy_in(piece, slot, s)` | `x.copy_(…, non_blocking=True)` | host → input buffer of the slot |
-# | `machine.kernel(piece, slot, s)` | `kernel[grid](…)` | input buffer → output buffer of the slot |
-# | `machine.copy_out(piece, slot, s)` | `….copy_(y, non_blocking=True)` | output buffer → host |
-# | `e = machine.record(s)` | `event.record(s)` | an event behind what is in `s` now |
-# | `machine.wait(s, e)` | `s.wait_event(e)` | what follows in `s` begins after `e`; the host goes on |
+# | `s = machine.stream()` | `torch.cuda.Stream()` | creates a stream |
+# | `machine.pin()` | `tensor.pin_memory()` | [pins](../glossary.md#pinned-memory) host memory; slow, so call it once |
+# | `machine.copy_in(piece, slot, s)` | `x.copy_(…, non_blocking=True)` | copies the piece to the slot's input buffer |
+# | `machine.kernel(piece, slot, s)` | `kernel[grid](…)` | computes the slot's output buffer from its input buffer |
+# | `machine.copy_out(piece, slot, s)` | `….copy_(y, non_blocking=True)` | copies the slot's output buffer to the host |
+# | `e = machine.record(s)` | `event.record(s)` | returns an event that follows all work now in `s` |
+# | `machine.wait(s, e)` | `s.wait_event(e)` | later work in `s` starts after `e`; the host continues |
 # | `machine.synchronize()` | `torch.cuda.synchronize()` | the host waits until everything is done |
 #
-# Copies from *pageable* memory, which is what `malloc` gives, return only when they are done. There are **two slots**,
-# 0 and 1, each with an input and an output buffer; piece i uses slot i % 2. So three rules must hold: a piece's kernel
-# comes after its copy-in, and its copy-out after its kernel; a copy-in must not overwrite an input that a kernel has
-# still to read; a kernel must not overwrite an output that has still to be copied.
+# Without `pin`, host memory is *pageable*, as `malloc` returns it. Copies of pageable memory block the host until they
+# are done. A plan must follow three rules:
 #
-# **Predict** first: n pieces, and each of the three steps takes one unit of time. How long with one stream? How long at
-# best? Then write `pipeline`. The check runs your plan on a simulated machine. A missing wait is refused even where the
-# times happen to fall well, and the plan may take 5 % longer than the best.
+# 1. a piece's kernel starts after its copy-in, and its copy-out after its kernel;
+# 2. a copy-in must not overwrite an input that the slot's last kernel has not read yet;
+# 3. a kernel must not overwrite an output that has not been copied out yet.
 #
-# <details><summary>Hint 1</summary>One stream for each engine. In a loop over pieces, queue copy-in, kernel and
-# copy-out of piece i, with a wait before each.</details>
-# <details><summary>Hint 2</summary>Keep the events: one behind each kernel, one behind each copy-out. Piece i waits for
-# events of piece i − 2.</details>
-# <details><summary>Hint 3</summary>copy-in i waits for kernel i − 2; kernel i for copy-in i and copy-out i − 2;
-# copy-out i for kernel i. Synchronize once, at the end.</details>
+# **Predict** first: each of the three steps takes one time unit. How long do n pieces take with one stream? What is the
+# minimum? Then write `pipeline`, the plan that queues all steps. The check runs your plan on a simulated GPU. It
+# rejects a missing wait even if the timing happens to work. The plan may take 5 % longer than the fastest plan.
+#
+# <details><summary>Hint 1</summary>Use one stream for each of the three steps. In a loop over the pieces, queue
+# copy-in, kernel and copy-out of piece i, with a wait before each.</details>
+# <details><summary>Hint 2</summary>Record an event after each kernel and after each copy-out, and keep the events in
+# lists. Piece i waits for events of piece i − 2.</details>
+# <details><summary>Hint 3</summary>Copy-in i waits for kernel i − 2. Kernel i waits for copy-out i − 2
+# and for copy-in i. Copy-out i waits for kernel i. Synchronize once, at the end.</details>
 
 # %% cell="solution" id="pipeline"
 from labutils import queues
 
 
 def pipeline(machine, pieces):
-    """Bring pieces 0 to pieces - 1 through copy-in, kernel and copy-out; results are on the host at the end."""
+    """Run copy-in, kernel and copy-out for pieces 0 to pieces - 1; the results are on the host at the end."""
     ### BEGIN SOLUTION
     machine.pin()
     up, compute, down = machine.stream(), machine.stream(), machine.stream()
@@ -127,30 +143,32 @@ queues.report(pipeline)
 queues.picture(pipeline, 6)
 
 # %% [markdown]
-# | what you see | a common cause |
+# | what you see | common cause |
 # |---|---|
-# | `overwritten: …` | the slot is used again, and nobody waited for its reader |
+# | `overwritten: …` | the slot is reused without waiting for its reader |
 # | "the wrong stream" | the event was recorded in the stream that waits for it |
-# | 3·n units of time | one stream, pageable memory, or a `synchronize` in the loop |
-# | a kernel begins later than it could | its stream waits for another piece's copy-out |
+# | 3·n time units | there is only one stream, host memory is not pinned, or `synchronize` is in the loop |
+# | a kernel starts late | its stream waits for another piece's copy-out |
 #
 # ## 3 A step that can be captured
 #
-# While a graph is captured nothing runs: calls are written down, with the addresses of their tensors. A replay runs the
-# same kernels on the same addresses. No Python runs again. So in a step that is to be captured
+# A *step* is the work that a program repeats, such as one iteration of training. During the capture of a step, no
+# kernel runs. CUDA records the launches with the addresses of their tensors. A replay runs the same kernels on the same
+# addresses. It runs no Python. So in a captured step,
 #
-# - the host must not wait for a value of the GPU: there is none yet;
+# - the host must not read a value from the GPU, because during capture there is none;
 # - inputs are *overwritten in place* before each replay, and results appear in the same memory each time;
-# - whatever Python computes or decides stays as it was at capture.
+# - values and branches that Python computes stay as they were during capture.
 #
-# `wobbly` has four faults of this kind. Write `steady`: the same numbers, in `out` and `running`, which are changed in
-# place. Without a GPU a recorder stands in for the capture: it writes down your operations as a *tape*, and the check
-# replays the tape on five inputs that your Python never sees.
+# The step `wobbly` breaks these rules four times. Write `steady`, which computes the same numbers but writes them to
+# `out` and `running` in place. The check needs no GPU: it records your tensor operations on a *tape* instead of
+# capturing them. It then replays the tape on five inputs that your Python code never sees.
 #
-# <details><summary>Hint 1</summary>The faults: <code>.item()</code>; <code>if</code> on data;
-# <code>torch.tensor(…)</code>, a copy from the host; <code>running = …</code> and the result, new memory.</details>
-# <details><summary>Hint 2</summary>Dividing by the peak only if it is above 1 is dividing by max(peak, 1): a
-# <code>clamp</code> of a tensor that never leaves the GPU.</details>
+# <details><summary>Hint 1</summary>The four faults: <code>.item()</code> waits for the GPU; <code>if</code> depends on
+# data; <code>torch.tensor(…)</code> copies from the host; <code>running = …</code> and the result are in new
+# memory.</details>
+# <details><summary>Hint 2</summary>To divide by the peak only if it exceeds 1, divide by max(peak, 1). Compute this
+# maximum with <code>clamp</code>, in a tensor that never leaves the GPU.</details>
 # <details><summary>Hint 3</summary><code>running += 0.25 * (h.mean(0) - running)</code> changes memory in place, and
 # <code>torch.sub(h, running, out=out)</code> writes to out.</details>
 
@@ -171,7 +189,7 @@ def wobbly(x, weight, running):
 
 
 def steady(x, weight, running, out):
-    """What wobbly does, in place: x (rows, 16), weight (16, columns), running (columns,), out (rows, columns)."""
+    """wobbly in place, in running (columns,) and out (rows, columns), for x (rows, 16) and weight (16, columns)."""
     ### BEGIN SOLUTION
     h = torch.relu(x @ weight)
     h = h / h.max().clamp(min=1.0)
@@ -188,22 +206,27 @@ def steady_tape(rows, columns):
 lab.check("21_launch_overhead/steady")
 
 # %% [markdown]
-# ## 4 One kernel in place of a hundred
+# ## 4 Fuse a hundred kernels into one
 #
-# A graph takes away the host's part. Each node still reads its input from memory and writes its result. Where a chain
-# of small updates works element by element, one kernel can do all of it in registers: x ← a·x + b, `STEPS` times, with
-# another pair (a, b) each time. **Predict** the bytes of 100 launches and of one, for n floats.
+# A graph removes the host's launches. But each node still reads its input from memory and writes its result. If a chain
+# of small updates is [elementwise](../glossary.md#elementwise-kernel), one kernel can do all updates in
+# [registers](../glossary.md#register) ([kernel fusion](../glossary.md#fusion)). The chain of this exercise is x ← a·x +
+# b, `STEPS` times, with another pair (a, b) each time.
+#
+# **Predict.** How many bytes do 100 launches with one update each move, for n floats? How many does one launch with all
+# 100 updates move?
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `x_ptr`, `out_ptr` | (n,) | input, output, fp32 |
+# | `x_ptr`, `out_ptr` | (n,) | input, output; fp32 |
 # | `coef_ptr` | (STEPS, 2) | a and b of each step, in order |
 #
-# One program computes `BLOCK` elements. About 8 lines. The check also counts bytes: at most 1.05 times what must move.
+# One program computes `BLOCK` elements. You need about 8 lines. The check also counts the bytes that the kernel moves.
+# Allowed are at most 1.05 times the minimum.
 #
-# <details><summary>Hint 1</summary>Load x once, under a mask, before the loop; store once, after it.</details>
-# <details><summary>Hint 2</summary>Pair i: <code>tl.load(coef_ptr + 2 * i)</code> and
-# <code>tl.load(coef_ptr + 2 * i + 1)</code>, scalars that all lanes share.</details>
+# <details><summary>Hint 1</summary>Load x once, with a mask, before the loop; store once, after it.</details>
+# <details><summary>Hint 2</summary>Pair i: <code>tl.load(coef_ptr + 2 * i)</code> and <code>tl.load(coef_ptr + 2 * i +
+# 1)</code>. Each is a scalar that applies to all elements.</details>
 # <details><summary>Hint 3</summary><code>for i in range(STEPS): x = a * x + b</code></details>
 
 # %% cell="solution" id="chain_kernel"
@@ -213,7 +236,7 @@ import triton.language as tl
 
 @triton.jit
 def chain_kernel(x_ptr, coef_ptr, out_ptr, n, STEPS: tl.constexpr, BLOCK: tl.constexpr):
-    """x = coef[i, 0] * x + coef[i, 1] for i = 0, 1, … STEPS - 1, for BLOCK elements.
+    """Apply x = coef[i, 0] * x + coef[i, 1] for i = 0, 1, … STEPS - 1 to BLOCK elements, and store the results.
 
     x_ptr, out_ptr  (n,)        coef_ptr  (STEPS, 2)
     """
@@ -238,34 +261,36 @@ def chain(x, coef, out, BLOCK=1024):
 lab.check("21_launch_overhead/chain")
 
 # %% [markdown]
-# ## 5 Pages that move by themselves
+# ## 5 Unified memory
 #
-# *Unified memory* (`cudaMallocManaged`) has one address on both sides. Where it is not coherent in hardware, a page is
-# on one side at a time, and moves when the other side touches it: a **page fault**, some tens of µs. A **prefetch**
-# (`cudaMemPrefetchAsync`) moves pages beforehand, without a fault.
+# Unified memory (`cudaMallocManaged`) has the same address on host and GPU. It is divided into pages. A page is in host
+# memory or in GPU memory. Without special hardware, one side cannot access a page on the other side. Such an access is
+# a page fault: it moves the page first, which takes {claim: page_fault_us}. A prefetch (`cudaMemPrefetchAsync`) moves
+# pages in advance, without faults.
 #
-# `accesses` is a list of (side, first byte, last byte, prefetch), in order: side is `"gpu"` or `"host"`, both bytes
-# belong to the access, and with `prefetch` the pages are only brought to that side. All pages begin on the host. Count
-# the pages that move to the GPU, those that move to the host, and faults: pages that move because they are touched.
+# A page has `page` bytes. `accesses` is a list of (side, first byte, last byte, prefetch), in order. The side is
+# `"gpu"` or `"host"`. The last byte belongs to the access. If `prefetch` is true, nothing is accessed, and the pages
+# only move to that side. All pages start on the host. Count the pages that move to the GPU, the pages that move to the
+# host, and the faults. A fault is a move of one page without prefetch.
 #
-# <details><summary>Hint 1</summary>Bytes 4095 and 4096 are on two pages of 4096 bytes. Which pages does an access
-# touch?</details>
-# <details><summary>Hint 2</summary>Keep a set of the pages that are on the GPU. For each page of an access: is it on
-# the right side already?</details>
-# <details><summary>Hint 3</summary><code>range(first // page, last // page + 1)</code>; on a host access a page leaves
+# <details><summary>Hint 1</summary>Bytes 4095 and 4096 are on two different pages of 4096 bytes. Which pages does an
+# access touch?</details>
+# <details><summary>Hint 2</summary>Keep a set of the pages that are on the GPU. For each page of an access: is it
+# already on the right side?</details>
+# <details><summary>Hint 3</summary><code>range(first // page, last // page + 1)</code>; on a host access, a page leaves
 # the set.</details>
 
 
 # %% cell="solution" id="migrations"
 def migrations(accesses, page):
-    """(pages moved to the GPU, pages moved to the host, faults) for accesses (side, first, last, prefetch)."""
+    """Return (pages moved to the GPU, pages moved to the host, faults) for accesses (side, first, last, prefetch)."""
     ### BEGIN SOLUTION
     on_gpu = set()
     to_gpu = to_host = faults = 0
     for side, first, last, prefetch in accesses:
         for p in range(first // page, last // page + 1):
             if (p in on_gpu) == (side == "gpu"):
-                continue  # it is there already
+                continue  # it is already there
             if side == "gpu":
                 on_gpu.add(p)
                 to_gpu += 1
@@ -283,30 +308,32 @@ lab.check("21_launch_overhead/migrations")
 # %%
 from labutils import launches
 
-launches.hundred(finish_times, chain)  # as launches, as a graph, as one kernel: your prediction beside the clock
+launches.hundred(finish_times, chain)  # 100 launches, a graph, one kernel: predicted and measured
 graphs.race(wobbly, steady)
-launches.managed()  # pages that fault, and pages that were prefetched
+launches.managed()  # page faults and prefetches
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** A model generates one token in 9 ms; its 1200 kernels take 4 ms together. A colleague wants faster
-# kernels. Another wants a graph, but the batch grows and shrinks, and the step samples with `.item()`. What would each
-# gain, and what has to change first?
+# **Explain.** A model generates one token in 9 ms; its 1200 kernels take 4 ms in total. One colleague wants faster
+# kernels. Another wants a graph. But the batch size varies, and the step reads the sampled token with `.item()`. How
+# much time would each proposal save? What must change before a graph can be captured?
 #
 # ### BEGIN SOLUTION
-# 1200 launches of 7.5 µs are 9 ms: the host sets the pace, and the GPU idles for more than half of the time. Faster
-# kernels gain nothing. A graph brings the step near 4 ms. Before that, sampling must stay on the GPU (argmax or a
-# sampled index in a tensor, the end of a sequence checked later), inputs and cache must keep their addresses, and since
-# sizes are fixed in a graph, one is captured for each of a few batch sizes and smaller batches are padded. Then the
-# kernels set the pace, and faster or fewer of them count again.
+# 1200 launches of 7.5 µs take 9 ms: the host is the bottleneck, and the GPU idles for more than half of the time.
+# Faster kernels gain nothing. A graph brings the step close to 4 ms. Before that, sampling must stay on the GPU (argmax
+# or a sampled index in a tensor; check for the end of a sequence later), and inputs and cache must keep their
+# addresses. Sizes are fixed in a graph, so capture one for each of a few batch sizes and pad smaller batches. After
+# that the kernels are the bottleneck, and faster or fewer kernels help again.
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** Give `pipeline` pieces of different sizes: does their order matter? Capture the pipeline itself:
-# events become edges of the graph. Let `steady` draw random numbers, with a generator that the graph knows.
+# **Next.** Give `pipeline` pieces of different sizes: does their order matter? Capture the pipeline itself: each wait
+# becomes an edge of the graph, which makes one node wait for another. Let `steady` draw random numbers from a generator
+# that is registered with the graph.
 #
-# **In practice** `torch.compile(mode="reduce-overhead")` captures graphs for you, and falls back where a step cannot be
-# captured. Inference servers keep one graph for each batch size. Data loaders pin memory and copy ahead, as you did.
+# **In practice**, `torch.compile(mode="reduce-overhead")` captures graphs for you, and launches kernels eagerly where
+# capture is impossible. Inference servers keep one graph per batch size. Data loaders pin memory and copy ahead, as you
+# did.
 #
 # **Reading.** [CUDA Programming Guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/): asynchronous concurrent
-# execution, CUDA graphs, unified memory. [PyTorch, CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html):
-# streams, graphs, pinned buffers.
+# execution, CUDA graphs, unified memory.
+# [PyTorch, CUDA semantics](https://docs.pytorch.org/docs/stable/notes/cuda.html): streams, graphs, pinned buffers.

@@ -16,7 +16,7 @@ TOLD = {
     "no_wait": "clock was read before",
     "hot": "still in the L2",
     "mean": "Take the median",
-    "minimum": "luckiest",
+    "minimum": "fastest sample",
     "cold_clocks": "clocks had not risen",
     "compile_in_mean": "which compiles",
     "one_sample": "which compiles",

@@ -37,3 +37,16 @@ def test_no_verdict_is_near_the_line():
 def test_what_is_no_ledger_is_told():
     said, advice = unit.examine_ledger(Ledger({"x": 1.0}), 12, {})
     assert "int was returned" in said and "Ledger(" in advice
+
+
+def test_every_ledger_has_cases_and_is_drawn():
+    task = exercises.get("05_roofline/ledgers")
+    rng = random.Random(2)
+    drawn = [task.draw(rng) for _ in range(60)]
+    for sizes in ([c.sizes for c in task.cases], drawn):
+        assert {unit.NAMES[s["kernel"]] for s in sizes} == set(unit.KERNELS)
+    for sizes in drawn:
+        arguments = task.make(**sizes)
+        assert task.examine(sizes, arguments, unit.reference_ledger(**arguments)) is None
+        message, advice = task.examine(sizes, arguments, Ledger())
+        assert message.startswith(arguments["kernel"]) and advice

@@ -26,7 +26,7 @@ def test_sectors():
     "yours, sizes, word",
     [
         (4, {"stride": 1, "itemsize": 4, "first": 1}, "Lane 0"),
-        (4, {"stride": 2, "itemsize": 4, "first": 0}, "neighbouring elements only"),
+        (4, {"stride": 2, "itemsize": 4, "first": 0}, "adjacent elements only"),
         (4, {"stride": 1, "itemsize": 8, "first": 0}, "4 bytes"),
         (125, {"stride": 1000, "itemsize": 4, "first": 0}, "at most 32"),
     ],
@@ -36,16 +36,16 @@ def test_wrong_sectors_are_explained(yours, sizes, word):
     assert word in task.explain(sizes, yours, task.reference(**sizes))
 
 
-def test_passes():
-    task = exercises.get("09_shared_memory/passes_for_stride")
+def test_wavefronts():
+    task = exercises.get("09_shared_memory/wavefronts_for_stride")
     for stride in range(200):
         words = {stride * lane for lane in range(32)}
         assert task.reference(stride) == max(sum(w % 32 == bank for w in words) for bank in range(32))
 
 
 @pytest.mark.parametrize("yours, stride, word", [(16, 2, "in use"), (3, 3, "need not"), (32, 0, "broadcast")])
-def test_wrong_passes_are_explained(yours, stride, word):
-    task = exercises.get("09_shared_memory/passes_for_stride")
+def test_wrong_wavefronts_are_explained(yours, stride, word):
+    task = exercises.get("09_shared_memory/wavefronts_for_stride")
     assert word in task.explain({"stride": stride}, yours, task.reference(stride))
 
 
@@ -53,7 +53,7 @@ def test_smoothing_keeps_groups_apart():
     x = torch.zeros(600, dtype=torch.float64)
     x[255] = 9.0
     y = exercises.get("09_shared_memory/fix_race").reference(x, 2)
-    # the end element stands in for its missing neighbour: 9 at the end gives 6 and 3, then 5, 3 and 1
+    # the end element replaces its missing neighbor: 9 at the end gives 6 and 3, then 5, 3 and 1
     assert y[253:256].tolist() == pytest.approx([1, 3, 5])
     assert not y[256:].any()
 

@@ -12,7 +12,7 @@ from labutils.exercises._reduction_mistakes import tree_part
 @pytest.fixture(scope="module")
 def solution(tmp_path_factory):
     path = tmp_path_factory.mktemp("unit") / "solution.py"
-    path.write_text(solution_text("10_reduction"), encoding="utf-8")
+    path.write_text(solution_text("10_warp_reduction"), encoding="utf-8")
     return load(str(path))
 
 

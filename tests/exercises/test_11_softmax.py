@@ -10,7 +10,7 @@ from labutils.exercises import all_exercises, fusion, fusion_dropout, get, onlin
 from labutils.spec.exercise import KernelExercise, named
 from labutils.spec.inputs import make_run
 
-UNITS = ("11_softmax", "12_online_softmax", "13_fusion")
+UNITS = ("11_softmax", "12_online_softmax", "13_fusion", "13_fusion_dropout")
 KERNELS = [t for t in all_exercises().values() if t.unit in UNITS and isinstance(t, KernelExercise)]
 
 
@@ -116,9 +116,9 @@ def test_norms_are_pytorchs():
 def test_the_backward_pass_is_the_forward_passes():
     h = torch.randn(3, 50, dtype=torch.float64, requires_grad=True)
     bias, dy = torch.randn(50).double(), torch.randn(3, 50).double()
-    y = get("13_fusion/dropout_gelu").reference(h, bias, 0.25, 11)
+    y = get("13_fusion_dropout/dropout_gelu").reference(h, bias, 0.25, 11)
     (expected,) = torch.autograd.grad(y, h, dy)
-    got = get("13_fusion/dropout_gelu_backward").reference(h.detach(), bias, dy, 0.25, 11)
+    got = get("13_fusion_dropout/dropout_gelu_backward").reference(h.detach(), bias, dy, 0.25, 11)
     torch.testing.assert_close(got, expected)
 
 
@@ -129,5 +129,5 @@ def test_six_chains():
     worth = [name for name, gain in gains.items() if gain > 1.05]
     lost = [name for name, gain in gains.items() if gain < 0.95]
     assert worth[0] == "bias, GELU, dropout" and len(gains) == 6
-    assert "two matmuls, the first done again for each tile of the second" in lost
+    assert "two matmuls, the first recomputed for each tile of the second" in lost
     print(gains)

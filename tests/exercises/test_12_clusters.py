@@ -6,6 +6,7 @@ import torch
 from grader.course.solutions import load, solution_text
 from labutils import cuda
 from labutils.backends import simt
+from labutils.cuda.kernel import Unfilled
 from labutils.gpu import device
 from labutils.lessons import clusters
 
@@ -78,6 +79,19 @@ def test_clusters_as_large_as_the_row_needs(unit, launched, blocks, share, place
 
 
 @pytest.mark.skipif(bool(simt.available()), reason="needs a C++ compiler")
+def test_an_exchange_that_is_wrong_or_missing(unit, capsys):
+    wrong = cuda.compile(
+        unit.exchange_kernel.module.source.replace("pair, bar, lane", "make_float2(pair.x, 1.0f), bar, lane")
+    )
+    clusters.try_exchange(wrong.exchange_kernel)
+    assert "2 blocks: m [" in capsys.readouterr().out
+    missing = Unfilled("exchange_kernel")
+    clusters.try_exchange(missing)
+    clusters.try_out(missing, unit.cluster_softmax, {})
+    assert capsys.readouterr().out == "exchange() is not written yet.\n"
+
+
+@pytest.mark.skipif(bool(simt.available()), reason="needs a C++ compiler")
 def test_two_clusters_share_seven_rows(unit, monkeypatch):
     monkeypatch.setattr(cuda.Kernel, "clusters", lambda *_: 2)
     check(unit.cluster_softmax, 7, 501, "cpu", shift=1)
@@ -104,7 +118,9 @@ def test_the_rest_goes_to_one_launch_softmax(unit, launched, monkeypatch, what):
 @pytest.mark.skipif(device.runs(90), reason="would time it")
 @pytest.mark.skipif(bool(simt.available()), reason="needs a C++ compiler")
 def test_what_the_unit_prints(unit, capsys):
-    clusters.try_out(unit.cluster_softmax, {})
+    clusters.try_exchange(unit.exchange_kernel)
+    assert capsys.readouterr().out == "2 blocks: right\n4 blocks: right\n8 blocks: right\n"
+    clusters.try_out(unit.exchange_kernel, unit.cluster_softmax, {})
     said = capsys.readouterr().out
     assert "nan everywhere, lse -inf" in said and "needs a Hopper GPU" in said
     assert float(said.split("difference ")[1].split()[0]) < 3e-5

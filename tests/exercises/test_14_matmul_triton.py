@@ -15,6 +15,13 @@ from labutils.spec.inputs import make_run
 KERNELS = [t for t in all_exercises().values() if t.unit[:2] in ("14", "15") and isinstance(t, KernelExercise)]
 
 
+def unit_of(name, folder):
+    """The solutions of a unit as a module."""
+    path = folder / f"{name}.py"
+    path.write_text(solution_text(name), encoding="utf-8")
+    return load(str(path))
+
+
 @pytest.mark.parametrize("task", KERNELS, ids=lambda t: t.id)
 def test_the_reference_is_what_the_library_computes(task):
     run = make_run(task, task.cases[4], 3)
@@ -60,21 +67,26 @@ def test_the_stepper_draws_every_step():
 
 
 def test_the_ladder_counts(tmp_path):
-    path = tmp_path / "unit.py"
-    path.write_text(solution_text("15_matmul_cuda"), encoding="utf-8")
-    unit = load(str(path))
-    table = ladder.counts({"columns": unit.by_columns, "register": unit.register}, {"pipelined": unit.pipelined})
+    cores, tensor_cores = unit_of("15_matmul_cuda", tmp_path), unit_of("15_matmul_tensor_cores", tmp_path)
+    fp32 = {"columns": cores.by_columns, "register": cores.register}
+    table = ladder.counts(fp32, {"pipelined": tensor_cores.pipelined})
     assert table["columns"]["sectors each"] == 16.5
     assert table["register"]["loaded/stored"] == 1 and table["register"]["shared/stored"] == 16
     assert "conflicts" not in table["pipelined"]
 
 
+def test_the_ladder_shows_stored_rates_of_the_levels_it_is_given(monkeypatch, capsys):
+    monkeypatch.setattr(device, "has_gpu", lambda: False)
+    ladder.show_rates({"vector": None}, {})
+    shown = capsys.readouterr().out
+    assert "vector" in shown and "cuBLAS fp32" in shown
+    assert "cuBLAS fp16" not in shown and "naive  " not in shown
+
+
 @pytest.mark.parametrize("sizes", [(37, 150, 89), (257, 20, 200)], ids=str)
 def test_the_pipeline_in_other_sizes(sizes, tmp_path):
     """The checks run small tiles: large ones, and other numbers of stages, without a GPU."""
-    path = tmp_path / "unit.py"
-    path.write_text(solution_text("15_matmul_cuda"), encoding="utf-8")
-    unit, (M, N, K) = load(str(path)), sizes
+    unit, (M, N, K) = unit_of("15_matmul_tensor_cores", tmp_path), sizes
     a, b = torch.randn(M, K).half(), torch.randn(K, N).half()
     for config in (unit.LARGE, (2, 4, 64, 2), (1, 1, 32, 4)):
         c = torch.full((M, N), torch.nan, dtype=torch.float16)
@@ -93,9 +105,7 @@ def test_the_pipeline_in_other_sizes(sizes, tmp_path):
     ids=["H200", "too few tiles", "99 KB", "no GPU"],
 )
 def test_large_tiles_where_they_fit(capability, shape, large, tmp_path, monkeypatch):
-    path = tmp_path / "unit.py"
-    path.write_text(solution_text("15_matmul_cuda"), encoding="utf-8")
-    unit = load(str(path))
+    unit = unit_of("15_matmul_tensor_cores", tmp_path)
     gpu = capability and device.GPU("", capability, 132, device.limits_for(capability), "")
     monkeypatch.setattr(device, "current", lambda: gpu)
     launched = []
@@ -122,12 +132,13 @@ def test_large_tiles_where_they_fit(capability, shape, large, tmp_path, monkeypa
 def test_large_sizes_on_a_gpu(sizes, tmp_path):
     M, N, K = sizes
     for name, entries in (
-        ("14_matmul_triton", ("matmul_relu", "persistent", "split_k", "matmul")),
-        ("15_matmul_cuda", ("naive", "shared", "register", "vector", "double", "tensor", "pipelined")),
+        ("14_matmul_triton", ("matmul_relu",)),
+        ("14_matmul_triton_persistent", ("persistent", "split_k", "matmul")),
+        ("15_matmul_cuda", ("naive", "shared", "register")),
+        ("15_matmul_cuda_vector", ("vector", "double")),
+        ("15_matmul_tensor_cores", ("tensor", "pipelined")),
     ):
-        path = tmp_path / f"{name}.py"
-        path.write_text(solution_text(name), encoding="utf-8")
-        unit = load(str(path))
+        unit = unit_of(name, tmp_path)
         for entry in entries:
             half = name.startswith("14") or entry in ("tensor", "pipelined")
             a, b = (

@@ -96,6 +96,6 @@ def test_the_pictures_say_what_they_show(capsys):
     assert "free" in decoding.pages().alt
     ledgers = {n: get(f"19_decode_attention/{n}").reference for n in ("cache_bytes", "unused", "sequences")}
     decoding.room(**ledgers)
-    assert "320 KiB a token; with 64 key heads 2560 KiB" in capsys.readouterr().out
+    assert "320 KiB per token; with 64 key heads 2560 KiB" in capsys.readouterr().out
     decoding.room(lambda *_: None, *list(ledgers.values())[1:])
-    assert "not all there yet" in capsys.readouterr().out
+    assert "not written yet" in capsys.readouterr().out

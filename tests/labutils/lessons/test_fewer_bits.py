@@ -10,8 +10,8 @@ from labutils.lessons import fewer_bits
 def test_blocks_keep_outliers_apart():
     table = {name: (bits, plain, spiked) for name, bits, plain, spiked in fewer_bits.error_table(256)}
     assert table["fp16"][1] < table["bf16"][1] < table["E4M3, blocks of 128"][1] < table["NVFP4"][1]
-    assert table["E4M3, a scale for a row"][2] < 0.05, "its exponents reach far enough"
-    assert table["E2M1, a scale for a row"][2] > 0.9 and table["NVFP4"][2] < 0.5
+    assert table["E4M3, a scale per row"][2] < 0.05, "its exponents reach far enough"
+    assert table["E2M1, a scale per row"][2] > 0.9 and table["NVFP4"][2] < 0.5
     assert table["NVFP4"][0] == 4.5 and table["MXFP4"][0] == 4.25
 
 

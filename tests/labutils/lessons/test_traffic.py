@@ -12,7 +12,7 @@ tl = pytest.importorskip("triton.language")
 
 def test_a_ledger_names_its_totals():
     fig = pictures.ledger({"apart": {"a": (10, 5), "b": (5, 5)}, "fused": {"both": (5, 5)}}, {"fused": 11})
-    assert "apart moves 25 elements, fused moves 10 elements; predicted speed-up 2.50 ×" in fig.alt
+    assert "apart moves 25 elements, fused moves 10 elements; predicted speedup 2.50 ×" in fig.alt
     assert any("counted: 11" in text.get_text() for axis in fig.axes for text in axis.texts)
 
 

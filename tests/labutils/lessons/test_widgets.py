@@ -32,7 +32,7 @@ def test_occupancy_names_what_limits():
     assert "48 of 64 warps, 75 %. The limit is registers and shared memory" in widget.figure().alt
     widget.set(gpu="T4")
     assert "of 32 warps" in widget.figure().alt
-    with pytest.raises(ValueError, match="threads a block goes from 32 to 1024"):
+    with pytest.raises(ValueError, match="threads per block goes from 32 to 1024"):
         widget.set(threads=4096)
     with pytest.raises(ValueError, match="no control 'blocks'"):
         widget.set(blocks=1)

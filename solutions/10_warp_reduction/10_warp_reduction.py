@@ -1,0 +1,256 @@
+# %% [markdown]
+# # Sum a vector at memory speed: warp shuffles, atomics, Triton
+#
+# **You will** continue the versions V1 to V4 of `10_reduction` with two more CUDA C++ kernels, V5 and V6, and write two
+# sums in Triton.
+#
+# **You will learn to**
+# - reduce in [registers](../glossary.md#register) with [warp](../glossary.md#warp) [shuffles](../glossary.md#shuffle);
+# - sum any number of elements in one launch, with one [atomic](../glossary.md#atomic) per
+#   [block](../glossary.md#block);
+# - reduce with `tl.sum` in Triton.
+#
+# **You need** `10_reduction`. About 70 minutes. No GPU needed, except for timings.
+#
+# ## V5 Shuffle in the last steps
+#
+# In `reduce_v4` of `10_reduction`, the steps with distance s = 32, 16, …, 1 need only one warp, but the whole block
+# still waits at every [barrier](../glossary.md#barrier). [Lanes](../glossary.md#lane) of a warp can read each other's
+# registers with a shuffle: in lane k, `__shfl_down_sync(0xffffffff, sum, s)` returns the `sum` of lane k + s. The first
+# argument is a mask with one bit per participating lane: here all 32. Shuffles need no [shared
+# memory](../glossary.md#shared-memory) and no barrier. Old code uses shared memory without barriers in the last steps.
+# It assumes that the lanes of a warp run in lockstep, which is wrong since the Volta GPUs of 2017 ([compute
+# capability](../glossary.md#compute-capability) 7.0).
+#
+# [Cooperative groups](../glossary.md#cooperative-groups) are an alternative: first
+# `auto warp = cg::tiled_partition<32>(cg::this_thread_block());`, then `cg::reduce(warp, sum, cg::plus<float>())`. For
+# floats they compile to the same shuffles, but compile more slowly. For integers `cg::reduce` compiles to a single
+# instruction, `redux.sync`, from compute capability 8.0 on.
+#
+# <details><summary>Hint 1</summary>Load and reduce as in V4, but let s = 32 be the last step of the tree.</details>
+# <details><summary>Hint 2</summary>The first 32 elements of <code>tile</code> then hold 32 partial sums, one for each
+# lane of the first warp.</details>
+# <details><summary>Hint 3</summary>Five shuffles, s = 16, 8, 4, 2, 1, inside one <code>if (t &lt; 32)</code> that a
+# whole warp enters. Lane 0 then has the sum, and stores it.</details>
+
+# %% cell="setup"
+
+# %% cell="given" id="launchers"
+import torch
+import triton
+import triton.language as tl
+
+BLOCK = 256
+gpu = lab.device.current()
+RESIDENT = gpu.sms * (32 * gpu.limits.max_warps // BLOCK) if gpu else 64  # blocks that the GPU runs at the same time
+
+
+def sum_v5(x, out):
+    """Each launch stores one partial sum per block. The last launch has a single block, which stores the total."""
+    n = x.numel()
+    while n > 2 * BLOCK:
+        blocks = triton.cdiv(n, 2 * BLOCK)
+        partial = torch.empty(blocks, device=x.device)
+        reduce_v5[blocks, BLOCK](x, partial, n)
+        x, n = partial, blocks
+    reduce_v5[1, BLOCK](x, out, n)
+
+
+def sum_v6(x, out):
+    x = lab.aligned(x)  # float4 needs 16-byte alignment: new tensors have it, slices such as y[1:] may not
+    out.zero_()
+    n = x.numel()
+    blocks = min(triton.cdiv(n, 16 * BLOCK), RESIDENT)
+    reduce_v6[blocks, BLOCK](x, out, n)
+
+
+def row_sum(x, out):
+    M, N = x.shape
+    row_sum_kernel[(M,)](x, out, x.stride(0), N, BLOCK_N=triton.next_power_of_2(N))
+
+
+def total_sum(x, out, BLOCK=4096):
+    n = x.numel()
+    out.zero_()
+    programs = min(triton.cdiv(n, 4 * BLOCK), RESIDENT)
+    total_sum_kernel[(programs,)](x, out, n, BLOCK=BLOCK, num_warps=8)
+
+
+# %% cell="solution" id="reduce_v5"
+# %%cuda
+# // partial[b] = x[512·b] + … + x[512·b + 511], without indices past the end.
+# // The last 32 numbers are added in registers.
+# __global__ void reduce_v5(const float *x, float *partial, int n) {
+#     __shared__ float tile[256];
+#     int t = threadIdx.x;
+#     // ### BEGIN SOLUTION
+#     int i = blockIdx.x * 2 * blockDim.x + t;
+#     float sum = i < n ? x[i] : 0.0f;
+#     if (i + blockDim.x < n) sum += x[i + blockDim.x];
+#     tile[t] = sum;
+#     __syncthreads();
+#     for (int s = blockDim.x / 2; s >= 32; s /= 2) {
+#         if (t < s) tile[t] += tile[t + s];
+#         __syncthreads();
+#     }
+#     if (t < 32) {
+#         sum = tile[t];
+#         for (int s = 16; s > 0; s /= 2) sum += __shfl_down_sync(0xffffffff, sum, s);
+#         if (t == 0) partial[blockIdx.x] = sum;
+#     }
+#     // ### END SOLUTION
+# }
+
+# %% cell="check" exercise="10_warp_reduction/sum_v5"
+lab.check("10_warp_reduction/sum_v5")
+
+# %% [markdown]
+# ## V6 One launch
+#
+# V6 sums x in one launch, and should be limited only by memory [bandwidth](../glossary.md#bandwidth):
+#
+# - Launch no more blocks than the GPU runs at once. Each thread walks through x in a [grid-stride
+#   loop](../glossary.md#grid-stride-loop) and accumulates in a register.
+# - Read `float4`: each [request](../glossary.md#request) then loads 16 bytes per lane, and 512 per warp.
+# - Keep several loads [in flight](../glossary.md#in-flight): `#pragma unroll 4` [unrolls](../glossary.md#unrolling) the
+#   loop, so that the compiler can issue four loads before the first addition.
+# - Reduce within each warp by shuffles, and write one sum per warp to shared memory. The first warp adds these sums.
+#   One thread then adds the block's sum to `out` with `atomicAdd`; the launcher has set `out` to 0.
+#
+# Blocks finish in any order, so the last bits of a float sum may differ from run to run.
+#
+# <details><summary>Hint 1</summary>There are <code>n / 4</code> elements of type float4. Walk through them from
+# <code>i</code> in steps of <code>stride</code>. <code>n % 4</code> numbers remain: the first threads of the grid take
+# one each.</details>
+# <details><summary>Hint 2</summary>Every lane takes part in the shuffles; the sum of a lane without elements is 0. Lane
+# 0 of each warp writes to <code>warp_sums</code>. After a barrier the first warp reads these sums.</details>
+# <details><summary>Hint 3</summary>A block has <code>blockDim.x / 32</code> warps, and as many lanes of the first warp
+# read a sum. The other lanes of this warp start the second round of shuffles with 0.</details>
+#
+# If a check reports `shuffle-mask` or `deadlock`, some lanes named in the mask do not reach the shuffle.
+
+# %% cell="solution" id="reduce_v6"
+# %%cuda
+# // out[0] += x[0] + … + x[n - 1]. x is 16-byte aligned; the block size is a multiple of 32.
+# __global__ void reduce_v6(const float *x, float *out, int n) {
+#     __shared__ float warp_sums[32];
+#     const float4 *x4 = reinterpret_cast<const float4 *>(x);
+#     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#     int i = blockIdx.x * blockDim.x + threadIdx.x;
+#     int stride = gridDim.x * blockDim.x;
+#     // ### BEGIN SOLUTION
+#     float sum = i < n % 4 ? x[n - 1 - i] : 0.0f;
+#     #pragma unroll 4
+#     for (int k = i; k < n / 4; k += stride) {
+#         float4 v = x4[k];
+#         sum += (v.x + v.y) + (v.z + v.w);
+#     }
+#
+#     for (int s = 16; s > 0; s /= 2) sum += __shfl_down_sync(0xffffffff, sum, s);
+#     if (lane == 0) warp_sums[warp] = sum;
+#     __syncthreads();
+#     if (warp == 0) {
+#         sum = lane < blockDim.x / 32 ? warp_sums[lane] : 0.0f;
+#         for (int s = 16; s > 0; s /= 2) sum += __shfl_down_sync(0xffffffff, sum, s);
+#         if (lane == 0) atomicAdd(out, sum);
+#     }
+#     // ### END SOLUTION
+# }
+
+# %% cell="check" exercise="10_warp_reduction/sum_v6"
+lab.check("10_warp_reduction/sum_v6")
+
+# %% [markdown]
+# ## The same in Triton
+#
+# `tl.sum(values)` adds all values of a block, and `tl.sum(values, axis=0)` adds along one axis. The compiler generates
+# the tree, the shuffles and the barriers. Two things remain your job. [Masked](../glossary.md#mask) elements must be
+# loaded as 0 (`other=0.0`), and [fp16](../glossary.md#fp16) values must be summed in [fp32](../glossary.md#fp32)
+# (`.to(tl.float32)` after the load).
+#
+# In `row_sum`, one [program](../glossary.md#program) sums one of M rows. It loads the row's N elements as a block of
+# `BLOCK_N`, the smallest power of two that is at least N.
+#
+# In `total_sum`, P programs sum a vector x: each program adds every P-th block of x to its `BLOCK` running sums. After
+# the loop it adds these up, and adds the result to `out` with `tl.atomic_add(out_ptr, …)`. The launcher has set `out`
+# to 0.
+#
+# <details><summary>Hint 1</summary>A row starts at <code>x_ptr + pid * stride_m</code>. The mask compares column
+# numbers with N.</details>
+# <details><summary>Hint 2</summary><code>for start in range(pid * BLOCK, n, tl.num_programs(0) * BLOCK)</code> visits
+# every P-th block, for P = <code>tl.num_programs(0)</code>.</details>
+# <details><summary>Hint 3</summary>Initialize the running sums with <code>tl.zeros((BLOCK,), tl.float32)</code>: one
+# call of <code>tl.sum</code> after the loop is cheaper than one per iteration.</details>
+
+
+# %% cell="solution" id="triton_sums"
+@triton.jit
+def row_sum_kernel(x_ptr, out_ptr, stride_m, N, BLOCK_N: tl.constexpr):
+    """Sum each row of a matrix.
+
+    out[m] = x[m, 0] + … + x[m, N - 1]
+
+    x_ptr    (M, N)  input; rows are stride_m elements apart
+    out_ptr  (M,)    output, fp32
+    One program sums one row, m = pid.
+    """
+    ### BEGIN SOLUTION
+    pid = tl.program_id(0)
+    offs_n = tl.arange(0, BLOCK_N)
+    x = tl.load(x_ptr + pid * stride_m + offs_n, mask=offs_n < N, other=0.0).to(tl.float32)
+    tl.store(out_ptr + pid, tl.sum(x))
+    ### END SOLUTION
+
+
+@triton.jit
+def total_sum_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """Add a vector's sum to out.
+
+    out[0] += x[0] + … + x[n - 1]
+
+    x_ptr    (n,)  input
+    out_ptr  (1,)  output
+    One of P programs sums every P-th block of BLOCK elements.
+    """
+    ### BEGIN SOLUTION
+    pid = tl.program_id(0)
+    sums = tl.zeros((BLOCK,), tl.float32)
+    for start in range(pid * BLOCK, n, tl.num_programs(0) * BLOCK):
+        offs = start + tl.arange(0, BLOCK)
+        sums += tl.load(x_ptr + offs, mask=offs < n, other=0.0)
+    tl.atomic_add(out_ptr, tl.sum(sums))
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="10_warp_reduction/row_sum"
+lab.tiny("10_warp_reduction/row_sum")
+lab.check("10_warp_reduction/row_sum")
+
+# %% cell="check" exercise="10_warp_reduction/total_sum"
+lab.check("10_warp_reduction/total_sum")
+
+# %%
+x = (torch.arange(2**15) % 17 - 8.0).to("cuda" if lab.device.has_gpu() else "cpu")
+counts = ["launches", "shared_load_wavefronts", "barriers", "global_load_requests", "atomics"]
+print("  ", *counts)
+for name, sum_version in {"V5": sum_v5, "V6": sum_v6}.items():
+    with lab.record() as r:
+        sum_version(x, torch.empty(1, device=x.device))
+    print(name, *(f"{r.totals().get(c, 0):{len(c)}}" for c in counts))
+for name in ("sum_v5", "sum_v6", "row_sum", "total_sum") if lab.device.has_gpu() else ["sum_v6"]:
+    print(lab.benchmark(f"10_warp_reduction/{name}") or "")
+
+# %% [markdown]
+# **Next.** `11_softmax` needs two [reductions](../glossary.md#reduction) per row. You can also try these:
+#
+# - Find a maximum and its index in one pass.
+# - Sum each of 1000 rows with one block, in CUDA C++.
+# - Sum a vector in one launch, with the same bits in every run. The block that finishes last adds the [partial
+#   sums](../glossary.md#partial-sum): find out which one is last with `__threadfence()` and a counter.
+#
+# **In practice** you call `torch.sum`, or `DeviceReduce` and `BlockReduce` of CUB, a CUDA library of such parts. You
+# write a reduction yourself at the end of a kernel that already has the values in registers. With a cooperative launch,
+# all blocks can also wait for each other: `cg::this_grid().sync()`.
+#
+# **Reading.** [Using CUDA warp-level primitives](https://developer.nvidia.com/blog/using-cuda-warp-level-primitives/)
+# explains masks, and why shuffles need them.

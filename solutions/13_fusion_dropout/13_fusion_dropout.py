@@ -1,0 +1,153 @@
+# %% [markdown]
+# # Dropout without a stored mask
+#
+# **You will** [fuse](../glossary.md#fusion) dropout and GELU into one kernel, and write its [backward
+# pass](../glossary.md#backward-pass).
+#
+# **You will learn to**
+# - generate the same random mask twice instead of storing it;
+# - fuse a pointwise chain forward and backward.
+#
+# **You need** `06_elementwise_triton` and `13_fusion`. About 35 minutes. No GPU needed, except for timings.
+#
+# ## A mask that is a function
+#
+# Let h be the result of a linear layer's [matmul](../glossary.md#matmul). You compute out = dropout(gelu(h + bias)).
+# With probability p, dropout sets an element to 0; otherwise it divides the element by 1 − p. The mask says which
+# elements are kept. PyTorch stores it for the backward pass. But a [counter-based
+# generator](../glossary.md#counter-based-generator) such as [Philox](../glossary.md#philox) is a function: the same
+# seed and counter always give the same number. So the backward pass can generate the mask again. That saves 2 bytes of
+# traffic per element (one written, one read) but takes more arithmetic.
+#
+# `uniform` is given. Philox computes four numbers from one counter, and element (m, n) takes number n % 4 of counter m
+# · ⌈N/4⌉ + n // 4. So any [tile](../glossary.md#tile) can compute its numbers independently. An element is **kept if
+# its number is at least p**. GELU is the tanh form of `06_elementwise_triton`: gelu(x) = x · sigmoid(2a) with a =
+# √(2/π) · (x + 0.044715·x³).
+#
+# If a check reports `wrong-formula` and your mask keeps the same columns in every row, your random numbers do not
+# depend on the row, but they must.
+#
+# <details><summary>Hint 1</summary>Load h and bias, and convert both to fp32. Apply GELU. Then drop elements with
+# <code>tl.where(u &gt;= p, …, 0.0)</code>, where u are the random numbers.</details>
+# <details><summary>Hint 2</summary>In the backward pass, dy is the gradient of out and dh the gradient of h. Dropout
+# and GELU are both elementwise, so dh = dy · f · gelu′(h + bias). The factor f is 1 / (1 − p) for a kept element, and
+# otherwise 0.</details>
+# <details><summary>Hint 3</summary>With x = h + bias and s = sigmoid(2a), gelu′(x) = s + 2·x·s·(1 − s)·√(2/π)·(1 +
+# 3·0.044715·x²). </details>
+
+# %% cell="setup"
+
+# %% cell="given" id="uniform"
+import math
+
+import torch
+import triton
+import triton.language as tl
+
+ROOT = tl.constexpr(math.sqrt(2 / math.pi))
+CUBIC = tl.constexpr(0.044715)
+
+
+@triton.jit
+def uniform(seed, first, BLOCK: tl.constexpr):
+    """Return BLOCK random numbers in [0, 1): four per counter, in order, starting with counter `first`."""
+    r0, r1, r2, r3 = tl.rand4x(seed, first + tl.arange(0, BLOCK // 4))
+    return tl.interleave(tl.interleave(r0, r2), tl.interleave(r1, r3))
+
+
+def dropout_gelu(h, bias, p, seed, out, BLOCK_N=1024):
+    M, N = h.shape
+    grid = (M * triton.cdiv(N, BLOCK_N),)
+    dropout_gelu_kernel[grid](h, bias, out, p, seed, N, h.stride(0), out.stride(0), BLOCK_N=BLOCK_N)
+
+
+def dropout_gelu_backward(h, bias, dy, p, seed, dh, BLOCK_N=1024):
+    M, N = h.shape
+    grid, strides = (M * triton.cdiv(N, BLOCK_N),), (h.stride(0), dy.stride(0), dh.stride(0))
+    dropout_gelu_backward_kernel[grid](h, bias, dy, dh, p, seed, N, *strides, BLOCK_N=BLOCK_N)
+
+
+# %% cell="solution" id="dropout_gelu_kernels"
+@triton.jit
+def dropout_gelu_kernel(h_ptr, bias_ptr, out_ptr, p, seed, N, stride_hm, stride_om, BLOCK_N: tl.constexpr):
+    """out[m, n] = gelu(h[m, n] + bias[n]) / (1 - p) where the random number u[m, n] >= p, else 0.
+
+    h_ptr     (M, N)  input; rows are stride_hm elements apart
+    bias_ptr  (N,)    input
+    out_ptr   (M, N)  output; rows are stride_om elements apart
+    One program computes BLOCK_N columns of one row.
+    """
+    blocks = tl.cdiv(N, BLOCK_N)
+    row, block = tl.program_id(0) // blocks, tl.program_id(0) % blocks
+    offs_n = block * BLOCK_N + tl.arange(0, BLOCK_N)
+    mask_n = offs_n < N
+    u = uniform(seed, row * tl.cdiv(N, 4) + block * (BLOCK_N // 4), BLOCK_N)
+    ### BEGIN SOLUTION
+    h = tl.load(h_ptr + row * stride_hm + offs_n, mask=mask_n).to(tl.float32)
+    x = h + tl.load(bias_ptr + offs_n, mask=mask_n).to(tl.float32)
+    a = ROOT * x * (1 + CUBIC * x * x)
+    y = x / (1 + tl.exp(-2 * a))
+    tl.store(out_ptr + row * stride_om + offs_n, tl.where(u >= p, y / (1 - p), 0.0), mask=mask_n)
+    ### END SOLUTION
+
+
+@triton.jit
+def dropout_gelu_backward_kernel(
+    h_ptr, bias_ptr, dy_ptr, dh_ptr, p, seed, N, stride_hm, stride_ym, stride_dm, BLOCK_N: tl.constexpr
+):
+    """dh[m, n] = dy[m, n] * gelu'(h[m, n] + bias[n]) / (1 - p) where the random number u[m, n] >= p, else 0.
+
+    h_ptr, dy_ptr, dh_ptr  (M, N)  two inputs and the output, rows stride_hm, stride_ym, stride_dm apart
+    bias_ptr               (N,)    input
+    One program computes BLOCK_N columns of one row.
+    """
+    blocks = tl.cdiv(N, BLOCK_N)
+    row, block = tl.program_id(0) // blocks, tl.program_id(0) % blocks
+    offs_n = block * BLOCK_N + tl.arange(0, BLOCK_N)
+    mask_n = offs_n < N
+    u = uniform(seed, row * tl.cdiv(N, 4) + block * (BLOCK_N // 4), BLOCK_N)
+    ### BEGIN SOLUTION
+    h = tl.load(h_ptr + row * stride_hm + offs_n, mask=mask_n).to(tl.float32)
+    x = h + tl.load(bias_ptr + offs_n, mask=mask_n).to(tl.float32)
+    dy = tl.load(dy_ptr + row * stride_ym + offs_n, mask=mask_n).to(tl.float32)
+    a = ROOT * x * (1 + CUBIC * x * x)
+    s = 1 / (1 + tl.exp(-2 * a))
+    slope = s + 2 * x * s * (1 - s) * ROOT * (1 + 3 * CUBIC * x * x)
+    tl.store(dh_ptr + row * stride_dm + offs_n, tl.where(u >= p, dy * slope / (1 - p), 0.0), mask=mask_n)
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="13_fusion_dropout/dropout_gelu"
+lab.check("13_fusion_dropout/dropout_gelu")
+
+# %% cell="check" exercise="13_fusion_dropout/dropout_gelu_backward"
+lab.check("13_fusion_dropout/dropout_gelu_backward")
+
+# %%
+# Is the mask random, and the same in both passes? This test has 64 × 4096 elements and p = 0.25.
+h, zero = torch.ones(64, 4096), torch.zeros(4096)
+h, zero = (h.cuda(), zero.cuda()) if lab.device.has_gpu() else (h, zero)
+out, dh = torch.empty_like(h), torch.empty_like(h)
+dropout_gelu(h, zero, 0.25, 42, out)
+dropout_gelu_backward(h, zero, torch.ones_like(h), 0.25, 42, dh)
+kept = (out != 0).double()
+spread = math.sqrt(0.25 * 0.75 / h.numel())
+rows = kept.mean(1)
+print(f"kept {kept.mean():.4f}, expected 0.75 ± {3 * spread:.4f}; single rows {rows.min():.3f} to {rows.max():.3f}")
+for name, other in (("its right neighbor", kept.roll(1, 1)), ("the row above", kept.roll(1, 0))):
+    print(f"correlation with {name}: {((kept - 0.75) * (other - 0.75)).mean() / 0.1875:+.4f}")
+print("the same mask in both passes:", torch.equal(out != 0, dh != 0))
+for name in ("dropout_gelu", "dropout_gelu_backward") if lab.device.has_gpu() else []:
+    print(lab.benchmark(f"13_fusion_dropout/{name}") or "")
+
+# %% [markdown]
+# **Next levels.** One Philox call generates 128 bits, here 32 for each of four elements. With 16 bits per element, a
+# call would serve eight elements, which halves the arithmetic of the mask. Why does this matter? On an H200 random
+# numbers are the bottleneck: the two kernels reach {claim: dropout_h200_share} of the
+# [bandwidth](../glossary.md#bandwidth) of a copy. Also measure how long `tl.rand` takes, with one call per element.
+#
+# **In practice**, `torch.compile` fuses this chain too. Write such a kernel yourself if the chain crosses a matmul,
+# contains an unusual [reduction](../glossary.md#reduction), or should not store its mask.
+#
+# **Reading.** [Salmon and others, Parallel random numbers: as easy as 1, 2, 3](https://doi.org/10.1145/2063384.2063405)
+# introduces Philox.

@@ -1,0 +1,328 @@
+# %% [markdown]
+# # Persistent matmul kernels with tensor descriptors in Triton
+#
+# **You will** write a [persistent](../glossary.md#persistent-kernel) matmul kernel with [tensor
+# descriptors](../glossary.md#tensor-descriptor), and a [split-K](../glossary.md#split-k) kernel.
+#
+# **You will learn to**
+# - predict what share of the GPU does useful work;
+# - copy [tiles](../glossary.md#tile) with Hopper's copy engine, the [TMA](../glossary.md#tma);
+# - overlap loads, `tl.dot` and stores;
+# - keep all SMs busy when there are few tiles.
+#
+# **You need** `14_matmul_triton`.
+#
+# About 60 minutes. Works without a GPU; only measured times need one.
+
+# %% cell="setup"
+
+# %% [markdown]
+# ## Predict: what share of the GPU does useful work?
+#
+# An H200 has {claim: matmul_h200_sms} SMs. Let each compute one tile of 128 × 256 at a time. A matrix C of 2048 × 2048
+# has 128 tiles. They take one [wave](../glossary.md#wave), in which four SMs idle. A matrix C of 2304 × 2304 has 162
+# tiles. They take two waves, and most SMs idle in the second.
+#
+# An SM computes a tile at the edge in full, but elements outside C are never stored. Suppose that all SMs computed a
+# full tile in every wave. What fraction of all elements computed in this way are elements of C?
+
+# %% cell="solution" id="busy_share"
+def busy_share(M, N, block_m, block_n, sms):
+    """Return the elements of C, divided by the elements of all waves if each of `sms` SMs computes a tile per wave."""
+    ### BEGIN SOLUTION
+    count = -(-M // block_m) * -(-N // block_n)
+    waves = -(-count // sms)
+    return M * N / (waves * sms * block_m * block_n)
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="14_matmul_triton_persistent/busy_share"
+lab.check("14_matmul_triton_persistent/busy_share")
+
+# %% cell="given" id="store_tile"
+import torch
+import triton
+import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from labutils import tiles
+
+
+@triton.jit
+def grouped_tile(pid, tiles_m, tiles_n, GROUP_M: tl.constexpr):
+    """Return (row, column) of tile number pid: groups have GROUP_M rows of tiles, and go column by column."""
+    per_group = GROUP_M * tiles_n
+    first_m = pid // per_group * GROUP_M
+    rows = tl.minimum(tiles_m - first_m, GROUP_M)
+    within = pid % per_group
+    return first_m + within % rows, within // rows
+
+
+@triton.jit
+def store_tile(c_desc, m, n, acc, BLOCK_N: tl.constexpr, HALVES: tl.constexpr):
+    """Store the tile at (m, n). With HALVES, store its left and right half separately, to use less shared memory."""
+    if HALVES:
+        rows: tl.constexpr = acc.shape[0]
+        left, right = tl.split(tl.permute(tl.reshape(acc, (rows, 2, BLOCK_N // 2)), (0, 2, 1)))
+        c_desc.store([m, n], left.to(c_desc.dtype))
+        c_desc.store([m, n + BLOCK_N // 2], right.to(c_desc.dtype))
+    else:
+        c_desc.store([m, n], acc.to(c_desc.dtype))
+
+
+# %% [markdown]
+# ## Level 3: tensor descriptors in a persistent kernel
+#
+# Levels 1 and 2 are in `14_matmul_triton`. With Hopper's TMA, one instruction copies a whole tile. Your code then needs
+# no pointers, no masks, and no registers for the copy. A **tensor descriptor** holds the address, shape and strides of
+# a matrix, and the shape of its tiles.
+#
+# - `desc.load([m, k])` loads the tile whose first element is (m, k). Elements outside the matrix become 0.
+# - `desc.store([m, n], tile)` stores a tile. Elements outside the matrix are not written.
+# - Rows must start at multiples of 16 bytes, and the last stride must be 1. `lab.aligned` copies other matrices to such
+#   a layout.
+#
+# (Descriptors replace the deprecated [block pointers](../glossary.md#block-pointer), `tl.make_block_ptr`.)
+#
+# The kernel is persistent: there is one program per SM, and each computes every `NUM_PROGRAMS`-th tile. Pass two
+# options to the `tl.range` of the loop over tiles:
+#
+# - `flatten=FLATTEN` fuses this loop with the loop along K. Loads for the next tile then start while the current one is
+#   stored.
+# - `warp_specialize=SPECIALIZE` moves the loads to separate warps.
+#
+# B is stored as (K, N) or, with `B_IS_NK`, as (N, K), like the weights of a linear layer. [Tensor
+# cores](../glossary.md#tensor-core) can read both. For (N, K), load at `[n, k]` and transpose the tile with `.T`.
+#
+# <details><summary>Hint 1</summary>The outer loop goes over tiles, from <code>tl.program_id(0)</code> in steps of
+# <code>NUM_PROGRAMS</code>. For each tile, set acc to zeros and loop along K.</details>
+# <details><summary>Hint 2</summary>Descriptors take indices in elements:
+# <code>[pid_m * BLOCK_M, pid_n * BLOCK_N]</code> for C.</details>
+# <details><summary>Hint 3</summary>Store with <code>store_tile</code>, given above.</details>
+
+
+# %% cell="solution" id="multiply_tiles"
+@triton.jit
+def multiply_tiles(
+    a_desc, b_desc, c_desc, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    GROUP_M: tl.constexpr, B_IS_NK: tl.constexpr, RELU: tl.constexpr, NUM_PROGRAMS: tl.constexpr,
+    FLATTEN: tl.constexpr, SPECIALIZE: tl.constexpr, HALVES: tl.constexpr,
+):  # fmt: skip
+    """Compute all tiles of one program: c = a @ b, or max(a @ b, 0) with RELU.
+
+    a_desc  (M, K), tiles BLOCK_M x BLOCK_K      c_desc  (M, N), tiles BLOCK_M x BLOCK_N
+    b_desc  (K, N), tiles BLOCK_K x BLOCK_N; with B_IS_NK (N, K), tiles BLOCK_N x BLOCK_K
+    One program computes every NUM_PROGRAMS-th tile, in the order of grouped_tile.
+    """
+    tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
+    k_tiles = tl.cdiv(K, BLOCK_K)
+    ### BEGIN SOLUTION
+    for tile in tl.range(
+        tl.program_id(0), tiles_m * tiles_n, NUM_PROGRAMS, flatten=FLATTEN, warp_specialize=SPECIALIZE
+    ):
+        pid_m, pid_n = grouped_tile(tile, tiles_m, tiles_n, GROUP_M)
+        acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+        for k in range(k_tiles):
+            a = a_desc.load([pid_m * BLOCK_M, k * BLOCK_K])
+            if B_IS_NK:
+                b = b_desc.load([pid_n * BLOCK_N, k * BLOCK_K]).T
+            else:
+                b = b_desc.load([k * BLOCK_K, pid_n * BLOCK_N])
+            acc = tl.dot(a, b, acc)
+        if RELU:
+            acc = tl.maximum(acc, 0.0)
+        store_tile(c_desc, pid_m * BLOCK_M, pid_n * BLOCK_N, acc, BLOCK_N, HALVES)
+    ### END SOLUTION
+
+
+# %% cell="given" id="persistent"
+@triton.jit
+def host_kernel(
+    a_desc, b_desc, c_desc, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    GROUP_M: tl.constexpr, B_IS_NK: tl.constexpr, RELU: tl.constexpr, NUM_PROGRAMS: tl.constexpr,
+    FLATTEN: tl.constexpr, SPECIALIZE: tl.constexpr, HALVES: tl.constexpr,
+):  # fmt: skip
+    """Multiply with descriptors that the host has made."""
+    multiply_tiles(a_desc, b_desc, c_desc, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, B_IS_NK, RELU, NUM_PROGRAMS,
+                   FLATTEN, SPECIALIZE, HALVES)  # fmt: skip
+
+
+@triton.jit
+def device_kernel(
+    a_ptr, b_ptr, c_ptr, M, N, K, stride_a, stride_b, stride_c,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    GROUP_M: tl.constexpr, B_IS_NK: tl.constexpr, RELU: tl.constexpr, NUM_PROGRAMS: tl.constexpr,
+    FLATTEN: tl.constexpr, SPECIALIZE: tl.constexpr, HALVES: tl.constexpr,
+):  # fmt: skip
+    """Multiply with descriptors that each program makes itself, which warp_specialize requires on Hopper."""
+    a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [stride_a, 1], [BLOCK_M, BLOCK_K])
+    if B_IS_NK:
+        b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [stride_b, 1], [BLOCK_N, BLOCK_K])
+    else:
+        b_desc = tl.make_tensor_descriptor(b_ptr, [K, N], [stride_b, 1], [BLOCK_K, BLOCK_N])
+    columns: tl.constexpr = BLOCK_N // 2 if HALVES else BLOCK_N
+    c_desc = tl.make_tensor_descriptor(c_ptr, [M, N], [stride_c, 1], [BLOCK_M, columns])
+    multiply_tiles(a_desc, b_desc, c_desc, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, B_IS_NK, RELU, NUM_PROGRAMS,
+                   FLATTEN, SPECIALIZE, HALVES)  # fmt: skip
+
+
+def scratch(size, alignment, stream):
+    return torch.empty(size, dtype=torch.int8, device="cuda")
+
+
+def persistent_config(M, N):
+    gpu = lab.device.current()
+    if M * N < 2**16:
+        return dict(BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, GROUP_M=4, num_warps=4, num_stages=2)
+    if gpu and gpu.capability[0] == 9:
+        large = dict(BLOCK_K=64, GROUP_M=8, FLATTEN=True)
+        waves = [triton.cdiv(triton.cdiv(M, 128) * triton.cdiv(N, n), gpu.sms) for n in (128, 256)]
+        if waves[0] > 1.55 * waves[1]:  # on an H200, a wave takes 1.45 to 1.75 times as long with 256 columns
+            return dict(BLOCK_M=128, BLOCK_N=256, num_warps=8, num_stages=3) | large
+        return dict(BLOCK_M=128, BLOCK_N=128, num_warps=4, num_stages=4) | large
+    return dict(BLOCK_M=128, BLOCK_N=128, BLOCK_K=32, GROUP_M=8, num_warps=4, num_stages=3)
+
+
+def persistent(a, b, c, relu=True, config=None):
+    M, K = a.shape
+    N = b.shape[1]
+    config = dict(FLATTEN=False, SPECIALIZE=False, HALVES=False) | (config or persistent_config(M, N))
+    on_device = config.pop("on_device", False)
+    BLOCK_M, BLOCK_N, BLOCK_K = config["BLOCK_M"], config["BLOCK_N"], config["BLOCK_K"]
+    by_columns = b.stride(0) == 1 and b.stride(1) > 1
+    a, b, out = lab.aligned(a), lab.aligned(b.T if by_columns else b), lab.aligned(c, keep=False)
+    gpu = lab.device.current()
+    sms = gpu.sms if gpu else 4
+    programs = min(sms, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N))
+    flags = dict(B_IS_NK=by_columns, RELU=relu, NUM_PROGRAMS=sms)
+    if on_device:
+        triton.set_allocator(scratch)
+        rows = (a.stride(0), b.stride(0), out.stride(0))
+        device_kernel[(programs,)](a, b, out, M, N, K, *rows, **flags, **config)
+    else:
+        a_desc = TensorDescriptor.from_tensor(a, [BLOCK_M, BLOCK_K])
+        b_desc = TensorDescriptor.from_tensor(b, [BLOCK_N, BLOCK_K] if by_columns else [BLOCK_K, BLOCK_N])
+        c_desc = TensorDescriptor.from_tensor(out, [BLOCK_M, BLOCK_N // 2 if config["HALVES"] else BLOCK_N])
+        host_kernel[(programs,)](a_desc, b_desc, c_desc, M, N, K, **flags, **config)
+    if out is not c:
+        c.copy_(out)
+
+
+lab.tiny("14_matmul_triton_persistent/persistent")
+
+# %% cell="check" exercise="14_matmul_triton_persistent/persistent"
+lab.check("14_matmul_triton_persistent/persistent")
+
+# %% [markdown]
+# ## Level 4, optional: split-K
+#
+# When a language model generates text, A may have only 16 rows. For M = 16 and N = K = 4096, C has 32 tiles of 128
+# columns, and 100 of 132 SMs idle. Split-K uses these SMs: `parts` programs share one tile.
+#
+# 1. Each program accumulates every `parts`-th block of K.
+# 2. It adds its accumulator to the fp32 array `sums` with [atomics](../glossary.md#atomic).
+# 3. It adds 1 to the tile's counter, also with an atomic. The program that finds `parts - 1` there is the tile's last.
+# 4. The last program loads the tile from `sums`, applies the ReLU, and stores the result to C.
+#
+# `sums` and the counters start at 0.
+#
+# <details><summary>Hint 1</summary>Part p starts at <code>p * BLOCK_K</code>, with steps of
+# <code>parts * BLOCK_K</code>.</details>
+# <details><summary>Hint 2</summary>Add to sums with <code>tl.atomic_add(pointers, values, mask=…,
+# sem="relaxed")</code>: the order of these additions does not matter. Count with <code>tl.atomic_add(arrived_ptr + pid,
+# 1)</code>. It returns the old count, and makes the earlier additions visible to the last program.</details>
+# <details><summary>Hint 3</summary>Put <code>tl.debug_barrier()</code> between the additions and the count, so that all
+# threads of the program have added before one counts.</details>
+
+
+# %% cell="solution" id="split_k_kernel"
+@triton.jit
+def split_k_kernel(
+    a_desc, b_desc, c_ptr, sums_ptr, arrived_ptr, M, N, K, stride_cm, stride_cn,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, B_IS_NK: tl.constexpr,
+):  # fmt: skip
+    """Compute c = max(a @ b, 0), with several programs per tile.
+
+    a_desc  (M, K), tiles BLOCK_M x BLOCK_K      c_ptr  (M, N)  output
+    b_desc  (K, N), tiles BLOCK_K x BLOCK_N; with B_IS_NK (N, K), tiles BLOCK_N x BLOCK_K
+    sums_ptr  (M, N)  fp32 zeros      arrived_ptr  (tiles,)  int32 zeros
+    One program accumulates one of `parts` parts of K for a tile; the last program of a tile stores it.
+    """
+    pid, part, parts = tl.program_id(0), tl.program_id(1), tl.num_programs(1)
+    tiles_n = tl.cdiv(N, BLOCK_N)
+    m, n = pid // tiles_n * BLOCK_M, pid % tiles_n * BLOCK_N
+    offs_m, offs_n = m + tl.arange(0, BLOCK_M), n + tl.arange(0, BLOCK_N)
+    mask = (offs_m[:, None] < M) & (offs_n[None, :] < N)
+    sums_ptrs = sums_ptr + offs_m[:, None] * N + offs_n[None, :]
+    c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :] * stride_cn
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    ### BEGIN SOLUTION
+    for k in range(part * BLOCK_K, K, parts * BLOCK_K):
+        a = a_desc.load([m, k])
+        b = b_desc.load([n, k]).T if B_IS_NK else b_desc.load([k, n])
+        acc = tl.dot(a, b, acc)
+    tl.atomic_add(sums_ptrs, acc, mask=mask, sem="relaxed")
+    tl.debug_barrier()
+    if tl.atomic_add(arrived_ptr + pid, 1) == parts - 1:
+        acc = tl.load(sums_ptrs, mask=mask)
+        tl.store(c_ptrs, tl.maximum(acc, 0.0), mask=mask)
+    ### END SOLUTION
+
+
+# %% cell="given" id="split_k"
+def split_config(M, N, K):
+    """Return the tile's shape with launch options, and how many programs share a tile: as many as fit in one wave."""
+    gpu, tiles = lab.device.current(), lambda m, n: triton.cdiv(M, m) * triton.cdiv(N, n)
+    if M * N * K < 2**20:
+        small = dict(BLOCK_M=16, BLOCK_N=16, BLOCK_K=32, num_warps=4, num_stages=2)
+        return small, max(1, min(triton.cdiv(8, tiles(16, 16)), triton.cdiv(K, 64)))
+    roomy = gpu and gpu.limits.shared_per_block_kb > 160
+    BLOCK_M = 64 if M <= 64 else 128
+    config = dict(BLOCK_M=BLOCK_M, BLOCK_N=128, BLOCK_K=64, num_warps=BLOCK_M // 16, num_stages=4 if roomy else 3)
+    return config, max(1, min((gpu.sms if gpu else 8) // tiles(BLOCK_M, 128), K // 256))
+
+
+def split_k(a, b, c, config=None, parts=None):
+    M, K = a.shape
+    N = b.shape[1]
+    choice, wanted = split_config(M, N, K)
+    config, parts = config or choice, parts or wanted
+    BLOCK_M, BLOCK_N, BLOCK_K = config["BLOCK_M"], config["BLOCK_N"], config["BLOCK_K"]
+    by_columns = b.stride(0) == 1 and b.stride(1) > 1
+    a, b = lab.aligned(a), lab.aligned(b.T if by_columns else b)
+    tiles = triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N)
+    zeros = torch.zeros(M * N + tiles, dtype=torch.int32, device=a.device)
+    sums, arrived = zeros[: M * N].view(torch.float32), zeros[M * N :]
+    a_desc = TensorDescriptor.from_tensor(a, [BLOCK_M, BLOCK_K])
+    b_desc = TensorDescriptor.from_tensor(b, [BLOCK_N, BLOCK_K] if by_columns else [BLOCK_K, BLOCK_N])
+    split_k_kernel[(tiles, parts)](a_desc, b_desc, c, sums, arrived, M, N, K, *c.stride(), B_IS_NK=by_columns, **config)
+
+
+lab.tiny("14_matmul_triton_persistent/split_k")
+
+# %% cell="check" exercise="14_matmul_triton_persistent/split_k"
+lab.check("14_matmul_triton_persistent/split_k")
+
+
+# %% cell="given" id="matmul"
+def matmul(a, b, c):
+    """Compute max(a @ b, 0): with split-K if one wave fits several programs per tile, else with level 3."""
+    *_, parts = split_config(a.shape[0], b.shape[1], a.shape[1])
+    (split_k if parts > 1 else persistent)(a, b, c)
+
+
+for name in ("persistent", "split_k"):
+    print(lab.benchmark(f"14_matmul_triton_persistent/{name}") or "")
+tiles.claims(persistent)
+
+# %% [markdown]
+# **Next levels.** `15_matmul_cuda` builds the same tiles in CUDA C++. Here you can try two more steps:
+#
+# - *[Stream-K](../glossary.md#stream-k)* runs one program per SM, and gives each an equal share of all iterations along
+#   K.
+# - `HALVES=True` saves [shared memory](../glossary.md#shared-memory). Use it for one more
+#   [stage](../glossary.md#stage), with a larger `num_stages`.
+#
+# **Reading.** [Triton's tutorial on persistent
+# kernels](https://triton-lang.org/main/getting-started/tutorials/09-persistent-matmul.html).
+# [Stream-K](https://arxiv.org/abs/2301.03598) describes matmul without partly empty waves.

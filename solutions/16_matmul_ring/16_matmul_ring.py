@@ -1,0 +1,407 @@
+# %% [markdown]
+# # Keep Hopper's tensor cores busy with a ring of tiles
+#
+# **You will** build a [pipeline](../glossary.md#pipeline) in which one warp copies [tiles](../glossary.md#tile) and
+# eight warps multiply them. Then you finish a faster kernel. For M = N = K = 4096 on an H200, it reaches
+# {claim: hopper_persistent_of_cublas} of the speed of cuBLAS, NVIDIA's library.
+#
+# **You will learn to**
+# - build a [ring buffer](../glossary.md#ring-buffer) of [stages](../glossary.md#stage) between a [producer and its
+#   consumers](../glossary.md#producer-and-consumer);
+# - explain what [clusters](../glossary.md#cluster), [multicast](../glossary.md#multicast) and a [persistent
+#   grid](../glossary.md#persistent-kernel) add.
+#
+# **You need** `16_matmul_hopper`.
+#
+# About 75 minutes. Works without a GPU, in the emulator. Running the kernels takes a Hopper GPU (H100, H200).
+
+# %% cell="setup"
+
+# %% [markdown]
+# ## Predict: how many stages, and how many bytes?
+#
+# A stage is a buffer for a tile of A, `block_m` × `block_k`, and a tile of B, `block_n` × `block_k`.
+#
+# 1. A block can use {claim: hopper_shared_per_block} of [shared memory](../glossary.md#shared-memory). Other variables
+#    take `other` bytes of it. How many stages of fp16 tiles fit into the rest?
+# 2. The blocks of a cluster can share copies. Let `cluster` blocks compute tiles of C that are one above the other.
+#    Then all of them need the same tile of B. Each block fetches its own tile of A, and a part of 1 / `cluster` of the
+#    tile of B, which all blocks get. How many FLOPs does a block do per byte that it fetches?
+
+# %% cell="solution" id="ledgers"
+def stages(block_m, block_n, block_k, other):
+    """Return how many stages of fp16 tiles fit in 227 KB, of which `other` bytes are taken."""
+    ### BEGIN SOLUTION
+    return (227 * 1024 - other) // (2 * (block_m + block_n) * block_k)
+    ### END SOLUTION
+
+
+def cluster_intensity(block_m, block_n, cluster):
+    """Return a block's FLOPs per byte that it fetches, if `cluster` blocks share each fp16 tile of B."""
+    ### BEGIN SOLUTION
+    return 2 * block_m * block_n / (2 * (block_m + block_n / cluster))
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="16_matmul_ring/stages"
+lab.check("16_matmul_ring/stages")
+
+# %% cell="check" exercise="16_matmul_ring/cluster_intensity"
+lab.check("16_matmul_ring/cluster_intensity")
+
+# %% [markdown]
+# ## Level 3: a ring buffer, and warp specialization
+#
+# Levels 1 and 2 are in `16_matmul_hopper`. In level 2, [tensor cores](../glossary.md#tensor-core) idle while a tile is
+# copied. Now a block has nine warps with two jobs ([warp specialization](../glossary.md#warp-specialization)):
+#
+# - Warp 8 is the producer. One of its lanes starts all copies, for up to STAGES tiles ahead of the consumers.
+# - Warps 0 to 7 are the consumers. They form two [warpgroups](../glossary.md#warpgroup), which only multiply. Each
+#   group computes 64 rows of the 128 × 256 tile of C. Both groups use the same tile of B.
+#
+# Each stage has two [mbarriers](../glossary.md#mbarrier):
+#
+# - Consumers wait for `full`. Its phase needs one arrival, the producer's, and the bytes of both tiles.
+# - The producer waits for `empty`. Its phase needs eight arrivals. Each consumer warp arrives when its products have
+#   read the stage.
+#
+# Iteration s uses stage `s % STAGES`. In round `turn = s / STAGES`, each stage is filled and read once. Consumers wait
+# for `full` with parity `turn % 2`. The producer need not wait in round 0, because all stages are free. In later rounds
+# it waits until the consumers have read the stage in round `turn - 1`. A wait for `empty` with parity `(turn + 1) % 2`
+# does both, because on a new mbarrier a wait for parity 1 returns at once.
+#
+# Nine warps leave few registers per thread. Of the SM's four [schedulers](../glossary.md#scheduler), one has three of
+# the warps, so 96 threads. It has {claim: hopper_registers_per_scheduler} registers, which is at most 168 per thread
+# (rounded down to a multiple of 8). A consumer needs 128 of these for [accumulators](../glossary.md#accumulator).
+#
+# <details><summary>Hint 1</summary>For each s, the producer waits for <code>empty[stage]</code>. It expects
+# <code>(A_TILE + B_TILE) * sizeof(half)</code> bytes at <code>full[stage]</code>, and loads both tiles.</details>
+# <details><summary>Hint 2</summary>For each s, a consumer waits for <code>full[stage]</code> and calls the fence. It
+# starts four products of its group's 64 rows of A with all of B, commits them, and waits for them. Then lane 0 arrives
+# at <code>empty[stage]</code>.</details>
+# <details><summary>Hint 3</summary>The group's rows of A start at <code>tile + group * 64 * 64</code>, and B at
+# <code>tile + A_TILE</code>. Do not use <code>__syncthreads()</code>: producer and consumers meet only at
+# mbarriers.</details>
+
+# %% cell="solution" id="matmul_ring"
+# %%cuda matmul_ring<4>
+# #include <lab/hopper.cuh>
+#
+# template <int COUNT>
+# __device__ void store_sums(const float (&sum)[COUNT], half *c, int m, int n, int M, int N) {
+#     int t = threadIdx.x % 128, row = m + t / 32 * 16 + t % 32 / 4, column = n + t % 4 * 2;
+#     #pragma unroll
+#     for (int i = 0; i < COUNT; i += 2) {
+#         int r = row + i % 4 / 2 * 8, q = column + i / 4 * 8;
+#         if (r < M && q < N) *reinterpret_cast<half2 *>(c + r * N + q) = __floats2half2_rn(sum[i], sum[i + 1]);
+#     }
+# }
+#
+# // c = a @ b^T: a (M, K) in boxes of 128 x 64, b (N, K) in boxes of 256 x 64, c (M, N).
+# // A block has nine warps and computes 128 x 256 elements of c.
+# template <int STAGES>
+# __global__ void __launch_bounds__(288, 1)
+# matmul_ring(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b, half *c, int M, int N,
+#             int K) {
+#     constexpr int A_TILE = 128 * 64, B_TILE = 256 * 64;
+#     extern __shared__ __align__(1024) half memory[];
+#     __shared__ uint64_t full[STAGES], empty[STAGES];
+#     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, steps = (K + 63) / 64;
+#     int tiles_m = (M + 127) / 128, tiles_n = (N + 255) / 256;  // grouped ordering, as in unit 14
+#     int first = blockIdx.x / (16 * tiles_n) * 16, within = blockIdx.x % (16 * tiles_n);
+#     int rows = min(tiles_m - first, 16);
+#     int m0 = (first + within % rows) * 128, n0 = within / rows * 256;
+#     if (threadIdx.x == 0) {
+#         for (int stage = 0; stage < STAGES; stage++) {
+#             mbarrier_init(&full[stage], 1);
+#             mbarrier_init(&empty[stage], 8);
+#         }
+#         mbarrier_fence();
+#     }
+#     __syncthreads();
+#     if (warp == 8) {
+#         for (int s = 0; s < steps && lane == 0; s++) {
+#             int stage = s % STAGES, turn = s / STAGES;
+#             half *tile = memory + stage * (A_TILE + B_TILE);
+#             // ### BEGIN SOLUTION
+#             mbarrier_wait(&empty[stage], (turn + 1) % 2);
+#             mbarrier_expect(&full[stage], (A_TILE + B_TILE) * sizeof(half));
+#             tma_load(tile, &a, &full[stage], m0, s * 64);
+#             tma_load(tile + A_TILE, &b, &full[stage], n0, s * 64);
+#             // ### END SOLUTION
+#         }
+#     } else {
+#         int group = warp / 4;
+#         float sum[128];
+#         for (int s = 0; s < steps; s++) {
+#             int stage = s % STAGES, turn = s / STAGES;
+#             half *tile = memory + stage * (A_TILE + B_TILE);
+#             // ### BEGIN SOLUTION
+#             mbarrier_wait(&full[stage], turn % 2);
+#             wgmma_fence();
+#             #pragma unroll
+#             for (int k = 0; k < 64; k += 16)
+#                 wgmma(sum, wgmma_tile(tile + group * 64 * 64 + k), wgmma_tile(tile + A_TILE + k), s + k > 0);
+#             wgmma_commit();
+#             wgmma_wait<0>();
+#             if (lane == 0) mbarrier_arrive(&empty[stage]);
+#             // ### END SOLUTION
+#         }
+#         wgmma_wait<0>(sum);
+#         store_sums(sum, c, m0 + group * 64, n0, M, N);
+#     }
+# }
+
+# %% cell="given" id="ring"
+from triton import cdiv
+
+from labutils import hopper
+
+
+def boxes(x, rows, columns=64):
+    return lab.tensor_map(x, (rows, columns), swizzle=128)
+
+
+def in_rows(a, b, c, launch):
+    """Call launch(a, b, c, M, N, K) on matrices aligned for the TMA, with rows of c padded to whole 16-byte vectors."""
+    a, b, out = lab.aligned(a), lab.aligned(b), lab.padded(c, keep=False)
+    launch(a, b, out, *out.shape, a.shape[1])
+    if out is not c:
+        c.copy_(out[:, : c.shape[1]])
+
+
+def ring(a, b, c, stages=4):
+    kernel = matmul_ring.module[f"matmul_ring<{stages}>"] if stages != 4 else matmul_ring
+    launch = kernel[cdiv(c.shape[0], 128) * cdiv(c.shape[1], 256), 288, stages * (128 + 256) * 64 * 2]
+    in_rows(a, b, c, lambda a, b, c, *sizes: launch(boxes(a, 128), boxes(b, 256), c, *sizes))
+
+
+# %% cell="check" exercise="16_matmul_ring/ring"
+lab.check("16_matmul_ring/ring")
+
+# %% [markdown]
+# ## Level 4: a persistent grid of clusters, with one batch in flight
+#
+# The last kernel extends your ring:
+#
+# - **Persistent grid.** There is one block per SM, and it computes one tile of C after another. While consumers store a
+#   tile, the producer already fetches for the next one.
+# - **Clusters.** A cluster has two blocks, whose tiles of C are one above the other. Each block fetches half of B's
+#   tile, and `tma_load_multicast` delivers this half to both blocks. So a stage is empty only when the consumers of
+#   *both* blocks have read it: each consumer warp arrives at the `empty` of both blocks, with
+#   `mbarrier_arrive(&bar, rank)`. A block must not exit while the other can still access its shared memory. Therefore
+#   both call `cluster_sync()` at the start and at the end.
+# - **[TMA](../glossary.md#tma) stores.** `store_pieces` writes results to swizzled boxes in shared memory, without
+#   [bank conflicts](../glossary.md#bank-conflict). `tma_store` copies the boxes to C.
+# - **Both layouts of B.** B may be stored as (N, K) or as (K, N). [WGMMA](../glossary.md#wgmma) can read both.
+#
+# You write only the consumers' loop along K. It keeps **one batch in flight**: a warp starts the next batch of products
+# before it waits for the previous one, so tensor cores always have work. Of the given code you need to know only these
+# names:
+#
+# | name | meaning |
+# |---|---|
+# | `steps` | the number of iterations |
+# | `stage`, `parity` | the current stage, and the parity of its `full` phase |
+# | `multiply(add)` | starts the products of `stage` as one batch; the first batch of a tile must not add |
+# | `release(which)` | arrives at `empty[which]` of both blocks |
+# | `next_stage()` | advances `stage` and `parity` |
+# | `before` | a variable in which you keep the previous stage |
+#
+# <details><summary>Hint 1</summary>Wait for <code>full[stage]</code>, start the batch of this stage, wait for the
+# previous batch, then release the previous stage.</details>
+# <details><summary>Hint 2</summary><code>wgmma_wait&lt;1&gt;()</code> waits for all batches except the latest. In
+# iteration 0 there is no previous stage.</details>
+# <details><summary>Hint 3</summary>After the loop, call <code>wgmma_wait&lt;0&gt;(sum)</code> and release the last
+# stage.</details>
+
+# %% cell="solution" id="matmul_persistent"
+# %%cuda matmul_persistent<4,2,8,0>
+# #include <lab/hopper.cuh>
+#
+# // c = a @ b^T: a (M, K) in boxes of 128 x 64, c (M, N) in boxes of 64 x 64.
+# // b is (N, K) in boxes of 256 / CLUSTER x 64 or, if TRANSPOSED, (K, N) in boxes of 64 x 64.
+# // A cluster computes 128 * CLUSTER rows of c. These strips are numbered in groups of GROUP, as in unit 14.
+# // All but one loop is given. The text above explains all that you need to know about it.
+# template <int STAGES, int CLUSTER, int GROUP, int TRANSPOSED>
+# __global__ void __launch_bounds__(288, 1)
+# matmul_persistent(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
+#                   const __grid_constant__ CUtensorMap c, int M, int N, int K) {
+#     constexpr int A_TILE = 128 * 64 * 2, B_TILE = 256 * 64 * 2, BOX = 64 * 64 * 2;  // bytes
+#     extern __shared__ __align__(1024) char memory[];
+#     char *boxes = memory + STAGES * (A_TILE + B_TILE);  // two per consumer group
+#     uint64_t *full = reinterpret_cast<uint64_t *>(boxes + 4 * BOX), *empty = full + STAGES;
+#     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, rank = CLUSTER > 1 ? cluster_rank() : 0;
+#     int tiles_m = (M + 128 * CLUSTER - 1) / (128 * CLUSTER), tiles_n = (N + 255) / 256, steps = (K + 63) / 64;
+#     if (threadIdx.x == 0) {
+#         for (int stage = 0; stage < STAGES; stage++) {
+#             mbarrier_init(&full[stage], 1);
+#             mbarrier_init(&empty[stage], 8 * CLUSTER);
+#         }
+#         mbarrier_fence();
+#     }
+#     if (CLUSTER > 1) cluster_sync();
+#     else __syncthreads();
+#
+#     int stage = 0, parity = 0, m0, n0;  // stage and parity continue from tile to tile
+#     auto next_stage = [&] {  // advance `stage` and `parity`
+#         if (++stage == STAGES) stage = 0, parity ^= 1;
+#     };
+#     auto place = [&](int tile) {  // set m0 and n0
+#         int first = tile / (GROUP * tiles_n) * GROUP, within = tile % (GROUP * tiles_n);
+#         int rows = min(tiles_m - first, GROUP);
+#         m0 = ((first + within % rows) * CLUSTER + rank) * 128;
+#         n0 = within / rows * 256;
+#     };
+#     auto release = [&](int which) {  // each consumer warp calls this when it has read stage `which`
+#         if (lane < CLUSTER) {
+#             if (CLUSTER > 1) mbarrier_arrive(&empty[which], lane);
+#             else mbarrier_arrive(&empty[which]);
+#         }
+#     };
+#     int tiles = tiles_m * tiles_n, begin = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER;
+#
+#     if (warp == 8) {  // the producer, given
+#         constexpr int PARTS = TRANSPOSED ? 4 / CLUSTER : 1, WIDTH = 256 / CLUSTER / PARTS;  // boxes of B per block
+#         for (int tile = begin; tile < tiles && lane == 0; tile += clusters) {
+#             place(tile);
+#             for (int k0 = 0; k0 < K; k0 += 64) {
+#                 char *a_tile = memory + stage * (A_TILE + B_TILE), *b_tile = a_tile + A_TILE;
+#                 mbarrier_wait(&empty[stage], parity ^ 1);
+#                 mbarrier_expect(&full[stage], A_TILE + B_TILE);
+#                 tma_load(a_tile, &a, &full[stage], m0, k0);
+#                 #pragma unroll
+#                 for (int part = 0; part < PARTS; part++) {
+#                     int n = (rank * PARTS + part) * WIDTH;
+#                     int row = TRANSPOSED ? k0 : n0 + n, column = TRANSPOSED ? n0 + n : k0;
+#                     if (CLUSTER > 1)
+#                         tma_load_multicast(b_tile + n * 128, &b, &full[stage], row, column, (1 << CLUSTER) - 1);
+#                     else
+#                         tma_load(b_tile + n * 128, &b, &full[stage], row, column);
+#                 }
+#                 next_stage();
+#             }
+#         }
+#     } else {
+#         int group = warp / 4, before = 0;
+#         bool leader = threadIdx.x % 128 == 0;
+#         float sum[128];
+#         auto multiply = [&](bool add) {  // start the four products of this stage, as one batch
+#             const char *a_tile = memory + stage * (A_TILE + B_TILE) + group * 64 * 128;
+#             const char *b_tile = memory + stage * (A_TILE + B_TILE) + A_TILE;
+#             wgmma_fence();
+#             #pragma unroll
+#             for (int k = 0; k < 64; k += 16)
+#                 wgmma<TRANSPOSED>(
+#                     sum, wgmma_tile(a_tile + 2 * k),
+#                     TRANSPOSED ? wgmma_tile(b_tile + 128 * k, 1024, BOX) : wgmma_tile(b_tile + 2 * k), add || k > 0);
+#             wgmma_commit();
+#         };
+#         for (int tile = begin; tile < tiles; tile += clusters) {
+#             // ### BEGIN SOLUTION
+#             for (int s = 0; s < steps; s++) {
+#                 mbarrier_wait(&full[stage], parity);
+#                 multiply(s > 0);
+#                 if (s > 0) {
+#                     wgmma_wait<1>();
+#                     release(before);
+#                 }
+#                 before = stage;
+#                 next_stage();
+#             }
+#             wgmma_wait<0>(sum);
+#             release(before);
+#             // ### END SOLUTION
+#             place(tile);  // store the tile: given
+#             int row = warp % 4 * 16 + lane % 16;  // this lane gives the address of this row
+#             #pragma unroll
+#             for (int part = 0; part < 4; part++) {
+#                 char *box = boxes + (group * 2 + part % 2) * BOX;
+#                 if (leader) tma_wait<1>();  // the store before the last one has read this box
+#                 group_sync(1 + group);
+#                 #pragma unroll
+#                 for (int q = 0; q < 4; q++) {
+#                     const float *d = &sum[part * 32 + q * 8];
+#                     store_pieces(box + row * 128 + ((q * 2 + lane / 16) ^ (lane % 8)) * 16, two_halves(d[0], d[1]),
+#                                  two_halves(d[2], d[3]), two_halves(d[4], d[5]), two_halves(d[6], d[7]));
+#                 }
+#                 fence_async();
+#                 group_sync(1 + group);
+#                 if (leader) {
+#                     tma_store(&c, box, m0 + group * 64, n0 + part * 64);
+#                     tma_commit();
+#                 }
+#             }
+#         }
+#         if (leader) tma_wait<0>();
+#     }
+#     if (CLUSTER > 1) cluster_sync();
+# }
+
+
+# %% cell="given" id="persistent"
+def persistent(a, b, c, stages=4, cluster=2, group=8):
+    """Compute c = a @ b.T. b has shape (N, K), with either axis contiguous in memory."""
+    (M, N), across = c.shape, int(b.stride(1) != 1)
+    kernel = matmul_persistent.module[f"matmul_persistent<{stages},{cluster},{group},{across}>"].clustered(cluster)
+    sms = lab.device.current().sms if a.is_cuda else 2 * cluster
+    grid = cluster * min(sms // cluster, cdiv(M, 128 * cluster) * cdiv(N, 256))
+    launch = kernel[grid, 288, stages * (128 + 256) * 64 * 2 + 4 * 64 * 64 * 2 + 2 * stages * 8]
+    height = 64 if across else 256 // cluster
+    in_rows(
+        a,
+        b.T if across else b,
+        c,
+        lambda a, b, c, *sizes: launch(boxes(a, 128), boxes(b, height), boxes(c, 64), *sizes),
+    )
+
+
+hopper.try_out(persistent)
+
+# %% cell="check" exercise="16_matmul_ring/persistent"
+lab.check("16_matmul_ring/persistent")
+
+# %%
+# This cell counts instructions in the compiled machine code, for which no GPU is needed. Look for those that start
+# engines.
+hopper.instructions(matmul_ring, matmul_persistent)
+
+# %% [markdown]
+# ## The same ring in Gluon
+#
+# [Gluon](../glossary.md#gluon) is Triton's low-level language. You control [layouts](../glossary.md#layout), shared
+# memory, barriers and warps, and the compiler assigns registers and addresses. The next cell shows the ring in Gluon.
+# In it, `warp_specialize` runs `consume` in the program's own eight warps, and `produce` in one more warp.
+
+# %%
+hopper.show_gluon()
+hopper.ladder({"ring": ring, "persistent": persistent})
+
+# %% [markdown] cell="manual" id="explain" points=1
+# **Explain.** The tensor cores of an SM do {claim: hopper_fp16_fma} fp16 multiply-adds per cycle. How many cycles do
+# the products of one stage of level 3 take? How many bytes must arrive in that time? Which costs do the ring, the
+# persistent grid and the cluster each remove?
+#
+# ### BEGIN SOLUTION
+# The products take 128 × 256 × 64 / 2048 = 1024 cycles. In this time 48 KB must arrive, which is 48 bytes per cycle and
+# SM. Most of them come from the L2. The ring hides the *latency* of a copy, which is about as long as the products of a
+# stage: copies for later stages are in flight meanwhile. The persistent grid removes the gaps between two tiles: the
+# start of a block, its first copies, and its stores. The cluster reduces the bytes to 32 KB per block and stage, which
+# is 32 bytes per cycle. Moving less data also takes less power, which allows a higher clock rate.
+# ### END SOLUTION
+
+# %% [markdown]
+# **Next.** Try 3 stages, no clusters, and larger groups: `persistent(a, b, c, stages=3, cluster=1, group=16)`. Then let
+# one consumer group store while the other multiplies. This is called [ping-pong](../glossary.md#ping-pong).
+#
+# **In practice** you call cuBLAS, or use CUTLASS, NVIDIA's C++ templates. Their CuTe layouts describe what our
+# `wgmma_tile` and [swizzles](../glossary.md#swizzle) hide. Blackwell, the generation after Hopper ([compute
+# capability](../glossary.md#compute-capability) 10.0), replaces WGMMA by [`tcgen05`](../glossary.md#tcgen05). There one
+# thread starts a product, and accumulators are in separate *[tensor memory](../glossary.md#tensor-memory)*. Blackwell
+# still has the TMA and mbarriers, so the ring stays the same.
+#
+# **Reading.** [Outperforming cuBLAS on
+# H100](https://cudaforfun.substack.com/p/outperforming-cublas-on-h100-a-worklog) by Pranjal Shankhdhar takes these
+# levels in more steps, and measures each. [CUTLASS: efficient
+# GEMM](https://docs.nvidia.com/cutlass/media/docs/cpp/efficient_gemm.html) explains why production kernels have this
+# form.

@@ -1,0 +1,283 @@
+# %% [markdown]
+# # Sub-byte formats: FP4 and 4-bit weights
+#
+# **You will** [quantize](../glossary.md#quantization) blocks of values to 4 bits and back, and multiply fp16
+# activations with 4-bit weights.
+#
+# **You will learn to**
+#
+# - pack two 4-bit codes per byte or eight per 32-bit word, and unpack them in [registers](../glossary.md#register);
+# - give small [blocks a scale](../glossary.md#block-scale) that is itself stored in 8 bits;
+# - predict what fewer bits save, in bytes and in time.
+#
+# **You need** `22_low_precision`: formats, rounding, scales.
+#
+# About 60 minutes. Works without a GPU; only timings need one.
+#
+# ## 1 Four bits: E2M1 in blocks
+#
+# Four bits ([E2M1](../glossary.md#e2m1)) represent 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives. With so few values,
+# only a small block of elements can share a scale. So there are many scales, and each has only 8 bits. Two formats are
+# common; `amax` is the largest |x| of a block:
+#
+# | format | elements per block | format of the block scale | code of the block scale | full scale |
+# |---|---|---|---|---|
+# | [NVFP4](../glossary.md#nvfp4) | 16 | E4M3 | `to_code(amax / (6 · tensor_scale))` | scale · `tensor_scale` |
+# | [MXFP4](../glossary.md#mxfp4) | 32 | [E8M0](../glossary.md#e8m0) | power + 127; 0 for a block of zeros | 2^power |
+#
+# `tensor_scale` is one fp32 number that brings all block scales into E4M3's range. An E8M0 scale is a power of two.
+# MXFP4 takes the power for which amax / 2^power is at least 4 and less than 8. The code of this scale is the exponent
+# field of amax in fp32, minus 2. Quotients above 6 become 6.
+#
+# Write the inverse first: from the codes of NVFP4 to values. All arrays are contiguous. One program converts `BLOCK` of
+# the G blocks.
+#
+# | argument | shape | meaning |
+# |---|---|---|
+# | `codes_ptr` | (G, SIZE / 2) | input, uint8: two codes per byte, the even element in the low four bits |
+# | `scales_ptr` | (G,) | input, uint8: E4M3 codes of the block scales |
+# | `x_ptr` | (G, SIZE) | output, fp16 |
+#
+# <details><summary>Hint 1</summary>Shift exponent and mantissa to fp32's positions, <code>code << SHIFT</code>. As
+# fp32, the result is too small by the difference of the biases, a factor of 2^(127 − BIAS). The same factor holds for
+# subnormal codes.</details>
+# <details><summary>Hint 2</summary><code>tl.join(low, high)</code> of two tiles (BLOCK, SIZE / 2) gives a tile (BLOCK,
+# SIZE / 2, 2). <code>tl.reshape</code> makes it (BLOCK, SIZE).</details>
+# <details><summary>Hint 3</summary>The full scale is <code>from_code(scale, EXPONENT=4, MANTISSA=3) *
+# tensor_scale</code>.</details>
+
+# %% cell="setup"
+
+# %% cell="given" id="launchers"
+import triton
+import triton.language as tl
+
+from labutils import fewer_bits
+
+
+def dequantize(codes, scales, tensor_scale, x):
+    G, SIZE = x.shape
+    dequantize_kernel[(triton.cdiv(G, 64),)](codes, scales, tensor_scale, x, G, SIZE=SIZE, BLOCK=64)
+
+
+def nvfp4(x, tensor_scale, codes, scales):
+    G, SIZE = x.shape
+    fp4_kernel[(triton.cdiv(G, 64),)](x, tensor_scale, codes, scales, G, SIZE=SIZE, MX=False, BLOCK=64)
+
+
+def mxfp4(x, codes, scales):
+    G, SIZE = x.shape
+    fp4_kernel[(triton.cdiv(G, 32),)](x, 1.0, codes, scales, G, SIZE=SIZE, MX=True, BLOCK=32)
+
+
+def w4a16(a, words, scales, out):
+    (M, K), N = a.shape, len(words)
+    BLOCK_N = 64 if N > 512 else 32
+    w4a16_kernel[(triton.cdiv(N, BLOCK_N),)](
+        a, words, scales, out, M, N, K // 128, a.stride(0), words.stride(0), scales.stride(0), out.stride(0),
+        BLOCK_M=max(16, triton.next_power_of_2(M)), BLOCK_N=BLOCK_N, num_warps=4, num_stages=3,
+    )  # fmt: skip
+
+
+lab.widgets.formats(3.14159)
+
+
+# %% cell="solution" id="dequantize_kernel"
+@triton.jit
+def from_code(code, EXPONENT: tl.constexpr, MANTISSA: tl.constexpr):
+    """Return the fp32 values of codes (int32)."""
+    BIAS: tl.constexpr = 2 ** (EXPONENT - 1) - 1
+    SHIFT: tl.constexpr = 23 - MANTISSA
+    ### BEGIN SOLUTION
+    magnitude = code & (1 << EXPONENT + MANTISSA) - 1
+    value = (magnitude << SHIFT).to(tl.float32, bitcast=True) * 2.0 ** (127 - BIAS)
+    return tl.where(code >> EXPONENT + MANTISSA != 0, -value, value)
+    ### END SOLUTION
+
+
+@triton.jit
+def dequantize_kernel(
+    codes_ptr, scales_ptr, tensor_scale, x_ptr, G, SIZE: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """Compute x[g, i] = E2M1(code of element i of block g) * E4M3(scales[g]) * tensor_scale for BLOCK blocks g."""
+    offs_g = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    offs_i, offs_b = tl.arange(0, SIZE), tl.arange(0, SIZE // 2)
+    mask_g = offs_g < G
+    ### BEGIN SOLUTION
+    byte = tl.load(codes_ptr + offs_g[:, None] * (SIZE // 2) + offs_b[None, :], mask=mask_g[:, None], other=0)
+    byte = byte.to(tl.int32)
+    code = tl.reshape(tl.join(byte & 15, byte >> 4), (BLOCK, SIZE))
+    scale = from_code(tl.load(scales_ptr + offs_g, mask=mask_g, other=0).to(tl.int32), EXPONENT=4, MANTISSA=3)
+    x = from_code(code, EXPONENT=2, MANTISSA=1) * (scale * tensor_scale)[:, None]
+    tl.store(x_ptr + offs_g[:, None] * SIZE + offs_i[None, :], x.to(tl.float16), mask=mask_g[:, None])
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="22_sub_byte/dequantize"
+lab.check("22_sub_byte/dequantize")
+
+# %% [markdown]
+# ## 2 Quantize to NVFP4 and MXFP4
+#
+# Divide by the *stored* scale, not by the exact scale, because dequantization knows only the stored scale.
+#
+# Copy `to_code` from `22_low_precision`. The kernel uses it for the E2M1 codes and for the E4M3 codes of the scales.
+# With `MX`, quantize to MXFP4, otherwise to NVFP4.
+#
+# <details><summary>Hint 1</summary><code>amax.to(tl.int32, bitcast=True) >> 23</code> is the exponent field of
+# amax.</details>
+# <details><summary>Hint 2</summary><code>tl.split</code> is the inverse of <code>tl.join</code>: reshape the codes to
+# (BLOCK, SIZE / 2, 2) first.</details>
+# <details><summary>Hint 3</summary>For a block of zeros, or one whose scale rounds to 0, do not divide by 0: multiply
+# by <code>tl.where(scale > 0, tl.div_rn(1.0, scale), 0.0)</code>.</details>
+
+
+# %% cell="solution" id="fp4_kernel"
+@triton.jit
+def to_code(y, EXPONENT: tl.constexpr, MANTISSA: tl.constexpr, LAST: tl.constexpr):
+    """Return the int32 codes of the values nearest to y (fp32): the even code in a tie, LAST for larger values."""
+    BIAS: tl.constexpr = 2 ** (EXPONENT - 1) - 1
+    SHIFT: tl.constexpr = 23 - MANTISSA
+    bits = y.to(tl.int32, bitcast=True)
+    magnitude = bits & 0x7FFFFFFF
+    ### BEGIN SOLUTION
+    rounded = magnitude + (1 << SHIFT - 1) - 1 + (magnitude >> SHIFT & 1) >> SHIFT
+    normal = rounded - (127 - BIAS << MANTISSA)
+    # above 2^ANCHOR, neighboring fp32 numbers differ by the format's smallest value
+    ANCHOR: tl.constexpr = 24 - BIAS - MANTISSA
+    subnormal = (tl.abs(y) + 2.0**ANCHOR).to(tl.int32, bitcast=True) - (127 + ANCHOR << 23)
+    code = tl.where(magnitude < (128 - BIAS << 23), subnormal, normal)
+    return tl.minimum(code, LAST) | (bits >> 31 & 1) << EXPONENT + MANTISSA
+    ### END SOLUTION
+
+
+@triton.jit
+def fp4_kernel(
+    x_ptr, tensor_scale, codes_ptr, scales_ptr, G, SIZE: tl.constexpr, MX: tl.constexpr, BLOCK: tl.constexpr
+):  # fmt: skip
+    """Quantize BLOCK blocks of SIZE elements to codes and scales: of MXFP4 with MX, of NVFP4 otherwise."""
+    offs_g = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    offs_i, offs_b = tl.arange(0, SIZE), tl.arange(0, SIZE // 2)
+    mask_g = offs_g < G
+    x = tl.load(x_ptr + offs_g[:, None] * SIZE + offs_i[None, :], mask=mask_g[:, None], other=0.0).to(tl.float32)
+    ### BEGIN SOLUTION
+    amax = tl.max(tl.abs(x), 1)
+    if MX:
+        scale_code = tl.maximum((amax.to(tl.int32, bitcast=True) >> 23) - 2, 0)
+        scale = (scale_code << 23).to(tl.float32, bitcast=True)
+    else:
+        scale_code = to_code(tl.div_rn(amax, 6 * tensor_scale), EXPONENT=4, MANTISSA=3, LAST=126)
+        scale = from_code(scale_code, EXPONENT=4, MANTISSA=3) * tensor_scale
+    inverse = tl.where(scale > 0, tl.div_rn(1.0, tl.where(scale > 0, scale, 1.0)), 0.0)
+    code = to_code(x * inverse[:, None], EXPONENT=2, MANTISSA=1, LAST=7)
+    low, high = tl.split(tl.reshape(code, (BLOCK, SIZE // 2, 2)))
+    codes_ptrs = codes_ptr + offs_g[:, None] * (SIZE // 2) + offs_b[None, :]
+    tl.store(codes_ptrs, (low | high << 4).to(tl.uint8), mask=mask_g[:, None])
+    tl.store(scales_ptr + offs_g, scale_code.to(tl.uint8), mask=mask_g)
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="22_sub_byte/nvfp4"
+lab.tiny("22_sub_byte/nvfp4")
+lab.check("22_sub_byte/nvfp4")
+
+# %% cell="check" exercise="22_sub_byte/mxfp4"
+lab.check("22_sub_byte/mxfp4")
+
+# %% [markdown]
+# ## 3 4-bit weights, fp16 activations
+#
+# A model that generates one token at a time reads every weight for each token. Activations are the M rows that are
+# multiplied with the weights, one row per token. If M is small, only the bytes of the weights matter. In this exercise
+# a weight is (code − 8) · scale with a 4-bit code, and 128 weights of a row share an fp16 scale. This is [weight-only
+# quantization](../glossary.md#weight-only-quantization), called W4A16: weights of 4 bits, activations of 16.
+#
+# **Predict.** How much faster than fp16 can such a product be at M = 1? From which M do you expect the [tensor
+# cores](../glossary.md#tensor-core) to be the bottleneck, and not the bytes of the weights?
+#
+# | argument | shape | meaning |
+# |---|---|---|
+# | `a_ptr` | (M, K) | input, fp16: the activations |
+# | `words_ptr` | (N, K / 8) | input, int32: bits 4j to 4j + 3 of word i are the code of weight 8i + j |
+# | `scales_ptr` | (N, K / 128) | input, fp16 |
+# | `out_ptr` | (M, N) | output, fp16: a times the transposed weights |
+#
+# One program computes `BLOCK_N` columns of out for all M rows and reads each word once. The tile of weights is the
+# *first* operand of `tl.dot`, and `a` the second, so `acc` is (BLOCK_N, BLOCK_M). The reason: Hopper's tensor core
+# instruction ([WGMMA](../glossary.md#wgmma)) takes 64 rows of the first operand, but as few as 8 columns of the second.
+# `BLOCK_M` is M, rounded up to 16, 32 or 64.
+#
+# <details><summary>Hint 1</summary><code>tl.join(words, words >> 16)</code> has the shape (BLOCK_N, 16, 2): a new last
+# axis with two values. Two more joins, by 8 and by 4 bits, and a <code>tl.reshape</code> give (BLOCK_N, 128).</details>
+# <details><summary>Hint 2</summary>The last axis becomes the fastest one in the reshape, so the last join must be that
+# by 4 bits. Apply & 15 last, because >> copies the sign bit.</details>
+# <details><summary>Hint 3</summary>As in the FP8 matmul, scale the partial sum of 128 weights, not each weight:
+# <code>acc += tl.dot(weights, a) * scale[:, None]</code>.</details>
+
+
+# %% cell="solution" id="w4a16_kernel"
+@triton.jit
+def unpack(words, ROWS: tl.constexpr):
+    """Return the values code - 8, as fp16 (ROWS, 128), of the codes in words (ROWS, 16)."""
+    ### BEGIN SOLUTION
+    x = tl.join(words, words >> 16)
+    x = tl.join(x, x >> 8)
+    x = tl.join(x, x >> 4)
+    return (tl.reshape(x & 15, (ROWS, 128)) - 8).to(tl.float16)
+    ### END SOLUTION
+
+
+@triton.jit
+def w4a16_kernel(
+    a_ptr, words_ptr, scales_ptr, out_ptr, M, N, groups, stride_am, stride_wn, stride_sn, stride_om,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    """Compute out[m, n] = sum over k of a[m, k] * (code[n, k] - 8) * scales[n, k // 128] for BLOCK_N columns n."""
+    offs_n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    offs_m, offs_w, offs_k = tl.arange(0, BLOCK_M), tl.arange(0, 16), tl.arange(0, 128)
+    mask_n, mask_m = offs_n < N, offs_m < M
+    acc = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
+    ### BEGIN SOLUTION
+    words_ptrs = words_ptr + offs_n[:, None].to(tl.int64) * stride_wn + offs_w[None, :]
+    a_ptrs = a_ptr + offs_m[None, :] * stride_am + offs_k[:, None]
+    for group in range(groups):
+        words = tl.load(words_ptrs + group * 16, mask=mask_n[:, None], other=0)
+        a = tl.load(a_ptrs + group * 128, mask=mask_m[None, :], other=0.0)
+        scale = tl.load(scales_ptr + offs_n * stride_sn + group, mask=mask_n, other=0.0).to(tl.float32)
+        acc += tl.dot(unpack(words, BLOCK_N), a) * scale[:, None]
+    ### END SOLUTION
+    out_ptrs = out_ptr + offs_m[None, :] * stride_om + offs_n[:, None]
+    tl.store(out_ptrs, acc.to(tl.float16), mask=mask_m[None, :] & mask_n[:, None])
+
+
+# %% cell="check" exercise="22_sub_byte/w4a16"
+lab.tiny("22_sub_byte/w4a16")
+lab.check("22_sub_byte/w4a16")
+
+# %%
+fewer_bits.w4_race(w4a16)
+
+# %% [markdown] cell="manual" id="explain" points=1
+# **Explain.** 4-bit weights can make a product almost four times as fast as fp16 for M = 1, and slower than fp16 for
+# large M. Which part of the [roofline](../glossary.md#roofline) do they move? Why do they not help for large M?
+#
+# ### BEGIN SOLUTION
+# 4-bit weights move fewer bytes but are multiplied in fp16: only the memory limit of the roofline moves. That helps
+# while the intensity is below the ridge point, as for M = 1. Above it, the tensor cores are the bottleneck: they do the
+# same products as before, and unpacking is extra work.
+# ### END SOLUTION
+
+# %% [markdown]
+# **In practice.** 4-bit weights come from methods such as GPTQ or AWQ, which choose codes by the error of the *output*.
+# Blackwell's tensor cores multiply NVFP4 and MX formats, including their scales, in one instruction. Triton uses it for
+# `tl.dot_scaled`.
+#
+# **Next.** Try a group of 64 or 32 weights per scale: how many bytes does it add? Store the weights in the order in
+# which the tensor cores need them, as Marlin does. The last code cell compares your kernel with one that does so.
+#
+# **Reading**
+#
+# [OCP Microscaling](https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf): the
+# definition of the MX formats.
+#
+# [Marlin](https://arxiv.org/abs/2408.11743): 4-bit weights at {claim: marlin_speedup}.
