@@ -28,7 +28,7 @@ help:  ## this list
 demo: $(SETUP)  ## grade a sample class and write its report to out/demo/report.html
 	@$(PY) -m grader demo
 
-test: $(SETUP)  ## run the tests that need no GPU and no patience
+test: $(SETUP)  ## run the tests that need no GPU and little time
 	$(PY) -m pytest -n 2 -m "not gpu and not slow" $(ARGS)
 
 lint: $(SETUP)  ## check the formatting, and that notebooks/ is what solutions/ builds
@@ -42,13 +42,13 @@ lab: $(SETUP)  ## open the notebooks in JupyterLab
 build: $(SETUP)  ## make notebooks/ from solutions/
 	$(PY) -m grader build
 
-audit: $(SETUP)  ## try the check on every known wrong answer and every honest variant
+audit: $(SETUP)  ## run the check on every solution and mutant
 	$(PY) -m grader audit
 
 gpu-test: $(SETUP)  ## run the tests that need a CUDA GPU
 	$(PY) -m pytest -m gpu $(ARGS)
 
-bench: $(SETUP)  ## time the solutions beside the libraries; needs a CUDA GPU
+bench: $(SETUP)  ## time the solutions against the libraries; needs a CUDA GPU
 	$(PY) -m bench
 
 format: $(SETUP)  ## format the code and fix what ruff can fix

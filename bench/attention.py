@@ -18,6 +18,7 @@ import labutils as lab
 from bench import attention_fused
 from bench.common import Table, fail, run, solution
 from bench.precompile import share_of
+from labutils.lessons import flash_gluon
 from labutils.lessons.attention import backends, flops, formula, forward, peak_bytes
 from labutils.timing.stopwatch import ratio
 
@@ -105,8 +106,8 @@ def goal(found: Mapping[str, float], goals: tuple[float, float]) -> None:
 def launchers(unit, q, k) -> dict[str, Callable]:
     """The forward passes that work on this GPU for these arrays, the fastest first."""
     found = {"flash": unit.flash}
-    if unit.usable(q.flatten(0, 1), k.flatten(0, 1)) and gluon_works():
-        found = {"Gluon": unit.specialised} | found
+    if flash_gluon.usable(q.flatten(0, 1), k.flatten(0, 1)) and gluon_works():
+        found = {"Gluon": flash_gluon.launcher(unit.overlap)} | found
     return found
 
 
@@ -133,7 +134,7 @@ def try_gluon() -> None:
         q, k, v = flat(*inputs(Shape(1, 4, N, D, causal, (0, 0))))
         k, v = k[:2], v[:2]
         out, lse = torch.empty_like(q), torch.empty(q.shape[:2], device="cuda")
-        unit.specialised(q, k, v, out, lse, causal)
+        flash_gluon.launcher(unit.overlap)(q, k, v, out, lse, causal)
         right = formula(q.float(), k.float(), v.float(), causal)
         close(f"Gluon, N = {N}, D = {D}, causal {causal}", out, right[0])
         close(f"lse of Gluon, N = {N}, D = {D}, causal {causal}", lse, right[1])
@@ -311,7 +312,7 @@ def tune(table: Table) -> None:
             if not change or (c["num_stages"] == 2 and c["BLOCK_N"] == 64) or (shape.D == 64 and c["BLOCK_N"] == 128)
         }
         variants |= {
-            "Gluon, " + named(c): lambda *d, c=c, s=shape: modules[""].specialised(*d, s.causal, **c)
+            "Gluon, " + named(c): lambda *d, c=c, s=shape: flash_gluon.launcher(modules[""].overlap)(*d, s.causal, **c)
             for c in gluon_configs(shape)
         }
         tflops(table, f"forward {shape.name}", shape.flops, variants, ring)

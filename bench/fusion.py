@@ -47,7 +47,7 @@ def measure(table: Table) -> None:
     unit = solution("13_fusion")
     measure_chain(table, unit)
     measure_norms(table, unit)
-    measure_dropout(table, unit)
+    measure_dropout(table, solution("13_fusion_dropout"))
     measure_spills(table, unit)
 
 
@@ -190,7 +190,7 @@ def tune(table: Table) -> None:
     unit = solution("13_fusion")
     tune_chain(table, unit)
     tune_norms(table, unit)
-    tune_dropout(table, unit)
+    tune_dropout(table, solution("13_fusion_dropout"))
 
 
 def tune_chain(table: Table, unit) -> None:

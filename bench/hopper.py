@@ -23,8 +23,9 @@ from bench.machine import versions
 from bench.precompile import share_of, stopwatch
 from grader.course.solutions import solution_text
 from labutils.gpu import device
+from labutils.lessons import ring_gluon
 
-UNIT, SM = "16_matmul_hopper", 90
+UNITS, SM = ("16_matmul_hopper", "16_matmul_ring"), 90
 SHAPES = ((1, 1, 1), (128, 256, 64), (64, 40, 16), (300, 520, 328), (513, 1000, 777), (1024, 1024, 4096))
 """M, N, K of the probe: less than a tile, one, several, ragged ones, more steps than stages."""
 
@@ -43,13 +44,13 @@ def turned(level):
     return lambda a, b, c: level(a, b.T, c)
 
 
-def levels(unit) -> dict:
+def levels(unit, ring) -> dict:
     """Calls (a, b (K, N), c) by name."""
 
-    found = {"tile": unit.tile, "ring": unit.ring, "Gluon": unit.gluon_ring, "persistent": unit.persistent}
-    found |= {f"ring, {n} stages": functools.partial(unit.ring, stages=n) for n in (2, 3)}
+    found = {"tile": unit.tile, "ring": ring.ring, "Gluon": ring_gluon.ring, "persistent": ring.persistent}
+    found |= {f"ring, {n} stages": functools.partial(ring.ring, stages=n) for n in (2, 3)}
     for stages, cluster in itertools.product(STAGES, CLUSTERS):
-        call = functools.partial(unit.persistent, stages=stages, cluster=cluster)
+        call = functools.partial(ring.persistent, stages=stages, cluster=cluster)
         found[f"persistent, {stages} stages, clusters of {cluster}"] = call
     return {name: turned(level) for name, level in found.items()}
 
@@ -59,7 +60,7 @@ def levels(unit) -> dict:
 
 def probe() -> dict[str, str]:
     """What each level does on small shapes, "right" or what is wrong, in the order in which they are tried."""
-    names = list(levels(solution(UNIT)))
+    names = list(levels(*map(solution, UNITS)))
     plan, found = [(n, kn) for n in names for kn in (False, True) if not kn or n.startswith("persistent")], {}
     while len(found) < len(plan):
         for index, said in watched(len(found)):
@@ -103,9 +104,12 @@ def trials(first: int) -> None:
     """In the child: one line for each trial."""
     import torch
 
-    first = re.compile(r"^\w+ = lab\.cuda\.compile\('\\n#include <lab/hopper\.cuh>", re.MULTILINE)
-    lines = first.findall(solution_text(UNIT))
-    calls = levels(solution(UNIT, *((line, line.replace("#include", f"{SPIN}\\n#include")) for line in lines)))
+    first_line = re.compile(r"^\w+ = lab\.cuda\.compile\('\\n#include <lab/hopper\.cuh>", re.MULTILINE)
+    units = []
+    for name in UNITS:
+        lines = first_line.findall(solution_text(name))
+        units.append(solution(name, *((line, line.replace("#include", f"{SPIN}\\n#include")) for line in lines)))
+    calls = levels(*units)
     plan = [(n, kn) for n in calls for kn in (False, True) if not kn or n.startswith("persistent")]
     for name, across in plan[first:]:
         try:
@@ -140,8 +144,8 @@ def measure(watch) -> list[dict]:
     """The ladder, in turns with cuBLAS, at each size and both ways in which B can lie."""
     import torch
 
-    unit, triton, before = solution(UNIT), solution("14_matmul_triton"), solution("15_matmul_cuda")
-    found, rows = levels(unit), []
+    triton, before = solution("14_matmul_triton_persistent"), solution("15_matmul_tensor_cores")
+    found, rows = levels(*map(solution, UNITS)), []
     ours = {n: found[n] for n in ("tile", "ring", "Gluon", "persistent")}
     beside = {
         "cuBLAS": lambda a, b, c: torch.matmul(a, b, out=c),
@@ -172,7 +176,7 @@ def tune(watch) -> dict:
     """The last level with each choice of its constants."""
     import torch
 
-    unit, table = solution(UNIT), {}
+    unit, table = solution(UNITS[1]), {}
     for n, by_columns in itertools.product(SIZES, (True, False)):
         pairs, c = operands(n, n, n, by_columns)
         calls = {"cuBLAS": functools.partial(torch.matmul, out=c)}

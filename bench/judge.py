@@ -21,7 +21,7 @@ from grader.judge.judge import Judge
 from grader.judge.submission import Submission
 from labutils import exercises
 
-RACED = ("06_elementwise_triton/gelu", "07_elementwise_cuda/gelu", "10_reduction/row_sum")
+RACED = ("06_elementwise_triton/gelu", "07_elementwise_cuda/gelu", "10_warp_reduction/row_sum")
 UNITS = ("06_elementwise_triton", "07_elementwise_cuda", "09_shared_memory")
 
 

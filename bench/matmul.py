@@ -37,8 +37,10 @@ RAGGED = (
 )
 """M, N, K: sizes that fill no tile, few rows or columns, a long K, a short one, a wave nearly empty."""
 
+PERSISTENT = "14_matmul_triton_persistent"
+
 BASE = dict(BLOCK_M=128, BLOCK_N=256, BLOCK_K=64, GROUP_M=8, num_warps=8, num_stages=3, FLATTEN=True)
-OWN_WARP = dict(on_device=True, SPECIALISE=True, FLATTEN=False, num_warps=4)
+OWN_WARP = dict(on_device=True, SPECIALIZE=True, FLATTEN=False, num_warps=4)
 TUNED = {
     "base": {},
     "groups of 4": dict(GROUP_M=4),
@@ -85,15 +87,15 @@ PIPELINES = (
 def squares(watch) -> list[dict]:
     import torch
 
-    unit, rows = solution("14_matmul_triton"), []
+    tiles, unit, rows = solution("14_matmul_triton"), solution(PERSISTENT), []
     zeros = torch.zeros(max(SQUARES), device="cuda", dtype=torch.float16)
 
     def grouped(a, b, c):
-        unit.linear(a[None], b[None], zeros[: b.shape[1]], 1.0, c[None], activation="none")
+        tiles.linear(a[None], b[None], zeros[: b.shape[1]], 1.0, c[None], activation="none")
 
     calls = {
         "cuBLAS": lambda a, b, c: torch.matmul(a, b, out=c),
-        "level 1": unit.matmul_relu,
+        "level 1": tiles.matmul_relu,
         "level 2": grouped,
         "level 3": functools.partial(unit.persistent, relu=False),
     }
@@ -109,7 +111,7 @@ def squares(watch) -> list[dict]:
 def ragged(watch) -> dict:
     import torch
 
-    unit, rows, ratios = solution("14_matmul_triton"), [], []
+    unit, rows, ratios = solution(PERSISTENT), [], []
     calls = {
         "cuBLAS": lambda a, b, c: torch.relu_(torch.matmul(a, b, out=c)),
         "ours": unit.matmul,
@@ -134,7 +136,7 @@ def ragged(watch) -> dict:
 def relu(watch) -> list[dict]:
     import torch
 
-    unit, rows = solution("14_matmul_triton"), []
+    unit, rows = solution(PERSISTENT), []
     calls = {
         "matmul, relu": lambda a, b, c: torch.relu_(torch.matmul(a, b, out=c)),
         "fused": unit.persistent,
@@ -152,12 +154,10 @@ def relu(watch) -> list[dict]:
 
 def levels() -> tuple[dict, dict]:
     """The ladder of unit 15: fp32 levels, fp16 levels."""
-    u = solution("15_matmul_cuda")
+    u, v, t = (solution(unit) for unit in ("15_matmul_cuda", "15_matmul_cuda_vector", "15_matmul_tensor_cores"))
     fp32 = {"by columns": u.by_columns, "naive": u.naive, "shared": u.shared, "register column": u.register_column}
-    return fp32 | {"register": u.register, "vector": u.vector, "double": u.double}, {
-        "tensor": u.tensor,
-        "pipelined": u.pipelined,
-    }
+    fp32 |= {"register": u.register, "vector": v.vector, "double": v.double}
+    return fp32, {"tensor": t.tensor, "pipelined": t.pipelined}
 
 
 def climb() -> dict[str, float]:
@@ -175,7 +175,7 @@ def tune(watch) -> dict:
     import torch
 
     pipes = tune_pipelines(watch)
-    unit, table = solution("14_matmul_triton"), {}
+    unit, table = solution(PERSISTENT), {}
     for n, by_columns in itertools.product((2048, 4096, 8192), (True, False)):
         pairs, c = operands(n, n, n, by_columns)
         expected = pairs[0][0][:256].float() @ pairs[0][1].float()
@@ -209,7 +209,7 @@ def tune_pipelines(watch, n: int = 4096) -> dict[str, float]:
 
     from labutils import cuda
 
-    unit = solution("15_matmul_cuda")
+    unit, buffers = solution("15_matmul_tensor_cores"), solution("15_matmul_cuda_vector")
     pairs, c = operands(n, n, n, False)
     calls = {"cuBLAS fp16": lambda a, b: torch.matmul(a, b, out=c)}
     for config in share_of(PIPELINES):
@@ -218,13 +218,13 @@ def tune_pipelines(watch, n: int = 4096) -> dict[str, float]:
         calls[name] = functools.partial(unit.pipelined, c=c, config=config)
     found = quick(watch, {k: [functools.partial(f, *p) for p in pairs] for k, f in calls.items()}, 2 * n**3)
     full = [tuple(x.float() for x in p) for p in pairs]
-    out, source = c.float(), unit.matmul_double.module.source
+    out, source = c.float(), buffers.matmul_double.module.source
     calls = {"cuBLAS fp32": lambda a, b: torch.matmul(a, b, out=out)}
     for depth, resident in ((8, 2), (16, 1), (16, 2)):
         text = changed(source, {"BK = 8;": f"BK = {depth};", "(256, 2)": f"(256, {resident})"})
         kernel = cuda.compile(text, "matmul_double")
-        calls[f"two buffers, K {depth}, {resident} blocks"] = lambda a, b, kernel=kernel: unit.in_vectors(
-            a, b, out, kernel[unit.grid_of(out), 256]
+        calls[f"two buffers, K {depth}, {resident} blocks"] = lambda a, b, kernel=kernel: buffers.in_vectors(
+            a, b, out, kernel[buffers.grid_of(out), 256]
         )
     found |= quick(watch, {k: [functools.partial(f, *p) for p in full] for k, f in calls.items()}, 2 * n**3)
     for name, rate in found.items():

@@ -14,7 +14,7 @@ from bench.common import Table, run, solution
 from labutils.lessons import fewer_bits
 from labutils.timing import ceilings
 
-UNIT = "22_low_precision"
+UNIT, SUB_BYTE = "22_low_precision", "22_sub_byte"
 
 ROWS = ((32768, 4096), (16384, 8192))
 WEIGHTS = ((28672, 8192), (53248, 16384))
@@ -48,7 +48,7 @@ def quantized(table: Table) -> None:
 
 
 def products(table: Table) -> None:
-    unit, fp16 = solution(UNIT), solution("14_matmul_triton")
+    unit, fp16 = solution(UNIT), solution("14_matmul_triton_persistent")
     more = {"fp16, unit 14": functools.partial(fp16.persistent, relu=False)}
     rates = fewer_bits.fp8_rates(unit.fp8_matmul, SIZE, more)
     print(f"products of {SIZE}³, TFLOP/s: " + ", ".join(f"{name} {rate:.0f}" for name, rate in rates.items()))
@@ -61,7 +61,7 @@ def products(table: Table) -> None:
 
 
 def weights(table: Table) -> None:
-    unit, read = solution(UNIT), ceilings.measured().read_gbs * 1e9
+    unit, read = solution(SUB_BYTE), ceilings.measured().read_gbs * 1e9
     print(f"reading alone: {read / 1e9:.0f} GB/s")
     for N, K in WEIGHTS:
         moved = N * K // 2 + 2 * N * K // 128

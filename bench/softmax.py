@@ -117,7 +117,7 @@ def tune(table: Table) -> None:
 
 
 def tune_rows(table: Table, N: int) -> None:
-    """The fused and the persistent kernel: tile, warps, stages, and a program a tile or programs that stay."""
+    """The fused and the persistent kernel: tile, warps, stages, and one program per tile or a persistent grid."""
     import triton
 
     from labutils.lessons import compiled
@@ -239,7 +239,7 @@ def tune_split(table: Table, long: _Long) -> None:
         def go(x, out, lse):
             grid, sizes = (M * parts,), dict(BLOCK=BLOCK, num_warps=warps)
             module.stats_kernel[grid](x, m, l, N, parts, N, **sizes)
-            module.normalise_kernel[grid](x, m, l, out, lse, N, parts, N, N, BLOCK_P=BLOCK_P, **sizes)
+            module.normalize_kernel[grid](x, m, l, out, lse, N, parts, N, N, BLOCK_P=BLOCK_P, **sizes)
 
         return go
 

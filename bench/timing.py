@@ -39,8 +39,8 @@ COURSE = (
     "06_elementwise_triton/bias_scale",
     "07_elementwise_cuda/gelu",
     "08_coalescing/transpose",
-    "10_reduction/row_sum",
-    "10_reduction/sum_v6",
+    "10_warp_reduction/row_sum",
+    "10_warp_reduction/sum_v6",
 )
 
 

@@ -11,16 +11,16 @@ from grader.engines.importing import without_collections
 VERBS = {
     "build": ("grader.course.build", "write notebooks/ from solutions/, without the answers"),
     "new": ("grader.commands.new", "write the skeleton of a new exercise, with marked holes"),
-    "audit": ("grader.commands.audit", "try every exercise on its solution and on known wrong answers"),
-    "mutate": ("grader.commands.mutate", "try the check on every solution with one small mistake in it, made by rules"),
-    "grade": ("grader.commands.grade", "grade a class: grade book, feedback, report"),
-    "verify": ("grader.grading.verify", "check a graded class: grade book and journal say the same"),
-    "worker": ("grader.engines.array_worker", "do the work that lies in a folder (the array engine starts these)"),
-    "report": ("grader.reports.report", "make the pages of a graded class again"),
+    "audit": ("grader.commands.audit", "check every exercise's solution and mutants"),
+    "mutate": ("grader.commands.mutate", "run the check on solutions with one small generated mistake"),
+    "grade": ("grader.commands.grade", "grade a class: gradebook, feedback, report"),
+    "verify": ("grader.grading.verify", "check a graded class: gradebook and journal agree"),
+    "worker": ("grader.engines.array_worker", "do the jobs in a folder (started by the array engine)"),
+    "report": ("grader.reports.report", "rebuild the pages of a graded class"),
     "regrade": ("grader.grading.regrade", "grade one exercise again after its test was fixed"),
-    "export": ("grader.reports.exports", "marks for Moodle, Canvas, Gradescope or a spreadsheet"),
+    "export": ("grader.reports.exports", "points for Moodle, Canvas, Gradescope or a spreadsheet"),
     "judge": ("grader.commands.judge", "judge one submission, with a record that can be replayed"),
-    "redteam": ("grader.redteam.run", "try attacks and unusual honest submissions on the judge"),
+    "redteam": ("grader.redteam.run", "run attacks and unusual honest submissions through the judge"),
     "demo": ("grader.demo", "grade the sample class and write its report"),
 }
 
@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
         epilog="verbs:\n" + "\n".join(f"  {verb:<8}{about}" for verb, (_, about) in VERBS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("verb", choices=VERBS, metavar="VERB", help="what to do, see below")
+    parser.add_argument("verb", choices=VERBS, metavar="VERB", help="the command, see below")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="`VERB --help` lists them")
     chosen = parser.parse_args(argv)
 

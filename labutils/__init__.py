@@ -10,6 +10,8 @@ import importlib
 from . import cuda, environment
 from .backends import bootstrap as _bootstrap  # noqa: F401  (before anything that imports Triton)
 from .backends import interpreter as _interpreter
+from .backends.hooks import guard_plain_launches as _guard_plain_launches
+from .check import names as _names
 from .check.check import check
 from .check.check import tiny as _tiny
 from .cuda.alignment import aligned, padded
@@ -110,7 +112,7 @@ def compare(*arguments, **functions):
 
 @_for_readers
 def ceilings():
-    """Bandwidths and matrix rates that the GPU at hand reaches: measured once, then remembered."""
+    """Bandwidths and matmul rates that this GPU reaches: measured once, then cached."""
     from .timing.ceilings import ceilings as measured
 
     return measured()
@@ -125,7 +127,7 @@ def profile(fn, *arguments, **options):
 
 
 def tensor_map(tensor, box, swizzle: int = 0):
-    """A kernel's `CUtensorMap`: a matrix that Hopper copies in boxes of (rows, columns), swizzled as said, or not."""
+    """A kernel's `CUtensorMap`: a matrix that Hopper copies in boxes of (rows, columns), with an optional swizzle."""
     from .cuda.tensor_map import tensor_map as describe
 
     return describe(tensor, box, swizzle)
@@ -135,11 +137,18 @@ def setup() -> None:
     """Print the device card: what this notebook's kernels will run on, and what that means."""
     print(device.card())
     cuda.register_magic()
+    _names.watch()
     if not device.has_gpu():
         try:
             _interpreter.require()
+            _guard_plain_launches(_print_outside)
         except _interpreter.Unavailable as e:
             print(e)
+
+
+def _print_outside(sentences: list[str]) -> None:
+    """What a plain launch did outside of its arrays, in a notebook without a GPU."""
+    print(f"Careful: {sentences[0]}. These lanes were skipped; on a GPU they would read or change other memory.")
 
 
 _MODULES = {
@@ -159,14 +168,19 @@ _MODULES = {
     "ladder": "lessons.ladder",
     "launches": "lessons.launches",
     "machine": "gpu.machine",
+    "machine_plots": "lessons.machine_plots",
     "nvrtc": "cuda.nvrtc",
     "occupancy": "gpu.occupancy",
+    "peaks": "lessons.peaks",
     "plots": "plots",
     "queues": "lessons.queues",
+    "registers": "lessons.registers",
     "roofline": "gpu.roofline",
+    "rooflines": "lessons.rooflines",
     "roofs": "timing.ceilings",
     "tiles": "lessons.tiles",
     "traffic": "lessons.traffic",
+    "trees": "lessons.trees",
     "widgets": "lessons.widgets",
 }
 """Modules that a notebook may use as `lab.widgets` and the like, and where they are."""

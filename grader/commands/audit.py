@@ -1,7 +1,7 @@
-"""Try every exercise on its solution, on known wrong answers and on honest variants.
+"""Check every exercise on its solution and on its mutants: common mistakes and correct variants.
 
-A mutant must get the diagnosis that it expects (`grader/course/mutants.py` says where they are); the solution and every
-honest variant must be accepted.
+A mistake must get the diagnosis that its mutant expects (`grader/course/mutants.py`); the solution and every correct
+variant must be accepted.
 """
 
 import argparse
@@ -31,25 +31,25 @@ from labutils.spec.exercise import NOT_WRITTEN, Case, Exercise
 SEED, HIDDEN = 7, 4
 
 REFUSED = "refused"
-"""What a trial expects that any diagnosis satisfies."""
+"""Expectation of a trial that any diagnosis satisfies."""
 
 MUTATION_LIMIT = 5.0
-"""Seconds of CPU time for one case of such a trial: many a small mistake makes a loop endless."""
+"""Seconds of CPU time for one case of such a trial: a small mistake may make a loop endless."""
 
 CHILD_LIMIT = 600.0
-"""Seconds for one trial in a process of its own; only a hung GPU comes near."""
+"""Seconds for one trial in its own process; only a hung GPU comes close."""
 
 
 @dataclass(frozen=True)
 class Trial(Mutant):
-    """A mutant to try, or the solution. `solution` is the text of the unit's solution as a module."""
+    """A mutant to check, or the solution. `solution` is the text of the unit's solution as a module."""
 
     solution: str = ""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of a trial: "accepted" or the kind of diagnosis, with its sentence."""
+    """The result of a trial: "accepted" or the kind of diagnosis, with its message."""
 
     trial: Trial
     kind: str
@@ -62,17 +62,17 @@ class Attempt:
 
 
 def trials(exercise_id: str, solution: str) -> list[Trial]:
-    """The mutants of an exercise, to be tried. Raises ValueError as `mutants` does."""
+    """The mutants of an exercise as trials. Raises ValueError as `mutants` does."""
     return [Trial(**vars(mutant), solution=solution) for mutant in mutants(exercise_id)]
 
 
 def solution_trial(exercise_id: str, solution: str) -> Trial:
-    """The solution itself, to be tried."""
+    """The solution as a trial."""
     return Trial(exercise_id, "solution", ACCEPTED, "The solution.", solution, solution=solution)
 
 
 def attempt(trial: Trial, quick: bool = False) -> Attempt:
-    """Evaluate one trial here and now."""
+    """Evaluate one trial in this process."""
     begin = perf_counter()
     try:
         with tempfile.TemporaryDirectory(prefix="grader-audit-") as folder:
@@ -103,7 +103,7 @@ def _attempt(trial: Trial, quick: bool, folder: str) -> tuple[str, str]:
 
 
 def judged(trial: Trial, judge) -> Attempt:
-    """Judge one trial as a submission would be: its text in a sandbox, the verdict reached outside."""
+    """Judge one trial like a submission: its code runs in a sandbox, the verdict is reached outside."""
     begin = perf_counter()
     try:
         verdict = judge.judge(_submission(trial), [trial.exercise])[trial.exercise]
@@ -154,7 +154,7 @@ def _as_expected(kind: str, expect: str) -> bool:
 
 
 def _kind(verdict) -> str:
-    return ACCEPTED if verdict.passed else verdict.headline.kind if verdict.headline else "refused without a word"
+    return ACCEPTED if verdict.passed else verdict.headline.kind if verdict.headline else "rejected without a diagnosis"
 
 
 def audit(
@@ -218,7 +218,7 @@ def run_trials(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[A
 
 
 class _Worker:
-    """A process that tries one answer after another, replaced when one may have broken it.
+    """A process that checks one trial after another, replaced when a trial may have broken it.
 
     A kernel that crashes or never ends breaks the GPU's context for its whole process.
     """
@@ -254,7 +254,7 @@ class _Worker:
 
 
 def _work(theirs) -> None:
-    """In a worker: attempt what comes until the other end closes."""
+    """In a worker: run trials until the other end closes."""
     import torch
 
     torch.set_num_threads(1)
@@ -315,13 +315,13 @@ class Tally:
             return f"{part}/{whole} ({part / whole:.1%})" if whole else "0/0"
 
         return (
-            f"wrong answers refused {rate(self.refused, self.wrong)}, with the right diagnosis "
-            f"{rate(self.diagnosed, self.wrong)}; honest ones accepted {rate(self.accepted, self.honest)}"
+            f"mutants rejected {rate(self.refused, self.wrong)}, with the right diagnosis "
+            f"{rate(self.diagnosed, self.wrong)}; correct variants accepted {rate(self.accepted, self.honest)}"
         )
 
 
 def tallies(results: Iterable[Attempt]) -> dict[str, Tally]:
-    """Counts by exercise; the honest ones include the solution."""
+    """Counts by exercise; the correct ones include the solution."""
     found: dict[str, Tally] = {}
     for result in results:
         found.setdefault(result.trial.exercise, Tally()).add(result)
@@ -339,11 +339,11 @@ def select(names: Iterable[str]) -> list[str]:
 
 
 def report(results: list[Attempt]) -> None:
-    """Print the table, the rates and every disagreement."""
+    """Print the table, the rates and every unexpected verdict."""
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("exercise", "wrong refused", "right diagnosis", "honest accepted", "solution took")
+    table = Table("exercise", "mutants rejected", "right diagnosis", "correct accepted", "solution took")
     total = Tally()
     for exercise_id, tally in tallies(results).items():
         table.add_row(exercise_id, *tally.row())
@@ -359,14 +359,14 @@ def report(results: list[Attempt]) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", nargs="*", metavar="UNIT[/EXERCISE]", help="what to audit; by default everything")
+    parser.add_argument("names", nargs="*", metavar="UNIT[/EXERCISE]", help="what to audit; default: everything")
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="no hidden cases, and wrong answers on the small cases where these decide; by the judge: nothing timed",
+        help="no hidden cases, and only the small cases for mutants that these decide; with --judge: no timing",
     )
-    parser.add_argument("--jobs", type=int, metavar="N", help="answers to try at the same time")
-    parser.add_argument("--judge", action="store_true", help="through the judge in place of lab.check")
+    parser.add_argument("--jobs", type=int, metavar="N", help="answers to check at the same time")
+    parser.add_argument("--judge", action="store_true", help="use the judge instead of lab.check")
 
 
 def main(args) -> int:

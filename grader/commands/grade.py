@@ -1,5 +1,5 @@
-"""The command `python -m grader grade`. This module imports next to nothing: on this machine the engine's worker starts
-first, and imports beside what is imported here."""
+"""The command `python -m grader grade`. This module imports almost nothing, so the engine's worker starts first and
+imports in parallel with this process."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ from grader.engines.importing import without_collections
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("unit", metavar="UNIT", help="the unit, such as 06_elementwise_triton")
-    parser.add_argument(
-        "--submissions", type=Path, required=True, metavar="DIR", help="a folder or a zip of what was handed in"
-    )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="grade book and reports; by default out/UNIT")
-    parser.add_argument("--resume", action="store_true", help="go on where the last run into this folder ended")
-    parser.add_argument("--fresh", action="store_true", help="begin anew although the last run did not end")
-    parser.add_argument("--late", type=Path, metavar="FILE", help="what handing in late costs (grader/marks/late.py)")
+    parser.add_argument("--submissions", type=Path, required=True, metavar="DIR", help="a folder or zip of submissions")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for gradebook and reports; default: out/UNIT")
+    parser.add_argument("--resume", action="store_true", help="continue the last run into this folder")
+    parser.add_argument("--fresh", action="store_true", help="start a new run although the last one is unfinished")
+    parser.add_argument("--late", type=Path, metavar="FILE", help="rules for late submissions (grader/marks/late.py)")
     add_common_arguments(parser)
 
 
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of every verb that grades."""
-    parser.add_argument("--executor", choices=engines.NAMES, default="local", help="where the work is done")
+    parser.add_argument("--executor", choices=engines.NAMES, default="local", help="where grading runs")
     # Its old name, which commands in use have; a backend is what runs a kernel.
     parser.add_argument(
         "--backend", dest="executor", choices=engines.NAMES, default=argparse.SUPPRESS, help=argparse.SUPPRESS
@@ -34,22 +32,22 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
         "--workers",
         type=int,
         metavar="N",
-        help="submissions at a time; by default one for each core, at most 8, or 4 for each of several GPUs",
+        help="submissions at a time; default: one per core, at most 8, or 4 per GPU with several GPUs",
     )
-    parser.add_argument("--gpus", type=int, metavar="N", help="use N of this machine's GPUs; by default all")
-    parser.add_argument("--scheduler", metavar="ADDRESS", help="dask: of a scheduler that runs already")
+    parser.add_argument("--gpus", type=int, metavar="N", help="use N of this machine's GPUs; default: all")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="dask: address of a running scheduler")
     parser.add_argument(
         "--slurm",
         action="append",
         default=[],
         metavar="OPTION",
-        help="slurm, array: for sbatch, as --slurm=--time=1:00:00",
+        help="slurm, array: option for sbatch, such as --slurm=--time=1:00:00",
     )
-    parser.add_argument("--seed", type=int, metavar="N", help="draw the hidden cases of an earlier run again")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the hidden cases, as in an earlier run")
     parser.add_argument(
-        "--trust-notebooks", action="store_true", help="marks from the notebooks' own checks, without the judge"
+        "--trust-notebooks", action="store_true", help="take the points from the notebooks' own checks, not the judge"
     )
-    parser.add_argument("--verbose", action="store_true", help="say where the time goes")
+    parser.add_argument("--verbose", action="store_true", help="print the time of each step")
 
 
 def main(args) -> int:

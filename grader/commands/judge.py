@@ -1,4 +1,4 @@
-"""`python -m grader judge NOTEBOOK`: judge one submission, or a recorded one again."""
+"""`python -m grader judge NOTEBOOK`: judge one submission, or replay a recorded one."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from labutils.spec.verdict import Verdict
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("notebook", type=Path, nargs="?", metavar="NOTEBOOK", help="a submission")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdict record there (- for the terminal)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdict record to this file (-: terminal)")
     parser.add_argument("--replay", type=Path, metavar="RECORD", help="judge a recorded submission again")
-    parser.add_argument("--seed", type=int, metavar="N", help="draw these hidden cases, not secret ones")
-    parser.add_argument("--hidden", type=int, default=HIDDEN_CASES, metavar="N", help="hidden cases for each exercise")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the hidden cases; default: a secret one")
+    parser.add_argument("--hidden", type=int, default=HIDDEN_CASES, metavar="N", help="hidden cases per exercise")
 
 
 def main(args) -> int:
@@ -52,11 +52,11 @@ def main(args) -> int:
 
 
 def exercises_of(submission: Submission) -> list[str]:
-    """The exercises of the unit that most checks of a notebook are of. Raises NotJudged where there are none."""
+    """The exercises of the unit to which most checks of a notebook belong. Raises NotJudged if there are none."""
     known = exercises.all_exercises()
     found = [i for i in submission.checks if i in known]
     if not found:
-        raise NotJudged("it holds no check of this course")
+        raise NotJudged("it contains no check of this course")
     unit = Counter(i.split("/")[0] for i in found).most_common(1)[0][0]
     return [i for i in known if i.split("/")[0] == unit]
 
@@ -66,12 +66,12 @@ def _replay(path: Path) -> int:
         recorded = json.loads(path.read_text(encoding="utf-8"))
         verdicts, differences = record.replay(recorded)
     except (OSError, ValueError, KeyError, TypeError) as e:
-        print(f"{path} is no verdict record ({type(e).__name__}).")
+        print(f"{path} is not a verdict record ({type(e).__name__}).")
         return 2
     _show(verdicts)
     for difference in differences:
         print(difference)
-    print("The verdicts differ from those recorded." if differences else "The same verdicts as recorded.")
+    print("The verdicts differ from the record." if differences else "The verdicts match the record.")
     return 1 if differences else 0
 
 

@@ -1,6 +1,6 @@
-"""`python -m grader new UNIT/EXERCISE`: the skeleton of an exercise, with marked holes that `grader build` asks for.
+"""`python -m grader new UNIT/EXERCISE`: the skeleton of an exercise, with marked holes that `grader build` lists.
 
-Written are the cells at the end of `solutions/UNIT/UNIT.py`, the entry at the end of the unit's module in
+It writes the cells at the end of `solutions/UNIT/UNIT.py`, the entry at the end of the unit's module in
 `labutils/exercises/`, and `solutions/UNIT/mutants/EXERCISE.toml`. No test is needed: `tests/exercises` runs over the
 registry, and `python -m grader audit` over solutions and mutants.
 """
@@ -21,7 +21,7 @@ WIDTH = 120
 
 
 class CannotAdd(ValueError):
-    """Why there can be no such new exercise, in a sentence."""
+    """The exercise cannot be added; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -185,13 +185,13 @@ register(
 )
 
 MUTANTS = """\
-# Wrong answers to {unit}/{name}, as edits of its solution; `python -m grader audit` tries them.
-# HOLE: mistakes that learners make in {name}, as tables of the form below
+# Mutants of {unit}/{name}: edits of its solution; `python -m grader audit` checks them.
+# HOLE: common mistakes in {name}, as tables in the form below
 #
 # [short_name_of_the_mistake]
 # expect = "wrong-values"                  # the diagnosis that it must get: a kind of labutils/check/diagnose.py
-# why = "What this answer does, in one sentence."
-# edit = ['old text', 'new text']          # the old text stands in the solution exactly once
+# why = "What this mutant does, in one sentence."
+# edit = ['old text', 'new text']          # the old text occurs in the solution exactly once
 #
 # [another_mistake]
 # expect = "tail-unmasked"
@@ -210,7 +210,7 @@ def new_exercise(root: Path, exercise_id: str, skeleton: Skeleton = TRITON) -> l
     found = ID.fullmatch(exercise_id)
     if not found:
         raise CannotAdd(
-            f"{exercise_id!r} is no name of an exercise: write UNIT/EXERCISE, such as 06_elementwise_triton/saxpy."
+            f"{exercise_id!r} is not an exercise id: write UNIT/EXERCISE, such as 06_elementwise_triton/saxpy."
         )
     unit, name = found.groups()
     if unit not in unit_names(root):
@@ -226,7 +226,7 @@ def new_exercise(root: Path, exercise_id: str, skeleton: Skeleton = TRITON) -> l
     if taken := re.search(rf"^(?:# __global__ void|def) ({name}|{name}_kernel)\(", text, re.MULTILINE):
         raise CannotAdd(f"{unit}.py defines {taken[1]!r} already.")
     if mutants.exists():
-        raise CannotAdd(f"{mutants.relative_to(root)} is there already.")
+        raise CannotAdd(f"{mutants.relative_to(root)} exists already.")
 
     words = {
         "unit": unit,
@@ -274,9 +274,9 @@ def _import(names: set[str]) -> list[str]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("exercise", metavar="UNIT/EXERCISE", help="its id, such as 06_elementwise_triton/saxpy")
     kinds = parser.add_mutually_exclusive_group()
-    kinds.add_argument("--cuda", action="store_true", help="a kernel in CUDA C++; by default one in Triton")
+    kinds.add_argument("--cuda", action="store_true", help="a kernel in CUDA C++; default: Triton")
     kinds.add_argument("--plain", action="store_true", help="a Python function without a kernel")
-    parser.add_argument("--root", type=Path, default=ROOT, metavar="DIR", help="the course; by default this repository")
+    parser.add_argument("--root", type=Path, default=ROOT, metavar="DIR", help="the course; default: this repository")
 
 
 def main(args) -> int:
@@ -289,5 +289,5 @@ def main(args) -> int:
     for path in written:
         print(path.relative_to(args.root))
     unit = args.exercise.split("/")[0]
-    print(f"Fill each HOLE and remove its line; `python -m grader build {unit}` names those that are left.")
+    print(f"Fill each HOLE and remove its line; `python -m grader build {unit}` lists those that are left.")
     return 0

@@ -1,4 +1,4 @@
-"""Grading as an instructor sees it in a terminal: how it goes, a table, the places of the files."""
+"""Grading as an instructor sees it in a terminal: progress, a table of results, the paths of the files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOTABLE = 0.1
 
 
 class Progress(Watcher):
-    """How many are done, how fast, how long it will take, and what takes long: a bar, or plain lines in a log."""
+    """Submissions done, rate, time left, and the slowest ones: a progress bar, or plain lines in a log."""
 
     def __init__(self, console: Console, verbose: bool, clock: Clock, say_every: float = SAY_EVERY):
         self.console, self.verbose, self.clock, self.say_every = console, verbose, clock, say_every
@@ -47,7 +47,7 @@ class Progress(Watcher):
         self.engine, self.total, self.done, self.restored = engine, total, done, done
         self.began = self.last_line = time.monotonic()
         if done:
-            self.console.print(f"{done} of {total} need no work.", highlight=False)
+            self.console.print(f"{done} of {total} are done already.", highlight=False)
 
     def step(self, student: Graded) -> None:
         self.done += 1
@@ -68,7 +68,7 @@ class Progress(Watcher):
     def line(self) -> Text:
         """12 of 60 · 0.8/s · 1:02 left · slowest: Ana Duarte 12 s"""
         if self.engine is None:
-            return Text("getting ready")
+            return Text("starting")
         seconds, new = time.monotonic() - self.began, self.done - self.restored
         parts = [f"{self.done} of {self.total}"]
         if new:
@@ -186,7 +186,7 @@ def _marks(student: Graded, results: ClassResults) -> str:
 
 
 def _legend(results: ClassResults) -> str:
-    waiting = f" {results.manual:g} more for written answers, which a person grades." if results.manual else ""
+    waiting = f" {results.manual:g} more points for written answers, which a person grades." if results.manual else ""
     notes = "".join(f"\n{escape(note)}" for note in results.notes)
     return f"{len(results.students)} submissions in {results.seconds:.0f} s.{waiting}{notes}"
 

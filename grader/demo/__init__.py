@@ -1,6 +1,6 @@
 """Grade the sample class: thirteen students, most of whom did something that breaks an ordinary grader.
 
-The class is data (`class.toml`). Each student's marks are known beforehand, and the demo fails if grading gives others.
+The class is data (`class.toml`) with the expected points of each student; the demo fails if grading gives others.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from grader.course.sources import ROOT
 def add_arguments(parser) -> None:
     from grader.commands.grade import add_common_arguments
 
-    parser.add_argument("--out", type=Path, default=ROOT / "out" / "demo", metavar="DIR", help="by default out/demo")
+    parser.add_argument("--out", type=Path, default=ROOT / "out" / "demo", metavar="DIR", help="default: out/demo")
     add_common_arguments(parser)
     parser.set_defaults(resume=False, fresh=True, late=None)
 
 
 def main(args) -> int:
-    """Make the class, grade it, compare. Returns 1 if any marks are not as expected."""
+    """Create the class, grade it, compare. Returns 1 if any points differ from the expected ones."""
     from grader.commands import progress
     from grader.demo.sample import differences, read_class, write_submissions
 
@@ -35,5 +35,5 @@ def main(args) -> int:
     problems = differences(sample, results)
     for problem in problems:
         print(problem)
-    print("Marks differ from class.toml." if problems else "All marks are as class.toml expects.")
+    print("Points differ from class.toml." if problems else "All points are as class.toml expects.")
     return 1 if problems else 0

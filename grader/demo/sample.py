@@ -1,4 +1,4 @@
-"""From `class.toml` to a folder of submissions, as students would hand them in."""
+"""From `class.toml` to a folder of submissions, as students would submit them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Student:
-    """A sample student: what is solved and how, what is done to the notebook, and the marks that it must get."""
+    """A sample student: what is solved and how, what is done to the notebook, and the expected points."""
 
     name: str
     about: str
@@ -105,7 +105,7 @@ def _hand_in(notebook: NotebookNode, student: Student, folder: Path, unit: str) 
                 cell = new_code_cell(_answer(answer), id=f"mine-{len(notebook.cells)}")
                 notebook.cells.insert(_position(notebook, cell_id) + 1, cell)
             case _:
-                raise ValueError(f"{student.name}: no damage is called {damage}")
+                raise ValueError(f"{student.name}: unknown damage {damage}")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_bytes(notebook_bytes(notebook)[:size])
 

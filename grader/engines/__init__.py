@@ -1,4 +1,4 @@
-"""Engines: where the work of grading is done. They differ in the place and in nothing else.
+"""Engines: where grading runs. They differ only in the place.
 
 A job is JSON: a submission's sanitized notebook, its seed, and how to run it (`grader.engines.work` says which keys).
 Its result is JSON that depends on nothing but the job. An engine takes jobs as it has room for them and yields results

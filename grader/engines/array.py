@@ -27,7 +27,7 @@ LOOK_EVERY, ASK_EVERY = 0.5, 5.0
 
 def open_engine(workers: int, out: Path, work: str = WORK, slurm: list[str] | None = None, **_) -> ArrayEngine:
     if shutil.which("sbatch") is None:
-        raise NoEngine("The array engine needs Slurm's command sbatch, which is not here.")
+        raise NoEngine("The array engine needs Slurm's sbatch command, which was not found.")
     return ArrayEngine(workers, out / "exchange", work, slurm or [])
 
 
@@ -81,7 +81,7 @@ class ArrayEngine:
         line += [f"--output={self.folder}/log/%A_%a.txt", *self.options, f"--wrap={script}"]
         done = subprocess.run(line, capture_output=True, text=True, env=_environment())
         if done.returncode != 0:
-            raise NoEngine(f"sbatch refused: {(done.stderr or done.stdout).strip()[-300:]}")
+            raise NoEngine(f"sbatch failed: {(done.stderr or done.stdout).strip()[-300:]}")
         self._array = done.stdout.strip().split(";")[0]
 
     def _round(self) -> Iterator[tuple[str, dict]]:

@@ -1,12 +1,12 @@
-"""`python -m grader worker FOLDER INDEX`: do the work that lies in a folder, beside others who do the same.
+"""`python -m grader worker FOLDER INDEX`: do the jobs in a folder, together with other workers.
 
     work.json            the module that does it, and how many jobs a worker may do
     jobs/NAME.json       what is to be done
     results/NAME.json    what came of it
     claims/NAME          who does it: made by one worker alone, since a file can be made only once
 
-A file comes into being in one step, so nobody reads half of one. Claims are never given back: whoever shares out the
-work makes a new round of them when the workers of this one are gone (`array.py`).
+Files are created atomically, so no one reads half of one. Claims are never released: when the workers of a round are
+gone, `array.py` starts a new round.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ def work_off(folder: Path, index: int, work=None) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the exchange folder, OUT/exchange")
-    parser.add_argument("index", type=int, metavar="INDEX", help="this worker's number, from 0")
+    parser.add_argument("index", type=int, metavar="INDEX", help="index of this worker, from 0")
 
 
 def main(args) -> int:
     if not (args.folder / "jobs").is_dir():
-        print(f"{args.folder} is no exchange folder: it has no jobs/.")
+        print(f"{args.folder} is not an exchange folder: it has no jobs/.")
         return 2
     print(f"{work_off(args.folder, args.index)} jobs done")
     return 0

@@ -82,7 +82,7 @@ class Dask:
             else:  # the cluster's, not the submission's: nobody may get marks for it
                 raise NoEngine(
                     f"Dask's workers cannot grade ({type(problem).__name__}: {str(problem)[:200]}). They need the "
-                    f"packages of requirements.lock, and this folder under the same name: {ROOT}."
+                    f"packages of requirements.lock, and this folder under the same path: {ROOT}."
                 )
             future.release()
             refill()

@@ -37,5 +37,5 @@ def open_engine(workers: int, out: Path, work: str = WORK, slurm: list[str] | No
         client = Client(cluster)
         client.wait_for_workers(1, timeout=START_LIMIT)
     except (OSError, RuntimeError, ValueError, TimeoutError) as problem:
-        raise NoEngine(f"Slurm started no worker: {problem}") from None
+        raise NoEngine(f"Slurm did not start a worker: {problem}") from None
     return Dask(client, [cluster], workers, work, None)

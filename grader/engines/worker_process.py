@@ -22,7 +22,7 @@ LONGEST = 3600.0
 """Seconds after which a job is given up: far more than all the limits inside a job add up to."""
 
 END_LIMIT = 2.0
-"""Seconds in which a process that is told to end removes its folders; it takes a tenth of one."""
+"""Seconds for a process to remove its folders when it is asked to end; a tenth of a second is typical."""
 
 KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 27), "MALLOC_TRIM_THRESHOLD_": str(1 << 29)}
 """For glibc: the arrays of one job leave their memory to the next. Else each begins with a fault for every page, which
@@ -66,10 +66,10 @@ class WorkerProcess:
             return answer.result(timeout=LONGEST)
         except TooLong:
             process.kill()
-            raise Lost(f"gave no answer within {LONGEST:.0f} s") from None
+            raise Lost(f"did not answer within {LONGEST:.0f} s") from None
 
     def persist(self, job: dict) -> dict:
-        """The result of a job, tried again after a death: alone, since its neighbours may have been the cause."""
+        """The result of a job, tried again after a crash: alone, because another job may have been the cause."""
         try:
             return self.do(job)
         except Lost as lost:

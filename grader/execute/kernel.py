@@ -179,8 +179,8 @@ class Client(NotebookClient):
             raise Stuck from None
 
     def process_message(self, msg, cell, cell_index):
-        """As nbclient does, but a flood of output ends in a note. Each type has its own room: prints cannot crowd out
-        the verdict or the marks that come after them."""
+        """As nbclient does, but a flood of output ends in a note. Each type has its own limit: prints cannot crowd out
+        the verdict or the points that come after them."""
         kind = msg["msg_type"]
         if kind in self._room:
             left = min(self._room[kind], self._left[kind])

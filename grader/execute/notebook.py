@@ -57,7 +57,7 @@ async def run_notebook(notebook: NotebookNode, env: dict[str, str], limits: Note
 
 
 def is_check(cell: NotebookNode) -> bool:
-    """Whether a cell is a test that gives marks."""
+    """Whether a cell is a test that gives points."""
     nbgrader = cell.metadata.get("nbgrader", {})
     return cell.cell_type == "code" and bool(nbgrader.get("grade")) and not nbgrader.get("solution")
 
@@ -82,7 +82,7 @@ class _Run:
                 async with kernel(self.env, self.limits.output, self.gpu) as client:
                     await self._until_it_dies(client)
             except RuntimeError as problem:
-                self._give_up(KERNEL_DIED, f"no kernel could be started: {problem}")
+                self._give_up(KERNEL_DIED, f"no kernel started: {problem}")
             if self.done == len(self.cells):
                 return
             if time.monotonic() >= self.deadline:
@@ -113,9 +113,7 @@ class _Run:
                 if _lost_gpu(cell, _LOST_BEFORE):  # not by this check, so it has another try
                     self.done = index
                 else:
-                    self.log.events.append(
-                        f"{what} left its process without the GPU; a fresh kernel went on behind it."
-                    )
+                    self.log.events.append(f"{what} left its process without the GPU; a new kernel continued after it.")
         except DeadKernelError:
             usable = False
             self._killed(index, what, "killed the kernel", await client.cause_of_death())
@@ -143,7 +141,7 @@ class _Run:
 
     def _killed(self, index: int, what: str, did: str, how: str) -> None:
         self.killers.add(index)
-        self.log.events.append(f"{what} {did} ({how}); a fresh kernel went on without it.")
+        self.log.events.append(f"{what} {did} ({how}); a new kernel continued without it.")
         fail(self.cells[index], KERNEL_DIED, f"this cell {did} ({how})")
 
     def _give_up(self, name: str, why: str) -> None:

@@ -1,7 +1,7 @@
 """Notebook kernels in a sandbox: forked from one process that has imported everything (`inside/zygote.py`).
 
 The client stays outside. The two meet in sockets that are files in a folder, which both sides see under other names.
-A kernel sees the tools, labutils and its own sockets: no network, no course, no grade book, no other submission.
+A kernel sees the tools, labutils and its own sockets: no network, no course, no gradebook, no other submission.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class NoKernels(RuntimeError):
 class Zygote:
     """The sandbox with the process that forks kernels. Threads may share it.
 
-    `gpu`: show the GPU of CUDA_VISIBLE_DEVICES inside, for notebooks whose own checks decide the marks.
+    `gpu`: show the GPU of CUDA_VISIBLE_DEVICES inside, for notebooks whose own checks decide the points.
     """
 
     def __init__(self, gpu: bool = False):

@@ -1,8 +1,8 @@
-"""nbgrader's side of grading: its release, its sanitizing, its grade book and its feedback, all stock.
+"""nbgrader's side of grading: its release, sanitizing, gradebook and feedback, all unmodified.
 
-Autograding in nbgrader is three steps: sanitize, execute, save. Only the second takes long, and needs neither the
-grade book nor the course's folders, so it happens elsewhere (`grader.execute`). Here an executed notebook is put in its
-place, after every source in it was found unchanged.
+nbgrader autogrades in three steps: sanitize, execute, save. Only the second takes long. It needs neither the gradebook
+nor the course's folders, so it runs elsewhere (`grader.execute`). This module inserts the executed notebook after
+checking that every source in it is unchanged.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Course:
         logging.getLogger("traitlets").setLevel(logging.ERROR)
 
     def release(self, source: NotebookNode) -> NotebookNode:
-        """Enter the unit into the grade book; returns the notebook that learners got."""
+        """Enter the unit into the gradebook; returns the released notebook."""
         path = self.folder / "source" / self.unit / f"{self.unit}.ipynb"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(notebook_bytes(source))
@@ -85,20 +85,20 @@ class Course:
         return nbformat.reads(text, as_version=4)
 
     def record(self, student: str, executed: NotebookNode, results: dict[str, Result]) -> None:
-        """Autograde with what was executed elsewhere; `results` gives the marks of each check by cell id."""
+        """Autograde with what was executed elsewhere; `results` gives the points of each check by cell id."""
         for cell in executed.cells:
             if cell.id in results:
                 cell.outputs = _outputs_for(cell, results[cell.id])
         self._executed[student] = executed
         shutil.rmtree(self.folder / "feedback" / student / self.unit, ignore_errors=True)  # of other marks
         try:
-            _succeed(self.api.autograde(self.unit, student), f"record the marks of {student}")
+            _succeed(self.api.autograde(self.unit, student), f"record the points of {student}")
         finally:
             self._executed.pop(student, None)
             self._sanitized.pop(student, None)
 
     def record_nothing(self, student: str) -> None:
-        """Enter a student whose submission cannot be graded, with no marks: nobody is left out of the grade book."""
+        """Enter a student whose submission cannot be graded, with 0 points: everyone is in the gradebook."""
         for made in ("autograded", "feedback"):  # of an earlier run
             shutil.rmtree(self.folder / made / student / self.unit, ignore_errors=True)
         with self.api.gradebook as book:
@@ -109,12 +109,12 @@ class Course:
             book.db.commit()
 
     def scores(self) -> dict[str, float]:
-        """What the grade book says: each student's score of this unit."""
+        """Each student's score of this unit in the gradebook."""
         with self.api.gradebook as book:
             return {s.student_id: float(s.score) for s in book.assignment_submissions(self.unit)}
 
     def marks(self) -> dict[str, dict[str, float | None]]:
-        """What the grade book says of each student: the marks of each graded cell, None where a person is to mark."""
+        """The points of each student's graded cells in the gradebook, None where a person must grade."""
         found: dict[str, dict[str, float | None]] = {}
         with contextlib.closing(sqlite3.connect(f"file:{self.folder}/gradebook.db?mode=ro", uri=True)) as book:
             for student, cell, marks, waiting in book.execute(_MARKS, (self.unit,)):
@@ -124,7 +124,7 @@ class Course:
         return found
 
     def has(self, student: str, expected: dict[str, float], book: dict[str, dict[str, float | None]]) -> bool:
-        """Whether the grade book, read before with `marks`, and nbgrader's folders hold what was graded."""
+        """Whether the gradebook, read before with `marks`, and nbgrader's folders contain what was graded."""
         path = self.folder / "autograded" / student / self.unit / f"{self.unit}.ipynb"
         try:
             json.loads(path.read_bytes())
@@ -133,7 +133,7 @@ class Course:
         return student in book and not _differences(expected, book[student])
 
     def problems(self, expected: dict[str, dict[str, float]]) -> list[str]:
-        """Where the grade book is not sound, or does not hold exactly these marks (student, cell): sentences."""
+        """Errors in the gradebook, and differences from these points (student, cell), as sentences."""
         try:
             with contextlib.closing(sqlite3.connect(f"file:{self.folder}/gradebook.db?mode=ro", uri=True)) as book:
                 messages = [row[0] for row in book.execute("PRAGMA integrity_check")]
@@ -142,12 +142,12 @@ class Course:
                 twice = [row[0] for row in book.execute(_TWICE, (self.unit,))]
             marks = self.marks()
         except sqlite3.Error as problem:
-            return [f"The grade book cannot be read: {problem}."]
-        found = [f"SQLite says of the grade book: {line}." for line in messages if line != "ok"]
-        found += [f"The grade book holds {len(orphans)} rows that belong to nothing."] * bool(orphans)
-        found += [f"{student} is in the grade book more than once." for student in twice]
-        found += [f"{student} is not in the grade book." for student in sorted(expected.keys() - marks.keys())]
-        found += [f"{s} is in the grade book, but not in the journal." for s in sorted(marks.keys() - expected.keys())]
+            return [f"The gradebook cannot be read: {problem}."]
+        found = [f"SQLite reports for the gradebook: {line}." for line in messages if line != "ok"]
+        found += [f"The gradebook has {len(orphans)} orphaned rows."] * bool(orphans)
+        found += [f"{student} is in the gradebook more than once." for student in twice]
+        found += [f"{student} is not in the gradebook." for student in sorted(expected.keys() - marks.keys())]
+        found += [f"{s} is in the gradebook, but not in the journal." for s in sorted(marks.keys() - expected.keys())]
         for student in sorted(expected.keys() & marks.keys()):
             found += [f"{student}, {message}." for message in _differences(expected[student], marks[student])]
         return found
@@ -174,11 +174,11 @@ WHERE assignment.name = ? GROUP BY sa.student_id HAVING count(*) > 1
 
 
 def _differences(expected: dict[str, float], marks: dict[str, float | None]) -> list[str]:
-    """Where marks in the grade book are not those expected. An empty expectation is of a student without any."""
+    """Differences between the gradebook's points and the expected ones; {} means a student without points."""
     if not expected:
-        return [f"{cell}: {mark:g} in the grade book, but nothing was graded" for cell, mark in marks.items() if mark]
+        return [f"{cell}: {mark:g} in the gradebook, but nothing was graded" for cell, mark in marks.items() if mark]
     return [
-        f"{cell}: {marks.get(cell)} in the grade book, {mark:g} in the journal"
+        f"{cell}: {marks.get(cell)} in the gradebook, {mark:g} in the journal"
         for cell, mark in expected.items()
         if (got := marks.get(cell)) is None or abs(got - mark) > 1e-9
     ]
@@ -191,7 +191,7 @@ def _succeed(result: dict, what: str) -> None:
             (line for line in reversed(lines) if "Error: " in line), lines[-1] if lines else "no reason given"
         )
         if any(words in str(lines) for words in _FULL):
-            raise DiskFull(f"the grade book or its folders (nbgrader could not {what})")
+            raise DiskFull(f"the gradebook or its folders (nbgrader could not {what})")
         raise GradebookError(f"nbgrader cannot {what}: {reason.strip()}")
 
 
@@ -220,12 +220,12 @@ def _inject(executed: dict[str, NotebookNode]) -> type[NbGraderPreprocessor]:
         def preprocess(self, nb, resources):
             done = executed[resources["nbgrader"]["student"]]
             if len(done.cells) != len(nb.cells):
-                raise ValueError("the executed notebook has another number of cells")
+                raise ValueError("the executed notebook has a different number of cells")
             for cell, other in zip(nb.cells, done.cells, strict=True):
                 if (cell.cell_type, cell.source) != (other.cell_type, other.source) or cell.metadata.get(
                     "nbgrader"
                 ) != other.metadata.get("nbgrader"):
-                    raise ValueError(f"the executed notebook has another cell {cell.get('id')!r}")
+                    raise ValueError(f"the executed notebook has a different cell {cell.get('id')!r}")
                 if cell.cell_type == "code":
                     cell.outputs, cell.execution_count = other.outputs, other.execution_count
             return nb, resources
@@ -234,10 +234,10 @@ def _inject(executed: dict[str, NotebookNode]) -> type[NbGraderPreprocessor]:
 
 
 def _outputs_for(cell: NotebookNode, result: Result) -> list[NotebookNode]:
-    """The outputs of a check from which nbgrader reads the marks of `result`, and nothing else.
+    """The outputs of a check from which nbgrader reads the points of `result`, and nothing else.
 
-    nbgrader gives no marks for a line on stderr, which an honest warning is enough for, and full marks for a result
-    that is no number. So stderr is shown as ordinary output, and the only result is the marks.
+    nbgrader gives 0 points if there is a line on stderr, even a harmless warning, and all points for a result that is
+    not a number. So stderr is shown as ordinary output, and the only result is the points.
     """
     kept = []
     for output in cell.outputs:

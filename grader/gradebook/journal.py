@@ -1,9 +1,9 @@
-"""The journal of a grading run: what is done is on disk, whole, before anything else happens with it.
+"""The journal of a grading run: each result is completely on disk before anything else happens with it.
 
-`journal/header.json` says what the run is of: the unit and its release, the secret seed, the versions. In
-`journal/entries/` lies a file for each submission with all that its work gave. Each begins with the checksum of the
-rest and comes into being in one step, so a power cut leaves it there or not there; a torn one counts as not there.
-Only the user who grades can read the folder: it holds the seed and the hidden cases.
+`journal/header.json` describes the run: the unit and its release, the secret seed, the versions. `journal/entries/` has
+a file for each submission with all its results. Each file begins with the checksum of the rest and is created
+atomically, so after a power failure it is there or it is not; an incomplete one counts as missing. Only the user who
+grades can read the folder, which holds the seed and the hidden cases.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CODE_ENDINGS = {".py", ".cu", ".cuh", ".h", ".hpp", ".toml"}
 
 
 class JournalError(RuntimeError):
-    """This run cannot begin or go on; the message says why and what to do, in a sentence or two."""
+    """This run cannot start or continue; the message says why and what to do."""
 
 
 class DiskFull(RuntimeError):
@@ -49,7 +49,7 @@ class DiskFull(RuntimeError):
 
 
 def versions() -> dict[str, str]:
-    """The versions that marks may depend on, this course's own code among them."""
+    """The versions that points may depend on, including this course's own code."""
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
@@ -75,7 +75,7 @@ class Journal:
         try:
             self._lock.acquire()
         except Timeout:
-            raise JournalError(f"Another run is grading into {folder.parent} right now.") from None
+            raise JournalError(f"Another run is currently grading into {folder.parent}.") from None
         self.header: dict | None = read(folder / "header.json")
         for left in self._entries.glob("*.new-*"):
             left.unlink(missing_ok=True)
@@ -103,23 +103,23 @@ class Journal:
     def may_go_on(self, unit: str, release: str, seed: int | None, mode: str) -> None:
         """Raises JournalError if what was graded so far does not belong together with what would be graded now."""
         if self.header is None:
-            raise JournalError(f"There is no run to resume in {self.folder.parent}: begin one without --resume.")
+            raise JournalError(f"There is no run to resume in {self.folder.parent}: start one without --resume.")
         then, now = self.header, versions()
         changed = [name for name, v in then["versions"].items() if now.get(name) != v]
         why = ""
         if then["unit"] != unit:
             why = f"it graded {then['unit']}"
         elif then["release"] != release:
-            why = "the unit has changed since"
+            why = "the unit has changed since then"
         elif then["mode"] != mode:
-            why = "it took its marks from elsewhere (--trust-notebooks)"
+            why = "its points have a different source (--trust-notebooks)"
         elif seed is not None and then["seed"] != seed:
-            why = "it has another --seed"
+            why = "it has a different --seed"
         elif changed:
-            why = f"{' and '.join(changed)} changed since"
+            why = f"{' and '.join(changed)} changed since then"
         if why:
             raise JournalError(
-                f"The run of {when(then)} cannot be resumed, because {why}: --fresh grades everything anew."
+                f"The run of {when(then)} cannot be resumed, because {why}: --fresh grades everything again."
             )
 
     def finish(self) -> None:

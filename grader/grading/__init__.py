@@ -1,1 +1,1 @@
-"""One run over a class: grade, grade again, verify."""
+"""One run over a class: grade, regrade, verify."""

@@ -1,4 +1,4 @@
-"""From one graded submission to the books: the student's results, the journal, the grade book, the verdict record."""
+"""Records one graded submission: the student's results, the journal, the gradebook, the verdict record."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Bookkeeper:
         self.journal.put(student, entry)
 
     def record(self, student: str, executed: NotebookNode, result: dict) -> None:
-        """Write the verdict record, and enter the marks in the grade book. If nbgrader refuses, the student gets none,
+        """Write the verdict record, and enter the points in the gradebook. If nbgrader fails, the student gets 0 points
         and the reason."""
         if result["record"]:
             _write_record(self.out / "records", student, result["record"])

@@ -1,10 +1,10 @@
-"""Grade a class: submissions in, nbgrader's grade book, feedback, a report and tables out.
+"""Grade a class: submissions in; nbgrader's gradebook, feedback, a report and tables out.
 
     python -m grader grade UNIT --submissions DIR
 
-Collect and mend → sanitize (nbgrader) → run and judge, on an engine → journal → record (nbgrader) → feedback, report,
-exports. A submission that fails at any step costs its own marks, is said in one sentence, and stops nobody else. What
-the engine gave is in the journal before it is anywhere else, so that `--resume` continues a run that ended anyhow.
+Collect and repair → sanitize (nbgrader) → run and judge, on an engine → journal → record (nbgrader) → feedback, report,
+exports. A submission that fails at any step gets 0 points and one sentence that says why; all others are graded. Each
+result is in the journal first, so `--resume` can continue any run that ended early.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from grader.marks.marks import sentence
 from grader.marks.results import ClassResults
 
 FOR_FEEDBACK = NotebookLimits(cell=30, notebook=300)
-"""Of a notebook from which no marks come; nbgrader gives a cell as long."""
+"""Limits for a notebook that gives no points; nbgrader's limit for a cell is the same."""
 
 
 def grade(
@@ -55,7 +55,7 @@ def grade(
         if journal.header and not journal.header["finished"] and not options.resume and not options.fresh:
             raise JournalError(
                 f"The run of {when(journal.header)} in {out} is not finished: {len(journal.students())} submissions "
-                "are done. --resume goes on where it ended, --fresh begins anew."
+                "are done. --resume continues it, --fresh starts a new run."
             )
         # It imports while the class is collected.
         engine = engine or options.open_engine(out)
@@ -66,7 +66,7 @@ def grade(
         clock.step("release")
         handed_in = collect(submissions, unit.name, run.released)
         lay_out(handed_in, run.course.folder, unit.name)
-        clock.step("collect and mend")
+        clock.step("collect and repair")
         todo = run.restore(handed_in, options.resume)
         clock.step("restore")
         run.work(engine, todo, watcher or Watcher(), clock, final=options.rules is None)
@@ -95,8 +95,8 @@ def grade(
 
 
 def exit_status(run: Callable[[], object]) -> int:
-    """Grade; whatever ends it early is said in a sentence, with the way to go on. Returns the exit status."""
-    go_on = "What is graded is safe; the same command with --resume goes on."
+    """Grade; if that ends early, print why and how to continue. Returns the exit status."""
+    go_on = "All results so far are saved; the same command with --resume continues."
     with contextlib.suppress(ValueError):  # only the main thread hears signals
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -1,4 +1,4 @@
-"""From what an engine gave to a student's results: each check's marks, what kind of failure it was, a sentence."""
+"""From an engine's result to a student's results: for each check the points, the kind of failure, a sentence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from labutils import exercises
 from labutils.spec.verdict import Verdict
 
 Marker = Callable[[NotebookNode], Result]
-"""From an executed check cell to its marks, where there is no verdict of the judge."""
+"""The points of an executed check cell without a verdict of the judge."""
 
 
 def checks_of(release: NotebookNode) -> list[Check]:
@@ -41,7 +41,7 @@ def is_manual(cell: NotebookNode) -> bool:
 
 
 def not_yet(submission: Submission, checks: list[Check]) -> Graded:
-    """A student before grading: no marks, and the reason if that is final."""
+    """A student before grading: 0 points, and the reason if that is final."""
     why = submission.problem or "Not graded."
     outcomes = [Outcome(c.name, c.cell, 0.0, c.points, "not graded", why) for c in checks]
     return Graded(
@@ -65,7 +65,7 @@ def mark(student: Graded, executed: NotebookNode, log: dict, verdicts: dict[str,
         student.outcomes.append(Outcome(name, cell_id, result.marks, points, kind, result.sentence, result.verdict))
     shown = [o for cell in executed.cells if cell.cell_type == "code" for o in cell.outputs]
     if any(o.output_type == "stream" and o.name == "stderr" for o in shown):
-        student.events.append("Wrote to stderr, which costs nothing.")
+        student.events.append("Wrote to stderr, which does not affect the points.")
 
 
 def _kind(cell: NotebookNode, result: Result, points: float) -> str:
@@ -74,10 +74,10 @@ def _kind(cell: NotebookNode, result: Result, points: float) -> str:
     if result.verdict is not None and result.verdict.headline is not None:
         return result.verdict.headline.kind
     if result.verdict is not None and result.verdict.passed:
-        return "open" if result.verdict.open else "not full marks"
+        return "open" if result.verdict.open else "not full points"
     error = next((o for o in cell.outputs if o.output_type == "error"), None)
     if error is None:
-        return "no valid marks"
+        return "no valid points"
     return {KERNEL_DIED: "kernel-died", "CellTimeout": "timeout"}.get(error.ename, error.ename)
 
 

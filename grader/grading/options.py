@@ -24,8 +24,8 @@ class GradeOptions:
     limits: NotebookLimits | None = None
     """Seconds for a notebook and for each of its cells. None: `FOR_FEEDBACK`, or with a `marker` the full limits."""
     marker: Marker | None = None
-    """Turns an executed check cell into marks, for a course that trusts what its students' notebooks show. None: the
-    judge gives the marks."""
+    """Turns an executed check cell into points, for a course that trusts what its students' notebooks show. None: the
+    judge gives the points."""
     resume: bool = False
     """Continue the run that the output folder holds: what its journal has is not graded again."""
     fresh: bool = False
@@ -33,7 +33,7 @@ class GradeOptions:
     rules: Rules | None = None
     """What late submissions lose. None: nothing."""
     executor: str = "local"
-    """Where the work is done: one of `engines.NAMES`."""
+    """Where grading runs: one of `engines.NAMES`."""
     gpus: int | None = None
     """How many of this machine's GPUs are used. None: all."""
     scheduler: str | None = None

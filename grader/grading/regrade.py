@@ -2,9 +2,9 @@
 
     python -m grader regrade OUT --only EXERCISE
 
-Each submission that was graded into OUT is judged again in this exercise, with the seed it had: by the journal, so no
-notebook runs again. The other exercises keep their marks, and so does everything that a person did in the form grader;
-where a person had changed this exercise's mark by hand, nbgrader asks to look at it once more.
+Each submission in OUT is judged again in this exercise with the same seed, from the journal: no notebook runs again.
+The points of other exercises stay, and so does everything that a person did in the formgrader. If a person changed this
+exercise's points by hand, nbgrader asks for another look.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Regrade:
         return entry
 
     def settle(self, student: str, entry: dict, exercise: str) -> None:
-        """Enter a student's new marks in the journal and the grade book."""
+        """Enter a student's new points in the journal and the gradebook."""
         looked_at = self._waiting(student)
         executed = self.books.mark(student, entry["result"])
         self.books.put(student, entry["submitted"], entry["result"])
@@ -97,13 +97,13 @@ class Regrade:
         self._keep_waiting(student, looked_at, check)
 
     def _waiting(self, student: str) -> dict[str, bool]:
-        """Of each cell, whether it waits for a person."""
+        """For each cell, whether a person must grade it."""
         with self.course.api.gradebook as book:
             submission = book.find_submission(self.course.unit, student)
             return {g.name: g.needs_manual_grade for n in submission.notebooks for g in n.grades}
 
     def _keep_waiting(self, student: str, before: dict[str, bool], changed: str) -> None:
-        """nbgrader asks for a second look at every mark that a person gave; only those of `changed` need one."""
+        """nbgrader asks for a second look at all points that a person gave; only those of `changed` need one."""
         with self.course.api.gradebook as book:
             submission = book.find_submission(self.course.unit, student)
             for grade in (g for n in submission.notebooks for g in n.grades):
@@ -119,17 +119,17 @@ def regrade(
     say: Callable[[str], None] = lambda line: None,
     solutions: Path = ROOT / "solutions",
 ) -> ClassResults:
-    """Judge the exercise `only` of everybody in `out` again, and bring grade book, feedback and results up to date.
+    """Judge the exercise `only` of everyone in `out` again, and update gradebook, feedback and results.
 
     Raises NoRegrade, and what grading raises: NoResults, JournalError, GradebookError, BuildError, DiskFull.
     """
     results = report.read(out)
     with contextlib.closing(Journal(out / "journal")) as journal:
         if journal.header is None or not journal.header["finished"]:
-            raise NoRegrade(f"The run in {out} is not finished: `grade --resume` goes on with it.")
+            raise NoRegrade(f"The run in {out} is not finished: continue it with `grade --resume`.")
         if journal.header["mode"] != "judge":
             raise NoRegrade(
-                "These marks are what notebooks showed (--trust-notebooks); only the judge's can be renewed."
+                "These points come from the notebooks (--trust-notebooks); only the judge's can be recomputed."
             )
         again = Regrade(out, journal, results)
         exercise = again.begin(only, solutions)
@@ -151,16 +151,16 @@ def regrade(
         again.course.feedback()
     results.checks = again.checks
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    results.notes.append(f"{only} was graded again on {when}; the marks of {changed} students changed.")
+    results.notes.append(f"{only} was graded again on {when}; the points of {changed} students changed.")
     results.findings = None
     return results
 
 
 def add_arguments(parser) -> None:
-    parser.add_argument("out", type=Path, metavar="OUT", help="a folder that a class was graded into")
+    parser.add_argument("out", type=Path, metavar="OUT", help="a folder with a graded class")
     parser.add_argument("--only", required=True, metavar="EXERCISE", help="the exercise whose test was fixed")
     parser.add_argument(
-        "--workers", type=int, metavar="N", help="submissions at a time; by default one for each core, at most 8"
+        "--workers", type=int, metavar="N", help="submissions at a time; default: one per core, at most 8"
     )
 
 
@@ -172,7 +172,7 @@ def main(args) -> int:
         print(problem)
         return 1
     except DiskFull as where:
-        print(f"The disk is full: {where}. What is regraded is safe; the same command does the rest.")
+        print(f"The disk is full: {where}. All results so far are saved; the same command does the rest.")
         return 1
     print(results.notes[-1])
     return 0

@@ -1,4 +1,4 @@
-"""One run over a class: from what was handed in, through an engine and the journal, into the grade book."""
+"""One run over a class: from submissions, through an engine and the journal, into the gradebook."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Run:
         self.notes: list[str] = [message] if message else []
 
     def release(self, unit: Path, seed: int | None, resume: bool) -> None:
-        """Enter the unit in the grade book, and begin or continue the journal."""
+        """Enter the unit in the gradebook, and start or continue the journal."""
         source = source_notebook(unit)
         release, mode = release_hash(source), "judge" if self.marker is None else "shown"
         if resume:
@@ -109,7 +109,7 @@ class Run:
         return True
 
     def work(self, engine: engines.Engine, todo: list[str], watcher: Watcher, clock: Clock, final: bool) -> None:
-        """`final`: nothing will change the marks, so that feedback can be written while other submissions run."""
+        """`final`: the points will not change, so feedback can be written while other submissions run."""
         watcher.begin(engine, len(self.students), len(self.students) - len(todo))
         for student, result in engine.run(self._jobs(todo)):
             clock.step("run and judge")
@@ -146,7 +146,7 @@ class Run:
             }
 
     def close_books(self, rules: late.Rules | None) -> None:
-        """Enter who could not be graded, and what handing in late costs: nobody is left out of the grade book."""
+        """Enter students who could not be graded, and the late penalties: everyone is in the gradebook."""
         students = list(self.students.values())
         for student in students:
             if student.problem:

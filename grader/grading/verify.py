@@ -1,4 +1,4 @@
-"""`python -m grader verify OUT`: is every submission of a run graded exactly once, and does the grade book say so?"""
+"""`python -m grader verify OUT`: is every submission of a run graded exactly once, and does the gradebook agree?"""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ def problems(out: Path) -> list[str]:
         if journal.header is None:
             raise JournalError(f"There is no run in {out}.")
         found = [] if journal.header["finished"] else [f"The run of {when(journal.header)} is not finished."]
-        found += [f"The journal's file {name} is torn." for name in journal.torn()]
+        found += [f"The journal's file {name} is incomplete." for name in journal.torn()]
         unit, expected = journal.header["unit"], {}
         for student in journal.students():
             entry = journal.get(student)
             expected[student] = {} if entry["problem"] else entry["marks"]
     course = Course(out / "course", unit)
     submitted = {path.parts[-3] for path in course.folder.glob(f"submitted/*/{unit}/{unit}.ipynb")}
-    found += [f"{s} handed in, and is not in the journal." for s in sorted(submitted - expected.keys())]
+    found += [f"{s} submitted, but is not in the journal." for s in sorted(submitted - expected.keys())]
     return found + course.problems(expected)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("out", type=Path, metavar="OUT", help="the folder that was graded into, such as out/UNIT")
+    parser.add_argument("out", type=Path, metavar="OUT", help="the folder with the graded class, such as out/UNIT")
 
 
 def main(args) -> int:
@@ -42,5 +42,5 @@ def main(args) -> int:
         return 2
     for problem in found:
         print(problem)
-    print("Something is wrong; see above." if found else "Every submission is graded exactly once.")
+    print("Found problems; see above." if found else "Every submission is graded exactly once.")
     return 1 if found else 0

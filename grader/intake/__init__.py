@@ -1,1 +1,1 @@
-"""Getting submissions in: what a learning platform exports, as files that each belong to a learner."""
+"""Reads submissions: turns a learning platform's export into files, each with its owner."""

@@ -1,8 +1,8 @@
-"""From what students handed in to the layout that nbgrader grades: `submitted/STUDENT/UNIT/UNIT.ipynb`.
+"""From submitted files to the layout that nbgrader grades: `submitted/STUDENT/UNIT/UNIT.ipynb`.
 
-What was handed in is a folder or a zip, as nbgrader, Moodle, Canvas or Gradescope make it, or simply `STUDENT/` with a
-notebook of any name in it, or `STUDENT.ipynb` (`grader.intake`). Whatever cannot be graded is set aside with a reason:
-the student appears in every table with no marks, the file lies in `set_aside/`, and nobody else is stopped.
+Submissions are a folder or a zip as nbgrader, Moodle, Canvas or Gradescope export it, or simply `STUDENT/` with a
+notebook of any name in it, or `STUDENT.ipynb` (`grader.intake`). A file that cannot be graded is set aside with a
+reason: the student appears in every table with 0 points, the file goes to `set_aside/`, and all others are graded.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MOST_ASIDE = 1_000_000_000
 
 @dataclass(frozen=True)
 class SetAside:
-    """A file that was handed in and is not what is graded, and why."""
+    """A submitted file that is not graded, and why."""
 
     file: File
     reason: str
@@ -45,7 +45,7 @@ class SetAside:
 
 @dataclass
 class Submission:
-    """What a student handed in: the mended notebook, or, with `problem`, why there is none."""
+    """A student's submission: the repaired notebook, or, with `problem`, why there is none."""
 
     student: str
     notebook: NotebookNode | None = None
@@ -56,7 +56,7 @@ class Submission:
 
 
 def collect(source: Path, unit: str, release: NotebookNode) -> list[Submission]:
-    """Every submission in a folder or a zip, mended, in the order of the students' names.
+    """Every submission in a folder or a zip, repaired, in the order of the students' names.
 
     Raises Unreadable if `source` is neither.
     """
@@ -75,7 +75,7 @@ def collect(source: Path, unit: str, release: NotebookNode) -> list[Submission]:
 
 
 _CONFIG = """\
-# nbgrader's form grader finds the course by this file: start JupyterLab in this folder.
+# nbgrader's formgrader finds the course by this file: start JupyterLab in this folder.
 from pathlib import Path
 
 c = get_config()  # noqa: F821
@@ -84,7 +84,7 @@ c.CourseDirectory.root = str(Path(__file__).resolve().parent)
 
 
 def lay_out(submissions: list[Submission], course: Path, unit: str) -> None:
-    """Write the notebooks where nbgrader looks for them, and what was set aside beside the course."""
+    """Write the notebooks where nbgrader looks for them, and the files set aside next to the course."""
     course.mkdir(parents=True, exist_ok=True)
     (course / "nbgrader_config.py").write_text(_CONFIG)
     for submission in submissions:
@@ -108,7 +108,7 @@ def set_aside(submissions: Iterable[Submission], folder: Path) -> None:
                 with path.open("wb") as kept:
                     for chunk in one.file.chunks():
                         if (written := written + len(chunk)) > _MOST_ASIDE:
-                            raise Unreadable("too much was set aside; it is only where it was handed in")
+                            raise Unreadable("too much was set aside; it is only in the submitted files")
                         kept.write(chunk)
                 reasons.append(entry | {"kept": path.relative_to(folder).as_posix()})
             except (Unreadable, OSError) as problem:
@@ -139,7 +139,7 @@ def read_notebook(path: Path) -> NotebookNode:
 
 
 def _read(file: File, release: NotebookNode | None) -> tuple[NotebookNode, list[str]]:
-    """A limited child reads a file (`grader.intake.reading`); here it is only carried there. Raises Unreadable."""
+    """Read a file in a limited child (`grader.intake.reading`). Raises Unreadable."""
     with reader.in_memory() as content:
         for chunk in file.chunks():
             reader.append(content, chunk)
@@ -153,7 +153,7 @@ def _read(file: File, release: NotebookNode | None) -> tuple[NotebookNode, list[
 
 
 def _refused(refused: Refused, source: Path) -> File:
-    """A file whose reading says why it was refused."""
+    """A file whose `read` raises the reason for its rejection."""
 
     @contextlib.contextmanager
     def opened():
@@ -164,7 +164,7 @@ def _refused(refused: Refused, source: Path) -> File:
 
 
 def _may_be_notebook(file: File) -> bool:
-    """By the name: browsers and mail programs add endings, and what could not be looked into may hold one."""
+    """By the name: browsers and mail programs add endings, and an unreadable archive may contain one."""
     name = file.name.lower()
     return ".ipynb" in name or name.endswith((".zip", ".json")) or name == "nothing"
 
@@ -203,7 +203,7 @@ def _submission(owner: Owner, files: list[tuple[File, Owner]], unit: str, releas
             made.aside.append(SetAside(file, f"another file of the same student, {made.origin.file!r}, was graded"))
             continue
         if len(made.aside) >= _MOST_TRIED:
-            made.aside.append(SetAside(file, f"only {_MOST_TRIED} files of a student are tried"))
+            made.aside.append(SetAside(file, f"at most {_MOST_TRIED} files per student are tried"))
             continue
         try:
             notebook, made.repairs = _read(file, release)
@@ -215,12 +215,12 @@ def _submission(owner: Owner, files: list[tuple[File, Owner]], unit: str, releas
     if made.notebook is None:
         made.problem = _why_not(made, notebooks, files)
         if not notebooks:
-            made.aside = [SetAside(f, "it is no notebook") for f, _ in files]
+            made.aside = [SetAside(f, "it is not a notebook") for f, _ in files]
     return made
 
 
 def _rank(file: File, owner: Owner, unit: str):
-    """Of several notebooks the one with the unit's name comes first, of those what was handed in or changed last."""
+    """The order in which notebooks are tried: the unit's name first, then the latest submission or change."""
     stem, number = plain_stem(owner.file or file.name)
     changed = file.modified
     # Times with and without a zone cannot be compared; of one hand-in nearly all are of one kind.
@@ -239,12 +239,12 @@ def _origin(origin: Origin, file: File, owner: Owner) -> Origin:
 def _about_the_file(file: File, owner: Owner, made: Submission, notebooks: int, unit: str) -> list[str]:
     messages, name = [], owner.file or file.name
     if made.student != owner.name:
-        messages.append(f"The name {owner.name!r} cannot be a folder's; it became {made.student!r}.")
+        messages.append(f"The name {owner.name!r} cannot be a folder name; it became {made.student!r}.")
     if notebooks > 1:
         newest = "" if unit.casefold() == plain_stem(name)[0].casefold() else "; none has the unit's name"
-        messages.append(f"Of {notebooks} notebooks {name!r} was graded{newest}.")
+        messages.append(f"Of {notebooks} notebooks, {name!r} was graded{newest}.")
     for one in made.aside:
-        messages.append(f"Before it {one.file.name!r} was tried: {one.reason}.")
+        messages.append(f"{one.file.name!r} was tried first: {one.reason}.")
     if name not in (f"{unit}.ipynb", f"{owner.name}.ipynb"):
         messages.append(f"The file was called {name!r}.")
     return messages
@@ -255,5 +255,5 @@ def _why_not(made: Submission, notebooks: list, files: list) -> str:
         reasons = "; ".join(f"{one.file.name}: {one.reason}" for one in made.aside[:5])
     else:
         others = ", ".join(repr(f.name) for f, _ in files[:3] if f.name != "timestamp.txt")
-        reasons = "there is no notebook in the folder" + (f", only {others}" if others else "")
+        reasons = "the folder contains no notebook" + (f", only {others}" if others else "")
     return f"Not graded, 0 points: {reasons}."

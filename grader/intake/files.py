@@ -1,8 +1,8 @@
-"""The files in a folder or a zip that was handed in, read one at a time and never written by their own names.
+"""The files in a submitted folder or zip, read one at a time and never written under their own names.
 
-Archives come from anybody. A name may lead out of the folder, an entry may unpack to terabytes, a zip may hold itself.
-So nothing is unpacked: an entry is read into memory when it is wanted, up to a limit, and its name only tells whose it
-is. What cannot be accepted is told with a reason.
+Archives are untrusted: a path may lead out of the folder, an entry may unpack to terabytes, a zip may contain itself.
+So nothing is unpacked. An entry is read into memory on demand, up to a limit, and its name is used only to find its
+owner. Each rejected file is reported with a reason.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ MOST_BYTES = 50_000_000
 """Bytes of one file, unpacked. A unit's notebook has a hundredth of that, with pictures in its outputs a tenth."""
 
 MOST_FILES = 100_000
-"""Files in all; a class of a thousand hands in a few thousand."""
+"""Files in total; a class of a thousand submits a few thousand."""
 
 MOST_DEPTH = 3
-"""Zips within zips: the platform's, the learner's, and one more."""
+"""Nested zips: the platform's, the learner's, and one more."""
 
 LONGEST_NAME = 255
-"""Letters of a file's name, as most file systems have it."""
+"""Characters of a file's name; the limit of most file systems."""
 
 _JUNK = {".ipynb_checkpoints", "__MACOSX", "__pycache__", ".git"}
 
@@ -42,7 +42,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class File:
-    """A file that was handed in: its path as parts, when it was last changed, and its bytes on demand.
+    """A submitted file: its path as parts, when it was last changed, and its bytes on demand.
 
     `modified` has a time zone if that is known; a zip's own times have none. `clock` says whose time it is. `opened`
     gives it as a binary file, and raises Unreadable.
@@ -77,14 +77,14 @@ class File:
 
 @dataclass(frozen=True)
 class Refused:
-    """Something that was handed in and cannot be looked at, and why."""
+    """A submitted file that cannot be read, and why."""
 
     parts: tuple[str, ...]
     reason: str
 
 
 def files_in(source: Path) -> Iterator[File | Refused]:
-    """Everything in a folder or a zip, those in zips within it included. Raises Unreadable if it is neither."""
+    """All files in a folder or a zip, including nested zips. Raises Unreadable if it is neither."""
     if source.is_dir():
         found = _in_folder(source)
     elif zipfile.is_zipfile(source):
@@ -93,13 +93,13 @@ def files_in(source: Path) -> Iterator[File | Refused]:
         raise Unreadable("it is neither a folder nor a zip")
     for number, file in enumerate(found):
         if number == MOST_FILES:
-            yield Refused((), f"it holds more than {MOST_FILES:,} files; the others were not looked at")
+            yield Refused((), f"it contains more than {MOST_FILES:,} files; the others were not read")
             return
         yield file
 
 
 def _in_folder(folder: Path) -> Iterator[File | Refused]:
-    """Nothing is followed out of its place: a link of any kind would hand in what somebody else wrote."""
+    """No link is followed: a link would submit what someone else wrote."""
     for path in sorted(folder.rglob("*")):
         parts = _normal(path.relative_to(folder).parts)
         if _is_junk(parts):
@@ -115,7 +115,7 @@ def _in_folder(folder: Path) -> Iterator[File | Refused]:
             if len(parts) == 1 and not any(path.iterdir()):
                 yield Refused((*parts, "nothing"), "the folder is empty")
         elif not stat.S_ISREG(about.st_mode):
-            yield Refused(parts, "it is no ordinary file")
+            yield Refused(parts, "it is not a regular file")
         elif about.st_nlink > 1:
             yield Refused(parts, f"it is a link: the same file has {about.st_nlink} names")
         else:
@@ -125,8 +125,8 @@ def _in_folder(folder: Path) -> Iterator[File | Refused]:
 
 
 def _opener(folder: Path, parts: tuple[str, ...], known: tuple[int, int]) -> Callable[[], AbstractContextManager]:
-    """Opens a file by its path below `folder`, step by step, as the one that was `known` (device, number) before: what
-    was put in its place since then is not read."""
+    """Opens a file by its path below `folder`, step by step, and only if it is still the `known` one (device, inode):
+    a replacement is not read."""
 
     @contextlib.contextmanager
     def opened() -> Iterator[BinaryIO]:
@@ -138,7 +138,7 @@ def _opener(folder: Path, parts: tuple[str, ...], known: tuple[int, int]) -> Cal
             at = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
             about = os.fstat(at)
             if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1 or (about.st_dev, about.st_ino) != known:
-                raise Unreadable("it was replaced while the class was collected")
+                raise Unreadable("it was replaced while submissions were collected")
         except OSError as problem:
             if at >= 0:
                 os.close(at)
@@ -159,7 +159,7 @@ def _or_its_files(file: File, depth: int) -> Iterator[File | Refused]:
     if not file.name.lower().endswith(".zip"):
         yield file
     elif depth >= MOST_DEPTH:
-        yield Refused(file.parts, "it is a zip in too many others")
+        yield Refused(file.parts, "its zips are nested too deeply")
     else:
         yield from _in_zip(lambda: _held(file), file.parts, depth + 1)
 
@@ -187,7 +187,7 @@ def _checked(archive: Path | BinaryIO) -> Path | BinaryIO:
         listing = struct.unpack_from("<I", end, at + 12)[0] if 0 <= at <= len(end) - 22 else 0
         wide = at >= 20 and end[at - 20 : at - 16] == b"PK\6\7"  # zip64, which says the size elsewhere
         if listing > MOST_LISTING or wide and size < 1 << 32:
-            raise Unreadable(f"its list of contents is longer than {_size(MOST_LISTING)}")
+            raise Unreadable(f"its table of contents is longer than {_size(MOST_LISTING)}")
         file.seek(0)
     return archive
 
@@ -259,12 +259,12 @@ def _refusal(entry: zipfile.ZipInfo, name: str, parts: tuple[str, ...]) -> str:
     if max(map(len, parts)) > LONGEST_NAME:
         return f"its name is longer than {LONGEST_NAME} letters"
     if name.startswith(("/", "\\")) or ".." in parts or PureWindowsPath(name).drive:
-        return "its name in the zip leads out of it"
+        return "its path leads out of the zip"
     kind = stat.S_IFMT(entry.external_attr >> 16) if entry.create_system == 3 else 0  # 3: written on a Unix
     if stat.S_ISLNK(entry.external_attr >> 16):
         return "it is a link, and only files are graded"
     if kind not in (0, stat.S_IFREG):
-        return "it is no ordinary file"
+        return "it is not a regular file"
     if entry.flag_bits & 1:
         return "it is encrypted"
     return ""

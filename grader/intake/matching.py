@@ -1,8 +1,8 @@
-"""Which cell of a submission is which of the release: the signs by which one is known again.
+"""Matches the cells of a submission with those of the release.
 
-In the order in which they are trusted: the grade id in nbgrader's metadata; the cell's own id, which Colab keeps in the
+In order of trust, a cell is identified by the grade id in nbgrader's metadata; its own id, which Colab keeps in the
 metadata; a line that only this cell has, `lab.check("unit/exercise")` in a check and `def kernel(` or
-`__global__ void kernel(` in an answer; likeness of the text.
+`__global__ void kernel(` in an answer; similarity of the text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Whose a file is: the ways in which learning platforms name what they export.
+"""The owner of a file, from the names that learning platforms give to exported files.
 
 nbgrader     STUDENT/UNIT/x.ipynb, and inbound folders STUDENT+UNIT+TIME+…
 Moodle       "Name_12345_assignsubmission_file_/x.ipynb", or with the same beginning and no folder
-Canvas       "lastfirst_LATE_12345_67890_x-1.ipynb", the last number counting what was handed in again
+Canvas       "lastfirst_LATE_12345_67890_x-1.ipynb", the last number counts resubmissions
 Gradescope   "submission_12345/x.ipynb" beside submission_metadata.yml
 else         STUDENT/….ipynb or STUDENT.ipynb, in one more folder or not
 """
@@ -32,9 +32,9 @@ _PLAIN = {"submissions", "submitted", "inbound", "handed_in", "export", "downloa
 
 @dataclass(frozen=True)
 class Owner:
-    """The learner that a file belongs to, as the platform tells it. Equal `key`: the same learner.
+    """The learner that a file belongs to, according to the platform. Equal `key`: the same learner.
 
-    `again` counts what was handed in again, where the platform says; `handed_in` is its own time, if it has one.
+    `again` counts resubmissions, if the platform says so; `handed_in` is the platform's own time, if it has one.
     """
 
     key: str
@@ -50,7 +50,7 @@ class Owner:
 
 
 def owners(files: Sequence[File], unit: str, units: Collection[str] = ()) -> list[Owner | None]:
-    """The owner of each file; None for what was handed in for another one of the course's `units`, and for metadata."""
+    """The owner of each file; None for submissions of another one of the course's `units`, and for metadata."""
     known, times = _gradescope(files), _timestamps(files)
     others = set(units) - {unit}
     listed = {"submission_metadata.yml", "timestamp.txt"}  # of files, and no learner's
@@ -69,7 +69,7 @@ def owners(files: Sequence[File], unit: str, units: Collection[str] = ()) -> lis
 
 
 def _is_of(file: File, units: Collection[str]) -> bool:
-    """Whether a file lies where nbgrader puts what is handed in for one of these units."""
+    """Whether a file is where nbgrader puts submissions for one of these units."""
     inbound = (m["unit"] for part in file.folder if (m := _INBOUND.fullmatch(part)))
     return len(file.parts) >= 3 and file.parts[-2] in units or any(u in units for u in inbound)
 
@@ -175,7 +175,7 @@ _Ruby.add_multi_constructor("!", _plain_data)
 
 def _gradescope(files: Sequence[File]) -> dict[str, Owner]:
     """The owners that Gradescope's metadata names, by folder. A file that cannot be read names none, nor does one that
-    a learner may have written: Gradescope's lies beside the folders in which all files are."""
+    a learner may have written: Gradescope's is next to the folders that contain all files."""
     found: dict[str, Owner] = {}
     for file in files:
         depth = len(file.folder)

@@ -1,4 +1,4 @@
-"""In a limited child (`grader/judge/inside/read.py`): a submitted file as a mended notebook, or why it is none."""
+"""In a limited child (`grader/judge/inside/read.py`): a submitted file as a repaired notebook, or why it is not one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def prepare() -> None:
 
 
 def read(payload: dict, content: bytes) -> Iterator[dict]:
-    """One answer: the file's notebook, mended for `payload["release"]`, and its repairs; or why it `failed`."""
+    """One answer: the file's notebook, repaired for `payload["release"]`, and the repairs; or why it `failed`."""
     try:
         notebook, left_out = notebook_of(content)
         repairs = repair(notebook, _parsed(payload["release"])) if payload["release"] else []
@@ -35,9 +35,9 @@ def read(payload: dict, content: bytes) -> Iterator[dict]:
     except (NotANotebook, NotThisUnit) as problem:
         yield {"failed": str(problem)}
     except RecursionError:
-        yield {"failed": "it nests deeper than can be read"}
+        yield {"failed": "it is nested too deeply to be read"}
     except Exception as problem:  # whatever a strange file does to us
-        yield {"failed": f"it cannot be mended ({type(problem).__name__}: {str(problem)[:200]})"}
+        yield {"failed": f"it cannot be repaired ({type(problem).__name__}: {str(problem)[:200]})"}
 
 
 def _parsed(release: dict) -> NotebookNode:

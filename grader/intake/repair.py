@@ -1,7 +1,7 @@
-"""Mend a submitted notebook, so that stock nbgrader can grade it, and say in sentences what was mended.
+"""Repair a submitted notebook so that unmodified nbgrader can grade it, and list the repairs in sentences.
 
-Front ends lose nbgrader's metadata, and learners copy, move, split, merge and delete cells. Each graded cell of the
-release is looked for by the signs of `grader.intake.matching`; what was split is joined (`grader.intake.split_cells`).
+Front ends lose nbgrader's metadata, and learners copy, move, split, merge and delete cells. `grader.intake.matching`
+finds each graded cell of the release; `grader.intake.split_cells` joins split ones.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from grader.intake.matching import grading_of as _metadata
 
 
 class NotThisUnit(Exception):
-    """A notebook that holds no exercise of the unit; the message says what it seems to be."""
+    """A notebook without an exercise of the unit; the message says what it seems to be."""
 
 
 def repair(submitted: NotebookNode, release: NotebookNode) -> list[str]:
-    """Mend `submitted` in place against the unit's release; returns what was done, a sentence for each repair.
+    """Repair `submitted` in place to match the unit's release; returns a sentence for each repair.
 
     Raises NotThisUnit if none of the unit's exercises is in it.
     """
@@ -100,11 +100,11 @@ class _Mender:
             original = known.get(grading.get("grade_id")) if isinstance(grading, dict) else None
             if original is not None:
                 self.messages.append(
-                    f"A copy of {_name(original)} was made an ordinary cell; it runs, and is not graded."
+                    f"A copy of {_name(original)} became an ordinary cell: it runs, but is not graded."
                 )
             elif grading:
                 self.messages.append(
-                    f"A cell that claimed to be graded but is none of this unit's ({cell.get('id')!r}) is not."
+                    f"A cell that claimed to be graded is not part of this unit ({cell.get('id')!r}); it is not graded."
                 )
 
     def join_parts(self) -> None:
@@ -122,7 +122,7 @@ class _Mender:
                 cell.source = split_cells.joined(parts)
                 mine = {id(c) for c in parts if c is not cell}
                 self.notebook.cells = [c for c in self.notebook.cells if id(c) not in mine]
-                self.messages.append(f"{_capital(_name(released))} had been split into {len(parts)} and was joined.")
+                self.messages.append(f"{_capital(_name(released))} was split into {len(parts)} and is joined again.")
 
     def _around(self, cell: NotebookNode) -> list[NotebookNode]:
         """The code cells near a found one, as far as the next found ones."""
@@ -154,7 +154,7 @@ class _Mender:
                 _retype(cell, released.cell_type)
             locked = not is_answer(released)
             if locked and cell.source.strip() != released.source.strip():
-                self.messages.append(f"{_capital(_name(released))} had been edited; it runs as it was released.")
+                self.messages.append(f"{_capital(_name(released))} had been edited; it runs as released.")
             if locked:
                 cell.source = released.source
 

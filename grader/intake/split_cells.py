@@ -1,7 +1,7 @@
-"""Answers whose cell was split in two or more: Jupyter and Colab have a command for it, and one may be pressed.
+"""Answers whose cell was split into two or more: Jupyter and Colab have a command for it.
 
-The parts of an answer say nothing alone: half a function is no Python, and half a kernel no CUDA C++. They are joined
-again where the joined text is whole and the cell's own text is not.
+Half a function is not valid Python, and half a kernel is not valid CUDA C++. The parts are joined if the joined text is
+valid and the cell's own text is not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ time."""
 def parts_of(cell: NotebookNode, around: list[NotebookNode], released: NotebookNode) -> list[NotebookNode]:
     """The cells whose texts make the answer, in order; only `cell` itself if it is whole or nothing makes it so.
 
-    `around` are the code cells that nobody else claims between the answer's neighbours in the release, `cell` among
+    `around` are the unclaimed code cells between the cells that surround the answer in the release, with `cell` among
     them, in the notebook's order.
     """
     around = [c for c in around if len(c.source) <= MOST_TEXT or c is cell]

@@ -1,1 +1,1 @@
-"""From verdicts to numbers: marks, results as data, and what lateness costs."""
+"""From verdicts to numbers: points, results as data, and late penalties."""

@@ -1,9 +1,9 @@
-"""Handing in late: a small table says when work is due and what each day costs.
+"""Late submissions: a small table gives the due time and the penalty.
 
     due = 2026-11-20T23:59:00        # in time_zone, unless it names its own offset
     time_zone = "Europe/Berlin"
     grace_minutes = 15               # nothing is lost up to here; after it the whole delay counts
-    per_day = 10                     # percent of the marks for each day that has begun …
+    per_day = 10                     # percent of the points for each day that has begun …
     most = 50                        # … and never more than this
     steps = [[24, 10], [72, 30]]     # or instead: up to 24 hours 10 percent, up to 72 hours 30, after that `most`
 
@@ -14,8 +14,8 @@
     [handed_in]                      # the truth, where a platform's time is wrong
     "Chiara Lombardi" = 2026-11-20T22:10:00
 
-Times come from nbgrader's timestamp, Gradescope's, the zip's or the file's; the sentence says which. Canvas says LATE
-itself and knows its own extensions, so its word decides whether a submission is late, and the time by how much.
+Times come from nbgrader's timestamp, Gradescope's, the zip's or the file's; the sentence says which. Canvas flags late
+work itself and knows its own extensions, so its flag decides whether a submission is late, and the time by how much.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _LATER = re.compile(r"(\d+(?:\.\d+)?)\s*(min|minutes?|h|hours?|d|days?)", re.IGN
 
 
 class LateError(Exception):
-    """A table of late rules that cannot be understood; the message says where."""
+    """Invalid late rules; the message says where."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """When a unit is due and what handing it in later costs, in percent of what was earned."""
+    """When a unit is due, and the penalty for a later submission in percent of the earned points."""
 
     due: datetime
     zone: ZoneInfo
@@ -60,7 +60,7 @@ class Rules:
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
             raise LateError(f"{path.name}: {problem}") from None
         if unknown := set(table) - _KNOWN:
-            raise LateError(f"{path.name}: no rule is called {', '.join(sorted(unknown))}")
+            raise LateError(f"{path.name}: unknown rule {', '.join(sorted(unknown))}")
         try:
             zone = ZoneInfo(table.get("time_zone", "UTC"))
             steps = tuple(sorted((float(h), _percent(p)) for h, p in table.get("steps", [])))
@@ -77,7 +77,7 @@ class Rules:
         except (TypeError, ValueError, AttributeError, ZoneInfoNotFoundError) as problem:
             raise LateError(f"{path.name}: {problem}") from None
         except KeyError:
-            raise LateError(f"{path.name}: it does not say when the unit is due") from None
+            raise LateError(f"{path.name}: it has no due time") from None
 
     def due_for(self, student: str) -> datetime:
         """A student's due time, any extension included."""
@@ -85,7 +85,7 @@ class Rules:
         return later if isinstance(later, datetime) else self.due + later
 
     def of(self, student: str, origin: Origin | None) -> Lateness | None:
-        """What handing in late costs this student; None for who was in time. Nobody pays for a time nobody knows."""
+        """This student's late penalty; None if in time. Unknown submission times are never penalized."""
         origin, due = origin or Origin(), self.due_for(student)
         when, clock = self.time_of(student, origin)
         corrected = student in self.handed_in
@@ -95,43 +95,43 @@ class Rules:
         late = when.astimezone(UTC) - due.astimezone(UTC) if when else timedelta()
         if origin.marked_late and not corrected and student not in self.extensions:
             if late <= timedelta():
-                late, clock = timedelta(seconds=1), f"{origin.system.capitalize()}'s mark; the time is not known"
+                late, clock = timedelta(seconds=1), f"{origin.system.capitalize()}'s flag; the time is unknown"
         elif late <= self.grace:
             return None
         share = self.percent(late)
         stood = f" on {when.astimezone(self.zone):%Y-%m-%d %H:%M %Z}" if when and when > due else ""
-        cost = f"{share:g} % of the marks are taken off" if share else "nothing is taken off"
-        message = f"Handed in{stood}, {_long(late)} late ({clock}): {cost}."
+        cost = f"{share:g} % of the points are deducted" if share else "no deduction"
+        message = f"Submitted{stood}, {_long(late)} late ({clock}): {cost}."
         return Lateness(share, message, due.astimezone(UTC).isoformat())
 
     def percent(self, late: timedelta) -> float:
-        """What a delay costs, in percent."""
+        """The penalty for a delay, in percent."""
         if self.steps:
             hours = late.total_seconds() / 3600
             return next((share for limit, share in self.steps if hours <= limit), self.most)
         return min(self.most, self.per_day * math.ceil(late / timedelta(days=1)))
 
     def time_of(self, student: str, origin: Origin) -> tuple[datetime | None, str]:
-        """When a student handed in, if that is known, and who says so."""
+        """When a student submitted, if that is known, and the source of that time."""
         if student in self.handed_in:
-            return self.handed_in[student], "the table's time"
+            return self.handed_in[student], "time from the late rules"
         if not origin.handed_in:
-            return None, "no time is known"
+            return None, "the time is unknown"
         when = datetime.fromisoformat(origin.handed_in)
         return when.replace(tzinfo=when.tzinfo or self.zone), origin.clock
 
 
 def apply(rules: Rules | None, students: list[Graded]) -> None:
-    """Say of each student what handing in late costs."""
+    """Set each student's late penalty."""
     for student in students:
         student.late = rules.of(student.student, student.origin) if rules and not student.problem else None
 
 
 def enter(course, students: list[Graded], rules: Rules | None = None) -> None:
-    """Enter due times, hand-in times and penalties into nbgrader's grade book, where its feedback and export use them.
+    """Enter due times, submission times and penalties into nbgrader's gradebook, for its feedback and export.
 
-    nbgrader would compute a penalty while it autogrades, before a person gave marks for written answers. It is a share
-    of all marks, so it is entered here, after grading and again before each export, in the same column.
+    nbgrader would compute a penalty while it autogrades, before a person graded the written answers. The penalty is a
+    share of all points, so it is entered here, after grading and again before each export, in the same column.
     """
     graded, known = {s.student: s for s in students}, rules or Rules(datetime.now(UTC), ZoneInfo("UTC"))
     with course.api.gradebook as book:
@@ -161,7 +161,7 @@ def _time(value: Any, zone: ZoneInfo) -> datetime:
     if isinstance(value, str):
         value = datetime.fromisoformat(value)
     if not isinstance(value, datetime):
-        raise ValueError(f"{value!r} is no time such as 2026-11-20T23:59:00")
+        raise ValueError(f"{value!r} is not a time such as 2026-11-20T23:59:00")
     return value.replace(tzinfo=value.tzinfo or zone)
 
 
@@ -174,7 +174,7 @@ def _extension(value: Any, zone: ZoneInfo) -> datetime | timedelta:
 
 def _percent(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 100:
-        raise ValueError(f"{value!r} is no percentage from 0 to 100")
+        raise ValueError(f"{value!r} is not a percentage from 0 to 100")
     return float(value)
 
 

@@ -1,7 +1,7 @@
-"""From a verdict to marks: the two functions through which every mark passes.
+"""From a verdict to points: the two functions that compute all points.
 
-`judged` takes the judge's verdict. `marks_of` reads what an executed check cell shows: for tests that are not of
-`lab.check`, and for a course that trusts its students, since that output was made in the student's own process.
+`judged` takes the judge's verdict. `marks_of` reads what an executed check cell shows. That output comes from the
+student's own process, so it is used only for tests without `lab.check`, and for a course that trusts its students.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 @dataclass(frozen=True)
 class Result:
-    """The marks of one check cell, what they rest on, and a sentence for people."""
+    """The points of one check cell, the verdict behind them, and a sentence for people."""
 
     marks: float
     verdict: Verdict | None
@@ -31,36 +31,34 @@ class Result:
 
 
 def judged(verdict: Verdict, points: float) -> Result:
-    """The marks of a verdict that was reached outside the student's process."""
+    """The points of a verdict that was reached outside the student's process."""
     marks = min(max(0.0, verdict.marks), points)
     return Result(marks, verdict, _told(verdict, marks, points))
 
 
 def marks_of(cell: NotebookNode) -> Result:
-    """The marks of an executed check cell. `cell` is trusted but for its outputs."""
+    """The points of an executed check cell. All of `cell` is trusted except its outputs."""
     points = float(cell.metadata.nbgrader.points)
     verdict = _verdict(cell)
     if error := next((o for o in cell.outputs if o.output_type == "error"), None):
         return Result(0.0, verdict, _stopped(verdict, error))
     shown = [o.data.get("text/plain", "") for o in cell.outputs if o.output_type == "execute_result"]
     if not shown:
-        return Result(0.0, verdict, "The check cell ended without showing marks.")
+        return Result(0.0, verdict, "The check cell ended without showing points.")
     text = "".join(shown[-1]).strip()
     if not _PLAIN_NUMBER.fullmatch(text):
         return Result(0.0, verdict, f"The check cell showed {_short(text)!r}, which is not a plain number of points.")
     marks = float(text)
     if marks > points:
-        return Result(0.0, verdict, f"The check cell showed {marks:g} of {points:g} points, which cannot be.")
+        return Result(0.0, verdict, f"The check cell showed {marks:g} of {points:g} points, which is impossible.")
     exercise_id = exercise_of(cell.source)
     if exercise_id not in exercises.all_exercises():
         return Result(marks, None, f"{marks:g} of {points:g} points.")
     if verdict is None or verdict.exercise != exercise_id:
-        return Result(0.0, None, "The check cell showed marks, but no verdict of lab.check stands behind them.")
+        return Result(0.0, None, "The check cell showed points without a verdict of lab.check.")
     awarded = exercises.get(exercise_id).points.award(verdict)
     if awarded != marks:
-        return Result(
-            0.0, verdict, f"The check cell showed {marks:g} points, but the verdict behind them is worth {awarded:g}."
-        )
+        return Result(0.0, verdict, f"The check cell showed {marks:g} points, but its verdict is worth {awarded:g}.")
     return Result(marks, verdict, _told(verdict, marks, points))
 
 
@@ -80,7 +78,7 @@ def _verdict(cell: NotebookNode) -> Verdict | None:
 
 def _told(verdict: Verdict, marks: float, points: float) -> str:
     if verdict.headline is None:
-        still = f", {verdict.open:g} still open: they need a GPU" if verdict.open else ""
+        still = f", {verdict.open:g} still open because they need a GPU" if verdict.open else ""
         return f"{marks:g} of {points:g} points{still}."
     return f"{verdict.headline.symptom.rstrip('.')}. {verdict.headline.advice}"
 
@@ -94,7 +92,7 @@ def _stopped(verdict: Verdict | None, error: NotebookNode) -> str:
 
 
 def sentence(text: str) -> str:
-    """The text with a capital letter in front and a full stop behind."""
+    """The text with a capital letter and a period."""
     text = text.strip()
     text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?")) else text + "."

@@ -1,4 +1,4 @@
-"""What grading a class found, as plain data, and its two exports: JSON with everything, CSV for a spreadsheet."""
+"""The results of grading a class as plain data, and two exports: JSON with everything, CSV for a spreadsheet."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One student's result in one check. `kind` is empty for full marks, else the diagnosis or what stopped it."""
+    """One student's result in one check. `kind` is empty for full points, else the diagnosis or what stopped it."""
 
     name: str
     cell: str
@@ -41,18 +41,18 @@ class Outcome:
 
     @property
     def open(self) -> float:
-        """Points that are neither earned nor lost yet: the machine that graded could not judge what they are for."""
+        """Points that are neither earned nor lost yet: the grading machine could not judge them."""
         return min(self.verdict.open, self.points - self.marks) if self.verdict else 0.0
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a submission came from, as its learning platform names it, so that marks find their way back.
+    """Where a submission came from, in its learning platform's terms, so that points can be exported to it.
 
     `system` is "folder", "nbgrader", "moodle", "canvas" or "gradescope". `id` is that system's number of the learner
     (Moodle's participant, Canvas's user, Gradescope's submission) and `name` its spelling of the name. `handed_in` is
-    an ISO time in UTC or empty, and `clock` says whose time that is. `marked_late` is the platform's own word on it;
-    None where it says nothing.
+    an ISO time in UTC or empty, and `clock` says whose time that is. `marked_late` is the platform's own late flag;
+    None if it has none.
     """
 
     system: str = "folder"
@@ -67,7 +67,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Lateness:
-    """What handing in late costs: a share of what was earned, in percent, and the sentence that says why.
+    """A late penalty: a share of the earned points, in percent, and the sentence that says why.
 
     `due` is the learner's own due time, ISO in UTC, any extension included.
     """
@@ -81,7 +81,7 @@ class Lateness:
 class Graded:
     """One student. With `problem`, the submission could not be graded at all; then every outcome is 0.
 
-    `marks` is what was earned, `score` what is left of it after the penalty for handing in late.
+    `marks` are the earned points, `score` what remains after the late penalty.
     """
 
     student: str
@@ -116,7 +116,7 @@ class Graded:
         return sum(o.open for o in self.outcomes)
 
     def what_happened(self) -> str:
-        """The sentences that a reader of the table needs, the gravest first."""
+        """The sentences that a reader of the table needs, the most serious first."""
         late = [self.late.sentence] if self.late else []
         if self.problem:
             return " ".join([self.problem, *late])
@@ -144,7 +144,7 @@ class Graded:
 
 
 def penalty(marks: float, late: Lateness | None) -> float:
-    """The marks that handing in late costs of those earned."""
+    """The points deducted from those earned."""
     return round(marks * late.percent / 100, 2) if late else 0.0
 
 

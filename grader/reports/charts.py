@@ -1,6 +1,6 @@
-"""Small pictures for the reports, as SVG inside the page: data in, markup out, nothing from elsewhere.
+"""Small charts for the reports, as SVG inside the page: data in, markup out, nothing from elsewhere.
 
-Every picture says in words what it shows (`<title>`), for readers who do not see it. Colours are the page's own.
+Every chart describes itself in words (`<title>`), for readers who do not see it. Colors are the page's own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _svg(width: float, height: float, says: str, body: str) -> Markup:
 
 
 def times(ratios: Iterable[float]) -> Markup:
-    """A class's times beside the reference solution's, a dot each. Empty where nothing was timed."""
+    """A class's times relative to the reference solution, a dot each. Empty if nothing was timed."""
     values = sorted(r for r in ratios if math.isfinite(r) and r > 0)
     if not values:
         return Markup("")
@@ -59,18 +59,18 @@ def times(ratios: Iterable[float]) -> Markup:
 
 
 def time_beside(ratio: float, low: float, high: float, what: str = "time") -> Markup:
-    """One kernel's time (or traffic) beside the reference solution's, with its interval."""
+    """One kernel's time (or traffic) relative to the reference solution, with its interval."""
     if not (math.isfinite(ratio) and ratio > 0):
         return Markup("")
     says = f"{ratio:.2f} times the reference solution's {what}; "
-    says += f"all marks for speed up to {FULL_SPEED:g}, none from {NO_SPEED:g}"
+    says += f"all points for speed up to {FULL_SPEED:g}, none from {NO_SPEED:g}"
     x = _x(ratio, 360)
     body = f'<line class="span" x1="{_x(low, 360)}" y1="17" x2="{_x(high, 360)}" y2="17"/>'
     return _svg(360, 48, says, _axis(360, 32) + body + f'<circle class="dot" cx="{x}" cy="17" r="5"/>')
 
 
 def marks(shares: Sequence[float]) -> Markup:
-    """How the class's marks are spread: ten columns from none to all."""
+    """Histogram of the class's points: ten columns from 0 to 100 percent."""
     columns = [0] * 10
     for share in shares:
         columns[min(9, max(0, int(share * 10)))] += 1
@@ -81,7 +81,7 @@ def marks(shares: Sequence[float]) -> Markup:
         body += f'<rect class="column" x="{x}" y="{76 - height}" width="30" height="{height}"/>'
         body += f'<text x="{x + 15}" y="{72 - height}" text-anchor="middle">{count or ""}</text>'
         body += f'<text x="{x + 15}" y="89" text-anchor="middle">{10 * number}</text>'
-    says = "Students by share of the marks in percent: " + ", ".join(
+    says = "Students by percentage of the points: " + ", ".join(
         f"{10 * n} to {10 * n + 10}: {c}" for n, c in enumerate(columns)
     )
     return _svg(360, 92, says, f'<line class="grid" x1="10" y1="76" x2="350" y2="76"/>{body}')
@@ -89,7 +89,7 @@ def marks(shares: Sequence[float]) -> Markup:
 
 @dataclass(frozen=True)
 class Point:
-    """A timed kernel on the roofline: FLOPs per byte that must move, FLOPs per second, and its roofs there."""
+    """A timed kernel on the roofline: FLOPs per byte that must move, FLOPs per second, and the roofline there."""
 
     label: str
     intensity: float
@@ -111,7 +111,7 @@ def point_of(label: str, verdict: Verdict) -> Point | None:
 
 
 def roofline(points: Sequence[Point]) -> Markup:
-    """The class's timed kernels below their roofs, both axes logarithmic; empty where nothing was timed."""
+    """The class's timed kernels under the roofline, both axes logarithmic; empty if nothing was timed."""
     if not points:
         return Markup("")
     left, right = _decades([p.intensity for p in points])
@@ -139,9 +139,7 @@ def roofline(points: Sequence[Point]) -> Markup:
         body += f'<circle class="dot" cx="{x}" cy="{y}" r="3"><title>{escape(p.label)}</title></circle>'
     body += '<text x="196" y="217" text-anchor="middle">FLOP per byte</text><text x="4" y="10">GFLOP/s</text>'
     share = sorted(100 * p.rate / p.roof for p in points)
-    says = (
-        f"{len(points)} timed kernels, at {share[0]:.0f} to {share[-1]:.0f} percent of their roofs, which are the lines"
-    )
+    says = f"{len(points)} timed kernels, at {share[0]:.0f} to {share[-1]:.0f} percent of the roofline (the lines)"
     return _svg(360, 222, says, body)
 
 

@@ -1,13 +1,13 @@
-"""Marks back to where the submissions came from.
+"""Exports points to the platform that the submissions came from.
 
     python -m grader export OUT --format moodle        a grading worksheet that Moodle uploads
     python -m grader export OUT --format canvas        a table for Canvas's gradebook
     python -m grader export OUT --format gradescope    a results.json for each submission
     python -m grader export OUT --format csv           everything, for a spreadsheet
 
-Learners are matched by the numbers that the platform itself gave them in what was handed in. `--into FILE` fills in a
-worksheet that was downloaded from Moodle or Canvas instead, whatever its language and further columns. Marks are those
-of the grade book: what a person gave or changed in the form grader counts, and lateness is taken off all of it.
+Learners are matched by the platform's own numbers in the submitted files. `--into FILE` instead fills in a worksheet
+downloaded from Moodle or Canvas, whatever its language and further columns. Points are those of the gradebook: they
+include what a person gave or changed in the formgrader, and the late penalty applies to all of them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class NoExport(Exception):
 
 @dataclass(frozen=True)
 class Final:
-    """What a student ends with. `earned` is before lateness, with written answers; `waiting`: a person must mark."""
+    """A student's final points. `earned`: before the late penalty, with written answers; `waiting`: some ungraded."""
 
     earned: float
     penalty: float
@@ -47,7 +47,7 @@ class Final:
 
 
 def finals(results: ClassResults, out: Path) -> dict[str, Final]:
-    """Every student's final marks: from the grade book, and for who is not in it from the results."""
+    """Every student's final points: from the gradebook, or from the results for students who are not in it."""
     from_results = {s.student: Final(s.marks, s.penalty, results.points + results.manual) for s in results.students}
     if not (out / "course" / "gradebook.db").exists():
         return from_results
@@ -74,7 +74,7 @@ def finals(results: ClassResults, out: Path) -> dict[str, Final]:
 def table(results: ClassResults, final: dict[str, Final]) -> list[list[str]]:
     """Everything, a row for each student."""
     head = ["student", "name", "id", "email", *(c.name for c in results.checks)]
-    rows = [[*head, "earned", "penalty", "score", "points", "waits for a person", "what happened"]]
+    rows = [[*head, "earned", "penalty", "score", "points", "ungraded answers", "what happened"]]
     for s, f in _with_final(results, final):
         marks = {o.cell: o.marks for o in s.outcomes}
         who = [s.student, *((s.origin.name, s.origin.id, s.origin.email) if s.origin else ("", "", ""))]
@@ -125,7 +125,7 @@ def fill(worksheet: str, results: ClassResults, final: dict[str, Final], column:
         system, by = "moodle", 0
         places = [i for i, h in enumerate(head) if h == (column or "Grade")]
     if len(places) != 1:
-        raise NoExport(f"Name the column of the grade with --column: {', '.join(repr(h) for h in head)}.")
+        raise NoExport(f"Choose the column of the grade with --column: {', '.join(repr(h) for h in head)}.")
     ours = {s.origin.id: (s, f) for s, f in _with_final(results, final) if s.origin and s.origin.system == system}
     for row in rows[1:]:
         number = m[1] if len(row) > max(by, places[0]) and (m := re.search(r"(\d+)$", row[by])) else ""
@@ -173,9 +173,9 @@ def _text(rows: list[list[str]]) -> str:
 
 
 def add_arguments(parser) -> None:
-    parser.add_argument("out", type=Path, metavar="OUT", help="a folder that a class was graded into")
-    parser.add_argument("--format", choices=FORMATS, default="csv", help="for whom; a table of everything by default")
-    parser.add_argument("--to", type=Path, metavar="PATH", help="where to write; by default OUT/exports/")
+    parser.add_argument("out", type=Path, metavar="OUT", help="a folder with a graded class")
+    parser.add_argument("--format", choices=FORMATS, default="csv", help="format; default: csv, a table of everything")
+    parser.add_argument("--to", type=Path, metavar="PATH", help="where to write; default: OUT/exports/")
     parser.add_argument("--into", type=Path, metavar="FILE", help="fill in this worksheet of Moodle's or Canvas's")
     parser.add_argument("--column", default="", metavar="NAME", help="the worksheet's column for the grade")
 
@@ -189,7 +189,7 @@ def main(args) -> int:
         print(problem)
         return 1
     waiting = sum(f.waiting for f in final.values())
-    message = f" {waiting} of {len(final)} still wait for a person's marks." if waiting else ""
+    message = f" {waiting} of {len(final)} have ungraded written answers." if waiting else ""
     print(f"{len(final)} students in {target}.{message}")
     return 0
 
@@ -218,7 +218,7 @@ def _export(args, results: ClassResults, final: dict[str, Final]) -> Path:
         text = _text({"csv": table, "moodle": moodle, "canvas": canvas}[args.format](results, final))
         strangers = [s.student for s in results.students if not (s.origin and s.origin.system == args.format)]
         if args.format != "csv" and strangers:
-            message = f"{len(strangers)} students were not handed in through {args.format.capitalize()}"
+            message = f"{len(strangers)} students did not submit through {args.format.capitalize()}"
             more = " …" if len(strangers) > 5 else "."
             print(f"{message}, so their rows have no number: {', '.join(strangers[:5])}{more}", file=sys.stderr)
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""The page that a learner gets: marks, what is wrong and what to try, how fast, what was mended, what being late costs.
+"""The page that a learner gets: points, what is wrong and what to try, speed, repairs, late penalty.
 
-It holds no test's source, no seed and no expected answer beyond the few that a diagnosis shows. nbgrader's own
-feedback (`course/feedback`) shows the whole notebook, with the comments of whoever marked it; this one fits a phone.
+It contains no test source, no seed, and no expected values beyond the few that a diagnosis shows. nbgrader's own
+feedback (`course/feedback`) shows the whole notebook with the grader's comments; this page fits on a phone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DETAILS = (3000, 1000, 250, 0)
 
 @dataclass(frozen=True)
 class _Speed:
-    """A picture of how fast, and the sentence beside it."""
+    """A chart of the speed, and its sentence."""
 
     chart: str
     sentence: str
@@ -39,7 +39,7 @@ def page(results: ClassResults, student: Graded) -> str:
 
 
 def speed(outcome: Outcome) -> _Speed | None:
-    """How fast the kernel is beside the reference solution; by its traffic where nothing was timed."""
+    """The kernel's speed relative to the reference solution; by memory traffic if nothing was timed."""
     verdict = outcome.verdict
     if verdict is None or not verdict.passed:
         return None
@@ -53,12 +53,12 @@ def speed(outcome: Outcome) -> _Speed | None:
     slower = traffic(verdict)
     if slower is None:
         return None
-    message = f"{slower:.2f} × the reference solution's memory traffic. Time is measured where there is a GPU."
+    message = f"{slower:.2f} × the reference solution's memory traffic. Time is measured only on a GPU."
     return _Speed(charts.time_beside(slower, slower, slower, "memory traffic"), message)
 
 
 def traffic(verdict: Verdict) -> float | None:
-    """How many times the reference solution's memory traffic; None where it gives no marks or was not counted."""
+    """Memory traffic relative to the reference solution; None if it gives no points or was not counted."""
     exercise = exercises.all_exercises().get(verdict.exercise)
     if exercise is None or verdict.timing or not verdict.counts.get("compulsory_bytes"):
         return None

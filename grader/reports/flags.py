@@ -1,7 +1,7 @@
-"""Submissions that a person should look at, with the lines that say why. No mark depends on it.
+"""Submissions that a person should look at, with the lines that say why. No points depend on them.
 
-The judge has already seen to it that nothing of this pays (docs/judging.md); what stands here is what it refused as
-forged, what was too fast to be true, and text that has no use in an answer but to look for one.
+The judge has already prevented any gain (docs/judging.md). Listed are results that it rejected as forged, kernels that
+were impossibly fast, and code that is useful only to find an answer.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ _PATTERNS = (
     (r"\bctypes\b|\bcffi\b|\blibc\b", "reaches below Python"),
     (
         r"\bgc\.get_(objects|referrers)|sys\._getframe|inspect\.(stack|currentframe)|\.f_(back|globals|locals)\b",
-        "looks through other code's variables",
+        "reads other code's variables",
     ),
     (
         r"\bIn\[-?\d|ast_transformers|input_transformers|get_ipython\(\)\.(events|run_line|history)|_ih\b",
         "reads or changes the notebook's cells",
     ),
-    (r"/proc/|/dev/shm|/dev/fd|\bptrace\b", "looks into other processes"),
-    (r"gradebook\.db|nbgrader|VERDICT_MIME|gpulab[.-]verdict|\bgrader\.", "names the grade book or the grader"),
+    (r"/proc/|/dev/shm|/dev/fd|\bptrace\b", "inspects other processes"),
+    (r"gradebook\.db|nbgrader|VERDICT_MIME|gpulab[.-]verdict|\bgrader\.", "names the gradebook or the grader"),
     (r"\bLD_PRELOAD\b|sitecustomize|\bsys\.modules\b|__import__\(|importlib", "changes what is imported"),
     (r"\bsubprocess\b|os\.(system|fork|exec|_exit|kill|popen)|\bsocket\b|\burllib\b|\brequests\.", "starts programs"),
     (
         r"torch\.(allclose|testing|equal)\s*=|time\.(perf_counter|time)\s*=|torch\.cuda\.Event\s*=",
-        "replaces a yardstick",
+        "replaces a comparison function",
     ),
-    (r"def __eq__|__torch_function__|__array_function__|as_subclass", "makes an object that compares as it likes"),
-    (r"lab\.exercises|labutils\.exercises|\.reference\(|solutions/", "asks for the reference"),
-    (r"__TRITON|TRITON_INTERPRET|__CUDA_ARCH__|__NVCC__", "tells the checker from a GPU"),
+    (r"def __eq__|__torch_function__|__array_function__|as_subclass", "defines its own comparison"),
+    (r"lab\.exercises|labutils\.exercises|\.reference\(|solutions/", "looks for the reference"),
+    (r"__TRITON|TRITON_INTERPRET|__CUDA_ARCH__|__NVCC__", "detects the checker"),
 )
 _COMPILED = [(re.compile(pattern), why) for pattern, why in _PATTERNS]
 _FORGED = ("wrote into the place of its answer", "less than the work itself takes", "Faster than the floor")
@@ -55,7 +55,7 @@ def flagged(results: ClassResults, texts: Mapping[str, Mapping[str, str]], given
 
 
 def _refused(student: Graded) -> Iterable[str]:
-    """What the judge itself said that no honest mistake leads to."""
+    """Messages of the judge that no honest mistake causes."""
     for outcome in student.outcomes:
         verdict = outcome.verdict
         sentences = [outcome.sentence, *(verdict.notes if verdict else [])]

@@ -1,6 +1,6 @@
-"""A leaderboard: whose kernels run fastest beside the reference solution, under names of their own choice.
+"""A leaderboard: the fastest kernels relative to the reference solution, under names of the students' own choice.
 
-Nobody is on it who did not ask to be. Who did stands in a small table, the student as in the grade book and the name to
+It lists only students who asked for it. They are in a small table, with the student as in the gradebook and the name to
 show:
 
     "Ana Duarte" = "warp wizard"

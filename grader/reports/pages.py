@@ -1,7 +1,7 @@
-"""What all HTML pages of the grader share: one environment, in which all text is escaped.
+"""What all HTML pages of the grader share: one environment in which all text is escaped.
 
-What students wrote, their names included, is hostile: it is shown as text. Pages hold no script and load nothing, and
-say so to the browser (`Content-Security-Policy`), so that nothing runs even if something is forgotten.
+What students wrote, including their names, is untrusted and shown as text. Pages contain no scripts and load nothing.
+The `Content-Security-Policy` enforces this in the browser, so nothing runs even if an escape is missing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _UNSHOWABLE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f\u20
 
 
 def clean(text: str, most: int = 100_000) -> str:
-    """Text without control characters, colours of terminals and marks that turn the direction of writing."""
+    """Text without control characters, terminal colors and characters that change the writing direction."""
     text = _UNSHOWABLE.sub("", text)
     return text if len(text) <= most else text[:most] + " …"
 
@@ -35,7 +35,7 @@ def file_name(student: str) -> str:
 
 
 def link(student: str) -> str:
-    """Where a student's feedback page lies beside the report."""
+    """Path of a student's feedback page, relative to the report."""
     return f"feedback/{quote(file_name(student))}"
 
 

@@ -1,8 +1,8 @@
-"""All that a graded class is told as: the class report, a page for each student, repair reports, tables.
+"""All reports of a graded class: the class report, a page for each student, repair reports, tables.
 
     python -m grader report OUT
 
-makes the pages again from `OUT/grades.json` alone.
+rebuilds the pages from `OUT/grades.json` alone.
 """
 
 from __future__ import annotations
@@ -98,13 +98,11 @@ class NoResults(Exception):
 
 
 def add_arguments(parser) -> None:
-    parser.add_argument("out", type=Path, metavar="OUT", help="a folder that a class was graded into")
+    parser.add_argument("out", type=Path, metavar="OUT", help="a folder with a graded class")
     parser.add_argument(
-        "--leaderboard", type=Path, metavar="FILE", help="pseudonyms of those who want to be on it (TOML)"
+        "--leaderboard", type=Path, metavar="FILE", help="pseudonyms of students who want to be listed (TOML)"
     )
-    parser.add_argument(
-        "--names", action="store_true", help="show real names on the leaderboard, of all who solved something"
-    )
+    parser.add_argument("--names", action="store_true", help="show the real names of everyone who solved something")
 
 
 def main(args) -> int:
@@ -119,5 +117,5 @@ def main(args) -> int:
     except (NoResults, leaderboard.NoLeaderboard) as problem:
         print(problem)
         return 1
-    print(f"Made again in {args.out}: {', '.join(made)}.")
+    print(f"Rebuilt in {args.out}: {', '.join(made)}.")
     return 0

@@ -1,9 +1,9 @@
-"""Answers that resemble each other more than chance explains: for a person to look at, never for a mark.
+"""Answers that are more similar than chance explains: for a person to look at, never for points.
 
-An answer is compared as a string of tokens: without comments and layout, with the author's own names all alike, and
-without the lines that everybody was given. rapidfuzz compares all pairs of a thousand in seconds. Likeness alone says
-little where the task leaves little choice, so a group is reported only with evidence: the very same text, words that
-few others use, or a shape that few others have.
+Answers are compared as token strings: without comments and layout, with all author-chosen names replaced, and without
+the given lines. rapidfuzz compares all pairs of a thousand in seconds. Similarity alone says little if the task leaves
+little choice, so a group is reported only with evidence: identical text, words that few others use, or a code structure
+that few others have.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _closer(cluster: list[_Answer], use: Counter) -> Iterable[list[_Answer]]:
 
 
 def _evidence(group: list[_Answer], use: Counter, few: float, solution: _Answer | None, students: int) -> list[str]:
-    """What says that a group's likeness is no chance; empty if nothing does. `students` 0: not by its shape."""
+    """Evidence that a group's similarity is not chance, or an empty list. `students` 0: not by code structure."""
     if solution and solution.tokens in {a.tokens for a in group} and len({a.tokens for a in group}) == 1:
         same = all(a.text == solution.text for a in group)
         return ["the course's published solution" + (", word for word" if same else ", with other names")]
@@ -110,13 +110,13 @@ def _evidence(group: list[_Answer], use: Counter, few: float, solution: _Answer 
     shared = frozenset.intersection(*(a.words for a in group)) - (solution.words if solution else frozenset())
     rare = sorted(w for w in shared if use[w] == len(group) and len(group) <= max(3.0, few))
     if len(rare) > 1:
-        found.append("words that nobody else uses: " + ", ".join(rare[:8]))
+        found.append("words that no one else uses: " + ", ".join(rare[:8]))
     if (
         students
         and len(group) <= few
         and (not solution or Indel.normalized_similarity(group[0].tokens, solution.tokens) < ALIKE)
     ):
-        found.append(f"a shape that only {len(group)} of {students} have")
+        found.append(f"a code structure that only {len(group)} of {students} have")
     return found
 
 

@@ -1,6 +1,6 @@
-"""The GPU at hand, and a catalogue of GPUs to reason about when there is none.
+"""This machine's GPU, and a catalogue of GPUs to reason about when there is none.
 
-Figures come from `gpus.toml`, each with its source. What a driver reports about the GPU at hand (SMs, L2,
+Figures come from `gpus.toml`, each with its source. What a driver reports about this machine's GPU (SMs, L2,
 memory, shared memory, registers) is preferred to the catalogue, which adds the peaks that no driver tells.
 This is the only module that asks PyTorch whether there is a GPU; everyone else asks `has_gpu()`.
 """
@@ -145,7 +145,7 @@ def has_gpu() -> bool:
 
 
 def runs(only: int | None) -> bool:
-    """Tell whether kernels run on the GPU at hand that are for `only` this target (90 for sm_90); None: for any."""
+    """Tell whether kernels for `only` this target (90 for sm_90) run on this machine's GPU; None: for any."""
     return has_gpu() and only in (None, current().sm)
 
 
@@ -160,7 +160,7 @@ def _usable() -> bool:
 
 
 def current() -> GPU | None:
-    """Return the GPU at hand, sized by its driver and completed from the catalogue; `None` without a GPU.
+    """Return this machine's GPU, sized by its driver and completed from the catalogue; `None` without a GPU.
 
     A GPU that the catalogue does not know has no peaks. Nor has one whose SM count differs from its
     namesake's (a partition of it, say): the full part's peaks would be wrong for it.
@@ -205,12 +205,12 @@ def card() -> str:
     if gpu.bandwidth_gbs:
         peaks = {"fp32": gpu.fp32_tflops, **gpu.tensor_tflops}
         rates = ", ".join(f"{precision} {rate:g}" for precision, rate in peaks.items())
-        lines.append(f"Roofs by datasheet: {gpu.bandwidth_gbs:g} GB/s of memory; TFLOP/s: {rates}")
+        lines.append(f"Peaks by datasheet: {gpu.bandwidth_gbs:g} GB/s of memory; TFLOP/s: {rates}")
     return "\n".join(lines)
 
 
 def requires(capability: tuple[int, int] = (7, 5), what: str = "This lesson") -> GPU:
-    """Return the GPU at hand if its compute capability is at least this.
+    """Return this machine's GPU if its compute capability is at least this.
 
     Otherwise raise `DeviceMissing`, whose one sentence says what is needed and starts with `what`:
     `requires((9, 0), "TMA")`.

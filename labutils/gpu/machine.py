@@ -1,6 +1,6 @@
 """A GPU as a benchmark sees it: a host clock, a queue of work, events in that queue, a cache.
 
-`GPU` is the one at hand. `SimulatedGPU` behaves like one and knows the truth, so a benchmark can be checked against
+`GPU` is this machine's. `SimulatedGPU` behaves like one and knows the true times, so a benchmark can be checked against
 it, with no GPU at all: calls return before their work is done, the first one compiles, clocks start low, data stay in
 the L2, the odd sample is disturbed. Its time is counted, not waited for.
 """
@@ -19,7 +19,7 @@ class NotThereYet(RuntimeError):
 
 
 class GPU:
-    """The GPU at hand, through PyTorch. Holds the buffer that `flush` writes: make one and keep it."""
+    """This machine's GPU, through PyTorch. Holds the buffer that `flush` writes: make one and keep it."""
 
     FLUSH_BYTES = 512 << 20
     """At least 0.1 ms of work at 5 TB/s, so that a launch (about 10 µs of host time) is queued behind it."""

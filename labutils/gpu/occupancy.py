@@ -86,10 +86,10 @@ def tail(blocks: int, resident: int) -> int:
 
 
 def warps_for_bytes(bytes_in_flight: float, sms: int, bytes_per_lane: float = 4, loads: int = 1) -> int:
-    """Warps that each SM needs, so that all SMs together keep so many bytes on their way.
+    """Warps per SM that keep this many bytes in flight on the whole GPU.
 
-    Every lane of a warp has `loads` loads of `bytes_per_lane` on their way at a time. `bytes_in_flight` comes from
-    Little's law, `roofline.in_flight`. More than the SM holds means: more bytes for each lane, or less bandwidth.
+    Every lane of a warp has `loads` loads of `bytes_per_lane` in flight. `bytes_in_flight` comes from Little's law,
+    `roofline.in_flight`. If the SM cannot hold that many, load more bytes per lane or accept less bandwidth.
     """
     return ceil(bytes_in_flight / (sms * WARP * bytes_per_lane * loads))
 

@@ -1,4 +1,4 @@
-"""Why a plan takes longer than it must: one sentence for its author, the coarsest cause first."""
+"""Why a plan is slower than necessary: one sentence for its author, the most important cause first."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from .queues import WORK
 
 
 def why_slow(plan: list[tuple], timeline: Timeline) -> str:
-    """What keeps the engines of a plan that is right, but slow, from working at the same time."""
+    """Why the engines of a correct but slow plan do not overlap."""
     verbs = [operation[0] for operation in plan]
     work = [k for k, verb in enumerate(verbs) if verb in WORK]
     if "pin" not in verbs[: work[0]]:
         return (
-            "The host's memory is pageable, so each copy returned only when it was done, and took twice as long: call "
+            "Host memory is pageable, so each copy blocked the host until it was done, and took twice as long: call "
             "machine.pin() once, before the first copy."
         )
     if "synchronize" in verbs[: work[-1]]:
         return (
-            "synchronize() stands between pieces: the host waits, and queues nothing meanwhile. Let streams wait for "
-            "events, and the host once, at the end."
+            "synchronize() is called between pieces, so the host waits and queues nothing. Let streams wait for "
+            "events; the host should wait once, at the end."
         )
     streams = {verb: {o[3] for o in plan if o[0] == verb} for verb in WORK}
     used = set().union(*streams.values())
     if len(used) == 1:
-        return "One stream is one queue: 3·n steps after each other, in place of n + 2. Use one for each engine."
+        return "One stream is one queue: 3·n steps in sequence instead of n + 2. Use one stream per engine."
     if all(len(s) == len(used) for s in streams.values()):
         return (
-            "Each piece has all three steps in one stream, so a copy-in also waits for the copy-out before it in that "
-            "stream, though it needs only the kernel that reads its buffer. Use one stream for each engine."
+            "Each piece runs all three steps in one stream, so a copy-in also waits for the previous copy-out in that "
+            "stream, although it needs only the kernel that reads its buffer. Use one stream per engine."
         )
-    return _needless_wait(timeline) or "Some engine idles: look for the first gap in the picture of your plan."
+    return _needless_wait(timeline) or "Some engine idles: look for the first gap in the timeline of your plan."
 
 
 def _needless_wait(timeline: Timeline) -> str | None:
-    """The first operation that waits for another without need."""
+    """The first operation that waits unnecessarily."""
     done: dict[str, float] = {}
     reads: dict[tuple[str, int], Task] = {}
     at = {(t.verb, t.piece): t for t in timeline.tasks}
@@ -49,8 +49,8 @@ def _needless_wait(timeline: Timeline) -> str | None:
             told = f"for the {NAMES[cause.verb]} of piece {cause.piece}" if cause else "for another stream"
             return (
                 f"The {NAMES[task.verb]} of piece {task.piece} could begin at {could:.0f} µs, but waits until "
-                f"{task.start:.0f} µs {told}, which it does not need: a wait too many, or in the wrong place, or two "
-                "engines in one stream."
+                f"{task.start:.0f} µs {told}, which it does not need: remove or move a wait, or separate two "
+                "engines that share a stream."
             )
         done[task.engine] = max(done.get(task.engine, 0.0), task.end)
         if task.verb != "copy_in":

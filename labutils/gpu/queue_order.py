@@ -1,4 +1,4 @@
-"""Does every operation of a plan wait for what it needs? A happens-before check on buffers, not on one lucky run.
+"""Does every operation of a plan wait for what it needs? A happens-before check on buffers, independent of timing.
 
 Two operations are ordered if they are in one stream, or a wait for an event stands between them, or the host waited
 between the two calls. A plan may give right results on one GPU and wrong ones on the next: what is not ordered here
@@ -19,13 +19,13 @@ NAMES = {"copy_in": "copy-in", "kernel": "kernel", "copy_out": "copy-out"}
 
 @dataclass
 class Order:
-    """The tasks of a plan, and for each the set (bits of an int) of those that are done before it begins."""
+    """The tasks of a plan, and for each the set (bits of an int) of tasks that are done before it starts."""
 
     plan: list[tuple]
     tasks: list[Task]
     before: list[int]
     host: int
-    """What the host knows to be done when the plan ends."""
+    """The tasks that are known to be done when the plan ends."""
 
     def is_before(self, first: Task, second: Task) -> bool:
         return bool(self.before[second.number] >> first.number & 1)
@@ -54,7 +54,7 @@ def order_of(plan: list[tuple], timeline: Timeline) -> Order:
 
 
 def problem_of(plan, pieces: int, slots: int = 2, timeline: Timeline | None = None) -> tuple[str, str] | None:
-    """What is wrong with a plan that brings `pieces` through copy-in, kernel and copy-out, and what to try; or None.
+    """What is wrong with a plan that moves `pieces` through copy-in, kernel and copy-out, and what to try; or None.
 
     Raises BadPlan where it is no plan.
     """
@@ -80,14 +80,14 @@ def problem_of(plan, pieces: int, slots: int = 2, timeline: Timeline | None = No
 
 def _incomplete(plan: list[tuple], pieces: int) -> tuple[str, str] | None:
     if any(operation[0] in ("capture", "replay") for operation in plan):
-        return "the plan captures a graph", "Queue the pieces themselves; graphs come in the next section."
+        return "the plan captures a graph", "Queue the pieces directly; graphs come in the next section."
     for verb in WORK:
         seen = Counter(pieces_of(plan, verb))
         if odd := [p for p in (*range(pieces), *seen) if seen[p] != 1 or not 0 <= p < pieces]:
             count = "never" if not seen[odd[0]] else f"{seen[odd[0]]} times"
             return (
                 f"the {NAMES[verb]} of piece {odd[0]} is queued {count}; pieces are 0 to {pieces - 1}",
-                "Each piece is copied in, computed and copied out once.",
+                "Queue copy-in, kernel and copy-out once for each piece.",
             )
     return None
 
@@ -99,16 +99,16 @@ def _unordered(order: Order, piece: int) -> tuple[str, str] | None:
         if a.slot != b.slot:
             return (
                 f"the {NAMES[first]} of piece {piece} uses slot {a.slot}, its {NAMES[second]} slot {b.slot}",
-                "A piece stays in its slot.",
+                "Use the same slot for all three steps of a piece.",
             )
         if not order.is_before(a, b):
-            found = f"nothing makes the {NAMES[second]} of piece {piece} wait for its {NAMES[first]}"
+            found = f"the {NAMES[second]} of piece {piece} does not wait for its {NAMES[first]}"
             return found, _missing_wait(order, a, b)
     return None
 
 
 def _overwritten(order: Order, writes: str, reads: str, piece: int) -> tuple[str, str] | None:
-    """Is what `writes` put into the slot's buffer for this piece still there when `reads` reads it?"""
+    """Is the data that `writes` stored for this piece still in the slot's buffer when `reads` reads it?"""
     mine, reader = order.find(writes, piece), order.find(reads, piece)
     for other in order.tasks:
         if other.verb != writes or other.slot != mine.slot or other is mine:
@@ -122,15 +122,15 @@ def _overwritten(order: Order, writes: str, reads: str, piece: int) -> tuple[str
             f"{NAMES[reads]} of piece {piece} still needs piece {piece} there"
         )
         if len({o[2] for o in order.plan if o[0] == writes}) == 1:
-            return message, f"Every piece uses slot {mine.slot}. There are two: piece i takes slot i % 2."
+            return message, f"Every piece uses slot {mine.slot}. Use both: piece i uses slot i % 2."
         if early is other:
-            return message, "It is queued in between. Queue the pieces in order, and let each wait for its slot."
+            return message, "It is queued in between. Queue the pieces in order, and make each wait for its slot."
         return message, _missing_wait(order, reader, late)
     return None
 
 
 def _missing_wait(order: Order, first: Task, second: Task) -> str:
-    """How `second`, in its stream, should have waited for `first`."""
+    """How `second` should have waited, in its stream, for `first`."""
     events = {o[1]: (index, o[2]) for index, o in enumerate(order.plan) if o[0] == "record"}
     waits = [(i, events[o[2]]) for i, o in enumerate(order.plan) if o[0] == "wait" and o[1] == second.stream]
     earlier = [i for i, o in enumerate(order.plan[: second.call]) if o[0] in WORK and o[3] == second.stream]
@@ -139,19 +139,19 @@ def _missing_wait(order: Order, first: Task, second: Task) -> str:
     if any(stream == second.stream for _, stream in fresh):
         return (
             f"Stream {second.stream} waits for an event that was recorded in stream {second.stream} itself, the wrong "
-            f"stream: a stream waits for itself anyway. Record it in stream {first.stream}, behind {what}."
+            f"stream: a stream is always in order with itself. Record it in stream {first.stream}, after {what}."
         )
     if any(stream == first.stream and index < first.call for index, stream in fresh):
         return f"The event of stream {first.stream} that stream {second.stream} waits for was recorded before {what}."
     if any(i > second.call and _covers(event, first) and event[0] < second.call for i, event in waits):
         return f"Stream {second.stream} waits for that event only after {then} is queued: wait first."
     return (
-        f"Here stream {second.stream} waits for nothing of stream {first.stream}: record an event behind {what}, and "
+        f"Stream {second.stream} does not wait for stream {first.stream} here: record an event after {what}, and "
         f"make stream {second.stream} wait for it before {then}."
     )
 
 
 def _covers(record: tuple[int, int], task: Task) -> bool:
-    """Does an event recorded at (call, stream) stand behind the task?"""
+    """Is an event recorded at (call, stream) after the task?"""
     index, stream = record
     return stream == task.stream and index > task.call

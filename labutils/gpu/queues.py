@@ -65,7 +65,7 @@ class Graph:
 
 @dataclass
 class QueueRecorder:
-    """Writes down what is called. `plan` is the list of operations so far."""
+    """Records the calls. `plan` is the list of operations so far."""
 
     plan: list[list] = field(default_factory=list)
     _streams: int = 0
@@ -78,7 +78,7 @@ class QueueRecorder:
         return Stream(self._streams - 1)
 
     def pin(self) -> None:
-        """Page-lock the host's memory. Without it a copy returns only when it is done."""
+        """Page-lock host memory. Without it, a copy blocks the host until it is done."""
         self._add("pin")
 
     def copy_in(self, piece: int, slot: int, stream: Stream) -> None:
@@ -94,13 +94,13 @@ class QueueRecorder:
         self._add("copy_out", piece, slot, _number(stream, Stream, "copy_out"))
 
     def record(self, stream: Stream) -> Event:
-        """A new event behind what is in the stream now."""
+        """A new event after everything that is in the stream now."""
         self._add("record", self._events, _number(stream, Stream, "record"))
         self._events += 1
         return Event(self._events - 1)
 
     def wait(self, stream: Stream, event: Event) -> None:
-        """What is queued in the stream from now on begins after the event. The host does not wait."""
+        """Work queued in the stream from now on starts after the event. The host does not wait."""
         self._add("wait", _number(stream, Stream, "wait"), _number(event, Event, "wait"))
 
     def synchronize(self) -> None:
@@ -108,7 +108,7 @@ class QueueRecorder:
         self._add("synchronize")
 
     def capture(self, stream: Stream) -> None:
-        """From now on calls go into a graph."""
+        """Record the following calls into a graph."""
         self._add("capture", _number(stream, Stream, "capture"))
 
     def end(self) -> Graph:
@@ -139,7 +139,7 @@ def _article(name: str) -> str:
 
 
 def read(plan, slots: int = 2) -> list[tuple]:
-    """The plan as tuples, if it is one. Raises BadPlan with a sentence that says which operation is none."""
+    """The plan as tuples, if it is one. Raises BadPlan with a sentence that names the invalid operation."""
     if not isinstance(plan, (list, tuple)):
         raise BadPlan(f"a plan is a list of operations, not {_article(type(plan).__name__)}")
     if len(plan) > MOST_OPERATIONS:

@@ -33,7 +33,7 @@ def nbytes(*shape: int, dtype: str = "float32") -> float:
 class Ledger:
     """What a piece of work reads from memory and writes to it, in bytes by array, and the FLOPs that it does.
 
-    Ledgers add: kernels after each other move the sum of their bytes. `fuse` puts them into one kernel.
+    Ledgers add: consecutive kernels move the sum of their bytes. `fuse` puts them into one kernel.
     """
 
     reads: Mapping[str, float] = field(default_factory=dict)
@@ -180,7 +180,7 @@ class Roof:
 
 
 def in_flight(bandwidth: float, latency_s: float) -> float:
-    """Little's law: bytes that must be on their way at any time to reach `bandwidth` (bytes/s) at this latency."""
+    """Little's law: bytes that must be in flight at any time to reach `bandwidth` (bytes/s) at this latency."""
     return bandwidth * latency_s
 
 

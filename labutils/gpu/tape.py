@@ -2,7 +2,7 @@
 
 `tape` runs a step once under a recorder and returns what it did: operations by name on numbered tensors, 0, 1, … being
 the step's arguments. `replay` executes a tape again on other contents of the same arguments, as a graph's replay does:
-nothing of the step's Python runs. A tape is plain data, so whoever replays it need not trust who recorded it.
+nothing of the step's Python runs. A tape is plain data, so it can be replayed without trusting its author.
 
 One operation is [name, arguments, options, results]; a tensor is {"t": number}, a constant {"c": values, "shape": …}.
 """
@@ -108,7 +108,7 @@ def tape(step: Callable, arguments: Mapping[str, torch.Tensor]) -> dict:
 
 
 class BadTape(ValueError):
-    """This is no tape, or one that needs more memory than a step has."""
+    """This is not a tape, or it needs more memory than a step has."""
 
 
 def _resolve(name) -> Callable:

@@ -1,7 +1,7 @@
 """Pictures: data in, matplotlib Figure out, nothing else.
 
-Colours are Okabe and Ito's palette, told apart by people with any kind of colour vision; every figure carries its
-message as text too (`figure.alt`), for screen readers.
+Colors are Okabe and Ito's palette, which people with any kind of color vision can distinguish; every figure carries its
+message as text, too (`figure.alt`), for screen readers.
 """
 
 from .accesses import LANES, MAX_PICTURED, access_map, banks, coalescing, costs, line_costs

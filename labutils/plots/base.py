@@ -1,4 +1,4 @@
-"""An empty picture, its colours and its text for screen readers."""
+"""An empty picture, its colors and its text for screen readers."""
 
 from __future__ import annotations
 

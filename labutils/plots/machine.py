@@ -52,7 +52,7 @@ def occupancy(result: Occupancy, max_warps: int, title: str = "") -> Figure:
         )
     places.set(xlim=(-0.1, columns), ylim=(max_warps / columns - 0.4, -0.6), xticks=[], yticks=[])
     _bare(places)
-    places.set_xlabel("places for warps; colours change from block to block", fontsize=9)
+    places.set_xlabel("warp slots; colors alternate between blocks", fontsize=9)
     fig.alt = _occupancy_text(result, max_warps, each)
     fig.suptitle(title or f"{result.warps} of {max_warps} warps: {result.fraction:.4g} of the SM", fontsize=11)
     return fig

@@ -68,7 +68,7 @@ def formats(value: float, names: Sequence[str] = tuple(FORMATS), title: str = ""
         parts.append(f"{name}: {text}")
     axis.set(xlim=(-5.6, 32.2), ylim=(len(names) - 0.3, -0.5), xticks=[], yticks=[])
     _bare(axis)
-    axis.set_xlabel("sign (grey), exponent (orange), mantissa (blue)", fontsize=9)
+    axis.set_xlabel("sign (gray), exponent (orange), mantissa (blue)", fontsize=9)
     fig.alt = f"Number formats, {value:g}. " + ". ".join(parts) + "."
     fig.suptitle(title or f"{value:g} in {len(names)} formats", fontsize=11)
     return fig

@@ -1,6 +1,6 @@
-"""Benchmarking an exercise: the learner's function, the library and a plain copy take turns on the same data.
+"""Benchmarking an exercise: the learner's function, the library and a plain copy, interleaved, on the same data.
 
-The copy moves as many bytes as the exercise must: it is the roof of a memory-bound kernel on the GPU at hand.
+The copy moves as many bytes as the exercise must: it measures the peak bandwidth of a memory-bound kernel on this GPU.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def benchmark(exercise_id: str, fn: Callable | None = None) -> Benchmark | None:
 
 
 def _counts(exercise: KernelExercise, fn) -> str:
-    """What can be said without a clock: bytes moved beside bytes that must move."""
+    """What is known without timing: bytes moved, compared with bytes that must move."""
     verdict = evaluate(exercise, fn)
     if verdict.unfilled or not verdict.counts:
         return "Fill the kernel first; then its bytes are counted here."

@@ -1,4 +1,4 @@
-"""What the GPU at hand can really do: bandwidth of copying, reading and writing, and the library's matrix rates.
+"""What this GPU really reaches: bandwidth of copying, reading and writing, and the library's matmul rates.
 
 Measured once, kept in the cache folder. Ceilings to compare with, not limits of physics: they are the best that we have
 seen of PyTorch's own kernels and one of ours.
@@ -19,7 +19,7 @@ from .stopwatch import Stopwatch
 
 MATRIX_SIZES = (4096, 8192)
 SECONDS = 0.15
-"""Sampling time for each figure: some ten of them are measured in a row."""
+"""Sampling time for each of about ten figures, which are measured in a row."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Ceilings:
     tflops: dict[str, float] = field(default_factory=dict)
 
     def roof(self, precision: str = "fp16") -> Roof:
-        """A measured roof: the library's matmul in this precision over a plain copy."""
+        """A measured roofline: the library's matmul in this precision over a plain copy."""
         rate, copy = self.tflops[precision] * 1e12, self.copy_gbs * 1e9
         return Roof(f"{self.gpu} {precision}, measured", rate, copy, "measured")
 
@@ -64,7 +64,7 @@ def ceilings() -> Ceilings | None:
 
 
 def here() -> Ceilings:
-    """Measured ceilings of the GPU at hand, or the stored H200's where there is none; its `gpu` says which."""
+    """Measured ceilings of this GPU, or the stored ones of an H200 without a GPU; `gpu` says which."""
     return measured() if device.has_gpu() else H200
 
 

@@ -19,7 +19,7 @@ RING_MAX = 8
 class Measurement:
     """One function's time. `cold` begins with nothing in the L2; `hot` is the second of two calls in a row.
 
-    `launch_s` is the host's time for one call. `bytes` and `flops` are what you said that a call must move and do.
+    `launch_s` is the host's time for one call. `bytes` and `flops`: what a call must move and compute.
     """
 
     name: str

@@ -111,7 +111,7 @@ def _by_torch(fn, arguments) -> list[Launch]:
 
 
 def from_events(events) -> list[Launch]:
-    """Launches from PyTorch's events: those on the GPU that are no marks of the user's."""
+    """Launches from PyTorch's events: those on the GPU that are not the user's annotations."""
     found = [
         e for e in events if str(e.device_type).endswith("CUDA") and not getattr(e, "is_user_annotation", False)
     ]  # fmt: skip

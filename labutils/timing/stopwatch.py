@@ -6,7 +6,7 @@ Rules (each answers a way in which a timing lies):
 - inputs come from a ring of distinct ones, at least four times the L2 in all, so that none is still there from before;
 - the flush, and a wait where that is too short, is what the GPU works on while the host queues events and launches:
   launch latency stays out;
-- the competitors take turns, there and back (A B B A), so that clocks and temperature favour none;
+- the competitors take turns, there and back (A B B A), so that clocks and temperature favor none;
 - medians with a 95 % interval; nothing is dropped.
 
 The machine is `machine.GPU`, or in tests a simulated one that knows the truth.
@@ -100,7 +100,7 @@ class Stopwatch:
         self.launch_s = 0.0
 
     def once(self, fn: Callable[[], object]) -> tuple[object, object]:
-        """Queue flush, start event, call, end event; the events can be read after synchronising."""
+        """Queue flush, start event, call, end event; the events can be read after synchronizing."""
         self.machine.flush()
         return self._between_events(fn)
 

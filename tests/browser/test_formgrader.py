@@ -1,4 +1,4 @@
-"""nbgrader's own form grader on a course that this grader filled: nothing of nbgrader is changed."""
+"""nbgrader's own formgrader on a course that this grader filled: nothing of nbgrader is changed."""
 
 import os
 import socket
@@ -128,7 +128,7 @@ def test_a_person_marks_an_answer_and_writes_feedback(out, server, browser):
 
 
 def test_a_thousand_submissions_are_usable(out, server, browser, tmp_path):
-    """The report, and the form grader's pages, in three seconds each. Nothing was executed: links and rows."""
+    """The report, and the formgrader's pages, in three seconds each. Nothing was executed: links and rows."""
     multiply(out / "course", UNIT, "right", [f"student {n:04}" for n in range(998)])
     report.write(simulated(1000), tmp_path)
     browser.open(f"{server}/formgrader?token={TOKEN}", "1000")

@@ -67,9 +67,9 @@ def test_widgets_follow_the_keyboard_and_fit_a_phone(page):
 
     assert page.errors() == []
     assert "12 of 64 warps, 18.75 %. The limit is registers" in alts(page)[0]
-    press(page, "registers a thread", *[Keys.ARROW_LEFT] * 32)
+    press(page, "registers per thread", *[Keys.ARROW_LEFT] * 32)
     wait_for(page, 0, "16 of 64 warps, 25 %")
-    press(page, "threads a block", Keys.ARROW_RIGHT)
+    press(page, "threads per block", Keys.ARROW_RIGHT)
     wait_for(page, 0, "blocks of 5 warps")
     chooser = page.driver.find_elements(By.CSS_SELECTOR, ".widget-dropdown select")[0]
     Select(chooser).select_by_visible_text("T4")

@@ -1,4 +1,4 @@
-"""A class of any size without running anything: results as the judge would give them, and a grade book full of them."""
+"""A class of any size without running anything: results as the judge would give them, and a gradebook full of them."""
 
 import os
 import random
@@ -55,7 +55,7 @@ def _outcome(name: str, draw: random.Random) -> Outcome:
 
 
 def multiply(course: Path, unit: str, student: str, names: list[str]) -> None:
-    """Give every name the submission of a graded student: in nbgrader's folders by links, in its grade book by rows."""
+    """Give every name the submission of a graded student: in nbgrader's folders by links, in its gradebook by rows."""
     from grader.course.nbgrader_config import NbGraderAPI, course_config
 
     for kind in ("submitted", "autograded", "feedback"):

@@ -82,7 +82,7 @@ def test_an_expectation_must_be_a_kind_of_diagnosis(tables, expect):
         ("overlap", a_mutant(how="edits = [['n + block', 'n'], ['block - 1', 'block']]")),
         ("why must be a sentence", a_mutant(why="")),
         ("why must be a sentence", a_mutant(why='why = "no end"')),
-        ("reason means nothing here", a_mutant(how=GOOD + "\nreason = 'x'")),
+        ("reason is not a field of a mutant", a_mutant(how=GOOD + "\nreason = 'x'")),
         ("has edits, a base, or a text", a_mutant(how="")),
         ("has edits, a base, or a text", a_mutant(how=GOOD + "\ntext = 'x'")),
         ("no base 'other'", a_mutant(how="base = 'other'")),
@@ -207,17 +207,20 @@ text = "raise ValueError('on import')"
     assert "other_kind: expected race, got wrong-formula" in message
     assert "breaks: expected error, got broken: ValueError: on import" in message
     assert "unfilled: expected" not in message
-    assert "refused 2/4 (50.0%), with the right diagnosis 1/4 (25.0%); honest ones accepted 1/2 (50.0%)" in message
+    assert (
+        "mutants rejected 2/4 (50.0%), with the right diagnosis 1/4 (25.0%); correct variants accepted 1/2 (50.0%)"
+        in message
+    )
 
 
 def test_agreement_passes(one_exercise, capsys):
     assert one_exercise(a_mutant('expect = "accepted"')) == 0
-    assert "honest ones accepted 2/2 (100.0%)" in capsys.readouterr().out
+    assert "correct variants accepted 2/2 (100.0%)" in capsys.readouterr().out
 
 
 def test_a_mutant_without_expectation_is_a_disagreement(one_exercise, capsys):
     assert one_exercise(a_mutant("")) == 1
-    assert "mutant mine: expect = None is no kind of diagnosis" in capsys.readouterr().out
+    assert "mutant mine: expect = None is neither a kind of diagnosis nor" in capsys.readouterr().out
 
 
 def is_slow(exercise_id):

@@ -50,7 +50,7 @@ def test_a_dead_kernel_costs_only_the_cell_that_killed_it():
     )
     assert [shown(c) for c in done.notebook.cells] == [[], ["1.0"], ["KernelDied"], [], ["2.0"]]
     assert done.log.events == [
-        "Cell 3 (`import os, signal`) killed the kernel (signal SIGKILL); a fresh kernel went on without it."
+        "Cell 3 (`import os, signal`) killed the kernel (signal SIGKILL); a new kernel continued without it."
     ]
 
 

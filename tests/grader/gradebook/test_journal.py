@@ -73,7 +73,7 @@ def test_on_a_full_disk_the_old_file_stays_and_no_part_is_left(tmp_path, monkeyp
 
 
 def test_two_cannot_grade_into_one_folder(journal):
-    with pytest.raises(JournalError, match="Another run is grading"):
+    with pytest.raises(JournalError, match="Another run is currently grading"):
         Journal(journal.folder)
 
 
@@ -91,7 +91,7 @@ def test_what_may_go_on(journal, monkeypatch):
         assert "--fresh" in str(message.value) and str(message.value).count(".") == 1
     now = journal_module.versions()
     monkeypatch.setattr(journal_module, "versions", lambda: now | {"torch": "1.0", "course": "x"})
-    with pytest.raises(JournalError, match="torch and course changed since"):
+    with pytest.raises(JournalError, match="torch and course changed since then"):
         journal.may_go_on("unit", "release", None, "judge")
 
 

@@ -47,7 +47,9 @@ def test_the_others_get_their_marks(unit, tmp_path):
     before, _, alone = _marks(unit, tmp_path / "without", tmp_path / "out")
     after, students, together = _marks(unit, tmp_path / "with", tmp_path / "out-with")
     assert {name: after[name] for name in before} == before and len(after) > 25
-    assert together < alone + 0.5 * len(after)  # of this process, in which nothing of them is parsed
+    # The time of this process, in which nothing of them is parsed: bookkeeping takes up to 0.7 s each on a slow one,
+    # a single one of the worst that is parsed here takes minutes.
+    assert together < alone + 2 * len(after)
     assert all(not s.problem or s.problem.startswith("Not graded, 0 points: ") for s in students.values())
     assert "at most 1000 are read" in students["cells"].problem
     assert "it is a link" in students["link"].problem

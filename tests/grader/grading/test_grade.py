@@ -1,4 +1,4 @@
-"""A small class through all of grading: real kernels, nbgrader's own grade book and feedback, the exports."""
+"""A small class through all of grading: real kernels, nbgrader's own gradebook and feedback, the exports."""
 
 import csv
 import json
@@ -33,7 +33,7 @@ def good(unit):
 
 @pytest.fixture(scope="module")
 def gradebook(unit, tmp_path_factory):
-    """A grade book that knows the unit: nbgrader takes seconds to make a new one."""
+    """A gradebook that knows the unit: nbgrader takes seconds to make a new one."""
     course = Course(tmp_path_factory.mktemp("course"), UNIT)
     course.release(source_notebook(unit))
     return course.folder / "gradebook.db"

@@ -1,5 +1,5 @@
 """Killed at ten moments, of the parent, of workers, on a full disk, in a power cut: after --resume every submission is
-graded exactly once, and the grade book is sound."""
+graded exactly once, and the gradebook is sound."""
 
 import contextlib
 import os
@@ -99,7 +99,7 @@ def test_killed_at_ten_moments(unit, submissions, tmp_path, env):
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(not bubblewrap(), reason="a small disk is made with bubblewrap")
 def test_a_small_disk(unit, submissions, tmp_path, env):
-    """A real one: journal and grade book fill it, room is made, the same command goes on."""
+    """A real one: journal and gradebook fill it, room is made, the same command goes on."""
     out = tmp_path / "out"
     out.mkdir()
     run = " ".join(f"'{part}'" for part in command(unit, submissions, out / "x"))

@@ -61,7 +61,7 @@ def test_one_exercise_again_and_nothing_else(graded, monkeypatch, capsys):
     report.write(results, out)
     message = capsys.readouterr().out
     assert "Duarte Ana: 1 → 0" in message and "Yousuf Ben: 0 → 1" in message
-    assert "the marks of 2 students changed" in results.notes[-1]
+    assert "the points of 2 students changed" in results.notes[-1]
 
     after = {s.student: s for s in report.read(out).students}
     assert after["Duarte Ana"].marks == 0 and after["Yousuf Ben"].marks == 1 and after["Vega Cem"].problem

@@ -1,4 +1,4 @@
-"""Whatever ends a run, --resume grades every submission exactly once, and the grade book is sound."""
+"""Whatever ends a run, --resume grades every submission exactly once, and the gradebook is sound."""
 
 import shutil
 
@@ -46,7 +46,7 @@ def unit(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def gradebook(unit, tmp_path_factory):
-    """A grade book that knows the unit: nbgrader takes seconds to make a new one."""
+    """A gradebook that knows the unit: nbgrader takes seconds to make a new one."""
     course = Course(tmp_path_factory.mktemp("course"), UNIT)
     course.release(source_notebook(unit))
     return course.folder / "gradebook.db"
@@ -88,7 +88,7 @@ def assert_sound(run, results):
 
 def test_a_power_cut_at_any_step_costs_at_most_what_was_being_done(class_, monkeypatch):
     first = Here()
-    with monkeypatch.context() as patch:  # ben's is in the journal, and half in the grade book
+    with monkeypatch.context() as patch:  # ben's is in the journal, and half in the gradebook
 
         def record(self, student, executed, results, stock=Course.record):
             stock(self, student, executed, results)
@@ -105,7 +105,7 @@ def test_a_power_cut_at_any_step_costs_at_most_what_was_being_done(class_, monke
     assert any("not finished" in p for p in verify.problems(class_.out))
 
     second = Here()
-    with monkeypatch.context() as patch:  # the next one's is in the journal, and not in the grade book
+    with monkeypatch.context() as patch:  # the next one's is in the journal, and not in the gradebook
 
         def not_recorded(self, student, executed, results, stock=Course.record):
             if student == "chi":
@@ -132,7 +132,7 @@ def test_a_run_that_did_not_end_is_not_begun_anew_unasked(class_):
 
     with pytest.raises(KeyboardInterrupt):
         class_(Here(stop))
-    with pytest.raises(JournalError, match="3 submissions are done.*--resume goes on.*--fresh begins anew"):
+    with pytest.raises(JournalError, match="3 submissions are done.*--resume continues.*--fresh starts a new run"):
         class_(Here())
     seed = Journal(class_.out / "journal").header["seed"]
     again = Here()
@@ -162,7 +162,7 @@ def test_a_lost_submission_is_recorded_with_a_reason_and_tried_again(class_):
     assert again.asked == ["ben"]
 
 
-@pytest.mark.parametrize("where", ["journal", "grade book", "worker"])
+@pytest.mark.parametrize("where", ["journal", "gradebook", "worker"])
 def test_a_full_disk_is_said_and_nothing_is_lost(class_, monkeypatch, capsys, where):
     def full(done, result):
         return {"defect": "OSError: No space left on device", "full": True} if done == 2 else result
@@ -174,17 +174,17 @@ def test_a_full_disk_is_said_and_nothing_is_lost(class_, monkeypatch, capsys, wh
 
     def record(self, student, executed, results, stock=Course.record):
         if student == "ben":
-            raise DiskFull("the grade book or its folders")
+            raise DiskFull("the gradebook or its folders")
         stock(self, student, executed, results)
 
     with monkeypatch.context() as patch:
         if where == "journal":
             patch.setattr(Journal, "put", put)
-        if where == "grade book":
+        if where == "gradebook":
             patch.setattr(Course, "record", record)
         assert exit_status(lambda: class_(Here(full) if where == "worker" else Here())) == 1
     printed = capsys.readouterr().out
-    assert "The disk is full" in printed and "--resume goes on" in printed
+    assert "The disk is full" in printed and "--resume continues" in printed
     again = Here()
     assert_sound(class_, class_(again, resume=True))
     assert "ana" not in again.asked
@@ -195,7 +195,7 @@ def test_stopping_says_how_to_go_on(class_, capsys):
         raise KeyboardInterrupt
 
     assert exit_status(lambda: class_(Here(stop))) == 130
-    assert "--resume goes on" in capsys.readouterr().out
+    assert "--resume continues" in capsys.readouterr().out
 
 
 def test_the_same_submission_has_the_same_seed_whoever_hands_it_in(class_):

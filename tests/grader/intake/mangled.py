@@ -96,37 +96,37 @@ def setup_moved_to_the_end(notebook):
     return notebook
 
 
-@mangled("'scale_kernel' had been split into 2 and was joined")
+@mangled("'scale_kernel' was split into 2 and is joined again")
 def split_in_the_body(notebook):
     split(notebook, "scale_kernel", "mask = offs < n")
     return notebook
 
 
-@mangled("had been split into 2")
+@mangled("was split into 2")
 def split_behind_the_decorator(notebook):
     split(notebook, "scale_kernel", "def scale_kernel", keep="last")
     return notebook
 
 
-@mangled("'scale_cuda_kernel' had been split into 2")
+@mangled("'scale_cuda_kernel' was split into 2")
 def split_in_cuda(notebook):
     split(notebook, "scale_cuda_kernel", "int i = ")
     return notebook
 
 
-@mangled("had been split into 2")
+@mangled("was split into 2")
 def split_with_a_try_between(notebook):
     split(notebook, "scale_kernel", "pid = ", between=[new_code_cell("print(1 + 1)", id="try")])
     return notebook
 
 
-@mangled("had been split into 2")
+@mangled("was split into 2")
 def split_as_jupyterlab_does_it(notebook):
     split(notebook, "number_of_programs", "return", keep="both")
     return notebook
 
 
-@mangled("had been split into 3", "was lost and is restored")
+@mangled("was split into 3", "was lost and is restored")
 def split_twice_and_lost(notebook):
     split(notebook, "scale_kernel", "offs = ")
     split(notebook, "scale_kernel", "def scale_kernel")

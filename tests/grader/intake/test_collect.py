@@ -170,9 +170,9 @@ def test_the_notebook_of_another_unit_is_refused(release):
         (b"{", "not JSON"),
         (b"\xff\xfe\x00", "not JSON"),
         (b"[" * 100_000, "not JSON"),
-        (b"[]", "no notebook"),
-        (b'{"cells": [{}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', "no notebook"),
-        (b'{"cells": [{"cell_type": "code"}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', "no notebook"),
+        (b"[]", "not a notebook"),
+        (b'{"cells": [{}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', "not a notebook"),
+        (b'{"cells": [{"cell_type": "code"}], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', "not a notebook"),
     ],
 )
 def test_a_file_that_is_no_notebook_says_why(tmp_path, content, why):
@@ -185,7 +185,7 @@ def test_a_file_that_is_no_notebook_says_why(tmp_path, content, why):
 def test_half_a_surrogate_pair_is_refused_before_it_stops_everyone(tmp_path, submitted):
     text = notebook_bytes(submitted).decode().replace("Scale a vector", "\\ud800")
     (tmp_path / "x.ipynb").write_text(text)
-    with pytest.raises(Unreadable, match="no notebook"):
+    with pytest.raises(Unreadable, match="not a notebook"):
         read_notebook(tmp_path / "x.ipynb")
 
 
@@ -220,9 +220,9 @@ def test_every_submission_is_collected_or_set_aside(tmp_path, submitted, release
     assert list(found) == ["ana", "ben", "cem", "dora", "eva", "finn", "g_h", "Übel"]
     assert found["ana"].repairs == found["cem"].repairs == []
     assert found["ben"].repairs == ["The file was called 'Untitled (3).ipynb'."]
-    assert found["dora"].repairs == [f"Of 2 notebooks '{UNIT}.ipynb' was graded."]
-    assert "'g*h' cannot be a folder's" in found["g_h"].repairs[0]
-    assert "not JSON" in found["eva"].problem and "no notebook in the folder" in found["finn"].problem
+    assert found["dora"].repairs == [f"Of 2 notebooks, '{UNIT}.ipynb' was graded."]
+    assert "'g*h' cannot be a folder name" in found["g_h"].repairs[0]
+    assert "not JSON" in found["eva"].problem and "contains no notebook" in found["finn"].problem
     assert "begins with 'Cooking'" in found["Übel"].problem
     lay_out(list(found.values()), tmp_path / "course", UNIT)
     laid_out = sorted(p.parts[-3] for p in (tmp_path / "course").rglob(f"{UNIT}.ipynb"))

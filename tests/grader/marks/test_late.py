@@ -1,4 +1,4 @@
-"""Late rules: read from a table, applied to times of every kind, entered into nbgrader's grade book."""
+"""Late rules: read from a table, applied to times of every kind, entered into nbgrader's gradebook."""
 
 import importlib
 from datetime import datetime, timedelta
@@ -58,7 +58,7 @@ def test_what_a_time_costs(rules, student, when, percent):
     late = rules.of(student, at(when))
     assert (late and late.percent) == percent
     if late:
-        assert "the file's time" in late.sentence and f"{percent} % of the marks" in late.sentence
+        assert "the file's time" in late.sentence and f"{percent} % of the points" in late.sentence
 
 
 def test_canvas_knows_who_is_late(rules):
@@ -66,7 +66,7 @@ def test_canvas_knows_who_is_late(rules):
     canvas = {"system": "canvas"}
     assert rules.of("dora", at(later, marked_late=False, **canvas)) is None
     marked = rules.of("dora", at(early, marked_late=True, **canvas))
-    assert marked.percent == 10 and "Canvas's mark; the time is not known" in marked.sentence
+    assert marked.percent == 10 and "Canvas's flag; the time is unknown" in marked.sentence
     assert rules.of("dora", at(later, marked_late=True, **canvas)).percent == 20
     assert rules.of("cem", at(later, marked_late=True, **canvas)) is None, "the table's word is the last"
     assert rules.of("ana", at(later, marked_late=True, **canvas)) is None, "an extension that Canvas does not know"
@@ -86,10 +86,10 @@ def test_a_night_in_which_the_clock_is_put_back(tmp_path):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("per_day = 10", "does not say when"),
-        ("due = 1", "no time"),
-        ("due = 2026-11-20", "no time"),
-        ("due = 2026-11-20T12:00:00\nper_day = 200", "no percentage"),
+        ("per_day = 10", "has no due time"),
+        ("due = 1", "not a time"),
+        ("due = 2026-11-20", "not a time"),
+        ("due = 2026-11-20T12:00:00\nper_day = 200", "not a percentage"),
         ("due = 2026-11-20T12:00:00\nper_dya = 2", "per_dya"),
         ('due = 2026-11-20T12:00:00\ntime_zone = "Berlin"', "Berlin"),
         ('due = 2026-11-20T12:00:00\n[extensions]\nana = "soon"', "soon"),
@@ -109,7 +109,7 @@ def test_the_penalty_is_a_share_of_what_was_earned(rules):
     apply(rules, students)
     dora, eva = students
     assert (dora.marks, dora.penalty, dora.score) == (3.0, 0.6, 2.4) and eva.late is None
-    assert dora.what_happened().startswith("Handed in on 2026-11-22 00:30 CET, 1 d")
+    assert dora.what_happened().startswith("Submitted on 2026-11-22 00:30 CET, 1 d")
 
 
 def test_the_grade_book_knows_due_times_and_penalties(tmp_path, rules):

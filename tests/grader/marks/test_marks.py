@@ -55,7 +55,7 @@ def test_only_a_plain_number_gives_marks(text):
 
 def test_more_than_the_maximum_gives_nothing():
     result = marks_of(check_cell(published(), shown("99.0")))
-    assert result.marks == 0 and "99 of 1 points, which cannot be" in result.sentence
+    assert result.marks == 0 and "99 of 1 points, which is impossible" in result.sentence
 
 
 def test_the_last_result_counts():

@@ -48,7 +48,7 @@ def test_a_copy_with_other_names_is_found():
     }
     found = groups(answers(ana=ONE, ben=renamed(ONE), **honest), {"kernel": GIVEN})
     assert [g.students for g in found] == [["ana", "ben"]]
-    assert found[0].likeness >= 0.9 and "a shape that only 2 of 22 have" in found[0].evidence
+    assert found[0].likeness >= 0.9 and "a code structure that only 2 of 22 have" in found[0].evidence
 
 
 def test_what_nearly_all_write_is_no_finding():
@@ -96,7 +96,7 @@ def test_text_that_looks_for_answers_is_shown_with_its_line():
     }
     message = Verdict("u/e", "", notes=["Faster than the floor, which is worth a look: bytes."])
     students = [
-        Graded("ana", repairs=["The check 'c' had been edited; it runs as it was released.", "Harmless."]),
+        Graded("ana", repairs=["The check 'c' had been edited; it runs as released.", "Harmless."]),
         Graded("ben"),
         Graded("cem", [Outcome("e", "c", 1, 1, "", "1 of 1 points.", message)]),
     ]

@@ -39,7 +39,7 @@ def wrong(size=1):
 @pytest.fixture
 def results():
     late = Lateness(
-        20, "Handed in on 2026-11-21 03:00 CET, 3 h late (the zip's time): 20 % of the marks are taken off."
+        20, "Submitted on 2026-11-21 03:00 CET, 3 h late (the zip's time): 20 % of the points are deducted."
     )
     students = [
         Graded("ana", [fast(1.01)], late=late, origin=Origin("moodle", "7", "Ana Duarte", file="x.ipynb")),
@@ -73,7 +73,7 @@ def test_a_students_page_says_all_that_a_student_needs(results):
     assert "2.4 of 3 points" in ana and "That is 0.6 of the 3 points" in ana and "1.01 × the reference" in ana
     assert "89 % of what this GPU can do" in ana
     assert "What is wrong" in ben and "Mask the store." in ben and "1 of 2 cases failed" in ben and "notes" in ben
-    assert "Not graded" in cem and "Hand in the notebook" in cem
+    assert "Not graded" in cem and "Submit the notebook" in cem
 
 
 def test_endless_output_is_cut(results):
@@ -94,7 +94,7 @@ def test_the_report_shows_times_roofs_suspects_and_similar_answers(results):
     page = check_page(report.html(results))
     text = " ".join(page.text.split())
     assert page.tags.count("svg") == 3 and "2 timed kernels" in text and "2 kernels, from 1.01 to 2.50" in text
-    assert "reaches below Python" in text and "likeness 1.00: ana, dora — the same text." in text
+    assert "reaches below Python" in text and "similarity 1.00: ana, dora — the same text." in text
 
 
 def test_all_pages_are_made_again_from_the_json_alone(results, tmp_path, capsys):
@@ -122,7 +122,7 @@ def test_the_leaderboard_shows_nobody_who_did_not_ask(results, tmp_path):
     assert (title, what) == ("GeLU", "time") and [(p.rank, p.name, p.ratio) for p in places] == [(1, "second", 2.5)]
     ((_, _, named),) = leaderboard.boards(results, {}, names=True)
     assert [p.name for p in named] == ["ana", "dora"]
-    assert "Nobody is on it yet" in leaderboard.html(results, {})
+    assert "No one is listed yet" in leaderboard.html(results, {})
     check_page(leaderboard.html(results, {"ana": EVIL}))
     for text in ('a = "x"\nb = "x"', "a = 1", "a"):
         (tmp_path / "who.toml").write_text(text)
