@@ -116,14 +116,6 @@ def _with_line(symptom: str, before: str) -> str:
     return symptom + (before[before.rindex(" (line ") :] if " (line " in before else "")
 
 
-def from_outputs(found: Diagnosis, tried: list[Tried]) -> Diagnosis:
-    """The headline with its cause where the outputs alone show one: nothing is run again."""
-    refused = sorted((t for t in tried if _same(t, found)), key=_size)
-    if found.kind in VALUES and refused:
-        return _explained(found, refused) or found
-    return found
-
-
 def _same(t: Tried, found: Diagnosis) -> bool:
     return t.result.diagnosis is not None and t.result.diagnosis.kind == found.kind and not t.result.hidden
 

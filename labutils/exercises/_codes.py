@@ -81,10 +81,6 @@ def is_power(scale: torch.Tensor) -> torch.Tensor:
 # --- data ----------------------------------------------------------------------------------------------------------
 
 
-def _random_codes(shape, g, of: Format) -> torch.Tensor:
-    return decode(torch.randint(0, len(values(of)), shape, generator=g), of)
-
-
 def midpoints(shape, g, of: Format) -> torch.Tensor:
     """Values of a format and the midpoints between them, with both signs, and zeros of both signs."""
     both = torch.cat([values(of), _middles(of)])
