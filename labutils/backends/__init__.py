@@ -34,7 +34,8 @@ class Problem:
 
 @dataclass
 class Outcome:
-    """What happened in one run. `stopped`: a finding ended it early, so that what the outputs hold says nothing."""
+    """What happened in one run. `stopped`: a finding ended it early, so that what the outputs hold says nothing.
+    `earlier`: storage by output of an earlier run on the same input that left other bits."""
 
     problem: Problem | None = None
     launches: int | None = None
@@ -44,6 +45,7 @@ class Outcome:
     printed: str = ""
     seconds: float = 0.0
     unstable: bool = False
+    earlier: dict[str, torch.Tensor] = field(default_factory=dict)
     stopped: bool = False
 
 

@@ -199,8 +199,11 @@ class Recorder:
         self.counts.load_bytes += int(ok.sum()) * itemsize
         sectors = _sectors(addresses, ok)
         self.counts.global_load_sectors += sectors.size
-        self.counts.wave_load_sectors += sum(t.new_in_wave(sectors, self._program // WAVE) for t in self.arrays)
+        self.counts.wave_load_sectors += self._new_in_wave(sectors)
         return ok
+
+    def _new_in_wave(self, sectors: np.ndarray) -> int:
+        return sum(t.new_in_wave(sectors, self._program // WAVE) for t in self.arrays)
 
     def store(self, addresses, mask, itemsize: int, where, changes: np.ndarray | None = None) -> np.ndarray:
         """Lanes that may write. `changes` marks lanes whose value differs from what memory holds: writing the same
@@ -218,7 +221,9 @@ class Recorder:
         touched: list[tuple[Tracked, np.ndarray]] = []
         ok = self._resolve("atomic", addresses, mask, itemsize, where, touched=touched)
         self.counts.atomics += 1
-        self.counts.global_atomic_sectors += _sectors(addresses, ok).size
+        sectors = _sectors(addresses, ok)
+        self.counts.global_atomic_sectors += sectors.size
+        self.counts.wave_load_sectors += self._new_in_wave(sectors)  # an atomic reads, too
         self.counts.load_bytes += int(ok.sum()) * itemsize
         self.counts.store_bytes += int(ok.sum()) * itemsize
         clock, epoch = self._clocks[self._program], self._epochs[-1]

@@ -46,7 +46,8 @@ def _place(text, node) -> tuple[int, str] | None:
 
 
 def compile_one(spec: dict, namespace: dict, target: int, grouped: Callable[[dict], dict]) -> dict:
-    """Compile one launch for one target; where the spec says `keep`, with the machine code and what a launch needs.
+    """Compile one launch for one target; where the spec says `keep`, with the machine code and what a launch needs, and
+    with `listings` also with the texts on the way there.
 
     `grouped` is that of extract.py.
     """
@@ -79,8 +80,13 @@ def compile_one(spec: dict, namespace: dict, target: int, grouped: Callable[[dic
     if spec.get("keep"):
         made["cubin"] = base64.b64encode(done.asm["cubin"]).decode()
         made["metadata"] = {k: v for k, v in done.metadata._asdict().items() if k in KEPT}
+    if spec.get("listings"):
+        made["listings"] = {name: done.asm[name] for name in LISTINGS}
     return made
 
+
+LISTINGS = ("ttir", "ttgir", "ptx")
+"""Texts on the way from Python to machine code, which `asm` of a compiled kernel holds."""
 
 KEPT = ("name", "shared", "num_warps", "num_ctas", "cluster_dims", "global_scratch_size", "global_scratch_align",
         "profile_scratch_size", "tensordesc_meta", "launch_cooperative_grid")  # fmt: skip

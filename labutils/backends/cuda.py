@@ -55,7 +55,7 @@ class Cuda:
             ):
                 returned = fn(*run.arguments)
                 _wait(time_limit)
-                first = [b.storage.clone() for b in run.outputs.values()]
+                first = {name: b.storage.clone() for name, b in run.outputs.items()}
                 for b in run.buffers.values():
                     if b.is_output:
                         b.reset()
@@ -63,9 +63,9 @@ class Cuda:
                 _wait(time_limit)
             out.launches = len(launches) // 2
             out.returned = "" if returned is None else type(returned).__name__
-            pairs = zip(first, run.outputs.values(), strict=True)
             if run.case.exact or not run.exercise.contract.any_order:
-                out.unstable = any((b.bits(f) != b.bits()).any().item() for f, b in pairs)
+                outputs = run.outputs
+                out.earlier = {n: f for n, f in first.items() if (outputs[n].bits(f) != outputs[n].bits()).any()}
         except _Stuck:
             self._broken = f"an earlier kernel never ended and still holds the GPU: {RESTART}"
             out.problem = Problem(

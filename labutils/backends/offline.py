@@ -169,13 +169,25 @@ class Compiler:
 
         Raises CompilerFailed with the compiler's words where it refuses one.
         """
+        return [
+            {int(t): (base64.b64decode(done["cubin"]), done["shared"]) for t, done in r["targets"].items()}
+            for r in self._kept(specs)
+        ]
+
+    def listings(self, spec: dict) -> tuple[dict[str, str], bytes]:
+        """Texts "ttir", "ttgir" and "ptx" of a launch, and its machine code, for the first target. Closes the compiler.
+
+        Raises CompilerFailed with the compiler's words where it refuses it.
+        """
+        (result,) = self._kept([spec | {"listings": True}])
+        done = result["targets"][str(self._targets[0])]
+        return done["listings"], base64.b64decode(done["cubin"])
+
+    def _kept(self, specs: list[dict]) -> list[dict]:
         results, noise = self._answers([spec | {"keep": True} for spec in specs])
         for problem in filter(None, (problem_of(r, noise) for r in results)):
             raise CompilerFailed(problem.message)
-        return [
-            {int(t): (base64.b64decode(done["cubin"]), done["shared"]) for t, done in r["targets"].items()}
-            for r in results
-        ]
+        return results
 
     def _answers(self, specs: list[dict]) -> tuple[list[dict], str]:
         process = self._process

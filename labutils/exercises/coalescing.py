@@ -19,9 +19,15 @@ from ..spec.exercise import (
 LANES, SECTOR = 32, 32
 TILE = 32
 
-PER_LOAD = Bound("sectors per load request", "global_load_sectors", per="global_load_requests", at_most=4, points=1)
-PER_STORE = Bound("sectors per store request", "global_store_sectors", per="global_store_requests", at_most=4, points=1)
-"""32 lanes of 4 bytes are 4 sectors."""
+
+def coalesced(loads: int, stores: int, points: float = 1.0) -> tuple[Bound, Bound]:
+    """32 lanes of 4 bytes are 4 sectors; `loads` and `stores` are the requests of the reference solution."""
+
+    def per_request(way: str, requests: int) -> Bound:
+        sectors, made = f"global_{way}_sectors", f"global_{way}_requests"
+        return Bound(f"sectors per {way} request", sectors, made, at_most=4, points=points, reference=requests)
+
+    return per_request("load", loads), per_request("store", stores)
 
 
 # --- sectors of one request ----------------------------------------------------------------------------------------
@@ -89,7 +95,7 @@ register(
         title="Fix an uncoalesced matmul",
         entry="matmul",
         language="cuda",
-        points=Points(correct=2, bounds=(PER_LOAD, PER_STORE)),
+        points=Points(correct=2, bounds=coalesced(2 * 64 * 96 * 128 // 32, 64 * 96 // 32)),
         arguments={"a": array("M", "K"), "b": array("K", "N"), "c": out("M", "N")},
         reference=lambda a, b: a @ b,
         magnitude=lambda a, b: a.abs() @ b.abs(),
@@ -180,6 +186,10 @@ def transpose_cases(tile: int) -> tuple[Case, ...]:
     )
 
 
+TRANSPOSE_REQUESTS = 256 * 192 // 32
+"""Load requests, and as many store requests, if each lane moves one element of the largest case at a time."""
+
+
 def draw_matrix(rng) -> dict[str, int]:
     """Sizes of a hidden case, all of them smaller than the case that is counted."""
     return matrix(*(rng.choice([rng.randrange(1, 40), 31, 32, 33, rng.randrange(60, 170)]) for _ in range(2)))
@@ -221,5 +231,5 @@ register_transpose(
     "08_coalescing/transpose",
     "Transpose through shared memory",
     "transpose",
-    Points(correct=2, bounds=(PER_LOAD, PER_STORE)),
+    Points(correct=2, bounds=coalesced(TRANSPOSE_REQUESTS, TRANSPOSE_REQUESTS)),
 )

@@ -82,7 +82,13 @@ register(
         points=Points(
             correct=2,
             bounds=(
-                Bound("sectors per load request", "global_load_sectors", per="global_load_requests", at_most=4),
+                Bound(
+                    "sectors per load request",
+                    "global_load_sectors",
+                    "global_load_requests",
+                    at_most=4,
+                    reference=2 * 65_536 / 32,
+                ),
                 Bound("bytes stored, each element once", "global_store_bytes", at_most=4 * 65_536),
             ),
         ),
@@ -167,8 +173,22 @@ register(
         points=Points(
             correct=2,
             bounds=(
-                Bound("bytes per load request", "global_load_bytes", per="global_load_requests", at_least=500),
-                Bound("bytes per store request", "global_store_bytes", per="global_store_requests", at_least=500),
+                Bound(
+                    "bytes per load request",
+                    "global_load_bytes",
+                    "global_load_requests",
+                    at_least=500,
+                    reference=4 * 65_536,
+                    margin=3,
+                ),
+                Bound(
+                    "bytes per store request",
+                    "global_store_bytes",
+                    "global_store_requests",
+                    at_least=500,
+                    reference=4 * 65_536,
+                    margin=3,
+                ),
             ),
         ),
         cases=(

@@ -237,8 +237,15 @@ register(
         points=Points(
             correct=2,
             bounds=(
-                Bound("share of active lanes", "lanes", per="lane_slots", at_least=0.9, points=1),
-                Bound("share of divergent branches", "divergent_branches", per="branches", at_most=0.001, points=1),
+                Bound("share of active lanes", "lanes", "lane_slots", at_least=0.9, reference=311_296, margin=3),
+                Bound(
+                    "share of divergent branches",
+                    "divergent_branches",
+                    "branches",
+                    at_most=0.001,
+                    reference=9728,
+                    margin=3,
+                ),
             ),
         ),
         arguments={"x": array("n"), "out": out("n")},

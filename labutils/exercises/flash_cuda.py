@@ -262,26 +262,31 @@ def _level(name: str, title: str, points: Points, block_m: int, block_n: int) ->
     )
 
 
-NO_CONFLICTS = Bound(
-    "shared memory wavefronts, relative to the minimum",
-    "shared_load_wavefronts",
-    "ideal_shared_load_wavefronts",
-    at_most=1.02,
-)
+def _no_conflicts(wavefronts: int) -> Bound:
+    return Bound(
+        "shared memory wavefronts, relative to the minimum",
+        "shared_load_wavefronts",
+        "ideal_shared_load_wavefronts",
+        at_most=1.02,
+        reference=wavefronts,
+        margin=3,
+    )
 
-_level("scalar", "Level 1: lanes are keys, then columns", Points(correct=4, bounds=(NO_CONFLICTS,)), 32, 32)
+
+_level("scalar", "Level 1: lanes are keys, then columns", Points(correct=4, bounds=(_no_conflicts(12_288),)), 32, 32)
 _level(
     "tensor",
     "Level 2: tensor cores",
     Points(
         correct=6,
         bounds=(
-            NO_CONFLICTS,
+            _no_conflicts(1152),
             Bound(
                 "bytes read from shared memory per byte loaded",
                 "shared_load_bytes",
                 "global_load_bytes",
                 at_most=2.5,
+                reference=1 << 16,
             ),
         ),
     ),

@@ -1,5 +1,6 @@
 """Unit 15, three notebooks: one matrix product in CUDA C++, seven times; five levels in fp32, two on tensor cores."""
 
+from ..gpu.device import SECTOR
 from ..spec.exercise import Bound, Case, Contract, KernelExercise, PlainExercise, Points, array, out, register
 from ._matmul import cost, known_mistakes, magnitude, mnk, product
 from ._numbers import sentence_for
@@ -113,26 +114,40 @@ def _draw(rng) -> dict[str, int]:
 FROM_MEMORY = "sectors loaded per sector stored"
 
 
-def _loads(at_most: float) -> Bound:
-    """The ratio is K · (1 / block_m + 1 / block_n), if loads and stores use whole sectors."""
-    return Bound(FROM_MEMORY, "global_load_sectors", "global_store_sectors", at_most=at_most)
+def _loads(at_most: float, stored: int) -> Bound:
+    """The ratio is K · (1 / block_m + 1 / block_n), if loads and stores use whole sectors. C has `stored` bytes, and
+    storing them again does not lower the ratio."""
+    return Bound(
+        FROM_MEMORY,
+        "global_load_sectors",
+        "global_store_sectors",
+        at_most=at_most,
+        reference=stored / SECTOR,
+        margin=1,
+    )
 
 
-def _reads(at_most: float) -> Bound:
+def _reads(at_most: float, stored: int) -> Bound:
     return Bound(
         "bytes read from shared memory per byte stored",
         "shared_load_bytes",
         "global_store_bytes",
         at_most=at_most,
+        reference=stored,
+        margin=1,
     )
 
 
-NO_CONFLICTS = Bound(
-    "shared memory wavefronts, relative to no bank conflicts",
-    "shared_load_wavefronts",
-    "ideal_shared_load_wavefronts",
-    at_most=1.01,
-)
+def _no_conflicts(wavefronts: int) -> Bound:
+    """`wavefronts` of the reference solution; smaller tiles in registers need more, without conflicts."""
+    return Bound(
+        "shared memory wavefronts, relative to no bank conflicts",
+        "shared_load_wavefronts",
+        "ideal_shared_load_wavefronts",
+        at_most=1.01,
+        reference=wavefronts,
+        margin=3,
+    )
 
 
 def _level(unit: str, name: str, title: str, points: Points, tile: int, depth: int, last: Case, **more) -> None:
@@ -169,8 +184,20 @@ _level(
     Points(
         correct=1,
         bounds=(
-            Bound("sectors per load request", "global_load_sectors", "global_load_requests", at_most=3),
-            Bound("sectors per store request", "global_store_sectors", "global_store_requests", at_most=4),
+            Bound(
+                "sectors per load request",
+                "global_load_sectors",
+                "global_load_requests",
+                at_most=3,
+                reference=2 * 64 * 96 * 64 / 32,
+            ),
+            Bound(
+                "sectors per store request",
+                "global_store_sectors",
+                "global_store_requests",
+                at_most=4,
+                reference=64 * 96 / 32,
+            ),
         ),
     ),
     32,
@@ -181,7 +208,7 @@ _level(
     CUDA_CORES,
     "shared",
     "Level 2: a tile in shared memory",
-    Points(correct=2, bounds=(_loads(4.01), NO_CONFLICTS)),
+    Points(correct=2, bounds=(_loads(4.01, 4 * 64 * 96), _no_conflicts(18_432))),
     32,
     32,
     SMALL,
@@ -190,7 +217,7 @@ _level(
     CUDA_CORES,
     "register",
     "Level 3: a tile in registers",
-    Points(correct=2, bounds=(_loads(1.01), _reads(64 * 0.25 * 1.01))),
+    Points(correct=2, bounds=(_loads(1.01, 4 * 128 * 128), _reads(64 * 0.25 * 1.01, 4 * 128 * 128))),
     128,
     8,
     WHOLE,
@@ -202,9 +229,23 @@ _level(
     Points(
         correct=2,
         bounds=(
-            Bound("bytes per load request", "global_load_bytes", "global_load_requests", at_least=510),
-            Bound("bytes per shared memory read request", "shared_load_bytes", "shared_load_requests", at_least=510),
-            NO_CONFLICTS,
+            Bound(
+                "bytes per load request",
+                "global_load_bytes",
+                "global_load_requests",
+                at_least=510,
+                reference=2 * 4 * 128 * 64,
+                margin=3,
+            ),
+            Bound(
+                "bytes per shared memory read request",
+                "shared_load_bytes",
+                "shared_load_requests",
+                at_least=510,
+                reference=1 << 20,
+                margin=3,
+            ),
+            _no_conflicts(4096),
         ),
     ),
     128,
@@ -224,7 +265,7 @@ _level(
     TENSOR_CORES,
     "tensor",
     "Level 6: tensor cores",
-    Points(correct=3, bounds=(_loads(1.01),)),
+    Points(correct=3, bounds=(_loads(1.01, 2 * 128 * 128),)),
     128,
     32,
     WHOLE,

@@ -2,6 +2,7 @@
 
 import torch
 
+from ..gpu.device import SECTOR
 from ..spec.exercise import (
     Bound,
     Case,
@@ -283,6 +284,8 @@ register(
                     "wave_load_sectors",
                     "global_store_sectors",
                     at_most=1.15,
+                    reference=2 * 128 * 128 / SECTOR,
+                    margin=1,
                 ),
             ),
         ),

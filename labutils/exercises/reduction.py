@@ -102,7 +102,7 @@ def _draw(rng) -> dict[str, int]:
 PER_BLOCK = "global_store_requests"
 """Each block stores one partial sum with one request, so this counts the blocks."""
 
-UNDIVIDED = Bound("divergent branches per block", "divergent_branches", PER_BLOCK, at_most=8)
+UNDIVIDED = Bound("divergent branches per block", "divergent_branches", PER_BLOCK, at_most=8, reference=STEP / BLOCK)
 NO_CONFLICTS = Bound(
     "shared-memory wavefronts per ideal wavefront",
     "shared_load_wavefronts",
@@ -151,8 +151,15 @@ _sum_exercise(
                 "shared_store_bytes",
                 "global_load_bytes",
                 at_most=1.1,
+                reference=4 * STEP,
             ),
-            Bound("sectors per load request", "global_load_sectors", "global_load_requests", at_most=4),
+            Bound(
+                "sectors per load request",
+                "global_load_sectors",
+                "global_load_requests",
+                at_most=4,
+                reference=STEP / 32,
+            ),
             NO_CONFLICTS,
         ),
     ),
@@ -161,7 +168,13 @@ _sum_exercise(
 _sum_exercise(
     "sum_v5",
     "V5: warp shuffles in the last steps",
-    Points(correct=2, bounds=(Bound("barriers per block", "barriers", PER_BLOCK, at_most=4), NO_CONFLICTS)),
+    Points(
+        correct=2,
+        bounds=(
+            Bound("barriers per block", "barriers", PER_BLOCK, at_most=4, reference=STEP / (2 * BLOCK)),
+            NO_CONFLICTS,
+        ),
+    ),
     2 * BLOCK,
     where=SECOND,
 )
@@ -193,9 +206,16 @@ _sum_exercise(
     Points(
         correct=3,
         bounds=(
-            Bound("bytes per load request of a warp", "global_load_bytes", "global_load_requests", at_least=480),
+            Bound(
+                "bytes per load request of a warp",
+                "global_load_bytes",
+                "global_load_requests",
+                at_least=480,
+                reference=4 * 32 * CHUNK,
+                margin=3,
+            ),
             Bound("atomics of 32 blocks", "atomics", at_most=32),
-            Bound("barriers per atomic", "barriers", "atomics", at_most=2),
+            Bound("barriers per atomic", "barriers", "atomics", at_most=2, reference=32),
         ),
     ),
     CHUNK,

@@ -18,7 +18,7 @@ from ..spec.exercise import (
     out,
     register,
 )
-from .coalescing import register_transpose
+from .coalescing import TRANSPOSE_REQUESTS, coalesced, register_transpose
 
 BANKS = 32
 BLOCK = 256
@@ -177,8 +177,7 @@ TRANSPOSE_TILE = 64
 """Width and height of a tile: 16 elements per thread keep more loads in flight than the 4 of a 32 × 32 tile."""
 
 COUNTED = (
-    Bound("sectors per load request", "global_load_sectors", per="global_load_requests", at_most=4, points=0.5),
-    Bound("sectors per store request", "global_store_sectors", per="global_store_requests", at_most=4, points=0.5),
+    *coalesced(TRANSPOSE_REQUESTS, TRANSPOSE_REQUESTS, points=0.5),
     Bound(
         "wavefronts per ideal wavefront, shared stores",
         "shared_store_wavefronts",

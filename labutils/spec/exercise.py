@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..gpu.device import SECTOR
+from .bounds import Bound, counted_whole, with_atomics
 from .precision import Contract
 
 NOT_WRITTEN = "is not written yet"
@@ -52,85 +53,6 @@ class Cost:
     def intensity(self) -> float:
         """Arithmetic intensity in FLOP per byte."""
         return self.flops / self.bytes
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A count that a good kernel keeps within a bound, and what that earns.
-
-    The value is `count / per` of the largest case ("global_load_sectors" per "global_load_requests"), or the bare
-    `count`. Exactly one of `at_most` and `at_least` is given. An atomic counts as a load and as a store. A ratio to
-    nothing is not met, and neither is a bound on traffic by a kernel of which less was counted than it must move.
-    """
-
-    text: str
-    count: str
-    per: str | None = None
-    at_most: float | None = None
-    at_least: float | None = None
-    points: float = 1.0
-
-    def __post_init__(self):
-        if (self.at_most is None) == (self.at_least is None):
-            raise ValueError(f"the bound {self.text!r} needs either at_most or at_least")
-
-    def value(self, counts: Mapping[str, Any]) -> float:
-        """The count, or the ratio; NaN for a ratio to nothing."""
-        count = with_atomics(counts, self.count)
-        if self.per is None:
-            return float(count)
-        per = with_atomics(counts, self.per)
-        return count / per if per else math.nan
-
-    def met(self, counts: Mapping[str, Any]) -> bool:
-        if self._is_of_traffic and not counted_whole(counts):
-            return False
-        slack, value = 1e-9, self.value(counts)
-        if self.at_most is not None:
-            return value <= self.at_most + slack
-        return value >= self.at_least - slack
-
-    @property
-    def _is_of_traffic(self) -> bool:
-        return any(name.startswith(("global_", "moved_", "tma_")) for name in (self.count, self.per or ""))
-
-    def line(self, counts: Mapping[str, Any]) -> str:
-        """One line of a report: "✓ sectors per load request: 4 (at most 4), 1 point"."""
-        limit = f"at most {self.at_most:g}" if self.at_most is not None else f"at least {self.at_least:g}"
-        mark = "✓" if self.met(counts) else "✗"
-        value = self.value(counts)
-        shown = f"{value:.4g}" if not math.isnan(value) else f"no {self.per} were counted"
-        if self._is_of_traffic and not counted_whole(counts):
-            shown += ", and less was counted than must move"
-        return f"  {mark} {self.text}: {shown} ({limit}), {self.points:g} point{'s' * (self.points != 1)}"
-
-
-_ATOMICS = {
-    **{f"global_{way}_{unit}": f"global_atomic_{unit}" for way in ("load", "store")
-       for unit in ("requests", "sectors", "bytes")},
-    **{f"shared_{way}_{unit}": f"shared_atomic_{unit}" for way in ("load", "store")
-       for unit in ("requests", "wavefronts", "bytes")},
-    **{f"ideal_shared_{way}_wavefronts": "ideal_shared_atomic_wavefronts" for way in ("load", "store")},
-}  # fmt: skip
-"""Counts of loads and of stores, and the counts of atomics that are added to them where points are at stake."""
-
-
-def with_atomics(counts: Mapping[str, Any], name: str) -> float:
-    """A count in which atomics are loads and stores too; one whose result nobody uses (RED) is a store alone.
-
-    Nsight Compute counts them apart (…_op_atom and …_op_red beside …_op_ld and …_op_st), and so do the counters of a
-    run. A bound adds them up: otherwise a kernel that loads and stores by atomics would move nothing.
-    """
-    atomics = _ATOMICS.get(name, "")
-    reductions = atomics.replace("atomic", "reduction") if name.startswith("global_load") else ""
-    return counts.get(name, 0) + counts.get(atomics, 0) - counts.get(reductions, 0)
-
-
-def counted_whole(counts: Mapping[str, Any]) -> bool:
-    """Did the counted accesses read and write at least what the exercise must read and write?"""
-    return counts.get("load_bytes", 0) >= counts.get("compulsory_read", 0) and counts.get(
-        "store_bytes", 0
-    ) >= counts.get("compulsory_written", 0)
 
 
 @dataclass(frozen=True)
@@ -323,6 +245,9 @@ class KernelExercise(Exercise):
 
     def __post_init__(self):
         super().__post_init__()
+        for bound in self.points.bounds:
+            if bound.problem:
+                raise ValueError(f"{self.id}: the bound {bound.text!r}: {bound.problem}")
         outs = self.outputs
         if not outs or len(outs) == len(self.arguments):
             raise ValueError(f"{self.id}: a kernel needs at least one input and one output argument")

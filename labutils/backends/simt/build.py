@@ -113,19 +113,21 @@ class Compiler:
         return [*self.command, "-shared", "-nodefaultlibs", "-nostartfiles", *wrap, *objects, "-lc", "-lm", "-o", out]
 
 
-def _version(command: list[str]) -> Compiler | None:
+def _version(command: list[str]) -> Compiler | str:
+    """The compiler that this command starts, or why it is of no use."""
     try:
         run = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
+    except (OSError, subprocess.TimeoutExpired) as e:
+        return f"does not start: {e}"
     if run.returncode or not run.stdout:
-        return None
+        said = run.stderr.strip().splitlines()
+        return f"does not tell its version (exit status {run.returncode}){': ' + said[0][:200] if said else ''}"
     line = run.stdout.splitlines()[0].strip()
     family = "zig" if "zig" in " ".join(command) else "clang" if "clang" in run.stdout else "gcc"
     if family == "gcc":
         number = re.search(r"(\d+)\.\d+", line.split(")")[-1]) or re.search(r"(\d+)\.\d+", line)
         if number and int(number.group(1)) < 11:
-            return None
+            return f"is older than g++ 11: {line}"
     return Compiler(tuple(command), family, line)
 
 
@@ -159,8 +161,8 @@ def _find(cxx: str, path: str, cache: str) -> Compiler:
     tried = []
     for command in _candidates():
         found = _version(command)
-        if found is None:
-            tried.append(f"{' '.join(command)}: not g++ 11 or newer, nor clang")
+        if isinstance(found, str):
+            tried.append(f"{' '.join(command)}: {found}")
             continue
         reason = _self_test(found)
         if reason is None:

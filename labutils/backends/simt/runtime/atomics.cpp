@@ -161,7 +161,9 @@ extern "C" void simt_atomic(int op, int type, void* p, const void* value, const 
   *old = 0;
   u32 bytes = atomic_bytes[type];
   uptr pc = SIMT_CALLER;
-  if (w.checked) access(reinterpret_cast<uptr>(p), bytes, op_atomic, 0, pc, SIMT_FRAME);
+  // PTX has no `red` that exchanges or compares: these bring the old value, whether it is used or not.
+  u8 returns = op == atomic_exchange || op == atomic_compare ? kReturns : 0;
+  if (w.checked) access(reinterpret_cast<uptr>(p), bytes, op_atomic, returns, pc, SIMT_FRAME);
   u64 before = 0;
   memcpy(&before, p, bytes);
   bool changed = update_as(type, op, p, value, expected, old);

@@ -297,7 +297,7 @@ struct Print {
 // ---- the worker
 
 struct Module {
-  uptr low, high;
+  uptr low, high, code_high;  // its code ends before its variables, which may be large
   size_t tls_id;
   u64 shared_bytes;  // size of the thread-local segment: all static __shared__ variables
 };
@@ -335,7 +335,7 @@ struct Worker {
   u32 array_count;
   u32 last_array;
   bool checked;
-  uptr module_low, module_high;
+  uptr module_low, module_high, code_high;
   std::shared_ptr<Order> order;  // null until a thread has called __threadfence()
   std::unordered_map<uptr, u8> lock_numbers;
   std::unordered_set<u32> guesses;  // places of plain loads that a compare-and-swap has followed (order.cpp)

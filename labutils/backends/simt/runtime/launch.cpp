@@ -21,7 +21,7 @@ struct ModuleQuery {
 
 static int look_at_module(struct dl_phdr_info* info, size_t, void* data) {
   ModuleQuery& q = *static_cast<ModuleQuery*>(data);
-  uptr low = ~uptr{0}, high = 0;
+  uptr low = ~uptr{0}, high = 0, code_high = 0;
   u64 shared = 0;
   bool found = false;
   for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -31,11 +31,12 @@ static int look_at_module(struct dl_phdr_info* info, size_t, void* data) {
     uptr from = info->dlpi_addr + header.p_vaddr, to = from + header.p_memsz;
     low = std::min(low, from);
     high = std::max(high, to);
+    if (header.p_flags & PF_X) code_high = std::max(code_high, to);
     if (q.address >= from && q.address < to) found = true;
   }
   if (!found) return 0;
   // Offsets of symbols count from the load address, which is `low` but for a linker script's sake.
-  q.module = {static_cast<uptr>(info->dlpi_addr), high, info->dlpi_tls_modid, shared};
+  q.module = {static_cast<uptr>(info->dlpi_addr), high, code_high, info->dlpi_tls_modid, shared};
   return 1;
 }
 
@@ -360,6 +361,7 @@ static void run_worker(Launch* launch, Worker* w) {
   w->stack_size = kStackBytes + kPage;
   w->module_low = launch->module.low;
   w->module_high = launch->module.high;
+  w->code_high = launch->module.code_high;
   w->grid = {s.grid[0], s.grid[1], s.grid[2]};
   w->block_size = {s.block[0], s.block[1], s.block[2]};
   w->block_threads = s.block[0] * s.block[1] * s.block[2];

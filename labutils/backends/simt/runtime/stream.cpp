@@ -77,11 +77,11 @@ static void count(Worker& w, Happening what, u64 value = 0) {
 
 static void begin_counting(Worker& w) {
   const LaunchSpec& s = *w.spec;
-  w.counter.site_of.assign(w.module_high - w.module_low, 0);
+  w.counter.site_of.assign(w.code_high - w.module_low, 0);
   for (u32 i = 0; i < w.array_count; i++) w.counter.arrays.push_back(w.arrays[i].low);
   if (s.trace < 0) return;
   w.stream = std::make_shared<Stream>(s.trace);
-  Record record{static_cast<u32>(w.module_high - w.module_low), w.array_count, record_begin};
+  Record record{static_cast<u32>(w.code_high - w.module_low), w.array_count, record_begin};
   w.stream->put(&record, sizeof record);
   LaunchHead head{s.shared_bytes + s.static_shared_bytes};
   w.stream->put(&head, sizeof head);
