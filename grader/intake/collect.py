@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -69,6 +70,7 @@ def collect(source: Path, unit: str, release: NotebookNode) -> list[Submission]:
         groups.setdefault(owner.key, (owner, []))[1].append((file, owner))
     with ThreadPoolExecutor(min(len(groups) or 1, 4, os.cpu_count() or 1)) as pool:  # each waits for a child that reads
         found = list(pool.map(lambda group: _submission(*group, unit, release), groups.values()))
+    _say_what_is_shared(found, [[file for file, _ in mine] for _, mine in groups.values()])
     found.sort(key=lambda s: _alphabetical(s.student))
     _tell_apart(found)
     return found
@@ -191,6 +193,18 @@ def _tell_apart(submissions: list[Submission]) -> None:
         while submission.student in taken:
             submission.student += "_"
         taken.add(submission.student)
+
+
+SHARED = "Another student submitted the same file, as a hard link"
+
+
+def _say_what_is_shared(submissions: list[Submission], files: list[list[File]]) -> None:
+    """Note which graded submissions may rest on a file that lies in another student's folder, too."""
+    held = [{file.hard_link for file in mine if file.hard_link} for mine in files]
+    students = Counter(link for mine in held for link in mine)
+    for submission, mine in zip(submissions, held, strict=True):
+        if submission.notebook is not None and any(students[link] > 1 for link in mine):
+            submission.repairs.insert(0, f"{SHARED}. Both are graded; the instructor decides whose it is.")
 
 
 def _submission(owner: Owner, files: list[tuple[File, Owner]], unit: str, release: NotebookNode) -> Submission:

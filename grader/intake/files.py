@@ -45,13 +45,15 @@ class File:
     """A submitted file: its path as parts, when it was last changed, and its bytes on demand.
 
     `modified` has a time zone if that is known; a zip's own times have none. `clock` says whose time it is. `opened`
-    gives it as a binary file, and raises Unreadable.
+    gives it as a binary file, and raises Unreadable. `hard_link` is the same for all names of one file (device and
+    inode); None for a file with one name.
     """
 
     parts: tuple[str, ...]
     opened: Callable[[], AbstractContextManager[BinaryIO]]
     modified: datetime | None = None
     clock: str = ""
+    hard_link: tuple[int, int] | None = None
 
     def read(self, most: int | None = None) -> bytes:
         """Its bytes. Raises Unreadable, also for a file of more than `most`, or else MOST_BYTES."""
@@ -99,8 +101,10 @@ def files_in(source: Path) -> Iterator[File | Refused]:
 
 
 def _in_folder(folder: Path) -> Iterator[File | Refused]:
-    """No link is followed: a link would submit what someone else wrote."""
-    for path in sorted(folder.rglob("*")):
+    """No symbolic link is followed: it would submit what someone else wrote. Of hard links see `_why_refused`."""
+    paths = sorted(folder.rglob("*"))
+    names = _names_of_linked(paths)
+    for path in paths:
         parts = _normal(path.relative_to(folder).parts)
         if _is_junk(parts):
             continue
@@ -116,12 +120,43 @@ def _in_folder(folder: Path) -> Iterator[File | Refused]:
                 yield Refused((*parts, "nothing"), "the folder is empty")
         elif not stat.S_ISREG(about.st_mode):
             yield Refused(parts, "it is not a regular file")
-        elif about.st_nlink > 1:
-            yield Refused(parts, f"it is a link: the same file has {about.st_nlink} names")
+        elif reason := _why_refused(path, about, names.get((about.st_dev, about.st_ino), [path])):
+            yield Refused(parts, reason)
         else:
-            changed = datetime.fromtimestamp(about.st_mtime, UTC)
-            opener = _opener(folder, path.relative_to(folder).parts, (about.st_dev, about.st_ino))
-            yield from _or_its_files(File(parts, opener, changed, "the file's time"), 0)
+            changed, identity = datetime.fromtimestamp(about.st_mtime, UTC), (about.st_dev, about.st_ino)
+            opener = _opener(folder, path.relative_to(folder).parts, identity)
+            linked = identity if about.st_nlink > 1 else None
+            yield from _or_its_files(File(parts, opener, changed, "the file's time", linked), 0)
+
+
+def _names_of_linked(paths: list[Path]) -> dict[tuple[int, int], list[Path]]:
+    """The paths of each file that has more than one name, by device and inode."""
+    names: dict[tuple[int, int], list[Path]] = {}
+    for path in paths:
+        with contextlib.suppress(OSError):
+            about = path.lstat()
+            if stat.S_ISREG(about.st_mode) and about.st_nlink > 1:
+                names.setdefault((about.st_dev, about.st_ino), []).append(path)
+    return names
+
+
+def _why_refused(path: Path, about: os.stat_result, names: list[Path]) -> str:
+    """Why a hard link is not graded; empty for a file with one name, and for links that give no more than copies do.
+
+    A file has one owner, whatever its names. Where folders belong to their students, the name in the owner's folder is
+    the file, and the others are links. In a tree that has one owner nothing tells the first name from the second, so
+    all are graded, each from its own bytes: nobody loses points by a link that somebody else made. A name outside the
+    submissions may be a file that nobody submitted, such as a solution, so only its owner's folder may hold one.
+    """
+    if about.st_nlink == 1:
+        return ""
+    owners = [name for name in names if name.parent.lstat().st_uid == about.st_uid]
+    if owners and path not in owners:
+        return "it is a link to another user's file"
+    is_students_own = path in owners and about.st_uid != os.geteuid()
+    if len(names) < about.st_nlink and not is_students_own:
+        return f"it is a link: the same file has {about.st_nlink} names, and not all are submissions"
+    return ""
 
 
 def _opener(folder: Path, parts: tuple[str, ...], known: tuple[int, int]) -> Callable[[], AbstractContextManager]:
@@ -137,7 +172,7 @@ def _opener(folder: Path, parts: tuple[str, ...], known: tuple[int, int]) -> Cal
                 os.close(above)
             at = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
             about = os.fstat(at)
-            if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1 or (about.st_dev, about.st_ino) != known:
+            if not stat.S_ISREG(about.st_mode) or (about.st_dev, about.st_ino) != known:
                 raise Unreadable("it was replaced while submissions were collected")
         except OSError as problem:
             if at >= 0:

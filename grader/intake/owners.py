@@ -9,9 +9,10 @@ else         STUDENT/….ipynb or STUDENT.ipynb, in one more folder or not
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -54,7 +55,8 @@ def owners(files: Sequence[File], unit: str, units: Collection[str] = ()) -> lis
     known, times = _gradescope(files), _timestamps(files)
     others = set(units) - {unit}
     listed = {"submission_metadata.yml", "timestamp.txt"}  # of files, and no learner's
-    found = [_platform(f, unit, known, times) for f in files]
+    around, level = _around(files), _level(files, lambda f, at: _platform(f, unit, known, times, at))
+    found = [_platform(f, unit, known, times, max(_outside(f, around), level)) for f in files]
     rest = [
         f for f, o in zip(files, found, strict=True) if o is None and f.name not in listed and not _is_of(f, others)
     ]
@@ -94,20 +96,36 @@ def parsed_time(text: str) -> datetime | None:
         return None
 
 
-def _platform(file: File, unit: str, gradescope: dict[str, Owner], times: dict) -> Owner | None:
-    """The owner, if the path is one that a platform makes."""
-    when = times.get(file.folder)
-    if len(file.parts) >= 3 and file.parts[-2] == unit:
-        student = file.parts[-3]
-        clock = "nbgrader's timestamp" if when else ""
-        return Owner(f"nbgrader {student}", student, "nbgrader", student, handed_in=when, clock=clock)
-    for part in file.parts:
+def _around(files: Sequence[File]) -> tuple[str, ...]:
+    """The folders around all notebooks."""
+    folders = [f.folder for f in files if ".ipynb" in f.name.lower()]
+    return tuple(os.path.commonprefix(folders)) if folders else ()
+
+
+def _level(files: Sequence[File], learner: Callable[[File, int], Owner | None]) -> int:
+    """How deep platforms name learners if it is the same depth for all notebooks, as in one folder for each group of a
+    class; else 0."""
+    notebooks = [f for f in files if ".ipynb" in f.name.lower()]
+    first = {next((at for at in range(len(f.parts)) if learner(f, at)), 0) for f in notebooks}
+    return first.pop() if len(first) == 1 else 0
+
+
+def _outside(file: File, around: tuple[str, ...]) -> int:
+    """How many parts of a path no learner has named: what is around all notebooks, and folders such as "submitted".
+    What follows is the platform's name of a learner, and then the learner's own names, which prove nothing."""
+    depth = len(around) if file.folder[: len(around)] == around else 0
+    while depth < len(file.folder) and file.parts[depth].lower() in _PLAIN:
+        depth += 1
+    return depth
+
+
+def _platform(file: File, unit: str, gradescope: dict[str, Owner], times: dict, outside: int) -> Owner | None:
+    """The owner, if the path is one that a platform makes, with the name of the learner behind at most `outside` parts:
+    a folder that a learner calls like another's would submit in the other's name."""
+    for at, part in enumerate(file.parts[: outside + 1]):
         if (m := _INBOUND.fullmatch(part)) and m["unit"] == unit:
-            when = when or parsed_time(m["when"])
-            student = m["name"]
-            return Owner(
-                f"nbgrader {student}", student, "nbgrader", student, handed_in=when, clock="nbgrader's timestamp"
-            )
+            when = times.get(file.folder) or parsed_time(m["when"])
+            return Owner(f"nbgrader {m['name']}", m["name"], "nbgrader", m["name"], handed_in=when, clock=_TIMESTAMP)
         if m := _MOODLE.fullmatch(part):
             return Owner(f"moodle {m['id']}", m["name"], "moodle", m["id"], file=m["file"])
         if (m := _GRADESCOPE.fullmatch(part)) and part in gradescope:
@@ -116,7 +134,14 @@ def _platform(file: File, unit: str, gradescope: dict[str, Owner], times: dict) 
             again = int((m["again"] or "0")[:9])
             name, late = m["name"], bool(m["late"])
             return Owner(f"canvas {m['id']}", name, "canvas", m["id"], "", m["file"] + m["end"], again, late)
+        if at == len(file.parts) - 3 and file.parts[-2] == unit:
+            when = times.get(file.folder)
+            clock = _TIMESTAMP if when else ""
+            return Owner(f"nbgrader {part}", part, "nbgrader", part, handed_in=when, clock=clock)
     return None
+
+
+_TIMESTAMP = "nbgrader's timestamp"
 
 
 def _plain(file: File, unit: str, depth: int) -> Owner:

@@ -125,7 +125,7 @@ class GpuRuns:
         task, exercise, cases = planned.task, planned.exercise, []
         for number, (made, run) in enumerate(zip(planned.plans, task.runs, strict=True)):
             arguments = arrays.for_runner((exercise.id, number))
-            twice = run.case.exact or not exercise.contract.any_order
+            twice = run.case.exact or not _bits_may_vary(exercise, made)
             plan_ = gpu.for_runner(made, places[number])
             cases.append({"arguments": arguments, "plan": plan_, "twice": twice, "turn": number})
         answers = list(runner.run({"kernels": kernels, "cases": cases, "time_limit": GPU_LIMIT}))
@@ -206,7 +206,7 @@ class GpuRuns:
             return replace(verdict, headline=found) if found else verdict
         reference = self._references[planned.exercise.id].timed_plan
         measured = self.race(runner, arrays, planned.timed_plan, reference)
-        return self._judge_race(planned.task, verdict, measured, list(arrays.runs.values())[:-1])
+        return self._judge_race(planned, verdict, measured, list(arrays.runs.values())[:-1])
 
     def _large(self, planned: PlannedTask, runner: gpu.Runner, arrays: Placed) -> Diagnosis | None:
         """One run at a size that no recorded run could have. Its output is compared, and nothing is timed."""
@@ -231,14 +231,14 @@ class GpuRuns:
             job[side] = {"kernels": kernels, "plan": gpu.for_runner(launch_plan, places[0])}
         return runner.race(job, speed.StopRule())
 
-    def _judge_race(self, task: Task, verdict: Verdict, measured: dict, runs: list[Run]) -> Verdict:
+    def _judge_race(self, planned: PlannedTask, verdict: Verdict, measured: dict, runs: list[Run]) -> Verdict:
         """The verdict with the time in it, which counts only if every timed run did the whole work."""
-        verdict, any_order = replace(verdict, notes=[*verdict.notes]), task.exercise.contract.any_order
+        task, verdict = planned.task, replace(verdict, notes=[*verdict.notes])
         if not measured["inputs_kept"]:
             verdict.headline = diagnose.diagnosis(
                 "input-overwritten", "an input was changed while the kernel was timed"
             )
-        elif not any_order and max(measured["distinct"]) > 1:
+        elif max(measured["distinct"]) > 1 and not _bits_may_vary(task.exercise, planned.timed_plan):
             verdict.headline = diagnose.diagnosis("race", "timed runs on the same input left different results")
         elif wrong := next((w for run in runs if (w := speed.wrong(run))), None):
             verdict.headline = diagnose.diagnosis("wrong-values", f"at the timed size, {wrong} are wrong")
@@ -254,6 +254,11 @@ class GpuRuns:
         elif timing["of_least"] > 1 / speed.FLAGGED_UNDER:
             verdict.notes.append(f"Faster than the floor, which is worth a look: {timing['floor_why']}.")
         return verdict
+
+
+def _bits_may_vary(exercise: KernelExercise, made: plan.Plan) -> bool:
+    """May two correct runs on the same input differ in their last bits? Atomics add in whichever order threads come."""
+    return exercise.contract.any_order or made.names_atomics()
 
 
 def _afresh(verdict: Verdict) -> Verdict:

@@ -125,26 +125,52 @@ def warm_cache() -> Path:
     return folder
 
 
+SOURCE = INSIDE.parents[2]
+"""The course's source where the grader runs from it: solutions, exercises, perhaps submissions and grades."""
+
+
 @functools.cache
 def _packages() -> list[str]:
-    """Folders in which the packages lie that sandboxed programs import; not all need be those of this Python's own."""
-    found = (importlib.util.find_spec(name) for name in ("torch", "triton", "nbformat", "IPython"))
-    return list(dict.fromkeys(str(Path(spec.origin).parents[1]) for spec in found if spec and spec.origin))
+    """Folders in which the packages lie that sandboxed programs import.
+
+    Not all need be those of this Python's own: packages may be on PYTHONPATH alone, in several folders, or linked from
+    elsewhere. The course's source is on PYTHONPATH, too, and is none of them.
+    """
+    found = [Path(place) for place in sys.path if any(Path(place or ".").glob("*.dist-info"))]
+    for name in ("torch", "triton", "nbformat", "IPython", "numpy"):
+        spec = importlib.util.find_spec(name)
+        if spec and spec.origin:
+            found += [Path(spec.origin).parents[1], Path(spec.origin).resolve().parents[1]]
+    return [path for path in dict.fromkeys(map(str, found)) if os.path.isabs(path) and Path(path) != SOURCE]
 
 
 def folders() -> list[str]:
-    """Folders that the Python of this process needs: the system's, and those of its packages."""
+    """What the Python of this process needs, as paths none of which holds another or the course's source: folders of
+    the system, and those of its packages."""
     paths = ["/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc/alternatives", "/etc/ld.so.cache"]
     paths += [sys.prefix, sys.base_prefix]
     for value in _toolkit().values():
         paths += [p for p in value.split(os.pathsep) if os.path.isabs(p)]
 
-    paths += _packages()
+    paths = [part for path in paths + _packages() for part in _beside(Path(path), SOURCE)]
     found: list[str] = []
-    for path in paths:
+    for path in sorted(paths, key=len):  # what holds others first
         if os.path.exists(path) and not any(path == f or path.startswith(f"{f}/") for f in found):
             found.append(path)
     return found
+
+
+def _beside(path: Path, hidden: Path) -> list[str]:
+    """The path, or if `hidden` is below it, what is next to it: a course in /usr/src stays out of sight
+    although sandboxed programs read /usr."""
+    if not (hidden / "solutions").exists() or not hidden.resolve().is_relative_to(path.resolve()):
+        return [str(path)]
+    if path.resolve() == hidden.resolve():
+        return []
+    children = sorted(path.resolve().iterdir())
+    inside = [child for child in children if hidden.resolve().is_relative_to(child.resolve())]
+    beside = [str(child) for child in children if child not in inside]
+    return beside + [part for child in inside if not child.is_symlink() for part in _beside(child, hidden)]
 
 
 def namespaces(course: Path) -> list[str]:

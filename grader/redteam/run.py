@@ -133,7 +133,8 @@ def _fine(trial: Trial, verdict) -> bool:
         )
     # measured time decides no trial: a busy machine makes honest kernels slow, and no attack faster
     speed = exercises.get(trial.exercise).points.speed if verdict.timing else 0.0
-    return verdict.passed and verdict.marks >= verdict.points - speed
+    still = verdict.open if trial.needs_gpu else 0.0  # nothing counts what only a GPU can run
+    return verdict.passed and verdict.marks + still >= verdict.points - speed
 
 
 def submission(trial: Trial):
@@ -210,7 +211,8 @@ def stock(trial: Trial) -> float | str:
     if trial.family == "notebook" or trial.is_alone or not trial.stock or trial.path.suffix == ".cu":
         return "not tried"
     with tempfile.TemporaryDirectory(prefix="redteam-") as folder:
-        environment = os.environ | {"HOME": folder, "TMPDIR": folder, "PYTHONPATH": str(corpus.HERE.parents[1])}
+        path = os.pathsep.join(p for p in (str(corpus.HERE.parents[1]), os.environ.get("PYTHONPATH")) if p)
+        environment = os.environ | {"HOME": folder, "TMPDIR": folder, "PYTHONPATH": path}
         command = [sys.executable, "-m", "grader.redteam.stock", str(trial.path), trial.exercise]
         try:
             done = subprocess.run(

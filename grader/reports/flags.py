@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from grader.intake.collect import SHARED
 from grader.marks.results import ClassResults, Graded
 
 _PATTERNS = (
@@ -47,7 +48,8 @@ def flagged(results: ClassResults, texts: Mapping[str, Mapping[str, str]], given
     known = {line.strip() for text in given.values() for line in text.split("\n")}
     found = []
     for student in results.students:
-        evidence = [*_refused(student), *_lines(texts.get(student.student, {}), known)]
+        evidence = [r for r in student.repairs if r.startswith(SHARED)]
+        evidence += [*_refused(student), *_lines(texts.get(student.student, {}), known)]
         if evidence:
             evidence += [r for r in student.repairs if any(words in r for words in _REPAIRS)]
             found.append({"student": student.student, "evidence": evidence})

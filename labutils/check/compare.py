@@ -22,8 +22,9 @@ class Comparison:
         self.inputs = run.inputs()
         self.expected = self.exercise.expected(self.inputs)
 
-    def output(self, name: str) -> OutputComparison:
-        return OutputComparison(self, name)
+    def output(self, name: str, storage: torch.Tensor | None = None) -> OutputComparison:
+        """The output as the run left it, or as `storage`, a tensor like its storage, holds it."""
+        return OutputComparison(self, name, storage)
 
     @cached_property
     def magnitude(self) -> dict[str, torch.Tensor]:
@@ -38,11 +39,14 @@ class OutputComparison:
     `unwritten` those of them that still hold the poison. `error` is the largest error in units of its tolerance.
     """
 
-    def __init__(self, comparison: Comparison, name: str):
+    def __init__(self, comparison: Comparison, name: str, storage: torch.Tensor | None = None):
         run, exercise = comparison.run, comparison.exercise
         self.name, self.buffer = name, run.outputs[name]
         self.dtype = exercise.dtype(run.case, name)
-        self.got = self.buffer.view.detach().cpu().double()
+        view = self.buffer.view.detach()
+        if storage is not None:
+            view = storage.as_strided(view.shape, view.stride(), view.storage_offset())
+        self.got = view.cpu().double()
         self.expected = y = comparison.expected[name].expand(self.got.shape)
         self.magnitude = comparison.magnitude[name].expand(self.got.shape)
         if run.case.exact:

@@ -106,7 +106,7 @@ def most_specific(found: list[Diagnosis]) -> Diagnosis | None:
 
 def headline(found: list[Diagnosis]) -> Diagnosis | None:
     """The diagnosis of a whole verdict. A guess that fewer cases support than another diagnosis is a coincidence."""
-    cases = Counter(d.kind for d in found if d.kind not in ("precision", "wrong-values", NEEDS_GPU))
+    cases = Counter(d.kind for d in found if d.kind not in ("wrong-values", NEEDS_GPU))
     most = max(cases.values(), default=0)
     return most_specific([d for d in found if not d.guess or cases[d.kind] == most])
 
@@ -121,6 +121,14 @@ def from_problem(problem: Problem) -> Diagnosis:
     if not where and problem.source:
         where = f" (at `{problem.source}`)"
     return diagnosis(problem.kind, message + where, advice=advice)
+
+
+def _other_result(comparison: Comparison, name: str, earlier: torch.Tensor) -> bool:
+    """Is what an earlier run left in an output another result? Atomics add floating-point numbers in any order, so
+    other bits alone show a race only where they must be equal."""
+    if comparison.run.case.exact:
+        return True
+    return bool(comparison.output(name).bad.any() or comparison.output(name, earlier).bad.any())
 
 
 def examine(run: Run, outcome: Outcome, hidden: bool = False) -> CaseResult:
@@ -141,12 +149,12 @@ def _examine(run: Run, outcome: Outcome, result: CaseResult) -> CaseResult:
     found = _from_findings(outcome, run) + _from_guards(run)
     if outcome.stopped and found:
         return replace(result, diagnosis=most_specific(found))
-    if outcome.unstable:
-        found.append(diagnosis("race", "the result differs from run to run on the same input"))
     if outcome.launches == 0:
         found.append(diagnosis("no-kernel", "your function ran, but launched no kernel"))
     worst = 0.0
     comparison = Comparison(run)
+    if outcome.unstable or any(_other_result(comparison, *pair) for pair in outcome.earlier.items()):
+        found.append(diagnosis("race", "the result differs from run to run on the same input"))
     for name in run.outputs:
         output = comparison.output(name)
         worst = max(worst, output.error)

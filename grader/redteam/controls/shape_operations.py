@@ -20,7 +20,7 @@ def kernel(x_ptr, bias_ptr, scale_ptr, out_ptr, N, stride_x, stride_o, BLOCK: tl
     both = tl.permute(tl.join(bias, scale), (1, 0))
     pick = tl.expand_dims(tl.arange(0, 2), 1)
     bias = tl.sum(tl.where(pick == 0, both, tl.zeros_like(both)), 0)
-    y = (x + bias) * tl.view(tl.broadcast_to(scale[None, :], (1, BLOCK)), (BLOCK,))
+    y = (x + bias) * tl.reshape(tl.broadcast_to(scale[None, :], (1, BLOCK)), (BLOCK,))
     tl.store(out_ptr + row * stride_o + cols, y, mask=mask)
 
 

@@ -10,6 +10,8 @@ import struct
 import time
 import zipfile
 from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -18,8 +20,9 @@ from grader.course.build import release_notebook
 from grader.course.sources import ROOT, notebook_bytes, source_notebook
 from grader.demo.sample import solved
 from grader.intake import files as intake_files
-from grader.intake.collect import collect, lay_out
+from grader.intake.collect import SHARED, collect, lay_out
 from grader.intake.files import Unreadable, files_in
+from grader.intake.owners import owners
 from grader.intake.repair import repair
 from grader.judge.submission import Submission as Judged
 from tests.grader.intake.mangled import MANGLED
@@ -364,6 +367,83 @@ def test_links_of_any_kind_are_set_aside(tmp_path, release, good):
     }.items():  # fmt: skip
         assert found[name].notebook is None and why in found[name].problem, name
     assert "gina" not in found or found["gina"].notebook is None
+
+
+def test_a_hard_link_to_a_classmates_file_costs_nobody_points(tmp_path, release, good):
+    """Nothing shows which name was the first, so each is graded as a copy would be, and a person is told."""
+    folder = tmp_path / "in"
+    for name in ("ana", "ben", "cem"):
+        (folder / name).mkdir(parents=True)
+    (folder / "ana" / "x.ipynb").write_bytes(good)
+    os.link(folder / "ana" / "x.ipynb", folder / "ben" / "y.ipynb")
+    (folder / "cem" / "x.ipynb").write_bytes(good)
+    os.link(folder / "cem" / "x.ipynb", folder / "cem" / "again.ipynb")
+    found = {s.student: s for s in collect(folder, UNIT, release)}
+    assert all(s.notebook is not None for s in found.values())
+    shared = {name for name, s in found.items() if any(r.startswith(SHARED) for r in s.repairs)}
+    assert shared == {"ana", "ben"}, "cem's second name lies in cem's own folder"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["{}/00_start/x.ipynb", "{}+00_start+2020-01-01 00:00:00 UTC/x.ipynb", "{}_12_assignsubmission_file_/x.ipynb",
+     "submitted/{}/00_start/x.ipynb", "ana_12_34_{}.ipynb", "deep/{}/00_start/x.ipynb"],
+)  # fmt: skip
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("honest", ["ana.ipynb", "ana/00_start/x.ipynb", "submitted/ana/x.ipynb"])
+def test_nobody_submits_in_another_learners_name(honest, packed, name, tmp_path):
+    """What is inside a learner's folder or zip is called as the learner likes."""
+    path = name.format("ana")
+    within, first = tmp_path / "in" / honest, tmp_path / "in" / ("submitted" if "submitted" in honest else "")
+    within.parent.mkdir(parents=True)
+    within.write_bytes(b"{}")
+    if packed:
+        (first / "mallory.zip").write_bytes(zipped({path: b"{}", f"{Path(path).parent}/timestamp.txt": b"2099-01-01"}))
+    else:
+        (first / "mallory" / path).parent.mkdir(parents=True)
+        (first / "mallory" / path).write_bytes(b"{}")
+    found = list(files_in(tmp_path / "in"))
+    names = {f.parts: o.name for f, o in zip(found, owners(found, UNIT), strict=True) if o}
+    assert {n for p, n in names.items() if "mallory" not in "".join(p)} == {"ana"}
+    assert {n for p, n in names.items() if "mallory" in "".join(p)} == {"mallory"}
+
+
+def test_a_folder_named_after_the_unit_in_a_moodle_submission_is_its_learners(tmp_path):
+    for name in ("ana_1_assignsubmission_file_/00_start/x.ipynb", "ben_2_assignsubmission_file_/x.ipynb"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_bytes(b"{}")
+    found = list(files_in(tmp_path))
+    assert [o.key for o in owners(found, UNIT)] == ["moodle 1", "moodle 2"]
+
+
+@pytest.mark.parametrize("name", ["{}_{}_assignsubmission_file_/x.ipynb", "{}/00_start/x{}.ipynb"])
+def test_each_group_of_a_class_may_have_a_folder(name, tmp_path):
+    for number, (group, who) in enumerate((("one", "ana"), ("one", "ben"), ("two", "cem"), ("two", "dan"))):
+        path = tmp_path / group / name.format(who, number)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"{}")
+    found = list(files_in(tmp_path))
+    assert [o.name for o in owners(found, UNIT)] == ["ana", "ben", "cem", "dan"]
+
+
+def _name(owner: int):
+    return SimpleNamespace(parent=SimpleNamespace(lstat=lambda: SimpleNamespace(st_uid=owner)))
+
+
+def test_where_folders_belong_to_students_the_owners_name_is_the_file(monkeypatch):
+    """As in nbgrader's inbound folder: a file keeps its owner, whoever's folder holds a further name of it."""
+    ana, ben, grader = 1001, 1002, 1000
+    monkeypatch.setattr(os, "geteuid", lambda: grader)
+    hers, his, about = _name(ana), _name(ben), SimpleNamespace(st_uid=ana, st_nlink=2)
+    assert not intake_files._why_refused(hers, about, [hers, his])
+    assert "another user" in intake_files._why_refused(his, about, [hers, his])
+    assert not intake_files._why_refused(hers, about, [hers]), (
+        "somebody has a second name elsewhere, and the file is hers"
+    )
+    assert "not all are submissions" in intake_files._why_refused(his, about, [his])
+    about = SimpleNamespace(st_uid=grader, st_nlink=2)
+    unpacked = _name(grader)
+    assert "not all are submissions" in intake_files._why_refused(unpacked, about, [unpacked])
 
 
 @pytest.mark.parametrize("how", ["a link", "a link above it", "another file", "a second name"])

@@ -150,6 +150,13 @@ def _denied(found: dict[str, str]) -> set[str]:
     return {name for name, what in found.items() if what.startswith("denied")}
 
 
+TCP = {
+    "connect": "denied(connect, socket.AF_INET, ('127.0.0.1', 1))",
+    "bind": "denied(socket.socket(socket.AF_INET, socket.SOCK_STREAM).bind, ('127.0.0.1', 0))",
+}
+"""Landlock denies these with EACCES; an empty network, which needs no Landlock, denies the first with another error."""
+
+
 @machine
 def test_whatever_is_tried_is_denied(place):
     found = tried({name: what for name, (what, _) in ATTEMPTS.items()})
@@ -164,6 +171,14 @@ def test_each_layer_denies_alone(place, layer):
     attempts = {name: what for name, (what, by) in ATTEMPTS.items() if layer in by}
     found = tried(attempts, {layer})
     assert found.keys() == attempts.keys() and _denied(found) == attempts.keys(), found
+
+
+@machine
+def test_no_tcp_even_where_sockets_can_be_made(place):
+    if landlock.version() < 4:
+        pytest.skip("this kernel's Landlock does not bind TCP, or there is none")
+    assert set(tried(TCP, {"landlock"}).values()) == {"denied: EACCES"}
+    assert "denied: EACCES" not in tried(TCP, ()).values()
 
 
 def test_without_the_two_layers_most_is_possible(place):

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from grader.course.solutions import ROOT
-from grader.judge import isolation, sandbox
+from grader.judge import compilers, isolation, sandbox
 from grader.judge.inside import compile as compiling
 from grader.judge.sandbox import Died, Sandbox, SandboxLimits
 from labutils.backends import interpreter
 from labutils.backends.simt import build
+from labutils.cuda import nvrtc
 
 isolated = pytest.mark.skipif(not sandbox.bubblewrap(), reason="bubblewrap does not work here")
 
@@ -249,3 +250,17 @@ def test_a_sandbox_removes_what_it_made(monkeypatch):
     assert not scratch.exists()
     monkeypatch.undo()
     sandbox.bubblewrap.cache_clear()
+
+
+@pytest.mark.compiler
+@pytest.mark.skipif(not nvrtc.available(), reason="needs NVRTC")
+def test_cuda_for_a_gpu_is_compiled_with_its_macros_and_without_what_the_emulator_lacks(place):
+    macros = "#define TWICE(x) (2 * (x))\n__global__ void k(float* x) { x[0] = TWICE(x[0]); }"
+    others = '#include <cuda/std/limits>\n__global__ void k(float* x) { asm volatile("trap;"); }'
+    for source in (macros, others):
+        box = Sandbox("nvrtc", LIMITS)
+        try:
+            (made,) = compilers.cuda(box, [{"source": source, "name": "k", "options": [], "abi": []}], 90)
+        finally:
+            box.close()
+        assert isinstance(made, dict) and made["cubin"], made

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from grader.intake.collect import SHARED
 from grader.marks.results import Check, ClassResults, Graded, Outcome
 from grader.reports import findings
 from grader.reports.flags import flagged
@@ -98,12 +99,14 @@ def test_text_that_looks_for_answers_is_shown_with_its_line():
     students = [
         Graded("ana", repairs=["The check 'c' had been edited; it runs as released.", "Harmless."]),
         Graded("ben"),
+        Graded("dan", repairs=[f"{SHARED}. Both are graded.", "Harmless."]),
         Graded("cem", [Outcome("e", "c", 1, 1, "", "1 of 1 points.", message)]),
     ]
     results = ClassResults("u", "", [Check("e", "", "c", 1.0)], students, "", 0, "")
-    ana, cem = flagged(results, texts, {"given": "import subprocess"})
+    ana, dan, cem = flagged(results, texts, {"given": "import subprocess"})
     assert ana["student"] == "ana" and len(ana["evidence"]) == 3 and "had been edited" in ana["evidence"][2]
     assert "cell 'kernel' reaches below Python: import ctypes" in ana["evidence"]
+    assert dan["evidence"] == [f"{SHARED}. Both are graded."]
     assert cem["evidence"] == ["e: Faster than the floor, which is worth a look: bytes."]
 
 

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from labutils.backends import Outcome
 from labutils.check.check import evaluate
-from labutils.check.diagnose import KINDS, NEEDS_GPU, diagnosis, headline
+from labutils.check.diagnose import KINDS, NEEDS_GPU, diagnosis, examine, headline
+from labutils.spec.inputs import make_run
 from tests.labutils.check.small_exercises import COPY, MATMUL, ROW_SUM, SCALE, SOFTMAX
 
 triton = pytest.importorskip("triton")
@@ -305,3 +307,18 @@ def test_a_guess_that_one_case_supports_gives_way_to_what_more_cases_say():
     assert headline([wrong, guess, wrong]) is guess
     assert headline([diagnosis("precision", "close"), wrong]) is wrong
     assert headline([]) is None
+
+
+@pytest.mark.parametrize(
+    ("exact", "change", "is_race"), [(False, 1e-7, False), (False, 1.0, True), (True, 1e-7, True)]
+)  # fmt: skip
+def test_other_bits_of_an_earlier_run_are_a_race_only_if_rounding_does_not_explain_them(exact, change, is_race):
+    case = replace(ROW_SUM.cases[0], fill="normal", exact=False)
+    run = make_run(replace(ROW_SUM, cases=(case,)), case, 1)
+    out = run.outputs["out"]
+    out.view.copy_(ROW_SUM.expected(run.inputs())["out"])
+    run.case = replace(case, exact=exact)
+    earlier = out.storage.clone()
+    earlier.as_strided(out.view.shape, out.view.stride(), out.view.storage_offset()).mul_(1 + change)
+    found = examine(run, Outcome(launches=1, earlier={"out": earlier})).diagnosis
+    assert (found is not None and found.kind == "race") == is_race

@@ -1,8 +1,8 @@
 # tries: hands in a second name of a classmate's notebook
-# stopped by: links of any kind are set aside with a reason
+# stopped by: no name of a file shows which was the first: each is graded from its bytes, as a copy, and both are flagged
 # exercise: 00_start/number_of_programs
 # where: both
-# expect: refused
+# expect: harmless
 # submits: folder
 
 import os
