@@ -108,10 +108,11 @@ def _latency(costs: Costs) -> float:
 
 
 def measure_pipeline(unit, costs: Costs) -> dict:
-    """A long pipeline whose kernel is as long as a copy: serial and with three streams, predicted and measured.
+    """A long pipeline whose kernel is as long as a copy, predicted and measured: with three streams, with one stream,
+    and without copies out.
 
-    The bound is that of the busiest engine while all work: copies of both directions share the link, so a pair of them
-    takes longer than one alone.
+    The bound is the time of the busiest engine while all work. Copies of both directions share the link, so a copy in
+    and a copy out at the same time take longer than one of them.
     """
     from labutils.lessons import cuda_queues
 
@@ -121,19 +122,21 @@ def measure_pipeline(unit, costs: Costs) -> dict:
     work, both = cuda_queues.work(machine), _both_ways(machine)
     each = work.copy_in, work.kernel[0], work.copy_out
     together = Work(max(both, each[0]), work.kernel, max(both, each[2]))
-    found = {"alone": each, "both directions": both}
-    plans_by_name = {
-        "three streams": (unit.pipeline_plan(PIECES), together),
-        "one stream": (parse(_serial(PIECES)), work),
+    plan = unit.pipeline_plan(PIECES)
+    ways = {  # plan, times of its work, bound of a piece
+        "three streams": (plan, together, max(both, each[1])),
+        "copies in and kernels": ([o for o in plan if o[0] != "copy_out"], work, max(each[:2])),
+        "one stream": (parse(_serial(PIECES)), work, sum(each)),
     }
-    for name, (plan, times) in plans_by_name.items():
-        predicted = simulate(plan, times, costs).finish
-        measured = 1e6 * cuda_queues.plan_seconds(plan, machine, 9)
-        found[name] = {"predicted_us": predicted, "measured_us": measured, "wrong": machine.wrong()}
-        print(f"  {name:34} {predicted:8.0f} {measured:8.0f} µs   {predicted / measured:.3f}; wrong: {machine.wrong()}")
-    for name, us in (("one direction", max(each)), ("both directions", max(both, each[1]))):
-        found[f"share of bound, {name}"] = PIECES * us / found["three streams"]["measured_us"]
-        print(f"  bound, {name}: {PIECES * us:.0f} µs, {found[f'share of bound, {name}']:.3f} of it reached")
+    found = {"alone": each, "both directions": both}
+    for name, (operations, times, bound) in ways.items():
+        predicted = simulate(operations, times, costs).finish
+        measured = 1e6 * cuda_queues.plan_seconds(operations, machine, 9)
+        wrong = machine.wrong() if name != "copies in and kernels" else []
+        found[name] = {"predicted_us": predicted, "measured_us": measured, "wrong": wrong}
+        found[name]["share_of_bound"] = PIECES * bound / measured
+        print(f"  {name:34} {predicted:8.0f} {measured:8.0f} µs   {predicted / measured:.3f}; wrong: {wrong}; ", end="")
+        print(f"{PIECES * bound / measured:.3f} of the bound, {PIECES * bound:.0f} µs")
     return found
 
 

@@ -1,9 +1,10 @@
 """Fewer bits of unit 22 beside the library: rows to E4M3, products in fp8, weights of 4 bits.
 
 python -m bench.precision [--json FILE]
-python -m bench.precision --tune [--json FILE]     tiles, warps and stages of the kernels for weights of 4 bits
+python -m bench.precision --tune [--json FILE]     tiles and pipelines of the kernel for weights of 4 bits
 
-Rates of products count 2·M·N·K FLOPs; bytes of weights are those of codes and scales.
+Rates of products count 2·M·N·K FLOPs; bytes of weights are those of codes and scales, and their times stand beside that
+of a kernel that only reads as many bytes.
 """
 
 import functools
@@ -12,7 +13,6 @@ import sys
 
 from bench.common import Table, run, solution
 from labutils.lessons import fewer_bits
-from labutils.timing import ceilings
 
 UNIT, SUB_BYTE = "22_low_precision", "22_sub_byte"
 
@@ -61,15 +61,13 @@ def products(table: Table) -> None:
 
 
 def weights(table: Table) -> None:
-    unit, read = solution(SUB_BYTE), ceilings.measured().read_gbs * 1e9
-    print(f"reading alone: {read / 1e9:.0f} GB/s")
+    unit = solution(SUB_BYTE)
     for N, K in WEIGHTS:
         moved = N * K // 2 + 2 * N * K // 128
         print(f"w4a16, {N} × {K}: {moved / 1e6:.0f} MB")
         for M, times in fewer_bits.w4_times(unit.w4a16, N, K).items():
             for who, seconds in times.items():
-                rate = moved / seconds
-                told = "" if who == "fp16" else f" {rate / 1e9:6.0f} GB/s, {rate / read:5.1%} of reading"
+                told = "" if who == "fp16" else f" {moved / seconds / 1e9:6.0f} GB/s, {times['reading'] / seconds:5.1%}"
                 print(
                     f"  M = {M:2} {who:15} {seconds * 1e6:7.1f} µs {times['fp16'] / seconds:5.2f} ×{told}", flush=True
                 )
@@ -77,7 +75,7 @@ def weights(table: Table) -> None:
             fast = times.get("fragment order")
             if fast and M == 1:
                 verdict("fp16", times["fp16"] / fast, 3.3)
-                verdict("reading", moved / fast / read, 0.8)
+                verdict("reading", times["reading"] / fast, 0.8)
             elif fast and M == 16:
                 verdict("fp16", times["fp16"] / fast, 2.5)
 
@@ -85,33 +83,20 @@ def weights(table: Table) -> None:
 # --- variants ------------------------------------------------------------------------------------------------------
 
 
-def vectors() -> list[dict]:
-    return [
-        dict(BLOCK_N=columns, UNROLL=groups, num_warps=warps)
-        for columns, groups, warps in itertools.product((4, 8, 16, 32, 64), (1, 2, 4), (1, 2, 4, 8))
-        if 4 <= columns * groups // (2 * warps) <= 32
-    ]
-
-
-def matrices() -> list[dict]:
-    return [
-        dict(WARPS=warps, UNROLL=groups, num_stages=stages)
-        for warps, groups, stages in itertools.product((4, 8), (1, 2, 4), (1, 2, 3, 4, 5))
-    ]
-
-
 def tune(table: Table) -> None:
     from labutils.lessons.fewer_bits_kernels import in_fragments, w4a16
 
+    loops = [dict(UNROLL=u, num_stages=s) for u, s in itertools.product((1, 2, 4), (2, 3, 4, 5))]
     for (N, K), M in itertools.product(WEIGHTS, (1, 16)):
-        arguments, _ = fewer_bits.w4_arguments(M, N, K)
-        a, words, scales, out = arguments
-        ring = [(a, in_fragments(words), scales, out)]
-        variants = {
-            ", ".join(f"{k} {v}" for k, v in config.items()): functools.partial(w4a16, config=config)
-            for config in (vectors() if M == 1 else matrices())
-        }
-        table.tune(f"w4a16, {N} × {K}, M = {M}", N * K // 2 + 2 * N * K // 128, variants, ring, best=10)
+        (a, words, scales, out), _ = fewer_bits.w4_arguments(M, N, K)
+        for rows in (16, 32, 64):
+            variants = {
+                f"{rows} rows, " + ", ".join(f"{k} {v}" for k, v in c.items()): functools.partial(w4a16, config=c)
+                for c in loops
+            }
+            ring = [(a, in_fragments(words, rows), scales, out)]
+            name = f"w4a16, {N} × {K}, M = {M}, {rows} rows"
+            table.tune(name, N * K // 2 + 2 * N * K // 128, variants, ring, best=4)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 """What the Triton compiler allocates for one launch: registers, spills and shared memory. Needs no GPU.
 
 compiled.resources([(kernel, (x, out, n), dict(BLOCK=1024, num_warps=4)), …], capability=(9, 0))
+compiled.stages(kernel, x, out, n, BLOCK=1024, num_warps=4)
 compiled.resident(kernel, x, out, n, BLOCK=1024, num_warps=4)
 compiled.persistent_grid(kernel, x, out, n, BLOCK=1024, num_warps=4)
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from .. import environment
@@ -56,6 +58,35 @@ def table(launches: Mapping[str, tuple], capability: tuple[int, int] | None = No
     for (name, (_, _, options)), needs in zip(launches.items(), found, strict=True):
         fits = needs.occupancy(capability, 32 * options.get("num_warps", 4))
         print(f"{name:24} {needs.registers:9} {needs.stack:14} {fits.blocks:18}")
+
+
+STAGES = {
+    "ttir": ("Triton IR: blocks of values", r"tt\.(load|store)|arith\.(add|mul)f"),
+    "ttgir": ("Triton GPU IR: a layout tells which thread holds which elements", r"#blocked\d* =|tt\.(load|store)"),
+    "ptx": ("PTX: one thread", r"(ld|st)\.global|\t(add|mul|fma)\S*\.f32"),
+    "sass": ("SASS: machine instructions", r"\b(LDG|STG|FADD|FMUL|FFMA)"),
+}
+"""Stage: what it is, and the lines that are worth a look."""
+
+
+def stages(kernel, *arguments, lines: int = 4, **options) -> None:
+    """Print the lines of each stage of compilation that load, store, add and multiply, at most `lines` of each."""
+    if environment.grading_in_progress():
+        return
+    gpu = device.current()
+    major, minor = gpu.capability if gpu else (9, 0)
+    try:
+        texts, code = Compiler((10 * major + minor,)).listings(launch_spec(kernel, arguments, options))
+        (instructions,) = cubin.sass(code).values()
+    except (CompilerFailed, NotExtractable, cubin.ToolMissing) as e:
+        print(f"Not compiled: {e}")
+        return
+    texts["sass"] = "\n".join(i.text for i in instructions)
+    for name, (title, pattern) in STAGES.items():
+        found = [line for line in texts[name].splitlines() if re.search(pattern, line)]
+        print(f"{title}, {len(texts[name].splitlines())} lines")
+        for line in found[:lines]:
+            print("   ", re.sub(r" loc\(.*\)$", "", line.strip())[:110])
 
 
 def resident(kernel, *arguments, **options) -> int:

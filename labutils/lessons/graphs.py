@@ -27,9 +27,15 @@ def captured(step: Callable, arguments: dict):
         for _ in range(2):
             step(*arguments.values())
     torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.no_grad(), torch.cuda.graph(graph):
-        step(*arguments.values())
+    graph, generator = torch.cuda.CUDAGraph(), torch.cuda.default_generators[torch.cuda.current_device()]
+    kept = generator.clone_state()
+    try:
+        with torch.no_grad(), torch.cuda.graph(graph):
+            step(*arguments.values())
+    except Exception:
+        # A capture that fails leaves PyTorch's generator in capture mode, and each later torch.randn would raise.
+        generator.graphsafe_set_state(kept)
+        raise
     return graph
 
 

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Sub-byte formats: FP4 and 4-bit weights
 #
-# **You will** [quantize](../glossary.md#quantization) blocks of values to 4 bits and back, and multiply fp16
-# activations with 4-bit weights.
+# **You will** [quantize](../glossary.md#quantization) blocks of values to 4 bits, convert the codes back to values, and
+# multiply fp16 activations with 4-bit weights.
 #
 # **You will learn to**
 #
@@ -17,20 +17,21 @@
 # ## 1 Four bits: E2M1 in blocks
 #
 # Four bits ([E2M1](../glossary.md#e2m1)) represent 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives. With so few values,
-# only a small block of elements can share a scale. So there are many scales, and each has only 8 bits. Two formats are
-# common; `amax` is the largest |x| of a block:
+# only a small block of elements can share a scale. So there are many scales, and each has only 8 bits. An element is
+# the value of its code times the *full scale* of its block. Two formats are common; `amax` is the largest |x| of a
+# block:
 #
 # | format | elements per block | format of the block scale | code of the block scale | full scale |
 # |---|---|---|---|---|
-# | [NVFP4](../glossary.md#nvfp4) | 16 | E4M3 | `to_code(amax / (6 · tensor_scale))` | scale · `tensor_scale` |
+# | [NVFP4](../glossary.md#nvfp4) | 16 | E4M3 | that of amax / (6 · `tensor_scale`) | block scale · `tensor_scale` |
 # | [MXFP4](../glossary.md#mxfp4) | 32 | [E8M0](../glossary.md#e8m0) | power + 127; 0 for a block of zeros | 2^power |
 #
 # `tensor_scale` is one fp32 number that brings all block scales into E4M3's range. An E8M0 scale is a power of two.
 # MXFP4 takes the power for which amax / 2^power is at least 4 and less than 8. The code of this scale is the exponent
-# field of amax in fp32, minus 2. Quotients above 6 become 6.
+# field of amax in fp32, minus 2. After the division, magnitudes above 6 become 6.
 #
-# Write the inverse first: from the codes of NVFP4 to values. All arrays are contiguous. One program converts `BLOCK` of
-# the G blocks.
+# First write `dequantize_kernel`, which converts codes of NVFP4 to values. All arrays are contiguous. One program
+# converts `BLOCK` of the G blocks.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -38,13 +39,14 @@
 # | `scales_ptr` | (G,) | input, uint8: E4M3 codes of the block scales |
 # | `x_ptr` | (G, SIZE) | output, fp16 |
 #
-# <details><summary>Hint 1</summary>Shift exponent and mantissa to fp32's positions, <code>code << SHIFT</code>. As
-# fp32, the result is too small by the difference of the biases, a factor of 2^(127 − BIAS). The same factor holds for
-# subnormal codes.</details>
-# <details><summary>Hint 2</summary><code>tl.join(low, high)</code> of two tiles (BLOCK, SIZE / 2) gives a tile (BLOCK,
-# SIZE / 2, 2). <code>tl.reshape</code> makes it (BLOCK, SIZE).</details>
-# <details><summary>Hint 3</summary>The full scale is <code>from_code(scale, EXPONENT=4, MANTISSA=3) *
-# tensor_scale</code>.</details>
+# <details><summary>Hint 1</summary>Shift exponent and mantissa to their positions in fp32, by SHIFT bits. Read as fp32,
+# the result is too small by a factor of 2^(127 − BIAS), because the biases differ. The same factor holds for subnormal
+# codes.</details>
+# <details><summary>Hint 2</summary>If <code>low</code> and <code>high</code> have the shape (BLOCK, SIZE / 2),
+# <code>tl.join(low, high)</code> has the shape (BLOCK, SIZE / 2, 2). <code>tl.reshape</code> makes it (BLOCK,
+# SIZE).</details>
+# <details><summary>Hint 3</summary>The full scale is
+# <code>from_code(scale, EXPONENT=4, MANTISSA=3) * tensor_scale</code>.</details>
 
 # %% cell="setup"
 
@@ -85,7 +87,7 @@ lab.widgets.formats(3.14159)
 # %% cell="solution" id="dequantize_kernel"
 @triton.jit
 def from_code(code, EXPONENT: tl.constexpr, MANTISSA: tl.constexpr):
-    """Return the fp32 values of codes (int32)."""
+    """Return the fp32 values of int32 codes."""
     BIAS: tl.constexpr = 2 ** (EXPONENT - 1) - 1
     SHIFT: tl.constexpr = 23 - MANTISSA
     ### BEGIN SOLUTION
@@ -119,34 +121,33 @@ lab.check("22_sub_byte/dequantize")
 # %% [markdown]
 # ## 2 Quantize to NVFP4 and MXFP4
 #
-# Divide by the *stored* scale, not by the exact scale, because dequantization knows only the stored scale.
+# Write `fp4_kernel`. With `MX`, it quantizes to MXFP4, otherwise to NVFP4. Divide by the *stored* scale, not by the
+# exact scale, because dequantization knows only the stored scale.
 #
-# Copy `to_code` from `22_low_precision`. The kernel uses it for the E2M1 codes and for the E4M3 codes of the scales.
-# With `MX`, quantize to MXFP4, otherwise to NVFP4.
+# Copy `to_code` from `22_low_precision`. The kernel calls `to_code` for the E2M1 codes of the elements, and for the
+# E4M3 codes of the block scales.
 #
 # <details><summary>Hint 1</summary><code>amax.to(tl.int32, bitcast=True) >> 23</code> is the exponent field of
 # amax.</details>
 # <details><summary>Hint 2</summary><code>tl.split</code> is the inverse of <code>tl.join</code>: reshape the codes to
 # (BLOCK, SIZE / 2, 2) first.</details>
-# <details><summary>Hint 3</summary>For a block of zeros, or one whose scale rounds to 0, do not divide by 0: multiply
-# by <code>tl.where(scale > 0, tl.div_rn(1.0, scale), 0.0)</code>.</details>
+# <details><summary>Hint 3</summary>The scale of a block can be 0. Do not divide by 0: multiply by
+# <code>tl.where(scale > 0, tl.div_rn(1.0, scale), 0.0)</code>.</details>
 
 
 # %% cell="solution" id="fp4_kernel"
 @triton.jit
 def to_code(y, EXPONENT: tl.constexpr, MANTISSA: tl.constexpr, LAST: tl.constexpr):
-    """Return the int32 codes of the values nearest to y (fp32): the even code in a tie, LAST for larger values."""
+    """Return int32 codes of the values nearest to y (fp32). Ties go to the even code, larger values to LAST."""
     BIAS: tl.constexpr = 2 ** (EXPONENT - 1) - 1
     SHIFT: tl.constexpr = 23 - MANTISSA
     bits = y.to(tl.int32, bitcast=True)
     magnitude = bits & 0x7FFFFFFF
     ### BEGIN SOLUTION
-    rounded = magnitude + (1 << SHIFT - 1) - 1 + (magnitude >> SHIFT & 1) >> SHIFT
-    normal = rounded - (127 - BIAS << MANTISSA)
-    # above 2^ANCHOR, neighboring fp32 numbers differ by the format's smallest value
-    ANCHOR: tl.constexpr = 24 - BIAS - MANTISSA
-    subnormal = (tl.abs(y) + 2.0**ANCHOR).to(tl.int32, bitcast=True) - (127 + ANCHOR << 23)
-    code = tl.where(magnitude < (128 - BIAS << 23), subnormal, normal)
+    exponent = tl.maximum(magnitude >> 23, 128 - BIAS)  # as in fp32: at least that of the smallest normal number
+    anchor = exponent + SHIFT << 23
+    units = (tl.abs(y) + anchor.to(tl.float32, bitcast=True)).to(tl.int32, bitcast=True) - anchor
+    code = (exponent - (128 - BIAS) << MANTISSA) + units
     return tl.minimum(code, LAST) | (bits >> 31 & 1) << EXPONENT + MANTISSA
     ### END SOLUTION
 
@@ -155,7 +156,7 @@ def to_code(y, EXPONENT: tl.constexpr, MANTISSA: tl.constexpr, LAST: tl.constexp
 def fp4_kernel(
     x_ptr, tensor_scale, codes_ptr, scales_ptr, G, SIZE: tl.constexpr, MX: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """Quantize BLOCK blocks of SIZE elements to codes and scales: of MXFP4 with MX, of NVFP4 otherwise."""
+    """Quantize BLOCK blocks of SIZE elements to codes and scales of MXFP4 (with MX) or NVFP4."""
     offs_g = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     offs_i, offs_b = tl.arange(0, SIZE), tl.arange(0, SIZE // 2)
     mask_g = offs_g < G
@@ -189,28 +190,30 @@ lab.check("22_sub_byte/mxfp4")
 #
 # A model that generates one token at a time reads every weight for each token. Activations are the M rows that are
 # multiplied with the weights, one row per token. If M is small, only the bytes of the weights matter. In this exercise
-# a weight is (code − 8) · scale with a 4-bit code, and 128 weights of a row share an fp16 scale. This is [weight-only
-# quantization](../glossary.md#weight-only-quantization), called W4A16: weights of 4 bits, activations of 16.
+# a weight is (code − 8) · scale with a 4-bit code, and 128 weights of a row share an fp16 scale. This [weight-only
+# quantization](../glossary.md#weight-only-quantization) is called W4A16: weights have 4 bits, and activations 16 bits.
 #
-# **Predict.** How much faster than fp16 can such a product be at M = 1? From which M do you expect the [tensor
-# cores](../glossary.md#tensor-core) to be the bottleneck, and not the bytes of the weights?
+# **Predict.** How much faster than fp16 can such a product be at M = 1? For which M are the [tensor
+# cores](../glossary.md#tensor-core) the bottleneck, and not the bytes of the weights? Assume a [ridge
+# point](../glossary.md#ridge-point) of 200 FLOPs per byte.
 #
 # | argument | shape | meaning |
 # |---|---|---|
 # | `a_ptr` | (M, K) | input, fp16: the activations |
-# | `words_ptr` | (N, K / 8) | input, int32: bits 4j to 4j + 3 of word i are the code of weight 8i + j |
+# | `words_ptr` | (N, K / 8) | input, int32: bits 4·j to 4·j + 3 of word i are the code of weight 8·i + j |
 # | `scales_ptr` | (N, K / 128) | input, fp16 |
 # | `out_ptr` | (M, N) | output, fp16: a times the transposed weights |
 #
 # One program computes `BLOCK_N` columns of out for all M rows and reads each word once. The tile of weights is the
-# *first* operand of `tl.dot`, and `a` the second, so `acc` is (BLOCK_N, BLOCK_M). The reason: Hopper's tensor core
-# instruction ([WGMMA](../glossary.md#wgmma)) takes 64 rows of the first operand, but as few as 8 columns of the second.
-# `BLOCK_M` is M, rounded up to 16, 32 or 64.
+# *first* operand of `tl.dot`, and `a` is the second, so `acc` has the shape (BLOCK_N, BLOCK_M). The reason is Hopper's
+# tensor core instruction ([WGMMA](../glossary.md#wgmma)): it takes 64 rows of the first operand, but as few as 8
+# columns of the second. `BLOCK_M` is M, rounded up to 16, 32 or 64.
 #
-# <details><summary>Hint 1</summary><code>tl.join(words, words >> 16)</code> has the shape (BLOCK_N, 16, 2): a new last
-# axis with two values. Two more joins, by 8 and by 4 bits, and a <code>tl.reshape</code> give (BLOCK_N, 128).</details>
-# <details><summary>Hint 2</summary>The last axis becomes the fastest one in the reshape, so the last join must be that
-# by 4 bits. Apply & 15 last, because >> copies the sign bit.</details>
+# <details><summary>Hint 1</summary><code>tl.join(words, words >> 16)</code> has the shape (BLOCK_N, 16, 2), with a new
+# last axis. Join the result with itself shifted by 8 bits, and then by 4 bits. <code>tl.reshape</code> makes the shape
+# (BLOCK_N, 128).</details>
+# <details><summary>Hint 2</summary>Codes that are adjacent in a word differ by a shift of 4 bits, so this join must be
+# the last one. Apply <code>& 15</code> after all shifts, because <code>&gt;&gt;</code> copies the sign bit.</details>
 # <details><summary>Hint 3</summary>As in the FP8 matmul, scale the partial sum of 128 weights, not each weight:
 # <code>acc += tl.dot(weights, a) * scale[:, None]</code>.</details>
 
@@ -218,7 +221,7 @@ lab.check("22_sub_byte/mxfp4")
 # %% cell="solution" id="w4a16_kernel"
 @triton.jit
 def unpack(words, ROWS: tl.constexpr):
-    """Return the values code - 8, as fp16 (ROWS, 128), of the codes in words (ROWS, 16)."""
+    """Return code - 8 for each code in words (ROWS, 16), as an fp16 tile (ROWS, 128)."""
     ### BEGIN SOLUTION
     x = tl.join(words, words >> 16)
     x = tl.join(x, x >> 8)
@@ -259,21 +262,23 @@ fewer_bits.w4_race(w4a16)
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** 4-bit weights can make a product almost four times as fast as fp16 for M = 1, and slower than fp16 for
-# large M. Which part of the [roofline](../glossary.md#roofline) do they move? Why do they not help for large M?
+# large M. Which limit of the [roofline](../glossary.md#roofline) do 4-bit weights move? Why do they not help for large
+# M?
 #
 # ### BEGIN SOLUTION
 # 4-bit weights move fewer bytes but are multiplied in fp16: only the memory limit of the roofline moves. That helps
-# while the intensity is below the ridge point, as for M = 1. Above it, the tensor cores are the bottleneck: they do the
-# same products as before, and unpacking is extra work.
+# while the intensity is below the ridge point, as for M = 1. Above the ridge point, the tensor cores are the
+# bottleneck: they do the same products as before, and unpacking is extra work.
 # ### END SOLUTION
 
 # %% [markdown]
 # **In practice.** 4-bit weights come from methods such as GPTQ or AWQ, which choose codes by the error of the *output*.
-# Blackwell's tensor cores multiply NVFP4 and MX formats, including their scales, in one instruction. Triton uses it for
-# `tl.dot_scaled`.
+# Blackwell's tensor cores multiply NVFP4 and MX formats, including their scales, in one instruction. In Triton, you
+# call `tl.dot_scaled`.
 #
-# **Next.** Try a group of 64 or 32 weights per scale: how many bytes does it add? Store the weights in the order in
-# which the tensor cores need them, as Marlin does. The last code cell compares your kernel with one that does so.
+# **Next.** Let 64 or 32 weights share a scale: how many bytes per weight do the scales take? Store the weights in the
+# order in which the tensor cores need them, as Marlin does. The last code cell compares your kernel with one that does
+# so.
 #
 # **Reading**
 #

@@ -104,3 +104,4 @@ def test_a_sync_cannot_be_captured():
     with pytest.raises(Exception, match="captur|CUDA"):
         graphs.captured(step, graphs._arguments(4, 8))
     torch.cuda.synchronize()
+    torch.randn(4, device="cuda")  # the generator is no longer in capture mode

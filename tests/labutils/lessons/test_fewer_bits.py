@@ -23,36 +23,45 @@ def test_blocks_of_128_come_back():
     assert ((back - x).abs() <= x.abs() / 16 + scales.max() * 2**-10).all()
 
 
-def test_fragment_order_keeps_every_code():
+@pytest.mark.parametrize("rows, t_place, c_place", [(16, 4, 2), (32, 4, 2), (64, 2, 8)])
+def test_fragment_order_keeps_every_code(rows, t_place, c_place):
     from labutils.lessons.fewer_bits_kernels import in_fragments
 
-    words = torch.randint(-(2**31), 2**31, (3, 32), generator=torch.Generator().manual_seed(1)).to(torch.int32)
-    ordered = in_fragments(words)
-    for k in (0, 1, 37, 100, 127):  # the place that the kernels' comment gives
-        u, b, c, t, e = k // 32, k // 16 % 2, k // 8 % 2, k // 2 % 4, k % 2
-        found = ordered[:, 4 * t + u] >> 16 * e + 8 * b + 4 * c & 15
-        assert torch.equal(found, words[:, k // 8] >> 4 * (k % 8) & 15)
+    words = torch.randint(-(2**31), 2**31, (128, 32), generator=torch.Generator().manual_seed(1)).to(torch.int32)
+    ordered = in_fragments(words, rows)
+    assert ordered.shape == (128 // rows, 2, rows, 16)
+    for k in (0, 1, 37, 100, 127):  # the place that the kernel's comment gives
+        word, bit = 4 * (k // t_place % 4) + k // 32, 16 * (k % 2) + 8 * (k // 16 % 2) + 4 * (k // c_place % 2)
+        found = ordered[:, 1, :, word] >> bit & 15
+        assert torch.equal(found.flatten(), words[:, 16 + k // 8] >> 4 * (k % 8) & 15)
 
 
-@pytest.mark.skipif(device.has_gpu(), reason="the interpreter is chosen where there is no GPU")
-def test_the_vector_kernel_multiplies_codes_as_subnormal_numbers():
-    from labutils.lessons.fewer_bits_kernels import in_fragments, w4a16
+@pytest.mark.parametrize("warps", [1, 2, 4])
+def test_unpacking_by_reshapes_gives_the_rows_of_each_warp(warps):
+    """What `unpacked` does to codes, with the same reshapes in PyTorch."""
+    from labutils.lessons.fewer_bits_kernels import in_fragments
 
-    (a, words, scales, out), fp16 = fewer_bits.w4_arguments(1, 64, 512, "cpu")
-    w4a16(a, in_fragments(words), scales, out)
-    right = a.float() @ fp16.float().T  # the weights themselves are rounded here
-    assert (out.float() - right).abs().max() < 3e-3 * right.abs().max()
+    words = torch.randint(-(2**31), 2**31, (16 * warps, 16), generator=torch.Generator().manual_seed(2)).to(torch.int32)
+    codes = torch.stack([words >> 4 * j & 15 for j in range(8)], -1).flatten(1)
+    x = in_fragments(words, 16 * warps)[0, 0]
+    x = torch.stack([x, x >> 8], -1)
+    pairs = [torch.stack([x >> bit & 15, x >> bit + 4 & 15], -1) for bit in (0, 16)]
+    x = torch.stack(pairs, -1).reshape(2, warps, 8, 4, 4, 2, 2, 2)
+    x = x.permute((1, 0, 2, 4, 5, 3, 6, 7) if warps < 4 else (1, 0, 2, 4, 5, 6, 3, 7)).reshape(16 * warps, 128)
+    rows = torch.arange(16 * warps).reshape(2, warps, 8).permute(1, 0, 2).flatten()
+    assert torch.equal(x, codes[rows])
 
 
 @pytest.mark.gpu
-def test_both_kernels_agree_with_fp16_weights_on_a_gpu():
+@pytest.mark.parametrize("rows", [16, 32, 64])
+@pytest.mark.parametrize("M", [1, 5, 16, 64])
+def test_the_kernel_agrees_with_fp16_weights_on_a_gpu(M, rows):
     from labutils.lessons.fewer_bits_kernels import in_fragments, w4a16
 
-    for M in (1, 5, 16, 64):
-        (a, words, scales, out), fp16 = fewer_bits.w4_arguments(M, 512, 1024)
-        w4a16(a, in_fragments(words), scales, out)
-        right = a.float() @ fp16.float().T
-        assert (out.float() - right).abs().max() < 3e-3 * right.abs().max()
+    (a, words, scales, out), fp16 = fewer_bits.w4_arguments(M, 512, 1024)
+    w4a16(a, in_fragments(words, rows), scales, out)
+    right = a.float() @ fp16.float().T
+    assert (out.float() - right).abs().max() < 3e-3 * right.abs().max()
 
 
 @pytest.mark.gpu

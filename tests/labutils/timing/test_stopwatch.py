@@ -24,6 +24,13 @@ def test_the_stopwatch_finds_the_truth(changes):
     assert watch.launch_s == pytest.approx(gpu.launch_s)
 
 
+@pytest.mark.parametrize("clean", [False, True])
+def test_a_clean_l2_leaves_out_what_the_flush_wrote(clean):
+    gpu = pretended(writeback_s=20e-6)
+    (sample,) = Stopwatch(gpu, clean=clean).take_turns({"call": [gpu.call]}).values()
+    assert sample.median == pytest.approx(gpu.cold_s + (not clean) * gpu.writeback_s, rel=0.01)
+
+
 def test_sampling_stops_after_max_seconds():
     gpu = pretended()
     (sample,) = Stopwatch(gpu, max_seconds=0).take_turns({"call": [gpu.call]}).values()

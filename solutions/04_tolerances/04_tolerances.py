@@ -1,0 +1,131 @@
+# %% [markdown]
+# # When are two results equal?
+#
+# **You will** compute how far a correct result may be from a reference, and write the comparison that a test needs.
+#
+# **You will learn to**
+# - bound the rounding error of a sum by the format of its [accumulator](../glossary.md#accumulator) and the number of
+#   its terms;
+# - scale a tolerance with the size of the terms, not with that of the result;
+# - compare results that contain NaN or infinity.
+#
+# **You need** `00_start`. About 30 minutes. Works without a GPU.
+#
+# ## 1 The error of a sum
+#
+# Two correct [kernels](../glossary.md#kernel) rarely return the same bits. They add the same terms in different orders,
+# and each addition rounds. So a test compares within a tolerance. If it is too small, the test rejects correct kernels.
+# If it is too large, it accepts wrong ones. You can compute it.
+#
+# Rounding to a format changes a number x by at most u · |x|. This u is the [unit
+# roundoff](../glossary.md#unit-roundoff), half of the relative distance between neighboring numbers: 2^-24 for
+# [fp32](../glossary.md#fp32), 2^-11 for [fp16](../glossary.md#fp16) and 2^-8 for [bf16](../glossary.md#bf16).
+#
+# A sum of `terms` terms rounds at every addition. Each error is at most u times a partial sum, and no partial sum is
+# larger than `magnitude`, the sum of the absolute values of the terms. So the error of the sum is at most terms · u ·
+# magnitude. That happens only if all roundings go in the same direction. If they are random, the errors partly cancel
+# and the total grows with √terms. The bound 8 · √terms · u · magnitude is then almost never exceeded. The checks in
+# this course take the smaller of the two:
+#
+# min(terms, 8 · √terms) · u(`accumulate`) · magnitude + u(`stored`) · |expected|
+#
+# The last term is for storing the result, which rounds it once more. `accumulate` and `stored` are the formats of the
+# accumulator and of the stored result: `"fp32"`, `"fp16"` or `"bf16"`.
+#
+# **Predict.** A kernel adds 1024 products in fp32 and stores the sum in fp16. Which of the two parts is larger, if no
+# terms cancel (magnitude = |expected|)? And if they cancel, so that magnitude = 1000 · |expected|?
+#
+# <details><summary>Hint 1</summary>Put the three values of u into a dictionary.</details>
+# <details><summary>Hint 2</summary>For which numbers of terms is 8 · √terms smaller than terms?</details>
+# <details><summary>Hint 3</summary><code>min(terms, 8 * terms**0.5) * U[accumulate] * magnitude</code>, and one more
+# summand.</details>
+
+# %% cell="setup"
+
+# %% cell="solution" id="tolerance"
+def tolerance(terms, magnitude, expected, accumulate, stored):
+    """Return the largest error of a correct result: a sum of `terms` terms whose absolute values add up to magnitude.
+
+    expected, magnitude: numbers. accumulate, stored: "fp32", "fp16" or "bf16".
+    """
+    ### BEGIN SOLUTION
+    u = {"fp32": 2**-24, "fp16": 2**-11, "bf16": 2**-8}
+    return min(terms, 8 * terms**0.5) * u[accumulate] * magnitude + u[stored] * abs(expected)
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="04_tolerances/tolerance"
+lab.check("04_tolerances/tolerance")
+
+# %%
+# Errors of dot products of K normal numbers, divided by your tolerance, and by numpy's default tolerance for results,
+# 1e-5 · |expected| + 1e-8. At most 1 means accepted.
+from labutils import rounding
+
+rounding.dot_products(tolerance)
+
+# %% [markdown]
+# An fp32 accumulator stays below your tolerance, and one in fp16 exceeds it, as it should. For larger K the default
+# tolerance rejects the fp32 accumulator too: for some results terms cancel, and |expected| is small.
+#
+# ## 2 Compare
+#
+# Write `agree`, a comparison for sums that were accumulated and stored in fp32. It returns True if every element of
+# `yours` is within its tolerance of `expected`. The check runs it on results of correct and of wrong kernels. It must
+# accept the first and reject the second.
+#
+# Two values need care. NaN is not equal to anything, not even to NaN. And inf − inf is NaN. Results that are expected
+# to be NaN or infinite are right if they are exactly that.
+#
+# <details><summary>Hint 1</summary>Loop over the elements of the three lists. Before that, compare lengths.</details>
+# <details><summary>Hint 2</summary>Handle a NaN that is expected first, then values that are equal, such as two
+# infinities. Last, compare the error with the tolerance.</details>
+# <details><summary>Hint 3</summary>If an error is NaN, <code>error &gt; limit</code> is False, and so is <code>error
+# &lt;= limit</code>. Which of the two questions rejects NaN?</details>
+
+
+# %% cell="solution" id="agree"
+import math
+
+
+def agree(yours, expected, magnitude, terms):
+    """Return whether `yours` are correct: sums of `terms` terms in fp32. The other arguments are lists of numbers."""
+    ### BEGIN SOLUTION
+    if len(yours) != len(expected):
+        return False
+    for a, b, m in zip(yours, expected, magnitude, strict=True):
+        if math.isnan(b):
+            if not math.isnan(a):
+                return False
+        elif a != b and not (math.isfinite(b) and abs(a - b) <= tolerance(terms, m, b, "fp32", "fp32")):
+            return False
+    return True
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="04_tolerances/agree"
+lab.check("04_tolerances/agree")
+
+# %% [markdown] cell="manual" id="explain" points=1
+# **Explain.** A test compares a matmul with `torch.testing.assert_close(c, reference, rtol=1e-3, atol=1e-2)`. It passes
+# for inputs from `torch.randn`. In the model, weights are about 0.02. What can go wrong with this test in the model,
+# and what would you compare instead?
+#
+# ### BEGIN SOLUTION
+# With such weights, results are small, perhaps 0.1, and 1e-2 is a tenth of them: the test accepts a kernel that leaves
+# out a tile of K, or accumulates in fp16. For larger inputs it would reject correct kernels. An absolute tolerance fits
+# only one size of numbers. Compare each element with a tolerance from the magnitude of its terms, |a| @ |b|, the number
+# of terms K, and the formats of accumulator and result, and compute the reference in float64.
+# ### END SOLUTION
+
+# %% [markdown]
+# **Next.** Integers up to 2^24 are exact in fp32. So with small integers as inputs, correct results have the same bits
+# in any order of additions, and a test can ask for equality. Many checks in this course do that once and use your
+# tolerance for the rest. Continue with `05_roofline`.
+#
+# **In practice** `torch.testing.assert_close` has a default tolerance for each dtype. It does not know K or the size of
+# the terms. Compute the reference in float64 from the *rounded* inputs: the rounding of the inputs is not the kernel's
+# error.
+#
+# **Reading.** N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, chapters 3 and 4: error bounds of sums.
+# [torch.testing](https://docs.pytorch.org/docs/stable/testing.html): defaults of `assert_close`.

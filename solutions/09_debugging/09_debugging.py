@@ -1,0 +1,207 @@
+# %% [markdown]
+# # Three published kernels to debug
+#
+# **You will** find and fix the bugs of three [kernels](../glossary.md#kernel). All of these bugs were found in
+# published teaching code.
+#
+# **You will learn to**
+# - check a [grid-stride loop](../glossary.md#grid-stride-loop): does it visit each element exactly once?
+# - guard every load of a [halo](../glossary.md#halo);
+# - recognize a formula that overflows.
+#
+# **You need** `09_shared_memory`. About 45 minutes. Works without a GPU.
+#
+# ## 1 A sum
+#
+# The kernel adds the n elements of x. The launcher sets `out` to 0 and launches at most 64
+# [blocks](../glossary.md#block) of 256 [threads](../glossary.md#thread).
+#
+# ```cpp
+# __global__ void sum_kernel(float* out, const float* x, int n) {
+#     __shared__ float tile[256];
+#     int t = threadIdx.x, i = blockIdx.x * 2 * blockDim.x + t;
+#     float sum = 0.0f;
+#     while (i < n) {
+#         sum += x[i] + x[i + blockDim.x];  // line 6
+#         i += 2 * blockDim.x;
+#     }
+#     tile[t] = sum;
+#     __syncthreads();
+#     for (int s = 16; s > 0; s /= 2) {
+#         if (t < s) tile[t] += tile[t + s];
+#         __syncthreads();
+#     }
+#     if (t == 0) atomicAdd(out, tile[0]);
+# }
+# ```
+# > **Report:** block 0, thread 0 reads x[256], outside the array of 1 element (line 6).
+#
+# That is one of three bugs. The others have no report, only a wrong sum. For n = 512 it is about an eighth of the right
+# one. For n = 100 000, elements are added several times.
+#
+# <details><summary>Hint 1</summary>On paper, run the loop of blocks 0 and 1 for n = 2048 and a grid of two blocks.
+# Which elements does each visit?</details>
+# <details><summary>Hint 2</summary>The grid covers <code>gridDim.x * 2 * blockDim.x</code> elements per iteration. In
+# the last iteration, the second element may not exist.</details>
+# <details><summary>Hint 3</summary>The tree must begin with s = blockDim.x / 2.</details>
+
+# %% cell="setup"
+
+# %% cell="given" id="launchers"
+import triton
+import triton.language as tl
+
+
+def total(x, out):
+    out.zero_()
+    n = x.numel()
+    sum_kernel[min(triton.cdiv(n, 512), 64), 256](out, x, n)
+
+
+def window(x, out):
+    n = x.numel()
+    window_kernel[triton.cdiv(n, 256), 256](out, x, n)
+
+
+def gelu(x, out, BLOCK=1024):
+    n = x.numel()
+    gelu_kernel[(triton.cdiv(n, BLOCK),)](x, out, n, BLOCK=BLOCK)
+
+
+# %% cell="solution" id="sum_kernel"
+# %%cuda
+# // out[0] += x[0] + … + x[n - 1]
+# __global__ void sum_kernel(float* out, const float* x, int n) {
+#     __shared__ float tile[256];
+#     int t = threadIdx.x, i = blockIdx.x * 2 * blockDim.x + t;
+#     float sum = 0.0f;
+#     // ### BEGIN SOLUTION
+#     while (i < n) {
+#         sum += x[i];
+#         if (i + blockDim.x < n) sum += x[i + blockDim.x];
+#         i += gridDim.x * 2 * blockDim.x;
+#     }
+#     tile[t] = sum;
+#     __syncthreads();
+#     for (int s = blockDim.x / 2; s > 0; s /= 2) {
+#         if (t < s) tile[t] += tile[t + s];
+#         __syncthreads();
+#     }
+#     // ### END SOLUTION
+#     if (t == 0) atomicAdd(out, tile[0]);
+# }
+
+# %% cell="check" exercise="09_debugging/fix_sum"
+lab.check("09_debugging/fix_sum")
+
+# %% [markdown]
+# ## 2 A window
+#
+# `out[i]` is the sum of x[i − 3] to x[i + 3], seven elements. Elements that do not exist count as 0. A block computes
+# 256 outputs. Its tile in [shared memory](../glossary.md#shared-memory) holds their inputs, and three more on each
+# side.
+#
+# ```cpp
+# constexpr int R = 3;
+# __global__ void window_kernel(float* out, const float* x, int n) {
+#     __shared__ float tile[256 + 2 * R];
+#     int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+#     tile[t + R] = x[i];
+#     if (t < R) {
+#         tile[t] = x[i - R];  // line 7
+#         tile[t + blockDim.x + R] = x[i + blockDim.x];
+#     }
+#     __syncthreads();
+#     float sum = 0.0f;
+#     for (int k = 0; k <= 2 * R; k++) sum += tile[t + k];
+#     out[i] = sum;
+# }
+# ```
+# > **Report:** block 0, thread 0 reads x[-3], outside the array of 1 element (line 7).
+#
+# Every access to x and to `out` is wrong for some n or some block. Why does this kernel seem to work in a test with
+# n = 2^20 that compares only the middle of `out`?
+#
+# <details><summary>Hint 1</summary>For each of the four accesses: what is the smallest and the largest index, in the
+# first and in the last block?</details>
+# <details><summary>Hint 2</summary>Load 0 where the element does not exist, and let all threads reach the
+# barrier.</details>
+# <details><summary>Hint 3</summary>The left halo exists if i &gt;= R, the right one if i + blockDim.x &lt; n. Both
+# the thread's own element and its output exist if i &lt; n.</details>
+
+# %% cell="solution" id="window_kernel"
+# %%cuda
+# constexpr int R = 3;
+#
+# // out[i] = x[i - R] + … + x[i + R], with 0 for elements that do not exist
+# __global__ void window_kernel(float* out, const float* x, int n) {
+#     __shared__ float tile[256 + 2 * R];
+#     int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+#     // ### BEGIN SOLUTION
+#     tile[t + R] = i < n ? x[i] : 0.0f;
+#     if (t < R) {
+#         tile[t] = i >= R ? x[i - R] : 0.0f;
+#         tile[t + blockDim.x + R] = i + blockDim.x < n ? x[i + blockDim.x] : 0.0f;
+#     }
+#     __syncthreads();
+#     float sum = 0.0f;
+#     for (int k = 0; k <= 2 * R; k++) sum += tile[t + k];
+#     if (i < n) out[i] = sum;
+#     // ### END SOLUTION
+# }
+
+# %% cell="check" exercise="09_debugging/fix_window"
+lab.check("09_debugging/fix_window")
+
+# %% [markdown]
+# ## 3 A formula
+#
+# GeLU in the tanh form is 0.5 · x · (1 + tanh(u)) for u = 0.7978845608 · (x + 0.044715 · x³). A published kernel
+# computes tanh(u) as (exp(2u) − 1) / (exp(2u) + 1). In exact arithmetic that is right. The kernel passes a test with x
+# from `torch.randn`, and returns NaN in a model.
+#
+# **Predict.** The largest [fp32](../glossary.md#fp32) number is about 3.4 · 10^38, near exp(88.7). For which u does the
+# formula fail, and what is the result? For very negative u?
+#
+# <details><summary>Hint 1</summary>inf / inf is NaN. 1 / inf is 0.</details>
+# <details><summary>Hint 2</summary>Divide both parts of the fraction, or write it as 1 minus something that goes to 0
+# for large u.</details>
+# <details><summary>Hint 3</summary>(e − 1) / (e + 1) = 1 − 2 / (e + 1)</details>
+
+
+# %% cell="solution" id="gelu_kernel"
+@triton.jit
+def gelu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """Compute out = 0.5 x (1 + tanh(u)), u = 0.7978845608 (x + 0.044715 x^3), for BLOCK elements of x (n,)."""
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n, other=0.0)
+    e = tl.exp(2 * 0.7978845608 * (x + 0.044715 * x * x * x))
+    ### BEGIN SOLUTION
+    tanh = 1 - 2 / (e + 1)
+    ### END SOLUTION
+    tl.store(out_ptr + offs, 0.5 * x * (1 + tanh), mask=offs < n)
+
+
+# %% cell="check" exercise="09_debugging/fix_gelu"
+lab.check("09_debugging/fix_gelu")
+
+# %% [markdown] cell="manual" id="explain" points=1
+# **Explain.** All three kernels came with a test that passed. For each, name one input that such a test should contain,
+# and the bug that it finds.
+#
+# ### BEGIN SOLUTION
+# The sum: more elements than one iteration of the grid covers (the step without gridDim.x), an n that is no multiple of
+# 512 (reads past the end), and random values in all elements of a block (the tree that starts at 16). The window: an n
+# that is no multiple of 256, and a comparison of the first and last elements. GeLU: values of 10 or more. Tests that
+# use one convenient size and normal numbers miss all of these.
+# ### END SOLUTION
+
+# %% [markdown]
+# **Next.** Write a kernel of your own with one bug, and exchange it with a colleague. Then continue with
+# `10_reduction`, which makes the sum fast.
+#
+# **In practice** `compute-sanitizer` finds out-of-bounds accesses and races on a GPU (`--tool memcheck`, `--tool
+# racecheck`). It does not find sums that count elements twice: only a comparison with a reference does.
+#
+# **Reading.** [Compute Sanitizer](https://docs.nvidia.com/compute-sanitizer/ComputeSanitizer/index.html): its tools,
+# and what each of them finds.

@@ -1,0 +1,269 @@
+# %% [markdown]
+# # Histogram, prefix sums, compaction
+#
+# **You will** write three building blocks of parallel programs: a [histogram](../glossary.md#histogram) and [prefix
+# sums](../glossary.md#prefix-sum) in CUDA C++, and [compaction](../glossary.md#compaction) in Triton.
+#
+# **You will learn to**
+# - reduce contention between [atomics](../glossary.md#atomic) by giving each [block](../glossary.md#block) private
+#   counters;
+# - compute all prefix sums of a vector in parallel, within [warps](../glossary.md#warp), blocks and the whole grid;
+# - use prefix sums to find out where each [program](../glossary.md#program) writes.
+#
+# **You need** `10_warp_reduction`. About 60 minutes. No GPU needed, except for timings.
+#
+# ## 1 Histogram
+#
+# `counts[b]` is the number of elements of x that equal b, for b = 0, 1, … `bins` − 1. The direct way is one atomic per
+# element: `atomicAdd(&counts[x[i]], 1)`. It is correct, but the atomics of all blocks go to the same few addresses in
+# the [L2 cache](../glossary.md#l2-cache). Atomics on one address are executed one after another. If all elements are
+# equal, all n atomics wait for each other.
+#
+# *Privatization* is the remedy: each block counts in its own bins in [shared
+# memory](../glossary.md#shared-memory), where atomics are faster and only the threads of one block compete. At the end,
+# each block adds its bins to `counts`, with one global atomic per bin that is not 0.
+#
+# **Predict.** A block processes 4096 elements. How many global atomics does it execute without and with private bins?
+#
+# | argument | shape | meaning |
+# |---|---|---|
+# | `x` | (n,) | input, int: values 0 to `bins` − 1 |
+# | `counts` | (bins,) | output, int; the launcher has set it to 0 |
+#
+# <details><summary>Hint 1</summary>The kernel has three phases: set the bins to 0, count, add the bins to
+# <code>counts</code>. Between two phases all threads of the block must wait.</details>
+# <details><summary>Hint 2</summary>In the first and the last phase, thread t handles bins t, t + blockDim.x, …; in the
+# second, a grid-stride loop visits x.</details>
+# <details><summary>Hint 3</summary><code>atomicAdd(&amp;mine[x[i]], 1)</code> works on shared memory,
+# too.</details>
+
+# %% cell="setup"
+
+# %% cell="given" id="launchers"
+import torch
+import triton
+import triton.language as tl
+
+BLOCK = 256
+gpu = lab.device.current()
+RESIDENT = gpu.sms * (32 * gpu.limits.max_warps // BLOCK) if gpu else 64  # blocks that the GPU runs at the same time
+
+
+def histogram(x, bins, counts):
+    counts.zero_()
+    n = x.numel()
+    blocks = min(triton.cdiv(n, 16 * BLOCK), RESIDENT)
+    histogram_kernel[blocks, BLOCK](x, counts, n, bins)
+
+
+def scan(x, out):
+    """Scan each block, then the totals of the blocks in the same way, and add them to later blocks."""
+    n = x.numel()
+    blocks = triton.cdiv(n, BLOCK)
+    totals = torch.empty(blocks, device=x.device)
+    scan_kernel[blocks, BLOCK](x, out, totals, n)
+    if blocks > 1:
+        offsets = torch.empty_like(totals)
+        scan(totals, offsets)
+        add_offsets[blocks - 1, BLOCK](out, offsets, n)
+
+
+def compact(x, out, count, BLOCK=1024):
+    out.zero_()
+    n = x.numel()
+    programs = triton.cdiv(n, BLOCK)
+    kept, offsets = (torch.empty(programs, dtype=torch.int32, device=x.device) for _ in range(2))
+    count_kernel[(programs,)](x, kept, n, BLOCK=BLOCK)
+    offsets_kernel[(1,)](kept, offsets, count, programs, BLOCK=1024)
+    compact_kernel[(programs,)](x, offsets, out, n, BLOCK=BLOCK)
+
+
+# %% cell="solution" id="histogram_kernel"
+# %%cuda
+# // counts[b] += number of elements of x that are b, for b = 0, 1, … bins - 1. bins is at most 256.
+# __global__ void histogram_kernel(const int *x, int *counts, int n, int bins) {
+#     __shared__ int mine[256];
+#     // ### BEGIN SOLUTION
+#     for (int b = threadIdx.x; b < bins; b += blockDim.x) mine[b] = 0;
+#     __syncthreads();
+#     int stride = gridDim.x * blockDim.x;
+#     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) atomicAdd(&mine[x[i]], 1);
+#     __syncthreads();
+#     for (int b = threadIdx.x; b < bins; b += blockDim.x) {
+#         if (mine[b] > 0) atomicAdd(&counts[b], mine[b]);
+#     }
+#     // ### END SOLUTION
+# }
+
+# %% cell="check" exercise="10_scan/histogram"
+lab.check("10_scan/histogram")
+
+# %% [markdown]
+# ## 2 Prefix sums
+#
+# The inclusive prefix sums (also called *scan*) of x are out[i] = x[0] + … + x[i]. The exclusive ones leave out x[i].
+# At first sight each sum needs the previous one. But a warp can compute 32 of them in 5 steps (Hillis and Steele).
+# Before the step with distance s, each [lane](../glossary.md#lane) holds the sum of the last s elements up to its own.
+# In the step it adds the sum that the lane s places to the left holds:
+#
+# | | lane 0 | lane 1 | lane 2 | lane 3 | lane 4 |
+# |---|---|---|---|---|---|
+# | x | a | b | c | d | e |
+# | after s = 1 | a | a+b | b+c | c+d | d+e |
+# | after s = 2 | a | a+b | a+b+c | a+b+c+d | b+c+d+e |
+# | after s = 4 | a | a+b | a+b+c | a+b+c+d | a+b+c+d+e |
+#
+# `__shfl_up_sync(0xffffffff, sum, s)` returns the `sum` of lane k − s in lane k, and lane k's own `sum` if k < s. Those
+# lanes must not add it.
+#
+# A block uses the same idea twice, as the sum V6 of `10_warp_reduction` did: each warp scans its 32 elements and writes
+# its total to shared memory. The first warp scans these totals. Then every other warp adds the total of all warps
+# before it. The given launcher does the same with blocks: `scan_kernel` stores the total of each block, `scan` scans
+# the totals, and `add_offsets` adds them.
+#
+# <details><summary>Hint 1</summary>Threads past the end take part with 0: a shuffle that names all 32 lanes needs all
+# of them.</details>
+# <details><summary>Hint 2</summary><code>float left = __shfl_up_sync(0xffffffff, sum, s); if (lane &gt;= s) sum +=
+# left;</code> for s = 1, 2, 4, 8, 16.</details>
+# <details><summary>Hint 3</summary>After the scan of the first warp, <code>warp_sums[w]</code> is the total of warps 0
+# to w, so warp w adds <code>warp_sums[w - 1]</code>. You need two barriers. The last thread holds the total of the
+# block.</details>
+
+# %% cell="solution" id="scan_kernel"
+# %%cuda
+# // out[i] = sum of x[j] for all j <= i in the same block; totals[b] = sum of block b
+# __global__ void scan_kernel(const float *x, float *out, float *totals, int n) {
+#     __shared__ float warp_sums[32];
+#     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+#     int i = blockIdx.x * blockDim.x + threadIdx.x;
+#     // ### BEGIN SOLUTION
+#     float sum = i < n ? x[i] : 0.0f;
+#     for (int s = 1; s < 32; s *= 2) {
+#         float left = __shfl_up_sync(0xffffffff, sum, s);
+#         if (lane >= s) sum += left;
+#     }
+#     if (lane == 31) warp_sums[warp] = sum;
+#     __syncthreads();
+#     if (warp == 0) {
+#         float total = lane < warps ? warp_sums[lane] : 0.0f;
+#         for (int s = 1; s < 32; s *= 2) {
+#             float left = __shfl_up_sync(0xffffffff, total, s);
+#             if (lane >= s) total += left;
+#         }
+#         if (lane < warps) warp_sums[lane] = total;
+#     }
+#     __syncthreads();
+#     if (warp > 0) sum += warp_sums[warp - 1];
+#     if (i < n) out[i] = sum;
+#     if (threadIdx.x == blockDim.x - 1) totals[blockIdx.x] = sum;
+#     // ### END SOLUTION
+# }
+#
+# // add to block b + 1 the total of the blocks 0 to b
+# __global__ void add_offsets(float *out, const float *offsets, int n) {
+#     int i = (blockIdx.x + 1) * blockDim.x + threadIdx.x;
+#     if (i < n) out[i] += offsets[blockIdx.x];
+# }
+
+# %% cell="check" exercise="10_scan/scan"
+lab.tiny("10_scan/scan")
+lab.check("10_scan/scan")
+
+# %% [markdown]
+# ## 3 Compaction
+#
+# Keep the positive elements of x, in their order, and store them contiguously: the first kept element in out[0], the
+# next one in out[1], and so on. A kept element's index in `out` is the number of kept elements before it. That is an
+# exclusive prefix sum of the flags `keep`, where 1 means kept.
+#
+# Three launches compute it, since no program knows how many elements the programs before it keep:
+#
+# 1. `count_kernel`: program p stores the number of kept elements of its block in `kept[p]`.
+# 2. `offsets_kernel` (given): one program computes the exclusive prefix sums of `kept`: `offsets[p]` is where program p
+#    begins to write. It also stores the total in `count`.
+# 3. `compact_kernel`: each program loads its block again, and stores the kept elements.
+#
+# `tl.cumsum(values, axis=0)` returns *inclusive* prefix sums within a block. The launcher has set `out` to 0.
+#
+# <details><summary>Hint 1</summary>Load elements past the end as 0: they are not positive, so they are neither counted
+# nor kept.</details>
+# <details><summary>Hint 2</summary><code>keep = (x &gt; 0).to(tl.int32)</code> can be added up. The exclusive prefix
+# sum is the inclusive one minus the element itself.</details>
+# <details><summary>Hint 3</summary>The store has a tensor of pointers that are not contiguous, <code>out_ptr + offset +
+# rank</code>, and the mask <code>x &gt; 0</code>.</details>
+
+
+# %% cell="solution" id="compact_kernels"
+@triton.jit
+def count_kernel(x_ptr, kept_ptr, n, BLOCK: tl.constexpr):
+    """Store in kept[pid] how many elements of block pid of x (n,) are positive."""
+    pid = tl.program_id(0)
+    offs = pid * BLOCK + tl.arange(0, BLOCK)
+    ### BEGIN SOLUTION
+    x = tl.load(x_ptr + offs, mask=offs < n, other=0.0)
+    tl.store(kept_ptr + pid, tl.sum((x > 0).to(tl.int32)))
+    ### END SOLUTION
+
+
+@triton.jit
+def offsets_kernel(kept_ptr, offsets_ptr, count_ptr, P, BLOCK: tl.constexpr):
+    """offsets[p] = kept[0] + … + kept[p - 1] for p < P, and count[0] = sum of kept; a single program."""
+    total = 0
+    for start in range(0, P, BLOCK):
+        offs = start + tl.arange(0, BLOCK)
+        kept = tl.load(kept_ptr + offs, mask=offs < P, other=0)
+        tl.store(offsets_ptr + offs, total + tl.cumsum(kept, 0) - kept, mask=offs < P)
+        total += tl.sum(kept)
+    tl.store(count_ptr, total)
+
+
+@triton.jit
+def compact_kernel(x_ptr, offsets_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """Store the positive elements of block pid of x contiguously in out, in order, from out[offsets[pid]] on."""
+    pid = tl.program_id(0)
+    offs = pid * BLOCK + tl.arange(0, BLOCK)
+    ### BEGIN SOLUTION
+    x = tl.load(x_ptr + offs, mask=offs < n, other=0.0)
+    keep = (x > 0).to(tl.int32)
+    rank = tl.cumsum(keep, 0) - keep
+    tl.store(out_ptr + tl.load(offsets_ptr + pid) + rank, x, mask=x > 0)
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="10_scan/compact"
+lab.tiny("10_scan/compact")
+lab.check("10_scan/compact")
+
+# %%
+if lab.device.has_gpu():
+    for name in ("histogram", "scan", "compact"):
+        print(lab.benchmark(f"10_scan/{name}") or "")
+
+# %% [markdown] cell="manual" id="explain" points=1
+# **Explain.** A colleague wants to save two launches of `compact`: each program counts its kept elements and calls
+# `start = tl.atomic_add(count_ptr, kept)` to reserve a piece of `out`. What is right about this version, and what is
+# different? When would you use it?
+#
+# ### BEGIN SOLUTION
+# The old value that the atomic returns is different for each program, and the pieces do not overlap, so every kept
+# element is stored exactly once, with one launch and x read once. But programs run in any order, so the pieces are in
+# any order too, and another one in the next run. Use it if the order does not matter, for example for a list of work
+# items. Keep the prefix sums where the order matters or results must be reproducible.
+# ### END SOLUTION
+
+# %% [markdown]
+# **Next.** `11_softmax` needs two [reductions](../glossary.md#reduction) per row. You can also try these:
+#
+# - Give each *warp* private bins, or several copies of each bin. For which x is that faster?
+# - Let each thread of `scan_kernel` scan four elements in [registers](../glossary.md#register) before the shuffles.
+# - Sort keys of one bit: zeros first, then ones, both in their order. That is one step of a radix sort.
+#
+# **In practice** you call `torch.bincount`, `torch.cumsum`, `x[x > 0]`, or CUB's `DeviceHistogram`, `DeviceScan` and
+# `DeviceSelect`. These scan in one pass over x: a block does not wait for a launch that scans all totals, but looks
+# back at what the blocks before it have already published (*decoupled look-back*). Triton has `tl.histogram`,
+# `tl.cumsum` and `tl.associative_scan` for other operations.
+#
+# **Reading.** [Parallel prefix sum with
+# CUDA](https://developer.nvidia.com/gpugems/gpugems3/part-vi-gpu-computing/chapter-39-parallel-prefix-sum-scan-cuda),
+# GPU Gems 3. [Single-pass parallel prefix scan with decoupled
+# look-back](https://research.nvidia.com/publication/2016-03_single-pass-parallel-prefix-scan-decoupled-look-back).
