@@ -16,10 +16,11 @@
 # %% cell="setup"
 
 # %% [markdown]
-# The output of the cell above describes the device that runs your kernels. Without a [GPU](../glossary.md#gpu),
-# Triton's [interpreter](../glossary.md#interpreter) runs them:
+# The output of the cell above names the device that runs your kernels. Without a [GPU](../glossary.md#gpu), kernels run
+# on the CPU: Triton kernels in Triton's [interpreter](../glossary.md#interpreter), CUDA C++ kernels in an emulator that
+# belongs to the course.
 #
-# | | with a GPU | without one |
+# | | with a GPU | without a GPU |
 # |---|---|---|
 # | your kernel | is compiled and runs on the GPU | runs slowly on the CPU; it is also compiled, to find errors |
 # | wrong results, out-of-bounds accesses, [races](../glossary.md#race) | are found | are found by the same test cases |
@@ -28,20 +29,20 @@
 #
 # ## 1 How many programs?
 #
-# A GPU runs many programs of a kernel at once. Each program processes one *block* of elements, and all blocks have the
-# same size. Ten elements in blocks of four need three programs; the last one has only two elements:
+# A GPU runs many programs of a kernel at once. Each program processes one *block* of consecutive elements. Ten elements
+# in blocks of four need three programs, and the block of the last program is only half full:
 #
 # ```
 # element   0 1 2 3 | 4 5 6 7 | 8 9 . .
 # program      0         1         2
 # ```
 #
-# Write a function that returns how many programs cover `n` elements in blocks of `block`. Replace the line that raises
-# an error with your code. Run the cell (Shift+Enter), then run the check below it.
+# Write a function that returns how many programs `n` elements need if a block has `block` elements. Replace the line
+# that raises an error with your code. Run the cell (Shift+Enter), then run the check below it.
 
 # %% cell="solution" id="number_of_programs"
 def number_of_programs(n, block):
-    """How many blocks of `block` elements cover `n` elements; the last block may be partly empty."""
+    """Return the number of blocks of `block` elements that cover `n` elements. The last block may be partly empty."""
     ### BEGIN SOLUTION
     return (n + block - 1) // block
     ### END SOLUTION
@@ -51,26 +52,28 @@ def number_of_programs(n, block):
 lab.check("00_start/number_of_programs")
 
 # %% [markdown]
-# A check prints one line per test case. At the first failure it explains what is wrong and suggests a fix. The last
-# line shows your points. You can run a check as often as you like.
+# A check prints one line per test case. At the first failure, the check explains what is wrong and suggests a fix. The
+# last line shows your points.
 #
 # <details><summary>Hint 1</summary>Integer division rounds down, so it drops a partly filled last block.</details>
 # <details><summary>Hint 2</summary>Add something to <code>n</code> before you divide, but not so much that you count an
-# extra block when the last one is full.</details>
+# extra block when the last block is full.</details>
 # <details><summary>Hint 3</summary>The most you can add is <code>block - 1</code>. Division that rounds up is called
 # ceiling division; Triton's is <code>triton.cdiv</code>.</details>
 #
 # ## 2 Read a finished kernel
 #
-# This kernel writes the same number into every element. Read its four lines from top to bottom:
+# The kernel `fill_kernel` in the next cell writes the same number into every element of an array. Read the four lines
+# of its body from top to bottom:
 #
 # - `pid` is the [ID of this program](../glossary.md#program-id);
 # - `offs` holds the [offsets](../glossary.md#offset) of the elements that the program processes;
 # - `mask` tells which of these elements exist;
-# - `tl.store` writes `value` to them.
+# - `tl.store` writes `value` to the existing elements.
 #
 # `@triton.jit` marks a function as a kernel. [`tl.constexpr`](../glossary.md#constexpr) marks an argument whose value
-# is known at compile time.
+# is known at compile time. The function `fill` starts the kernel. The value in square brackets is the number of
+# programs; `triton.cdiv` divides and rounds up.
 
 # %% cell="given"
 import torch
@@ -95,13 +98,13 @@ def fill(out, value):
 lab.access_map(fill, torch.empty(10), 7.0, title="fill: 10 elements in blocks of 4")
 
 # %% [markdown]
-# In the picture, a filled mark is an element that a program stored. A hollow mark is an element that the
-# [mask](../glossary.md#mask) disabled: elements 10 and 11 of program 2 do not exist. Without the mask, program 2 would
+# In the picture that the cell draws, a filled mark is an element that a program stored. A hollow mark is an element
+# that the [mask](../glossary.md#mask) disabled: elements 10 and 11 do not exist. Without the mask, program 2 would
 # overwrite the memory after the array.
 #
 # ## 3 Your first kernel: scale a vector
 #
-# `out[i] = factor · x[i]`. Each element of `x` is read once, and each element of `out` is written once. An
+# Compute `out[i] = factor · x[i]`. The kernel reads each element of `x` once and writes each element of `out` once. An
 # [fp32](../glossary.md#fp32) element has 4 bytes, so the kernel moves `2 · 4 · n` bytes.
 #
 # | argument | shape | meaning |
@@ -112,12 +115,12 @@ lab.access_map(fill, torch.empty(10), 7.0, title="fill: 10 elements in blocks of
 # | `n` | scalar | number of elements |
 # | `BLOCK` | constant | elements per program, a power of two |
 #
-# Program `pid` computes those of the elements `out[pid·BLOCK]` to `out[pid·BLOCK + BLOCK − 1]` that exist. The
-# [launcher](../glossary.md#launcher) after the kernel chooses the [grid](../glossary.md#grid), which is here the number
-# of programs, and [launches](../glossary.md#launch) the kernel.
+# Program `pid` computes elements `pid·BLOCK` to `pid·BLOCK + BLOCK − 1` of `out`, except those that do not exist. The
+# function `scale` after the kernel is its [launcher](../glossary.md#launcher). A launcher chooses the
+# [grid](../glossary.md#grid), here the number of programs, and [launches](../glossary.md#launch) the kernel.
 #
-# <details><summary>Hint 1</summary>Two steps are missing: load this program's elements of x, and store the results.
-# <code>fill_kernel</code> shows the second step.</details>
+# <details><summary>Hint 1</summary>Two steps are missing: load this program's elements of <code>x</code>, and store the
+# results. <code>fill_kernel</code> shows the second step.</details>
 # <details><summary>Hint 2</summary><code>tl.load</code> takes pointers, as <code>tl.store</code> does, and returns the
 # values. A pointer to an element is the array's pointer plus the element's offset.</details>
 # <details><summary>Hint 3</summary>Pass <code>mask=mask</code> to the load as well as to the store: reading past the
@@ -145,7 +148,7 @@ def scale_kernel(x_ptr, factor, out_ptr, n, BLOCK: tl.constexpr):
 
 
 # %% cell="given" id="scale"
-# The launcher: ordinary Python that chooses the grid and launches the kernel.
+# The launcher is an ordinary Python function.
 def scale(x, factor, out, BLOCK=1024):
     n = x.numel()
     scale_kernel[(triton.cdiv(n, BLOCK),)](x, factor, out, n, BLOCK=BLOCK)
@@ -155,7 +158,7 @@ def scale_in_fours(x, factor, out):
     scale(x, factor, out, BLOCK=4)
 
 
-lab.tiny("00_start/scale")
+lab.tiny("00_start/scale")  # shows your result for a small input
 lab.access_map(scale_in_fours, torch.arange(10.0), 2.0, torch.empty(10), title="scale: 10 elements in blocks of 4")
 
 # %% cell="check" exercise="00_start/scale"
@@ -166,32 +169,33 @@ lab.check("00_start/scale")
 # |---|---|
 # | `tail-unmasked` | a load or a store has no mask |
 # | `not-written` | the kernel does not store, or stores to `x_ptr` |
-# | `wrong-formula` | `+` instead of `·`, or `factor` is not used |
-# | `first-block-only` | `offs` lacks `pid * BLOCK` |
+# | `wrong-formula` | the kernel adds where it must multiply, or does not use `factor` |
+# | `first-block-only` | the load or the store uses `tl.arange(0, BLOCK)` instead of `offs` |
 # | `does-not-compile` | the kernel contains Python that Triton cannot compile, such as a NumPy call |
 #
-# Does your kernel pass? Then break it on purpose: remove the mask from your store, run the kernel and the check again,
-# and read the diagnosis. Put the mask back afterwards.
+# If your kernel passes, break it on purpose: remove the mask from your store, run the kernel and the check again, and
+# read the diagnosis. Put the mask back afterwards.
 #
 # ## 4 The same kernel in CUDA C++
 #
 # In Triton you write what one program does with a whole block of elements. In CUDA C++ you write what *one*
 # [thread](../glossary.md#thread) does, usually with one element. In CUDA, a [block](../glossary.md#block) is a group of
-# threads.
+# threads, not of elements.
 #
 # | | Triton | CUDA C++ |
 # |---|---|---|
 # | index of this block | `tl.program_id(0)` | `blockIdx.x` |
-# | elements in a block | `BLOCK` | `blockDim.x` threads |
+# | size of a block | `BLOCK` elements | `blockDim.x` threads |
 # | position in the block | `tl.arange(0, BLOCK)`: all positions at once | `threadIdx.x`: the position of this thread |
 # | bounds check | `mask=offs < n` | `if (i < n)` |
 # | load and store | `tl.load`, `tl.store` | `x[i]`, `out[i] = …` |
 #
-# A cell that starts with `%%cuda` holds C++ (`//` begins a comment, `;` ends a statement). Running the cell compiles it
-# and makes its kernels callable from Python.
+# A cell that starts with `%%cuda` holds C++ (`//` begins a comment, `;` ends a statement). Running the cell compiles
+# the code, and you can then launch its kernels from Python.
 #
 # <details><summary>Hint</summary>The last block has threads beyond the end of the array. Each thread must first test
-# whether its element exists. If so, one statement reads the element, multiplies it and writes the result.</details>
+# whether its element exists. If the element exists, one statement reads it, multiplies it and writes the
+# result.</details>
 
 # %% cell="solution" id="scale_cuda_kernel"
 # %%cuda
@@ -229,8 +233,8 @@ print(lab.benchmark("00_start/scale") or "")
 lab.benchmark("00_start/scale_cuda")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Suppose the kernel did ten multiplications per element instead of one. Would it be slower on a GPU?
-# Explain why in two sentences.
+# **Explain.** Suppose the kernel did ten multiplications per element instead of one. Would the kernel be slower on a
+# GPU? Explain why in two sentences.
 #
 # ### BEGIN SOLUTION
 # Hardly. The kernel spends its time moving eight bytes per element while the arithmetic units idle: a GPU does tens of
@@ -240,14 +244,14 @@ lab.benchmark("00_start/scale_cuda")
 # %% [markdown]
 # ## Submit
 #
-# Run *Kernel → Restart and run all*, make sure every check shows its points, save, and submit. Only your solution cells
-# are graded: the course runs them again with other sizes and values.
+# Run *Kernel → Restart and run all*, make sure every check shows its points, save, and submit. Grading runs your
+# solution cells again, with other sizes and values.
 #
-# **Next.** `01_hardware` explains why GPUs are built this way. `06_elementwise_triton` continues from here.
+# **Next.** `01_hardware` explains why GPUs are built this way. `06_elementwise_triton` continues with more Triton
+# kernels.
 #
 # **In practice** you would not write a kernel that only scales a vector. You would [fuse](../glossary.md#fusion) the
-# multiplication into the kernel that computes `x` or the one that reads `out`. That saves writing the vector to memory
-# and reading it back.
+# multiplication into the kernel that computes `x`, or into the kernel that reads `out`.
 #
 # **Reading.** [Triton's first tutorial](https://triton-lang.org/main/getting-started/tutorials/01-vector-add.html) adds
 # two vectors with a kernel of the same structure.

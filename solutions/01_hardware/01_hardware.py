@@ -7,17 +7,17 @@
 # - explain why GPUs look as they do, and name the parts of an [SM](../glossary.md#sm) and the levels of memory;
 # - compute the [peak](../glossary.md#peak) of a pipe (all units of one kind), and recognize peaks that count
 #   [sparsity](../glossary.md#sparsity);
-# - find the [ridge point](../glossary.md#ridge-point) between [memory-bound](../glossary.md#memory-bound) and
-#   [compute-bound](../glossary.md#compute-bound);
-# - apply [Little's law](../glossary.md#littles-law): how many bytes must be [in flight](../glossary.md#in-flight), and
-#   how many [warps](../glossary.md#warp) does that take?
+# - compute the [ridge point](../glossary.md#ridge-point), which separates [memory-bound](../glossary.md#memory-bound)
+#   from [compute-bound](../glossary.md#compute-bound) kernels;
+# - compute by [Little's law](../glossary.md#littles-law) how many bytes must be [in flight](../glossary.md#in-flight),
+#   and how many [warps](../glossary.md#warp) are needed for them.
 #
 # **You need** `00_start`. About 60 minutes. Works without a GPU: the notebook then shows measurements of an H200.
 #
 # ## 1 Why throughput
 #
 # Until about 2005, smaller transistors switched faster at the same power. Then leakage current ended this trend, and
-# clocks have stayed at a few GHz. Transistor counts kept growing, so one way remained: do more at once.
+# clock rates have stayed at a few GHz. Transistor counts kept growing, so one way remained: do more at once.
 #
 # A **CPU** spends its transistors on low [latency](../glossary.md#latency): caches, branch prediction and out-of-order
 # execution keep one [thread](../glossary.md#thread) from waiting. A **GPU** spends them on
@@ -33,11 +33,11 @@
 #
 # A GPU is [SIMT](../glossary.md#simt): you write a program for one thread, and the hardware executes 32 threads with
 # one instruction. These 32 threads are a warp, and each of them is a [lane](../glossary.md#lane) of the warp. SIMT is
-# SIMD in which the hardware manages the mask of active lanes. Many SMs together are MIMD.
+# SIMD in which the hardware keeps track of the [active lanes](../glossary.md#active-lanes). Many SMs together are MIMD.
 #
-# The picture below shows one of the four [schedulers](../glossary.md#scheduler) of an SM. Each warp works for 40
-# [cycles](../glossary.md#cycle), then waits for memory. How many warps keep the scheduler always busy at a latency of
-# 400 cycles, and how many at 800?
+# The picture below shows one of the four [schedulers](../glossary.md#scheduler) of an SM, the units that start a warp's
+# instructions. Each warp works for 40 [cycles](../glossary.md#cycle), then waits for memory. How many warps keep the
+# scheduler always busy at a latency of 400 cycles, and how many at a latency of 800?
 
 # %% cell="setup"
 
@@ -51,24 +51,24 @@ lab.widgets.latency(warps=4, busy=40, latency=400)
 # |---|---|---|
 # | schedulers | {claim: h100_schedulers} | issue one instruction of one warp |
 # | FP32 units | {claim: h100_cores} | one multiply-add |
-# | FP64 units, INT32 units | {claim: h100_fp64_int32} | one multiply-add in FP64, or in 32-bit integers |
+# | FP64 units, INT32 units | {claim: h100_fp64_int32} | one multiply-add, of 64-bit floats or of 32-bit integers |
 # | tensor cores | {claim: h100_tensor_cores} | {claim: fma_fp16} multiply-adds in FP16, {claim: fma_fp8} in FP8 |
 # | [special function units](../glossary.md#special-function-unit) (exp2, sin, 1/x) | {claim: h100_sfus} | one result |
 # | load and store units | {claim: h100_load_units} | the address of one lane |
 # | [registers](../glossary.md#register) | {claim: sm_registers} | – |
-# | L1 cache and shared memory | {claim: h100_l1} together | {claim: l1_bytes_per_cycle}, from both together |
+# | L1 cache and shared memory | {claim: h100_l1} together | {claim: l1_bytes_per_cycle} together |
 #
 # FP32 units are also called [CUDA cores](../glossary.md#cuda-core). [Tensor cores](../glossary.md#tensor-core) multiply
 # small matrices. [FP16](../glossary.md#fp16) and [FP8](../glossary.md#fp8) are formats of 16 and 8 bits. A multiply-add
 # is also called [FMA](../glossary.md#fma).
 #
 # **Predict.** A pipe has `units` units in each of `sms` SMs. Each unit does `width` multiply-adds per cycle, at a clock
-# of `mhz` MHz. What is its peak in TFLOP/s? A multiply-add counts as two [FLOPs](../glossary.md#flop).
+# rate of `mhz` MHz. What is the peak of the pipe in TFLOP/s? A multiply-add counts as two [FLOPs](../glossary.md#flop).
 
 
 # %% cell="solution" id="peak"
 def peak_tflops(sms, units, width, mhz):
-    """Peak in TFLOP/s, 10^12 operations per second."""
+    """Return the peak in TFLOP/s. 1 TFLOP/s is 10^12 FLOPs per second."""
     ### BEGIN SOLUTION
     return sms * units * width * 2 * mhz / 1e6
     ### END SOLUTION
@@ -96,14 +96,18 @@ lab.check("01_hardware/peak")
 #
 # How long does one load from each level take? In a [pointer chase](../glossary.md#pointer-chase) one thread follows a
 # chain of addresses, so each load must wait for the previous one. The cell after the check measures the latency of each
-# level. Beside it, the cell prints figures that are often quoted: {claim: quoted_latencies}.
+# level in cycles. It also prints the latencies that are often quoted: {claim: quoted_latencies}.
 #
-# **Predict.** How many bytes of memory are on the chip, in registers, L1 with shared memory, and L2 together?
+# **Predict.** How many bytes do all on-chip memories hold together? On-chip memories are the registers, L1 (which
+# includes shared memory) and L2.
 
 
 # %% cell="solution" id="on_chip"
 def on_chip_bytes(sms, l1_kb, l2_mb):
-    """Bytes in the 65536 registers of 32 bits and l1_kb KB of L1 of each SM, and in an L2 of l2_mb MB (powers of 2)."""
+    """Return the bytes of all on-chip memories. 1 KB is 2^10 bytes, and 1 MB is 2^20 bytes.
+
+    Each of `sms` SMs has 65536 registers of 32 bits and `l1_kb` KB of L1. The L2 has `l2_mb` MB.
+    """
     ### BEGIN SOLUTION
     return sms * (65536 * 4 + l1_kb * 1024) + l2_mb * 2**20
     ### END SOLUTION
@@ -119,29 +123,29 @@ print(figures)
 lab.widgets.ladder(figures)
 
 # %% [markdown]
-# On an H200, registers and L1 hold more than half of the bytes on the chip: a GPU has most of its memory next to its
-# arithmetic units. A CPU has most of it in caches that its cores share.
+# On an H200, registers and L1 hold more than half of the bytes on the chip. So a GPU has most of its on-chip memory
+# next to its arithmetic units, while a CPU has most of its on-chip memory in caches that all cores share.
 #
 # | level | why the measured latency differs from the quoted one |
 # |---|---|
-# | registers | 1 cycle is throughput; an instruction that needs the result of the one before waits longer |
-# | shared, L1 | both use the same load units, so both take similar time; L1 must also compare tags |
-# | L2 | large chips have longer wires, and an L2 in two halves, of which one is far from the SM |
-# | HBM | 400 comes from smaller GPUs; the load also waits for the L2 miss, and often for address translation |
+# | registers | 1 cycle is the throughput; an instruction that needs the previous result waits longer |
+# | shared memory, L1 | both levels use the same load units, so they take similar time; L1 must also compare tags |
+# | L2 | large chips have longer wires; their L2 has two halves, and one half is far from the SM |
+# | HBM | 400 cycles were measured on smaller GPUs; a load also waits for the L2, and often for address translation |
 #
-# Counting in cycles hides that clocks became faster: in nanoseconds, the latencies of GPUs ten years apart differ
-# little. [Bandwidth](../glossary.md#bandwidth) grew, and so did the number of loads that must be in flight.
+# Clock rates also rose: in nanoseconds, the latencies of GPUs ten years apart differ little.
+# [Bandwidth](../glossary.md#bandwidth) grew, and so did the number of loads that must be in flight.
 #
 # ## 4 The ridge
 #
 # A [kernel](../glossary.md#kernel) with few operations per byte waits for memory. A kernel with many operations per
-# byte waits for the arithmetic units. The *ridge point* is the number of FLOPs per byte at which memory and units are
-# both busy all the time.
+# byte waits for the arithmetic units. The *ridge point* is the number of FLOPs per byte at which both memory and
+# arithmetic units are always busy.
 
 
 # %% cell="solution" id="ridge"
 def ridge(tflops, gbs):
-    """FLOPs per byte at which a pipe of `tflops` TFLOP/s and a memory of `gbs` GB/s take equally long."""
+    """Return the FLOPs per byte at which a pipe of `tflops` TFLOP/s and a memory of `gbs` GB/s take equally long."""
     ### BEGIN SOLUTION
     return tflops * 1000 / gbs
     ### END SOLUTION
@@ -151,10 +155,12 @@ def ridge(tflops, gbs):
 lab.check("01_hardware/ridge")
 
 # %% [markdown]
+# This table is for all exercises of this unit:
+#
 # | the check reports | common cause |
 # |---|---|
 # | "the units do not cancel" | TFLOP/s divided by GB/s leaves a factor of 1000 |
-# | "powers of ten", "powers of two" | rates use powers of ten, memory sizes powers of two |
+# | "powers of ten", "powers of two" | rates (GB/s) use powers of ten, on-chip sizes (KB, MB) powers of two |
 # | "two operations" | a multiply-add is one instruction and two FLOPs |
 # | "round up" | a partly used warp, block or wave still counts as a whole one |
 #
@@ -164,24 +170,25 @@ lab.check("01_hardware/ridge")
 # deliver `gbs` GB/s when each load takes `latency_ns` ns, memory needs *bandwidth · latency* bytes in flight at all
 # times.
 #
-# How many warps per SM are needed if every lane of a warp has one load of `bytes_per_lane` bytes in flight?
+# Write two functions: the number of bytes in flight, and the number of warps that each SM needs if every lane of a warp
+# has one load of `bytes_per_lane` bytes in flight.
 #
 # <details><summary>Hint 1</summary>One GB/s is one byte per nanosecond.</details>
-# <details><summary>Hint 2</summary>All SMs together must have those bytes in flight; a warp contributes 32
-# lanes.</details>
+# <details><summary>Hint 2</summary>All SMs together must have these bytes in flight. A warp contributes the bytes of
+# its 32 lanes.</details>
 # <details><summary>Hint 3</summary>Round up, in integers: <code>-(-a // b)</code>.</details>
 
 
 # %% cell="solution" id="little"
 def bytes_in_flight(gbs, latency_ns):
-    """Bytes that must be in flight to read `gbs` GB/s at a latency of `latency_ns` ns."""
+    """Return the bytes that must be in flight to read `gbs` GB/s at a latency of `latency_ns` ns."""
     ### BEGIN SOLUTION
     return gbs * latency_ns
     ### END SOLUTION
 
 
 def warps_needed(gbs, latency_ns, sms, bytes_per_lane):
-    """Warps that each of `sms` SMs needs to reach `gbs` GB/s, with `bytes_per_lane` bytes in flight per lane."""
+    """Return the warps that each of `sms` SMs needs for `gbs` GB/s, with `bytes_per_lane` bytes in flight per lane."""
     ### BEGIN SOLUTION
     return -(-gbs * latency_ns // (sms * 32 * bytes_per_lane))
     ### END SOLUTION
@@ -200,7 +207,7 @@ lab.peaks.ridges(ridge)
 lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns("HBM") or 600))
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** The H200 has the same SMs as the H100, and memory that is {claim: h200_over_h100} times as fast. Which
+# **Explain.** The H200 has the same SMs as the H100, but its memory is {claim: h200_over_h100} times as fast. Which
 # kinds of kernels become faster, and by how much? What happens to the ridge? Does a kernel need more warps to use the
 # faster memory?
 #
@@ -212,27 +219,27 @@ lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns(
 # ### END SOLUTION
 
 # %% [markdown]
-# **What the tables and the picture show.** The {claim: h100_fp16_peak} TFLOP/s claimed for an H100 are a dense peak,
-# without sparsity. Sparsity means that two of every four weights are known zeros, and it doubles the peak to
-# {claim: h100_sparse_peak}. The figures claimed for a B200 already count sparsity. (Its FP4 peak differs between
-# boards.) Divide a figure that counts sparsity by two before you compare with it. Then ask which clock it assumes: an
-# H100's tensor peaks are quoted at {claim: h100_tensor_clock}, although its boost clock is {claim: h100_boost_clock}.
+# **What the last code cell shows.** The first table compares peaks that popular material claims with peaks from your
+# formula. The {claim: h100_fp16_peak} TFLOP/s claimed for an H100 are a dense peak, without sparsity. With sparsity,
+# two of every four weights are known zeros, which doubles the peak to {claim: h100_sparse_peak} TFLOP/s. The figures
+# claimed for a B200 count sparsity: divide them by two before you compare. (The FP4 peak differs between B200 boards.)
+# Also ask which clock rate a figure assumes. NVIDIA quotes an H100's tensor-core peaks at {claim: h100_tensor_clock},
+# although its boost clock is {claim: h100_boost_clock} MHz.
 #
-# On a large GPU, a kernel that keeps one float per thread in flight cannot reach the memory's bandwidth, even with the
-# maximum number of warps. Three remedies are wider loads (`float4`), several loads before the first use, and copies
-# that bypass registers ([`cp.async`](../glossary.md#async-copy), [TMA](../glossary.md#tma)). `03_occupancy` measures
-# the first two.
+# The picture shows that on a large GPU, one float per thread in flight is not enough to reach the memory's bandwidth,
+# even with the maximum number of warps. Three remedies are wider loads (`float4`), several loads before the first use,
+# and copies that bypass registers ([`cp.async`](../glossary.md#async-copy), [TMA](../glossary.md#tma)).
 #
-# **History.** Every generation of NVIDIA GPUs removed a bottleneck of the previous one. Its first [compute
-# capability](../glossary.md#compute-capability) is given as in sm_90, which stands for 9.0:
+# **History.** Every generation of NVIDIA GPUs removed a bottleneck of the previous one. The table gives the first
+# [compute capability](../glossary.md#compute-capability) of each generation; sm_90 stands for 9.0.
 #
-# | generation | what it added | bottleneck before |
+# | generation | what it added | bottleneck that it removed |
 # |---|---|---|
-# | Kepler 2012, sm_30 | many slower cores, shuffles, 32 work queues | power; exchange through memory; one queue |
-# | Maxwell 2014, sm_50 | SM in four quarters, one scheduler each | control logic that grew with the SM |
+# | Kepler 2012, sm_30 | many slower cores, shuffles, 32 work queues | power; data exchange through memory; one queue |
+# | Maxwell 2014, sm_50 | an SM in four quarters, each with a scheduler | control logic that grew with the SM |
 # | Pascal 2016, sm_60 | HBM, NVLink, fast FP16 | memory bandwidth; PCIe |
-# | Volta 2017, sm_70 | tensor cores; separate integer units; a program counter per thread | FMA rate; locks in a warp |
-# | Turing 2018, sm_75 | INT8 tensor cores | inference that needed 16 bits |
+# | Volta 2017, sm_70 | tensor cores; integer units; a program counter per thread | FMA rate; locks between lanes |
+# | Turing 2018, sm_75 | INT8 tensor cores | inference needed 16-bit values |
 # | Ampere 2020, sm_80 | TF32, BF16; `cp.async`; {claim: a100_l2} of L2 | loads that had to pass through registers |
 # | Hopper 2022, sm_90 | TMA, `wgmma`, clusters, FP8 | threads that only computed addresses |
 # | Blackwell 2024, sm_100 | tensor memory, FP4 with block scales, two dies | accumulators that filled the registers |
@@ -246,11 +253,11 @@ lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns(
 # - [NVLink](../glossary.md#nvlink): {claim: nvlink};
 # - NVLink-C2C between a Grace CPU and its GPU: {claim: c2c}.
 #
-# All are far below the GPU's own memory bandwidth.
+# All these links are far slower than the memory of the GPUs that they connect.
 #
-# **Next levels.** `lab.widgets.ladder(figures, "bandwidth")` shows what all SMs together can read from each level. By
-# which factor does bandwidth grow from each level to the next? `lab.device.catalogue()` holds every figure with its
-# source.
+# **Next levels.** `lab.widgets.ladder(figures, "bandwidth")` shows how many bytes per second all SMs together can read
+# from each level. By what factor does the bandwidth of each level exceed that of the next? `lab.device.catalogue()`
+# holds every figure with its source.
 #
 # **Reading.** [Luo and others, Benchmarking the Hopper architecture](https://arxiv.org/abs/2402.13499): the same
 # measurements in more depth. [CUDA Programming Guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/),

@@ -2,16 +2,16 @@
 # # Map threads to data and to the hardware
 #
 # **You will** compute how a [grid](../glossary.md#grid) fills a GPU. Then you write three CUDA C++
-# [kernels](../glossary.md#kernel): with one index, with two indices, and with a branch.
+# [kernels](../glossary.md#kernel): one with one index, one with two indices, and one with a branch.
 #
 # **You will learn to**
 # - define grid, [block](../glossary.md#block), [warp](../glossary.md#warp) and [thread](../glossary.md#thread), and
-#   compute a guarded index in one and two dimensions;
-# - count the [waves](../glossary.md#wave) of a grid, and compute the share of the GPU that the last wave leaves idle;
+#   compute the index of a thread in one and two dimensions;
+# - count the [waves](../glossary.md#wave) of a grid, and compute what share of the GPU these waves use;
 # - explain why blocks have no order, and how a GPU hides memory [latency](../glossary.md#latency);
 # - detect [divergence](../glossary.md#divergence) from counts, and write a branch that does not diverge.
 #
-# **You need** `00_start`. About 70 minutes. Works without a GPU; only times need one.
+# **You need** `00_start`. About 70 minutes. Works without a GPU; only timings need one.
 #
 # ## 1 From grid to hardware
 #
@@ -24,24 +24,25 @@
 #
 # A [lane](../glossary.md#lane) is a thread's place in its warp. A [scheduler](../glossary.md#scheduler) of an
 # [SM](../glossary.md#sm) issues the instructions of its warps. A Triton *program* is a block whose threads Triton
-# manages. Each built-in variable has components `.x`, `.y` and `.z`. In the numbering of a block's threads, x changes
-# fastest, so 32 consecutive threads along x form a warp if the block is a multiple of 32 wide.
+# manages. Each built-in variable has components `.x`, `.y` and `.z`. The threads of a block are numbered along x first.
+# So if the width of a block is a multiple of 32, each warp is a group of 32 consecutive threads along x.
 #
 # An SM holds as many blocks as its [registers](../glossary.md#register), [shared memory](../glossary.md#shared-memory)
-# and thread slots allow. Call this number `blocks_per_sm`; each SM then has this many block slots. When a block ends,
-# the next waiting block takes its place. If all blocks take equally long, they run in waves. For example, run 160
-# blocks on the {claim: b200_sms} of a B200, with one block per SM. The first wave has 148 blocks, the second 12. The
-# second wave takes as long as the first, but 136 SMs idle. This loss is called *wave quantization*, or the [tail
-# effect](../glossary.md#tail-effect).
+# and thread slots allow. Call this number `blocks_per_sm`. It is the number of the SM's [block
+# slots](../glossary.md#block-slot). When a block ends, the next waiting block takes its place. If all blocks take
+# equally long, they run in *waves*. For example, run 160 blocks on the {claim: b200_sms} of a B200, with one block per
+# SM. The first wave has 148 blocks, and the second wave has 12. Both waves take equally long, but 136 SMs idle during
+# the second one. This loss is called *wave quantization*, or the [tail effect](../glossary.md#tail-effect).
 #
-# **Predict.** How many waves does a grid need? Which share of the block slots in all its waves is used?
+# **Predict.** How many waves does a grid of `blocks` blocks need? Count every block slot of the GPU once per wave: what
+# share of these slots is used?
 
 # %% cell="setup"
 
 
 # %% cell="solution" id="waves"
 def waves(blocks, sms, blocks_per_sm):
-    """Waves of a grid, where each SM holds blocks_per_sm blocks at a time."""
+    """Return the number of waves of a grid. Each SM holds blocks_per_sm blocks at a time."""
     ### BEGIN SOLUTION
     places = sms * blocks_per_sm
     return (blocks + places - 1) // places
@@ -49,7 +50,7 @@ def waves(blocks, sms, blocks_per_sm):
 
 
 def tail_efficiency(blocks, sms, blocks_per_sm):
-    """Share of the block slots in all waves that hold a block: 1.0 when the last wave is full."""
+    """Return the share of block slots that are used, over all waves. It is 1.0 if the last wave is full."""
     ### BEGIN SOLUTION
     return blocks / (waves(blocks, sms, blocks_per_sm) * sms * blocks_per_sm)
     ### END SOLUTION
@@ -67,42 +68,44 @@ for blocks in (160, 296, 1000, 1480):
 lab.widgets.waves(blocks=160, gpu="B200")
 
 # %% [markdown]
-# The tail matters less for larger grids. 160 blocks use {claim: used_slots} of the slots; a grid of ten or more waves
-# always uses more than 90 %. So launch many blocks. Or launch exactly as many as fit, and let each block process
-# several pieces (`07_elementwise_cuda`).
+# The tail effect is smaller for larger grids. 160 blocks use {claim: used_slots} of the slots; a grid of ten or more
+# waves always uses more than 90 %. So launch many blocks, or exactly as many as fit on the GPU. In the second case,
+# each block processes several pieces of the data (`07_elementwise_cuda`).
 #
-# **No order.** Blocks start when a slot is free and end in any order. A kernel whose block 5 waits for block 9 can
-# [deadlock](../glossary.md#deadlock), because block 9 might get a slot only when block 5 ends. Because blocks are
-# independent, the same kernel runs on 20 SMs and on 148.
+# **No order.** Blocks start when a slot is free and end in any order. A kernel in which block 5 waits for block 9 can
+# [deadlock](../glossary.md#deadlock): block 9 may need the slot of block 5. Because blocks are independent, the same
+# kernel runs on a GPU with 20 SMs and on a GPU with 148.
 #
-# **Latency hiding.** A load from memory takes several hundred [cycles](../glossary.md#cycle). An SM holds up to
-# {claim: sm_warps}. (On a T4 there are {claim: t4_warps}, on the RTX 30 to 50 series {claim: rtx_warps}.) Each warp
-# keeps its own registers, so switching between warps costs nothing. In every cycle, each of the SM's four schedulers
-# issues an instruction of any warp that is ready. With enough warps, one is always ready; with a single warp, the SM
-# waits most of the time.
+# **Latency hiding.** A load from memory takes several hundred [cycles](../glossary.md#cycle). An SM of a data-center
+# GPU holds up to {claim: sm_warps}. (An SM of a T4 holds {claim: t4_warps}. In the series RTX 30, 40 and 50, an SM
+# holds {claim: rtx_warps}.) Each warp keeps its own registers, so switching between warps costs nothing. In every
+# cycle, each of the SM's four schedulers issues an instruction of one of its ready warps. With enough warps, at least
+# one warp is always ready. With a single warp, the SM waits most of the time.
 #
 # ## 2 One index
 #
 # Your first kernel fades a signal in, from silence to full volume: `out[i] = x[i] · i / n`. One thread computes one
-# sample. The cell below runs a similar kernel that needs no [boundary guard](../glossary.md#boundary-guard), because
-# its grid fits exactly. Look at the values that this kernel writes.
+# sample. The cell below runs a similar kernel, `who_kernel`, and prints the values that it writes. `who_kernel` needs
+# no [boundary guard](../glossary.md#boundary-guard) (no test that the index is within the array), because its grid has
+# exactly one thread per element.
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `x`, `out` | (n,) | input and output samples |
+# | `x` | (n,) | input samples |
+# | `out` | (n,) | output samples |
 # | `n` | scalar | number of samples; the last block is rarely full |
 #
 # <details><summary>Hint 1</summary>Compute the thread's index, test whether the element at this index exists, and if so
 # compute the element.</details>
-# <details><summary>Hint 2</summary>The index is the same as in <code>who_kernel</code>. All threads of all blocks
-# execute your code, also those whose index is n or more, so your code needs a guard.</details>
+# <details><summary>Hint 2</summary>The index is the same as in <code>who_kernel</code>. Threads whose index is
+# <code>n</code> or more also execute your code, so it needs a guard.</details>
 # <details><summary>Hint 3</summary>In C++, <code>3 / 4</code> is 0. Multiply by a float first, or convert:
 # <code>(float)i / n</code>.</details>
 
 # %% cell="given" id="who"
 import torch
 
-who_kernel = lab.cuda.compile(  # the same as a %%cuda cell
+who_kernel = lab.cuda.compile(  # compiles a kernel from CUDA C++ text
     """
 __global__ void who_kernel(float* out) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -116,7 +119,7 @@ who_kernel[3, 4](signed)  # 3 blocks of 4 threads
 print(signed.int().tolist())
 
 
-# The launchers of your first two kernels.
+# The launchers of your kernels in parts 2 and 3.
 def fade(x, out):
     n = x.numel()
     fade_kernel[(n + 255) // 256, 256](x, out, n)
@@ -124,7 +127,7 @@ def fade(x, out):
 
 def mirror(x, out):
     M, N = x.shape
-    grid = ((N + 31) // 32, (M + 7) // 8)  # (x, y): columns first
+    grid = ((N + 31) // 32, (M + 7) // 8)  # blocks along x (columns), blocks along y (rows)
     mirror_kernel[grid, (32, 8)](x, out, M, N)
 
 
@@ -146,25 +149,28 @@ lab.tiny("02_execution_model/fade")
 lab.check("02_execution_model/fade")
 
 # %% [markdown]
+# This table is for parts 2 to 4:
+#
 # | the check reports | common cause |
 # |---|---|
-# | `tail-unmasked`, `out-of-bounds` | no guard, or `<=` instead of `<`; in two dimensions, only one guard |
+# | `tail-unmasked`, `out-of-bounds` | the guard is missing or uses `<=`; (part 3) only one of two indices is guarded |
 # | `first-block-only`, `tail-not-written` | the index is `threadIdx` alone, so every block computes the same elements |
-# | the same, in two dimensions | x and y are swapped: x is the column, y the row |
-# | [`race`](../glossary.md#race) | two threads write the same element: compute the indices of threads 0, 1 and 128 |
-# | points missing, values correct | a count is too high or too low: read the counts below the test cases |
+# | `first-block-only` (part 3) | x and y are swapped: the column must come from x, and the row from y |
+# | [`race`](../glossary.md#race) | (part 4) threads of both channels write one element, such as threads 0 and 128 |
+# | correct values, but not all points | a count is too high or too low: read the counts below the test cases |
 #
 # ## 3 Two indices
 #
 # Mirror an image of M rows and N columns: pixel (row, column) of `x` goes to (row, N − 1 − column) of `out`. The image
 # is stored row by row, so element (row, column) is at `row · N + column`. Blocks are 32 threads wide and 8 high.
 #
-# <details><summary>Hint 1</summary>Use the index formula of part 2 twice: with x it gives the column, with y the
-# row.</details>
-# <details><summary>Hint 2</summary>In both directions the grid is rounded up to whole blocks, so guard both the row and
+# <details><summary>Hint 1</summary>Use the index formula of part 2 twice: with <code>.x</code> for the column, and with
+# <code>.y</code> for the row.</details>
+# <details><summary>Hint 2</summary>The grid is rounded up to whole blocks in both directions, so guard both the row and
 # the column.</details>
-# <details><summary>Hint 3</summary>Without a guard, the thread with column N writes <code>out[row * N - 1]</code>. In
-# row 0 this is before the array; in any other row it is the last pixel of the row above.</details>
+# <details><summary>Hint 3</summary>Without a guard, the thread with column <code>N</code> writes <code>out[row * N -
+# 1]</code>. In row 0 this element is before the array; in any other row it is the last pixel of the row
+# above.</details>
 
 # %% cell="solution" id="mirror_kernel"
 # %%cuda
@@ -188,25 +194,27 @@ lab.check("02_execution_model/mirror")
 # ## 4 Divergence: branch by warp, not by thread
 #
 # A stereo signal alternates left and right samples. Each channel passes through its own chain of 16 soft clippers,
-# which are functions that limit loud samples. The obvious kernel branches on `i % 2`. Then each warp must execute both
-# sides of the branch: the lanes of one side wait while the other side runs. This is *divergence*. The cell below runs
-# this kernel and prints its annotated source, in which `lanes` is the share of [active
-# lanes](../glossary.md#active-lanes) in each line. In the picture you can choose other branches. With which of them
-# does no warp execute both sides?
+# functions that limit loud samples. The obvious kernel branches on `i % 2`, so each warp must execute both sides of the
+# branch. While one side runs, the lanes of the other side wait. This is *divergence*. The cell below runs this kernel
+# and prints its annotated source, in which `lanes` is the share of [active lanes](../glossary.md#active-lanes) in each
+# line. (`__device__` marks a function that kernels call.) The cell also draws a picture, in which you can choose other
+# branch conditions. With which conditions does no warp execute both sides?
 #
-# **Write** the same function so that each warp handles only one channel. A block of 256 threads still computes 256
-# consecutive samples, but four whole warps (128 threads) compute the left samples, and the other four warps compute the
-# right samples.
+# **Write** a kernel that gives the same result, but in which each warp handles only one channel. A block of 256 threads
+# still computes 256 consecutive samples. Its first four warps compute the left samples, and its other four warps
+# compute the right samples.
 #
 # You get 2 points for a correct result, 1 point for at least 90 % active lanes, and 1 point for at most 0.1 % divergent
 # branches.
 #
-# <details><summary>Hint 1</summary>Choose the channel from the thread's position in the block, then compute the sample
-# for this thread and channel. Changing only the condition and keeping <code>i</code> is not enough.</details>
+# <details><summary>Hint 1</summary>Choose the channel from the thread's position in the block. Then compute the index
+# <code>i</code> of the sample from the thread's position and the channel: a new condition alone is not
+# enough.</details>
 # <details><summary>Hint 2</summary>Threads 0 to 127 take samples 0, 2, 4, … of the block, threads 128 to 255 take 1, 3,
 # 5, …</details>
 # <details><summary>Hint 3</summary>Let <code>half</code> be <code>blockDim.x / 2</code>. The channel is
-# <code>threadIdx.x / half</code>, and the index of the pair of samples is <code>threadIdx.x % half</code>.</details>
+# <code>threadIdx.x / half</code>. The block's samples form pairs (left, right). The thread's pair has the index
+# <code>threadIdx.x % half</code>.</details>
 
 # %% cell="given" id="stereo"
 by_thread_kernel = lab.cuda.compile(
@@ -236,7 +244,7 @@ def stereo_by_thread(x, out):
     by_thread_kernel[(x.numel() + 255) // 256, 256](x, out, x.numel())
 
 
-def stereo(x, out):  # launches your kernel, below
+def stereo(x, out):  # launches your kernel
     by_warp_kernel[(x.numel() + 255) // 256, 256](x, out, x.numel())
 
 
@@ -287,8 +295,8 @@ for version in (stereo_by_thread, stereo):
     print(lab.benchmark("02_execution_model/diverge", version) or "")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Compare the two annotated sources. What improved in the second version, and what got worse? Why is it
-# still faster here, and when would it not be?
+# **Explain.** Compare the two annotated sources. What improved in the second version, and what got worse? Why is the
+# second version still faster here, and when would it not be faster?
 #
 # ### BEGIN SOLUTION
 # All lanes are active in the clippers, so a warp executes one chain, not two. But neighboring lanes now read every
@@ -299,13 +307,13 @@ for version in (stereo_by_thread, stereo):
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** Let each thread process one left and one right sample, which it reads as one `float2`. Then no branch
-# is left, and accesses are [coalesced](../glossary.md#coalesced-access) again. Is it faster than yours? Then continue
-# with `03_occupancy`: what determines `blocks_per_sm`?
+# **Next levels.** Let each thread process one left and one right sample, and read both with one load, as a `float2`.
+# This kernel has no branch, and its accesses are [coalesced](../glossary.md#coalesced-access) again. Is it faster than
+# yours?
 #
 # **In practice** the compiler replaces a short branch by code in which every lane computes both sides and selects one
 # result, so the warp does not diverge. Ray tracers and sparse kernels sort their work by kind, so that all lanes of a
-# warp do the same.
+# warp take the same side of a branch.
 #
 # **Reading.** [CUDA Programming Guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/), "Thread Hierarchy" and
 # "SIMT Architecture": what CUDA guarantees about blocks and warps.

@@ -2,13 +2,15 @@
 # # Calculate occupancy, and know when it matters
 #
 # **You will** write functions that compute how many [blocks](../glossary.md#block) of a [kernel](../glossary.md#kernel)
-# an [SM](../glossary.md#sm) holds, apply them to compiled kernels, and find out when a half-empty SM is faster.
+# an [SM](../glossary.md#sm) holds, apply the functions to compiled kernels, and find out when a half-empty SM is faster
+# than a full one.
 #
 # **You will learn to**
-# - name the four limits on the blocks that an SM holds at a time (its resident blocks), and the units in which
-#   [registers](../glossary.md#register) and [shared memory](../glossary.md#shared-memory) are allocated;
-# - read how many registers, [spills](../glossary.md#spill) and bytes of shared memory a kernel uses on any GPU, without
-#   having that GPU;
+# - name the four limits on the number of *resident* blocks (the blocks that an SM holds at a time), and round
+#   [registers](../glossary.md#register) and [shared memory](../glossary.md#shared-memory) up to the units in which they
+#   are allocated;
+# - read how many registers, [spills](../glossary.md#spill) and bytes of shared memory a kernel needs on a GPU that you
+#   do not have;
 # - limit a kernel's registers with `__launch_bounds__` and `__maxnreg__`, and see what the limit costs;
 # - decide by [Little's law](../glossary.md#littles-law) whether more [occupancy](../glossary.md#occupancy) would help.
 #
@@ -21,18 +23,21 @@
 #
 # | resource | amount per SM of an H100 | how it is allocated |
 # |---|---|---|
-# | warp slots | {claim: h100_warp_slots} | per block, for all its warps at once |
+# | warp slots | {claim: h100_warp_slots} | one per warp; a block needs slots for all its warps at once |
 # | block slots | {claim: h100_block_slots} | one per block |
-# | registers | {claim: h100_registers} | per warp, in multiples of {claim: register_unit}; a scheduler has a quarter |
+# | registers | {claim: h100_registers}, a quarter per scheduler | per warp, in multiples of {claim: register_unit} |
 # | shared memory | {claim: h100_shared_sm} | per block, in multiples of {claim: shared_unit} |
 #
 # From compute capability 8.0 on, the system reserves {claim: shared_reserved} of shared memory per block. A block keeps
-# its resources until all its [threads](../glossary.md#thread) end. Move the sliders before you calculate:
+# its resources until all its [threads](../glossary.md#thread) end. Move the sliders of the picture below, and find
+# these two examples:
 #
 # - Blocks of 128 threads with 160 registers each fill 12 of 64 warp slots, an occupancy of {claim: few_warps}.
-# - Blocks of 256 threads with 40 registers each, and 32 KB of shared memory per block, reach {claim: many_warps}.
+# - Blocks of 256 threads with 40 registers each, and 32 KB of shared memory per block, reach an occupancy of
+#   {claim: many_warps}.
 #
-# What is the largest register count at which an SM holds a fourth block of the first kernel?
+# In the first example, an SM holds three blocks. How many registers per thread may a kernel use so that a fourth block
+# fits?
 
 # %% cell="setup"
 
@@ -42,25 +47,27 @@ lab.widgets.occupancy(threads=128, registers=160, gpu="H100 SXM")
 # %% [markdown]
 # ## 2 Registers
 #
-# How many blocks do the registers alone allow? Start from the warp. Compute how many registers one warp is allocated,
-# then how many warps fit into the quarter of one [scheduler](../glossary.md#scheduler). Four times as many fit into the
-# SM. Last, compute how many blocks these warps make. A partly filled warp is allocated as many registers as a full one.
+# How many blocks do the registers alone allow? Compute it in three steps. First, how many registers does one warp get?
+# (A partly filled warp gets as many registers as a full warp.) Second, how many warps fit into the quarter of one
+# [scheduler](../glossary.md#scheduler)? Four times as many warps fit into the SM. Third, how many blocks do these warps
+# form?
 #
-# `limits` holds the catalogue's figures for a [compute capability](../glossary.md#compute-capability), the version of a
-# GPU's hardware: `limits.registers`, `limits.register_unit`, `limits.max_warps`, and so on. Your functions get the
-# capability as one number: 90 stands for 9.0.
+# Your functions get the [compute capability](../glossary.md#compute-capability), the version of a GPU's hardware, as
+# one number: 90 stands for 9.0. In the stub, `limits` holds the figures for this capability: `limits.registers`,
+# `limits.register_unit`, `limits.max_warps`, and so on.
 #
-# <details><summary>Hint 1</summary>Rounding <code>a</code> up to a multiple of <code>b</code> is <code>-(-a // b) *
-# b</code>.</details>
-# <details><summary>Hint 2</summary>160 registers × 32 lanes are 5120, already a multiple of 256. A quarter has 16384
-# registers, so three warps fit into it, and twelve into the SM.</details>
+# <details><summary>Hint 1</summary><code>-(-a // b) * b</code> rounds <code>a</code> up to a multiple of
+# <code>b</code>.</details>
+# <details><summary>Hint 2</summary>With 160 registers per thread, a warp needs 160 · 32 = 5120 registers, which is a
+# multiple of 256. A quarter has 16384 registers, so three warps fit into a quarter, and twelve warps fit into the
+# SM.</details>
 # <details><summary>Hint 3</summary>Divide by the warps per block only at the end, because a block spreads over all four
 # schedulers.</details>
 
 
 # %% cell="solution" id="registers"
 def blocks_by_registers(threads, registers, capability):
-    """Blocks of `threads` threads with `registers` registers each that the registers of an SM allow."""
+    """Return how many blocks of `threads` threads, with `registers` registers per thread, an SM's registers allow."""
     limits = lab.device.limits_for(divmod(capability, 10))
     ### BEGIN SOLUTION
     warps = -(-threads // 32)
@@ -76,15 +83,15 @@ lab.check("03_occupancy/registers")
 # %% [markdown]
 # ## 3 Shared memory
 #
-# A block is allocated the bytes that it requests plus `limits.shared_reserved_kb` KB for the system. Their sum is
-# rounded up to a multiple of `limits.shared_unit_bytes`. The SM has `limits.shared_per_sm_kb` KB in total. A block that
-# requests more than `limits.shared_per_block_kb` KB cannot run; return 0 for it. Never return more than
-# `limits.max_blocks`. (On a T4 the system reserves nothing. What if the kernel requests nothing either?)
+# A block gets the bytes that it requests plus `limits.shared_reserved_kb` KB for the system. This sum is rounded up to
+# a multiple of `limits.shared_unit_bytes`. The SM has `limits.shared_per_sm_kb` KB in total. A block that requests more
+# than `limits.shared_per_block_kb` KB cannot run: return 0. Never return more than `limits.max_blocks`. (On a T4 the
+# system reserves no shared memory. What should your function return for a T4 if a block requests 0 bytes?)
 
 
 # %% cell="solution" id="shared_memory"
 def blocks_by_shared(shared_bytes, capability):
-    """Blocks with `shared_bytes` bytes of shared memory each that an SM can hold, at most limits.max_blocks."""
+    """Return how many blocks that request `shared_bytes` bytes each an SM can hold, at most limits.max_blocks."""
     limits = lab.device.limits_for(divmod(capability, 10))
     ### BEGIN SOLUTION
     if shared_bytes > limits.shared_per_block_kb * 1024:
@@ -103,13 +110,13 @@ lab.check("03_occupancy/shared_memory")
 # %% [markdown]
 # ## 4 All four limits
 #
-# The scarcest resource decides. Hidden cases use seven compute capabilities. The reference result follows the
-# arithmetic of NVIDIA's `cuda_occupancy.h`. On a GPU, it equals what the driver returns.
+# The scarcest resource decides how many blocks an SM holds. The check uses seven compute capabilities, and expects the
+# results of NVIDIA's `cuda_occupancy.h`.
 
 
 # %% cell="solution" id="calculator"
 def occupancy(threads, registers, shared_bytes, capability):
-    """Resident warps over the warps that an SM can hold, between 0 and 1."""
+    """Return the resident warps divided by the warp slots of an SM: a number between 0 and 1."""
     limits = lab.device.limits_for(divmod(capability, 10))
     ### BEGIN SOLUTION
     warps = -(-threads // 32)
@@ -129,31 +136,32 @@ lab.check("03_occupancy/calculator")
 # %% [markdown]
 # | the check reports | common cause |
 # |---|---|
-# | "in units of" | registers are rounded up per warp, shared memory per block |
+# | "in units of" | a rounding is missing: registers are rounded up per warp, shared memory per block |
 # | "one of four schedulers" | 65536 registers are four times 16384, and a warp cannot use two quarters |
 # | "as much as a full one" | threads were divided by 32 without rounding up |
 # | "allow fewer blocks than that" | one of the four limits is missing from the minimum |
 #
 # ## 5 What compilers use, and how to limit it
 #
-# You do not choose registers; the compiler does. `lab.inspect` compiles a kernel for any GPU and reports what the
-# kernel uses. The kernel printed below keeps an 8 × 8 [tile](../glossary.md#tile) of a [matmul](../glossary.md#matmul)
-# in each thread. `__launch_bounds__(threads, blocks)` ([launch bounds](../glossary.md#launch-bounds)) declares that a
-# block has at most `threads` threads. It also requests that `blocks` blocks fit on an SM. `__maxnreg__(n)` sets the
-# maximum number of registers directly. (In Triton, pass `maxnreg=` to the [launch](../glossary.md#launch).) Values that
-# do not fit are *spilled* to [local memory](../glossary.md#local-memory).
+# The compiler chooses how many registers a thread uses. `lab.inspect` compiles a kernel for any GPU and reports what
+# the kernel uses. In `tile_kernel`, which a cell below prints, each thread keeps an 8 × 8 [tile](../glossary.md#tile)
+# of a [matmul](../glossary.md#matmul) in registers. `__launch_bounds__(threads, blocks)` ([launch
+# bounds](../glossary.md#launch-bounds)) declares that a block has at most `threads` threads, and requests that `blocks`
+# blocks fit on an SM. `__maxnreg__(n)` sets the maximum number of registers per thread. (In Triton, pass `maxnreg=` to
+# the [launch](../glossary.md#launch).) The compiler *spills* values that do not fit into the registers to [local
+# memory](../glossary.md#local-memory).
 #
 # **Predict.** `blocks` blocks of `threads` threads must fit on an SM. How many registers may a thread have at most?
-# This is the inverse of `blocks_by_registers`. The result is at most `limits.registers_per_thread`.
+# This is the inverse of `blocks_by_registers`. No thread may have more than `limits.registers_per_thread` registers.
 #
 # <details><summary>Hint 1</summary>How many warps must each of the four schedulers hold? Round up.</details>
-# <details><summary>Hint 2</summary>Divide a quarter of the registers among these warps, and round down to a multiple of
-# <code>limits.register_unit</code>.</details>
+# <details><summary>Hint 2</summary>Divide a quarter of the SM's registers by this number of warps, round down to a
+# multiple of <code>limits.register_unit</code>, and divide by 32 threads.</details>
 
 
 # %% cell="solution" id="budget"
 def register_budget(threads, blocks, capability):
-    """The most registers a thread may have so that `blocks` blocks of `threads` threads fit on an SM."""
+    """Return the most registers that a thread may have if `blocks` blocks of `threads` threads must fit on an SM."""
     limits = lab.device.limits_for(divmod(capability, 10))
     ### BEGIN SOLUTION
     warps = -(-threads // 32)
@@ -173,17 +181,16 @@ lab.registers.budgets(occupancy, register_budget)
 lab.plots.show(lab.registers.staircase, occupancy)
 
 # %% [markdown]
-# From three blocks per SM on, the compiler uses every register of the budget and spills the values that do not fit.
-# Each thread stores and reloads every spilled byte through the L1. At full occupancy, this kernel would keep half of
-# its tile in local memory.
+# If three or more blocks of `tile_kernel` must fit on an SM, the compiler uses every register of the budget and spills
+# the other values. Each thread stores and reloads every spilled byte through the L1.
 #
 # ## 6 When low occupancy is right
 #
-# Occupancy is only a means to hide [latency](../glossary.md#latency). By Little's law, what counts is *warps × bytes
-# [in flight](../glossary.md#in-flight) per warp*. A copy kernel shows this. Each of its threads has 1, 2 or 4 loads of
-# 16 bytes in flight. Its blocks allocate shared memory that they do not use, so that fewer of them fit on an SM.
-# **Predict** first: how much occupancy does the kernel need to reach the full [bandwidth](../glossary.md#bandwidth)
-# with 1, 2 and 4 loads?
+# High occupancy is only a means to hide [latency](../glossary.md#latency). By Little's law, the number of bytes [in
+# flight](../glossary.md#in-flight) decides: *warps · bytes in flight per warp*. A copy kernel shows this. Each of its
+# threads has 1, 2 or 4 loads of 16 bytes in flight. To lower the occupancy, its blocks allocate shared memory that they
+# do not use. **Predict** first: how much occupancy does the kernel need to reach the full
+# [bandwidth](../glossary.md#bandwidth) with 1, 2 and 4 loads?
 
 # %%
 print(lab.hardware.COPY)
@@ -193,22 +200,23 @@ lab.plots.show(lab.registers.throttled_copy, figures)
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** Fast matmuls run at an occupancy of {claim: matmul_occupancy}. An [elementwise
 # kernel](../glossary.md#elementwise-kernel) with one load per thread needs the highest occupancy it can get. Why is
-# each of these right? What would you try first for a kernel that waits for memory at an occupancy of 25 %?
+# each choice right? What would you try first for a kernel that waits for memory at an occupancy of 25 %?
 #
 # ### BEGIN SOLUTION
-# A matmul uses registers for large tiles. They give more reuse, so it needs fewer loads. Each thread also has many
-# independent multiply-adds and loads, so few warps keep the arithmetic units busy. An elementwise kernel has no reuse
-# and few bytes in flight per thread; only more warps (or more and wider loads per thread) put enough bytes in flight.
-# At 25 %, first let each thread issue several loads before it uses the first result. Then find which resource limits
-# the blocks. A smaller tile, or a register limit that causes no spills, may allow another block.
+# A matmul uses registers for large tiles. Larger tiles reuse each loaded value more often, so the matmul needs fewer
+# loads. Each thread also has many independent multiply-adds and loads, so few warps keep the arithmetic units busy. An
+# elementwise kernel has no reuse and few bytes in flight per thread; only more warps (or more and wider loads per
+# thread) put enough bytes in flight. At 25 %, first let each thread issue several loads before it uses the first
+# result. Then find which resource limits the blocks. A smaller tile, or a register limit that causes no spills, may
+# allow another block.
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** `lab.widgets.occupancy(kernel)` starts from what one of your own kernels uses. Try it with a kernel
-# of `02_execution_model`. Move the tile of `tile_kernel` to shared memory: which of the four limits decides then?
+# **Next levels.** `lab.widgets.occupancy(kernel)` sets the sliders to what one of your own kernels uses. Try it with a
+# kernel of `02_execution_model`.
 #
 # **In practice** a [profiler](../glossary.md#profiler) also shows *achieved* occupancy, the average over time. Achieved
-# occupancy is lower than the calculated one if blocks are short, or if the [grid](../glossary.md#grid) has a [tail
+# occupancy is lower than calculated occupancy if blocks end quickly, or if the [grid](../glossary.md#grid) has a [tail
 # effect](../glossary.md#tail-effect). [Autotuning](../glossary.md#autotuning) tries several launch bounds and tile
 # sizes instead of calculating occupancy.
 #

@@ -1,45 +1,45 @@
 # %% [markdown]
 # # Measure time correctly
 #
-# **You will** compute when a queue of [kernels](../glossary.md#kernel) finishes, find five faults in a benchmark, write
-# a correct benchmark, and read from the names in a profile what each kernel does.
+# **You will** find five faults in a benchmark, write a correct benchmark, and read from the names of kernels what they
+# do.
 #
 # **You will learn to**
-# - compute when a queue of kernels finishes, and whether the host or the GPU had to wait;
+# - compute when a queue of [kernels](../glossary.md#kernel) finishes;
 # - [warm up](../glossary.md#warmup) the GPU, flush the cache, time with [events](../glossary.md#event), and report a
 #   median with its spread;
 # - distinguish [end-to-end time](../glossary.md#end-to-end-time) from kernel time, and a
 #   [cold](../glossary.md#cold-cache) from a [hot cache](../glossary.md#hot-cache);
-# - read operation, precision and [tile](../glossary.md#tile) from a kernel's name.
+# - read from a kernel's name which operation it computes, whether it uses [tensor cores](../glossary.md#tensor-core),
+#   and with which [tile](../glossary.md#tile).
 #
 # **You need** `00_start`. About 60 minutes. Works without a GPU: the check runs your benchmark on simulated GPUs whose
-# true times are known. Real times need a real GPU.
+# true times are known.
 #
 # ## 1 A launch is asynchronous
 #
-# `kernel[grid](…)` returns as soon as the [launch](../glossary.md#launch) is in the GPU's queue. On an H200 this takes
-# about {claim: driver_launch} for a call of the CUDA driver and {claim: pytorch_launch} for a call of PyTorch, whatever
-# the kernel does. The GPU processes the queue on its own; `torch.cuda.synchronize()` [makes the host
-# wait](../glossary.md#synchronize) until the queue is empty. The [host](../glossary.md#host) is the CPU and its
-# program.
+# `kernel[grid](…)` returns as soon as the [launch](../glossary.md#launch) is in the GPU's queue. Launching a kernel on
+# an H200 takes the [host](../glossary.md#host) (the CPU) about {claim: driver_launch} with the CUDA driver, and about
+# {claim: pytorch_launch} with a PyTorch function. These times do not depend on the kernel. The GPU processes the queue
+# on its own; `torch.cuda.synchronize()` [makes the host wait](../glossary.md#synchronize) until the queue is empty.
 #
 # **Predict.** The host launches `count` kernels one after another, then synchronizes. Each launch takes `launch` µs on
 # the host, and each kernel takes `kernel` µs on the GPU. A kernel can start when its launch has finished. How many µs
 # pass until everything is done?
 #
-# <details><summary>Hint 1</summary>For three kernels, draw a row of launches on the host above a row of kernels on the
-# GPU. Draw one picture with long kernels and one with long launches.</details>
-# <details><summary>Hint 2</summary>Between the first launch and the last kernel, the slower of launch and kernel
-# determines the time per step.</details>
-# <details><summary>Hint 3</summary>The first launch and the last kernel overlap with nothing. Between them are count −
-# 1 steps.</details>
+# <details><summary>Hint 1</summary>Draw the timeline of three kernels: the launches in one row, the kernels in a row
+# below. Draw it once with long kernels and once with long launches.</details>
+# <details><summary>Hint 2</summary>If kernels take longer than launches, the GPU never waits after its first kernel. If
+# launches take longer, each kernel starts as soon as its own launch has finished.</details>
+# <details><summary>Hint 3</summary>The first launch and the last kernel overlap with nothing. Between them, <code>count
+# - 1</code> intervals pass, each as long as the longer of launch and kernel.</details>
 
 # %% cell="setup"
 
 
 # %% cell="solution" id="finish_time"
 def finish_time(count, launch, kernel):
-    """Microseconds from the first launch until the last of `count` kernels is done."""
+    """Return the microseconds from the start of the first launch to the end of the last of `count` kernels."""
     ### BEGIN SOLUTION
     return launch + (count - 1) * max(launch, kernel) + kernel
     ### END SOLUTION
@@ -51,34 +51,35 @@ lab.check("04_benchmarking/finish_time")
 # %% [markdown]
 # ## 2 A faulty benchmark
 #
-# A `machine` object has the methods that a benchmark needs. `GPU` is the real one; `SimulatedGPU` has the same methods,
-# but counts simulated time instead of waiting:
+# A benchmark in this unit gets an object `machine`. This object is a `GPU`, which runs kernels on the real GPU, or a
+# `SimulatedGPU`, which counts simulated time. Both have these methods:
 #
 # | call | meaning |
 # |---|---|
-# | `machine.now()` | return the host's clock, in seconds |
-# | `machine.event()` | queue an event: the GPU takes its time stamp when it reaches the event |
-# | `machine.seconds(a, b)` | return the time between two events that the GPU has reached |
+# | `machine.now()` | return the time on the host's clock, in seconds |
+# | `machine.event()` | queue an event and return it; the event stores the time at which the GPU reaches it |
+# | `machine.seconds(a, b)` | return the seconds between events `a` and `b`; the GPU must have reached both |
 # | `machine.synchronize()` | make the host wait until the queue is empty |
-# | `machine.flush()` | queue a write of twice the size of the L2, which evicts all older data |
+# | `machine.flush()` | queue a write of twice the size of the L2 cache, which removes all older data from the cache |
 #
 # The simulated GPU behaves like a real one:
 #
 # - The first call of a kernel compiles it.
-# - An idle GPU saves power: its clocks rise during about 50 ms of work.
-# - Its [L2 cache](../glossary.md#l2-cache) keeps recently used data.
+# - An idle GPU saves power with a low clock rate, which rises during about 50 ms of work.
+# - The [L2 cache](../glossary.md#l2-cache) keeps recently used data.
 # - Other work sometimes disturbs a call.
 #
-# The cell below defines a benchmark with five faults, each of which makes the result wrong. On which line does each
-# occur? Faults hide each other: fixing only one of them may make the reported time smaller or larger, or hardly change
-# it.
+# The cell below defines `dishonest`, a benchmark of the function `call`, which launches one kernel. It has the five
+# faults of the table, each of which makes the result wrong. On which line does each occur? Return a dictionary from key
+# to line number, such as `{"compile": 1, "clocks": 1, …}`. Where several lines make up a fault, such as a loop and its
+# body, the check accepts each of them.
 #
 # | key | fault |
 # |---|---|
-# | `"compile"` | one of the measured times includes compilation |
-# | `"clocks"` | the warmup is too short, so the GPU's clocks are still low |
-# | `"cache"` | data come from the L2, but in the real program they come from memory |
-# | `"queue"` | the host's clock is read while the GPU is still working |
+# | `"compile"` | one of the averaged times includes compilation |
+# | `"clocks"` | the warmup is too short, so the clock rate is still low |
+# | `"cache"` | nothing flushes the L2 before a measured call, but in the real program data come from memory |
+# | `"queue"` | the host's clock is read before the GPU has finished the measured call |
 # | `"outliers"` | a few disturbed runs dominate the result |
 
 # %% cell="given" id="dishonest"
@@ -107,7 +108,7 @@ print(f"reported: {dishonest(pretended, pretended.call) * 1e6:,.0f} µs; the tru
 
 # %% cell="solution" id="faults"
 def faults():
-    """The line of `dishonest` on which each fault occurs."""
+    """Return {key: line number} for the five faults of `dishonest`."""
     ### BEGIN SOLUTION
     return {"compile": 3, "clocks": 4, "cache": 8, "queue": 9, "outliers": 11}
     ### END SOLUTION
@@ -119,25 +120,26 @@ lab.check("04_benchmarking/faults")
 # %% [markdown]
 # ## 3 A correct benchmark
 #
-# Write `honest(machine, call)`. It returns the median time of one `call()` in seconds. The data of each call come from
-# memory, the clocks are high, and the time does not include the launch. The check runs your function on simulated GPUs
-# and tolerates an error of 2 %.
+# Write `honest(machine, call)`. It returns the median time of one `call()` in seconds. Measure the kernel time, without
+# the launch, from a cold L2 and at the full clock rate. The check runs your function on simulated GPUs and tolerates an
+# error of 2 %.
 #
-# The time between two events does not include the launch if the GPU is still busy while the host queues event, call and
-# event. A flush before them evicts the data from the cache and also keeps the GPU busy. So queue all samples without
-# waiting, and read the events at the end.
+# One *sample* is the time between an event before the call and an event after it. If the GPU is idle, this time
+# includes the launch, because the GPU waits for the call. So keep the GPU busy: queue a flush before the first event of
+# each sample, and queue all samples without waiting. Read the events at the end.
 #
-# <details><summary>Hint 1</summary>The function has three parts: make the first call, do work until the clocks have
-# risen, and take samples.</details>
+# <details><summary>Hint 1</summary>The function has three parts: make the first call, which compiles; warm up the GPU;
+# take samples.</details>
 # <details><summary>Hint 2</summary>Warm up for a time, not for a number of calls: repeat <code>call()</code> and
 # <code>machine.synchronize()</code> until 0.1 s have passed.</details>
-# <details><summary>Hint 3</summary>A sample is flush, event, call, event. Queue a hundred samples or more, synchronize
-# once, then take the median of <code>machine.seconds(a, b)</code> over the pairs of events.</details>
+# <details><summary>Hint 3</summary>For each sample, queue a flush, an event, the call and another event. Queue a
+# hundred samples or more, synchronize once, then take the median of <code>machine.seconds(a, b)</code> over the pairs
+# of events.</details>
 
 
 # %% cell="solution" id="honest"
 def honest(machine, call):
-    """Median time of call() in seconds, with its data in memory, not in the L2."""
+    """Return the median time of call() in seconds, from a cold L2."""
     ### BEGIN SOLUTION
     call()  # compiles
     begin = machine.now()
@@ -162,21 +164,21 @@ lab.check("04_benchmarking/honest")
 lab.plots.show(lab.machine_plots.calls, honest)  # every call of your benchmark on a simulated GPU
 
 # %% [markdown]
-# | what you see | common cause |
+# | what you see in a benchmark | common cause |
 # |---|---|
-# | every kernel takes about 10 µs | the host's clock was read without synchronizing |
-# | the first run of a cell is far slower | compilation, lazy loading of libraries, first allocation |
-# | 110 % of the GPU's [bandwidth](../glossary.md#bandwidth) | data came from the L2, because it was not flushed |
-# | the same kernel takes 20 % longer today | slower clocks: another job, heat, a power limit; alternate runs |
-# | mean and median differ widely | disturbed runs; report the median and the 20th and 80th percentiles |
+# | every kernel takes about 10 µs | the host's clock was read without synchronizing, so only the launch was timed |
+# | the first run of a cell is far slower | the first run compiles kernels, loads libraries and allocates memory |
+# | 110 % of the GPU's [bandwidth](../glossary.md#bandwidth) | data came from the L2, because nothing flushed it |
+# | the same kernel takes 20 % longer today | another job, heat or a power limit lowered the clock rate |
+# | mean and median differ widely | other work disturbed some runs: report the median and the spread |
 #
 # ## 4 On the real GPU
 #
-# `lab.benchmark(fn, x, bytes=…)` follows the rules of part 3, uses several copies of x in turn, and takes samples until
-# the median is known within 1 %. `lab.compare` alternates functions in the order A B B A, so clocks and heat favor
-# neither. The cell below compares three versions of GeLU, a function that `06_elementwise_triton` explains. `naive`
-# moves 22n elements to and from memory, because each operation is a kernel of its own. The other two versions move 2n
-# elements. Predict the ratio of the times first.
+# `lab.benchmark(fn, x, bytes=…)` measures as your `honest` does, and takes samples until the median is known within 1
+# %. `lab.compare` runs functions A and B in the order A B B A, so changes of the clock rate favor neither. The cell
+# below compares three versions of GeLU, a function that `06_elementwise_triton` explains. For an input of n elements,
+# `naive` moves 22n elements to and from memory, because each operation is a kernel of its own. The other two versions
+# move 2n elements. Predict the ratio of the times first.
 
 # %% cell="given" id="gelus"
 import torch
@@ -204,11 +206,10 @@ print(lab.compare(x, **contenders) or "The end of this notebook has a measuremen
 # ## 5 Which kernel ran?
 #
 # A [profiler](../glossary.md#profiler) shows what a benchmark cannot: which kernels ran, in which order, and whether
-# there were gaps between them. `lab.profile` runs PyTorch's profiler and explains the names of the kernels;
-# `tool="proton"` selects Triton's profiler. Profiling slows the host: take the times of kernels from a profile, but not
-# the total time of the program.
+# there were gaps between them. `lab.profile` runs PyTorch's profiler and explains the names of the kernels. Profiling
+# slows down the host, so use a profile for the times of kernels, not for the time of the program.
 #
-# **Read these names** of kernels, which come from profiles of real programs:
+# **Read these names** of kernels from profiles of real programs:
 #
 # ```
 # A  ampere_sgemm_128x64_tn
@@ -218,21 +219,22 @@ print(lab.compare(x, **contenders) or "The end of this notebook has a measuremen
 # E  triton_poi_fused_gelu_0
 # ```
 #
-# In the names of NVIDIA's libraries:
+# A, B and C are kernels of NVIDIA's libraries. Their names follow these rules:
 #
-# - `gemm` is a [matmul](../glossary.md#matmul), and so is every kernel whose name begins with `nvjet_`.
-# - Before `gemm` and after `nvjet_`, s means [fp32](../glossary.md#fp32), h means [fp16](../glossary.md#fp16), and t
-#   means [bf16](../glossary.md#bf16).
-# - Digits between such a letter and `gemm` are the shape of a [tensor-core](../glossary.md#tensor-core) instruction:
-#   `s16816gemm` uses 16×8×16.
-# - `warpgroup` also indicates tensor cores, and nvjet kernels always use them.
-# - `tf32` is the tensor cores' version of fp32, [TF32](../glossary.md#tf32).
-# - In `tn`, t means that an operand is transposed, and n that it is not.
+# - A kernel is a [matmul](../glossary.md#matmul) if its name contains `gemm` or begins with `nvjet_`.
+# - Letters in front of `gemm` or after `nvjet_` are data types, as in `sgemm`, `s16816gemm` and `nvjet_hsh`: `s` is
+#   [fp32](../glossary.md#fp32), `h` is [fp16](../glossary.md#fp16), `t` is [bf16](../glossary.md#bf16).
+# - Digits between such a letter and `gemm` are the shape of a tensor-core instruction: `s16816gemm` uses a 16×8×16
+#   instruction.
+# - Kernels also use tensor cores if their name contains `warpgroup` or `tf32` (fp32 values rounded to
+#   [TF32](../glossary.md#tf32)), or begins with `nvjet_`. Other fp32 matmuls do not use them.
+# - The first pair of sizes in the name, such as `128x64`, is the output tile.
+# - `tn` describes the operands: `t` is transposed, `n` is not transposed.
 #
-# Return a dictionary `{"A": (operation, tensor_cores, tile), …, "E": …}`. The operation is a string such as `"matmul"`,
-# `"add"` or `"gelu"`. `tensor_cores` is `True` if the kernel uses tensor cores, otherwise `False`. `tile` is the output
-# tile of a matmul as (rows, columns); for other operations it is `None`. For example, `s16816gemm_64x32` gives
-# `("matmul", True, (64, 32))`.
+# Return a dictionary `{"A": (operation, tensor_cores, tile), …, "E": …}`. `operation` is `"matmul"`, `"add"` or
+# `"gelu"`. `tensor_cores` is `True` if the kernel uses tensor cores, otherwise `False`. `tile` is the output tile of a
+# matmul, as in `(64, 32)`, and `None` for other operations. For example, `s16816gemm_64x32` gives `("matmul", True,
+# (64, 32))`.
 
 # %%
 a = torch.randn(4096 if gpu else 4, 4096 if gpu else 4, device=x.device, dtype=torch.float16)
@@ -249,7 +251,7 @@ seen.timeline() if seen else None
 
 # %% cell="solution" id="read_names"
 def read_names():
-    """{"A": (operation, tensor cores, tile), …, "E": …}: a string, a bool, and (rows, columns) or None."""
+    """Return {"A": (operation, tensor_cores, tile), …, "E": …}."""
     ### BEGIN SOLUTION
     return {
         "A": ("matmul", False, (128, 64)),
@@ -279,14 +281,13 @@ lab.check("04_benchmarking/read_names")
 # **Measured.** On an H200 with 2²⁷ fp32 elements, `naive` takes {claim: naive_gelu}, `built_in` {claim: built_in_gelu}
 # and `compiled` {claim: compiled_gelu}.
 #
-# **Next levels.** Add a confidence interval to `honest`, and stop when it is narrow. Write a version that alternates
-# two calls: the ratio of their times is more stable than either time. Then continue with `05_roofline`, which computes
-# what time a kernel can reach.
+# **Next levels.** Add a confidence interval to `honest`, and stop when it is narrow. `04_tolerances` asks when two
+# results are equal. `05_roofline` computes the least time that a kernel can take.
 #
 # **In practice** `triton.testing.do_bench` flushes and uses events as you did. [Nsight
-# Compute](../glossary.md#nsight-compute) fixes the clocks and replays one launch many times. [Nsight
+# Compute](../glossary.md#nsight-compute) fixes the clock rate and replays one launch many times. [Nsight
 # Systems](../glossary.md#nsight-systems) shows the whole program's timeline.
 #
 # **Reading.** [torch.profiler](https://docs.pytorch.org/docs/stable/profiler.html): what the profiler records, and its
 # overhead. [Nsight Compute, profiling guide](https://docs.nvidia.com/nsight-compute/ProfilingGuide/): how this profiler
-# controls clocks and caches.
+# controls clock rates and caches.

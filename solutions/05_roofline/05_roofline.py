@@ -2,15 +2,14 @@
 # # Predict a kernel's time from bytes and FLOPs
 #
 # **You will** list the bytes that [kernels](../glossary.md#kernel) move and the [FLOPs](../glossary.md#flop) that they
-# do, predict their least time, and determine what limits measured kernels, including your own.
+# do. Then you will predict the least time of a kernel, and determine what limits measured kernels.
 #
 # **You will learn to**
-# - write a [ledger](../glossary.md#ledger) of the bytes and FLOPs of a formula, and see what
-#   [fusion](../glossary.md#fusion) saves;
-# - compute the [arithmetic intensity](../glossary.md#arithmetic-intensity) of a kernel, tell whether memory or compute
-#   limits it, and find the size at which a [matmul](../glossary.md#matmul) becomes
-#   [compute-bound](../glossary.md#compute-bound);
-# - place kernels on a [roofline](../glossary.md#roofline), and recognize a kernel that reaches neither limit;
+# - write a [ledger](../glossary.md#ledger): a list of the bytes and FLOPs of a kernel;
+# - compute the [arithmetic intensity](../glossary.md#arithmetic-intensity) of a kernel, and find the size at which a
+#   [matmul](../glossary.md#matmul) becomes [compute-bound](../glossary.md#compute-bound);
+# - place kernels on a [roofline](../glossary.md#roofline), and recognize a kernel that is limited by neither memory nor
+#   compute;
 # - check three claims that course material repeats.
 #
 # **You need** `00_start`, `04_benchmarking`. About 60 minutes. Works without a GPU: the notebook contains measurements
@@ -18,8 +17,8 @@
 #
 # ## 1 Memory time and compute time
 #
-# A kernel must move its bytes and do its FLOPs. Memory moves at most `bandwidth` bytes/s, the arithmetic units do at
-# most `peak` FLOP/s. With enough [warps](../glossary.md#warp), both happen at the same time.
+# A kernel must move its bytes and do its FLOPs. Memory moves at most `bandwidth` bytes/s, and the arithmetic units do
+# at most `peak` FLOP/s. With enough [warps](../glossary.md#warp), memory and arithmetic units work at the same time.
 #
 # **Predict.** What is the least time that a kernel can take?
 
@@ -28,7 +27,7 @@
 
 # %% cell="solution" id="least_time"
 def least_time(bytes_moved, flops, bandwidth, peak):
-    """Least time in seconds of a kernel, at `bandwidth` bytes/s and `peak` FLOP/s."""
+    """Return the least time of a kernel in seconds, at `bandwidth` bytes/s and `peak` FLOP/s."""
     ### BEGIN SOLUTION
     return max(bytes_moved / bandwidth, flops / peak)
     ### END SOLUTION
@@ -38,20 +37,22 @@ def least_time(bytes_moved, flops, bandwidth, peak):
 lab.check("05_roofline/least_time")
 
 # %% [markdown]
-# Both times are equal if `flops / bytes = peak / bandwidth`. The left side is the arithmetic intensity, a property of
-# the kernel. The right side is the [ridge point](../glossary.md#ridge-point), a property of the GPU. A kernel whose
-# intensity is below the ridge is [memory-bound](../glossary.md#memory-bound); above the ridge it is compute-bound.
+# Moving the bytes and doing the FLOPs take equally long if `flops / bytes = peak / bandwidth`. The left side is the
+# arithmetic intensity, a property of the kernel. The right side is the [ridge point](../glossary.md#ridge-point), a
+# property of the GPU. A kernel is [memory-bound](../glossary.md#memory-bound) if its intensity is below the ridge, and
+# compute-bound if its intensity is above the ridge.
 #
 # ## 2 Ledgers
 #
-# A `Ledger` lists the bytes read and written for each array, and the FLOPs. The sum of two ledgers describes two
-# kernels that run one after the other. `fuse` describes one kernel that does the work of both. In a fused kernel, an
-# array that one part writes and a later part reads stays on the chip. An array that two parts read is read only once.
-# The cell below shows an example: a kernel that scales a vector and one that adds another vector.
+# `Ledger(reads, writes, flops)` describes a kernel: `reads` and `writes` are dictionaries from the name of an array to
+# its bytes. The sum of two ledgers describes two kernels that run one after the other. `fuse` describes one kernel that
+# does the work of both. In a fused kernel, an array that one part writes and a later part reads stays on the chip,
+# unless `keep` names it. An array that two parts read is read only once. The cell below gives an example.
 #
-# Write ledgers of four fused kernels: each input element is read once, each result written once. `itemsize` is the
-# number of bytes per element. Count each +, −, ·, /, max and exp as one FLOP, and omit operations that are done once
-# per row. `rstd` is such a row value: the reciprocal of the standard deviation, or of the root mean square.
+# Write the ledgers of four fused kernels. Each kernel reads each input element once and writes each result once.
+# `itemsize` is the number of bytes per element. Count each +, −, ·, /, max and exp as one FLOP. Do not count operations
+# that are done once per row, such as the computation of `rstd` from the row's sum. (`rstd` is the reciprocal of the
+# standard deviation, or of the root mean square.)
 #
 # | kernel | formula for each of M rows of N elements | arrays |
 # |---|---|---|
@@ -60,13 +61,14 @@ lab.check("05_roofline/least_time")
 # | matmul | C = A·B | A: M × K, B: K × N, C: M × N |
 # | RMSNorm + residual | s = x + r; rstd from Σs²; y = s · rstd · w | x, r, s, y: M × N; w: N |
 #
-# In the last row of the table, s is also a result, because the next layer adds to it.
+# In the last row, `s` is also a result, because the next layer reads it.
 #
-# <details><summary>Hint 1</summary>List the arrays first. Is each one read, written, or only intermediate?</details>
+# <details><summary>Hint 1</summary>List the arrays first. Is each array read, written, or only an intermediate
+# result?</details>
 # <details><summary>Hint 2</summary>For the FLOPs, go through the formula and count the operations on one element. A sum
-# over a row is one addition per element.</details>
-# <details><summary>Hint 3</summary>Softmax does five FLOPs per element: max, −, exp, + and /. Each element of C is a
-# sum of K products.</details>
+# over a row takes one addition per element.</details>
+# <details><summary>Hint 3</summary>Softmax does five FLOPs per element: max, −, exp, + and /. In the matmul, each
+# element of C is a sum of K products: 2K FLOPs.</details>
 
 # %% cell="given" id="example"
 from labutils import Ledger, Roof, fuse
@@ -87,7 +89,7 @@ for work in (*parts, sum(parts), fuse(*parts)):
 
 # %% cell="solution" id="ledgers"
 def softmax_ledger(M, N, itemsize):
-    """Ledger of a fused softmax over rows."""
+    """Return the ledger of a fused softmax over rows."""
     ### BEGIN SOLUTION
     x = M * N * itemsize
     return Ledger({"x": x}, {"y": x}, flops=5 * M * N, name="softmax")
@@ -95,7 +97,7 @@ def softmax_ledger(M, N, itemsize):
 
 
 def layer_norm_ledger(M, N, itemsize):
-    """Ledger of LayerNorm with weight and bias."""
+    """Return the ledger of LayerNorm with weight and bias."""
     ### BEGIN SOLUTION
     x, row = M * N * itemsize, N * itemsize
     return Ledger({"x": x, "w": row, "b": row}, {"y": x}, flops=7 * M * N, name="LayerNorm")
@@ -103,7 +105,7 @@ def layer_norm_ledger(M, N, itemsize):
 
 
 def matmul_ledger(M, N, K, itemsize):
-    """Ledger of C = A B; each matrix is moved once."""
+    """Return the ledger of C = A B. The kernel moves each matrix once."""
     ### BEGIN SOLUTION
     reads = {"a": M * K * itemsize, "b": K * N * itemsize}
     return Ledger(reads, {"c": M * N * itemsize}, flops=2 * M * N * K, name="matmul")
@@ -111,7 +113,7 @@ def matmul_ledger(M, N, K, itemsize):
 
 
 def rms_norm_residual_ledger(M, N, itemsize):
-    """Ledger of s = x + r and y = RMSNorm(s) in one kernel; fuse may help."""
+    """Return the ledger of one kernel that computes s = x + r and y = RMSNorm(s). You may use fuse."""
     ### BEGIN SOLUTION
     x, row = M * N * itemsize, N * itemsize
     add = Ledger({"x": x, "r": x}, {"s": x}, flops=M * N)
@@ -121,7 +123,7 @@ def rms_norm_residual_ledger(M, N, itemsize):
 
 
 def ledger(kernel, M, N, K, itemsize):
-    """Your ledger of the named kernel, for the check; only the matmul uses K."""
+    """Return your ledger of the named kernel, for the check. Only the matmul uses K."""
     if kernel == "matmul":
         return matmul_ledger(M, N, K, itemsize)
     rows = {"softmax": softmax_ledger, "LayerNorm": layer_norm_ledger, "RMSNorm + residual": rms_norm_residual_ledger}
@@ -134,24 +136,24 @@ lab.check("05_roofline/ledgers")
 # %% [markdown]
 # ## 3 Which limit applies?
 #
-# A square matmul has sides M = N = K. From which M on is it compute-bound?
+# In a square matmul, M = N = K. The first function returns the M at which the matmul changes from memory-bound to
+# compute-bound.
 #
-# The second function says what limits a *measured* kernel that does `work` (a ledger) in `seconds`. `roof` holds the
-# bandwidth and the peak of a GPU. Together they limit the FLOP/s that a kernel can reach at its intensity. Return
-# `"memory"` or `"compute"` if the kernel reaches at least half of this limit. Otherwise return `"neither"`: the kernel
-# waits for something that the roofline does not show, such as a [launch](../glossary.md#launch), too few warps, or
+# The second function returns what limits a *measured* kernel that does `work` (a ledger) in `seconds`. `roof` holds the
+# bandwidth and the peak of a GPU, which determine the kernel's least time. If the kernel took at most twice its least
+# time, return what determines the least time: `"memory"` or `"compute"`. Otherwise return `"neither"`: the kernel is
+# slow for a reason that the roofline does not show, such as a [launch](../glossary.md#launch), too few warps, or
 # scattered addresses.
 #
 # <details><summary>Hint 1</summary>Set the intensity of your matmul ledger equal to the ridge, and solve for
 # M.</details>
-# <details><summary>Hint 2</summary><code>roof.predict(work)</code> returns the least time, <code>.seconds</code>, and
-# what determines it, <code>.bound</code>.</details>
-# <details><summary>Hint 3</summary>A kernel that reaches half of the limit takes twice its least time.</details>
+# <details><summary>Hint 2</summary><code>roof.predict(work)</code> returns an object with the least time,
+# <code>.seconds</code>, and with what determines this time, <code>.bound</code>.</details>
 
 
 # %% cell="solution" id="bounds"
 def crossover(itemsize, peak, bandwidth):
-    """Side M of the square matmul whose intensity equals the ridge."""
+    """Return the M of the square matmul whose intensity equals the ridge."""
     ### BEGIN SOLUTION
     # 2 M^3 / (3 M^2 itemsize) = peak / bandwidth
     return 1.5 * itemsize * peak / bandwidth
@@ -159,7 +161,7 @@ def crossover(itemsize, peak, bandwidth):
 
 
 def verdict(work, seconds, roof):
-    """ "memory", "compute" or "neither": what limits a measured kernel."""
+    """Return what limits a measured kernel: "memory", "compute" or "neither"."""
     ### BEGIN SOLUTION
     least = roof.predict(work)
     return least.bound if least.seconds >= seconds / 2 else "neither"
@@ -175,19 +177,19 @@ lab.check("05_roofline/verdict")
 # %% [markdown]
 # ## 4 Your own kernel on the roofline
 #
-# Write a Triton kernel whose intensity you can choose: the kernel loads a value v, replaces it `STEPS` times by `0.5 *
-# v + 1`, and stores it. Each step is one [FMA](../glossary.md#fma), which counts as two FLOPs. So the kernel reads 4
-# bytes, writes 4 bytes and does 2 · `STEPS` FLOPs per element.
+# Write a Triton kernel whose intensity you can choose. For each element, the kernel loads a value `v`, replaces `v` by
+# `0.5 * v + 1` `STEPS` times, and stores `v`. Each replacement is one [FMA](../glossary.md#fma), which counts as two
+# FLOPs. So per element the kernel reads 4 bytes, writes 4 bytes and does 2 · `STEPS` FLOPs.
 #
-# The cell after the check runs your kernel with 1 to 1024 steps and places it on the roofline, beside library kernels.
-# The verdicts compare with measured limits: the bandwidth of a plain copy, and the FLOP/s of the library's best matmul.
-# Without a GPU your kernel is not timed. It is then drawn as a hollow mark on the roofline, where its ledger allows it
-# to be. **Predict:** from how many steps on is your kernel compute-bound? Which library kernels reach the roofline?
+# The cell after the check runs your kernel with `STEPS` from 1 to 1024 and places it on the roofline, beside library
+# kernels. The verdicts that it prints use measured limits: the bandwidth of a plain copy, and the FLOP/s of the
+# library's best matmul. Without a GPU your kernel is not timed, and hollow marks show where it could be at most.
+# **Predict:** at how many `STEPS` does your kernel become compute-bound? Which library kernels reach the roofline?
 #
 # <details><summary>Hint 1</summary>Offsets, mask, load and store are the same as in <code>scale_kernel</code> in
 # <code>00_start</code>.</details>
-# <details><summary>Hint 2</summary><code>for _ in range(STEPS):</code> works inside a kernel. Load before the loop,
-# store after it.</details>
+# <details><summary>Hint 2</summary><code>for _ in range(STEPS):</code> works inside a kernel. Load before the loop, and
+# store after the loop.</details>
 
 
 # %% cell="solution" id="fma_chain_kernel"
@@ -230,28 +232,29 @@ lab.rooflines.claims(softmax_ledger, layer_norm_ledger, matmul_ledger)
 lab.widgets.roofline(lab.rooflines.points(placed), gpu=None if lab.device.has_gpu() else "H200")
 
 # %% [markdown]
-# | what you see | common cause |
+# | what you see in the picture | common cause |
 # |---|---|
 # | a point above the roofline | you counted bytes that came from the L2, or FLOPs that the kernel did not do |
 # | a memory-bound kernel below the slope | scattered accesses, or too few bytes [in flight](../glossary.md#in-flight) |
-# | a compute-bound kernel below the flat part | no [tensor cores](../glossary.md#tensor-core), or register spills |
-# | a short kernel far below both | launch and start take most of the time: do more work per launch |
+# | a compute-bound kernel below the flat part | it spills registers, or does not use tensor cores |
+# | a short kernel far below the roofline | the launch takes most of the time: do more work per launch |
 #
 # ## 5 Three claims
 #
 # Course material repeats these three claims:
 #
-# - An A100's ridge is about {claim: claimed_ridge}.
-# - The intensity of a square matmul is about M.
-# - In a transformer, {claim: claimed_flops} of the FLOPs took {claim: claimed_time} of the time.
+# - The ridge point of an A100 is about {claim: claimed_ridge} FLOPs per byte.
+# - The intensity of a square matmul is about M FLOPs per byte.
+# - In a transformer, operations with only {claim: claimed_flops} of the FLOPs (normalizations and elementwise
+#   operations) took {claim: claimed_time} of the time.
 #
-# The cell above also prints each claim beside computed values. Those for the third claim describe the forward pass of
-# one layer of BERT-large in [fp16](../glossary.md#fp16), with 8 sequences of 512 tokens and each operation in its own
-# kernel.
+# The cell above prints each claim beside computed values. For the third claim, the values describe the forward pass of
+# one layer of BERT-large, a transformer, in [fp16](../glossary.md#fp16). Each operation is a kernel of its own, and the
+# input is 8 sequences of 512 tokens.
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** For each claim, say what is correct and what is missing. For the third claim, explain why a small share
-# of the FLOPs takes a large share of the time. Do faster tensor cores make this share larger or smaller?
+# **Explain.** What is correct in each claim, and what is missing? For the third claim, why does a small share of the
+# FLOPs take a large share of the time? Do faster tensor cores make this share of the time larger or smaller?
 #
 # ### BEGIN SOLUTION
 # A ridge of 10 is right for fp32 on CUDA cores: it is {claim: a100_40_ridge} for the A100 with 40 GB and
@@ -265,11 +268,10 @@ lab.widgets.roofline(lab.rooflines.points(placed), gpu=None if lab.device.has_gp
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** In the ledgers of that BERT layer, fuse scale, mask, [softmax](../glossary.md#softmax) and dropout:
-# which share of the time remains? Add a second slope to the roofline, for kernels whose data stay in the L2.
+# **Next levels.** Add a second slope to the roofline, for kernels whose data stay in the L2.
 #
 # **In practice** [Nsight Compute](../glossary.md#nsight-compute) draws rooflines from the bytes that the hardware
-# counts. If the hardware counts more bytes than your ledger, the kernel moves something twice.
+# counts. If the hardware counts more bytes than your ledger, the kernel moves some data twice.
 #
 # **Reading.** [Williams, Waterman and Patterson, Roofline](https://dl.acm.org/doi/10.1145/1498765.1498785): the
 # original paper. [Ivanov et al., Data Movement Is All You Need](https://arxiv.org/abs/2007.00072): the study behind the

@@ -1,34 +1,34 @@
 # %% [markdown]
 # # Write elementwise kernels in Triton
 #
-# **You will** write four [elementwise kernels](../glossary.md#elementwise-kernel): the sum of two vectors; GeLU, an
-# activation function of neural networks; the [backward pass](../glossary.md#backward-pass) of GeLU; and `(x + bias) ·
-# scale` for each row of a matrix.
+# **You will** write four [elementwise kernels](../glossary.md#elementwise-kernel). They compute the sum of two vectors;
+# GeLU, an activation function of neural networks; the gradient of GeLU; and `(x + bias) · scale` for each row of a
+# matrix.
 #
 # **You will learn to**
 # - turn a formula into a [kernel](../glossary.md#kernel): [program ID](../glossary.md#program-id),
 #   [offsets](../glossary.md#offset), [mask](../glossary.md#mask), load, compute, store;
-# - predict the time of an elementwise kernel from the bytes it moves, and say what [fusion](../glossary.md#fusion)
+# - predict the time of an elementwise kernel from the bytes that it moves, and what [fusion](../glossary.md#fusion)
 #   saves;
-# - avoid an overflow of `exp`, and compute in [fp32](../glossary.md#fp32) with values that are stored in
+# - avoid an overflow of `exp`, and compute in [fp32](../glossary.md#fp32) when the arrays are
 #   [fp16](../glossary.md#fp16);
 # - address the rows of a matrix by their [stride](../glossary.md#stride).
 #
-# **You need** `00_start`, and the chain rule for the backward pass.
+# **You need** `00_start`, and the chain rule of calculus for part 3.
 #
-# About 75 minutes. Works without a GPU; only times need one.
+# About 75 minutes. Works without a GPU; only timings need one.
 #
 # ## 1 Add two vectors
 #
-# **Predict.** Elementwise kernels are limited by memory, so the bytes that they move determine their time. How many
-# bytes must `out = x + y` move between memory and chip at least, for vectors of `n` elements of `itemsize` bytes each?
+# **Predict.** Elementwise kernels are limited by memory, so the bytes that they move determine their time. What is the
+# smallest number of bytes that a kernel for `out = x + y` can move? Each vector has `n` elements of `itemsize` bytes.
 
 # %% cell="setup"
 
 
 # %% cell="solution" id="add_bytes"
 def add_bytes(n, itemsize):
-    """Bytes that out = x + y must read and write."""
+    """Return the bytes that out = x + y must read and write in memory."""
     ### BEGIN SOLUTION
     return 3 * n * itemsize
     ### END SOLUTION
@@ -39,8 +39,8 @@ lab.check("06_elementwise_triton/add_bytes")
 
 # %% [markdown]
 # **Your kernel:** `out[i] = x[i] + y[i]`. One [program](../glossary.md#program) computes `BLOCK` elements, starting at
-# `pid · BLOCK`. The cell below runs a similar, finished kernel, which reverses a vector. In its picture, look at
-# program 2: which elements does the mask disable?
+# `pid · BLOCK`. The cell below runs `reverse_kernel`, a similar kernel that reverses a vector, and draws what each
+# program accesses. Which elements does the mask disable in program 2?
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -51,9 +51,10 @@ lab.check("06_elementwise_triton/add_bytes")
 #
 # <details><summary>Hint 1</summary>The order is always the same: program ID, offsets, mask, load, compute,
 # store.</details>
-# <details><summary>Hint 2</summary>The first three steps are those of <code>reverse_kernel</code>. Your kernel reads
-# and writes at the same offsets.</details>
-# <details><summary>Hint 3</summary>Pass the same offsets and the same mask to both loads and to the store.</details>
+# <details><summary>Hint 2</summary>The first three steps are those of <code>reverse_kernel</code>. But your kernel
+# loads and stores at the same offsets.</details>
+# <details><summary>Hint 3</summary>Pass <code>offs</code> and <code>mask</code> to both loads and to the
+# store.</details>
 
 # %% cell="given"
 import math
@@ -80,7 +81,7 @@ def reverse(x, out):
     reverse_kernel[(triton.cdiv(n, 8),)](x, out, n, BLOCK=8)
 
 
-# The launchers of the four kernels of this unit.
+# The launchers of the four kernels that you will write.
 def vector_add(x, y, out, BLOCK=1024):
     n = x.numel()
     vector_add_kernel[(triton.cdiv(n, BLOCK),)](x, y, out, n, BLOCK=BLOCK)
@@ -131,37 +132,40 @@ lab.tiny("06_elementwise_triton/vector_add")
 lab.check("06_elementwise_triton/vector_add")
 
 # %% [markdown]
+# This table is for all kernels of this unit:
+#
 # | the check reports | common cause |
 # |---|---|
 # | `tail-unmasked` | a load or a store has no mask, or the mask uses `<=` instead of `<` |
 # | `first-block-only` | `offs` lacks `pid * BLOCK` |
-# | `overflow` | `exp` of a large number is inf, and inf / inf or inf · 0 is NaN |
+# | `overflow` (GeLU) | `exp` of a large number is inf, and inf / inf or inf · 0 is NaN |
 # | `precision` | fp16 values were not converted to fp32 right after the load |
-# | `wrong-stride` | the kernel assumes that rows are contiguous |
+# | `wrong-stride` (part 4) | the kernel assumes that the rows follow each other without gaps |
 #
 # ## 2 GeLU in one kernel
 #
-# $y = \frac{x}{2}\,(1 + \tanh a)$ with $a = \sqrt{2/\pi}\,(x + 0.044715\,x^3)$. Compute y in fp32 even if x is fp16.
+# Compute $y = \frac{x}{2}\,(1 + \tanh a)$ with $a = \sqrt{2/\pi}\,(x + 0.044715\,x^3)$, in fp32 even if x is fp16.
 #
-# Written operation by operation in PyTorch, every line launches its own kernels. For n elements in x, the comments
-# count the elements that these kernels read and write:
+# In PyTorch, each operation launches its own kernel. For n elements in x, the comments count the elements that these
+# kernels read and write:
 #
 # ```python
-# u = x * x * x                    # two kernels,   reads 3n, writes 2n
+# u = x * x * x                    # two kernels,   reads 3n (x * x reads x once), writes 2n
 # u = x + 0.044715 * u             # two kernels,   reads 3n, writes 2n
 # t = torch.tanh(0.7978845608 * u) # two kernels,   reads 2n, writes 2n
 # y = (0.5 * x) * (1.0 + t)        # three kernels, reads 4n, writes 3n
 # ```
 #
-# Together these kernels read 12n elements and write 9n, although it is enough to read n and write n. In one kernel,
-# everything between the load and the store stays in [registers](../glossary.md#register). Combining operations in one
+# Together these kernels read 12n elements and write 9n elements. One kernel for all operations reads only n elements
+# and writes n: its intermediate results stay in [registers](../glossary.md#register). Combining operations in one
 # kernel is called *fusion*.
 #
 # Triton has no `tl.tanh`. (NVIDIA's `libdevice` library has a tanh, but the [interpreter](../glossary.md#interpreter)
-# cannot call it.) `tl.exp` and `tl.sigmoid` are enough. The textbook formula $\tanh a = (e^{2a} - 1) / (e^{2a} + 1)$
-# does not work: for a above about {claim: gelu_overflow}, it gives inf / inf.
+# cannot call it.) Use `tl.exp` or `tl.sigmoid`. The textbook formula $\tanh a = (e^{2a} - 1) / (e^{2a} + 1)$ does not
+# work: if $a$ is larger than about {claim: gelu_overflow}, it gives inf / inf.
 #
-# <details><summary>Hint 1</summary>tanh a = 2·sigmoid(2a) − 1. Which simple expression is (1 + tanh a) / 2?</details>
+# <details><summary>Hint 1</summary>tanh a = 2·sigmoid(2a) − 1. So which simple expression equals (1 + tanh a) /
+# 2?</details>
 # <details><summary>Hint 2</summary>The whole formula is x · sigmoid(2a).</details>
 # <details><summary>Hint 3</summary>sigmoid(z) = 1 / (1 + exp(−z)). If exp(−z) overflows to inf, the quotient is 0,
 # which is correct.</details>
@@ -198,11 +202,11 @@ lab.check("06_elementwise_triton/gelu")
 # ## 3 GeLU backward
 #
 # Let y be the result of GeLU, and dy the gradient of the loss with respect to y. Given x and dy, compute $dx = dy \cdot
-# \mathrm{d}y/\mathrm{d}x$. The kernel gets no intermediate result of the forward pass, because recomputing tanh is
-# cheaper than reading it from memory.
+# \mathrm{d}y/\mathrm{d}x$. The kernel computes $\tanh a$ again, because that is cheaper than reading a stored result of
+# the forward pass from memory.
 #
-# <details><summary>Hint 1</summary>Let t be tanh a. Then y is the product of x/2 and 1 + t, and t depends on x, so the
-# product rule gives two terms.</details>
+# <details><summary>Hint 1</summary>Let t be tanh a. Then y is the product of x/2 and 1 + t. Both factors depend on x,
+# so the product rule gives two terms.</details>
 # <details><summary>Hint 2</summary>dt/da = 1 − t², and da/dx = √(2/π)·(1 + 3·0.044715·x²).</details>
 # <details><summary>Hint 3</summary>dx = dy · [ (1 + t)/2 + x/2 · (1 − t²) · da/dx ]. With s = sigmoid(2a), dx = dy · [
 # s + 2·x·s·(1 − s) · da/dx ].</details>
@@ -242,33 +246,36 @@ lab.check("06_elementwise_triton/gelu_backward")
 # ## 4 Rows: (x + bias) · scale
 #
 # Compute `out[m, n] = (x[m, n] + bias[n]) · scale[n]` in fp32. One program computes `BLOCK_N` columns of one row.
-# Consecutive programs process all blocks of one row before the next row, so they access neighboring memory. If x is a
-# slice of a wider matrix, other elements lie between its rows. So element (m, n) of x is at address `x_ptr +
-# m·stride_xm + n`.
+# Consecutive programs process the blocks of one row, then those of the next row, so they access neighboring memory. If
+# `x` is a slice of a wider matrix, there are other elements between the rows of `x`. So element (m, n) of `x` is at
+# address `x_ptr + m·stride_xm + n`.
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `x_ptr`, `out_ptr` | (M, N) | input, output |
-# | `stride_xm`, `stride_om` | scalars | distance from one row of x, or of out, to the next, in elements |
+# | `x_ptr` | (M, N) | input |
+# | `out_ptr` | (M, N) | output |
+# | `stride_xm` | scalar | distance from one row of x to the next row of x, in elements |
+# | `stride_om` | scalar | distance from one row of out to the next row of out, in elements |
 # | `bias_ptr`, `scale_ptr` | (N,) | inputs, the same for every row |
 #
-# <details><summary>Hint 1</summary>Mask only the columns, because the row of every program exists.</details>
-# <details><summary>Hint 2</summary>x is indexed by row and column, bias and scale by column only.</details>
-# <details><summary>Hint 3</summary>In fp16, the addition and the multiplication would each round. Convert to fp32 after
-# each load. The store converts the result back.</details>
+# <details><summary>Hint 1</summary>Only the columns need a mask, because no program has a row past the end.</details>
+# <details><summary>Hint 2</summary><code>x</code> has a row and a column index; <code>bias</code> and
+# <code>scale</code> have only a column index.</details>
+# <details><summary>Hint 3</summary>In fp16, the addition and the multiplication would each round. So convert to fp32
+# after each load. The store converts the result to the type of <code>out</code>.</details>
 #
-# **Predict, then measure.** The cell after the check times your kernels and draws your vector add. In its output,
-# `library` is PyTorch, which has one fused kernel for GeLU and runs two kernels for bias and scale. Which of your last
-# three kernels will beat PyTorch, and by what factor?
+# **Predict, then measure.** The cell after the check times your kernels and PyTorch's (`library` in its output).
+# PyTorch has one fused kernel for GeLU and one for its gradient, and it runs two kernels for bias and scale. Which of
+# your last three kernels will be faster than PyTorch, and by what factor?
 #
-# Without a GPU, the cell prints the bytes that the programs request. In `bias_scale`, every row requests bias and scale
-# again. A GPU serves these requests from its [L2 cache](../glossary.md#l2-cache), not from memory.
+# Without a GPU, the cell prints the bytes that the programs request. In `bias_scale`, the programs of every row request
+# `bias` and `scale` again. A GPU serves these requests from its [L2 cache](../glossary.md#l2-cache), not from memory.
 
 
 # %% cell="solution" id="bias_scale_kernel"
 @triton.jit
 def bias_scale_kernel(x_ptr, bias_ptr, scale_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr):
-    """Add a bias to each column, then scale it.
+    """Add a bias to each column, then multiply the column by a scale.
 
     out[m, n] = (x[m, n] + bias[n]) * scale[n]
 
@@ -296,18 +303,23 @@ lab.check("06_elementwise_triton/bias_scale")
 
 
 # %%
+from labutils import compiled
+
+
 def add_in_eights(x, y, out):
     vector_add(x, y, out, BLOCK=8)
 
 
 for name in ("vector_add", "gelu", "gelu_backward", "bias_scale"):
-    print(lab.benchmark(f"06_elementwise_triton/{name}") or "")  # a plain "copy" of as many bytes is the upper limit
+    print(lab.benchmark(f"06_elementwise_triton/{name}") or "")  # "copy" is a copy of as many bytes as the kernel moves
 lab.access_map(add_in_eights, torch.arange(20.0), torch.ones(20), torch.empty(20), title="your vector add")
+x = torch.ones(4096, device="cuda" if lab.device.has_gpu() else "cpu")
+compiled.stages(vector_add_kernel, x, x, x, 4096, BLOCK=1024)  # how Triton compiles it, in four stages
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** On an H200 with 2²⁷ fp32 elements, GeLU takes {claim: unfused_gelu} operation by operation, and
-# {claim: built_in_gelu} as PyTorch's fused kernel. Which factor do the bytes predict? Compare it with the measured
-# factor: what might the prediction omit?
+# **Explain.** On an H200 with 2²⁷ fp32 elements, GeLU takes {claim: unfused_gelu} with the nine kernels of part 2, and
+# {claim: built_in_gelu} with PyTorch's fused kernel. What factor do the bytes predict? Compare this factor with the
+# measured one: what might the prediction omit?
 #
 # ### BEGIN SOLUTION
 # The unfused version moves 21n elements, the fused kernel 2n, so bytes predict a factor of 10.5. The measured factor is
@@ -319,18 +331,21 @@ lab.access_map(add_in_eights, torch.arange(20.0), torch.ones(20), torch.empty(20
 # %% [markdown]
 # **Next levels.** Three experiments:
 #
-# - In the launchers, try `BLOCK` 256 and 4096, and other values of `num_warps`, the number of
-#   [warps](../glossary.md#warp) per program. What changes, and why so little?
+# - In the launchers, try `BLOCK` 256 and 4096. With `num_warps=8`, a program has 8 [warps](../glossary.md#warp), not 4.
+#   What changes, and why so little?
 # - Let one program of `bias_scale` process several rows, so that it reads bias and scale only once.
 # - Let consecutive programs of `bias_scale` process the same columns of consecutive rows. On an H200 and a matrix of
-#   2¹⁴ × 2¹³, this costs {claim: rows_first_loss}: {claim: rows_first} instead of {claim: columns_first}.
+#   2¹⁴ × 2¹³, this order lowers the bandwidth by {claim: rows_first_loss}, from {claim: columns_first} to
+#   {claim: rows_first} GB/s.
 #
-# On a GPU, `print(vector_add_kernel[grid](...).asm["ptx"])` shows the [PTX](../glossary.md#ptx) code. Look for
-# `ld.global.v4`, an instruction that loads four floats. It appears when the pointers are multiples of 16 bytes, and
-# disappears for `x[1:]`.
+# **Four stages.** The last code cell shows what becomes of your loads. Triton IR still computes with blocks. Triton GPU
+# IR adds [layouts](../glossary.md#layout): `sizePerThread = [4]` means that each thread holds four adjacent elements.
+# In [PTX](../glossary.md#ptx) a thread loads these with one instruction, `ld.global.v4`, and in machine code
+# ([SASS](../glossary.md#sass)) with `LDG.E.128`. The compiler knows that the pointers are multiples of 16 bytes. Pass
+# `x[1:]` instead: what changes?
 #
-# **In practice** `torch.compile` generates such kernels. Hand-written kernels pay off where `torch.compile` cannot
-# fuse, such as in the [epilogue](../glossary.md#epilogue) of a [matmul](../glossary.md#matmul).
+# **In practice** `torch.compile` generates elementwise kernels. Hand-written kernels pay off where `torch.compile`
+# cannot fuse, such as in the [epilogue](../glossary.md#epilogue) of a [matmul](../glossary.md#matmul).
 #
 # **Reading.** [Hendrycks and Gimpel, Gaussian Error Linear Units](https://arxiv.org/abs/1606.08415) defines GeLU and
 # its tanh form. [Triton's fused softmax](https://triton-lang.org/main/getting-started/tutorials/02-fused-softmax.html):

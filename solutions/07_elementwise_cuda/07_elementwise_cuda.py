@@ -5,12 +5,13 @@
 # second scales the rows of a matrix, and the third computes GeLU with 16-byte accesses.
 #
 # **You will learn to**
-# - write a [grid-stride loop](../glossary.md#grid-stride-loop), and count the iterations of a
-#   [thread](../glossary.md#thread);
-# - loop over rows and columns with a two-dimensional [grid](../glossary.md#grid) that need not cover the matrix;
-# - load and store four floats at a time when the length is not a multiple of four, and write a `__device__` function;
-# - read the [host](../glossary.md#host) code of a CUDA program, which allocates, copies,
-#   [launches](../glossary.md#launch) and frees, and uses [streams](../glossary.md#stream).
+# - write a [grid-stride loop](../glossary.md#grid-stride-loop), and count the iterations that a
+#   [thread](../glossary.md#thread) executes;
+# - loop over the rows of a matrix with a two-dimensional [grid](../glossary.md#grid) that does not cover all rows;
+# - load and store four floats at a time, even if the length is not a multiple of four, and write a `__device__`
+#   function;
+# - read the [host](../glossary.md#host) code of a CUDA program, which manages memory, copies data and
+#   [launches](../glossary.md#launch) kernels.
 #
 # **You need** `02_execution_model`, and GeLU from `06_elementwise_triton`. About 70 minutes. Works without a GPU; only
 # times need one.
@@ -23,20 +24,22 @@
 # | `__device__` | the GPU, in the calling thread | kernels and other `__device__` functions |
 # | `__host__ __device__` | host or GPU: the function is compiled for both | host code and kernels |
 #
-# So far each thread computed one element, and the grid had to cover them all. In a grid-stride loop, a thread computes
-# its element, then the element one grid size further, and so on to the end. Now a grid of any size is correct, and you
-# choose the size for speed. There should be enough threads to hide [latency](../glossary.md#latency). There should also
-# be so few that each thread computes several elements, and reuses an index or a factor that these share. In each
-# iteration, neighboring threads still access neighboring elements.
+# So far each thread computed one element, so the grid had to cover all elements. In a grid-stride loop, a thread first
+# computes the element at its own index. Then it adds the number of threads in the grid to the index, computes the next
+# element, and so on to the end of the array. The result is correct with a grid of any size, so you choose the size for
+# speed. Many threads hide [latency](../glossary.md#latency) better. With fewer threads, each thread computes more
+# elements, and can reuse an index or a factor for all of them. In each iteration, neighboring threads still access
+# neighboring elements.
 #
-# **Predict.** `threads` threads loop over `n` elements in this way. How many iterations does thread `thread` execute?
+# **Predict.** `threads` threads loop over `n` elements with a grid-stride loop. How many iterations does thread
+# `thread` execute?
 
 # %% cell="setup"
 
 
 # %% cell="solution" id="passes"
 def passes(n, threads, thread):
-    """The number of elements thread, thread + threads, thread + 2 * threads, … that are below n."""
+    """Return how many of the indices thread, thread + threads, thread + 2 * threads, … are below n."""
     ### BEGIN SOLUTION
     if thread >= n:
         return 0
@@ -48,9 +51,9 @@ def passes(n, threads, thread):
 lab.check("07_elementwise_cuda/passes")
 
 # %% [markdown]
-# **Your kernel:** `out[i] = x[i] + y[i]` for all `i < n`, with any grid. The [launcher](../glossary.md#launcher) below
-# gives each thread about four elements. The cell also runs a similar kernel without a loop. There, 2
-# [blocks](../glossary.md#block) of 4 threads write only 8 of 20 elements.
+# **Your kernel:** `out[i] = x[i] + y[i]` for all `i < n`, with any grid. The [launcher](../glossary.md#launcher)
+# `vector_add` in the cell below gives each thread about four elements. The cell also runs `sign_kernel`, a similar
+# kernel without a loop. Its 2 [blocks](../glossary.md#block) of 4 threads write only 8 of 20 elements.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -58,16 +61,18 @@ lab.check("07_elementwise_cuda/passes")
 # | `out` | (n,) | output |
 # | `n` | scalar | number of elements, at least 1 |
 #
-# `__restrict__` declares that the arrays do not overlap. The compiler may then move the loads of the next iteration
-# before the store of this one. You get 2 points for a correct result, and 1 point for storing each element only once.
-# You get 1 more point for [coalescing](../glossary.md#coalesced-access): a load of a [warp](../glossary.md#warp) may
-# touch at most 4 [sectors](../glossary.md#sector), because its 32 floats fill 4 sectors of 32 bytes.
+# `__restrict__` declares that the arrays do not overlap, so the compiler may execute loads of the next iteration before
+# the store of the current iteration. You get 2 points for a correct result, and 1 point for storing each element only
+# once. You get 1 more point for [coalescing](../glossary.md#coalesced-access). The 32 floats that a
+# [warp](../glossary.md#warp) loads fill 4 [sectors](../glossary.md#sector) of 32 bytes, so a load may touch at most 4
+# sectors.
 #
-# <details><summary>Hint 1</summary>A loop has three parts: where a thread starts, its step, and its end.</details>
+# <details><summary>Hint 1</summary>A loop has three parts: where a thread starts, its step, and where it
+# ends.</details>
 # <details><summary>Hint 2</summary>Each thread starts at the <code>i</code> of <code>sign_kernel</code>. The loop
 # condition replaces the guard.</details>
 # <details><summary>Hint 3</summary>The step is the number of threads in the grid, <code>gridDim.x * blockDim.x</code>.
-# If each thread computed four adjacent elements, the result would also be correct, but the accesses would not be
+# Four <em>adjacent</em> elements per thread would give the same result, but the accesses would not be
 # coalesced.</details>
 
 # %% cell="given" id="sign"
@@ -94,7 +99,7 @@ def vector_add(x, y, out):
 
 # %% cell="solution" id="vector_add_kernel"
 # %%cuda
-# // out[i] = x[i] + y[i] for i < n. Each thread starts at its index and steps by the number of threads.
+# // out[i] = x[i] + y[i] for i < n. Each thread starts at its index and steps by the number of threads in the grid.
 # __global__ void vector_add_kernel(const float* __restrict__ x, const float* __restrict__ y,
 #                                   float* __restrict__ out, int n) {
 #     // ### BEGIN SOLUTION
@@ -111,30 +116,33 @@ lab.tiny("07_elementwise_cuda/vector_add")
 lab.check("07_elementwise_cuda/vector_add")
 
 # %% [markdown]
+# This table is for all kernels of this unit:
+#
 # | the check reports | common cause |
 # |---|---|
 # | `first-block-only`, `tail-not-written`, `not-written` | there is no loop, or its step is too large |
 # | `missing-syncthreads`, `race` | two threads store the same element: where does each thread start? |
 # | `timeout` | the loop counter does not change |
-# | `misaligned` | a `float4` access at an element index that is not a multiple of four |
-# | points missing for bytes stored | the step is the size of a block, not of the grid, so blocks repeat elements |
+# | `misaligned` (part 3) | a `float4` is accessed at an element index that is not a multiple of four |
+# | too many bytes stored | the step is the number of threads of one block, so blocks repeat elements |
 #
 # ## 2 Rows and columns
 #
 # Compute `out[row, column] = scale[row] · x[row, column]` for a matrix of M rows and N columns, which is stored row by
-# row. Blocks are 32 threads wide and 8 threads high: x is the column, y the row. The grid covers all columns, but only
-# a quarter of the rows. So each thread keeps its column and loops over rows.
+# row. Blocks are 32 threads wide and 8 threads high: the x index gives the column, the y index gives the row. The grid
+# covers all columns, but only a quarter of the rows. So each thread stays in its column and loops over rows.
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `x`, `out` | (M, N) | input, output |
-# | `scale` | (M,) | one factor per row |
+# | `x` | (M, N) | input |
+# | `scale` | (M,) | input: one factor per row |
+# | `out` | (M, N) | output |
 #
 # <details><summary>Hint 1</summary>You need one guard for the column and one loop over rows.</details>
-# <details><summary>Hint 2</summary>The loop is the same as in part 1, with <code>.y</code> instead of <code>.x</code>
-# and <code>M</code> instead of <code>n</code>.</details>
+# <details><summary>Hint 2</summary>The loop is the same as in part 1, but uses <code>.y</code> and <code>M</code> where
+# part 1 uses <code>.x</code> and <code>n</code>.</details>
 # <details><summary>Hint 3</summary>The row step is the number of threads that the grid has along y. (A grid may have at
-# most {claim: grid_limit_y} blocks along y, which is another reason for the loop.)</details>
+# most {claim: grid_limit_y} blocks along y.)</details>
 
 
 # %% cell="given" id="row_scale"
@@ -146,7 +154,7 @@ def row_scale(x, scale, out):
 
 # %% cell="solution" id="row_scale_kernel"
 # %%cuda
-# // out[row][column] = scale[row] * x[row][column]. Each thread has one column and loops over rows.
+# // out[row][column] = scale[row] * x[row][column]. Each thread stays in one column and loops over rows.
 # __global__ void row_scale_kernel(const float* __restrict__ x, const float* __restrict__ scale,
 #                                  float* __restrict__ out, int M, int N) {
 #     // ### BEGIN SOLUTION
@@ -168,26 +176,27 @@ lab.check("07_elementwise_cuda/row_scale")
 # ## 3 GeLU, four floats at a time
 #
 # `float4` is a struct of four floats, `.x .y .z .w`. One instruction loads or stores a `float4`: 16 bytes per
-# [lane](../glossary.md#lane), 512 bytes per warp. Such a [vectorized access](../glossary.md#vectorized-access) needs a
-# quarter of the instructions for the same bytes, and keeps more bytes [in flight](../glossary.md#in-flight).
+# [lane](../glossary.md#lane), 512 bytes per warp. With such [vectorized accesses](../glossary.md#vectorized-access), a
+# kernel needs a quarter of the load and store instructions for the same bytes, and has more bytes [in
+# flight](../glossary.md#in-flight).
 #
 # The address of a `float4` must be a multiple of 16. An array that starts elsewhere, such as `x[1:]`, cannot be
-# accessed in this way. If the length is not a multiple of four, up to three elements are left over. So the launcher
-# passes the number of groups of four, `groups`, which is 0 if `x` or `out` is not aligned. In the kernel,
-# `reinterpret_cast` turns the pointers into pointers to `float4`. The kernel computes elements 0 to 4·groups − 1 in
-# groups, and the remaining elements one by one.
+# accessed in this way. If the length is not a multiple of four, up to three elements are left over. The launcher passes
+# `groups`, the number of groups of four elements; `groups` is 0 if `x` or `out` does not start at a multiple of 16. In
+# the kernel, `reinterpret_cast` turns the pointers into pointers to `float4`. The kernel computes elements 0 to
+# `4·groups − 1` in groups, and the remaining elements one by one.
 #
 # $y = \frac{x}{2}\,(1 + \tanh a)$ with $a = \sqrt{2/\pi}\,(x + 0.044715\,x^3)$. Write this formula as a `__device__`
-# function, because the kernel needs it five times. The compiler inlines the function.
+# function, because the kernel calls it in five places.
 #
-# You get 2 points for a correct result. You get 1 point each for loads and for stores if they move at least 500 bytes
-# per [request](../glossary.md#request), on average. A request is one load or store instruction of one warp, and with
-# `float4` it moves 512 bytes.
+# You get 2 points for a correct result. A [request](../glossary.md#request) is one load or store instruction that a
+# warp executes; with `float4`, a request moves 512 bytes. You get 1 point if loads move at least 500 bytes per request
+# on average, and 1 point if stores do.
 #
 # <details><summary>Hint 1</summary>As in unit 06, y = x / (1 + exp(−2a)). Write <code>expf</code> and
 # <code>0.5f</code>: without the f, C++ computes in double precision, which is many times slower.</details>
 # <details><summary>Hint 2</summary>Write two grid-stride loops. The first goes over the groups, with <code>x4</code>
-# and <code>out4</code>. The second goes over the elements from <code>4 * groups</code> on.</details>
+# and <code>out4</code>. The second goes over the elements from <code>4 * groups</code> to <code>n - 1</code>.</details>
 # <details><summary>Hint 3</summary><code>float4 v = x4[g];</code> loads a group; <code>make_float4(a, b, c, d)</code>
 # creates a group, which you store.</details>
 
@@ -210,7 +219,7 @@ lab.coalescing(lambda lane: 16 * lane, width=16, title="float4: lane k loads 16 
 #     // ### END SOLUTION
 # }
 #
-# // out[i] = gelu_tanh(x[i]) for i < n: groups of four first, then the elements from 4 * groups on.
+# // out[i] = gelu_tanh(x[i]) for i < n. The groups of four come first, then elements 4 * groups to n - 1.
 # __global__ void gelu_kernel(const float* __restrict__ x, float* __restrict__ out, int groups, int n) {
 #     const float4* x4 = reinterpret_cast<const float4*>(x);
 #     float4* out4 = reinterpret_cast<float4*>(out);
@@ -234,7 +243,7 @@ lab.check("07_elementwise_cuda/gelu")
 
 # %%
 # Predict first: which of your kernels comes closest to the copy's bandwidth, and by how much does float4 help?
-# The annotated kernel processed 1027 elements: find the groups and the tail.
+# The annotated source shows the counts for 1027 elements: find the groups of four and the last three elements.
 with lab.record():
     gelu(torch.ones(1027, device=signed.device), torch.empty(1027, device=signed.device))
 lab.annotate(gelu_kernel)
@@ -244,10 +253,10 @@ for name in ("vector_add", "row_scale", "gelu"):
 # %% [markdown]
 # ## 4 Host code
 #
-# Your cells hold only [device code](../glossary.md#device-code). The [NVRTC](../glossary.md#nvrtc) library compiles
-# this code for your GPU while Python runs. PyTorch manages memory and streams. Outside a notebook, the compiler `nvcc`
-# compiles whole programs. It passes host code to a C++ compiler, compiles device code for every GPU type that you name,
-# and turns each `<<<…>>>` into a call that launches the kernel. This is the host code of such a program:
+# Your cells hold only [device code](../glossary.md#device-code), which the [NVRTC](../glossary.md#nvrtc) library
+# compiles for your GPU while Python runs. Outside a notebook, the compiler `nvcc` compiles whole programs. `nvcc`
+# passes host code to a C++ compiler, and compiles device code for every GPU type that you name. Each `<<<…>>>` becomes
+# a call that launches the kernel. This is the host code of such a program:
 #
 # ```cpp
 # int main() {
@@ -270,16 +279,16 @@ for name in ("vector_add", "row_scale", "gelu"):
 # ```
 #
 # The operating system does not move [pinned memory](../glossary.md#pinned-memory), so the GPU can copy it while the CPU
-# does other work. A stream is a queue. Work in one stream runs in order; work in two streams may overlap. If you split
-# the work into pieces and put them into two streams, one piece is copied while another is computed. Launches and
-# asynchronous copies return at once, so an error of a kernel appears only where the host waits. `21_launch_overhead`
-# measures launches, streams and copies.
+# does other work. A [stream](../glossary.md#stream) is a queue. Work in one stream runs in order; work in two streams
+# may overlap. If you split the work into pieces and put them into two streams, one piece is copied while another is
+# computed. Launches and asynchronous copies return at once, so the program learns of an error in a kernel only where
+# the host waits. `21_launch_overhead` measures launches, streams and copies.
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** The program above copies 64 MiB to the GPU and 64 MiB back, over [PCIe](../glossary.md#pcie) at about
-# {claim: pcie_copy} each way. Its kernel moves as many bytes in GPU memory, at about {claim: h200_copy} on an H200.
-# Roughly which share of the time does the kernel take? What would two streams gain, and what would a kernel twice as
-# fast gain?
+# {claim: pcie_copy} in each direction. Its kernel reads 64 MiB and writes 64 MiB of GPU memory, at about
+# {claim: h200_copy} on an H200. Roughly what share of the time does the kernel take? How much time would two streams
+# save, and how much time would a kernel that is twice as fast save?
 #
 # ### BEGIN SOLUTION
 # The copies take 134 MB / {claim: pcie_copy}, about 2.7 ms. The kernel takes 134 MB / {claim: h200_copy}, about 0.03
@@ -289,12 +298,11 @@ for name in ("vector_add", "row_scale", "gelu"):
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** Write a `float4` version of `vector_add`. Does `vector_add` gain as much as GeLU? Replace `expf` by
-# the faster, less precise `__expf`, and use `lab.check` to see whether the error is still within tolerance. Make the
-# kernel a C++ template whose parameter is the formula.
+# **Next levels.** Write a `float4` version of `vector_add`. Does `float4` help `vector_add` as much as GeLU? Replace
+# `expf` by the faster, less precise `__expf`, and use `lab.check` to see whether the error is still within tolerance.
 #
-# **In practice** PyTorch's own elementwise kernels come from one template. It takes the formula as a parameter,
-# computes several elements per thread, and uses vectorized loads where the alignment allows them.
+# **In practice** PyTorch's own elementwise kernels come from one template. This template takes the formula as a
+# parameter, computes several elements per thread, and uses vectorized loads if the arrays are aligned.
 #
 # **Reading.** [CUDA Pro Tip: Grid-Stride
 # Loops](https://developer.nvidia.com/blog/cuda-pro-tip-write-flexible-kernels-grid-stride-loops/) and [Vectorized

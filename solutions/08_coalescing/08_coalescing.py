@@ -1,20 +1,19 @@
 # %% [markdown]
 # # Coalesce memory accesses
 #
-# **You will** count the [sectors](../glossary.md#sector) that a [request](../glossary.md#request) touches, fix a
-# [matmul](../glossary.md#matmul) that touches far too many, and transpose a matrix so that both its loads and its
-# stores are [coalesced](../glossary.md#coalesced-access).
+# **You will** count the [sectors](../glossary.md#sector) that a load or store of a [warp](../glossary.md#warp) touches,
+# fix a [matmul](../glossary.md#matmul) whose loads touch far too many sectors, and transpose a matrix with loads and
+# stores that are both [coalesced](../glossary.md#coalesced-access).
 #
 # **You will learn to**
-# - predict from index arithmetic how many sectors a [warp](../glossary.md#warp)'s request touches;
-# - choose which [thread](../glossary.md#thread) index follows which matrix axis, and explain why the opposite choice is
-#   slow;
+# - predict from index arithmetic how many sectors a [request](../glossary.md#request) touches;
+# - choose whether `threadIdx.x` counts rows or columns of a matrix, and explain why the opposite choice is slow;
 # - reorder data through [shared memory](../glossary.md#shared-memory) when loads and stores need different orders.
 #
 # **You need** `07_elementwise_cuda`: [grids](../glossary.md#grid), [blocks](../glossary.md#block),
 # [guards](../glossary.md#boundary-guard).
 #
-# About 75 minutes. No GPU needed, except for timings: sectors are counted exactly on a CPU too.
+# About 75 minutes. Works without a GPU; only times need one.
 #
 # ## 1 Sectors
 #
@@ -23,11 +22,11 @@
 # line](../glossary.md#cache-line) of {claim: line_bytes}. A cache looks up whole lines, but loads each sector
 # separately. A request is *coalesced* if it touches no more sectors than its bytes fill. 32 floats, for example, fill 4
 # sectors. The order of lanes does not matter, and several lanes may share a sector. In the picture below, lane k loads
-# element `offset + k · stride`, and each element has `width` bytes. Find two settings that move exactly twice the bytes
-# that the lanes need.
+# element `offset + k · stride`, and each element has `width` bytes. Find two settings with which memory transfers
+# exactly twice the bytes that the lanes need.
 #
-# **Predict.** Lane k loads element `first + k · stride` of an array that begins at a sector boundary. How many sectors
-# does the request touch? (An element never spans two sectors.)
+# **Predict.** How many sectors does such a request touch? In your function, `first` is the picture's `offset`, and
+# `itemsize` is its `width`. The array begins at a sector boundary, and no element spans two sectors.
 
 # %% cell="setup"
 
@@ -37,7 +36,7 @@ lab.widgets.coalescing(stride=1, offset=1)
 
 # %% cell="solution" id="sectors_per_request"
 def sectors_per_request(stride, itemsize, first):
-    """Number of sectors that lanes 0 to 31 touch.
+    """Return the number of sectors that lanes 0 to 31 touch.
 
     Lane k loads element first + k * stride. Each element has itemsize bytes.
     """
@@ -57,16 +56,17 @@ lab.check("08_coalescing/sectors_per_request")
 #
 # Points (x, y, z) can be stored as an [array of structures](../glossary.md#array-of-structures), x y z x y z …, or as a
 # [structure of arrays](../glossary.md#structure-of-arrays), all x, then all y, then all z. A kernel in which each lane
-# loads one point makes three load requests per warp: for x, for y and for z. In the first layout, what is the stride of
-# such a request, and how many sectors does your function give for it? The second cell below prints the sectors per load
-# request of both layouts.
+# loads one point makes three load requests per warp: for x, for y and for z. In an array of structures, what is the
+# stride of such a request, and how many sectors does your function return for it? The cell that defines `loads_of`
+# prints the sectors per load request of both layouts.
 #
 # ## 2 Fix a matmul
 #
-# `matmul_slow_kernel` computes `c = a · b` in [fp32](../glossary.md#fp32), with one thread per element of c. It is
-# correct but slow. Warps are formed along `threadIdx.x`: in a block of 32 × 32 threads, the 32 lanes of a warp differ
-# in `threadIdx.x` and share `threadIdx.y`. The second cell also prints the counts of each line of `matmul_slow_kernel`.
-# In which of its two loads do neighboring lanes read elements that are a whole row apart?
+# `matmul_slow_kernel` computes `c = a · b` in [fp32](../glossary.md#fp32), with one thread per element of `c`. The
+# kernel is correct but slow. In a block of 32 × 32 threads, the 32 lanes of a warp have different values of
+# `threadIdx.x` and the same `threadIdx.y`. The cell that defines `loads_of` also prints the source of
+# `matmul_slow_kernel` with the sectors per request of each line. In which of the two loads in the loop do neighboring
+# lanes read elements that are a whole row apart?
 
 # %% cell="given" id="lengths"
 # %%cuda
@@ -113,13 +113,13 @@ def matmul_slow(a, b, c):
     matmul_slow_kernel[(cdiv(M, 32), cdiv(N, 32)), (32, 32)](c, a, b, M, N, K)
 
 
-def matmul(a, b, c):  # launches your kernel, below
+def matmul(a, b, c):  # launches your kernel
     (M, K), N = a.shape, b.shape[1]
     matmul_kernel[(cdiv(N, 32), cdiv(M, 32)), (32, 32)](c, a, b, M, N, K)
 
 
 def loads_of(launch):
-    """Sectors per load request of the kernels that `launch()` launches. A GPU does not change the count."""
+    """Return the sectors per load request of the kernels that `launch()` launches. Every GPU has the same count."""
     with lab.record() as r:
         launch()
     t = r.totals()
@@ -137,28 +137,32 @@ lab.annotate(matmul_slow_kernel)
 
 # %% [markdown]
 # The three loads of `length_aos` touch the *same* 12 sectors. If these sectors stay in the [L1
-# cache](../glossary.md#l1-cache) until the third load, memory is read only once, but L1 does three times the work. A
-# kernel that needs only x uses just a third of the bytes that it moves.
+# cache](../glossary.md#l1-cache) until the third load, the kernel reads memory only once, but L1 does three times the
+# work. And a kernel that needs only x uses just a third of the bytes that it moves.
 #
-# **Your [kernel](../glossary.md#kernel):** write the same matmul with coalesced loads and stores. Its launcher
-# `matmul`, above, also differs from `matmul_slow`. Each block computes a [tile](../glossary.md#tile) of 32 × 32
-# elements of c. `blockIdx.x` counts the tiles along a **row** of c, and `blockIdx.y` counts the tiles along a column.
+# **Your [kernel](../glossary.md#kernel):** write the same matmul with coalesced loads and stores. Each block computes a
+# [tile](../glossary.md#tile) of 32 × 32 elements of `c`. In the launcher `matmul`, unlike in `matmul_slow`,
+# `blockIdx.x` counts the tiles along a row of `c`, and `blockIdx.y` counts the tiles along a column. You get 2 points
+# for a correct result, and 1 point each for loads and for stores that touch at most 4 sectors per request on average.
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `a`, `b` | (M, K), (K, N) | inputs, stored row by row |
-# | `c` | (M, N) | output; one thread computes one element |
+# | `a` | (M, K) | input, stored row by row |
+# | `b` | (K, N) | input, stored row by row |
+# | `c` | (M, N) | output, stored row by row; one thread computes one element |
 #
-# <details><summary>Hint 1</summary>Elements of a row are adjacent in memory. Neighboring lanes should differ in the
-# index that moves along a row of b and of c.</details>
-# <details><summary>Hint 2</summary>That index is n. Which of threadIdx.x and threadIdx.y differs between neighboring
-# lanes?</details>
-# <details><summary>Hint 3</summary>Compute n from everything that ends in .x, and m from everything that ends in .y.
-# All lanes of a warp then read the same element of a, so this request touches one sector.</details>
+# <details><summary>Hint 1</summary>Elements of a row are adjacent in memory. Neighboring lanes should have neighboring
+# values of the index that moves along a row of <code>b</code> and of <code>c</code>.</details>
+# <details><summary>Hint 2</summary>The index along a row of <code>b</code> and of <code>c</code> is <code>n</code>.
+# Which of <code>threadIdx.x</code> and <code>threadIdx.y</code> differs between neighboring lanes?</details>
+# <details><summary>Hint 3</summary>Compute <code>n</code> from the variables that end in <code>.x</code>, and
+# <code>m</code> from those that end in <code>.y</code>. All lanes of a warp then read the same element of
+# <code>a</code>, so the request for <code>a</code> touches one sector.</details>
 #
-# Popular course material claims that this swap makes a naive matmul {claim: claimed_factor} times as fast:
-# {claim: claimed_fast} instead of {claim: claimed_slow} (1 GFLOP/s is 10⁹ [FLOPs](../glossary.md#flop) per second). The
-# cell after the check measures both kernels on your GPU. What factor do the sectors predict?
+# Popular course material claims that coalescing makes such a matmul {claim: claimed_factor} times as fast:
+# {claim: claimed_fast} instead of {claim: claimed_slow}. (1 GFLOP/s is 10⁹ [FLOPs](../glossary.md#flop) per second.)
+# The cell after the check prints the sectors per load request of both kernels, and on a GPU also their times. What
+# factor do the sectors predict?
 
 # %% cell="solution" id="matmul_kernel"
 # %%cuda
@@ -197,25 +201,27 @@ def measure_the_claim():
 measure_the_claim()
 
 # %% [markdown]
-# Use this table when a check fails, or when points for counts are missing. It covers part 3 too, where you write a
-# `tile` in shared memory.
+# The first row of this table is for parts 2 and 3, the other rows are for your kernel of part 3. There, `tile` is an
+# array in shared memory, and `tx` is `threadIdx.x`.
 #
 # | the check reports | common cause |
 # |---|---|
-# | 16.5 or 32 sectors per request | lanes access a column: `threadIdx.x` is multiplied by a row length |
+# | 16.5 or 32 sectors per request | neighboring lanes access a column: `threadIdx.x` is multiplied by a row length |
 # | `missing-syncthreads` | the tile is read before other warps have filled it |
-# | `uninitialized-shared` | some rows of the tile were not written: each thread must write four elements |
-# | `transposed` | the second loop reads `tile[y][tx]` instead of `tile[tx][y]` (`tx` is `threadIdx.x`) |
-# | `barrier-divergence` | `__syncthreads()` inside the guard, or a `return` before it |
-# | `tail-unmasked`, `first-block-only` | a guard is missing, or the second guard uses M and N like the first one |
+# | `uninitialized-shared` | a thread writes fewer than four elements of the tile, so some rows are not written |
+# | `transposed` | the kernel writes `tile[y][tx]` and also reads `tile[y][tx]`: one index pair must be swapped |
+# | `barrier-divergence` | some threads skip `__syncthreads()`, because it is inside a guard or after a `return` |
+# | `tail-unmasked` | the load or the store has no guard |
+# | `first-block-only` | the guard of the store limits rows by M and columns by N, as for `x` |
 #
 # ## 3 Transpose through shared memory
 #
-# `out[n][m] = x[m][n]`. If you load along rows, you store along columns, and vice versa: one side always costs 32
-# sectors per request. The solution is *shared memory*, a small, fast memory that the threads of a block share. Strided
-# accesses to shared memory touch no sectors. A block loads a tile of 32 × 32 elements of `x`, one row at a time. It
-# waits at the [barrier](../glossary.md#barrier) `__syncthreads()` until the tile is complete. Then it stores the
-# transposed tile, one row of `out` at a time. In the picture, `bx` and `by` are `blockIdx.x` and `blockIdx.y`.
+# Compute `out[n][m] = x[m][n]`. If a warp loads along a row of `x`, it stores along a column of `out`, so each store
+# touches 32 sectors. If it stores along a row of `out`, each load touches 32 sectors. The solution is *shared memory*,
+# a small, fast memory that the threads of a block share. Strided accesses to shared memory touch no sectors. A block
+# loads a tile of 32 × 32 elements of `x` by rows. Each thread then waits at the [barrier](../glossary.md#barrier)
+# `__syncthreads()` until the tile is complete. Last, the block stores the columns of the tile as rows of `out`. In the
+# diagram below, `bx` and `by` are `blockIdx.x` and `blockIdx.y`:
 #
 # ```
 #   x, tile (by, bx)             tile in shared memory            out, tile (bx, by)
@@ -223,26 +229,29 @@ measure_the_claim()
 #   e f g h   a row of x         e f g h   a column               b f j n   a row of out
 # ```
 #
-# A block has 32 × 8 threads; each thread moves 4 elements of the tile, 8 rows apart. M and N are arbitrary, so tiles at
-# the right and lower edges may be partly empty. Guard the load and the store, but not the barrier.
+# A block has 32 × 8 threads, so each of its eight warps loads one row of a tile at a time. Each thread moves 4 elements
+# of the tile, which are 8 rows apart. M and N are arbitrary, so tiles at the right and lower edges may be partly empty.
+# Guard the load and the store, but not the barrier. You get the same points as in part 2.
 #
 # | argument | shape | meaning |
 # |---|---|---|
 # | `x` | (M, N) | input, stored row by row |
 # | `out` | (N, M) | output, stored row by row |
 #
-# <details><summary>Hint 1</summary>Write two similar loops with <code>__syncthreads()</code> between them. In both,
-# threadIdx.x moves along a row of global memory.</details>
-# <details><summary>Hint 2</summary>Let tx be threadIdx.x, and let y be threadIdx.y + 0, 8, 16 and 24. The first loop
-# copies row by·32 + y, column bx·32 + tx of x to tile[y][tx]. The second loop uses the same y and tx, but now y counts
-# rows of out.</details>
-# <details><summary>Hint 3</summary>The element in row bx·32 + y and column by·32 + tx of out comes from tile[tx][y].
-# The guard is swapped too: rows of out are limited by N, columns by M.</details>
+# <details><summary>Hint 1</summary>Write two similar loops with <code>__syncthreads()</code> between them. In both
+# loops, <code>threadIdx.x</code> moves along a row in global memory.</details>
+# <details><summary>Hint 2</summary>Let <code>tx</code> be <code>threadIdx.x</code>, and let <code>y</code> be
+# <code>threadIdx.y</code> plus 0, 8, 16 and 24. The first loop copies the element in row <code>by * 32 + y</code> and
+# column <code>bx * 32 + tx</code> of <code>x</code> to <code>tile[y][tx]</code>. In the second loop, <code>y</code>
+# counts rows of <code>out</code>.</details>
+# <details><summary>Hint 3</summary>The element in row <code>bx * 32 + y</code> and column <code>by * 32 + tx</code> of
+# <code>out</code> comes from <code>tile[tx][y]</code>. <code>out</code> has N rows and M columns, so the guard of the
+# store differs from the guard of the load.</details>
 
 # %% cell="solution" id="transpose_kernel"
 # %%cuda
 # constexpr int TILE = 32;  // side of a tile, and blockDim.x
-# constexpr int ROWS = 8;   // blockDim.y: a thread takes every 8th row of its tile
+# constexpr int ROWS = 8;   // blockDim.y; a thread moves one element in every 8th row of the tile
 #
 # __global__ void transpose_kernel(float* __restrict__ out, const float* __restrict__ x, int M, int N) {
 #     // out[n][m] = x[m][n]; one block transposes one tile of TILE * TILE elements.
@@ -278,13 +287,13 @@ lab.check("08_coalescing/transpose")
 # %%
 with lab.record():
     transpose(torch.rand(64, 64), torch.empty(64, 64))
-lab.annotate(transpose_kernel)  # 4 sectors per request; what is `degree` where the tile is read?
+lab.annotate(transpose_kernel)  # `degree` 32: this access to shared memory takes 32 times as long as necessary
 print(lab.benchmark("08_coalescing/transpose") or "")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** The slow matmul loads 16.5 sectors per request, the fixed one 2.5: a factor of 6.6. The claim is a factor
-# of {claim: claimed_factor} in time. Give one reason why time may fall by *more* than the sectors do, and one reason
-# why it may fall by less.
+# **Explain.** The slow matmul loads 16.5 sectors per request, and the fixed one loads 2.5: a factor of 6.6. The claim
+# is a factor of {claim: claimed_factor} in time. Give one reason why the time may fall by *more* than the number of
+# sectors, and one reason why the time may fall by less.
 #
 # ### BEGIN SOLUTION
 # Time may fall by more because L1 looks up lines, not sectors. The slow request for a touches 32 different lines, which
@@ -295,14 +304,13 @@ print(lab.benchmark("08_coalescing/transpose") or "")
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** `09_shared_memory` removes what `lab.annotate` still shows: where the tile is read, shared memory
-# takes 32 times as long as necessary (`degree` 32). `15_matmul_cuda` continues with the matmul, which still loads each
-# element of a and b many times. Try a block of 16 × 16 in `matmul`, with a grid to match. How do the sectors per
-# request change, and why is that hardly a gain?
+# **Next levels.** In your transpose, reading a column of the tile takes 32 times as long as necessary;
+# `09_shared_memory` fixes this. The matmul still loads each element of `a` and `b` many times; `15_matmul_cuda` fixes
+# that.
 #
-# **In practice** PyTorch chooses layouts in which its kernels make coalesced accesses; `channels_last` is one of them.
-# `.contiguous()` of a transposed matrix does exactly this transpose.
+# **In practice** PyTorch offers layouts with which its kernels make coalesced accesses, such as `channels_last` for
+# images. `.contiguous()` of a transposed matrix runs a transpose like yours.
 #
 # **Reading.** [CUDA C++ Best Practices Guide, coalesced access to global
 # memory](https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/#coalesced-access-to-global-memory): this section
-# gives the rules, and measures strides and offsets.
+# gives the rules, and measures how strides and offsets change the bandwidth.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Share memory within a block: halos, banks, barriers
 #
-# **You will** write a convolution whose blocks load each input only once, write two transposes without [bank
+# **You will** write a convolution that loads each input only once per block, write two transposes without [bank
 # conflicts](../glossary.md#bank-conflict), and fix two broken kernels.
 #
 # **You will learn to**
@@ -11,20 +11,19 @@
 #   [padding](../glossary.md#padding) or [swizzling](../glossary.md#swizzle);
 # - find the cause of a reported [race](../glossary.md#race) or out-of-bounds access.
 #
-# **You need** your transpose from `08_coalescing`. About 90 minutes. No GPU needed, except for timings: conflicts are
-# counted exactly and races are detected on a CPU too.
+# **You need** your transpose from `08_coalescing`. About 90 minutes. Works without a GPU; only times need one.
 #
 # ## 1 Bank conflicts
 #
-# [Shared memory](../glossary.md#shared-memory) is on-chip memory of an [SM](../glossary.md#sm). It has 32
-# [banks](../glossary.md#bank): the 4-byte word w is in bank w mod 32. Each bank delivers one word per
-# [wavefront](../glossary.md#wavefront). Suppose that the [lanes](../glossary.md#lane) of a [warp](../glossary.md#warp)
-# read n *different* words of one bank, and no more of any other bank. Their [request](../glossary.md#request) then
-# takes n wavefronts: an n-way *bank conflict*. The best case is 1 wavefront, the worst 32. Lanes that read the *same*
-# word share one wavefront (a [broadcast](../glossary.md#broadcast)), so equal words cause no conflict.
+# [Shared memory](../glossary.md#shared-memory) is on-chip memory of an [SM](../glossary.md#sm) with 32
+# [banks](../glossary.md#bank): word w (4 bytes) is in bank w mod 32. Shared memory serves a
+# [request](../glossary.md#request) of a [warp](../glossary.md#warp) in one or more
+# [wavefronts](../glossary.md#wavefront), and each bank delivers one word per wavefront. If the
+# [lanes](../glossary.md#lane) of the warp read n *different* words of the same bank, the request takes n wavefronts: an
+# n-way *bank conflict*. Lanes that read the *same* word share one wavefront (a [broadcast](../glossary.md#broadcast)),
+# so equal words cause no conflict.
 #
-# **Predict.** Lane k reads word `k · stride`. How many wavefronts does the request take? The sliders below show one
-# stride at a time; your function returns the number for any stride.
+# **Predict.** Lane k reads word `k · stride`. How many wavefronts does the request take?
 
 # %% cell="setup"
 
@@ -66,7 +65,7 @@ lab.widgets.banks(stride=12)
 
 # %% cell="solution" id="wavefronts_for_stride"
 def wavefronts_for_stride(stride):
-    """Number of wavefronts that one request takes if lane k reads word k * stride, for k = 0 to 31."""
+    """Return the number of wavefronts of one request in which lane k reads word k * stride, for k = 0 to 31."""
     ### BEGIN SOLUTION
     words_of_bank = {}
     for lane in range(32):
@@ -82,29 +81,34 @@ lab.check("09_shared_memory/wavefronts_for_stride")
 # %% [markdown]
 # ## 2 A convolution with a halo
 #
-# `out[i] = Σ weights[radius + j] · x[i + j]` for j = −radius … radius, where x is 0 outside its bounds. Neighboring
-# outputs share most of their inputs. So each [block](../glossary.md#block) loads its inputs *once* into shared memory.
-# From there its threads read each input for up to 2·radius + 1 outputs. A block computes 1024 outputs. It needs the
-# 1024 inputs at the same indices, and `radius` more on each side: the *halo*.
+# Compute `out[i] = Σ weights[radius + j] · x[i + j]`, with a sum over j = −radius … radius. If `i + j` is outside the
+# bounds of `x`, use 0 in place of `x[i + j]`. Neighboring outputs share most of their inputs. So each
+# [block](../glossary.md#block) loads its inputs *once* into shared memory, and its threads read them there. A block
+# computes 1024 outputs. For these, the block needs the 1024 inputs at the same indices, and `radius` more inputs on
+# each side: the *halo*.
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `x`, `out` | (n,) | input and output |
-# | `weights` | (2·radius + 1,) | radius is at most 8 |
+# | `x` | (n,) | input |
+# | `weights` | (2·radius + 1,) | input; `radius` is at most 8 |
+# | `out` | (n,) | output |
 #
 # A block has 128 threads: thread t computes outputs t, t + 128, …, t + 896 of the block. Neighboring lanes then access
-# neighboring words, and each thread has eight loads [in flight](../glossary.md#in-flight). The check counts the
-# [sectors](../glossary.md#sector) that your kernel loads. It allows n/8 for x and 5 more per block: 2 for the halo and
-# 3 for the weights.
+# neighboring words, and each thread has eight loads [in flight](../glossary.md#in-flight). You get 2 points for a
+# correct result, and 1 point if your kernel loads few [sectors](../glossary.md#sector): at most n/8 for `x`, and 5 more
+# per block (2 for the halo and 3 for the weights). You get 1 more point for loads from shared memory without bank
+# conflicts.
 #
-# <details><summary>Hint 1</summary>Let first be the block's first output. For every radius, let tile[k] hold x[first -
-# MAX_RADIUS + k]: these inputs start at a sector boundary. Store 0 where the index is outside x. Load the weights into
-# shared memory too.</details>
-# <details><summary>Hint 2</summary>Load tile[threadIdx.x], tile[threadIdx.x + 128], … eight times, then the remaining
-# 16 elements. Then all threads call <code>__syncthreads()</code>.</details>
-# <details><summary>Hint 3</summary>Output o of the tile is the sum over k = 0 … 2·radius of taps[k] · tile[o +
-# MAX_RADIUS - radius + k]. Make k the outer loop and the eight outputs the inner loop: a thread then reads each weight
-# once for eight products.</details>
+# <details><summary>Hint 1</summary>Let <code>first</code> be the index of the block's first output. Whatever the
+# radius, let <code>tile[k]</code> hold <code>x[first - MAX_RADIUS + k]</code>, because these inputs start at a sector
+# boundary. Store 0 where this index is outside <code>x</code>. Load the weights into the shared array
+# <code>taps</code>.</details>
+# <details><summary>Hint 2</summary>Each thread fills <code>tile[threadIdx.x]</code>, <code>tile[threadIdx.x +
+# 128]</code> and so on: eight words. Sixteen threads also fill one of the remaining 16 words. Then all threads call
+# <code>__syncthreads()</code>.</details>
+# <details><summary>Hint 3</summary>Output <code>o</code> of the block is the sum of <code>taps[k] * tile[o + MAX_RADIUS
+# - radius + k]</code> over <code>k</code> from 0 to <code>2 * radius</code>. Make <code>k</code> the outer loop and the
+# eight outputs the inner loop: a thread then reads each weight once for eight products.</details>
 
 # %% cell="solution" id="conv1d_kernel"
 # %%cuda
@@ -146,42 +150,44 @@ lab.tiny("09_shared_memory/conv1d")
 lab.check("09_shared_memory/conv1d")
 
 # %% [markdown]
-# When a check of this unit fails:
+# This table is for all kernels of this unit. An *ideal wavefront* is a wavefront of a request without bank conflicts.
 #
-# | diagnosis | common cause |
+# | the check reports | common cause |
 # |---|---|
-# | `missing-syncthreads` | no barrier between a write and another thread's read, or between a read and the next write |
-# | `barrier-divergence` | `return` or `if` keeps some threads from a barrier that others wait at |
-# | `first-block-only` | each thread computes one element instead of eight (convolution) or 16 (transpose) |
-# | `uninitialized-shared` | the halo, or words past the end of the data, were never written |
-# | `wrong-formula` | reversed weights; or no halo, which makes the outputs at the ends of each block wrong |
-# | 32 or 16.5 wavefronts per ideal wavefront (one without conflicts) | all words of a tile column are in one bank |
+# | `missing-syncthreads` | two threads access the same word, one of them writes, and no barrier is in between |
+# | `barrier-divergence` | a `return` or `if` keeps some threads from a barrier at which other threads wait |
+# | `first-block-only` | each thread computes one element; it must compute 8 (part 2) or 16 (part 3) |
+# | `uninitialized-shared` | the kernel never wrote the halo, or the words of the tile past the end of `x` |
+# | `wrong-formula` (part 2) | the weights are in reverse order, or there is no halo at the ends of each block |
+# | 32 or 16.5 wavefronts per ideal wavefront | all words of a tile column are in one bank (part 3) |
 #
-# **Extra.** Give each thread of `conv1d` five *adjacent* outputs, and keep the inputs that they share in
-# [registers](../glossary.md#register). At radius 8 a thread then reads 5 + 16 = 21 words of x from shared memory
-# instead of 5 · 17 = 85. Why five outputs and not four? Also make `radius` a template parameter, so that the compiler
-# [unrolls](../glossary.md#unrolling) the loop over the weights.
+# **Extra.** Let each thread of `conv1d` compute five *adjacent* outputs, and keep the inputs that these outputs share
+# in [registers](../glossary.md#register). At radius 8, a thread then reads 5 + 16 = 21 words of `x` from shared memory
+# instead of 5 · 17 = 85. Why five outputs and not four? (Think of the stride between lanes.) Also make `radius` a
+# template parameter, so that the compiler [unrolls](../glossary.md#unrolling) the loop over the weights.
 #
 # ## 3 Transpose without bank conflicts
 #
-# In your transpose of `08_coalescing` a warp writes a row of the tile and reads a column. The words of a column are 32
-# apart, so the read takes 32 wavefronts, as your function says. Two fixes are common:
+# In your transpose of `08_coalescing`, a warp writes a row of the tile and reads a column. Neighboring words of a
+# column are 32 words apart, so the read takes 32 wavefronts. Two fixes are common:
 #
-# - **Padding.** Declare the tile one column wider than you need. What is the stride of a column then? (One slider of
-#   section 1 sets the padding.)
+# - **Padding.** Declare the tile one column wider than you need. How far apart are the words of a column then, and in
+#   which banks are they?
 # - **Swizzling.** Keep the size of the tile, but store element (y, x) in column `x ^ y` of row y, where `^` is the
-#   bitwise exclusive or. Each row is then permuted in its own way, and the 32 elements that a warp reads from a column
-#   are in 32 different banks.
+#   bitwise exclusive or. Each row then has a different order, and the 32 elements that a warp reads from a column are
+#   in 32 different banks.
 #
-# Start both versions from your kernel of `08_coalescing`, but with a tile of 64 × 64 words and a block of 64 × 4
-# threads. Each thread then has 16 loads in flight, which pays off on large GPUs. Write the padded version first.
-# [Tensor-core](../glossary.md#tensor-core) kernels swizzle (`16_matmul_hopper`), because padding breaks the alignment
-# that 16-byte copies need. NVIDIA's guide has [more on
+# Write both versions, padding first. Start from your kernel of `08_coalescing`, but with a tile of 64 × 64 words and a
+# block of 64 × 4 threads. Each thread then has 16 loads in flight, which makes the kernel faster on large GPUs. Each
+# version has points for the result, for coalesced accesses and for no bank conflicts. The swizzled tile must have no
+# padding. [Tensor-core](../glossary.md#tensor-core) kernels swizzle (`16_matmul_hopper`), because padding breaks the
+# alignment that 16-byte copies need. NVIDIA's guide has [more on
 # banks](https://docs.nvidia.com/cuda/cuda-c-programming-guide/#shared-memory).
 #
-# <details><summary>Hint 1</summary>Padding changes one line: the declaration.</details>
+# <details><summary>Hint 1</summary>Padding changes only one line: the declaration of the tile.</details>
 # <details><summary>Hint 2</summary>Read element (y, x) of a swizzled tile from the place where you stored it.</details>
-# <details><summary>Hint 3</summary>tile[y][x] becomes tile[y][x ^ y], and tile[x][y] becomes tile[x][y ^ x].</details>
+# <details><summary>Hint 3</summary><code>tile[y][x]</code> becomes <code>tile[y][x ^ y]</code>, and
+# <code>tile[x][y]</code> becomes <code>tile[x][y ^ x]</code>.</details>
 
 # %% cell="solution" id="transpose_padded_kernel"
 # %%cuda
@@ -245,10 +251,10 @@ for name in ("conv1d", "transpose_padded", "transpose_swizzled"):
 # %% [markdown]
 # ## 4 Two kernels to debug
 #
-# The first kernel smooths groups of 256 elements, one group per block. In each of `steps` iterations every element
-# becomes the mean of itself and its two neighbors, all three *of the previous iteration*. The first and the last
-# element of a group have only one neighbor, and take their own value in place of the missing one. The result is wrong
-# in some runs and right in others.
+# The first kernel smooths groups of 256 elements, one group per block. In each of `steps` iterations, every element
+# becomes the mean of three values *of the previous iteration*: its own value and those of its two neighbors. The first
+# and the last element of a group have only one neighbor; their own value replaces the missing value. The result is
+# wrong in some runs and right in others.
 #
 # ```cpp
 # constexpr int BLOCK = 256;
@@ -267,8 +273,8 @@ for name in ("conv1d", "transpose_padded", "transpose_swizzled"):
 # ```
 # > **Report:** block 0, thread 32 reads tile[31], which thread 31 wrote, with no __syncthreads() in between (line 9).
 #
-# The second kernel computes `out[i] = x[i + 1] − x[i − 1]`, again with blocks of 256. The first element of x takes its
-# own value in place of `x[i − 1]`, the last one in place of `x[i + 1]`.
+# The second kernel computes `out[i] = x[i + 1] − x[i − 1]`, again with blocks of 256 threads. At the first element,
+# `x[0]` replaces the missing `x[−1]`. At the last element, `x[n − 1]` replaces the missing `x[n]`.
 #
 # ```cpp
 # __global__ void gradient_kernel(float* out, const float* x, int n) {
@@ -284,17 +290,18 @@ for name in ("conv1d", "transpose_padded", "transpose_swizzled"):
 # > **Report:** block 0, thread 0 reads x[-1], outside the array of 250 elements (line 5).
 #
 # Two threads *race* if they access the same word, at least one of them writes, and no barrier separates the accesses.
-# In the first kernel, look at each access to the tile in the loop: which accesses of another thread, in the same
-# iteration or the next, can happen at the same time? The second kernel has more than one out-of-bounds access, and the
-# report names only the first. Run the check after each fix.
+# For the first kernel, look at each access to the tile in the loop: which other thread can access the same word at the
+# same time? The second kernel has several out-of-bounds accesses, and the report names only the first one. Run the
+# check after each fix.
 #
-# <details><summary>Hint 1</summary>A thread may write tile[t] only after its neighbors have read it, and may read
-# tile[left] only after that neighbor has written it. How many barriers does an iteration need?</details>
-# <details><summary>Hint 2</summary>Compute the mean into a local variable, wait, store it, wait. Or alternate between
-# two tiles: then one barrier per iteration is enough.</details>
-# <details><summary>Hint 3</summary>For the gradient: x[min(max(j, 0), n − 1)] exists for every j, and is the value that
-# the formula needs past the ends of x. How many words does a block of 256 need, with one neighbor on each
-# side?</details>
+# <details><summary>Hint 1</summary>A thread may write <code>tile[t]</code> only after its neighbors have read
+# <code>tile[t]</code>. It may read <code>tile[left]</code> only after the left neighbor has written
+# <code>tile[left]</code>. How many barriers does an iteration need?</details>
+# <details><summary>Hint 2</summary>Store the mean in a local variable, wait at a barrier, copy the variable to the
+# tile, and wait at another barrier. Or alternate between two tiles: then one barrier per iteration is enough.</details>
+# <details><summary>Hint 3</summary>For the gradient: <code>x[min(max(j, 0), n - 1)]</code> exists for every
+# <code>j</code>, and is also the value that the formula needs past the ends of <code>x</code>. How many words does a
+# block of 256 threads need, with one neighbor on each side?</details>
 
 # %% cell="solution" id="smooth_kernel"
 # %%cuda
@@ -341,7 +348,7 @@ lab.check("09_shared_memory/fix_bounds")
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** With groups of 32 elements instead of 256, the broken smoothing kernel would give the right result in
-# every run on many GPUs. Why? And why is it broken for 32 as well?
+# every run on many GPUs. Why? And why is the kernel still wrong with groups of 32?
 #
 # ### BEGIN SOLUTION
 # 32 elements are the work of one warp. Its lanes usually execute a load together and then the store together, so all of

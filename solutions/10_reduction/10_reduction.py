@@ -1,28 +1,30 @@
 # %% [markdown]
 # # Sum a vector: a reduction in shared memory
 #
-# **You will** write four CUDA C++ kernels that sum a vector. Each version after the first removes a bottleneck of the
-# version before.
+# **You will** write four CUDA C++ kernels that sum a vector. Each later version removes a bottleneck of the previous
+# version.
 #
 # **You will learn to**
-# - reduce as a tree in [shared memory](../glossary.md#shared-memory), with [barriers](../glossary.md#barrier);
+# - sum as a [tree](../glossary.md#tree) in [shared memory](../glossary.md#shared-memory), with
+#   [barriers](../glossary.md#barrier);
 # - count [divergent](../glossary.md#divergence) branches, [bank conflicts](../glossary.md#bank-conflict) and barriers,
-#   and reduce these counts one by one;
+#   and lower these counts one by one;
 # - sum any number of elements in several launches.
 #
-# **You need** `07_elementwise_cuda`, `08_coalescing` and `09_shared_memory`. About 80 minutes. The second half,
-# `10_warp_reduction`, takes about 70 more. No GPU needed, except for timings.
+# **You need** `07_elementwise_cuda`, `08_coalescing` and `09_shared_memory`. About 80 minutes. The second part of this
+# unit, `10_warp_reduction`, takes about 70 minutes. No GPU needed, except for timings.
 #
 # ## Predict: how many warps are busy?
 #
 # A [reduction](../glossary.md#reduction) combines many values into one. A [block](../glossary.md#block) of 256 threads
 # holds 256 numbers in shared memory and adds them as a *tree*: first 128 additions at once, then 64, then 32, and so
-# on. That takes 8 steps instead of 255 additions in sequence. The first version (V1) adds neighbors: in the step with
-# distance s = 1, 2, 4, …, 128, each thread t that is a multiple of 2·s adds element t + s to element t.
+# on. That takes 8 steps instead of 255 additions one after another. The first version (V1) adds neighbors first: its
+# steps have the distances `s` = 1, 2, 4, …, 128. In the step with distance `s`, each thread whose index `t` is a
+# multiple of `2·s` adds element `t + s` to element `t`.
 #
 # A [warp](../glossary.md#warp) is busy in a step if at least one of its 32 [lanes](../glossary.md#lane) adds. How many
-# warps of a block are busy in the step with distance s of V1? Both s and the number of threads (at least 32) are powers
-# of two. The picture shows which threads of two warps add, in V1 and in V2, the second version.
+# warps of a block are busy in V1's step with distance `s`? The block size, `threads`, is any power of two from 32. The
+# picture below shows which threads of two warps add, in V1 and in V2 (the second version).
 
 # %% cell="setup"
 
@@ -67,7 +69,7 @@ trees.who_adds()
 
 # %% cell="solution" id="busy_warps"
 def busy_warps(threads, s):
-    """Number of warps, in a block of `threads` threads, in which some thread index is a multiple of 2·s."""
+    """Number of busy warps in V1's step with distance s, for a block of `threads` threads."""
     ### BEGIN SOLUTION
     return threads // max(32, 2 * s)
     ### END SOLUTION
@@ -80,34 +82,35 @@ lab.check("10_reduction/busy_warps")
 # ## V1 Neighbors first
 #
 # The kernel writes one [partial sum](../glossary.md#partial-sum) per block. Blocks of one launch cannot simply wait for
-# each other, but each launch starts only after the previous one has finished. So the launcher applies the same kernel
-# to the partial sums, again and again, until one is left. The load and the store are given; you write the tree.
+# each other. But a launch starts only after the previous launch has finished, so the launcher applies the kernel to the
+# partial sums again and again, until one sum is left. The kernel's load and store are given; you write the tree.
 #
 # | argument | shape | meaning |
 # |---|---|---|
 # | `x` | (n,) | input |
 # | `partial` | (blocks,) | output: the sum of each block's elements |
-# | `n` | number | elements, at least 1 |
+# | `n` | number | number of elements of `x`, at least 1 |
 #
-# <details><summary>Hint 1</summary>Double s in a loop while it is less than <code>blockDim.x</code>. In each iteration,
-# the threads whose index is a multiple of 2·s add.</details>
+# <details><summary>Hint 1</summary>Double <code>s</code> in a loop while it is less than <code>blockDim.x</code>. In
+# each iteration, the threads whose index is a multiple of <code>2 * s</code> add.</details>
 # <details><summary>Hint 2</summary>The next step reads what other threads have just written. Which call makes all
 # threads wait for each other?</details>
-# <details><summary>Hint 3</summary>Every thread of the block must reach the barrier, even if it does not add: end the
-# if before it.</details>
+# <details><summary>Hint 3</summary>Every thread of the block must reach the barrier, even if it does not add. So close
+# the <code>if</code> before the barrier.</details>
 #
-# When a check of this unit fails:
+# Use this table when the check of any version fails:
 #
 # | diagnosis | common cause |
 # |---|---|
-# | `missing-syncthreads` | no barrier between a write to `tile` and another thread's read, in one of the steps |
-# | `barrier-divergence` | the barrier is inside the if |
-# | `uninitialized-shared`, `out-of-bounds` | threads past the end of x wrote no 0, or a step reads past the tile |
+# | `missing-syncthreads` | in one of the steps, no barrier separates a write to `tile` from another thread's read |
+# | `barrier-divergence` | the barrier is inside the `if` |
+# | `uninitialized-shared` | a thread past the end of `x` does not write a 0 to `tile` |
+# | `out-of-bounds` | a step reads past the end of `tile`, or a load reads past the end of `x` |
 # | `missing-accumulation` | a step of the tree is missing: check where the loop starts and ends |
 
 # %% cell="solution" id="reduce_v1"
 # %%cuda
-# // One partial sum per block: partial[b] = x[256·b] + … + x[256·b + 255], without indices past the end.
+# // One partial sum per block: partial[b] = x[256·b] + … + x[256·b + 255]. Elements past the end count as 0.
 # __global__ void reduce_v1(const float *x, float *partial, int n) {
 #     __shared__ float tile[256];
 #     int t = threadIdx.x;
@@ -131,14 +134,15 @@ lab.check("10_reduction/sum_v1")
 # ## V2 The first threads add
 #
 # The lanes of V1's warps [diverge](../glossary.md#divergence): in each of the first steps, every warp executes the
-# addition for only some of its lanes. Keep the same additions, but let thread t do addition t of the step, which
-# updates element 2·s·t. The threads that add are then the first threads of the block. Except in the last steps they
-# fill whole warps, and the other warps skip the step. The check counts divergent branches. It allows 8 per block,
-# because one warp still diverges in the last steps.
+# addition for only some of its lanes. Keep the same additions, but let thread `t` do the addition that updates element
+# `2·s·t`. The threads that add are then the first threads of the block. In the first three steps they fill whole warps,
+# and the other warps skip the step. In the last five steps and at the store of the sum, the first warp diverges. A
+# block has 6 divergent branches (48 in V1). The check allows 8.
 #
-# <details><summary>Hint 1</summary>Only the body of the loop changes: compute the index first.</details>
-# <details><summary>Hint 2</summary>A thread adds if its index is inside the block's tile.</details>
-# <details><summary>Hint 3</summary>The element to add to element 2·s·t is s further on.</details>
+# <details><summary>Hint 1</summary>Only the body of the loop changes. First compute the index of the element that
+# thread <code>t</code> updates.</details>
+# <details><summary>Hint 2</summary>A thread adds if this index is less than <code>blockDim.x</code>.</details>
+# <details><summary>Hint 3</summary>The thread adds the element at distance <code>s</code>, as in V1.</details>
 
 # %% cell="solution" id="reduce_v2"
 # %%cuda
@@ -165,18 +169,20 @@ lab.check("10_reduction/sum_v2")
 # %% [markdown]
 # ## V3 Sequential addressing
 #
-# V2 fixes divergence but causes bank conflicts: adjacent lanes read words that are 2·s apart, so several lanes read
-# different words of the same [bank](../glossary.md#bank). `lab.widgets.banks(stride=8)` shows the reads for s = 4. So
-# V2 needs as many shared-memory [wavefronts](../glossary.md#wavefront) as V1, although its warps issue fewer
-# [requests](../glossary.md#request).
+# V2 fixes divergence but causes bank conflicts: adjacent lanes read words that are `2·s` apart, so several lanes read
+# different words of the same [bank](../glossary.md#bank). `lab.widgets.banks(stride=8)` shows the reads for `s` = 4.
+# V2's warps issue fewer [requests](../glossary.md#request) than V1's, but because of the conflicts V2 needs as many
+# shared-memory [wavefronts](../glossary.md#wavefront) as V1.
 #
-# Reverse the tree: start with the largest distance. For s = 128, 64, …, 1, the first s threads add element t + s to
-# element t. Adjacent lanes then read adjacent words.
+# Reverse the tree: start with the largest distance. In the step with distance `s` = 128, 64, …, 1, each thread `t < s`
+# adds element `t + s` to element `t`. Adjacent lanes then read adjacent words.
 #
-# <details><summary>Hint 1</summary>s starts at half the block size and is halved after each step. The last step has s =
-# 1.</details>
-# <details><summary>Hint 2</summary>The condition compares t with s. The index needs no multiplication.</details>
-# <details><summary>Hint 3</summary>The barrier stays where it was: once per step, outside the if.</details>
+# <details><summary>Hint 1</summary><code>s</code> starts at half the block size and is halved after each step. The last
+# step has <code>s = 1</code>.</details>
+# <details><summary>Hint 2</summary>The condition compares <code>t</code> with <code>s</code>. The index needs no
+# multiplication.</details>
+# <details><summary>Hint 3</summary>The barrier stays where it was: once per step, outside the
+# <code>if</code>.</details>
 
 # %% cell="solution" id="reduce_v3"
 # %%cuda
@@ -202,10 +208,10 @@ lab.check("10_reduction/sum_v3")
 # %% [markdown]
 # ## V4 Add while loading
 #
-# In V3 half of the threads load one number and never add. Let each thread load two numbers, 256 apart so that both
-# loads stay [coalesced](../glossary.md#coalesced-access), and add them in a [register](../glossary.md#register) before
-# writing to shared memory. Each block then sums 512 elements. V4 thus needs half as many blocks, stores to shared
-# memory and barriers as V3. Each element of x is still read once.
+# In V3 half of the threads load one number and never add. Let each thread load two numbers and add them in a
+# [register](../glossary.md#register) before it writes to shared memory. The two numbers are 256 elements apart, so that
+# both loads stay [coalesced](../glossary.md#coalesced-access). Each block then sums 512 elements. In total, V4 thus
+# needs half as many blocks, stores to shared memory and barriers as V3. Each element of `x` is still read once.
 #
 # <details><summary>Hint 1</summary>The block starts at element <code>blockIdx.x * 2 * blockDim.x</code>.</details>
 # <details><summary>Hint 2</summary>Either of the two elements may be past the end: guard both loads.</details>
@@ -214,7 +220,7 @@ lab.check("10_reduction/sum_v3")
 
 # %% cell="solution" id="reduce_v4"
 # %%cuda
-# // partial[b] = x[512·b] + … + x[512·b + 511], without indices past the end. Each thread loads two of them.
+# // partial[b] = x[512·b] + … + x[512·b + 511]. Elements past the end count as 0. Each thread loads two elements.
 # __global__ void reduce_v4(const float *x, float *partial, int n) {
 #     __shared__ float tile[256];
 #     int t = threadIdx.x;
@@ -236,7 +242,7 @@ lab.check("10_reduction/sum_v3")
 lab.check("10_reduction/sum_v4")
 
 # %%
-# Course material says that each version doubles the speed. Which of your versions do, on your GPU? Why not all?
+# Other courses say that each version is twice as fast as the previous one. Is this true of your versions on a GPU?
 x = (torch.arange(2**15) % 17 - 8.0).to("cuda" if lab.device.has_gpu() else "cpu")
 counts = ["launches", "divergent_branches", "shared_load_wavefronts", "barriers", "global_load_requests"]
 print("  ", *counts)
@@ -250,8 +256,9 @@ for k in range(1, 5) if lab.device.has_gpu() else [4]:
     print(lab.benchmark(f"10_reduction/sum_v{k}") or "")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** In V1, 8, 8, 8, 8, 8, 4, 2 and 1 warps are busy in the eight steps, as you predicted. What are the
-# numbers of V3? Add them up for both versions: why is V3 not faster than V1 by the ratio of the two totals?
+# **Explain.** The busy warps in V1's eight steps are 8, 8, 8, 8, 8, 4, 2 and 1, as you predicted. How many warps are
+# busy in each step of V3? Add up the eight numbers of each version. Divide V1's total by V3's total. Why is the speedup
+# of V3 smaller than this ratio?
 #
 # ### BEGIN SOLUTION
 # V3's numbers are 4, 2, 1, 1, 1, 1, 1 and 1: a total of 12 instead of 47. But additions take only part of the time. In

@@ -1,8 +1,7 @@
 # %% [markdown]
 # # Sum a vector at memory speed: warp shuffles, atomics, Triton
 #
-# **You will** continue the versions V1 to V4 of `10_reduction` with two more CUDA C++ kernels, V5 and V6, and write two
-# sums in Triton.
+# **You will** write two more CUDA C++ versions of the sum of `10_reduction`, V5 and V6, and two sums in Triton.
 #
 # **You will learn to**
 # - reduce in [registers](../glossary.md#register) with [warp](../glossary.md#warp) [shuffles](../glossary.md#shuffle);
@@ -14,24 +13,25 @@
 #
 # ## V5 Shuffle in the last steps
 #
-# In `reduce_v4` of `10_reduction`, the steps with distance s = 32, 16, …, 1 need only one warp, but the whole block
+# In `reduce_v4` of `10_reduction`, the steps with distance `s` = 32, 16, …, 1 need only one warp, but the whole block
 # still waits at every [barrier](../glossary.md#barrier). [Lanes](../glossary.md#lane) of a warp can read each other's
-# registers with a shuffle: in lane k, `__shfl_down_sync(0xffffffff, sum, s)` returns the `sum` of lane k + s. The first
-# argument is a mask with one bit per participating lane: here all 32. Shuffles need no [shared
+# registers with a shuffle: in lane `k`, `__shfl_down_sync(0xffffffff, sum, s)` returns the `sum` of lane `k + s`. The
+# first argument is a mask with one bit for each lane that takes part: here all 32 lanes. Shuffles need no [shared
 # memory](../glossary.md#shared-memory) and no barrier. Old code uses shared memory without barriers in the last steps.
-# It assumes that the lanes of a warp run in lockstep, which is wrong since the Volta GPUs of 2017 ([compute
+# That code assumes that the lanes of a warp run in lockstep, which is wrong since the Volta GPUs of 2017 ([compute
 # capability](../glossary.md#compute-capability) 7.0).
 #
-# [Cooperative groups](../glossary.md#cooperative-groups) are an alternative: first
-# `auto warp = cg::tiled_partition<32>(cg::this_thread_block());`, then `cg::reduce(warp, sum, cg::plus<float>())`. For
-# floats they compile to the same shuffles, but compile more slowly. For integers `cg::reduce` compiles to a single
-# instruction, `redux.sync`, from compute capability 8.0 on.
+# [Cooperative groups](../glossary.md#cooperative-groups) are an alternative: first write `auto warp =
+# cg::tiled_partition<32>(cg::this_thread_block());`, then `cg::reduce(warp, sum, cg::plus<float>())`. For floats,
+# `cg::reduce` compiles to the same shuffles, but the compilation takes longer. For integers `cg::reduce` compiles to a
+# single instruction, `redux.sync`, from compute capability 8.0 on.
 #
-# <details><summary>Hint 1</summary>Load and reduce as in V4, but let s = 32 be the last step of the tree.</details>
+# <details><summary>Hint 1</summary>Load and reduce as in V4, but let <code>s = 32</code> be the last step of the
+# tree.</details>
 # <details><summary>Hint 2</summary>The first 32 elements of <code>tile</code> then hold 32 partial sums, one for each
 # lane of the first warp.</details>
-# <details><summary>Hint 3</summary>Five shuffles, s = 16, 8, 4, 2, 1, inside one <code>if (t &lt; 32)</code> that a
-# whole warp enters. Lane 0 then has the sum, and stores it.</details>
+# <details><summary>Hint 3</summary>Use five shuffles, with <code>s</code> = 16, 8, 4, 2, 1, inside one <code>if (t &lt;
+# 32)</code>. All lanes of the first warp enter this <code>if</code>. Lane 0 then has the sum and stores it.</details>
 
 # %% cell="setup"
 
@@ -78,7 +78,7 @@ def total_sum(x, out, BLOCK=4096):
 
 # %% cell="solution" id="reduce_v5"
 # %%cuda
-# // partial[b] = x[512·b] + … + x[512·b + 511], without indices past the end.
+# // partial[b] = x[512·b] + … + x[512·b + 511]. Elements past the end count as 0.
 # // The last 32 numbers are added in registers.
 # __global__ void reduce_v5(const float *x, float *partial, int n) {
 #     __shared__ float tile[256];
@@ -107,11 +107,11 @@ lab.check("10_warp_reduction/sum_v5")
 # %% [markdown]
 # ## V6 One launch
 #
-# V6 sums x in one launch, and should be limited only by memory [bandwidth](../glossary.md#bandwidth):
+# V6 sums `x` in one launch. To be limited only by memory [bandwidth](../glossary.md#bandwidth), do this:
 #
-# - Launch no more blocks than the GPU runs at once. Each thread walks through x in a [grid-stride
+# - The launcher starts no more blocks than the GPU runs at once. Each thread walks through `x` in a [grid-stride
 #   loop](../glossary.md#grid-stride-loop) and accumulates in a register.
-# - Read `float4`: each [request](../glossary.md#request) then loads 16 bytes per lane, and 512 per warp.
+# - Read `float4`: each [request](../glossary.md#request) then loads 16 bytes per lane, which is 512 bytes per warp.
 # - Keep several loads [in flight](../glossary.md#in-flight): `#pragma unroll 4` [unrolls](../glossary.md#unrolling) the
 #   loop, so that the compiler can issue four loads before the first addition.
 # - Reduce within each warp by shuffles, and write one sum per warp to shared memory. The first warp adds these sums.
@@ -119,15 +119,16 @@ lab.check("10_warp_reduction/sum_v5")
 #
 # Blocks finish in any order, so the last bits of a float sum may differ from run to run.
 #
-# <details><summary>Hint 1</summary>There are <code>n / 4</code> elements of type float4. Walk through them from
-# <code>i</code> in steps of <code>stride</code>. <code>n % 4</code> numbers remain: the first threads of the grid take
-# one each.</details>
+# <details><summary>Hint 1</summary>There are <code>n / 4</code> elements of type <code>float4</code>. Walk through
+# these elements from <code>i</code> in steps of <code>stride</code>. <code>n % 4</code> numbers remain: the first
+# threads of the grid take one number each.</details>
 # <details><summary>Hint 2</summary>Every lane takes part in the shuffles; the sum of a lane without elements is 0. Lane
 # 0 of each warp writes to <code>warp_sums</code>. After a barrier the first warp reads these sums.</details>
-# <details><summary>Hint 3</summary>A block has <code>blockDim.x / 32</code> warps, and as many lanes of the first warp
-# read a sum. The other lanes of this warp start the second round of shuffles with 0.</details>
+# <details><summary>Hint 3</summary>A block has <code>blockDim.x / 32</code> warps, so in the first warp only the lanes
+# below <code>blockDim.x / 32</code> read a sum. The other lanes of the first warp start the second round of shuffles
+# with 0.</details>
 #
-# If a check reports `shuffle-mask` or `deadlock`, some lanes named in the mask do not reach the shuffle.
+# If a check reports `shuffle-mask` or `deadlock`, some lanes whose bits are set in the mask do not reach the shuffle.
 
 # %% cell="solution" id="reduce_v6"
 # %%cuda
@@ -168,19 +169,19 @@ lab.check("10_warp_reduction/sum_v6")
 # loaded as 0 (`other=0.0`), and [fp16](../glossary.md#fp16) values must be summed in [fp32](../glossary.md#fp32)
 # (`.to(tl.float32)` after the load).
 #
-# In `row_sum`, one [program](../glossary.md#program) sums one of M rows. It loads the row's N elements as a block of
-# `BLOCK_N`, the smallest power of two that is at least N.
+# In `row_sum`, one [program](../glossary.md#program) sums one of M rows. The program loads the row's N elements as a
+# block of `BLOCK_N` elements; `BLOCK_N` is the smallest power of two that is at least N.
 #
-# In `total_sum`, P programs sum a vector x: each program adds every P-th block of x to its `BLOCK` running sums. After
-# the loop it adds these up, and adds the result to `out` with `tl.atomic_add(out_ptr, …)`. The launcher has set `out`
-# to 0.
+# In `total_sum`, P programs sum a vector `x`. Each program has `BLOCK` running sums, to which it adds every P-th block
+# of `x`. After the loop the program adds up its running sums, and adds the result to `out` with `tl.atomic_add(out_ptr,
+# …)`. The launcher has set `out` to 0.
 #
 # <details><summary>Hint 1</summary>A row starts at <code>x_ptr + pid * stride_m</code>. The mask compares column
-# numbers with N.</details>
+# indices with N.</details>
 # <details><summary>Hint 2</summary><code>for start in range(pid * BLOCK, n, tl.num_programs(0) * BLOCK)</code> visits
 # every P-th block, for P = <code>tl.num_programs(0)</code>.</details>
-# <details><summary>Hint 3</summary>Initialize the running sums with <code>tl.zeros((BLOCK,), tl.float32)</code>: one
-# call of <code>tl.sum</code> after the loop is cheaper than one per iteration.</details>
+# <details><summary>Hint 3</summary>Initialize the running sums with <code>tl.zeros((BLOCK,), tl.float32)</code>. One
+# call of <code>tl.sum</code> after the loop is cheaper than one call per iteration.</details>
 
 
 # %% cell="solution" id="triton_sums"
@@ -210,7 +211,7 @@ def total_sum_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
     x_ptr    (n,)  input
     out_ptr  (1,)  output
-    One of P programs sums every P-th block of BLOCK elements.
+    Each of P programs sums every P-th block of BLOCK elements.
     """
     ### BEGIN SOLUTION
     pid = tl.program_id(0)
@@ -241,16 +242,17 @@ for name in ("sum_v5", "sum_v6", "row_sum", "total_sum") if lab.device.has_gpu()
     print(lab.benchmark(f"10_warp_reduction/{name}") or "")
 
 # %% [markdown]
-# **Next.** `11_softmax` needs two [reductions](../glossary.md#reduction) per row. You can also try these:
+# **Next.** `10_scan` computes all prefix sums, not only the last one. `11_softmax` needs two
+# [reductions](../glossary.md#reduction) per row. You can also try these:
 #
 # - Find a maximum and its index in one pass.
-# - Sum each of 1000 rows with one block, in CUDA C++.
+# - Sum each of 1000 rows in CUDA C++, with one block per row.
 # - Sum a vector in one launch, with the same bits in every run. The block that finishes last adds the [partial
-#   sums](../glossary.md#partial-sum): find out which one is last with `__threadfence()` and a counter.
+#   sums](../glossary.md#partial-sum): find out which block is last with `__threadfence()` and a counter.
 #
-# **In practice** you call `torch.sum`, or `DeviceReduce` and `BlockReduce` of CUB, a CUDA library of such parts. You
-# write a reduction yourself at the end of a kernel that already has the values in registers. With a cooperative launch,
-# all blocks can also wait for each other: `cg::this_grid().sync()`.
+# **In practice** you call `torch.sum`, or in CUDA C++ `DeviceReduce` and `BlockReduce` of the library CUB. You write a
+# reduction yourself at the end of a kernel that already has the values in registers. With a cooperative launch, all
+# blocks can also wait for each other: `cg::this_grid().sync()`.
 #
 # **Reading.** [Using CUDA warp-level primitives](https://developer.nvidia.com/blog/using-cuda-warp-level-primitives/)
 # explains masks, and why shuffles need them.

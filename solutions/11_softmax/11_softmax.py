@@ -1,16 +1,16 @@
 # %% [markdown]
 # # Fuse a row softmax into one kernel
 #
-# **You will** write the [softmax](../glossary.md#softmax) of a matrix's rows four times: in Triton with one row per
-# [program](../glossary.md#program) and with a [persistent kernel](../glossary.md#persistent-kernel), in CUDA C++ with
-# one row per [warp](../glossary.md#warp) and with one row per [block](../glossary.md#block).
+# **You will** write four kernels that compute the [softmax](../glossary.md#softmax) of each row of a matrix. Two are in
+# Triton: one row per [program](../glossary.md#program), and a [persistent kernel](../glossary.md#persistent-kernel).
+# Two are in CUDA C++: one row per [warp](../glossary.md#warp), and one row per [block](../glossary.md#block).
 #
 # **You will learn to**
 # - keep a [ledger](../glossary.md#ledger) of bytes, and predict from it what [fusion](../glossary.md#fusion) saves;
 # - subtract the maximum, and [mask](../glossary.md#mask) elements past the end of a row so that they change neither the
 #   maximum nor the sum;
 # - choose the [grid](../glossary.md#grid) size from the number of programs that the GPU runs at once;
-# - give one result to all [lanes](../glossary.md#lane) of a warp, and to all warps of a block;
+# - share the result of a reduction with all [lanes](../glossary.md#lane) of a warp, and with all warps of a block;
 # - keep enough bytes [in flight](../glossary.md#in-flight): issue several 16-byte loads into
 #   [registers](../glossary.md#register) before the first use.
 #
@@ -23,7 +23,7 @@
 #
 # `naive_softmax` below runs one kernel per line. Each kernel reads its inputs from memory and writes its result to
 # memory. Keep a ledger for a matrix of `M` rows and `N` columns: how many bytes does each line read and write? Include
-# the vectors `largest` and `total`, which have M elements.
+# the vectors `largest` and `total`, which have `M` elements. `naive_bytes` returns the sum for all five lines.
 
 # %% cell="setup"
 
@@ -46,7 +46,7 @@ def naive_softmax(x):
     return e / total[:, None]
 
 
-# A similar kernel, finished: it computes the maximum of each row. See what it loads past the end of a row.
+# An example for section 1: this kernel computes the maximum of each row. Past the end of a row, it gets -inf.
 @triton.jit
 def row_max_kernel(x_ptr, out_ptr, N, stride_xm, BLOCK_N: tl.constexpr):
     """out[m] = max of row m; one program computes one row."""
@@ -102,12 +102,14 @@ def block_softmax(x, out):
     block_softmax_kernel[M, threads](x, out, N, quads)
 
 
-lab.access_map(row_max, torch.arange(60.0).reshape(5, 12), torch.empty(5), title="row_max: 5 rows of 12, blocks of 16")
+lab.access_map(
+    row_max, torch.arange(60.0).reshape(5, 12), torch.empty(5), title="row_max: 5 rows of 12 elements, blocks of 16"
+)
 
 
 # %% cell="solution" id="naive_bytes"
 def naive_bytes(M, N, itemsize):
-    """Total bytes that the five lines of naive_softmax read and write."""
+    """Total bytes that the five lines of naive_softmax read and write, with itemsize bytes per element."""
     ### BEGIN SOLUTION
     reads = M * N + (M * N + M) + M * N + M * N + (M * N + M)
     writes = M + M * N + M * N + M + M * N
@@ -122,17 +124,18 @@ lab.check("11_softmax/naive_bytes")
 # ## 1 One row per program
 #
 # The size of `tl.arange` must be a power of two, so `BLOCK_N` is the smallest power of two that is at least N. Load the
-# row once, keep it in registers, and store y once. That moves 2MN elements; the naive softmax moves 8MN + 4M.
+# row once, keep it in registers, and store the result y once. That moves 2MN elements.
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `x_ptr`, `out_ptr` | (M, N) | input, output; their rows are `stride_xm`, `stride_om` elements apart |
-# | `N` | number | columns, at least 1 |
+# | `x_ptr` | (M, N) | input; neighboring rows are `stride_xm` elements apart |
+# | `out_ptr` | (M, N) | output; neighboring rows are `stride_om` elements apart |
+# | `N` | number | number of columns, at least 1 |
 # | `BLOCK_N` | constant | a power of two ≥ N |
 #
-# **Contract.** x and y are fp32, [fp16](../glossary.md#fp16) or [bf16](../glossary.md#bf16); compute in fp32 in each
-# case. -inf is a valid entry (masked attention scores are -inf) and gives exactly 0. A row in which *every* entry is
-# -inf has no softmax (0/0): it becomes NaN, as in PyTorch. No other row may contain NaN.
+# **Contract.** x and y are fp32, [fp16](../glossary.md#fp16) or [bf16](../glossary.md#bf16); compute in fp32 for all
+# three types. An entry of x may be -inf; its result is exactly 0. (Attention uses such entries.) A row in which *every*
+# entry is -inf has no softmax (0/0): its results are NaN, as in PyTorch. No other result may be NaN.
 #
 # <details><summary>Hint 1</summary>Elements past the end of the row take part in two reductions. Which value never
 # changes a maximum? What is exp of this value, and does it change the sum?</details>
@@ -172,25 +175,25 @@ lab.check("11_softmax/softmax")
 x, y = torch.arange(60.0).reshape(5, 12), torch.empty(5, 12)
 display(lab.access_map(softmax, x, y, title="your softmax: one load, one store"))
 traffic.ledger(
-    {
+    {  # for each step: (elements read, elements written)
         "naive": {"max": (60, 5), "x − max": (65, 60), "exp": (60, 60), "sum": (60, 5), "e / sum": (65, 60)},
         "fused": {"softmax": (60, 60)},
     },
     {"fused": traffic.elements(softmax, x, y)},
-    title="Elements moved for 5 rows of 12",
+    title="Elements moved for 5 rows of 12 elements",
 )
 
 # %% [markdown]
-# When a check fails:
+# Use this table when a check of this notebook fails:
 #
 # | diagnosis | common cause |
 # |---|---|
 # | `padded-lanes` | `other=0.0`: each element past the end adds exp(0 − m) to the sum, and 0 may be the maximum |
-# | `no-max-subtraction` | exp is computed of the entries themselves: it is inf from 89 on |
-# | `overflow` | a row with a finite entry is NaN: -inf − -inf in one element makes the whole sum NaN |
+# | `no-max-subtraction` | the kernel computes exp of the entries themselves, which is inf from 89 on |
+# | `overflow` | a maximum is taken over only a part of a row: if this part is all -inf, -inf − -inf is NaN |
 # | `precision` | exp or the sum is computed in fp16: convert right after the load |
 # | `wrong-stride` | the kernel assumes contiguous rows |
-# | `missing-syncthreads` | shared memory is overwritten before every warp has read it |
+# | `missing-syncthreads` | (section 4) `part` is overwritten before every warp has read it |
 #
 # ## 2 A persistent kernel
 #
@@ -198,15 +201,17 @@ traffic.ledger(
 # persistent kernel, each of P programs processes several *[tiles](../glossary.md#tile)* of `BLOCK_M` rows. The program
 # with [program ID](../glossary.md#program-id) `pid` processes tiles `pid`, `pid` + P, `pid` + 2P, and so on. The
 # registers and [shared memory](../glossary.md#shared-memory) of the compiled kernel determine how many programs the GPU
-# runs at once (`03_occupancy`). The launcher starts 16 times as many. On an H200 and with rows of 256 elements, this
-# reached {claim: softmax_16_rounds}. A launch of only as many programs as the GPU runs at once reached
-# {claim: softmax_1_round}, because then all programs load at the same time and store at the same time. With
-# `num_stages` in `tl.range`, a program loads its next tile while it computes the current one ([software
+# runs at once (`03_occupancy`).
+#
+# On a GPU, the launcher starts 16 times this number of programs. With rows of 256 elements, the kernel then reached
+# {claim: softmax_16_rounds} on an H200. Without the factor of 16, it reached {claim: softmax_1_round}: all programs
+# load at the same time, and later all store. With more programs, some load while others store. With `num_stages` in
+# `tl.range`, a program loads its next tile while it computes the current one ([software
 # pipelining](../glossary.md#software-pipelining)). Triton's tutorial on [fused
 # softmax](https://triton-lang.org/main/getting-started/tutorials/02-fused-softmax.html) builds a persistent kernel too.
 #
 # <details><summary>Hint 1</summary>A tile has two axes. Its offsets are <code>offs_m[:, None]</code> times the stride,
-# plus <code>offs_n[None, :]</code>. Its mask must compare rows with M and columns with N.</details>
+# plus <code>offs_n[None, :]</code>. Its mask must compare row indices with M and column indices with N.</details>
 # <details><summary>Hint 2</summary>Reduce along axis 1 with <code>keep_dims=True</code>, so that the result broadcasts
 # against the tile.</details>
 # <details><summary>Hint 3</summary>Rows past M contain only -inf and become NaN. The mask of the store keeps the NaN
@@ -224,7 +229,7 @@ def persistent_softmax_kernel(
 
     x_ptr    (M, N)  input; rows are stride_xm elements apart
     out_ptr  (M, N)  output; rows are stride_om elements apart
-    One of P programs computes every P-th tile of BLOCK_M rows.
+    Each of P programs computes every P-th tile of BLOCK_M rows.
     """
     offs_n = tl.arange(0, BLOCK_N)
     for start in tl.range(tl.program_id(0) * BLOCK_M, M, tl.num_programs(0) * BLOCK_M, num_stages=STAGES):
@@ -246,27 +251,28 @@ lab.check("11_softmax/persistent_softmax")
 # %% [markdown]
 # ## 3 One warp per row, in CUDA C++
 #
-# A row has at most 1024 columns. Each lane keeps 32 of its numbers in registers: `v[k]` is from column `lane + 32·k`,
-# so that each load is [coalesced](../glossary.md#coalesced-access). Reduce maximum and sum with
-# `__shfl_xor_sync(0xffffffff, value, s)`, which returns the value of lane `lane ^ s`. After s = 16, 8, 4, 2, 1, *every*
-# lane has the result, not only lane 0. These reductions need no shared memory and no [barrier](../glossary.md#barrier).
+# In this version a row has at most 1024 columns. Each lane of the row's warp keeps 32 numbers in registers: `v[k]` is
+# from column `lane + 32·k`, so that each load is [coalesced](../glossary.md#coalesced-access). Compute the maximum and
+# the sum with `__shfl_xor_sync(0xffffffff, value, s)`, which returns the value of lane `lane ^ s`. After `s` = 16, 8,
+# 4, 2, 1, *every* lane has the result, not only lane 0. These reductions need no shared memory and no
+# [barrier](../glossary.md#barrier).
 #
 # <details><summary>Hint 1</summary>Write five small loops: load and maximum, shuffle the maximum, exp and sum, shuffle
 # the sum, store.</details>
 # <details><summary>Hint 2</summary>Use <code>-INFINITY</code> for columns past the end of the row, and the functions
-# <code>fmaxf</code> and <code>expf</code>. Let the loops over k always run to 32 with <code>#pragma unroll</code>, so
-# that the compiler keeps v in registers.</details>
-# <details><summary>Hint 3</summary>Guard only loads and stores with n &lt; N: all lanes must reach the
+# <code>fmaxf</code> and <code>expf</code>. Let the loops over <code>k</code> always run to 32 with <code>#pragma
+# unroll</code>, so that the compiler keeps <code>v</code> in registers.</details>
+# <details><summary>Hint 3</summary>Guard only loads and stores with <code>n &lt; N</code>: all lanes must reach the
 # shuffles.</details>
 
 # %% cell="solution" id="warp_softmax_kernel"
 # %%cuda
-# // out[m, n] = exp(x[m, n] - max) / sum, one row of at most 1024 columns per warp.
-# // x and out are (M, N), contiguous rows.
+# // out[m, n] = exp(x[m, n] - max) / sum. Each warp computes one row of at most 1024 columns.
+# // x and out have shape (M, N) and contiguous rows.
 # __global__ void warp_softmax_kernel(const float *x, float *out, int M, int N) {
 #     int lane = threadIdx.x % 32;
 #     int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
-#     if (row >= M) return;  // uniform: all lanes of a warp have the same row
+#     if (row >= M) return;  // all lanes of a warp have the same row, so they return together
 #     float v[32];
 #     // ### BEGIN SOLUTION
 #     float largest = -INFINITY, sum = 0.0f;
@@ -299,49 +305,49 @@ lab.check("11_softmax/warp_softmax")
 # %% [markdown]
 # ## 4 One block per row
 #
-# A longer row needs more threads, with 32 numbers each: 64 threads for 2048 columns, 1024 for 32 768. The numbers again
-# stay in registers, but `load4` loads four at a time, as a `float4` (`07_elementwise_cuda`). In a block of T threads,
-# thread t loads columns 4t to 4t + 3, then the four columns that are 4T further on, and so on: eight loads in total. If
-# rows are not 16-byte aligned, thread t loads single columns t, t + T, t + 2T, and so on. In the kernel, `first` is a
-# thread's first column, and `step` (1 or T) is the distance between the four columns of one `load4`. Everything else is
-# the same in both cases.
+# A longer row needs more threads. Each thread holds at most 32 numbers, so 2048 columns need 64 threads, and 32 768
+# columns need 1024. The numbers again stay in registers. The given function `load4` loads four numbers, if possible as
+# one `float4` (`07_elementwise_cuda`). In a block of T threads, thread t loads columns 4t to 4t + 3, then the four
+# columns that are 4T further on, and so on: eight loads in total. If rows are not 16-byte aligned, thread t loads
+# single columns t, t + T, t + 2T, and so on. In the kernel, `first` is a thread's first column, and `step` (1 or T) is
+# the distance between the four columns of one `load4`. Everything else is the same in both cases.
 #
 # Why registers, and why eight loads at once? A softmax that runs as fast as a copy loads x at
-# {claim: softmax_load_rate} on an H200. A load takes {claim: softmax_dram_latency} ({claim: softmax_dram_cycles}) on an
-# idle GPU, and longer under load. By [Little's law](../glossary.md#littles-law) the product of rate and time must be in
-# flight: {claim: softmax_bytes_in_flight} per [SM](../glossary.md#sm). Consider the loop
-# `for (n = t; n < N; n += T) row[n] = x[n];`, with `row` in shared memory. Each store waits for its load. Unless the
-# compiler reorders them, the next load is issued only after this store, so each thread has 4 bytes in flight. Loads
-# into registers need not wait for each other if the registers are used later. With 1024 threads on an SM, up to 128 KB
-# are then in flight.
+# {claim: softmax_load_rate} on an H200, and stores as fast. A load takes {claim: softmax_dram_latency}
+# ({claim: softmax_dram_cycles}) on an idle GPU, and longer under load. By [Little's law](../glossary.md#littles-law),
+# the bytes in flight are the rate times the latency. Divided by the number of [SMs](../glossary.md#sm), this is
+# {claim: softmax_bytes_in_flight} per SM. Consider the loop `for (n = t; n < N; n += T) row[n] = x[n];`, with `row` in
+# shared memory. Each store waits for its load. Unless the compiler reorders loads and stores, the next load is issued
+# only after this store, so each thread has 4 bytes in flight. Loads into registers need not wait for each other if the
+# registers are used later. With 1024 threads on an SM, up to 128 KB are then in flight.
 #
-# Reduce in two levels. First each warp reduces its numbers by shuffles, and its lane 0 writes the result to `part`.
-# After a barrier, every warp reads the results of all `warps` warps and reduces them by shuffles again.
+# Reduce in two levels. First each warp reduces its numbers by shuffles, and its lane 0 writes the result to `part`, an
+# array in shared memory. After a barrier, every warp reads the results of all warps and reduces them by shuffles again.
 #
-# <details><summary>Hint 1</summary>Fill all of v in a separate loop before you use it:
+# <details><summary>Hint 1</summary>Fill all of <code>v</code> in a separate loop before you use it:
 # <code>load4(&amp;v[k], x, first + k * blockDim.x, step, N)</code> for k = 0, 4, …, 28. <code>store4</code> takes the
-# same arguments, with v last.</details>
-# <details><summary>Hint 2</summary>Write the sums to <code>part</code> only after all warps have read the maxima in
-# it.</details>
-# <details><summary>Hint 3</summary>A block may have fewer than 32 warps. In the second level, the lanes from
-# <code>warps</code> on contribute -INFINITY to the maximum and 0 to the sum. Compute 1 / sum once, and multiply by
+# same arguments, but with <code>&amp;v[k]</code> last.</details>
+# <details><summary>Hint 2</summary>Write the sums to <code>part</code> only after all warps have read the maxima from
+# <code>part</code>.</details>
+# <details><summary>Hint 3</summary>A block may have fewer than 32 warps. In the second level, the lanes whose index is
+# <code>warps</code> or more contribute -INFINITY to the maximum and 0 to the sum. Compute 1 / sum once, and multiply by
 # it.</details>
 #
-# **Extra.** An earlier version of this kernel used 256 threads for every row and kept the row in shared memory. On an
-# H200 it reached {claim: softmax_shared_2048} of the [bandwidth](../glossary.md#bandwidth) of a copy at 2048 columns,
-# and {claim: softmax_shared_32768} at 32 768 columns. How many bytes did an SM have in flight? How many blocks of your
-# kernel does an SM hold at both lengths? Does a [memory-bound](../glossary.md#memory-bound) kernel get faster with
-# `__expf` in place of `expf`? Write the backward pass, dx = y · (dy − Σ y·dy).
+# **Extra.** An earlier version of this kernel used 256 threads for every row, and the loop above. On an H200 it reached
+# {claim: softmax_shared_2048} of the [bandwidth](../glossary.md#bandwidth) of a copy at 2048 columns, and
+# {claim: softmax_shared_32768} at 32 768 columns. At each of these lengths, how many bytes did an SM have in flight?
+# Does a [memory-bound](../glossary.md#memory-bound) kernel get faster with `__expf` in place of `expf`? Write the
+# backward pass: dx = y · (dy − Σ y·dy), where dx and dy are the gradients of the loss with respect to x and y.
 #
 # **In practice** `torch.softmax` chooses among such kernels by row length. Rows too long for one program are the next
 # unit's subject. [QuACK](https://github.com/Dao-AILab/quack) is a library with a softmax and an
 # [RMSNorm](../glossary.md#rmsnorm) that reach memory bandwidth on Hopper GPUs (such as the H200). For rows of 100 000
-# elements they use [clusters](../glossary.md#cluster) of blocks.
+# elements, QuACK uses [clusters](../glossary.md#cluster) of blocks.
 
 # %% cell="solution" id="block_softmax_kernel"
 # %%cuda
-# // v[0] … v[3] = columns n, n + step, n + 2 * step, n + 3 * step of a row, -INFINITY from column N on. With
-# // step 1 it is one vectorized load: n and N are then multiples of 4, and the row is 16-byte aligned.
+# // Load columns n, n + step, n + 2 * step and n + 3 * step of a row into v[0] … v[3]; columns past the end give
+# // -INFINITY. For step 1 this is one vectorized load: n and N are then multiples of 4, and the row is 16-byte aligned.
 # __device__ void load4(float *v, const float *row, int n, int step, int N) {
 #     if (step == 1) {
 #         float4 q = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
@@ -351,15 +357,16 @@ lab.check("11_softmax/warp_softmax")
 #         for (int e = 0; e < 4; e++) v[e] = n + e * step < N ? row[n + e * step] : -INFINITY;
 #     }
 # }
-# // Store v[0] … v[3] to the same columns, except from column N on.
+# // Store v[0] … v[3] to the same columns, except past the end of the row.
 # __device__ void store4(float *row, int n, int step, int N, const float *v) {
 #     if (step > 1) {
 #         for (int e = 0; e < 4; e++) if (n + e * step < N) row[n + e * step] = v[e];
 #     } else if (n < N) *reinterpret_cast<float4 *>(row + n) = make_float4(v[0], v[1], v[2], v[3]);
 # }
 #
-# // out[m, n] = exp(x[m, n] - max) / sum, one row per block, at most 32 columns per thread.
-# // x and out are (M, N), contiguous rows; with `quads`, N and both addresses are multiples of 4 floats.
+# // out[m, n] = exp(x[m, n] - max) / sum. Each block computes one row, with at most 32 columns per thread.
+# // x and out have shape (M, N) and contiguous rows. If `quads` is true, N is a multiple of 4, and both
+# // addresses are multiples of 16 bytes.
 # __global__ void __launch_bounds__(1024) block_softmax_kernel(const float *x, float *out, int N, bool quads) {
 #     __shared__ float part[32];
 #     int t = threadIdx.x, lane = t % 32, warp = t / 32, warps = blockDim.x / 32;
@@ -416,9 +423,9 @@ traffic.sweep(LENGTHS, KERNELS | {"torch.softmax": lambda x, out: torch.softmax(
 # {claim: softmax_h200_fused} for the fused kernel, {claim: softmax_h200_torch} for `torch.softmax` and
 # {claim: softmax_h200_copy} for a copy.
 #
-# According to your ledger, how many times as fast as the naive softmax should the fused kernel be? If you have a GPU:
-# how much of this factor did you measure? `torch.softmax` is also a single kernel that reads each element from memory
-# once. Name something other than bytes that may limit its speed.
+# By what factor should the fused kernel be faster than the naive softmax, according to your ledger? If you have a GPU,
+# what factor did you measure? `torch.softmax` is also a single kernel that reads each element from memory once. Name
+# something other than bytes that may limit its speed.
 #
 # ### BEGIN SOLUTION
 # The naive softmax moves 8MN + 4M elements and the fused one 2MN: a factor of 4, and slightly more for short rows. On a

@@ -1,13 +1,13 @@
 # %% [markdown]
 # # Compute a softmax in one pass, over rows of any length
 #
-# **You will** derive an update with which one pass over a row gives both the maximum and the sum of its
-# [softmax](../glossary.md#softmax). Then you write three kernels with this update: the first loops along a row, the
-# second splits each row over many [programs](../glossary.md#program) in two launches, and the third does so in one
-# launch.
+# **You will** derive an update formula. With it, one pass over a row gives both the maximum and the sum that a
+# [softmax](../glossary.md#softmax) needs. Then you write three kernels with this formula. The first kernel loops along
+# a row. The second and the third split each row over many [programs](../glossary.md#program): the second in two
+# launches, the third in one launch.
 #
 # **You will learn to**
-# - carry a maximum and a sum along a row, and merge those of two parts of a row in any order;
+# - compute a row's maximum and sum in one loop, and merge the results of parts of a row in any order;
 # - avoid NaN from -inf − -inf in a running maximum;
 # - use a whole GPU for a few long rows;
 # - let programs of one launch wait for each other without [deadlock](../glossary.md#deadlock), and reuse data in the
@@ -17,15 +17,16 @@
 #
 # ## Derive the update
 #
-# It seems that a softmax needs the row's maximum before it can sum. But describe any *part* of a row by two numbers:
-# its maximum m and its sum l = Σ exp(x − m). From (m₁, l₁) and (m₂, l₂) of two parts you can compute (m, l) of both
-# parts together. You need not read x again, because exp(x − m) = exp(x − m₁) · exp(m₁ − m). This is the [online
-# softmax](../glossary.md#online-softmax) of [Milakov and Gimelshein](https://arxiv.org/abs/1805.02867). The same update
-# makes [FlashAttention](../glossary.md#flashattention) possible (`17_flash_attention`).
-# [Flash-decoding](../glossary.md#flash-decoding) (`19_decode_attention`) uses it to split a row over many programs.
+# It seems that a softmax needs the row's maximum before it can start the sum. But describe any *part* of a row by two
+# numbers: its maximum m and its sum l = Σ exp(x − m). From the pairs (m₁, l₁) and (m₂, l₂) of two parts you can compute
+# the pair (m, l) of both parts together. You need not read x again, because exp(x − m) = exp(x − m₁) · exp(m₁ − m).
+# This is the [online softmax](../glossary.md#online-softmax) of [Milakov and
+# Gimelshein](https://arxiv.org/abs/1805.02867). The same update makes [FlashAttention](../glossary.md#flashattention)
+# possible (`17_flash_attention`). [Flash-decoding](../glossary.md#flash-decoding) (`19_decode_attention`) uses it to
+# split a row over many programs.
 #
-# Compute l of both parts together, relative to their common maximum m. A part that is all -inf has m = -inf and l = 0.
-# If both parts are all -inf, the result is 0. Remember that -inf − -inf is NaN.
+# Compute l of both parts together, relative to the larger maximum m. A part that is all -inf has m = -inf and l = 0. If
+# both parts are all -inf, the result is 0. Remember that -inf − -inf is NaN.
 
 # %% cell="setup"
 
@@ -54,7 +55,7 @@ def split_softmax(x, out, lse, BLOCK=8192):
     normalize_kernel[grid](x, m, l, out, lse, N, parts, x.stride(0), out.stride(0), BLOCK_P=BLOCK_P, **sizes)
 
 
-KEPT = 12 * 2**20  # bytes of x from statistics to output: they fit into the L2, but programs read fewer at once
+KEPT = 12 * 2**20  # bytes of x that stay in the L2 between a row's statistics and its output (section 3)
 
 
 def one_launch_softmax(x, out, lse, BLOCK=8192):
@@ -90,23 +91,27 @@ lab.check("12_online_softmax/merged_sum")
 # `BLOCK_N`, and carry m and l from block to block. Then read the row a second time and store y = exp(x − m) / l. The
 # textbook softmax reads x three times: for the maximum, for the sum, and for y.
 #
-# Triton requires that variables carried through a loop keep their type, so m and l start as [fp32](../glossary.md#fp32)
-# scalars. These lines are given. A row may *begin* with blocks of -inf. The old maximum m and the new maximum m_new are
-# then both -inf, exp(m − m_new) is NaN, and so is every later l. The contract is that of `11_softmax`: only rows that
-# are all -inf become NaN.
+# Triton requires that variables carried through a loop keep their type. So `m` and `l` start as
+# [fp32](../glossary.md#fp32) scalars; the two lines that define them are given. A row may *begin* with blocks of -inf.
+# The old maximum m and the new maximum m_new are then both -inf, exp(m − m_new) is NaN, and so is every later l. The
+# contract is that of `11_softmax`: only rows that are all -inf become NaN.
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `x_ptr`, `out_ptr` | (M, N) | input, output (fp32, [fp16](../glossary.md#fp16) or [bf16](../glossary.md#bf16)) |
-# | `stride_xm`, `stride_om` | numbers | distance of two rows of x and of out, in elements |
-# | `N` | number | columns, at least 1 |
+# | `x_ptr` | (M, N) | input: fp32, [fp16](../glossary.md#fp16) or [bf16](../glossary.md#bf16) |
+# | `out_ptr` | (M, N) | output, of the same type |
+# | `stride_xm` | number | distance between neighboring rows of x, in elements |
+# | `stride_om` | number | distance between neighboring rows of the output, in elements |
+# | `N` | number | number of columns, at least 1 |
 # | `BLOCK_N` | constant | columns per iteration, a power of two |
 #
-# <details><summary>Hint 1</summary>In each iteration, load a block. Compute m_new, the maximum of m and of the block.
-# Rescale l from m to m_new, and add the block's exponentials relative to m_new. Then m becomes m_new.</details>
+# <details><summary>Hint 1</summary>In each iteration, load a block. Compute <code>m_new</code>, the maximum of
+# <code>m</code> and of the block. Rescale <code>l</code> from <code>m</code> to <code>m_new</code>, and add the block's
+# exponentials relative to <code>m_new</code>. Then <code>m</code> becomes <code>m_new</code>.</details>
 # <details><summary>Hint 2</summary>Subtract <code>shift = tl.where(m_new == -float("inf"), 0.0, m_new)</code> instead
-# of m_new: exp(-inf − 0) is 0, as required.</details>
-# <details><summary>Hint 3</summary>The second loop needs no shift: if m is -inf, the row is NaN anyway.</details>
+# of <code>m_new</code>: exp(-inf − 0) is 0, as required.</details>
+# <details><summary>Hint 3</summary>The second loop needs no shift: if <code>m</code> is -inf, the row becomes NaN
+# anyway.</details>
 
 
 # %% cell="solution" id="online_softmax_kernel"
@@ -146,7 +151,7 @@ lab.tiny("12_online_softmax/online_softmax")
 lab.check("12_online_softmax/online_softmax")
 
 # %%
-# Four parts of a row, merged one after another: l is rescaled whenever the maximum grows.
+# Merge four parts of a row one after another. l is rescaled whenever the maximum grows.
 row = torch.tensor([0.5, 2.0, 1.0, -1.0, 4.0, 0.0, 3.0, 3.5, 9.0, 1.0, 2.0, 8.0], dtype=torch.float64)
 m, l = -math.inf, 0.0
 for part in row.split(3):
@@ -162,33 +167,34 @@ def in_fours(x, out):
 
 
 x = torch.arange(22.0).reshape(2, 11)
-display(lab.access_map(in_fours, x, torch.empty(2, 11), title="your online softmax: 2 rows of 11, blocks of 4"))
+title = "your online softmax: 2 rows of 11 elements, blocks of 4"
+display(lab.access_map(in_fours, x, torch.empty(2, 11), title=title))
 traffic.ledger(
-    {
+    {  # for each step: (elements read, elements written)
         "three loops": {"max": (22, 0), "sum": (22, 0), "y": (22, 22)},
         "online": {"(m, l)": (22, 0), "y": (22, 22)},
     },
     {"online": traffic.elements(in_fours, x, torch.empty(2, 11))},
-    title="Elements moved for 2 rows of 11",
+    title="Elements moved for 2 rows of 11 elements",
 )
 
 # %% [markdown]
-# When a check fails:
+# Use this table when a check of this notebook fails:
 #
 # | diagnosis | common cause |
 # |---|---|
-# | `overflow` | NaN from -inf − -inf: in a block of -inf at the start of a row, or in a part that is all -inf |
-# | `wrong-formula`, not rescaled | l is relative to an older maximum: multiply it by exp(m − m_new) first |
+# | `overflow` | -inf − -inf gives NaN in a block of -inf at the start of a row, or in a part that is all -inf |
+# | `wrong-formula`, not rescaled | l is not multiplied by exp(m − m_new) when the maximum grows |
 # | `missing-accumulation` | l or m comes from the last block or part only |
-# | `padded-lanes` | elements past the end are 0 instead of -inf, or a part that does not exist is counted |
-# | `race` | a program reads a value that another program has not published yet |
-# | `timeout` | a program waits for a count that is never reached |
+# | `padded-lanes` | elements past the end are 0, but must be -inf; (section 2) a part that does not exist is counted |
+# | `race` | (section 3) a program reads a value that another program has not published yet |
+# | `timeout` | (section 3) a program waits until a counter has a value that it never reaches |
 #
 # ## 2 One row on many programs
 #
 # Sixteen rows of a million elements keep only 16 programs busy, but an H200 runs up to {claim: online_h200_programs}
-# programs of 8 warps at once. So split each row into `parts` of `BLOCK` elements. A first launch writes (m, l) of each
-# part to memory. In a second launch, every program merges these pairs for its row, which is very little work, and
+# programs of 8 warps at once. So split each row into `parts` parts of `BLOCK` elements. A first launch writes (m, l) of
+# each part to memory. In a second launch, each program merges the pairs of its row, which is very little work. Then it
 # writes its part of y.
 #
 # The second launch also stores each row's [log-sum-exp](../glossary.md#log-sum-exp), lse = m + log l. With lse you can
@@ -197,17 +203,20 @@ traffic.ledger(
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `x_ptr`, `out_ptr` | (M, N) | input, output; their rows are `stride_xm`, `stride_om` elements apart |
-# | `m_ptr`, `l_ptr` | (M, parts) | maximum and sum of each part, fp32 |
-# | `lse_ptr` | (M,) | output, fp32 |
+# | `x_ptr` | (M, N) | input; neighboring rows are `stride_xm` elements apart |
+# | `out_ptr` | (M, N) | output; neighboring rows are `stride_om` elements apart |
+# | `m_ptr` | (M, parts) | maximum of each part, fp32 |
+# | `l_ptr` | (M, parts) | sum of each part, fp32 |
+# | `lse_ptr` | (M,) | output: log-sum-exp of each row, fp32 |
 # | `BLOCK` | constant | elements per part, a power of two |
 # | `BLOCK_P` | constant | a power of two ≥ `parts` |
 #
-# First write the two small `@triton.jit` functions, which the kernels call.
+# First write the two small functions `part_stats` and `merged_stats`, which the kernels call.
 #
 # <details><summary>Hint 1</summary><code>part_stats</code> is the body of your first loop, for one block.
 # <code>merged_stats</code> is <code>merged_sum</code> for a whole vector of parts.</details>
-# <details><summary>Hint 2</summary>Use m = -inf and l = 0 for parts that do not exist: they change nothing.</details>
+# <details><summary>Hint 2</summary>Use m = -inf and l = 0 for parts that do not exist: such parts change
+# nothing.</details>
 # <details><summary>Hint 3</summary>All programs of a row have the same lse: one of them stores it.</details>
 
 
@@ -224,7 +233,7 @@ def part_stats(x):
 
 @triton.jit
 def merged_stats(m, l):
-    """Return (m, l) of a whole row. m and l are vectors over its parts: -inf and 0 past the last part."""
+    """Return (m, l) of a whole row. m and l have one element per part; past the last part, m is -inf and l is 0."""
     ### BEGIN SOLUTION
     largest = tl.max(m)
     shift = tl.where(largest == -float("inf"), 0.0, largest)
@@ -250,7 +259,7 @@ def stats_kernel(x_ptr, m_ptr, l_ptr, N, parts, stride_xm, BLOCK: tl.constexpr):
 def normalize_kernel(
     x_ptr, m_ptr, l_ptr, out_ptr, lse_ptr, N, parts, stride_xm, stride_om, BLOCK: tl.constexpr, BLOCK_P: tl.constexpr
 ):
-    """out = exp(x - m) / l for one part of one row, with (m, l) of the whole row; lse[row] = m + log(l)."""
+    """Store exp(x - m) / l of one part of one row, with m and l of the whole row. Store lse[row] = m + log(l)."""
     row = (tl.program_id(0) // parts).to(tl.int64)
     part = tl.program_id(0) % parts
     offs_n = part * BLOCK + tl.arange(0, BLOCK)
@@ -273,21 +282,21 @@ lab.check("12_online_softmax/split_softmax")
 # %% [markdown]
 # ## 3 One launch, and each element from memory once
 #
-# The second launch reads x again after the first one has read all of it. For 1024 rows of 200 000 floats these are 800
-# MB, far more than fit into the L2 cache of an H200 ({claim: online_h200_l2}). If y of a row is computed soon after its
-# *statistics* (m, l), the row is still in the L2. So mix both jobs in one launch: while some programs compute the
-# statistics of row r, others compute y of row r − `LAG`. The launcher chooses `LAG`, a number of rows.
+# The second launch reads x again, after the first launch has read all of x. For 1024 rows of 200 000 floats, x takes
+# 800 MB, far more than fits into the L2 cache of an H200 ({claim: online_h200_l2}). If y of a row is computed soon
+# after the row's *statistics* (m, l), the row is still in the L2. So mix both jobs in one launch: while some programs
+# compute the statistics of row r, others compute y of row r − `LAG`. The launcher chooses `LAG`, a number of rows.
 #
-# A program that computes y must wait until the statistics of all `parts` parts of its row are stored. If the GPU is
-# full of programs that wait for a program that has not started, the launch never ends: a *deadlock*. Programs may start
-# in any order, not only by `program_id`. So each program first takes a [ticket](../glossary.md#ticket):
-# `tl.atomic_add(counters_ptr, 1)` returns 0 to the first program that starts, 1 to the second, and so on. Programs with
-# lower tickets are already running or have finished. If the ticket determines the job, and each job waits only for
-# lower tickets, the launch always ends. (This technique is from [Merrill and
+# A program that computes y must wait until the statistics of all `parts` parts of its row are stored. Suppose that the
+# GPU is full of programs that wait for a program that has not started. Then the launch never ends: a *deadlock*.
+# Programs may start in any order, not only in the order of `program_id`. So each program first takes a
+# [ticket](../glossary.md#ticket): `tl.atomic_add(counters_ptr, 1)` returns 0 to the first program that starts, 1 to the
+# second, and so on. Programs with lower tickets are already running or have finished. If the ticket determines the job,
+# and each job waits only for lower tickets, the launch always ends. (This technique is from [Merrill and
 # Garland](https://research.nvidia.com/publication/2016-03_single-pass-parallel-prefix-scan-decoupled-look-back).)
 #
-# The choice of the job from the ticket is given. `counters_ptr[1 + row]` is for counting a row's parts with finished
-# statistics. The hints use [release and acquire](../glossary.md#release-and-acquire) and an [eviction
+# The given code chooses the job from the ticket. Use `counters_ptr[1 + row]` to count the parts of a row whose
+# statistics are stored. The hints use [release and acquire](../glossary.md#release-and-acquire) and an [eviction
 # policy](../glossary.md#eviction-policy).
 #
 # <details><summary>Hint 1</summary>Compute the statistics as in <code>stats_kernel</code>. Add 1 to the row's counter
@@ -295,8 +304,8 @@ lab.check("12_online_softmax/split_softmax")
 # them. (Tiles are stored by other threads of the program too. Before you publish a tile, call
 # <code>tl.debug_barrier()</code>.)</details>
 # <details><summary>Hint 2</summary>Wait with <code>while tl.atomic_add(ready_ptr, 0) &lt; parts: pass</code>. The
-# atomic has acquire semantics: everything that was published before is visible afterwards. A plain load may return an
-# old value forever.</details>
+# atomic has acquire semantics: what other programs published before is visible after it. A plain load may return an old
+# value forever.</details>
 # <details><summary>Hint 3</summary>Then continue as in <code>normalize_kernel</code>. Loads and stores with
 # <code>eviction_policy="evict_first"</code> tell the L2 that their data is not needed again.</details>
 
@@ -307,9 +316,9 @@ def one_launch_kernel(
     x_ptr, m_ptr, l_ptr, counters_ptr, out_ptr, lse_ptr, M, N, parts, stride_xm, stride_om, LAG,
     BLOCK: tl.constexpr, BLOCK_P: tl.constexpr,
 ):  # fmt: skip
-    """out = softmax of each row of x, lse = its log-sum-exp, in one launch of 2 · parts · (M + LAG) programs.
+    """Store the softmax and the log-sum-exp of each row of x, in one launch of 2 · parts · (M + LAG) programs.
 
-    counters_ptr  (1 + M,)  initially 0; [0] counts tickets, [1 + row] the parts of a row with finished statistics
+    counters_ptr  (1 + M,)  initially 0; element 0 counts tickets, element 1 + row counts the finished parts of a row
     The other arguments are those of stats_kernel and normalize_kernel.
     """
     ticket = tl.atomic_add(counters_ptr, 1)
@@ -353,17 +362,17 @@ lab.tiny("12_online_softmax/one_launch_softmax")
 lab.check("12_online_softmax/one_launch_softmax")
 
 # %%
-# Predict: what share of a copy's bandwidth can a kernel reach if it reads x from memory twice? If it does so once?
+# If a kernel reads x from memory twice, what share of a copy's bandwidth can it reach? And if it reads x once?
 for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.device.has_gpu() else ["online_softmax"]:
     print(lab.benchmark(f"12_online_softmax/{name}") or "")
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** For 1024 rows of 200 000 columns in fp32 we measured {claim: online_h200_torch} with `torch.softmax` on
 # an H200, {claim: online_h200_one_launch} with `one_launch_softmax` and {claim: online_h200_copy} with a copy. Each
-# rate is the 2MN elements of one read and one write, divided by the time. What share of the copy's
-# [bandwidth](../glossary.md#bandwidth) do you predict for a kernel that reads x from memory twice and writes y? And for
-# one that reads x once? (What did you measure on your GPU?) Why is a `LAG` of one row too small, and a `LAG` of 100
-# rows too large?
+# rate counts 2MN elements: one read and one write of each element. What share of the copy's
+# [bandwidth](../glossary.md#bandwidth) do you predict for a kernel that reads x from memory twice and writes y? What
+# share do you predict for a kernel that reads x once? If you have a GPU, what did you measure? Why is a `LAG` of one
+# row too small, and a `LAG` of 100 rows too large?
 #
 # ### BEGIN SOLUTION
 # Two reads and one write are three transfers where the copy has two: 67 %. If the second read comes from the L2, the
@@ -380,25 +389,25 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 # elsewhere it runs in the emulator.
 #
 # `one_launch_softmax` reads x twice, the second time from the L2. The second read is not free: three transfers per
-# element go through the L2, and they limit the speed. To read x only once, a row must stay on chip. 200 000 floats are
-# 800 KB: too much for the registers of one SM (256 KB), but not for those of eight.
+# element go through the L2, and they limit the speed. To read x only once, a kernel must keep a row on the chip. 200
+# 000 floats are 800 KB: too much for the registers of one SM (256 KB), but not for the registers of eight SMs.
 #
-# Hopper can launch blocks in [clusters](../glossary.md#cluster): up to {claim: online_cluster_size} that run at the
-# same time and can write to each other's [shared memory](../glossary.md#shared-memory). In `cluster_softmax` a cluster
-# computes a row, and each of its blocks one part of the row:
+# Hopper can launch blocks in [clusters](../glossary.md#cluster). A cluster has up to {claim: online_cluster_size},
+# which run at the same time and can write to each other's [shared memory](../glossary.md#shared-memory). In
+# `cluster_softmax` a cluster computes a row, and each block of the cluster computes one part of the row:
 #
-# - A block keeps its part in registers, up to 28 floats per thread. Meanwhile it loads its part of the next row into
-#   shared memory with an [async copy](../glossary.md#async-copy).
+# - A block keeps its part in registers, up to 28 floats per thread. Meanwhile the block loads its part of the next row
+#   into shared memory with an [async copy](../glossary.md#async-copy).
 # - Each block sends the pair (m, l) of its part to all blocks of the cluster with `store_async`. An
 #   [mbarrier](../glossary.md#mbarrier) in the receiving block counts the bytes that arrive. Each block then merges the
 #   pairs with the update that you derived above.
-# - The kernel is [persistent](../glossary.md#persistent-kernel): each cluster loops over rows. It needs no tickets,
-#   counters or `LAG`.
+# - The kernel is [persistent](../glossary.md#persistent-kernel): each cluster loops over rows. The kernel needs no
+#   tickets, counters or `LAG`.
 #
 # The whole kernel is in `labutils/lessons/cluster_kernel.py`. Only `exchange` is missing: **write it.**
 #
-# <details><summary>Hint 1</summary>One thread announces how many bytes will arrive:
-# <code>mbarrier_expect(bar, 8 * blocks)</code>.</details>
+# <details><summary>Hint 1</summary>One thread announces how many bytes will arrive: <code>mbarrier_expect(bar, 8 *
+# blocks)</code>.</details>
 # <details><summary>Hint 2</summary>Lane k of warp 0 sends the pair to block k:
 # <code>store_async(&amp;pairs[cluster_rank()], pair, bar, k)</code>.</details>
 # <details><summary>Hint 3</summary>All threads wait with <code>mbarrier_wait(bar, parity)</code>. Then each warp reads
@@ -424,9 +433,10 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 #     for (int s = 16; s > 0; s /= 2) l += __shfl_xor_sync(0xffffffff, l, s);
 #     return make_float2(m, l);
 # }
-# // Every thread gets the merged pair of all blocks of the cluster. All threads call it. `pair` is from this block,
-# // valid in warp 0. `pairs` has space for one pair per block. `bar` is an mbarrier for one arrival, `parity` the
-# // parity of its phase. Both are in shared memory, at the same address in each block.
+# // Return the merged pair of all blocks of the cluster to every thread. All threads of the block call this function.
+# // `pair` is this block's pair, valid in warp 0. `pairs` has space for one pair per block. `bar` is an mbarrier that
+# // expects one arrival, and `parity` is the parity of its phase. `pairs` and `bar` are in shared memory, at the same
+# // address in each block.
 # __device__ float2 exchange(float2 pair, float2 *pairs, uint64_t *bar, int parity, int blocks) {
 #     int lane = threadIdx.x % 32;
 #     // ### BEGIN SOLUTION
@@ -439,7 +449,7 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 #     // ### END SOLUTION
 # }
 #
-# // Tries exchange() out: each block of one warp has 32 numbers of x (blocks, 32), and writes (m, l) of all of them.
+# // Tests exchange(). Each block is one warp. It reads 32 numbers of x (blocks, 32), and writes (m, l) of all of x.
 # __global__ void exchange_kernel(const float *x, float *m, float *l, int blocks) {
 #     extern __shared__ __align__(16) float2 pairs[];
 #     uint64_t *bar = reinterpret_cast<uint64_t *>(pairs + blocks);

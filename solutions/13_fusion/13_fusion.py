@@ -6,8 +6,7 @@
 # SiLU), and [LayerNorm](../glossary.md#layernorm).
 #
 # **You will learn to**
-# - turn a [ledger](../glossary.md#ledger) of transfers into a predicted speedup, and compare it with counts and
-#   timings;
+# - turn a [ledger](../glossary.md#ledger) of bytes into a predicted speedup, and compare it with counts and timings;
 # - compute a mean and a variance without losing precision;
 # - decide when one kernel is worse than two.
 #
@@ -19,12 +18,13 @@
 # A transformer block consists of [matmuls](../glossary.md#matmul) with chains of small operations between them: add the
 # residual, normalize, apply an activation function, drop elements at random. These operations are
 # [memory-bound](../glossary.md#memory-bound): they have too little arithmetic per byte. `eager_chain` below is such a
-# chain in PyTorch's default (eager) mode, which runs one kernel per operation. Its inputs are x and residual of shape
-# (B, T, H), and a weight of H elements.
+# chain in PyTorch's default (eager) mode, which runs one kernel per operation. Its inputs are `x` and `residual` of
+# shape (B, T, H), for batch, tokens and features, and a weight `w` of H elements.
 #
 # How many elements does `eager_chain` read and write in total? How many would a single kernel read and write, if it
-# keeps all intermediate results in [registers](../glossary.md#register)? If both versions run at the full
-# [bandwidth](../glossary.md#bandwidth) of memory, the ratio of the two numbers is the speedup.
+# keeps all intermediate results in [registers](../glossary.md#register)? Count the weight once per kernel that uses it.
+# If both versions run at the full [bandwidth](../glossary.md#bandwidth) of memory, the ratio of the two numbers is the
+# speedup.
 
 # %% cell="setup"
 
@@ -48,7 +48,7 @@ def eager_chain(x, residual, w):
     return torch.nn.functional.silu(n)
 
 
-# A similar kernel, finished: it divides each row by the sum of its absolute values.
+# An example for section 1: this kernel divides each row by the sum of its absolute values.
 @triton.jit
 def scale_rows_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr):
     """out[m, n] = x[m, n] / sum_k |x[m, k]|; one program computes one row."""
@@ -98,11 +98,11 @@ def layer_norm(x, w, b, out):
 
 
 traffic.ledger(
-    {
+    {  # for each kernel: (elements read, elements written)
         "eager": {"x + residual": (96, 48), "RMSNorm": (60, 48), "SiLU": (48, 48)},
         "fused": {"all three": (108, 48)},
     },
-    title="Elements moved for 4 tokens of 12",
+    title="Elements moved for 4 tokens of 12 elements",
 )
 
 
@@ -129,15 +129,17 @@ lab.check("13_fusion/chain_speedup")
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `x_ptr`, `out_ptr` | (M, N) | input, output (fp32, fp16 or [bf16](../glossary.md#bf16)) |
-# | `stride_xm`, `stride_om` | numbers | distance of two rows of x and of out, in elements |
+# | `x_ptr` | (M, N) | input: fp32, fp16 or [bf16](../glossary.md#bf16) |
+# | `out_ptr` | (M, N) | output, of the same type |
+# | `stride_xm` | number | distance between neighboring rows of x, in elements |
+# | `stride_om` | number | distance between neighboring rows of the output, in elements |
 # | `w_ptr` | (N,) | weight |
 # | `BLOCK_N` | constant | a power of two ≥ N |
 # | `EPS` | constant | ε |
 #
 # <details><summary>Hint 1</summary>Each program computes one row, as in <code>scale_rows_kernel</code>.</details>
 # <details><summary>Hint 2</summary>Elements past the end of the row are 0 and add nothing to the sum. For the mean,
-# divide by N, not by BLOCK_N.</details>
+# divide by <code>N</code>, not by <code>BLOCK_N</code>.</details>
 # <details><summary>Hint 3</summary><code>tl.rsqrt(mean + EPS)</code> is 1 / √(mean + ε).</details>
 
 
@@ -169,24 +171,26 @@ lab.tiny("13_fusion/rms_norm")
 lab.check("13_fusion/rms_norm")
 
 # %% [markdown]
-# When a check fails:
+# Use this table when a check of this notebook fails:
 #
 # | diagnosis | common cause |
 # |---|---|
-# | `padded-lanes` | a sum is divided by BLOCK_N, or elements past the end become −mean when you subtract the mean |
-# | `overflow` | a square is computed in fp16, or ε is missing and a row of zeros divides by 0 |
-# | `precision` | arithmetic is in fp16, or the variance is E[x²] − mean², a small difference of large numbers |
+# | `padded-lanes` | a sum is divided by `BLOCK_N`, or (section 3) elements past the end are −μ instead of 0 |
+# | `overflow` | a square is computed in fp16, or ε is missing and the kernel divides a row of zeros by 0 |
+# | `precision` | arithmetic is in fp16, or (section 3) the variance is the mean of x² minus μ² |
 #
 # ## 2 The whole chain
 #
 # out = silu(RMSNorm(x + residual)), where RMSNorm includes the weight w, and silu(n) = n · sigmoid(n). Keep all
 # intermediate results in registers, in fp32. The kernel is [persistent](../glossary.md#persistent-kernel), as in
-# `11_softmax`: each of P programs computes every P-th row, and loads the weight only once.
+# `11_softmax`: each of P programs computes every P-th row, and loads the weight only once. Pass `num_stages=STAGES` to
+# the loop over rows.
 #
-# <details><summary>Hint 1</summary>Load the weight before the loop. In the loop, load a row of x and of residual, add
-# them, and normalize the sum.</details>
+# <details><summary>Hint 1</summary>Load the weight before the loop. In the loop, load a row of <code>x</code> and of
+# <code>residual</code>, add them, and normalize the sum.</details>
 # <details><summary>Hint 2</summary>Use <code>tl.sigmoid</code>, which does not overflow.</details>
-# <details><summary>Hint 3</summary>x, residual and out have different strides: use that of each array.</details>
+# <details><summary>Hint 3</summary>The arrays <code>x</code>, <code>residual</code> and <code>out</code> have different
+# strides: use the stride of each array.</details>
 
 
 # %% cell="solution" id="rms_residual_silu_kernel"
@@ -199,10 +203,11 @@ def rms_residual_silu_kernel(
 
     s = x + residual;  n = s[m, n] * w[n] / sqrt(sum_k s[m, k]^2 / N + EPS);  out = n * sigmoid(n)
 
-    x_ptr, residual_ptr  (M, N)  inputs; rows are stride_xm and stride_rm elements apart
-    w_ptr                (N,)    input
-    out_ptr              (M, N)  output; rows are stride_om elements apart
-    One of P programs computes every P-th row.
+    x_ptr         (M, N)  input; rows are stride_xm elements apart
+    residual_ptr  (M, N)  input; rows are stride_rm elements apart
+    w_ptr         (N,)    input
+    out_ptr       (M, N)  output; rows are stride_om elements apart
+    Each of P programs computes every P-th row.
     """
     offs_n = tl.arange(0, BLOCK_N)
     mask_n = offs_n < N
@@ -236,29 +241,31 @@ if lab.device.has_gpu():
     print(lab.profile(eager_chain, x, residual, w), lab.profile(compiled_chain, x, residual, w), sep="\n")
 
 # %% [markdown]
-# A common claim is a speedup of {claim: fusion_claim_chain} over eager. That is the ratio of the transfers: 7 arrays of
-# the size of x in eager mode, 3 in the fused kernel. On an H200 (fp16, 8192 × 4096) we measured:
+# A common claim is a speedup of {claim: fusion_claim_chain} over eager mode. A *transfer* is one read or one write of
+# an array of the size of x. Eager mode makes 7 transfers and the fused kernel makes 3: the claimed speedup is the
+# ratio. On an H200 (fp16, 8192 × 4096) we measured:
 #
 # - this kernel: {claim: fusion_h200_chain};
 # - `torch.compile`: {claim: fusion_h200_compiled};
 # - `eager_chain`: {claim: fusion_h200_eager}, which is {claim: fusion_h200_eager_ratio} the time of this kernel;
-# - eager with a separate operation for each step of the norm: {claim: fusion_h200_lines}, or
-#   {claim: fusion_h200_lines_ratio}. This version has many more than 7 transfers.
+# - the chain in eager mode, with a separate operation for each step of the norm: {claim: fusion_h200_lines}, which is
+#   {claim: fusion_h200_lines_ratio} the time of this kernel. This version makes many more than 7 transfers.
 #
-# `torch.compile` fuses this chain automatically. The names of its kernels show the parts: `triton_red_fused_add_…` is a
-# [reduction](../glossary.md#reduction) with the operations around it, and `triton_poi_…` is a pointwise chain.
-# `torch.compile` does not fuse into library matmuls, or across operators that it cannot trace.
+# `torch.compile` fuses this chain automatically. The names of the kernels that it generates describe them:
+# `triton_red_fused_add_…` is a [reduction](../glossary.md#reduction) with the operations around it, and `triton_poi_…`
+# is a pointwise (elementwise) chain. `torch.compile` does not fuse into library matmuls, or across operators that it
+# cannot trace.
 #
-# **Extra.** Also store x + residual, which a transformer needs for its next block. Eager still has 7 transfers, the
-# fused kernel now 4. Write the [backward pass](../glossary.md#backward-pass) of RMSNorm, in which dw is a sum over all
-# rows. [Liger-Kernel](https://github.com/linkedin/Liger-Kernel) has such kernels for training.
+# **Extra.** Also store x + residual, which a transformer needs for its next block. Eager mode still makes 7 transfers;
+# the fused kernel now makes 4. Write the [backward pass](../glossary.md#backward-pass) of RMSNorm; the gradient of w is
+# a sum over all rows. [Liger-Kernel](https://github.com/linkedin/Liger-Kernel) has such kernels for training.
 #
 # ## 3 LayerNorm
 #
 # LayerNorm is $y_n = (x_n - \mu)\, w_n / \sqrt{\sigma^2 + \varepsilon} + b_n$ with ε = 10⁻⁵. μ is the mean of the row
-# and σ² its variance. The row is in registers, so compute μ first, and then σ², the mean of (x − μ)². The shortcut σ² =
-# E[x²] − μ² saves only a second pass over registers, which is almost free. It loses all precision if μ is much larger
-# than σ.
+# and σ² its variance. The row is in registers, so compute μ first, and then σ², the mean of (x − μ)². There is a
+# shortcut: σ² is the mean of x² minus μ². It saves only a second pass over registers, which is almost free. But it
+# loses all precision if μ is much larger than σ.
 #
 # <details><summary>Hint 1</summary>In x − μ, the elements past the end are −μ. What must they be?</details>
 # <details><summary>Hint 2</summary>Use <code>tl.where(mask_n, x - mean, 0.0)</code>.</details>
@@ -273,7 +280,8 @@ def layer_norm_kernel(x_ptr, w_ptr, b_ptr, out_ptr, N, stride_xm, stride_om, BLO
     out[m, n] = (x[m, n] - mean) * w[n] / sqrt(sum_k (x[m, k] - mean)^2 / N + LAYER_EPS) + b[n]
 
     x_ptr         (M, N)  input; rows are stride_xm elements apart
-    w_ptr, b_ptr  (N,)    inputs
+    w_ptr         (N,)    input: weight
+    b_ptr         (N,)    input: bias
     out_ptr       (M, N)  output; rows are stride_om elements apart
     One program computes one row, m = pid.
     """
@@ -296,17 +304,18 @@ lab.check("13_fusion/layer_norm")
 # %% [markdown]
 # ## 4 When fusion does not pay
 #
-# Fusion gains nothing if the operations are [compute-bound](../glossary.md#compute-bound). It loses in three cases:
+# Fusion gains nothing if the operations are [compute-bound](../glossary.md#compute-bound). It gains nothing, or even
+# loses, in three more cases:
 #
-# - the fused kernel needs more registers or [shared memory](../glossary.md#shared-memory) than the chip has, so values
-#   [spill](../glossary.md#spill) to memory;
-# - two operations parallelize over different axes, so one of them reads in an unfavorable order;
-# - several kernels use a result, and each of them recomputes it.
+# - The data of a fused kernel does not fit on the chip. Values in registers then [spill](../glossary.md#spill), or the
+#   kernel reads its input from memory again.
+# - One operation needs whole rows and the next needs whole columns, so the fused kernel still reads the matrix twice.
+# - A result is used several times, and the fused kernel recomputes it for each use.
 #
 # Predict with the [roofline](../glossary.md#roofline): a kernel takes bytes / bandwidth or [FLOPs](../glossary.md#flop)
 # / [peak](../glossary.md#peak), whichever is longer, and kernels run one after another. The check has six chains. For
 # each chain, `links` is a list of pairs (bytes, FLOPs), one for each kernel before fusion, and `fused` is the pair of
-# the fused kernel. `bandwidth` is in 10⁹ bytes/s, `peak` in 10⁹ FLOP/s. Which of the chains would you fuse?
+# the fused kernel. `bandwidth` is in 10⁹ bytes/s, `peak` in 10⁹ FLOP/s.
 
 
 # %% cell="solution" id="fusion_speedup"
@@ -340,17 +349,22 @@ for name in ("rms_norm", "rms_residual_silu", "layer_norm") if lab.device.has_gp
     print(lab.benchmark(f"13_fusion/{name}") or "")
 
 # %% [markdown] cell="manual" id="explain" points=2
-# **Explain.** Which of the six chains would you fuse, and which of the reasons above speaks against the others? Second
-# question: an RMSNorm written as x · rsqrt(mean(x²) + ε) · w in eager PyTorch is said to take
-# {claim: fusion_claim_norm} the time of a fused one. On an H200 we measured {claim: fusion_h200_norm}. Count the
-# transfers of the eager version: how much of this factor do they explain?
+# **Explain.** The six chains are: bias, GELU and dropout; a large matmul, then GELU; softmax of rows too long for
+# on-chip memory; the sum of each row, then of each column; two matmuls, the first recomputed for each tile of the
+# second; a projection that three kernels use. Which chains would you fuse? For each other chain, give the reason (from
+# the list above) not to fuse it.
+#
+# Second question: an RMSNorm is written as x · rsqrt(mean(x²) + ε) · w in eager PyTorch. It is reported to take
+# {claim: fusion_claim_norm} the time of a fused RMSNorm. On an H200 we measured {claim: fusion_h200_norm}, for x in
+# fp16 and arithmetic in fp32. Count the bytes that the eager version and the fused kernel move. How much of the
+# measured factor do the bytes explain?
 #
 # ### BEGIN SOLUTION
 # Fuse the bias, GELU and dropout chain (2.6 ×). After the large matmul, fuse the GELU if it costs nothing: it saves a
 # round trip to memory, a tenth of the time, because the matmul is compute-bound. Do not fuse the long rows that do not
-# fit on the chip, nor the sums along two axes: they move as many bytes fused as unfused. Do not fuse the two matmuls,
-# nor the projection with three users: fused, they repeat arithmetic and take longer. Eager RMSNorm computes fp16 in
-# fp32. In units of N fp16 elements: to fp32 (1 + 2), square (2 + 2), mean (2), scale (2 + 2), to fp16 (2 + 1), weight
-# (1 + 1): 18, where a fused kernel moves 2. So the bytes predict a factor of 9.
+# fit on the chip, nor the sums along two axes: fusion does not change the bytes that they move. Do not fuse the two
+# matmuls, nor the projection with three users: fused, they repeat arithmetic and take longer. Eager RMSNorm computes
+# fp16 in fp32. In units of N fp16 elements: to fp32 (1 + 2), square (2 + 2), mean (2), scale (2 + 2), to fp16 (2 + 1),
+# weight (1 + 1): 18, where a fused kernel moves 2. So the bytes predict a factor of 9.
 #
 # ### END SOLUTION

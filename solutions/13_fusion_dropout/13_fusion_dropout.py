@@ -6,7 +6,7 @@
 #
 # **You will learn to**
 # - generate the same random mask twice instead of storing it;
-# - fuse a pointwise chain forward and backward.
+# - fuse an elementwise chain in the forward pass and in the backward pass.
 #
 # **You need** `06_elementwise_triton` and `13_fusion`. About 35 minutes. No GPU needed, except for timings.
 #
@@ -14,26 +14,27 @@
 #
 # Let h be the result of a linear layer's [matmul](../glossary.md#matmul). You compute out = dropout(gelu(h + bias)).
 # With probability p, dropout sets an element to 0; otherwise it divides the element by 1 − p. The mask says which
-# elements are kept. PyTorch stores it for the backward pass. But a [counter-based
+# elements are kept. PyTorch stores the mask for the backward pass. But a [counter-based
 # generator](../glossary.md#counter-based-generator) such as [Philox](../glossary.md#philox) is a function: the same
 # seed and counter always give the same number. So the backward pass can generate the mask again. That saves 2 bytes of
 # traffic per element (one written, one read) but takes more arithmetic.
 #
-# `uniform` is given. Philox computes four numbers from one counter, and element (m, n) takes number n % 4 of counter m
-# · ⌈N/4⌉ + n // 4. So any [tile](../glossary.md#tile) can compute its numbers independently. An element is **kept if
-# its number is at least p**. GELU is the tanh form of `06_elementwise_triton`: gelu(x) = x · sigmoid(2a) with a =
-# √(2/π) · (x + 0.044715·x³).
+# The function `uniform`, given below, returns random numbers. Philox computes four numbers from one counter. Element
+# (m, n) takes number n % 4 of counter m · ⌈N/4⌉ + n // 4, so any [tile](../glossary.md#tile) can compute its numbers
+# independently. An element is **kept if its number is at least p**. GELU is the tanh form of `06_elementwise_triton`:
+# gelu(x) = x · sigmoid(2a) with a = √(2/π) · (x + 0.044715·x³).
 #
 # If a check reports `wrong-formula` and your mask keeps the same columns in every row, your random numbers do not
-# depend on the row, but they must.
+# depend on the row. The line that computes `u` is given; keep it.
 #
-# <details><summary>Hint 1</summary>Load h and bias, and convert both to fp32. Apply GELU. Then drop elements with
-# <code>tl.where(u &gt;= p, …, 0.0)</code>, where u are the random numbers.</details>
+# <details><summary>Hint 1</summary>Load <code>h</code> and <code>bias</code>, and convert both to fp32. Apply GELU.
+# Then drop elements with <code>tl.where(u &gt;= p, …, 0.0)</code>, where <code>u</code> are the random
+# numbers.</details>
 # <details><summary>Hint 2</summary>In the backward pass, dy is the gradient of out and dh the gradient of h. Dropout
 # and GELU are both elementwise, so dh = dy · f · gelu′(h + bias). The factor f is 1 / (1 − p) for a kept element, and
 # otherwise 0.</details>
 # <details><summary>Hint 3</summary>With x = h + bias and s = sigmoid(2a), gelu′(x) = s + 2·x·s·(1 − s)·√(2/π)·(1 +
-# 3·0.044715·x²). </details>
+# 3·0.044715·x²).</details>
 
 # %% cell="setup"
 
@@ -97,8 +98,10 @@ def dropout_gelu_backward_kernel(
 ):
     """dh[m, n] = dy[m, n] * gelu'(h[m, n] + bias[n]) / (1 - p) where the random number u[m, n] >= p, else 0.
 
-    h_ptr, dy_ptr, dh_ptr  (M, N)  two inputs and the output, rows stride_hm, stride_ym, stride_dm apart
-    bias_ptr               (N,)    input
+    h_ptr     (M, N)  input; rows are stride_hm elements apart
+    bias_ptr  (N,)    input
+    dy_ptr    (M, N)  input; rows are stride_ym elements apart
+    dh_ptr    (M, N)  output; rows are stride_dm elements apart
     One program computes BLOCK_N columns of one row.
     """
     blocks = tl.cdiv(N, BLOCK_N)
@@ -141,13 +144,13 @@ for name in ("dropout_gelu", "dropout_gelu_backward") if lab.device.has_gpu() el
     print(lab.benchmark(f"13_fusion_dropout/{name}") or "")
 
 # %% [markdown]
-# **Next levels.** One Philox call generates 128 bits, here 32 for each of four elements. With 16 bits per element, a
-# call would serve eight elements, which halves the arithmetic of the mask. Why does this matter? On an H200 random
-# numbers are the bottleneck: the two kernels reach {claim: dropout_h200_share} of the
-# [bandwidth](../glossary.md#bandwidth) of a copy. Also measure how long `tl.rand` takes, with one call per element.
+# **Next levels.** One Philox call generates 128 bits, here 32 for each of four elements. Use 16 bits per element: a
+# call then serves eight elements, which halves the arithmetic of the mask. This matters because random numbers are the
+# bottleneck on an H200: the two kernels reach {claim: dropout_h200_share} of the [bandwidth](../glossary.md#bandwidth)
+# of a copy. Also measure how long `tl.rand` takes, with one call per element.
 #
-# **In practice**, `torch.compile` fuses this chain too. Write such a kernel yourself if the chain crosses a matmul,
-# contains an unusual [reduction](../glossary.md#reduction), or should not store its mask.
+# **In practice**, `torch.compile` fuses this chain too. Write such a kernel yourself if the chain includes a matmul or
+# an unusual [reduction](../glossary.md#reduction), or should not store its mask.
 #
 # **Reading.** [Salmon and others, Parallel random numbers: as easy as 1, 2, 3](https://doi.org/10.1145/2063384.2063405)
 # introduces Philox.

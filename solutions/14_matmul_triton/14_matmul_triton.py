@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Multiply matrices in Triton, tile by tile
 #
-# **You will** write a [matmul](../glossary.md#matmul) kernel with ReLU, and one for a linear layer on a batch of
+# **You will** write a [matmul](../glossary.md#matmul) kernel with ReLU, and a kernel for a linear layer on a batch of
 # matrices.
 #
 # **You will learn to**
-# - predict how many bytes the programs load;
+# - predict how many bytes the programs of a matmul load;
 # - accumulate products of [fp16](../glossary.md#fp16) tiles in fp32, and choose the precision for fp32 inputs;
 # - fuse an [epilogue](../glossary.md#epilogue) into the kernel;
 # - order programs so that more loads hit the [L2 cache](../glossary.md#l2-cache).
@@ -24,7 +24,7 @@
 #
 # But programs cannot share registers, so several programs load the same elements. One program computes a
 # [tile](../glossary.md#tile) of `block_m` × `block_n` elements of C. For this tile it loads `block_m` whole rows of A
-# and `block_n` whole columns of B. A program at the edge loads only rows and columns that exist.
+# and `block_n` whole columns of B. A program at the edge of C loads only rows and columns that exist.
 #
 # How many bytes do all programs load together?
 
@@ -52,21 +52,23 @@ from labutils import tiles
 tiles.stepper(tiles.by_rows(6, 6), k_tiles=4, running=6, l2_tiles=28)
 
 # %% [markdown]
-# With larger tiles, programs load less, because a loaded element of A is used for `block_n` columns of C. Level 2 makes
-# more of these loads hit the L2 cache.
+# With larger tiles, programs load less: a program uses each loaded element of A for `block_n` columns of C. Level 2
+# (below) makes more of the loads hit the L2 cache.
 #
-# ## Level 1: matmul and ReLU, any sizes, any strides
+# ## Level 1: matmul and ReLU, for any sizes and strides
 #
-# Compute `c = max(a @ b, 0)`. One program computes one tile of C; tiles are numbered row by row. For each tile of A and
-# of B along K, `tl.dot(a, b, acc)` multiplies the two tiles and adds the product to the
+# Compute `c = max(a @ b, 0)`. One program computes one tile of C; tiles are numbered row by row. For each tile of A
+# along K, and the matching tile of B, `tl.dot(a, b, acc)` multiplies the two tiles and adds the product to the
 # [accumulator](../glossary.md#accumulator) `acc`.
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `a_ptr`, `b_ptr` | (M, K), (K, N) | the inputs: fp16, or fp32 in one test |
-# | `c_ptr` | (M, N) | the output, in the dtype of the inputs |
-# | `stride_am` | integer | the distance between rows of A, in elements; may be 1 |
-# | `stride_ak` | integer | the distance between columns of A; the strides of B and C have similar names |
+# | `a_ptr` | (M, K) | input: fp16, or fp32 in one test |
+# | `b_ptr` | (K, N) | input, of the same dtype |
+# | `c_ptr` | (M, N) | output, of the same dtype |
+# | `stride_am` | integer | the distance between neighboring rows of A, in elements; may be 1 |
+# | `stride_ak` | integer | the distance between neighboring columns of A |
+# | `stride_bk`, … | integers | the strides of B and C, named in the same way |
 # | `BLOCK_M`, `BLOCK_N` | constants | the rows and columns of a tile of C |
 # | `BLOCK_K` | constant | the columns of a tile of A, and the rows of a tile of B |
 #
@@ -77,9 +79,9 @@ tiles.stepper(tiles.by_rows(6, 6), k_tiles=4, running=6, l2_tiles=28)
 #
 # <details><summary>Hint 1</summary>A tile of pointers is a column of row offsets plus a row of column offsets:
 # <code>a_ptr + offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak</code>.</details>
-# <details><summary>Hint 2</summary>The loop goes over k = 0, BLOCK_K, 2 · BLOCK_K, … and loads the indices
-# <code>k + offs_k</code>. Where an index is K or more, load 0 for both a and b:
-# <code>mask=…, other=0.0</code>.</details>
+# <details><summary>Hint 2</summary>The loop goes over <code>k</code> = 0, BLOCK_K, 2 · BLOCK_K, … and loads the indices
+# <code>k + offs_k</code>. Where an index is K or more, load 0 for both <code>a</code> and <code>b</code>: <code>mask=…,
+# other=0.0</code>.</details>
 # <details><summary>Hint 3</summary>In the loop, write <code>acc = tl.dot(a, b, acc, input_precision="ieee")</code>.
 # After the loop, apply <code>tl.maximum(acc, 0.0)</code> and store with a mask. The store converts the dtype.</details>
 
@@ -94,7 +96,9 @@ def matmul_relu_kernel(
 
     c[m, n] = max(sum over k of a[m, k] * b[k, n], 0)
 
-    a_ptr  (M, K)  input      b_ptr  (K, N)  input      c_ptr  (M, N)  output
+    a_ptr  (M, K)  input
+    b_ptr  (K, N)  input
+    c_ptr  (M, N)  output
     One program computes BLOCK_M x BLOCK_N elements of c; tiles are numbered row by row.
     """
     pid = tl.program_id(0)
@@ -123,7 +127,8 @@ def matmul_relu_kernel(
 def tile_config(M, N, dtype):
     """Choose large tiles for large fp16 matrices, and small tiles for small matrices and for fp32.
 
-    num_warps: warps per program      num_stages: buffers for tiles of A and B, which are loaded ahead
+    num_warps: warps per program
+    num_stages: buffers for tiles of A and B, which are loaded ahead
     """
     gpu = lab.device.current()
     if dtype != torch.float16 or M * N < 2**19:
@@ -149,38 +154,41 @@ lab.tiny("14_matmul_triton/matmul_relu")
 lab.check("14_matmul_triton/matmul_relu")
 
 # %% [markdown]
-# When a check fails:
+# Use this table when a check of this notebook fails:
 #
 # | the check reports | a common cause |
 # |---|---|
-# | `missing-accumulation` | `tl.dot` overwrites acc, or the pointers do not advance along K |
+# | `missing-accumulation` | `tl.dot` overwrites `acc`, or the pointers do not advance along K |
 # | `out-of-bounds`, `tail-unmasked` | a load or store has no mask along K, M or N |
-# | `transposed`, `wrong-stride` | a stride multiplies the wrong offset, or is assumed to be N, K or 1 |
-# | `precision` | an fp16 accumulator, or fp32 inputs rounded to TF32 |
-# | `wrong-formula` | the [epilogue](../glossary.md#epilogue) is inside the loop, in the wrong order, or missing |
+# | `transposed`, `wrong-stride` | a stride multiplies the wrong offset, or the kernel assumes a stride of N, K or 1 |
+# | `precision` | `acc` is fp16, or fp32 inputs are rounded to TF32 |
+# | `wrong-formula` | the code for ReLU, bias or activation is inside the loop, in the wrong order, or missing |
 #
 # ## Level 2: grouped ordering, and a fused epilogue
 #
-# Compute a linear layer, `out = act(a @ b + bias)`, for a batch of matrices. The *epilogue*, the code after the loop,
-# adds the bias and applies the activation `act` while the accumulator is still in registers. No second kernel has to
-# load C again.
+# Compute a linear layer, `out = act(a @ b + bias)`, for a batch of matrices. The *[epilogue](../glossary.md#epilogue)*,
+# the code after the loop, adds the bias and applies the activation `act` while the accumulator is still in registers.
+# So no second kernel has to load the product again.
 #
-# **[Grouped ordering](../glossary.md#grouped-ordering).** Suppose that 16 programs run at the same time. Numbered row
-# by row, they compute 1 × 16 tiles of C. For these they read one strip of A, which has `BLOCK_M` rows, and 16 strips of
-# B, which have `BLOCK_N` columns each. For a square of 4 × 4 tiles they read only 4 strips of A and 4 of B. So number
-# programs in *groups* of `GROUP_M` rows of tiles. Within a group, go down the first column of tiles, then down the
-# next. The last group may have fewer rows. For M = N = K = 16384 on an A100, course material reports
-# {claim: rows_order_a100} row by row, and {claim: grouped_order_a100} in groups. (1 TFLOP/s is 10¹² FLOPs per second.)
+# **[Grouped ordering](../glossary.md#grouped-ordering).** Suppose that 16 programs run at the same time. If programs
+# are numbered row by row, these 16 compute a row of 16 tiles of C. They read one strip of A, which has `BLOCK_M` rows,
+# and 16 strips of B, which have `BLOCK_N` columns each. For a square of 4 × 4 tiles, they would read only 4 strips of A
+# and 4 strips of B. So number programs in *groups* of `GROUP_M` rows of tiles. Within a group, go down the first column
+# of tiles, then down the next column. The last group may have fewer rows. For M = N = K = 16384 on an A100, course
+# material reports {claim: rows_order_a100} row by row, and {claim: grouped_order_a100} in groups. (1 TFLOP/s is 10¹²
+# FLOPs per second.)
 #
-# The check counts the bytes that each [wave](../glossary.md#wave) of 16 programs reads, for 8 × 8 tiles in groups of 4
-# rows. Allowed are 1.15 bytes per byte stored. In groups, a wave reads about 1, and row by row 1.25.
+# The check uses 8 × 8 tiles in groups of 4 rows, and [waves](../glossary.md#wave) of 16 programs. It divides the bytes
+# that each wave reads by the bytes that the wave stores, and allows a ratio of 1.15. In groups the ratio is about 1;
+# row by row it is 1.25.
 #
 # <details><summary>Hint 1</summary>A group has <code>GROUP_M * tiles_n</code> programs. Which group is this program in?
 # Which row of tiles is the first of this group?</details>
 # <details><summary>Hint 2</summary>The last group has <code>tl.minimum(tiles_m - first_m, GROUP_M)</code> rows. Divide
-# the index within the group by this number of rows: the remainder is the row, the quotient the column.</details>
-# <details><summary>Hint 3</summary>Load the bias with <code>offs_n</code>, convert it to fp32, and add
-# <code>bias[None, :]</code> to acc.</details>
+# the index within the group by this number of rows. The remainder is the row within the group, and the quotient is the
+# column.</details>
+# <details><summary>Hint 3</summary>Load the bias with <code>offs_n</code>, convert it to fp32, and add <code>bias[None,
+# :]</code> to <code>acc</code>.</details>
 
 
 # %% cell="given" id="activate"
@@ -199,7 +207,7 @@ def activate(x, slope, ACTIVATION: tl.constexpr):
 # %% cell="solution" id="linear_kernel"
 @triton.jit
 def grouped_tile(pid, tiles_m, tiles_n, GROUP_M: tl.constexpr):
-    """Return (row, column) of tile number pid: groups have GROUP_M rows of tiles, and go column by column."""
+    """Return (row, column) of tile `pid`. A group has GROUP_M rows of tiles; within it, tiles go column by column."""
     ### BEGIN SOLUTION
     per_group = GROUP_M * tiles_n
     first_m = pid // per_group * GROUP_M
@@ -210,7 +218,7 @@ def grouped_tile(pid, tiles_m, tiles_n, GROUP_M: tl.constexpr):
 
 
 def few_for_small(configs, arguments, **_):
-    """Use the first configuration for small matrices without timing; time all others for large ones."""
+    """Keep only the first configuration for small matrices. For large matrices, keep the other configurations."""
     return configs[:1] if arguments["M"] * arguments["N"] < 2**19 else configs[1:]
 
 
@@ -236,8 +244,10 @@ def linear_kernel(
 
     out[i] = activate(a[i] @ b[i] + bias)
 
-    a_ptr     (B, M, K)  input      b_ptr    (B, K, N)  input
-    bias_ptr  (N,)       input      out_ptr  (B, M, N)  output
+    a_ptr     (B, M, K)  input
+    b_ptr     (B, K, N)  input
+    bias_ptr  (N,)       input
+    out_ptr   (B, M, N)  output
     One program computes BLOCK_M x BLOCK_N elements of one matrix; axis 1 of the grid is the batch.
     """
     pid_m, pid_n = grouped_tile(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP_M)
@@ -245,8 +255,8 @@ def linear_kernel(
     offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     offs_k = tl.arange(0, BLOCK_K)
-    # The modulo replaces rows and columns past the end by existing ones, and their results are never stored. So loads
-    # of a and b need no masks along M and N. If BLOCK_K divides K (EVEN_K), they need no mask at all.
+    # The modulo replaces row and column indices past the end by existing ones; the results there are never stored. So
+    # loads of a and b need no masks along M and N. If BLOCK_K divides K (EVEN_K), these loads need no mask at all.
     a_ptrs = a_ptr + batch * stride_ab + (offs_m % M)[:, None] * stride_am + offs_k[None, :] * stride_ak
     b_ptrs = b_ptr + batch * stride_bb + offs_k[:, None] * stride_bk + (offs_n % N)[None, :] * stride_bn
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
@@ -289,8 +299,8 @@ for name in ("matmul_relu", "linear"):
 tiles.stepper(tiles.recorded(linear, 96, 96, (16, 16)), k_tiles=4, running=6, l2_tiles=28)
 
 # %% [markdown]
-# On a GPU, [`autotune`](../glossary.md#autotuning) timed the `CONFIGS` that `few_for_small` leaves, once for each
-# (M, N, K), and kept the fastest. Try other configurations, such as `GROUP_M=1`.
+# On a GPU, [`autotune`](../glossary.md#autotuning) timed the configurations that `few_for_small` returns, once for each
+# (M, N, K), and kept the fastest. Try other configurations in `CONFIGS`, such as `GROUP_M=1`.
 #
 # **Tensor cores.** `tl.dot` compiles to [tensor core](../glossary.md#tensor-core) instructions if the GPU has them for
 # the dtype. But current Triton does not generate them for the T4, a GPU of the Turing generation ([compute
@@ -319,11 +329,11 @@ for capability in (75, 80, 90):
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** In `14_matmul_triton_persistent`, Hopper's copy engine, the [TMA](../glossary.md#tma), copies tiles. Where
-# there are few tiles, several programs share one.
+# **Next.** In `14_matmul_triton_persistent`, Hopper's copy engine, the [TMA](../glossary.md#tma), copies tiles. If
+# there are few tiles, several programs share a tile.
 #
 # **In practice** you call `torch.matmul`, and `torch.compile` generates such a kernel when fusing an epilogue pays. You
-# write your own for other epilogues, other dtypes, or [quantized](../glossary.md#quantization) weights.
+# write your own kernel for other epilogues, other dtypes, or [quantized](../glossary.md#quantization) weights.
 #
 # **Reading.** [Triton's tutorial on matrix
 # multiplication](https://triton-lang.org/main/getting-started/tutorials/03-matrix-multiplication.html).

@@ -8,23 +8,24 @@
 # - predict what share of the GPU does useful work;
 # - copy [tiles](../glossary.md#tile) with Hopper's copy engine, the [TMA](../glossary.md#tma);
 # - overlap loads, `tl.dot` and stores;
-# - keep all SMs busy when there are few tiles.
+# - keep all SMs busy when there are few tiles;
+# - find a good configuration in few trials.
 #
 # **You need** `14_matmul_triton`.
 #
-# About 60 minutes. Works without a GPU; only measured times need one.
+# About 75 minutes. Works without a GPU; only measured times need one.
 
 # %% cell="setup"
 
 # %% [markdown]
 # ## Predict: what share of the GPU does useful work?
 #
-# An H200 has {claim: matmul_h200_sms} SMs. Let each compute one tile of 128 × 256 at a time. A matrix C of 2048 × 2048
-# has 128 tiles. They take one [wave](../glossary.md#wave), in which four SMs idle. A matrix C of 2304 × 2304 has 162
-# tiles. They take two waves, and most SMs idle in the second.
+# An H200 has {claim: matmul_h200_sms} SMs. Let each SM compute one tile of 128 × 256 at a time. A matrix C of 2048 ×
+# 2048 has 128 tiles. They take one [wave](../glossary.md#wave), in which four SMs idle. A matrix C of 2304 × 2304 has
+# 162 tiles. They take two waves, and most SMs idle in the second.
 #
-# An SM computes a tile at the edge in full, but elements outside C are never stored. Suppose that all SMs computed a
-# full tile in every wave. What fraction of all elements computed in this way are elements of C?
+# An SM computes a tile at the edge in full, but never stores elements outside C. Suppose that every SM computed a full
+# tile in every wave. What fraction of all elements computed in this way would be elements of C?
 
 # %% cell="solution" id="busy_share"
 def busy_share(M, N, block_m, block_n, sms):
@@ -50,7 +51,7 @@ from labutils import tiles
 
 @triton.jit
 def grouped_tile(pid, tiles_m, tiles_n, GROUP_M: tl.constexpr):
-    """Return (row, column) of tile number pid: groups have GROUP_M rows of tiles, and go column by column."""
+    """Return (row, column) of tile `pid`. A group has GROUP_M rows of tiles; within it, tiles go column by column."""
     per_group = GROUP_M * tiles_n
     first_m = pid // per_group * GROUP_M
     rows = tl.minimum(tiles_m - first_m, GROUP_M)
@@ -84,21 +85,22 @@ def store_tile(c_desc, m, n, acc, BLOCK_N: tl.constexpr, HALVES: tl.constexpr):
 #
 # (Descriptors replace the deprecated [block pointers](../glossary.md#block-pointer), `tl.make_block_ptr`.)
 #
-# The kernel is persistent: there is one program per SM, and each computes every `NUM_PROGRAMS`-th tile. Pass two
-# options to the `tl.range` of the loop over tiles:
+# The kernel is persistent: there is one program per SM, and each program computes every `NUM_PROGRAMS`-th tile. Pass
+# two options to the `tl.range` of the loop over tiles:
 #
-# - `flatten=FLATTEN` fuses this loop with the loop along K. Loads for the next tile then start while the current one is
-#   stored.
+# - `flatten=FLATTEN` fuses this loop with the loop along K. Loads for the next tile then start while the current tile
+#   is stored.
 # - `warp_specialize=SPECIALIZE` moves the loads to separate warps.
 #
-# B is stored as (K, N) or, with `B_IS_NK`, as (N, K), like the weights of a linear layer. [Tensor
-# cores](../glossary.md#tensor-core) can read both. For (N, K), load at `[n, k]` and transpose the tile with `.T`.
+# B is stored as (K, N), or as (N, K) if `B_IS_NK` is true; weights of a linear layer are usually stored as (N, K).
+# [Tensor cores](../glossary.md#tensor-core) can read both. For (N, K), load at `[n, k]` and transpose the tile with
+# `.T`.
 #
 # <details><summary>Hint 1</summary>The outer loop goes over tiles, from <code>tl.program_id(0)</code> in steps of
-# <code>NUM_PROGRAMS</code>. For each tile, set acc to zeros and loop along K.</details>
-# <details><summary>Hint 2</summary>Descriptors take indices in elements:
-# <code>[pid_m * BLOCK_M, pid_n * BLOCK_N]</code> for C.</details>
-# <details><summary>Hint 3</summary>Store with <code>store_tile</code>, given above.</details>
+# <code>NUM_PROGRAMS</code>. For each tile, set <code>acc</code> to zeros and loop along K.</details>
+# <details><summary>Hint 2</summary>Descriptors take indices in elements: <code>[pid_m * BLOCK_M, pid_n *
+# BLOCK_N]</code> for C.</details>
+# <details><summary>Hint 3</summary>Store with the given function <code>store_tile</code>.</details>
 
 
 # %% cell="solution" id="multiply_tiles"
@@ -110,8 +112,9 @@ def multiply_tiles(
 ):  # fmt: skip
     """Compute all tiles of one program: c = a @ b, or max(a @ b, 0) with RELU.
 
-    a_desc  (M, K), tiles BLOCK_M x BLOCK_K      c_desc  (M, N), tiles BLOCK_M x BLOCK_N
+    a_desc  (M, K), tiles BLOCK_M x BLOCK_K
     b_desc  (K, N), tiles BLOCK_K x BLOCK_N; with B_IS_NK (N, K), tiles BLOCK_N x BLOCK_K
+    c_desc  (M, N), tiles BLOCK_M x BLOCK_N
     One program computes every NUM_PROGRAMS-th tile, in the order of grouped_tile.
     """
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
@@ -154,7 +157,7 @@ def device_kernel(
     GROUP_M: tl.constexpr, B_IS_NK: tl.constexpr, RELU: tl.constexpr, NUM_PROGRAMS: tl.constexpr,
     FLATTEN: tl.constexpr, SPECIALIZE: tl.constexpr, HALVES: tl.constexpr,
 ):  # fmt: skip
-    """Multiply with descriptors that each program makes itself, which warp_specialize requires on Hopper."""
+    """Multiply with descriptors that each program makes itself; on Hopper, warp_specialize requires this."""
     a_desc = tl.make_tensor_descriptor(a_ptr, [M, K], [stride_a, 1], [BLOCK_M, BLOCK_K])
     if B_IS_NK:
         b_desc = tl.make_tensor_descriptor(b_ptr, [N, K], [stride_b, 1], [BLOCK_N, BLOCK_K])
@@ -177,7 +180,8 @@ def persistent_config(M, N):
     if gpu and gpu.capability[0] == 9:
         large = dict(BLOCK_K=64, GROUP_M=8, FLATTEN=True)
         waves = [triton.cdiv(triton.cdiv(M, 128) * triton.cdiv(N, n), gpu.sms) for n in (128, 256)]
-        if waves[0] > 1.55 * waves[1]:  # on an H200, a wave takes 1.45 to 1.75 times as long with 256 columns
+        # on an H200, a wave with tiles of 256 columns takes 1.45 to 1.75 times as long as with 128 columns
+        if waves[0] > 1.55 * waves[1]:
             return dict(BLOCK_M=128, BLOCK_N=256, num_warps=8, num_stages=3) | large
         return dict(BLOCK_M=128, BLOCK_N=128, num_warps=4, num_stages=4) | large
     return dict(BLOCK_M=128, BLOCK_N=128, BLOCK_K=32, GROUP_M=8, num_warps=4, num_stages=3)
@@ -221,18 +225,19 @@ lab.check("14_matmul_triton_persistent/persistent")
 #
 # 1. Each program accumulates every `parts`-th block of K.
 # 2. It adds its accumulator to the fp32 array `sums` with [atomics](../glossary.md#atomic).
-# 3. It adds 1 to the tile's counter, also with an atomic. The program that finds `parts - 1` there is the tile's last.
+# 3. It adds 1 to the tile's counter, also with an atomic, which returns the old count. The program that gets
+#    `parts - 1` is the last program of the tile.
 # 4. The last program loads the tile from `sums`, applies the ReLU, and stores the result to C.
 #
-# `sums` and the counters start at 0.
+# All elements of `sums` and all counters start at 0.
 #
 # <details><summary>Hint 1</summary>Part p starts at <code>p * BLOCK_K</code>, with steps of
 # <code>parts * BLOCK_K</code>.</details>
-# <details><summary>Hint 2</summary>Add to sums with <code>tl.atomic_add(pointers, values, mask=…,
+# <details><summary>Hint 2</summary>Add to <code>sums</code> with <code>tl.atomic_add(pointers, values, mask=…,
 # sem="relaxed")</code>: the order of these additions does not matter. Count with <code>tl.atomic_add(arrived_ptr + pid,
-# 1)</code>. It returns the old count, and makes the earlier additions visible to the last program.</details>
+# 1)</code>. This atomic also makes the earlier additions visible to the last program.</details>
 # <details><summary>Hint 3</summary>Put <code>tl.debug_barrier()</code> between the additions and the count, so that all
-# threads of the program have added before one counts.</details>
+# threads of the program have added before one thread counts.</details>
 
 
 # %% cell="solution" id="split_k_kernel"
@@ -243,9 +248,11 @@ def split_k_kernel(
 ):  # fmt: skip
     """Compute c = max(a @ b, 0), with several programs per tile.
 
-    a_desc  (M, K), tiles BLOCK_M x BLOCK_K      c_ptr  (M, N)  output
-    b_desc  (K, N), tiles BLOCK_K x BLOCK_N; with B_IS_NK (N, K), tiles BLOCK_N x BLOCK_K
-    sums_ptr  (M, N)  fp32 zeros      arrived_ptr  (tiles,)  int32 zeros
+    a_desc       (M, K), tiles BLOCK_M x BLOCK_K
+    b_desc       (K, N), tiles BLOCK_K x BLOCK_N; with B_IS_NK (N, K), tiles BLOCK_N x BLOCK_K
+    c_ptr        (M, N)    output
+    sums_ptr     (M, N)    fp32 zeros
+    arrived_ptr  (tiles,)  int32 zeros
     One program accumulates one of `parts` parts of K for a tile; the last program of a tile stores it.
     """
     pid, part, parts = tl.program_id(0), tl.program_id(1), tl.num_programs(1)
@@ -304,9 +311,69 @@ lab.tiny("14_matmul_triton_persistent/split_k")
 lab.check("14_matmul_triton_persistent/split_k")
 
 
+# %% [markdown]
+# ## Autotuning in few trials
+#
+# The configurations above were found by timing many of them on an H200. [Autotuning](../glossary.md#autotuning) does
+# that for each problem size. A small space already has 384 configurations: four values each of `BLOCK_M`, `BLOCK_N` and
+# `num_stages`, three of `BLOCK_K`, two of `num_warps`. Every trial costs a compilation, often a second or more.
+#
+# Write `tune`. It times at most `trials` configurations of a simulated kernel and returns one that takes at most 1.05
+# times the best time. `kernel.seconds(BLOCK_M=…, …)` is one trial, even if it repeats an earlier one. It raises
+# `DoesNotFit` if the configuration needs more [shared memory](../glossary.md#shared-memory) or
+# [registers](../glossary.md#register) than a [program](../glossary.md#program) can have. `space` maps each name to its
+# values, from small to large.
+#
+# On this simulated kernel, the effects of the five values are almost independent: the best `BLOCK_K` does not depend on
+# `BLOCK_M`. So you need not try all combinations. But which of them fit does depend on all values.
+#
+# <details><summary>Hint 1</summary>Start with some configuration. For one name after another, time all its values and
+# keep the best. How many trials is that?</details>
+# <details><summary>Hint 2</summary>A configuration that does not fit tells nothing about its values. Begin where there
+# is room: the fewest stages and the smallest tiles need the least shared memory. The accumulators of a tile are
+# distributed over the threads, so more warps leave more registers.</details>
+# <details><summary>Hint 3</summary>Start with the smallest value of each name, but the largest `num_warps`. Catch
+# <code>DoesNotFit</code> and use <code>math.inf</code> as the time.</details>
+
+# %% cell="solution" id="tune"
+import math
+
+from labutils import DoesNotFit
+
+
+def tune(kernel, space, trials):
+    """Return a configuration, a dict with a value for each name of `space`, after at most `trials` trials."""
+    ### BEGIN SOLUTION
+    times = {}
+
+    def seconds(config):
+        key = tuple(config.values())
+        if key not in times:
+            try:
+                times[key] = kernel.seconds(**config) if len(times) < trials else math.inf
+            except DoesNotFit:
+                times[key] = math.inf
+        return times[key]
+
+    best = {name: values[0] for name, values in space.items()} | {"num_warps": max(space["num_warps"])}
+    for name, values in space.items():
+        best = min(({**best, name: value} for value in values), key=seconds)
+    return best
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="14_matmul_triton_persistent/tune"
+lab.check("14_matmul_triton_persistent/tune")
+
+# %% [markdown]
+# `triton.autotune` times *all* configurations of its list once for each value of `key`, the arguments that change the
+# best choice: sizes, [strides](../glossary.md#stride) if some layouts are slower, and flags. Do not put pointers or
+# numbers such as a learning rate there, or it tunes again for each of them.
+
+
 # %% cell="given" id="matmul"
 def matmul(a, b, c):
-    """Compute max(a @ b, 0): with split-K if one wave fits several programs per tile, else with level 3."""
+    """Compute max(a @ b, 0): with split-K if several programs per tile fit into one wave, else with level 3."""
     *_, parts = split_config(a.shape[0], b.shape[1], a.shape[1])
     (split_k if parts > 1 else persistent)(a, b, c)
 
@@ -318,9 +385,9 @@ tiles.claims(persistent)
 # %% [markdown]
 # **Next levels.** `15_matmul_cuda` builds the same tiles in CUDA C++. Here you can try two more steps:
 #
-# - *[Stream-K](../glossary.md#stream-k)* runs one program per SM, and gives each an equal share of all iterations along
-#   K.
-# - `HALVES=True` saves [shared memory](../glossary.md#shared-memory). Use it for one more
+# - *[Stream-K](../glossary.md#stream-k)* runs one program per SM, and gives each program an equal share of all
+#   iterations along K.
+# - `HALVES=True` saves [shared memory](../glossary.md#shared-memory). Use this memory for one more
 #   [stage](../glossary.md#stage), with a larger `num_stages`.
 #
 # **Reading.** [Triton's tutorial on persistent

@@ -67,14 +67,14 @@ lab.check("15_matmul_cuda/shared_reads")
 #
 # In the slow kernel above, each load of A by a warp and each store touches 32 sectors. Let threads with consecutive
 # `threadIdx.x` compute consecutive *columns* of C. A warp then loads one element of A for all its lanes, and 32
-# contiguous elements of B. The x axis of the grid counts columns too.
+# contiguous elements of B. The launcher `naive` (below) lets the x axis of the grid count columns too.
 #
-# The check counts sectors per [request](../glossary.md#request). Allowed are 4 per store, and on average 3 per load: a
-# request for A needs 1, a request for B needs 4.
+# The check counts sectors per [request](../glossary.md#request). It allows 4 sectors per store, and on average 3 per
+# load: a request for A needs 1 sector, a request for B needs 4.
 #
-# <details><summary>Hint 1</summary>Swap x and y in the computation of m and n.</details>
-# <details><summary>Hint 2</summary><code>n = blockIdx.x * blockDim.x + threadIdx.x</code>, and m the same way from
-# y.</details>
+# <details><summary>Hint 1</summary>Swap x and y in the computation of <code>m</code> and <code>n</code>.</details>
+# <details><summary>Hint 2</summary><code>n = blockIdx.x * blockDim.x + threadIdx.x</code>. Compute <code>m</code> in
+# the same way from y.</details>
 # <details><summary>Hint 3</summary>Check both bounds: the grid is rounded up.</details>
 
 # %% cell="solution" id="matmul_naive"
@@ -130,32 +130,33 @@ lab.coalescing(lambda lane: 4 * lane * 64, title="The slow kernel: 32 lanes read
 lab.check("15_matmul_cuda/naive")
 
 # %% [markdown]
-# When a check fails (the tiles are those of levels 2 and 3):
+# Use this table when a check of this notebook fails. The tiles are those of levels 2 and 3.
 #
 # | the check reports | a common cause |
 # |---|---|
-# | `missing-syncthreads` | there is no barrier after a tile is filled, or none before it is refilled |
+# | `missing-syncthreads` | there is no barrier after a tile is filled, or no barrier before it is refilled |
 # | `uninitialized-shared`, `out-of-bounds` | elements past the edge are not replaced by 0 |
 # | `missing-accumulation` | the sum is reset for each tile, or only one tile is summed |
 # | `transposed`, `wrong-values` | rows and columns of a tile are swapped between its store and its load |
-# | correct, but points for a count are missing | the kernel makes too many of the accesses that are counted |
+# | correct results, but points for a count are missing | the kernel makes more of the counted accesses than allowed |
 #
 # ## Level 2: a block's tile in shared memory
 #
 # In level 1, N / 32 blocks load the same element of A, and all 8 rows of threads of a block load the same elements of
 # B. Now a block of 32 × 32 threads copies a 32 × 32 tile of A and a 32 × 32 tile of B to shared memory. Each thread
-# copies one element of A and one of B. It then adds 32 products to its sum. The next iteration does the same for the
-# next two tiles along K. Store 0 for elements past the edge.
+# copies one element of A and one element of B. Then it adds 32 products to its sum. The next iteration does the same
+# for the next two tiles along K. Store 0 for elements past the edge.
 #
-# The check counts sectors loaded per sector stored. Allowed are K · (1/32 + 1/32), because each element of A serves 32
+# The check counts sectors loaded per sector stored. It allows K · (1/32 + 1/32), because each element of A serves 32
 # columns, and each element of B serves 32 rows. [Bank conflicts](../glossary.md#bank-conflict) cost points too.
 #
 # <details><summary>Hint 1</summary>You need two barriers per iteration: one after the tiles are filled, and one before
 # they are refilled.</details>
-# <details><summary>Hint 2</summary>Let k0 be the first k of the tiles. Thread (tx, ty) copies <code>a</code> at row m,
-# column k0 + tx, and <code>b</code> at row k0 + ty, column n. Check the bounds of both.</details>
+# <details><summary>Hint 2</summary>Let <code>k0</code> be the first k of the tiles. Thread (<code>tx</code>,
+# <code>ty</code>) copies <code>a</code> at row <code>m</code>, column <code>k0 + tx</code>, and <code>b</code> at row
+# <code>k0 + ty</code>, column <code>n</code>. Check the bounds of both matrices.</details>
 # <details><summary>Hint 3</summary>No thread may return early: threads outside C still copy elements for others and
-# must reach the barriers. Only the store checks m and n.</details>
+# must reach the barriers. Only the store checks <code>m</code> and <code>n</code>.</details>
 
 # %% cell="solution" id="matmul_shared"
 # %%cuda
@@ -184,27 +185,28 @@ lab.check("15_matmul_cuda/shared")
 # ## Level 3: a thread's tile in registers
 #
 # In level 2, a thread reads two numbers from shared memory per FMA, and these reads are the bottleneck. Now let a block
-# compute BM × BN elements of C, and each of its threads TM × TN of them. The tiles of A and B have a depth of 8 along
-# K. For each k, a thread reads TM elements of A and TN elements of B into registers, and multiplies every pair.
+# compute `BM` × `BN` elements of C, and each thread of the block `TM` × `TN` elements. The tiles of A and B have a
+# depth of 8 along K. For each k, a thread reads `TM` elements of A and `TN` elements of B into registers, and
+# multiplies every pair.
 #
-# The kernel is a template of BM, BN, TM and TN. With `<64, 64, 8, 1>` a thread computes a column of 8 elements. With
-# `<128, 128, 8, 8>` it computes 8 × 8 elements. Only this version is checked. It may load K · (1/128 + 1/128) sectors
-# per sector stored, and read 0.25 numbers from shared memory per FMA.
+# The kernel is a C++ template: the compiler makes one version for each choice of the constants `BM`, `BN`, `TM` and
+# `TN`. With `<64, 64, 8, 1>` a thread computes a column of 8 elements. With `<128, 128, 8, 8>` it computes 8 × 8
+# elements. The check uses only `<128, 128, 8, 8>`. This version may load K · (1/128 + 1/128) sectors per sector stored,
+# and read 0.25 numbers from shared memory per FMA.
 #
-# The code that fills the tiles is given. Thread (tx, ty) computes rows `ty * TM + i` and columns `tx + j * (BN / TN)`,
-# so that consecutive threads read consecutive elements of B.
+# The code that fills the tiles is given. Thread (`tx`, `ty`) computes rows `ty * TM + i` and columns
+# `tx + j * (BN / TN)`, so that consecutive threads read consecutive elements of B.
 #
 # <details><summary>Hint 1</summary>Registers have no addresses. So <code>sum</code> stays in registers only if all
 # loops over its indices are unrolled: <code>#pragma unroll</code>.</details>
-# <details><summary>Hint 2</summary>For each k, first read TM and TN elements into two small arrays. The double loop
-# over i and j then reads only these.</details>
-# <details><summary>Hint 3</summary>Read <code>a_reg[i] = a_tile[ty * TM + i][k]</code> and
-# <code>b_reg[j] = b_tile[k][tx + j * (BN / TN)]</code>.</details>
-
+# <details><summary>Hint 2</summary>For each <code>k</code>, first read <code>TM</code> and <code>TN</code> elements
+# into two small arrays. The double loop over <code>i</code> and <code>j</code> then reads only these arrays.</details>
+# <details><summary>Hint 3</summary>Read <code>a_reg[i] = a_tile[ty * TM + i][k]</code> and <code>b_reg[j] =
+# b_tile[k][tx + j * (BN / TN)]</code>.</details>
 # %% cell="solution" id="matmul_register"
 # %%cuda matmul_register<128,128,8,8>
 # // Same product as matmul_naive. A block has (BM / TM) * (BN / TN) threads and computes BM x BN elements of c.
-# // Each thread computes TM x TN of them.
+# // Each thread computes TM x TN elements.
 # template <int BM, int BN, int TM, int TN>
 # __global__ void __launch_bounds__(BM / TM * BN / TN)
 # matmul_register(const float *a, const float *b, float *c, int M, int N, int K) {
@@ -259,16 +261,16 @@ ladder.show_rates(levels | {"register": register}, {})
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** From "shared" (level 2) to "register" (level 3), loads from memory fall by a factor of 4, and shared
-# memory reads by a factor of 8. Which of these two changes made the kernel faster? How do the numbers of "register
-# column" (`<64, 64, 8, 1>`) show it?
+# memory reads by a factor of 8. Which of these two changes made the kernel faster? Support your answer with the numbers
+# of "register column" (`<64, 64, 8, 1>`).
 #
 # ### BEGIN SOLUTION
-# The fewer shared memory reads did. In one cycle, an SM can do one FMA for each thread of four warps, but shared memory
-# serves only one request of one warp. The compiler merges the loads of four elements of a row of A into one 16-byte
-# load. So a warp of "shared" issues 8 requests for A and 32 for B per 32 FMAs. That is 1.25 requests per FMA, which
-# limits "shared" to a fifth of the peak. "Register column" issues 8 + 4 = 12 requests per 32 FMAs, 0.375 per FMA. Its
-# loads from memory fall only by half, and they were no bottleneck before: 32 columns shared each load. So most of its
-# speedup comes from fewer shared memory reads.
+# The change in shared memory reads did. In one cycle, an SM can do one FMA for each thread of four warps, but shared
+# memory serves only one request of one warp. The compiler merges the loads of four elements of a row of A into one
+# 16-byte load. So a warp of "shared" issues 8 requests for A and 32 for B per 32 FMAs. That is 1.25 requests per FMA,
+# which limits "shared" to a fifth of the peak. "Register column" issues 8 + 4 = 12 requests per 32 FMAs, 0.375 per FMA.
+# Its loads from memory fall only by half, and they were no bottleneck before: 32 columns shared each load. So most of
+# its speedup comes from fewer shared memory reads.
 # ### END SOLUTION
 
 # %% [markdown]
@@ -276,4 +278,4 @@ ladder.show_rates(levels | {"register": register}, {})
 # [tensor cores](../glossary.md#tensor-core).
 #
 # **Reading.** [How to Optimize a CUDA Matmul Kernel](https://siboehm.com/articles/22/CUDA-MMM) by Simon Boehm explains
-# these levels, and measures each on an A6000.
+# these levels, and measures each level on an A6000.

@@ -18,43 +18,46 @@
 # ## Level 4: vectorized loads
 #
 # A [`float4` load](../glossary.md#vectorized-access) reads four contiguous elements, 16 bytes, with one instruction.
-# For each k, a thread needs 8 elements of a column of A. So A's tile is stored *transposed*, as
-# `a_tile[k][m]`. A thread computes 8 × 8 elements of C:
+# For each k, a thread needs 8 elements of a column of A. So A's tile is stored *transposed*, as `a_tile[k][m]`: one
+# load then reads four of these elements. A thread computes 8 × 8 elements of C:
 #
 # - four rows from `row`, and four from `row + 32`;
 # - four columns from `column`, and four from `column + 16`.
 #
-# `row` and `column` are given, and chosen to avoid bank conflicts. Shared memory serves a 16-byte load for eight lanes
-# at a time. It serves 16 lanes at once only if lanes read equal addresses in pairs. So lanes 2i and 2i + 1 read the
-# same elements of B. Among each eight lanes, the four even lanes read the same elements of A, and so do the four odd
-# lanes.
+# The given code computes `row` and `column` such that the loads have no bank conflicts. Shared memory serves a 16-byte
+# load for eight lanes at a time. But it serves 16 lanes at once if lanes 2i and 2i + 1 read the same address. So lanes
+# 2i and 2i + 1 read the same elements of B. In each group of eight consecutive lanes, the four even lanes read the same
+# elements of A, and the four odd lanes read the next four elements of A.
 #
-# Each row of A's tile has four unused elements at its end ([padding](../glossary.md#padding)). With them, the stores
-# to the transposed tile have no conflicts either. `load4` loads four elements of a row, and returns zeros outside the
-# matrix.
+# Each row of A's tile has four unused elements at its end ([padding](../glossary.md#padding)). With this padding, the
+# stores to the transposed tile have no conflicts either. `load4` loads four elements of a row, and returns zeros
+# outside the matrix.
 #
-# The check counts bytes per [request](../glossary.md#request). Loads from memory and from shared memory need at least
-# 510 of the possible 32 · 16 = 512.
+# The check averages the bytes per [request](../glossary.md#request) over all loads from memory, and over all loads from
+# shared memory. Both numbers must be at least 510; the maximum is 32 · 16 = 512.
 #
 # <details><summary>Hint 1</summary>To fill A's tile, load <code>float4 v = load4(a, …)</code>. Store its four
 # components in the same column of four rows of <code>a_tile</code>. For B, store the <code>float4</code> as it
 # is.</details>
-# <details><summary>Hint 2</summary>Thread t copies one <code>float4</code> of A and one of B. In A's tile it starts at
-# m = t / 2, k = t % 2 · 4. In B's tile it starts at k = t / 32, n = t % 32 · 4.</details>
-# <details><summary>Hint 3</summary><code>*(float4 *)&amp;a_reg[0] = *(float4 *)&amp;a_tile[k][row]</code> copies four
-# elements at once. You need three more such lines. (In C++ style, <code>(float4 *)</code> is
-# <code>reinterpret_cast&lt;float4 *&gt;</code>: it treats an address as that of a <code>float4</code>.)</details>
+# <details><summary>Hint 2</summary>Thread <code>t</code> copies one <code>float4</code> of A and one of B. In A's tile
+# it starts at <code>m = t / 2</code>, <code>k = t % 2 * 4</code>. In B's tile it starts at <code>k = t / 32</code>,
+# <code>n = t % 32 * 4</code>.</details>
+# <details><summary>Hint 3</summary>Declare <code>float a_reg[8], b_reg[8];</code>. Then <code>*(float4 *)&amp;a_reg[0]
+# = *(float4 *)&amp;a_tile[k][row]</code> copies four elements at once. You need three more such lines. (In C++ style,
+# <code>(float4 *)</code> is <code>reinterpret_cast&lt;float4 *&gt;</code>: it treats an address as that of a
+# <code>float4</code>.)</details>
 
 # %% cell="solution" id="matmul_vector"
 # %%cuda
-# // Load four contiguous elements of x (rows, columns), or 0 outside. `column` and `columns` are multiples of 4.
+# // Load four contiguous elements of x, which has shape (rows, columns). Outside x, return 0. `column` and `columns`
+# // are multiples of 4.
 # __device__ float4 load4(const float *x, int row, int column, int rows, int columns) {
 #     if (row >= rows || column >= columns) return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #     return *reinterpret_cast<const float4 *>(x + row * columns + column);
 # }
 #
 # // c = a @ b, as in level 1, but K and N are divisible by 4.
-# // A block of 256 threads computes 128 x 128 elements of c, each thread 8 x 8.
+# // A block of 256 threads computes 128 x 128 elements of c, and each thread computes 8 x 8 elements.
 # __global__ void __launch_bounds__(256, 2)
 # matmul_vector(const float *a, const float *b, float *c, int M, int N, int K) {
 #     __shared__ __align__(16) float a_tile[8][132], b_tile[8][128];
@@ -103,7 +106,7 @@ from labutils import ladder
 
 
 def in_vectors(a, b, c, launch):
-    """Call `launch(a, b, c, M, N, K)` on matrices padded with zeros to whole 16-byte vectors per row."""
+    """Call `launch(a, b, c, M, N, K)` after appending zeros, so that all rows have a multiple of 4 elements."""
     a, b, out = lab.padded(a), lab.padded(b, rows=True), lab.padded(c, keep=False)
     launch(a, b, out, a.shape[0], b.shape[1], a.shape[1])
     if out is not c:
@@ -129,31 +132,33 @@ lab.check("15_matmul_cuda_vector/vector")
 # ## Level 5: double buffering
 #
 # So far a block loads nothing from memory while it computes. With *two* buffers in shared memory, each for a tile of A
-# and a tile of B, a block can do both ([double buffering](../glossary.md#double-buffering)). In each iteration, the
-# threads
+# and a tile of B, a block can do both at once ([double buffering](../glossary.md#double-buffering)). In each iteration,
+# the threads
 #
 # 1. start to load the next tiles into registers (`fetch`);
 # 2. multiply the tiles in the current buffer (`multiply`);
 # 3. store the registers to the other buffer (`put`);
 # 4. wait at one barrier.
 #
-# The three helpers are given, and you call them in the right order. The variable `now` is the number of the current
-# buffer. Put `#pragma unroll 2` before the loop: in each of the two copies of the loop body, `now` and the addresses of
-# the buffers are then constants. On an H200, this makes the kernel {claim: double_buffer_unroll} faster. The check
-# allows 9 barriers for 8 tiles along K: one per tile, and one before the loop.
+# The three helpers are given, and you call them in the right order. They are C++ lambdas: functions inside the kernel
+# that can use its variables. The variable `now` is the index of the current buffer. Put `#pragma unroll 2` before the
+# loop, which makes two copies of the loop body. In each copy, `now` and the addresses of the buffers are constants. On
+# an H200, this makes the kernel {claim: double_buffer_unroll} faster. The check allows 9 barriers for 8 tiles along K:
+# one per tile, and one before the loop.
 #
 # <details><summary>Hint 1</summary>Before the loop, fetch the first tiles, put them into buffer 0, and wait at a
 # barrier.</details>
-# <details><summary>Hint 2</summary>In the loop, first fetch the tiles at k0 + BK, if there are any. Then multiply from
-# buffer <code>now</code>, put the fetched tiles into buffer <code>1 - now</code>, and wait at the barrier. Last, swap
-# the buffers.</details>
-# <details><summary>Hint 3</summary>One barrier per iteration is enough. After the barrier, all threads have read the
-# buffer that the next iteration overwrites, and all have filled the buffer that it reads.</details>
+# <details><summary>Hint 2</summary>In the loop, first fetch the tiles at <code>k0 + BK</code>, if there are any
+# (<code>BK</code> is the depth of a tile). Then multiply from buffer <code>now</code>, put the fetched tiles into
+# buffer <code>1 - now</code>, and wait at the barrier. Last, swap the buffers.</details>
+# <details><summary>Hint 3</summary>One barrier per iteration is enough. After this barrier, all threads have read the
+# current buffer, so the next iteration may overwrite it. All threads have also filled the other buffer, so the next
+# iteration may read it.</details>
 
 # %% cell="solution" id="matmul_double"
 # %%cuda
 # constexpr int BK = 8;                  // depth of a tile
-# constexpr int EACH = 128 * BK / 1024;  // a thread copies EACH float4 of A, and as many of B
+# constexpr int EACH = 128 * BK / 1024;  // number of float4 that a thread copies of A, and also of B
 #
 # __device__ float4 load4(const float *x, int row, int column, int rows, int columns) {
 #     if (row >= rows || column >= columns) return make_float4(0.0f, 0.0f, 0.0f, 0.0f);

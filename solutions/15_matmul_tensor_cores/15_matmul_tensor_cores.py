@@ -2,7 +2,7 @@
 # # Tensor cores and asynchronous copies in CUDA C++
 #
 # **You will** write levels 6 and 7 of the matmul, now in [fp16](../glossary.md#fp16). Level 6 multiplies with [tensor
-# cores](../glossary.md#tensor-core), and level 7 copies tiles while it multiplies others.
+# cores](../glossary.md#tensor-core). Level 7 also copies the next tiles while it multiplies the current tiles.
 #
 # **You will learn to**
 # - use tensor cores through [`wmma`](../glossary.md#wmma), CUDA C++'s interface to them;
@@ -24,23 +24,25 @@
 # | function | what it does |
 # |---|---|
 # | `fill_fragment(fragment, value)` | sets all elements to `value` |
-# | `load_matrix_sync(fragment, pointer, row_length)` | loads a fragment; `row_length` counts elements from row to row |
+# | `load_matrix_sync(fragment, pointer, row_length)` | loads a fragment; its rows are `row_length` elements apart |
 # | `mma_sync(d, a, b, c)` | computes d = a·b + c |
-# | `store_matrix_sync` | stores a fragment; only `store_piece` uses it |
+# | `store_matrix_sync` | stores a fragment; only the given `store_piece` calls it |
 #
 # All 32 lanes must call these functions together.
 #
-# A block of 8 warps computes 128 × 128 elements of C. Each warp computes 64 × 32 of them, in 4 × 2 fragments. The first
-# row and column of the warp's part are `wm` and `wn`. [Tiles](../glossary.md#tile) of A and B have a depth of 32 along
-# K. `copy_tile` and `store_piece` are given. In [shared memory](../glossary.md#shared-memory), rows are padded by 8
-# halves (fp16 numbers) to avoid [bank conflicts](../glossary.md#bank-conflict). As in level 3, the check allows
+# A block of 8 warps computes 128 × 128 elements of C. Each warp computes 64 × 32 elements, in 4 × 2 fragments. The
+# warp's part starts at row `wm` and column `wn` of the block's tile. [Tiles](../glossary.md#tile) of A and B have a
+# depth of 32 along K. The functions `copy_tile` and `store_piece` are given. In [shared
+# memory](../glossary.md#shared-memory), rows are padded by 8 elements to avoid [bank
+# conflicts](../glossary.md#bank-conflict). The elements have CUDA's fp16 type, `half`. As in level 3, the check allows
 # K · (1/128 + 1/128) [sectors](../glossary.md#sector) loaded per sector stored.
 #
-# <details><summary>Hint 1</summary>A tile has a depth of 32 and a fragment one of 16, so loop over k = 0 and 16. For
-# each k, load 4 fragments of A and 2 of B, then call <code>mma_sync</code> 8 times.</details>
-# <details><summary>Hint 2</summary>Fragment i of A starts at <code>&amp;a_tile[wm + 16 * i][k]</code>, fragment j of B
-# at <code>&amp;b_tile[k][wn + 16 * j]</code>. The row lengths are PA and PB.</details>
-# <details><summary>Hint 3</summary>Each iteration along K needs a barrier after the copies, and one after the
+# <details><summary>Hint 1</summary>A tile has a depth of 32 and a fragment has a depth of 16, so loop over
+# <code>k</code> = 0 and 16. For each <code>k</code>, load 4 fragments of A and 2 of B, then call <code>mma_sync</code>
+# 8 times.</details>
+# <details><summary>Hint 2</summary>Fragment i of A starts at <code>&amp;a_tile[wm + 16 * i][k]</code>. Fragment j of B
+# starts at <code>&amp;b_tile[k][wn + 16 * j]</code>. The row lengths are <code>PA</code> and <code>PB</code>.</details>
+# <details><summary>Hint 3</summary>Each iteration along K needs a barrier after the copies, and a barrier after the
 # products.</details>
 
 # %% cell="solution" id="matmul_wmma"
@@ -49,8 +51,8 @@
 # #include <mma.h>
 # using namespace nvcuda;
 #
-# // tile[i][j] = x[row + i][column + j], or 0 outside x (rows, columns). All threads of the block call it together.
-# // A thread copies 8 halves (16 bytes) at a time.
+# // tile[i][j] = x[row + i][column + j], or 0 outside x, which has shape (rows, columns). All threads of the block call
+# // this function together. A thread copies 8 elements (16 bytes) at a time.
 # template <int ROWS, int COLUMNS, int PITCH>
 # __device__ void copy_tile(half *tile, const half *x, int row, int column, int rows, int columns) {
 #     for (int i = threadIdx.x; i < ROWS * COLUMNS / 8; i += blockDim.x) {
@@ -62,7 +64,7 @@
 #     }
 # }
 #
-# // Store a 16 x 16 fragment to c at (m, n). It goes through `patch`, 16 x 20 floats of shared memory for this warp.
+# // Store a 16 x 16 fragment to c at (m, n), through `patch`: 16 x 20 floats of shared memory for this warp.
 # __device__ void store_piece(float *patch, wmma::fragment<wmma::accumulator, 16, 16, 16, float> &sum, half *c, int m,
 #                             int n, int M, int N) {
 #     wmma::store_matrix_sync(patch, sum, 20, wmma::mem_row_major);
@@ -119,7 +121,7 @@ from labutils import ladder
 
 
 def in_vectors(a, b, c, launch):
-    """Call `launch(a, b, c, M, N, K)` on matrices padded with zeros to whole 16-byte vectors per row."""
+    """Call `launch(a, b, c, M, N, K)` after appending zeros, so that all rows have a multiple of 8 elements."""
     a, b, out = lab.padded(a), lab.padded(b, rows=True), lab.padded(c, keep=False)
     launch(a, b, out, a.shape[0], b.shape[1], a.shape[1])
     if out is not c:
@@ -145,38 +147,42 @@ lab.check("15_matmul_tensor_cores/tensor")
 #
 # | function | what it does |
 # |---|---|
-# | `copy_async(to, from, inside)` of `lab/mma.cuh` | starts a copy of 16 bytes; if not `inside`, writes zeros instead |
+# | `copy_async(to, from, inside)` of `lab/mma.cuh` | starts a copy of 16 bytes; if not `inside`, it writes zeros |
 # | `__pipeline_commit()` | makes one group of all copies that this thread started since the last commit |
-# | `__pipeline_wait_prior(n)` | waits until only the n latest groups, or fewer, are still in flight |
+# | `__pipeline_wait_prior(n)` | waits until at most n groups, the latest ones, are still in flight |
 #
-# Shared memory now has STAGES buffers. While the block multiplies one tile of A and of B, the next STAGES − 1 are [in
-# flight](../glossary.md#in-flight). The check allows one barrier per tile, and the given one after the loop.
+# Shared memory now has `STAGES` buffers, each for a tile of A and a tile of B. While the block multiplies the tiles in
+# one buffer, copies to the other buffers are [in flight](../glossary.md#in-flight). The check allows one barrier per
+# tile along K, and the given barrier after the loop.
 #
-# Each warp now computes 64 × 64 elements, in 4 × 4 fragments. For 16 products, a warp loads 8 fragments. In level 6, it
-# loaded 6 fragments for 8 products, so now a third fewer loads are needed per product. Blocks use [grouped
-# ordering](../glossary.md#grouped-ordering), as in unit 14. A block computes 128 × 128 elements, with tiles of depth
-# 32. For large matrices it computes 256 × 128, with tiles of depth 64, if a block may use 160 KB of shared memory.
+# Each warp now computes 64 × 64 elements, in 4 × 4 fragments. In level 6, a warp loaded 6 fragments for 8 products. Now
+# it loads 8 fragments for 16 products: a third fewer loads per product. Blocks use [grouped
+# ordering](../glossary.md#grouped-ordering), as in `14_matmul_triton`. A block computes 128 × 128 elements, with tiles
+# of depth 32. For large matrices it computes 256 × 128 elements, with tiles of depth 64, if a block may use 160 KB of
+# shared memory.
 #
-# Each warp has two sets of fragments. It loads the next 16 of a tile's depth into one set, while it multiplies the
-# current 16 from the other. Three helpers are given:
+# A warp processes a tile in steps of 16 along its depth, and has two sets of fragments. While it multiplies one step
+# from one set, it loads the next step into the other set. Three helpers are given:
 #
 # | helper | what it does |
 # |---|---|
-# | `fetch(tile, buffer)` | starts the copies of the tiles of A and B with this number along K; past K it copies zeros |
+# | `fetch(tile, buffer)` | starts to copy tiles number `tile` of A and B to `buffer`; past K it copies zeros |
 # | `begin(buffer)` | starts to load fragments from `buffer`, and multiplies the last fragments of the *previous* tile |
-# | `go_on(buffer)` | multiplies the tile in `buffer` except its last fragments, which stay in registers for `begin` |
+# | `go_on(buffer)` | multiplies the tile in `buffer`, except the last fragments: the next `begin` multiplies these |
 #
-# After `go_on(buffer)`, the warp no longer reads this buffer. `now` is the number of the buffer to multiply from, and
-# `free` that of the buffer to fetch into. After the loop, the last fragments of the last tile are multiplied (given).
+# After `go_on(buffer)`, the warp no longer reads this buffer. `now` is the index of the buffer to multiply from. `free`
+# is the index of the buffer to fetch into. The given code after the loop multiplies the last fragments of the last
+# tile.
 #
-# <details><summary>Hint 1</summary>Before the loop, fetch tiles 0 to STAGES − 2 and commit after each. Tiles past the
-# end are zeros, so you need no <code>if</code>.</details>
-# <details><summary>Hint 2</summary>In iteration s, wait until at most STAGES − 2 groups are in flight, then call
-# <code>__syncthreads()</code>. After this barrier, all copies of tile s have arrived, and no thread still reads tile
-# s − 1.</details>
-# <details><summary>Hint 3</summary>Then call begin on buffer <code>now</code>. Buffer <code>free</code> held tile
-# s − 1, so fetch tile s + STAGES − 1 into it, and commit. Call go_on on <code>now</code>. Last, set <code>free</code>
-# to <code>now</code>, and <code>now</code> to the next buffer; after the last buffer comes buffer 0.</details>
+# <details><summary>Hint 1</summary>Before the loop, fetch tiles 0 to <code>STAGES</code> − 2 and commit after each.
+# Tiles past the end are zeros, so you need no <code>if</code>.</details>
+# <details><summary>Hint 2</summary>In iteration s, wait until at most <code>STAGES</code> − 2 groups are in flight,
+# then call <code>__syncthreads()</code>. After this barrier, all copies of tile s have arrived, and no thread still
+# reads tile s − 1.</details>
+# <details><summary>Hint 3</summary>Then call <code>begin</code> on buffer <code>now</code>. Buffer <code>free</code>
+# held tile s − 1, so fetch tile s + <code>STAGES</code> − 1 into this buffer, and commit. Call <code>go_on</code> on
+# buffer <code>now</code>. Last, set <code>free</code> to <code>now</code>, and <code>now</code> to the next buffer;
+# after the last buffer comes buffer 0.</details>
 
 # %% cell="solution" id="matmul_pipelined"
 # %%cuda matmul_pipelined<2,2,32,3>
@@ -186,7 +192,7 @@ lab.check("15_matmul_tensor_cores/tensor")
 # #include <mma.h>
 # using namespace nvcuda;
 #
-# // Same as in level 6, but asynchronous. Elements outside x become 0, and their addresses are not read.
+# // As copy_tile of level 6, but asynchronous. Elements outside x become 0, and their addresses are not read.
 # template <int ROWS, int COLUMNS, int PITCH, int THREADS>
 # __device__ void copy_tile(half *tile, const half *x, int row, int column, int rows, int columns) {
 #     constexpr int ACROSS = COLUMNS / 8, DOWN = THREADS / ACROSS;  // threads per row, and rows of threads
@@ -267,7 +273,7 @@ lab.check("15_matmul_tensor_cores/tensor")
 #         }
 #     };
 #
-#     int now = 0, free = STAGES - 1;  // the buffer to multiply from, and the one to fetch to
+#     int now = 0, free = STAGES - 1;  // the buffer to multiply from, and the buffer to fetch into
 #     // ### BEGIN SOLUTION
 #     #pragma unroll
 #     for (int s = 0; s < STAGES - 1; s++) {
@@ -327,8 +333,9 @@ ladder.show_rates({}, {"tensor": tensor, "pipelined": pipelined})
 # **Next.** In `16_matmul_hopper`, the [TMA](../glossary.md#tma) copies tiles, and
 # [warpgroups](../glossary.md#warpgroup) of four warps multiply them. Here you can try two more steps:
 #
-# - Replace `wmma` by [`mma.sync`](../glossary.md#mmasync), and load fragments by [`ldmatrix`](../glossary.md#ldmatrix).
-# - Replace the padding of rows by an XOR [swizzle](../glossary.md#swizzle).
+# - Replace `wmma` with [`mma.sync`](../glossary.md#mmasync), and load fragments with
+#   [`ldmatrix`](../glossary.md#ldmatrix).
+# - Replace the padding of rows with an XOR [swizzle](../glossary.md#swizzle).
 #
 # **In practice** you call cuBLAS, or use CUTLASS, NVIDIA's C++ templates for these levels. You write your own kernel
 # for other dtypes or [epilogues](../glossary.md#epilogue).

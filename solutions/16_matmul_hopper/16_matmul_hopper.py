@@ -27,19 +27,21 @@
 #   16 × n tile of B. B is in shared memory, A in shared memory or registers, and the
 #   [accumulators](../glossary.md#accumulator) are in registers.
 #
-# The engines work while your threads continue, so a thread must wait until a copy or a product is complete. For copies,
-# it waits at an **mbarrier**, 8 bytes in shared memory. An mbarrier counts the threads that have arrived, and the bytes
-# that copies have delivered. When both counts are complete, a *phase* of the mbarrier ends and the next phase begins.
+# The engines work while your threads continue, so a thread must wait until a copy or a product is complete. To wait for
+# copies, a thread waits at an **mbarrier**, which takes 8 bytes of shared memory. An mbarrier counts the threads that
+# have arrived, and the bytes that copies have delivered. When all expected threads and bytes have arrived, a *phase* of
+# the mbarrier ends and the next phase begins.
 #
-# 1. A [stage](../glossary.md#stage) is a buffer for a tile of A, `block_m` × `block_k`, and a tile of B,
-#    `block_n` × `block_k`. How many bytes does its mbarrier count in one phase?
-# 2. A tile has rows of 64 halves (fp16 numbers), which are 128 bytes. WGMMA reads the same 16-byte chunk of 8 rows at a
-#    time. Without a swizzle, these 8 chunks would be in the same [banks](../glossary.md#bank). So the TMA moves chunk p
-#    of row r to position p XOR (r mod 8) of the row. At which byte of the tile is element (`row`, `column`)?
+# 1. A [stage](../glossary.md#stage) is a buffer for a tile of A, `block_m` × `block_k`, and a tile of B, `block_n` ×
+#    `block_k`. The stage has one mbarrier for both copies. How many bytes does this mbarrier count in one phase?
+# 2. A tile has rows of 64 halves (fp16 numbers). A row has 128 bytes, or 8 chunks of 16 bytes. WGMMA reads 8 rows at a
+#    time, and takes the same chunk of each row. In a plain layout, these 8 chunks would be in the same
+#    [banks](../glossary.md#bank). So the TMA writes chunk `p` of row `r` to position `p` XOR (`r` mod 8) of this row.
+#    At which byte of the tile is element (`row`, `column`)?
 
 # %% cell="solution" id="ledgers"
 def phase_bytes(block_m, block_n, block_k, itemsize):
-    """Return the bytes that arrive in one phase of a stage's mbarrier. One element has `itemsize` bytes."""
+    """Return how many bytes arrive in one phase of a stage's mbarrier. One element has `itemsize` bytes."""
     ### BEGIN SOLUTION
     return (block_m + block_n) * block_k * itemsize
     ### END SOLUTION
@@ -68,36 +70,36 @@ lab.banks(lambda lane: swizzled(lane % 8, 0), 16, title="the same chunks, at the
 # %% [markdown]
 # ## Level 1: a tile in, a tile out
 #
-# Each function of our header `lab/hopper.cuh` is one or two [PTX](../glossary.md#ptx) instructions, as the next cell
-# shows. A `CUtensorMap` (a [tensor descriptor](../glossary.md#tensor-descriptor)) describes a matrix, and the box that
-# one copy moves. In Python, `lab.tensor_map(x, (rows, columns))` creates it. The kernel declares it
-# `__grid_constant__`, so that it stays in read-only memory, where the TMA can read it.
+# Each function of our header `lab/hopper.cuh` is one or two [PTX](../glossary.md#ptx) instructions. The next cell
+# prints three of these functions. A `CUtensorMap` (a [tensor descriptor](../glossary.md#tensor-descriptor)) describes a
+# matrix, and the box that one copy moves. In Python, `lab.tensor_map(x, (rows, columns))` creates the map, which is a
+# `__grid_constant__` parameter of the kernel.
 #
 # | function | what it does |
 # |---|---|
 # | `mbarrier_init(&bar, arrivals)` | sets the number of arrivals per phase; only one thread may call it |
-# | `mbarrier_fence()` | makes the new mbarriers visible; the same thread calls it, then all call `__syncthreads()` |
-# | `mbarrier_expect(&bar, bytes)` | counts one arrival, and makes the phase wait for this many bytes too |
+# | `mbarrier_fence()` | shows new mbarriers to the TMA; the same thread calls it, before all call `__syncthreads()` |
+# | `mbarrier_expect(&bar, bytes)` | counts one arrival, and makes the phase also wait for this many bytes |
 # | `mbarrier_arrive(&bar)` | counts one arrival |
 # | `mbarrier_wait(&bar, parity)` | waits for the end of the phase with this parity; phases 0, 2, … have parity 0 |
-# | `tma_load(to, &map, &bar, row, column)` | starts to copy the box at (row, column); `bar` counts its bytes |
-# | `fence_async()` | lets the engines see what this thread stored to shared memory; call it before a barrier |
-# | `tma_store(&map, from, row, column)` | starts to copy a box to the matrix; elements outside are not written |
+# | `tma_load(to, &map, &bar, row, column)` | starts to copy the box at (row, column); `bar` counts the bytes |
+# | `fence_async()` | lets the engines see this thread's stores to shared memory; call it before `__syncthreads()` |
+# | `tma_store(&map, from, row, column)` | starts to copy a box to the matrix; skips elements outside the matrix |
 # | `tma_commit()` | makes one group of all stores that this thread started since the last commit |
 # | `tma_wait<0>()` | waits until the stores of all groups have read shared memory |
 #
-# Compute y = factor · x. Each block of 128 threads handles one box of 64 × 64 halves. One thread loads the box, all
-# threads scale it in place, and one thread stores it. The TMA checks the bounds, so the kernel does not. The check
-# requires that no thread loads or stores global memory itself. (`lab.aligned` copies matrices whose rows do not start
-# at multiples of 16 bytes.)
+# Compute `y = factor * x`. Each block of 128 threads handles one box of 64 × 64 halves. One thread loads the box, all
+# threads scale it in place, and one thread stores it. The TMA checks the bounds, so the kernel does not need to. The
+# check requires that no thread accesses global memory itself. (The TMA needs rows that start at multiples of 16 bytes;
+# `lab.aligned` copies all other matrices.)
 #
-# <details><summary>Hint 1</summary>Thread 0 initializes the mbarrier for one arrival, and calls the fence. All threads
-# call <code>__syncthreads()</code>. Thread 0 then expects <code>sizeof(tile)</code> bytes, and loads. <i>All</i>
-# threads wait for parity 0.</details>
-# <details><summary>Hint 2</summary>Thread t scales elements t, t + 128, … in fp32, then calls
-# <code>fence_async()</code>. After that, all threads call <code>__syncthreads()</code>.</details>
-# <details><summary>Hint 3</summary>Thread 0 stores, commits and waits. Without the wait, the block could end before the
-# TMA has read its shared memory.</details>
+# <details><summary>Hint 1</summary>Thread 0 initializes the mbarrier for one arrival, and calls
+# <code>mbarrier_fence()</code>. All threads call <code>__syncthreads()</code>. Thread 0 then expects
+# <code>sizeof(tile)</code> bytes, and loads the tile. <i>All</i> threads wait for parity 0.</details>
+# <details><summary>Hint 2</summary>Thread <code>t</code> scales elements <code>t</code>, <code>t + 128</code>, … in
+# fp32, and then calls <code>fence_async()</code>. After that, all threads call <code>__syncthreads()</code>.</details>
+# <details><summary>Hint 3</summary>Thread 0 stores the tile, commits the store and waits for it. Without this wait, the
+# block could end before the TMA has read the tile.</details>
 
 # %% cell="given"
 from triton import cdiv
@@ -154,50 +156,51 @@ lab.tiny("16_matmul_hopper/scale")
 lab.check("16_matmul_hopper/scale")
 
 # %% [markdown]
-# When a check fails (the functions of `wgmma` belong to level 2):
+# Use this table when a check fails. The rows that name `wgmma` are about level 2.
 #
 # | the check reports | a common cause |
 # |---|---|
-# | `deadlock` … lacks arrivals and bytes | no thread calls expect, the byte count is wrong, or a parity is wrong |
+# | `deadlock` … lacks arrivals and bytes | no thread calls `mbarrier_expect`, or a byte count or a parity is wrong |
 # | `uninitialized-shared`, `missing-wait` | a tile is read before the wait for its copy |
-# | `missing-wait` … overwrites | a copy overwrites a tile before the products that read it are complete |
-# | `missing-fence` | `fence_async()` is missing, or comes after the barrier |
-# | `missing-accumulation` | `add` is false too often, or a tile of depth 64 gets only one `wgmma`, which has depth 16 |
-# | `wrong-values` | accumulators are read before `wgmma_wait`, there is no `wgmma_commit`, or a position is wrong |
+# | `missing-wait` … overwrites | a copy overwrites a tile before all `wgmma` that read the tile are complete |
+# | `missing-fence` | `fence_async()` is missing, or comes after `__syncthreads()` |
+# | `missing-accumulation` | `add` is false too often, or a product is missing: a `wgmma` covers 16 of the 64 columns |
+# | `wrong-values` | accumulators are read before `wgmma_wait`, `wgmma_commit` is missing, or a position is wrong |
 #
 # ## Level 2: multiply tiles
 #
-# Compute c = a · bᵀ with a (M, K), b (N, K), c (M, N), in fp16 with fp32 accumulators. b has the layout of a linear
-# layer's weights. In shared memory, both tiles have swizzled rows of 64 halves along K.
+# Compute c = a · bᵀ with a (M, K), b (N, K) and c (M, N), in fp16 with fp32 accumulators. In shared memory, the tiles
+# of a and b have swizzled rows of 64 halves along K.
 #
 # | function | what it does |
 # |---|---|
-# | `wgmma_tile(p)` | describes the tile at address p to WGMMA; for the next 16 columns along K, pass p + 16 halves |
+# | `wgmma_tile(p)` | describes the tile at address `p` to WGMMA; for the next 16 columns along K, pass `p + 16` |
 # | `wgmma_fence()` | tells WGMMA that the registers are ready; call it before the first product of a batch |
-# | `wgmma(sum, a, b, add)` | starts sum += a · bᵀ, or sum = a · bᵀ if `add` is false |
+# | `wgmma(sum, a, b, add)` | starts sum += a · bᵀ, or sum = a · bᵀ if `add` is false; a and b come from `wgmma_tile` |
 # | `wgmma_commit()` | makes one batch of all products started since the last commit |
 # | `wgmma_wait<0>()` | waits until all batches are complete |
-# | `wgmma_wait<0>(sum)` | does the same, and makes `sum` safe to read |
+# | `wgmma_wait<0>(sum)` | waits until all batches are complete, and makes `sum` safe to read |
 #
-# One `wgmma` multiplies 64 rows of a by n rows of b, over 16 columns. A thread holds n / 2 accumulators in `sum`. Here
-# n is 128.
+# One `wgmma` multiplies 64 rows of a by n rows of b, over 16 columns. Here n is 128, and each thread holds n / 2 = 64
+# accumulators in `sum`.
 #
-# One warpgroup computes 128 × 128 elements of c. Their upper 64 rows are in `top`, the lower 64 rows in `bottom`. An
-# iteration covers 64 of K:
+# One warpgroup computes 128 × 128 elements of c. The accumulators of the upper 64 rows are in `top`, and those of the
+# lower 64 rows are in `bottom`. An iteration covers 64 columns of a and b:
 #
-# 1. One thread starts both copies, and all threads wait for them.
+# 1. One thread starts the copies of both tiles, and all threads wait for the copies.
 # 2. All threads start eight products: four for `top`, and four for `bottom`.
-# 3. They wait for the products, and for each other.
+# 3. All threads wait for the products, and for each other.
 #
-# The check requires that no thread loads global memory itself.
+# The check requires that no thread loads from global memory itself.
 #
-# <details><summary>Hint 1</summary>One mbarrier is enough: iteration s waits for phase s, which has parity
-# s % 2.</details>
-# <details><summary>Hint 2</summary>For k = 0, 16, 32, 48, call <code>wgmma(top, wgmma_tile(a_tile + k),
-# wgmma_tile(b_tile + k), …)</code>. For bottom, the rows of a start at <code>a_tile + 64 * 64 + k</code>.</details>
-# <details><summary>Hint 3</summary>Only the very first product does not add, so pass <code>s + k > 0</code>. End the
-# iteration with <code>__syncthreads()</code>: the next copies overwrite tiles that all four warps must have
-# read.</details>
+# <details><summary>Hint 1</summary>One mbarrier is enough: iteration <code>s</code> waits for phase <code>s</code>,
+# which has parity <code>s % 2</code>.</details>
+# <details><summary>Hint 2</summary>For k = 0, 16, 32, 48, call
+# <code>wgmma(top, wgmma_tile(a_tile + k), wgmma_tile(b_tile + k), …)</code>. For <code>bottom</code>, the rows of a
+# start at <code>a_tile + 64 * 64 + k</code>.</details>
+# <details><summary>Hint 3</summary>Only the first product of <code>top</code> and of <code>bottom</code> must not add,
+# so pass <code>s + k > 0</code>. End the iteration with <code>__syncthreads()</code>: all four warps must have read the
+# tiles before the next copies overwrite them.</details>
 
 # %% cell="solution" id="matmul_tile"
 # %%cuda
@@ -261,7 +264,7 @@ def boxes(x, rows, columns=64):
 
 
 def in_rows(a, b, c, launch):
-    """Call launch(a, b, c, M, N, K) on matrices aligned for the TMA, with rows of c padded to whole 16-byte vectors."""
+    """Call launch(a, b, c, M, N, K) on arrays aligned for the TMA; each row of c has a multiple of 16 bytes."""
     a, b, out = lab.aligned(a), lab.aligned(b), lab.padded(c, keep=False)
     launch(a, b, out, *out.shape, a.shape[1])
     if out is not c:
@@ -278,8 +281,8 @@ def tile(a, b, c):
 lab.check("16_matmul_hopper/tile")
 
 # %%
-# This cell counts instructions in the compiled machine code, for which no GPU is needed. Look for those that start
-# engines.
+# This cell counts instructions in the compiled machine code. It needs no GPU. Look for the instructions of the TMA and
+# of WGMMA.
 hopper.instructions(tma_scale, matmul_tile)
 
 # %% [markdown]

@@ -2,7 +2,7 @@
 # # Keep Hopper's tensor cores busy with a ring of tiles
 #
 # **You will** build a [pipeline](../glossary.md#pipeline) in which one warp copies [tiles](../glossary.md#tile) and
-# eight warps multiply them. Then you finish a faster kernel. For M = N = K = 4096 on an H200, it reaches
+# eight warps multiply them. Then you finish a faster kernel. For M = N = K = 4096 on an H200, the faster kernel reaches
 # {claim: hopper_persistent_of_cublas} of the speed of cuBLAS, NVIDIA's library.
 #
 # **You will learn to**
@@ -22,11 +22,12 @@
 #
 # A stage is a buffer for a tile of A, `block_m` × `block_k`, and a tile of B, `block_n` × `block_k`.
 #
-# 1. A block can use {claim: hopper_shared_per_block} of [shared memory](../glossary.md#shared-memory). Other variables
-#    take `other` bytes of it. How many stages of fp16 tiles fit into the rest?
+# 1. A block can use {claim: hopper_shared_per_block} of [shared memory](../glossary.md#shared-memory) (1 KB is 1024
+#    bytes). Other variables take `other` bytes of this memory. How many stages of fp16 tiles fit into the rest?
 # 2. The blocks of a cluster can share copies. Let `cluster` blocks compute tiles of C that are one above the other.
-#    Then all of them need the same tile of B. Each block fetches its own tile of A, and a part of 1 / `cluster` of the
-#    tile of B, which all blocks get. How many FLOPs does a block do per byte that it fetches?
+#    Then all these blocks need the same tile of B. Each block fetches its own tile of A, and 1 / `cluster` of the tile
+#    of B. The copy of this part of B goes to all blocks. How many FLOPs does a block do per byte that it fetches
+#    itself?
 
 # %% cell="solution" id="ledgers"
 def stages(block_m, block_n, block_k, other):
@@ -37,7 +38,7 @@ def stages(block_m, block_n, block_k, other):
 
 
 def cluster_intensity(block_m, block_n, cluster):
-    """Return a block's FLOPs per byte that it fetches, if `cluster` blocks share each fp16 tile of B."""
+    """Return a block's FLOPs per byte that it fetches itself, if `cluster` blocks share each fp16 tile of B."""
     ### BEGIN SOLUTION
     return 2 * block_m * block_n / (2 * (block_m + block_n / cluster))
     ### END SOLUTION
@@ -53,35 +54,39 @@ lab.check("16_matmul_ring/cluster_intensity")
 # ## Level 3: a ring buffer, and warp specialization
 #
 # Levels 1 and 2 are in `16_matmul_hopper`. In level 2, [tensor cores](../glossary.md#tensor-core) idle while a tile is
-# copied. Now a block has nine warps with two jobs ([warp specialization](../glossary.md#warp-specialization)):
+# copied. Now a block has nine warps, with two kinds of work ([warp
+# specialization](../glossary.md#warp-specialization)):
 #
-# - Warp 8 is the producer. One of its lanes starts all copies, for up to STAGES tiles ahead of the consumers.
-# - Warps 0 to 7 are the consumers. They form two [warpgroups](../glossary.md#warpgroup), which only multiply. Each
+# - Warp 8 is the producer. One lane of this warp starts all copies. It can be up to `STAGES` iterations ahead of the
+#   consumers.
+# - Warps 0 to 7 are the consumers. They form two [warpgroups](../glossary.md#warpgroup), which multiply and store. Each
 #   group computes 64 rows of the 128 × 256 tile of C. Both groups use the same tile of B.
 #
 # Each stage has two [mbarriers](../glossary.md#mbarrier):
 #
-# - Consumers wait for `full`. Its phase needs one arrival, the producer's, and the bytes of both tiles.
-# - The producer waits for `empty`. Its phase needs eight arrivals. Each consumer warp arrives when its products have
-#   read the stage.
+# - Consumers wait for `full`. A phase of `full` ends when the producer has arrived and the bytes of both tiles are
+#   there.
+# - The producer waits for `empty`. A phase of `empty` ends when all eight consumer warps have arrived. A consumer warp
+#   arrives when its products have read the stage.
 #
-# Iteration s uses stage `s % STAGES`. In round `turn = s / STAGES`, each stage is filled and read once. Consumers wait
-# for `full` with parity `turn % 2`. The producer need not wait in round 0, because all stages are free. In later rounds
-# it waits until the consumers have read the stage in round `turn - 1`. A wait for `empty` with parity `(turn + 1) % 2`
-# does both, because on a new mbarrier a wait for parity 1 returns at once.
+# Iteration `s` uses stage `s % STAGES`. In round `turn = s / STAGES`, each stage is filled and read once. Consumers
+# wait for `full` with parity `turn % 2`. In round 0, all stages are free, so the producer does not wait. In later
+# rounds, the producer waits until the consumers have read the stage in round `turn - 1`. A wait for `empty` with parity
+# `(turn + 1) % 2` is right in all rounds: on a new mbarrier, a wait for parity 1 returns at once.
 #
-# Nine warps leave few registers per thread. Of the SM's four [schedulers](../glossary.md#scheduler), one has three of
-# the warps, so 96 threads. It has {claim: hopper_registers_per_scheduler} registers, which is at most 168 per thread
-# (rounded down to a multiple of 8). A consumer needs 128 of these for [accumulators](../glossary.md#accumulator).
+# Nine warps leave few registers per thread. An SM has four [schedulers](../glossary.md#scheduler), so one of them has
+# three of the nine warps, or 96 threads. A scheduler has {claim: hopper_registers_per_scheduler} registers, which are
+# 170 for each of these threads. A thread gets a multiple of 8, so at most 168. A consumer thread needs 128 registers
+# for [accumulators](../glossary.md#accumulator).
 #
-# <details><summary>Hint 1</summary>For each s, the producer waits for <code>empty[stage]</code>. It expects
+# <details><summary>Hint 1</summary>In each iteration, the producer waits for <code>empty[stage]</code>. It expects
 # <code>(A_TILE + B_TILE) * sizeof(half)</code> bytes at <code>full[stage]</code>, and loads both tiles.</details>
-# <details><summary>Hint 2</summary>For each s, a consumer waits for <code>full[stage]</code> and calls the fence. It
-# starts four products of its group's 64 rows of A with all of B, commits them, and waits for them. Then lane 0 arrives
-# at <code>empty[stage]</code>.</details>
-# <details><summary>Hint 3</summary>The group's rows of A start at <code>tile + group * 64 * 64</code>, and B at
-# <code>tile + A_TILE</code>. Do not use <code>__syncthreads()</code>: producer and consumers meet only at
-# mbarriers.</details>
+# <details><summary>Hint 2</summary>In each iteration, a consumer waits for <code>full[stage]</code> and calls
+# <code>wgmma_fence()</code>. It starts four products of its group's 64 rows of A and all rows of B, each over 16
+# columns. It commits the four products and waits for them. Then lane 0 arrives at <code>empty[stage]</code>.</details>
+# <details><summary>Hint 3</summary>The group's rows of A start at <code>tile + group * 64 * 64</code>, and the tile of
+# B starts at <code>tile + A_TILE</code>. Do not use <code>__syncthreads()</code>, because the producer does not reach
+# it.</details>
 
 # %% cell="solution" id="matmul_ring"
 # %%cuda matmul_ring<4>
@@ -163,7 +168,7 @@ def boxes(x, rows, columns=64):
 
 
 def in_rows(a, b, c, launch):
-    """Call launch(a, b, c, M, N, K) on matrices aligned for the TMA, with rows of c padded to whole 16-byte vectors."""
+    """Call launch(a, b, c, M, N, K) on arrays aligned for the TMA; each row of c has a multiple of 16 bytes."""
     a, b, out = lab.aligned(a), lab.aligned(b), lab.padded(c, keep=False)
     launch(a, b, out, *out.shape, a.shape[1])
     if out is not c:
@@ -184,26 +189,25 @@ lab.check("16_matmul_ring/ring")
 #
 # The last kernel extends your ring:
 #
-# - **Persistent grid.** There is one block per SM, and it computes one tile of C after another. While consumers store a
-#   tile, the producer already fetches for the next one.
-# - **Clusters.** A cluster has two blocks, whose tiles of C are one above the other. Each block fetches half of B's
-#   tile, and `tma_load_multicast` delivers this half to both blocks. So a stage is empty only when the consumers of
-#   *both* blocks have read it: each consumer warp arrives at the `empty` of both blocks, with
-#   `mbarrier_arrive(&bar, rank)`. A block must not exit while the other can still access its shared memory. Therefore
-#   both call `cluster_sync()` at the start and at the end.
+# - **Persistent grid.** There is one block per SM. Each block computes one tile of C after another. While the consumers
+#   store a tile of C, the producer already fetches tiles of A and B for the next tile of C.
+# - **Clusters.** A cluster has two blocks, whose tiles of C are one above the other. Each block fetches half of the
+#   tile of B, and `tma_load_multicast` delivers this half to both blocks. A stage is empty only when the consumers of
+#   *both* blocks have read it. So each consumer warp arrives at the `empty` mbarriers of both blocks. A block must not
+#   exit while the other block can still access its shared memory, so both blocks call `cluster_sync()` at the end.
 # - **[TMA](../glossary.md#tma) stores.** `store_pieces` writes results to swizzled boxes in shared memory, without
 #   [bank conflicts](../glossary.md#bank-conflict). `tma_store` copies the boxes to C.
-# - **Both layouts of B.** B may be stored as (N, K) or as (K, N). [WGMMA](../glossary.md#wgmma) can read both.
 #
-# You write only the consumers' loop along K. It keeps **one batch in flight**: a warp starts the next batch of products
-# before it waits for the previous one, so tensor cores always have work. Of the given code you need to know only these
-# names:
+# You write only the consumers' loop along K. **Skip the other 100 lines of the cell**: you need only the names in this
+# table. Your loop keeps **one batch in flight**: a warp starts a batch of products before it waits for the previous
+# batch, so tensor cores always have work.
 #
 # | name | meaning |
 # |---|---|
 # | `steps` | the number of iterations |
-# | `stage`, `parity` | the current stage, and the parity of its `full` phase |
-# | `multiply(add)` | starts the products of `stage` as one batch; the first batch of a tile must not add |
+# | `stage` | the current stage |
+# | `parity` | the parity with which you wait for `full[stage]` |
+# | `multiply(add)` | starts and commits the products of `stage`; pass `false` for the first batch of a tile of C |
 # | `release(which)` | arrives at `empty[which]` of both blocks |
 # | `next_stage()` | advances `stage` and `parity` |
 # | `before` | a variable in which you keep the previous stage |
@@ -212,8 +216,8 @@ lab.check("16_matmul_ring/ring")
 # previous batch, then release the previous stage.</details>
 # <details><summary>Hint 2</summary><code>wgmma_wait&lt;1&gt;()</code> waits for all batches except the latest. In
 # iteration 0 there is no previous stage.</details>
-# <details><summary>Hint 3</summary>After the loop, call <code>wgmma_wait&lt;0&gt;(sum)</code> and release the last
-# stage.</details>
+# <details><summary>Hint 3</summary>After the loop along K, call <code>wgmma_wait&lt;0&gt;(sum)</code> and release the
+# last stage.</details>
 
 # %% cell="solution" id="matmul_persistent"
 # %%cuda matmul_persistent<4,2,8,0>
@@ -221,8 +225,8 @@ lab.check("16_matmul_ring/ring")
 #
 # // c = a @ b^T: a (M, K) in boxes of 128 x 64, c (M, N) in boxes of 64 x 64.
 # // b is (N, K) in boxes of 256 / CLUSTER x 64 or, if TRANSPOSED, (K, N) in boxes of 64 x 64.
-# // A cluster computes 128 * CLUSTER rows of c. These strips are numbered in groups of GROUP, as in unit 14.
-# // All but one loop is given. The text above explains all that you need to know about it.
+# // A cluster computes 128 * CLUSTER rows of c at a time. GROUP is the height of a group, as in unit 14.
+# // You write only the loop marked YOUR CODE HERE. Skip the other lines: the table above explains the names you need.
 # template <int STAGES, int CLUSTER, int GROUP, int TRANSPOSED>
 # __global__ void __launch_bounds__(288, 1)
 # matmul_persistent(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
@@ -341,7 +345,7 @@ lab.check("16_matmul_ring/ring")
 
 # %% cell="given" id="persistent"
 def persistent(a, b, c, stages=4, cluster=2, group=8):
-    """Compute c = a @ b.T. b has shape (N, K), with either axis contiguous in memory."""
+    """Compute c = a @ b.T. b has shape (N, K); either of its axes may be contiguous in memory."""
     (M, N), across = c.shape, int(b.stride(1) != 1)
     kernel = matmul_persistent.module[f"matmul_persistent<{stages},{cluster},{group},{across}>"].clustered(cluster)
     sms = lab.device.current().sms if a.is_cuda else 2 * cluster
@@ -362,16 +366,17 @@ hopper.try_out(persistent)
 lab.check("16_matmul_ring/persistent")
 
 # %%
-# This cell counts instructions in the compiled machine code, for which no GPU is needed. Look for those that start
-# engines.
+# This cell counts instructions in the compiled machine code. It needs no GPU. Look for the instructions of the TMA and
+# of WGMMA.
 hopper.instructions(matmul_ring, matmul_persistent)
 
 # %% [markdown]
 # ## The same ring in Gluon
 #
 # [Gluon](../glossary.md#gluon) is Triton's low-level language. You control [layouts](../glossary.md#layout), shared
-# memory, barriers and warps, and the compiler assigns registers and addresses. The next cell shows the ring in Gluon.
-# In it, `warp_specialize` runs `consume` in the program's own eight warps, and `produce` in one more warp.
+# memory, barriers and warps, and the compiler assigns registers and addresses. The next cell prints the producer and
+# the consumer of the ring in Gluon. `warp_specialize` runs `consume` in the program's own eight warps, and `produce` in
+# one more warp.
 
 # %%
 hopper.show_gluon()
@@ -379,26 +384,27 @@ hopper.ladder({"ring": ring, "persistent": persistent})
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** The tensor cores of an SM do {claim: hopper_fp16_fma} fp16 multiply-adds per cycle. How many cycles do
-# the products of one stage of level 3 take? How many bytes must arrive in that time? Which costs do the ring, the
-# persistent grid and the cluster each remove?
+# the products of one stage of level 3 take? How many bytes must arrive in that time? Which cost does the ring remove?
+# Which costs do the persistent grid and the cluster remove?
 #
 # ### BEGIN SOLUTION
 # The products take 128 × 256 × 64 / 2048 = 1024 cycles. In this time 48 KB must arrive, which is 48 bytes per cycle and
-# SM. Most of them come from the L2. The ring hides the *latency* of a copy, which is about as long as the products of a
-# stage: copies for later stages are in flight meanwhile. The persistent grid removes the gaps between two tiles: the
-# start of a block, its first copies, and its stores. The cluster reduces the bytes to 32 KB per block and stage, which
-# is 32 bytes per cycle. Moving less data also takes less power, which allows a higher clock rate.
+# SM. Most of these bytes come from the L2. The ring hides the *latency* of a copy, which is about as long as the
+# products of a stage: copies for later stages are in flight meanwhile. The persistent grid removes the gaps between two
+# tiles: the start of a block, its first copies, and its stores. The cluster reduces the bytes to 32 KB per block and
+# stage, which is 32 bytes per cycle. Moving less data also takes less power, which allows a higher clock rate.
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** Try 3 stages, no clusters, and larger groups: `persistent(a, b, c, stages=3, cluster=1, group=16)`. Then let
-# one consumer group store while the other multiplies. This is called [ping-pong](../glossary.md#ping-pong).
+# **Next.** Try 3 stages, clusters of one block, and groups of 16: `persistent(a, b, c, stages=3, cluster=1, group=16)`.
+# Then let one consumer warpgroup store while the other one multiplies. This is called
+# [ping-pong](../glossary.md#ping-pong).
 #
-# **In practice** you call cuBLAS, or use CUTLASS, NVIDIA's C++ templates. Their CuTe layouts describe what our
-# `wgmma_tile` and [swizzles](../glossary.md#swizzle) hide. Blackwell, the generation after Hopper ([compute
-# capability](../glossary.md#compute-capability) 10.0), replaces WGMMA by [`tcgen05`](../glossary.md#tcgen05). There one
-# thread starts a product, and accumulators are in separate *[tensor memory](../glossary.md#tensor-memory)*. Blackwell
-# still has the TMA and mbarriers, so the ring stays the same.
+# **In practice** you call cuBLAS, or use CUTLASS, NVIDIA's C++ templates. Blackwell, the generation after Hopper
+# ([compute capability](../glossary.md#compute-capability) 10.0), replaces [WGMMA](../glossary.md#wgmma) by
+# [`tcgen05`](../glossary.md#tcgen05). With `tcgen05`, one thread starts a product, and accumulators are in separate
+# *[tensor memory](../glossary.md#tensor-memory)*. Blackwell still has the TMA and mbarriers, so the ring stays the
+# same.
 #
 # **Reading.** [Outperforming cuBLAS on
 # H100](https://cudaforfun.substack.com/p/outperforming-cublas-on-h100-a-worklog) by Pranjal Shankhdhar takes these

@@ -4,48 +4,48 @@
 # **You will** write three kernels for attention, $\mathrm{softmax}(QK^\top/\sqrt{D})\,V$, with an algorithm known as
 # [FlashAttention](../glossary.md#flashattention):
 #
-# - `forward` needs lengths that are multiples of the [tile](../glossary.md#tile) sizes;
-# - `ragged` takes any length, and lets several heads share keys and values;
+# - `forward` takes sequences whose lengths are multiples of the [tile](../glossary.md#tile) sizes;
+# - `ragged` takes sequences of any length, and lets several heads share keys and values;
 # - `flash` adds the causal mask of language models and loads tiles through [tensor
 #   descriptors](../glossary.md#tensor-descriptor).
 #
 # **You will learn to**
 #
 # - count the memory and traffic of attention with and without an N × N matrix of scores;
-# - update each row's maximum, sum of weights and weighted sum of values, one tile of keys after another;
-# - mask keys that do not exist or must not be seen;
+# - compute attention one tile at a time, with the online softmax of unit 12;
+# - mask keys past the end, and keys that a query must not see;
 # - split a causal loop so that only the diagonal tiles need a mask.
 #
-# **You need** `12_online_softmax` and `14_matmul_triton`. Level 3 also needs `14_matmul_triton_persistent`.
+# **You need** `12_online_softmax` and `14_matmul_triton`. Level 3 also needs `14_matmul_triton_persistent`, and the
+# last part `16_matmul_ring`.
 #
 # About 150 minutes. Works without a GPU; only timings need one.
 #
 # ## Predict: bytes
 #
-# A *head* is one independent attention. Its queries Q, keys K, values V and output are N × D matrices. The scores
-# $S = QK^\top/\sqrt{D}$ and the weights $P = \mathrm{softmax}(S)$ are N × N matrices. Row i of the output is the
-# average of all values, with row i of P as weights.
+# Attention is computed for many *heads*, independently of each other. The queries Q, keys K, values V and output of one
+# head are N × D matrices. The scores $S = QK^\top/\sqrt{D}$ and the weights $P = \mathrm{softmax}(S)$ are N × N
+# matrices. Row i of the output is the average of all rows of V, with row i of P as weights.
 #
 # 1. `score_bytes`: how many bytes do the scores of all heads take?
-# 2. `naive_bytes`: three kernels compute S, then P, then PV. Each reads its inputs from memory once and writes its
-#    result once. How many bytes move for one head?
+# 2. `naive_bytes`: three kernels compute S, then P, then PV. Each kernel reads its inputs from memory once and writes
+#    its result once. How many bytes move for one head?
 # 3. `tiled_bytes`: each program keeps `block_m` rows of Q, loops over all rows of K and V, and writes its rows of the
 #    output. Tiles of S and P stay in [registers](../glossary.md#register). How many bytes do all programs of one head
-#    load and store? Ignore the [log-sum-exp](../glossary.md#log-sum-exp) (4 bytes per row). N need not be a multiple of
-#    `block_m`; the last program loads and stores only rows that exist.
+#    load and store? N need not be a multiple of `block_m`; the last program loads and stores only rows that exist.
 
 # %% cell="setup"
 
 # %% cell="solution" id="ledgers"
 def score_bytes(heads, N, itemsize):
-    """Bytes of the scores of all heads."""
+    """Return the bytes of the scores of all heads."""
     ### BEGIN SOLUTION
     return heads * N * N * itemsize
     ### END SOLUTION
 
 
 def naive_bytes(N, D, itemsize):
-    """Bytes that the three kernels move for one head."""
+    """Return the bytes that the three kernels move for one head."""
     ### BEGIN SOLUTION
     scores = 2 * N * D + N * N  # read Q and K, write S
     softmax = 2 * N * N
@@ -55,7 +55,7 @@ def naive_bytes(N, D, itemsize):
 
 
 def tiled_bytes(N, D, block_m, itemsize):
-    """Bytes that all programs of one head, with block_m queries each, load and store."""
+    """Return the bytes that all programs of one head load and store. Each program has `block_m` queries."""
     ### BEGIN SOLUTION
     blocks = -(-N // block_m)
     return itemsize * (2 * N * D + blocks * 2 * N * D)
@@ -83,7 +83,7 @@ LN_2 = tl.constexpr(0.6931471805599453)
 
 
 def strides(*arrays):
-    """Strides of heads and rows, in the order of the kernel arguments."""
+    """Return each array's stride from head to head and from row to row, as the kernels take them."""
     return [s for x in arrays for s in x.stride()[:2]]
 
 
@@ -91,7 +91,7 @@ def tile_config(M, N, D):
     gpu = lab.device.current()
     if M * N < 2**16:
         return dict(BLOCK_M=32, BLOCK_N=16, num_warps=4, num_stages=2)
-    if gpu and gpu.capability < (8, 0):  # before Ampere: no asynchronous copies, at most 64 KB
+    if gpu and gpu.capability < (8, 0):  # no async copies, at most 64 KB of shared memory
         return dict(BLOCK_M=64, BLOCK_N=32, num_warps=4, num_stages=1)
     return dict(BLOCK_M=128, BLOCK_N=64, num_warps=4 if D <= 64 else 8, num_stages=3)
 
@@ -142,41 +142,47 @@ attention.stepper()
 
 # %% [markdown]
 # Papers say that the [arithmetic intensity](../glossary.md#arithmetic-intensity) of attention is D
-# [FLOPs](../glossary.md#flop) per byte. For long rows, your counts say:
+# [FLOPs](../glossary.md#flop) per byte. For large N, your counts of bytes in [fp16](../glossary.md#fp16) say:
 #
-# - Three [fp16](../glossary.md#fp16) kernels do D/2 FLOPs per byte, because N × N elements move four times.
-# - With scale and softmax fused into the products, N × N elements move twice, and the intensity is D.
+# - The three kernels do D/2 FLOPs per byte, because N × N elements move four times.
+# - With two kernels, one that computes P and one that computes PV, N × N elements move twice. The intensity is D.
 # - With tiles, a program does about `block_m` FLOPs per byte that it loads. Most of its loads hit the [L2
 #   cache](../glossary.md#l2-cache). If each byte comes from DRAM only once, the intensity for DRAM is N/2.
 #
-# The figure above shows three values of each row: the largest score so far, m; the sum of the weights relative to m,
-# called l; and the sum of the values with these weights, called acc. Watch how a new maximum rescales l and acc.
+# The figure above shows the three values that a program keeps for each row of scores:
+#
+# - m, the largest score so far;
+# - l, the sum of exp(s − m) over the scores s so far;
+# - acc, the sum of the rows of V so far, each multiplied by its exp(s − m).
+#
+# Watch how a new maximum rescales l and acc.
 #
 # ## Level 1: process one tile
 #
-# Every kernel of this unit calls `join`, which takes a tile of raw scores s = q kᵀ and updates (m, l, acc). *Raw* means
-# without the factor 1/√D. The update is the [online softmax](../glossary.md#online-softmax) of unit 12 with one more
-# [accumulator](../glossary.md#accumulator): acc, the weighted sum of values.
+# Your three kernels call `join`, which takes a tile of raw scores s = q kᵀ and updates (m, l, acc). *Raw* means without
+# the factor 1/√D. The update is the [online softmax](../glossary.md#online-softmax) of unit 12 with one more
+# [accumulator](../glossary.md#accumulator), acc.
 #
 # GPUs compute exp2 in hardware (`tl.exp2`); `exp` needs an extra multiplication. So the kernels use exp2: exp(s / √D) =
-# exp2(s · `scale`) with `scale` = log₂ e / √D. Some kernels multiply Q by `scale` once, which rounds Q again. Scaling
-# the scores costs no extra instruction, because s · `scale` − m is a single [fused multiply-add](../glossary.md#fma). m
-# holds the maximum of s · `scale`.
+# exp2(s · `scale`) with `scale` = log₂ e / √D, and m is the maximum of s · `scale`. Scaling costs no extra instruction,
+# because s · `scale` − m is a single [fused multiply-add](../glossary.md#fma).
 #
 # | argument | shape | meaning |
 # |---|---|---|
 # | `q_ptr`, `out_ptr` | (H, M, D) | input, output: fp16 or [bf16](../glossary.md#bf16); the last stride is 1 |
 # | `k_ptr`, `v_ptr` | (H, N, D) | inputs, with the same dtype and last stride |
-# | `lse_ptr` | (H, M) | output, fp32: log Σ exp(s / √D), natural logarithm |
+# | `lse_ptr` | (H, M) | output, fp32: the [log-sum-exp](../glossary.md#log-sum-exp) log Σ exp(s / √D), to base e |
 # | `stride_qh`, `stride_qm`, … | integers | elements from one head to the next, and from one row to the next |
 #
-# H is the number of heads of all sequences in the batch. One program computes `BLOCK_M` queries of one head. At this
-# level, M and N are multiples of the tile sizes. D is 32, 64 or 128.
+# H is the number of heads of all sequences in the batch. A head has M queries and N keys. One program computes the
+# outputs of `BLOCK_M` queries of one head. At this level, M is a multiple of `BLOCK_M` and N is a multiple of
+# `BLOCK_N`. D is 32, 64 or 128.
 #
-# <details><summary>Hint 1</summary>m_new = max(m, row maximum of s · scale), p = exp2(s · scale − m_new). Multiply the
-# old l and acc by exp2(m − m_new).</details>
-# <details><summary>Hint 2</summary><code>tl.dot</code> needs p in the dtype of v: <code>tl.dot(p.to(v.dtype), v,
-# acc)</code>. Multiply acc by its factor before you add the product. Compute l from the fp32 values of p.</details>
+# <details><summary>Hint 1</summary>Compute m_new = max(m, row maximum of s · scale) and p = exp2(s · scale − m_new).
+# Multiply the old l and acc by exp2(m − m_new).</details>
+# <details><summary>Hint 2</summary><code>tl.dot</code> needs p in the dtype of v:
+# <code>tl.dot(p.to(v.dtype), v, acc)</code>. Multiply the old acc by exp2(m − m_new) before you add the product.
+# Compute l from the fp32 values of p.</details>
 # <details><summary>Hint 3</summary>At the end, out = acc / l and lse = (m + log2(l)) · ln 2.</details>
 
 
@@ -204,7 +210,7 @@ def forward_kernel(
     stride_qh, stride_qm, stride_kh, stride_kn, stride_vh, stride_vn, stride_oh, stride_om, stride_lh,
     D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """Compute out = softmax(q k^T / sqrt(D)) v and lse, the scores' log-sum-exp, for BLOCK_M queries of one head."""
+    """Compute out = softmax(q k^T / sqrt(D)) v and the log-sum-exp lse of each row, for BLOCK_M queries of a head."""
     head = tl.program_id(1).to(tl.int64)
     offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     offs_n, offs_d = tl.arange(0, BLOCK_N), tl.arange(0, D)
@@ -229,16 +235,16 @@ def forward_kernel(
 lab.check("17_flash_attention/forward")
 
 # %% [markdown]
-# If a check in this unit fails:
+# Use this table when a check of levels 1 to 3 fails:
 #
 # | diagnosis | common cause |
 # |---|---|
-# | `wrong-formula`, not rescaled | l or acc still holds weights relative to an older maximum |
-# | `wrong-formula`, log₂ e | the factor log₂ e is missing before exp2, or the factor ln 2 in lse |
-# | `overflow` | the maximum is not subtracted before exp2; or a row saw no key, which gives 0 / 0 or -inf − -inf |
-# | `padded-lanes` | a key past the end has score 0, so its weight is exp2(0 − m), not 0; its score must be -inf |
+# | `wrong-formula`, not rescaled | l or acc is not multiplied by exp2(m − m_new) |
+# | `wrong-formula`, log₂ e | the factor log₂ e is missing before exp2, or the factor ln 2 is missing in lse |
+# | `overflow` | the maximum is not subtracted before exp2; or all scores of a row are -inf, so m is -inf |
+# | `padded-lanes` | a key past the end has score 0, so its weight is not 0; its score must be -inf (level 2) |
 # | `missing-accumulation` | `acc = tl.dot(p, v)` drops the old acc; or the loop ends early |
-# | `out-of-bounds`, `tail-unmasked` | a load or store has no mask for rows past the end |
+# | `out-of-bounds`, `tail-unmasked` | a load or store has no mask for rows past the end (level 2) |
 #
 # ## Level 2: any length, grouped-query attention
 #
@@ -251,14 +257,14 @@ lab.check("17_flash_attention/forward")
 # H / HK adjacent query heads reads the same key head: query head h reads key head h // `GROUP`. The [cache of keys and
 # values](../glossary.md#kv-cache) is then `GROUP` times smaller.
 #
-# The tile sizes of this kernel are found by [autotuning](../glossary.md#autotuning).
+# [Autotuning](../glossary.md#autotuning) chooses the tile sizes of this kernel.
 #
-# <details><summary>Hint 1</summary><code>key_head = head // GROUP</code> for K and V; everything else uses
-# head.</details>
-# <details><summary>Hint 2</summary>After the product: <code>s = tl.where(start + offs_n[None, :] &lt; N, s,
-# -float("inf"))</code>.</details>
-# <details><summary>Hint 3</summary>Rows of Q, out and lse have the mask offs_m &lt; M. Rows of K and V have the mask
-# start + offs_n &lt; N. Load both with <code>other=0.0</code>.</details>
+# <details><summary>Hint 1</summary>Use <code>key_head = head // GROUP</code> for K and V, and <code>head</code> for
+# everything else.</details>
+# <details><summary>Hint 2</summary>After the product:
+# <code>s = tl.where(start + offs_n[None, :] &lt; N, s, -float("inf"))</code>.</details>
+# <details><summary>Hint 3</summary>Rows of Q, out and lse have the mask <code>offs_m &lt; M</code>. Rows of K and V
+# have the mask <code>start + offs_n &lt; N</code>. Load Q, K and V with <code>other=0.0</code>.</details>
 
 
 # %% cell="solution" id="ragged_kernel"
@@ -320,29 +326,31 @@ lab.check("17_flash_attention/ragged")
 # tiles of scores lie above the diagonal: skip them. Most other tiles lie below the diagonal and need no mask. So write
 # two loops:
 #
-# - The first loop covers tiles in which every query sees every key. Without `CAUSAL`, these are all full tiles.
+# - The first loop covers tiles in which every query sees every key. Without `CAUSAL`, it covers every tile of `BLOCK_N`
+#   keys.
 # - The second loop covers tiles on the diagonal, where scores with j > i become -inf. Without `CAUSAL`, it covers the
-#   partial tile at the end. `TAIL` is False if the second loop has nothing to do.
+#   last tile, if that has fewer than `BLOCK_N` keys. `TAIL` is False if the second loop has nothing to do.
 #
-# `desc.load([head, row, 0])` loads a tile of shape (1, rows, D), with zeros past the end of the head. `.reshape(rows,
-# D)` drops the 1. Loads and stores through a descriptor need no strides and no masks. `lse_ptr` is an ordinary pointer,
-# so the store of lse needs both. On Hopper and Blackwell GPUs (sm_90, sm_100), the [TMA](../glossary.md#tma) copies the
-# tile, as in `14_matmul_triton_persistent`.
+# `desc.load([head, row, 0])` loads a tile of shape (1, rows, D), with zeros past the end of the head.
+# `.reshape(rows, D)` drops the 1. Loads and stores through a descriptor need no strides and no masks. `lse_ptr` is an
+# ordinary pointer, so the store of lse needs a stride and a mask. On Hopper and Blackwell GPUs (sm_90, sm_100), the
+# [TMA](../glossary.md#tma) copies the tile, as in `14_matmul_triton_persistent`.
 #
-# Programs usually start in the order of their [program IDs](../glossary.md#program-id), but not always. So only the
-# speed, not the result, may depend on the order (unit 12). The last queries see the most keys. The given line for
-# `pid_m` lets programs with the last queries start first, so that the programs that finish last are short.
+# Programs usually start in the order of their [program IDs](../glossary.md#program-id). The last queries see the most
+# keys. The given line for `pid_m` lets programs with the last queries start first, so that the programs that finish
+# last are short. The order is not guaranteed, but only the speed depends on it.
 #
-# Pass `warp_specialize=SPECIALIZE` to the `tl.range` of the first loop. If True, it assigns loads, products and softmax
-# to different [warps](../glossary.md#warp) ([warp specialization](../glossary.md#warp-specialization)). Triton 3.6 and
-# 3.7 support `warp_specialize` for this loop on Blackwell only, so the launcher sets it to False.
+# Pass `warp_specialize=SPECIALIZE` to the `tl.range` of the first loop. If `SPECIALIZE` is True, the compiler assigns
+# loads, products and softmax to different [warps](../glossary.md#warp) ([warp
+# specialization](../glossary.md#warp-specialization)). Triton 3.6 and 3.7 support this only on Blackwell; the launcher
+# passes False on all GPUs.
 #
 # <details><summary>Hint 1</summary>With <code>CAUSAL</code>, all queries of the program see all keys before
-# <code>first</code>. The first loop ends at <code>first</code>, rounded down to a multiple of BLOCK_N. The second loop
-# ends at <code>min(first + BLOCK_M, N)</code>.</details>
+# <code>first</code>, the program's first query. The first loop ends at <code>first</code>, rounded down to a multiple
+# of <code>BLOCK_N</code>. The second loop ends at <code>min(first + BLOCK_M, N)</code>.</details>
 # <details><summary>Hint 2</summary>Compute the loop bounds under <code>if CAUSAL:</code> and <code>else:</code>. The
-# compiler keeps only one of the branches. The masks differ too. With <code>CAUSAL</code>, the mask is offs_m ≥ start +
-# offs_n. Otherwise it is start + offs_n &lt; N.</details>
+# compiler keeps only one of the branches. With <code>CAUSAL</code>, the mask is <code>offs_m[:, None] >= keys</code>
+# for <code>keys = start + offs_n[None, :]</code>. Otherwise the mask is <code>keys &lt; N</code>.</details>
 # <details><summary>Hint 3</summary>The causal mask also excludes keys past the end: a query i &lt; N sees only keys j ≤
 # i.</details>
 
@@ -396,23 +404,22 @@ lab.check("17_flash_attention/flash")
 # ## Beyond Triton: the same loop in Gluon
 #
 # Triton's compiler orders loads and products for you. In [Gluon](../glossary.md#gluon), Triton's lower-level language,
-# you choose the order. `16_matmul_hopper` introduces Gluon. In the kernel `labutils/lessons/flash_gluon.py`, one warp
-# copies tiles, and each [warpgroup](../glossary.md#warpgroup) (four warps) owns 64 queries. Each iteration overlaps two
-# tiles:
+# you choose the order. `16_matmul_ring` introduces Gluon. In the kernel `labutils/lessons/flash_gluon.py`, one warp
+# copies tiles, and each [warpgroup](../glossary.md#warpgroup) (four warps) computes the outputs of 64 queries. An
+# iteration of a warpgroup is the function `overlap` in the next cell. It has three steps:
 #
-# 1. start the product of the *next* scores, s = q kᵀ;
-# 2. start the product of the *current* weights and V;
-# 3. wait for the scores only, and compute their softmax while the [tensor cores](../glossary.md#tensor-core) finish the
+# 1. Start the product q kᵀ for the scores s of the *next* tile.
+# 2. Start the product of the weights and values of the *current* tile.
+# 3. Wait for the scores only, and compute their softmax while the [tensor cores](../glossary.md#tensor-core) finish the
 #    second product.
 #
-# Write the part of `overlap` that starts the products and waits for the scores: three lines. `warpgroup_mma(a, b, c,
-# use_acc=…, is_async=True)` starts the computation of c + a·b, or of a·b with `use_acc=False`. `warpgroup_mma_wait(n,
-# [x])` waits until at most n products are [in flight](../glossary.md#in-flight) and returns x. The cell gives no
-# points, and its kernel needs a Hopper GPU. For D = 128, two warpgroups fill the registers. For D = 64, acc is half as
-# large, so a third warpgroup fits.
+# Write the three lines of `overlap` that start the two products and wait for the scores.
+# `warpgroup_mma(a, b, c, use_acc=…, is_async=True)` starts the computation of c + a·b, or of a·b with `use_acc=False`.
+# `warpgroup_mma_wait(n, [x])` waits until at most n products are [in flight](../glossary.md#in-flight) and returns x.
+# This exercise gives no points, and its kernel runs only on a Hopper GPU.
 #
-# This table shows TFLOP/s (10¹² FLOPs per second) on an H200, in bf16. PyTorch calls FlashAttention-2 and cuDNN,
-# NVIDIA's library for neural networks. The last column is the Gluon kernel.
+# This table shows TFLOP/s (10¹² FLOPs per second) on an H200, in bf16. FlashAttention-2 and cuDNN (NVIDIA's library for
+# neural networks) are called through PyTorch.
 #
 # | shape (batch, heads, N, D) | FlashAttention-2 | your `flash` | cuDNN | Gluon |
 # |---|---|---|---|---|
@@ -420,26 +427,21 @@ lab.check("17_flash_attention/flash")
 # | (2, 16, 16384, 128), causal | {claim: fa2_long} | {claim: flash_long} | {claim: cudnn_long} | {claim: gluon_long} |
 # | (4, 32, 4096, 64) | {claim: fa2_d64} | {claim: flash_d64} | {claim: cudnn_d64} | {claim: gluon_d64} |
 #
-# Three variants of the Gluon kernel were slower:
-#
-# - warpgroups that use the tensor cores alternately ([ping-pong](../glossary.md#ping-pong));
-# - two tiles of scores in registers, so that the softmax waits for neither product;
-# - exp2 computed by a polynomial.
-#
 # **FlashAttention 1 to 4.**
 #
-# - *Version 1* (2022) introduced tiles with online softmax, so no N × N matrix goes to memory. Its outer loop runs over
+# - *Version 1* (2022) introduced tiles with online softmax, so no N × N matrix goes to memory. The outer loop runs over
 #   keys.
-# - *Version 2* (2023) swaps the loops, as you did: each block of queries is its own program. The program divides by l
-#   only once, at the end.
-# - *Version 3* (2024, Hopper) gives loads to a separate warp. Two warpgroups use the tensor cores alternately, and the
-#   next q kᵀ starts before the current softmax. Triton on Hopper does not order products this way; two programs per
-#   [SM](../glossary.md#sm) hide part of the cost.
+# - *Version 2* (2023) has the loops in the order that you used: a program takes one tile of queries and loops over
+#   keys. The program divides by l only once, at the end.
+# - *Version 3* (2024, Hopper) gives loads to a separate warp. Two warpgroups use the tensor cores alternately
+#   ([ping-pong](../glossary.md#ping-pong)), and the next q kᵀ starts before the current softmax. Triton on Hopper does
+#   not reorder your `flash` in this way. But two of its programs can share an [SM](../glossary.md#sm), so that one
+#   multiplies while the other computes its softmax.
 # - *Version 4* (2025, Blackwell) responds to tensor cores that became twice as fast while exp2 did not. It computes
 #   part of the exp2 by polynomials, and skips rescaling when the maximum barely grows.
 #
-# **Next.** `18_flash_backward` uses the lse; `19_decode_attention` splits the keys of one query over programs;
-# `20_flash_cuda` writes the products by hand. Try a sliding window: each query sees only the last W keys. Which loop
+# **Next.** `18_flash_backward` uses lse. `19_decode_attention` splits the keys of one query over programs.
+# `20_flash_cuda` is attention in CUDA C++. Try a sliding window: query i sees only the W keys up to i. Which loop
 # bounds change, and which tiles need a mask?
 #
 # **In practice**, call `torch.nn.functional.scaled_dot_product_attention`, or `flex_attention` for a custom mask.
@@ -456,10 +458,13 @@ from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup
 
 @gluon.jit
 def overlap(q, k_t, v, k_read, zeros, weights, acc, m, l, scale):
-    """One iteration of a warpgroup. Returns (next weights, acc, m, l, factor); the caller multiplies acc by factor.
+    """Run one iteration of a warpgroup. Return (next weights, acc, m, l, factor); the caller multiplies acc by factor.
 
-    In shared memory  q (64, D), k_t (D, BLOCK_N) of the next tile, v (BLOCK_N, D) of the current tile
-    In registers      weights (64, BLOCK_N) of the current tile, acc (64, D), m, l (64,), zeros (64, BLOCK_N)
+    q        (64, D)         in shared memory
+    k_t      (D, BLOCK_N)    the next tile's keys, in shared memory
+    v        (BLOCK_N, D)    the current tile's values, in shared memory
+    weights  (64, BLOCK_N)   the current tile's weights, in registers
+    acc      (64, D)         in registers, as are zeros (64, BLOCK_N), m (64,) and l (64,)
     """
     ### BEGIN SOLUTION
     s = warpgroup_mma(q, k_t, zeros, use_acc=False, is_async=True)
@@ -476,7 +481,7 @@ def overlap(q, k_t, v, k_read, zeros, weights, acc, m, l, scale):
 
 
 # %%
-# Prints your TFLOP/s and those of two PyTorch backends, then the peak memory and what you predicted.
+# This cell prints your TFLOP/s and those of two PyTorch backends, then the peak memory and your prediction.
 for name in ("forward", "ragged", "flash"):
     print(lab.benchmark(f"17_flash_attention/{name}") or "")
 attention.claims(flash)
@@ -486,9 +491,9 @@ attention.gluon(overlap)
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** For D = 128, the two products of a tile of 128 × 64 scores take 2·2·128·64·128 FLOPs on the tensor cores.
 # The softmax takes one exp2 per score. An [SM](../glossary.md#sm) of an H200 does {claim: sm90_tensor_flops_per_cycle}
-# FLOPs and {claim: sm90_exp2_per_cycle} exp2 per [cycle](../glossary.md#cycle). How many cycles do the products take,
-# and how many the exp2? What follows for D = 64? What follows for kernels that compute products and softmax one after
-# the other?
+# FLOPs and {claim: sm90_exp2_per_cycle} exp2 per [cycle](../glossary.md#cycle). How many cycles do the products take?
+# How many cycles do the exp2 take? How do these numbers change for D = 64? How long are the tensor cores idle if a
+# kernel computes products and softmax one after the other?
 #
 # ### BEGIN SOLUTION
 # Products: 4 194 304 / 4096 = 1024 cycles. exp2: 8192 / 16 = 512 cycles, plus the maximum, the sum and the conversions.

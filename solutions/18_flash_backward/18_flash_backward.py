@@ -2,8 +2,8 @@
 # # The backward pass of attention
 #
 # **You will** write the [backward pass](../glossary.md#backward-pass) of attention as three kernels. The first computes
-# one number per query, delta. The second computes the gradients of K and V, the third the gradient of Q. Then you use
-# all three in a `torch.autograd.Function`.
+# one number per query, delta. The second computes the gradients of K and V. The third computes the gradient of Q. A
+# given `torch.autograd.Function` calls your three kernels.
 #
 # **You will learn to**
 #
@@ -12,35 +12,36 @@
 # - divide the work so that no two programs write the same element;
 # - check gradients against float64 and [finite differences](../glossary.md#finite-difference).
 #
-# **You need** `17_flash_attention`: tensor descriptors, the causal loop, lse.
+# **You need** `17_flash_attention`.
 #
 # About 120 minutes. Works without a GPU; only timings need one.
 #
 # ## The formulas
 #
-# Forward: $S = QK^\top/\sqrt{D}$, $P = \mathrm{softmax}(S)$, $O = PV$. Let dO be the gradient of the loss with respect
-# to O, and name the other gradients in the same way. With ∘ for the elementwise product and one number δ per row:
+# The forward pass computes $S = QK^\top/\sqrt{D}$, $P = \mathrm{softmax}(S)$ and $O = PV$. Let dO be the gradient of
+# the loss with respect to O, and name the other gradients in the same way. Below, ∘ is the elementwise product, and
+# each row has one number δ, which is called delta in the code:
 #
 # $$dV = P^\top dO, \quad dP = dO\,V^\top, \quad dS = P \circ (dP - \delta), \quad
 # dQ = dS\,K/\sqrt{D}, \quad dK = dS^\top Q/\sqrt{D}.$$
 #
-# δ comes from differentiating the softmax: row i of dS is $P_{ij}\,(dP_{ij} - \sum_k P_{ik}\,dP_{ik})$. The sum over
-# all N keys would need its own pass. But it equals a sum of only D terms:
+# δ comes from the derivative of the softmax: $dS_{ij} = P_{ij}\,(dP_{ij} - \sum_k P_{ik}\,dP_{ik})$. The sum over all N
+# keys would need its own pass. But this sum equals a sum of only D terms:
 # $\sum_k P_{ik}\,dP_{ik} = \sum_k P_{ik}\,dO_i \cdot V_k = dO_i \cdot O_i$.
 #
-# The forward pass does not store P. The [log-sum-exp](../glossary.md#log-sum-exp) of each row gives P back:
-# $P_{ij} = \exp(S_{ij} - \mathrm{lse}_i)$, without maximum, sum or rescaling. This is
-# [recomputation](../glossary.md#recomputation).
+# The forward pass does not store P. It stores the [log-sum-exp](../glossary.md#log-sum-exp) (lse) of each row of S. The
+# backward pass computes P again ([recomputation](../glossary.md#recomputation)), without maximum, sum or rescaling:
+# $P_{ij} = \exp(S_{ij} - \mathrm{lse}_i)$.
 #
 # **Predict.**
 #
 # 1. `kept_bytes`: how many bytes does the forward pass keep for the backward pass?
-# 2. `backward_flops`: one kernel computes dK and dV, another computes dQ. Each computes S and dP itself. How many FLOPs
-#    do the matrix products of both kernels take, without a mask?
+# 2. `backward_flops`: one kernel computes dK and dV, another computes dQ. Each kernel computes S and dP itself. How
+#    many FLOPs do the matrix products of both kernels take, without a mask?
 #
-# The given cell holds the launchers of your kernels. Its figure shows which tiles of S one program of each kernel loops
-# over, for a causal case of 8 × 8 tiles. A program for dK and dV owns columns of S (keys); a program for dQ owns rows
-# (queries). No other program writes the gradients of these keys or queries.
+# The cell after the setup holds the launchers of your kernels. It draws 8 × 8 tiles of causal scores S, and marks the
+# tiles over which one program of each kernel loops. A program for dK and dV owns columns of S (keys); a program for dQ
+# owns rows (queries). No other program writes the gradients of these keys or queries.
 
 # %% cell="setup"
 
@@ -63,7 +64,7 @@ def delta(out, dout, delta):
 
 
 def config_of(owned, walked, M, N, D):
-    """Tile sizes by name (`owned`: the rows of a program, `walked`: those of one iteration), with warps and stages."""
+    """Return tile sizes, warps and stages. A program owns a tile of `owned` rows and loops over tiles of `walked`."""
     gpu = lab.device.current()
     if M * N < 2**16:
         return {owned: 32, walked: 16, "num_warps": 4, "num_stages": 2}
@@ -114,14 +115,14 @@ attention.owners(8)
 
 # %% cell="solution" id="ledgers"
 def kept_bytes(heads, N, D, itemsize):
-    """Bytes that the forward pass keeps: arrays of itemsize bytes per element, and lse in fp32."""
+    """Return the bytes that the forward pass keeps. lse is fp32; an element of another array has `itemsize` bytes."""
     ### BEGIN SOLUTION
     return heads * N * (4 * D * itemsize + 4)  # Q, K, V, O; lse
     ### END SOLUTION
 
 
 def backward_flops(heads, N, D):
-    """FLOPs of the matrix products in both kernels."""
+    """Return the FLOPs of all matrix products in both kernels."""
     ### BEGIN SOLUTION
     product = 2 * heads * N * N * D
     keys_values = 4 * product  # S, dP, dV, dK
@@ -137,21 +138,24 @@ lab.check("18_flash_backward/kept_bytes")
 lab.check("18_flash_backward/backward_flops")
 
 # %% [markdown]
-# Your two kernels compute seven products. A single kernel would compute S and dP only once and need five. Papers count
-# five for every backward pass, 2.5 times the two products of the forward pass. But in a single kernel, several programs
-# would add to the same rows of dQ with [atomics](../glossary.md#atomic). The order of these additions varies, so dQ
-# would differ from run to run.
+# Your two kernels compute seven products. A single kernel would compute S and dP only once, and so need five products.
+# Papers count five products for every backward pass, and two for the forward pass. But in a single kernel, several
+# programs would add to the same rows of dQ with [atomics](../glossary.md#atomic). The order of these additions varies,
+# so dQ would differ from run to run.
 #
 # ## Level 1: delta
 #
-# delta[h, m] = Σ_d out[h, m, d] · dout[h, m, d], in fp32. One program computes `BLOCK_M` queries of one head.
+# Compute `delta[h, m]`, the sum of `out[h, m, d] * dout[h, m, d]` over all d, in fp32. One program computes delta for
+# `BLOCK_M` queries of one head.
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `out_ptr`, `dout_ptr` | (H, M, D) | inputs, fp16 or [bf16](../glossary.md#bf16); the last stride is 1 |
-# | `delta_ptr` | (H, M) | output, fp32; `stride_lh` elements from one head to the next |
+# | `out_ptr` | (H, M, D) | input O, fp16 or [bf16](../glossary.md#bf16), with strides `stride_oh`, `stride_om`, 1 |
+# | `dout_ptr` | (H, M, D) | input dO, of the same dtype, with strides `stride_gh`, `stride_gm`, 1 |
+# | `delta_ptr` | (H, M) | output, fp32, with strides `stride_lh`, 1 |
 #
-# <details><summary>Hint 1</summary>Load a BLOCK_M × D tile of out and of dout with the mask offs_m &lt; M.</details>
+# <details><summary>Hint 1</summary>Load a <code>BLOCK_M</code> × <code>D</code> tile of out and of dout, with the mask
+# <code>offs_m &lt; M</code> for the rows.</details>
 # <details><summary>Hint 2</summary>Convert to fp32 before you multiply: an fp16 product is rounded to fp16.</details>
 # <details><summary>Hint 3</summary><code>tl.sum(x, 1)</code> sums along D.</details>
 
@@ -183,26 +187,27 @@ lab.check("18_flash_backward/delta")
 # %% [markdown]
 # ## Level 2: dK and dV
 #
-# A program owns `BLOCK_N` keys of one *key* head and loads their K and V once. It loops over the queries that see these
-# keys, in all `GROUP` query heads of the key head. It keeps two [accumulators](../glossary.md#accumulator): dV += Pᵀ dO
-# and dK += dSᵀ Q.
+# A program owns `BLOCK_N` keys of one *key* head, and loads these rows of K and V once. The program loops over the
+# queries that see these keys, in all `GROUP` query heads of the key head. In each iteration, it adds Pᵀ dO to dV and
+# dSᵀ Q to dK, which are its [accumulators](../glossary.md#accumulator).
 #
 # The two products need the transposed tiles Pᵀ and dSᵀ. So compute Sᵀ = K Qᵀ and dPᵀ = V dOᵀ, of shape BLOCK_N ×
 # BLOCK_M. Keys are rows in these tiles, and queries are columns: each column has its own lse and delta. As in unit 17,
 # `scale` is log₂ e / √D, for exp2. lse is a natural logarithm, so multiply it by log₂ e.
 #
-# Write `one_step` first. Its argument `seen` is True where a query sees a key, and is used only with `MASKED`. In the
-# causal case, only queries from `first` on see any key of the program. Tiles of queries need the mask until all their
-# queries see the program's last key; later tiles need no mask. Descriptors return zeros for queries past the end. Load
-# +∞ as their lse, so that P is 0.
+# Write `one_step` first. Its argument `seen` is True where a query sees a key, and is used only with `MASKED`. The
+# program's first key is `first`. With a causal mask, queries before `first` see none of the program's keys. A tile of
+# queries needs the mask if one of its queries does not see the program's last key. Descriptors return zeros for queries
+# past the end. Load +∞ as the lse of these queries, so that P is 0.
 #
-# <details><summary>Hint 1</summary>pᵀ = exp2(sᵀ · scale − lse[None, :] · log₂ e), 0 where not seen. dsᵀ = pᵀ · (dpᵀ −
-# delta[None, :]).</details>
-# <details><summary>Hint 2</summary>pᵀ and dsᵀ are fp32; the products need the dtype of q: <code>tl.dot(p_t.to(q.dtype),
-# dout, dv)</code>.</details>
-# <details><summary>Hint 3</summary>Use two loops as in <code>flash_kernel</code>: one with <code>MASKED=True</code>,
-# then one without. The first loop starts at <code>first</code>, rounded down to a multiple of BLOCK_M. The second loop
-# starts at the first tile whose queries all see key <code>first + BLOCK_N - 1</code>.</details>
+# <details><summary>Hint 1</summary>Compute pᵀ = exp2(sᵀ · scale − lse[None, :] · log₂ e), and set it to 0 where a query
+# does not see a key. Then dsᵀ = pᵀ · (dpᵀ − delta[None, :]).</details>
+# <details><summary>Hint 2</summary>pᵀ and dsᵀ are fp32, but the products need the dtype of q:
+# <code>tl.dot(p_t.to(q.dtype), dout, dv)</code>.</details>
+# <details><summary>Hint 3</summary>Use two loops as in <code>flash_kernel</code>. With <code>CAUSAL</code>, the first
+# loop passes <code>MASKED=True</code>, and starts at <code>first</code>, rounded down to a multiple of
+# <code>BLOCK_M</code>. The second loop passes <code>MASKED=False</code>, and starts at the first tile whose queries all
+# see key <code>first + BLOCK_N - 1</code>. Without <code>CAUSAL</code>, the second loop does all tiles.</details>
 
 
 # %% cell="solution" id="dkdv_kernel"
@@ -210,8 +215,13 @@ lab.check("18_flash_backward/delta")
 def one_step(q, k, v, dout, lse, delta, dk, dv, seen, scale, MASKED: tl.constexpr):
     """Return dk and dv after one more tile of queries.
 
-    q, dout (BLOCK_M, D), k, v (BLOCK_N, D), lse, delta (BLOCK_M,), seen (BLOCK_N, BLOCK_M), dk, dv (BLOCK_N, D) fp32.
-    The kernel multiplies dk by 1 / sqrt(D) at its end, not here.
+    q, dout     (BLOCK_M, D)
+    k, v        (BLOCK_N, D)
+    lse, delta  (BLOCK_M,)
+    seen        (BLOCK_N, BLOCK_M)
+    dk, dv      (BLOCK_N, D), fp32
+
+    Do not multiply dk by 1 / sqrt(D) here: dkdv_kernel does that at its end.
     """
     ### BEGIN SOLUTION
     p_t = tl.exp2(tl.dot(k, q.T) * scale - lse[None, :] * LOG2_E)
@@ -231,9 +241,11 @@ def dkdv_kernel(
 ):  # fmt: skip
     """Compute dv = P^T dout and dk = dS^T q / sqrt(D), each summed over the GROUP query heads of a key head.
 
-    q_desc, dout_desc          (H, M, D), tiles 1 x BLOCK_M x D      lse_ptr, delta_ptr  (H, M)
+    q_desc, dout_desc                 (H, M, D), tiles 1 x BLOCK_M x D
     k_desc, v_desc, dk_desc, dv_desc  (HK, N, D), tiles 1 x BLOCK_N x D
-    One program computes BLOCK_N keys of one key head.
+    lse_ptr, delta_ptr                (H, M)
+
+    One program computes the gradients of BLOCK_N keys of one key head.
     """
     key_head, first = tl.program_id(1), tl.program_id(0) * BLOCK_N
     offs_n, offs_m = first + tl.arange(0, BLOCK_N), tl.arange(0, BLOCK_M)
@@ -274,27 +286,26 @@ def dkdv_kernel(
 lab.check("18_flash_backward/dkdv")
 
 # %% [markdown]
-# If a check in this unit fails:
+# Use this table when a check of levels 1 to 3 fails:
 #
 # | diagnosis | common cause |
 # |---|---|
-# | `wrong-formula`, lse | lse is a natural logarithm: multiply it by log₂ e before exp2 |
-# | `wrong-formula`, 1 / √D | dS is the gradient of Q Kᵀ / √D: apply the factor to dQ and dK, once |
-# | `wrong-formula`, delta | delta is added or left out; subtract it, so that each row of dS sums to 0 |
-# | `off-by-one`, mask | the mask of `dkdv_kernel` is not transposed: queries are columns there |
-# | `missing-accumulation` | an accumulator restarts, or only one query head of a group is used |
-# | `overflow` | the weight of an unseen pair is not set to 0, or lse is loaded as 0 past the end |
+# | `wrong-formula`, lse | lse, a logarithm to base e, is not multiplied by log₂ e before exp2 |
+# | `wrong-formula`, 1 / √D | the factor 1 / √D is missing in dQ or dK, or is applied twice |
+# | `wrong-formula`, delta | delta is added or left out; it must be subtracted, so that each row of dS sums to 0 |
+# | `off-by-one`, mask | the mask of `dkdv_kernel` is not transposed: in this kernel, queries are columns |
+# | `missing-accumulation` | an accumulator is set to 0 in a loop, or only one query head of a group is used |
+# | `overflow` | P is not set to 0 where a query does not see a key, or lse is loaded as 0 past the end |
 #
 # ## Level 3: dQ
 #
-# A program owns `BLOCK_M` queries of one head and loops over the keys that these queries see. As in the forward pass, a
-# first loop covers whole tiles. A second loop covers the tiles on the diagonal or the partial tile, and runs only with
-# `TAIL`. Queries are rows again.
+# A program owns `BLOCK_M` queries of one head and loops over the keys that these queries see. The two loops are those
+# of `flash_kernel` in unit 17, and the second loop runs only with `TAIL`. Queries are rows again.
 #
 # <details><summary>Hint 1</summary>Use the bounds and masks of <code>flash_kernel</code>.</details>
-# <details><summary>Hint 2</summary>Three products: s = q kᵀ, dp = dO vᵀ, dq += ds k. Use lse[:, None] and delta[:,
-# None].</details>
-# <details><summary>Hint 3</summary>In the last loop, p is 0 where a key is not seen or does not exist.</details>
+# <details><summary>Hint 2</summary>Compute three products: s = q kᵀ, dp = dO vᵀ and dq += ds k. Use
+# <code>lse[:, None]</code> and <code>delta[:, None]</code>. The given line has multiplied lse by log₂ e.</details>
+# <details><summary>Hint 3</summary>In the second loop, set p to 0 where a key is past the end or not seen.</details>
 
 
 # %% cell="solution" id="dq_kernel"
@@ -303,11 +314,11 @@ def dq_kernel(
     q_desc, k_desc, v_desc, dout_desc, lse_ptr, delta_ptr, dq_desc, M, N, scale, stride_lh, stride_dh, GROUP,
     D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr, TAIL: tl.constexpr,
 ):  # fmt: skip
-    """Compute dq = dS k / sqrt(D). Shapes are as in dkdv_kernel, and dq_desc is like q_desc.
+    """Compute dq = dS k / sqrt(D). Shapes are as in dkdv_kernel, and dq_desc has the shape of q_desc.
 
-    One program computes BLOCK_M queries of one head.
+    One program computes dq for BLOCK_M queries of one head.
     """
-    pid_m = tl.num_programs(0) - 1 - tl.program_id(0)  # the last queries see the most keys: they go first
+    pid_m = tl.num_programs(0) - 1 - tl.program_id(0)  # the last queries see the most keys, so they go first
     head, first = tl.program_id(1), pid_m * BLOCK_M
     key_head = head // GROUP
     offs_m, offs_n = first + tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_N)
@@ -347,13 +358,12 @@ lab.check("18_flash_backward/dq")
 # %% [markdown]
 # ## All together
 #
-# The `torch.autograd.Function` keeps the arrays that you counted in `kept_bytes` and calls your three kernels in its
-# backward pass. The cell below compares your gradients with two references:
+# The class `Attention` keeps the arrays that you counted in `kept_bytes`, and calls your three kernels in its backward
+# pass. The next cell compares your gradients with two references:
 #
-# - PyTorch differentiates the formula in float64.
-# - Finite differences: for a random direction t, (loss(x + εt) − loss(x − εt)) / 2ε must equal the scalar product of
-#   the gradient and t. Both losses are computed in float64, because fp16 would round their difference away.
-#   `torch.autograd.gradcheck` makes this comparison for every input element.
+# - the gradients that PyTorch computes from the formula in float64;
+# - finite differences: for a random direction t and a small ε, (loss(x + εt) − loss(x − εt)) / 2ε must equal the scalar
+#   product of the gradient and t. Both losses are computed in float64, because fp16 would round away their difference.
 
 
 # %% cell="given" id="autograd"
@@ -384,27 +394,26 @@ for name in ("delta", "dkdv", "dq"):
 attention.backward_claims(Attention.apply)
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Your kernels do seven products, but TFLOP/s are reported for five. Suppose that your kernels keep the
-# [tensor cores](../glossary.md#tensor-core) as busy as the forward pass does. What fraction of the forward pass's
-# TFLOP/s is then reported? FlashAttention-2's backward pass does five products and adds up dQ with atomics. On an H200,
-# with a causal mask, FlashAttention-2 reaches {claim: h200_fa2_forward_causal} TFLOP/s forward and
-# {claim: h200_fa2_backward_causal} backward. What else may cost time?
+# **Explain.** Your kernels do seven products, but the reported TFLOP/s count only five. Suppose that your kernels keep
+# the [tensor cores](../glossary.md#tensor-core) as busy as the forward pass does. What fraction of the forward pass's
+# TFLOP/s is then reported for your kernels? FlashAttention-2's backward pass does five products and adds up dQ with
+# atomics. On an H200, with a causal mask, FlashAttention-2 reaches {claim: h200_fa2_forward_causal} TFLOP/s in the
+# forward pass and {claim: h200_fa2_backward_causal} in the backward pass. Which costs of a backward pass, other than
+# products, may explain the lower rate?
 #
 # ### BEGIN SOLUTION
 # The reported rate is 5/7 = 71 % of the forward rate. Both kernels recompute P, so each score takes two exp2 instead of
-# one, plus the arithmetic around them: subtractions, multiplications, and conversions of P and dS to bf16. A program of
-# the first kernel holds two accumulators, dK and dV, of BLOCK_N × D fp32 each. So few programs fit on an
-# [SM](../glossary.md#sm), and while one waits, there is little other work. Half of each diagonal tile is masked.
+# one, plus subtractions, multiplications, and conversions of P and dS to bf16. A program of `dkdv_kernel` holds two
+# accumulators, dK and dV, of BLOCK_N × D fp32 each. So few programs fit on an [SM](../glossary.md#sm), and while one
+# waits, there is little other work. Half of each diagonal tile is masked.
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** Write a single kernel with five products. Its programs own keys, and add their part of dQ to an fp32 array
-# with `tl.atomic_add`, or through a descriptor with `desc.atomic_add`. Measure the time that this saves, and compare
-# two runs bit by bit.
+# **Next.** Write a single kernel with five products. Its programs own keys, and add to an fp32 array dQ with
+# `tl.atomic_add`. Measure the time that this saves, and compare dQ of two runs bit by bit.
 #
-# **In practice**, `scaled_dot_product_attention` includes a backward pass. FlashAttention-3 adds up dQ in a separate
-# [warp](../glossary.md#warp). Training that must be reproducible bit by bit needs a backward pass without atomics, like
-# yours.
+# **In practice**, `scaled_dot_product_attention` includes a backward pass. Training that must be reproducible bit by
+# bit needs a backward pass without atomics, like yours.
 #
 # **Reading.** [FlashAttention-2](https://arxiv.org/abs/2307.08691), section 3.1: the forward and the backward pass as
 # algorithms. [FlashAttention-3](https://arxiv.org/abs/2407.08608): both passes on Hopper.

@@ -21,44 +21,44 @@
 # ## Predict: bytes
 #
 # A language model first reads the prompt ([prefill](../glossary.md#prefill)), then generates one token at a time
-# ([decode](../glossary.md#decode)). It keeps the keys and values of all tokens so far: the [KV
+# ([decode](../glossary.md#decode)). The model keeps the keys and values of all tokens so far in the [KV
 # cache](../glossary.md#kv-cache). In every layer and head, the query of each new token attends to all keys in the
 # cache. `group` query heads share one key head ([grouped-query attention](../glossary.md#grouped-query-attention)).
 #
 # 1. `intensity`: attention for `queries` new tokens of one sequence reads the sequence's keys and values once.
-#    `queries` is thousands in prefill and 1 in decode. How many FLOPs does attention do per byte it reads? Count both
-#    products in full, and ignore mask and softmax.
+#    `queries` is thousands in prefill and 1 in decode. How many FLOPs does attention do per byte of keys and values
+#    that it reads? Count the products Q Kᵀ and P V of unit 17, for all `group` query heads. Ignore mask and softmax.
 # 2. `cache_bytes`: how many bytes does the cache of one sequence take?
-# 3. `unused`: memory is reserved in *pages*, each for `page` tokens. (To reserve the maximum length is to reserve one
-#    large page.) For how many tokens is memory reserved but unused?
-# 4. `sequences`: how many sequences of a given length fit into memory?
+# 3. `unused`: memory is reserved in *pages*, each for `page` tokens. A sequence of `length` tokens gets as few pages as
+#    possible. For how many tokens is memory reserved but unused?
+# 4. `sequences`: how many sequences of `length` tokens fit into `memory` bytes, if memory is reserved in pages?
 
 # %% cell="setup"
 
 # %% cell="solution" id="ledgers"
 def intensity(queries, group, itemsize):
-    """FLOPs per byte of the cache."""
+    """Return the FLOPs per byte of the cache."""
     ### BEGIN SOLUTION
     return 4 * group * queries / (2 * itemsize)  # per element of a key and of its value
     ### END SOLUTION
 
 
 def cache_bytes(layers, key_heads, D, tokens, itemsize):
-    """Bytes of the cache of one sequence."""
+    """Return the bytes of the cache of one sequence."""
     ### BEGIN SOLUTION
     return 2 * layers * key_heads * D * tokens * itemsize
     ### END SOLUTION
 
 
 def unused(length, page):
-    """Tokens for which memory is reserved but unused, in a sequence of `length` tokens."""
+    """Return the number of tokens for which memory is reserved but unused. The sequence has `length` tokens."""
     ### BEGIN SOLUTION
     return -length % page
     ### END SOLUTION
 
 
 def sequences(memory, token_bytes, length, page):
-    """How many sequences of `length` tokens fit into `memory` bytes; a token takes `token_bytes` in all layers."""
+    """Return how many sequences fit. The keys and values of one token, in all layers, take `token_bytes`."""
     ### BEGIN SOLUTION
     pages = memory // (page * token_bytes)
     return pages // -(-length // page)
@@ -89,7 +89,7 @@ LN_2 = tl.constexpr(0.6931471805599453)
 
 
 def strides(*arrays):
-    """All strides of each array except the last, in the order of the kernel arguments."""
+    """Return the strides of each array, except the stride of its last axis, which is 1."""
     return [s for x in arrays for s in x.stride()[:-1]]
 
 
@@ -100,7 +100,7 @@ def tile_config(N):
 
 
 def constants(q, key_heads):
-    """Compile-time constants of both kernels."""
+    """Return the compile-time constants of partial_kernel and paged_kernel."""
     group = q.shape[1] // key_heads
     return dict(GROUP=group, D=q.shape[2], BLOCK_G=max(16, triton.next_power_of_2(group)))
 
@@ -114,9 +114,9 @@ def partial(q, k, v, lengths, chunk, part, lse, config=None):
 
 
 def chunk_of(B, HK, N, BLOCK_N):
-    """Keys per part: as many parts as give 8 programs per SM, but at least two tiles of keys per part."""
+    """Return the number of keys in a part (level 1). The aim is 8 programs per SM, with at most 64 parts per cache."""
     gpu = lab.device.current()
-    wanted = 8 * (gpu.sms if gpu else 132)  # more programs are slower: `python -m bench.decode --tune`
+    wanted = 8 * (gpu.sms if gpu else 132)  # tuned by `python -m bench.decode --tune`
     splits = min(max(1, wanted // (B * HK)), triton.cdiv(N, 2 * BLOCK_N), 64)
     return triton.cdiv(triton.cdiv(N, splits), BLOCK_N) * BLOCK_N
 
@@ -143,7 +143,7 @@ def decode(q, k, v, lengths, out, chunk=None, config=None):
 
 def paged_config(N):
     config = tile_config(N)
-    return config | dict(num_stages=config["num_stages"] + 2)  # loads of page numbers are in flight too
+    return config | dict(num_stages=config["num_stages"] + 2)  # loads of page numbers need stages too
 
 
 def paged(q, k, v, table, lengths, out, chunk=None, config=None):
@@ -163,41 +163,43 @@ decoding.batching()
 decoding.pages()
 
 # %% [markdown]
-# Pages leave memory free for more sequences. Continuous batching keeps these sequences running. A server processes a
-# batch of requests, each in one *slot* of the batch. Requests end at different times. With fixed batches, a slot then
-# idles until the longest request of its batch is done. With continuous batching, the slot goes to the next request in
-# the very next step. So the sequences of one launch have different lengths.
+# The figures above show what pages and continuous batching save. A server processes a batch of users' requests, each in
+# one *slot*. Requests end at different times. With fixed batches, a slot whose request has ended stays empty until the
+# longest request of the batch ends. With continuous batching, the slot goes to a new request before the next token is
+# generated. So the sequences of one launch have different lengths.
 #
 # ## Level 1: part of the keys
 #
 # In decode, each head has one query, so you cannot distribute queries over programs. Many models have 8 key heads, but
 # an H200 has {claim: decode_sms} [SMs](../glossary.md#sm): with one program per key head, a batch of one sequence
-# leaves most SMs idle. So split the *keys* into S parts ([split-KV](../glossary.md#flash-decoding), or Flash-Decoding).
-# Program (s, h, b) processes part s of sequence b and key head h: keys from s · `chunk` up to (s + 1) · `chunk`, or to
-# the sequence's length if that is smaller. The program writes the attention over its part, and the part's
-# [log-sum-exp](../glossary.md#log-sum-exp).
+# leaves most SMs idle. So split the *keys* into S parts of `chunk` keys ([split-KV](../glossary.md#flash-decoding), or
+# Flash-Decoding). A program has a sequence `b`, a key head `key_head` and a part `split`. Its keys are `split * chunk`
+# to `split * chunk + chunk - 1`, except those past the sequence's length. The program writes the attention over this
+# part of the keys, and the part's [log-sum-exp](../glossary.md#log-sum-exp).
 #
 # The arrays hold B sequences, H query heads, HK key heads and caches of N keys.
 #
 # | argument | shape | meaning |
 # |---|---|---|
 # | `q_ptr` | (B, H, D) | one query per sequence and head, fp16 or [bf16](../glossary.md#bf16) |
-# | `k_ptr`, `v_ptr` | (B, HK, N, D) | caches; past a sequence's length they hold old data |
+# | `k_ptr`, `v_ptr` | (B, HK, N, D) | caches; past a sequence's length, they hold other data, which you must ignore |
 # | `lengths_ptr` | (B,) | int32: number of keys of each sequence, 1 to N |
 # | `part_ptr` | (B, H, S, D) | output, fp32: attention over each part; 0 for an empty part |
-# | `lse_ptr` | (B, H, S) | output, fp32: log Σ exp(q·k / √D) of the part, natural logarithm; -inf for an empty part |
+# | `lse_ptr` | (B, H, S) | output, fp32: log Σ exp(q·k / √D) of each part, to base e; -inf for an empty part |
 #
-# The last stride is 1; the S values of `lse` are contiguous. `chunk` is a multiple of `BLOCK_N`. Reading the cache
-# takes most of the time. So one program reads its keys and values once, for all `GROUP` query heads of its key head.
-# These heads are the rows of a [tile](../glossary.md#tile). [Tensor cores](../glossary.md#tensor-core) need at least 16
-# rows: if `GROUP` is smaller, `BLOCK_G` is 16 and the other rows are masked. Copy `join` from unit 17.
+# The last stride of every array is 1. `chunk` is a multiple of `BLOCK_N`. Reading the cache takes most of the time. So
+# one program reads its keys and values once, for all `GROUP` query heads of its key head. The queries of these heads
+# are the rows of a [tile](../glossary.md#tile). [Tensor cores](../glossary.md#tensor-core) need at least 16 rows: if
+# `GROUP` is smaller, `BLOCK_G` is 16, and you mask the other rows. Copy `join` from unit 17. Because `scale` contains
+# log₂ e, m and log2(l) have base 2: lse is (m + log2(l)) · `LN_2`.
 #
-# <details><summary>Hint 1</summary>The tile's heads are key_head · GROUP + offs_g, with the mask offs_g &lt; GROUP for
-# q, part and lse. Keys go from split · chunk up to the smaller of split · chunk + chunk and length.</details>
-# <details><summary>Hint 2</summary>For an empty part, the loop runs no iteration: m is -inf and l is 0. What are acc /
-# l and m + log2(l)?</details>
-# <details><summary>Hint 3</summary>0 / 0 is NaN, and NaN would survive the combination: divide by <code>tl.where(l &gt;
-# 0, l, 1.0)</code>. m + log2(l) is -inf + -inf = -inf, as required.</details>
+# <details><summary>Hint 1</summary>The tile's heads are <code>key_head * GROUP + offs_g</code>, with the mask
+# <code>offs_g &lt; GROUP</code> for q, part and lse. The loop over keys ends at the smaller of
+# <code>split * chunk + chunk</code> and <code>length</code>.</details>
+# <details><summary>Hint 2</summary>For an empty part, the loop runs no iteration: m is -inf, and l and acc are 0. What
+# values do acc / l and m + log2(l) then have?</details>
+# <details><summary>Hint 3</summary>0 / 0 is NaN, and a NaN in one part would make the combined result NaN. So divide by
+# <code>tl.where(l &gt; 0, l, 1.0)</code>. m + log2(l) is -inf + -inf = -inf, as required.</details>
 
 
 # %% cell="solution" id="partial_kernel"
@@ -254,26 +256,27 @@ lab.tiny("19_decode_attention/partial")
 lab.check("19_decode_attention/partial")
 
 # %% [markdown]
-# If a check in this unit fails:
+# Use this table when a check of levels 1 to 3 fails:
 #
 # | diagnosis | common cause |
 # |---|---|
-# | `padded-lanes`, `wrong-formula`: the lengths | the mask ends at N or at the end of the chunk, not at the length |
-# | `wrong-formula`: query head h | its key head is not h % HK but h // GROUP: a group's heads are *adjacent* |
-# | `overflow` | an empty part gives 0 / 0 or -inf − -inf; or the maximum is not subtracted from lse before exp |
-# | missing points for counts | the cache is read once per query head |
-# | `wrong-formula`: powers of two | lse is a natural logarithm: weights are exp(lse − maximum), not exp2 |
-# | `out-of-bounds` on a page | a table entry past the end of the sequence was used as a page number; it is -1 |
+# | `padded-lanes`; `wrong-formula`, lengths | the mask ends at N or at the end of the part; it must end at the length |
+# | `wrong-formula`, query head h | the kernel uses key head `h % HK`; it must be `h // GROUP` |
+# | `overflow` | an empty part gives 0 / 0; or (level 2) the maximum is not subtracted from lse before exp |
+# | ✗ bytes moved | a program reads the keys and values once per query head |
+# | `wrong-formula`, exp2 | (level 2) the weights are computed with exp2, but lse is a logarithm to base e |
+# | `out-of-bounds` on a page | (level 3) a table entry past the sequence's end, -1, is used as a page number |
 #
 # ## Level 2: combine the parts
 #
-# In the softmax over all keys, part s has the total weight exp(lse_s) divided by the sum of exp(lse) over all parts. So
-# out is the average of the parts with these weights. One program combines the S parts of one head of one sequence.
-# `part` and `lse` are contiguous here. `row` is b · H + h for head h of sequence b.
+# In the softmax over all keys, the keys of part `s` together have the weight exp(`lse[s]`), divided by the sum of
+# exp(`lse`) over all parts. So `out` is the average of the parts with these weights. One program combines the S parts
+# of one head of one sequence. `part` and `lse` are contiguous here. For head `h` of sequence `b`, `row` is `b * H + h`.
 #
 # <details><summary>Hint 1</summary>As in any softmax, subtract the maximum lse before exp.</details>
-# <details><summary>Hint 2</summary>Load lse with the mask offs_s &lt; S and <code>other=-float("inf")</code>, so that
-# parts past the end have weight 0. Load the tile of parts, (BLOCK_S, D), with <code>other=0.0</code>.</details>
+# <details><summary>Hint 2</summary>Load lse with the mask <code>offs_s &lt; S</code> and
+# <code>other=-float("inf")</code>, so that parts past the end have weight 0. Load the tile of parts, (BLOCK_S, D), with
+# <code>other=0.0</code>.</details>
 # <details><summary>Hint 3</summary><code>tl.sum(weights[:, None] * part, 0) / tl.sum(weights, 0)</code></details>
 
 
@@ -284,7 +287,9 @@ def combine_kernel(
 ):  # fmt: skip
     """Compute out[b, h] = sum over s of softmax(lse[b, h])[s] * part[b, h, s], for one row = b * H + h.
 
-    out (B, H, D), part (B, H, S, D), lse (B, H, S)
+    out   (B, H, D)
+    part  (B, H, S, D)
+    lse   (B, H, S)
     """
     row = tl.program_id(0).to(tl.int64)
     offs_s, offs_d = tl.arange(0, BLOCK_S), tl.arange(0, D)
@@ -305,26 +310,26 @@ lab.check("19_decode_attention/decode")
 # %% [markdown]
 # ## Level 3: a paged cache
 #
-# Now one array of pages, the *pool*, holds the caches of all sequences ([paged
-# attention](../glossary.md#pagedattention)). A page holds the keys of `PAGE` consecutive tokens, or their values. Key n
-# of sequence b is on page `table[b, n // PAGE]`, at position n % `PAGE`. Pages come in any order, and sequences with a
-# common prefix can share pages, as the last figure above shows. Past the last page of a sequence, the block table
-# `table` holds -1.
+# Now two arrays of pages, the *pools*, hold the keys and the values of all sequences ([paged
+# attention](../glossary.md#pagedattention)). Page `p` of both pools belongs to the same `PAGE` consecutive tokens. Key
+# `n` of sequence `b`, and its value, are on page `table[b, n // PAGE]` of their pools, at position `n % PAGE`. The
+# pages of a sequence are in any order. Sequences with a common prefix can share pages, as the last figure above shows.
+# Past the last page of a sequence, the block table `table` holds -1.
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `k_ptr`, `v_ptr` | (P, HK, PAGE, D) | the pool of P pages |
+# | `k_ptr`, `v_ptr` | (P, HK, PAGE, D) | pools of P pages |
 # | `table_ptr` | (B, T) | int32: page numbers; the last stride is 1 |
 #
 # Everything else is as in level 1. A tile of `BLOCK_N` keys may cover part of a page, or many pages.
 #
-# <details><summary>Hint 1</summary>In the loop, load BLOCK_N page numbers, one for each key of the tile, with the mask
-# of the keys. Then compute a pointer for each row of the tile.</details>
-# <details><summary>Hint 2</summary>A pool may have more than 2³¹ elements: convert the page to <code>tl.int64</code>
-# before you multiply it by its stride.</details>
-# <details><summary>Hint 3</summary>Let place be the key's position on its page. With <code>rows = page * stride_kp +
-# place * stride_kn</code>, k is at <code>k_ptr + key_head * stride_kh + rows[:, None] + offs_d[None, :]</code>. V has
-# its own strides.</details>
+# <details><summary>Hint 1</summary>In the loop, load <code>BLOCK_N</code> page numbers, one for each key of the tile,
+# with the mask of the keys. Then compute a pointer for each row of the tile.</details>
+# <details><summary>Hint 2</summary>A pool may have more than 2³¹ elements. So convert the page number to
+# <code>tl.int64</code> before you multiply it by a stride.</details>
+# <details><summary>Hint 3</summary>Let <code>place</code> be the key's position on its page. With
+# <code>rows = page * stride_kp + place * stride_kn</code>, the tile k is at
+# <code>k_ptr + key_head * stride_kh + rows[:, None] + offs_d[None, :]</code>. V has its own strides.</details>
 
 
 # %% cell="solution" id="paged_kernel"
@@ -335,7 +340,7 @@ def paged_kernel(
     stride_pb, stride_ph, stride_ps, stride_lb, stride_lh, GROUP,
     PAGE: tl.constexpr, D: tl.constexpr, BLOCK_G: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """Compute the same as partial_kernel, with keys and values in pages of PAGE keys, listed in `table`."""
+    """Compute the same as partial_kernel, with keys and values in pages of PAGE tokens, which `table` lists."""
     split, key_head, b = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     offs_g, offs_n, offs_d = tl.arange(0, BLOCK_G), tl.arange(0, BLOCK_N), tl.arange(0, D)
     length = tl.load(lengths_ptr + b)
@@ -370,14 +375,14 @@ lab.tiny("19_decode_attention/paged")
 lab.check("19_decode_attention/paged")
 
 # %%
-# Prints your times, PyTorch's, and the time that only reading the cache would take.
+# This cell prints your times, PyTorch's times, and the time that only reading the cache would take.
 print(lab.benchmark("19_decode_attention/decode") or "")
 decoding.speeds(decode, paged, intensity)
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** A GPU generates one token for each of 64 sequences in time t. With 128 sequences of the same length, the
-# products with the model's *weights* take hardly longer, but attention takes twice as long. Why? And which of your four
-# predictions limits the size of the batch?
+# **Explain.** A GPU generates one token for each of 64 sequences. With 128 sequences of the same length, the products
+# with the model's *weights* take hardly longer, but attention takes twice as long. Why? Which of your four functions
+# from "Predict" gives the largest possible batch?
 #
 # ### BEGIN SOLUTION
 # All sequences share the weights, which are read once. So the intensity of the weights' products grows with the batch,
@@ -388,19 +393,18 @@ decoding.speeds(decode, paged, intensity)
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** `20_flash_cuda` writes attention by hand. Things to try with the kernels of this unit:
+# **Next.** `20_flash_cuda` is attention in CUDA C++. Things to try with the kernels of this unit:
 #
-# - Store the cache in [fp8](../glossary.md#fp8): half the bytes, so half the time.
+# - Store the cache in [fp8](../glossary.md#fp8), which halves the bytes.
 # - Allow several queries per sequence, for [speculative decoding](../glossary.md#speculative-decoding), where a draft
 #   model proposes several tokens.
-# - Use a single part for large batches, so that nothing needs to be combined.
 # - Let the last program that finishes combine the parts. An [atomic](../glossary.md#atomic) counter tells a program
-#   whether it is the last (`10_warp_reduction` introduces atomics).
+#   whether it is the last.
 #
-# **In practice**, vLLM, SGLang and TensorRT-LLM use paged caches and continuous batching. Their kernels are
-# FlashAttention's split-KV path, FlashInfer's, or a Triton kernel much like yours. DeepSeek's MLA (multi-head latent
-# attention) stores one small vector per token for all heads, and reads it once for both K and V. All 128 query heads
-# share this vector, so `group` is 128, and decode gets close to the [ridge point](../glossary.md#ridge-point).
+# **In practice**, inference servers such as vLLM and SGLang use paged caches and continuous batching. DeepSeek's MLA
+# (multi-head latent attention) stores one small vector per token for all heads, and reads it once for both K and V. All
+# 128 query heads share this vector, so `group` is 128, and decode gets close to the [ridge
+# point](../glossary.md#ridge-point).
 #
 # **Reading.** [PagedAttention](https://arxiv.org/abs/2309.06180): why servers wasted most of their cache.
 # [Flash-Decoding](https://pytorch.org/blog/flash-decoding/): splitting the keys.

@@ -10,7 +10,7 @@
 # - compute a softmax within a warp, by shuffles that exchange values between [lanes](../glossary.md#lane);
 # - find which lane holds which element of a matrix in a tensor core instruction;
 # - use the result of one product as the operand of the next without leaving [registers](../glossary.md#register);
-# - find out what the tensor cores wait for: in this kernel, [shared memory](../glossary.md#shared-memory).
+# - explain why the tensor cores of a kernel wait for [shared memory](../glossary.md#shared-memory).
 #
 # **You need** `15_matmul_cuda`, `15_matmul_tensor_cores` and `17_flash_attention`.
 #
@@ -18,15 +18,15 @@
 #
 # ## Predict: which lane holds what?
 #
-# [wmma](../glossary.md#wmma) hides which lane holds which element of a matrix ([fragment](../glossary.md#fragment)).
-# Softmax works on rows, so it must know. The [mma.sync](../glossary.md#mmasync) instruction with shape m16n8k16
-# computes d += a·b, where a is 16 × 16, b is 16 × 8 and d is 16 × 8. Each lane holds elements
-# 0 to 3 of d. If the lane is 4·r + c with c < 4, elements 0 and 1 are in row r, columns 2·c and 2·c + 1. Elements 2
-# and 3 are in the same columns, 8 rows below.
+# The functions of [wmma](../glossary.md#wmma) hide which lane holds which element of a matrix
+# ([fragment](../glossary.md#fragment)). For a softmax over rows, you must know the lanes of a row. The instruction
+# [mma.sync](../glossary.md#mmasync) has a documented layout. With shape m16n8k16, it computes d += a·b, where a is 16 ×
+# 16, b is 16 × 8 and d is 16 × 8. Each lane holds elements 0 to 3 of d. In lane `4 * r + c` with `c` < 4, elements 0
+# and 1 are in row `r`, columns `2 * c` and `2 * c + 1`. Elements 2 and 3 are in the same columns, 8 rows below.
 #
 # 1. `row_of`, `column_of`: in which row and column of d is element `i` of lane `lane`?
 # 2. `shared_intensity`: a warp that holds `rows` queries reads each key and value of a [tile](../glossary.md#tile) from
-#    shared memory once. How many FLOPs does the warp do per byte that it reads?
+#    shared memory once. How many FLOPs does the warp do per byte of keys and values that it reads?
 
 # %% cell="setup"
 
@@ -44,7 +44,7 @@ def column_of(lane, i):
 
 
 def shared_intensity(rows, itemsize):
-    """FLOPs of both products per byte of keys and values read from shared memory."""
+    """Return the FLOPs of both products per byte of keys and values read from shared memory."""
     ### BEGIN SOLUTION
     return 4 * rows / (2 * itemsize)  # per element of a key and of its value
     ### END SOLUTION
@@ -62,11 +62,11 @@ lab.check("20_flash_cuda/shared_intensity")
 # %% [markdown]
 # An [SM](../glossary.md#sm) reads {claim: shared_bytes_per_cycle} bytes of shared memory per
 # [cycle](../glossary.md#cycle). With `mma.sync` on Hopper (sm_90), an SM does {claim: sm90_mma_sync_flops} FLOPs per
-# cycle. Warps with 16 queries do 16 FLOPs per byte, so shared memory allows them only 16 · 128 = 2048 FLOPs per cycle:
-# the tensor cores would wait. For warps with 32 queries, the limit is twice as high.
+# cycle. In fp16, a warp with 16 queries does 16 FLOPs per byte, so shared memory allows only 16 · 128 = 2048 FLOPs per
+# cycle: the tensor cores would wait. With 32 queries per warp, shared memory allows twice as many FLOPs.
 #
-# The figure shows which elements of a, b and d a lane holds. d uses a's lane layout: two adjacent 8-column pieces of d
-# form one operand a.
+# The figure below shows which elements of a, b and d a lane holds. The layout of d is that of a: two adjacent 8-column
+# pieces of d form one operand a.
 
 # %% cell="given" id="launchers"
 from triton import cdiv
@@ -83,7 +83,7 @@ def scalar(q, k, v, out, lse):
 
 
 def tensor_config(M, N):
-    """Template arguments WARPS, TILES, BLOCK_N."""
+    """Return the template arguments WARPS, TILES and BLOCK_N."""
     return (2, 2, 32) if M * N < 2**16 else (4, 2, 64)
 
 
@@ -113,27 +113,30 @@ fragments.explorer()
 # | `lse` | (H, M) | fp32: log Σ exp(q·k / √D), natural logarithm |
 # | `scale` | a number | log₂ e / √D, because exponentials are computed with exp2, as in unit 17 |
 #
-# Four warps share tiles of 32 keys and values. Each warp has 8 queries. First, lane j computes the scores of key j with
-# all 8 queries, so the maximum of a row is a maximum over lanes. After the exponential, the roles change: lane j owns
-# columns j, j + 32, … of the output and needs the weights of *all* keys. A shuffle copies each weight to all lanes.
+# Four warps share tiles of 32 keys and values. Each warp has 8 queries. First, lane `j` computes the scores of key `j`
+# with all 8 queries, so the maximum of a row is a maximum over lanes. After the exponential, lane `j` has another role:
+# it owns columns `j`, `j + 32`, … of the output, and needs the weights of *all* keys. A shuffle copies each weight to
+# all lanes.
 #
 # The tiles are loaded for you, with zeros past the end. Write the code between the two
 # [barriers](../glossary.md#barrier).
 #
-# <details><summary>Hint 1</summary>Scores: for d in steps of 4, read one <code>float4</code> of the lane's own key. For
-# each of the 8 queries r, read one <code>float4</code> of <code>q_tile[8 * warp + r]</code>, at the same address in all
-# lanes. <code>*reinterpret_cast&lt;float4 *&gt;(&amp;x)</code> reads four floats that begin with x.</details>
-# <details><summary>Hint 2</summary>A lane whose key does not exist (start + lane ≥ N) has score -INFINITY. For the
-# maximum of a row, compute <code>x = fmaxf(x, __shfl_xor_sync(~0u, x, step))</code> five times, with step = 16, 8, 4,
-# 2, 1. Each lane can keep its own part of l; the given code adds these parts after the last tile.</details>
-# <details><summary>Hint 3</summary>Values: for each key j and query r, get the weight by <code>w = __shfl_sync(~0u,
-# p[r], j)</code>. Then acc[r][e] += w · v_tile[j][lane + 32 · e].</details>
+# <details><summary>Hint 1</summary>For the scores, loop over <code>d</code> in steps of 4, and read one
+# <code>float4</code> of the lane's own key. For each of the 8 queries <code>r</code>, read one <code>float4</code> of
+# <code>q_tile[8 * warp + r]</code>, at the same address in all lanes.
+# <code>*reinterpret_cast&lt;float4 *&gt;(&amp;x)</code> reads four floats that begin with <code>x</code>.</details>
+# <details><summary>Hint 2</summary>If a lane's key is past the end (start + lane ≥ N), its score is -INFINITY. For the
+# maximum of a row, compute <code>x = fmaxf(x, __shfl_xor_sync(~0u, x, step))</code> five times, with <code>step</code>
+# = 16, 8, 4, 2, 1. Each lane can keep its own part of l. The given code adds these parts after the last tile.</details>
+# <details><summary>Hint 3</summary>For the output, loop over all keys <code>j</code> and queries <code>r</code>. Get
+# the weight by <code>w = __shfl_sync(~0u, p[r], j)</code>, and add <code>w * v_tile[j][lane + 32 * e]</code> to
+# <code>acc[r][e]</code>.</details>
 
 # %% cell="solution" id="flash_scalar"
 # %%cuda flash_scalar<64>
 # #include <cuda_fp16.h>
 #
-# // Computes out = softmax(q k^T / sqrt(D)) v and lse for head blockIdx.y. A block of 4 warps computes 32 queries.
+# // Computes out = softmax(q k^T / sqrt(D)) v and lse for 32 queries of head blockIdx.y, with a block of 4 warps.
 # template <int D>
 # __global__ void __launch_bounds__(128)
 # flash_scalar(const half *q, const half *k, const half *v, half *out, float *lse, int M, int N, float scale) {
@@ -200,58 +203,66 @@ fragments.explorer()
 lab.check("20_flash_cuda/scalar")
 
 # %% [markdown]
-# If a check in this unit fails:
+# Use this table when a check of level 1 or 2 fails:
 #
 # | diagnosis | common cause |
 # |---|---|
 # | `overflow` | the maximum is not subtracted before exp2; or -INFINITY − -INFINITY is computed |
 # | `padded-lanes` | keys past the end have score 0 instead of -INFINITY |
 # | `wrong-formula`, rescaled | acc or l is not multiplied by exp2(m − m_new) |
-# | `wrong-values` | the maximum is taken over only some lanes of a row; or rows r and r + 8 are swapped |
-# | `shuffle-mask`, `deadlock` | a shuffle inside a branch that not all lanes take |
-# | missing points for counts | the message says what is read too often, or with bank conflicts |
+# | `wrong-values` | the maximum is taken over only some lanes of a row; or (level 2) rows r and r + 8 are swapped |
+# | `shuffle-mask`, `deadlock` | a shuffle is inside a branch that not all lanes take |
+# | ✗ before a count | shared memory is read too often, or with bank conflicts |
 #
 # ## Level 2: tensor cores
 #
-# Now each warp processes `TILES` pieces of 16 queries. Each 16 × 8 piece of scores has the layout of your `row_of` and
-# `column_of`. The header `lab/mma.cuh` has these functions:
+# Now each warp processes `TILES` groups of 16 queries. The scores of one group with 8 keys are a 16 × 8 piece, which
+# has the layout of your `row_of` and `column_of`. The header `lab/mma.cuh` has these functions:
 #
 # | function | what it does |
 # |---|---|
-# | `ldmatrix_x4(m, row)` | loads four 8 × 8 matrices to `unsigned m[4]`; lane 8·i + r passes row r of matrix i |
-# | `ldmatrix_x4_trans(m, row)` | does the same, and transposes each matrix |
+# | `ldmatrix_x4(x, row)` | loads four 8 × 8 matrices into `x`; in lane 8·i + r, `row` points to row r of matrix i |
+# | `ldmatrix_x4_trans(x, row)` | loads four 8 × 8 matrices in the same way, and transposes each of them |
 # | `mma_m16n8k16(d, a, b0, b1)` | computes d += a·b for `float d[4]`, `unsigned a[4]`, and two registers of b |
 # | `pack(x, y)` | returns two floats as two halves in one `unsigned` |
 # | `fast_exp2(x)` | returns an approximate exp2, with one instruction |
 #
-# After [ldmatrix](../glossary.md#ldmatrix), lane 4·r + c holds elements 2·c and 2·c + 1 of row r of each matrix. The
-# functions are fast on Ampere (sm_80) and later GPUs. With them, write three functions.
+# After [ldmatrix](../glossary.md#ldmatrix), `unsigned x[i]` of lane 4·r + c holds elements 2·c and 2·c + 1 of row r of
+# matrix i. Write three functions.
 #
-# **`scores`** computes s = q kᵀ. `s[t][n]` holds the scores of piece t for keys 8·n to 8·n + 7. The operand a consists
-# of four 8 × 8 matrices, in this order: rows 0-7 of columns 0-7, rows 8-15 of columns 0-7, rows 0-7 of columns 8-15,
-# rows 8-15 of columns 8-15. The operand b is kᵀ: its 16 rows are elements of D, its 8 columns are keys. In lane 4·r +
-# c, b0 holds rows 2·c and 2·c + 1 of column r, and b1 the elements 8 rows below. Two such rows are contiguous in k, so
+# **`scores`** computes s = q kᵀ. `s[t][n]` is the piece for query group `t` and keys `8 * n` to `8 * n + 7`. The
+# operand a consists of four 8 × 8 matrices, in this order:
+#
+# 1. rows 0 to 7, columns 0 to 7;
+# 2. rows 8 to 15, columns 0 to 7;
+# 3. rows 0 to 7, columns 8 to 15;
+# 4. rows 8 to 15, columns 8 to 15.
+#
+# The operand b is kᵀ: its 16 rows are elements of D, and its 8 columns are keys. In lane 4·r + c, b0 holds rows 2·c and
+# 2·c + 1 of column r, and b1 holds the elements 8 rows below. Two adjacent elements of a key are contiguous in k, so
 # use plain `ldmatrix_x4`. One call loads b0 and b1 for 16 keys.
 #
-# **`soften`** turns s into the weights p and updates m, l and the output accumulators o. The four lanes 4·r to 4·r + 3
-# hold rows r and r + 8 of a piece, so two shuffles give the maximum of a row. `m[t][0]` and `l[t][0]` belong to row r,
-# `m[t][1]` and `l[t][1]` to row r + 8.
+# **`soften`** turns s into the weights p, and updates m, l and the output accumulators o. The four lanes 4·r to 4·r + 3
+# hold rows r and r + 8 of a piece, so two shuffles give the maximum of a row. `m[t][0]` and `l[t][0]` belong to row r;
+# `m[t][1]` and `l[t][1]` belong to row r + 8.
 #
-# **`weigh`** computes o += p v. Converted to halves, p already has the layout of operand a: keys 16·k to 16·k + 15 are
-# in `p[t][2k]` and `p[t][2k + 1]`. The operand b is v: its 16 rows are keys, its 8 columns are elements of D. Two rows
-# of the same column are not contiguous in v, so use `ldmatrix_x4_trans`.
+# **`weigh`** computes o += p v. Converted to halves, p already has the layout of operand a: keys `16 * k` to
+# `16 * k + 15` are in `p[t][2 * k]` and `p[t][2 * k + 1]`. The operand b is v: its 16 rows are keys, and its 8 columns
+# are elements of D. Two adjacent rows of a column are not contiguous in v, so use `ldmatrix_x4_trans`.
 #
 # <details><summary>Hint 1</summary>For q and v, a lane passes the address of row <code>lane % 16</code>, column
-# <code>lane / 16 * 8</code>. For k, it passes that of key <code>lane / 16 * 8 + lane % 8</code>, column <code>lane / 8
-# % 2 * 8</code>. m[0] and m[1] are then b0 and b1 of the first 8 keys, m[2] and m[3] those of the next 8
-# keys.</details>
-# <details><summary>Hint 2</summary>For each t and half h, take the maximum x over n of s[t][n][2h] and s[t][n][2h + 1].
-# Combine it with <code>__shfl_xor_sync(~0u, x, 1)</code>, then with <code>__shfl_xor_sync(~0u, x, 2)</code>. Multiply
-# the result by <code>scale</code> to update m. p is fast_exp2(s · scale − m). The four lanes keep their own parts of l
-# until the end.</details>
-# <details><summary>Hint 3</summary>In <code>weigh</code>, the registers of a are pack(p[t][2k][0], p[t][2k][1]),
-# pack(p[t][2k][2], p[t][2k][3]), then the same two of p[t][2k + 1]. Load each piece of k and v once and use it for all
-# t.</details>
+# <code>lane / 16 * 8</code>. For k, a lane passes the address of key <code>lane / 16 * 8 + lane % 8</code>, column
+# <code>lane / 8 % 2 * 8</code>. If you load k to <code>unsigned b[4]</code>, <code>b[0]</code> and <code>b[1]</code>
+# are b0 and b1 of the first 8 keys. <code>b[2]</code> and <code>b[3]</code> are b0 and b1 of the next 8 keys.</details>
+# <details><summary>Hint 2</summary>In <code>soften</code>, for each <code>t</code> and for <code>h</code> = 0 and 1,
+# take the maximum <code>x</code> of <code>s[t][n][2 * h]</code> and <code>s[t][n][2 * h + 1]</code> over all
+# <code>n</code>. Combine <code>x</code> with <code>__shfl_xor_sync(~0u, x, 1)</code>, and the result with
+# <code>__shfl_xor_sync(~0u, x, 2)</code>. Multiply by <code>scale</code> before you update m. p is fast_exp2(s · scale
+# − m). Each lane keeps its own part of l.</details>
+# <details><summary>Hint 3</summary>In <code>weigh</code>, the first two registers of a are
+# <code>pack(p[t][2 * k][0], p[t][2 * k][1])</code> and <code>pack(p[t][2 * k][2], p[t][2 * k][3])</code>. The other two
+# come from <code>p[t][2 * k + 1]</code> in the same way. Load each piece of k and v once, and use it for all
+# <code>t</code>.</details>
 
 # %% cell="solution" id="flash_tensor"
 # %%cuda flash_tensor<64,2,2,32>
@@ -259,7 +270,7 @@ lab.check("20_flash_cuda/scalar")
 # #include <cuda_pipeline.h>
 # #include <lab/mma.cuh>
 #
-# // Starts copies of tile[i][j] = x[row + i][j], 0 past the end. Rows are padded to D + 8 to avoid bank conflicts.
+# // Starts to copy x[row + i][j] to tile[i][j], and 0 past the end. Rows are padded to D + 8 to avoid bank conflicts.
 # template <int ROWS, int D, int THREADS>
 # __device__ void copy_rows(half *tile, const half *x, int row, int rows) {
 #     #pragma unroll
@@ -270,7 +281,10 @@ lab.check("20_flash_cuda/scalar")
 #     }
 # }
 #
-# // s = q k^T: s (16 TILES x BLOCK_N) in pieces of 16 x 8, q_tile (16 TILES x D), k_tile (BLOCK_N x D).
+# // Computes s = q k^T.
+# //   s       16 TILES x BLOCK_N, in pieces of 16 x 8
+# //   q_tile  16 TILES x D
+# //   k_tile  BLOCK_N x D
 # template <int D, int TILES, int BLOCK_N>
 # __device__ void scores(float (&s)[TILES][BLOCK_N / 8][4], const half *q_tile, const half *k_tile) {
 #     constexpr int PITCH = D + 8;
@@ -301,7 +315,7 @@ lab.check("20_flash_cuda/scalar")
 #     // ### END SOLUTION
 # }
 #
-# // s becomes p = exp2(s scale - m) with the new maxima m; l and o are rescaled, and the lane's own p are added to l.
+# // Replaces s by p = exp2(scale * s - m) with the new maxima m, rescales l and o, and adds the lane's own p to l.
 # template <int D, int TILES, int BLOCK_N>
 # __device__ void soften(float (&s)[TILES][BLOCK_N / 8][4], float (&m)[TILES][2], float (&l)[TILES][2],
 #                        float (&o)[TILES][D / 8][4], float scale) {
@@ -328,7 +342,10 @@ lab.check("20_flash_cuda/scalar")
 #     // ### END SOLUTION
 # }
 #
-# // o += p v: p (16 TILES x BLOCK_N) in pieces, v_tile (BLOCK_N x D), o (16 TILES x D) in pieces of 16 x 8.
+# // Adds p v to o.
+# //   p       16 TILES x BLOCK_N, in pieces of 16 x 8
+# //   v_tile  BLOCK_N x D
+# //   o       16 TILES x D, in pieces of 16 x 8
 # template <int D, int TILES, int BLOCK_N>
 # __device__ void weigh(float (&o)[TILES][D / 8][4], float (&p)[TILES][BLOCK_N / 8][4], const half *v_tile) {
 #     constexpr int PITCH = D + 8;
@@ -359,7 +376,7 @@ lab.check("20_flash_cuda/scalar")
 #     // ### END SOLUTION
 # }
 #
-# // Computes what flash_scalar computes. A block has WARPS warps of 16 TILES queries and two buffers of BLOCK_N keys.
+# // Computes what flash_scalar computes, with 16 TILES queries per warp and two buffers of BLOCK_N keys and values.
 # template <int D, int WARPS, int TILES, int BLOCK_N>
 # __global__ void __launch_bounds__(32 * WARPS)
 # flash_tensor(const half *q, const half *k, const half *v, half *out, float *lse, int M, int N, float scale) {
@@ -369,7 +386,7 @@ lab.check("20_flash_cuda/scalar")
 #     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = blockIdx.x * BLOCK_M;
 #     size_t head = blockIdx.y;
 #     q += head * M * D, out += head * M * D, lse += head * M, k += head * N * D, v += head * N * D;
-#     auto fetch = [&](int start, int buffer) {
+#     auto fetch = [&](int start, int buffer) {  // a function that can use all variables above
 #         copy_rows<BLOCK_N, D, THREADS>(kv_tiles + 2 * buffer * TILE, k, start, N);
 #         copy_rows<BLOCK_N, D, THREADS>(kv_tiles + (2 * buffer + 1) * TILE, v, start, N);
 #         __pipeline_commit();
@@ -380,11 +397,11 @@ lab.check("20_flash_cuda/scalar")
 #     for (int t = 0; t < TILES; t++) m[t][0] = m[t][1] = -INFINITY;
 #     for (int start = 0, now = 0; start < N; start += BLOCK_N, now = 1 - now) {
 #         __pipeline_wait_prior(0);
-#         __syncthreads();  // tile `now` has arrived, and no warp still reads the other one
+#         __syncthreads();  // buffer `now` is full, and no warp still reads the other buffer
 #         if (start + BLOCK_N < N) fetch(start + BLOCK_N, 1 - now);
 #         const half *k_tile = kv_tiles + 2 * now * TILE, *v_tile = k_tile + TILE;
 #         scores<D, TILES, BLOCK_N>(s, q_tile + 16 * TILES * warp * PITCH, k_tile);
-#         if (start + BLOCK_N > N) {  // keys that do not exist
+#         if (start + BLOCK_N > N) {  // some keys are past the end
 #             #pragma unroll
 #             for (int t = 0; t < TILES; t++)
 #                 #pragma unroll
@@ -418,7 +435,7 @@ lab.check("20_flash_cuda/scalar")
 lab.check("20_flash_cuda/tensor")
 
 # %%
-# Counts what both kernels read, and compares their speed with two backends of PyTorch.
+# This cell counts what both kernels read, and compares their speed with two backends of PyTorch.
 fragments.counts({"scalar": scalar, "tensor": tensor})
 fragments.speeds({"scalar": scalar, "tensor": tensor})
 
@@ -431,13 +448,13 @@ fragments.speeds({"scalar": scalar, "tensor": tensor})
 # ### BEGIN SOLUTION
 # Every warp reads all keys and values of a tile. With 16 queries, a warp does 16 FLOPs per byte, so the 128 bytes per
 # cycle of an SM allow 2048 FLOPs per cycle. This is no more than the tensor cores can do with `mma.sync`, so they wait.
-# With 32 queries, each byte serves twice as many, and shared memory is busy about half of the time. The lower number of
-# warps does little harm, because independent products within a warp hide latency: for every 16 elements of D, `scores`
-# starts 2 · 8 of them.
+# With 32 queries, each byte serves twice as many queries, and shared memory is busy about half of the time. The lower
+# number of warps does little harm, because independent products within a warp hide latency: for every 16 elements of D,
+# `scores` starts 2 · 8 products.
 # ### END SOLUTION
 
 # %% [markdown]
-# **What others do.** Unit 17 describes the versions of FlashAttention. This table compares their kernels with yours:
+# **What others do.** This table compares your kernel with those of FlashAttention, which unit 17 describes:
 #
 # | | yours | FlashAttention-2 | FlashAttention-3 | FlashAttention-4 |
 # |---|---|---|---|---|
@@ -447,14 +464,12 @@ fragments.speeds({"scalar": scalar, "tensor": tensor})
 # | softmax overlaps products of | other warps | other warps | the other warpgroup | the other tile of queries |
 # | bank conflicts avoided by | padded rows | XOR swizzle | XOR swizzle, by the TMA | XOR swizzle, by the TMA |
 #
-# **Next.** Add a causal mask in two loops, as in unit 17. Load the next keys while the current values are in use, and
-# the next values while the keys are: one buffer for keys and one for values are then enough. Replace the
-# [padding](../glossary.md#padding) by unit 09's [swizzle](../glossary.md#swizzle). For bf16, give `mma_m16n8k16` and
-# `pack` a template argument. `16_matmul_hopper` introduces the instructions of FlashAttention-3.
+# **Next.** Add a causal mask in two loops, as in unit 17. Load the next keys during `weigh`, and the next values during
+# `scores`: then one buffer for keys and one for values are enough. Replace the [padding](../glossary.md#padding) by
+# unit 09's [swizzle](../glossary.md#swizzle). `16_matmul_hopper` introduces the instructions of FlashAttention-3.
 #
 # **In practice**, you would start from Triton, which generates such instructions for you (unit 17), or from CuTe, a
-# part of NVIDIA's CUTLASS library. CuTe's layouts describe which lane holds which element, which you worked out by
-# hand.
+# part of NVIDIA's CUTLASS library. CuTe's layouts describe what you worked out by hand: which lane holds which element.
 #
 # **Reading.** [PTX:
 # mma.m16n8k16](https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-fragment-mma-16816-float):

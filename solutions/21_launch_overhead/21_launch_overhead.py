@@ -11,7 +11,7 @@
 #
 # **You will learn to**
 #
-# - say whether the [host](../glossary.md#host) or the GPU is the bottleneck, and what a graph changes;
+# - say whether the [host](../glossary.md#host) or the GPU is the bottleneck, and whether a graph helps;
 # - order work with [streams](../glossary.md#stream) and [events](../glossary.md#event), and spot missing and
 #   unnecessary waits;
 # - find what prevents code from being recorded in a graph;
@@ -31,20 +31,20 @@
 # GPU            |k0|     |k1|     |k2|                   the GPU idles between kernels
 # ```
 #
-# A CUDA graph records the launches once (*capture*) and is prepared once (*instantiate*). Then one call launches the
-# whole graph (*replay*), as often as you like. Each recorded kernel is a *node* of the graph. In this exercise, the GPU
-# runs the nodes one after another, and each node takes at least `per_node` µs.
+# A CUDA graph records the launches once (*capture*) and is prepared once (*instantiate*). After that, each *replay*
+# launches the whole graph with one call. Each recorded kernel is a *node* of the graph. In this exercise, the GPU runs
+# the nodes one after another, and each node takes at least `per_node` µs.
 #
 # **Predict.** `kernels` holds the durations of the kernels in µs, in the order of their launches. When is the last
 # kernel done?
 #
-# - *Eager*: the launch of kernel i ends at (i + 1)·`launch`. The kernel starts when its launch has ended and the
+# - *Eager*: the launch of kernel `i` ends at `(i + 1) * launch`. The kernel starts when its launch has ended and the
 #   previous kernel is done. Without kernels, the time is 0.
-# - *Graph*: one launch takes `graph_launch` µs. Then all nodes run in order. A node takes as long as its kernel, but at
-#   least `per_node`. A graph without nodes still takes its launch.
+# - *Graph*: the replay takes the host `graph_launch` µs. Then all nodes run in order. A node takes as long as its
+#   kernel, but at least `per_node`. Without nodes, the time is `graph_launch`.
 #
-# <details><summary>Hint 1</summary>Draw 100 kernels of 2 µs after one of 300 µs: how far is the host when the long one
-# ends? Now put the long one last.</details>
+# <details><summary>Hint 1</summary>Let a launch take 7 µs. Draw one kernel of 300 µs, and then 100 kernels of 2 µs. How
+# many kernels has the host launched when the long kernel ends? Now put the long kernel last.</details>
 # <details><summary>Hint 2</summary>For eager, loop over the kernels and update one variable: the time when the GPU
 # becomes free.</details>
 # <details><summary>Hint 3</summary><code>free = max(free, (i + 1) * launch) + kernel</code></details>
@@ -68,10 +68,10 @@ lab.check("21_launch_overhead/finish_times")
 # %% [markdown]
 # ## 2 Overlap copies with compute
 #
-# Data that does not fit on the GPU passes through it in pieces. Each piece needs three steps: copy in, kernel, copy
-# out. A GPU has separate hardware for each step, so it can do all three at once, for different pieces. A stream is a
-# queue that executes in order. An event marks a place in a stream. Different streams run independently, unless one
-# *waits* for an event of another.
+# Data that does not fit into GPU memory is processed in pieces. Each piece needs three operations: copy in, kernel,
+# copy out. A GPU has separate hardware for each operation, so it can do all three at the same time, for different
+# pieces. A stream is a queue that executes in order. An event marks a place in a stream. Different streams run
+# independently, unless one stream *waits* for an event of another stream.
 #
 # The GPU has memory for **two slots**, 0 and 1. A slot consists of an input buffer and an output buffer. Piece i uses
 # slot i % 2.
@@ -87,30 +87,33 @@ lab.check("21_launch_overhead/finish_times")
 # | `machine.wait(s, e)` | `s.wait_event(e)` | later work in `s` starts after `e`; the host continues |
 # | `machine.synchronize()` | `torch.cuda.synchronize()` | the host waits until everything is done |
 #
-# Without `pin`, host memory is *pageable*, as `malloc` returns it. Copies of pageable memory block the host until they
-# are done. A plan must follow three rules:
+# Without `pin`, host memory is *pageable*. A copy from or to pageable memory blocks the host until the copy is done.
 #
-# 1. a piece's kernel starts after its copy-in, and its copy-out after its kernel;
-# 2. a copy-in must not overwrite an input that the slot's last kernel has not read yet;
-# 3. a kernel must not overwrite an output that has not been copied out yet.
+# Your function `pipeline` queues the operations of all pieces, with the necessary waits. Such a sequence of calls is a
+# *plan*. A plan must follow four rules:
 #
-# **Predict** first: each of the three steps takes one time unit. How long do n pieces take with one stream? What is the
-# minimum? Then write `pipeline`, the plan that queues all steps. The check runs your plan on a simulated GPU. It
-# rejects a missing wait even if the timing happens to work. The plan may take 5 % longer than the fastest plan.
+# 1. The kernel of a piece starts after the copy-in of the piece.
+# 2. The copy-out of a piece starts after the kernel of the piece.
+# 3. A copy-in must not overwrite an input that the slot's last kernel has not read yet.
+# 4. A kernel must not overwrite an output that has not been copied out yet.
 #
-# <details><summary>Hint 1</summary>Use one stream for each of the three steps. In a loop over the pieces, queue
-# copy-in, kernel and copy-out of piece i, with a wait before each.</details>
-# <details><summary>Hint 2</summary>Record an event after each kernel and after each copy-out, and keep the events in
-# lists. Piece i waits for events of piece i − 2.</details>
-# <details><summary>Hint 3</summary>Copy-in i waits for kernel i − 2. Kernel i waits for copy-out i − 2
-# and for copy-in i. Copy-out i waits for kernel i. Synchronize once, at the end.</details>
+# **Predict** first: each operation takes one time unit. How long do n pieces take with one stream? What is the minimum?
+# Then write `pipeline`. The check runs your plan on a simulated GPU, and finds a missing wait even if the timing
+# happens to work. Your plan may take at most 5 % longer than the fastest plan.
+#
+# <details><summary>Hint 1</summary>Use one stream for each of the three operations. In a loop over the pieces, queue
+# the copy-in, kernel and copy-out of piece i, each after the waits that it needs.</details>
+# <details><summary>Hint 2</summary>Record an event after each copy-in, each kernel and each copy-out. Keep the events
+# of kernels and of copy-outs in lists, because piece i also waits for events of piece i − 2.</details>
+# <details><summary>Hint 3</summary>Copy-in i waits for kernel i − 2. Kernel i waits for copy-in i and for copy-out i −
+# 2. Copy-out i waits for kernel i. Synchronize once, at the end.</details>
 
 # %% cell="solution" id="pipeline"
 from labutils import queues
 
 
 def pipeline(machine, pieces):
-    """Run copy-in, kernel and copy-out for pieces 0 to pieces - 1; the results are on the host at the end."""
+    """Run copy-in, kernel and copy-out for pieces 0 to pieces - 1. At the end, all results are on the host."""
     ### BEGIN SOLUTION
     machine.pin()
     up, compute, down = machine.stream(), machine.stream(), machine.stream()
@@ -145,32 +148,33 @@ queues.picture(pipeline, 6)
 # %% [markdown]
 # | what you see | common cause |
 # |---|---|
-# | `overwritten: …` | the slot is reused without waiting for its reader |
+# | `overwritten: …` | an operation overwrites a buffer without waiting for the operation that reads the buffer |
 # | "the wrong stream" | the event was recorded in the stream that waits for it |
 # | 3·n time units | there is only one stream, host memory is not pinned, or `synchronize` is in the loop |
-# | a kernel starts late | its stream waits for another piece's copy-out |
+# | kernel i starts late | its stream waits for copy-out i − 1 instead of copy-out i − 2 |
 #
 # ## 3 A step that can be captured
 #
 # A *step* is the work that a program repeats, such as one iteration of training. During the capture of a step, no
 # kernel runs. CUDA records the launches with the addresses of their tensors. A replay runs the same kernels on the same
-# addresses. It runs no Python. So in a captured step,
+# addresses, and runs no Python. So a step that you capture must follow these rules:
 #
-# - the host must not read a value from the GPU, because during capture there is none;
-# - inputs are *overwritten in place* before each replay, and results appear in the same memory each time;
-# - values and branches that Python computes stay as they were during capture.
+# - The host does not read a value from the GPU, because there is no value during capture.
+# - The host does not copy a value to the GPU, because a copy from pageable memory makes the host wait.
+# - Inputs and results have the same addresses in each replay, so the step updates tensors *in place*.
+# - No Python branch depends on data, because each replay repeats the branches of the capture.
 #
-# The step `wobbly` breaks these rules four times. Write `steady`, which computes the same numbers but writes them to
-# `out` and `running` in place. The check needs no GPU: it records your tensor operations on a *tape* instead of
-# capturing them. It then replays the tape on five inputs that your Python code never sees.
+# The step `wobbly` breaks each of these rules. Write `steady`, which computes the same numbers but writes them to `out`
+# and `running` in place. The check needs no GPU: it records your tensor operations on a *tape* instead of capturing
+# them. The check then replays the tape on five inputs that your Python code never sees.
 #
-# <details><summary>Hint 1</summary>The four faults: <code>.item()</code> waits for the GPU; <code>if</code> depends on
-# data; <code>torch.tensor(…)</code> copies from the host; <code>running = …</code> and the result are in new
-# memory.</details>
+# <details><summary>Hint 1</summary><code>.item()</code> reads a value from the GPU. <code>torch.tensor(…)</code> copies
+# a value to the GPU. <code>running = …</code> and <code>return</code> put results in new memory. <code>if</code>
+# depends on data.</details>
 # <details><summary>Hint 2</summary>To divide by the peak only if it exceeds 1, divide by max(peak, 1). Compute this
 # maximum with <code>clamp</code>, in a tensor that never leaves the GPU.</details>
-# <details><summary>Hint 3</summary><code>running += 0.25 * (h.mean(0) - running)</code> changes memory in place, and
-# <code>torch.sub(h, running, out=out)</code> writes to out.</details>
+# <details><summary>Hint 3</summary><code>running += 0.25 * (h.mean(0) - running)</code> updates <code>running</code> in
+# place, and <code>torch.sub(h, running, out=out)</code> writes to <code>out</code>.</details>
 
 # %% cell="solution" id="steady"
 import torch
@@ -189,7 +193,13 @@ def wobbly(x, weight, running):
 
 
 def steady(x, weight, running, out):
-    """wobbly in place, in running (columns,) and out (rows, columns), for x (rows, 16) and weight (16, columns)."""
+    """Compute what wobbly computes. Update running in place, and write the first result to out.
+
+    x        (rows, 16)
+    weight   (16, columns)
+    running  (columns,)
+    out      (rows, columns)
+    """
     ### BEGIN SOLUTION
     h = torch.relu(x @ weight)
     h = h / h.max().clamp(min=1.0)
@@ -210,23 +220,23 @@ lab.check("21_launch_overhead/steady")
 #
 # A graph removes the host's launches. But each node still reads its input from memory and writes its result. If a chain
 # of small updates is [elementwise](../glossary.md#elementwise-kernel), one kernel can do all updates in
-# [registers](../glossary.md#register) ([kernel fusion](../glossary.md#fusion)). The chain of this exercise is x ← a·x +
-# b, `STEPS` times, with another pair (a, b) each time.
+# [registers](../glossary.md#register) ([kernel fusion](../glossary.md#fusion)). The chain of this exercise applies x ←
+# a·x + b `STEPS` times, with another pair (a, b) each time.
 #
-# **Predict.** How many bytes do 100 launches with one update each move, for n floats? How many does one launch with all
-# 100 updates move?
+# **Predict.** How many bytes move if each of 100 launches does one update of n floats? How many bytes move if one
+# launch does all 100 updates?
 #
 # | argument | shape | meaning |
 # |---|---|---|
 # | `x_ptr`, `out_ptr` | (n,) | input, output; fp32 |
 # | `coef_ptr` | (STEPS, 2) | a and b of each step, in order |
 #
-# One program computes `BLOCK` elements. You need about 8 lines. The check also counts the bytes that the kernel moves.
-# Allowed are at most 1.05 times the minimum.
+# One program computes `BLOCK` elements. The check also counts bytes: the kernel may move at most 1.05 times the
+# minimum.
 #
-# <details><summary>Hint 1</summary>Load x once, with a mask, before the loop; store once, after it.</details>
-# <details><summary>Hint 2</summary>Pair i: <code>tl.load(coef_ptr + 2 * i)</code> and <code>tl.load(coef_ptr + 2 * i +
-# 1)</code>. Each is a scalar that applies to all elements.</details>
+# <details><summary>Hint 1</summary>Load x once, with a mask, before the loop. Store x once, after the loop.</details>
+# <details><summary>Hint 2</summary>Load the pair of step i by <code>tl.load(coef_ptr + 2 * i)</code> and
+# <code>tl.load(coef_ptr + 2 * i + 1)</code>. Each load returns one number, which applies to all elements.</details>
 # <details><summary>Hint 3</summary><code>for i in range(STEPS): x = a * x + b</code></details>
 
 # %% cell="solution" id="chain_kernel"
@@ -236,9 +246,10 @@ import triton.language as tl
 
 @triton.jit
 def chain_kernel(x_ptr, coef_ptr, out_ptr, n, STEPS: tl.constexpr, BLOCK: tl.constexpr):
-    """Apply x = coef[i, 0] * x + coef[i, 1] for i = 0, 1, … STEPS - 1 to BLOCK elements, and store the results.
+    """Update BLOCK elements by x = coef[i, 0] * x + coef[i, 1], for all i from 0 to STEPS - 1, and store them.
 
-    x_ptr, out_ptr  (n,)        coef_ptr  (STEPS, 2)
+    x_ptr, out_ptr  (n,)
+    coef_ptr        (STEPS, 2)
     """
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     ### BEGIN SOLUTION
@@ -264,21 +275,21 @@ lab.check("21_launch_overhead/chain")
 # ## 5 Unified memory
 #
 # Unified memory (`cudaMallocManaged`) has the same address on host and GPU. It is divided into pages. A page is in host
-# memory or in GPU memory. Without special hardware, one side cannot access a page on the other side. Such an access is
-# a page fault: it moves the page first, which takes {claim: page_fault_us}. A prefetch (`cudaMemPrefetchAsync`) moves
-# pages in advance, without faults.
+# memory or in GPU memory. Without special hardware, an access to a page on the other side causes a page fault: the page
+# moves before the access continues, which takes {claim: page_fault_us}. A prefetch (`cudaMemPrefetchAsync`) moves pages
+# in advance, without faults.
 #
 # A page has `page` bytes. `accesses` is a list of (side, first byte, last byte, prefetch), in order. The side is
-# `"gpu"` or `"host"`. The last byte belongs to the access. If `prefetch` is true, nothing is accessed, and the pages
-# only move to that side. All pages start on the host. Count the pages that move to the GPU, the pages that move to the
-# host, and the faults. A fault is a move of one page without prefetch.
+# `"gpu"` or `"host"`. The last byte is included. If `prefetch` is true, the entry is a prefetch to that side. All pages
+# start on the host. Count the moves of pages to the GPU, the moves of pages to the host, and the faults. Each move of a
+# page without a prefetch is one fault.
 #
 # <details><summary>Hint 1</summary>Bytes 4095 and 4096 are on two different pages of 4096 bytes. Which pages does an
 # access touch?</details>
 # <details><summary>Hint 2</summary>Keep a set of the pages that are on the GPU. For each page of an access: is it
 # already on the right side?</details>
-# <details><summary>Hint 3</summary><code>range(first // page, last // page + 1)</code>; on a host access, a page leaves
-# the set.</details>
+# <details><summary>Hint 3</summary>The pages of an access are <code>range(first // page, last // page + 1)</code>. A
+# host access removes its pages from the set.</details>
 
 
 # %% cell="solution" id="migrations"
@@ -308,13 +319,13 @@ lab.check("21_launch_overhead/migrations")
 # %%
 from labutils import launches
 
-launches.hundred(finish_times, chain)  # 100 launches, a graph, one kernel: predicted and measured
+launches.hundred(finish_times, chain)  # the times of 100 launches, of a graph and of one kernel
 graphs.race(wobbly, steady)
 launches.managed()  # page faults and prefetches
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** A model generates one token in 9 ms; its 1200 kernels take 4 ms in total. One colleague wants faster
-# kernels. Another wants a graph. But the batch size varies, and the step reads the sampled token with `.item()`. How
+# **Explain.** A model generates one token in 9 ms. Its 1200 kernels take 4 ms in total. One colleague proposes faster
+# kernels, another proposes a graph. The batch size varies, and the step reads the sampled token with `.item()`. How
 # much time would each proposal save? What must change before a graph can be captured?
 #
 # ### BEGIN SOLUTION
@@ -326,13 +337,11 @@ launches.managed()  # page faults and prefetches
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** Give `pipeline` pieces of different sizes: does their order matter? Capture the pipeline itself: each wait
-# becomes an edge of the graph, which makes one node wait for another. Let `steady` draw random numbers from a generator
-# that is registered with the graph.
+# **Next.** Capture the pipeline of part 2 in a graph: each wait becomes an *edge*, which makes one node wait for
+# another.
 #
 # **In practice**, `torch.compile(mode="reduce-overhead")` captures graphs for you, and launches kernels eagerly where
-# capture is impossible. Inference servers keep one graph per batch size. Data loaders pin memory and copy ahead, as you
-# did.
+# capture is impossible. Inference servers keep one graph per batch size.
 #
 # **Reading.** [CUDA Programming Guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/): asynchronous concurrent
 # execution, CUDA graphs, unified memory.

@@ -7,9 +7,8 @@
 # **You will learn to**
 #
 # - derive from the fields of a floating-point format which values it can represent;
-# - [round to nearest even](../glossary.md#round-to-nearest-even) with integer arithmetic, which gives the same bits on
-#   every machine;
-# - choose which values share a [scale](../glossary.md#scale), and where to apply it cheaply.
+# - [round to nearest even](../glossary.md#round-to-nearest-even) to any format, with the same bits on every machine;
+# - choose which values share a [scale](../glossary.md#scale), and where in a kernel to apply the scale.
 #
 # **You need** `06_elementwise_triton`, `14_matmul_triton`, and the [roofline](../glossary.md#roofline) of unit 05.
 #
@@ -17,24 +16,24 @@
 #
 # ## 1 Predict: what can a format represent?
 #
-# A floating-point format, such as [FP16](../glossary.md#fp16) or [BF16](../glossary.md#bf16), has a sign, `exponent`
-# bits and `mantissa` bits. Let bias = 2^(exponent − 1) − 1, and let e and m be the exponent and mantissa fields of a
-# code. The value of the code is
+# A number in a floating-point format, such as [FP16](../glossary.md#fp16) or [BF16](../glossary.md#bf16), is stored as
+# a *code*: a sign bit, an exponent field of `exponent` bits, and a mantissa field of `mantissa` bits. Let e and m be
+# the two fields, as integers, and bias = 2^(`exponent` − 1) − 1. The value of the code, without its sign, is
 #
-# - (1 + m / 2^mantissa) · 2^(e − bias) if e is not 0 (a [normal number](../glossary.md#normal-number));
-# - (m / 2^mantissa) · 2^(1 − bias) if e is 0 (a [subnormal number](../glossary.md#subnormal)).
+# - (1 + m / 2^`mantissa`) · 2^(e − bias) if e is not 0 (a [normal number](../glossary.md#normal-number));
+# - (m / 2^`mantissa`) · 2^(1 − bias) if e is 0 (a [subnormal number](../glossary.md#subnormal)).
 #
-# The largest exponent field is special. `top` says what it means:
+# Codes whose exponent bits are all 1 are special. The argument `top` of your function says what these codes mean:
 #
 # | `top` | formats | codes with all exponent bits set |
 # |---|---|---|
 # | `"ieee"` | FP16, BF16, [TF32](../glossary.md#tf32), [E5M2](../glossary.md#e5m2) | infinities and NaN |
-# | `"nan"` | [E4M3](../glossary.md#e4m3) | numbers; only the last code (all mantissa bits set) is NaN |
+# | `"nan"` | [E4M3](../glossary.md#e4m3) | numbers, except that the code with all mantissa bits set is NaN |
 # | `"numbers"` | [E2M1](../glossary.md#e2m1) (FP4) | numbers |
 #
-# `facts` returns the largest value, the smallest normal number, the smallest positive value, and the number of
-# significand bits of a normal number, including the implicit leading 1. Try values in the widget: which formats come
-# close to 300, and which to 0.001?
+# Your function `facts` returns a format's largest value, smallest normal number, smallest positive value, and number of
+# bits of the [significand](../glossary.md#significand) 1 + m / 2^`mantissa`. Try values in the widget: which formats
+# come close to 300, and which to 0.001?
 
 # %% cell="setup"
 
@@ -49,7 +48,9 @@ from labutils import fewer_bits
 
 def quantize_rows(x, q, scale):
     M, N = x.shape
-    quantize_rows_kernel[(M,)](x, q, scale, N, x.stride(0), q.stride(0), BLOCK_N=triton.next_power_of_2(N), num_warps=4)
+    BLOCK_N = triton.next_power_of_2(N)
+    warps = min(max(BLOCK_N // 2048, 1), 16)  # 64 elements per thread, where a row has that many
+    quantize_rows_kernel[(M,)](x, q, scale, N, x.stride(0), q.stride(0), BLOCK_N=BLOCK_N, num_warps=warps)
 
 
 def fp8_matmul(a, b, sa, sb, c):
@@ -89,18 +90,21 @@ lab.check("22_low_precision/facts")
 # %% [markdown]
 # ## 2 Quantize rows to E4M3
 #
-# The largest value of E4M3 is 448, and a value has 4 significand bits. So a matrix is stored as codes and *scales*: x
-# is approximately the value of its code times its scale. In this exercise each row has one scale, (largest |x|) / 448,
-# so that the row just fits. For a row of zeros the scale is 1.
+# The largest value of E4M3 is 448, and a value has 4 significand bits. So a matrix is stored as codes and *scales*: an
+# element is approximately the value of its code, times its scale. In this exercise each row has one scale, (largest
+# |x|) / 448, so that the largest element becomes 448. For a row of zeros the scale is 1.
 #
-# Round to the nearest value; of two equally near values, take the one with the even code. You can do this with the bits
-# of an [fp32](../glossary.md#fp32) number:
+# Round y = x / scale to the nearest value; of two equally near values, take the one with the even code. An addition in
+# [fp32](../glossary.md#fp32) rounds exactly like that, but to the numbers of fp32. So add a power of two, the *anchor*,
+# that is so large that neighboring numbers of fp32 are as far apart as those of E4M3 near |y|:
 #
-# - **Normal.** E4M3 keeps 3 of 23 mantissa bits, so `SHIFT` = 20 bits are dropped. Add half of the last kept bit, minus
-#   1 if that bit is 0. Then shift: the result is rounded to nearest even. A carry moves into the exponent by itself.
-#   Last, correct the bias, which is 127 in fp32 and 7 in E4M3.
-# - **Subnormal.** Neighboring subnormal numbers of E4M3 differ by 2^-9. fp32 numbers between 2^14 and 2^15 differ by
-#   2^-9 too. So add 2^14, and the fp32 addition rounds. The code is the result's bits minus the bits of 2^14.
+# - **Distance.** If |y| is at least 2^e and less than 2^(e + 1), neighboring values of E4M3 are 2^(e - 3) apart. E4M3
+#   keeps 3 of the 23 mantissa bits of fp32, so `SHIFT` = 20 bits are dropped. From 2^(e + 20) on, fp32 numbers are
+#   2^(e - 3) apart too: the anchor is 2^(e + `SHIFT`).
+# - **Subnormal.** Below E4M3's smallest normal number, 2^-6, the distance no longer shrinks: e is at least -6.
+# - **Code.** The bits of |y| + anchor, minus the bits of the anchor, are |y| in units of this distance: 8 to 16, or 0
+#   to 8 if |y| is subnormal. The smallest normal number is 8 units with e = -6, and its code is 8. Each further e adds
+#   8.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -108,33 +112,32 @@ lab.check("22_low_precision/facts")
 # | `q_ptr` | (M, N) | output, uint8: E4M3 codes |
 # | `scale_ptr` | (M,) | output, fp32 |
 #
-# One program quantizes one row. `BLOCK_N` ≥ N, so the program can load the row once. Use `tl.div_rn`, which rounds
-# correctly. On a GPU, plain `/` may be wrong in the last bit, so that a tie is no longer a tie.
+# One program quantizes one row. `BLOCK_N` is at least N, so the program can load the row once. Use `tl.div_rn`, which
+# rounds correctly. On a GPU, plain `/` may be wrong in the last bit, so that a tie is no longer a tie.
 #
-# <details><summary>Hint 1</summary><code>y.to(tl.int32, bitcast=True)</code> gives the bits. The last kept bit is
-# <code>magnitude >> SHIFT & 1</code>; half of it, minus 1, is <code>(1 << SHIFT - 1) - 1</code>.</details>
-# <details><summary>Hint 2</summary>The code's exponent field is above MANTISSA bits, so correcting the bias subtracts
-# <code>127 - BIAS << MANTISSA</code>. The bits of 2^p are <code>127 + p << 23</code>.</details>
+# <details><summary>Hint 1</summary><code>magnitude >> 23</code> is the exponent field of |y|, e + 127. The smallest e
+# is 1 − BIAS, so the field is at least <code>128 - BIAS</code>.</details>
+# <details><summary>Hint 2</summary>The bits of the anchor are <code>(exponent + SHIFT) << 23</code>;
+# <code>.to(tl.float32, bitcast=True)</code> makes these bits a number. The code is units + (exponent − (128 − BIAS)) ·
+# 2^MANTISSA. A carry, 16 units, gives the right code by itself.</details>
 # <details><summary>Hint 3</summary>Load elements past N as 0, which never changes a maximum of |x|. LAST is the code of
-# the largest value. The result is <code>tl.minimum(code, LAST)</code>, with the sign, <code>bits >> 31 & 1</code>, in
-# the bit above.</details>
+# the largest value, so limit the code by <code>tl.minimum(code, LAST)</code>. Then put the sign, <code>(bits >> 31) &
+# 1</code>, above the exponent field.</details>
 
 
 # %% cell="solution" id="quantize_rows_kernel"
 @triton.jit
 def to_code(y, EXPONENT: tl.constexpr, MANTISSA: tl.constexpr, LAST: tl.constexpr):
-    """Return the int32 codes of the values nearest to y (fp32): the even code in a tie, LAST for larger values."""
+    """Return int32 codes of the values nearest to y (fp32). Ties go to the even code. No code is larger than LAST."""
     BIAS: tl.constexpr = 2 ** (EXPONENT - 1) - 1
     SHIFT: tl.constexpr = 23 - MANTISSA
     bits = y.to(tl.int32, bitcast=True)
     magnitude = bits & 0x7FFFFFFF
     ### BEGIN SOLUTION
-    rounded = magnitude + (1 << SHIFT - 1) - 1 + (magnitude >> SHIFT & 1) >> SHIFT
-    normal = rounded - (127 - BIAS << MANTISSA)
-    # above 2^ANCHOR, neighboring fp32 numbers differ by the format's smallest value
-    ANCHOR: tl.constexpr = 24 - BIAS - MANTISSA
-    subnormal = (tl.abs(y) + 2.0**ANCHOR).to(tl.int32, bitcast=True) - (127 + ANCHOR << 23)
-    code = tl.where(magnitude < (128 - BIAS << 23), subnormal, normal)
+    exponent = tl.maximum(magnitude >> 23, 128 - BIAS)  # as in fp32: at least that of the smallest normal number
+    anchor = exponent + SHIFT << 23
+    units = (tl.abs(y) + anchor.to(tl.float32, bitcast=True)).to(tl.int32, bitcast=True) - anchor
+    code = (exponent - (128 - BIAS) << MANTISSA) + units
     return tl.minimum(code, LAST) | (bits >> 31 & 1) << EXPONENT + MANTISSA
     ### END SOLUTION
 
@@ -160,28 +163,28 @@ lab.tiny("22_low_precision/quantize_rows")
 lab.check("22_low_precision/quantize_rows")
 
 # %%
-# Compares your codes with PyTorch's cast and, on Ada (sm_89) and later GPUs, with the hardware's cast instruction.
-# Then prints the error of a matrix product whose operands have fewer bits.
+# This cell compares your codes with PyTorch's conversion and, on Ada (sm_89) and later GPUs, a conversion instruction.
+# Then it prints the error of a matrix product whose operands have fewer bits.
 fewer_bits.beside_casts(quantize_rows)
 fewer_bits.errors()
 print(lab.benchmark("22_low_precision/quantize_rows") or "")
 
 # %% [markdown]
-# If a check in this unit fails:
+# Use this table when a check of part 2 or 3 fails:
 #
 # | message | common cause |
 # |---|---|
-# | codes are low by one | bits are truncated: half of the last kept bit was not added |
-# | ties away from zero | half was added, but not one less where the last kept bit is 0 |
-# | values below the smallest normal number | the formula for normal numbers was used for subnormal ones |
+# | codes are low by one | bits are cut off without rounding |
+# | ties away from zero | half a unit was added and bits were cut off; the addition of the anchor takes the even code |
+# | values below the smallest normal number | the exponent of subnormal numbers was not limited |
 # | the largest x, not the largest \|x\| | `tl.abs` is missing inside `tl.max` |
-# | the scale of another block | the scale of a is sa[m, k // 128], that of b is sb[n // 128, k // 128] |
-# | missing points for counts | the input is read twice |
+# | the scale of another block | (part 3) an index of `sa` or `sb` is wrong: see hints 1 and 2 |
+# | ✗ bytes moved | the input is read twice |
 #
 # If one element is a thousand times larger than the others (an [outlier](../glossary.md#outlier)), the scale of the row
-# is a thousand times too large for the others. E4M3 has enough exponents to represent them nevertheless. E2M1 has too
-# few, and rounds them to 0. With one scale per block of a row, only the outlier's block suffers, and you can scale each
-# block's partial sum separately. The next exercise does that.
+# is a thousand times too large for the other elements. E4M3 has enough exponents to represent these elements. E2M1 has
+# too few exponents, so these elements become 0. If each *block* (group of neighboring elements) has a scale, an outlier
+# changes only the scale of its own block.
 #
 # ## 3 FP8 matmul with one scale per block of 128
 #
@@ -193,26 +196,29 @@ print(lab.benchmark("22_low_precision/quantize_rows") or "")
 # |---|---|---|
 # | `a_desc`, `b_desc` | (M, K), (N, K) | E4M3 codes; `load([row, column])` returns a tile, with 0 past the end |
 # | `sa_ptr` | (M, K / 128) | fp32 scales of a; K / 128 is rounded up |
-# | `sb_ptr` | (N / 128, K / 128) | fp32 scales of b |
+# | `sb_ptr` | (N / 128, K / 128) | fp32 scales of b; both sizes are rounded up |
 # | `c_ptr` | (M, N) | fp16, output |
 #
-# One program computes `BLOCK_M` × `BLOCK_N` of c. Each iteration covers 128 elements of K. So a
-# [tile](../glossary.md#tile) of a needs one column of scales. A tile of b needs only one scale: 128 is a multiple of
-# `BLOCK_N`. Scale the *product* of the iteration in fp32 and add it to `acc`. This also keeps precision: Hopper's
-# [tensor cores](../glossary.md#tensor-core) keep only about {claim: fp8_accumulator_bits} bits when they accumulate fp8
-# products. In your kernel they accumulate only 128 terms, not all K. GPUs before Ada (sm_89) have no fp8 tensor cores.
-# For these, and without a GPU, the given `operand` converts codes to fp16. The products are the same, at fp16 speed.
+# One program computes `BLOCK_M` × `BLOCK_N` elements of c. Each iteration covers 128 columns of a and b. So a
+# [tile](../glossary.md#tile) of a needs one column of scales. A tile of b needs only one scale, because 128 is a
+# multiple of `BLOCK_N`. Scale the *product* of the iteration in fp32 and add it to `acc`. This also limits rounding
+# errors. When Hopper's [tensor cores](../glossary.md#tensor-core) add fp8 products, they keep only about
+# {claim: fp8_accumulator_bits} bits of the sum. In your kernel, they add 128 products; `acc` adds the rest in fp32.
+#
+# GPUs before Ada (sm_89) have no fp8 tensor cores. For these GPUs, and without a GPU, the given `operand` converts
+# codes to fp16, which changes no value.
 #
 # **Predict.** fp8 has twice the peak of fp16 and half the bytes. Take a tile of 64 × 128 elements of c. In each
-# iteration, the tensor cores do 64 × 128 × 128 multiply-adds. Then ordinary instructions scale the product and add it
-# to `acc`: 64 × 128 multiply-adds. An [SM](../glossary.md#sm) of an H200 does {claim: sm90_fp8_macs_per_cycle}
-# multiply-adds per [cycle](../glossary.md#cycle) on the tensor cores and {claim: sm90_fp32_fmas_per_cycle} with
-# ordinary instructions. What fraction of the time is the scaling, if nothing overlaps?
+# iteration, the tensor cores do 64 × 128 × 128 multiply-adds. Then fp32 instructions scale the product and add it to
+# `acc`: 64 × 128 multiply-adds. An [SM](../glossary.md#sm) of an H200 does {claim: sm90_fp8_macs_per_cycle}
+# multiply-adds per [cycle](../glossary.md#cycle) on the tensor cores and {claim: sm90_fp32_fmas_per_cycle} with fp32
+# instructions. What fraction of the time does scaling take, if nothing overlaps?
 #
-# <details><summary>Hint 1</summary>Row m's scale in iteration k is at <code>sa_ptr + offs_m * stride_sam + k *
-# stride_sak</code>, where offs_m &lt; M.</details>
-# <details><summary>Hint 2</summary>The tile's columns start at n, so its scale of b is in row n // 128 of sb, column
-# k.</details>
+# <details><summary>Hint 1</summary>In iteration <code>k</code>, the scales of a are at
+# <code>sa_ptr + offs_m * stride_sam + k * stride_sak</code>. Load them with the mask
+# <code>offs_m &lt; M</code>.</details>
+# <details><summary>Hint 2</summary>The tile of c starts at column <code>n</code>. So in iteration <code>k</code>, the
+# scale of b is in row <code>n // 128</code> and column <code>k</code> of sb.</details>
 # <details><summary>Hint 3</summary><code>acc += tl.dot(a, b.T) * (sa * sb)[:, None]</code></details>
 
 
@@ -259,27 +265,27 @@ lab.check("22_low_precision/fp8_matmul")
 # %% [markdown]
 # **Faster.** Your kernel waits for each product before it scales the product, so the tensor cores idle. Our
 # [Gluon](../glossary.md#gluon) kernel has three [warpgroups](../glossary.md#warpgroup) with 64 rows each, and one more
-# [warp](../glossary.md#warp) for copies. While one warpgroup scales, the others multiply. The last code cell prints the
-# kernel's loop and compares its speed with yours. The whole kernel is in `labutils/lessons/fp8_gluon.py`.
+# [warp](../glossary.md#warp) for copies. While one warpgroup scales, the other two multiply. The last code cell prints
+# the loop of our kernel (`labutils/lessons/fp8_gluon.py`) and compares both speeds.
 #
 # ## 4 Gradient underflow and loss scaling
 #
 # In training, many gradients are smaller than half of fp16's smallest positive value, so rounding makes them 0
-# ([underflow](../glossary.md#underflow)). [Loss scaling](../glossary.md#loss-scaling) multiplies the loss, and so every
-# gradient, by a power of two, the scale. Before gradient clipping and the weight update, the gradients are divided by
-# the scale, in fp32. (Clipping needs the norm of the unscaled gradients.)
+# ([underflow](../glossary.md#underflow)). [Loss scaling](../glossary.md#loss-scaling) multiplies the loss by a power of
+# two, the *loss scale*. This multiplies every gradient by the same factor. Before the weights are updated, the
+# gradients are divided by the loss scale, in fp32.
 #
-# 1. `lost`: what fraction of the nonzero gradients becomes 0 when they are scaled, then stored in a format whose
-#    smallest positive value is `smallest`?
+# 1. `lost`: the gradients are multiplied by `scale`, and then stored in a format whose smallest positive value is
+#    `smallest`. What fraction of the nonzero gradients becomes 0? If there are no nonzero gradients, return 0.
 # 2. `scaler`: too large a scale makes gradients overflow, so the scale must adapt. A step with finite gradients updates
 #    the weights. After `interval` such steps in a row, the scale doubles and the count restarts. A step with an inf or
-#    NaN updates nothing, halves the scale, and restarts the count. Return, for each step, (the scale used, whether the
-#    weights were updated).
+#    NaN updates nothing, halves the scale, and restarts the count. Return a list with one pair per step: the scale
+#    used, and whether the weights were updated.
 
 
 # %% cell="solution" id="lost"
 def lost(gradients, smallest, scale):
-    """Share of the nonzero gradients that scaling by `scale` and rounding to nearest even make 0."""
+    """Return the fraction of nonzero gradients that become 0, if they are scaled and rounded to nearest even."""
     ### BEGIN SOLUTION
     there = [g for g in gradients if g != 0]
     gone = [g for g in there if abs(g * scale) <= smallest / 2]  # exactly half is a tie, and 0 is even
@@ -293,7 +299,7 @@ lab.check("22_low_precision/lost")
 
 # %% cell="solution" id="scaler"
 def scaler(finite, scale, interval):
-    """Return (scale, updated) for each step; `finite` says for each step whether its gradients were finite."""
+    """Return [(scale, updated), …], one pair per step. `finite` is True for each step whose gradients are finite."""
     ### BEGIN SOLUTION
     steps, in_a_row = [], 0
     for ok in finite:
@@ -316,26 +322,28 @@ fewer_bits.claims(facts)
 fewer_bits.fp8_race(fp8_matmul)
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** FP8 operands made large products faster. Which part of the [roofline](../glossary.md#roofline) did they
-# move? What would they gain for a product with M = 1? Why does the kernel scale a sum of 128 products and not each
-# operand? What would one scale for every 16 products cost?
+# **Explain.** By which factors do FP8 operands, compared with FP16, raise the [roofline](../glossary.md#roofline)'s
+# flat line and a kernel's arithmetic intensity? How much faster can FP8 make a product with M = 1? Why does the kernel
+# scale a sum of 128 products, and not each operand? If every 16 of these products had their own scale, how many cycles
+# would scaling a 64 × 128 tile take per iteration?
 #
 # ### BEGIN SOLUTION
-# FP8 moves both limits: twice the tensor core peak and half the bytes. A product with M = 1 is memory-bound, so it
-# gains at most a factor of two. Scaling each operand would turn it back into fp16 or fp32, which the fp8 instructions
-# do not take. Scaling the sum costs one multiply-add per 128 products of an element of c. With a scale for every 16, it
-# would cost one per 16 products, 8 times as many. For an iteration of a 64 × 128 tile, that takes 64 × 128 × 8 / 128 =
-# 512 cycles, compared with 256 cycles on the tensor cores. That is why Blackwell's tensor cores apply the scales of
-# small blocks themselves.
+# The flat line is the peak of the tensor cores, which doubles. Operands of half the bytes double the intensity, if the
+# bytes of c are few. The slope stays the same. A product with M = 1 is memory-bound, so it gains at most a factor of
+# two. Scaling each operand would turn it back into fp16 or fp32, which the fp8 instructions do not take. Scaling the
+# sum costs one multiply-add per 128 products of an element of c. With a scale for every 16 products, it would cost 8
+# times as many. For an iteration of a 64 × 128 tile, that takes 64 × 128 × 8 / 128 = 512 cycles, compared with 256
+# cycles on the tensor cores. That is why Blackwell's tensor cores apply the scales of small blocks themselves.
 # ### END SOLUTION
 
 # %% [markdown]
-# **In practice.** FP8 training uses E4M3 for activations and weights. Gradients are in E5M2, or in E4M3 with smaller
-# blocks. The weights that the optimizer updates stay in fp32. Scales can come from the maxima of previous steps
-# ([delayed scaling](../glossary.md#delayed-scaling)), which saves a pass over the data.
+# **In practice.** FP8 training uses E4M3 for weights and [activations](../glossary.md#activation-function). Gradients
+# are in E5M2, or in E4M3 if each block of about 128 elements has a scale. The weights that the optimizer updates stay
+# in fp32. Scales can come from the maxima of previous steps ([delayed scaling](../glossary.md#delayed-scaling)), which
+# saves a pass over the data.
 #
-# **Next.** `22_sub_byte` goes down to 4 bits. Fuse `quantize_rows` into the preceding norm (unit 13). Write E5M2 with
-# `to_code`: what must change for infinity? Round stochastically: add random bits below the cut instead of half.
+# **Next.** `22_sub_byte` uses formats of 4 bits. Fuse `quantize_rows` with the RMSNorm of unit 13. Let `to_code` also
+# write E5M2: what must change for infinity?
 #
 # **Reading**
 #
