@@ -177,6 +177,7 @@ _MODULES = {
     "registers": "lessons.registers",
     "roofline": "gpu.roofline",
     "rooflines": "lessons.rooflines",
+    "rounding": "lessons.rounding",
     "roofs": "timing.ceilings",
     "tiles": "lessons.tiles",
     "traffic": "lessons.traffic",
@@ -186,6 +187,7 @@ _MODULES = {
 """Modules that a notebook may use as `lab.widgets` and the like, and where they are."""
 
 _NAMES = {
+    "DoesNotFit": "gpu.tuning",
     "GPU": "gpu.machine",
     "Ledger": "gpu.roofline",
     "SimulatedGPU": "gpu.machine",

@@ -31,7 +31,7 @@ class GPU:
         device = torch.cuda.current_device()
         self.name = torch.cuda.get_device_name(device)
         self.l2_bytes = max(torch.cuda.get_device_properties(device).L2_cache_size, 1 << 20)
-        self._buffer = torch.empty(max(2 * self.l2_bytes, self.FLUSH_BYTES), dtype=torch.uint8, device="cuda")
+        self._buffer = torch.zeros(max(2 * self.l2_bytes, self.FLUSH_BYTES), dtype=torch.uint8, device="cuda")
 
     def now(self) -> float:
         """The host's clock, in seconds."""
@@ -51,9 +51,12 @@ class GPU:
         """Wait until the queue is empty."""
         self._torch.cuda.synchronize()
 
-    def flush(self) -> None:
-        """Queue writing at least twice the size of the L2: nothing that was there before stays."""
-        self._buffer.zero_()
+    def flush(self, clean: bool = False) -> None:
+        """Queue writing at least twice the size of the L2, or with `clean` reading it: nothing stays in the L2."""
+        if clean:
+            self._buffer.view(self._torch.float32).amax()
+        else:
+            self._buffer.zero_()
 
     def hold(self, seconds: float) -> None:
         """Keep the GPU busy for about so long, without touching memory, while the host queues what comes next."""
@@ -85,7 +88,8 @@ class Ran:
 class SimulatedGPU:
     """A simulated GPU and a kernel on it, `call`, that takes `cold_s` when its data come from memory.
 
-    Times in seconds. `ramp_s` is the work after which the distance to full clocks has shrunk to 37 %.
+    Times in seconds. `ramp_s` is the work after which the distance to full clocks has shrunk to 37 %. `writeback_s` is
+    what a kernel takes longer if the L2 is full of written data when it begins.
     """
 
     cold_s: float
@@ -98,13 +102,14 @@ class SimulatedGPU:
     disturbed: float = 0.04
     l2_bytes: int = 50 << 20
     flush_s: float = 60e-6
+    writeback_s: float = 0.0
     seed: int = 0
     runs: list[Ran] = field(default_factory=list, repr=False)
     name: str = "a simulated GPU"
 
     def __post_init__(self):
         self._host = self._free = self._busy = 0.0
-        self._compiled = self._in_l2 = False
+        self._compiled = self._in_l2 = self._written = False
         self._random = random.Random(self.seed)
         self._phase = self._random.random()
 
@@ -123,10 +128,10 @@ class SimulatedGPU:
     def synchronize(self) -> None:
         self._host = max(self._host, self._free) + 2e-6
 
-    def flush(self) -> None:
+    def flush(self, clean: bool = False) -> None:
         self._host += self.launch_s
         self._work(self.flush_s)
-        self._in_l2 = False
+        self._in_l2, self._written = False, not clean
 
     def hold(self, seconds: float) -> None:
         self._host += self.launch_s
@@ -140,12 +145,12 @@ class SimulatedGPU:
         self._host += self.launch_s
         clock = 1 + self.slow * math.exp(-self._busy / self.ramp_s)
         disturbed = (self._phase + GOLDEN * len(self.runs)) % 1 < self.disturbed  # evenly spread: no lucky streaks
-        took = (self.hot_s if self._in_l2 else self.cold_s) * clock
+        took = ((self.hot_s if self._in_l2 else self.cold_s) + self.writeback_s * self._written) * clock
         took *= 1 + self._random.uniform(-self.noise, self.noise)
         took *= self._random.uniform(3, 9) if disturbed else 1
         self.runs.append(Ran(took, self._in_l2, clock, disturbed))
         self._work(took)
-        self._in_l2 = True
+        self._in_l2, self._written = True, False
 
     def _work(self, seconds: float) -> None:
         self._free = max(self._host, self._free) + seconds

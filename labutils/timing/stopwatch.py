@@ -2,7 +2,8 @@
 
 Rules (each answers a way in which a timing lies):
 - the L2 is flushed before every cold sample, by writing at least twice its size. What it leaves there has to be written
-  back while the kernel runs, and the kernel's own last writes stay behind for the next one: the balance is even;
+  back while the kernel runs, and the kernel's own last writes stay behind for the next one: the balance is even. It is
+  not for a kernel that writes next to nothing, so a stopwatch for such kernels flushes by reading (`clean`);
 - inputs come from a ring of distinct ones, at least four times the L2 in all, so that none is still there from before;
 - the flush, and a wait where that is too short, is what the GPU works on while the host queues events and launches:
   launch latency stays out;
@@ -89,19 +90,25 @@ class Stopwatch:
     """Times calls on a machine, by default this machine's GPU. Holds the flush buffer: make one and keep it.
 
     It samples for at least `min_seconds` and at most `max_seconds`, and stops between them once a result is settled.
+    `clean`: the L2 holds no written data when a kernel begins.
     """
 
     def __init__(
-        self, machine: Machine | None = None, *, min_seconds: float = MIN_SECONDS, max_seconds: float = MAX_SECONDS
+        self,
+        machine: Machine | None = None,
+        *,
+        min_seconds: float = MIN_SECONDS,
+        max_seconds: float = MAX_SECONDS,
+        clean: bool = False,
     ):
-        self.machine = machine or GPU()
+        self.machine, self.clean = machine or GPU(), clean
         self.min_seconds, self.max_seconds = min_seconds, max_seconds
         self.l2_bytes = self.machine.l2_bytes
         self.launch_s = 0.0
 
     def once(self, fn: Callable[[], object]) -> tuple[object, object]:
         """Queue flush, start event, call, end event; the events can be read after synchronizing."""
-        self.machine.flush()
+        self.machine.flush(self.clean)
         return self._between_events(fn)
 
     def once_hot(self, fn: Callable[[], object]) -> tuple[object, object]:
