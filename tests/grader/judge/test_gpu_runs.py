@@ -11,10 +11,11 @@ import pytest
 import torch
 
 from grader.course.sources import source_notebook
-from grader.judge import gpu, gpu_runs, speed
+from grader.judge import gpu, gpu_runs, plan, speed
 from grader.judge.judge import Judge
 from grader.judge.sandbox import Memory
 from grader.judge.submission import Submission
+from grader.judge.task import PlannedTask
 from labutils.gpu import device
 from labutils.spec.exercise import KernelExercise
 from labutils.spec.verdict import Verdict
@@ -189,9 +190,19 @@ def test_no_floor_is_higher_than_what_the_reference_has_shown(judge, monkeypatch
     reference = 2 * 4 * task.timed.sizes["n"] / 4e12
     payload = {"seconds": {"a": [share * reference] * 50, "b": [reference] * 50}, "copy_gbs": copy_gbs}
     measured = payload | {"inputs_kept": True, "distinct": [1]}
-    verdict = judge.gpu._judge_race(task, Verdict(task.exercise.id, ""), measured, [])
+    verdict = judge.gpu._judge_race(PlannedTask(task), Verdict(task.exercise.id, ""), measured, [])
     assert (verdict.headline and verdict.headline.kind) == kind
     assert not verdict.notes
+
+
+@pytest.mark.parametrize(("text", "kind"), [("out[i] = x[i];", "race"), ("atomicAdd(out, x[i]);", None)])
+def test_timed_runs_with_other_bits_are_a_race_unless_atomics_explain_them(judge, text, kind):
+    task = judge._task(_of("06_elementwise_triton/gelu"))
+    payload = {"seconds": {"a": [1e-3] * 50, "b": [1e-3] * 50}, "copy_gbs": 4000}
+    measured = payload | {"inputs_kept": True, "distinct": [1, 2]}
+    made = plan.Plan([], [{"language": "cuda", "source": text}], [])
+    verdict = judge.gpu._judge_race(PlannedTask(task, timed_plan=made), Verdict(task.exercise.id, ""), measured, [])
+    assert (verdict.headline and verdict.headline.kind) == kind
 
 
 def test_large_cases_are_of_exercises_that_are_cheap_to_compare():
