@@ -207,17 +207,17 @@ for fd in range(3, 20):
     except OSError:
         pass"""
     with pytest.raises(Died, match="more than any answer"):
-        box = Sandbox("launch", SandboxLimits(60, 30))
+        box = Sandbox("launch", SandboxLimits(120, 30))
         try:
             text = "import os\ndef f(n):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
             task = {"id": "f", "entry": "f", "parameters": ["n"], "kind": "plain", "cases": [[1]]}
-            list(box.answers(json.dumps({"cells": [["a", text]], "tasks": [task], "time_limit": 5}).encode()))
+            list(box.answers(json.dumps({"cells": [["a", text]], "tasks": [task], "time_limit": 60}).encode()))
         finally:
             box.close()
 
 
 def test_a_job_that_is_no_job_dies_with_a_reason(place):
-    box = Sandbox("launch", SandboxLimits(30, 30))
+    box = Sandbox("launch", SandboxLimits(120, 30))
     try:
         with pytest.raises(Died, match="ended before its answer was complete"):
             list(box.answers(b"no json"))
