@@ -55,7 +55,8 @@ def owners(files: Sequence[File], unit: str, units: Collection[str] = ()) -> lis
     known, times = _gradescope(files), _timestamps(files)
     others = set(units) - {unit}
     listed = {"submission_metadata.yml", "timestamp.txt"}  # of files, and no learner's
-    around, level = _around(files), _level(files, lambda f, at: _platform(f, unit, known, times, at))
+    notebooks = [f for f in files if ".ipynb" in f.name.lower()]
+    around, level = _around(notebooks), _level(notebooks, lambda f, at: _platform(f, unit, known, times, at))
     found = [_platform(f, unit, known, times, max(_outside(f, around), level)) for f in files]
     rest = [
         f for f, o in zip(files, found, strict=True) if o is None and f.name not in listed and not _is_of(f, others)
@@ -96,16 +97,14 @@ def parsed_time(text: str) -> datetime | None:
         return None
 
 
-def _around(files: Sequence[File]) -> tuple[str, ...]:
+def _around(notebooks: Sequence[File]) -> tuple[str, ...]:
     """The folders around all notebooks."""
-    folders = [f.folder for f in files if ".ipynb" in f.name.lower()]
-    return tuple(os.path.commonprefix(folders)) if folders else ()
+    return tuple(os.path.commonprefix([f.folder for f in notebooks]))
 
 
-def _level(files: Sequence[File], learner: Callable[[File, int], Owner | None]) -> int:
+def _level(notebooks: Sequence[File], learner: Callable[[File, int], Owner | None]) -> int:
     """How deep platforms name learners if it is the same depth for all notebooks, as in one folder for each group of a
     class; else 0."""
-    notebooks = [f for f in files if ".ipynb" in f.name.lower()]
     first = {next((at for at in range(len(f.parts)) if learner(f, at)), 0) for f in notebooks}
     return first.pop() if len(first) == 1 else 0
 

@@ -191,10 +191,10 @@ def command(course: Path) -> list[str]:
 
 def environment(scratch: str, course: str, more: dict[str, str]) -> dict[str, str]:
     """The environment of a sandboxed process; nothing of this one's but where the tools are."""
-    packages = _packages()
+    packages, tools = _packages(), folders()
     # without bubblewrap /proc, /tmp and /dev/shm are everybody's, and the warm cache is a copy in the job's own folder
     isolated = scratch == "/scratch"
-    readable = [*folders(), *course.split(os.pathsep), *(["/warm", "/proc"] if isolated else [])]
+    readable = [*tools, *course.split(os.pathsep), *(["/warm", "/proc"] if isolated else [])]
     writable = [scratch, *(["/tmp", "/dev/shm"] if isolated else [])]
     return {
         "PATH": PATH,
@@ -203,7 +203,7 @@ def environment(scratch: str, course: str, more: dict[str, str]) -> dict[str, st
         "USER": "submission",
         "LOGNAME": "submission",
         "TORCHINDUCTOR_CACHE_DIR": f"{scratch}/inductor",
-        "TMPDIR": scratch if scratch != "/scratch" or any(p.startswith("/tmp/") for p in folders()) else "/tmp",
+        "TMPDIR": scratch if scratch != "/scratch" or any(p.startswith("/tmp/") for p in tools) else "/tmp",
         "PYTHONPATH": os.pathsep.join(dict.fromkeys([course, *packages])),
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -69,6 +69,16 @@ def draw_vector(rng) -> dict[str, int]:
     }
 
 
+def draw_blocks(rng) -> dict[str, int]:
+    """Sizes of a hidden case for a launcher with 256 threads per block: part of a block, next to whole blocks, or many.
+    Short, because the tolerance of a long sum hides a lost element."""
+    return {
+        "n": rng.choice(
+            [rng.randrange(1, 300), 256 * rng.randrange(1, 9) + rng.choice([-1, 0, 1]), rng.randrange(1000, 9000)]
+        )
+    }
+
+
 def draw_matrix(rng) -> dict[str, int]:
     """Sizes of a hidden case: rows shorter than a block, next to one, or longer."""
     columns = rng.choice(

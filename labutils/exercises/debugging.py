@@ -5,18 +5,13 @@ from __future__ import annotations
 import torch
 
 from ..spec.exercise import Case, Contract, Cost, KernelExercise, KnownMistake, Points, array, out, register
-from ._cases import draw_vector, vector_cases
+from ._cases import draw_blocks, draw_vector, vector_cases
 from ._reduction_mistakes import total, tree_part
-from .elementwise_triton import _gelu
+from .elementwise_triton import ROOT, _gelu
 
 UNIT = "09_debugging"
 BLOCK, RADIUS = 256, 3
 """Threads per block in the unit's launchers; elements on each side of a window."""
-
-
-def _draw(rng) -> dict[str, int]:
-    sizes = [rng.randrange(1, 300), BLOCK * rng.randrange(1, 9) + rng.choice([-1, 0, 1]), rng.randrange(1000, 9000)]
-    return {"n": rng.choice(sizes)}
 
 
 # --- a sum that counts elements several times ----------------------------------------------------------------------
@@ -59,7 +54,7 @@ register(
             Case("n = 5003, not aligned to 16 bytes", {"n": 5003}, "position", "offset"),
             Case("n = 40009, small integers, compared bit for bit", {"n": 40_009}, "integers", exact=True),
         ),
-        draw=_draw,
+        draw=draw_blocks,
         tiny=Case("eight elements", {"n": 8}, "integers"),
         bench={"n": 2**28},
         library=torch.sum,
@@ -105,7 +100,7 @@ register(
             Case("n = 1009, a prime, not aligned to 16 bytes", {"n": 1009}, "wide", "offset"),
             Case("n = 4096, many blocks", {"n": 4096}, "position"),
         ),
-        draw=_draw,
+        draw=draw_blocks,
         tiny=Case("ten elements", {"n": 10}, "integers"),
         bench={"n": 2**27},
         known_mistakes=(
@@ -148,17 +143,12 @@ register(
         library=lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
         known_mistakes=(
             KnownMistake("wrong-formula", "{name} is missing the factor 1/2", lambda x: 2 * _gelu(x)),
-            KnownMistake("wrong-formula", "{name} uses exp(u) in place of exp(2·u)", lambda x: _half_angle(x)),
-            KnownMistake("wrong-formula", "{name} is 0 for large x: tanh is 1 there, not -1", lambda x: _wrong_side(x)),
+            KnownMistake("wrong-formula", "{name} uses exp(u) in place of exp(2·u)", lambda x: _gelu(x, root=ROOT / 2)),
+            KnownMistake(
+                "wrong-formula",
+                "{name} is 0 for large x: tanh is 1 there, not -1",
+                lambda x: torch.where(x > 5, 0.0, _gelu(x)),
+            ),
         ),
     )
 )
-
-
-def _half_angle(x):
-    u = 0.7978845608 * (x + 0.044715 * x**3)
-    return 0.5 * x * (1 + torch.tanh(u / 2))
-
-
-def _wrong_side(x):
-    return torch.where(x > 5, 0.0, _gelu(x))

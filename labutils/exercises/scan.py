@@ -17,6 +17,7 @@ from ..spec.exercise import (
     out,
     register,
 )
+from ._cases import draw_blocks
 
 UNIT = "10_scan"
 BINS = 256
@@ -245,11 +246,7 @@ register(
             Case("n = 4099, small integers, compared bit for bit", {"n": 4099}, "integers", exact=True),
             Case("n = 66000, three levels", {"n": 66_000}, "integers", exact=True),
         ),
-        draw=lambda rng: {
-            "n": rng.choice(
-                [rng.randrange(1, 300), BLOCK * rng.randrange(1, 9) + rng.choice([-1, 0, 1]), rng.randrange(1000, 9000)]
-            )
-        },
+        draw=draw_blocks,
         tiny=Case("eight elements", {"n": 8}, "integers"),
         bench={"n": 2**27},
         library=lambda x: torch.cumsum(x, 0),

@@ -12,7 +12,6 @@ from ._numbers import near, sentence_for
 
 UNIT = "04_tolerances"
 U = {"fp32": ROUND_OFF["float32"], "fp16": ROUND_OFF["float16"], "bf16": ROUND_OFF["bfloat16"]}
-DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 # --- the tolerance of one element ----------------------------------------------------------------------------------
 
@@ -101,7 +100,7 @@ KINDS = (*RIGHT, *WRONG)
 ROWS = 24
 
 
-def _sums(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def row_sums(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Row sums in this format, one term after another, as a thread would add them."""
     total = torch.zeros(len(x), dtype=dtype)
     for column in x.T.to(dtype):
@@ -125,7 +124,7 @@ def _results(kind: int, terms: int, seed: int) -> dict:
     kept = x[:, order].clone()
     if name in (LOST, SMALL_LOST):
         kept[row, column] = 0
-    yours = _sums(kept, torch.float16 if name == HALF else torch.float32).double()
+    yours = row_sums(kept, torch.float16 if name == HALF else torch.float32).double()
     if name == FAR:
         yours[row] = -expected[row] - torch.sign(expected[row])
     special = {NOT_A_NUMBER: (math.nan, math.nan), INFINITE: (math.inf, math.inf), NAN: (math.nan, None),
