@@ -29,7 +29,7 @@ demo: $(SETUP)  ## grade a sample class and write its report to out/demo/report.
 	@$(PY) -m grader demo
 
 test: $(SETUP)  ## run the tests that need no GPU and little time
-	$(PY) -m pytest -n 2 -m "not gpu and not slow" $(ARGS)
+	$(PY) -m pytest -n 2 --dist worksteal -m "not gpu and not slow" $(ARGS)
 
 lint: $(SETUP)  ## check the formatting, and that notebooks/ is what solutions/ builds
 	$(PY) -m ruff check .

@@ -196,9 +196,9 @@ def _judge_all(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[A
 
 def run_trials(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[Attempt]:
     """Results in the order of the trials, from as many worker processes as asked for."""
-    idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
+    idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
     count = min(jobs or os.cpu_count(), len(trials))
-    workers = [_Worker() for _ in range(count)]
+    workers = [Worker() for _ in range(count)]
     for worker in workers:
         idle.put(worker)
 
@@ -217,7 +217,7 @@ def run_trials(trials: list[Trial], quick: bool, jobs: int | None) -> Iterator[A
             worker.stop()
 
 
-class _Worker:
+class Worker:
     """A process that checks one trial after another, replaced when a trial may have broken it.
 
     A kernel that crashes or never ends breaks the GPU's context for its whole process.

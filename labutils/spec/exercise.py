@@ -62,12 +62,16 @@ class Points:
     A wrong kernel earns nothing. `speed` is earned by the time beside the reference solution's, where a judge with a
     GPU measured it. Elsewhere memory traffic stands in for time: sectors moved, in units of what the reference solution
     moves, which is `traffic` times the bytes that must move.
+
+    `in_order`: the bounds are steps. The first one that is not met ends them: the steps after it are neither shown nor
+    worth points yet.
     """
 
     correct: float
     bounds: tuple[Bound, ...] = ()
     speed: float = 0.0
     traffic: float = 1.0
+    in_order: bool = False
 
     def __post_init__(self):
         if not 0 < self.correct < 1000:
@@ -81,9 +85,16 @@ class Points:
         """Points for a verdict: the one place where a verdict becomes a number."""
         if not verdict.passed:
             return 0.0
-        kept = sum(b.points for b in self.bounds if verdict.counts and b.met(verdict.counts))
+        kept = sum(b.points for b in self.reached(verdict) if b.met(verdict.counts)) if verdict.counts else 0.0
         slower = self.slower(verdict)
         return round(float(self.correct + kept + self.speed * (0.0 if slower is None else share_of_speed(slower))), 2)
+
+    def reached(self, verdict) -> tuple[Bound, ...]:
+        """The bounds that count: all, or in order as far as the first that is not met."""
+        if not self.in_order:
+            return self.bounds
+        missed = (k for k, b in enumerate(self.bounds, 1) if not b.met(verdict.counts))
+        return self.bounds[: next(missed, len(self.bounds))]
 
     def open(self, verdict) -> float:
         """Points that nobody can tell yet: all where a GPU is needed, else those for what was not counted or timed."""
@@ -112,7 +123,10 @@ class Points:
         if (self.bounds or self.speed) and not verdict.counts:
             lines.append("Accesses could not be counted, so the points for counts are open.")
         elif self.bounds:
-            lines += [f"Counted ({verdict.counts['case']}):", *(b.line(verdict.counts) for b in self.bounds)]
+            reached = self.reached(verdict)
+            lines += [f"Counted ({verdict.counts['case']}):", *(b.line(verdict.counts) for b in reached)]
+            if left := len(self.bounds) - len(reached):
+                lines.append(f"  … {left} more count{'s' * (left != 1)}, shown when this one is met")
         slower = self.slower(verdict)
         if self.speed and slower is not None:
             what = "time" if verdict.timing else "memory traffic (a judge with a GPU measures time)"

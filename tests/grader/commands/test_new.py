@@ -70,7 +70,7 @@ def test_the_build_names_every_hole(course, kind):
     assert not (course / "notebooks").exists()
 
 
-@pytest.mark.parametrize("kind", UNITS)
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.compiler) if k == "cuda" else k for k in UNITS])
 def test_a_filled_skeleton_is_an_exercise_and_a_wrong_reference_is_refused(course, kind):
     unit = UNITS[kind]
     source, registry, mutants = new.new_exercise(course, f"{unit}/saxpy", SKELETONS[kind])

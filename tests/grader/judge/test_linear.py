@@ -9,6 +9,8 @@ from re import _parser
 
 import pytest
 
+from tests.clock import cpu_seconds
+
 ROOT = Path(__file__).parents[3]
 
 READ_SUBMISSIONS = (
@@ -112,7 +114,12 @@ def slowest(pattern: str, flags: int, function: str, letters: int = LETTERS) -> 
         return kind[0] + kind[1] * (length // len(kind[1])) + "\0"
 
     trials = sorted(made, key=lambda kind: -seconds(compiled, text(kind, 3000), function, 0.2))[:2]
-    return max((seconds(compiled, text(kind, letters), function, 2 * BUDGET), repr(kind)) for kind in trials)
+    worst = 0.0, ""
+    for kind in trials:
+        worst = max(worst, (seconds(compiled, text(kind, letters), function, 2 * BUDGET), repr(kind)))
+        if worst[0] >= BUDGET:  # one is enough
+            break
+    return worst
 
 
 @pytest.mark.parametrize(("name", "pattern", "flags", "function"), patterns())
@@ -140,7 +147,6 @@ def test_the_signatures_of_any_text_take_linear_time(atom):
 
     took = []
     for letters in (1 << 17, 1 << 19):
-        begin = time.process_time()
-        signatures(atom * (letters // len(atom)) + ")" * (letters // 8))
-        took.append(time.process_time() - begin)
+        text = atom * (letters // len(atom)) + ")" * (letters // 8)
+        took.append(cpu_seconds(lambda text=text: signatures(text)))
     assert took[1] < 10 * took[0] + 0.2 and took[1] < 4

@@ -20,7 +20,10 @@ def judged(name, change=lambda text: text, by=None):
     return (by or Judge(3, hidden=1, on_gpu=False)).judge(Submission(cells), [trial.exercise])[trial.exercise]
 
 
-@pytest.mark.parametrize("name", ["inline_ptx", "cuda_inline_ptx", "cuda_std_limits"])
+@pytest.mark.parametrize(
+    "name",
+    ["inline_ptx", *(pytest.param(n, marks=pytest.mark.compiler) for n in ("cuda_inline_ptx", "cuda_std_limits"))],
+)
 def test_without_a_gpu_all_points_are_open(name):
     verdict = judged(f"controls/{name}")
     assert verdict.headline.kind == NEEDS_GPU and "GPU" in verdict.headline.advice

@@ -34,6 +34,8 @@ OPEN: set[str] = set()
 
 def marks(trial):
     found = [pytest.mark.slow] if is_slow(trial) else []
+    if trial.family == "controls" and trial.path.suffix == ".cu":  # to be accepted, it must run
+        found.append(pytest.mark.compiler)
     return [*found, pytest.mark.xfail(reason="an open hole", strict=True)] if trial.id in OPEN else found
 
 

@@ -44,3 +44,17 @@ def test_any_mistake_explains_more_than_a_missing_gpu():
     assert diagnose.headline([needs, wrong, needs]) == wrong
     guess = diagnose.replace(diagnose.diagnosis("wrong-formula", "seen"), guess=True)
     assert diagnose.headline([needs, needs, guess]) == guess
+
+
+def test_bounds_in_order_end_at_the_first_that_is_not_met():
+    steps = tuple(Bound(name, name, at_most=1) for name in ("first", "second", "third"))
+    points = Points(correct=1, bounds=steps, in_order=True)
+    seen = verdict(counts={"case": "c", "first": 1, "second": 5, "third": 1})
+    assert points.award(seen) == 2
+    notes = points.notes(seen)
+    assert any("second" in line for line in notes) and not any("third" in line for line in notes)
+    assert "1 more count," in notes[-1]
+    assert Points(correct=1, bounds=steps).award(seen) == 3
+    done = verdict(counts={"case": "c", "first": 1, "second": 1, "third": 1})
+    assert points.award(done) == 4 and "more count" not in points.notes(done)[-1]
+    assert points.award(verdict(counts={})) == 1
