@@ -110,6 +110,8 @@ class Counts:
     global_atomic_sectors: int = 0
     wave_load_sectors: int = 0
     masked_lanes: int = 0
+    scratch_bytes: int = 0
+    """The most memory of the launcher's own that one launch was given."""
 
     @property
     def bytes(self) -> int:
@@ -168,6 +170,9 @@ class Recorder:
         Scratch is watched for one launch only: afterwards its memory may be freed and given to something else.
         """
         self.arrays.append(Tracked(name, base, itemsize, np.asarray(inside), start, scratch))
+        if scratch:
+            given = sum(t.end - t.base for t in self.arrays if t.scratch)
+            self.counts.scratch_bytes = max(self.counts.scratch_bytes, given)
 
     def knows(self, address: int) -> bool:
         return any(t.base <= address < t.end for t in self.arrays)

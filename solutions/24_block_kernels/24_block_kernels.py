@@ -1,0 +1,385 @@
+# %% [markdown]
+# # The small kernels of a transformer block
+#
+# **You will** write the kernels that stand between the [matmuls](../glossary.md#matmul) of a transformer block: rotary
+# position embedding ([RoPE](../glossary.md#rope)), the [activation function](../glossary.md#activation-function)
+# [SwiGLU](../glossary.md#swiglu) with its [backward pass](../glossary.md#backward-pass), and the backward pass of
+# [RMSNorm](../glossary.md#rmsnorm).
+#
+# **You will learn to**
+#
+# - rotate pairs of elements in the layout that your model uses, in place;
+# - derive a backward pass that [recomputes](../glossary.md#recomputation) instead of loading;
+# - sum over the rows of a matrix in two stages, without [atomics](../glossary.md#atomic).
+#
+# **You need** `06_elementwise_triton` and `13_fusion`. About 80 minutes. No GPU needed, except for timings.
+#
+# All four kernels are [memory-bound](../glossary.md#memory-bound), so each section asks you to count bytes first.
+#
+# ## 1 RoPE
+#
+# [Attention](../glossary.md#attention) itself does not know the order of the tokens. RoPE ([Su and
+# others](https://arxiv.org/abs/2104.09864)) rotates pairs of elements of each [query and each
+# key](../glossary.md#query-key-value). The angle is proportional to the position of the token in its sequence. The
+# product of a query and a key then depends only on the distance between the two positions.
+#
+# A [head](../glossary.md#head) has D elements, so it has D/2 pairs (a, b). Pair i of position t is rotated by the angle
+# t · 10000^(−2i/D):
+#
+# - new a = a · cos − b · sin,
+# - new b = b · cos + a · sin.
+#
+# Two layouts are common. In the *half-split* layout, pair i consists of the elements i and i + D/2. In the
+# *interleaved* layout, it consists of the neighbors 2i and 2i + 1. The weights of a model fit only one layout. With the
+# other one, every number looks plausible, but the model prints nonsense. This exercise uses the half-split layout, as
+# Llama models in Hugging Face Transformers do.
+#
+# The backward pass of a rotation is the rotation by the negative angle. So one kernel computes both. In the backward
+# pass, its inputs are the gradients of the rotated q and k, and it uses −sin. (The *gradient* of an array holds the
+# derivative of the loss with respect to each element of the array.)
+#
+# | argument | shape | meaning |
+# |---|---|---|
+# | `q_ptr`, `q_out_ptr` | (B, T, H, D) | input and output: queries; B sequences of T tokens, H heads |
+# | `k_ptr`, `k_out_ptr` | (B, T, HK, D) | input and output: keys; HK ≤ H heads |
+# | `cos_ptr`, `sin_ptr` | (P, D/2) | input, fp32: cosine and sine of the angle of each position and pair; P ≥ T |
+# | `BACKWARD` | constant | true: rotate by the negative angle |
+#
+# All arrays are [contiguous](../glossary.md#contiguous). There are fewer heads of keys than of queries in
+# [grouped-query attention](../glossary.md#grouped-query-attention). One [program](../glossary.md#program) rotates all
+# heads of one token, so all H + HK heads share one row of `cos` and one of `sin`. Models call such a kernel *in place*:
+# the outputs are the same arrays as the inputs. That saves memory, but no traffic. It works if a program loads both
+# elements of a pair before it stores one of them. In the check, row 0 of `cos` and `sin` belongs to position 5, because
+# position 0 would not be rotated at all.
+#
+# **Predict.** How many elements does the kernel read and write for one token, if H = 32, HK = 8 and D = 128? What share
+# of the bytes are `cos` and `sin`, if q and k are [fp16](../glossary.md#fp16)?
+#
+# <details><summary>Hint 1</summary>Program <code>token</code> has position <code>token % T</code> in its sequence. That
+# is the row of <code>cos</code> and <code>sin</code>, and a row has D/2 elements.</details>
+# <details><summary>Hint 2</summary>In <code>rotate_heads</code>, element d of head h is at
+# <code>x_ptr + h * D + d</code>. Its partner is D/2 elements behind it.</details>
+# <details><summary>Hint 3</summary>Call <code>rotate_heads</code> twice. For q, add <code>token * H * D</code> to both
+# pointers; for k, <code>token * HK * D</code>.</details>
+
+# %% cell="setup"
+
+# %% cell="given" id="launchers"
+import torch
+import triton
+import triton.language as tl
+
+EPS = tl.constexpr(1e-6)
+
+
+def rope(q, k, cos, sin, backward, q_out, k_out):
+    (B, T, H, D), HK = q.shape, k.shape[2]
+    BLOCK_H, BLOCK_HK, BLOCK_D = (triton.next_power_of_2(n) for n in (H, HK, D // 2))
+    rope_kernel[(B * T,)](
+        q, k, cos, sin, q_out, k_out, T, H=H, HK=HK, D=D, BACKWARD=bool(backward),
+        BLOCK_H=BLOCK_H, BLOCK_HK=BLOCK_HK, BLOCK_D=BLOCK_D, num_warps=min(max(BLOCK_H * BLOCK_D // 512, 1), 8),
+    )  # fmt: skip
+
+
+def swiglu(x, out, BLOCK_N=1024):
+    M, N = out.shape
+    swiglu_kernel[(M * triton.cdiv(N, BLOCK_N),)](x, out, N, x.stride(0), out.stride(0), BLOCK_N=BLOCK_N)
+
+
+def swiglu_backward(x, dy, dx, BLOCK_N=1024):
+    M, N = dy.shape
+    strides = x.stride(0), dy.stride(0), dx.stride(0)
+    swiglu_backward_kernel[(M * triton.cdiv(N, BLOCK_N),)](x, dy, dx, N, *strides, BLOCK_N=BLOCK_N)
+
+
+def norm_programs(M, N):
+    """Programs for M rows of N elements: enough to keep memory busy, but with about 8 rows each or more."""
+    gpu = lab.device.current()
+    most = gpu.sms * min(max(8192 // N, 1), 8) if gpu else 8
+    return min(M, max(triton.cdiv(M, 8), 2), most)
+
+
+def rms_norm_backward(x, w, dy, dx, dw):
+    (M, N), BLOCK_N = x.shape, triton.next_power_of_2(x.shape[1])
+    programs = norm_programs(M, N)
+    partial = torch.empty(programs, N, dtype=torch.float32, device=x.device)
+    strides = x.stride(0), dy.stride(0), dx.stride(0)
+    rms_norm_backward_kernel[(programs,)](
+        x, w, dy, dx, partial, M, N, *strides,
+        BLOCK_N=BLOCK_N, STAGES=3 if BLOCK_N <= 8192 else 1, num_warps=min(max(BLOCK_N // 512, 1), 16),
+    )  # fmt: skip
+    BLOCK_P = min(triton.next_power_of_2(programs), 512) if lab.device.has_gpu() else 4
+    column_sums_kernel[(triton.cdiv(N, 32),)](partial, dw, programs, N, BLOCK_P=BLOCK_P, BLOCK_N=32, num_warps=8)
+
+
+# %% cell="solution" id="rope_kernel"
+@triton.jit
+def rotate_heads(x_ptr, out_ptr, cos, sin, H: tl.constexpr, D: tl.constexpr, BLOCK_H: tl.constexpr):
+    """Rotate the H heads of one token.
+
+    x_ptr, out_ptr  first element of the token, (H, D)
+    cos, sin        (BLOCK_D,) values, BLOCK_D >= D / 2
+    """
+    offs_h, offs_d = tl.arange(0, BLOCK_H), tl.arange(0, cos.shape[0])
+    mask = (offs_h[:, None] < H) & (offs_d[None, :] < D // 2)
+    ### BEGIN SOLUTION
+    first = offs_h[:, None] * D + offs_d[None, :]
+    second = first + D // 2
+    a = tl.load(x_ptr + first, mask=mask).to(tl.float32)
+    b = tl.load(x_ptr + second, mask=mask).to(tl.float32)
+    tl.store(out_ptr + first, a * cos[None, :] - b * sin[None, :], mask=mask)
+    tl.store(out_ptr + second, b * cos[None, :] + a * sin[None, :], mask=mask)
+    ### END SOLUTION
+
+
+@triton.jit
+def rope_kernel(
+    q_ptr, k_ptr, cos_ptr, sin_ptr, q_out_ptr, k_out_ptr, T,
+    H: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, BACKWARD: tl.constexpr,
+    BLOCK_H: tl.constexpr, BLOCK_HK: tl.constexpr, BLOCK_D: tl.constexpr,
+):  # fmt: skip
+    """Rotate all heads of one token of q and k; the negative angle if BACKWARD."""
+    token = tl.program_id(0).to(tl.int64)  # from 0 to B * T - 1
+    offs_d = tl.arange(0, BLOCK_D)
+    mask_d = offs_d < D // 2
+    ### BEGIN SOLUTION
+    row = token % T * (D // 2)
+    cos = tl.load(cos_ptr + row + offs_d, mask=mask_d)
+    sin = tl.load(sin_ptr + row + offs_d, mask=mask_d)
+    if BACKWARD:
+        sin = -sin
+    rotate_heads(q_ptr + token * H * D, q_out_ptr + token * H * D, cos, sin, H, D, BLOCK_H)
+    rotate_heads(k_ptr + token * HK * D, k_out_ptr + token * HK * D, cos, sin, HK, D, BLOCK_HK)
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="24_block_kernels/rope"
+lab.tiny("24_block_kernels/rope")
+lab.check("24_block_kernels/rope")
+
+# %%
+# In place, and back: first rotate by the angles, then by the negative angles.
+place = "cuda" if lab.device.has_gpu() else "cpu"
+frequency = 10_000.0 ** (-torch.arange(0, 64, 2) / 64)
+angle = torch.arange(16)[:, None] * frequency
+cos, sin = angle.cos().to(place), angle.sin().to(place)
+q, k = torch.randn(2, 16, 8, 64, device=place), torch.randn(2, 16, 2, 64, device=place)
+before = q.clone()
+rope(q, k, cos, sin, 0, q, k)
+print(f"The length of a query changes by at most {(q.norm(dim=-1) - before.norm(dim=-1)).abs().max():.0e}.")
+rope(q, k, cos, sin, 1, q, k)
+print(f"Rotated back, q differs by at most {(q - before).abs().max():.0e} from its first value.")
+
+# The same angles, if position and frequency are rounded to bf16 first.
+for position in (100, 1000, 8001):
+    rounded = (torch.tensor(position).bfloat16() * frequency.bfloat16()).float()
+    error = (rounded.cos() - (position * frequency).cos()).abs().max()
+    print(f"position {position}: cos in bf16 is off by up to {error:.2g}")
+
+# %% [markdown]
+# [bf16](../glossary.md#bf16) has 8 significant bits. Position 8001 becomes 8000, and the product is rounded again. So
+# the fast pairs get almost random angles. Compute the tables in fp32, even for a model in bf16.
+#
+# ## 2 SwiGLU
+#
+# The feed-forward layer of many models has two projections, *gate* and *up*. One matmul computes both, so its result x
+# has the shape (M, 2N): the first N columns are the gate, and the last N columns are up. SwiGLU
+# ([Shazeer](https://arxiv.org/abs/2002.05202)) is
+#
+# out = silu(gate) · up, where [silu](../glossary.md#silu)(g) = g · s and s = sigmoid(g).
+#
+# **Predict.** [Eager](../glossary.md#eager-mode) PyTorch runs one kernel for SiLU and one for the product. How many
+# elements do the two kernels read and write per element of out? How many must a single kernel read and write? The ratio
+# is the speedup of [fusion](../glossary.md#fusion). A common claim is {claim: swiglu_claim}.
+#
+# | argument | shape | meaning |
+# |---|---|---|
+# | `x_ptr` | (M, 2N) | input: gate, then up; rows are `stride_xm` elements apart |
+# | `out_ptr` | (M, N) | output; rows are `stride_om` elements apart |
+#
+# One program computes `BLOCK_N` columns of one row. Compute in [fp32](../glossary.md#fp32).
+#
+# <details><summary>Hint 1</summary>Element n of row m needs the elements n and N + n of row m of x.</details>
+# <details><summary>Hint 2</summary>Both loads and the store have the same mask, <code>mask_n</code>.</details>
+# <details><summary>Hint 3</summary><code>tl.sigmoid</code> needs fp32.</details>
+
+
+# %% cell="solution" id="swiglu_kernel"
+@triton.jit
+def swiglu_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr):
+    """out[m, n] = silu(x[m, n]) * x[m, N + n] for BLOCK_N columns n of one row m."""
+    blocks = tl.cdiv(N, BLOCK_N)
+    row = (tl.program_id(0) // blocks).to(tl.int64)
+    offs_n = tl.program_id(0) % blocks * BLOCK_N + tl.arange(0, BLOCK_N)
+    mask_n = offs_n < N
+    ### BEGIN SOLUTION
+    gate = tl.load(x_ptr + row * stride_xm + offs_n, mask=mask_n).to(tl.float32)
+    up = tl.load(x_ptr + row * stride_xm + N + offs_n, mask=mask_n).to(tl.float32)
+    tl.store(out_ptr + row * stride_om + offs_n, gate * tl.sigmoid(gate) * up, mask=mask_n)
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="24_block_kernels/swiglu"
+lab.tiny("24_block_kernels/swiglu")
+lab.check("24_block_kernels/swiglu")
+
+# %% [markdown]
+# **Backward.** dy is the gradient of out, and dx is the gradient of x. The chain rule gives both halves of dx:
+#
+# - gradient of the gate: dy · up · silu′(gate),
+# - gradient of up: dy · silu(gate).
+#
+# By the product rule, silu′(g) = s + g · s · (1 − s). The [forward pass](../glossary.md#forward-pass) has stored
+# neither s nor silu(gate). Recompute them from x.
+#
+# **Predict.** How many elements does the backward kernel read and write per element of dy?
+#
+# `dy_ptr` is (M, N) with rows `stride_ym` elements apart. `dx_ptr` is (M, 2N) with rows `stride_dm` elements apart.
+
+
+# %% cell="solution" id="swiglu_backward_kernel"
+@triton.jit
+def swiglu_backward_kernel(x_ptr, dy_ptr, dx_ptr, N, stride_xm, stride_ym, stride_dm, BLOCK_N: tl.constexpr):
+    """Store the gradient of the gate in dx[m, n], that of up in dx[m, N + n], for BLOCK_N columns n of one row m."""
+    blocks = tl.cdiv(N, BLOCK_N)
+    row = (tl.program_id(0) // blocks).to(tl.int64)
+    offs_n = tl.program_id(0) % blocks * BLOCK_N + tl.arange(0, BLOCK_N)
+    mask_n = offs_n < N
+    ### BEGIN SOLUTION
+    gate = tl.load(x_ptr + row * stride_xm + offs_n, mask=mask_n).to(tl.float32)
+    up = tl.load(x_ptr + row * stride_xm + N + offs_n, mask=mask_n).to(tl.float32)
+    dy = tl.load(dy_ptr + row * stride_ym + offs_n, mask=mask_n).to(tl.float32)
+    s = tl.sigmoid(gate)
+    tl.store(dx_ptr + row * stride_dm + offs_n, dy * up * (s + gate * s * (1 - s)), mask=mask_n)
+    tl.store(dx_ptr + row * stride_dm + N + offs_n, dy * gate * s, mask=mask_n)
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="24_block_kernels/swiglu_backward"
+lab.check("24_block_kernels/swiglu_backward")
+
+# %% [markdown]
+# ## 3 RMSNorm, backward
+#
+# RMSNorm computes y = x · r · w for each row, with r = 1 / √(mean(x²) + ε). dy is the gradient of y. You compute two
+# gradients:
+#
+# - dx = r · (dy · w − x · r² · mean(dy · w · x)), where the mean is over the row;
+# - dw = Σ dy · x · r, where the sum is over all *rows*.
+#
+# The second term of dx exists because r depends on every x of the row.
+#
+# A row of dx needs one row of x and dy, but dw needs all rows. The rows belong to different programs, so the programs
+# must combine their [partial sums](../glossary.md#partial-sum). With atomics, the order of the additions changes from
+# run to run, and so do the last bits of dw. Use two stages instead:
+#
+# 1. `rms_norm_backward_kernel` is [persistent](../glossary.md#persistent-kernel): each of P programs computes every
+#    P-th row. It accumulates dy · x · r of its rows in [registers](../glossary.md#register). At the end, it stores one
+#    row of `partial`.
+# 2. `column_sums_kernel` adds the P rows of `partial`.
+#
+# So the two gradients together read x and dy only once.
+#
+# | argument | shape | meaning |
+# |---|---|---|
+# | `x_ptr`, `dy_ptr`, `dx_ptr` | (M, N) | inputs, output; row strides `stride_xm`, `stride_ym`, `stride_dm` |
+# | `w_ptr`, `dw_ptr` | (N,) | weight, and its gradient |
+# | `partial_ptr` | (P, N) | fp32, contiguous: one row for each program |
+#
+# <details><summary>Hint 1</summary>Before the loop, load <code>w</code> and create
+# <code>dw = tl.zeros((BLOCK_N,), tl.float32)</code>.</details>
+# <details><summary>Hint 2</summary>Both sums of a row divide by <code>N</code>. Lanes past the end must be 0: load with
+# <code>other=0.0</code>.</details>
+# <details><summary>Hint 3</summary>In <code>column_sums_kernel</code>, load tiles of (BLOCK_P, BLOCK_N) elements in a
+# loop over P, and add <code>tl.sum(tile, 0)</code>.</details>
+#
+# **Predict.** `partial` is fp32, written once and read once. x, dy and dx have `item` bytes per element. How many bytes
+# does `partial` move, divided by the bytes that x, dy and dx move? Leave out w and dw. First write `partial_share`,
+# which returns this number, then the two kernels.
+
+
+# %% cell="solution" id="partial_share"
+def partial_share(M, N, P, item):
+    """Bytes moved for partial (P, N), divided by the bytes moved for x, dy and dx (M, N)."""
+    ### BEGIN SOLUTION
+    return 2 * P * N * 4 / (3 * M * N * item)
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="24_block_kernels/partial_share"
+lab.check("24_block_kernels/partial_share")
+
+
+# %% cell="solution" id="rms_norm_backward_kernel"
+@triton.jit
+def rms_norm_backward_kernel(
+    x_ptr, w_ptr, dy_ptr, dx_ptr, partial_ptr, M, N, stride_xm, stride_ym, stride_dm,
+    BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """Store dx of every P-th row, and the sum of dy * x * r of these rows in row pid of partial. P is the grid size."""
+    offs_n = tl.arange(0, BLOCK_N)
+    mask_n = offs_n < N
+    ### BEGIN SOLUTION
+    w = tl.load(w_ptr + offs_n, mask=mask_n, other=0.0).to(tl.float32)
+    dw = tl.zeros((BLOCK_N,), tl.float32)
+    for row in tl.range(tl.program_id(0), M, tl.num_programs(0), num_stages=STAGES):
+        x = tl.load(x_ptr + row * stride_xm + offs_n, mask=mask_n, other=0.0).to(tl.float32)
+        dy = tl.load(dy_ptr + row * stride_ym + offs_n, mask=mask_n, other=0.0).to(tl.float32)
+        r = tl.rsqrt(tl.sum(x * x) / N + EPS)
+        mean = tl.sum(dy * w * x) / N
+        tl.store(dx_ptr + row * stride_dm + offs_n, r * (dy * w - x * (r * r * mean)), mask=mask_n)
+        dw += dy * x * r
+    tl.store(partial_ptr + tl.program_id(0) * N + offs_n, dw, mask=mask_n)
+    ### END SOLUTION
+
+
+@triton.jit
+def column_sums_kernel(partial_ptr, dw_ptr, P, N, BLOCK_P: tl.constexpr, BLOCK_N: tl.constexpr):
+    """dw[n] = sum of partial[p, n] over p < P, for BLOCK_N columns n."""
+    offs_p, offs_n = tl.arange(0, BLOCK_P), tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    mask_n = offs_n < N
+    ### BEGIN SOLUTION
+    dw = tl.zeros((BLOCK_N,), tl.float32)
+    for first in range(0, P, BLOCK_P):
+        rows = first + offs_p[:, None]
+        dw += tl.sum(tl.load(partial_ptr + rows * N + offs_n[None, :], mask=(rows < P) & mask_n[None, :], other=0.0), 0)
+    tl.store(dw_ptr + offs_n, dw, mask=mask_n)
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="24_block_kernels/rms_norm_backward"
+lab.tiny("24_block_kernels/rms_norm_backward")
+lab.check("24_block_kernels/rms_norm_backward")
+
+# %%
+for P in (132, 264, 8192):
+    print(f"{P:4} programs, 8192 × 4096 in fp16: partial adds {partial_share(8192, 4096, P, 2):.1%} to the bytes")
+for name in ("rope", "swiglu", "swiglu_backward", "rms_norm_backward") if lab.device.has_gpu() else ["swiglu"]:
+    print(lab.benchmark(f"24_block_kernels/{name}") or "")
+
+# %% [markdown] cell="manual" id="explain" points=2
+# **Explain.** Give your predictions, and compare them with the counts or times.
+#
+# - RoPE: what share of the bytes are `cos` and `sin`? Why does rotating in place not make the kernel faster?
+# - SwiGLU: what speedup over two eager kernels do the bytes predict?
+# - RMSNorm: why does the share that `partial` adds not depend on N? What speaks for a small P, and what for a large P?
+#
+# ### BEGIN SOLUTION
+# RoPE: 40 heads of 128 are 5120 elements, which are read and written: 20 480 bytes in fp16. The rows of cos and sin are
+# 2 · 64 · 4 = 512 bytes, or 2.4 %, and they often come from the L2. In place or not, each element is read once and
+# written once. SwiGLU: eager, 2 + 3 = 5 elements per element of out; fused, 2 + 1 = 3. The predicted speedup is 1.67.
+# The backward kernel moves 3 + 2 = 5. RMSNorm: rows of partial are as long as rows of x, so N cancels: the share is
+# 8 · P / (3 · M · item). A small P keeps it small. But every SM needs a program, and enough rows in flight to keep the
+# memory busy. With 264 programs, partial adds 4.3 %; with one program per row, it moves more bytes than x, dy and dx.
+# ### END SOLUTION
+
+# %% [markdown]
+# **Next levels.**
+#
+# - Fuse RoPE into the projection's [epilogue](../glossary.md#epilogue), or into an attention kernel.
+# - Let the forward pass store r of each row in fp32, 4 bytes per row. Is a backward kernel that loads r faster?
+# - Add the gradient of the [residual](../glossary.md#residual) in the same kernel: dx += dy of the other branch.
+#
+# **In practice**, [Liger-Kernel](https://github.com/linkedin/Liger-Kernel) has such kernels for training. Its
+# documentation gives {claim: liger_norm} for RMSNorm over a version with one PyTorch operation per step. `python -m
+# bench.block_kernels` compares the course's solution with it, if it is installed.
