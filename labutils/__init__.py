@@ -153,6 +153,7 @@ def _print_outside(sentences: list[str]) -> None:
 
 _MODULES = {
     "attention": "lessons.attention",
+    "blocks": "lessons.blocks",
     "clusters": "lessons.clusters",
     "compiled": "lessons.compiled",
     "decoding": "lessons.decoding",
@@ -172,6 +173,7 @@ _MODULES = {
     "nvrtc": "cuda.nvrtc",
     "occupancy": "gpu.occupancy",
     "peaks": "lessons.peaks",
+    "profiles": "lessons.profiles",
     "plots": "plots",
     "queues": "lessons.queues",
     "registers": "lessons.registers",

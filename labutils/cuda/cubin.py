@@ -141,7 +141,7 @@ def mix(code: list[Instruction]) -> Counter[str]:
 def access_width(code: list[Instruction], opcode: str = "LDG") -> int | None:
     """The widest access of that opcode in bytes: 16 means that four floats move at a time; None if there is none."""
     widths = [
-        int(bits.group(1)) // 8 if (bits := re.search(r"\.(\d{2,3})(?:\.|$)", i.opcode)) else 4
+        int(bits.group(1)) // 8 if (bits := re.search(r"\.[US]?(8|16|32|64|128)(?:\.|$)", i.opcode)) else 4
         for i in code
         if i.opcode.split(".")[0] == opcode
     ]

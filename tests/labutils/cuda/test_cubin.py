@@ -72,6 +72,11 @@ def test_sass_knows_width_matrix_unit_and_lines():
     assert look.mix(code[done.lowered["wide"]])["LDG.E.128"] == 1
 
 
+def test_narrow_accesses_have_a_letter_before_their_bits():
+    for opcode, width in (("LDG.E.U8", 1), ("LDG.E.S8.CONSTANT", 1), ("LDG.E.U16", 2), ("LDG.E", 4), ("LDG.E.64", 8)):
+        assert look.access_width([look.Instruction(f"{opcode} R2, desc[UR4][R2.64]", 1)]) == width
+
+
 def test_half_instruction_that_only_moves_is_no_tensor_core():
     """HFMA2.MMA is how the compiler writes a constant; it must not pass for a matrix instruction."""
     code = [look.Instruction("HFMA2.MMA R0, -RZ, RZ, 0, 0", 1)]

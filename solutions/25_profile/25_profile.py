@@ -1,0 +1,318 @@
+# %% [markdown]
+# # Read a profile: timelines, machine code, counters
+#
+# **You will** solve four exercises:
+#
+# 1. Find the gaps in a timeline, and what the GPU waited for.
+# 2. Read a listing of machine code.
+# 3. Write a kernel whose machine code loads 16 bytes at a time.
+# 4. Repair a kernel with three faults, one counter at a time.
+#
+# **You will learn to**
+#
+# - tell a late launch from a copy and from a [synchronization](../glossary.md#synchronize);
+# - check in [SASS](../glossary.md#sass) what the compiler made of your code.
+#
+# **You need** `08_coalescing`, `09_shared_memory` and `04_benchmarking`. About 90 minutes. Works without a GPU: only
+# times need one.
+#
+# ## 1 Gaps in a timeline
+#
+# A benchmark says nothing about the time *between* kernels, but a [timeline](../glossary.md#timeline) does. [Nsight
+# Systems](../glossary.md#nsight-systems) or PyTorch's [profiler](../glossary.md#profiler) records when each kernel,
+# each copy and each call of the host begins and ends.
+#
+# A `timeline` is a list of events `(begin, end, engine, name, correlation)`, in µs. The engine is `"kernel"`, `"copy"`
+# or `"host"`. A host event is a call that queues work, such as `cudaLaunchKernel`, or a call that waits, such as
+# `cudaStreamSynchronize`. A kernel or a copy has the same [correlation](../glossary.md#correlation) as the call that
+# queued it.
+#
+# ```
+# host     |launch 1|  |launch 2|      |launch 3|
+# copy                                      |=======|
+# kernel             |1111|       |222|                    |33|
+#                         └─ gap ─┘   └─────── gap ────────┘
+# ```
+#
+# A [gap](../glossary.md#gap) is a time without a kernel, between the first kernel and the last one. Kernels on
+# different [streams](../glossary.md#stream) can overlap, so a gap begins when *all* kernels before it have ended.
+# Return a dict with the time in µs that the GPU waited for each cause:
+#
+# - `"copy"`: the part of a gap in which a copy runs. The rest of the gap has one of the other three causes.
+# - `"sync"`: a call whose name contains `Synchronize` ends inside the gap. The host waited for a result, so it could
+#   not launch the next kernel in time.
+# - `"launch"`: otherwise, the call that queued the next kernel ends after the gap begins: the host is too slow.
+# - `"start"`: otherwise, the kernel was queued in time. The GPU needs a moment to start it.
+#
+# **Predict.** A step copies its input to the GPU, launches 12 small kernels, and reads the loss with `.item()`. Which
+# cause do you expect to be the largest?
+#
+# <details><summary>Hint 1</summary>Go through the kernels in the order of their begins. Keep the largest end so
+# far.</details>
+# <details><summary>Hint 2</summary><code>copying(timeline, begin, end)</code> is given. The rest of the gap is
+# <code>end - begin</code> minus that.</details>
+# <details><summary>Hint 3</summary>A synchronization counts if its end is greater than the begin of the gap, and less
+# than its end. For a late launch, look for the host event with the correlation of the kernel that ends the
+# gap.</details>
+
+# %% cell="setup"
+
+
+# %% cell="given" id="copying"
+def copying(timeline, begin, end):
+    """Return the time in µs, between begin and end, in which at least one copy runs."""
+    total = 0.0
+    for first, last, engine, _, _ in sorted(timeline):
+        if engine == "copy" and min(last, end) > max(first, begin):
+            total += min(last, end) - max(first, begin)
+            begin = min(last, end)
+    return total
+
+
+# %% cell="solution" id="gaps"
+def gaps(timeline):
+    """Return a dict with the keys "copy", "sync", "launch" and "start": µs without a kernel, by cause."""
+    waited = {"copy": 0.0, "sync": 0.0, "launch": 0.0, "start": 0.0}
+    ### BEGIN SOLUTION
+    calls = [event for event in timeline if event[2] == "host"]
+    kernels = sorted(event for event in timeline if event[2] == "kernel")
+    free = kernels[0][0] if kernels else 0.0
+    for begin, end, _, _, correlation in kernels:
+        if begin > free:
+            copied = copying(timeline, free, begin)
+            if any("Synchronize" in name and free < last < begin for _, last, _, name, _ in calls):
+                cause = "sync"
+            elif any(number == correlation and last > free for _, last, _, _, number in calls):
+                cause = "launch"
+            else:
+                cause = "start"
+            waited["copy"] += copied
+            waited[cause] += begin - free - copied
+        free = max(free, end)
+    ### END SOLUTION
+    return waited
+
+
+# %% cell="check" exercise="25_profile/gaps"
+lab.check("25_profile/gaps")
+
+# %% [markdown]
+# ## 2 Machine code
+#
+# The compiler may not do what you expect. To see what it did, read SASS, the machine code of NVIDIA's GPUs. NVIDIA
+# documents little more than the names of its instructions, but a few of them answer most questions:
+#
+# | instruction | meaning |
+# |---|---|
+# | `LDG`, `STG` | load from global memory to a register, and store |
+# | `LDS`, `STS` | the same for shared memory |
+# | `LDL`, `STL` | the same for local memory: [spilled](../glossary.md#spill) registers |
+# | `LDC` | load a constant or an argument of the kernel |
+# | `LDGSTS`, `UTMALDG` | asynchronous copies from global to shared memory |
+# | `HMMA` | tensor cores, one warp (`mma.sync`) |
+# | `HGMMA` | tensor cores, four warps (`wgmma`) |
+# | `HFMA2.MMA` | two fp16 [multiply-adds](../glossary.md#fma), no tensor core; often sets a register to a constant |
+#
+# Suffixes follow the name after a dot. A load or store moves 4 bytes per lane. `U8`, `S8`, `U16`, `64` and `128` give
+# another width, in bits. `@P0` or `@!P0` before an instruction is a [predicate](../glossary.md#predicate): only lanes
+# whose condition holds execute it. In `LDG.E.128 R4, desc[UR4][R2.64]`, the `128` is the width of the load. The `64`
+# belongs to the address.
+#
+# `text` holds one instruction per line: `/*0040*/ @P0 LDG.E.128 R4, desc[UR4][R2.64] ;`. Return three values:
+#
+# - the bytes per lane of the widest `LDG`, or 0 if there is none;
+# - `"wgmma"`, `"mma.sync"` or `None`: which tensor core instructions the kernel uses;
+# - the number of instructions that access local memory.
+#
+# <details><summary>Hint 1</summary>Split each line into words. The first word is the address, and the second one may be
+# a predicate.</details>
+# <details><summary>Hint 2</summary>Split the instruction at its dots. Compare the first part with a name, because
+# <code>LDGDEPBAR</code> and <code>LDGSTS</code> also begin with <code>LDG</code>.</details>
+# <details><summary>Hint 3</summary>A dict maps suffixes to bytes: <code>{"U8": 1, "S8": 1, "U16": 2, "64": 8, "128":
+# 16}</code>.</details>
+
+
+# %% cell="given" id="launchers"
+import torch
+from triton import cdiv
+
+from labutils import profiles
+
+
+def brighten(x, scale, out):
+    n = x.numel()
+    aligned = x.data_ptr() % 16 == 0 and out.data_ptr() % 16 == 0
+    brighten_kernel[cdiv(n, 2 * 8 * 256), 256](out, x, scale, n // 8 if aligned else 0, n)
+
+
+def interleave(x, out):
+    M, N = x.shape
+    interleave_kernel[(cdiv(N, 32), cdiv(M, 32)), (32, 8)](out, x, M, N)
+
+
+print(profiles.listing("one fp16 value per thread"))
+
+
+# %% cell="solution" id="read_sass"
+def read_sass(text):
+    """Return (bytes of the widest LDG, "wgmma", "mma.sync" or None, instructions that access local memory)."""
+    ### BEGIN SOLUTION
+    widths = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
+    widest, names = 0, []
+    for line in text.splitlines():
+        words = line.split()
+        name, *suffixes = words[2 if words[1].startswith("@") else 1].split(".")
+        names.append(name)
+        if name == "LDG":
+            widest = max(widest, *([widths[s] for s in suffixes if s in widths] or [4]))
+    matrix = "wgmma" if "HGMMA" in names else "mma.sync" if "HMMA" in names else None
+    return widest, matrix, names.count("LDL") + names.count("STL")
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="25_profile/read_sass"
+lab.check("25_profile/read_sass")
+
+# %% [markdown]
+# ## 3 Make the compiler load 16 bytes
+#
+# Scale `x`, an image in [fp16](../glossary.md#fp16), by an fp32 number: `out[i] = scale * x[i]`. The listing of part 3
+# does this with loads of 2 bytes per lane, so a request moves 64 bytes. The widest load moves 16 bytes per lane, so a
+# request moves 512. The compiler does not widen these loads, because it does not know that the address is a multiple of
+# 16. You promise this by the type: a `uint4` has 16 bytes.
+#
+# ```cpp
+# uint4 packed = reinterpret_cast<const uint4*>(x)[g];    // group g: eight fp16 values, loaded at once
+# __half2* pairs = reinterpret_cast<__half2*>(&packed);   // four pairs, in registers
+# ```
+#
+# The launcher passes `groups`, the number of whole groups of 8 elements. If `x` or `out` does not begin at a multiple
+# of 16 bytes, `groups` is 0. The elements after the last group are loaded one by one. You get 1 point for a correct
+# result, and 1 point each for loads and for stores that move at least 500 bytes per request. The cell of the check also
+# shows the accesses in your kernel's machine code.
+#
+# <details><summary>Hint 1</summary>Write two loops, one over the groups and one over the remaining elements. Both loops
+# advance by <code>threads</code>.</details>
+# <details><summary>Hint 2</summary><code>__half22float2</code> converts a pair to a <code>float2</code>, and
+# <code>__floats2half2_rn</code> converts two floats to a pair.</details>
+# <details><summary>Hint 3</summary>Write the scaled pairs back to <code>pairs[k]</code>. Then store <code>packed</code>
+# with the same cast as in the load.</details>
+
+# %% cell="solution" id="brighten_kernel"
+# %%cuda
+# #include <cuda_fp16.h>
+#
+# __global__ void brighten_kernel(__half* out, const __half* x, float scale, int groups, int n) {
+#     // out[i] = scale * x[i]. The first 8 * groups elements are read and written 16 bytes at a time.
+#     const int first = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
+#     // ### BEGIN SOLUTION
+#     for (int g = first; g < groups; g += threads) {
+#         uint4 packed = reinterpret_cast<const uint4*>(x)[g];
+#         __half2* pairs = reinterpret_cast<__half2*>(&packed);
+#         #pragma unroll
+#         for (int k = 0; k < 4; k++) {
+#             const float2 pair = __half22float2(pairs[k]);
+#             pairs[k] = __floats2half2_rn(scale * pair.x, scale * pair.y);
+#         }
+#         reinterpret_cast<uint4*>(out)[g] = packed;
+#     }
+#     for (int i = 8 * groups + first; i < n; i += threads) {
+#         out[i] = __float2half(scale * __half2float(x[i]));
+#     }
+#     // ### END SOLUTION
+# }
+
+# %% cell="check" exercise="25_profile/brighten"
+lab.check("25_profile/brighten")
+profiles.code(brighten_kernel)  # the narrow accesses are those of the last thread
+
+# %% [markdown]
+# ## 4 Three faults, one counter at a time
+#
+# A recording has M channels with N samples each. `x` holds one channel after another; `out` holds all channels of
+# sample 0, then those of sample 1, and so on: `out[n][m] = clip(x[m][n])`. Channels with an even m pass through
+# `even_clip`, the others through `odd_clip`. This kernel is correct, but it has three faults:
+#
+# ```cpp
+# __shared__ float tile[32][32];
+# const int m = first_m + tx;
+# for (int y = threadIdx.y; y < 32; y += 8) {
+#     const int n = first_n + y;
+#     if (m < M && n < N) tile[tx][y] = x[m * N + n];
+# }
+# __syncthreads();
+# for (int y = threadIdx.y; y < 32; y += 8) {
+#     const int n = first_n + y;
+#     if (m < M && n < N) out[n * M + m] = m % 2 == 0 ? even_clip(tile[tx][y]) : odd_clip(tile[tx][y]);
+# }
+# ```
+#
+# Copy it to your cell and run the check. Find and fix one fault at a time, as you would with a profiler: read the
+# counter, change the code, and read the counter again. The check shows the counters in order, and the next one only
+# when the one before is right. You get 1 point for a correct result, and 1 point for each fault.
+#
+# | step | what the check counts | metric in Nsight Compute |
+# |---|---|---|
+# | 1 | sectors per request | `l1tex__t_sectors_…_global_op_ld.sum` over `l1tex__t_requests_…_global_op_ld.sum` |
+# | 2 | wavefronts per ideal wavefront | `l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum` |
+# | 3 | share of active lanes | `smsp__thread_inst_executed_per_inst_executed.ratio` |
+#
+# **Predict** before each change: which counter changes, and to what value? The cell of the check also shows what each
+# line costs.
+#
+# **In practice** `ncu --set full -o report python program.py` writes all metrics, and the program `ncu-ui` shows them
+# with advice. Start there, but check its advice against the counters.
+#
+# <details><summary>Hint 1</summary>Which index moves along a row of <code>x</code>? In the first loop,
+# <code>threadIdx.x</code> should move along this index.</details>
+# <details><summary>Hint 2</summary>A column of the tile is in one bank. <code>09_shared_memory</code> shows two
+# fixes.</details>
+# <details><summary>Hint 3</summary>In which of the two loops do all lanes of a warp have the same channel
+# <code>m</code>? Clip there.</details>
+
+# %% cell="solution" id="interleave_kernel"
+# %%cuda
+# __device__ float even_clip(float v) {
+#     for (int k = 0; k < 8; k++) v = v / (1.0f + fabsf(v));
+#     return v;
+# }
+# __device__ float odd_clip(float v) {
+#     for (int k = 0; k < 8; k++) v = v / sqrtf(1.0f + v * v);
+#     return v;
+# }
+#
+# __global__ void interleave_kernel(float* out, const float* x, int M, int N) {
+#     // out[n][m] = clip(x[m][n]); a block of 32 * 8 threads moves a tile of 32 * 32 samples.
+#     const int tx = threadIdx.x, first_m = blockIdx.y * 32, first_n = blockIdx.x * 32;
+#     // ### BEGIN SOLUTION
+#     __shared__ float tile[32][33];
+#     for (int y = threadIdx.y; y < 32; y += 8) {
+#         const int m = first_m + y, n = first_n + tx;
+#         if (m < M && n < N) tile[y][tx] = m % 2 == 0 ? even_clip(x[m * N + n]) : odd_clip(x[m * N + n]);
+#     }
+#     __syncthreads();
+#     for (int y = threadIdx.y; y < 32; y += 8) {
+#         const int m = first_m + tx, n = first_n + y;
+#         if (m < M && n < N) out[n * M + m] = tile[tx][y];
+#     }
+#     // ### END SOLUTION
+# }
+
+# %% cell="check" exercise="25_profile/interleave"
+lab.check("25_profile/interleave")
+with lab.record():
+    interleave(torch.rand(64, 64), torch.empty(64, 64))
+lab.annotate(interleave_kernel)
+
+# %% [markdown] cell="manual" id="explain" points=1
+# **Explain.** A kernel reads one column of a row-major fp32 matrix with 1024 columns. Its report says that DRAM reaches
+# 85 % of its peak, and that loads use 4 bytes of each sector. A colleague wants to store the matrix in fp16, because
+# the kernel is memory-bound. Which metric shows that this does not help? What helps, and would fp16 help after that?
+#
+# ### BEGIN SOLUTION
+# Loads use 4 of the 32 bytes of a sector, so seven of eight bytes that DRAM delivers are not used. In fp16, two
+# elements of the column are still 2048 bytes apart, so each needs a sector of its own: the kernel moves as many sectors
+# as before and uses only 2 bytes of each. A layout in which the column is contiguous helps: loads are coalesced and use
+# all 32 bytes of each sector, so DRAM moves an eighth of the bytes. After that, all bytes that DRAM moves are used, and
+# fp16 halves the time again.
+# ### END SOLUTION
