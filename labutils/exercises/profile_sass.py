@@ -201,6 +201,10 @@ def drawn_listing(seed: int) -> str:
     return "".join(f"/*{16 * k:04x}*/ {line} ;\n" for k, line in enumerate([*filled, "EXIT"]))
 
 
+GUARDED = 10
+"""A seed whose listing has its widest global load behind a guard."""
+
+
 def _arguments(listing: int, seed: int) -> dict[str, str]:
     return {"text": drawn_listing(seed) if seed else list(listings().values())[listing]}
 
@@ -213,8 +217,9 @@ register(
         points=Points(correct=2),
         make=_arguments,
         examine=_examine,
-        cases=tuple(
-            Case(name, {"listing": list(listings()).index(name), "seed": 0}) for name in PUBLIC
+        cases=(
+            *(Case(name, {"listing": list(listings()).index(name), "seed": 0}) for name in PUBLIC),
+            Case("a drawn listing, the widest load behind a guard", {"listing": 0, "seed": GUARDED}),
         ),
         draw=lambda rng: rng.choice([
             {"listing": rng.randrange(len(PUBLIC), len(listings())), "seed": 0},
