@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -120,6 +121,49 @@ def test_printed_keeps_the_beginning():
     for _ in range(child.PRINT_LIMIT):
         printed.write("abc")
     assert printed.getvalue() == ("abc" * child.PRINT_LIMIT)[: child.PRINT_LIMIT] + "\n… (more was printed)"
+
+
+def starve():
+    """Three seconds by the clock, of which a tenth is CPU time."""
+    end = time.monotonic() + 3
+    while time.monotonic() < end:
+        until = time.process_time() + 0.01
+        while time.process_time() < until:
+            pass
+        time.sleep(0.09)
+    return {}
+
+
+def test_who_gets_few_cycles_is_not_stopped_by_the_clock():
+    """A window has 2 s here, and 0.5 s of CPU time are not reached."""
+    assert list(child.fork([starve, starve], 0.5)) == [{}, {}]
+
+
+def test_a_window_begins_anew_for_a_starved_process_only():
+    def asked(*used, limit=10.0):
+        clock = iter(used)
+        window = child.Window(4.0, lambda: next(clock), limit)
+        return [window.begins_anew() for _ in used[1:]]
+
+    assert asked(1.0, 1.2, 1.4) == [True, True]
+    assert asked(1.0, 1.01) == [False]
+    assert asked(1.0, 1.2, 12.0) == [True, False]
+    assert asked(None, None) == asked(1.0, None) == [False]
+    many = [float(k) for k in range(child.WINDOWS + 1)]
+    assert asked(*many, limit=99.0) == [True] * (child.WINDOWS - 1) + [False]
+
+
+def test_the_cpu_time_of_another_process_can_be_read():
+    worker = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        end = time.monotonic() + 60
+        while child._used_by(worker.pid) < 0.2 and time.monotonic() < end:
+            time.sleep(0.05)
+        assert child._used_by(worker.pid) >= 0.2
+    finally:
+        worker.kill()
+        worker.wait()
+    assert child._used_by(worker.pid) is None
 
 
 def test_the_alarm_rings_only_while_it_is_set():
