@@ -72,32 +72,40 @@ class Evidence:
         return self.words.format(self.value(report))
 
 
+def busier(report: Report, one: str, other: str) -> float:
+    """A throughput in percent of its peak; 0 if the other one is the greater."""
+    return report[one] if report[one] > report[other] else 0.0
+
+
 EVIDENCE = {
     "launch-bound": Evidence(
         lambda r: r[TIME] / 1000, "the kernel takes {:,.1f} µs, and a launch about 7 µs", lambda us: us < 5
     ),
     "tail wave": Evidence(
         lambda r: balance(r) if r[WAVES] > 1 else 1.0,
-        "after the first wave, the average SM works for {:.0%} of the longest SM's time",
-        lambda share: share < 0.8,
+        "after the first wave, the average SM is active for {:.0%} of the busiest SM's cycles",
+        lambda share: share < 0.85,
     ),
     "spills": Evidence(local, "there are {:,.0f} requests to local memory", lambda requests: requests > 0),
     "divergence": Evidence(
         lambda r: r[THREADS], "{:.1f} of 32 threads are active per instruction", lambda threads: threads < 24
     ),
+    "compute-bound": Evidence(
+        lambda r: busier(r, SM, DRAM), "the SMs, if busier than DRAM, reach {:.0f} % of their peak",
+        lambda percent: percent >= 50,
+    ),
     "bank conflicts": Evidence(
         wavefronts, "an access to shared memory takes {:.1f} wavefronts", lambda count: count > 4
     ),
     "uncoalesced": Evidence(used, "{:.0f} of the 32 bytes of a sector are used", lambda share: share < 16),
-    "compute-bound": Evidence(lambda r: r[SM], "the SMs reach {:.0f} % of their peak", lambda percent: percent >= 60),
-    "memory-bound": Evidence(lambda r: r[DRAM], "DRAM reaches {:.0f} % of its peak", lambda percent: percent >= 60),
+    "memory-bound": Evidence(lambda r: r[DRAM], "DRAM reaches {:.0f} % of its peak", lambda percent: percent >= 50),
     "latency-bound": Evidence(
         lambda r: max(r[SM], r[DRAM]),
         "the busier of the SMs and DRAM reaches {:.0f} % of its peak",
-        lambda percent: percent < 60,
+        lambda percent: percent < 50,
     ),
-}
-"""By bottleneck, a cause before what it causes."""
+}  # fmt: skip
+"""By bottleneck, a cause before what it causes. The last one always holds where no other does."""
 
 
 def diagnose(report: Report) -> str:

@@ -1,7 +1,7 @@
 """What unit 25 shows: stored reports of Nsight Compute, timelines, and machine code.
 
 from labutils import profiles
-profiles.show(0)                      a stored report, as a table
+profiles.try_all(diagnose)            a function of the learner on every stored report
 profiles.draw(timeline)               the rows of a timeline, as a picture
 profiles.code(kernel)                 the accesses to memory in a kernel's machine code
 """
@@ -28,26 +28,21 @@ SHOWN = ("eager, small", "compiled, small")
 """Timelines of which `compare` shows a picture."""
 
 
-def report(number: int) -> dict[str, float]:
-    """A stored report: the profiler's names of metrics and their values."""
-    return dict(_reports.reports()[number]["metrics"])
-
-
-def show(*numbers: int) -> None:
-    """Print what `diagnose` looks at in stored reports, in columns."""
-    columns = [report(number) for number in numbers]
-    print(f"{'report':66}" + "".join(f"{number:>13}" for number in numbers))
-    for name in _reports.READ:
-        print(f"{name:66}" + "".join(f"{column[name]:13,.5g}" for column in columns))
+THREADS, LOCAL, USED, WAVEFRONTS = _reports.THREADS, _reports.LOCAL, _reports.USED, _reports.WAVEFRONTS
+ACCESSES, THROUGHPUT = _reports.SHARED, (_reports.SM, _reports.DRAM)
+"""The profiler's long names of metrics, those of loads before those of stores."""
 
 
 def try_all(diagnose: Callable[[dict], str]) -> None:
-    """How often the learner's function is right, by bottleneck, and what the kernels were."""
+    """How often the learner's function is right, by bottleneck, and the kernels where it is not."""
     if environment.grading_in_progress():
         return
-    for stored in _reports.reports():
-        found, right = diagnose(dict(stored["metrics"])), stored["bottleneck"]
-        print(f"{'✓' if found == right else '✗'} {right:15} {stored['source']}")
+    for bottleneck in _reports.EVIDENCE:
+        stored = [report for report in _reports.reports() if report["bottleneck"] == bottleneck]
+        wrong = [(r["source"], found) for r in stored if (found := diagnose(dict(r["metrics"]))) != bottleneck]
+        print(f"{bottleneck:15} {len(stored) - len(wrong):2} of {len(stored):2} right")
+        for source, found in wrong:
+            print(f"    {found!s:15} {source}")
 
 
 def timeline(name: str) -> list[tuple]:

@@ -1,12 +1,13 @@
 # %% [markdown]
 # # Read a profile: timelines, machine code, counters
 #
-# **You will** solve four exercises:
+# **You will** solve five exercises:
 #
 # 1. Find the gaps in a timeline, and what the GPU waited for.
-# 2. Read a listing of machine code.
-# 3. Write a kernel whose machine code loads 16 bytes at a time.
-# 4. Repair a kernel with three faults, one counter at a time.
+# 2. Find the bottleneck of a kernel from its counters.
+# 3. Read a listing of machine code.
+# 4. Write a kernel whose machine code loads 16 bytes at a time.
+# 5. Repair a kernel with three faults, one counter at a time.
 #
 # **You will learn to**
 #
@@ -97,7 +98,78 @@ def gaps(timeline):
 lab.check("25_profile/gaps")
 
 # %% [markdown]
-# ## 2 Machine code
+# ## 2 Find the bottleneck
+#
+# [Nsight Compute](../glossary.md#nsight-compute) counts hundreds of metrics for one launch of a kernel. A `report` is a
+# dict from their names to numbers. The stored ones are of kernels of this course on an H200. Each kernel has one known
+# bottleneck, and twelve metrics are enough to find it. Return the first name whose
+# condition holds:
+#
+# | name | condition |
+# |---|---|
+# | `"launch-bound"` | `TIME` below 5000 (ns) |
+# | `"tail wave"` | `WAVES` above 1, and `ACTIVE_AVG` below 0.85 of `ACTIVE_MAX` (cycles, over all SMs) |
+# | `"spills"` | any request to local memory (`LOCAL_LD`, `LOCAL_ST`) |
+# | `"divergence"` | `THREADS`, active per instruction, below 24 |
+# | `"compute-bound"` | `SM` at least 50 (% of its peak), and greater than `DRAM` |
+# | `"bank conflicts"` | more than 4 wavefronts per access to shared memory, loads and stores together |
+# | `"uncoalesced"` | loads or stores use less than 16 bytes per sector; 0 says that the kernel has none of this kind |
+# | `"memory-bound"` | `DRAM` at least 50 |
+# | `"latency-bound"` | none of the others: neither the SMs nor DRAM are busy |
+#
+# A cause stands before what it causes: spills also make a kernel wait for memory. The cell of the check runs your
+# function on all stored reports.
+#
+# **Predict.** A transpose writes columns of a matrix, 4 bytes of each sector. Is it memory-bound or latency-bound?
+#
+# <details><summary>Hint 1</summary>Without accesses to shared memory there are no conflicts: do not divide by
+# 0.</details>
+# <details><summary>Hint 2</summary><code>0 &lt; report[name] &lt; 16</code> is false for a kernel without loads.
+# </details>
+# <details><summary>Hint 3</summary>Write one <code>if … return</code> per row, in the order of the
+# table.</details>
+
+
+# %% cell="solution" id="diagnose"
+from labutils import profiles
+
+TIME, WAVES, THREADS = "gpu__time_duration.sum", "launch__waves_per_multiprocessor", profiles.THREADS
+ACTIVE_AVG, ACTIVE_MAX = "sm__cycles_active.avg", "sm__cycles_active.max"
+LOCAL_LD, LOCAL_ST = profiles.LOCAL
+SM, DRAM = profiles.THROUGHPUT
+WAVEFRONTS, ACCESSES, USED = profiles.WAVEFRONTS, profiles.ACCESSES, profiles.USED  # each: (of loads, of stores)
+
+
+def diagnose(report):
+    """Return the name of the bottleneck, the first in the table whose condition holds."""
+    ### BEGIN SOLUTION
+    accesses = sum(report[name] for name in ACCESSES)
+    if report[TIME] < 5000:
+        return "launch-bound"
+    if report[WAVES] > 1 and report[ACTIVE_AVG] < 0.85 * report[ACTIVE_MAX]:
+        return "tail wave"
+    if report[LOCAL_LD] + report[LOCAL_ST] > 0:
+        return "spills"
+    if report[THREADS] < 24:
+        return "divergence"
+    if report[SM] >= 50 and report[SM] > report[DRAM]:
+        return "compute-bound"
+    if sum(report[name] for name in WAVEFRONTS) > 4 * accesses > 0:
+        return "bank conflicts"
+    if any(0 < report[name] < 16 for name in USED):
+        return "uncoalesced"
+    if report[DRAM] >= 50:
+        return "memory-bound"
+    return "latency-bound"
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="25_profile/diagnose"
+lab.check("25_profile/diagnose")
+profiles.try_all(diagnose)
+
+# %% [markdown]
+# ## 3 Machine code
 #
 # The compiler may not do what you expect. To see what it did, read SASS, the machine code of NVIDIA's GPUs. NVIDIA
 # documents little more than the names of its instructions, but a few of them answer most questions:
@@ -174,9 +246,9 @@ def read_sass(text):
 lab.check("25_profile/read_sass")
 
 # %% [markdown]
-# ## 3 Make the compiler load 16 bytes
+# ## 4 Make the compiler load 16 bytes
 #
-# Scale `x`, an image in [fp16](../glossary.md#fp16), by an fp32 number: `out[i] = scale * x[i]`. The listing of part 3
+# Scale `x`, an image in [fp16](../glossary.md#fp16), by an fp32 number: `out[i] = scale * x[i]`. The listing of part 4
 # does this with loads of 2 bytes per lane, so a request moves 64 bytes. The widest load moves 16 bytes per lane, so a
 # request moves 512. The compiler does not widen these loads, because it does not know that the address is a multiple of
 # 16. You promise this by the type: a `uint4` has 16 bytes.
@@ -227,7 +299,7 @@ lab.check("25_profile/brighten")
 profiles.code(brighten_kernel)  # the narrow accesses are those of the last thread
 
 # %% [markdown]
-# ## 4 Three faults, one counter at a time
+# ## 5 Three faults, one counter at a time
 #
 # A recording has M channels with N samples each. `x` holds one channel after another; `out` holds all channels of
 # sample 0, then those of sample 1, and so on: `out[n][m] = clip(x[m][n])`. Channels with an even m pass through

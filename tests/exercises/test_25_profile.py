@@ -1,6 +1,7 @@
 """Unit 25: the stored reports, timelines and listings; what the references make of them; wide accesses in SASS."""
 
 import json
+from collections import Counter
 
 import pytest
 
@@ -9,29 +10,45 @@ from labutils import exercises
 from labutils.cuda import cubin, nvrtc
 from labutils.cuda.kernel import Module
 from labutils.cuda.signature import signatures
-from labutils.exercises import _reports, profile_gaps, profile_sass
+from labutils.exercises import _reports, profile_diagnose, profile_gaps, profile_sass
 
 SEEDS = range(1, 120)
-
-measured = pytest.mark.skipif(not _reports.reports(), reason="the reports are not stored yet: bench.profile_reports")
-
 
 # --- reports ----------------------------------------------------------------------------------------------------------
 
 
-@measured
 def test_each_report_shows_the_bottleneck_that_its_kernel_was_built_to_have():
     wrong = [r["name"] for r in _reports.reports() if _reports.diagnose(r["metrics"]) != r["bottleneck"]]
     assert not wrong
 
 
-@measured
 def test_no_value_lies_so_near_its_limit_that_rounding_decides():
     """A learner who writes <= for < gets the same names."""
     for report in _reports.reports():
         metrics = report["metrics"]
         near = {k: v * (1 + 1e-6) for k, v in metrics.items()}
         assert _reports.diagnose(near) == _reports.diagnose(metrics)
+
+
+def test_drawn_reports_have_every_bottleneck():
+    found = Counter(_reports.diagnose(profile_diagnose.drawn_report(seed)) for seed in range(1, 1000))
+    assert set(found) == set(_reports.EVIDENCE) and min(found.values()) > 30
+
+
+def test_each_confusion_of_a_stored_report_names_a_metric():
+    examine = exercises.get("25_profile/diagnose").examine
+    for report in _reports.reports():
+        for wrong in set(_reports.EVIDENCE) - {report["bottleneck"]}:
+            problem, advice = examine({}, {"report": report["metrics"]}, wrong)
+            assert repr(wrong) in problem and repr(report["bottleneck"]) in problem
+            assert advice.startswith(("A metric rules out", "Both rows")) and any(c.isdigit() for c in advice)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "slow", ["spills"]])
+def test_what_is_no_bottleneck_is_refused(wrong):
+    report = _reports.reports()[0]["metrics"]
+    problem, advice = exercises.get("25_profile/diagnose").examine({}, {"report": report}, wrong)
+    assert str(wrong) in problem and "launch-bound" in advice
 
 
 # --- timelines --------------------------------------------------------------------------------------------------------
@@ -65,7 +82,6 @@ def test_what_is_no_dict_of_four_numbers_is_refused():
         assert "dict with the keys" in exercise.examine({}, arguments, wrong)[1]
 
 
-@measured
 def test_stored_timelines_have_kernels_whose_calls_are_there():
     for name, timeline in profile_gaps.stored().items():
         kernels, calls = profile_gaps.of(timeline, "kernel"), profile_gaps.of(timeline, "host")
@@ -124,7 +140,6 @@ def test_points_for_counted_bytes_are_points_for_128_bit_accesses(target):
             assert wide == (2 if mutant.marks is None else mutant.marks - 1), mutant.name
 
 
-@measured
 def test_stored_files_name_what_made_them():
     for path in (_reports.STORED, profile_gaps.STORED):
         assert "H200" in json.loads(path.read_text(encoding="utf-8"))["machine"]
