@@ -93,6 +93,12 @@ class Judge:
         run = "Triton's interpreter" if exercise.language == "triton" else "the CUDA C++ emulator"
         return f"{run} on the CPU"
 
+    def prepare(self, ids: Iterable[str]) -> None:
+        """Make what the first submission of these exercises would wait for: GPU context, references' machine code."""
+        tasks = [self._task(exercises.get(i)) for i in ids]
+        if ours := [t for t in tasks if t.is_kernel and self.runs(t.exercise)]:
+            self.gpu.prepare(ours)
+
     def judge(self, submission: Submission, ids: Iterable[str]) -> dict[str, Verdict]:
         """The verdict of each exercise. Raises nothing for what a submission holds."""
         asked = [self._task(exercises.get(i)) for i in dict.fromkeys(ids)]

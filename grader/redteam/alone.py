@@ -153,7 +153,7 @@ def report(trial: Trial) -> dict:
     from grader.judge import sandbox
 
     sandbox.warm_up("launch", "replay", "compile")
-    run.judge()
+    run.judge().prepare([trial.exercise])  # a GPU's context takes seconds of CPU time; the first submission pays once
     points = exercises.get(trial.exercise).points.total
     if trial.submits != "answers":
         run._Notebooks.shared()

@@ -286,3 +286,12 @@ def test_a_ring_lies_in_shared_memory_and_its_seed_draws_it(kind):
         assert torch.equal(raw, b.view.flatten())
         b.view[0] = 7
         assert raw[0] == 7
+
+
+def test_only_what_runs_on_the_gpu_is_prepared(judge, monkeypatch):
+    prepared = []
+    monkeypatch.setattr(judge.gpu, "prepare", prepared.extend)
+    judge.prepare([SCALE, "00_start/number_of_programs"])
+    assert [task.exercise.id for task in prepared] == [SCALE]
+    Judge(5, hidden=1, on_gpu=False).prepare([SCALE])
+    assert len(prepared) == 1
