@@ -4,6 +4,7 @@ import itertools
 
 from ..gpu import kernel_graph
 from ..spec.exercise import Case, PlainExercise, Points, register
+from . import _partitions
 from .block_graphs import HEAD, graph
 
 UNIT = "24_block"
@@ -48,7 +49,7 @@ def _traffic_mistakes(nodes, kernels) -> list[tuple[int, str]]:
     """Wrong totals, with the cause."""
 
     def total(reads=lambda inside, inputs: inputs - inside, writes=None) -> int:
-        writes = writes or (lambda name, inside: kernel_graph._leaves(nodes, name, inside))
+        writes = writes or (lambda name, inside: kernel_graph.leaves(nodes, name, inside))
         found = 0
         for kernel in kernels:
             inside = set(kernel)
@@ -97,7 +98,7 @@ def _traffic_mistakes(nodes, kernels) -> list[tuple[int, str]]:
 
 def _examine_traffic(sizes, arguments, yours) -> tuple[str, str] | None:
     nodes, kernels = arguments["graph"], arguments["kernels"]
-    expected = kernel_graph.traffic(nodes, kernels)
+    expected = _partitions.traffic(nodes, kernels)
     try:
         value = float(yours)
     except (TypeError, ValueError):
@@ -152,13 +153,13 @@ def _examine_partition(sizes, arguments, yours) -> tuple[str, str] | None:
     if found := kernel_graph.problem(nodes, yours):
         return found, next((text for part, text in ADVICE.items() if part in found), "Keep to the rules in the text.")
     kernels = [list(k) for k in yours if len(k)]
-    moved, least = (kernel_graph.traffic(nodes, p) for p in (kernels, kernel_graph.best(nodes)))
+    moved, least = (_partitions.traffic(nodes, p) for p in (kernels, _partitions.best(nodes)))
     if moved <= SLACK * least:
         return None
-    library = kernel_graph.best(nodes, fused_matmuls=False)
+    library = _partitions.best(nodes, fused_matmuls=False)
     message = (
         f"the partition can run, but it moves {moved / 1e6:,.1f} MB in {len(kernels)} kernels; {least / 1e6:,.1f} MB "
-        f"is possible, and {kernel_graph.traffic(nodes, library) / 1e6:,.1f} MB without fusion into matmuls"
+        f"is possible, and {_partitions.traffic(nodes, library) / 1e6:,.1f} MB without fusion into matmuls"
     )
     return message, _merge(nodes, kernels, moved)
 
@@ -168,7 +169,7 @@ def _merge(nodes, kernels, moved: int) -> str:
     options = []
     for a, b in itertools.combinations(kernels, 2):
         merged = [k for k in kernels if k is not a and k is not b] + [a + b]
-        saved = moved - kernel_graph.traffic(nodes, merged)
+        saved = moved - _partitions.traffic(nodes, merged)
         if saved > 0 and kernel_graph.problem(nodes, merged) is None:
             options.append((saved, a, b))
     if not options:

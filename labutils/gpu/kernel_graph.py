@@ -4,8 +4,8 @@ A graph maps the name of each node to a dict: `kind`, `inputs` (names of nodes),
 and for a row reduction `over`, the columns that one number comes from. Every result has a row per token. Weights are
 left out: each of them is read once, whatever the kernels are.
 
-A kernel is a list of names; a partition is a list of kernels. `problem` says why a partition cannot run, `traffic` how
-many bytes it moves, and `best` finds one that moves the fewest.
+A kernel is a list of names; a partition is a list of kernels. `problem` says why a partition cannot run. What it moves
+and which moves least is what unit 24 asks for, so it stands in `labutils.exercises`, which the judge hides.
 
 The rules are those of kernels that compute tiles of 128 × 256: an epilogue sees one tile, a loop along K sees whole
 rows of the matmul's input.
@@ -13,8 +13,7 @@ rows of the matmul's input.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 
 Graph = Mapping[str, Mapping]
 
@@ -29,18 +28,7 @@ def readers(graph: Graph, name: str) -> list[str]:
     return [other for other, node in graph.items() if name in node["inputs"]]
 
 
-def traffic(graph: Graph, kernels: Sequence[Sequence[str]]) -> int:
-    """Bytes that the kernels read and write: each result that a kernel needs once, and each that leaves it once."""
-    total = 0
-    for kernel in kernels:
-        inside = set(kernel)
-        needed = {i for name in inside for i in graph[name]["inputs"]} - inside
-        leaving = {name for name in inside if _leaves(graph, name, inside)}
-        total += sum(graph[name]["bytes"] for name in needed | leaving)
-    return total
-
-
-def _leaves(graph: Graph, name: str, inside: set[str]) -> bool:
+def leaves(graph: Graph, name: str, inside: set[str]) -> bool:
     """Is this result needed outside of the kernel? One that nobody reads is a result of the block."""
     found = readers(graph, name)
     return not found or not inside.issuperset(found)
@@ -51,7 +39,7 @@ def _leaves(graph: Graph, name: str, inside: set[str]) -> bool:
 
 def problem(graph: Graph, kernels: Sequence[Sequence[str]]) -> str | None:
     """Why these kernels cannot compute the graph, in a sentence; None if they can."""
-    return _coverage(graph, kernels) or next(filter(None, (_inside(graph, k) for k in kernels)), _cycle(graph, kernels))
+    return _coverage(graph, kernels) or next(filter(None, (inside(graph, k) for k in kernels)), _cycle(graph, kernels))
 
 
 def _coverage(graph: Graph, kernels) -> str | None:
@@ -71,7 +59,7 @@ def _coverage(graph: Graph, kernels) -> str | None:
     return f"no kernel computes {missing[0]}" if missing else None
 
 
-def _inside(graph: Graph, kernel: Sequence[str]) -> str | None:
+def inside(graph: Graph, kernel: Sequence[str]) -> str | None:
     """The rules within one kernel."""
     heavy = [name for name in kernel if graph[name]["kind"] in HEAVY]
     if len(heavy) > 1:
@@ -99,7 +87,7 @@ def _before(graph: Graph, kernel: Sequence[str], name: str, center: str) -> str 
     node = graph[name]
     if graph[center]["kind"] == "attention":
         return f"{name} is in one kernel with {center}, but attention reads rows that other programs compute"
-    if _leaves(graph, name, set(kernel)):
+    if leaves(graph, name, set(kernel)):
         return f"{name} is computed in the loop of {center}, so no kernel stores it, but another kernel needs it"
     if node["kind"] != "row":
         return None
@@ -144,46 +132,3 @@ def _ancestors(graph: Graph, name: str) -> set[str]:
             found.add(node)
             open_ += graph[node]["inputs"]
     return found
-
-
-# --- the fewest bytes ----------------------------------------------------------------------------------------------
-
-
-def best(graph: Graph, fused_matmuls: bool = True) -> list[list[str]]:
-    """Kernels that move the fewest bytes. Without `fused_matmuls`, a matmul or attention has a kernel of its own.
-
-    Exact: the cheapest path from nothing to everything through the sets of nodes that can be done at one time.
-    """
-    nodes = [name for name, node in graph.items() if node["kind"] != "input"]
-
-    @cache
-    def rest(done: frozenset) -> tuple[int, tuple]:
-        if len(done) == len(nodes):
-            return 0, ()
-        options = []
-        for kernel in _next_kernels(graph, nodes, done, fused_matmuls):
-            moved, others = rest(done | kernel)
-            names = tuple(name for name in nodes if name in kernel)
-            options.append((moved + traffic(graph, [names]), (names, *others)))
-        return min(options, key=lambda option: (option[0], len(option[1])))
-
-    return [list(kernel) for kernel in rest(frozenset())[1]]
-
-
-def _next_kernels(graph: Graph, nodes: Sequence[str], done: frozenset, fused_matmuls: bool) -> Iterator[frozenset]:
-    """Every kernel that can run when `done` is done."""
-    inputs = {name for name, node in graph.items() if node["kind"] == "input"}
-    open_, seen = [frozenset()], {frozenset()}
-    while open_:
-        kernel = open_.pop()
-        for name in nodes:
-            if name in done or name in kernel or not set(graph[name]["inputs"]) <= done | kernel | inputs:
-                continue
-            larger = kernel | {name}
-            heavy = [n for n in larger if graph[n]["kind"] in HEAVY]
-            if larger in seen or len(heavy) > 1 or (heavy and len(larger) > 1 and not fused_matmuls):
-                continue
-            seen.add(larger)
-            open_.append(larger)
-            if _inside(graph, sorted(larger)) is None:
-                yield larger

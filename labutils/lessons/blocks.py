@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from .. import environment
-from ..exercises import block_graphs
-from ..gpu import device, kernel_graph
+from ..gpu import device
 from ..gpu.kernel_graph import problem
 
 __all__ = ["graph", "loss_memory", "loss_peaks", "problem", "show"]
@@ -24,6 +23,8 @@ TOKENS, WIDTH, HEADS, KEY_HEADS, HIDDEN = 16_384, 4096, 32, 8, 14_336
 
 def graph(variant: str = "standard") -> dict[str, Mapping]:
     """The graph of a block: name → kind, inputs, columns and bytes of the result."""
+    from ..exercises import block_graphs  # not there where a judge runs a submission, which needs `problem` alone
+
     return block_graphs.graph(block_graphs.VARIANTS.index(variant), TOKENS, WIDTH, HEADS, KEY_HEADS, HIDDEN)
 
 
@@ -31,6 +32,8 @@ def show(nodes: Mapping[str, Mapping], kernels: Sequence[Sequence[str]] | None =
     """Print the graph, a node a line; with `kernels`, a kernel a line, beside the best partition's traffic."""
     if environment.grading_in_progress():
         return
+    from ..exercises._partitions import best, traffic
+
     if kernels is None:
         print(f"{'node':10} {'kind':12} {'columns':>7} {'MB':>7}  inputs")
         for name, node in nodes.items():
@@ -41,16 +44,16 @@ def show(nodes: Mapping[str, Mapping], kernels: Sequence[Sequence[str]] | None =
         print(found)
         return
     for kernel in kernels:
-        print(f"{kernel_graph.traffic(nodes, [kernel]) / 1e6:9,.1f} MB  {', '.join(kernel)}")
+        print(f"{traffic(nodes, [kernel]) / 1e6:9,.1f} MB  {', '.join(kernel)}")
     one_each = [[name] for name, node in nodes.items() if node["kind"] != "input"]
     ways = {
         "your kernels": kernels,
         "a kernel for each node": one_each,
-        "nothing fused into matmuls": kernel_graph.best(nodes, fused_matmuls=False),
-        "fewest bytes": kernel_graph.best(nodes),
+        "nothing fused into matmuls": best(nodes, fused_matmuls=False),
+        "fewest bytes": best(nodes),
     }
     for name, way in ways.items():
-        print(f"{kernel_graph.traffic(nodes, way) / 1e6:9,.1f} MB  {name} ({len(way)})")
+        print(f"{traffic(nodes, way) / 1e6:9,.1f} MB  {name} ({len(way)})")
 
 
 # --- the loss ------------------------------------------------------------------------------------------------------

@@ -28,11 +28,6 @@ SHOWN = ("eager, small", "compiled, small")
 """Timelines of which `compare` shows a picture."""
 
 
-THREADS, LOCAL, USED, WAVEFRONTS = _reports.THREADS, _reports.LOCAL, _reports.USED, _reports.WAVEFRONTS
-ACCESSES, THROUGHPUT = _reports.SHARED, (_reports.SM, _reports.DRAM)
-"""The profiler's long names of metrics, those of loads before those of stores."""
-
-
 def try_all(diagnose: Callable[[dict], str]) -> None:
     """How often the learner's function is right, by bottleneck, and the kernels where it is not."""
     if environment.grading_in_progress():

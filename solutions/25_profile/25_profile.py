@@ -60,6 +60,9 @@
 
 
 # %% cell="given" id="copying"
+from labutils import profiles
+
+
 def copying(timeline, begin, end):
     """Return the time in µs, between begin and end, in which at least one copy runs."""
     total = 0.0
@@ -131,13 +134,15 @@ lab.check("25_profile/gaps")
 
 
 # %% cell="solution" id="diagnose"
-from labutils import profiles
-
-TIME, WAVES, THREADS = "gpu__time_duration.sum", "launch__waves_per_multiprocessor", profiles.THREADS
+TIME, WAVES = "gpu__time_duration.sum", "launch__waves_per_multiprocessor"
 ACTIVE_AVG, ACTIVE_MAX = "sm__cycles_active.avg", "sm__cycles_active.max"
-LOCAL_LD, LOCAL_ST = profiles.LOCAL
-SM, DRAM = profiles.THROUGHPUT
-WAVEFRONTS, ACCESSES, USED = profiles.WAVEFRONTS, profiles.ACCESSES, profiles.USED  # each: (of loads, of stores)
+LOCAL_LD, LOCAL_ST = (f"l1tex__t_requests_pipe_lsu_mem_local_op_{way}.sum" for way in ("ld", "st"))
+THREADS = "smsp__thread_inst_executed_per_inst_executed.ratio"
+SM = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
+DRAM = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
+WAVEFRONTS = [f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{way}.sum" for way in ("ld", "st")]
+ACCESSES = [f"smsp__inst_executed_op_shared_{way}.sum" for way in ("ld", "st")]
+USED = [f"smsp__sass_average_data_bytes_per_sector_mem_global_op_{way}.ratio" for way in ("ld", "st")]
 
 
 def diagnose(report):
@@ -207,8 +212,6 @@ profiles.try_all(diagnose)
 # %% cell="given" id="launchers"
 import torch
 from triton import cdiv
-
-from labutils import profiles
 
 
 def brighten(x, scale, out):

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from labutils.exercises import _partitions
 from labutils.exercises.block_graphs import VARIANTS, graph
 from labutils.gpu import kernel_graph
 
@@ -31,7 +32,7 @@ def chain():
     ],
 )
 def test_traffic_by_hand(kernels, bytes_):
-    assert kernel_graph.traffic(chain(), kernels) == bytes_
+    assert _partitions.traffic(chain(), kernels) == bytes_
 
 
 GOOD = [["rms1", "scale1", "qkv", "rope"], ["attention"], ["out", "residual1"], ["rms2", "scale2", "gate_up", "swiglu"],
@@ -65,7 +66,7 @@ def test_each_rule(kernels, part):
 
 def test_two_norms_do_not_fit_before_a_matmul():
     nodes = block(VARIANTS.index("norms behind"))
-    kernels = kernel_graph.best(nodes)
+    kernels = _partitions.best(nodes)
     home = {n: k for k in kernels for n in k}
     both = home["residual1"] + home["gate_up"]
     merged = [k for k in kernels if not set(k) & set(both)] + [both]
@@ -74,8 +75,8 @@ def test_two_norms_do_not_fit_before_a_matmul():
 
 def test_a_norm_fits_behind_a_matmul_as_wide_as_a_tile():
     kernels = [["out", "rms_out", "scale_out", "residual1"]]
-    assert kernel_graph._inside(block(2, width=256), kernels[0]) is None
-    assert "but a tile of out has only 256" in kernel_graph._inside(block(2, width=384), kernels[0])
+    assert kernel_graph.inside(block(2, width=256), kernels[0]) is None
+    assert "but a tile of out has only 256" in kernel_graph.inside(block(2, width=384), kernels[0])
 
 
 def partitions(names):
@@ -96,18 +97,18 @@ def test_the_best_partition_is_the_best_of_all(variant):
     keep = list(nodes)[:9]
     nodes = {name: nodes[name] for name in keep}
     names = [name for name in nodes if nodes[name]["kind"] != "input"]
-    least = min(kernel_graph.traffic(nodes, p) for p in partitions(names) if kernel_graph.problem(nodes, p) is None)
-    found = kernel_graph.best(nodes)
+    least = min(_partitions.traffic(nodes, p) for p in partitions(names) if kernel_graph.problem(nodes, p) is None)
+    found = _partitions.best(nodes)
     assert kernel_graph.problem(nodes, found) is None
-    assert kernel_graph.traffic(nodes, found) == least
+    assert _partitions.traffic(nodes, found) == least
 
 
 @pytest.mark.parametrize("variant", range(len(VARIANTS)))
 def test_library_matmuls_stand_alone(variant):
     nodes = block(variant)
-    for kernel in kernel_graph.best(nodes, fused_matmuls=False):
+    for kernel in _partitions.best(nodes, fused_matmuls=False):
         assert len(kernel) == 1 or not any(nodes[n]["kind"] in kernel_graph.HEAVY for n in kernel)
 
 
 def test_the_standard_block_needs_five_kernels():
-    assert kernel_graph.best(block()) == GOOD
+    assert _partitions.best(block()) == GOOD
