@@ -65,7 +65,7 @@ lab.check("00_start/number_of_programs")
 # ## 2 Read a finished kernel
 #
 # The kernel `fill_kernel` in the next cell writes the same number into every element of an array. Read the four lines
-# of its body from top to bottom:
+# of its body:
 #
 # - `pid` is the [ID of this program](../glossary.md#program-id);
 # - `offs` holds the [offsets](../glossary.md#offset) (indices) of the program's elements: 4, 5, 6, 7 in program 1;
@@ -191,12 +191,11 @@ lab.check("00_start/scale")
 # | bounds check | `mask=offs < n` | `if (i < n)` |
 # | load and store | `tl.load`, `tl.store` | `x[i]`, `out[i] = …` |
 #
-# A cell that starts with `%%cuda` holds C++ (`//` begins a comment, `;` ends a statement). In it, `__global__` marks a
-# kernel. Running the cell compiles the code. You can then launch its kernels from Python.
+# A cell that starts with `%%cuda` holds C++ (`//` begins a comment, `;` ends a statement). `__global__` marks a kernel.
+# Running the cell compiles the code; you can then launch its kernels from Python.
 #
 # <details><summary>Hint</summary>The last block has threads beyond the end of the array. Each thread must first test
-# whether its element exists. If the element exists, one statement reads it, multiplies it and writes the
-# result.</details>
+# whether its element exists. If so, one statement reads it, multiplies it and writes the result.</details>
 
 # %% cell="solution" id="scale_cuda_kernel"
 # %%cuda
@@ -235,7 +234,7 @@ lab.benchmark("00_start/scale_cuda")
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** Suppose your kernel did ten multiplications per element instead of one. Would it take longer on a GPU?
-# Explain why or why not in two sentences.
+# Explain in two sentences.
 #
 # ### BEGIN SOLUTION
 # Hardly. The kernel spends its time moving eight bytes per element while the arithmetic units idle: a GPU does tens of

@@ -19,7 +19,7 @@
 # ## 1 Why throughput
 #
 # Until about 2005, smaller transistors switched faster at the same power. Then leakage current ended this trend, and
-# clock rates have stayed at a few GHz. Transistor counts kept growing, so one way to become faster remained: do more at
+# clock rates have stayed at a few GHz. Transistor counts kept growing, so one way to get faster remained: do more at
 # once.
 #
 # A **CPU** spends its transistors on low [latency](../glossary.md#latency): [caches](../glossary.md#cache), [branch
@@ -28,13 +28,13 @@
 # [throughput](../glossary.md#throughput): it has many simple arithmetic units, and so many threads that some can run
 # while others wait.
 #
-# Flynn classified machines by how many instructions (I) they execute at once, and on how many data (D). Each number is
-# single (S) or multiple (M):
+# Flynn classified machines by whether they execute single or multiple instructions at once (SI, MI), on single or
+# multiple data (SD, MD):
 #
-# - SISD: one instruction on one value, as in a simple CPU core;
-# - SIMD: one instruction on many values, as in vector units;
-# - MIMD: many instructions on many values, as in several cores;
-# - MISD: many instructions on one value, which is hardly ever built.
+# - SISD: a simple CPU core;
+# - SIMD: the vector unit of a CPU core;
+# - MIMD: several cores;
+# - MISD: hardly ever built.
 #
 # A GPU is [SIMT](../glossary.md#simt): you write code for one thread, and the hardware executes 32 threads with one
 # instruction. These 32 threads are a warp, and each of them is a [lane](../glossary.md#lane) of the warp. SIMT is SIMD
@@ -103,9 +103,9 @@ lab.check("01_hardware/peak")
 # small cache for [constant memory](../glossary.md#constant-memory). [Global memory](../glossary.md#global-memory) is
 # the GPU's DRAM: [HBM](../glossary.md#hbm) on data-center GPUs.
 #
-# How long does one load from each level take? In a [pointer chase](../glossary.md#pointer-chase) one thread follows a
-# chain of addresses, so each load must wait for the previous one. The cell after the check measures the latency of each
-# level in cycles. It also prints the latencies that are often quoted: {claim: quoted_latencies}.
+# In a [pointer chase](../glossary.md#pointer-chase) one thread follows a chain of addresses, so each load must wait for
+# the previous one. The cell after the check measures the latency of each level in cycles. It also prints the latencies
+# that are often quoted: {claim: quoted_latencies}.
 #
 # **Predict.** How many bytes do all on-chip memories hold together (`on_chip_bytes`)? On-chip memories are the
 # registers, L1 (which includes shared memory) and L2.
@@ -132,8 +132,8 @@ print(figures)
 lab.widgets.ladder(figures)
 
 # %% [markdown]
-# On an H200, registers and L1 hold more than half of the on-chip bytes. So a GPU has most of its on-chip memory next to
-# its arithmetic units, while a CPU has most of its on-chip memory in caches that all cores share.
+# On an H200, registers and L1 hold more than half of the on-chip bytes. So most of a GPU's on-chip memory is next to
+# its arithmetic units, while most of a CPU's is in caches that all cores share.
 #
 # | level | why the measured latency differs from the quoted one |
 # |---|---|
@@ -230,22 +230,20 @@ lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns(
 # %% [markdown]
 # **What the last code cell shows.** The first table compares peaks that popular material claims with peaks from your
 # formula. The {claim: h100_fp16_peak} TFLOP/s claimed for an H100 are a dense peak, without sparsity. With sparsity,
-# two of every four elements of a matrix must be zeros, which the tensor cores skip. That doubles the peak to
+# two of every four elements of a matrix are zeros that the tensor cores skip, which doubles the peak to
 # {claim: h100_sparse_peak} TFLOP/s. The figures claimed for a B200 count sparsity: divide them by two before you
-# compare. (The peak of FP4, a format of 4 bits, differs between B200 boards.) Also ask which clock rate a figure
-# assumes. NVIDIA quotes an H100's tensor-core peaks at {claim: h100_tensor_clock}, although its highest clock rate
-# (boost clock) is {claim: h100_boost_clock} MHz.
+# compare. (The peak of FP4, 4 bits, differs between B200 boards.) Also ask which clock rate a figure assumes. NVIDIA
+# quotes an H100's tensor-core peaks at {claim: h100_tensor_clock}, although its highest clock rate (boost clock) is
+# {claim: h100_boost_clock} MHz.
 #
 # The picture shows that on a large GPU, one float in flight per thread is not enough to reach the memory's bandwidth,
-# even with the maximum number of warps. Three remedies are wider loads (`float4`, four floats), several loads before
-# the first loaded value is used, and copies that bypass registers ([`cp.async`](../glossary.md#async-copy),
-# [TMA](../glossary.md#tma)).
+# even with the most warps. Three remedies are wider loads (`float4`, four floats), several loads before the first use
+# of a value, and copies that bypass registers ([`cp.async`](../glossary.md#async-copy), [TMA](../glossary.md#tma)).
 #
 # **History.** Every generation of NVIDIA GPUs removed a bottleneck of the previous one. The table gives the first
-# [compute capability](../glossary.md#compute-capability) of each generation; sm_90 stands for 9.0. You need not know
-# all its terms: later units explain [TF32](../glossary.md#tf32), [BF16](../glossary.md#bf16),
-# [`wgmma`](../glossary.md#wgmma), [tensor memory](../glossary.md#tensor-memory) and [block
-# scales](../glossary.md#block-scale).
+# [compute capability](../glossary.md#compute-capability) of each generation; sm_90 stands for 9.0. Later units explain
+# [TF32](../glossary.md#tf32), [BF16](../glossary.md#bf16), [`wgmma`](../glossary.md#wgmma), [tensor
+# memory](../glossary.md#tensor-memory) and [block scales](../glossary.md#block-scale).
 #
 # | generation | what it added | bottleneck that it removed |
 # |---|---|---|

@@ -2,7 +2,7 @@
 # # Map threads to data and to the hardware
 #
 # **You will** compute how a [grid](../glossary.md#grid) fills a GPU. Then you write three CUDA C++
-# [kernels](../glossary.md#kernel): one with one index, one with two indices, and one with a branch.
+# [kernels](../glossary.md#kernel): with one index, with two indices, and with a branch.
 #
 # **You will learn to**
 # - define grid, [block](../glossary.md#block), [warp](../glossary.md#warp) and [thread](../glossary.md#thread), and
@@ -77,13 +77,13 @@ lab.widgets.waves(blocks=160, gpu="B200")
 #
 # **No order.** Blocks start when a slot is free and end in any order. A kernel in which block 5 waits for block 9 can
 # [deadlock](../glossary.md#deadlock): block 9 may need the slot of block 5. Because blocks are independent, the same
-# kernel runs on a GPU with 20 SMs and on a GPU with 148.
+# kernel runs on GPUs with 20 and with 148 SMs.
 #
 # **Latency hiding.** A load from memory takes several hundred [cycles](../glossary.md#cycle). An SM of an A100, H100,
 # H200 or B200 holds up to {claim: sm_warps}. (It holds {claim: t4_warps} on a T4, and {claim: rtx_warps} on GPUs of the
 # series RTX 30, 40 and 50.) Each warp keeps its own registers, so switching between warps takes no time. In every
 # cycle, each of the SM's four schedulers issues an instruction of one of its warps that is ready (does not wait). With
-# enough warps, at least one warp is always ready. With a single warp, the SM waits most of the time.
+# enough warps, at least one warp is always ready.
 #
 # ## 2 One index
 #
@@ -159,7 +159,7 @@ lab.check("02_execution_model/fade")
 # | `tail-unmasked`, `out-of-bounds` | the guard is missing or uses `<=`; (part 3) only one of two indices is guarded |
 # | `first-block-only`, `tail-not-written` | the index is `threadIdx` alone, so every block computes the same elements |
 # | `first-block-only` (part 3) | x and y are swapped: the column must come from x, and the row from y |
-# | [`race`](../glossary.md#race) | (part 4) threads of both channels write one element, such as threads 0 and 128 |
+# | [`race`](../glossary.md#race) | (part 4) threads of both channels write one element |
 # | correct values, but not all points | a count is too high or too low: read the counts below the test cases |
 #
 # ## 3 Two indices
@@ -197,11 +197,11 @@ lab.check("02_execution_model/mirror")
 # ## 4 Divergence: branch by warp, not by thread
 #
 # A stereo signal alternates left and right samples. Your kernel limits loud samples: it applies one function 16 times
-# to each left sample, and another function 16 times to each right sample. The obvious kernel branches on `i % 2`, so
-# each warp must execute both sides of the branch. While one side runs, the lanes of the other side wait. This is
-# *divergence*. The cell below runs this kernel and prints its source with counts. There, `lanes` is the share of
-# [active lanes](../glossary.md#active-lanes) in each line. (`__device__` marks a function that kernels call.) The cell
-# also draws a picture, in which you can choose other branch conditions. With which conditions does no warp execute both
+# to left samples, and another one to right samples. The obvious kernel branches on `i % 2`, so each warp must execute
+# both sides of the branch. While one side runs, the lanes of the other side wait. This is *divergence*. The cell below
+# runs this kernel and prints its source with counts: `lanes` is the share of [active
+# lanes](../glossary.md#active-lanes) in each line. (`__device__` marks a function that kernels call.) The cell also
+# draws a picture, in which you can choose other branch conditions. With which conditions does no warp execute both
 # sides?
 #
 # **Write** `by_warp_kernel`, which gives the same result, but in which each warp computes only one channel (left or
@@ -312,8 +312,8 @@ for version in (stereo_by_thread, stereo):
 
 # %% [markdown]
 # **Next levels.** Let each thread process one left and one right sample, and read both with one load, as a `float2`
-# (two floats). This kernel has no branch, and its accesses are [coalesced](../glossary.md#coalesced-access): each warp
-# loads adjacent bytes. Is it faster than yours?
+# (two floats). This kernel has no branch, and its accesses are [coalesced](../glossary.md#coalesced-access). Is it
+# faster than yours?
 #
 # **In practice** the compiler replaces a short branch by code in which every lane computes both sides and selects one
 # result, so the warp does not diverge. Ray tracers sort their work by kind, so that all lanes of a warp take the same

@@ -9,8 +9,8 @@
 # - name the four limits on the number of *resident* blocks (the blocks that an SM holds at a time), and round
 #   [registers](../glossary.md#register) and [shared memory](../glossary.md#shared-memory) up to the units in which they
 #   are allocated;
-# - find how many registers and bytes of shared memory a kernel uses, and how many bytes it
-#   [spills](../glossary.md#spill), on a GPU that you do not have;
+# - read how many registers, [spills](../glossary.md#spill) and bytes of shared memory a kernel needs on a GPU that you
+#   do not have;
 # - limit a kernel's registers with `__launch_bounds__` and `__maxnreg__`, and see what the limit costs;
 # - decide by [Little's law](../glossary.md#littles-law) whether more [occupancy](../glossary.md#occupancy) would help.
 #
@@ -36,8 +36,7 @@
 # - Blocks of 256 threads with 40 registers per thread and 32 KB of shared memory fill 48: {claim: many_warps}
 #   occupancy.
 #
-# In the first example, an SM holds three blocks. How many registers per thread may a kernel use so that a fourth block
-# fits?
+# In the first example, an SM holds three blocks. With how many registers per thread does a fourth block fit?
 
 # %% cell="setup"
 
@@ -48,9 +47,9 @@ lab.widgets.occupancy(threads=128, registers=160, gpu="H100 SXM")
 # ## 2 Registers
 #
 # How many blocks do the registers alone allow? Write `blocks_by_registers` in three steps. First, how many registers
-# does one warp get? (A partly filled warp gets as many registers as a full warp.) Second, for how many warps does a
-# quarter of the SM's registers, which belongs to one [scheduler](../glossary.md#scheduler), suffice? Four times as many
-# warps fit into the SM. Third, how many blocks do these warps form?
+# does one warp get? (A partly filled warp gets as many registers as a full warp.) Second, how many warps fit into a
+# quarter of the SM's registers, the share of one [scheduler](../glossary.md#scheduler)? Four times as many fit into the
+# SM. Third, how many blocks do these warps form?
 #
 # Your functions get the [compute capability](../glossary.md#compute-capability), the version of a GPU's hardware, as
 # one number: 90 stands for 9.0. In the stub, `limits` holds the figures for this capability: `limits.registers`,
@@ -59,8 +58,7 @@ lab.widgets.occupancy(threads=128, registers=160, gpu="H100 SXM")
 # <details><summary>Hint 1</summary><code>-(-a // b) * b</code> rounds <code>a</code> up to a multiple of
 # <code>b</code>.</details>
 # <details><summary>Hint 2</summary>With 160 registers per thread, a warp needs 160 · 32 = 5120 registers, which is a
-# multiple of 256. A quarter has 16384 registers, so three warps fit into a quarter, and twelve warps fit into the
-# SM.</details>
+# multiple of 256. A quarter has 16384 registers, so three warps fit into a quarter, and twelve into the SM.</details>
 # <details><summary>Hint 3</summary>Divide by the warps per block only at the end, because a block spreads over all four
 # schedulers.</details>
 
@@ -190,10 +188,10 @@ lab.plots.show(lab.registers.staircase, occupancy)
 # ## 6 When low occupancy is right
 #
 # High occupancy is only a means to hide [latency](../glossary.md#latency). By Little's law, bandwidth depends on the
-# number of bytes [in flight](../glossary.md#in-flight): *warps · bytes in flight per warp*. The next cell prints a copy
-# kernel and draws its bandwidth. Each thread of this kernel has 1, 2 or 4 loads of 16 bytes in flight. To lower the
-# occupancy, the blocks allocate shared memory that they do not use. **Predict** first: what occupancy does the kernel
-# need to reach the full [bandwidth](../glossary.md#bandwidth) with 1, 2 and 4 loads?
+# number of bytes [in flight](../glossary.md#in-flight): *warps · bytes in flight per warp*. The next cell shows this
+# for a copy kernel whose threads have 1, 2 or 4 loads of 16 bytes in flight. To lower the occupancy, its blocks
+# allocate shared memory that they do not use. **Predict** first: what occupancy does the kernel need to reach the full
+# [bandwidth](../glossary.md#bandwidth) with 1, 2 and 4 loads?
 
 # %%
 print(lab.hardware.COPY)
