@@ -54,7 +54,7 @@ lab.widgets.latency(warps=4, busy=40, latency=400)
 # %% [markdown]
 # ## 2 What one SM can do
 #
-# | part of an SM of an H100 | count or size | work of each unit per cycle |
+# | part of an SM of an [H100](../glossary.md#hopper) | count or size | work of each unit per cycle |
 # |---|---|---|
 # | schedulers | {claim: h100_schedulers} | issue one instruction of one warp |
 # | [FP32](../glossary.md#fp32) units | {claim: h100_cores} | one multiply-add |
@@ -91,8 +91,8 @@ lab.check("01_hardware/peak")
 # | level | visible to | lifetime | size on an H200 |
 # |---|---|---|---|
 # | registers | one thread; its warp through shuffles | the thread | {claim: h200_register_file} |
-# | shared memory | a block of threads; its cluster | the block | up to {claim: h200_shared} of an SM's {claim: h100_l1} |
-# | L1 cache | the threads of an SM | the kernel | the rest of the SM's {claim: h100_l1} |
+# | shared memory | a block; its cluster | the block | up to {claim: h200_shared} of {claim: h100_l1} per SM |
+# | L1 cache | the threads of an SM | the kernel | the rest of these {claim: h100_l1} |
 # | [L2 cache](../glossary.md#l2-cache) | the whole GPU | until evicted | {claim: h200_l2} |
 # | HBM, used as global memory | the whole GPU; the host through copies | until freed | {claim: h200_hbm} |
 # | [host](../glossary.md#host) memory | the CPU; the GPU over PCIe | until freed | depends on the machine |
@@ -138,7 +138,7 @@ lab.widgets.ladder(figures)
 # | level | why the measured latency differs from the quoted one |
 # |---|---|
 # | registers | 1 cycle passes between independent instructions; one that needs the previous result waits longer |
-# | shared memory, L1 | both levels use the same load units, so they take similar time; L1 must also search its cache lines |
+# | shared memory, L1 | both levels use the same load units, so they take similar time; L1 must also find the data |
 # | L2 | large chips have longer wires; their L2 has two halves, and one half is far from the SM |
 # | HBM | 400 cycles were measured on smaller GPUs; a load also waits for the L2, and often for address translation |
 #
@@ -150,7 +150,7 @@ lab.widgets.ladder(figures)
 #
 # A [kernel](../glossary.md#kernel) with few operations per byte waits for memory. A kernel with many operations per
 # byte waits for the arithmetic units. The *ridge point* is the number of FLOPs per byte at which both memory and
-# arithmetic units are always busy. Write it as the function `ridge`.
+# arithmetic units are always busy. Write it as `ridge`.
 
 
 # %% cell="solution" id="ridge"
@@ -232,7 +232,7 @@ lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns(
 # formula. The {claim: h100_fp16_peak} TFLOP/s claimed for an H100 are a dense peak, without sparsity. With sparsity,
 # two of every four elements of a matrix are zeros that the tensor cores skip, which doubles the peak to
 # {claim: h100_sparse_peak} TFLOP/s. The figures claimed for a B200 count sparsity: divide them by two before you
-# compare. (The peak of FP4, 4 bits, differs between B200 boards.) Also ask which clock rate a figure assumes. NVIDIA
+# compare. (The peak of 4-bit FP4 differs between B200 boards.) Also ask which clock rate a figure assumes. NVIDIA
 # quotes an H100's tensor-core peaks at {claim: h100_tensor_clock}, although its highest clock rate (boost clock) is
 # {claim: h100_boost_clock} MHz.
 #
@@ -254,7 +254,7 @@ lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns(
 # | Turing 2018, sm_75 | tensor cores for 8-bit integers | trained networks ran on 16-bit values |
 # | Ampere 2020, sm_80 | TF32, BF16; `cp.async`; {claim: a100_l2} of L2 | loads that had to pass through registers |
 # | Hopper 2022, sm_90 | TMA, `wgmma`, clusters, FP8 | threads that only computed addresses |
-# | Blackwell 2024, sm_100 | tensor memory, FP4 with block scales, two chips in one package | accumulators that filled the registers |
+# | Blackwell 2024, sm_100 | tensor memory, FP4 with block scales, two chips | accumulators that filled the registers |
 #
 # **Links between chips** have these bandwidths, both directions together:
 #

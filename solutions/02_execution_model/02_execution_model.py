@@ -196,13 +196,12 @@ lab.check("02_execution_model/mirror")
 # %% [markdown]
 # ## 4 Divergence: branch by warp, not by thread
 #
-# A stereo signal alternates left and right samples. Your kernel limits loud samples: it applies one function 16 times
-# to left samples, and another one to right samples. The obvious kernel branches on `i % 2`, so each warp must execute
-# both sides of the branch. While one side runs, the lanes of the other side wait. This is *divergence*. The cell below
-# runs this kernel and prints its source with counts: `lanes` is the share of [active
-# lanes](../glossary.md#active-lanes) in each line. (`__device__` marks a function that kernels call.) The cell also
-# draws a picture, in which you can choose other branch conditions. With which conditions does no warp execute both
-# sides?
+# A stereo signal alternates left and right samples. Your kernel limits loud samples: the left ones with the function
+# `left_clip`, the right ones with `right_clip`. The obvious kernel branches on `i % 2`, so each warp must execute both
+# sides of the branch. While one side runs, the lanes of the other side wait. This is *divergence*. The cell below runs
+# this kernel and prints its source with counts: `lanes` is the share of [active lanes](../glossary.md#active-lanes) in
+# each line. (`__device__` marks a function that kernels call.) The cell also draws a picture, in which you can choose
+# other branch conditions. With which conditions does no warp execute both sides?
 #
 # **Write** `by_warp_kernel`, which gives the same result, but in which each warp computes only one channel (left or
 # right). A block of 256 threads still computes 256 consecutive samples. Its first four warps compute the left samples,

@@ -17,11 +17,11 @@
 #
 # ## 1 A launch is asynchronous
 #
-# `kernel[grid](…)` returns as soon as the [launch](../glossary.md#launch) is in the GPU's queue. With an H200, a launch
-# took the [host](../glossary.md#host) (the CPU) about {claim: driver_launch} with a call of the CUDA
-# [driver](../glossary.md#driver), and about {claim: pytorch_launch} with a PyTorch function. These times do not depend
-# on the kernel. The GPU processes the queue on its own; `torch.cuda.synchronize()` [makes the host
-# wait](../glossary.md#synchronize) until the queue is empty.
+# `kernel[grid](…)` returns as soon as the [launch](../glossary.md#launch) is in the GPU's queue. With an
+# [H200](../glossary.md#hopper), a launch took the [host](../glossary.md#host) (the CPU) about {claim: driver_launch}
+# with a call of the CUDA [driver](../glossary.md#driver), and about {claim: pytorch_launch} with a PyTorch function.
+# These times do not depend on the kernel. The GPU processes the queue on its own; `torch.cuda.synchronize()` [makes the
+# host wait](../glossary.md#synchronize) until the queue is empty.
 #
 # **Predict.** The host launches `count` kernels one after another, then synchronizes. Each launch takes `launch` µs on
 # the host, and each kernel takes `kernel` µs on the GPU. A kernel starts when its launch and the kernel before it have

@@ -21,10 +21,10 @@
 # roundoff](../glossary.md#unit-roundoff), half of the relative distance between neighboring numbers: 2^-24 for
 # [fp32](../glossary.md#fp32), 2^-11 for [fp16](../glossary.md#fp16) and 2^-8 for [bf16](../glossary.md#bf16).
 #
-# A kernel that adds `terms` terms rounds after every addition. Each of these errors is at most u times the sum so far,
+# A kernel that adds `terms` terms rounds after every addition. Each rounding error is at most u times the sum so far,
 # the [partial sum](../glossary.md#partial-sum). No partial sum is larger than `magnitude`, the sum of the absolute
-# values of the terms. So the error of the result is at most terms · u · magnitude. It is this large only if all
-# roundings go in the same direction. Random errors partly cancel, and their total grows with √terms. It almost never
+# values of the terms. So the error of the result is at most terms · u · magnitude, and reaches this bound only if all
+# roundings go in the same direction. Random errors partly cancel: their total grows with √terms, and almost never
 # exceeds 8 · √terms · u · magnitude. The checks in this course take the smaller of the two bounds:
 #
 # min(terms, 8 · √terms) · u(`accumulate`) · magnitude + u(`stored`) · |expected|

@@ -61,9 +61,10 @@ lab.check("05_roofline/least_time")
 # | [softmax](../glossary.md#softmax) | m = max x; e = exp(x − m); y = e / Σe | x, y: M × N |
 # | [LayerNorm](../glossary.md#layernorm) | c = x − Σx/N; rstd from Σc²; y = c · rstd · w + b | x, y: M × N; w, b: N |
 # | matmul | C = A·B | A: M × K, B: K × N, C: M × N |
-# | [RMSNorm](../glossary.md#rmsnorm) + [residual](../glossary.md#residual) | s = x + r; rstd from Σs²; y = s · rstd · w | x, r, s, y: M × N; w: N |
+# | RMSNorm + residual | s = x + r; rstd from Σs²; y = s · rstd · w | x, r, s, y: M × N; w: N |
 #
-# In the last row, `s` is also a result, because the next layer reads it.
+# In the last row, [RMSNorm](../glossary.md#rmsnorm) with a [residual](../glossary.md#residual) `r`, `s` is also a
+# result, because the next layer reads it.
 #
 # <details><summary>Hint 1</summary>List the arrays first. Is each array read, written, or only an intermediate
 # result?</details>
@@ -245,14 +246,14 @@ lab.widgets.roofline(lab.rooflines.points(placed), gpu=None if lab.device.has_gp
 #
 # Popular teaching material repeats these claims:
 #
-# - The ridge point of an A100 is about {claim: claimed_ridge} FLOPs per byte.
+# - The ridge point of an [A100](../glossary.md#gpu-generation) is about {claim: claimed_ridge} FLOPs per byte.
 # - The intensity of a square matmul is about M FLOPs per byte.
-# - In a transformer, operations with only {claim: claimed_flops} of the FLOPs (normalizations and elementwise
-#   operations) took {claim: claimed_time} of the time.
+# - In a [transformer](../glossary.md#transformer-block), operations with only {claim: claimed_flops} of the FLOPs
+#   (normalizations and elementwise operations) took {claim: claimed_time} of the time.
 #
-# The cell above prints each claim beside computed values. For the third claim, the values describe the forward pass of
-# one layer of BERT-large, a transformer, in [fp16](../glossary.md#fp16). Each operation is a kernel, and the input is 8
-# texts of 512 tokens (pieces of words).
+# The cell above prints each claim beside computed values. For the third claim, the values describe the [forward
+# pass](../glossary.md#forward-pass) of one layer of BERT-large, a transformer, in [fp16](../glossary.md#fp16). Each
+# operation is a kernel, and the input is 8 texts of 512 tokens (pieces of words).
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** What is correct in each claim, and what is missing? For the third claim, why do few FLOPs take a large

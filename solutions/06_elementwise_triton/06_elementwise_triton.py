@@ -161,15 +161,14 @@ lab.check("06_elementwise_triton/vector_add")
 # and writes n: its intermediate results stay in [registers](../glossary.md#register). This is *fusion*.
 #
 # Triton has no `tl.tanh`. (NVIDIA's `libdevice` library has a tanh, but the [interpreter](../glossary.md#interpreter)
-# cannot call it.) Use `tl.exp` or `tl.sigmoid`. The textbook formula $\tanh a = (e^{2a} - 1) / (e^{2a} + 1)$ does not
-# work: if $a$ is larger than about {claim: gelu_overflow}, $e^{2a}$ overflows, and inf / inf is
-# [NaN](../glossary.md#nan).
+# cannot call it.) Use `tl.exp`, or `tl.sigmoid` with sigmoid(z) = 1 / (1 + exp(−z)). The textbook formula $\tanh a =
+# (e^{2a} - 1) / (e^{2a} + 1)$ does not work: if $a$ is larger than about {claim: gelu_overflow}, $e^{2a}$ overflows,
+# and inf / inf is [NaN](../glossary.md#nan).
 #
 # <details><summary>Hint 1</summary>tanh a = 2·sigmoid(2a) − 1. So which simple expression equals (1 + tanh a) /
 # 2?</details>
 # <details><summary>Hint 2</summary>The whole formula is x · sigmoid(2a).</details>
-# <details><summary>Hint 3</summary>sigmoid(z) = 1 / (1 + exp(−z)). If exp(−z) overflows to inf, the quotient is 0,
-# which is correct.</details>
+# <details><summary>Hint 3</summary>If exp(−z) overflows to inf, sigmoid(z) is 0, which is correct.</details>
 
 
 # %% cell="solution" id="gelu_kernel"
@@ -320,8 +319,8 @@ compiled.stages(vector_add_kernel, x, x, x, 4096, BLOCK=1024)  # how Triton comp
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** On an H200 with 2²⁷ fp32 elements, GeLU takes {claim: unfused_gelu} with the nine kernels of part 2, and
-# {claim: built_in_gelu} with PyTorch's fused kernel. What factor do the bytes predict? Compare this factor with the
-# measured one: what might the prediction omit?
+# {claim: built_in_gelu} with PyTorch's fused kernel. What factor do the bytes predict? Compare it with the measured
+# factor: what might the prediction omit?
 #
 # ### BEGIN SOLUTION
 # The unfused version moves 21n elements, the fused kernel 2n, so bytes predict a factor of 10.5. The measured factor is

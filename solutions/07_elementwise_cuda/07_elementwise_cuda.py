@@ -63,8 +63,7 @@ lab.check("07_elementwise_cuda/passes")
 # `__restrict__` declares that the arrays do not overlap, so the compiler may execute loads of the next iteration before
 # the store of the current iteration. You get 2 points for a correct result, 1 point for storing each element only once,
 # and 1 point for [coalescing](../glossary.md#coalesced-access). The 32 floats that a [warp](../glossary.md#warp) loads
-# are 32 · 4 = 128 bytes, or 4 [sectors](../glossary.md#sector) of 32 bytes. A load may touch no more sectors than
-# these.
+# are 32 · 4 = 128 bytes, or 4 [sectors](../glossary.md#sector) of 32 bytes; a load may touch no more.
 #
 # <details><summary>Hint 1</summary>A loop has three parts: where a thread starts, its step, and where it
 # ends.</details>
@@ -183,7 +182,7 @@ lab.check("07_elementwise_cuda/row_scale")
 # accessed in this way. If the number of elements is not a multiple of four, up to three elements are left over. The
 # launcher passes `groups`, the number of groups of four elements. It passes 0 if the address of `x` or `out` is not a
 # multiple of 16. In the kernel, `reinterpret_cast` turns the pointers into pointers to `float4`. The kernel computes
-# elements 0 to `4·groups − 1` in groups, and the remaining elements one by one.
+# elements 0 to `4·groups − 1` in groups, and the others one by one.
 #
 # $y = \frac{x}{2}\,(1 + \tanh a)$ with $a = \sqrt{2/\pi}\,(x + 0.044715\,x^3)$. Write this formula as the `__device__`
 # function `gelu_tanh`: the kernel calls it in five places (four for a group, one for an element left over).
@@ -255,9 +254,9 @@ for name in ("vector_add", "row_scale", "gelu"):
 #
 # Your cells hold only [device code](../glossary.md#device-code), which the [NVRTC](../glossary.md#nvrtc) library
 # compiles for your GPU while Python runs. Outside a notebook, the compiler `nvcc` compiles whole programs. `nvcc`
-# passes host code to a C++ compiler, and compiles device code for every GPU type that you name. Each `<<<…>>>` becomes
-# a launch with these blocks, threads per block, extra bytes of shared memory, and stream. This is the host code of such
-# a program:
+# passes host code to a C++ compiler, and compiles device code for every GPU type that you name. Each `<<<blocks,
+# threads per block, bytes of shared memory, stream>>>` becomes a call that launches the kernel. This is the host code
+# of such a program:
 #
 # ```cpp
 # int main() {
@@ -299,7 +298,7 @@ for name in ("vector_add", "row_scale", "gelu"):
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** Write a `float4` version of `vector_add`. Does it gain as much from `float4` as GeLU does? Replace
+# **Next levels.** Write a `float4` version of `vector_add`. Does `float4` help `vector_add` as much as GeLU? Replace
 # `expf` by the faster, less precise `__expf`, and use `lab.check` to see whether the error is still within tolerance.
 #
 # **In practice** PyTorch's own elementwise kernels come from one [template](../glossary.md#template), which takes the
