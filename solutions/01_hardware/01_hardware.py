@@ -13,8 +13,8 @@
 # - compute by [Little's law](../glossary.md#littles-law) how many bytes must be [in flight](../glossary.md#in-flight),
 #   and how many [warps](../glossary.md#warp) are needed for them.
 #
-# **You need** `00_start`. About 60 minutes. Works without a GPU: the notebook then shows measurements of an H200, a
-# data-center GPU.
+# **You need** `00_start`. About 60 minutes. Works without a GPU: the notebook then shows measurements of an
+# [H200](../glossary.md#hopper), a data-center GPU.
 #
 # ## 1 Why throughput
 #
@@ -44,7 +44,7 @@
 #
 # An SM has four [schedulers](../glossary.md#scheduler), which start the instructions of warps. The picture below shows
 # one of them. Each warp works for 40 [cycles](../glossary.md#cycle), then waits for memory. How many warps keep the
-# scheduler always busy at a latency of 400 cycles, and how many at a latency of 800?
+# scheduler always busy at a latency of 400 cycles, and how many at 800?
 
 # %% cell="setup"
 
@@ -54,7 +54,7 @@ lab.widgets.latency(warps=4, busy=40, latency=400)
 # %% [markdown]
 # ## 2 What one SM can do
 #
-# | part of an SM of an [H100](../glossary.md#hopper) | count or size | work of each unit per cycle |
+# | part of an SM of an H100 | count or size | work of each unit per cycle |
 # |---|---|---|
 # | schedulers | {claim: h100_schedulers} | issue one instruction of one warp |
 # | [FP32](../glossary.md#fp32) units | {claim: h100_cores} | one multiply-add |
@@ -104,8 +104,8 @@ lab.check("01_hardware/peak")
 # the GPU's DRAM: [HBM](../glossary.md#hbm) on data-center GPUs.
 #
 # In a [pointer chase](../glossary.md#pointer-chase) one thread follows a chain of addresses, so each load must wait for
-# the previous one. The cell after the check measures the latency of each level in cycles. It also prints the latencies
-# that are often quoted: {claim: quoted_latencies}.
+# the previous one. The cell after the check prints the measured latency of each level in cycles, beside the latency
+# often quoted: {claim: quoted_latencies}.
 #
 # **Predict.** How many bytes do all on-chip memories hold together (`on_chip_bytes`)? On-chip memories are the
 # registers, L1 (which includes shared memory) and L2.
@@ -143,8 +143,8 @@ lab.widgets.ladder(figures)
 # | HBM | 400 cycles were measured on smaller GPUs; a load also waits for the L2, and often for address translation |
 #
 # A load takes more cycles on newer GPUs, but clock rates rose too: in nanoseconds, the latencies of GPUs ten years
-# apart differ little. [Bandwidth](../glossary.md#bandwidth) grew, and so did the number of loads that must be in flight
-# (requested but not yet arrived).
+# apart differ little. [Bandwidth](../glossary.md#bandwidth) grew, and so did the number of loads that must be in
+# flight.
 #
 # ## 4 The ridge
 #
@@ -179,8 +179,8 @@ lab.check("01_hardware/ridge")
 # If 2 people per minute enter a shop and each stays 10 minutes, 2 · 10 = 20 people are inside. Memory works the same
 # way: if it delivers `gbs` GB/s and each load takes `latency_ns` ns, *bandwidth · latency* bytes are in flight.
 #
-# Write two functions. `bytes_in_flight` returns this number of bytes. `warps_needed` returns the number of warps that
-# each SM needs if every lane of a warp has one load of `bytes_per_lane` bytes in flight.
+# Write `bytes_in_flight`, this number of bytes. Then write `warps_needed`: how many warps does each SM need if every
+# lane of a warp has one load of `bytes_per_lane` bytes in flight?
 #
 # <details><summary>Hint 1</summary>One GB/s is one byte per nanosecond.</details>
 # <details><summary>Hint 2</summary>All SMs together must have these bytes in flight. A warp contributes the bytes of
@@ -231,9 +231,9 @@ lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns(
 # **What the last code cell shows.** The first table compares peaks that popular material claims with peaks from your
 # formula. The {claim: h100_fp16_peak} TFLOP/s claimed for an H100 are a dense peak, without sparsity. With sparsity,
 # two of every four elements of a matrix are zeros that the tensor cores skip, which doubles the peak to
-# {claim: h100_sparse_peak} TFLOP/s. The figures claimed for a B200 count sparsity: divide them by two before you
-# compare. (The peak of 4-bit FP4 differs between B200 boards.) Also ask which clock rate a figure assumes. NVIDIA
-# quotes an H100's tensor-core peaks at {claim: h100_tensor_clock}, although its highest clock rate (boost clock) is
+# {claim: h100_sparse_peak} TFLOP/s. The figures claimed for a B200 count sparsity: divide them by two. (The peak of
+# 4-bit FP4 differs between B200 boards.) Also ask which clock rate a figure assumes. NVIDIA quotes an H100's
+# tensor-core peaks at {claim: h100_tensor_clock}, although its highest clock rate (boost clock) is
 # {claim: h100_boost_clock} MHz.
 #
 # The picture shows that on a large GPU, one float in flight per thread is not enough to reach the memory's bandwidth,
@@ -262,7 +262,7 @@ lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns(
 # - [NVLink](../glossary.md#nvlink): {claim: nvlink};
 # - NVLink-C2C between a Grace CPU and its GPU: {claim: c2c}.
 #
-# All these links are far slower than the memory of the GPUs that they connect.
+# All these links are far slower than the GPUs' memory.
 #
 # **Next levels.** `lab.widgets.ladder(figures, "bandwidth")` shows how many bytes per second all SMs together can read
 # from each level. By what factor does the bandwidth of each level exceed that of the next? `lab.device.catalogue()`

@@ -32,9 +32,10 @@
 # An SM has room for `blocks_per_sm` blocks at a time, its [block slots](../glossary.md#block-slot). The
 # [registers](../glossary.md#register), the [shared memory](../glossary.md#shared-memory) and the threads that a block
 # needs determine this number. When a block ends, the next waiting block takes its slot. If all blocks take equally
-# long, they run in *waves*. For example, run 160 blocks on the {claim: b200_sms} of a B200 GPU, with one block slot per
-# SM. The first wave has 148 blocks, and the second wave has 12. Both waves take equally long, but 148 − 12 = 136 SMs
-# idle during the second one. This loss is called *wave quantization*, or the [tail effect](../glossary.md#tail-effect).
+# long, they run in *waves*. For example, run 160 blocks on the {claim: b200_sms} of a
+# [B200](../glossary.md#gpu-generation), with one block slot per SM. The first wave has 148 blocks, and the second wave
+# has 12. During the second wave, 148 − 12 = 136 SMs idle. This loss is called *wave quantization*, or the [tail
+# effect](../glossary.md#tail-effect).
 #
 # **Predict.** How many waves does a grid of `blocks` blocks need (`waves`)? Each wave offers every block slot of the
 # GPU once. What share of the slots of all waves is used (`tail_efficiency`)?
@@ -205,7 +206,7 @@ lab.check("02_execution_model/mirror")
 #
 # **Write** `by_warp_kernel`, which gives the same result, but in which each warp computes only one channel (left or
 # right). A block of 256 threads still computes 256 consecutive samples. Its first four warps compute the left samples,
-# and its other four warps compute the right samples.
+# the other four the right samples.
 #
 # You get 2 points for a correct result, 1 point for at least 90 % active lanes, and 1 point for at most 0.1 % divergent
 # branches.
@@ -316,7 +317,7 @@ for version in (stereo_by_thread, stereo):
 #
 # **In practice** the compiler replaces a short branch by code in which every lane computes both sides and selects one
 # result, so the warp does not diverge. Ray tracers sort their work by kind, so that all lanes of a warp take the same
-# side of a branch.
+# side.
 #
 # **Reading.** [CUDA Programming Guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/), "Thread Hierarchy" and
 # "SIMT Architecture": what CUDA guarantees about blocks and warps.

@@ -2,8 +2,8 @@
 # # Calculate occupancy, and know when it matters
 #
 # **You will** write functions that compute how many [blocks](../glossary.md#block) of a [kernel](../glossary.md#kernel)
-# an [SM](../glossary.md#sm) holds, apply the functions to compiled kernels, and find out when a half-empty SM is faster
-# than a full one.
+# an [SM](../glossary.md#sm) holds, apply them to compiled kernels, and find out when a half-empty SM is faster than a
+# full one.
 #
 # **You will learn to**
 # - name the four limits on the number of *resident* blocks (the blocks that an SM holds at a time), and round
@@ -85,7 +85,7 @@ lab.check("03_occupancy/registers")
 # `limits.shared_reserved_kb` KB that CUDA reserves. This sum is rounded up to a multiple of `limits.shared_unit_bytes`.
 # The SM has `limits.shared_per_sm_kb` KB in total. A block that requests more than `limits.shared_per_block_kb` KB
 # cannot run: return 0. Never return more than `limits.max_blocks`. (On a T4 CUDA reserves no shared memory. What should
-# your function return for a T4 if a block requests 0 bytes?)
+# your function return there for 0 bytes?)
 
 
 # %% cell="solution" id="shared_memory"
@@ -213,8 +213,8 @@ lab.plots.show(lab.registers.throttled_copy, figures)
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** `lab.widgets.occupancy(kernel)` sets the sliders to what one of your own kernels uses. Try it with a
-# kernel of `02_execution_model`.
+# **Next levels.** `lab.widgets.occupancy(kernel)` sets the sliders to what a kernel uses, such as one of yours from
+# `02_execution_model`.
 #
 # **In practice** a [profiler](../glossary.md#profiler) also shows *achieved* occupancy, the average over time. Achieved
 # occupancy is lower than calculated occupancy if blocks end quickly, or if the [grid](../glossary.md#grid) has a [tail

@@ -6,7 +6,7 @@
 # **You will learn to**
 # - compute when a queue of [kernels](../glossary.md#kernel) finishes;
 # - [warm up](../glossary.md#warmup) the GPU, [flush](../glossary.md#flush) the cache, time with
-#   [events](../glossary.md#event), and report a median with its spread;
+#   [events](../glossary.md#event), and report a median with its [spread](../glossary.md#spread);
 # - distinguish [end-to-end time](../glossary.md#end-to-end-time) from kernel time, and a
 #   [cold](../glossary.md#cold-cache) from a [hot cache](../glossary.md#hot-cache);
 # - read from a kernel's name which operation it computes, whether it uses [tensor cores](../glossary.md#tensor-core),
@@ -28,7 +28,7 @@
 # finished. How many µs pass until everything is done (`finish_time`)?
 #
 # <details><summary>Hint 1</summary>Draw the timeline of three kernels: the launches in one row, the kernels in a row
-# below. Draw it once with long kernels and once with long launches.</details>
+# below. Draw it for long kernels and for long launches.</details>
 # <details><summary>Hint 2</summary>If kernels take longer than launches, the GPU never waits after its first kernel. If
 # launches take longer, each kernel starts as soon as its own launch has finished.</details>
 # <details><summary>Hint 3</summary>The first launch and the last kernel overlap with nothing. Between them, <code>count
@@ -51,8 +51,8 @@ lab.check("04_benchmarking/finish_time")
 # %% [markdown]
 # ## 2 A faulty benchmark
 #
-# A benchmark in this unit gets an object `machine`. This object is a `GPU`, which runs kernels on the real GPU, or a
-# `SimulatedGPU`, which only computes how long each call would take. Both have these methods:
+# A benchmark in this unit gets an object `machine`: a `GPU`, which runs kernels, or a `SimulatedGPU`, which only
+# computes how long each call would take. Both have these methods:
 #
 # | call | meaning |
 # |---|---|
@@ -102,7 +102,7 @@ def dishonest(machine, call):
     return sum(times) / len(times)  # line 11
 
 
-simulated = SimulatedGPU(cold_s=100e-6, hot_s=40e-6)  # seconds that a call takes with a cold and with a hot L2
+simulated = SimulatedGPU(cold_s=100e-6, hot_s=40e-6)  # a call's time with a cold and with a hot L2
 print(f"reported: {dishonest(simulated, simulated.call) * 1e6:,.0f} µs; the truth: 100 µs with a cold L2")
 
 
@@ -175,11 +175,11 @@ lab.plots.show(lab.machine_plots.calls, honest)  # every call of your benchmark 
 #
 # ## 4 On the real GPU
 #
-# `lab.benchmark(fn, x, bytes=…)` measures as your `honest` does, and takes samples until the median is known within 1
-# %. `lab.compare` runs functions A and B in the order A B B A, so changes of the clock rate favor neither. The cell
-# below compares three versions of GeLU, a function that `06_elementwise_triton` explains. In `naive`, each of nine
-# operations is a kernel. For n elements, five of them move 2n elements (one array read, one written), and four move 3n:
-# together 22n. The other two versions move 2n elements. Predict the ratio of the times first.
+# `lab.benchmark(fn, x, bytes=…)` measures as your `honest` does, with samples until the median is known within 1 %.
+# `lab.compare` runs functions A and B in the order A B B A, so changes of the clock rate favor neither. The cell below
+# compares three versions of GeLU, a function that `06_elementwise_triton` explains. In [`naive`](../glossary.md#naive),
+# each of nine operations is a kernel. For n elements, five of them move 2n elements (one array read, one written), and
+# four move 3n: together 22n. The other two versions move 2n elements. Predict the ratio of the times first.
 
 # %% cell="given" id="gelus"
 import torch
@@ -208,7 +208,7 @@ print(lab.compare(x, **contenders) or "The end of this notebook has a measuremen
 #
 # A [profiler](../glossary.md#profiler) shows what a benchmark cannot: which kernels ran, in which order, and whether
 # there were gaps between them. `lab.profile` runs PyTorch's profiler and explains the names of the kernels. Profiling
-# slows down the host, so use a profile for the times of kernels, not for the time of the program.
+# slows down the host, so use a profile for the times of kernels, not of the program.
 #
 # Here are names of kernels from profiles of real programs:
 #
@@ -228,13 +228,13 @@ print(lab.compare(x, **contenders) or "The end of this notebook has a measuremen
 # - Digits between such a letter and `gemm` are the shape of a tensor-core instruction: `s16816gemm` multiplies with
 #   16×8×16 instructions.
 # - Matmuls whose name contains `warpgroup` or `tf32` (fp32 values rounded to [TF32](../glossary.md#tf32)), or begins
-#   with `nvjet_`, use tensor cores too. Other fp32 matmuls do not use tensor cores.
+#   with `nvjet_`, use tensor cores too. Other fp32 matmuls do not.
 # - The first pair of sizes in the name, such as `128x64`, is the output tile.
 # - `tn` describes the two operands: `t` is transposed, `n` is not transposed.
 #
 # **Read the names.** Return from `read_names` a dictionary `{"A": (operation, tensor_cores, tile), …, "E": …}`.
-# `operation` is `"matmul"`, `"add"` or `"gelu"`. `tensor_cores` is `True` if the kernel uses tensor cores, otherwise
-# `False`. `tile` is the output tile of a matmul, as in `(64, 32)`, and `None` for other operations. For example,
+# `operation` is `"matmul"`, `"add"` or `"gelu"`. `tensor_cores` is `True` if the kernel uses tensor cores, or `False`.
+# `tile` is the output tile of a matmul, as in `(64, 32)`, and `None` for other operations. For example,
 # `s16816gemm_64x32` gives `("matmul", True, (64, 32))`.
 
 # %%
@@ -270,7 +270,7 @@ lab.check("04_benchmarking/read_names")
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** In a training loop, a colleague synchronizes before and after a kernel, reads `time.time()` each time,
 # and measures 48 µs. For the same kernel, `lab.benchmark` reports 30 µs with a cold cache and 22 µs with a hot one. Who
-# is right? What does each of the three times measure?
+# is right? What does each time measure?
 #
 # ### BEGIN SOLUTION
 # Both. With synchronize on both sides, the GPU is idle when the launch begins, so the 48 µs include the launch and

@@ -29,8 +29,8 @@
 #
 # min(terms, 8 · √terms) · u(`accumulate`) · magnitude + u(`stored`) · |expected|
 #
-# Storing rounds the result once more: this is the part with `stored`. `accumulate` and `stored` are the formats of the
-# accumulator and of the stored result: `"fp32"`, `"fp16"` or `"bf16"`. Write the formula as `tolerance`.
+# The last part is the rounding when the result is stored. `accumulate` and `stored` are the formats of the accumulator
+# and of the stored result: `"fp32"`, `"fp16"` or `"bf16"`. Write the formula as `tolerance`.
 #
 # **Predict.** A kernel adds 1024 products in fp32 and stores the sum in fp16. Which part of the tolerance is larger if
 # no terms cancel (magnitude = |expected|)? And if they cancel, so that magnitude = 1000 · |expected|?

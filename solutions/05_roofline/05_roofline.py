@@ -13,7 +13,7 @@
 # - check three claims that popular teaching material repeats.
 #
 # **You need** `00_start`, `04_benchmarking`. About 60 minutes. Works without a GPU: the notebook contains measurements
-# of an H200.
+# of an [H200](../glossary.md#hopper).
 #
 # ## 1 Memory time and compute time
 #

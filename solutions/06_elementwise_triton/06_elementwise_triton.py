@@ -318,9 +318,9 @@ x = torch.ones(4096, device="cuda" if lab.device.has_gpu() else "cpu")
 compiled.stages(vector_add_kernel, x, x, x, 4096, BLOCK=1024)  # how Triton compiles it, in four stages
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** On an H200 with 2²⁷ fp32 elements, GeLU takes {claim: unfused_gelu} with the nine kernels of part 2, and
-# {claim: built_in_gelu} with PyTorch's fused kernel. What factor do the bytes predict? Compare it with the measured
-# factor: what might the prediction omit?
+# **Explain.** On an [H200](../glossary.md#hopper) with 2²⁷ fp32 elements, GeLU takes {claim: unfused_gelu} with the
+# nine kernels of part 2, and {claim: built_in_gelu} with PyTorch's fused kernel. What factor do the bytes predict?
+# Compare it with the measured factor: what might the prediction omit?
 #
 # ### BEGIN SOLUTION
 # The unfused version moves 21n elements, the fused kernel 2n, so bytes predict a factor of 10.5. The measured factor is

@@ -287,8 +287,8 @@ for name in ("vector_add", "row_scale", "gelu"):
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** The program above copies 64 MiB to the GPU and 64 MiB back, over [PCIe](../glossary.md#pcie) at about
 # {claim: pcie_copy} in each direction. Its kernel reads 64 MiB and writes 64 MiB of GPU memory, at about
-# {claim: h200_copy} on an H200. Roughly what share of the time does the kernel take? How much time would two streams
-# save, and how much a kernel that is twice as fast?
+# {claim: h200_copy} on an [H200](../glossary.md#hopper). Roughly what share of the time does the kernel take? How much
+# time would two streams save, and how much a kernel that is twice as fast?
 #
 # ### BEGIN SOLUTION
 # The copies take 134 MB / {claim: pcie_copy}, about 2.7 ms. The kernel takes 134 MB / {claim: h200_copy}, about 0.03
