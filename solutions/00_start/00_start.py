@@ -1,13 +1,13 @@
 # %% [markdown]
 # # Run, fill, check: write your first GPU kernel
 #
-# **You will** complete three small exercises: a formula, a [kernel](../glossary.md#kernel) in Triton, and the same
-# kernel in CUDA C++.
+# **You will** complete three small exercises: a formula, a [kernel](../glossary.md#kernel) in
+# [Triton](../glossary.md#triton), and the same kernel in [CUDA C++](../glossary.md#cuda-c).
 #
 # **You will learn to**
 # - run a cell, fill in a [stub](../glossary.md#stub), and read the output of `lab.check`;
-# - compute how many [programs](../glossary.md#program) a kernel needs for `n` elements;
-# - write a masked load and a masked store.
+# - compute how many [programs](../glossary.md#program) a kernel needs;
+# - load and store only the elements that exist, with a [mask](../glossary.md#mask).
 #
 # **You need** Python and a little PyTorch: what a tensor is, and that `x * 2` doubles every element.
 #
@@ -17,28 +17,29 @@
 
 # %% [markdown]
 # The output of the cell above names the device that runs your kernels. Without a [GPU](../glossary.md#gpu), kernels run
-# on the CPU: Triton kernels in Triton's [interpreter](../glossary.md#interpreter), CUDA C++ kernels in an emulator that
-# belongs to the course.
+# on the CPU: Triton kernels in Triton's [interpreter](../glossary.md#interpreter), CUDA C++ kernels in the course's
+# [emulator](../glossary.md#emulator).
 #
 # | | with a GPU | without a GPU |
 # |---|---|---|
 # | your kernel | is compiled and runs on the GPU | runs slowly on the CPU; it is also compiled, to find errors |
 # | wrong results, out-of-bounds accesses, [races](../glossary.md#race) | are found | are found by the same test cases |
-# | bytes moved | are counted | are counted, with the same result |
+# | bytes read and written | are counted | are counted, with the same result |
 # | time | is measured | is not measured, because CPU times say nothing about a GPU |
 #
 # ## 1 How many programs?
 #
-# A GPU runs many programs of a kernel at once. Each program processes one *block* of consecutive elements. Ten elements
-# in blocks of four need three programs, and the block of the last program is only half full:
+# A GPU executes a kernel many times at once. Each execution is a *program*, and processes one *block* of consecutive
+# elements. Ten elements in blocks of four need three programs, and the last block is only half full:
 #
 # ```
 # element   0 1 2 3 | 4 5 6 7 | 8 9 . .
 # program      0         1         2
 # ```
 #
-# Write a function that returns how many programs `n` elements need if a block has `block` elements. Replace the line
-# that raises an error with your code. Run the cell (Shift+Enter), then run the check below it.
+# In the next cell, complete `number_of_programs`: how many programs do `n` elements need if a block has `block`
+# elements? Replace the line that raises an error with your code. Run the cell (Shift+Enter), then run the check below
+# it.
 
 # %% cell="solution" id="number_of_programs"
 def number_of_programs(n, block):
@@ -64,16 +65,16 @@ lab.check("00_start/number_of_programs")
 # ## 2 Read a finished kernel
 #
 # The kernel `fill_kernel` in the next cell writes the same number into every element of an array. Read the four lines
-# of its body from top to bottom:
+# of its body:
 #
 # - `pid` is the [ID of this program](../glossary.md#program-id);
-# - `offs` holds the [offsets](../glossary.md#offset) of the elements that the program processes;
+# - `offs` holds the [offsets](../glossary.md#offset) (indices) of the program's elements: 4, 5, 6, 7 in program 1;
 # - `mask` tells which of these elements exist;
 # - `tl.store` writes `value` to the existing elements.
 #
 # `@triton.jit` marks a function as a kernel. [`tl.constexpr`](../glossary.md#constexpr) marks an argument whose value
-# is known at compile time. The function `fill` starts the kernel. The value in square brackets is the number of
-# programs; `triton.cdiv` divides and rounds up.
+# is known at compile time. The function `fill` starts the kernel. The tuple in square brackets holds the number of
+# programs; `triton.cdiv` divides and rounds up ([ceiling division](../glossary.md#ceiling-division)).
 
 # %% cell="given"
 import torch
@@ -98,14 +99,14 @@ def fill(out, value):
 lab.access_map(fill, torch.empty(10), 7.0, title="fill: 10 elements in blocks of 4")
 
 # %% [markdown]
-# In the picture that the cell draws, a filled mark is an element that a program stored. A hollow mark is an element
-# that the [mask](../glossary.md#mask) disabled: elements 10 and 11 do not exist. Without the mask, program 2 would
-# overwrite the memory after the array.
+# In the picture above, a filled mark is an element that a program stored. A hollow mark is an offset at which the mask
+# prevented a store: elements 10 and 11 do not exist. Without the mask, program 2 would overwrite the memory after the
+# array.
 #
 # ## 3 Your first kernel: scale a vector
 #
 # Compute `out[i] = factor · x[i]`. The kernel reads each element of `x` once and writes each element of `out` once. An
-# [fp32](../glossary.md#fp32) element has 4 bytes, so the kernel moves `2 · 4 · n` bytes.
+# [fp32](../glossary.md#fp32) element has 4 bytes, so for `n` elements the kernel moves `2 · 4 · n` bytes.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -116,7 +117,7 @@ lab.access_map(fill, torch.empty(10), 7.0, title="fill: 10 elements in blocks of
 # | `BLOCK` | constant | elements per program, a power of two |
 #
 # Program `pid` computes elements `pid·BLOCK` to `pid·BLOCK + BLOCK − 1` of `out`, except those that do not exist. The
-# function `scale` after the kernel is its [launcher](../glossary.md#launcher). A launcher chooses the
+# function `scale`, in the cell after the kernel, is its [launcher](../glossary.md#launcher). A launcher chooses the
 # [grid](../glossary.md#grid), here the number of programs, and [launches](../glossary.md#launch) the kernel.
 #
 # <details><summary>Hint 1</summary>Two steps are missing: load this program's elements of <code>x</code>, and store the
@@ -165,7 +166,7 @@ lab.access_map(scale_in_fours, torch.arange(10.0), 2.0, torch.empty(10), title="
 lab.check("00_start/scale")
 
 # %% [markdown]
-# | the check reports | common cause |
+# | the check [reports](../glossary.md#check-code) | common cause |
 # |---|---|
 # | `tail-unmasked` | a load or a store has no mask |
 # | `not-written` | the kernel does not store, or stores to `x_ptr` |
@@ -173,8 +174,8 @@ lab.check("00_start/scale")
 # | `first-block-only` | the load or the store uses `tl.arange(0, BLOCK)` instead of `offs` |
 # | `does-not-compile` | the kernel contains Python that Triton cannot compile, such as a NumPy call |
 #
-# If your kernel passes, break it on purpose: remove the mask from your store, run the kernel and the check again, and
-# read the diagnosis. Put the mask back afterwards.
+# If your kernel passes, break it on purpose: remove the mask from your store, run the kernel's cell and the check
+# again, and read the diagnosis. Then put the mask back.
 #
 # ## 4 The same kernel in CUDA C++
 #
@@ -190,12 +191,11 @@ lab.check("00_start/scale")
 # | bounds check | `mask=offs < n` | `if (i < n)` |
 # | load and store | `tl.load`, `tl.store` | `x[i]`, `out[i] = …` |
 #
-# A cell that starts with `%%cuda` holds C++ (`//` begins a comment, `;` ends a statement). Running the cell compiles
-# the code, and you can then launch its kernels from Python.
+# A cell that starts with `%%cuda` holds C++ (`//` begins a comment, `;` ends a statement). `__global__` marks a kernel.
+# Running the cell compiles the code; you can then launch its kernels from Python.
 #
 # <details><summary>Hint</summary>The last block has threads beyond the end of the array. Each thread must first test
-# whether its element exists. If the element exists, one statement reads it, multiplies it and writes the
-# result.</details>
+# whether its element exists. If so, one statement reads it, multiplies it and writes the result.</details>
 
 # %% cell="solution" id="scale_cuda_kernel"
 # %%cuda
@@ -224,17 +224,17 @@ lab.check("00_start/scale_cuda")
 # %% [markdown]
 # ## 5 How fast is it?
 #
-# Both kernels move eight bytes for each multiplication, so [memory bandwidth](../glossary.md#bandwidth) limits them. A
-# fair comparison is a plain copy of the same number of bytes on the same GPU. Predict first: what fraction of the
-# copy's bandwidth will your kernels reach?
+# Both kernels move eight bytes but do only one multiplication per element, so [memory
+# bandwidth](../glossary.md#bandwidth) (bytes per second) limits them. A fair comparison is a plain copy on the same
+# GPU. Predict first: what fraction of the copy's bandwidth will your kernels reach?
 
 # %%
 print(lab.benchmark("00_start/scale") or "")
 lab.benchmark("00_start/scale_cuda")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Suppose the kernel did ten multiplications per element instead of one. Would the kernel be slower on a
-# GPU? Explain why in two sentences.
+# **Explain.** Suppose your kernel did ten multiplications per element instead of one. Would it take longer on a GPU?
+# Explain in two sentences.
 #
 # ### BEGIN SOLUTION
 # Hardly. The kernel spends its time moving eight bytes per element while the arithmetic units idle: a GPU does tens of

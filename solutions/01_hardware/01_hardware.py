@@ -1,43 +1,50 @@
 # %% [markdown]
 # # Size up a GPU
 #
-# **You will** compute a GPU's limits from its clock, its units and its memory, and compare them with measurements.
+# **You will** compute a GPU's limits from its [clock rate](../glossary.md#clock-rate), its arithmetic units and its
+# memory, and compare them with measurements.
 #
 # **You will learn to**
 # - explain why GPUs look as they do, and name the parts of an [SM](../glossary.md#sm) and the levels of memory;
-# - compute the [peak](../glossary.md#peak) of a pipe (all units of one kind), and recognize peaks that count
-#   [sparsity](../glossary.md#sparsity);
+# - compute the [peak](../glossary.md#peak) of a [pipe](../glossary.md#pipe) (all units of one kind), and recognize
+#   peaks that count [sparsity](../glossary.md#sparsity);
 # - compute the [ridge point](../glossary.md#ridge-point), which separates [memory-bound](../glossary.md#memory-bound)
 #   from [compute-bound](../glossary.md#compute-bound) kernels;
 # - compute by [Little's law](../glossary.md#littles-law) how many bytes must be [in flight](../glossary.md#in-flight),
 #   and how many [warps](../glossary.md#warp) are needed for them.
 #
-# **You need** `00_start`. About 60 minutes. Works without a GPU: the notebook then shows measurements of an H200.
+# **You need** `00_start`. About 60 minutes. Works without a GPU: the notebook then shows measurements of an
+# [H200](../glossary.md#hopper), a data-center GPU.
 #
 # ## 1 Why throughput
 #
 # Until about 2005, smaller transistors switched faster at the same power. Then leakage current ended this trend, and
-# clock rates have stayed at a few GHz. Transistor counts kept growing, so one way remained: do more at once.
+# clock rates have stayed at a few GHz. Transistor counts kept growing, so one way to get faster remained: do more at
+# once.
 #
-# A **CPU** spends its transistors on low [latency](../glossary.md#latency): caches, branch prediction and out-of-order
-# execution keep one [thread](../glossary.md#thread) from waiting. A **GPU** spends them on
-# [throughput](../glossary.md#throughput): it has many simple units, and so many threads that some are ready while
-# others wait.
+# A **CPU** spends its transistors on low [latency](../glossary.md#latency): [caches](../glossary.md#cache), [branch
+# prediction](../glossary.md#branch-prediction) and [out-of-order execution](../glossary.md#out-of-order-execution) keep
+# one [thread](../glossary.md#thread) from waiting. A **GPU** spends its transistors on
+# [throughput](../glossary.md#throughput): it has many simple arithmetic units, and so many threads that some can run
+# while others wait.
 #
-# Flynn classified machines by how many instructions they execute at once, and on how many values:
+# Flynn classified machines by whether they execute single or multiple instructions at once (SI, MI), on single or
+# multiple data (SD, MD):
 #
-# - SISD: one instruction on one value, as in a scalar core;
-# - SIMD: one instruction on many values, as in vector units;
-# - MIMD: many instructions on many values, as in several cores;
-# - MISD: many instructions on one value, which is hardly ever built.
+# - SISD: a simple CPU core;
+# - SIMD: the vector unit of a CPU core;
+# - MIMD: several cores;
+# - MISD: hardly ever built.
 #
-# A GPU is [SIMT](../glossary.md#simt): you write a program for one thread, and the hardware executes 32 threads with
-# one instruction. These 32 threads are a warp, and each of them is a [lane](../glossary.md#lane) of the warp. SIMT is
-# SIMD in which the hardware keeps track of the [active lanes](../glossary.md#active-lanes). Many SMs together are MIMD.
+# A GPU is [SIMT](../glossary.md#simt): you write code for one thread, and the hardware executes 32 threads with one
+# instruction. These 32 threads are a warp, and each of them is a [lane](../glossary.md#lane) of the warp. SIMT is SIMD
+# in which the hardware keeps track of the lanes that execute an instruction, the [active
+# lanes](../glossary.md#active-lanes). A GPU consists of many SMs (streaming multiprocessors). They execute different
+# instructions, so together they are MIMD.
 #
-# The picture below shows one of the four [schedulers](../glossary.md#scheduler) of an SM, the units that start a warp's
-# instructions. Each warp works for 40 [cycles](../glossary.md#cycle), then waits for memory. How many warps keep the
-# scheduler always busy at a latency of 400 cycles, and how many at a latency of 800?
+# An SM has four [schedulers](../glossary.md#scheduler), which start the instructions of warps. The picture below shows
+# one of them. Each warp works for 40 [cycles](../glossary.md#cycle), then waits for memory. How many warps keep the
+# scheduler always busy at a latency of 400 cycles, and how many at 800?
 
 # %% cell="setup"
 
@@ -47,23 +54,24 @@ lab.widgets.latency(warps=4, busy=40, latency=400)
 # %% [markdown]
 # ## 2 What one SM can do
 #
-# | units in an SM of an H100 | count | work of each unit per cycle |
+# | part of an SM of an H100 | count or size | work of each unit per cycle |
 # |---|---|---|
 # | schedulers | {claim: h100_schedulers} | issue one instruction of one warp |
-# | FP32 units | {claim: h100_cores} | one multiply-add |
+# | [FP32](../glossary.md#fp32) units | {claim: h100_cores} | one multiply-add |
 # | FP64 units, INT32 units | {claim: h100_fp64_int32} | one multiply-add, of 64-bit floats or of 32-bit integers |
 # | tensor cores | {claim: h100_tensor_cores} | {claim: fma_fp16} multiply-adds in FP16, {claim: fma_fp8} in FP8 |
 # | [special function units](../glossary.md#special-function-unit) (exp2, sin, 1/x) | {claim: h100_sfus} | one result |
 # | load and store units | {claim: h100_load_units} | the address of one lane |
 # | [registers](../glossary.md#register) | {claim: sm_registers} | – |
-# | L1 cache and shared memory | {claim: h100_l1} together | {claim: l1_bytes_per_cycle} together |
+# | L1 cache and shared memory, one unit | {claim: h100_l1} | {claim: l1_bytes_per_cycle} read or written |
 #
 # FP32 units are also called [CUDA cores](../glossary.md#cuda-core). [Tensor cores](../glossary.md#tensor-core) multiply
 # small matrices. [FP16](../glossary.md#fp16) and [FP8](../glossary.md#fp8) are formats of 16 and 8 bits. A multiply-add
-# is also called [FMA](../glossary.md#fma).
+# is also called FMA ([fused multiply-add](../glossary.md#fma)).
 #
-# **Predict.** A pipe has `units` units in each of `sms` SMs. Each unit does `width` multiply-adds per cycle, at a clock
-# rate of `mhz` MHz. What is the peak of the pipe in TFLOP/s? A multiply-add counts as two [FLOPs](../glossary.md#flop).
+# **Predict.** A pipe has `units` equal units in each of `sms` SMs. Each unit does `width` multiply-adds per cycle, at a
+# clock rate of `mhz` MHz. What is the peak of the pipe in TFLOP/s (`peak_tflops`)? A multiply-add counts as two
+# [FLOPs](../glossary.md#flop).
 
 
 # %% cell="solution" id="peak"
@@ -78,28 +86,29 @@ def peak_tflops(sms, units, width, mhz):
 lab.check("01_hardware/peak")
 
 # %% [markdown]
-# ## 3 Where the bytes live
+# ## 3 Where data are stored
 #
 # | level | visible to | lifetime | size on an H200 |
 # |---|---|---|---|
 # | registers | one thread; its warp through shuffles | the thread | {claim: h200_register_file} |
-# | shared memory | a block of threads; its cluster | the block | up to {claim: h200_shared} of {claim: h100_l1} |
-# | L1, constant and texture caches | the threads of an SM | the kernel | the rest of {claim: h100_l1} |
+# | shared memory | a block; its cluster | the block | up to {claim: h200_shared} of {claim: h100_l1} per SM |
+# | L1 cache | the threads of an SM | the kernel | the rest of these {claim: h100_l1} |
 # | [L2 cache](../glossary.md#l2-cache) | the whole GPU | until evicted | {claim: h200_l2} |
 # | HBM, used as global memory | the whole GPU; the host through copies | until freed | {claim: h200_hbm} |
 # | [host](../glossary.md#host) memory | the CPU; the GPU over PCIe | until freed | depends on the machine |
 #
-# A [cluster](../glossary.md#cluster) is a group of [blocks](../glossary.md#block), and
-# [shuffles](../glossary.md#shuffle) exchange registers within a warp. [PCIe](../glossary.md#pcie) links host and GPU.
-# Registers, [L1](../glossary.md#l1-cache) and [shared memory](../glossary.md#shared-memory) belong to one SM. [Global
-# memory](../glossary.md#global-memory) is the GPU's DRAM: [HBM](../glossary.md#hbm) on data-center GPUs.
+# A [cluster](../glossary.md#cluster) is a group of [blocks](../glossary.md#block). [Shuffles](../glossary.md#shuffle)
+# exchange registers between the lanes of a warp. [PCIe](../glossary.md#pcie) links host and GPU. Registers,
+# [L1](../glossary.md#l1-cache) and [shared memory](../glossary.md#shared-memory) belong to one SM, which also has a
+# small cache for [constant memory](../glossary.md#constant-memory). [Global memory](../glossary.md#global-memory) is
+# the GPU's DRAM: [HBM](../glossary.md#hbm) on data-center GPUs.
 #
-# How long does one load from each level take? In a [pointer chase](../glossary.md#pointer-chase) one thread follows a
-# chain of addresses, so each load must wait for the previous one. The cell after the check measures the latency of each
-# level in cycles. It also prints the latencies that are often quoted: {claim: quoted_latencies}.
+# In a [pointer chase](../glossary.md#pointer-chase) one thread follows a chain of addresses, so each load must wait for
+# the previous one. The cell after the check prints the measured latency of each level in cycles, beside the latency
+# often quoted: {claim: quoted_latencies}.
 #
-# **Predict.** How many bytes do all on-chip memories hold together? On-chip memories are the registers, L1 (which
-# includes shared memory) and L2.
+# **Predict.** How many bytes do all on-chip memories hold together (`on_chip_bytes`)? On-chip memories are the
+# registers, L1 (which includes shared memory) and L2.
 
 
 # %% cell="solution" id="on_chip"
@@ -117,30 +126,31 @@ def on_chip_bytes(sms, l1_kb, l2_mb):
 lab.check("01_hardware/on_chip")
 
 # %%
-print(lab.hardware.CHASE.split("__global__ void chase_shared")[0])
+print(lab.hardware.CHASE.split("__global__ void chase_shared")[0])  # the kernel of the pointer chase
 figures = lab.hardware.figures()  # measured here if there is a GPU (about 10 s)
 print(figures)
 lab.widgets.ladder(figures)
 
 # %% [markdown]
-# On an H200, registers and L1 hold more than half of the bytes on the chip. So a GPU has most of its on-chip memory
-# next to its arithmetic units, while a CPU has most of its on-chip memory in caches that all cores share.
+# On an H200, registers and L1 hold more than half of the on-chip bytes. So most of a GPU's on-chip memory is next to
+# its arithmetic units, while most of a CPU's is in caches that all cores share.
 #
 # | level | why the measured latency differs from the quoted one |
 # |---|---|
-# | registers | 1 cycle is the throughput; an instruction that needs the previous result waits longer |
-# | shared memory, L1 | both levels use the same load units, so they take similar time; L1 must also compare tags |
+# | registers | 1 cycle passes between independent instructions; one that needs the previous result waits longer |
+# | shared memory, L1 | both levels use the same load units, so they take similar time; L1 must also find the data |
 # | L2 | large chips have longer wires; their L2 has two halves, and one half is far from the SM |
 # | HBM | 400 cycles were measured on smaller GPUs; a load also waits for the L2, and often for address translation |
 #
-# Clock rates also rose: in nanoseconds, the latencies of GPUs ten years apart differ little.
-# [Bandwidth](../glossary.md#bandwidth) grew, and so did the number of loads that must be in flight.
+# A load takes more cycles on newer GPUs, but clock rates rose too: in nanoseconds, the latencies of GPUs ten years
+# apart differ little. [Bandwidth](../glossary.md#bandwidth) grew, and so did the number of loads that must be in
+# flight.
 #
 # ## 4 The ridge
 #
 # A [kernel](../glossary.md#kernel) with few operations per byte waits for memory. A kernel with many operations per
 # byte waits for the arithmetic units. The *ridge point* is the number of FLOPs per byte at which both memory and
-# arithmetic units are always busy.
+# arithmetic units are always busy. Write it as `ridge`.
 
 
 # %% cell="solution" id="ridge"
@@ -162,16 +172,15 @@ lab.check("01_hardware/ridge")
 # | "the units do not cancel" | TFLOP/s divided by GB/s leaves a factor of 1000 |
 # | "powers of ten", "powers of two" | rates (GB/s) use powers of ten, on-chip sizes (KB, MB) powers of two |
 # | "two operations" | a multiply-add is one instruction and two FLOPs |
-# | "round up" | a partly used warp, block or wave still counts as a whole one |
+# | "round up" | a partly used warp still counts as a whole one |
 #
 # ## 5 Little's law
 #
-# If 2 people per minute enter a shop and each stays 10 minutes, 20 people are inside. Memory works the same way: to
-# deliver `gbs` GB/s when each load takes `latency_ns` ns, memory needs *bandwidth · latency* bytes in flight at all
-# times.
+# If 2 people per minute enter a shop and each stays 10 minutes, 2 · 10 = 20 people are inside. Memory works the same
+# way: if it delivers `gbs` GB/s and each load takes `latency_ns` ns, *bandwidth · latency* bytes are in flight.
 #
-# Write two functions: the number of bytes in flight, and the number of warps that each SM needs if every lane of a warp
-# has one load of `bytes_per_lane` bytes in flight.
+# Write `bytes_in_flight`, this number of bytes. Then write `warps_needed`: how many warps does each SM need if every
+# lane of a warp has one load of `bytes_per_lane` bytes in flight?
 #
 # <details><summary>Hint 1</summary>One GB/s is one byte per nanosecond.</details>
 # <details><summary>Hint 2</summary>All SMs together must have these bytes in flight. A warp contributes the bytes of
@@ -208,8 +217,8 @@ lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns(
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** The H200 has the same SMs as the H100, but its memory is {claim: h200_over_h100} times as fast. Which
-# kinds of kernels become faster, and by how much? What happens to the ridge? Does a kernel need more warps to use the
-# faster memory?
+# kinds of kernels become faster, and by how much? What happens to the ridge point? Does a kernel need more warps to use
+# the faster memory?
 #
 # ### BEGIN SOLUTION
 # Memory-bound kernels (such as adding vectors, sums, softmax) become up to {claim: h200_over_h100} times as fast; a
@@ -221,43 +230,43 @@ lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns(
 # %% [markdown]
 # **What the last code cell shows.** The first table compares peaks that popular material claims with peaks from your
 # formula. The {claim: h100_fp16_peak} TFLOP/s claimed for an H100 are a dense peak, without sparsity. With sparsity,
-# two of every four weights are known zeros, which doubles the peak to {claim: h100_sparse_peak} TFLOP/s. The figures
-# claimed for a B200 count sparsity: divide them by two before you compare. (The FP4 peak differs between B200 boards.)
-# Also ask which clock rate a figure assumes. NVIDIA quotes an H100's tensor-core peaks at {claim: h100_tensor_clock},
-# although its boost clock is {claim: h100_boost_clock} MHz.
+# two of every four elements of a matrix are zeros that the tensor cores skip, which doubles the peak to
+# {claim: h100_sparse_peak} TFLOP/s. The figures claimed for a B200 count sparsity: divide them by two. (The peak of
+# 4-bit FP4 differs between B200 boards.) Also ask which clock rate a figure assumes. NVIDIA quotes an H100's
+# tensor-core peaks at {claim: h100_tensor_clock}, although its highest clock rate (boost clock) is
+# {claim: h100_boost_clock} MHz.
 #
-# The picture shows that on a large GPU, one float per thread in flight is not enough to reach the memory's bandwidth,
-# even with the maximum number of warps. Three remedies are wider loads (`float4`), several loads before the first use,
-# and copies that bypass registers ([`cp.async`](../glossary.md#async-copy), [TMA](../glossary.md#tma)).
+# The picture shows that on a large GPU, one float in flight per thread is not enough to reach the memory's bandwidth,
+# even with the most warps. Three remedies are wider loads (`float4`, four floats), several loads before the first use
+# of a value, and copies that bypass registers ([`cp.async`](../glossary.md#async-copy), [TMA](../glossary.md#tma)).
 #
 # **History.** Every generation of NVIDIA GPUs removed a bottleneck of the previous one. The table gives the first
-# [compute capability](../glossary.md#compute-capability) of each generation; sm_90 stands for 9.0.
+# [compute capability](../glossary.md#compute-capability) of each generation; sm_90 stands for 9.0. Later units explain
+# [TF32](../glossary.md#tf32), [BF16](../glossary.md#bf16), [`wgmma`](../glossary.md#wgmma), [tensor
+# memory](../glossary.md#tensor-memory) and [block scales](../glossary.md#block-scale).
 #
 # | generation | what it added | bottleneck that it removed |
 # |---|---|---|
 # | Kepler 2012, sm_30 | many slower cores, shuffles, 32 work queues | power; data exchange through memory; one queue |
 # | Maxwell 2014, sm_50 | an SM in four quarters, each with a scheduler | control logic that grew with the SM |
 # | Pascal 2016, sm_60 | HBM, NVLink, fast FP16 | memory bandwidth; PCIe |
-# | Volta 2017, sm_70 | tensor cores; integer units; a program counter per thread | FMA rate; locks between lanes |
-# | Turing 2018, sm_75 | INT8 tensor cores | inference needed 16-bit values |
+# | Volta 2017, sm_70 | tensor cores; integer units; a program counter per thread | FMA rate; deadlocks between lanes |
+# | Turing 2018, sm_75 | tensor cores for 8-bit integers | trained networks ran on 16-bit values |
 # | Ampere 2020, sm_80 | TF32, BF16; `cp.async`; {claim: a100_l2} of L2 | loads that had to pass through registers |
 # | Hopper 2022, sm_90 | TMA, `wgmma`, clusters, FP8 | threads that only computed addresses |
-# | Blackwell 2024, sm_100 | tensor memory, FP4 with block scales, two dies | accumulators that filled the registers |
-#
-# Later units use [TF32](../glossary.md#tf32), [BF16](../glossary.md#bf16), [`wgmma`](../glossary.md#wgmma), [tensor
-# memory](../glossary.md#tensor-memory) and [block scales](../glossary.md#block-scale).
+# | Blackwell 2024, sm_100 | tensor memory, FP4 with block scales, two chips | accumulators that filled the registers |
 #
 # **Links between chips** have these bandwidths, both directions together:
 #
-# - PCIe 5 with 16 lanes: {claim: pcie5};
+# - PCIe 5 ×16: {claim: pcie5};
 # - [NVLink](../glossary.md#nvlink): {claim: nvlink};
 # - NVLink-C2C between a Grace CPU and its GPU: {claim: c2c}.
 #
-# All these links are far slower than the memory of the GPUs that they connect.
+# All these links are far slower than the GPUs' memory.
 #
 # **Next levels.** `lab.widgets.ladder(figures, "bandwidth")` shows how many bytes per second all SMs together can read
 # from each level. By what factor does the bandwidth of each level exceed that of the next? `lab.device.catalogue()`
-# holds every figure with its source.
+# holds the figures of every GPU with their source.
 #
 # **Reading.** [Luo and others, Benchmarking the Hopper architecture](https://arxiv.org/abs/2402.13499): the same
 # measurements in more depth. [CUDA Programming Guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/),

@@ -2,14 +2,15 @@
 # # Map threads to data and to the hardware
 #
 # **You will** compute how a [grid](../glossary.md#grid) fills a GPU. Then you write three CUDA C++
-# [kernels](../glossary.md#kernel): one with one index, one with two indices, and one with a branch.
+# [kernels](../glossary.md#kernel): with one index, with two indices, and with a branch.
 #
 # **You will learn to**
 # - define grid, [block](../glossary.md#block), [warp](../glossary.md#warp) and [thread](../glossary.md#thread), and
 #   compute the index of a thread in one and two dimensions;
 # - count the [waves](../glossary.md#wave) of a grid, and compute what share of the GPU these waves use;
 # - explain why blocks have no order, and how a GPU hides memory [latency](../glossary.md#latency);
-# - detect [divergence](../glossary.md#divergence) from counts, and write a branch that does not diverge.
+# - detect [divergence](../glossary.md#divergence) from counts of lanes and branches, and write a branch that does not
+#   diverge.
 #
 # **You need** `00_start`. About 70 minutes. Works without a GPU; only timings need one.
 #
@@ -22,20 +23,22 @@
 # | block | up to {claim: block_threads} that can communicate | `blockIdx`, `blockDim` | one SM, from start to end |
 # | grid | all blocks of a launch | `gridDim` | the GPU |
 #
-# A [lane](../glossary.md#lane) is a thread's place in its warp. A [scheduler](../glossary.md#scheduler) of an
-# [SM](../glossary.md#sm) issues the instructions of its warps. A Triton *program* is a block whose threads Triton
-# manages. Each built-in variable has components `.x`, `.y` and `.z`. The threads of a block are numbered along x first.
-# So if the width of a block is a multiple of 32, each warp is a group of 32 consecutive threads along x.
+# A GPU consists of [SMs](../glossary.md#sm) (streaming multiprocessors). A [lane](../glossary.md#lane) is a thread's
+# place in its warp. A [scheduler](../glossary.md#scheduler) of an SM issues (starts) the instructions of its warps. A
+# Triton *program* is a block whose threads Triton manages. Each built-in variable has components `.x`, `.y` and `.z`.
+# The threads of a block are numbered along x first. So if the width of a block is a multiple of 32, each warp is a
+# group of 32 consecutive threads along x.
 #
-# An SM holds as many blocks as its [registers](../glossary.md#register), [shared memory](../glossary.md#shared-memory)
-# and thread slots allow. Call this number `blocks_per_sm`. It is the number of the SM's [block
-# slots](../glossary.md#block-slot). When a block ends, the next waiting block takes its place. If all blocks take
-# equally long, they run in *waves*. For example, run 160 blocks on the {claim: b200_sms} of a B200, with one block per
-# SM. The first wave has 148 blocks, and the second wave has 12. Both waves take equally long, but 136 SMs idle during
-# the second one. This loss is called *wave quantization*, or the [tail effect](../glossary.md#tail-effect).
+# An SM has room for `blocks_per_sm` blocks at a time, its [block slots](../glossary.md#block-slot). The
+# [registers](../glossary.md#register), the [shared memory](../glossary.md#shared-memory) and the threads that a block
+# needs determine this number. When a block ends, the next waiting block takes its slot. If all blocks take equally
+# long, they run in *waves*. For example, run 160 blocks on the {claim: b200_sms} of a
+# [B200](../glossary.md#gpu-generation), with one block slot per SM. The first wave has 148 blocks, and the second wave
+# has 12. During the second wave, 148 − 12 = 136 SMs idle. This loss is called *wave quantization*, or the [tail
+# effect](../glossary.md#tail-effect).
 #
-# **Predict.** How many waves does a grid of `blocks` blocks need? Count every block slot of the GPU once per wave: what
-# share of these slots is used?
+# **Predict.** How many waves does a grid of `blocks` blocks need (`waves`)? Each wave offers every block slot of the
+# GPU once. What share of the slots of all waves is used (`tail_efficiency`)?
 
 # %% cell="setup"
 
@@ -68,26 +71,27 @@ for blocks in (160, 296, 1000, 1480):
 lab.widgets.waves(blocks=160, gpu="B200")
 
 # %% [markdown]
-# The tail effect is smaller for larger grids. 160 blocks use {claim: used_slots} of the slots; a grid of ten or more
-# waves always uses more than 90 %. So launch many blocks, or exactly as many as fit on the GPU. In the second case,
-# each block processes several pieces of the data (`07_elementwise_cuda`).
+# The tail effect is smaller for larger grids. 160 blocks use {claim: used_slots} of the slots. A grid of ten or more
+# waves always uses more than 90 %, because only its last wave can have empty slots. So launch many blocks, or exactly
+# as many as fit on the GPU. In the second case, each block processes several pieces of the data
+# (`07_elementwise_cuda`).
 #
 # **No order.** Blocks start when a slot is free and end in any order. A kernel in which block 5 waits for block 9 can
 # [deadlock](../glossary.md#deadlock): block 9 may need the slot of block 5. Because blocks are independent, the same
-# kernel runs on a GPU with 20 SMs and on a GPU with 148.
+# kernel runs on GPUs with 20 and with 148 SMs.
 #
-# **Latency hiding.** A load from memory takes several hundred [cycles](../glossary.md#cycle). An SM of a data-center
-# GPU holds up to {claim: sm_warps}. (An SM of a T4 holds {claim: t4_warps}. In the series RTX 30, 40 and 50, an SM
-# holds {claim: rtx_warps}.) Each warp keeps its own registers, so switching between warps costs nothing. In every
-# cycle, each of the SM's four schedulers issues an instruction of one of its ready warps. With enough warps, at least
-# one warp is always ready. With a single warp, the SM waits most of the time.
+# **Latency hiding.** A load from memory takes several hundred [cycles](../glossary.md#cycle). An SM of an A100, H100,
+# H200 or B200 holds up to {claim: sm_warps}. (It holds {claim: t4_warps} on a T4, and {claim: rtx_warps} on GPUs of the
+# series RTX 30, 40 and 50.) Each warp keeps its own registers, so switching between warps takes no time. In every
+# cycle, each of the SM's four schedulers issues an instruction of one of its warps that is ready (does not wait). With
+# enough warps, at least one warp is always ready.
 #
 # ## 2 One index
 #
-# Your first kernel fades a signal in, from silence to full volume: `out[i] = x[i] · i / n`. One thread computes one
-# sample. The cell below runs a similar kernel, `who_kernel`, and prints the values that it writes. `who_kernel` needs
-# no [boundary guard](../glossary.md#boundary-guard) (no test that the index is within the array), because its grid has
-# exactly one thread per element.
+# Your first kernel fades a sound in, from silence to full volume: `out[i] = x[i] · i / n`. One thread computes one
+# sample (one element). The cell below runs a similar kernel, `who_kernel`, and prints the values that it writes. Your
+# kernel needs a [boundary guard](../glossary.md#boundary-guard), a test that the index is less than `n`. `who_kernel`
+# needs none, because its grid has exactly one thread per element.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -98,7 +102,7 @@ lab.widgets.waves(blocks=160, gpu="B200")
 # <details><summary>Hint 1</summary>Compute the thread's index, test whether the element at this index exists, and if so
 # compute the element.</details>
 # <details><summary>Hint 2</summary>The index is the same as in <code>who_kernel</code>. Threads whose index is
-# <code>n</code> or more also execute your code, so it needs a guard.</details>
+# <code>n</code> or more also execute your code, but must not load or store.</details>
 # <details><summary>Hint 3</summary>In C++, <code>3 / 4</code> is 0. Multiply by a float first, or convert:
 # <code>(float)i / n</code>.</details>
 
@@ -114,9 +118,9 @@ __global__ void who_kernel(float* out) {
 """,
     "who_kernel",
 )
-signed = torch.empty(12, device="cuda" if lab.device.has_gpu() else "cpu")
-who_kernel[3, 4](signed)  # 3 blocks of 4 threads
-print(signed.int().tolist())
+written = torch.empty(12, device="cuda" if lab.device.has_gpu() else "cpu")
+who_kernel[3, 4](written)  # 3 blocks of 4 threads
+print(written.int().tolist())
 
 
 # The launchers of your kernels in parts 2 and 3.
@@ -156,7 +160,7 @@ lab.check("02_execution_model/fade")
 # | `tail-unmasked`, `out-of-bounds` | the guard is missing or uses `<=`; (part 3) only one of two indices is guarded |
 # | `first-block-only`, `tail-not-written` | the index is `threadIdx` alone, so every block computes the same elements |
 # | `first-block-only` (part 3) | x and y are swapped: the column must come from x, and the row from y |
-# | [`race`](../glossary.md#race) | (part 4) threads of both channels write one element, such as threads 0 and 128 |
+# | [`race`](../glossary.md#race) | (part 4) threads of both channels write one element |
 # | correct values, but not all points | a count is too high or too low: read the counts below the test cases |
 #
 # ## 3 Two indices
@@ -193,16 +197,16 @@ lab.check("02_execution_model/mirror")
 # %% [markdown]
 # ## 4 Divergence: branch by warp, not by thread
 #
-# A stereo signal alternates left and right samples. Each channel passes through its own chain of 16 soft clippers,
-# functions that limit loud samples. The obvious kernel branches on `i % 2`, so each warp must execute both sides of the
-# branch. While one side runs, the lanes of the other side wait. This is *divergence*. The cell below runs this kernel
-# and prints its annotated source, in which `lanes` is the share of [active lanes](../glossary.md#active-lanes) in each
-# line. (`__device__` marks a function that kernels call.) The cell also draws a picture, in which you can choose other
-# branch conditions. With which conditions does no warp execute both sides?
+# A stereo signal alternates left and right samples. Your kernel limits loud samples: the left ones with the function
+# `left_clip`, the right ones with `right_clip`. The obvious kernel branches on `i % 2`, so each warp must execute both
+# sides of the branch. While one side runs, the lanes of the other side wait. This is *divergence*. The cell below runs
+# this kernel and prints its source with counts: `lanes` is the share of [active lanes](../glossary.md#active-lanes) in
+# each line. (`__device__` marks a function that kernels call.) The cell also draws a picture, in which you can choose
+# other branch conditions. With which conditions does no warp execute both sides?
 #
-# **Write** a kernel that gives the same result, but in which each warp handles only one channel. A block of 256 threads
-# still computes 256 consecutive samples. Its first four warps compute the left samples, and its other four warps
-# compute the right samples.
+# **Write** `by_warp_kernel`, which gives the same result, but in which each warp computes only one channel (left or
+# right). A block of 256 threads still computes 256 consecutive samples. Its first four warps compute the left samples,
+# the other four the right samples.
 #
 # You get 2 points for a correct result, 1 point for at least 90 % active lanes, and 1 point for at most 0.1 % divergent
 # branches.
@@ -249,8 +253,8 @@ def stereo(x, out):  # launches your kernel
 
 
 def active_share(launcher):
-    samples = torch.linspace(-1, 1, 4096, device=signed.device)
-    with lab.record() as counts:
+    samples = torch.linspace(-1, 1, 4096, device=written.device)
+    with lab.record() as counts:  # counts what each line does
         launcher(samples, torch.empty_like(samples))
     totals = counts.totals()
     print(f"{launcher.__name__}: {totals['lanes'] / totals['lane_slots']:.0%} of the lanes active", end=", ")
@@ -295,8 +299,8 @@ for version in (stereo_by_thread, stereo):
     print(lab.benchmark("02_execution_model/diverge", version) or "")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Compare the two annotated sources. What improved in the second version, and what got worse? Why is the
-# second version still faster here, and when would it not be faster?
+# **Explain.** Compare the counts of `by_thread_kernel` and `by_warp_kernel`. What improved in the second kernel, and
+# what got worse? Why is it still faster here, and when would it not be faster?
 #
 # ### BEGIN SOLUTION
 # All lanes are active in the clippers, so a warp executes one chain, not two. But neighboring lanes now read every
@@ -307,13 +311,13 @@ for version in (stereo_by_thread, stereo):
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** Let each thread process one left and one right sample, and read both with one load, as a `float2`.
-# This kernel has no branch, and its accesses are [coalesced](../glossary.md#coalesced-access) again. Is it faster than
-# yours?
+# **Next levels.** Let each thread process one left and one right sample, and read both with one load, as a `float2`
+# (two floats). This kernel has no branch, and its accesses are [coalesced](../glossary.md#coalesced-access). Is it
+# faster than yours?
 #
 # **In practice** the compiler replaces a short branch by code in which every lane computes both sides and selects one
-# result, so the warp does not diverge. Ray tracers and sparse kernels sort their work by kind, so that all lanes of a
-# warp take the same side of a branch.
+# result, so the warp does not diverge. Ray tracers sort their work by kind, so that all lanes of a warp take the same
+# side.
 #
 # **Reading.** [CUDA Programming Guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/), "Thread Hierarchy" and
 # "SIMT Architecture": what CUDA guarantees about blocks and warps.

@@ -2,8 +2,8 @@
 # # Calculate occupancy, and know when it matters
 #
 # **You will** write functions that compute how many [blocks](../glossary.md#block) of a [kernel](../glossary.md#kernel)
-# an [SM](../glossary.md#sm) holds, apply the functions to compiled kernels, and find out when a half-empty SM is faster
-# than a full one.
+# an [SM](../glossary.md#sm) holds, apply them to compiled kernels, and find out when a half-empty SM is faster than a
+# full one.
 #
 # **You will learn to**
 # - name the four limits on the number of *resident* blocks (the blocks that an SM holds at a time), and round
@@ -18,8 +18,8 @@
 #
 # ## 1 Four limits
 #
-# An SM accepts blocks until one of the resources below runs out. Occupancy is the share of the SM's
-# [warp](../glossary.md#warp) slots that are used.
+# An SM accepts blocks until one of the resources below runs out. A [warp](../glossary.md#warp) slot is a place for one
+# resident warp. Occupancy is the share of the warp slots that are used.
 #
 # | resource | amount per SM of an H100 | how it is allocated |
 # |---|---|---|
@@ -28,16 +28,15 @@
 # | registers | {claim: h100_registers}, a quarter per scheduler | per warp, in multiples of {claim: register_unit} |
 # | shared memory | {claim: h100_shared_sm} | per block, in multiples of {claim: shared_unit} |
 #
-# From compute capability 8.0 on, the system reserves {claim: shared_reserved} of shared memory per block. A block keeps
-# its resources until all its [threads](../glossary.md#thread) end. Move the sliders of the picture below, and find
-# these two examples:
+# On an H100, CUDA reserves {claim: shared_reserved} of shared memory per block for itself. A block keeps its resources
+# until all its [threads](../glossary.md#thread) end. Set the sliders of the picture below to each of these examples:
 #
-# - Blocks of 128 threads with 160 registers each fill 12 of 64 warp slots, an occupancy of {claim: few_warps}.
-# - Blocks of 256 threads with 40 registers each, and 32 KB of shared memory per block, reach an occupancy of
-#   {claim: many_warps}.
+# - Blocks of 128 threads with 160 registers per thread fill 12 of 64 warp slots: 12 / 64 = {claim: few_warps}
+#   occupancy.
+# - Blocks of 256 threads with 40 registers per thread and 32 KB of shared memory fill 48: {claim: many_warps}
+#   occupancy.
 #
-# In the first example, an SM holds three blocks. How many registers per thread may a kernel use so that a fourth block
-# fits?
+# In the first example, an SM holds three blocks. With how many registers per thread does a fourth block fit?
 
 # %% cell="setup"
 
@@ -47,10 +46,10 @@ lab.widgets.occupancy(threads=128, registers=160, gpu="H100 SXM")
 # %% [markdown]
 # ## 2 Registers
 #
-# How many blocks do the registers alone allow? Compute it in three steps. First, how many registers does one warp get?
-# (A partly filled warp gets as many registers as a full warp.) Second, how many warps fit into the quarter of one
-# [scheduler](../glossary.md#scheduler)? Four times as many warps fit into the SM. Third, how many blocks do these warps
-# form?
+# How many blocks do the registers alone allow? Write `blocks_by_registers` in three steps. First, how many registers
+# does one warp get? (A partly filled warp gets as many registers as a full warp.) Second, how many warps fit into a
+# quarter of the SM's registers, the share of one [scheduler](../glossary.md#scheduler)? Four times as many fit into the
+# SM. Third, how many blocks do these warps form?
 #
 # Your functions get the [compute capability](../glossary.md#compute-capability), the version of a GPU's hardware, as
 # one number: 90 stands for 9.0. In the stub, `limits` holds the figures for this capability: `limits.registers`,
@@ -59,8 +58,7 @@ lab.widgets.occupancy(threads=128, registers=160, gpu="H100 SXM")
 # <details><summary>Hint 1</summary><code>-(-a // b) * b</code> rounds <code>a</code> up to a multiple of
 # <code>b</code>.</details>
 # <details><summary>Hint 2</summary>With 160 registers per thread, a warp needs 160 · 32 = 5120 registers, which is a
-# multiple of 256. A quarter has 16384 registers, so three warps fit into a quarter, and twelve warps fit into the
-# SM.</details>
+# multiple of 256. A quarter has 16384 registers, so three warps fit into a quarter, and twelve into the SM.</details>
 # <details><summary>Hint 3</summary>Divide by the warps per block only at the end, because a block spreads over all four
 # schedulers.</details>
 
@@ -83,10 +81,11 @@ lab.check("03_occupancy/registers")
 # %% [markdown]
 # ## 3 Shared memory
 #
-# A block gets the bytes that it requests plus `limits.shared_reserved_kb` KB for the system. This sum is rounded up to
-# a multiple of `limits.shared_unit_bytes`. The SM has `limits.shared_per_sm_kb` KB in total. A block that requests more
-# than `limits.shared_per_block_kb` KB cannot run: return 0. Never return more than `limits.max_blocks`. (On a T4 the
-# system reserves no shared memory. What should your function return for a T4 if a block requests 0 bytes?)
+# How many blocks does shared memory allow (`blocks_by_shared`)? A block gets the bytes that it requests, plus
+# `limits.shared_reserved_kb` KB that CUDA reserves. This sum is rounded up to a multiple of `limits.shared_unit_bytes`.
+# The SM has `limits.shared_per_sm_kb` KB in total. A block that requests more than `limits.shared_per_block_kb` KB
+# cannot run: return 0. Never return more than `limits.max_blocks`. (On a T4 CUDA reserves no shared memory. What should
+# your function return there for 0 bytes?)
 
 
 # %% cell="solution" id="shared_memory"
@@ -110,8 +109,8 @@ lab.check("03_occupancy/shared_memory")
 # %% [markdown]
 # ## 4 All four limits
 #
-# The scarcest resource decides how many blocks an SM holds. The check uses seven compute capabilities, and expects the
-# results of NVIDIA's `cuda_occupancy.h`.
+# The scarcest resource decides how many blocks an SM holds. Write `occupancy` for all four resources. The check uses
+# seven compute capabilities, and expects the results of CUDA's header `cuda_occupancy.h`.
 
 
 # %% cell="solution" id="calculator"
@@ -145,14 +144,15 @@ lab.check("03_occupancy/calculator")
 #
 # The compiler chooses how many registers a thread uses. `lab.inspect` compiles a kernel for any GPU and reports what
 # the kernel uses. In `tile_kernel`, which a cell below prints, each thread keeps an 8 × 8 [tile](../glossary.md#tile)
-# of a [matmul](../glossary.md#matmul) in registers. `__launch_bounds__(threads, blocks)` ([launch
-# bounds](../glossary.md#launch-bounds)) declares that a block has at most `threads` threads, and requests that `blocks`
-# blocks fit on an SM. `__maxnreg__(n)` sets the maximum number of registers per thread. (In Triton, pass `maxnreg=` to
-# the [launch](../glossary.md#launch).) The compiler *spills* values that do not fit into the registers to [local
-# memory](../glossary.md#local-memory).
+# of a [matmul](../glossary.md#matmul)'s result in registers. You can write two limits before a kernel's name.
+# `__launch_bounds__(threads, blocks)` ([launch bounds](../glossary.md#launch-bounds)) declares that a block has at most
+# `threads` threads, and requests that `blocks` blocks fit on an SM. `__maxnreg__(n)` sets the maximum number of
+# registers per thread. (In Triton, pass `maxnreg=` to the [launch](../glossary.md#launch).) The compiler *spills*
+# values that do not fit into the registers to [local memory](../glossary.md#local-memory).
 #
-# **Predict.** `blocks` blocks of `threads` threads must fit on an SM. How many registers may a thread have at most?
-# This is the inverse of `blocks_by_registers`. No thread may have more than `limits.registers_per_thread` registers.
+# **Predict.** `blocks` blocks of `threads` threads must fit on an SM. How many registers may a thread have at most
+# (`register_budget`)? This is the inverse of `blocks_by_registers`. No thread may have more than
+# `limits.registers_per_thread` registers.
 #
 # <details><summary>Hint 1</summary>How many warps must each of the four schedulers hold? Round up.</details>
 # <details><summary>Hint 2</summary>Divide a quarter of the SM's registers by this number of warps, round down to a
@@ -181,15 +181,16 @@ lab.registers.budgets(occupancy, register_budget)
 lab.plots.show(lab.registers.staircase, occupancy)
 
 # %% [markdown]
-# If three or more blocks of `tile_kernel` must fit on an SM, the compiler uses every register of the budget and spills
-# the other values. Each thread stores and reloads every spilled byte through the L1.
+# If three or more blocks of `tile_kernel` must fit on an SM, the compiler uses every register that `register_budget`
+# allows, and spills the other values. Each thread stores and reloads every spilled byte through the [L1
+# cache](../glossary.md#l1-cache).
 #
 # ## 6 When low occupancy is right
 #
-# High occupancy is only a means to hide [latency](../glossary.md#latency). By Little's law, the number of bytes [in
-# flight](../glossary.md#in-flight) decides: *warps · bytes in flight per warp*. A copy kernel shows this. Each of its
-# threads has 1, 2 or 4 loads of 16 bytes in flight. To lower the occupancy, its blocks allocate shared memory that they
-# do not use. **Predict** first: how much occupancy does the kernel need to reach the full
+# High occupancy is only a means to hide [latency](../glossary.md#latency). By Little's law, bandwidth depends on the
+# number of bytes [in flight](../glossary.md#in-flight): *warps · bytes in flight per warp*. The next cell shows this
+# for a copy kernel whose threads have 1, 2 or 4 loads of 16 bytes in flight. To lower the occupancy, its blocks
+# allocate shared memory that they do not use. **Predict** first: what occupancy does the kernel need to reach the full
 # [bandwidth](../glossary.md#bandwidth) with 1, 2 and 4 loads?
 
 # %%
@@ -200,7 +201,7 @@ lab.plots.show(lab.registers.throttled_copy, figures)
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** Fast matmuls run at an occupancy of {claim: matmul_occupancy}. An [elementwise
 # kernel](../glossary.md#elementwise-kernel) with one load per thread needs the highest occupancy it can get. Why is
-# each choice right? What would you try first for a kernel that waits for memory at an occupancy of 25 %?
+# each right? What would you try first for a kernel that waits for memory at an occupancy of 25 %?
 #
 # ### BEGIN SOLUTION
 # A matmul uses registers for large tiles. Larger tiles reuse each loaded value more often, so the matmul needs fewer
@@ -212,8 +213,8 @@ lab.plots.show(lab.registers.throttled_copy, figures)
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** `lab.widgets.occupancy(kernel)` sets the sliders to what one of your own kernels uses. Try it with a
-# kernel of `02_execution_model`.
+# **Next levels.** `lab.widgets.occupancy(kernel)` sets the sliders to what a kernel uses, such as one of yours from
+# `02_execution_model`.
 #
 # **In practice** a [profiler](../glossary.md#profiler) also shows *achieved* occupancy, the average over time. Achieved
 # occupancy is lower than calculated occupancy if blocks end quickly, or if the [grid](../glossary.md#grid) has a [tail

@@ -1,13 +1,12 @@
 # %% [markdown]
 # # Measure time correctly
 #
-# **You will** find five faults in a benchmark, write a correct benchmark, and read from the names of kernels what they
-# do.
+# **You will** find five faults in a benchmark, write a correct benchmark, and read what kernels do from their names.
 #
 # **You will learn to**
 # - compute when a queue of [kernels](../glossary.md#kernel) finishes;
-# - [warm up](../glossary.md#warmup) the GPU, flush the cache, time with [events](../glossary.md#event), and report a
-#   median with its spread;
+# - [warm up](../glossary.md#warmup) the GPU, [flush](../glossary.md#flush) the cache, time with
+#   [events](../glossary.md#event), and report a median with its [spread](../glossary.md#spread);
 # - distinguish [end-to-end time](../glossary.md#end-to-end-time) from kernel time, and a
 #   [cold](../glossary.md#cold-cache) from a [hot cache](../glossary.md#hot-cache);
 # - read from a kernel's name which operation it computes, whether it uses [tensor cores](../glossary.md#tensor-core),
@@ -18,17 +17,18 @@
 #
 # ## 1 A launch is asynchronous
 #
-# `kernel[grid](…)` returns as soon as the [launch](../glossary.md#launch) is in the GPU's queue. Launching a kernel on
-# an H200 takes the [host](../glossary.md#host) (the CPU) about {claim: driver_launch} with the CUDA driver, and about
-# {claim: pytorch_launch} with a PyTorch function. These times do not depend on the kernel. The GPU processes the queue
-# on its own; `torch.cuda.synchronize()` [makes the host wait](../glossary.md#synchronize) until the queue is empty.
+# `kernel[grid](…)` returns as soon as the [launch](../glossary.md#launch) is in the GPU's queue. With an
+# [H200](../glossary.md#hopper), a launch took the [host](../glossary.md#host) (the CPU) about {claim: driver_launch}
+# with a call of the CUDA [driver](../glossary.md#driver), and about {claim: pytorch_launch} with a PyTorch function.
+# These times do not depend on the kernel. The GPU processes the queue on its own; `torch.cuda.synchronize()` [makes the
+# host wait](../glossary.md#synchronize) until the queue is empty.
 #
 # **Predict.** The host launches `count` kernels one after another, then synchronizes. Each launch takes `launch` µs on
-# the host, and each kernel takes `kernel` µs on the GPU. A kernel can start when its launch has finished. How many µs
-# pass until everything is done?
+# the host, and each kernel takes `kernel` µs on the GPU. A kernel starts when its launch and the kernel before it have
+# finished. How many µs pass until everything is done (`finish_time`)?
 #
 # <details><summary>Hint 1</summary>Draw the timeline of three kernels: the launches in one row, the kernels in a row
-# below. Draw it once with long kernels and once with long launches.</details>
+# below. Draw it for long kernels and for long launches.</details>
 # <details><summary>Hint 2</summary>If kernels take longer than launches, the GPU never waits after its first kernel. If
 # launches take longer, each kernel starts as soon as its own launch has finished.</details>
 # <details><summary>Hint 3</summary>The first launch and the last kernel overlap with nothing. Between them, <code>count
@@ -51,8 +51,8 @@ lab.check("04_benchmarking/finish_time")
 # %% [markdown]
 # ## 2 A faulty benchmark
 #
-# A benchmark in this unit gets an object `machine`. This object is a `GPU`, which runs kernels on the real GPU, or a
-# `SimulatedGPU`, which counts simulated time. Both have these methods:
+# A benchmark in this unit gets an object `machine`: a `GPU`, which runs kernels, or a `SimulatedGPU`, which only
+# computes how long each call would take. Both have these methods:
 #
 # | call | meaning |
 # |---|---|
@@ -67,20 +67,20 @@ lab.check("04_benchmarking/finish_time")
 # - The first call of a kernel compiles it.
 # - An idle GPU saves power with a low clock rate, which rises during about 50 ms of work.
 # - The [L2 cache](../glossary.md#l2-cache) keeps recently used data.
-# - Other work sometimes disturbs a call.
+# - Other work sometimes delays a call.
 #
-# The cell below defines `dishonest`, a benchmark of the function `call`, which launches one kernel. It has the five
-# faults of the table, each of which makes the result wrong. On which line does each occur? Return a dictionary from key
-# to line number, such as `{"compile": 1, "clocks": 1, …}`. Where several lines make up a fault, such as a loop and its
-# body, the check accepts each of them.
+# The cell below defines `dishonest`, a benchmark of the function `call`, which launches one kernel. The benchmark has
+# the five faults of the table, each of which makes the result wrong. On which line does each occur? Return from
+# `faults` a dictionary of key and line number, such as `{"compile": 1, "clocks": 1, …}`. If a fault spans several
+# lines, the check accepts any of them.
 #
 # | key | fault |
 # |---|---|
 # | `"compile"` | one of the averaged times includes compilation |
 # | `"clocks"` | the warmup is too short, so the clock rate is still low |
-# | `"cache"` | nothing flushes the L2 before a measured call, but in the real program data come from memory |
+# | `"cache"` | nothing flushes the L2 before a measured call, but the result is meant for data in global memory |
 # | `"queue"` | the host's clock is read before the GPU has finished the measured call |
-# | `"outliers"` | a few disturbed runs dominate the result |
+# | `"outliers"` | a few delayed calls dominate the result |
 
 # %% cell="given" id="dishonest"
 import statistics
@@ -102,8 +102,8 @@ def dishonest(machine, call):
     return sum(times) / len(times)  # line 11
 
 
-pretended = SimulatedGPU(cold_s=100e-6, hot_s=40e-6)
-print(f"reported: {dishonest(pretended, pretended.call) * 1e6:,.0f} µs; the truth: 100 µs from a cold L2")
+simulated = SimulatedGPU(cold_s=100e-6, hot_s=40e-6)  # a call's time with a cold and with a hot L2
+print(f"reported: {dishonest(simulated, simulated.call) * 1e6:,.0f} µs; the truth: 100 µs with a cold L2")
 
 
 # %% cell="solution" id="faults"
@@ -120,13 +120,14 @@ lab.check("04_benchmarking/faults")
 # %% [markdown]
 # ## 3 A correct benchmark
 #
-# Write `honest(machine, call)`. It returns the median time of one `call()` in seconds. Measure the kernel time, without
-# the launch, from a cold L2 and at the full clock rate. The check runs your function on simulated GPUs and tolerates an
-# error of 2 %.
+# Write `honest(machine, call)`. It returns the median time of one `call()` in seconds: the time of the kernel without
+# its launch, with a cold L2, and at the full clock rate. The check runs your function on simulated GPUs and tolerates
+# an error of 2 %.
 #
-# One *sample* is the time between an event before the call and an event after it. If the GPU is idle, this time
-# includes the launch, because the GPU waits for the call. So keep the GPU busy: queue a flush before the first event of
-# each sample, and queue all samples without waiting. Read the events at the end.
+# One *sample* is the time between an event before the call and an event after it. If the GPU is idle at the first
+# event, this time includes the launch, because the GPU waits for it. So keep the GPU busy: queue a flush before the
+# first event of each sample, so that the host queues the call while the GPU still writes. Queue all samples without
+# waiting, and read the events at the end.
 #
 # <details><summary>Hint 1</summary>The function has three parts: make the first call, which compiles; warm up the GPU;
 # take samples.</details>
@@ -170,15 +171,15 @@ lab.plots.show(lab.machine_plots.calls, honest)  # every call of your benchmark 
 # | the first run of a cell is far slower | the first run compiles kernels, loads libraries and allocates memory |
 # | 110 % of the GPU's [bandwidth](../glossary.md#bandwidth) | data came from the L2, because nothing flushed it |
 # | the same kernel takes 20 % longer today | another job, heat or a power limit lowered the clock rate |
-# | mean and median differ widely | other work disturbed some runs: report the median and the spread |
+# | mean and median differ widely | other work delayed some calls: report the median and the spread |
 #
 # ## 4 On the real GPU
 #
-# `lab.benchmark(fn, x, bytes=…)` measures as your `honest` does, and takes samples until the median is known within 1
-# %. `lab.compare` runs functions A and B in the order A B B A, so changes of the clock rate favor neither. The cell
-# below compares three versions of GeLU, a function that `06_elementwise_triton` explains. For an input of n elements,
-# `naive` moves 22n elements to and from memory, because each operation is a kernel of its own. The other two versions
-# move 2n elements. Predict the ratio of the times first.
+# `lab.benchmark(fn, x, bytes=…)` measures as your `honest` does, with samples until the median is known within 1 %.
+# `lab.compare` runs functions A and B in the order A B B A, so changes of the clock rate favor neither. The cell below
+# compares three versions of GeLU, a function that `06_elementwise_triton` explains. In [`naive`](../glossary.md#naive),
+# each of nine operations is a kernel. For n elements, five of them move 2n elements (one array read, one written), and
+# four move 3n: together 22n. The other two versions move 2n elements. Predict the ratio of the times first.
 
 # %% cell="given" id="gelus"
 import torch
@@ -207,9 +208,9 @@ print(lab.compare(x, **contenders) or "The end of this notebook has a measuremen
 #
 # A [profiler](../glossary.md#profiler) shows what a benchmark cannot: which kernels ran, in which order, and whether
 # there were gaps between them. `lab.profile` runs PyTorch's profiler and explains the names of the kernels. Profiling
-# slows down the host, so use a profile for the times of kernels, not for the time of the program.
+# slows down the host, so use a profile for the times of kernels, not of the program.
 #
-# **Read these names** of kernels from profiles of real programs:
+# Here are names of kernels from profiles of real programs:
 #
 # ```
 # A  ampere_sgemm_128x64_tn
@@ -219,22 +220,22 @@ print(lab.compare(x, **contenders) or "The end of this notebook has a measuremen
 # E  triton_poi_fused_gelu_0
 # ```
 #
-# A, B and C are kernels of NVIDIA's libraries. Their names follow these rules:
+# A, B and C are kernels of NVIDIA's libraries. The names of such kernels follow these rules:
 #
 # - A kernel is a [matmul](../glossary.md#matmul) if its name contains `gemm` or begins with `nvjet_`.
 # - Letters in front of `gemm` or after `nvjet_` are data types, as in `sgemm`, `s16816gemm` and `nvjet_hsh`: `s` is
 #   [fp32](../glossary.md#fp32), `h` is [fp16](../glossary.md#fp16), `t` is [bf16](../glossary.md#bf16).
-# - Digits between such a letter and `gemm` are the shape of a tensor-core instruction: `s16816gemm` uses a 16×8×16
-#   instruction.
-# - Kernels also use tensor cores if their name contains `warpgroup` or `tf32` (fp32 values rounded to
-#   [TF32](../glossary.md#tf32)), or begins with `nvjet_`. Other fp32 matmuls do not use them.
+# - Digits between such a letter and `gemm` are the shape of a tensor-core instruction: `s16816gemm` multiplies with
+#   16×8×16 instructions.
+# - Matmuls whose name contains `warpgroup` or `tf32` (fp32 values rounded to [TF32](../glossary.md#tf32)), or begins
+#   with `nvjet_`, use tensor cores too. Other fp32 matmuls do not.
 # - The first pair of sizes in the name, such as `128x64`, is the output tile.
-# - `tn` describes the operands: `t` is transposed, `n` is not transposed.
+# - `tn` describes the two operands: `t` is transposed, `n` is not transposed.
 #
-# Return a dictionary `{"A": (operation, tensor_cores, tile), …, "E": …}`. `operation` is `"matmul"`, `"add"` or
-# `"gelu"`. `tensor_cores` is `True` if the kernel uses tensor cores, otherwise `False`. `tile` is the output tile of a
-# matmul, as in `(64, 32)`, and `None` for other operations. For example, `s16816gemm_64x32` gives `("matmul", True,
-# (64, 32))`.
+# **Read the names.** Return from `read_names` a dictionary `{"A": (operation, tensor_cores, tile), …, "E": …}`.
+# `operation` is `"matmul"`, `"add"` or `"gelu"`. `tensor_cores` is `True` if the kernel uses tensor cores, or `False`.
+# `tile` is the output tile of a matmul, as in `(64, 32)`, and `None` for other operations. For example,
+# `s16816gemm_64x32` gives `("matmul", True, (64, 32))`.
 
 # %%
 a = torch.randn(4096 if gpu else 4, 4096 if gpu else 4, device=x.device, dtype=torch.float16)
@@ -267,8 +268,9 @@ def read_names():
 lab.check("04_benchmarking/read_names")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** In a training loop, a colleague synchronizes before and after a kernel, reads `time.time()` on both
-# sides, and measures 48 µs. `lab.benchmark` reports 30 µs cold and 22 µs hot. Who is right, and about what?
+# **Explain.** In a training loop, a colleague synchronizes before and after a kernel, reads `time.time()` each time,
+# and measures 48 µs. For the same kernel, `lab.benchmark` reports 30 µs with a cold cache and 22 µs with a hot one. Who
+# is right? What does each time measure?
 #
 # ### BEGIN SOLUTION
 # Both. With synchronize on both sides, the GPU is idle when the launch begins, so the 48 µs include the launch and
@@ -281,8 +283,8 @@ lab.check("04_benchmarking/read_names")
 # **Measured.** On an H200 with 2²⁷ fp32 elements, `naive` takes {claim: naive_gelu}, `built_in` {claim: built_in_gelu}
 # and `compiled` {claim: compiled_gelu}.
 #
-# **Next levels.** Add a confidence interval to `honest`, and stop when it is narrow. `04_tolerances` asks when two
-# results are equal. `05_roofline` computes the least time that a kernel can take.
+# **Next levels.** Let `honest` compute a confidence interval of the median, and stop when it is narrow. `04_tolerances`
+# asks when two results are equal. `05_roofline` computes the least time that a kernel can take.
 #
 # **In practice** `triton.testing.do_bench` flushes and uses events as you did. [Nsight
 # Compute](../glossary.md#nsight-compute) fixes the clock rate and replays one launch many times. [Nsight

@@ -14,31 +14,31 @@
 # ## 1 The error of a sum
 #
 # Two correct [kernels](../glossary.md#kernel) rarely return the same bits. They add the same terms in different orders,
-# and each addition rounds. So a test compares within a tolerance. If it is too small, the test rejects correct kernels.
-# If it is too large, it accepts wrong ones. You can compute it.
+# and each addition rounds. So a test allows differences up to a tolerance. Too small a tolerance rejects correct
+# kernels, and too large a tolerance accepts wrong ones. You can compute a good tolerance.
 #
-# Rounding to a format changes a number x by at most u · |x|. This u is the [unit
+# Rounding to a format changes a number x by at most u · |x|. This u is the format's [unit
 # roundoff](../glossary.md#unit-roundoff), half of the relative distance between neighboring numbers: 2^-24 for
 # [fp32](../glossary.md#fp32), 2^-11 for [fp16](../glossary.md#fp16) and 2^-8 for [bf16](../glossary.md#bf16).
 #
-# A sum of `terms` terms rounds at every addition. Each error is at most u times a partial sum, and no partial sum is
-# larger than `magnitude`, the sum of the absolute values of the terms. So the error of the sum is at most terms · u ·
-# magnitude. That happens only if all roundings go in the same direction. If they are random, the errors partly cancel
-# and the total grows with √terms. The bound 8 · √terms · u · magnitude is then almost never exceeded. The checks in
-# this course take the smaller of the two:
+# A kernel that adds `terms` terms rounds after every addition. Each rounding error is at most u times the sum so far,
+# the [partial sum](../glossary.md#partial-sum). No partial sum is larger than `magnitude`, the sum of the absolute
+# values of the terms. So the error of the result is at most terms · u · magnitude, and reaches this bound only if all
+# roundings go in the same direction. Random errors partly cancel: their total grows with √terms, and almost never
+# exceeds 8 · √terms · u · magnitude. The checks in this course take the smaller of the two bounds:
 #
 # min(terms, 8 · √terms) · u(`accumulate`) · magnitude + u(`stored`) · |expected|
 #
-# The last term is for storing the result, which rounds it once more. `accumulate` and `stored` are the formats of the
-# accumulator and of the stored result: `"fp32"`, `"fp16"` or `"bf16"`.
+# The last part is the rounding when the result is stored. `accumulate` and `stored` are the formats of the accumulator
+# and of the stored result: `"fp32"`, `"fp16"` or `"bf16"`. Write the formula as `tolerance`.
 #
-# **Predict.** A kernel adds 1024 products in fp32 and stores the sum in fp16. Which of the two parts is larger, if no
-# terms cancel (magnitude = |expected|)? And if they cancel, so that magnitude = 1000 · |expected|?
+# **Predict.** A kernel adds 1024 products in fp32 and stores the sum in fp16. Which part of the tolerance is larger if
+# no terms cancel (magnitude = |expected|)? And if they cancel, so that magnitude = 1000 · |expected|?
 #
-# <details><summary>Hint 1</summary>Put the three values of u into a dictionary.</details>
+# <details><summary>Hint 1</summary>Put the three values of u into a dictionary <code>U</code>.</details>
 # <details><summary>Hint 2</summary>For which numbers of terms is 8 · √terms smaller than terms?</details>
-# <details><summary>Hint 3</summary><code>min(terms, 8 * terms**0.5) * U[accumulate] * magnitude</code>, and one more
-# summand.</details>
+# <details><summary>Hint 3</summary><code>min(terms, 8 * terms**0.5) * U[accumulate] * magnitude</code>, plus the part
+# for storing.</details>
 
 # %% cell="setup"
 
@@ -58,24 +58,25 @@ def tolerance(terms, magnitude, expected, accumulate, stored):
 lab.check("04_tolerances/tolerance")
 
 # %%
-# Errors of dot products of K normal numbers, divided by your tolerance, and by numpy's default tolerance for results,
-# 1e-5 · |expected| + 1e-8. At most 1 means accepted.
+# Errors of dot products of K normally distributed numbers, divided by your tolerance, and by the default tolerance of
+# numpy.allclose, 1e-5 · |expected| + 1e-8. At most 1 means accepted.
 from labutils import rounding
 
 rounding.dot_products(tolerance)
 
 # %% [markdown]
-# An fp32 accumulator stays below your tolerance, and one in fp16 exceeds it, as it should. For larger K the default
-# tolerance rejects the fp32 accumulator too: for some results terms cancel, and |expected| is small.
+# With an fp32 accumulator, all errors are within your tolerance. With an fp16 accumulator, some exceed it, as they
+# should. For larger K the default tolerance rejects even the fp32 accumulator: in some of the sums the terms cancel, so
+# |expected| is small.
 #
 # ## 2 Compare
 #
 # Write `agree`, a comparison for sums that were accumulated and stored in fp32. It returns True if every element of
-# `yours` is within its tolerance of `expected`. The check runs it on results of correct and of wrong kernels. It must
-# accept the first and reject the second.
+# `yours` differs from `expected` by at most its tolerance. It must accept results of correct kernels and reject those
+# of wrong kernels.
 #
-# Two values need care. NaN is not equal to anything, not even to NaN. And inf − inf is NaN. Results that are expected
-# to be NaN or infinite are right if they are exactly that.
+# Two values need care. [NaN](../glossary.md#nan) (not a number) is not equal to anything, not even to NaN. And infinity
+# (inf) minus infinity is NaN. If the expected value is NaN or infinite, only the same value is right.
 #
 # <details><summary>Hint 1</summary>Loop over the elements of the three lists. Before that, compare lengths.</details>
 # <details><summary>Hint 2</summary>Handle a NaN that is expected first, then values that are equal, such as two
@@ -107,9 +108,10 @@ def agree(yours, expected, magnitude, terms):
 lab.check("04_tolerances/agree")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** A test compares a matmul with `torch.testing.assert_close(c, reference, rtol=1e-3, atol=1e-2)`. It passes
-# for inputs from `torch.randn`. In the model, weights are about 0.02. What can go wrong with this test in the model,
-# and what would you compare instead?
+# **Explain.** A test compares a [matmul](../glossary.md#matmul) with `torch.testing.assert_close(c, reference,
+# rtol=1e-3, atol=1e-2)`: errors may be at most atol + rtol · |reference|. It passes for inputs from `torch.randn`. In a
+# real model, one of the matrices has elements of about 0.02. What can go wrong with this test there, and what would you
+# compare instead?
 #
 # ### BEGIN SOLUTION
 # With such weights, results are small, perhaps 0.1, and 1e-2 is a tenth of them: the test accepts a kernel that leaves
@@ -120,12 +122,12 @@ lab.check("04_tolerances/agree")
 
 # %% [markdown]
 # **Next.** Integers up to 2^24 are exact in fp32. So with small integers as inputs, correct results have the same bits
-# in any order of additions, and a test can ask for equality. Many checks in this course do that once and use your
-# tolerance for the rest. Continue with `05_roofline`.
+# in any order of additions, and a test can ask for equality. Many checks in this course have one such case, and use
+# your tolerance in the others. Continue with `05_roofline`.
 #
-# **In practice** `torch.testing.assert_close` has a default tolerance for each dtype. It does not know K or the size of
-# the terms. Compute the reference in float64 from the *rounded* inputs: the rounding of the inputs is not the kernel's
-# error.
+# **In practice** `torch.testing.assert_close` has a default tolerance for each dtype. It does not know how many terms
+# were added or how large they were. Compute the reference in float64 from the *rounded* inputs, because rounding the
+# inputs is not the kernel's error.
 #
 # **Reading.** N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, chapters 3 and 4: error bounds of sums.
 # [torch.testing](https://docs.pytorch.org/docs/stable/testing.html): defaults of `assert_close`.

@@ -10,17 +10,17 @@
 #   [matmul](../glossary.md#matmul) becomes [compute-bound](../glossary.md#compute-bound);
 # - place kernels on a [roofline](../glossary.md#roofline), and recognize a kernel that is limited by neither memory nor
 #   compute;
-# - check three claims that course material repeats.
+# - check three claims that popular teaching material repeats.
 #
 # **You need** `00_start`, `04_benchmarking`. About 60 minutes. Works without a GPU: the notebook contains measurements
-# of an H200.
+# of an [H200](../glossary.md#hopper).
 #
 # ## 1 Memory time and compute time
 #
 # A kernel must move its bytes and do its FLOPs. Memory moves at most `bandwidth` bytes/s, and the arithmetic units do
-# at most `peak` FLOP/s. With enough [warps](../glossary.md#warp), memory and arithmetic units work at the same time.
+# at most `peak` FLOP/s. With enough [warps](../glossary.md#warp), both work at the same time.
 #
-# **Predict.** What is the least time that a kernel can take?
+# **Predict.** What is the least time that a kernel can take (`least_time`)?
 
 # %% cell="setup"
 
@@ -40,28 +40,31 @@ lab.check("05_roofline/least_time")
 # Moving the bytes and doing the FLOPs take equally long if `flops / bytes = peak / bandwidth`. The left side is the
 # arithmetic intensity, a property of the kernel. The right side is the [ridge point](../glossary.md#ridge-point), a
 # property of the GPU. A kernel is [memory-bound](../glossary.md#memory-bound) if its intensity is below the ridge, and
-# compute-bound if its intensity is above the ridge.
+# compute-bound if it is above the ridge. A *roofline* draws the highest possible FLOP/s over the intensity: it rises up
+# to the ridge, and is flat above it.
 #
 # ## 2 Ledgers
 #
 # `Ledger(reads, writes, flops)` describes a kernel: `reads` and `writes` are dictionaries from the name of an array to
-# its bytes. The sum of two ledgers describes two kernels that run one after the other. `fuse` describes one kernel that
-# does the work of both. In a fused kernel, an array that one part writes and a later part reads stays on the chip,
-# unless `keep` names it. An array that two parts read is read only once. The cell below gives an example.
+# its bytes. The sum of two ledgers describes two kernels that run one after the other. `fuse` describes one
+# [fused](../glossary.md#fusion) kernel that does the work of both. There, an array that the first part writes and the
+# second part reads stays on the chip: it is not read, and it is written only if the argument `keep` names it. An array
+# that both parts read is read once. The cell below gives an example.
 #
 # Write the ledgers of four fused kernels. Each kernel reads each input element once and writes each result once.
-# `itemsize` is the number of bytes per element. Count each +, −, ·, /, max and exp as one FLOP. Do not count operations
-# that are done once per row, such as the computation of `rstd` from the row's sum. (`rstd` is the reciprocal of the
-# standard deviation, or of the root mean square.)
+# `itemsize` is the number of bytes per element. Count each +, −, ·, /, max and exp as one FLOP. Σ and max go over a
+# row. Do not count operations that are done once per row, such as those that compute `rstd` from the sum. (`rstd` is
+# the reciprocal of the standard deviation, or of the root mean square.)
 #
 # | kernel | formula for each of M rows of N elements | arrays |
 # |---|---|---|
-# | softmax | m = max x; e = exp(x − m); y = e / Σe | x, y: M × N |
-# | LayerNorm | c = x − Σx/N; rstd from Σc²; y = c · rstd · w + b | x, y: M × N; w, b: N |
+# | [softmax](../glossary.md#softmax) | m = max x; e = exp(x − m); y = e / Σe | x, y: M × N |
+# | [LayerNorm](../glossary.md#layernorm) | c = x − Σx/N; rstd from Σc²; y = c · rstd · w + b | x, y: M × N; w, b: N |
 # | matmul | C = A·B | A: M × K, B: K × N, C: M × N |
 # | RMSNorm + residual | s = x + r; rstd from Σs²; y = s · rstd · w | x, r, s, y: M × N; w: N |
 #
-# In the last row, `s` is also a result, because the next layer reads it.
+# In the last row, [RMSNorm](../glossary.md#rmsnorm) with a [residual](../glossary.md#residual) `r`, `s` is also a
+# result, because the next layer reads it.
 #
 # <details><summary>Hint 1</summary>List the arrays first. Is each array read, written, or only an intermediate
 # result?</details>
@@ -136,14 +139,14 @@ lab.check("05_roofline/ledgers")
 # %% [markdown]
 # ## 3 Which limit applies?
 #
-# In a square matmul, M = N = K. The first function returns the M at which the matmul changes from memory-bound to
-# compute-bound.
+# In a square matmul, M = N = K. Write `crossover`: at which M does the matmul change from memory-bound to
+# compute-bound?
 #
-# The second function returns what limits a *measured* kernel that does `work` (a ledger) in `seconds`. `roof` holds the
+# Then write `verdict`: what limits a *measured* kernel that does `work` (a ledger) in `seconds`? `roof` holds the
 # bandwidth and the peak of a GPU, which determine the kernel's least time. If the kernel took at most twice its least
-# time, return what determines the least time: `"memory"` or `"compute"`. Otherwise return `"neither"`: the kernel is
-# slow for a reason that the roofline does not show, such as a [launch](../glossary.md#launch), too few warps, or
-# scattered addresses.
+# time, return what determines this time: `"memory"` or `"compute"`. Otherwise return `"neither"`: the kernel is slow
+# for a reason that the roofline does not show, such as its [launch](../glossary.md#launch), too few warps, or scattered
+# addresses.
 #
 # <details><summary>Hint 1</summary>Set the intensity of your matmul ledger equal to the ridge, and solve for
 # M.</details>
@@ -177,14 +180,14 @@ lab.check("05_roofline/verdict")
 # %% [markdown]
 # ## 4 Your own kernel on the roofline
 #
-# Write a Triton kernel whose intensity you can choose. For each element, the kernel loads a value `v`, replaces `v` by
-# `0.5 * v + 1` `STEPS` times, and stores `v`. Each replacement is one [FMA](../glossary.md#fma), which counts as two
+# Write a Triton kernel whose intensity you can choose. For each element, the kernel loads a value `v`, replaces it
+# `STEPS` times by `0.5 * v + 1`, and stores `v`. Each replacement is one [FMA](../glossary.md#fma), which counts as two
 # FLOPs. So per element the kernel reads 4 bytes, writes 4 bytes and does 2 · `STEPS` FLOPs.
 #
-# The cell after the check runs your kernel with `STEPS` from 1 to 1024 and places it on the roofline, beside library
-# kernels. The verdicts that it prints use measured limits: the bandwidth of a plain copy, and the FLOP/s of the
-# library's best matmul. Without a GPU your kernel is not timed, and hollow marks show where it could be at most.
-# **Predict:** at how many `STEPS` does your kernel become compute-bound? Which library kernels reach the roofline?
+# The cell after the check runs your kernel with `STEPS` from 1 to 1024, and draws it on the roofline beside kernels of
+# PyTorch. The printed verdicts use measured limits: the bandwidth of a plain copy, and the FLOP/s of PyTorch's best
+# matmul. Without a GPU your kernel is not timed: hollow marks on the roofline show its limit. **Predict:** at how many
+# `STEPS` does your kernel become compute-bound? Which of PyTorch's kernels reach the roofline?
 #
 # <details><summary>Hint 1</summary>Offsets, mask, load and store are the same as in <code>scale_kernel</code> in
 # <code>00_start</code>.</details>
@@ -236,25 +239,25 @@ lab.widgets.roofline(lab.rooflines.points(placed), gpu=None if lab.device.has_gp
 # |---|---|
 # | a point above the roofline | you counted bytes that came from the L2, or FLOPs that the kernel did not do |
 # | a memory-bound kernel below the slope | scattered accesses, or too few bytes [in flight](../glossary.md#in-flight) |
-# | a compute-bound kernel below the flat part | it spills registers, or does not use tensor cores |
+# | a compute-bound kernel below the flat part | it [spills](../glossary.md#spill), or does not use tensor cores |
 # | a short kernel far below the roofline | the launch takes most of the time: do more work per launch |
 #
 # ## 5 Three claims
 #
-# Course material repeats these three claims:
+# Popular teaching material repeats these claims:
 #
-# - The ridge point of an A100 is about {claim: claimed_ridge} FLOPs per byte.
+# - The ridge point of an [A100](../glossary.md#gpu-generation) is about {claim: claimed_ridge} FLOPs per byte.
 # - The intensity of a square matmul is about M FLOPs per byte.
-# - In a transformer, operations with only {claim: claimed_flops} of the FLOPs (normalizations and elementwise
-#   operations) took {claim: claimed_time} of the time.
+# - In a [transformer](../glossary.md#transformer-block), operations with only {claim: claimed_flops} of the FLOPs
+#   (normalizations and elementwise operations) took {claim: claimed_time} of the time.
 #
-# The cell above prints each claim beside computed values. For the third claim, the values describe the forward pass of
-# one layer of BERT-large, a transformer, in [fp16](../glossary.md#fp16). Each operation is a kernel of its own, and the
-# input is 8 sequences of 512 tokens.
+# The cell above prints each claim beside computed values. For the third claim, the values describe the [forward
+# pass](../glossary.md#forward-pass) of one layer of BERT-large, a transformer, in [fp16](../glossary.md#fp16). Each
+# operation is a kernel, and the input is 8 texts of 512 tokens (pieces of words).
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** What is correct in each claim, and what is missing? For the third claim, why does a small share of the
-# FLOPs take a large share of the time? Do faster tensor cores make this share of the time larger or smaller?
+# **Explain.** What is correct in each claim, and what is missing? For the third claim, why do few FLOPs take a large
+# share of the time? Do faster tensor cores make this share larger or smaller?
 #
 # ### BEGIN SOLUTION
 # A ridge of 10 is right for fp32 on CUDA cores: it is {claim: a100_40_ridge} for the A100 with 40 GB and

@@ -2,16 +2,16 @@
 # # Write elementwise kernels in Triton
 #
 # **You will** write four [elementwise kernels](../glossary.md#elementwise-kernel). They compute the sum of two vectors;
-# GeLU, an activation function of neural networks; the gradient of GeLU; and `(x + bias) · scale` for each row of a
-# matrix.
+# GeLU, an [activation function](../glossary.md#activation-function) of neural networks; the gradient of GeLU; and `(x +
+# bias) · scale` for each row of a matrix.
 #
 # **You will learn to**
 # - turn a formula into a [kernel](../glossary.md#kernel): [program ID](../glossary.md#program-id),
 #   [offsets](../glossary.md#offset), [mask](../glossary.md#mask), load, compute, store;
 # - predict the time of an elementwise kernel from the bytes that it moves, and what [fusion](../glossary.md#fusion)
 #   saves;
-# - avoid an overflow of `exp`, and compute in [fp32](../glossary.md#fp32) when the arrays are
-#   [fp16](../glossary.md#fp16);
+# - avoid an [overflow](../glossary.md#overflow) of `exp`, and compute in [fp32](../glossary.md#fp32) when the arrays
+#   are [fp16](../glossary.md#fp16);
 # - address the rows of a matrix by their [stride](../glossary.md#stride).
 #
 # **You need** `00_start`, and the chain rule of calculus for part 3.
@@ -20,8 +20,9 @@
 #
 # ## 1 Add two vectors
 #
-# **Predict.** Elementwise kernels are limited by memory, so the bytes that they move determine their time. What is the
-# smallest number of bytes that a kernel for `out = x + y` can move? Each vector has `n` elements of `itemsize` bytes.
+# **Predict.** Memory bandwidth limits elementwise kernels, so the bytes that they move determine their time. What is
+# the smallest number of bytes that a kernel for `out = x + y` can move (`add_bytes`)? Each vector has `n` elements of
+# `itemsize` bytes.
 
 # %% cell="setup"
 
@@ -40,7 +41,7 @@ lab.check("06_elementwise_triton/add_bytes")
 # %% [markdown]
 # **Your kernel:** `out[i] = x[i] + y[i]`. One [program](../glossary.md#program) computes `BLOCK` elements, starting at
 # `pid · BLOCK`. The cell below runs `reverse_kernel`, a similar kernel that reverses a vector, and draws what each
-# program accesses. Which elements does the mask disable in program 2?
+# program accesses. At which offsets does the mask prevent accesses in program 2?
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -51,8 +52,8 @@ lab.check("06_elementwise_triton/add_bytes")
 #
 # <details><summary>Hint 1</summary>The order is always the same: program ID, offsets, mask, load, compute,
 # store.</details>
-# <details><summary>Hint 2</summary>The first three steps are those of <code>reverse_kernel</code>. But your kernel
-# loads and stores at the same offsets.</details>
+# <details><summary>Hint 2</summary>The first three steps are those of <code>reverse_kernel</code>. Your kernel loads
+# and stores at the same offsets.</details>
 # <details><summary>Hint 3</summary>Pass <code>offs</code> and <code>mask</code> to both loads and to the
 # store.</details>
 
@@ -146,8 +147,8 @@ lab.check("06_elementwise_triton/vector_add")
 #
 # Compute $y = \frac{x}{2}\,(1 + \tanh a)$ with $a = \sqrt{2/\pi}\,(x + 0.044715\,x^3)$, in fp32 even if x is fp16.
 #
-# In PyTorch, each operation launches its own kernel. For n elements in x, the comments count the elements that these
-# kernels read and write:
+# In PyTorch, each operation launches its own kernel. If x has n elements, these kernels read and write as many elements
+# as the comments say:
 #
 # ```python
 # u = x * x * x                    # two kernels,   reads 3n (x * x reads x once), writes 2n
@@ -157,18 +158,17 @@ lab.check("06_elementwise_triton/vector_add")
 # ```
 #
 # Together these kernels read 12n elements and write 9n elements. One kernel for all operations reads only n elements
-# and writes n: its intermediate results stay in [registers](../glossary.md#register). Combining operations in one
-# kernel is called *fusion*.
+# and writes n: its intermediate results stay in [registers](../glossary.md#register). This is *fusion*.
 #
 # Triton has no `tl.tanh`. (NVIDIA's `libdevice` library has a tanh, but the [interpreter](../glossary.md#interpreter)
-# cannot call it.) Use `tl.exp` or `tl.sigmoid`. The textbook formula $\tanh a = (e^{2a} - 1) / (e^{2a} + 1)$ does not
-# work: if $a$ is larger than about {claim: gelu_overflow}, it gives inf / inf.
+# cannot call it.) Use `tl.exp`, or `tl.sigmoid` with sigmoid(z) = 1 / (1 + exp(−z)). The textbook formula $\tanh a =
+# (e^{2a} - 1) / (e^{2a} + 1)$ does not work: if $a$ is larger than about {claim: gelu_overflow}, $e^{2a}$ overflows,
+# and inf / inf is [NaN](../glossary.md#nan).
 #
 # <details><summary>Hint 1</summary>tanh a = 2·sigmoid(2a) − 1. So which simple expression equals (1 + tanh a) /
 # 2?</details>
 # <details><summary>Hint 2</summary>The whole formula is x · sigmoid(2a).</details>
-# <details><summary>Hint 3</summary>sigmoid(z) = 1 / (1 + exp(−z)). If exp(−z) overflows to inf, the quotient is 0,
-# which is correct.</details>
+# <details><summary>Hint 3</summary>If exp(−z) overflows to inf, sigmoid(z) is 0, which is correct.</details>
 
 
 # %% cell="solution" id="gelu_kernel"
@@ -201,9 +201,10 @@ lab.check("06_elementwise_triton/gelu")
 # %% [markdown]
 # ## 3 GeLU backward
 #
-# Let y be the result of GeLU, and dy the gradient of the loss with respect to y. Given x and dy, compute $dx = dy \cdot
-# \mathrm{d}y/\mathrm{d}x$. The kernel computes $\tanh a$ again, because that is cheaper than reading a stored result of
-# the forward pass from memory.
+# Let y be the result of GeLU, and `dy` the gradient of the loss (the number that training minimizes) with respect to y.
+# Given x and `dy`, compute the gradient with respect to x: `dx = dy · gelu'(x)`, where gelu' is the derivative of GeLU.
+# The kernel computes $\tanh a$ again, because that is cheaper than reading a stored result of the [forward
+# pass](../glossary.md#forward-pass) from memory.
 #
 # <details><summary>Hint 1</summary>Let t be tanh a. Then y is the product of x/2 and 1 + t. Both factors depend on x,
 # so the product rule gives two terms.</details>
@@ -245,10 +246,10 @@ lab.check("06_elementwise_triton/gelu_backward")
 # %% [markdown]
 # ## 4 Rows: (x + bias) · scale
 #
-# Compute `out[m, n] = (x[m, n] + bias[n]) · scale[n]` in fp32. One program computes `BLOCK_N` columns of one row.
-# Consecutive programs process the blocks of one row, then those of the next row, so they access neighboring memory. If
-# `x` is a slice of a wider matrix, there are other elements between the rows of `x`. So element (m, n) of `x` is at
-# address `x_ptr + m·stride_xm + n`.
+# Compute `out[m, n] = (x[m, n] + bias[n]) · scale[n]` in fp32. One program computes `BLOCK_N` of the `N` columns of one
+# row. Consecutive programs process the blocks of one row, then those of the next row, so they access neighboring
+# memory. If `x` is a slice of a wider matrix, there are other elements between the rows of `x`. So element (m, n) of
+# `x` is at address `x_ptr + m·stride_xm + n`.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -258,15 +259,15 @@ lab.check("06_elementwise_triton/gelu_backward")
 # | `stride_om` | scalar | distance from one row of out to the next row of out, in elements |
 # | `bias_ptr`, `scale_ptr` | (N,) | inputs, the same for every row |
 #
-# <details><summary>Hint 1</summary>Only the columns need a mask, because no program has a row past the end.</details>
+# <details><summary>Hint 1</summary>Only the columns need a mask, because every program's row exists.</details>
 # <details><summary>Hint 2</summary><code>x</code> has a row and a column index; <code>bias</code> and
 # <code>scale</code> have only a column index.</details>
 # <details><summary>Hint 3</summary>In fp16, the addition and the multiplication would each round. So convert to fp32
 # after each load. The store converts the result to the type of <code>out</code>.</details>
 #
 # **Predict, then measure.** The cell after the check times your kernels and PyTorch's (`library` in its output).
-# PyTorch has one fused kernel for GeLU and one for its gradient, and it runs two kernels for bias and scale. Which of
-# your last three kernels will be faster than PyTorch, and by what factor?
+# PyTorch has one kernel for GeLU and one for its gradient, but needs two for bias and scale. Which of your last three
+# kernels will be faster than PyTorch's, and by what factor?
 #
 # Without a GPU, the cell prints the bytes that the programs request. In `bias_scale`, the programs of every row request
 # `bias` and `scale` again. A GPU serves these requests from its [L2 cache](../glossary.md#l2-cache), not from memory.
@@ -317,9 +318,9 @@ x = torch.ones(4096, device="cuda" if lab.device.has_gpu() else "cpu")
 compiled.stages(vector_add_kernel, x, x, x, 4096, BLOCK=1024)  # how Triton compiles it, in four stages
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** On an H200 with 2²⁷ fp32 elements, GeLU takes {claim: unfused_gelu} with the nine kernels of part 2, and
-# {claim: built_in_gelu} with PyTorch's fused kernel. What factor do the bytes predict? Compare this factor with the
-# measured one: what might the prediction omit?
+# **Explain.** On an [H200](../glossary.md#hopper) with 2²⁷ fp32 elements, GeLU takes {claim: unfused_gelu} with the
+# nine kernels of part 2, and {claim: built_in_gelu} with PyTorch's fused kernel. What factor do the bytes predict?
+# Compare it with the measured factor: what might the prediction omit?
 #
 # ### BEGIN SOLUTION
 # The unfused version moves 21n elements, the fused kernel 2n, so bytes predict a factor of 10.5. The measured factor is
@@ -331,21 +332,22 @@ compiled.stages(vector_add_kernel, x, x, x, 4096, BLOCK=1024)  # how Triton comp
 # %% [markdown]
 # **Next levels.** Three experiments:
 #
-# - In the launchers, try `BLOCK` 256 and 4096. With `num_warps=8`, a program has 8 [warps](../glossary.md#warp), not 4.
-#   What changes, and why so little?
+# - In the launchers, try `BLOCK` 256 and 4096. Pass `num_warps=8` too, which gives a program 8
+#   [warps](../glossary.md#warp), not 4. How does the time change, and why so little?
 # - Let one program of `bias_scale` process several rows, so that it reads bias and scale only once.
 # - Let consecutive programs of `bias_scale` process the same columns of consecutive rows. On an H200 and a matrix of
 #   2¹⁴ × 2¹³, this order lowers the bandwidth by {claim: rows_first_loss}, from {claim: columns_first} to
 #   {claim: rows_first} GB/s.
 #
-# **Four stages.** The last code cell shows what becomes of your loads. Triton IR still computes with blocks. Triton GPU
-# IR adds [layouts](../glossary.md#layout): `sizePerThread = [4]` means that each thread holds four adjacent elements.
-# In [PTX](../glossary.md#ptx) a thread loads these with one instruction, `ld.global.v4`, and in machine code
-# ([SASS](../glossary.md#sass)) with `LDG.E.128`. The compiler knows that the pointers are multiples of 16 bytes. Pass
-# `x[1:]` instead: what changes?
+# **Four stages.** The last code cell shows your loads in four stages of compilation. Triton IR (intermediate
+# representation) still computes with blocks. Triton GPU IR adds [layouts](../glossary.md#layout): `sizePerThread = [4]`
+# means that each thread holds four adjacent elements. In [PTX](../glossary.md#ptx) a thread loads the four with one
+# instruction, `ld.global.v4`, and in machine code ([SASS](../glossary.md#sass)) with `LDG.E.128`. This works because
+# the addresses are multiples of 16 bytes. Pass `x[1:]` in place of the first `x` to `compiled.stages`: what changes?
 #
-# **In practice** `torch.compile` generates elementwise kernels. Hand-written kernels pay off where `torch.compile`
-# cannot fuse, such as in the [epilogue](../glossary.md#epilogue) of a [matmul](../glossary.md#matmul).
+# **In practice** [`torch.compile`](../glossary.md#torchcompile) generates elementwise kernels. Hand-written kernels pay
+# off where `torch.compile` cannot fuse, such as in the [epilogue](../glossary.md#epilogue) of a
+# [matmul](../glossary.md#matmul).
 #
 # **Reading.** [Hendrycks and Gimpel, Gaussian Error Linear Units](https://arxiv.org/abs/1606.08415) defines GeLU and
 # its tanh form. [Triton's fused softmax](https://triton-lang.org/main/getting-started/tutorials/02-fused-softmax.html):

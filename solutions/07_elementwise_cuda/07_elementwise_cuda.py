@@ -8,8 +8,7 @@
 # - write a [grid-stride loop](../glossary.md#grid-stride-loop), and count the iterations that a
 #   [thread](../glossary.md#thread) executes;
 # - loop over the rows of a matrix with a two-dimensional [grid](../glossary.md#grid) that does not cover all rows;
-# - load and store four floats at a time, even if the length is not a multiple of four, and write a `__device__`
-#   function;
+# - load and store four floats at a time, for any number of elements, and write a `__device__` function;
 # - read the [host](../glossary.md#host) code of a CUDA program, which manages memory, copies data and
 #   [launches](../glossary.md#launch) kernels.
 #
@@ -25,14 +24,14 @@
 # | `__host__ __device__` | host or GPU: the function is compiled for both | host code and kernels |
 #
 # So far each thread computed one element, so the grid had to cover all elements. In a grid-stride loop, a thread first
-# computes the element at its own index. Then it adds the number of threads in the grid to the index, computes the next
-# element, and so on to the end of the array. The result is correct with a grid of any size, so you choose the size for
-# speed. Many threads hide [latency](../glossary.md#latency) better. With fewer threads, each thread computes more
-# elements, and can reuse an index or a factor for all of them. In each iteration, neighboring threads still access
+# computes the element at its own index. Then it adds the number of threads in the grid to the index, computes the
+# element there, and so on to the end of the array. The result is correct with a grid of any size, so you can choose the
+# size for speed. Many threads hide [latency](../glossary.md#latency) better. With fewer threads, each thread computes
+# more elements, and can reuse an index or a factor for all of them. In each iteration, neighboring threads still access
 # neighboring elements.
 #
 # **Predict.** `threads` threads loop over `n` elements with a grid-stride loop. How many iterations does thread
-# `thread` execute?
+# `thread` execute (`passes`)?
 
 # %% cell="setup"
 
@@ -62,10 +61,9 @@ lab.check("07_elementwise_cuda/passes")
 # | `n` | scalar | number of elements, at least 1 |
 #
 # `__restrict__` declares that the arrays do not overlap, so the compiler may execute loads of the next iteration before
-# the store of the current iteration. You get 2 points for a correct result, and 1 point for storing each element only
-# once. You get 1 more point for [coalescing](../glossary.md#coalesced-access). The 32 floats that a
-# [warp](../glossary.md#warp) loads fill 4 [sectors](../glossary.md#sector) of 32 bytes, so a load may touch at most 4
-# sectors.
+# the store of the current iteration. You get 2 points for a correct result, 1 point for storing each element only once,
+# and 1 point for [coalescing](../glossary.md#coalesced-access). The 32 floats that a [warp](../glossary.md#warp) loads
+# are 32 · 4 = 128 bytes, or 4 [sectors](../glossary.md#sector) of 32 bytes; a load may touch no more.
 #
 # <details><summary>Hint 1</summary>A loop has three parts: where a thread starts, its step, and where it
 # ends.</details>
@@ -87,9 +85,9 @@ __global__ void sign_kernel(float* out, int n) {
 """,
     "sign_kernel",
 )
-signed = torch.full((20,), -1.0, device="cuda" if lab.device.has_gpu() else "cpu")
-sign_kernel[2, 4](signed, 20)
-print(signed.int().tolist())
+written = torch.full((20,), -1.0, device="cuda" if lab.device.has_gpu() else "cpu")
+sign_kernel[2, 4](written, 20)
+print(written.int().tolist())
 
 
 def vector_add(x, y, out):
@@ -141,8 +139,8 @@ lab.check("07_elementwise_cuda/vector_add")
 # <details><summary>Hint 1</summary>You need one guard for the column and one loop over rows.</details>
 # <details><summary>Hint 2</summary>The loop is the same as in part 1, but uses <code>.y</code> and <code>M</code> where
 # part 1 uses <code>.x</code> and <code>n</code>.</details>
-# <details><summary>Hint 3</summary>The row step is the number of threads that the grid has along y. (A grid may have at
-# most {claim: grid_limit_y} blocks along y.)</details>
+# <details><summary>Hint 3</summary>The row step is the number of threads that the grid has along y. (Very tall matrices
+# need the loop: a grid has at most {claim: grid_limit_y} blocks along y.)</details>
 
 
 # %% cell="given" id="row_scale"
@@ -181,20 +179,21 @@ lab.check("07_elementwise_cuda/row_scale")
 # flight](../glossary.md#in-flight).
 #
 # The address of a `float4` must be a multiple of 16. An array that starts elsewhere, such as `x[1:]`, cannot be
-# accessed in this way. If the length is not a multiple of four, up to three elements are left over. The launcher passes
-# `groups`, the number of groups of four elements; `groups` is 0 if `x` or `out` does not start at a multiple of 16. In
-# the kernel, `reinterpret_cast` turns the pointers into pointers to `float4`. The kernel computes elements 0 to
-# `4·groups − 1` in groups, and the remaining elements one by one.
+# accessed in this way. If the number of elements is not a multiple of four, up to three elements are left over. The
+# launcher passes `groups`, the number of groups of four elements. It passes 0 if the address of `x` or `out` is not a
+# multiple of 16. In the kernel, `reinterpret_cast` turns the pointers into pointers to `float4`. The kernel computes
+# elements 0 to `4·groups − 1` in groups, and the others one by one.
 #
-# $y = \frac{x}{2}\,(1 + \tanh a)$ with $a = \sqrt{2/\pi}\,(x + 0.044715\,x^3)$. Write this formula as a `__device__`
-# function, because the kernel calls it in five places.
+# $y = \frac{x}{2}\,(1 + \tanh a)$ with $a = \sqrt{2/\pi}\,(x + 0.044715\,x^3)$. Write this formula as the `__device__`
+# function `gelu_tanh`: the kernel calls it in five places (four for a group, one for an element left over).
 #
 # You get 2 points for a correct result. A [request](../glossary.md#request) is one load or store instruction that a
 # warp executes; with `float4`, a request moves 512 bytes. You get 1 point if loads move at least 500 bytes per request
 # on average, and 1 point if stores do.
 #
-# <details><summary>Hint 1</summary>As in unit 06, y = x / (1 + exp(−2a)). Write <code>expf</code> and
-# <code>0.5f</code>: without the f, C++ computes in double precision, which is many times slower.</details>
+# <details><summary>Hint 1</summary>As in <code>06_elementwise_triton</code>, y = x / (1 + exp(−2a)). Write
+# <code>expf</code> and <code>0.5f</code>: without the f, C++ computes in double precision, which is many times
+# slower.</details>
 # <details><summary>Hint 2</summary>Write two grid-stride loops. The first goes over the groups, with <code>x4</code>
 # and <code>out4</code>. The second goes over the elements from <code>4 * groups</code> to <code>n - 1</code>.</details>
 # <details><summary>Hint 3</summary><code>float4 v = x4[g];</code> loads a group; <code>make_float4(a, b, c, d)</code>
@@ -245,7 +244,7 @@ lab.check("07_elementwise_cuda/gelu")
 # Predict first: which of your kernels comes closest to the copy's bandwidth, and by how much does float4 help?
 # The annotated source shows the counts for 1027 elements: find the groups of four and the last three elements.
 with lab.record():
-    gelu(torch.ones(1027, device=signed.device), torch.empty(1027, device=signed.device))
+    gelu(torch.ones(1027, device=written.device), torch.empty(1027, device=written.device))
 lab.annotate(gelu_kernel)
 for name in ("vector_add", "row_scale", "gelu"):
     print(lab.benchmark(f"07_elementwise_cuda/{name}") or "")
@@ -255,8 +254,9 @@ for name in ("vector_add", "row_scale", "gelu"):
 #
 # Your cells hold only [device code](../glossary.md#device-code), which the [NVRTC](../glossary.md#nvrtc) library
 # compiles for your GPU while Python runs. Outside a notebook, the compiler `nvcc` compiles whole programs. `nvcc`
-# passes host code to a C++ compiler, and compiles device code for every GPU type that you name. Each `<<<…>>>` becomes
-# a call that launches the kernel. This is the host code of such a program:
+# passes host code to a C++ compiler, and compiles device code for every GPU type that you name. Each `<<<blocks,
+# threads per block, bytes of shared memory, stream>>>` becomes a call that launches the kernel. This is the host code
+# of such a program:
 #
 # ```cpp
 # int main() {
@@ -278,17 +278,17 @@ for name in ("vector_add", "row_scale", "gelu"):
 # }
 # ```
 #
-# The operating system does not move [pinned memory](../glossary.md#pinned-memory), so the GPU can copy it while the CPU
-# does other work. A [stream](../glossary.md#stream) is a queue. Work in one stream runs in order; work in two streams
-# may overlap. If you split the work into pieces and put them into two streams, one piece is copied while another is
-# computed. Launches and asynchronous copies return at once, so the program learns of an error in a kernel only where
-# the host waits. `21_launch_overhead` measures launches, streams and copies.
+# The operating system does not move [pinned memory](../glossary.md#pinned-memory) to other addresses, so the GPU can
+# copy it while the CPU does other work. A [stream](../glossary.md#stream) is a queue. Work in one stream runs in order;
+# work in two streams may overlap. If you split the work into pieces and put them into two streams, one piece is copied
+# while another is computed. Launches and asynchronous copies return at once, so the program learns of an error in a
+# kernel only where the host waits. `21_launch_overhead` measures launches, streams and copies.
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** The program above copies 64 MiB to the GPU and 64 MiB back, over [PCIe](../glossary.md#pcie) at about
 # {claim: pcie_copy} in each direction. Its kernel reads 64 MiB and writes 64 MiB of GPU memory, at about
-# {claim: h200_copy} on an H200. Roughly what share of the time does the kernel take? How much time would two streams
-# save, and how much time would a kernel that is twice as fast save?
+# {claim: h200_copy} on an [H200](../glossary.md#hopper). Roughly what share of the time does the kernel take? How much
+# time would two streams save, and how much a kernel that is twice as fast?
 #
 # ### BEGIN SOLUTION
 # The copies take 134 MB / {claim: pcie_copy}, about 2.7 ms. The kernel takes 134 MB / {claim: h200_copy}, about 0.03
@@ -301,8 +301,8 @@ for name in ("vector_add", "row_scale", "gelu"):
 # **Next levels.** Write a `float4` version of `vector_add`. Does `float4` help `vector_add` as much as GeLU? Replace
 # `expf` by the faster, less precise `__expf`, and use `lab.check` to see whether the error is still within tolerance.
 #
-# **In practice** PyTorch's own elementwise kernels come from one template. This template takes the formula as a
-# parameter, computes several elements per thread, and uses vectorized loads if the arrays are aligned.
+# **In practice** PyTorch's own elementwise kernels come from one [template](../glossary.md#template), which takes the
+# formula as a parameter, computes several elements per thread, and uses vectorized loads if the arrays are aligned.
 #
 # **Reading.** [CUDA Pro Tip: Grid-Stride
 # Loops](https://developer.nvidia.com/blog/cuda-pro-tip-write-flexible-kernels-grid-stride-loops/) and [Vectorized
