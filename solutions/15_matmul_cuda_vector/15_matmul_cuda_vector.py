@@ -150,8 +150,8 @@ lab.check("15_matmul_cuda_vector/vector")
 # <details><summary>Hint 1</summary>Before the loop, fetch the first tiles, put them into buffer 0, and wait at a
 # barrier.</details>
 # <details><summary>Hint 2</summary>In the loop over <code>k0</code> = 0, BK, 2 · BK, …, first fetch the tiles at
-# <code>k0 + BK</code>, if <code>k0 + BK</code> &lt; K. Then multiply from buffer <code>now</code>, put the fetched tiles
-# into buffer <code>1 - now</code>, and wait at the barrier. Last, swap the buffers.</details>
+# <code>k0 + BK</code>, if <code>k0 + BK</code> &lt; K. Then multiply from buffer <code>now</code>, put the fetched
+# tiles into buffer <code>1 - now</code>, and wait at the barrier. Last, swap the buffers.</details>
 # <details><summary>Hint 3</summary>One barrier per iteration is enough. After this barrier, all threads have read the
 # current buffer, so the next iteration may overwrite it. All threads have also filled the other buffer, so the next
 # iteration may read it.</details>
