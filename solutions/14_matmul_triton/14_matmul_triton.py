@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Multiply matrices in Triton, tile by tile
 #
-# **You will** write a [matmul](../glossary.md#matmul) kernel with ReLU, and a kernel for linear layers: matmul, bias
-# and [activation](../glossary.md#activation-function).
+# **You will** write a [matmul](../glossary.md#matmul) kernel with ReLU, and a kernel for [linear
+# layers](../glossary.md#linear-layer): matmul, bias and [activation](../glossary.md#activation-function).
 #
 # **You will learn to**
 # - predict how many bytes the programs of a matmul load;

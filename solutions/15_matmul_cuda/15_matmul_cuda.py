@@ -194,10 +194,10 @@ lab.check("15_matmul_cuda/shared")
 # depth of 8 along K. For each k, a thread reads `TM` elements of A and `TN` elements of B into registers, and
 # multiplies every pair.
 #
-# The kernel is a C++ template: the compiler makes one version for each choice of the constants `BM`, `BN`, `TM` and
-# `TN`. With `<64, 64, 8, 1>` a thread computes a column of 8 elements. With `<128, 128, 8, 8>` it computes 8 × 8
-# elements. The check uses only `<128, 128, 8, 8>`. This version may load K · (1/128 + 1/128) sectors per sector stored,
-# and read 0.25 numbers from shared memory per FMA.
+# The kernel is a C++ [template](../glossary.md#template): the compiler makes one version for each choice of the
+# constants `BM`, `BN`, `TM` and `TN`. With `<64, 64, 8, 1>` a thread computes a column of 8 elements. With `<128, 128,
+# 8, 8>` it computes 8 × 8 elements. The check uses only `<128, 128, 8, 8>`. This version may load K · (1/128 + 1/128)
+# sectors per sector stored, and read 0.25 numbers from shared memory per FMA.
 #
 # The code that fills the tiles is given. Thread (`tx`, `ty`) computes the elements in rows `ty * TM + i` and columns
 # `tx + j * (BN / TN)`, for all i < `TM` and j < `TN`. So consecutive threads read consecutive elements of B.

@@ -31,8 +31,8 @@
 #
 # The engines work while your threads continue, so a thread must wait until a copy or a product is complete. To wait for
 # copies, a thread waits at an **mbarrier**, which takes 8 bytes of shared memory. An mbarrier counts the threads that
-# have arrived, and the bytes that copies have delivered. When all expected threads and bytes have arrived, a *phase* of
-# the mbarrier ends and the next phase begins.
+# have arrived, and the bytes that copies have delivered. When all expected threads and bytes have arrived, a
+# [phase](../glossary.md#phase) of the mbarrier ends and the next phase begins.
 #
 # 1. A [stage](../glossary.md#stage) is a buffer for a tile of A, `block_m` × `block_k`, and a tile of B, `block_n` ×
 #    `block_k`. The stage has one mbarrier for both copies. How many bytes does this mbarrier count in one phase?
