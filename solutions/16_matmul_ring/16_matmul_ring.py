@@ -352,12 +352,8 @@ def persistent(a, b, c, stages=4, cluster=2, group=8):
     grid = cluster * min(sms // cluster, cdiv(M, 128 * cluster) * cdiv(N, 256))
     launch = kernel[grid, 288, stages * (128 + 256) * 64 * 2 + 4 * 64 * 64 * 2 + 2 * stages * 8]
     height = 64 if across else 256 // cluster
-    in_rows(
-        a,
-        b.T if across else b,
-        c,
-        lambda a, b, c, *sizes: launch(boxes(a, 128), boxes(b, height), boxes(c, 64), *sizes),
-    )
+    b = b.T if across else b
+    in_rows(a, b, c, lambda a, b, c, *sizes: launch(boxes(a, 128), boxes(b, height), boxes(c, 64), *sizes))
 
 
 hopper.try_out(persistent)

@@ -72,6 +72,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from labutils import attention
 
+# The launchers of levels 1 to 3, with tile sizes for each GPU. You need not read them.
 LOG2_E = tl.constexpr(1.4426950408889634)
 LN_2 = tl.constexpr(0.6931471805599453)
 
