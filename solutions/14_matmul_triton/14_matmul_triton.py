@@ -21,7 +21,7 @@
 #
 # $C = A B$ with A of shape (M, K) and B of shape (K, N) takes 2·M·N·K FLOPs. For M = N = K in fp16, each matrix has
 # 2·M² bytes. If each moved only once, the [arithmetic intensity](../glossary.md#arithmetic-intensity) would be 2·M³ /
-# 6·M² = M/3 FLOPs per byte.
+# (6·M²) = M/3 FLOPs per byte.
 #
 # But programs cannot share registers, so several programs load the same elements. One program computes a
 # [tile](../glossary.md#tile) of `block_m` × `block_n` elements of C. For this tile it loads `block_m` whole rows of A
@@ -58,9 +58,9 @@ tiles.stepper(tiles.by_rows(6, 6), k_tiles=4, running=6, l2_tiles=28)
 #
 # ## Level 1: matmul and ReLU, for any sizes and strides
 #
-# Compute `c = max(a @ b, 0)`. One program computes one tile of C; tiles are numbered row by row. It loops over K: each
-# iteration loads one tile of A and one tile of B. `tl.dot(a, b, acc)` multiplies these two tiles and adds the product
-# to the [accumulator](../glossary.md#accumulator) `acc`.
+# Compute `c = max(a @ b, 0)`. One program computes one tile of C; tiles are numbered row by row. The program loops over
+# K: each iteration loads one tile of A and one tile of B. `tl.dot(a, b, acc)` multiplies these two tiles and adds the
+# product to the [accumulator](../glossary.md#accumulator) `acc`.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -181,9 +181,9 @@ lab.check("14_matmul_triton/matmul_relu")
 #
 # In the check, C has 8 rows of 8 tiles, `GROUP_M` is 4, and a [wave](../glossary.md#wave) has 16 programs. Row by row,
 # a wave reads 2 strips of A and 8 strips of B; in groups, it reads 4 of each. The check divides the bytes that a wave
-# reads by the bytes that it stores: 1.25 row by row, about 1 in groups. It allows 1.15.
+# reads by the bytes that it stores. This ratio is 1.25 row by row, and about 1 in groups; the check allows 1.15.
 #
-# <details><summary>Hint 1</summary>A group has <code>GROUP_M * tiles_n</code> programs. Which group has program
+# <details><summary>Hint 1</summary>A group has <code>GROUP_M * tiles_n</code> programs. Which group contains program
 # <code>pid</code>? Let <code>first_m</code> be the first row of tiles of this group.</details>
 # <details><summary>Hint 2</summary>The last group has <code>tl.minimum(tiles_m - first_m, GROUP_M)</code> rows. Divide
 # the program's index within its group by this number of rows. The remainder is the row within the group, and the

@@ -76,7 +76,7 @@ def store_tile(c_desc, m, n, acc, BLOCK_N: tl.constexpr, HALVES: tl.constexpr):
 #
 # Levels 1 and 2 are in `14_matmul_triton`. With Hopper's TMA, one instruction copies a whole tile. Then a kernel needs
 # no pointers, no masks, and no registers for the copy. A **tensor descriptor** (here `desc`) holds the address, shape
-# and strides of a matrix, and the shape of its tiles. (It replaces the deprecated [block
+# and strides of a matrix, and the shape of its tiles. (Descriptors replace the deprecated [block
 # pointer](../glossary.md#block-pointer), `tl.make_block_ptr`.)
 #
 # - `desc.load([m, k])` loads the tile whose first element is (m, k). Elements outside the matrix become 0.
@@ -207,7 +207,7 @@ lab.check("14_matmul_triton_persistent/persistent")
 # When a language model generates text, A may have only 16 rows. For M = 16 and N = K = 4096, C has 32 tiles of 128
 # columns, and 100 of 132 SMs idle. Split-K uses these SMs: `parts` programs share one tile.
 #
-# 1. Program `part` accumulates blocks `part`, `part + parts`, `part + 2 * parts`, … of `BLOCK_K` along K.
+# 1. Program `part` accumulates the blocks of K with index `part`, `part + parts`, `part + 2 * parts`, …
 # 2. It adds its accumulator to the fp32 array `sums` with [atomics](../glossary.md#atomic).
 # 3. It adds 1 to the tile's counter in `arrived`, also with an atomic, which returns the old count. The program that
 #    gets `parts - 1` is the last program of the tile.

@@ -141,9 +141,9 @@ attention.stepper()
 # byte:
 #
 # - The three kernels move N × N elements four times, which are 8·N² bytes: D/2.
-# - Two kernels, one for P and one for PV, move N × N elements twice: D. Papers give this number.
-# - With tiles, a program has about `block_m` for the bytes that it loads, mostly from the [L2
-#   cache](../glossary.md#l2-cache). If each byte comes from memory only once, the number for memory is N/2.
+# - Two kernels, one for P and one for PV, move N × N elements twice: D, the number that papers give.
+# - With tiles, the number is about `block_m` for all bytes that programs load, mostly from the [L2
+#   cache](../glossary.md#l2-cache). For the bytes from memory it is N/2, if each byte comes from memory only once.
 #
 # The figure above shows what a program keeps for each row of scores:
 #
@@ -416,7 +416,7 @@ lab.check("17_flash_attention/flash")
 # We measured these TFLOP/s (10¹² FLOPs per second) on an H200, in bf16. FlashAttention-2 and cuDNN (NVIDIA's library
 # for neural networks) are called through PyTorch.
 #
-# | shape (batch, heads, N, D) | FlashAttention-2 | your `flash` | cuDNN | Gluon |
+# | shape (batch, heads, N, D) | FlashAttention-2 | our `flash` | cuDNN | Gluon |
 # |---|---|---|---|---|
 # | (4, 32, 4096, 128) | {claim: fa2_d128} | {claim: flash_d128} | {claim: cudnn_d128} | {claim: gluon_d128} |
 # | (2, 16, 16384, 128), causal | {claim: fa2_long} | {claim: flash_long} | {claim: cudnn_long} | {claim: gluon_long} |
