@@ -20,7 +20,7 @@
 # A [`float4` load](../glossary.md#vectorized-access) reads four contiguous elements, 16 bytes, with one instruction.
 # For each k, a thread needs 8 elements of a column of A. So A's tile is stored
 # [*transposed*](../glossary.md#transposed-tile), as `a_tile[k][m]`: one load then reads four of these elements. A
-# thread computes 8 × 8 elements of C:
+# thread computes 8 × 8 elements of the block's tile of C:
 #
 # - in rows `row` to `row + 3`, and `row + 32` to `row + 35`;
 # - in columns `column` to `column + 3`, and `column + 16` to `column + 19`.
