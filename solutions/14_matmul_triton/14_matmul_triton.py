@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Multiply matrices in Triton, tile by tile
 #
-# **You will** write a [matmul](../glossary.md#matmul) kernel with ReLU, and a kernel for a linear layer on a batch of
-# matrices.
+# **You will** write a [matmul](../glossary.md#matmul) kernel with ReLU, and a kernel for [linear
+# layers](../glossary.md#linear-layer): matmul, bias and [activation](../glossary.md#activation-function).
 #
 # **You will learn to**
 # - predict how many bytes the programs of a matmul load;
@@ -19,8 +19,9 @@
 # %% [markdown]
 # ## Predict: how many bytes do the programs load?
 #
-# $C = A B$ with A of shape (M, K) and B of shape (K, N) takes 2·M·N·K FLOPs. For M = N = K in fp16, moving each matrix
-# once gives an [arithmetic intensity](../glossary.md#arithmetic-intensity) of M/3 FLOPs per byte.
+# $C = A B$ with A of shape (M, K) and B of shape (K, N) takes 2·M·N·K FLOPs. For M = N = K in fp16, each matrix has
+# 2·M² bytes. If each moved only once, the [arithmetic intensity](../glossary.md#arithmetic-intensity) would be 2·M³ /
+# (6·M²) = M/3 FLOPs per byte.
 #
 # But programs cannot share registers, so several programs load the same elements. One program computes a
 # [tile](../glossary.md#tile) of `block_m` × `block_n` elements of C. For this tile it loads `block_m` whole rows of A
@@ -47,19 +48,19 @@ import triton.language as tl
 
 from labutils import tiles
 
-# Here programs are numbered row by row. The picture shows which tiles of A and B they load in each step, and which of
-# these loads the L2 serves.
+# Six programs run at the same time, and the L2 has room for 28 tiles. Programs 0 to 5 compute the first row of C. The
+# picture shows which tiles of A and B are loaded in each step, and which of these loads hit the L2.
 tiles.stepper(tiles.by_rows(6, 6), k_tiles=4, running=6, l2_tiles=28)
 
 # %% [markdown]
-# With larger tiles, programs load less: a program uses each loaded element of A for `block_n` columns of C. Level 2
-# (below) makes more of the loads hit the L2 cache.
+# With larger tiles, programs load less: a program uses each loaded element of A for `block_n` columns of C. In level 2
+# (below), more loads hit the L2 cache.
 #
 # ## Level 1: matmul and ReLU, for any sizes and strides
 #
-# Compute `c = max(a @ b, 0)`. One program computes one tile of C; tiles are numbered row by row. For each tile of A
-# along K, and the matching tile of B, `tl.dot(a, b, acc)` multiplies the two tiles and adds the product to the
-# [accumulator](../glossary.md#accumulator) `acc`.
+# Compute `c = max(a @ b, 0)`. One program computes one tile of C; tiles are numbered row by row. The program loops over
+# K: each iteration loads one tile of A and one tile of B. `tl.dot(a, b, acc)` multiplies these two tiles and adds the
+# product to the [accumulator](../glossary.md#accumulator) `acc`.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -128,7 +129,7 @@ def tile_config(M, N, dtype):
     """Choose large tiles for large fp16 matrices, and small tiles for small matrices and for fp32.
 
     num_warps: warps per program
-    num_stages: buffers for tiles of A and B, which are loaded ahead
+    num_stages: buffers for tiles of A and B; the next tiles are loaded while the current ones are multiplied
     """
     gpu = lab.device.current()
     if dtype != torch.float16 or M * N < 2**19:
@@ -168,25 +169,25 @@ lab.check("14_matmul_triton/matmul_relu")
 #
 # Compute a linear layer, `out = act(a @ b + bias)`, for a batch of matrices. The *[epilogue](../glossary.md#epilogue)*,
 # the code after the loop, adds the bias and applies the activation `act` while the accumulator is still in registers.
-# So no second kernel has to load the product again.
+# So no second kernel has to load `a @ b` again.
 #
 # **[Grouped ordering](../glossary.md#grouped-ordering).** Suppose that 16 programs run at the same time. If programs
 # are numbered row by row, these 16 compute a row of 16 tiles of C. They read one strip of A, which has `BLOCK_M` rows,
-# and 16 strips of B, which have `BLOCK_N` columns each. For a square of 4 × 4 tiles, they would read only 4 strips of A
-# and 4 strips of B. So number programs in *groups* of `GROUP_M` rows of tiles. Within a group, go down the first column
-# of tiles, then down the next column. The last group may have fewer rows. For M = N = K = 16384 on an A100, course
-# material reports {claim: rows_order_a100} row by row, and {claim: grouped_order_a100} in groups. (1 TFLOP/s is 10¹²
-# FLOPs per second.)
+# and 16 strips of B, which have `BLOCK_N` columns each. If the 16 programs compute a square of 4 × 4 tiles instead,
+# they read only 4 strips of A and 4 strips of B. So number programs in *groups* of `GROUP_M` rows of tiles. Within a
+# group, go down the first column of tiles, then down the next column. The last group may have fewer rows. For M = N = K
+# = 16384 on an A100, other course material (not our measurement) reports {claim: rows_order_a100} row by row, and
+# {claim: grouped_order_a100} in groups. (1 TFLOP/s is 10¹² FLOPs per second.)
 #
-# The check uses 8 × 8 tiles in groups of 4 rows, and [waves](../glossary.md#wave) of 16 programs. It divides the bytes
-# that each wave reads by the bytes that the wave stores, and allows a ratio of 1.15. In groups the ratio is about 1;
-# row by row it is 1.25.
+# In the check, C has 8 rows of 8 tiles, `GROUP_M` is 4, and a [wave](../glossary.md#wave) has 16 programs. Row by row,
+# a wave reads 2 strips of A and 8 strips of B; in groups, it reads 4 of each. The check divides the bytes that a wave
+# reads by the bytes that it stores. This ratio is 1.25 row by row, and about 1 in groups; the check allows 1.15.
 #
-# <details><summary>Hint 1</summary>A group has <code>GROUP_M * tiles_n</code> programs. Which group is this program in?
-# Which row of tiles is the first of this group?</details>
+# <details><summary>Hint 1</summary>A group has <code>GROUP_M * tiles_n</code> programs. Which group contains program
+# <code>pid</code>? Let <code>first_m</code> be the first row of tiles of this group.</details>
 # <details><summary>Hint 2</summary>The last group has <code>tl.minimum(tiles_m - first_m, GROUP_M)</code> rows. Divide
-# the index within the group by this number of rows. The remainder is the row within the group, and the quotient is the
-# column.</details>
+# the program's index within its group by this number of rows. The remainder is the row within the group, and the
+# quotient is the column.</details>
 # <details><summary>Hint 3</summary>Load the bias with <code>offs_n</code>, convert it to fp32, and add <code>bias[None,
 # :]</code> to <code>acc</code>.</details>
 
@@ -256,7 +257,8 @@ def linear_kernel(
     offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     offs_k = tl.arange(0, BLOCK_K)
     # The modulo replaces row and column indices past the end by existing ones; the results there are never stored. So
-    # loads of a and b need no masks along M and N. If BLOCK_K divides K (EVEN_K), these loads need no mask at all.
+    # loads of a and b need no masks along M and N. If BLOCK_K divides K, they need no mask at all: `heuristics` above
+    # sets EVEN_K for each launch.
     a_ptrs = a_ptr + batch * stride_ab + (offs_m % M)[:, None] * stride_am + offs_k[None, :] * stride_ak
     b_ptrs = b_ptr + batch * stride_bb + offs_k[:, None] * stride_bk + (offs_n % N)[None, :] * stride_bn
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
@@ -316,9 +318,9 @@ for capability in (75, 80, 90):
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** For M = N = K = 8192 in fp16, the three matrices have {claim: matmul_triton_8192_matrices}. Compare this
-# with `loaded_bytes(8192, 8192, 8192, 128, 256, 2)`. An H200 computes this product in {claim: matmul_triton_8192_ms},
-# and its memory delivers {claim: matmul_h200_copy_bandwidth}. Do most loads come from memory or from the L2? What
-# changes if tiles are numbered row by row?
+# with the result of `loaded_bytes(8192, 8192, 8192, 128, 256, 2)`. We measured {claim: matmul_triton_8192_ms} for this
+# product on an H200, and {claim: matmul_h200_copy_bandwidth} for a copy. Does the memory or the L2 serve most loads?
+# What changes if tiles are numbered row by row?
 #
 # ### BEGIN SOLUTION
 # The programs load {claim: matmul_triton_8192_loaded}, which is {claim: matmul_triton_8192_rate}, about twice what
@@ -330,10 +332,11 @@ for capability in (75, 80, 90):
 
 # %% [markdown]
 # **Next.** In `14_matmul_triton_persistent`, Hopper's copy engine, the [TMA](../glossary.md#tma), copies tiles. If
-# there are few tiles, several programs share a tile.
+# there are few tiles of C, several programs share one of them.
 #
-# **In practice** you call `torch.matmul`, and `torch.compile` generates such a kernel when fusing an epilogue pays. You
-# write your own kernel for other epilogues, other dtypes, or [quantized](../glossary.md#quantization) weights.
+# **In practice** you call `torch.matmul`, and `torch.compile` generates such a kernel where it is faster to fuse an
+# epilogue. You write your own kernel for other epilogues, other dtypes, or [quantized](../glossary.md#quantization)
+# weights.
 #
 # **Reading.** [Triton's tutorial on matrix
 # multiplication](https://triton-lang.org/main/getting-started/tutorials/03-matrix-multiplication.html).

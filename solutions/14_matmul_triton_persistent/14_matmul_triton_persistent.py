@@ -21,15 +21,15 @@
 # ## Predict: what share of the GPU does useful work?
 #
 # An H200 has {claim: matmul_h200_sms} SMs. Let each SM compute one tile of 128 × 256 at a time. A matrix C of 2048 ×
-# 2048 has 128 tiles. They take one [wave](../glossary.md#wave), in which four SMs idle. A matrix C of 2304 × 2304 has
-# 162 tiles. They take two waves, and most SMs idle in the second.
+# 2048 has 16 · 8 = 128 tiles. They take one [wave](../glossary.md#wave), in which four SMs idle. A matrix C of 2304 ×
+# 2304 has 18 · 9 = 162 tiles. They take two waves, and in the second wave only 30 SMs work.
 #
-# An SM computes a tile at the edge in full, but never stores elements outside C. Suppose that every SM computed a full
-# tile in every wave. What fraction of all elements computed in this way would be elements of C?
+# An SM takes as long for a tile at the edge of C as for any other tile. In each wave, `sms` SMs have time for `sms`
+# full tiles. What fraction of the elements of all these tiles are elements of C?
 
 # %% cell="solution" id="busy_share"
 def busy_share(M, N, block_m, block_n, sms):
-    """Return the elements of C, divided by the elements of all waves if each of `sms` SMs computes a tile per wave."""
+    """Return the elements of C, divided by the elements that `sms` SMs have time to compute in all waves."""
     ### BEGIN SOLUTION
     count = -(-M // block_m) * -(-N // block_n)
     waves = -(-count // sms)
@@ -74,32 +74,32 @@ def store_tile(c_desc, m, n, acc, BLOCK_N: tl.constexpr, HALVES: tl.constexpr):
 # %% [markdown]
 # ## Level 3: tensor descriptors in a persistent kernel
 #
-# Levels 1 and 2 are in `14_matmul_triton`. With Hopper's TMA, one instruction copies a whole tile. Your code then needs
-# no pointers, no masks, and no registers for the copy. A **tensor descriptor** holds the address, shape and strides of
-# a matrix, and the shape of its tiles.
+# Levels 1 and 2 are in `14_matmul_triton`. With Hopper's TMA, one instruction copies a whole tile. Then a kernel needs
+# no pointers, no masks, and no registers for the copy. A **tensor descriptor** (here `desc`) holds the address, shape
+# and strides of a matrix, and the shape of its tiles. (Descriptors replace the deprecated [block
+# pointer](../glossary.md#block-pointer), `tl.make_block_ptr`.)
 #
 # - `desc.load([m, k])` loads the tile whose first element is (m, k). Elements outside the matrix become 0.
 # - `desc.store([m, n], tile)` stores a tile. Elements outside the matrix are not written.
 # - Rows must start at multiples of 16 bytes, and the last stride must be 1. `lab.aligned` copies other matrices to such
 #   a layout.
 #
-# (Descriptors replace the deprecated [block pointers](../glossary.md#block-pointer), `tl.make_block_ptr`.)
+# The kernel is persistent: there are `NUM_PROGRAMS` programs, one per SM. Program p computes tiles p, p +
+# `NUM_PROGRAMS`, p + 2 · `NUM_PROGRAMS`, … of C. Write this loop over tiles with `tl.range`, and pass it two options:
 #
-# The kernel is persistent: there is one program per SM, and each program computes every `NUM_PROGRAMS`-th tile. Pass
-# two options to the `tl.range` of the loop over tiles:
-#
-# - `flatten=FLATTEN` fuses this loop with the loop along K. Loads for the next tile then start while the current tile
-#   is stored.
-# - `warp_specialize=SPECIALIZE` moves the loads to separate warps.
+# - `flatten=FLATTEN` fuses this loop with the loop along K. Loads for the next tile of C then start while the current
+#   one is stored.
+# - `warp_specialize=SPECIALIZE` moves the loads to separate warps ([warp
+#   specialization](../glossary.md#warp-specialization)).
 #
 # B is stored as (K, N), or as (N, K) if `B_IS_NK` is true; weights of a linear layer are usually stored as (N, K).
 # [Tensor cores](../glossary.md#tensor-core) can read both. For (N, K), load at `[n, k]` and transpose the tile with
 # `.T`.
 #
-# <details><summary>Hint 1</summary>The outer loop goes over tiles, from <code>tl.program_id(0)</code> in steps of
+# <details><summary>Hint 1</summary>The outer loop goes over tiles of C, from <code>tl.program_id(0)</code> in steps of
 # <code>NUM_PROGRAMS</code>. For each tile, set <code>acc</code> to zeros and loop along K.</details>
-# <details><summary>Hint 2</summary>Descriptors take indices in elements: <code>[pid_m * BLOCK_M, pid_n *
-# BLOCK_N]</code> for C.</details>
+# <details><summary>Hint 2</summary><code>grouped_tile</code> returns the row and the column of a tile, counted in
+# tiles. Descriptors take indices in elements: multiply by <code>BLOCK_M</code> and <code>BLOCK_N</code>.</details>
 # <details><summary>Hint 3</summary>Store with the given function <code>store_tile</code>.</details>
 
 
@@ -140,17 +140,6 @@ def multiply_tiles(
 
 # %% cell="given" id="persistent"
 @triton.jit
-def host_kernel(
-    a_desc, b_desc, c_desc, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    GROUP_M: tl.constexpr, B_IS_NK: tl.constexpr, RELU: tl.constexpr, NUM_PROGRAMS: tl.constexpr,
-    FLATTEN: tl.constexpr, SPECIALIZE: tl.constexpr, HALVES: tl.constexpr,
-):  # fmt: skip
-    """Multiply with descriptors that the host has made."""
-    multiply_tiles(a_desc, b_desc, c_desc, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, B_IS_NK, RELU, NUM_PROGRAMS,
-                   FLATTEN, SPECIALIZE, HALVES)  # fmt: skip
-
-
-@triton.jit
 def device_kernel(
     a_ptr, b_ptr, c_ptr, M, N, K, stride_a, stride_b, stride_c,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
@@ -169,10 +158,6 @@ def device_kernel(
                    FLATTEN, SPECIALIZE, HALVES)  # fmt: skip
 
 
-def scratch(size, alignment, stream):
-    return torch.empty(size, dtype=torch.int8, device="cuda")
-
-
 def persistent_config(M, N):
     gpu = lab.device.current()
     if M * N < 2**16:
@@ -188,8 +173,7 @@ def persistent_config(M, N):
 
 
 def persistent(a, b, c, relu=True, config=None):
-    M, K = a.shape
-    N = b.shape[1]
+    (M, K), N = a.shape, b.shape[1]
     config = dict(FLATTEN=False, SPECIALIZE=False, HALVES=False) | (config or persistent_config(M, N))
     on_device = config.pop("on_device", False)
     BLOCK_M, BLOCK_N, BLOCK_K = config["BLOCK_M"], config["BLOCK_N"], config["BLOCK_K"]
@@ -200,14 +184,14 @@ def persistent(a, b, c, relu=True, config=None):
     programs = min(sms, triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N))
     flags = dict(B_IS_NK=by_columns, RELU=relu, NUM_PROGRAMS=sms)
     if on_device:
-        triton.set_allocator(scratch)
+        triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
         rows = (a.stride(0), b.stride(0), out.stride(0))
         device_kernel[(programs,)](a, b, out, M, N, K, *rows, **flags, **config)
     else:
         a_desc = TensorDescriptor.from_tensor(a, [BLOCK_M, BLOCK_K])
         b_desc = TensorDescriptor.from_tensor(b, [BLOCK_N, BLOCK_K] if by_columns else [BLOCK_K, BLOCK_N])
         c_desc = TensorDescriptor.from_tensor(out, [BLOCK_M, BLOCK_N // 2 if config["HALVES"] else BLOCK_N])
-        host_kernel[(programs,)](a_desc, b_desc, c_desc, M, N, K, **flags, **config)
+        multiply_tiles[(programs,)](a_desc, b_desc, c_desc, M, N, K, **flags, **config)
     if out is not c:
         c.copy_(out)
 
@@ -223,19 +207,20 @@ lab.check("14_matmul_triton_persistent/persistent")
 # When a language model generates text, A may have only 16 rows. For M = 16 and N = K = 4096, C has 32 tiles of 128
 # columns, and 100 of 132 SMs idle. Split-K uses these SMs: `parts` programs share one tile.
 #
-# 1. Each program accumulates every `parts`-th block of K.
+# 1. Program `part` accumulates the blocks of K with index `part`, `part + parts`, `part + 2 * parts`, …
 # 2. It adds its accumulator to the fp32 array `sums` with [atomics](../glossary.md#atomic).
-# 3. It adds 1 to the tile's counter, also with an atomic, which returns the old count. The program that gets
-#    `parts - 1` is the last program of the tile.
+# 3. It adds 1 to the tile's counter in `arrived`, also with an atomic, which returns the old count. The program that
+#    gets `parts - 1` is the last program of the tile.
 # 4. The last program loads the tile from `sums`, applies the ReLU, and stores the result to C.
 #
 # All elements of `sums` and all counters start at 0.
 #
-# <details><summary>Hint 1</summary>Part p starts at <code>p * BLOCK_K</code>, with steps of
-# <code>parts * BLOCK_K</code>.</details>
+# <details><summary>Hint 1</summary>The loop along K starts at <code>part * BLOCK_K</code>, with steps of <code>parts *
+# BLOCK_K</code>.</details>
 # <details><summary>Hint 2</summary>Add to <code>sums</code> with <code>tl.atomic_add(pointers, values, mask=…,
 # sem="relaxed")</code>: the order of these additions does not matter. Count with <code>tl.atomic_add(arrived_ptr + pid,
-# 1)</code>. This atomic also makes the earlier additions visible to the last program.</details>
+# 1)</code>. Without <code>sem="relaxed"</code>, an atomic also makes the program's earlier additions visible to the
+# last program.</details>
 # <details><summary>Hint 3</summary>Put <code>tl.debug_barrier()</code> between the additions and the count, so that all
 # threads of the program have added before one thread counts.</details>
 
@@ -290,8 +275,7 @@ def split_config(M, N, K):
 
 
 def split_k(a, b, c, config=None, parts=None):
-    M, K = a.shape
-    N = b.shape[1]
+    (M, K), N = a.shape, b.shape[1]
     choice, wanted = split_config(M, N, K)
     config, parts = config or choice, parts or wanted
     BLOCK_M, BLOCK_N, BLOCK_K = config["BLOCK_M"], config["BLOCK_N"], config["BLOCK_K"]
@@ -315,23 +299,23 @@ lab.check("14_matmul_triton_persistent/split_k")
 # ## Autotuning in few trials
 #
 # The configurations above were found by timing many of them on an H200. [Autotuning](../glossary.md#autotuning) does
-# that for each problem size. A small space already has 384 configurations: four values each of `BLOCK_M`, `BLOCK_N` and
-# `num_stages`, three of `BLOCK_K`, two of `num_warps`. Every trial costs a compilation, often a second or more.
+# that for each problem size. Four values each of `BLOCK_M`, `BLOCK_N` and `num_stages`, three of `BLOCK_K` and two of
+# `num_warps` are 4 · 4 · 4 · 3 · 2 = 384 configurations. Every trial costs a compilation.
 #
 # Write `tune`. It times at most `trials` configurations of a simulated kernel and returns one that takes at most 1.05
-# times the best time. `kernel.seconds(BLOCK_M=…, …)` is one trial, even if it repeats an earlier one. It raises
-# `DoesNotFit` if the configuration needs more [shared memory](../glossary.md#shared-memory) or
+# times the best time. `kernel.seconds(BLOCK_M=…, …)` returns a time. Each call is one trial, even if it repeats an
+# earlier one. It raises `DoesNotFit` if the configuration needs more [shared memory](../glossary.md#shared-memory) or
 # [registers](../glossary.md#register) than a [program](../glossary.md#program) can have. `space` maps each name to its
 # values, from small to large.
 #
 # On this simulated kernel, the effects of the five values are almost independent: the best `BLOCK_K` does not depend on
-# `BLOCK_M`. So you need not try all combinations. But which of them fit does depend on all values.
+# `BLOCK_M`. So you need not try all combinations. But whether a configuration fits depends on all its values.
 #
-# <details><summary>Hint 1</summary>Start with some configuration. For one name after another, time all its values and
-# keep the best. How many trials is that?</details>
-# <details><summary>Hint 2</summary>A configuration that does not fit tells nothing about its values. Begin where there
-# is room: the fewest stages and the smallest tiles need the least shared memory. The accumulators of a tile are
-# distributed over the threads, so more warps leave more registers.</details>
+# <details><summary>Hint 1</summary>Start with any configuration. For one name after another, time all its values and
+# keep the best. How many trials does this take?</details>
+# <details><summary>Hint 2</summary>A configuration that does not fit has no time to compare. So start with one that
+# fits: the fewest stages and the smallest tiles need the least shared memory. With more warps, each thread needs fewer
+# registers, because the accumulators of a tile are distributed over the threads.</details>
 # <details><summary>Hint 3</summary>Start with the smallest value of each name, but the largest `num_warps`. Catch
 # <code>DoesNotFit</code> and use <code>math.inf</code> as the time.</details>
 
@@ -366,9 +350,9 @@ def tune(kernel, space, trials):
 lab.check("14_matmul_triton_persistent/tune")
 
 # %% [markdown]
-# `triton.autotune` times *all* configurations of its list once for each value of `key`, the arguments that change the
-# best choice: sizes, [strides](../glossary.md#stride) if some layouts are slower, and flags. Do not put pointers or
-# numbers such as a learning rate there, or it tunes again for each of them.
+# `triton.autotune` times *all* configurations of its list, again for each new combination of the arguments named in
+# `key`. Name those that change the best choice: sizes, flags, and [strides](../glossary.md#stride) if some layouts are
+# slower. Do not name pointers, or numbers such as a learning rate.
 
 
 # %% cell="given" id="matmul"
@@ -378,17 +362,17 @@ def matmul(a, b, c):
     (split_k if parts > 1 else persistent)(a, b, c)
 
 
+# On a GPU, this cell prints the speed of levels 3 and 4, and compares level 3 with the library.
 for name in ("persistent", "split_k"):
     print(lab.benchmark(f"14_matmul_triton_persistent/{name}") or "")
 tiles.claims(persistent)
 
 # %% [markdown]
-# **Next levels.** `15_matmul_cuda` builds the same tiles in CUDA C++. Here you can try two more steps:
+# **Next.** `15_matmul_cuda` builds the same tiles in CUDA C++. Here you can try two more steps:
 #
-# - *[Stream-K](../glossary.md#stream-k)* runs one program per SM, and gives each program an equal share of all
-#   iterations along K.
-# - `HALVES=True` saves [shared memory](../glossary.md#shared-memory). Use this memory for one more
-#   [stage](../glossary.md#stage), with a larger `num_stages`.
+# - *[Stream-K](../glossary.md#stream-k)*: one program per SM, each with the same number of iterations along K.
+# - `HALVES=True` in `persistent_config` saves [shared memory](../glossary.md#shared-memory) for one more
+#   [stage](../glossary.md#stage): increase `num_stages`.
 #
 # **Reading.** [Triton's tutorial on persistent
 # kernels](https://triton-lang.org/main/getting-started/tutorials/09-persistent-matmul.html).

@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Share loads in a CUDA C++ matmul
 #
-# **You will** write three versions of a [matmul](../glossary.md#matmul). Each version removes the previous bottleneck.
+# **You will** write three versions of a [matmul](../glossary.md#matmul). Each version removes the bottleneck of the
+# previous one.
 #
 # **You will learn to**
 # - share loads among the lanes of a warp by [coalescing](../glossary.md#coalesced-access);
@@ -18,10 +19,11 @@
 # %% [markdown]
 # ## Predict: what does a tile save?
 #
-# A block computes a [tile](../glossary.md#tile) of `block_m` × `block_n` elements of C. For each k, the block reads
-# `block_m` elements of A and `block_n` elements of B from memory. It then does one [FMA](../glossary.md#fma) (a
-# multiply-add, two FLOPs) per element of the tile. A thread of the block keeps `thread_m` × `thread_n` elements of the
-# tile in registers. For each k, the thread reads `thread_m` + `thread_n` numbers from shared memory.
+# A block computes a [tile](../glossary.md#tile) of `block_m` × `block_n` elements of C. For each index k along K, the
+# block reads `block_m` elements of A and `block_n` elements of B from memory. It then does one
+# [FMA](../glossary.md#fma) (a multiply-add, two FLOPs) per element of the tile. A thread of the block keeps `thread_m`
+# × `thread_n` elements of the tile in registers. For each k, the thread reads `thread_m` + `thread_n` numbers from
+# shared memory.
 #
 # 1. How many FLOPs per byte from memory does the block do? (This is its [arithmetic
 #    intensity](../glossary.md#arithmetic-intensity).)
@@ -67,15 +69,17 @@ lab.check("15_matmul_cuda/shared_reads")
 #
 # In the slow kernel above, each load of A by a warp and each store touches 32 sectors. Let threads with consecutive
 # `threadIdx.x` compute consecutive *columns* of C. A warp then loads one element of A for all its lanes, and 32
-# contiguous elements of B. The launcher `naive` (below) lets the x axis of the grid count columns too.
+# contiguous elements of B. In the launcher `naive` (below), the x axis of the grid counts columns too.
 #
-# The check counts sectors per [request](../glossary.md#request). It allows 4 sectors per store, and on average 3 per
-# load: a request for A needs 1 sector, a request for B needs 4.
+# The check counts sectors per [request](../glossary.md#request). It allows 4 sectors per store. A load of A needs 1
+# sector, a load of B needs 4: on average 2.5, and the check allows 3.
 #
-# <details><summary>Hint 1</summary>Swap x and y in the computation of <code>m</code> and <code>n</code>.</details>
+# <details><summary>Hint 1</summary>Start from the slow kernel, and swap x and y in the computation of <code>m</code>
+# and <code>n</code>.</details>
 # <details><summary>Hint 2</summary><code>n = blockIdx.x * blockDim.x + threadIdx.x</code>. Compute <code>m</code> in
 # the same way from y.</details>
-# <details><summary>Hint 3</summary>Check both bounds: the grid is rounded up.</details>
+# <details><summary>Hint 3</summary>The grid is rounded up, so some threads have <code>m</code> ≥ M or <code>n</code> ≥
+# N. They must not load or store.</details>
 
 # %% cell="solution" id="matmul_naive"
 # %%cuda
@@ -145,10 +149,11 @@ lab.check("15_matmul_cuda/naive")
 # In level 1, N / 32 blocks load the same element of A, and all 8 rows of threads of a block load the same elements of
 # B. Now a block of 32 × 32 threads copies a 32 × 32 tile of A and a 32 × 32 tile of B to shared memory. Each thread
 # copies one element of A and one element of B. Then it adds 32 products to its sum. The next iteration does the same
-# for the next two tiles along K. Store 0 for elements past the edge.
+# for the next two tiles along K. For elements past the edge of a matrix, store 0 to shared memory.
 #
-# The check counts sectors loaded per sector stored. It allows K · (1/32 + 1/32), because each element of A serves 32
-# columns, and each element of B serves 32 rows. [Bank conflicts](../glossary.md#bank-conflict) cost points too.
+# An element of C needs K elements of A and K of B. Each loaded element of A now serves 32 columns, and each of B serves
+# 32 rows. So the check allows K · (1/32 + 1/32) sectors loaded per sector stored. [Bank
+# conflicts](../glossary.md#bank-conflict) cost points too.
 #
 # <details><summary>Hint 1</summary>You need two barriers per iteration: one after the tiles are filled, and one before
 # they are refilled.</details>
@@ -189,18 +194,19 @@ lab.check("15_matmul_cuda/shared")
 # depth of 8 along K. For each k, a thread reads `TM` elements of A and `TN` elements of B into registers, and
 # multiplies every pair.
 #
-# The kernel is a C++ template: the compiler makes one version for each choice of the constants `BM`, `BN`, `TM` and
-# `TN`. With `<64, 64, 8, 1>` a thread computes a column of 8 elements. With `<128, 128, 8, 8>` it computes 8 × 8
-# elements. The check uses only `<128, 128, 8, 8>`. This version may load K · (1/128 + 1/128) sectors per sector stored,
-# and read 0.25 numbers from shared memory per FMA.
+# The kernel is a C++ [template](../glossary.md#template): the compiler makes one version for each choice of the
+# constants `BM`, `BN`, `TM` and `TN`. With `<64, 64, 8, 1>` a thread computes a column of 8 elements. With `<128, 128,
+# 8, 8>` it computes 8 × 8 elements. The check uses only `<128, 128, 8, 8>`. This version may load K · (1/128 + 1/128)
+# sectors per sector stored, and read 0.25 numbers from shared memory per FMA.
 #
-# The code that fills the tiles is given. Thread (`tx`, `ty`) computes rows `ty * TM + i` and columns
-# `tx + j * (BN / TN)`, so that consecutive threads read consecutive elements of B.
+# The code that fills the tiles is given. Thread (`tx`, `ty`) computes the elements in rows `ty * TM + i` and columns
+# `tx + j * (BN / TN)`, for all i < `TM` and j < `TN`. So consecutive threads read consecutive elements of B.
 #
 # <details><summary>Hint 1</summary>Registers have no addresses. So <code>sum</code> stays in registers only if all
 # loops over its indices are unrolled: <code>#pragma unroll</code>.</details>
-# <details><summary>Hint 2</summary>For each <code>k</code>, first read <code>TM</code> and <code>TN</code> elements
-# into two small arrays. The double loop over <code>i</code> and <code>j</code> then reads only these arrays.</details>
+# <details><summary>Hint 2</summary>For each <code>k</code>, first read <code>TM</code> elements of A and
+# <code>TN</code> of B into two small arrays. The double loop over <code>i</code> and <code>j</code> then reads only
+# these arrays.</details>
 # <details><summary>Hint 3</summary>Read <code>a_reg[i] = a_tile[ty * TM + i][k]</code> and <code>b_reg[j] =
 # b_tile[k][tx + j * (BN / TN)]</code>.</details>
 # %% cell="solution" id="matmul_register"
@@ -262,7 +268,7 @@ ladder.show_rates(levels | {"register": register}, {})
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** From "shared" (level 2) to "register" (level 3), loads from memory fall by a factor of 4, and shared
 # memory reads by a factor of 8. Which of these two changes made the kernel faster? Support your answer with the numbers
-# of "register column" (`<64, 64, 8, 1>`).
+# that the cell above prints for "register column" (`<64, 64, 8, 1>`).
 #
 # ### BEGIN SOLUTION
 # The change in shared memory reads did. In one cycle, an SM can do one FMA for each thread of four warps, but shared

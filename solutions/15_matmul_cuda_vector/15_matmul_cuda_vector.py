@@ -18,16 +18,17 @@
 # ## Level 4: vectorized loads
 #
 # A [`float4` load](../glossary.md#vectorized-access) reads four contiguous elements, 16 bytes, with one instruction.
-# For each k, a thread needs 8 elements of a column of A. So A's tile is stored *transposed*, as `a_tile[k][m]`: one
-# load then reads four of these elements. A thread computes 8 × 8 elements of C:
+# For each k, a thread needs 8 elements of a column of A. So A's tile is stored
+# [*transposed*](../glossary.md#transposed-tile), as `a_tile[k][m]`: one load then reads four of these elements. A
+# thread computes 8 × 8 elements of the block's tile of C:
 #
-# - four rows from `row`, and four from `row + 32`;
-# - four columns from `column`, and four from `column + 16`.
+# - in rows `row` to `row + 3`, and `row + 32` to `row + 35`;
+# - in columns `column` to `column + 3`, and `column + 16` to `column + 19`.
 #
 # The given code computes `row` and `column` such that the loads have no bank conflicts. Shared memory serves a 16-byte
-# load for eight lanes at a time. But it serves 16 lanes at once if lanes 2i and 2i + 1 read the same address. So lanes
-# 2i and 2i + 1 read the same elements of B. In each group of eight consecutive lanes, the four even lanes read the same
-# elements of A, and the four odd lanes read the next four elements of A.
+# load for eight lanes at a time, or for 16 lanes if each pair of lanes (2i, 2i + 1) reads the same address. So the two
+# lanes of a pair read the same elements of B. In each group of eight consecutive lanes, the four even lanes read the
+# same elements of A, and the four odd lanes read the next four elements of A.
 #
 # Each row of A's tile has four unused elements at its end ([padding](../glossary.md#padding)). With this padding, the
 # stores to the transposed tile have no conflicts either. `load4` loads four elements of a row, and returns zeros
@@ -140,17 +141,17 @@ lab.check("15_matmul_cuda_vector/vector")
 # 3. store the registers to the other buffer (`put`);
 # 4. wait at one barrier.
 #
-# The three helpers are given, and you call them in the right order. They are C++ lambdas: functions inside the kernel
-# that can use its variables. The variable `now` is the index of the current buffer. Put `#pragma unroll 2` before the
-# loop, which makes two copies of the loop body. In each copy, `now` and the addresses of the buffers are constants. On
-# an H200, this makes the kernel {claim: double_buffer_unroll} faster. The check allows 9 barriers for 8 tiles along K:
-# one per tile, and one before the loop.
+# Call the three given functions (in parentheses) in this order. They are C++ [lambdas](../glossary.md#lambda),
+# functions inside the kernel that can use its variables. The variable `now` is the index of the current buffer. Put
+# `#pragma unroll 2` before the loop: the compiler then makes two copies of the loop body. In each copy, `now` and the
+# addresses of the buffers are constants. On an H200, this makes the kernel {claim: double_buffer_unroll} faster. The
+# check allows 9 barriers for 8 tiles along K: one per tile, and one before the loop.
 #
 # <details><summary>Hint 1</summary>Before the loop, fetch the first tiles, put them into buffer 0, and wait at a
 # barrier.</details>
-# <details><summary>Hint 2</summary>In the loop, first fetch the tiles at <code>k0 + BK</code>, if there are any
-# (<code>BK</code> is the depth of a tile). Then multiply from buffer <code>now</code>, put the fetched tiles into
-# buffer <code>1 - now</code>, and wait at the barrier. Last, swap the buffers.</details>
+# <details><summary>Hint 2</summary>In the loop over <code>k0</code> = 0, BK, 2 · BK, …, first fetch the tiles at
+# <code>k0 + BK</code>, if <code>k0 + BK</code> &lt; K. Then multiply from buffer <code>now</code>, put the fetched
+# tiles into buffer <code>1 - now</code>, and wait at the barrier. Last, swap the buffers.</details>
 # <details><summary>Hint 3</summary>One barrier per iteration is enough. After this barrier, all threads have read the
 # current buffer, so the next iteration may overwrite it. All threads have also filled the other buffer, so the next
 # iteration may read it.</details>

@@ -51,8 +51,8 @@
 # #include <mma.h>
 # using namespace nvcuda;
 #
-# // tile[i][j] = x[row + i][column + j], or 0 outside x, which has shape (rows, columns). All threads of the block call
-# // this function together. A thread copies 8 elements (16 bytes) at a time.
+# // tile[i][j] = x[row + i][column + j], or 0 outside x, which has shape (rows, columns). Rows of `tile` are PITCH
+# // elements apart. All threads of the block call this function together. A thread copies 8 elements at a time.
 # template <int ROWS, int COLUMNS, int PITCH>
 # __device__ void copy_tile(half *tile, const half *x, int row, int column, int rows, int columns) {
 #     for (int i = threadIdx.x; i < ROWS * COLUMNS / 8; i += blockDim.x) {
@@ -155,14 +155,14 @@ lab.check("15_matmul_tensor_cores/tensor")
 # one buffer, copies to the other buffers are [in flight](../glossary.md#in-flight). The check allows one barrier per
 # tile along K, and the given barrier after the loop.
 #
-# Each warp now computes 64 × 64 elements, in 4 × 4 fragments. In level 6, a warp loaded 6 fragments for 8 products. Now
-# it loads 8 fragments for 16 products: a third fewer loads per product. Blocks use [grouped
-# ordering](../glossary.md#grouped-ordering), as in `14_matmul_triton`. A block computes 128 × 128 elements, with tiles
-# of depth 32. For large matrices it computes 256 × 128 elements, with tiles of depth 64, if a block may use 160 KB of
-# shared memory.
+# Each warp now computes 64 × 64 elements, in 4 × 4 fragments. In level 6, a warp loaded 6 fragments for 8 products,
+# 0.75 per product. Now it loads 8 fragments for 16 products, 0.5 per product. Blocks use [grouped
+# ordering](../glossary.md#grouped-ordering), as in `14_matmul_triton`. For small matrices, a block computes 128 × 128
+# elements, with tiles of depth 32. For large matrices, it computes 256 × 128 elements, with tiles of depth 64, if the
+# GPU allows 160 KB of shared memory per block.
 #
-# A warp processes a tile in steps of 16 along its depth, and has two sets of fragments. While it multiplies one step
-# from one set, it loads the next step into the other set. Three helpers are given:
+# A warp processes a tile in steps of 16 along its depth, and has two sets of fragments: while it multiplies the
+# fragments of one step, it loads those of the next step into the other set. Three helpers are given:
 #
 # | helper | what it does |
 # |---|---|

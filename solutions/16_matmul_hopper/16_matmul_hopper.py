@@ -12,30 +12,32 @@
 #
 # **You need** `14_matmul_triton_persistent` and `15_matmul_tensor_cores`.
 #
-# About 75 minutes. Works without a GPU, in the emulator. Running the kernels takes a Hopper GPU (H100, H200).
+# About 75 minutes. Works without a GPU, in the emulator. To run the kernels on a GPU, you need a Hopper GPU (H100,
+# H200).
 
 # %% cell="setup"
 
 # %% [markdown]
 # ## Predict: asynchronous engines
 #
-# In unit 15, every thread computed addresses and started its own copies. On Hopper, engines take over this work:
+# In unit 15, every thread computed addresses and started its own copies. On Hopper, two [asynchronous
+# engines](../glossary.md#async-engine) take over this work:
 #
-# - **TMA**: *one* thread starts the copy of a whole box, a rectangle of a matrix, to shared memory. Elements outside
-#   the matrix become zeros.
-# - **WGMMA**: a [warpgroup](../glossary.md#warpgroup) (four warps) starts the product of a 64 × 16 tile of A and a
-#   16 × n tile of B. B is in shared memory, A in shared memory or registers, and the
+# - **TMA**: *one* thread starts the copy of a whole [box](../glossary.md#box), a rectangle of a matrix, to shared
+#   memory. Elements outside the matrix become zeros.
+# - **WGMMA**: a [warpgroup](../glossary.md#warpgroup) (four warps) starts the product of a 64 × 16 tile of A and a 16 ×
+#   n tile of B (n ≤ 256). B is in shared memory, A in shared memory or registers, and the
 #   [accumulators](../glossary.md#accumulator) are in registers.
 #
 # The engines work while your threads continue, so a thread must wait until a copy or a product is complete. To wait for
 # copies, a thread waits at an **mbarrier**, which takes 8 bytes of shared memory. An mbarrier counts the threads that
-# have arrived, and the bytes that copies have delivered. When all expected threads and bytes have arrived, a *phase* of
-# the mbarrier ends and the next phase begins.
+# have arrived, and the bytes that copies have delivered. When all expected threads and bytes have arrived, a
+# [phase](../glossary.md#phase) of the mbarrier ends and the next phase begins.
 #
 # 1. A [stage](../glossary.md#stage) is a buffer for a tile of A, `block_m` × `block_k`, and a tile of B, `block_n` ×
 #    `block_k`. The stage has one mbarrier for both copies. How many bytes does this mbarrier count in one phase?
 # 2. A tile has rows of 64 halves (fp16 numbers). A row has 128 bytes, or 8 chunks of 16 bytes. WGMMA reads 8 rows at a
-#    time, and takes the same chunk of each row. In a plain layout, these 8 chunks would be in the same
+#    time, and takes the same chunk of each row. Without a swizzle, these 8 chunks would be in the same four
 #    [banks](../glossary.md#bank). So the TMA writes chunk `p` of row `r` to position `p` XOR (`r` mod 8) of this row.
 #    At which byte of the tile is element (`row`, `column`)?
 
@@ -72,16 +74,16 @@ lab.banks(lambda lane: swizzled(lane % 8, 0), 16, title="the same chunks, at the
 #
 # Each function of our header `lab/hopper.cuh` is one or two [PTX](../glossary.md#ptx) instructions. The next cell
 # prints three of these functions. A `CUtensorMap` (a [tensor descriptor](../glossary.md#tensor-descriptor)) describes a
-# matrix, and the box that one copy moves. In Python, `lab.tensor_map(x, (rows, columns))` creates the map, which is a
-# `__grid_constant__` parameter of the kernel.
+# matrix, and the box that one copy moves. In Python, `lab.tensor_map(x, (rows, columns))` creates one for matrix `x`
+# and boxes of this shape. In the kernel, it is a `__grid_constant__` parameter.
 #
 # | function | what it does |
 # |---|---|
 # | `mbarrier_init(&bar, arrivals)` | sets the number of arrivals per phase; only one thread may call it |
-# | `mbarrier_fence()` | shows new mbarriers to the TMA; the same thread calls it, before all call `__syncthreads()` |
+# | `mbarrier_fence()` | makes new mbarriers visible to the TMA; the same thread calls it, before `__syncthreads()` |
 # | `mbarrier_expect(&bar, bytes)` | counts one arrival, and makes the phase also wait for this many bytes |
 # | `mbarrier_arrive(&bar)` | counts one arrival |
-# | `mbarrier_wait(&bar, parity)` | waits for the end of the phase with this parity; phases 0, 2, … have parity 0 |
+# | `mbarrier_wait(&bar, parity)` | waits for the end of the phase with this parity: 0 for phases 0, 2, …, else 1 |
 # | `tma_load(to, &map, &bar, row, column)` | starts to copy the box at (row, column); `bar` counts the bytes |
 # | `fence_async()` | lets the engines see this thread's stores to shared memory; call it before `__syncthreads()` |
 # | `tma_store(&map, from, row, column)` | starts to copy a box to the matrix; skips elements outside the matrix |
@@ -94,8 +96,9 @@ lab.banks(lambda lane: swizzled(lane % 8, 0), 16, title="the same chunks, at the
 # `lab.aligned` copies all other matrices.)
 #
 # <details><summary>Hint 1</summary>Thread 0 initializes the mbarrier for one arrival, and calls
-# <code>mbarrier_fence()</code>. All threads call <code>__syncthreads()</code>. Thread 0 then expects
-# <code>sizeof(tile)</code> bytes, and loads the tile. <i>All</i> threads wait for parity 0.</details>
+# <code>mbarrier_fence()</code>. All threads call <code>__syncthreads()</code>. Thread 0 then calls
+# <code>mbarrier_expect</code> with <code>sizeof(tile)</code> bytes, and loads the tile. <i>All</i> threads wait for
+# parity 0.</details>
 # <details><summary>Hint 2</summary>Thread <code>t</code> scales elements <code>t</code>, <code>t + 128</code>, … in
 # fp32, and then calls <code>fence_async()</code>. After that, all threads call <code>__syncthreads()</code>.</details>
 # <details><summary>Hint 3</summary>Thread 0 stores the tile, commits the store and waits for it. Without this wait, the
@@ -165,7 +168,7 @@ lab.check("16_matmul_hopper/scale")
 # | `missing-wait` … overwrites | a copy overwrites a tile before all `wgmma` that read the tile are complete |
 # | `missing-fence` | `fence_async()` is missing, or comes after `__syncthreads()` |
 # | `missing-accumulation` | `add` is false too often, or a product is missing: a `wgmma` covers 16 of the 64 columns |
-# | `wrong-values` | accumulators are read before `wgmma_wait`, `wgmma_commit` is missing, or a position is wrong |
+# | `wrong-values` | accumulators are read before `wgmma_wait`, `wgmma_commit` is missing, or an address is wrong |
 #
 # ## Level 2: multiply tiles
 #
@@ -181,15 +184,15 @@ lab.check("16_matmul_hopper/scale")
 # | `wgmma_wait<0>()` | waits until all batches are complete |
 # | `wgmma_wait<0>(sum)` | waits until all batches are complete, and makes `sum` safe to read |
 #
-# One `wgmma` multiplies 64 rows of a by n rows of b, over 16 columns. Here n is 128, and each thread holds n / 2 = 64
-# accumulators in `sum`.
+# One `wgmma` multiplies 64 rows of a by n rows of b, over 16 columns. Here n is 128, so each of the 128 threads holds
+# 64 · 128 / 128 = 64 accumulators in `sum`.
 #
 # One warpgroup computes 128 × 128 elements of c. The accumulators of the upper 64 rows are in `top`, and those of the
 # lower 64 rows are in `bottom`. An iteration covers 64 columns of a and b:
 #
 # 1. One thread starts the copies of both tiles, and all threads wait for the copies.
 # 2. All threads start eight products: four for `top`, and four for `bottom`.
-# 3. All threads wait for the products, and for each other.
+# 3. All threads wait for the products, and then for each other.
 #
 # The check requires that no thread loads from global memory itself.
 #

@@ -13,7 +13,8 @@
 #
 # **You need** `16_matmul_hopper`.
 #
-# About 75 minutes. Works without a GPU, in the emulator. Running the kernels takes a Hopper GPU (H100, H200).
+# About 75 minutes. Works without a GPU, in the emulator. To run the kernels on a GPU, you need a Hopper GPU (H100,
+# H200).
 
 # %% cell="setup"
 
@@ -24,10 +25,9 @@
 #
 # 1. A block can use {claim: hopper_shared_per_block} of [shared memory](../glossary.md#shared-memory) (1 KB is 1024
 #    bytes). Other variables take `other` bytes of this memory. How many stages of fp16 tiles fit into the rest?
-# 2. The blocks of a cluster can share copies. Let `cluster` blocks compute tiles of C that are one above the other.
-#    Then all these blocks need the same tile of B. Each block fetches its own tile of A, and 1 / `cluster` of the tile
-#    of B. The copy of this part of B goes to all blocks. How many FLOPs does a block do per byte that it fetches
-#    itself?
+# 2. A cluster has `cluster` blocks. Their tiles of C are one above the other, so all blocks need the same tile of B.
+#    Each block fetches its own tile of A, and 1 / `cluster` of the tile of B for all blocks. How many FLOPs does a
+#    block do per byte that it fetches itself?
 
 # %% cell="solution" id="ledgers"
 def stages(block_m, block_n, block_k, other):
@@ -57,8 +57,8 @@ lab.check("16_matmul_ring/cluster_intensity")
 # copied. Now a block has nine warps, with two kinds of work ([warp
 # specialization](../glossary.md#warp-specialization)):
 #
-# - Warp 8 is the producer. One lane of this warp starts all copies. It can be up to `STAGES` iterations ahead of the
-#   consumers.
+# - Warp 8 is the producer. One of its lanes starts all copies. The producer can be up to `STAGES` iterations ahead of
+#   the consumers.
 # - Warps 0 to 7 are the consumers. They form two [warpgroups](../glossary.md#warpgroup), which multiply and store. Each
 #   group computes 64 rows of the 128 × 256 tile of C. Both groups use the same tile of B.
 #
@@ -70,14 +70,14 @@ lab.check("16_matmul_ring/cluster_intensity")
 #   arrives when its products have read the stage.
 #
 # Iteration `s` uses stage `s % STAGES`. In round `turn = s / STAGES`, each stage is filled and read once. Consumers
-# wait for `full` with parity `turn % 2`. In round 0, all stages are free, so the producer does not wait. In later
-# rounds, the producer waits until the consumers have read the stage in round `turn - 1`. A wait for `empty` with parity
-# `(turn + 1) % 2` is right in all rounds: on a new mbarrier, a wait for parity 1 returns at once.
+# wait for `full` with parity `turn % 2`. Before the producer fills a stage in round `turn`, the consumers must have
+# read it in round `turn - 1`. So the producer waits for `empty` with parity `(turn + 1) % 2`. In round 0, all stages
+# are free, and this wait is still right: on a new mbarrier, a wait for parity 1 returns at once.
 #
 # Nine warps leave few registers per thread. An SM has four [schedulers](../glossary.md#scheduler), so one of them has
-# three of the nine warps, or 96 threads. A scheduler has {claim: hopper_registers_per_scheduler} registers, which are
-# 170 for each of these threads. A thread gets a multiple of 8, so at most 168. A consumer thread needs 128 registers
-# for [accumulators](../glossary.md#accumulator).
+# three of the nine warps, or 96 threads. A scheduler has {claim: hopper_registers_per_scheduler} registers: 170 for
+# each of 96 threads. A thread gets a multiple of 8 registers, so at most 168. A consumer thread needs 128 of them for
+# [accumulators](../glossary.md#accumulator).
 #
 # <details><summary>Hint 1</summary>In each iteration, the producer waits for <code>empty[stage]</code>. It expects
 # <code>(A_TILE + B_TILE) * sizeof(half)</code> bytes at <code>full[stage]</code>, and loads both tiles.</details>
@@ -190,7 +190,7 @@ lab.check("16_matmul_ring/ring")
 # The last kernel extends your ring:
 #
 # - **Persistent grid.** There is one block per SM. Each block computes one tile of C after another. While the consumers
-#   store a tile of C, the producer already fetches tiles of A and B for the next tile of C.
+#   store a tile of C, the producer already fetches A and B for the next tile of C.
 # - **Clusters.** A cluster has two blocks, whose tiles of C are one above the other. Each block fetches half of the
 #   tile of B, and `tma_load_multicast` delivers this half to both blocks. A stage is empty only when the consumers of
 #   *both* blocks have read it. So each consumer warp arrives at the `empty` mbarriers of both blocks. A block must not
@@ -199,8 +199,8 @@ lab.check("16_matmul_ring/ring")
 #   [bank conflicts](../glossary.md#bank-conflict). `tma_store` copies the boxes to C.
 #
 # You write only the consumers' loop along K. **Skip the other 100 lines of the cell**: you need only the names in this
-# table. Your loop keeps **one batch in flight**: a warp starts a batch of products before it waits for the previous
-# batch, so tensor cores always have work.
+# table. Your loop keeps **one batch in flight**: a warp starts the products of a stage before it waits for those of the
+# previous stage, so tensor cores always have work.
 #
 # | name | meaning |
 # |---|---|
@@ -352,12 +352,8 @@ def persistent(a, b, c, stages=4, cluster=2, group=8):
     grid = cluster * min(sms // cluster, cdiv(M, 128 * cluster) * cdiv(N, 256))
     launch = kernel[grid, 288, stages * (128 + 256) * 64 * 2 + 4 * 64 * 64 * 2 + 2 * stages * 8]
     height = 64 if across else 256 // cluster
-    in_rows(
-        a,
-        b.T if across else b,
-        c,
-        lambda a, b, c, *sizes: launch(boxes(a, 128), boxes(b, height), boxes(c, 64), *sizes),
-    )
+    b = b.T if across else b
+    in_rows(a, b, c, lambda a, b, c, *sizes: launch(boxes(a, 128), boxes(b, height), boxes(c, 64), *sizes))
 
 
 hopper.try_out(persistent)
@@ -374,9 +370,9 @@ hopper.instructions(matmul_ring, matmul_persistent)
 # ## The same ring in Gluon
 #
 # [Gluon](../glossary.md#gluon) is Triton's low-level language. You control [layouts](../glossary.md#layout), shared
-# memory, barriers and warps, and the compiler assigns registers and addresses. The next cell prints the producer and
-# the consumer of the ring in Gluon. `warp_specialize` runs `consume` in the program's own eight warps, and `produce` in
-# one more warp.
+# memory, barriers and warps; the compiler assigns registers and addresses. The next cell prints the functions `produce`
+# and `consume` of the ring in Gluon, and the speed of all levels. A program runs `consume` in its own eight warps;
+# `warp_specialize` adds one warp, which runs `produce`.
 
 # %%
 hopper.show_gluon()
@@ -384,8 +380,8 @@ hopper.ladder({"ring": ring, "persistent": persistent})
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** The tensor cores of an SM do {claim: hopper_fp16_fma} fp16 multiply-adds per cycle. How many cycles do
-# the products of one stage of level 3 take? How many bytes must arrive in that time? Which cost does the ring remove?
-# Which costs do the persistent grid and the cluster remove?
+# the products of one stage of level 3 take (128 × 256 × 64)? How many bytes must arrive in that time? Which cost does
+# the ring remove? Which costs do the persistent grid and the cluster remove?
 #
 # ### BEGIN SOLUTION
 # The products take 128 × 256 × 64 / 2048 = 1024 cycles. In this time 48 KB must arrive, which is 48 bytes per cycle and
@@ -397,8 +393,7 @@ hopper.ladder({"ring": ring, "persistent": persistent})
 
 # %% [markdown]
 # **Next.** Try 3 stages, clusters of one block, and groups of 16: `persistent(a, b, c, stages=3, cluster=1, group=16)`.
-# Then let one consumer warpgroup store while the other one multiplies. This is called
-# [ping-pong](../glossary.md#ping-pong).
+# Then let one consumer warpgroup store while the other one multiplies ([ping-pong](../glossary.md#ping-pong)).
 #
 # **In practice** you call cuBLAS, or use CUTLASS, NVIDIA's C++ templates. Blackwell, the generation after Hopper
 # ([compute capability](../glossary.md#compute-capability) 10.0), replaces [WGMMA](../glossary.md#wgmma) by

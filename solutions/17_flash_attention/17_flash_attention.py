@@ -1,20 +1,13 @@
 # %% [markdown]
 # # Attention in one pass, tile by tile
 #
-# **You will** write three kernels for attention, $\mathrm{softmax}(QK^\top/\sqrt{D})\,V$, with an algorithm known as
-# [FlashAttention](../glossary.md#flashattention):
-#
-# - `forward` takes sequences whose lengths are multiples of the [tile](../glossary.md#tile) sizes;
-# - `ragged` takes sequences of any length, and lets several heads share keys and values;
-# - `flash` adds the causal mask of language models and loads tiles through [tensor
-#   descriptors](../glossary.md#tensor-descriptor).
+# **You will** write three kernels for [attention](../glossary.md#attention) with an algorithm known as
+# [FlashAttention](../glossary.md#flashattention). It never stores the matrix of [scores](../glossary.md#score).
 #
 # **You will learn to**
-#
-# - count the memory and traffic of attention with and without an N × N matrix of scores;
-# - compute attention one tile at a time, with the online softmax of unit 12;
-# - mask keys past the end, and keys that a query must not see;
-# - split a causal loop so that only the diagonal tiles need a mask.
+# - count the memory and traffic of attention with and without a matrix of scores;
+# - compute attention one [tile](../glossary.md#tile) at a time, with the online softmax of `12_online_softmax`;
+# - mask keys past the end, and keys that a query must not see.
 #
 # **You need** `12_online_softmax` and `14_matmul_triton`. Level 3 also needs `14_matmul_triton_persistent`, and the
 # last part `16_matmul_ring`.
@@ -23,9 +16,10 @@
 #
 # ## Predict: bytes
 #
-# Attention is computed for many *heads*, independently of each other. The queries Q, keys K, values V and output of one
-# head are N × D matrices. The scores $S = QK^\top/\sqrt{D}$ and the weights $P = \mathrm{softmax}(S)$ are N × N
-# matrices. Row i of the output is the average of all rows of V, with row i of P as weights.
+# Attention is computed for many [*heads*](../glossary.md#head), independently of each other. For a sequence of N
+# tokens, the [queries Q, keys K, values V](../glossary.md#query-key-value) and the output of one head are N × D
+# matrices. The scores $S = QK^\top/\sqrt{D}$ and the weights $P = \mathrm{softmax}(S)$ are N × N matrices. The output
+# is $PV$: row i is the average of all rows of V, with row i of P as weights. An element has `itemsize` bytes.
 #
 # 1. `score_bytes`: how many bytes do the scores of all heads take?
 # 2. `naive_bytes`: three kernels compute S, then P, then PV. Each kernel reads its inputs from memory once and writes
@@ -78,6 +72,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from labutils import attention
 
+# The launchers of levels 1 to 3, with tile sizes for each GPU. You need not read them.
 LOG2_E = tl.constexpr(1.4426950408889634)
 LN_2 = tl.constexpr(0.6931471805599453)
 
@@ -141,15 +136,16 @@ attention.ledgers(score_bytes, naive_bytes, tiled_bytes)
 attention.stepper()
 
 # %% [markdown]
-# Papers say that the [arithmetic intensity](../glossary.md#arithmetic-intensity) of attention is D
-# [FLOPs](../glossary.md#flop) per byte. For large N, your counts of bytes in [fp16](../glossary.md#fp16) say:
+# The two products of a head take 4·N²·D [FLOPs](../glossary.md#flop). For large N, your counts of bytes in
+# [fp16](../glossary.md#fp16) give these [arithmetic intensities](../glossary.md#arithmetic-intensity), in FLOPs per
+# byte:
 #
-# - The three kernels do D/2 FLOPs per byte, because N × N elements move four times.
-# - With two kernels, one that computes P and one that computes PV, N × N elements move twice. The intensity is D.
-# - With tiles, a program does about `block_m` FLOPs per byte that it loads. Most of its loads hit the [L2
-#   cache](../glossary.md#l2-cache). If each byte comes from DRAM only once, the intensity for DRAM is N/2.
+# - The three kernels move N × N elements four times, which are 8·N² bytes: D/2.
+# - Two kernels, one for P and one for PV, move N × N elements twice: D, the number that papers give.
+# - With tiles, the number is about `block_m` for all bytes that programs load, mostly from the [L2
+#   cache](../glossary.md#l2-cache). For the bytes from memory it is N/2, if each byte comes from memory only once.
 #
-# The figure above shows the three values that a program keeps for each row of scores:
+# The figure above shows what a program keeps for each row of scores:
 #
 # - m, the largest score so far;
 # - l, the sum of exp(s − m) over the scores s so far;
@@ -159,13 +155,13 @@ attention.stepper()
 #
 # ## Level 1: process one tile
 #
-# Your three kernels call `join`, which takes a tile of raw scores s = q kᵀ and updates (m, l, acc). *Raw* means without
-# the factor 1/√D. The update is the [online softmax](../glossary.md#online-softmax) of unit 12 with one more
+# Your three kernels call `join`, which takes a tile of raw scores s = q kᵀ, without the factor 1/√D, and updates (m, l,
+# acc). The update is the [online softmax](../glossary.md#online-softmax) of unit 12 with one more
 # [accumulator](../glossary.md#accumulator), acc.
 #
 # GPUs compute exp2 in hardware (`tl.exp2`); `exp` needs an extra multiplication. So the kernels use exp2: exp(s / √D) =
-# exp2(s · `scale`) with `scale` = log₂ e / √D, and m is the maximum of s · `scale`. Scaling costs no extra instruction,
-# because s · `scale` − m is a single [fused multiply-add](../glossary.md#fma).
+# exp2(s · `scale`) with `scale` = log₂ e / √D, and m is now the maximum of s · `scale`. Scaling costs no extra
+# instruction, because s · `scale` − m is a single [fused multiply-add](../glossary.md#fma).
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -174,15 +170,14 @@ attention.stepper()
 # | `lse_ptr` | (H, M) | output, fp32: the [log-sum-exp](../glossary.md#log-sum-exp) log Σ exp(s / √D), to base e |
 # | `stride_qh`, `stride_qm`, … | integers | elements from one head to the next, and from one row to the next |
 #
-# H is the number of heads of all sequences in the batch. A head has M queries and N keys. One program computes the
-# outputs of `BLOCK_M` queries of one head. At this level, M is a multiple of `BLOCK_M` and N is a multiple of
-# `BLOCK_N`. D is 32, 64 or 128.
+# H counts the heads of all sequences in the batch. A head has M queries and N keys. One program computes the outputs of
+# `BLOCK_M` queries of one head. At this level, M is a multiple of `BLOCK_M` and N is a multiple of `BLOCK_N`. D is 32,
+# 64 or 128.
 #
 # <details><summary>Hint 1</summary>Compute m_new = max(m, row maximum of s · scale) and p = exp2(s · scale − m_new).
 # Multiply the old l and acc by exp2(m − m_new).</details>
-# <details><summary>Hint 2</summary><code>tl.dot</code> needs p in the dtype of v:
-# <code>tl.dot(p.to(v.dtype), v, acc)</code>. Multiply the old acc by exp2(m − m_new) before you add the product.
-# Compute l from the fp32 values of p.</details>
+# <details><summary>Hint 2</summary><code>tl.dot</code> needs p in the dtype of v: <code>tl.dot(p.to(v.dtype), v,
+# acc)</code>. Compute l from the fp32 values of p.</details>
 # <details><summary>Hint 3</summary>At the end, out = acc / l and lse = (m + log2(l)) · ln 2.</details>
 
 
@@ -254,15 +249,15 @@ lab.check("17_flash_attention/forward")
 #
 # In many models, several query heads share one head of keys and values: [grouped-query
 # attention](../glossary.md#grouped-query-attention) (GQA). With H query heads and HK key heads, each group of `GROUP` =
-# H / HK adjacent query heads reads the same key head: query head h reads key head h // `GROUP`. The [cache of keys and
-# values](../glossary.md#kv-cache) is then `GROUP` times smaller.
+# H / HK adjacent query heads reads the same key head: query head h reads key head h // `GROUP`. The [KV
+# cache](../glossary.md#kv-cache) is then `GROUP` times smaller.
 #
 # [Autotuning](../glossary.md#autotuning) chooses the tile sizes of this kernel.
 #
 # <details><summary>Hint 1</summary>Use <code>key_head = head // GROUP</code> for K and V, and <code>head</code> for
 # everything else.</details>
-# <details><summary>Hint 2</summary>After the product:
-# <code>s = tl.where(start + offs_n[None, :] &lt; N, s, -float("inf"))</code>.</details>
+# <details><summary>Hint 2</summary>Let <code>start</code> be the first key of a tile. After the product: <code>s =
+# tl.where(start + offs_n[None, :] &lt; N, s, -float("inf"))</code>.</details>
 # <details><summary>Hint 3</summary>Rows of Q, out and lse have the mask <code>offs_m &lt; M</code>. Rows of K and V
 # have the mask <code>start + offs_n &lt; N</code>. Load Q, K and V with <code>other=0.0</code>.</details>
 
@@ -326,19 +321,19 @@ lab.check("17_flash_attention/ragged")
 # tiles of scores lie above the diagonal: skip them. Most other tiles lie below the diagonal and need no mask. So write
 # two loops:
 #
-# - The first loop covers tiles in which every query sees every key. Without `CAUSAL`, it covers every tile of `BLOCK_N`
-#   keys.
+# - The first loop covers tiles in which every query sees every key. Without `CAUSAL`, these are all full tiles of
+#   `BLOCK_N` keys.
 # - The second loop covers tiles on the diagonal, where scores with j > i become -inf. Without `CAUSAL`, it covers the
-#   last tile, if that has fewer than `BLOCK_N` keys. `TAIL` is False if the second loop has nothing to do.
+#   last tile, if it is not full. `TAIL` is False if the second loop has nothing to do.
 #
-# `desc.load([head, row, 0])` loads a tile of shape (1, rows, D), with zeros past the end of the head.
-# `.reshape(rows, D)` drops the 1. Loads and stores through a descriptor need no strides and no masks. `lse_ptr` is an
-# ordinary pointer, so the store of lse needs a stride and a mask. On Hopper and Blackwell GPUs (sm_90, sm_100), the
-# [TMA](../glossary.md#tma) copies the tile, as in `14_matmul_triton_persistent`.
+# `desc.load([head, row, 0])` loads a tile of shape (1, rows, D), with zeros past the end of the head. `.reshape(rows,
+# D)` drops the first axis. Loads and stores through a [tensor descriptor](../glossary.md#tensor-descriptor) need no
+# strides and no masks. `lse_ptr` is an ordinary pointer, so the store of lse needs a stride and a mask. On Hopper and
+# Blackwell GPUs (sm_90, sm_100), the [TMA](../glossary.md#tma) copies the tile, as in `14_matmul_triton_persistent`.
 #
 # Programs usually start in the order of their [program IDs](../glossary.md#program-id). The last queries see the most
-# keys. The given line for `pid_m` lets programs with the last queries start first, so that the programs that finish
-# last are short. The order is not guaranteed, but only the speed depends on it.
+# keys. The given line for `pid_m` gives the last queries to the first programs, so that short programs finish last. If
+# the GPU starts programs in another order, only the speed changes.
 #
 # Pass `warp_specialize=SPECIALIZE` to the `tl.range` of the first loop. If `SPECIALIZE` is True, the compiler assigns
 # loads, products and softmax to different [warps](../glossary.md#warp) ([warp
@@ -349,8 +344,8 @@ lab.check("17_flash_attention/ragged")
 # <code>first</code>, the program's first query. The first loop ends at <code>first</code>, rounded down to a multiple
 # of <code>BLOCK_N</code>. The second loop ends at <code>min(first + BLOCK_M, N)</code>.</details>
 # <details><summary>Hint 2</summary>Compute the loop bounds under <code>if CAUSAL:</code> and <code>else:</code>. The
-# compiler keeps only one of the branches. With <code>CAUSAL</code>, the mask is <code>offs_m[:, None] >= keys</code>
-# for <code>keys = start + offs_n[None, :]</code>. Otherwise the mask is <code>keys &lt; N</code>.</details>
+# compiler keeps only one of the branches. For <code>keys = start + offs_n[None, :]</code>, the mask is <code>offs_m[:,
+# None] >= keys</code> with <code>CAUSAL</code>, else <code>keys &lt; N</code>.</details>
 # <details><summary>Hint 3</summary>The causal mask also excludes keys past the end: a query i &lt; N sees only keys j ≤
 # i.</details>
 
@@ -403,25 +398,25 @@ lab.check("17_flash_attention/flash")
 # %% [markdown]
 # ## Beyond Triton: the same loop in Gluon
 #
-# Triton's compiler orders loads and products for you. In [Gluon](../glossary.md#gluon), Triton's lower-level language,
-# you choose the order. `16_matmul_ring` introduces Gluon. In the kernel `labutils/lessons/flash_gluon.py`, one warp
-# copies tiles, and each [warpgroup](../glossary.md#warpgroup) (four warps) computes the outputs of 64 queries. An
-# iteration of a warpgroup is the function `overlap` in the next cell. It has three steps:
+# Triton's compiler orders loads and products for you. In [Gluon](../glossary.md#gluon) (see `16_matmul_ring`), you
+# choose the order. In the kernel `labutils/lessons/flash_gluon.py`, one warp copies tiles, and each
+# [warpgroup](../glossary.md#warpgroup) (four warps) computes the outputs of 64 queries. In each iteration, a warpgroup
+# calls the function `overlap` in the next cell. This function has three steps:
 #
 # 1. Start the product q kᵀ for the scores s of the *next* tile.
 # 2. Start the product of the weights and values of the *current* tile.
 # 3. Wait for the scores only, and compute their softmax while the [tensor cores](../glossary.md#tensor-core) finish the
 #    second product.
 #
-# Write the three lines of `overlap` that start the two products and wait for the scores.
-# `warpgroup_mma(a, b, c, use_acc=…, is_async=True)` starts the computation of c + a·b, or of a·b with `use_acc=False`.
-# `warpgroup_mma_wait(n, [x])` waits until at most n products are [in flight](../glossary.md#in-flight) and returns x.
-# This exercise gives no points, and its kernel runs only on a Hopper GPU.
+# Write the three lines of `overlap` that start the two products and wait for the scores. `x = warpgroup_mma(a, b, c,
+# use_acc=…, is_async=True)` starts the computation of c + a·b, or of a·b with `use_acc=False`. `x =
+# warpgroup_mma_wait(n, [x])` waits until at most n products, the latest ones, are [in
+# flight](../glossary.md#in-flight). This exercise gives no points, and its kernel runs only on a Hopper GPU.
 #
-# This table shows TFLOP/s (10¹² FLOPs per second) on an H200, in bf16. FlashAttention-2 and cuDNN (NVIDIA's library for
-# neural networks) are called through PyTorch.
+# We measured these TFLOP/s (10¹² FLOPs per second) on an H200, in bf16. FlashAttention-2 and cuDNN (NVIDIA's library
+# for neural networks) are called through PyTorch.
 #
-# | shape (batch, heads, N, D) | FlashAttention-2 | your `flash` | cuDNN | Gluon |
+# | shape (batch, heads, N, D) | FlashAttention-2 | our `flash` | cuDNN | Gluon |
 # |---|---|---|---|---|
 # | (4, 32, 4096, 128) | {claim: fa2_d128} | {claim: flash_d128} | {claim: cudnn_d128} | {claim: gluon_d128} |
 # | (2, 16, 16384, 128), causal | {claim: fa2_long} | {claim: flash_long} | {claim: cudnn_long} | {claim: gluon_long} |
@@ -429,20 +424,19 @@ lab.check("17_flash_attention/flash")
 #
 # **FlashAttention 1 to 4.**
 #
-# - *Version 1* (2022) introduced tiles with online softmax, so no N × N matrix goes to memory. The outer loop runs over
-#   keys.
-# - *Version 2* (2023) has the loops in the order that you used: a program takes one tile of queries and loops over
-#   keys. The program divides by l only once, at the end.
+# - *Version 1* (2022) uses tiles with online softmax, so no N × N matrix goes to memory. Its outer loop runs over keys.
+# - *Version 2* (2023) works like your `flash`: a program takes one tile of queries and loops over keys. It divides by l
+#   only once, at the end.
 # - *Version 3* (2024, Hopper) gives loads to a separate warp. Two warpgroups use the tensor cores alternately
-#   ([ping-pong](../glossary.md#ping-pong)), and the next q kᵀ starts before the current softmax. Triton on Hopper does
-#   not reorder your `flash` in this way. But two of its programs can share an [SM](../glossary.md#sm), so that one
+#   ([ping-pong](../glossary.md#ping-pong)), and the next q kᵀ starts before the current softmax. Triton does not
+#   reorder your `flash` in this way on Hopper. But two programs of `flash` can share an [SM](../glossary.md#sm): one
 #   multiplies while the other computes its softmax.
-# - *Version 4* (2025, Blackwell) responds to tensor cores that became twice as fast while exp2 did not. It computes
+# - *Version 4* (2025) is for Blackwell, which has faster tensor cores than Hopper, but not a faster exp2. It computes
 #   part of the exp2 by polynomials, and skips rescaling when the maximum barely grows.
 #
 # **Next.** `18_flash_backward` uses lse. `19_decode_attention` splits the keys of one query over programs.
-# `20_flash_cuda` is attention in CUDA C++. Try a sliding window: query i sees only the W keys up to i. Which loop
-# bounds change, and which tiles need a mask?
+# `20_flash_cuda` is attention in CUDA C++. Try a sliding window of W keys: query i sees only keys j with i − W < j ≤ i.
+# Which loop bounds change, and which tiles need a mask?
 #
 # **In practice**, call `torch.nn.functional.scaled_dot_product_attention`, or `flex_attention` for a custom mask.
 #
