@@ -146,7 +146,7 @@ lab.check("18_flash_backward/backward_flops")
 # ## Level 1: delta
 #
 # Compute `delta[h, m]`, the sum of `out[h, m, d] * dout[h, m, d]` over all d, in fp32. One program computes delta for
-# `BLOCK_M` queries of one head.
+# `BLOCK_M` of the M queries of one head.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -195,7 +195,7 @@ lab.check("18_flash_backward/delta")
 # BLOCK_M. Keys are rows in these tiles, and queries are columns: each column has its own lse and delta. As in unit 17,
 # `scale` is log₂ e / √D, for exp2. lse is a natural logarithm, so multiply it by log₂ e.
 #
-# Write `one_step` first. Its argument `seen` is True where a query sees a key, and is used only with `MASKED`. The
+# Write `one_step` first. Its argument `seen` is True where a query sees a key. Use it only if `MASKED`. The
 # program's first key is `first`. With a causal mask, queries before `first` see none of the program's keys. A tile of
 # queries needs the mask if one of its queries does not see the program's last key. Descriptors return zeros for queries
 # past the end. Load +∞ as the lse of these queries, so that P is 0.
@@ -303,8 +303,8 @@ lab.check("18_flash_backward/dkdv")
 # of `flash_kernel` in unit 17, and the second loop runs only with `TAIL`. Queries are rows again.
 #
 # <details><summary>Hint 1</summary>Use the bounds and masks of <code>flash_kernel</code>.</details>
-# <details><summary>Hint 2</summary>Compute three products: s = q kᵀ, dp = dO vᵀ and dq += ds k. Use
-# <code>lse[:, None]</code> and <code>delta[:, None]</code>. The given line has multiplied lse by log₂ e.</details>
+# <details><summary>Hint 2</summary>Compute three products: s = q kᵀ, dp = dO vᵀ and dq += ds k. Use <code>lse[:,
+# None]</code> and <code>delta[:, None]</code>. The given code has already multiplied lse by log₂ e.</details>
 # <details><summary>Hint 3</summary>In the second loop, set p to 0 where a key is past the end or not seen.</details>
 
 

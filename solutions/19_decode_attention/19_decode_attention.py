@@ -187,14 +187,14 @@ decoding.pages()
 # | `part_ptr` | (B, H, S, D) | output, fp32: attention over each part; 0 for an empty part |
 # | `lse_ptr` | (B, H, S) | output, fp32: log Σ exp(q·k / √D) of each part, to base e; -inf for an empty part |
 #
-# The last stride of every array is 1. `chunk` is a multiple of `BLOCK_N`. Reading the cache takes most of the time. So
-# one program reads its keys and values once, for all `GROUP` query heads of its key head. The queries of these heads
-# are the rows of a [tile](../glossary.md#tile). [Tensor cores](../glossary.md#tensor-core) need at least 16 rows: if
-# `GROUP` is smaller, `BLOCK_G` is 16, and you mask the other rows. Copy `join` from unit 17. Because `scale` contains
-# log₂ e, m and log2(l) have base 2: lse is (m + log2(l)) · `LN_2`.
+# The last stride of every array is 1. `chunk` is a multiple of `BLOCK_N`, the keys per iteration. Reading the cache
+# takes most of the time. So one program reads its keys and values once, for all `GROUP` query heads of its key head.
+# The queries of these heads are the rows of a [tile](../glossary.md#tile). [Tensor cores](../glossary.md#tensor-core)
+# need at least 16 rows: if `GROUP` is smaller, `BLOCK_G` is 16, and you mask the other rows. Copy `join` from unit 17.
+# Because `scale` contains log₂ e, m and log2(l) have base 2: lse is (m + log2(l)) · `LN_2`.
 #
-# <details><summary>Hint 1</summary>The tile's heads are <code>key_head * GROUP + offs_g</code>, with the mask
-# <code>offs_g &lt; GROUP</code> for q, part and lse. The loop over keys ends at the smaller of
+# <details><summary>Hint 1</summary>The query heads of the tile are <code>key_head * GROUP + offs_g</code>, with the
+# mask <code>offs_g &lt; GROUP</code> for q, part and lse. The loop over keys ends at the smaller of
 # <code>split * chunk + chunk</code> and <code>length</code>.</details>
 # <details><summary>Hint 2</summary>For an empty part, the loop runs no iteration: m is -inf, and l and acc are 0. What
 # values do acc / l and m + log2(l) then have?</details>
@@ -263,7 +263,7 @@ lab.check("19_decode_attention/partial")
 # | `padded-lanes`; `wrong-formula`, lengths | the mask ends at N or at the end of the part; it must end at the length |
 # | `wrong-formula`, query head h | the kernel uses key head `h % HK`; it must be `h // GROUP` |
 # | `overflow` | an empty part gives 0 / 0; or (level 2) the maximum is not subtracted from lse before exp |
-# | ✗ bytes moved | a program reads the keys and values once per query head |
+# | a count of bytes marked ✗ | a program reads the keys and values once per query head |
 # | `wrong-formula`, exp2 | (level 2) the weights are computed with exp2, but lse is a logarithm to base e |
 # | `out-of-bounds` on a page | (level 3) a table entry past the sequence's end, -1, is used as a page number |
 #

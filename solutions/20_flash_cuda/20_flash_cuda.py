@@ -65,7 +65,7 @@ lab.check("20_flash_cuda/shared_intensity")
 # cycle. In fp16, a warp with 16 queries does 16 FLOPs per byte, so shared memory allows only 16 · 128 = 2048 FLOPs per
 # cycle: the tensor cores would wait. With 32 queries per warp, shared memory allows twice as many FLOPs.
 #
-# The figure below shows which elements of a, b and d a lane holds. The layout of d is that of a: two adjacent 8-column
+# The next cell draws which elements of a, b and d a lane holds. Matrix d uses the layout of a: two adjacent 8-column
 # pieces of d form one operand a.
 
 # %% cell="given" id="launchers"
@@ -119,7 +119,7 @@ fragments.explorer()
 # all lanes.
 #
 # The tiles are loaded for you, with zeros past the end. Write the code between the two
-# [barriers](../glossary.md#barrier).
+# [barriers](../glossary.md#barrier), the calls of `__syncthreads`.
 #
 # <details><summary>Hint 1</summary>For the scores, loop over <code>d</code> in steps of 4, and read one
 # <code>float4</code> of the lane's own key. For each of the 8 queries <code>r</code>, read one <code>float4</code> of
@@ -127,7 +127,8 @@ fragments.explorer()
 # <code>*reinterpret_cast&lt;float4 *&gt;(&amp;x)</code> reads four floats that begin with <code>x</code>.</details>
 # <details><summary>Hint 2</summary>If a lane's key is past the end (start + lane ≥ N), its score is -INFINITY. For the
 # maximum of a row, compute <code>x = fmaxf(x, __shfl_xor_sync(~0u, x, step))</code> five times, with <code>step</code>
-# = 16, 8, 4, 2, 1. Each lane can keep its own part of l. The given code adds these parts after the last tile.</details>
+# = 16, 8, 4, 2, 1. Each lane can keep its own part of the row's sum l. The given code adds these parts after the last
+# tile.</details>
 # <details><summary>Hint 3</summary>For the output, loop over all keys <code>j</code> and queries <code>r</code>. Get
 # the weight by <code>w = __shfl_sync(~0u, p[r], j)</code>, and add <code>w * v_tile[j][lane + 32 * e]</code> to
 # <code>acc[r][e]</code>.</details>
@@ -212,7 +213,7 @@ lab.check("20_flash_cuda/scalar")
 # | `wrong-formula`, rescaled | acc or l is not multiplied by exp2(m − m_new) |
 # | `wrong-values` | the maximum is taken over only some lanes of a row; or (level 2) rows r and r + 8 are swapped |
 # | `shuffle-mask`, `deadlock` | a shuffle is inside a branch that not all lanes take |
-# | ✗ before a count | shared memory is read too often, or with bank conflicts |
+# | a count marked ✗ | shared memory is read too often, or with bank conflicts |
 #
 # ## Level 2: tensor cores
 #
@@ -242,9 +243,9 @@ lab.check("20_flash_cuda/scalar")
 # 2·c + 1 of column r, and b1 holds the elements 8 rows below. Two adjacent elements of a key are contiguous in k, so
 # use plain `ldmatrix_x4`. One call loads b0 and b1 for 16 keys.
 #
-# **`soften`** turns s into the weights p, and updates m, l and the output accumulators o. The four lanes 4·r to 4·r + 3
-# hold rows r and r + 8 of a piece, so two shuffles give the maximum of a row. `m[t][0]` and `l[t][0]` belong to row r;
-# `m[t][1]` and `l[t][1]` belong to row r + 8.
+# **`soften`** turns s into the weights p, and updates the maxima m, the sums l and the output accumulators o. The four
+# lanes 4·r to 4·r + 3 hold rows r and r + 8 of a piece, so two shuffles give the maximum of a row. `m[t][0]` and
+# `l[t][0]` belong to row r; `m[t][1]` and `l[t][1]` belong to row r + 8.
 #
 # **`weigh`** computes o += p v. Converted to halves, p already has the layout of operand a: keys `16 * k` to
 # `16 * k + 15` are in `p[t][2 * k]` and `p[t][2 * k + 1]`. The operand b is v: its 16 rows are keys, and its 8 columns

@@ -38,8 +38,8 @@
 # **Predict.** `kernels` holds the durations of the kernels in µs, in the order of their launches. When is the last
 # kernel done?
 #
-# - *Eager*: the launch of kernel `i` ends at `(i + 1) * launch`. The kernel starts when its launch has ended and the
-#   previous kernel is done. Without kernels, the time is 0.
+# - *Eager*: a launch takes `launch` µs, so that of kernel `i` ends at `(i + 1) * launch`. The kernel starts when its
+#   launch has ended and the previous kernel is done. Without kernels, the time is 0.
 # - *Graph*: the replay takes the host `graph_launch` µs. Then all nodes run in order. A node takes as long as its
 #   kernel, but at least `per_node`. Without nodes, the time is `graph_launch`.
 #
@@ -164,9 +164,9 @@ queues.picture(pipeline, 6)
 # - Inputs and results have the same addresses in each replay, so the step updates tensors *in place*.
 # - No Python branch depends on data, because each replay repeats the branches of the capture.
 #
-# The step `wobbly` breaks each of these rules. Write `steady`, which computes the same numbers but writes them to `out`
-# and `running` in place. The check needs no GPU: it records your tensor operations on a *tape* instead of capturing
-# them. The check then replays the tape on five inputs that your Python code never sees.
+# The step `wobbly` in the next cell breaks each of these rules. Write `steady`, which computes the same numbers but
+# writes them to `out` and `running` in place. The check needs no GPU: it records your tensor operations on a *tape*
+# instead of capturing them. The check then replays the tape on five inputs that your Python code never sees.
 #
 # <details><summary>Hint 1</summary><code>.item()</code> reads a value from the GPU. <code>torch.tensor(…)</code> copies
 # a value to the GPU. <code>running = …</code> and <code>return</code> put results in new memory. <code>if</code>

@@ -99,12 +99,12 @@ lab.check("22_low_precision/facts")
 # that is so large that neighboring numbers of fp32 are as far apart as those of E4M3 near |y|:
 #
 # - **Distance.** If |y| is at least 2^e and less than 2^(e + 1), neighboring values of E4M3 are 2^(e - 3) apart. E4M3
-#   keeps 3 of the 23 mantissa bits of fp32, so `SHIFT` = 20 bits are dropped. From 2^(e + 20) on, fp32 numbers are
-#   2^(e - 3) apart too: the anchor is 2^(e + `SHIFT`).
+#   keeps 3 of the 23 mantissa bits of fp32, so `SHIFT` = 20 bits are dropped. Between 2^(e + 20) and 2^(e + 21), fp32
+#   numbers are 2^(e - 3) apart too, so the anchor is 2^(e + `SHIFT`).
 # - **Subnormal.** Below E4M3's smallest normal number, 2^-6, the distance no longer shrinks: e is at least -6.
 # - **Code.** The bits of |y| + anchor, minus the bits of the anchor, are |y| in units of this distance: 8 to 16, or 0
-#   to 8 if |y| is subnormal. The smallest normal number is 8 units with e = -6, and its code is 8. Each further e adds
-#   8.
+#   to 8 if |y| is subnormal. The smallest normal number is 8 units with e = -6, and its code is 8. Each increase of e
+#   by 1 adds 8.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -119,7 +119,7 @@ lab.check("22_low_precision/facts")
 # is 1 − BIAS, so the field is at least <code>128 - BIAS</code>.</details>
 # <details><summary>Hint 2</summary>The bits of the anchor are <code>(exponent + SHIFT) << 23</code>;
 # <code>.to(tl.float32, bitcast=True)</code> makes these bits a number. The code is units + (exponent − (128 − BIAS)) ·
-# 2^MANTISSA. A carry, 16 units, gives the right code by itself.</details>
+# 2^MANTISSA. If rounding gives 16 units, this is still the right code.</details>
 # <details><summary>Hint 3</summary>Load elements past N as 0, which never changes a maximum of |x|. LAST is the code of
 # the largest value, so limit the code by <code>tl.minimum(code, LAST)</code>. Then put the sign, <code>(bits >> 31) &
 # 1</code>, above the exponent field.</details>
@@ -179,7 +179,7 @@ print(lab.benchmark("22_low_precision/quantize_rows") or "")
 # | values below the smallest normal number | the exponent of subnormal numbers was not limited |
 # | the largest x, not the largest \|x\| | `tl.abs` is missing inside `tl.max` |
 # | the scale of another block | (part 3) an index of `sa` or `sb` is wrong: see hints 1 and 2 |
-# | ✗ bytes moved | the input is read twice |
+# | a count of bytes marked ✗ | the input is read twice |
 #
 # If one element is a thousand times larger than the others (an [outlier](../glossary.md#outlier)), the scale of the row
 # is a thousand times too large for the other elements. E4M3 has enough exponents to represent these elements. E2M1 has

@@ -23,7 +23,7 @@
 #
 # | format | elements per block | format of the block scale | code of the block scale | full scale |
 # |---|---|---|---|---|
-# | [NVFP4](../glossary.md#nvfp4) | 16 | E4M3 | that of amax / (6 · `tensor_scale`) | block scale · `tensor_scale` |
+# | [NVFP4](../glossary.md#nvfp4) | 16 | E4M3 | the code of amax / (6 · `tensor_scale`) | block scale · `tensor_scale` |
 # | [MXFP4](../glossary.md#mxfp4) | 32 | [E8M0](../glossary.md#e8m0) | power + 127; 0 for a block of zeros | 2^power |
 #
 # `tensor_scale` is one fp32 number that brings all block scales into E4M3's range. An E8M0 scale is a power of two.
@@ -31,7 +31,7 @@
 # field of amax in fp32, minus 2. After the division, magnitudes above 6 become 6.
 #
 # First write `dequantize_kernel`, which converts codes of NVFP4 to values. All arrays are contiguous. One program
-# converts `BLOCK` of the G blocks.
+# converts `BLOCK` of the G blocks of `SIZE` elements.
 #
 # | argument | shape | meaning |
 # |---|---|---|

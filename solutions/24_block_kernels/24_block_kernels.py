@@ -31,8 +31,8 @@
 #
 # Two layouts are common. In the *half-split* layout, pair i consists of the elements i and i + D/2. In the
 # *interleaved* layout, it consists of the neighbors 2i and 2i + 1. The weights of a model fit only one layout. With the
-# other one, every number looks plausible, but the model prints nonsense. This exercise uses the half-split layout, as
-# Llama models in Hugging Face Transformers do.
+# other layout, every number looks plausible, but the model prints nonsense. This exercise uses the half-split layout,
+# as Llama models in Hugging Face Transformers do.
 #
 # The backward pass of a rotation is the rotation by the negative angle. So one kernel computes both. In the backward
 # pass, its inputs are the gradients of the rotated q and k, and it uses −sin. (The *gradient* of an array holds the
@@ -42,10 +42,10 @@
 # |---|---|---|
 # | `q_ptr`, `q_out_ptr` | (B, T, H, D) | input and output: queries; B sequences of T tokens, H heads |
 # | `k_ptr`, `k_out_ptr` | (B, T, HK, D) | input and output: keys; HK ≤ H heads |
-# | `cos_ptr`, `sin_ptr` | (P, D/2) | input, fp32: cosine and sine of the angle of each position and pair; P ≥ T |
+# | `cos_ptr`, `sin_ptr` | (P, D/2) | input, fp32: cosine and sine of the angle of each pair, for P ≥ T positions |
 # | `BACKWARD` | constant | true: rotate by the negative angle |
 #
-# All arrays are [contiguous](../glossary.md#contiguous). There are fewer heads of keys than of queries in
+# All arrays are [contiguous](../glossary.md#contiguous). HK is less than H in
 # [grouped-query attention](../glossary.md#grouped-query-attention). One [program](../glossary.md#program) rotates all
 # heads of one token, so all H + HK heads share one row of `cos` and one of `sin`. Models call such a kernel *in place*:
 # the outputs are the same arrays as the inputs. That saves memory, but no traffic. It works if a program loads both
@@ -58,7 +58,7 @@
 # <details><summary>Hint 1</summary>Program <code>token</code> has position <code>token % T</code> in its sequence. That
 # is the row of <code>cos</code> and <code>sin</code>, and a row has D/2 elements.</details>
 # <details><summary>Hint 2</summary>In <code>rotate_heads</code>, element d of head h is at
-# <code>x_ptr + h * D + d</code>. Its partner is D/2 elements behind it.</details>
+# <code>x_ptr + h * D + d</code>. The other element of its pair is element d + D/2.</details>
 # <details><summary>Hint 3</summary>Call <code>rotate_heads</code> twice. For q, add <code>token * H * D</code> to both
 # pointers; for k, <code>token * HK * D</code>.</details>
 
@@ -178,12 +178,13 @@ for position in (100, 1000, 8001):
 
 # %% [markdown]
 # [bf16](../glossary.md#bf16) has 8 significant bits. Position 8001 becomes 8000, and the product is rounded again. So
-# the fast pairs get almost random angles. Compute the tables in fp32, even for a model in bf16.
+# pairs with a small i, which rotate fastest, get almost random angles. Compute the tables in fp32, even for a model in
+# bf16.
 #
 # ## 2 SwiGLU
 #
-# The feed-forward layer of many models has two projections, *gate* and *up*. One matmul computes both, so its result x
-# has the shape (M, 2N): the first N columns are the gate, and the last N columns are up. SwiGLU
+# The feed-forward layer of many models has two projections, *gate* and *up*. One matmul computes both. For M
+# tokens, its result x has the shape (M, 2N): the first N columns are the gate, and the last N columns are up. SwiGLU
 # ([Shazeer](https://arxiv.org/abs/2002.05202)) is
 #
 # out = silu(gate) · up, where [silu](../glossary.md#silu)(g) = g · s and s = sigmoid(g).
@@ -261,8 +262,8 @@ lab.check("24_block_kernels/swiglu_backward")
 # %% [markdown]
 # ## 3 RMSNorm, backward
 #
-# RMSNorm computes y = x · r · w for each row, with r = 1 / √(mean(x²) + ε). dy is the gradient of y. You compute two
-# gradients:
+# RMSNorm computes y = x · r · w for each row, with r = 1 / √(mean(x²) + ε); ε is `EPS`. dy is the gradient of y. You
+# compute two gradients:
 #
 # - dx = r · (dy · w − x · r² · mean(dy · w · x)), where the mean is over the row;
 # - dw = Σ dy · x · r, where the sum is over all *rows*.
@@ -288,8 +289,8 @@ lab.check("24_block_kernels/swiglu_backward")
 #
 # <details><summary>Hint 1</summary>Before the loop, load <code>w</code> and create
 # <code>dw = tl.zeros((BLOCK_N,), tl.float32)</code>.</details>
-# <details><summary>Hint 2</summary>Both sums of a row divide by <code>N</code>. Lanes past the end must be 0: load with
-# <code>other=0.0</code>.</details>
+# <details><summary>Hint 2</summary>Both sums of a row divide by <code>N</code>. Elements past the end of the row must
+# be 0: load with <code>other=0.0</code>.</details>
 # <details><summary>Hint 3</summary>In <code>column_sums_kernel</code>, load tiles of (BLOCK_P, BLOCK_N) elements in a
 # loop over P, and add <code>tl.sum(tile, 0)</code>.</details>
 #

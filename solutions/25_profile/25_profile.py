@@ -42,7 +42,7 @@
 # - `"copy"`: the part of a gap in which a copy runs. The rest of the gap has one of the other three causes.
 # - `"sync"`: a call whose name contains `Synchronize` ends inside the gap. The host waited for a result, so it could
 #   not launch the next kernel in time.
-# - `"launch"`: otherwise, the call that queued the next kernel ends after the gap begins: the host is too slow.
+# - `"launch"`: otherwise, the call that queued the next kernel ends after the gap begins. The host was too slow.
 # - `"start"`: otherwise, the kernel was queued in time. The GPU needs a moment to start it.
 #
 # **Predict.** A step copies its input to the GPU, launches 12 small kernels, and reads the loss with `.item()`. Which
@@ -51,10 +51,9 @@
 # <details><summary>Hint 1</summary>Go through the kernels in the order of their begins. Keep the largest end so
 # far.</details>
 # <details><summary>Hint 2</summary><code>copying(timeline, begin, end)</code> is given. The rest of the gap is
-# <code>end - begin</code> minus that.</details>
-# <details><summary>Hint 3</summary>A synchronization counts if its end is greater than the begin of the gap, and less
-# than its end. For a late launch, look for the host event with the correlation of the kernel that ends the
-# gap.</details>
+# <code>end - begin</code> minus its result.</details>
+# <details><summary>Hint 3</summary>A synchronization counts if it ends after the gap begins and before the gap
+# ends. For a late launch, look for the host event with the correlation of the kernel that ends the gap.</details>
 
 # %% cell="setup"
 
@@ -190,10 +189,10 @@ profiles.try_all(diagnose)
 # | `HGMMA` | tensor cores, four warps (`wgmma`) |
 # | `HFMA2.MMA` | two fp16 [multiply-adds](../glossary.md#fma), no tensor core; often sets a register to a constant |
 #
-# Suffixes follow the name after a dot. A load or store moves 4 bytes per lane. `U8`, `S8`, `U16`, `64` and `128` give
-# another width, in bits. `@P0` or `@!P0` before an instruction is a [predicate](../glossary.md#predicate): only lanes
-# whose condition holds execute it. In `LDG.E.128 R4, desc[UR4][R2.64]`, the `128` is the width of the load. The `64`
-# belongs to the address.
+# Suffixes follow the name after a dot. A load or store moves 4 bytes per lane, unless a suffix `U8`, `S8`, `U16`, `64`
+# or `128` gives another width, in bits. `@P0` or `@!P0` before an instruction is a
+# [predicate](../glossary.md#predicate): only lanes whose condition holds execute it. In `LDG.E.128 R4,
+# desc[UR4][R2.64]`, the `128` is the width of the load. The `64` belongs to the address.
 #
 # `text` holds one instruction per line: `/*0040*/ @P0 LDG.E.128 R4, desc[UR4][R2.64] ;`. Return three values:
 #
@@ -251,10 +250,10 @@ lab.check("25_profile/read_sass")
 # %% [markdown]
 # ## 4 Make the compiler load 16 bytes
 #
-# Scale `x`, an image in [fp16](../glossary.md#fp16), by an fp32 number: `out[i] = scale * x[i]`. The listing of part 4
-# does this with loads of 2 bytes per lane, so a request moves 64 bytes. The widest load moves 16 bytes per lane, so a
-# request moves 512. The compiler does not widen these loads, because it does not know that the address is a multiple of
-# 16. You promise this by the type: a `uint4` has 16 bytes.
+# Scale `x`, an image in [fp16](../glossary.md#fp16), by an fp32 number: `out[i] = scale * x[i]`. The kernel whose
+# listing part 3 printed loads 2 bytes per lane, so a request of 32 lanes moves 64 bytes. The widest load moves 16 bytes
+# per lane, so a request moves 512. The compiler does not widen these loads, because it does not know that the address
+# is a multiple of 16. Promise this with a cast to `uint4`, a type of 16 bytes.
 #
 # ```cpp
 # uint4 packed = reinterpret_cast<const uint4*>(x)[g];    // group g: eight fp16 values, loaded at once
@@ -262,7 +261,7 @@ lab.check("25_profile/read_sass")
 # ```
 #
 # The launcher passes `groups`, the number of whole groups of 8 elements. If `x` or `out` does not begin at a multiple
-# of 16 bytes, `groups` is 0. The elements after the last group are loaded one by one. You get 1 point for a correct
+# of 16 bytes, `groups` is 0. Load and store the elements after the last group one by one. You get 1 point for a correct
 # result, and 1 point each for loads and for stores that move at least 500 bytes per request. The cell of the check also
 # shows the accesses in your kernel's machine code.
 #
@@ -299,7 +298,7 @@ lab.check("25_profile/read_sass")
 
 # %% cell="check" exercise="25_profile/brighten"
 lab.check("25_profile/brighten")
-profiles.code(brighten_kernel)  # the narrow accesses are those of the last thread
+profiles.code(brighten_kernel)  # the narrow accesses are those of the last n % 8 elements
 
 # %% [markdown]
 # ## 5 Three faults, one counter at a time
@@ -322,9 +321,9 @@ profiles.code(brighten_kernel)  # the narrow accesses are those of the last thre
 # }
 # ```
 #
-# Copy it to your cell and run the check. Find and fix one fault at a time, as you would with a profiler: read the
-# counter, change the code, and read the counter again. The check shows the counters in order, and the next one only
-# when the one before is right. You get 1 point for a correct result, and 1 point for each fault.
+# Copy this code into `interleave_kernel` and run the check. Find and fix one fault at a time, as you would with a
+# profiler: read the counter, change the code, and read the counter again. The check shows the next counter only when
+# the one before it is right. You get 1 point for a correct result, and 1 point for each fault.
 #
 # | step | what the check counts | metric in Nsight Compute |
 # |---|---|---|
@@ -380,9 +379,10 @@ with lab.record():
 lab.annotate(interleave_kernel)
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** A kernel reads one column of a row-major fp32 matrix with 1024 columns. Its report says that DRAM reaches
-# 85 % of its peak, and that loads use 4 bytes of each sector. A colleague wants to store the matrix in fp16, because
-# the kernel is memory-bound. Which metric shows that this does not help? What helps, and would fp16 help after that?
+# **Explain.** A kernel reads one column of a row-major fp32 matrix with 1024 columns. The profiler reports that DRAM
+# reaches 85 % of its peak, and that loads use 4 bytes of each sector. A colleague wants to store the matrix in fp16,
+# because the kernel is memory-bound. Which metric shows that this does not help? What helps, and would fp16 help after
+# that?
 #
 # ### BEGIN SOLUTION
 # Loads use 4 of the 32 bytes of a sector, so seven of eight bytes that DRAM delivers are not used. In fp16, two
