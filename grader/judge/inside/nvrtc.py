@@ -20,6 +20,9 @@ from labutils.cuda import nvrtc  # noqa: E402
 from . import cage  # noqa: E402
 from .job import job  # noqa: E402
 
+MOST_MESSAGE = 20_000
+"""Characters of the compiler's messages that are told: see `grader.judge.compilers`, which cuts them once more."""
+
 
 def prepare() -> None:
     """NVRTC itself, loaded on first use, and its headers."""
@@ -39,9 +42,9 @@ def main(memory: int | None = None) -> None:
                 done = nvrtc.compile_source(text, (spec["name"],), payload["capability"], tuple(spec["options"]))
                 answer({"cubin": base64.b64encode(done.cubin).decode(), "symbol": done.lowered[spec["name"]]})
             except nvrtc.CompileError as e:
-                answer({"error": e.text})
+                answer({"error": e.text[:MOST_MESSAGE]})
             except (errors.CompileError, errors.NoCompiler) as e:
-                answer({"error": str(e)})
+                answer({"error": str(e)[:MOST_MESSAGE]})
 
 
 def _expanded(source: str) -> str | Exception:
