@@ -18,10 +18,7 @@ from labutils.backends.simt import errors, expansion  # noqa: E402
 from labutils.cuda import nvrtc  # noqa: E402
 
 from . import cage  # noqa: E402
-from .job import job  # noqa: E402
-
-MOST_MESSAGE = 20_000
-"""Characters of the compiler's messages that are told: see `grader.judge.compilers`, which cuts them once more."""
+from .job import MOST_MESSAGE, job  # noqa: E402
 
 
 def prepare() -> None:
