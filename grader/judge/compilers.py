@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from grader.judge import plan
+from grader.judge import plan, wire
 from grader.judge.sandbox import Died, Sandbox
 from labutils.backends import Problem, offline
 
@@ -44,11 +44,11 @@ def _each(box: Sandbox, job: dict, made: Callable[[dict, dict], Compiled]) -> li
     results, missing = [], "the compiler gave no answer"
     try:
         for line in box.answers(json.dumps(job).encode()):
-            results.append(json.loads(line))
+            results.append(_reply(line))
     except Died as e:  # a kernel that no compiler can finish is none for a GPU, however it runs in an interpreter
         why = plan.text(str(e), 300)
         missing = Problem("does-not-compile", f"the compiler came to no end with this kernel: {why}")
-    except (ValueError, RecursionError):
+    except (ValueError, AttributeError, RecursionError):
         missing = "the compiler's answer could not be read"
     compiled: list[Compiled] = []
     for number, spec in enumerate(job["specs"]):
@@ -57,6 +57,13 @@ def _each(box: Sandbox, job: dict, made: Callable[[dict, dict], Compiled]) -> li
         except offline.CompilerFailed as e:
             compiled.append(str(e))
     return compiled
+
+
+def _reply(line: bytes) -> dict:
+    """What the compiler says of one kernel, its messages cut. A message names C++ types in full, and a type's name can
+    double with each template around it: a short kernel brings fifty megabytes of it, which no pattern should meet."""
+    reply = json.loads(line)
+    return reply | {k: wire.shown(v) for k, v in reply.items() if k in ("error", "failed")}
 
 
 def _triton_kernel(spec: dict, made: dict) -> dict:

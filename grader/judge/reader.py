@@ -141,7 +141,7 @@ class _Server:
 
     def start(self, reader: str, files: list[int], limits: SandboxLimits) -> None:
         bounds = allowed([(resource.RLIMIT_CPU, limits.cpu_seconds), (resource.RLIMIT_CORE, 0)])
-        payload = {"reader": reader, "limits": bounds, "seconds": math.ceil(limits.seconds)}
+        payload = {"reader": reader, "limits": bounds, "seconds": math.ceil(limits.by_the_clock)}
         with self._lock, contextlib.suppress(OSError):  # if it has ended, the job's answer ends too
             socket.send_fds(self._channel, [json.dumps(payload).encode()], files)
 

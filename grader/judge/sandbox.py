@@ -46,6 +46,9 @@ PROCESSES = 512
 JOB_MEMORY, JOB_TASKS = 6 << 30, 256
 """Bytes, and processes with their threads, of all that a job runs together."""
 
+PATIENCE = 20
+"""Times as long by the clock a job may take as it may use: on a core that so many share it still ends by itself."""
+
 BEYOND = {"launch": child.MEMORY_LIMIT, "objects": child.MEMORY_LIMIT, "replay": child.MEMORY_LIMIT}
 """Bytes of address space that a process of these programs may take beyond what the program has when it starts."""
 
@@ -58,10 +61,19 @@ class Died(RuntimeError):
 
 @dataclass(frozen=True)
 class SandboxLimits:
-    """Seconds by the clock until everything in the sandbox is killed, and seconds of CPU time of one process."""
+    """Seconds of CPU time that all processes of a job have together, and of CPU time of one process.
+
+    `seconds` is also how long a job may sleep. What it waits for a core or for the judge does not count
+    (`inside/monitor.py`), so no job ends because the machine is busy.
+    """
 
     seconds: float = 120.0
     cpu_seconds: int = 120
+
+    @property
+    def by_the_clock(self) -> float:
+        """Seconds after which a job is ended in any case, as if its monitor were gone."""
+        return PATIENCE * self.seconds
 
 
 WITH_EXERCISES = ("objects",)
@@ -146,7 +158,9 @@ class Sandbox:
     def __init__(self, program: str, limits: SandboxLimits | None = None, memory: int | None = None):
         self.limits = limits or SandboxLimits()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the sandbox)
-        theirs_in, self._in = os.pipe()
+        # a socket: unlike a pipe nobody can open its end again, so the monitor knows when all of the job is told
+        theirs, self._in = socket.socketpair()
+        theirs_in = theirs.detach()
         self._out, theirs_out = os.pipe()
         files = [theirs_in, theirs_out, self._errors.fileno(), *([memory] if memory is not None else [])]
         self._process = self._scratch = None
@@ -185,14 +199,14 @@ class Sandbox:
 
         The last line is `{"done": true}` and is not yielded.
         """
-        deadline = time.monotonic() + self.limits.seconds
+        deadline = time.monotonic() + self.limits.by_the_clock
         self._send(job, deadline)
         pending, total = [], 0
         with selectors.DefaultSelector() as selector:
             selector.register(self._out, selectors.EVENT_READ)
             while True:
                 if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise Died(f"it took longer than {self.limits.seconds:.0f} s")
+                    raise Died(f"it took longer than {self.limits.by_the_clock:.0f} s")
                 chunk = os.read(self._out, 1 << 20)
                 if not chunk:
                     message = self.noise().strip()[-300:] or (self._zygote.last_words() if self._zygote else "")
@@ -211,15 +225,14 @@ class Sandbox:
                     yield line
 
     def _send(self, job: bytes, deadline: float) -> None:
-        os.set_blocking(self._in, False)
-        with contextlib.suppress(BrokenPipeError), selectors.DefaultSelector() as selector:
+        self._in.setblocking(False)
+        with contextlib.suppress(ConnectionError), selectors.DefaultSelector() as selector:
             selector.register(self._in, selectors.EVENT_WRITE)
             while job:
                 if not selector.select(max(0.0, deadline - time.monotonic())):
                     raise Died("it never read its job")
-                job = job[os.write(self._in, job[: 1 << 16]) :]
-        os.close(self._in)
-        self._in = None
+                job = job[self._in.send(job[: 1 << 16]) :]
+        self._in.close()
 
     def noise(self) -> str:
         """The end of what it wrote to stderr."""
@@ -238,9 +251,8 @@ class Sandbox:
             shutil.rmtree(self._scratch, ignore_errors=True)
         if self._group:
             self._group.close()
-        for fd in (self._in, self._out):
-            if fd is not None:
-                os.close(fd)
+        self._in.close()
+        os.close(self._out)
         self._errors.close()
 
 
@@ -278,7 +290,13 @@ def _bounds(program: str, limits: SandboxLimits, without: tuple[int, ...] = ()) 
         (resource.RLIMIT_NPROC, PROCESSES),
     ]
     each = allowed([(what, most) for what, most in wanted if what not in without])
-    return {"each": each, "beyond": BEYOND.get(program, 0), "memory": JOB_MEMORY, "tasks": JOB_TASKS}
+    return {
+        "each": each,
+        "beyond": BEYOND.get(program, 0),
+        "memory": JOB_MEMORY,
+        "tasks": JOB_TASKS,
+        "seconds": limits.seconds,
+    }
 
 
 def _kill_below(pid: int) -> None:

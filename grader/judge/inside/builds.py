@@ -8,6 +8,8 @@ from labutils import cuda
 from labutils.backends import child, emulator, errors, simt
 from labutils.cuda import nvrtc
 
+from .job import MOST_MESSAGE
+
 _refusals: dict[tuple, dict] = {}
 _kernels: dict[tuple, cuda.Kernel | BaseException] = {}
 
@@ -58,11 +60,11 @@ def _build(spec: dict) -> dict:
             cuda.compile(source, name, options)
         emulator.build_files(source, name, options)
     except errors.NeedsGpu as e:
-        return {"refused": "needs-gpu", "message": e.text}
+        return {"refused": "needs-gpu", "message": e.text[:MOST_MESSAGE]}
     except nvrtc.CompileError as e:
-        return {"refused": "compiler", "message": e.text}
+        return {"refused": "compiler", "message": e.text[:MOST_MESSAGE]}
     except Exception as e:
-        return {"refused": "error", "message": errors.explain(e).message}
+        return {"refused": "error", "message": errors.explain(e).message[:MOST_MESSAGE]}
     return {"refused": None}
 
 

@@ -16,6 +16,10 @@ from . import cage
 FINAL = ("timeout", "died", "unfilled")
 """After these the other cases would only repeat it, slowly."""
 
+MOST_MESSAGE = 20_000
+"""Characters of a compiler's messages that are told. They name C++ types in full, and a type's name can double with
+each template around it."""
+
 Answer = Callable[[dict], object]
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import select
 import signal
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .namespaces import PR_SET_PDEATHSIG, libc
 
@@ -20,6 +22,7 @@ LOOK_EVERY = 0.1
 
 OWN_FOLDERS = ("/scratch", "/tmp", "/dev/shm")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+TICKS = os.sysconf("SC_CLK_TCK")
 FIRST_TO_GO = "900"
 """oom_score_adj: where the machine runs out of memory, the kernel ends a job before anything of ours."""
 
@@ -28,12 +31,13 @@ FIRST_TO_GO = "900"
 class Bounds:
     """Limits of a job. `each`: RLIMIT_… and most, of each process. `beyond`: bytes of address space that a process may
     take beyond what the program has when it starts (0: no such limit). `memory` and `tasks`: bytes, and processes with
-    their threads, of all together."""
+    their threads, of all together. `seconds`: of CPU time of all together, and of sleep (see `Clock`)."""
 
     each: tuple[tuple[int, int], ...]
     beyond: int
     memory: int
     tasks: int
+    seconds: float
 
     @classmethod
     def from_json(cls, payload: dict) -> Bounds:
@@ -53,6 +57,67 @@ class Bounds:
             resource.setrlimit(resource.RLIMIT_AS, (soft if hard < 0 else min(soft, hard), hard))
 
 
+@dataclass(frozen=True)
+class Process:
+    """One process of a job. `own` and `children`: seconds of CPU time that it used, and that those used which it has
+    waited for. `awake`: one of its threads runs, or would if it had a core."""
+
+    pid: int
+    began: int
+    threads: int
+    own: float
+    children: float
+    awake: bool
+
+
+class Clock:
+    """A job's own time, from looks at its processes: what they used of the CPUs, and how long all of them slept.
+
+    The time in which one waits for a core is the machine's, and the time in which the job waits for the judge is the
+    judge's: neither counts, so that no mark depends on what else the machine has to do.
+    """
+
+    def __init__(self):
+        self.cpu = self.asleep = 0.0
+        self._own: dict[tuple[int, int], float] = {}
+        self._gone, self._at = 0.0, time.monotonic()
+
+    def look(self, found: list[Process], owed: bool) -> None:
+        """Count the time since the last look. `owed`: it is the judge's turn."""
+        own = {(p.pid, p.began): p.own for p in found}
+        self._gone += sum(seconds for one, seconds in self._own.items() if one not in own)
+        self._own = own
+        # who ignores its children is told of no CPU time of theirs, and who is born and ends between two looks is seen
+        # by nobody but its parent
+        seen, told = self._gone + sum(own.values()), sum(p.own + p.children for p in found)
+        used, self.cpu = self.cpu, max(self.cpu, seen, told)
+        used = self.cpu - used
+        now = time.monotonic()
+        passed = min(now - self._at, 2 * LOOK_EVERY)  # a look that comes late waited for a core itself
+        self._at = now
+        if not owed and not any(p.awake for p in found):
+            self.asleep += max(0.0, passed - used)
+
+
+class Turn:
+    """Whose turn it is, by a job's input and output: the judge's until it has told all of the job, and while answers
+    wait to be read."""
+
+    def __init__(self, told: int, answers: int):
+        self._told, self._answers, self.begun = told, answers, False
+
+    def judges(self) -> bool:
+        if not self.begun:
+            self.begun = _ready(self._told, select.POLLRDHUP)
+        return not self.begun or not _ready(self._answers, select.POLLOUT)
+
+
+def _ready(fd: int, event: int) -> bool:
+    poll = select.poll()
+    poll.register(fd, event)
+    return bool(poll.poll(0))
+
+
 def run(work: Callable[[], None], bounds: Bounds, in_own_folders: bool) -> None:
     """Fork a process that does the work, wait for it, and tell on standard error how it ended, unless by itself."""
     processes = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)  # the job may put another /proc in its place
@@ -67,7 +132,7 @@ def run(work: Callable[[], None], bounds: Bounds, in_own_folders: bool) -> None:
         bounds.bind()
         work()
         os._exit(0)
-    os.close(0)  # the answers stay open here: their end is not heard before why they end
+    # the answers stay open here: their end is not heard before why they end
     why = _watch(job, bounds, processes, OWN_FOLDERS if in_own_folders else ())
     if why:
         os.write(2, f"{why}\n".encode())
@@ -75,6 +140,7 @@ def run(work: Callable[[], None], bounds: Bounds, in_own_folders: bool) -> None:
 
 def _watch(job: int, bounds: Bounds, processes: int, folders: tuple[str, ...]) -> str:
     """Why the job ended, if not by itself."""
+    clock, turn = Clock(), Turn(0, 1)
     while True:
         signal.sigtimedwait([signal.SIGCHLD], LOOK_EVERY)
         while True:
@@ -86,53 +152,80 @@ def _watch(job: int, bounds: Bounds, processes: int, folders: tuple[str, ...]) -
                 return f"killed by signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else ""
             if pid == 0:
                 break
-        if why := excess(job, bounds, processes, folders):
+        found = below(processes, job)
+        owed = turn.judges()
+        if not turn.begun:
+            clock = Clock()
+        clock.look(found, owed)
+        if why := overtime(clock, bounds) or excess(found, bounds, processes, folders):
             _end(job, processes)
             return why
 
 
-def excess(job: int, bounds: Bounds, processes: int, folders: tuple[str, ...]) -> str:
+def overtime(clock: Clock, bounds: Bounds) -> str:
+    """Which of its times the job has spent, in words."""
+    if clock.cpu > bounds.seconds:
+        return f"it used more than {bounds.seconds:.0f} s of CPU time"
+    if clock.asleep > bounds.seconds:
+        return f"it slept for more than {bounds.seconds:.0f} s"
+    return ""
+
+
+def excess(found: list[Process], bounds: Bounds, processes: int, folders: tuple[str, ...]) -> str:
     """What the job has too much of, in words."""
-    found = below(processes, job)
-    tasks = sum(threads for _, threads in found)
+    tasks = sum(p.threads for p in found)
     if tasks > bounds.tasks:
         return f"it started more than {bounds.tasks} processes and threads"
     files = sum(_used(folder) for folder in folders)
-    if files + sum(_resident(processes, pid) for pid, _ in found) > bounds.memory:
-        held = files + sum(_held(processes, pid) for pid, _ in found)  # takes longer, and counts nothing twice
+    if files + sum(_resident(processes, p.pid) for p in found) > bounds.memory:
+        held = files + sum(_held(processes, p.pid) for p in found)  # takes longer, and counts nothing twice
         if held > bounds.memory:
             return f"all its processes together held more than {bounds.memory >> 20} MB of memory"
     return ""
 
 
-def below(processes: int, root: int) -> list[tuple[int, int]]:
-    """A process and all that came from it: (process, threads), read from the folder /proc that is open."""
-    children: dict[int, list[tuple[int, int]]] = {}
-    found = []
+def below(processes: int, root: int) -> list[Process]:
+    """A process and all that came from it, read from the folder /proc that is open."""
+    children: dict[int, list[Process]] = {}
+    found: list[Process] = []
     for name in os.listdir(processes):
         if name.isdigit():
             with contextlib.suppress(OSError, ValueError, IndexError):
                 fields = _text(processes, f"{name}/stat").rpartition(")")[2].split()
-                one = (int(name), int(fields[17]))
+                own, waited_for = (sum(map(int, fields[k : k + 2])) / TICKS for k in (11, 13))
+                threads, began = int(fields[17]), int(fields[19])
+                one = Process(int(name), began, threads, own, waited_for, fields[0] == "R")
                 children.setdefault(int(fields[1]), []).append(one)
-                if one[0] == root:
+                if one.pid == root:
                     found = [one]
-    for pid, _ in found:  # grows meanwhile
-        found += children.get(pid, ())
-    return found
+    for one in found:  # grows meanwhile
+        found += children.get(one.pid, ())
+    return [replace(p, awake=p.awake or p.threads > 1 and _a_thread_runs(processes, p.pid)) for p in found]
+
+
+def _a_thread_runs(processes: int, pid: int) -> bool:
+    with contextlib.suppress(OSError, IndexError):
+        folder = os.open(f"{pid}/task", os.O_RDONLY | os.O_DIRECTORY, dir_fd=processes)
+        try:
+            return any(
+                _text(folder, f"{name}/stat").rpartition(")")[2].split()[0] == "R" for name in os.listdir(folder)
+            )
+        finally:
+            os.close(folder)
+    return False
 
 
 def _end(job: int, processes: int) -> None:
     """In a PID namespace the death of the first process ends all; elsewhere each is ended, until none is left."""
     living = below(processes, job)
     while living:
-        for pid, _ in living:
+        for one in living:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+                os.kill(one.pid, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        living = [one for one in below(processes, os.getpid()) if one[0] != os.getpid()]
+        living = [one for one in below(processes, os.getpid()) if one.pid != os.getpid()]
 
 
 def _resident(processes: int, pid: int) -> int:

@@ -18,7 +18,7 @@ from labutils.backends.simt import errors, expansion  # noqa: E402
 from labutils.cuda import nvrtc  # noqa: E402
 
 from . import cage  # noqa: E402
-from .job import job  # noqa: E402
+from .job import MOST_MESSAGE, job  # noqa: E402
 
 
 def prepare() -> None:
@@ -39,9 +39,9 @@ def main(memory: int | None = None) -> None:
                 done = nvrtc.compile_source(text, (spec["name"],), payload["capability"], tuple(spec["options"]))
                 answer({"cubin": base64.b64encode(done.cubin).decode(), "symbol": done.lowered[spec["name"]]})
             except nvrtc.CompileError as e:
-                answer({"error": e.text})
+                answer({"error": e.text[:MOST_MESSAGE]})
             except (errors.CompileError, errors.NoCompiler) as e:
-                answer({"error": str(e)})
+                answer({"error": str(e)[:MOST_MESSAGE]})
 
 
 def _expanded(source: str) -> str | Exception:

@@ -131,6 +131,30 @@ def test_a_kernel_without_end():
     assert verdict.marks == 0 and verdict.headline.kind == "timeout"
 
 
+ROW_SCALE = """
+__global__ void k(const float* x, const float* scale, float* out, int M, int N) {
+    for (int i = threadIdx.x; i < M * N; i += blockDim.x) out[i] = scale[i / N] * x[i];
+}"""
+
+DOUBLES = """
+template<class A, class B> struct P {};
+template<int N> struct D { using type = P<typename D<N - 1>::type, typename D<N - 1>::type>; };
+template<> struct D<0> { using type = int; };
+__global__ void k(float* x) { typename D<20>::type t; t.missing(); }"""
+
+
+@pytest.mark.compiler
+def test_a_type_whose_name_doubles_costs_its_own_exercise_alone():
+    """The compiler's message has ten megabytes, more than a whole answer may."""
+    bomb = f"k = lab.cuda.compile({DOUBLES!r}, 'k')\ndef vector_add(x, y, out):\n    k[1, 32](x)\n"
+    right = f"r = lab.cuda.compile({ROW_SCALE!r}, 'k')\ndef row_scale(x, scale, out):\n"
+    right += "    r[1, 256](x, scale, out, *x.shape)\n"
+    ids = ["07_elementwise_cuda/vector_add", "07_elementwise_cuda/row_scale"]
+    refused, kept = judged(bomb, right, ids=ids, time_limit=10.0).values()
+    assert refused.headline.kind == "does-not-compile" and "P<P<P<" in refused.headline.symptom
+    assert len(refused.headline.symptom) < 5000 and all(r.passed for r in kept.results) and kept.results
+
+
 def test_a_compiler_that_comes_to_no_end_refuses(monkeypatch):
     """The kernel may be right in an interpreter: no GPU could run it."""
     from grader.judge import compilers

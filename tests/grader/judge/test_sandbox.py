@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from grader.judge.inside import compile as compiling
 from grader.judge.sandbox import Died, Sandbox, SandboxLimits
 from labutils.backends import interpreter
 from labutils.backends.simt import build
+from labutils.check import diagnose
 from labutils.cuda import nvrtc
 
 isolated = pytest.mark.skipif(not sandbox.bubblewrap(), reason="bubblewrap does not work here")
@@ -193,9 +195,83 @@ def _processes() -> str:
     return "\n".join(lines)
 
 
-def test_what_never_ends_is_ended():
-    with pytest.raises(Died, match="took longer than 2 s"):
-        answers("time.sleep(100)", limits=SandboxLimits(2, 30))
+def test_what_sleeps_is_ended(place):
+    begin = time.monotonic()
+    with pytest.raises(Died, match="slept for more than 10 s"):  # a plain child's own imports are CPU time
+        answers("time.sleep(1000)", limits=SandboxLimits(10, 30), time_limit=1000)
+    assert time.monotonic() - begin < 100
+
+
+SLEEPS = {"wait": "os.waitpid(os.fork() or time.sleep(1000), 0)", "stop": "signal.raise_signal(signal.SIGSTOP)"}
+
+
+@isolated
+@pytest.mark.parametrize("sleep", SLEEPS.values(), ids=SLEEPS)
+def test_it_is_sleep_however_it_is_done(sleep):
+    with pytest.raises(Died, match="slept for more than 1 s"):
+        answers(f"import signal\n{sleep}", limits=SandboxLimits(1, 30), time_limit=1000)
+
+
+IN_CHILDREN = """import signal
+{before}
+for _ in range(3):
+    if os.fork() == 0:
+        while True:
+            {work}
+time.sleep(1000)"""
+
+BURNS = {
+    "all the time": ("", "pass"),
+    "in children that nobody waits for": (
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)",
+        "os.fork() or (sum(range(10**6)), os._exit(0))",
+    ),
+    "in children that end": ("", "os.waitpid(os.fork() or (sum(range(10**6)), os._exit(0)), 0)"),
+}
+
+
+@isolated
+@pytest.mark.parametrize("before, work", BURNS.values(), ids=BURNS)
+def test_the_cpu_time_of_all_processes_together_has_a_limit(before, work):
+    """Each of them stays far below the limit of one process."""
+    with pytest.raises(Died, match="used more than 3 s of CPU time"):
+        answers(IN_CHILDREN.format(before=before, work=work), limits=SandboxLimits(3, 1000), time_limit=1000)
+
+
+@isolated
+def test_a_busy_machine_ends_no_job():
+    """On one core with six others a second of work takes seven by the clock. Each other has a session of its own, since
+    Linux may share a core between sessions first."""
+    answers("return 1")  # it has imported all
+    ours, cores = sandbox._descendants(sandbox._zygote("launch")._process.pid), os.sched_getaffinity(0)
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True) for _ in range(6)]
+    try:
+        _pin([*ours, *(p.pid for p in others)], {min(cores)})
+        body = "begin = time.monotonic()\nwhile time.process_time() < 1: pass\nreturn time.monotonic() - begin"
+        seconds = returned(body, limits=SandboxLimits(2, 30), time_limit=20.0)
+    finally:
+        for one in others:
+            one.kill()
+            one.wait()
+        _pin(ours, cores)
+    assert seconds > 3
+
+
+def _pin(processes: list[int], cores: set[int]) -> None:
+    for pid in processes:
+        with contextlib.suppress(ProcessLookupError):  # the last job's may be ending
+            os.sched_setaffinity(pid, cores)
+
+
+@isolated
+def test_a_job_that_nobody_told_anything_does_not_sleep():
+    """The sandbox for kernels is there while plans are made."""
+    box = Sandbox("launch", SandboxLimits(1, 30))
+    try:
+        time.sleep(3)
+        assert list(box.answers(json.dumps({"cells": [], "tasks": [], "time_limit": 1.0}).encode())) == []
+    finally:
+        box.close()
 
 
 def test_a_flood_is_cut_off():
@@ -264,3 +340,33 @@ def test_cuda_for_a_gpu_is_compiled_with_its_macros_and_without_what_the_emulato
         finally:
             box.close()
         assert isinstance(made, dict) and made["cubin"], made
+
+
+def test_a_message_of_many_megabytes_is_cut_before_anything_reads_it():
+    """A type's name doubles with each template around it, and NVRTC's messages have it in full."""
+
+    class Box:
+        def answers(self, job):
+            yield json.dumps({"error": "line 4: class " + "P<int, " * 7_000_000}).encode()
+
+    begin = time.process_time()
+    (problem,) = compilers.cuda(Box(), [{"source": "", "name": "k", "options": [], "abi": []}], 90)
+    diagnosis = diagnose.from_problem(problem)
+    assert "class P<int, P<int" in diagnosis.symptom and len(diagnosis.symptom) < 5000
+    assert time.process_time() - begin < 2
+
+
+@pytest.mark.compiler
+@pytest.mark.skipif(not nvrtc.available(), reason="needs NVRTC")
+def test_the_compiler_itself_tells_little_of_a_name_that_doubles(place):
+    source = """template<class A, class B> struct P {};
+template<int N> struct D { using type = P<typename D<N - 1>::type, typename D<N - 1>::type>; };
+template<> struct D<0> { using type = int; };
+__global__ void k(float* x) { typename D<18>::type t; t.missing(); }"""
+    box = Sandbox("nvrtc", LIMITS)
+    try:
+        job = {"specs": [{"source": source, "name": "k", "options": []}], "capability": 90}
+        (line,) = box.answers(json.dumps(job).encode())
+    finally:
+        box.close()
+    assert "P<P<P<" in json.loads(line)["error"] and len(line) < 50_000
