@@ -107,7 +107,9 @@ register(
             _times_case("100 MB on 72 GPUs, a faster link", 10**8, 72, both_gbs=1800, latency_ns=5500),
         ),
         draw=lambda rng: {
-            "bytes": rng.randrange(1, 10**9), "gpus": rng.randrange(2, 73), "both_gbs": rng.choice([64, 600, 900]),
+            "bytes": rng.randrange(1, 10**9),
+            "gpus": rng.randrange(2, 73),
+            "both_gbs": rng.choice([64, 600, 900]),
             "latency_ns": rng.randrange(500, 20_000),
         },  # fmt: skip
     )

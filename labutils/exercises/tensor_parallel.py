@@ -67,16 +67,14 @@ def _wrong_pieces(rank: int, world: int) -> dict[str, tuple]:
             lambda w_up, b_up, w_down, b_down: (w_up[:, rank::world], b_up[rank::world], w_down[rank::world], None)
         ),
         "These are the columns of another rank. Rank 0 has the first ones.": (
-            lambda w_up, b_up, w_down, b_down: tuple(
-                piece for piece in shard(w_up, b_up, w_down, b_down, (rank + 1) % world, world)[:3]
+            lambda w_up, b_up, w_down, b_down: (
+                tuple(piece for piece in shard(w_up, b_up, w_down, b_down, (rank + 1) % world, world)[:3]) + (None,)
             )
-            + (None,)
         ),
         "These are the columns of another rank; ranks start at 0.": (
-            lambda w_up, b_up, w_down, b_down: tuple(
-                piece for piece in shard(w_up, b_up, w_down, b_down, world - 1 - rank, world)[:3]
+            lambda w_up, b_up, w_down, b_down: (
+                tuple(piece for piece in shard(w_up, b_up, w_down, b_down, world - 1 - rank, world)[:3]) + (None,)
             )
-            + (None,)
         ),
         "It is not split.": (lambda w_up, b_up, w_down, b_down: (w_up, None, w_down, None)),
     }
@@ -252,8 +250,10 @@ def _wrong_output(outcome, x, dy, whole, tokens, width, world) -> tuple[str, str
     for rank, y in enumerate(_results(outcome, world)):
         if y != expected.tolist():
             texts = [t for wrong, t in _output_mistakes(x, world, whole, rank) if wrong.tolist() == y]
-            shown = f"forward, rank {rank} of {world}: y is wrong" + f", {_shape(y)}" * (_shape(y) != _shape(expected.tolist()))
-            return shown, (texts or ["Compute relu(x w_up + b_up) w_down with this rank's pieces. What is missing?"])[0]
+            shape = f": {_shape(y)}, expected ({tokens}, {width})" * (_shape(y) != f"({tokens}, {width})")
+            return f"forward, rank {rank} of {world}: y is wrong{shape}", (
+                texts or ["Compute relu(x w_up + b_up) w_down with this rank's pieces. What is missing?"]
+            )[0]
     return None
 
 
@@ -266,7 +266,8 @@ def _wrong_gradient(outcome, x, dy, whole, tokens, width, world) -> tuple[str, s
         for name, values in zip(GRADIENTS, found, strict=True):
             right = expected[name].tolist()
             if values != right:
-                texts = [t for wrong, t in _gradient_mistakes(name, x, dy, world, whole, rank) if wrong.tolist() == values]
+                mistakes = _gradient_mistakes(name, x, dy, world, whole, rank)
+                texts = [text for wrong, text in mistakes if wrong.tolist() == values]
                 shape = f": {_shape(values)}, expected {_shape(right)}" if _shape(values) != _shape(right) else ""
                 return f"backward, rank {rank} of {world}: {name} is wrong{shape}", (
                     texts or ["Differentiate from the last operation to the first, with this rank's pieces."]

@@ -147,9 +147,9 @@ ranks.picture(ring_all_reduce, 4, 16)
 # - Split `w_down` by **rows**, those that belong to the hidden columns of the rank. Then each product has the shape of
 #   y, but is only a part of the sum. One all-reduce adds the parts.
 #
-# `b_up` has one number for each hidden column, so it is split, too. `b_down` is added once, to the complete sum, so each
-# rank keeps all of it. `shard` returns the contiguous part of a rank; rank 0 has the first hidden columns. `hidden` is
-# divisible by `world`.
+# `b_up` has one number for each hidden column, so it is split, too. `b_down` is added once, to the complete sum, so
+# each rank keeps all of it. `shard` returns the contiguous part of a rank; rank 0 has the first hidden columns.
+# `hidden` is divisible by `world`.
 #
 # <details><summary>Hint 1</summary>How many hidden columns has a rank? At which column does rank r start?</details>
 # <details><summary>Hint 2</summary>One <code>slice</code> serves three of the four tensors.</details>
@@ -244,9 +244,10 @@ distributed.mlp_step(shard, mlp, mlp_backward)  # in real processes: the result,
 #
 # ### BEGIN SOLUTION
 # With 900 GB/s and 3 µs, a ring needs 42.06 µs for 16 KB, of which 42 µs are latency: 14 steps of 3 µs. Twice the
-# bandwidth gains 0.03 µs. Fewer steps help: the tree takes 6 steps, 18.2 µs, and one-step schemes, where each rank reads
-# the buffers of all others, less. For 128 MB (2**27 bytes) the ring takes 564 µs, of which 522 µs are transfer: twice
-# the bandwidth saves 261 µs. There, overlap with compute helps, too, or 2-byte instead of 4-byte elements.
+# bandwidth gains 0.03 µs. Fewer steps help: the tree takes 6 steps, 18.2 µs. One-step schemes, where each rank reads
+# the buffers of all others, take even less. For 128 MB (2**27 bytes) the ring takes 564 µs, of which 522 µs are
+# transfer: twice the bandwidth saves 261 µs. There, overlap with compute helps, too, or 2-byte instead of 4-byte
+# elements.
 # ### END SOLUTION
 
 # %% [markdown]
