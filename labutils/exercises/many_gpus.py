@@ -145,8 +145,10 @@ def _named(ranks: list[int]) -> str:
     return f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
 
 
-def _wrong_sum(world: int, rank: int, values: list[int], expected: list[int]) -> tuple[str, str]:
-    """What is wrong with the result of a rank."""
+def _wrong_sum(world: int, results: list[list[int]], expected: list[int]) -> tuple[str, str]:
+    """What is wrong with the first result that is wrong."""
+    rank = next(r for r, values in enumerate(results) if values != expected)
+    values = results[rank]
     bad = [i for i, (got, right) in enumerate(zip(values, expected, strict=True)) if got != right]
     i = bad[0]
     where = f"rank {rank}: {len(bad)} of {len(values)} elements are wrong, the first is element {i}"
@@ -159,21 +161,31 @@ def _wrong_sum(world: int, rank: int, values: list[int], expected: list[int]) ->
         return f"{where}: it is no sum of elements {i}", (
             "The buffer was added to another chunk than the one that the previous rank sent."
         )
-    missing, twice = ([r for r, c in enumerate(counts) if (c == 0, c > 1)[k]] for k in range(2))
-    if counts == [int(r == rank) for r in range(world)]:
-        return f"{where}: it is unchanged", "Change x in place. Each chunk must reach every rank."
+    if results == vectors(world, len(values)):
+        return "x is unchanged on all ranks", "Change x in place, with x[…] += … or chunk.add_(…)."
+    missing, twice = [r for r, c in enumerate(counts) if c == 0], [r for r, c in enumerate(counts) if c > 1]
     parts = [f"{_named(missing)} missing"] if missing else []
     parts += [f"{_named(twice)} more than once"] if twice else []
+    return f"{where}: {' and '.join(parts)} in its sum", _sum_advice(missing, twice, results, expected)
+
+
+def _sum_advice(missing: list[int], twice: list[int], results: list[list[int]], expected: list[int]) -> str:
+    complete = [sum(values[i] == right for values in results) for i, right in enumerate(expected)]
+    if twice and max(complete) > 0:
+        return "In the second half, overwrite the chunk by what arrives: that sum is complete."
     if twice:
-        advice = "In the second half, overwrite the chunk by what arrives. A sum that is complete needs no addition."
-        if not missing and counts[rank] > 1 and sum(counts) == world + 1:
-            advice = "The own values are added twice: add what arrives to x, once."
-    else:
-        advice = (
-            "After the first half, rank r holds the sum of one chunk. The second half must start with this chunk. "
-            "Follow one chunk on paper: which rank holds it after each step?"
+        return "A chunk gets what arrives, once, and what it had before. Is the own part added twice?"
+    if max(complete) == 1 == min(complete):
+        return (
+            "Each chunk is complete on one rank only, as after the reduce-scatter. The all-gather must start with this "
+            "chunk, which is chunk r + 1 on rank r."
         )
-    return f"{where}: {' and '.join(parts)} in its sum", advice
+    if max(complete) == 0:
+        return (
+            "No rank has a complete sum. The reduce-scatter takes p − 1 steps. After it, rank r has the sum of chunk "
+            "r + 1: the all-gather must start with this chunk, or it overwrites the complete sums."
+        )
+    return "Follow one chunk on paper: which rank holds it after each step, and what is in its sum?"
 
 
 def _traffic(report: Report, world: int, n: int) -> tuple[str, str] | None:
@@ -236,8 +248,8 @@ def _examine_ring(sizes, arguments, yours) -> tuple[str, str] | None:
     for rank, values in enumerate(results):
         if not isinstance(values, (list, tuple)) or len(values) != n or not all(type(v) is int for v in values):
             return f"rank {rank}: x has another size or type now", "Change x in place, with x[…] = … or x[…] += …"
-        if list(values) != expected:
-            return _wrong_sum(world, rank, list(values), expected)
+    if any(list(values) != expected for values in results):
+        return _wrong_sum(world, [list(values) for values in results], expected)
     return _traffic(report, world, n) or _slow(report, world, n)
 
 
@@ -253,8 +265,8 @@ register(
         points=Points(correct=4),
         examine=_examine_ring,
         cases=(
-            _ring_case("2 ranks, 8 elements", 2, 8),
             _ring_case("4 ranks, 16 elements", 4, 16),
+            _ring_case("2 ranks, 8 elements", 2, 8),
             _ring_case("3 ranks, 10 elements: chunks of different sizes", 3, 10),
             _ring_case("4 ranks, 21 elements", 4, 21),
             _ring_case("8 ranks, 30 elements", 8, 30),

@@ -94,10 +94,9 @@ def _step_mistakes(model, machine, dp, tp, pp) -> list[tuple[float, str]]:
         (step(m=model["batch"]), "A copy of the model gets batch / dp sequences."),
         (step(layers=exact), "A stage holds whole layers: round layers / pp up."),
         (step(layers=math.floor(exact)), "The largest stage counts: round layers / pp up."),
-        (step(reduces=2), "A layer has four all-reduces: two forward (attention, MLP), two backward."),
+        (step(reduces=2), "That is half of it. A layer has four all-reduces: two forward (attention, MLP), two backward. "
+         "Each sends 2(tp − 1)/tp times its buffer."),
         (step(reduces=0), "The all-reduces of tensor parallelism are missing: four for each layer and microbatch."),
-        (step(factor=(tp - 1) / tp), "An all-reduce sends 2(tp − 1)/tp times its buffer; half of that is the "
-         "reduce-scatter."),
         (step(factor=1), "An all-reduce sends 2(tp − 1)/tp times its buffer."),
         (step(factor=2), "An all-reduce sends 2(tp − 1)/tp times its buffer."),
         (step(reduce_gbs=machine["net_gbs"]), "Tensor parallelism stays inside a node: use node_gbs."),
@@ -127,6 +126,8 @@ def _examine_cost(sizes, arguments, yours) -> tuple[str, str] | None:
         gb, ms = (float(v) for v in yours)
     except (TypeError, ValueError):
         return f"cost returned {type(yours).__name__}, not two numbers", "Return memory in GB, then the step in ms."
+    if _same(gb, expected[1]) and _same(ms, expected[0]):
+        return "the two results are in the wrong order", "Return memory in GB first, then the step in ms."
     if not _same(gb, expected[0]):
         hint = next((t for wrong, t in _memory_mistakes(model, *place) if _same(gb, wrong)), None)
         return f"memory: {gb:.6g} GB, expected {expected[0]:.6g}", hint or "State of the parameters, plus activations."
@@ -250,6 +251,7 @@ register(
             _place_case("405B on 16384 H200", 1, 16_384),
             _place_case("405B on 64 H200: it does not fit", 1, 64),
             _place_case("8B on 96 GPUs", 2, 96),
+            _place_case("70B on 88 GPUs, which do not divide well", 0, 88),
             _place_case("70B on 256 GPUs, slow links inside a node", 0, 256, node_gbs=60),
             _place_case("8B on 24 GPUs of 24 GB, nodes of 4", 2, 24, memory_gb=24, node=4),
         ),

@@ -63,7 +63,7 @@ def _wrong_pieces(rank: int, world: int) -> dict[str, tuple]:
         "b_down is divided or set to 0. Keep it whole: mlp adds it once, after the all-reduce.": (
             lambda w_up, b_up, w_down, b_down: (None, None, None, torch.zeros_like(b_down))
         ),
-        "The columns are dealt out one by one. Contiguous columns of one rank are what the next cell expects.": (
+        "The columns are dealt out one by one. Give each rank contiguous columns.": (
             lambda w_up, b_up, w_down, b_down: (w_up[:, rank::world], b_up[rank::world], w_down[rank::world], None)
         ),
         "These are the columns of another rank. Rank 0 has the first ones.": (
@@ -76,7 +76,9 @@ def _wrong_pieces(rank: int, world: int) -> dict[str, tuple]:
                 tuple(piece for piece in shard(w_up, b_up, w_down, b_down, world - 1 - rank, world)[:3]) + (None,)
             )
         ),
-        "It is not split.": (lambda w_up, b_up, w_down, b_down: (w_up, None, w_down, None)),
+        "It is not split: each rank keeps hidden / world columns of w_up, and the same rows of w_down.": (
+            lambda w_up, b_up, w_down, b_down: (w_up, None, w_down, None)
+        ),
     }
 
 
@@ -90,9 +92,10 @@ def _examine_shards(sizes, arguments, yours) -> tuple[str, str] | None:
             return f"rank {rank}: shard did not return four tensors", "Return w_up, b_up, w_down, b_down of this rank."
         for k, name in enumerate(PIECES):
             if pieces[k] != expected[k]:
-                return f"rank {rank} of {world}: {name} is {_shape(pieces[k])}, expected {_shape(expected[k])}" + (
-                    " with other values" if _shape(pieces[k]) == _shape(expected[k]) else ""
-                ), _shard_advice(k, pieces[k], rank, world, width, hidden)
+                found, right = _shape(pieces[k]), _shape(expected[k])
+                what = "has other values than expected" if found == right else f"is {found}, expected {right}"
+                advice = _shard_advice(k, pieces[k], rank, world, width, hidden)
+                return f"rank {rank} of {world}: {name} {what}", advice
     return None
 
 
