@@ -94,8 +94,8 @@ def _step_mistakes(model, machine, dp, tp, pp) -> list[tuple[float, str]]:
         (step(m=model["batch"]), "A copy of the model gets batch / dp sequences."),
         (step(layers=exact), "A stage holds whole layers: round layers / pp up."),
         (step(layers=math.floor(exact)), "The largest stage counts: round layers / pp up."),
-        (step(reduces=2), "That is half of it. A layer has four all-reduces: two forward (attention, MLP), two backward. "
-         "Each sends 2(tp − 1)/tp times its buffer."),
+        (step(reduces=2), "That is half of it. A layer has four all-reduces, two forward (attention, MLP), two "
+         "backward; each sends 2(tp − 1)/tp times its buffer."),
         (step(reduces=0), "The all-reduces of tensor parallelism are missing: four for each layer and microbatch."),
         (step(factor=1), "An all-reduce sends 2(tp − 1)/tp times its buffer."),
         (step(factor=2), "An all-reduce sends 2(tp − 1)/tp times its buffer."),

@@ -85,7 +85,7 @@ def simulate(schedule: Schedule, forward: Sequence[float], backward: Sequence[fl
         for stage, passes in enumerate(schedule):
             while at[stage] < len(passes):
                 kind, microbatch = passes[at[stage]]
-                needed = _needs(stage, kind, microbatch, last)
+                needed = needs(stage, kind, microbatch, last)
                 if any(n not in done for n in needed):
                     break
                 ready = max((done[n].end + send * (n[0] != stage) for n in needed), default=0.0)
@@ -97,11 +97,12 @@ def simulate(schedule: Schedule, forward: Sequence[float], backward: Sequence[fl
     stuck = {}
     for stage, passes in enumerate(schedule):
         if at[stage] < len(passes):
-            stuck[stage] = next(n[0] for n in _needs(stage, *passes[at[stage]], last) if n not in done)
+            stuck[stage] = next(n[0] for n in needs(stage, *passes[at[stage]], last) if n not in done)
     return Timeline(sorted(done.values(), key=lambda p: (p.end, p.stage)), stuck)
 
 
-def _needs(stage: int, kind: str, microbatch: int, last: int) -> list[tuple[int, str, int]]:
+def needs(stage: int, kind: str, microbatch: int, last: int) -> list[tuple[int, str, int]]:
+    """The passes (stage, kind, microbatch) whose results a pass reads; `last` is the last stage."""
     if kind == "F":
         return [(stage - 1, "F", microbatch)] if stage else []
     return [(stage, "F", microbatch)] + ([(stage + 1, "B", microbatch)] if stage < last else [])
