@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -45,10 +46,12 @@ def run(
 ) -> list[dict]:
     """What a task of `rank_process` returns on each rank. Raises RanksFailed."""
     try:
-        parts = {name: extract.module_parts(fn) for name, fn in functions.items()}
+        texts = {
+            name: [extract.plain_function(fn).__name__, extract.module_parts(fn)] for name, fn in functions.items()
+        }
     except extract.NotExtractable as e:
         raise RanksFailed(str(e)) from None
-    job = {"task": task, "functions": parts, "arguments": dict(arguments), "seconds": seconds}
+    job = {"task": task, "functions": texts, "arguments": dict(arguments), "seconds": seconds}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "job.json").write_text(json.dumps(job))
@@ -91,8 +94,8 @@ def _wait(processes: list[subprocess.Popen], folder: Path, seconds: float) -> No
 
 def _last_line(path: Path) -> str:
     lines = [line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip()]
-    errors = [line for line in lines if "Error" in line.split(":")[0]]
-    return (errors or lines or ["it printed nothing"])[-1][:300]
+    errors = [line for line in lines if re.match(r"(\[rank\d+\]: )?[\w.]*(Error|Exception)\b", line)]
+    return re.sub(r"^\[rank\d+\]: ", "", (errors or lines or ["it printed nothing"])[-1])[:300]
 
 
 # --- unit 23 -------------------------------------------------------------------------------------------------------

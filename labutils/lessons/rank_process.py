@@ -94,8 +94,8 @@ def _us(call: Callable[[], object], times: int) -> float:
 
 
 def link(rank: int, world: int, comm: DistributedComm, large: int) -> tuple[float, float]:
-    """(µs of an exchange of 4 bytes, GB/s of one direction in an exchange of `large` bytes), each one of eight in a row,
-    with both neighbors."""
+    """(µs of an exchange of 4 bytes, GB/s of one direction in one of `large` bytes) with both neighbors, eight in a
+    row."""
     to, source, times = (rank + 1) % world, (rank - 1) % world, []
     for count in (1, large // 4):
         x, buffer = torch.ones(count, device=_device()), torch.empty(count, device=_device())
@@ -170,8 +170,8 @@ def main(folder: Path, rank: int, world: int, backend: str) -> None:
         timeout=datetime.timedelta(seconds=job["seconds"]),
     )  # fmt: skip
     functions = {}
-    for name, parts in job["functions"].items():
-        functions[name] = extract.load([extract.Part(*p) for p in parts], f"learner_{name}")[name]
+    for name, (own, parts) in job["functions"].items():
+        functions[name] = extract.load([extract.Part(*p) for p in parts], f"learner_{name}")[own]
     found = TASKS[job["task"]](rank, world, functions, **job["arguments"])
     (folder / f"{rank}.json").write_text(json.dumps(found))
     dist.barrier()
