@@ -2,7 +2,8 @@
 
 import math
 
-from ..gpu.links import BadLog, Mismatch, Report
+from ..gpu.links import GBS, LATENCY_US, BadLog, Mismatch, Report
+from ..gpu.rank_inputs import BASE, vectors
 from ..gpu.simulated_comm import POISON, replay
 from ..spec.exercise import Case, PlainExercise, Points, register
 
@@ -118,19 +119,8 @@ register(
 
 # --- ring all-reduce -----------------------------------------------------------------------------------------------
 
-BASE = 16
-"""Digits of an element: rank r contributes BASE**r, so that a wrong sum names the ranks that it holds."""
-
-GBS, LATENCY_US = 100.0, 1.0
-"""One direction of a simulated link."""
-
 SLACK = 1.05
 """Allowed time, relative to 2(p − 1) steps."""
-
-
-def vectors(world: int, n: int) -> list[list[int]]:
-    """x of each rank. Element i of rank r is (i + 1)·16**r."""
-    return [[(i + 1) * BASE**rank for i in range(n)] for rank in range(world)]
 
 
 def _contributions(value: int, index: int, world: int) -> list[int] | None:
@@ -224,7 +214,7 @@ def _slow(report: Report, world: int, n: int) -> tuple[str, str] | None:
 def _examine_ring(sizes, arguments, yours) -> tuple[str, str] | None:
     world, n = sizes["world"], sizes["n"]
     try:
-        report = replay(yours, GBS, LATENCY_US)
+        report = replay(yours)
     except Mismatch as e:
         return e.symptom, e.advice
     except BadLog as e:

@@ -1,10 +1,9 @@
 """Unit 23: an MLP whose weights are split over ranks, forward and backward, on integers and exactly."""
 
-import random
-
 import torch
 
 from ..gpu.links import BadLog, Mismatch
+from ..gpu.rank_inputs import inputs, weights
 from ..gpu.simulated_comm import replay
 from ..spec.exercise import Case, PlainExercise, Points, register
 
@@ -12,25 +11,6 @@ UNIT = "23_many_gpus"
 
 PIECES = ("w_up", "b_up", "w_down", "b_down")
 GRADIENTS = ("dx", "dw_up", "db_up", "dw_down", "db_down")
-
-
-def weights(width: int, hidden: int) -> list[torch.Tensor]:
-    """w_up (width, hidden), b_up (hidden,), w_down (hidden, width), b_down (width,): whole numbers, no two equal."""
-    count = 2 * width * hidden + hidden + width
-    values = list(range(-(count // 2), count - count // 2))
-    random.Random(100 * width + hidden).shuffle(values)
-    pieces, taken = [], 0
-    for shape in ((width, hidden), (hidden,), (hidden, width), (width,)):
-        size = torch.Size(shape).numel()
-        pieces.append(torch.tensor(values[taken : taken + size]).reshape(shape))
-        taken += size
-    return pieces
-
-
-def inputs(tokens: int, width: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """x and dy, (tokens, width)."""
-    g = torch.Generator().manual_seed(7 * tokens + width)
-    return tuple(torch.randint(-9, 10, (tokens, width), generator=g) for _ in range(2))
 
 
 # --- shard ---------------------------------------------------------------------------------------------------------

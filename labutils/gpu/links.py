@@ -27,6 +27,8 @@ COLLECTIVES = ("all_reduce", "all_gather")
 MOST_CALLS = 400
 BYTES = 4
 """Of an element: fp32."""
+GBS, LATENCY_US = 100.0, 1.0
+"""One direction of a simulated link."""
 
 
 class BadLog(ValueError):
@@ -125,7 +127,7 @@ class Report:
 
 
 def simulate(
-    programs: Sequence[Iterable[Call]], gbs: float = 100.0, latency_us: float = 1.0, item: int = BYTES
+    programs: Sequence[Iterable[Call]], gbs: float = GBS, latency_us: float = LATENCY_US, item: int = BYTES
 ) -> Report:
     """Run the ranks' programs until all have ended or nobody can go on. Raises BadLog and Mismatch."""
     return _Network([iter(p) for p in programs], gbs, latency_us, item).run()

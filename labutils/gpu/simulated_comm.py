@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from .links import BadLog, Call, Mismatch, Report, read, simulate
+from .links import GBS, LATENCY_US, BadLog, Call, Mismatch, Report, read, simulate
 
 POISON = -(10**15)
 """Content of a buffer whose data has not arrived: far from any sum of the exercises' inputs."""
@@ -167,7 +167,7 @@ def run(function: Callable[[int, SimulatedComm], Any], world: int) -> dict:
     }
 
 
-def replay(outcome, gbs: float = 100.0, latency_us: float = 1.0) -> Report:
+def replay(outcome, gbs: float = GBS, latency_us: float = LATENCY_US) -> Report:
     """The report of a log that `run` returned. Raises BadLog, Mismatch."""
     if not isinstance(outcome, dict) or not ("mismatch" in outcome or {"log", "results"} <= set(outcome)):
         raise BadLog(f"it is {type(outcome).__name__}, not what the given code returns")

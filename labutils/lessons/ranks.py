@@ -1,5 +1,7 @@
 """Simulated ranks in unit 23: a learner's function on every rank, and what the ranks send to each other.
 
+The judge runs this beside a learner's code, where there are no exercises: it imports none.
+
 from labutils import ranks
 ranks.all_reduce(ring_all_reduce, 4, 16)      the calls and the results, as data
 ranks.picture(ring_all_reduce, 4, 16)         the messages over time, a row for each rank
@@ -12,8 +14,8 @@ from collections.abc import Callable
 import torch
 
 from .. import environment
-from ..exercises import many_gpus, tensor_parallel
 from ..gpu.links import BadLog, Mismatch
+from ..gpu.rank_inputs import inputs, vectors, weights
 from ..gpu.simulated_comm import SimulatedComm, replay, run
 
 __all__ = ["all_reduce", "mlp", "picture", "shards", "times"]
@@ -21,7 +23,7 @@ __all__ = ["all_reduce", "mlp", "picture", "shards", "times"]
 
 def all_reduce(function: Callable, world: int, n: int) -> dict:
     """What `function(rank, world, x, comm)` calls on each rank, and x afterwards, as data."""
-    xs = [torch.tensor(values, dtype=torch.int64) for values in many_gpus.vectors(world, n)]
+    xs = [torch.tensor(values, dtype=torch.int64) for values in vectors(world, n)]
 
     def work(rank: int, comm: SimulatedComm) -> list[int]:
         function(rank, world, xs[rank], comm)
@@ -37,7 +39,7 @@ def picture(function: Callable, world: int = 4, n: int = 16):
     from .. import plots
 
     try:
-        report = replay(all_reduce(function, world, n), many_gpus.GBS, many_gpus.LATENCY_US)
+        report = replay(all_reduce(function, world, n))
     except (BadLog, Mismatch) as e:
         print(f"No picture: {e}")
         return None
@@ -67,13 +69,13 @@ def times(all_reduce_us: Callable, gpus: int = 8, both_gbs: float = 900.0, laten
 
 def shards(shard: Callable, width: int, hidden: int, world: int) -> list[list]:
     """What `shard` returns on each rank, as lists."""
-    whole = tensor_parallel.weights(width, hidden)
+    whole = weights(width, hidden)
     return [[piece.tolist() for piece in shard(*whole, rank, world)] for rank in range(world)]
 
 
 def mlp(shard: Callable, mlp: Callable, mlp_backward: Callable, tokens: int, width: int, hidden: int, world: int):
     """The calls and results of both passes, as data."""
-    whole, (x, dy) = tensor_parallel.weights(width, hidden), tensor_parallel.inputs(tokens, width)
+    whole, (x, dy) = weights(width, hidden), inputs(tokens, width)
     parts = [shard(*whole, rank, world) for rank in range(world)]
 
     def forward(rank: int, comm: SimulatedComm) -> list:

@@ -98,6 +98,8 @@ ranks.times(all_reduce_us, gpus=8)  # at which size does the ring become faster?
 # %% cell="solution" id="ring_all_reduce"
 import torch
 
+from labutils import ranks
+
 
 def ring_all_reduce(rank, world, x, comm):
     """Replace x (n,) by its sum over all ranks, in place."""

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from labutils.exercises import get, many_gpus, tensor_parallel
+from labutils.gpu.rank_inputs import inputs, vectors, weights
 from labutils.gpu.simulated_comm import run
 from labutils.lessons import ranks
 
@@ -40,7 +41,7 @@ def test_a_ring_of_any_size_passes(world, n):
 
 
 def test_every_wrong_sum_of_ranks_is_decoded():
-    xs = many_gpus.vectors(3, 4)
+    xs = vectors(3, 4)
     assert many_gpus._contributions(xs[0][2] + 2 * xs[2][2], 2, 3) == [1, 0, 2]
     assert many_gpus._contributions(xs[0][2] + 1, 2, 3) is None
 
@@ -81,25 +82,25 @@ def test_a_ring_never_moves_more_than_twice_the_buffer(gpus):
 
 
 def test_gradients_are_those_of_autograd():
-    weights = [w.double().requires_grad_() for w in tensor_parallel.weights(6, 12)]
-    x, dy = (v.double() for v in tensor_parallel.inputs(5, 6))
+    whole = [w.double().requires_grad_() for w in weights(6, 12)]
+    x, dy = (v.double() for v in inputs(5, 6))
     x.requires_grad_()
-    y = tensor_parallel.forward(x, *weights)
-    expected = torch.autograd.grad(y, [x, *weights], dy)
-    found = tensor_parallel.backward(x, *weights, dy)
+    y = tensor_parallel.forward(x, *whole)
+    expected = torch.autograd.grad(y, [x, *whole], dy)
+    found = tensor_parallel.backward(x, *whole, dy)
     for value, right in zip(found.values(), expected, strict=True):
         torch.testing.assert_close(value, right)
 
 
 def test_pieces_of_all_ranks_are_the_whole():
-    whole = tensor_parallel.weights(4, 12)
+    whole = weights(4, 12)
     pieces = [tensor_parallel.shard(*whole, rank, 3) for rank in range(3)]
     assert torch.equal(torch.cat([p[0] for p in pieces], 1), whole[0])
     assert torch.equal(torch.cat([p[2] for p in pieces]), whole[2])
 
 
 def test_every_explained_mistake_differs_from_the_right_result():
-    whole, (x, dy) = tensor_parallel.weights(4, 8), tensor_parallel.inputs(3, 4)
+    whole, (x, dy) = weights(4, 8), inputs(3, 4)
     y = tensor_parallel.forward(x, *whole)
     assert all(not torch.equal(wrong, y) for wrong, _ in tensor_parallel._output_mistakes(x, 2, whole, 0))
     full = tensor_parallel.backward(x, *whole, dy)
