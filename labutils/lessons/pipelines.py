@@ -38,8 +38,8 @@ def picture(plan: Sequence, forward: float = 1.0, backward: float = 2.0, send: f
     boxes = [plots.Box(p.stage, p.start, p.end, str(p.microbatch), p.kind == "B", p.kind == "B")
              for p in timeline.passes]  # fmt: skip
     idle = sum(timeline.idle(stage) for stage in range(stages)) / (stages * timeline.finish or 1.0)
-    title = f"{timeline.finish:g} ms, {idle:.0%} idle; number: microbatch; striped: backward pass"
-    return plots.show(plots.gantt, rows, boxes, title, "ms")
+    title = f"{timeline.finish:g} ms, {idle:.0%} idle"
+    return plots.show(plots.gantt, rows, boxes, title, "ms", "number: microbatch; striped: backward pass")
 
 
 MACHINE = {"memory_gb": 141, "tflops": 400, "node_gbs": 450, "net_gbs": 50}

@@ -48,7 +48,7 @@ def picture(function: Callable, world: int = 4, n: int = 16):
     rows = [f"rank {rank} sends" for rank in range(world)]
     boxes = [plots.Box(m.source, m.start, m.end, f"{m.count} → {m.to}", m.to) for m in report.messages]
     title = f"{len(report.messages)} messages, {sum(m.count for m in report.messages)} elements"
-    return plots.show(plots.gantt, rows, boxes, title, "µs; in a box: elements → receiving rank")
+    return plots.show(plots.gantt, rows, boxes, title, "µs", "in a box: elements → receiving rank")
 
 
 def times(all_reduce_us: Callable, gpus: int = 8, both_gbs: float = 900.0, latency_us: float = 3.0):

@@ -24,8 +24,8 @@ class Box(NamedTuple):
     striped: bool = False
 
 
-def gantt(rows: Sequence[str], boxes: Sequence[Box], title: str, unit: str) -> Figure:
-    """Rows from the top down, boxes at their times."""
+def gantt(rows: Sequence[str], boxes: Sequence[Box], title: str, unit: str, legend: str = "") -> Figure:
+    """Rows from the top down, boxes at their times; `legend` says what stands in a box."""
     end = max((b.end for b in boxes), default=0.0)
     fig = figure(8.0, 0.9 + 0.4 * len(rows))
     axis = fig.subplots()
@@ -40,13 +40,13 @@ def gantt(rows: Sequence[str], boxes: Sequence[Box], title: str, unit: str) -> F
             axis.text(box.start + width / 2, box.row, box.text, ha="center", va="center", fontsize=8, bbox=back)
     axis.set_yticks(range(len(rows)), rows, fontsize=9)
     axis.set(ylim=(len(rows) - 0.45, -0.55), xlim=(0, end or 1.0))
-    axis.set_xlabel(unit, fontsize=9)
+    axis.set_xlabel("; ".join(filter(None, [unit, legend])), fontsize=9)
     axis.set_title(title, fontsize=10, loc="left")
     for side in ("top", "right", "left"):
         axis.spines[side].set_visible(False)
     busy = [sum(b.end - b.start for b in boxes if b.row == row) for row in range(len(rows))]
     shares = ", ".join(f"{name} {time / end:.0%}" for name, time in zip(rows, busy, strict=True)) if end else "none"
-    fig.alt = f"{title}. {end:g} in total ({unit}); share of the time at work: {shares}."
+    fig.alt = f"{title}. {end:g} {unit} in total; share of the time at work: {shares}."
     return fig
 
 

@@ -134,7 +134,7 @@ lab.check("23_pipeline_parallel/lost_ms")
 
 # %%
 plan = schedule(4, 8)
-print("equal stages         ", lost_ms(plan, [1] * 4, [2] * 4, 0))
+print("equal stages          ", lost_ms(plan, [1] * 4, [2] * 4, 0))
 print("last stage 25 % slower", lost_ms(plan, [1, 1, 1, 1.25], [2, 2, 2, 2.5], 0))
 
 # %% [markdown]
