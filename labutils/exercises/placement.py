@@ -25,7 +25,7 @@ def model_and_machine(model, gpus, memory_gb, tflops, node_gbs, net_gbs, node=8)
 
 
 def _sizes(model: int, gpus: int, **changes) -> dict[str, int]:
-    usual = {"model": model, "gpus": gpus, "memory_gb": 141, "tflops": 400, "node_gbs": 450, "net_gbs": 50}
+    usual = {"model": model, "gpus": gpus, "memory_gb": 141, "tflops": 400, "node_gbs": 450, "net_gbs": 50, "node": 8}
     return usual | changes
 
 
