@@ -137,7 +137,7 @@ def race(ring_all_reduce: Callable, all_reduce_us: Callable) -> None:
 def mlp_figures(shard: Callable, mlp: Callable, mlp_backward: Callable, backend: str, world: int) -> dict:
     """ms of a step of the split MLP and of the whole one, and their largest relative difference."""
     functions = {"shard": shard, "mlp": mlp, "mlp_backward": mlp_backward}
-    tokens, width = (8192, 8192) if backend == "nccl" else (256, 512)
+    tokens, width = (4096, 4096) if backend == "nccl" else (256, 512)
     arguments = {"tokens": tokens, "width": width, "hidden": 4 * width}
     found = run("mlp_step", functions, arguments, backend, world)
     return {"backend": backend, "world": world} | arguments | found[0] | {"error": max(f["error"] for f in found)}

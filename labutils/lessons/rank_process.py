@@ -163,15 +163,16 @@ TASKS = {"all_reduces": all_reduces, "mlp_step": mlp_step}
 def main(folder: Path, rank: int, world: int, backend: str) -> None:
     job = json.loads((folder / "job.json").read_text())
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // world))
+    own = {}
     if backend == "nccl":
         torch.cuda.set_device(rank)
-    dist.init_process_group(
-        backend, init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=world,
-        timeout=datetime.timedelta(seconds=job["seconds"]),
-    )  # fmt: skip
+        own["device_id"] = torch.device("cuda", rank)  # or barriers would guess the rank's GPU
+    limit = datetime.timedelta(seconds=job["seconds"])
+    meeting = f"file://{folder / 'meeting'}"
+    dist.init_process_group(backend, init_method=meeting, rank=rank, world_size=world, timeout=limit, **own)
     functions = {}
-    for name, (own, parts) in job["functions"].items():
-        functions[name] = extract.load([extract.Part(*p) for p in parts], f"learner_{name}")[own]
+    for name, (defined, parts) in job["functions"].items():
+        functions[name] = extract.load([extract.Part(*p) for p in parts], f"learner_{name}")[defined]
     found = TASKS[job["task"]](rank, world, functions, **job["arguments"])
     (folder / f"{rank}.json").write_text(json.dumps(found))
     dist.barrier()
