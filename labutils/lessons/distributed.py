@@ -81,8 +81,9 @@ def _wait(processes: list[subprocess.Popen], folder: Path, seconds: float) -> No
     while True:
         codes = [process.poll() for process in processes]
         if failed := [rank for rank, code in enumerate(codes) if code]:
-            time.sleep(0.5)  # the others may fail because of it, but the first to end is the cause
-            raise RanksFailed(f"rank {failed[0]} failed: {_last_line(folder / f'{failed[0]}.txt')}")
+            outputs = {rank: folder / f"{rank}.txt" for rank in failed}
+            first = min(failed, key=lambda rank: outputs[rank].stat().st_mtime)  # others may fail because of it
+            raise RanksFailed(f"rank {first} failed: {_last_line(outputs[first])}")
         if all(code == 0 for code in codes):
             return
         if time.monotonic() > end:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import os
+import signal
 import statistics
 import sys
 import time
@@ -162,6 +164,7 @@ TASKS = {"all_reduces": all_reduces, "mlp_step": mlp_step}
 
 def main(folder: Path, rank: int, world: int, backend: str) -> None:
     job = json.loads((folder / "job.json").read_text())
+    signal.alarm(math.ceil(job["seconds"]) + 5)  # ends this process even if the notebook that started it is gone
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // world))
     own = {}
     if backend == "nccl":

@@ -139,6 +139,9 @@ ranks.picture(ring_all_reduce, 4, 16)
 # | "no sum of elements" | the received chunk is added to another chunk |
 # | "sends … elements" | the whole buffer is sent in each step |
 #
+# The printed *bus bandwidth* is 2 (p − 1) / p · bytes / time: what each rank sends per second. At best, it is the
+# bandwidth of a link in one direction. On a CPU, other processes disturb these times.
+#
 # ## 3 Split an MLP
 #
 # An MLP computes y = relu(x · w_up + b_up) · w_down + b_down. The weights are too large for one GPU, so each of p ranks
