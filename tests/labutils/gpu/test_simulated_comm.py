@@ -77,6 +77,21 @@ def test_a_tensor_must_not_change_while_it_is_sent():
         run(work, 2)
 
 
+def test_a_second_wait_changes_nothing():
+    def work(rank, comm):
+        x, buffer = torch.tensor([rank]), torch.empty(1, dtype=torch.int64)
+        exchange = comm.exchange(x, 1 - rank, buffer, 1 - rank)
+        exchange.wait()
+        x += buffer
+        buffer += 5
+        exchange.wait()
+        return [x.item(), buffer.item()]
+
+    outcome = run(work, 2)
+    assert outcome["results"] == [[1, 6], [1, 5]]
+    assert [len(calls) for calls in outcome["log"]] == [2, 2]
+
+
 def test_a_mismatch_is_an_outcome_and_raised_by_the_replay():
     def work(rank, comm):
         x = torch.zeros(2 + rank, dtype=torch.int64)

@@ -54,10 +54,9 @@ def mlp_backward(x, part, dy, comm):
 MLP = {"shard": shard, "mlp": mlp, "mlp_backward": mlp_backward}
 
 
-@pytest.mark.parametrize("world", [2, 3])
-def test_a_ring_of_processes_gives_the_librarys_bits(world):
-    found = run("all_reduces", {"ring_all_reduce": ring}, SIZES, "gloo", world)
-    assert len(found) == world and all(row["right"] for own in found for row in own["rows"])
+def test_a_ring_of_processes_gives_the_librarys_bits():
+    found = run("all_reduces", {"ring_all_reduce": ring}, SIZES, "gloo", 3)
+    assert len(found) == 3 and all(row["right"] for own in found for row in own["rows"])
     assert found[0]["gbs"] > 0 and all(row["ring_us"] > 0 and row["library_us"] > 0 for row in found[0]["rows"])
 
 
