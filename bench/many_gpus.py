@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bench.common import solution
 from bench.machine import versions
+from labutils.gpu import device
 from labutils.lessons import distributed
 
 UNIT = "23_many_gpus"
@@ -59,6 +60,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.many_gpus", description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path, help="also write the figures here")
     arguments = parser.parse_args()
+    print(device.card() if device.has_gpu() else "CPU", versions(), sep="\n")
     found = measure()
     if arguments.json:
         arguments.json.write_text(json.dumps({"versions": versions(), **found}, indent=1), encoding="utf-8")

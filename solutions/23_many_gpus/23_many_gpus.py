@@ -16,7 +16,7 @@
 #
 # Each process of a program on p GPUs has a number, its [rank](../glossary.md#rank), from 0 to p − 1. An all-reduce adds
 # the buffers of all ranks element by element and gives the sum to every rank. Training with several copies of a model
-# does that with the gradients in each step.
+# ([data parallelism](../glossary.md#data-parallelism)) does that with the gradients in each step.
 #
 # A message over a link takes *latency + bytes / bandwidth*. Two ways to build an all-reduce from messages are:
 #
@@ -24,8 +24,8 @@
 #   the [reduce-scatter](../glossary.md#reduce-scatter), takes p − 1 steps. After it, each rank has the sum of one
 #   chunk. The second half, the [all-gather](../glossary.md#all-gather), sends these sums around in p − 1 more steps. In
 #   each step, all ranks send one chunk at the same time.
-# - **Tree.** In each step, half of the ranks send their whole buffer to another rank, which adds it. After
-#   ⌈log2 p⌉ steps, one rank has the sum. Sending it back to all takes as many steps.
+# - **Tree.** In each step, every second rank that is left sends its whole buffer to another one, which adds it, and is
+#   done. After ⌈log2 p⌉ steps, one rank has the sum. Sending it back to all takes as many steps.
 #
 # **Predict** the time of both in µs. `both_gbs` is the figure of the data sheet, such as {claim: nvlink_4_gbs} for the
 # NVLink of an H200. It counts both directions together. A rank sends at half of it.
