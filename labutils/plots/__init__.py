@@ -6,12 +6,13 @@ message as text, too (`figure.alt`), for screen readers.
 
 from .accesses import LANES, MAX_PICTURED, access_map, banks, coalescing, costs, line_costs
 from .base import PALETTE, Unavailable, _picture, figure, show
+from .charts import Box, curves, gantt
 from .machine import divergence, occupancy, timeline, waves
 from .queues import queue_timeline
 from .roofs import formats, roofline
 
 __all__ = [
-    "LANES", "MAX_PICTURED", "PALETTE", "Unavailable", "_picture", "access_map", "banks", "coalescing", "costs",
-    "divergence", "figure", "formats", "line_costs", "occupancy", "queue_timeline", "roofline", "show", "timeline",
-    "waves",
+    "LANES", "MAX_PICTURED", "PALETTE", "Box", "Unavailable", "_picture", "access_map", "banks", "coalescing", "costs",
+    "curves", "divergence", "figure", "formats", "gantt", "line_costs", "occupancy", "queue_timeline", "roofline",
+    "show", "timeline", "waves",
 ]  # fmt: skip

@@ -1,0 +1,270 @@
+# %% [markdown]
+# # Pipelines of GPUs: who waits, and where to split
+#
+# **You will** split a model by layers, order the work of its GPUs, and choose how to spread 70 and 405 billion
+# parameters over a cluster.
+#
+# **You will learn to**
+#
+# - write the 1F1B schedule, and read its bubble and its memory from a picture;
+# - compute how long each GPU of a pipeline waits;
+# - estimate memory and time of a training step, and find the best split.
+#
+# **You need** `23_many_gpus`. About 75 minutes. Works without a GPU.
+#
+# ## 1 One forward, one backward
+#
+# In [pipeline parallelism](../glossary.md#pipeline-parallelism), each GPU holds some consecutive layers: a *stage*. A
+# batch is cut into [microbatches](../glossary.md#microbatch). Each one passes forward through stages 0 to p − 1 and
+# then backward through stages p − 1 to 0. A stage works on one microbatch at a time. With p stages, the first and last
+# microbatches leave most stages idle: this is the [bubble](../glossary.md#pipeline-bubble).
+#
+# A *schedule* is a list for each stage, in the order in which the stage works: `("F", 2)` is the forward pass of
+# microbatch 2, `("B", 2)` its backward pass. A pass starts as soon as its stage is free and its input is there:
+#
+# - `("F", m)` needs `("F", m)` of the previous stage.
+# - `("B", m)` needs `("B", m)` of the next stage, and `("F", m)` of its own stage.
+#
+# A stage keeps the [activations](../glossary.md#activation-function) of a microbatch from its forward pass to its
+# backward pass. The simplest schedule, *GPipe*, runs all forward passes first, so it keeps those of all m microbatches.
+# The picture below shows it. **1F1B** is as fast and keeps at most p: a stage starts with a few forward passes, and
+# then alternates between one forward and one backward pass.
+#
+# **Predict.** A forward pass takes 1 ms and a backward pass 2 ms. How long do m microbatches take on p stages, at
+# least? Then write `schedule`. The check accepts every schedule that is as fast as possible and never keeps more than p
+# microbatches on a stage.
+#
+# <details><summary>Hint 1</summary>The last stage can run <code>("B", 0)</code> directly after <code>("F", 0)</code>.
+# How many forward passes has the stage before it started by then?</details>
+# <details><summary>Hint 2</summary>Stage s starts with stages − 1 − s forward passes, or with all if there are
+# fewer.</details>
+# <details><summary>Hint 3</summary>For each microbatch m: add <code>("F", m + ahead)</code> if it exists, then
+# <code>("B", m)</code>.</details>
+
+# %% cell="setup"
+
+# %%
+from labutils import pipelines
+
+pipelines.picture(pipelines.gpipe(stages=4, microbatches=8))
+
+
+# %% cell="solution" id="schedule"
+def schedule(stages, microbatches):
+    """Return for each stage a list of ("F", microbatch) and ("B", microbatch)."""
+    ### BEGIN SOLUTION
+    plan = []
+    for stage in range(stages):
+        ahead = min(stages - 1 - stage, microbatches)
+        passes = [("F", m) for m in range(ahead)]
+        for m in range(microbatches):
+            if m + ahead < microbatches:
+                passes.append(("F", m + ahead))
+            passes.append(("B", m))
+        plan.append(passes)
+    return plan
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="23_pipeline_parallel/schedule"
+lab.check("23_pipeline_parallel/schedule")
+
+# %%
+pipelines.picture(schedule(4, 8))
+
+# %% [markdown]
+# | what the check prints | common cause |
+# |---|---|
+# | "for its own forward pass" | a backward pass stands before the forward pass of the same microbatch |
+# | `deadlock: stages 0 → 1 → 0` | a stage wants a backward pass before it has fed the next stage |
+# | "holds the activations of …" | too many forward passes at the start |
+# | "correct, but slow" | too few forward passes at the start, or the same number on all stages |
+#
+# On every stage, m microbatches take m (f + b) ms. The fill and the drain add (p − 1)(f + b). So the bubble's share of
+# the step is (p − 1) / (m + p − 1): 27 % for p = 4 and m = 8. More microbatches make it smaller. But the batch size of
+# a training step is limited.
+#
+# ## 2 The time in which GPUs wait
+#
+# Real stages differ. The last one also computes the loss, and sending a result to another stage takes time.
+#
+# **Predict.** `lost_ms` gets a schedule, the ms of a forward and of a backward pass on each stage, and the ms that a
+# result needs to reach another stage. It returns for each stage how long it waits, from 0 until the last pass of *all*
+# stages has ended. A stage does not wait while it sends.
+#
+# <details><summary>Hint 1</summary>Keep the end of each finished pass in a dict, and for each stage the time when it
+# becomes free.</details>
+# <details><summary>Hint 2</summary>Go over the stages again and again. On each one, run passes until one lacks its
+# input.</details>
+# <details><summary>Hint 3</summary>A pass starts at the maximum of: the stage is free; each needed pass has ended, plus
+# <code>send</code> if it ran on another stage. The wait is the end of the step minus the stage's time at
+# work.</details>
+
+
+# %% cell="solution" id="lost_ms"
+def lost_ms(plan, forward, backward, send):
+    """Return for each stage the ms in which it waits.
+
+    plan               what schedule returns
+    forward, backward  ms of a pass, for each stage
+    send               ms until a result is on the previous or next stage
+    """
+    ### BEGIN SOLUTION
+    stages, done = len(plan), {}
+    free, busy, todo = [0.0] * stages, [0.0] * stages, [list(passes) for passes in plan]
+    while any(todo):
+        for s in range(stages):
+            while todo[s]:
+                kind, m = todo[s][0]
+                needed = [("F", s - 1)] if kind == "F" else [("F", s), ("B", s + 1)]
+                needed = [(k, other, m) for k, other in needed if 0 <= other < stages]
+                if any(n not in done for n in needed):
+                    break
+                arrived = [done[n] + (send if n[1] != s else 0.0) for n in needed]
+                took = forward[s] if kind == "F" else backward[s]
+                free[s] = done[kind, s, m] = max([free[s], *arrived]) + took
+                busy[s] += took
+                todo[s].pop(0)
+    return [max(free) - b for b in busy]
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="23_pipeline_parallel/lost_ms"
+lab.check("23_pipeline_parallel/lost_ms")
+
+# %%
+plan = schedule(4, 8)
+print("equal stages          ", lost_ms(plan, [1] * 4, [2] * 4, 0))
+print("last stage 25 % slower", lost_ms(plan, [1, 1, 1, 1.25], [2, 2, 2, 2.5], 0))
+
+# %% [markdown]
+# One slow stage makes all others wait, for each microbatch. So give the last stage fewer layers, because it also
+# computes the loss.
+#
+# ## 3 What a placement costs
+#
+# A cluster with *dp · tp · pp* GPUs holds dp copies of the model ([data
+# parallelism](../glossary.md#data-parallelism)). Each layer of a copy is split over tp GPUs, and its layers over pp
+# stages. `cost` estimates memory and time, for one sequence per microbatch:
+#
+# | quantity | formula |
+# |---|---|
+# | microbatches m of a copy; layers L of the largest stage | batch / dp; layers / pp, rounded up |
+# | parameters of a GPU | parameters · L / layers / tp |
+# | their bytes: bf16 weight and gradient, fp32 copy, two moments of Adam | 16 each |
+# | activations, for L layers and min(pp, m) microbatches | 34 · sequence · width bytes each, / tp |
+# | **compute** of a microbatch on a stage, FLOPs | 6 · parameters of a GPU · sequence |
+# | **tp**: 4 all-reduces for each of the L layers | 2 · sequence · width bytes each, over `node_gbs` |
+# | **transfer**: 2 for each microbatch, if pp > 1 | 2 · sequence · width / tp bytes each, over `net_gbs` |
+# | **gradients**: one all-reduce over dp | 2 bytes for each parameter of a GPU, over `net_gbs` |
+# | step | (m + pp − 1) · (compute + tp + transfer) + gradients |
+#
+# An all-reduce of n bytes on p ranks takes 2 (p − 1) / p · n / bandwidth: latency is left out here. GB and GB/s are
+# powers of ten; bandwidths count one direction.
+#
+# <details><summary>Hint 1</summary>A TFLOP/s is 10⁹ FLOPs per ms, a GB/s is 10⁶ bytes per ms.</details>
+# <details><summary>Hint 2</summary>Compute the parameters of a GPU first. Three terms of the table use
+# them.</details>
+# <details><summary>Hint 3</summary>tp: <code>4 * L * 2 * (tp - 1) / tp * sent / (node_gbs * 1e6)</code> with
+# <code>sent = 2 * sequence * width</code>.</details>
+
+# %% cell="solution" id="cost"
+import math
+
+
+def cost(model, machine, dp, tp, pp):
+    """Return (GB on a GPU of the first stage, ms of a step).
+
+    model    {"parameters", "layers", "width", "sequence", "batch"}
+    machine  {"gpus", "node", "memory_gb", "tflops", "node_gbs", "net_gbs"}
+    """
+    ### BEGIN SOLUTION
+    m, layers = model["batch"] // dp, math.ceil(model["layers"] / pp)
+    parameters = model["parameters"] * layers / model["layers"] / tp
+    tokens, sent = model["sequence"], 2 * model["sequence"] * model["width"]
+    node, net = machine["node_gbs"] * 1e6, machine["net_gbs"] * 1e6  # bytes per ms
+
+    activations = 34 * tokens * model["width"] * layers * min(pp, m) / tp
+    gb = (16 * parameters + activations) / 1e9
+
+    compute = 6 * parameters * tokens / (machine["tflops"] * 1e9)
+    reduce = 4 * layers * 2 * (tp - 1) / tp * sent / node
+    transfer = 2 * sent / tp / net if pp > 1 else 0
+    gradients = 2 * (dp - 1) / dp * 2 * parameters / net
+    return gb, (m + pp - 1) * (compute + reduce + transfer) + gradients
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="23_pipeline_parallel/cost"
+lab.check("23_pipeline_parallel/cost")
+
+# %% [markdown]
+# ## 4 The best placement
+#
+# Write `place`, which returns the (dp, tp, pp) with the shortest step, or None if nothing fits. These are the rules:
+#
+# - dp · tp · pp = `gpus`, and `batch` is divisible by dp.
+# - tp divides `node`, the number of GPUs in a node, because only links inside a node are fast.
+# - pp is at most `layers`.
+# - The memory is at most `memory_gb`.
+#
+# **Predict** first: which of the three numbers grows when memory becomes short? Which one when the network is slow?
+#
+# <details><summary>Hint 1</summary>Two loops are enough: tp and pp determine dp.</details>
+# <details><summary>Hint 2</summary>Try tp from 1 to <code>node</code> and pp from 1 to <code>layers</code>, and skip
+# what breaks a rule.</details>
+# <details><summary>Hint 3</summary>Collect <code>(ms, (dp, tp, pp))</code> of all that fit. <code>min</code> finds the
+# shortest.</details>
+
+
+# %% cell="solution" id="place"
+def place(model, machine):
+    """Return (dp, tp, pp), or None."""
+    ### BEGIN SOLUTION
+    fits = []
+    for tp in range(1, machine["node"] + 1):
+        for pp in range(1, model["layers"] + 1):
+            dp, rest = divmod(machine["gpus"], tp * pp)
+            if rest or dp == 0 or machine["node"] % tp or model["batch"] % dp:
+                continue
+            gb, ms = cost(model, machine, dp, tp, pp)
+            if gb <= machine["memory_gb"]:
+                fits.append((ms, (dp, tp, pp)))
+    return min(fits)[1] if fits else None
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="23_pipeline_parallel/place"
+lab.check("23_pipeline_parallel/place")
+
+# %%
+pipelines.placements(cost, place)
+
+# %% [markdown]
+# The last row agrees with the published choice for Llama 3 405B ({claim: llama_405b_placement}). But that training used
+# GPUs of 80 GB, on which this model finds no placement for 405B. It also split the optimizer's state over the dp copies
+# ([FSDP](https://arxiv.org/abs/2304.11277)), so a GPU needed less than 16 bytes for each parameter.
+
+# %% [markdown] cell="manual" id="explain" points=1
+# **Explain.** Your cluster has 64 GPUs in nodes of 8. Somebody uses tp = 16 for a 70B model, "because pipelines have
+# bubbles". Use `cost` to say what that does to the step, with `node_gbs` 450 inside a node and the slower link,
+# `net_gbs` 50, as soon as tp leaves it. How large is the bubble that it avoids?
+#
+# ### BEGIN SOLUTION
+# For 70B with a batch of 512 on H200: (2, 8, 4) takes 81 s. With tp = 16 over links of 50 GB/s, (4, 16, 1), each of the
+# 128 microbatches of a copy needs 4 · 80 all-reduces of 134 MB: 2 · 15/16 · 134 MB / 50 GB/s = 5.0 ms each, 1.6 s for
+# each microbatch, 206 s for all, in addition to the compute of 70 s. The bubble of (2, 8, 4) is 3 of 259 microbatches:
+# 1 % of the step, about 1 s.
+# ### END SOLUTION
+
+# %% [markdown]
+# **Next.** Let `cost` divide the optimizer's 12 bytes by dp (ZeRO-1). Which placements become possible on 80 GB?
+#
+# **In practice**, each stage holds several groups of layers (interleaved 1F1B), which makes the bubble smaller for more
+# messages. The all-reduce of the gradients overlaps with the backward pass. Long sequences are split, too (context
+# parallelism), and experts of a mixture.
+#
+# **Reading.** Narayanan et al., [Efficient large-scale training](https://arxiv.org/abs/2104.04473): 1F1B and
+# placements. Huang et al., [GPipe](https://arxiv.org/abs/1811.06965). Korthikanti et al.,
+# [Reducing activation recomputation](https://arxiv.org/abs/2205.05198): the 34 bytes. Rajbhandari et al.,
+# [ZeRO](https://arxiv.org/abs/1910.02054): the 16 bytes.
