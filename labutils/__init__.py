@@ -184,6 +184,7 @@ _MODULES = {
     "roofs": "timing.ceilings",
     "tiles": "lessons.tiles",
     "traffic": "lessons.traffic",
+    "training": "lessons.training",
     "trees": "lessons.trees",
     "widgets": "lessons.widgets",
 }

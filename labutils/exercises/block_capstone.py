@@ -59,8 +59,8 @@ def kept(name: str, value):
 
 
 def block(
-    x, qkv, cos, sin, proj, gate_up, down, *, between: Callable = kept, norms=(normalized, normalized), rotate=interleaved,
-    rotated=("q", "k"), attention=attend, gate=gated, residuals=("x", "y"),
+    x, qkv, cos, sin, proj, gate_up, down, *, between: Callable = kept, norms=(normalized, normalized),
+    rotate=interleaved, rotated=("q", "k"), attention=attend, gate=gated, residuals=("x", "y"),
 ):  # fmt: skip
     """The block's result (S, C). `between(name, value)` sees each intermediate result; the rest are for mistakes."""
     T, D, HD = len(cos), 2 * cos.shape[1], proj.shape[1]

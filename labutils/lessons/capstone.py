@@ -69,9 +69,12 @@ def race(block: Callable) -> None:
     sizes = block_capstone.sizes_of(**block_capstone.LLAMA)
     inputs = data(sizes)
     with torch.no_grad():
-        contestants = {"yours": lambda: block(**inputs), "eager": lambda f=compiled(inputs, None): f(inputs["x"])}
-        fast = compiled(inputs)
-        contestants["torch.compile"] = lambda: fast(inputs["x"])
+        eager, fast = compiled(inputs, None), compiled(inputs)
+        contestants = {
+            "yours": lambda: block(**inputs),
+            "eager": lambda: eager(inputs["x"]),
+            "torch.compile": lambda: fast(inputs["x"]),
+        }
         contestants["yours"]()
         error = differs(inputs["out"], contestants["eager"]())
         print(f"largest difference from PyTorch: {error:.1e} of the largest element")
