@@ -289,7 +289,7 @@ register(
             _of("", 2, 32, 64, 2, 1, 16, 32),
             _of("", 2, 33, 48, 4, 2, 16, 40),
             _of("", 3, 5, 40, 3, 1, 16, 24),
-            _of("values of all sizes, ", 1, 20, 64, 2, 2, 32, 48, "wide"),
+            _of("values of all sizes, ", 1, 20, 64, 2, 2, 64, 48, "wide"),
             _of("bf16, ", 2, 17, 32, 4, 1, 16, 32, dtype="bfloat16"),
             _of("padded rows, ", 2, 19, 40, 2, 1, 16, 40, layout="padded"),
             _of("not aligned, ", 1, 18, 40, 2, 1, 16, 24, layout="offset"),
