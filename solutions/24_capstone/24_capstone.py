@@ -112,6 +112,24 @@ def attention_kernel(
 
 
 @triton.jit
+def halves_of(acc):
+    """The left and the right half of a tile's columns."""
+    return tl.split(acc.reshape(acc.shape[0], 2, acc.shape[1] // 2).permute(0, 2, 1))
+
+
+@triton.jit
+def pairs_of(tile):
+    """The even and the odd columns of a tile."""
+    return tl.split(tile.reshape(tile.shape[0], tile.shape[1] // 2, 2))
+
+
+@triton.jit
+def from_pairs(a, b):
+    """The inverse of pairs_of."""
+    return tl.join(a, b).reshape(a.shape[0], 2 * a.shape[1])
+
+
+@triton.jit
 def tile_of(tile, tiles_m, tiles_n, GROUP_M: tl.constexpr):
     """Return (row, column) of a tile, in the grouped ordering of unit 14."""
     first = tile // (GROUP_M * tiles_n) * GROUP_M
@@ -152,10 +170,9 @@ def linear(x, w, out, epilogue, factor=None, residual=None, cos=None, sin=None, 
     config = linear_config(M, N)
     m, n, k = config["BLOCK_M"], config["BLOCK_N"], config["BLOCK_K"]
     programs = min(gpu.sms if gpu else 4, triton.cdiv(M, m) * triton.cdiv(N, n))
-    columns = n // 2 if epilogue == SWIGLU.value else n
     x_desc, w_desc = TensorDescriptor.from_tensor(x, [m, k]), TensorDescriptor.from_tensor(w, [n, k])
-    out_desc = TensorDescriptor.from_tensor(out, [m, columns])
-    residual_desc = out_desc if residual is None else TensorDescriptor.from_tensor(residual, [m, n])
+    residual = out if residual is None else residual
+    out_desc, residual_desc = (TensorDescriptor.from_tensor(t, [m, n // 2]) for t in (out, residual))
     T, P = (1, 1) if cos is None else cos.shape
     factor, cos, sin = (x if t is None else t for t in (factor, cos, sin))
     linear_kernel[(programs,)](
@@ -170,32 +187,34 @@ def linear(x, w, out, epilogue, factor=None, residual=None, cos=None, sin=None, 
 # The cell above has the kernels of earlier units. In cells of your own, you may replace each of them by yours. You
 # write the epilogues of `linear_kernel`, and `block`, which launches everything.
 #
-# After the loop along K, `acc` has the products of `BLOCK_M` rows and `BLOCK_N` columns. `rows` and `columns` are their
-# places. The epilogue depends on `EPILOGUE`, a [constexpr](../glossary.md#constexpr), so that the compiler keeps only
-# one branch:
+# After the loop along K, `acc` has the products of `BLOCK_M` rows and `BLOCK_N` columns; `row` and `column` are its
+# first row and column. The epilogue depends on `EPILOGUE`, a [constexpr](../glossary.md#constexpr), so that the
+# compiler keeps only one branch:
 #
 # - `ROPE`: multiply each row by its factor. Rotate pairs of columns below `rotated`: those of queries and keys. Row
-#   `row` has position `row % T` in its sequence, and pair i of a head has column i of `cos` and `sin`.
+#   `row` has position `row % T` in its sequence, and pair i of a head has column i of `cos` and `sin`. Write this as
+#   `rotate_pairs`.
 # - `SWIGLU`: multiply each row by its factor, then store silu(gate) · up: `BLOCK_N // 2` columns.
-# - `RESIDUAL`: add the tile of the residual.
+# - `RESIDUAL`: add the residual.
 #
-# `pairs_of(acc)` returns two tiles of half as many columns, the even and the odd columns. `from_pairs(a, b)` is the
-# inverse. Two neighboring columns of an accumulator are in registers of the same thread, so neither moves data between
-# threads.
+# The operands of three stages take 144 of 227 KB of shared memory. A descriptor needs shared memory, too, for the tile
+# that it loads or stores. So `out_desc` and `residual_desc` have tiles of `BLOCK_N // 2` columns: a tile of `ROPE` or
+# `RESIDUAL` is stored in two halves. The cell above has `halves_of`, `pairs_of` and `from_pairs`. None of them moves
+# data between threads, because neighboring columns of an accumulator are in registers of the same thread.
 #
 # | argument | shape | meaning |
 # |---|---|---|
 # | `x_desc`, `w_desc` | (M, K), (N, K) | operands |
-# | `out_desc` | (M, N), or (M, N / 2) with `SWIGLU` | output, tiles of the size that you store |
-# | `residual_desc` | (M, N) | with `RESIDUAL`: what to add |
+# | `out_desc` | (M, N), or (M, N / 2) with `SWIGLU` | output; tiles of `BLOCK_M` × `BLOCK_N // 2` |
+# | `residual_desc` | (M, N) | with `RESIDUAL`: what to add; tiles of the same size |
 # | `factor_ptr` | (M,) | with `ROPE` and `SWIGLU`: factors, fp32 |
 # | `cos_ptr`, `sin_ptr` | (T, P) | with `ROPE`: fp32, P = D / 2; rows are `stride_ct`, `stride_st` apart |
 #
 # `block` gets the inputs of the block and `out`. Intermediate results have the type of x. Allocate only what the plan
 # stores: the check counts your scratch memory.
 #
-# <details><summary>Hint 1</summary>The pairs of a tile are columns 2i and 2i + 1, so a pair's number in its head is
-# <code>columns // 2 % P</code> of its even column: <code>n * BLOCK_N + 2 * tl.arange(0, BLOCK_N // 2)</code>.</details>
+# <details><summary>Hint 1</summary><code>even</code> holds the even columns of the tile, so the number of a pair in its
+# head is <code>even // 2 % P</code>.</details>
 # <details><summary>Hint 2</summary>Columns from <code>rotated</code> on must stay as they are. Load their cosine as 1
 # and their sine as 0, with a mask and <code>other</code>.</details>
 # <details><summary>Hint 3</summary>A residual is loaded like an operand: <code>residual_desc.load([row,
@@ -204,13 +223,21 @@ def linear(x, w, out, epilogue, factor=None, residual=None, cos=None, sin=None, 
 
 # %% cell="solution" id="linear_kernel"
 @triton.jit
-def pairs_of(acc):
-    return tl.split(acc.reshape(acc.shape[0], acc.shape[1] // 2, 2))
+def rotate_pairs(
+    tile, rows, first, cos_ptr, sin_ptr, T, rotated, stride_ct, stride_st, P: tl.constexpr
+):  # fmt: skip
+    """Return the tile with pairs of columns below `rotated` rotated. Its first column is column `first` of the product.
 
-
-@triton.jit
-def from_pairs(a, b):
-    return tl.join(a, b).reshape(a.shape[0], 2 * a.shape[1])
+    rows  (tile.shape[0],) numbers of its rows
+    """
+    even = first + 2 * tl.arange(0, tile.shape[1] // 2)
+    ### BEGIN SOLUTION
+    a, b = pairs_of(tile)
+    position, pair, mask = (rows % T)[:, None], (even // 2 % P)[None, :], even[None, :] < rotated
+    cos = tl.load(cos_ptr + position * stride_ct + pair, mask=mask, other=1.0)
+    sin = tl.load(sin_ptr + position * stride_st + pair, mask=mask, other=0.0)
+    return from_pairs(a * cos - b * sin, b * cos + a * sin)
+    ### END SOLUTION
 
 
 @triton.jit
@@ -227,23 +254,26 @@ def linear_kernel(
         for k in range(steps):
             a, b = x_desc.load([m * BLOCK_M, k * BLOCK_K]), w_desc.load([n * BLOCK_N, k * BLOCK_K])
             acc = tl.dot(a, b.T, acc)
-        rows = m * BLOCK_M + tl.arange(0, BLOCK_M)
+        rows, row, column = m * BLOCK_M + tl.arange(0, BLOCK_M), m * BLOCK_M, n * BLOCK_N
         ### BEGIN SOLUTION
         if EPILOGUE == RESIDUAL:
-            acc += residual_desc.load([m * BLOCK_M, n * BLOCK_N]).to(tl.float32)
-            out_desc.store([m * BLOCK_M, n * BLOCK_N], acc.to(out_desc.dtype))
+            left, right = halves_of(acc)
+            left += residual_desc.load([row, column]).to(tl.float32)
+            right += residual_desc.load([row, column + BLOCK_N // 2]).to(tl.float32)
         else:
             acc *= tl.load(factor_ptr + rows, mask=rows < M, other=0.0)[:, None]
-            a, b = pairs_of(acc)
-            if EPILOGUE == SWIGLU:
-                out_desc.store([m * BLOCK_M, n * (BLOCK_N // 2)], (a * tl.sigmoid(a) * b).to(out_desc.dtype))
-            else:
-                even = n * BLOCK_N + 2 * tl.arange(0, BLOCK_N // 2)
-                position, pair, mask = (rows % T)[:, None], (even // 2 % P)[None, :], even[None, :] < rotated
-                cos = tl.load(cos_ptr + position * stride_ct + pair, mask=mask, other=1.0)
-                sin = tl.load(sin_ptr + position * stride_st + pair, mask=mask, other=0.0)
-                turned = from_pairs(a * cos - b * sin, b * cos + a * sin)
-                out_desc.store([m * BLOCK_M, n * BLOCK_N], turned.to(out_desc.dtype))
+        if EPILOGUE == ROPE:
+            left, right = halves_of(acc)
+            left = rotate_pairs(left, rows, column, cos_ptr, sin_ptr, T, rotated, stride_ct, stride_st, P)
+            right = rotate_pairs(
+                right, rows, column + BLOCK_N // 2, cos_ptr, sin_ptr, T, rotated, stride_ct, stride_st, P
+            )
+        if EPILOGUE == SWIGLU:
+            gate, up = pairs_of(acc)
+            out_desc.store([row, column // 2], (gate * tl.sigmoid(gate) * up).to(out_desc.dtype))
+        else:
+            out_desc.store([row, column], left.to(out_desc.dtype))
+            out_desc.store([row, column + BLOCK_N // 2], right.to(out_desc.dtype))
         ### END SOLUTION
 
 
