@@ -154,6 +154,7 @@ def _print_outside(sentences: list[str]) -> None:
 _MODULES = {
     "attention": "lessons.attention",
     "blocks": "lessons.blocks",
+    "capstone": "lessons.capstone",
     "clusters": "lessons.clusters",
     "compiled": "lessons.compiled",
     "decoding": "lessons.decoding",
@@ -186,6 +187,7 @@ _MODULES = {
     "roofs": "timing.ceilings",
     "tiles": "lessons.tiles",
     "traffic": "lessons.traffic",
+    "training": "lessons.training",
     "trees": "lessons.trees",
     "widgets": "lessons.widgets",
 }

@@ -17,7 +17,7 @@ from ..spec.exercise import (
 )
 from ._attention import away, combined, stored
 
-UNIT = "24_block"
+UNIT = "24_loss"
 IGNORED = -100
 """The target of a row that does not count, as in PyTorch."""
 CHUNK = 64
