@@ -17,7 +17,7 @@ FINAL = ("timeout", "died", "unfilled")
 """After these the other cases would only repeat it, slowly."""
 
 MOST_MESSAGE = 20_000
-"""Characters of a compiler's messages that are told. They name C++ types in full, and a type's name can double with
+"""Characters of a compiler's messages that are reported. They name C++ types in full, and a type's name can double with
 each template around it."""
 
 Answer = Callable[[dict], object]

@@ -100,15 +100,15 @@ class Clock:
 
 
 class Turn:
-    """Whose turn it is, by a job's input and output: the judge's until it has told all of the job, and while answers
+    """Whose turn it is, by a job's input and output: the judge's until it has sent all of the job, and while answers
     wait to be read."""
 
-    def __init__(self, told: int, answers: int):
-        self._told, self._answers, self.begun = told, answers, False
+    def __init__(self, job: int, answers: int):
+        self._job, self._answers, self.begun = job, answers, False
 
     def judges(self) -> bool:
         if not self.begun:
-            self.begun = _ready(self._told, select.POLLRDHUP)
+            self.begun = _ready(self._job, select.POLLRDHUP)
         return not self.begun or not _ready(self._answers, select.POLLOUT)
 
 
