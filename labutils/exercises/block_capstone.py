@@ -224,7 +224,8 @@ def library(x, qkv, cos, sin, proj, gate_up, down):
     q, k, v = z.view(-1, T, len(qkv) // D, D).split((heads, key_heads, key_heads), 2)
 
     def rotate(t):
-        a, b = t.float()[..., 0::2], t.float()[..., 1::2]
+        wide = t.to(torch.promote_types(t.dtype, torch.float32))
+        a, b = wide[..., 0::2], wide[..., 1::2]
         c, s = cos[:, None], sin[:, None]
         return torch.stack([a * c - b * s, b * c + a * s], -1).flatten(-2).to(t.dtype).transpose(1, 2)
 
@@ -288,7 +289,7 @@ register(
             _of("", 1, 7, 32, 1, 1, 16, 16),
             _of("", 2, 32, 64, 2, 1, 16, 32),
             _of("", 2, 33, 48, 4, 2, 16, 40),
-            _of("", 3, 5, 40, 3, 1, 16, 24),
+            _of("", 3, 5, 40, 3, 1, 16, 24, "position"),
             _of("values of all sizes, ", 1, 20, 64, 2, 2, 64, 48, "wide"),
             _of("bf16, ", 2, 17, 32, 4, 1, 16, 32, dtype="bfloat16"),
             _of("padded rows, ", 2, 19, 40, 2, 1, 16, 40, layout="padded"),

@@ -56,6 +56,9 @@ def test_a_harmless_submission_earns_its_marks(trial):
 
 def test_an_exception_in_the_judge_is_harm(trial, monkeypatch):
     class Broken:
+        def prepare(self, ids):
+            pass
+
         def judge(self, *_):
             raise RecursionError("too deep")
 
