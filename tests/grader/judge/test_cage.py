@@ -4,6 +4,7 @@ import os
 import struct
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -113,7 +114,7 @@ def test_other_architectures_and_numbers_end_the_process(machine):
 
 
 def bounds(**changes):
-    return monitor.Bounds(**{"each": (), "beyond": 0, "memory": 1 << 40, "tasks": 1 << 20, **changes})
+    return monitor.Bounds(**{"each": (), "beyond": 0, "memory": 1 << 40, "tasks": 1 << 20, "seconds": 60.0, **changes})
 
 
 def test_a_jobs_processes_are_counted_with_all_that_came_from_them():
@@ -122,12 +123,31 @@ def test_a_jobs_processes_are_counted_with_all_that_came_from_them():
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE) as job:
         while len(found := monitor.below(processes, job.pid)) < 2:
             assert job.poll() is None
-        assert found[0] == (job.pid, 1) and all(threads == 1 for _, threads in found)
-        assert monitor.excess(job.pid, bounds(), processes, ()) == ""
-        assert "more than 1 processes" in monitor.excess(job.pid, bounds(tasks=1), processes, ())
-        assert "more than 1 MB" in monitor.excess(job.pid, bounds(memory=1 << 20), processes, ())
+        assert found[0].pid == job.pid and all(process.threads == 1 for process in found)
+        assert monitor.excess(found, bounds(), processes, ()) == ""
+        assert "more than 1 processes" in monitor.excess(found, bounds(tasks=1), processes, ())
+        assert "more than 1 MB" in monitor.excess(found, bounds(memory=1 << 20), processes, ())
         job.communicate(b"\n")
     os.close(processes)
+
+
+def test_a_job_spends_cpu_time_or_sleeps_but_never_waits_for_a_core():
+    def used(cpu, awake):
+        return [monitor.Process(1, 1, 1, cpu, 0.0, awake)]
+
+    clock = monitor.Clock()
+    clock.look(used(0.5, awake=True), owed=False)
+    time.sleep(0.02)
+    clock.look(used(0.5, awake=True), owed=False)  # it would run, if it had a core
+    clock.look(used(0.5, awake=False), owed=True)  # it waits for the judge
+    assert (clock.cpu, clock.asleep) == (0.5, 0.0)
+    time.sleep(0.02)
+    clock.look(used(0.5, awake=False), owed=False)
+    assert clock.asleep >= 0.015
+    assert monitor.overtime(clock, bounds()) == ""
+    assert "of CPU time" in monitor.overtime(clock, bounds(seconds=0.4))
+    clock.look([], owed=False)  # what ended has used what it used
+    assert clock.cpu == 0.5
 
 
 ALL = {"architecture": "x86_64", "seccomp": True, "landlock": 7, "namespaces": True}
