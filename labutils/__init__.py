@@ -7,6 +7,10 @@
 import functools
 import importlib
 
+from . import support as _support
+
+_support.require()  # before anything that needs torch
+
 from . import cuda, environment
 from .backends import bootstrap as _bootstrap  # noqa: F401  (before anything that imports Triton)
 from .backends import interpreter as _interpreter
@@ -136,6 +140,9 @@ def tensor_map(tensor, box, swizzle: int = 0):
 def setup() -> None:
     """Print the device card: what this notebook's kernels will run on, and what that means."""
     print(device.card())
+    for sentence in (*_support.limits(), environment.ensure_cache()):
+        if sentence:
+            print(sentence)
     cuda.register_magic()
     _names.watch()
     if not device.has_gpu():

@@ -2,14 +2,60 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 from pathlib import Path
+
+ROOM = 1 << 20
+"""Bytes that must fit in the cache, or else it is full: a compiled kernel takes less."""
 
 
 def cache_folder() -> Path:
     """$GPULAB_CACHE, or this course's folder in the user's cache. It need not exist yet."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("GPULAB_CACHE") or Path(base) / "gpu-kernel-lab")
+    if named := os.environ.get("GPULAB_CACHE"):
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpu-kernel-lab"
+
+
+def ensure_cache() -> str:
+    """Make the cache folder. Where nothing can be written there, take a new folder for this session instead, which
+    processes that this one starts use too. What the reader must know of it, or "".
+
+    Raises OSError, which says what to do, if the folder for temporary files takes nothing either.
+    """
+    try:
+        wanted = cache_folder()
+        _try(wanted)
+        return ""
+    except (OSError, RuntimeError) as problem:  # RuntimeError: there is no home folder
+        why = getattr(problem, "strerror", None) or str(problem)
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="gpu-kernel-lab-"))
+        _try(folder)
+    except OSError as problem:
+        raise OSError(
+            f"Compiled kernels cannot be stored anywhere ({problem.strerror}). Free 100 MB, or set GPULAB_CACHE to a "
+            "folder that you can write to, and restart the notebook's kernel."
+        ) from None
+    os.environ["GPULAB_CACHE"] = str(folder)
+    atexit.register(_remove, folder, os.getpid())
+    return (
+        f"Compiled kernels are kept for this session only: the cache folder cannot be used ({why}). "
+        "Set GPULAB_CACHE to a folder that you can write to."
+    )
+
+
+def _try(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder) as f:
+        f.write(bytes(ROOM))
+
+
+def _remove(folder: Path, owner: int) -> None:
+    if os.getpid() == owner:  # not in a child that ends before its parent
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def grading_in_progress() -> bool:

@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[1]
 
 ROOMS = {
     "labutils": (
-        "environment", "gpu", "spec", "exercises", "cuda", "backends", "check", "plots", "timing", "lessons",
+        "support", "environment", "gpu", "spec", "exercises", "cuda", "backends", "check", "plots", "timing", "lessons",
+        "__main__",
     ),
     "grader": (
         "course", "marks", "judge", "intake", "execute", "engines", "gradebook", "reports", "grading", "commands",

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from .. import support
 from ..spec.inputs import Run, shared_bytes
 from . import TIME_LIMIT, Outcome, Problem, child, launch_order, offline
 from .access import AccessFinding, Recorder
@@ -51,6 +52,8 @@ def require() -> None:
             "Triton is not installed here. On Linux: pip install triton==3.7.1. There are wheels for Linux only: "
             "elsewhere use Colab, a Linux machine, or WSL on Windows. Exercises in plain Python work without it."
         ) from None
+    if too_old := support.problem("triton"):
+        raise Unavailable(f"{too_old}.")
     if not interpreting():
         raise Unavailable(
             "triton was imported before labutils, so its interpreter is switched off. Restart the notebook's kernel "

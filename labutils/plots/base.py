@@ -9,7 +9,7 @@ import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .. import environment
+from .. import environment, support
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,6 +35,8 @@ def _picture() -> type[Figure]:
     """The class of pictures; made when first needed, because importing matplotlib takes a second."""
     try:
         from matplotlib.figure import Figure
+    except ModuleNotFoundError as e:
+        raise Unavailable(support.problem("matplotlib") or str(e)) from e
     except (ImportError, SystemError) as e:
         # seen with Triton 3.6 on Python 3.12: matplotlib's font library fails if Triton's was loaded before it
         raise Unavailable(
