@@ -171,4 +171,4 @@ blocks.show(graph, partition(graph))
 #
 # **In practice**, PyTorch's Inductor, XLA and TVM choose fusions with such searches, over graphs of thousands of nodes.
 #
-# **Reading.** [PyTorch 2](https://docs.pytorch.org/assets/pytorch2-2.pdf), section “Scheduling”: how Inductor fuses operations.
+# **Reading.** [PyTorch 2](https://docs.pytorch.org/assets/pytorch2-2.pdf), section “Scheduling”, on Inductor's fusion.
