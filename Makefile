@@ -37,7 +37,7 @@ lint: $(SETUP)  ## check the formatting, and that notebooks/ is what solutions/ 
 	$(PY) -m grader build --check
 
 lab: $(SETUP)  ## open the notebooks in JupyterLab
-	$(PY) -m jupyter lab notebooks
+	$(PY) -m jupyter lab notebooks/index.ipynb --LabApp.app_settings_dir=$(CURDIR)/tools/lab
 
 build: $(SETUP)  ## make notebooks/ from solutions/
 	$(PY) -m grader build

@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from grader.course import claims, glossary, self_check
+from grader.course import claims, glossary, index, self_check
 from grader.course.holes import holes
 from grader.course.nbgrader_config import NbGraderAPI, course_config
 from grader.course.regions import BuildError, located
@@ -77,7 +77,11 @@ def build(
             _replace(target, content)
         if not check:
             say(f"{unit}: {'unchanged' if same else 'written'}, {len(release.cells)} cells")
-    problems += _copy_glossary(root / "docs" / "glossary.md", out / "glossary.md", check)
+    if (source := root / "docs" / "glossary.md").exists():
+        problems += _put(glossary.released(source.read_text(encoding="utf-8")).encode(), out / "glossary.md", check)
+    if (source := root / "README.md").exists():
+        readme = source.read_text(encoding="utf-8")
+        problems += _put(notebook_bytes(index.index_notebook(readme)), out / "index.ipynb", check)
     problems += [f"{path} contains answers and must not be released" for path in sorted(out.glob("**/mutants"))]
     if not units:
         for path in stale_releases(root, out):
@@ -107,15 +111,12 @@ def _releases(root: Path, units: list[str], points_of: PointsOf) -> tuple[dict[s
     return releases, problems
 
 
-def _copy_glossary(source: Path, target: Path, check: bool) -> list[str]:
-    """Put the glossary beside the notebooks, or with `check` say if it is not there. A course may have none."""
-    if not source.exists():
-        return []
-    content = glossary.released(source.read_text(encoding="utf-8")).encode()
+def _put(content: bytes, target: Path, check: bool) -> list[str]:
+    """Write what stands beside the units' folders, or with `check` say if it is not there."""
     if target.exists() and target.read_bytes() == content:
         return []
     if check:
-        return [f"{target.name}: it differs from docs/{source.name}; run `python -m grader build`"]
+        return [f"{target.name}: it differs from its source; run `python -m grader build`"]
     _replace(target, content)
     return []
 

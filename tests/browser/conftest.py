@@ -56,14 +56,10 @@ def lab(tmp_path_factory, chromium):
     settings = folder / "home/.jupyter/lab/user-settings/@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
     settings.parent.mkdir(parents=True)
     settings.write_text('{"windowingMode": "none"}')
-    news = folder / "home/.jupyter/lab/user-settings/@jupyterlab/apputils-extension/notification.jupyterlab-settings"
-    news.parent.mkdir(parents=True)
-    news.write_text('{"fetchNews": "false"}')
     (folder / "notebooks").mkdir()
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
-    command += [f"--IdentityProvider.token={TOKEN}", "--LabApp.news_url=", "--LabApp.check_for_updates_class="]
-    command += ["--ServerApp.root_dir=" + str(folder / "notebooks")]
-    command += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    command += [f"--IdentityProvider.token={TOKEN}", "--ServerApp.root_dir=" + str(folder / "notebooks")]
+    command += [f"--LabApp.app_settings_dir={ROOT / 'tools/lab'}"]  # as `make lab` does
     log = (folder / "log").open("w")
     server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
     url = f"http://127.0.0.1:{port}"
@@ -82,7 +78,7 @@ def open_notebook(lab, chromium):
     folder, url = lab
     drivers = []
 
-    def start(path: Path) -> "Page":
+    def start(path: Path, cells: int = 4) -> "Page":
         shutil.copy(path, folder / path.name)
         options = webdriver.ChromeOptions()
         options.binary_location = chromium[0]
@@ -102,7 +98,7 @@ def open_notebook(lab, chromium):
         driver = webdriver.Chrome(options=options, service=Service(chromium[1]))
         drivers.append(driver)
         driver.get(f"{url}/doc/tree/{path.name}?token={TOKEN}&reset")
-        return Page(driver)
+        return Page(driver, cells)
 
     yield start
     for driver in drivers:
@@ -110,11 +106,11 @@ def open_notebook(lab, chromium):
 
 
 class Page:
-    """One notebook in the browser."""
+    """One notebook in the browser, with at least so many cells."""
 
-    def __init__(self, driver):
+    def __init__(self, driver, cells: int):
         self.driver = driver
-        self._until(lambda: self.script("return document.querySelectorAll('.jp-Notebook .jp-Cell').length") > 3, 90)
+        self._until(lambda: self.script("return document.querySelectorAll('.jp-Notebook .jp-Cell').length") >= cells, 90)
         self._until(lambda: "Idle" in self.kernel_status() or "idle" in self.kernel_status(), 90)
 
     def script(self, text: str, *arguments):

@@ -1,0 +1,42 @@
+"""notebooks/index.ipynb: the map of the course that `make lab` opens, made from the README's own sections."""
+
+import re
+
+from nbformat import NotebookNode, v4
+
+SECTIONS = ("Paths", "Units")
+"""Headings of the README whose text the map holds, in this order."""
+
+_UNIT = re.compile(r"`(\d\d_\w+)`")
+
+
+def index_notebook(readme: str) -> NotebookNode:
+    """The map: each unit that the sections name is a link to its notebook.
+
+    Raises ValueError if the README lacks a section.
+    """
+    text = "\n\n".join(f"## {name}\n\n{_linked(_section(readme, name))}" for name in SECTIONS)
+    cells = [
+        v4.new_markdown_cell("# GPU Kernel Lab: the course\n\nOpen a unit, fill in its kernels, check them.", id="title"),
+        v4.new_markdown_cell(text, id="units"),
+    ]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+
+
+def path_units(readme: str) -> dict[str, list[str]]:
+    """The units of each path by the path's name, in the order in which they are to be done."""
+    rows = re.findall(r"^\| \*\*(.+?)\*\*(.+)$", _section(readme, "Paths"), re.MULTILINE)
+    return {name: _UNIT.findall(row) for name, row in rows}
+
+
+def _section(readme: str, name: str) -> str:
+    found = re.search(rf"^## {re.escape(name)}\n(.*?)(?=^## |\Z)", readme, re.MULTILINE | re.DOTALL)
+    if found is None:
+        raise ValueError(f"README.md has no section “{name}”")
+    # a paragraph that links into the repository's documents leads nowhere from the folder notebooks/
+    return "\n\n".join(part for part in found[1].strip().split("\n\n") if "](docs/" not in part)
+
+
+def _linked(text: str) -> str:
+    return _UNIT.sub(r"[\1](\1/\1.ipynb)", text)
