@@ -148,6 +148,7 @@ def setup() -> None:
     if not device.has_gpu():
         try:
             _interpreter.require()
+            importlib.import_module(f"{__name__}.backends.driver").install()
             _guard_plain_launches(_print_outside)
         except _interpreter.Unavailable as e:
             print(e)

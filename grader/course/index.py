@@ -17,7 +17,9 @@ def index_notebook(readme: str) -> NotebookNode:
     """
     text = "\n\n".join(f"## {name}\n\n{_linked(_section(readme, name))}" for name in SECTIONS)
     cells = [
-        v4.new_markdown_cell("# GPU Kernel Lab: the course\n\nOpen a unit, fill in its kernels, check them.", id="title"),
+        v4.new_markdown_cell(
+            "# GPU Kernel Lab: the course\n\nOpen a unit, fill in its kernels, check them.", id="title"
+        ),
         v4.new_markdown_cell(text, id="units"),
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}

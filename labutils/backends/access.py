@@ -144,6 +144,8 @@ def _sectors(addresses: np.ndarray, active: np.ndarray) -> np.ndarray:
 class Recorder:
     """Findings, counts and (with `keep_events`) every access of the launches it watches."""
 
+    finds_races = True
+
     def __init__(self, keep_events: bool = False):
         self.arrays: list[Tracked] = []
         self.findings: list[AccessFinding] = []
@@ -373,3 +375,18 @@ class Recorder:
             if epoch.program == self._program or epoch in clock:
                 before |= others == number
         return before
+
+
+class Guard(Recorder):
+    """Only keeps accesses inside of the arrays, for launches that nobody counts: half of a recorder's time."""
+
+    finds_races = False
+
+    def load(self, addresses, mask, itemsize, where):
+        return self._resolve("load", addresses, mask, itemsize, where)
+
+    def store(self, addresses, mask, itemsize, where, changes=None):
+        return self._resolve("store", addresses, mask, itemsize, where)
+
+    def _conflicts(self, *_):
+        pass

@@ -21,7 +21,8 @@ import torch
 from numpy.random import default_rng  # here: a caged process imports nothing any more
 
 from . import atomics, errors, poison
-from .access import Recorder
+from .access import Guard, Recorder
+from .pointers import Storage, live_storages
 from .turns import Programs
 
 
@@ -34,11 +35,14 @@ def interpreting() -> bool:
 
 
 @contextlib.contextmanager
-def recording(recorder: Recorder, on_launch: Callable = lambda *launch: None, order: int = 0):
+def recording(
+    recorder: Recorder, on_launch: Callable = lambda *launch: None, order: int = 0, follow_pointers: bool = False
+):
     """Within this context, every launch of an interpreted kernel reports its accesses to the recorder.
 
     `on_launch(function, args, kwargs)` is called before each launch. `order` seeds the order in which programs run and
-    what masked lanes of a load hold; 0: by number, and always the same.
+    what masked lanes of a load hold; 0: by number, and always the same. `follow_pointers`: a number that becomes a
+    pointer leads to the tensor of this process that lies there, if one does.
     """
     import triton.runtime.interpreter as interpreter
     from triton.runtime.autotuner import Autotuner
@@ -53,8 +57,10 @@ def recording(recorder: Recorder, on_launch: Callable = lambda *launch: None, or
         (builder, "set_grid_dim", hooks.grid_dim),
         (builder, "set_grid_idx", hooks.grid_idx),
         (interpreter.GridExecutor, "__call__", hooks.launch),
-        (Autotuner, "_bench", hooks.bench),
+        (Autotuner, "_bench", bench),
     ]
+    if follow_pointers:
+        table.append((builder, "create_int_to_ptr", hooks.int_to_ptr))
     with _patched(table):
         yield recorder
 
@@ -84,6 +90,7 @@ class _Hooks:
         self.random = default_rng(order)
         self.programs: Programs | None = None
         self.polled_at = None
+        self.storages: list[Storage] | None = None
 
     def load(self, method, builder, ptrs, mask, other, *rest, **named):
         ok = self.recorder.load(ptrs.data, _array(mask), _itemsize(ptrs), errors.calling_line)
@@ -96,7 +103,9 @@ class _Hooks:
         return method(builder, ptrs, _allowed(mask, ok), other, *rest, **named)
 
     def store(self, method, builder, ptrs, value, mask, *rest, **named):
-        changes = _changes(ptrs.data, value.data, _array(mask), self.recorder)
+        changes = None
+        if self.recorder.finds_races:
+            changes = _changes(ptrs.data, value.data, _array(mask), self.recorder)
         ok = self.recorder.store(ptrs.data, _array(mask), _itemsize(ptrs), errors.calling_line, changes)
         self._moved()
         return method(builder, ptrs, value, _allowed(mask, ok), *rest, **named)
@@ -150,6 +159,7 @@ class _Hooks:
     def launch(self, method, executor, *args, **kwargs):
         self.on_launch(executor.fn, args, kwargs)
         self.recorder.launch()
+        self.storages = None
         for name, tensor in _tensors([*zip(executor.arg_names, args, strict=False), *kwargs.items()]):
             storage = tensor.untyped_storage()
             if storage.nbytes() and not self.recorder.knows(tensor.data_ptr()):
@@ -164,10 +174,23 @@ class _Hooks:
         finally:
             executor.fn, self.programs = function, outer
 
-    def bench(self, method, autotuner, *args, config, **meta):
-        """There is nothing to time here: each new key takes the next configuration, so that all get their turn."""
-        turn = autotuner.configs[len(autotuner.cache) % len(autotuner.configs)]
-        return [0.0 if config is turn else 1.0] * 3
+    def int_to_ptr(self, method, builder, value, *rest):
+        addresses = [a for a in np.unique(value.data).tolist() if a and not self.recorder.knows(a)]
+        if addresses and self.storages is None:
+            self.storages = live_storages()
+        for address in addresses:
+            for s in self.storages:
+                if s.base <= address < s.end and not self.recorder.knows(address):
+                    inside = np.ones((s.end - s.base) // s.itemsize, bool)
+                    self.recorder.track(s.name, s.base, s.itemsize, inside, scratch=True)
+        return method(builder, value, *rest)
+
+
+def bench(method, autotuner, *args, config, **meta):
+    """In place of the autotuner's timing. There is nothing to time here: each new key takes the next configuration, so
+    that all get their turn."""
+    turn = autotuner.configs[len(autotuner.cache) % len(autotuner.configs)]
+    return [0.0 if config is turn else 1.0] * 3
 
 
 def _array(mask) -> np.ndarray:
@@ -217,6 +240,7 @@ def guard_plain_launches(report: Callable[[list[str]], None]) -> None:
     """From now on, launches outside of `recording` are watched too: an access outside of the arrays does not happen,
     and `report` gets a sentence for each. Otherwise the interpreter's process, a notebook's kernel, may die of it."""
     import triton.runtime.interpreter as interpreter
+    from triton.runtime.autotuner import Autotuner
 
     executor = interpreter.GridExecutor
     plain = executor.__dict__["__call__"]
@@ -226,9 +250,9 @@ def guard_plain_launches(report: Callable[[list[str]], None]) -> None:
     def guarded(self, *args, **kwargs):
         if executor.__dict__["__call__"] is not guarded:  # somebody records, and calls this in between
             return plain(self, *args, **kwargs)
-        recorder = Recorder()
+        recorder = Guard()
         try:
-            with recording(recorder), np.errstate(all="ignore"):
+            with recording(recorder, follow_pointers=True), np.errstate(all="ignore"):
                 executor.__dict__["__call__"](self, *args, **kwargs)
         finally:
             outside = [f for f in recorder.findings if f.kind == "out-of-bounds"]
@@ -237,3 +261,4 @@ def guard_plain_launches(report: Callable[[list[str]], None]) -> None:
 
     guarded.guards = True
     executor.__call__ = guarded
+    Autotuner._bench = _hooked(Autotuner._bench, bench)  # it chooses before it launches

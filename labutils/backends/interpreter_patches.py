@@ -17,6 +17,7 @@ import numpy as np
 import triton
 import triton.language as tl
 import triton.runtime.interpreter as interpreter
+from triton.language.semantic import TritonSemantic
 from triton.runtime.interpreter import TensorHandle
 
 from . import libdevice
@@ -401,6 +402,15 @@ def patch_inline_asm() -> None:
     _wrap(BUILDER, "create_inline_asm", refused)
 
 
+def patch_dot_scaled() -> None:
+    """The interpreter has no `tl.dot_scaled`, and stumbles over its formats. The patch says so."""
+
+    def refused(method, self, *_, **__):
+        raise NeedsGpu("tl.dot_scaled runs on an NVIDIA GPU only")
+
+    _wrap(TritonSemantic, "dot_scaled", refused)
+
+
 def patch_loop_bounds() -> None:
     """Triton 3.6 turns a loop bound of one element into an integer in a way that NumPy rejects since 2.4."""
     if _version() >= (3, 7):
@@ -441,6 +451,7 @@ PATCHES = (
     patch_libdevice,
     patch_imported_names,
     patch_inline_asm,
+    patch_dot_scaled,
     patch_loop_bounds,
     patch_nested_errors,
 )

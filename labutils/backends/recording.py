@@ -72,7 +72,7 @@ def record() -> Iterator[Record]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(cuda.redirected(emulate))
         if not device.has_gpu() and interpreter.ready():
-            stack.enter_context(interpreter.recording(recorder))
+            stack.enter_context(interpreter.recording(recorder, follow_pointers=True))
         try:
             yield kept
         finally:

@@ -97,7 +97,7 @@ def record(fn: Callable, names: list[str], arguments: list) -> dict:
         recorder.track(name, storage.data_ptr(), a.element_size(), inside, PAD)
         guarded.append(view)
     try:
-        with interpreter.recording(recorder), np.errstate(all="ignore"):
+        with interpreter.recording(recorder, follow_pointers=True), np.errstate(all="ignore"):
             fn(*guarded)
     except (Exception, errors.TimeLimit) as e:
         problem = errors.explain(e)

@@ -110,7 +110,9 @@ class Page:
 
     def __init__(self, driver, cells: int):
         self.driver = driver
-        self._until(lambda: self.script("return document.querySelectorAll('.jp-Notebook .jp-Cell').length") >= cells, 90)
+        self._until(
+            lambda: self.script("return document.querySelectorAll('.jp-Notebook .jp-Cell').length") >= cells, 90
+        )
         self._until(lambda: "Idle" in self.kernel_status() or "idle" in self.kernel_status(), 90)
 
     def script(self, text: str, *arguments):
