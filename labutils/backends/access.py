@@ -144,7 +144,8 @@ def _sectors(addresses: np.ndarray, active: np.ndarray) -> np.ndarray:
 class Recorder:
     """Findings, counts and (with `keep_events`) every access of the launches it watches."""
 
-    finds_races = True
+    thorough = True
+    """Does it look for more than accesses outside of the arrays? Then masked lanes without `other` hold anything."""
 
     def __init__(self, keep_events: bool = False):
         self.arrays: list[Tracked] = []
@@ -380,7 +381,7 @@ class Recorder:
 class Guard(Recorder):
     """Only keeps accesses inside of the arrays, for launches that nobody counts: half of a recorder's time."""
 
-    finds_races = False
+    thorough = False
 
     def load(self, addresses, mask, itemsize, where):
         return self._resolve("load", addresses, mask, itemsize, where)

@@ -98,13 +98,13 @@ class _Hooks:
             again, self.polled_at = self.polled_at == ptrs.data.item(), ptrs.data.item()
             if again and self.programs:
                 self.programs.polled(for_good=False)
-        if other is None and not ok.all():
+        if other is None and self.recorder.thorough and not ok.all():
             other = poison.masked_lanes(ptrs, self.random)
         return method(builder, ptrs, _allowed(mask, ok), other, *rest, **named)
 
     def store(self, method, builder, ptrs, value, mask, *rest, **named):
         changes = None
-        if self.recorder.finds_races:
+        if self.recorder.thorough:
             changes = _changes(ptrs.data, value.data, _array(mask), self.recorder)
         ok = self.recorder.store(ptrs.data, _array(mask), _itemsize(ptrs), errors.calling_line, changes)
         self._moved()
