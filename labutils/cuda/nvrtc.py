@@ -6,6 +6,8 @@ compiler is newer than the driver. Results are kept on disk by source, options a
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import functools
 import hashlib
 import json
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import environment
+from . import compiler, compiler_process
 
 PACKAGES = "nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl cuda-bindings cuda-pathfinder"
 
@@ -104,8 +107,7 @@ def available() -> bool:
 @functools.cache
 def _nvrtc():
     try:
-        from cuda.bindings import nvrtc
-
+        nvrtc = compiler.bindings()
         nvrtc.nvrtcVersion()
     except Exception as e:  # a missing package, a missing library, a missing symbol: one answer to all of them
         raise Unavailable(
@@ -157,34 +159,43 @@ def compile_source(
 
     Raises CompileError with the compiler's own words, Unavailable when NVRTC is not installed.
     """
-    nvrtc = _nvrtc()
     arguments = [f"--gpu-architecture={target(capability)}", "-std=c++17", "-lineinfo", *DEFINES, *options]
     arguments += ["--ptxas-options=-v", "-default-device", *(f"-I{folder}" for folder in include_folders())]
-    parts = [source, names, arguments, version(), filename]
-    if any(name.startswith("lab/") or name in STANDARD for name in _included(source)):
-        parts.append(_own_headers())
-        arguments = [*arguments, f"-I{OWN_HEADERS}", f"-I{OWN_HEADERS / 'standard'}"]
+    parts = [source, names, arguments, version(), filename, _own_headers()]
+    arguments = [*arguments, f"-I{OWN_HEADERS}", f"-I{OWN_HEADERS / 'standard'}", f"-include={OWN_HEADERS / 'nvcc.h'}"]
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
     path = environment.cache_folder() / "nvrtc" / key
     if (hit := _load(path, target(capability))) is not None:
         return hit
-    program = _ok(nvrtc.nvrtcCreateProgram(source.encode(), filename.encode(), 0, [], []))
-    try:
-        for name in names:
-            _ok(nvrtc.nvrtcAddNameExpression(program, name.encode()))
-        (status,) = nvrtc.nvrtcCompileProgram(program, len(arguments), [a.encode() for a in arguments])
-        log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
-        if int(status) != 0:
-            raise CompileError(readable(log, filename))
-        size = _ok(nvrtc.nvrtcGetCUBINSize(program))
-        cubin = b" " * size
-        _ok(nvrtc.nvrtcGetCUBIN(program, cubin))
-        lowered = {n: _ok(nvrtc.nvrtcGetLoweredName(program, n.encode())).decode() for n in names}
-    finally:
-        nvrtc.nvrtcDestroyProgram(program)
-    done = Compiled(cubin, target(capability), lowered, log)
+    answer = _answer({"source": source, "filename": filename, "names": names, "arguments": arguments})
+    if "error" in answer:
+        raise CompileError(readable(answer["error"], filename))
+    done = Compiled(base64.b64decode(answer["cubin"]), target(capability), answer["lowered"], answer["log"])
     _store(path, done)
     return done
+
+
+def stay_in_process() -> None:
+    """From now on compile in this process: one that is a sandbox, may start no other and may die."""
+    global _ask
+    _ask = compiler.compile_job
+
+
+_ask = compiler_process.ask
+
+
+def _answer(job: dict) -> dict:
+    try:
+        return _ask(job)
+    except compiler_process.Died as e:
+        # NVRTC dies of an instance of a template whose parameters have an unknown type. Of the template alone it says
+        # what is wrong.
+        with contextlib.suppress(compiler_process.Died):
+            if "error" in (alone := _ask(job | {"names": []})):
+                return alone
+        raise CompileError(
+            f"NVIDIA's compiler died of this text ({e}) and does not say where: look for names that are not declared"
+        ) from None
 
 
 def readable(log: str, filename: str) -> str:
@@ -193,20 +204,6 @@ def readable(log: str, filename: str) -> str:
     log = re.sub(rf"{re.escape(filename)}\((\d+)\): warning(?: #\d+-D)?: ", r"line \1, warning: ", log)
     drop = re.compile(r"^(\d+ errors? detected|Remark: |ptxas info|\s*$)")
     return "\n".join(x for x in log.splitlines() if not drop.match(x)).strip()
-
-
-def _ok(result):
-    status, *values = result
-    if int(status) != 0:
-        raise RuntimeError(f"NVRTC failed: {status.name}")
-    return values[0] if len(values) == 1 else None
-
-
-def _text(size_of, get, program) -> str:
-    size = _ok(size_of(program))
-    data = b" " * size
-    _ok(get(program, data))
-    return data.rstrip(b"\0 ").decode(errors="replace")
 
 
 def _load(path: Path, target: str) -> Compiled | None:

@@ -22,7 +22,8 @@ from .job import MOST_MESSAGE, job  # noqa: E402
 
 
 def prepare() -> None:
-    """NVRTC itself, loaded on first use, and its headers."""
+    """NVRTC itself, loaded on first use, and its headers. This process is the one that may die of a text."""
+    nvrtc.stay_in_process()
     nvrtc.version()
     nvrtc.include_folders()
 

@@ -163,6 +163,7 @@ def prepare() -> None:
     errors.is_learners("")
     _keep_sources("core", "math", "random", "standard")
     device.catalogue()
+    nvrtc.stay_in_process()
     if nvrtc.available():
         nvrtc.version()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from labutils.cuda import nvrtc
+from labutils.cuda import compiler_process, nvrtc
 
 pytestmark = pytest.mark.skipif(not nvrtc.available(), reason="needs NVRTC (pip install nvidia-cuda-nvrtc)")
 
@@ -17,6 +17,28 @@ def test_an_error_names_the_learners_line():
         nvrtc.compile_source("__global__ void k(float* x) {\n    x[0] = y;\n}", ("k",), 80)
     assert e.value.text.splitlines()[0] == 'line 2: identifier "y" is undefined'
     assert "x[0] = y;" in e.value.text
+
+
+def test_a_text_that_kills_the_compiler_gets_a_sentence():
+    """NVRTC dies of an unknown type among the parameters of a template: here it is another process's end."""
+    with pytest.raises(nvrtc.CompileError, match='line 2: identifier "unknown_t" is undefined'):
+        nvrtc.compile_source("template <int N>\n__global__ void k(unknown_t* x) { x[0] = N; }", ("k<4>",), 80)
+    assert nvrtc.compile_source("__global__ void k(float* x) { x[0] = 1; }", ("k",), 80).cubin  # a new process
+
+
+def test_what_only_kills_it_gets_a_sentence_too(monkeypatch):
+    def die(job):
+        raise compiler_process.Died("SIGSEGV")
+
+    monkeypatch.setattr(nvrtc, "_ask", die)
+    with pytest.raises(nvrtc.CompileError, match=r"NVIDIA's compiler died of this text \(SIGSEGV\)"):
+        nvrtc.compile_source("__global__ void k(float* x) { x[0] = 2; }", ("k",), 80)
+
+
+def test_names_that_nvcc_knows_need_no_include():
+    source = """
+    template <class T> __global__ void k(const int8_t* a, uint64_t* b, ushort c, uint d, T e) { b[d] = a[c] + e; }"""
+    assert nvrtc.compile_source(source, ("k<uint32_t>",), 80).lowered["k<uint32_t>"].startswith("_Z1k")
 
 
 def test_host_headers_are_refused():
@@ -38,7 +60,7 @@ def test_the_second_time_comes_from_disk(monkeypatch):
     def refuse(*_):
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(nvrtc._nvrtc(), "nvrtcCreateProgram", refuse)
+    monkeypatch.setattr(nvrtc, "_ask", refuse)
     assert nvrtc.compile_source(source, ("k",), 90) == first
     with pytest.raises(AssertionError, match="compiled again"):
         nvrtc.compile_source(source + " ", ("k",), 90)

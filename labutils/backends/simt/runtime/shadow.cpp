@@ -14,8 +14,9 @@ struct Cell {
   u16 write_thread : 10, write_bytes : 4, write_atomic : 1;
   u16 read_thread : 10, read_bytes : 4,
       read_many : 1;  // read_many: `other` is another thread that has read it
-  u16 other_thread : 10, other_halves : 2, initialised : 4;
+  u16 other_thread : 10, other_bytes : 4;
   u16 other_time;
+  u8 initialised;            // bytes of shared memory that were written
   u8 write_lock, read_lock;  // under which it was written and read last
 };
 static_assert(sizeof(Cell) == 36);
@@ -77,8 +78,6 @@ static SIMT_COLD void uninitialized(Worker& w, const Event& e, u32 thread) {
   report(w, f);
 }
 
-static SIMT_HOT u32 halves(u32 bytes) { return !!(bytes & 3) | !!(bytes & 12) << 1; }
-
 // Does nothing order this access behind another one, at that epoch and time and under that lock?
 static SIMT_HOT bool unordered(Worker& w, const Event& e, u32 thread, u32 other, u16 time, u32 epoch, u8 lock) {
   if (e.lock && e.lock == lock) return false;
@@ -108,14 +107,14 @@ static SIMT_HOT void check_read(Worker& w, const Event& e, u32 thread, u16 time,
     c.read_bytes = bytes;
     c.read_many = 0;
   } else if (c.read_thread == thread) {
-    c.read_bytes |= bytes;
+    c.read_bytes = c.read_time == time ? c.read_bytes | bytes : bytes;
   } else {
     // Keep two readers, of two warps if there are: a later writer cannot be ordered after both by accident.
     u32 warp = thread / kLanes;
     if (!c.read_many || c.read_thread / kLanes != warp || c.other_thread / kLanes == warp) {
       c.other_thread = c.read_thread;
       c.other_time = c.read_time;
-      c.other_halves = halves(c.read_bytes);
+      c.other_bytes = c.read_bytes;
     }
     c.read_bytes = bytes;
     c.read_many = 1;
@@ -133,7 +132,7 @@ static SIMT_HOT void check_write(Worker& w, const Event& e, u32 thread, u16 time
     if (!same_value && unordered(w, e, thread, c.write_thread, c.write_time, c.write_epoch, c.write_lock))
       race(w, e, thread, 'w', c.write_thread, c.write_pc, c.write_epoch);
   }
-  bool by_last = c.read_bytes & bytes, by_other = c.read_many && (c.other_halves & halves(bytes));
+  bool by_last = c.read_bytes & bytes, by_other = c.read_many && (c.other_bytes & bytes);
   if (c.read_epoch && !atomic) {
     if (by_last && unordered(w, e, thread, c.read_thread, c.read_time, c.read_epoch, c.read_lock))
       race(w, e, thread, 'o', c.read_thread, c.read_pc, c.read_epoch);
@@ -143,7 +142,8 @@ static SIMT_HOT void check_write(Worker& w, const Event& e, u32 thread, u16 time
   c.initialised |= bytes;
   // An atomic after a plain store: to the others, the store is what matters.
   if (atomic && c.write_epoch == w.epoch && !c.write_atomic) return;
-  c.write_bytes = c.write_epoch == w.epoch && c.write_thread == thread ? c.write_bytes | bytes : bytes;
+  bool together = c.write_epoch == w.epoch && c.write_thread == thread && c.write_time == time;
+  c.write_bytes = together ? c.write_bytes | bytes : bytes;
   c.write_epoch = w.epoch;
   c.write_thread = thread;
   c.write_time = time;
