@@ -42,7 +42,7 @@ def evaluate(
     if problem := callable_problem(exercise, fn):
         verdict.headline = problem
     elif plain:
-        _plain(exercise, fn, verdict, seed, hidden, time_limit)
+        _plain(exercise, fn, verdict, seed, hidden, time_limit, explain)
     else:
         try:
             _kernel(exercise, fn, verdict, seed, hidden, backend, time_limit, explain)
@@ -189,7 +189,7 @@ def _add_counts(verdict: Verdict, exercise: KernelExercise, case: Case, outcome)
 # --- plain Python --------------------------------------------------------------------------------------------------
 
 
-def _plain(exercise: PlainExercise, fn, verdict: Verdict, seed, hidden, time_limit) -> None:
+def _plain(exercise: PlainExercise, fn, verdict: Verdict, seed, hidden, time_limit, explain) -> None:
     cases = cases_of(exercise, seed, hidden)
     jobs = [lambda case=case: _one_plain(exercise, fn, case) for case, _ in cases]
     for (case, is_hidden), result in zip(cases, child.run(jobs, time_limit), strict=False):
@@ -201,6 +201,11 @@ def _plain(exercise: PlainExercise, fn, verdict: Verdict, seed, hidden, time_lim
         verdict.results.append(CaseResult(case.name, diagnosis, hidden=is_hidden))
         if diagnosis and diagnosis.kind in ("unfilled", "timeout", "died"):
             break
+    if explain and (found := _headline(verdict)) is not None:
+        from . import plain_evidence  # not above: it is needed only after a failure
+
+        tried = [(case, r.diagnosis) for (case, _), r in zip(cases, verdict.results, strict=False) if not r.hidden]
+        verdict.headline, verdict.explained = plain_evidence.refine(exercise, fn, found, tried), True
 
 
 def _hidden_plain(exercise: PlainExercise, seed: int, count: int) -> list[Case]:

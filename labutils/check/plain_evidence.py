@@ -1,0 +1,274 @@
+"""Why a plain function returns the wrong number: run again on more arguments, not guessed from one result.
+
+A cause is named if the reference with that mistake returns the learner's number in every call, the right ones too.
+Where no cause fits, each argument is doubled by itself: those that move the learner's result in another way than the
+right one are where the mistake is.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..backends import child
+from ..spec.exercise import Case, PlainExercise
+from ..spec.verdict import Diagnosis
+from . import patterns
+from .findings import Evidence
+
+DRAWN = 12
+"""Calls with drawn arguments, beside the exercise's own cases."""
+
+SECONDS = 1.0
+"""Time limit of one call."""
+
+CLOSE = 1e-6
+"""Relative difference up to which a suspected cause gives the learner's number."""
+
+Sizes = dict[str, Any]
+Formula = Callable[[Sizes, float], float]
+"""What a mistake makes of arguments and of the right result."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call: the arguments, what the learner's function returned, and the right result."""
+
+    sizes: Sizes
+    yours: float
+    right: float
+    wrong: bool
+
+
+def refine(exercise: PlainExercise, fn: Callable, found: Diagnosis, tried: list[tuple[Case, Diagnosis | None]]):
+    """The diagnosis of a wrong number with its cause, as far as more calls show one."""
+    if exercise.reference is None or found.kind not in ("wrong-formula", "wrong-values"):
+        return found
+    agreed = _agreed(found, tried)
+    if ", expected " not in found.symptom or agreed == 1:
+        return found
+    own = [dict(case.sizes) for case, _ in tried]
+    calls = _calls(exercise, fn, [*own, *_drawn(exercise)])
+    if not any(c.wrong for c in calls):
+        return found
+    evidence = _cause(exercise, calls)
+    if evidence is None and agreed <= 0.5:
+        evidence = _described(exercise, fn, calls)
+    if evidence is None:
+        return found
+    return replace(found, symptom=f"{found.symptom}: {evidence.cause}", advice=evidence.advice or found.advice)
+
+
+def _agreed(found: Diagnosis, tried: list[tuple[Case, Diagnosis | None]]) -> float:
+    """The share of the refused cases that give the exercise's own advice, apart from the numbers in it. What only one
+    of several says is a coincidence of numbers."""
+
+    def words(d: Diagnosis) -> str:
+        return re.sub(r"\d[\d.]*", "0", d.advice)
+
+    refused = [d for _, d in tried if d is not None]
+    if found.kind != "wrong-formula" or not refused:
+        return 0.0
+    return sum(d.kind == found.kind and words(d) == words(found) for d in refused) / len(refused)
+
+
+def _drawn(exercise: PlainExercise) -> Iterator[Sizes]:
+    rng = random.Random(0)
+    for _ in range(DRAWN if exercise.draw else 0):
+        yield dict(exercise.draw(rng))
+
+
+def _calls(exercise: PlainExercise, fn: Callable, points: list[Sizes]) -> list[Call]:
+    """The calls that return a number, where the reference has one."""
+    known = [(p, right) for p in points if (right := _number(lambda p=p: exercise.reference(**p))) is not None]
+    jobs = [functools.partial(_returned, exercise, fn, p) for p, _ in known]
+    calls = []
+    for (sizes, right), result in zip(known, child.run(jobs, SECONDS), strict=False):
+        if isinstance(result, str):  # it hung or died
+            break
+        if (yours := result["number"]) is not None:
+            slack = max(exercise.rtol * abs(right), 1e-12 if exercise.rtol else 0.0)
+            calls.append(Call(sizes, yours, right, abs(yours - right) > slack))
+    return calls
+
+
+def _returned(exercise: PlainExercise, fn: Callable, sizes: Sizes) -> dict:
+    arguments: Mapping[str, Any] = exercise.make(**sizes) if exercise.make else sizes
+    attempt = child.attempt(fn, arguments.values())
+    return {"number": None if attempt.problem else _number(lambda: attempt.returned)}
+
+
+def _number(value: Callable[[], Any]) -> float | None:
+    try:
+        number = float(value())
+    except (TypeError, ValueError, ArithmeticError, RuntimeError, LookupError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+# --- causes that are run -------------------------------------------------------------------------------------------
+
+
+def _cause(exercise: PlainExercise, calls: list[Call]) -> Evidence | None:
+    """The first suspected cause that gives the learner's number in every call."""
+    wrong = [c for c in calls if c.wrong]
+    for evidence, formula in _suspected(exercise, wrong):
+        given = [_number(lambda c=c, formula=formula: formula(c.sizes, c.right)) for c in calls]
+        known = [(c, g) for c, g in zip(calls, given, strict=True) if g is not None]
+        telling = [c for c, g in known if c.wrong]
+        if len({c.right for c in telling}) < 2 or len(known) < 0.8 * len(calls):
+            continue
+        if all(math.isclose(g, c.yours, rel_tol=CLOSE, abs_tol=1e-12) for c, g in known):
+            return evidence
+    return None
+
+
+def _suspected(exercise: PlainExercise, wrong: list[Call]) -> Iterator[tuple[Evidence, Formula]]:
+    names = [n for n, v in wrong[0].sizes.items() if isinstance(v, (int, float)) and not isinstance(v, bool)]
+    yield from _of_result(names, wrong)
+    yield from _of_arguments(exercise, names)
+
+
+def _of_arguments(exercise: PlainExercise, names: list[str]) -> Iterator[tuple[Evidence, Formula]]:
+    """The reference with other arguments."""
+
+    def with_(change: Callable[[Sizes], Sizes]) -> Formula:
+        return lambda sizes, _: exercise.reference(**{**sizes, **change(sizes)})
+
+    for n in names:
+        for value in (0, 1):
+            yield (
+                Evidence(f"{n} has no effect, as if it were always {value}", f"Use {n} in the formula."),
+                with_(lambda s, n=n, value=value: {n: value}),
+            )
+    for a in names:
+        for b in names:
+            if a < b:
+                yield (
+                    Evidence(f"{a} and {b} are exchanged", f"Check which place in the formula is {a}'s."),
+                    with_(lambda s, a=a, b=b: {a: s[b], b: s[a]}),
+                )
+            if a != b:
+                yield (
+                    Evidence(f"it uses {b} where {a} belongs", f"Check each place where the formula needs {a}."),
+                    with_(lambda s, a=a, b=b: {a: s[b]}),
+                )
+    for n in names:
+        for text, changed in ((f"{n} + 1", lambda v: v + 1), (f"{n} − 1", lambda v: v - 1),
+                              (f"2 · {n}", lambda v: 2 * v), (f"{n} / 2", lambda v: v // 2)):  # fmt: skip
+            yield (
+                Evidence(f"it uses {text} where {n} belongs", f"Check the term with {n}."),
+                with_(lambda s, n=n, changed=changed: {n: changed(s[n])}),
+            )
+
+
+def _of_result(names: list[str], wrong: list[Call]) -> Iterator[tuple[Evidence, Formula]]:
+    """The right result times, or plus, something; or a function of it."""
+    first = next((c for c in wrong if c.right), None)
+    if first is not None and first.yours:
+        factor = first.yours / first.right
+        inverse = f" (1/{1 / factor:.6g})" if abs(factor) < 1 and math.isclose(1 / factor, round(1 / factor)) else ""
+        yield (
+            Evidence(
+                f"every result is {factor:.6g}{inverse} times the right one",
+                "Look for a constant factor that is missing, doubled or inverted: a unit, a count, reads beside writes.",
+            ),
+            lambda _, y: y * factor,
+        )
+    offset = wrong[0].yours - wrong[0].right
+    yield (
+        Evidence(
+            f"every result is {abs(offset):.6g} too {'large' if offset > 0 else 'small'}",
+            "Look for a term that is added once too often or left out, and for counting from 1 in place of 0.",
+        ),
+        lambda _, y: y + offset,
+    )
+    for n in names:
+        for text, power in ((f"{n}", 1), (f"1/{n}", -1), (f"{n}²", 2), (f"1/{n}²", -2), (f"√{n}", 0.5)):
+            missing = f"divide by {n}" if power > 0 else f"multiply by {n}"
+            yield (
+                Evidence(
+                    f"every result is {text} times the right one",
+                    f"Check how often the formula should {missing}.",
+                ),
+                lambda s, y, n=n, power=power: y * float(s[n]) ** power,
+            )
+        for sign, word, advice in ((1, "large", f"{n} is added once too often"), (-1, "small", f"add {n} once more")):
+            yield (
+                Evidence(
+                    f"every result is too {word} by {n}", f"Compare the terms of the sum with the text: {advice}."
+                ),
+                lambda s, y, n=n, sign=sign: y + sign * s[n],
+            )
+    functions: tuple[tuple[str, str, Callable[[float], float]], ...] = (
+        ("it is 1 / the right result", "Exchange numerator and denominator.", lambda y: 1 / y),
+        ("it is 1 − the right result", "The rest is returned: subtract it from 1.", lambda y: 1 - y),
+        ("it has the wrong sign", "Exchange the two sides of the difference.", lambda y: -y),
+        ("it is the right result rounded down", "Return the number itself: use / and not //.", math.floor),
+        ("it is the right result rounded up", "Return the number itself, without rounding.", math.ceil),
+        ("it is the right result rounded", "Return the number itself, without rounding.", round),
+        ("it is the square of the right result", "A square root is missing.", lambda y: y * y),
+        ("it is the square root of the right result", "A square root is too many.", math.sqrt),
+    )
+    for sentence, advice, function in functions:
+        yield Evidence(sentence, advice), lambda _, y, function=function: function(y)
+
+
+# --- no cause fits: which calls, and which arguments ---------------------------------------------------------------
+
+
+def _described(exercise: PlainExercise, fn: Callable, calls: list[Call]) -> Evidence | None:
+    refused, passed = ([Case("", c.sizes) for c in calls if c.wrong is wrong] for wrong in (True, False))
+    parts = [_one_off(calls), patterns.apart(refused, passed)]
+    sizes = next((c.sizes for c in calls if c.wrong), None)
+    follows, departs = _doubled(exercise, fn, sizes)
+    advice = ""
+    if departs:
+        name, right, yours = departs[0]
+        parts.append(f"doubling {name} here {_changed(right, 'the right result')} and {_changed(yours, 'yours')}")
+        advice = f"Look at the terms with {_listed([d[0] for d in departs])}."
+        if follows:
+            advice = f"{advice[:-1]}; a change of {_listed(follows)} alone has the right effect here."
+    said = "; ".join(p for p in parts if p)
+    return Evidence(said, advice) if said else None
+
+
+def _one_off(calls: list[Call]) -> str:
+    """Results that are one too small or too large in some calls: rounding."""
+    wrong = [c for c in calls if c.wrong]
+    differences = {round(c.yours - c.right, 9) for c in wrong}
+    if len(wrong) == len(calls) or len(wrong) < 2 or differences not in ({1.0}, {-1.0}):
+        return ""
+    word, rounded = ("large", "up") if 1.0 in differences else ("small", "down")
+    return f"in {len(wrong)} of {len(calls)} calls the result is 1 too {word}, as if it were rounded {rounded} there"
+
+
+def _doubled(exercise: PlainExercise, fn: Callable, sizes: Sizes) -> tuple[list[str], list[tuple[str, float, float]]]:
+    """Arguments that change the learner's result as they change the right one when doubled, and the others with both
+    factors."""
+    names = [n for n, v in sizes.items() if isinstance(v, (int, float)) and not isinstance(v, bool) and v]
+    calls = _calls(exercise, fn, [sizes, *({**sizes, n: 2 * sizes[n]} for n in names)])
+    if not calls or calls[0].sizes != sizes or not calls[0].right or not calls[0].yours:
+        return [], []
+    follows, departs = [], []
+    for c in calls[1:]:
+        name = next(n for n in names if c.sizes[n] != sizes[n])
+        right, yours = c.right / calls[0].right, c.yours / calls[0].yours
+        if math.isclose(right, yours, rel_tol=0.01):
+            follows.append(name)
+        else:
+            departs.append((name, right, yours))
+    return follows, sorted(departs, key=lambda d: -abs(math.log(max(abs(d[1] / d[2]), 1e-9))) if d[2] else -math.inf)
+
+
+def _changed(factor: float, what: str) -> str:
+    return f"does not change {what}" if math.isclose(factor, 1.0, rel_tol=0.01) else f"multiplies {what} by {factor:.4g}"
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]
