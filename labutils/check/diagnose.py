@@ -241,6 +241,12 @@ def _wrong(comparison: Comparison, output: OutputComparison, bad: torch.Tensor) 
         message = mistake.sentence.format(name=name)
         advice = GUESS_ADVICE.get(mistake.diagnosis)
         return replace(diagnosis(mistake.diagnosis, message, output.report(), advice), guess=True)
+    return from_values(comparison, output, bad)
+
+
+def from_values(comparison: Comparison, output: OutputComparison, bad: torch.Tensor) -> Diagnosis:
+    """What wrong values show by themselves: not finite, imprecise, or wrong."""
+    name = output.name
     finite = bad & torch.isfinite(output.expected)
     # where the terms themselves come near the type's largest number, any wrong sum of them may leave it
     largest = torch.finfo(output.buffer.view.dtype).max if output.buffer.view.is_floating_point() else float("inf")

@@ -6,6 +6,7 @@ a kernel that passes.
 
 from __future__ import annotations
 
+import linecache
 import re
 import time
 from collections.abc import Callable
@@ -15,7 +16,20 @@ from ..backends import Outcome
 from ..spec.exercise import KernelExercise
 from ..spec.inputs import Run
 from ..spec.verdict import CaseResult, Diagnosis
-from . import accesses, hypotheses, influence, names, patterns, placement, regions, repairs, statements
+from . import (
+    accesses,
+    diagnose,
+    hypotheses,
+    influence,
+    known_mistakes,
+    names,
+    not_finite,
+    patterns,
+    placement,
+    regions,
+    repairs,
+    statements,
+)
 from .compare import Comparison, OutputComparison
 from .findings import Evidence
 
@@ -53,6 +67,14 @@ def refine(
     if found.guess and (likelier := _likelier(found, tried)):
         found = likelier
         refused = sorted((t for t in tried if _same(t, found)), key=_size)
+    if found.guess and _refuted(found, tried):
+        again = [replace(t, result=replace(t.result, diagnosis=_without_guess(t))) for t in refused]
+        kept = [t for t in again if t.result.diagnosis is not None]
+        if kept:
+            plain = min((t.result.diagnosis for t in kept), key=lambda d: VALUES.index(d.kind))
+            rest = [t for t in tried if t.result.passed]
+            refined = _values(exercise, fn, plain, kept, [*kept, *rest], seed, seconds)
+            return replace(refined, kind=found.kind)
     if found.kind in UNWRITTEN and not found.guess:
         return _placed(fn, _unwritten(fn, found, _shown(refused), seconds), refused, tried, seconds)
     if found.kind in OUTSIDE:
@@ -102,6 +124,24 @@ def _spread(refused: list[Tried]) -> list[Tried]:
     """The smallest case of more than one element, and one that is larger."""
     larger = [t for t in refused if min(b.view.numel() for b in t.run.outputs.values()) > 1] or refused
     return [larger[0], larger[len(larger) // 2]] if len(larger) > 1 else larger
+
+
+def _refuted(found: Diagnosis, tried: list[Tried]) -> bool:
+    """Would the known mistake that this names have changed a case that passed?"""
+    passed = sorted((t for t in tried if t.result.passed and not t.result.hidden), key=_size)
+    comparisons = (Comparison(t.run) for t in _few(passed))
+    return any(known_mistakes.refuted(found.symptom, c, c.output(n)) for c in comparisons for n in c.run.outputs)
+
+
+def _without_guess(t: Tried) -> Diagnosis | None:
+    """What the wrong values of a case show without the table of known mistakes."""
+    comparison = Comparison(t.run)
+    for name in t.run.outputs:
+        output = comparison.output(name)
+        if (bad := output.bad & ~output.unwritten).any():
+            found = diagnose.from_values(comparison, output, bad)
+            return found if found.kind in VALUES else None
+    return None
 
 
 def _likelier(found: Diagnosis, tried: list[Tried]) -> Diagnosis | None:
@@ -185,7 +225,8 @@ def _again(run: Run) -> Run:
 
 def _values(exercise, fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], seed: int, seconds) -> Diagnosis:
     end = time.monotonic() + seconds
-    if (explained := _explained(found, refused)) and "inf" not in explained.symptom and "NaN" not in explained.symptom:
+    passed = sorted((t for t in tried if t.result.passed and not t.result.hidden), key=_size)
+    if not _all_strange(refused) and (explained := _explained(found, refused, passed)):
         constant = explained.symptom.startswith("every element of") and " times " not in explained.symptom
         return _placed(fn, explained, refused, tried, seconds) if constant else explained
     shown = _shown(refused)
@@ -196,7 +237,7 @@ def _values(exercise, fn, found: Diagnosis, refused: list[Tried], tried: list[Tr
         return found
     base, output = shown.result.diagnosis, outputs[name]
     if not output.got[output.bad & ~output.unwritten].isfinite().all():  # what is not finite moves with nothing
-        return _placed(fn, _not_finite(fn, base, shown, output, refused, tried), refused, tried, seconds)
+        return _not_finite(fn, base, shown, output, refused, tried, seconds)
     placed = _placed(fn, replace(base, symptom=base.symptom + _in_case(shown)), refused, tried, seconds / 2)
     if placed.advice != base.advice:
         return placed
@@ -206,16 +247,34 @@ def _values(exercise, fn, found: Diagnosis, refused: list[Tried], tried: list[Tr
     return _described(base, shown, output, refused, tried, bool(moves))
 
 
-def _explained(found: Diagnosis, refused: list[Tried]) -> Diagnosis | None:
-    """A hypothesis that gives the learner's outputs in the smallest refused cases."""
+def _explained(found: Diagnosis, refused: list[Tried], passed: list[Tried]) -> Diagnosis | None:
+    """A hypothesis that gives the learner's outputs in the smallest refused cases, and changes none that passed."""
     samples = _samples(refused)
     if not samples:
         return None
-    evidence = hypotheses.find([(c, o) for _, c, o in samples])
+    shown, _, output = samples[-1]
+    right = [(c, c.output(output.name)) for c in (Comparison(t.run) for t in _few(passed))]
+    evidence = hypotheses.find([(c, o) for _, c, o in samples], right=right)
     if evidence is None:
         return None
-    shown, _, output = samples[-1]
     return _added(replace(found, details=shown.result.diagnosis.details), evidence, output.name)
+
+
+def _all_strange(refused: list[Tried]) -> bool:
+    """Is something wrong in each of the refused cases that is not finite? What arose from it tells nothing more."""
+
+    def strange(t: Tried) -> bool:
+        comparison = Comparison(t.run)
+        outputs = [comparison.output(n) for n in t.run.outputs]
+        return any(not o.got[o.bad & ~o.unwritten].isfinite().all() for o in outputs)
+
+    return all(strange(t) for t in refused[:SAMPLES])
+
+
+def _few(passed: list[Tried]) -> list[Tried]:
+    """Cases that passed: the smallest, for each fill and layout one, the others by size."""
+    kinds = {(t.run.case.fill, t.run.case.layout): t for t in reversed(passed)}
+    return sorted(kinds.values(), key=_size)[: 3 * SAMPLES] + passed[1:SAMPLES]
 
 
 def _samples(refused: list[Tried]) -> list[tuple[Tried, Comparison, OutputComparison]]:
@@ -260,16 +319,22 @@ def _by_hand(output: OutputComparison) -> str:
     )
 
 
-def _not_finite(fn, base: Diagnosis, shown: Tried, output: OutputComparison, refused, tried) -> Diagnosis:
-    """inf or NaN: in which cases, and the lines that can make it."""
+def _not_finite(fn, base: Diagnosis, shown: Tried, output: OutputComparison, refused, tried, seconds) -> Diagnosis:
+    """inf or NaN: in which cases, the operation that made it, or else the lines that can make it."""
     strange = output.bad & ~output.got.isfinite() & output.expected.isfinite()
     if not strange.any():
         strange = output.bad
     first = regions.element(output.name, strange.nonzero()[0].tolist())
     cases = patterns.apart([t.run.case for t in refused], [t.run.case for t in tried if t.result.passed])
     symptom = f"{base.symptom}{_in_case(shown)}, first {first}" + (f"; {cases}" if cases else "")
+    if shown.run.exercise.language == "triton":
+        nan = bool(output.got[strange].isnan().any())
+        events = not_finite.trace(fn, _again(shown.run), seconds)
+        if made := not_finite.evidence(events, nan, linecache.getlines):
+            return replace(base, symptom=f"{symptom}; {made.cause}", advice=made.advice)
+    placed = _placed(fn, replace(base, symptom=symptom), refused, tried, seconds)
     lines = statements.risky(names.texts(fn))
-    if not lines:
-        return replace(base, symptom=symptom)
+    if not lines or placed.advice != base.advice:
+        return placed
     listed = "; ".join(f"{line} ({why})" for line, why in lines[:3])
     return replace(base, symptom=symptom, advice=f"These lines can make it: {listed}. Print what goes into them.")

@@ -25,6 +25,19 @@ def recognise(comparison: Comparison, output: OutputComparison) -> KnownMistake 
     return None
 
 
+def refuted(symptom: str, comparison: Comparison, output: OutputComparison) -> bool:
+    """Would the exercise's known mistake of this sentence have changed an output that is right?"""
+    for mistake in comparison.exercise.known_mistakes:
+        if mistake.sentence.format(name=output.name) == symptom:
+            wrong = named(mistake.compute(**comparison.inputs), tuple(comparison.exercise.outputs)).get(output.name)
+            if wrong is not None and wrong.shape == output.got.shape:
+                wrong = wrong.double()
+                return bool(
+                    mismatches(output.got, wrong, output.limit, output.rounded(wrong)).sum() > 0.05 * wrong.numel()
+                )
+    return False
+
+
 def _fits(wrong: torch.Tensor, known: torch.Tensor, output: OutputComparison) -> bool:
     """Is the output the result of this mistake? Only elements where that differs from the right result can tell.
 

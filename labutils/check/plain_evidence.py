@@ -176,7 +176,7 @@ def _of_result(names: list[str], wrong: list[Call]) -> Iterator[tuple[Evidence, 
         yield (
             Evidence(
                 f"every result is {factor:.6g}{inverse} times the right one",
-                "Look for a constant factor that is missing, doubled or inverted: a unit, a count, reads beside writes.",
+                "Look for a constant factor that is missing, doubled or inverted: a unit, a count, reads or writes.",
             ),
             lambda _, y: y * factor,
         )
@@ -267,7 +267,9 @@ def _doubled(exercise: PlainExercise, fn: Callable, sizes: Sizes) -> tuple[list[
 
 
 def _changed(factor: float, what: str) -> str:
-    return f"does not change {what}" if math.isclose(factor, 1.0, rel_tol=0.01) else f"multiplies {what} by {factor:.4g}"
+    return (
+        f"does not change {what}" if math.isclose(factor, 1.0, rel_tol=0.01) else f"multiplies {what} by {factor:.4g}"
+    )
 
 
 def _listed(names: list[str]) -> str:

@@ -36,6 +36,15 @@ SLIPS = (
         "what is launched is a plain Python function: the decorator @triton.jit is missing above its def",
         "Put @triton.jit on the line above the kernel's def, run its cell, then check again.",
     ),
+    *(
+        Slip(
+            "",
+            f"tl.{name}(a, b) of two tensors: tl.{name} reduces one tensor along an axis",
+            f"For the {what} of two tensors, element by element, use tl.{name}imum(a, b).",
+            line=rf"\btl\.{name}\((?:[^(),]|\([^()]*(?:\([^()]*\)[^()]*)*\))+,(?!\s*(?:-?\d+\s*[,)]|axis\b|None\b|keep_dims\b|return_))",
+        )
+        for name, what in (("max", "larger"), ("min", "smaller"))
+    ),
     Slip(
         "did you forget to add @triton.jit",
         "a function of tl runs outside of a kernel",

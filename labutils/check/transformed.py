@@ -1,12 +1,12 @@
 """Outputs that are the right result transformed: a constant factor, a function of it, its elements in other places.
 
-Each is named only if it holds for every refused case that is looked at.
+Each is named only if it holds for every refused case that is looked at, and would not have changed one that passed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -37,9 +37,21 @@ FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
-def of_result(samples: list[Sample]) -> Evidence | None:
-    """How the outputs of all these cases come from the right ones, or None."""
-    return _nothing(samples) or _constant(samples) or _factor(samples) or _function(samples)
+def of_result(samples: list[Sample], right: Sequence[Sample] = ()) -> Evidence | None:
+    """How the outputs of all these cases come from the right ones, or None. `right` are cases that passed."""
+    return _nothing(samples) or _constant(samples, right) or _factor(samples, right) or _function(samples, right)
+
+
+def changes(wrong: torch.Tensor, output: OutputComparison) -> bool:
+    """Is this another result than an output that is right, in more than a few elements? NaN is unknown."""
+    known = ~wrong.isnan()
+    return bool((known & ~_close(output.got, wrong, output)).sum() > 0.05 * known.sum())
+
+
+def _refuted(right: Sequence[Sample], wanted: Callable[[Sample], torch.Tensor | None]) -> bool:
+    """Would one of the cases that passed have come out otherwise?"""
+    results = ((wanted(s), s[1]) for s in right)
+    return any(w is not None and w.shape == o.got.shape and changes(w, o) for w, o in results)
 
 
 def _close(got: torch.Tensor, wanted: torch.Tensor, output: OutputComparison) -> torch.Tensor:
@@ -92,10 +104,12 @@ def _nothing(samples: list[Sample]) -> Evidence | None:
     return None
 
 
-def _constant(samples: list[Sample]) -> Evidence | None:
+def _constant(samples: list[Sample], right: Sequence[Sample]) -> Evidence | None:
     """The right result plus a number."""
     difference = _common([(o.got - o.expected)[o.bad & o.expected.isfinite()] for _, o in samples], samples)
     if difference is None or not _holds(samples, lambda s: s[1].expected + difference):
+        return None
+    if _refuted(right, lambda s: s[1].expected + difference):
         return None
     return Evidence(
         f"every element of {{name}} is the right result {'+' if difference > 0 else '−'} {abs(difference):.6g}",
@@ -104,7 +118,7 @@ def _constant(samples: list[Sample]) -> Evidence | None:
     )
 
 
-def _factor(samples: list[Sample]) -> Evidence | None:
+def _factor(samples: list[Sample], right: Sequence[Sample]) -> Evidence | None:
     """The right result times a number, or times a size of the case."""
     large = [o.bad & (o.expected.abs() > 1e-3 * o.expected.abs().nan_to_num(posinf=0.0).max()) for _, o in samples]
     ratios = [
@@ -112,24 +126,33 @@ def _factor(samples: list[Sample]) -> Evidence | None:
         for (_, o), m in zip(samples, large, strict=True)
     ]
     factor = _common(ratios, samples)
-    if factor and abs(factor - 1) > 1e-6 and _holds(samples, lambda s: s[1].expected * factor):
+    if (
+        factor
+        and abs(factor - 1) > 1e-6
+        and _holds(samples, lambda s: s[1].expected * factor)
+        and not _refuted(right, lambda s: s[1].expected * factor)
+    ):
         meaning = next((t for f, t in FACTORS.items() if math.isclose(f, factor, rel_tol=1e-3)), "")
         return Evidence(
             f"every element of {{name}} is {factor:.6g} times the right result" + (f": {meaning}" if meaning else ""),
             "The indices are right: look for a factor in the formula that is missing, doubled or inverted.",
             replaces=True,
         )
-    return _size_factor(samples)
+    return _size_factor(samples, right)
 
 
-def _size_factor(samples: list[Sample]) -> Evidence | None:
+def _size_factor(samples: list[Sample], right: Sequence[Sample]) -> Evidence | None:
     if len(samples) < 2:
         return None
     for name in samples[0][0].run.case.sizes:
         for text, power in ((name, 1.0), (f"1 / {name}", -1.0), (f"√{name}", 0.5), (f"1 / √{name}", -0.5)):
-            if all(s[0].run.case.sizes.get(name, 0) > 0 for s in samples) and _holds(
-                samples, lambda s, name=name, power=power: s[1].expected * s[0].run.case.sizes[name] ** power
-            ):
+
+            def times(s: Sample, name=name, power=power) -> torch.Tensor:
+                return s[1].expected * s[0].run.case.sizes[name] ** power
+
+            if any(s[0].run.case.sizes.get(name, 0) <= 0 for s in [*samples, *right]):
+                continue
+            if _holds(samples, times) and not _refuted(right, times):
                 return Evidence(
                     f"every element of {{name}} is {text} times the right result",
                     f"Look for a multiplication or division by {name} that is missing or done twice.",
@@ -151,9 +174,13 @@ def _common(values: list[torch.Tensor], samples: list[Sample]) -> float | None:
     return float(together[near].mean())
 
 
-def _function(samples: list[Sample]) -> Evidence | None:
+def _function(samples: list[Sample], right: Sequence[Sample]) -> Evidence | None:
     for text, function in FUNCTIONS.items():
-        if _holds(samples, lambda s, function=function: function(s[1].expected)):
+
+        def applied(s: Sample, function=function) -> torch.Tensor:
+            return function(s[1].expected)
+
+        if _holds(samples, applied) and not _refuted(right, applied):
             return Evidence(
                 f"{{name}} is {text}",
                 "The indices are right: compare the last steps of the formula with the text of the exercise.",
@@ -165,12 +192,16 @@ def _function(samples: list[Sample]) -> Evidence | None:
 # --- elements in other places --------------------------------------------------------------------------------------
 
 
-def elsewhere(samples: list[Sample]) -> Evidence | None:
+def elsewhere(samples: list[Sample], right: Sequence[Sample] = ()) -> Evidence | None:
     """Which other element's result each element holds, or None."""
+
+    def hold(wanted: Callable[[Sample], torch.Tensor | None]) -> bool:
+        return _holds(samples, wanted) and not _refuted(right, wanted)
+
     dims = samples[0][0].exercise.arguments[samples[0][1].name].dims
     for axis, d in enumerate(dims):
         for step in (1, -1):
-            if _holds(samples, lambda s, axis=axis, step=step: _rolled(s[1].expected, axis, step)):
+            if hold(lambda s, axis=axis, step=step: _rolled(s[1].expected, axis, step)):
                 right = ", ".join(k.lower() for k in dims)
                 wrong = ", ".join(
                     f"{k.lower()} {'+' if step > 0 else '−'} 1" if n == axis else k.lower() for n, k in enumerate(dims)
@@ -180,9 +211,9 @@ def elsewhere(samples: list[Sample]) -> Evidence | None:
                     f"Check the index of the store along {d}, against that of the loads.",
                     replaces=True,
                 )
-        if _holds(samples, lambda s, axis=axis: s[1].expected.flip(axis)):
+        if hold(lambda s, axis=axis: s[1].expected.flip(axis)):
             return Evidence(f"{{name}} is reversed along {d}", f"Check the index along {d}.", replaces=True)
-        if _holds(samples, lambda s, axis=axis: _first(s[1].expected, axis)):
+        if hold(lambda s, axis=axis: _first(s[1].expected, axis)):
             return Evidence(
                 f"every {d} of {{name}} holds the result of the first one",
                 f"The loads must move along {d}: add the index along {d} times its stride to their addresses.",
@@ -201,3 +232,65 @@ def _rolled(y: torch.Tensor, axis: int, step: int) -> torch.Tensor | None:
 
 def _first(y: torch.Tensor, axis: int) -> torch.Tensor | None:
     return y.narrow(axis, 0, 1).expand_as(y) if y.shape[axis] > 1 else None
+
+
+# --- what an earlier tile left in the accumulator ------------------------------------------------------------------
+
+TILES = (16, 32, 64, 128)
+
+
+def carried_over(samples: list[Sample]) -> Evidence | None:
+    """Each wrong tile of an output holds what another one holds, on top of its own: the accumulator goes on."""
+    for size in ((m, n) for m in TILES for n in TILES):
+        pairs = [_tile_before(output, size) for _, output in samples]
+        if any(pairs) and None not in pairs:
+            (tile, before), (m, n) = next(p for p in pairs if p), size
+            return Evidence(
+                f"the tile of {m} × {n} elements of {{name}} that begins at {list(tile)} holds its own result plus "
+                f"that of the tile at {list(before)}: the accumulator still holds what the tile before left in it",
+                "Set the accumulator to 0 at the start of each tile: inside the loop over the tiles, before the loop "
+                "over K.",
+                replaces=True,
+            )
+    return None
+
+
+def _tile_before(output: OutputComparison, size: tuple[int, int]) -> tuple | None:
+    """The first wrong tile, and the one that was added to it; () if too few elements show that. None: a wrong tile is
+    explained by no other one."""
+    got, more = output.got, output.got - output.expected
+    if got.dim() != 2 or not output.bad.any() or not got.isfinite().all():
+        return None
+    (rows, columns), (m, n) = got.shape, size
+    corners = [(r, c) for r in range(0, rows, m) for c in range(0, columns, n)]
+    if not 2 <= len(corners) <= 64:
+        return None
+    found: tuple = ()
+    for tile in corners:
+        if not _part(output.bad, tile, size).any():
+            continue
+        fitting = [_adds(output, got, more, t, tile, size) for t in corners if t != tile]
+        others = [t for t in corners if t != tile]
+        if True in fitting:
+            found = found or (tile, others[fitting.index(True)])
+        elif False in fitting:
+            return None
+    return found
+
+
+def _part(x: torch.Tensor, tile: tuple[int, int], size: tuple[int, int]) -> torch.Tensor:
+    return x[tile[0] : tile[0] + size[0], tile[1] : tile[1] + size[1]]
+
+
+def _adds(output: OutputComparison, got, more, before, tile, size) -> bool | None:
+    """Is what a tile holds too much what another one holds? None: too few elements show it. Only where neither is 0: a
+    ReLU may have cut it off."""
+    mine, theirs = _part(more, tile, size), _part(got, before, size)
+    h, w = min(mine.shape[0], theirs.shape[0]), min(mine.shape[1], theirs.shape[1])
+    mine, theirs = mine[:h, :w], theirs[:h, :w]
+    own, right = _part(got, tile, size)[:h, :w], _part(output.expected, tile, size)[:h, :w]
+    known = (theirs != 0) & (own != 0) & (right != 0)
+    slack = 4 * _part(output.limit, tile, size)[:h, :w] + 8 * ROUND_OFF[output.dtype] * (theirs.abs() + own.abs())
+    if known.sum() < 4:
+        return None
+    return bool((known & ((mine - theirs).abs() <= slack)).sum() >= 0.95 * known.sum())

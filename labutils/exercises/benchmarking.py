@@ -140,6 +140,8 @@ def _why(gpu: SimulatedGPU, took: float) -> str | None:
     cold = [r.seconds for r in gpu.runs if not r.hot]
     if any(_near(took, factor * truth, 0.1) for factor in (1e3, 1e6)):
         return "That looks like milliseconds or microseconds. Return seconds."
+    if took > truth and (cause := _between_events(gpu.log)):
+        return cause
     if took < min(0.6 * gpu.hot_s, 3 * gpu.launch_s) or _near(took, gpu.launch_s, 0.5):
         return "That is the launch time: the clock was read before the GPU was done. Use events."
     if len(cold) < len(runs) / 10 and any(_near(took, gpu.hot_s + gap, 0.05) for gap in (0.0, gpu.launch_s)):
@@ -158,6 +160,43 @@ def _why(gpu: SimulatedGPU, took: float) -> str | None:
     if took > truth + 0.5 * gpu.launch_s:
         return "The launch is in that time: the GPU was idle at the first event. Flush, record the event, do not wait."
     return None
+
+
+def _between_events(log: list[str]) -> str | None:
+    """What most samples do between their two events that belongs elsewhere, or before the first one."""
+    samples = _samples(log)
+    most = 0.8 * len(samples)
+    if not samples:
+        return None
+    if sum(s.count("call") > 1 for _, s in samples) > most:
+        return "Several calls lie between two events: put one call between them, or divide by the number of calls."
+    if sum("flush" in s for _, s in samples) > most:
+        return "The flush lies between the two events, so it is timed too. Flush before the first event."
+    if sum("synchronize" in s for _, s in samples) > most:
+        return (
+            "You synchronize between the call and the second event: the GPU is idle until the host has queued that "
+            "event. Queue it directly after the call, and synchronize after all samples."
+        )
+    if sum("flush" in before and "synchronize" in before[before.index("flush") :] for before, _ in samples) > most:
+        return (
+            "You wait for the flush before the first event: the GPU is idle while the host launches the call, and that "
+            "time is measured. Do not synchronize between the flush and the call."
+        )
+    return None
+
+
+def _samples(log: list[str]) -> list[tuple[list[str], list[str]]]:
+    """Of each pair of events with a call between them: what comes before its first event, and what between the two."""
+    found, before, start = [], 0, None
+    for k, name in enumerate(log):
+        if name != "event":
+            continue
+        if start is None or "call" not in log[start:k]:
+            start = k
+        else:
+            found.append((log[before:start], log[start + 1 : k]))
+            before, start = k + 1, None
+    return found
 
 
 def _benchmark_case(name: str, **changes) -> Case:

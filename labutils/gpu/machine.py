@@ -89,7 +89,7 @@ class SimulatedGPU:
     """A simulated GPU and a kernel on it, `call`, that takes `cold_s` when its data come from memory.
 
     Times in seconds. `ramp_s` is the work after which the distance to full clocks has shrunk to 37 %. `writeback_s` is
-    what a kernel takes longer if the L2 is full of written data when it begins.
+    what a kernel takes longer if the L2 is full of written data when it begins. `log` names what was called, in order.
     """
 
     cold_s: float
@@ -105,6 +105,7 @@ class SimulatedGPU:
     writeback_s: float = 0.0
     seed: int = 0
     runs: list[Ran] = field(default_factory=list, repr=False)
+    log: list[str] = field(default_factory=list, repr=False)
     name: str = "a simulated GPU"
 
     def __post_init__(self):
@@ -114,9 +115,11 @@ class SimulatedGPU:
         self._phase = self._random.random()
 
     def now(self) -> float:
+        self.log.append("now")
         return self._host
 
     def event(self) -> Mark:
+        self.log.append("event")
         self._host += 1e-6
         return Mark(max(self._host, self._free))
 
@@ -126,9 +129,11 @@ class SimulatedGPU:
         return stop.at - start.at
 
     def synchronize(self) -> None:
+        self.log.append("synchronize")
         self._host = max(self._host, self._free) + 2e-6
 
     def flush(self, clean: bool = False) -> None:
+        self.log.append("flush")
         self._host += self.launch_s
         self._work(self.flush_s)
         self._in_l2, self._written = False, not clean
@@ -139,6 +144,7 @@ class SimulatedGPU:
 
     def call(self) -> None:
         """Launch the kernel: returns when it is queued."""
+        self.log.append("call")
         if not self._compiled:
             self._host += self.compile_s
             self._compiled = True

@@ -1,0 +1,148 @@
+"""Where the first NaN or inf arises: a Triton kernel is run once more, and NumPy reports each operation that makes one.
+
+Triton's interpreter computes with NumPy, which calls back for an invalid operation (0 / 0, inf − inf, 0 · inf), a
+division by zero and an overflow. The operands are in the interpreter's frame.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..backends import child, errors, hooks
+from ..backends.access import Recorder
+from ..spec.inputs import Run
+from . import statements
+from .findings import Evidence
+
+MOST = 40
+"""Operations that are kept: the first ones matter."""
+
+DEPTH = 4
+"""Frames above the callback in which the interpreter's operation is looked for."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """An operation that made a value that is not finite: `what` NumPy calls it, the operands if they are known."""
+
+    what: str
+    operation: str
+    filename: str
+    line: int
+    program: tuple[int, ...]
+
+
+class _Listener(Recorder):
+    """Turns the reports on when a program begins: the interpreter runs the grid with all of them off."""
+
+    place: tuple[int, ...] = (0, 0, 0)
+
+    def program(self, place, number):
+        super().program(place, number)
+        self.place = tuple(map(int, place))
+        np.seterr(invalid="call", divide="call", over="call", under="ignore")
+
+
+def trace(fn: Callable, run: Run, seconds: float) -> list[Event]:
+    """The first operations that make inf or NaN; empty where the kernel cannot be run or makes none."""
+    result = next(iter(child.run([functools.partial(_job, fn, run)], seconds)), "died")
+    if isinstance(result, str):
+        return []
+    return [Event(w, o, f, n, tuple(p)) for w, o, f, n, p in result["events"]]
+
+
+def _job(fn: Callable, run: Run) -> dict:
+    events: list[list] = []
+    recorder = _Listener()
+
+    def note(what: str, _flag: int) -> None:
+        if len(events) < MOST:
+            frame = sys._getframe(1)
+            filename, line = _learners(frame)
+            if line:
+                events.append([what.split()[0], _operation(frame), filename, line, recorder.place])
+
+    for b in run.buffers.values():
+        recorder.track(b.name, b.storage.data_ptr(), b.storage.element_size(), b.inside().numpy(), b.start)
+    with np.errstate(call=note), hooks.recording(recorder):
+        child.attempt(fn, run.arguments)
+    return {"events": events}
+
+
+def _learners(frame) -> tuple[str, int]:
+    while frame is not None:
+        if errors.is_learners(frame.f_code.co_filename):
+            return frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back
+    return "", 0
+
+
+def _operation(frame) -> str:
+    """`0 / 0`, `inf − inf`, `exp of 99.5`: from the operands in the interpreter's frame, or "" without them."""
+    for _ in range(DEPTH):
+        if frame is None:
+            return ""
+        values, name = frame.f_locals, frame.f_code.co_name
+        if name == "binary_op" and "op" in values:
+            return _binary(values["lhs"].data, values["rhs"].data, values["op"])
+        if name == "unary_op" and "op" in values:
+            return _unary(values["arg"].data, values["op"])
+        frame = frame.f_back
+    return ""
+
+
+SIGNS = {"divide": "/", "true_divide": "/", "subtract": "−", "multiply": "·", "add": "+"}
+
+
+def _binary(a, b, op) -> str:
+    sign = SIGNS.get(getattr(op, "__name__", ""))
+    if sign is None:
+        return ""
+    a, b = np.broadcast_arrays(np.asarray(a), np.asarray(b))
+    with np.errstate(all="ignore"):
+        result = op(a, b)
+    made = np.isnan(result) & ~np.isnan(a) & ~np.isnan(b)
+    if not made.any():
+        made = np.isinf(result) & np.isfinite(a) & np.isfinite(b)
+    if not made.any():
+        return ""
+    k = int(np.flatnonzero(made)[0])
+    return f"{_shown(a.flat[k])} {sign} {_shown(b.flat[k])}"
+
+
+def _unary(x, op) -> str:
+    x = np.asarray(x)
+    with np.errstate(all="ignore"):
+        result = op(x)
+    made = ~np.isfinite(result) & np.isfinite(x)
+    if not made.any():
+        return ""
+    return f"{getattr(op, '__name__', 'a function')} of {_shown(x.flat[int(np.flatnonzero(made)[0])])}"
+
+
+def _shown(value) -> str:
+    return "0" if value == 0 else f"{float(value):.4g}".replace("-", "−")
+
+
+def evidence(events: list[Event], nan: bool, lines: Callable[[str], list[str]]) -> Evidence | None:
+    """The operation that made the first NaN (or, without `nan`, the first inf)."""
+    wanted = [e for e in events if e.what == "invalid"] if nan else [e for e in events if e.what != "invalid"]
+    first = next((e for e in wanted if e.operation), None)
+    if first is None:
+        return None
+    text = statements.shortened(statements.statement(lines(first.filename), first.line))
+    sides = first.operation.split()
+    if nan and "/" in sides:
+        advice = "A divisor is 0 or inf there: choose what the result should be in that case with tl.where."
+    elif nan:
+        advice = "Take care of infinite values before that operation: replace them with tl.where by a finite number."
+    elif "/" in sides:
+        advice = "The divisor is 0 there: find where it comes from, and choose with tl.where what to divide by."
+    else:
+        advice = "Find why that argument is so large: subtract the maximum first, or rewrite the formula."
+    return Evidence(f"the first {'NaN' if nan else 'inf'} is {first.operation} on line {first.line}, `{text}`", advice)
