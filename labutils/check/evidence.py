@@ -36,7 +36,7 @@ from .findings import Evidence
 UNWRITTEN = ("not-written", "tail-not-written", "first-block-only")
 OUTSIDE = ("out-of-bounds", "tail-unmasked")
 VALUES = ("wrong-values", "overflow")
-THREADS = ("missing-syncthreads", "missing-syncwarp", "uninitialized-shared", "timeout", "race")
+THREADS = ("missing-syncthreads", "missing-syncwarp", "uninitialized-shared", "timeout", "race", "deadlock")
 
 SECONDS = 1.5
 """Time for running the kernel again, on top of as much as the check took."""
@@ -84,6 +84,11 @@ def refine(
     if exercise.language == "cuda" and found.kind in THREADS:
         return _threads(fn, found, refused[0])
     if found.kind == "race":
+        raced = next((f for f in refused[0].outcome.findings if f.kind == "race"), None)
+        if raced is not None:
+            seen = accesses.record(fn, _again(refused[0].run), seconds)
+            if early := placement.raised_early(raced.array, seen):
+                return _added(found, early)
         return _placed(fn, found, refused, tried, seconds)
     return found
 
@@ -97,6 +102,8 @@ def _threads(fn, found: Diagnosis, first: Tried) -> Diagnosis:
     finding = next((f for f in first.outcome.findings if f.kind == found.kind), None)
     if finding is None:
         return found
+    if found.kind == "deadlock":
+        return _added(found, placement.stuck(found.symptom, finding.line or 0, sources))
     if found.kind == "uninitialized-shared":
         return _added(found, placement.not_initialised(finding.array.split("[")[0], sources))
     if found.kind == "race":

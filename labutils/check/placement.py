@@ -358,3 +358,100 @@ def endless(line: int, sources: list[str]) -> Evidence | None:
         f"the loop is {loops[0]}",
         "Work out its variable for a few iterations: does it reach the end, and does the step move it?",
     )
+
+
+def raised_early(array: str, seen: Recording) -> Evidence | None:
+    """A counter that a program raises before it has stored what the counter announces."""
+    by_program: dict[tuple[int, ...], list[Access]] = {}
+    for a in seen.accesses:
+        by_program.setdefault(a.program, []).append(a)
+    for place, own in by_program.items():
+        stores = [k for k, a in enumerate(own) if a.array == array and a.kind in ("store", "atomic") and a.elements]
+        if not stores:
+            continue
+        counters = [k for k, a in enumerate(own) if a.kind == "atomic" and a.array != array and len(a.elements) == 1]
+        early = [k for k in counters if k < stores[-1] and not _again_later(own, k, counters, stores[-1])]
+        # a counter on which other programs wait is touched by several of them
+        early = [k for k in early if _shared(own[k], by_program)]
+        if early and own[early[-1]].line != own[stores[-1]].line:
+            raised, stored = own[early[-1]], own[stores[-1]]
+            lines = seen.lines(raised.filename)
+            text = statements.shortened(statements.statement(lines, raised.line))
+            return Evidence(
+                f"{_who(place)} raises the counter {raised.array} on line {raised.line}, `{text}`, before it stores to "
+                f"{array} on line {stored.line}",
+                f"Whoever waits for {raised.array} reads {array} too early: move line {raised.line} behind the last "
+                "store of what the counter announces.",
+            )
+    return None
+
+
+def _again_later(own: list[Access], k: int, counters: list[int], stored: int) -> bool:
+    """Does the program touch the same counter again after its last store?"""
+    return any(m > stored and own[m].array == own[k].array and own[m].elements == own[k].elements for m in counters)
+
+
+def _shared(counter: Access, by_program: dict[tuple[int, ...], list[Access]]) -> bool:
+    """Do other programs read this element of the counter on another line?"""
+    return any(
+        a.array == counter.array and a.elements == counter.elements and a.line != counter.line
+        for place, own in by_program.items()
+        if place != counter.program
+        for a in own
+    )
+
+
+WAITS = re.compile(
+    r"(\d+) threads? waits? at mbarrier_wait for the end of a phase of parity (\d)[^;]*? lacks (\d+) arrivals? and "
+    r"(-?\d+) bytes"
+)
+"""What the emulator reports of threads that wait at an mbarrier."""
+
+
+def stuck(message: str, line: int, sources: list[str]) -> Evidence | None:
+    """Of a deadlock at mbarriers: what is missing, and the lines that should supply it. `line` is that of the first
+    wait that the message names."""
+    waits = [tuple(map(int, m)) for m in WAITS.findall(message)]
+    source = next((s for s in sources if "mbarrier_wait" in s), "")
+    if not waits or not source:
+        return None
+    lines = _calls(source, "mbarrier_wait")
+    listed = "; ".join(map(str, lines))
+    inits = "; ".join(map(str, _calls(source, "mbarrier_init")))
+    arrivals = "; ".join(map(str, _calls(source, "mbarrier_arrive", "mbarrier_expect")))
+    if more := next((w for w in waits if w[3]), None):
+        return Evidence(
+            f"a phase still expects {abs(more[3])} bytes, and no copy is in flight",
+            f"The bytes that are expected must be those that the copies of a phase bring: {arrivals}.",
+        )
+    names = {x.number: m[1] for x in lines if (m := re.search(r"mbarrier_wait\(&?(\w+)", x.text))}
+    order = [names.get(line, ""), *(name for number, name in names.items() if number != line)]
+    wanted = dict(re.findall(r"mbarrier_init\(&?(\w+)[^,;]*,\s*(\d+)\)", source))
+    for (_, _, lacks, _), name in zip(waits, order, strict=False):
+        count = int(wanted.get(name, 0))
+        if 0 < lacks < count:
+            return Evidence(
+                f"{count - lacks} of the {count} arrivals at {name} have come, and the others never do",
+                f"Compare the count of {name} with the threads that arrive in each phase: {inits}; {arrivals}.",
+            )
+    if len(waits) > 1:
+        return Evidence(
+            "no thread has arrived in either phase, so each side waits for the other: one of them waits for the parity "
+            "of another round, or does not arrive",
+            f"Work out the parity for the first rounds of the ring at {listed}: it must change each time that the ring "
+            f"has gone round, and each stage must be given back ({arrivals}).",
+        )
+    return Evidence(
+        f"the other threads have gone on or returned, and none arrives any more ({arrivals or 'no line arrives'})",
+        f"Each wait ({listed}) needs one phase that ends: do both sides run through the same number of rounds, and is "
+        "every stage released?",
+    )
+
+
+def _calls(source: str, *names: str) -> list[statements.Line]:
+    """The lines of a CUDA C++ text that call one of these functions."""
+    return [
+        statements.Line(number, line.strip())
+        for number, line in enumerate(source.splitlines(), 1)
+        if any(f"{name}(" in line for name in names)
+    ]

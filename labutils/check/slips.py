@@ -41,7 +41,7 @@ SLIPS = (
             "",
             f"tl.{name}(a, b) of two tensors: tl.{name} reduces one tensor along an axis",
             f"For the {what} of two tensors, element by element, use tl.{name}imum(a, b).",
-            line=rf"\btl\.{name}\((?:[^(),]|\([^()]*(?:\([^()]*\)[^()]*)*\))+,(?!\s*(?:-?\d+\s*[,)]|axis\b|None\b|keep_dims\b|return_))",
+            line=rf"\btl\.{name}\((?:[^(),]|\([^()]*(?:\([^()]*\)[^()]*)*\))+,(?!\s*(?:-?\d+\s*[,)]|[A-Z_]+\s*[,)]|axis\b|None\b|keep_dims\b|return_))",
         )
         for name, what in (("max", "larger"), ("min", "smaller"))
     ),

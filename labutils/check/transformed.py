@@ -237,6 +237,7 @@ def _first(y: torch.Tensor, axis: int) -> torch.Tensor | None:
 # --- what an earlier tile left in the accumulator ------------------------------------------------------------------
 
 TILES = (16, 32, 64, 128)
+MOST_TILES = 36
 
 
 def carried_over(samples: list[Sample]) -> Evidence | None:
@@ -263,7 +264,7 @@ def _tile_before(output: OutputComparison, size: tuple[int, int]) -> tuple | Non
         return None
     (rows, columns), (m, n) = got.shape, size
     corners = [(r, c) for r in range(0, rows, m) for c in range(0, columns, n)]
-    if not 2 <= len(corners) <= 64:
+    if not 2 <= len(corners) <= MOST_TILES:
         return None
     found: tuple = ()
     for tile in corners:
@@ -273,7 +274,7 @@ def _tile_before(output: OutputComparison, size: tuple[int, int]) -> tuple | Non
         others = [t for t in corners if t != tile]
         if True in fitting:
             found = found or (tile, others[fitting.index(True)])
-        elif False in fitting:
+        elif None not in fitting:
             return None
     return found
 
