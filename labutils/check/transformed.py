@@ -274,7 +274,7 @@ def _tile_before(output: OutputComparison, size: tuple[int, int]) -> tuple | Non
         others = [t for t in corners if t != tile]
         if True in fitting:
             found = found or (tile, others[fitting.index(True)])
-        elif None not in fitting:
+        elif False in fitting:
             return None
     return found
 
