@@ -75,8 +75,8 @@ class _Watch(Recorder):
         self._keep("store", addresses, mask)
         return ok
 
-    def atomic(self, addresses, mask, itemsize, where):
-        ok = super().atomic(addresses, mask, itemsize, where)
+    def atomic(self, addresses, mask, itemsize, where, *semantics):
+        ok = super().atomic(addresses, mask, itemsize, where, *semantics)
         self._keep("atomic", addresses, mask)
         return ok
 

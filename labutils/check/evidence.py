@@ -67,14 +67,10 @@ def refine(
     if found.guess and (likelier := _likelier(found, tried)):
         found = likelier
         refused = sorted((t for t in tried if _same(t, found)), key=_size)
-    if found.guess and _refuted(found, tried):
-        again = [replace(t, result=replace(t.result, diagnosis=_without_guess(t))) for t in refused]
-        kept = [t for t in again if t.result.diagnosis is not None]
-        if kept:
-            plain = min((t.result.diagnosis for t in kept), key=lambda d: VALUES.index(d.kind))
-            rest = [t for t in tried if t.result.passed]
-            refined = _values(exercise, fn, plain, kept, [*kept, *rest], seed, seconds)
-            return replace(refined, kind=found.kind)
+    if found.guess and _refuted(found, tried) and (plain := _without_guess(refused)):
+        values = plain[0].result.diagnosis
+        refined = _values(exercise, fn, values, plain, [*plain, *(t for t in tried if t.result.passed)], seed, seconds)
+        return replace(refined, kind=found.kind)
     if found.kind in UNWRITTEN and not found.guess:
         return _placed(fn, _unwritten(fn, found, _shown(refused), seconds), refused, tried, seconds)
     if found.kind in OUTSIDE:
@@ -84,11 +80,6 @@ def refine(
     if exercise.language == "cuda" and found.kind in THREADS:
         return _threads(fn, found, refused[0])
     if found.kind == "race":
-        raced = next((f for f in refused[0].outcome.findings if f.kind == "race"), None)
-        if raced is not None:
-            seen = accesses.record(fn, _again(refused[0].run), seconds)
-            if early := placement.raised_early(raced.array, seen):
-                return _added(found, early)
         return _placed(fn, found, refused, tried, seconds)
     return found
 
@@ -140,15 +131,18 @@ def _refuted(found: Diagnosis, tried: list[Tried]) -> bool:
     return any(known_mistakes.refuted(found.symptom, c, c.output(n)) for c in comparisons for n in c.run.outputs)
 
 
-def _without_guess(t: Tried) -> Diagnosis | None:
-    """What the wrong values of a case show without the table of known mistakes."""
-    comparison = Comparison(t.run)
-    for name in t.run.outputs:
-        output = comparison.output(name)
-        if (bad := output.bad & ~output.unwritten).any():
-            found = diagnose.from_values(comparison, output, bad)
-            return found if found.kind in VALUES else None
-    return None
+def _without_guess(refused: list[Tried]) -> list[Tried]:
+    """These cases with what their wrong values show by themselves, without the table of known mistakes."""
+    found = []
+    for t in refused:
+        comparison = Comparison(t.run)
+        outputs = [comparison.output(name) for name in t.run.outputs]
+        shown = next(
+            (diagnose.from_values(comparison, o, bad) for o in outputs if (bad := o.bad & ~o.unwritten).any()), None
+        )
+        if shown is not None and shown.kind in VALUES:
+            found.append(replace(t, result=replace(t.result, diagnosis=shown)))
+    return found
 
 
 def _likelier(found: Diagnosis, tried: list[Tried]) -> Diagnosis | None:

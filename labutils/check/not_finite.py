@@ -34,17 +34,13 @@ class Event:
     operation: str
     filename: str
     line: int
-    program: tuple[int, ...]
 
 
 class _Listener(Recorder):
     """Turns the reports on when a program begins: the interpreter runs the grid with all of them off."""
 
-    place: tuple[int, ...] = (0, 0, 0)
-
     def program(self, place, number):
         super().program(place, number)
-        self.place = tuple(map(int, place))
         np.seterr(invalid="call", divide="call", over="call", under="ignore")
 
 
@@ -53,7 +49,7 @@ def trace(fn: Callable, run: Run, seconds: float) -> list[Event]:
     result = next(iter(child.run([functools.partial(_job, fn, run)], seconds)), "died")
     if isinstance(result, str):
         return []
-    return [Event(w, o, f, n, tuple(p)) for w, o, f, n, p in result["events"]]
+    return [Event(*e) for e in result["events"]]
 
 
 def _job(fn: Callable, run: Run) -> dict:
@@ -65,7 +61,7 @@ def _job(fn: Callable, run: Run) -> dict:
             frame = sys._getframe(1)
             filename, line = _learners(frame)
             if line:
-                events.append([what.split()[0], _operation(frame), filename, line, recorder.place])
+                events.append([what.split()[0], _operation(frame), filename, line])
 
     for b in run.buffers.values():
         recorder.track(b.name, b.storage.data_ptr(), b.storage.element_size(), b.inside().numpy(), b.start)

@@ -360,47 +360,6 @@ def endless(line: int, sources: list[str]) -> Evidence | None:
     )
 
 
-def raised_early(array: str, seen: Recording) -> Evidence | None:
-    """A counter that a program raises before it has stored what the counter announces."""
-    by_program: dict[tuple[int, ...], list[Access]] = {}
-    for a in seen.accesses:
-        by_program.setdefault(a.program, []).append(a)
-    for place, own in by_program.items():
-        stores = [k for k, a in enumerate(own) if a.array == array and a.kind in ("store", "atomic") and a.elements]
-        if not stores:
-            continue
-        counters = [k for k, a in enumerate(own) if a.kind == "atomic" and a.array != array and len(a.elements) == 1]
-        early = [k for k in counters if k < stores[-1] and not _again_later(own, k, counters, stores[-1])]
-        # a counter on which other programs wait is touched by several of them
-        early = [k for k in early if _shared(own[k], by_program)]
-        if early and own[early[-1]].line != own[stores[-1]].line:
-            raised, stored = own[early[-1]], own[stores[-1]]
-            lines = seen.lines(raised.filename)
-            text = statements.shortened(statements.statement(lines, raised.line))
-            return Evidence(
-                f"{_who(place)} raises the counter {raised.array} on line {raised.line}, `{text}`, before it stores to "
-                f"{array} on line {stored.line}",
-                f"Whoever waits for {raised.array} reads {array} too early: move line {raised.line} behind the last "
-                "store of what the counter announces.",
-            )
-    return None
-
-
-def _again_later(own: list[Access], k: int, counters: list[int], stored: int) -> bool:
-    """Does the program touch the same counter again after its last store?"""
-    return any(m > stored and own[m].array == own[k].array and own[m].elements == own[k].elements for m in counters)
-
-
-def _shared(counter: Access, by_program: dict[tuple[int, ...], list[Access]]) -> bool:
-    """Do other programs read this element of the counter on another line?"""
-    return any(
-        a.array == counter.array and a.elements == counter.elements and a.line != counter.line
-        for place, own in by_program.items()
-        if place != counter.program
-        for a in own
-    )
-
-
 WAITS = re.compile(
     r"(\d+) threads? waits? at mbarrier_wait for the end of a phase of parity (\d)[^;]*? lacks (\d+) arrivals? and "
     r"(-?\d+) bytes"

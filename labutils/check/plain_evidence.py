@@ -8,6 +8,7 @@ right one are where the mistake is.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import random
 import re
@@ -45,7 +46,9 @@ class Call:
     wrong: bool
 
 
-def refine(exercise: PlainExercise, fn: Callable, found: Diagnosis, tried: list[tuple[Case, Diagnosis | None]]):
+def refine(
+    exercise: PlainExercise, fn: Callable, found: Diagnosis, tried: list[tuple[Case, Diagnosis | None]]
+) -> Diagnosis:
     """The diagnosis of a wrong number with its cause, as far as more calls show one."""
     if exercise.reference is None or found.kind not in ("wrong-formula", "wrong-values"):
         return found
@@ -146,18 +149,16 @@ def _of_arguments(exercise: PlainExercise, names: list[str]) -> Iterator[tuple[E
                 Evidence(f"{n} has no effect, as if it were always {value}", f"Use {n} in the formula."),
                 with_(lambda s, n=n, value=value: {n: value}),
             )
-    for a in names:
-        for b in names:
-            if a < b:
-                yield (
-                    Evidence(f"{a} and {b} are exchanged", f"Check which place in the formula is {a}'s."),
-                    with_(lambda s, a=a, b=b: {a: s[b], b: s[a]}),
-                )
-            if a != b:
-                yield (
-                    Evidence(f"it uses {b} where {a} belongs", f"Check each place where the formula needs {a}."),
-                    with_(lambda s, a=a, b=b: {a: s[b]}),
-                )
+    for a, b in itertools.combinations(names, 2):
+        yield (
+            Evidence(f"{a} and {b} are exchanged", f"Check which place in the formula is {a}'s."),
+            with_(lambda s, a=a, b=b: {a: s[b], b: s[a]}),
+        )
+    for a, b in itertools.permutations(names, 2):
+        yield (
+            Evidence(f"it uses {b} where {a} belongs", f"Check each place where the formula needs {a}."),
+            with_(lambda s, a=a, b=b: {a: s[b]}),
+        )
     for n in names:
         for text, changed in ((f"{n} + 1", lambda v: v + 1), (f"{n} − 1", lambda v: v - 1),
                               (f"2 · {n}", lambda v: 2 * v), (f"{n} / 2", lambda v: v // 2)):  # fmt: skip

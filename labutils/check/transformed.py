@@ -202,12 +202,12 @@ def elsewhere(samples: list[Sample], right: Sequence[Sample] = ()) -> Evidence |
     for axis, d in enumerate(dims):
         for step in (1, -1):
             if hold(lambda s, axis=axis, step=step: _rolled(s[1].expected, axis, step)):
-                right = ", ".join(k.lower() for k in dims)
-                wrong = ", ".join(
+                here = ", ".join(k.lower() for k in dims)
+                there = ", ".join(
                     f"{k.lower()} {'+' if step > 0 else '−'} 1" if n == axis else k.lower() for n, k in enumerate(dims)
                 )
                 return Evidence(
-                    f"{{name}}[{right}] holds what belongs to {{name}}[{wrong}]: results are stored one place off",
+                    f"{{name}}[{here}] holds what belongs to {{name}}[{there}]: results are stored one place off",
                     f"Check the index of the store along {d}, against that of the loads.",
                     replaces=True,
                 )

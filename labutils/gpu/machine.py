@@ -89,7 +89,8 @@ class SimulatedGPU:
     """A simulated GPU and a kernel on it, `call`, that takes `cold_s` when its data come from memory.
 
     Times in seconds. `ramp_s` is the work after which the distance to full clocks has shrunk to 37 %. `writeback_s` is
-    what a kernel takes longer if the L2 is full of written data when it begins. `log` names what was called, in order.
+    what a kernel takes longer if the L2 is full of written data when it begins. `log` names what was put into the
+    queue or waited for, in order.
     """
 
     cold_s: float
@@ -115,7 +116,6 @@ class SimulatedGPU:
         self._phase = self._random.random()
 
     def now(self) -> float:
-        self.log.append("now")
         return self._host
 
     def event(self) -> Mark:

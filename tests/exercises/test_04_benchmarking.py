@@ -1,6 +1,7 @@
 """Unit 04: each dishonest benchmark is told its own fault, on public and on drawn machines; honest ones pass."""
 
 import random
+import statistics
 
 import pytest
 
@@ -20,7 +21,7 @@ TOLD = {
     "cold_clocks": "clocks had not risen",
     "compile_in_mean": "which compiles",
     "one_sample": "which compiles",
-    "launch_inside": "launch is in that time",
+    "launch_inside": "You wait for the flush before the first event",
     "microseconds": "Return seconds",
     "no_return": "one number",
 }
@@ -36,6 +37,38 @@ def benchmark_of(tmp_path):
 def test_each_fault_is_told(name, benchmark_of):
     verdict = evaluate(HONEST, benchmark_of(name))
     assert TOLD[name] in verdict.headline.advice, verdict.text()
+
+
+def sampling(*steps):
+    """A benchmark whose samples do these steps; the time between the two events of each counts."""
+
+    def honest(machine, call):
+        do = {"call": call, "flush": machine.flush, "synchronize": machine.synchronize, "event": machine.event}
+        call()
+        begin = machine.now()
+        while machine.now() - begin < 0.1:
+            call()
+            machine.synchronize()
+        samples = [[mark for step in steps if (mark := do[step]()) is not None] for _ in range(200)]
+        machine.synchronize()
+        return statistics.median(machine.seconds(start, stop) for start, stop in samples)
+
+    return honest
+
+
+@pytest.mark.parametrize(
+    "steps, told",
+    [
+        (("flush", "event", "call", "event"), None),
+        (("event", "flush", "call", "event"), "The flush lies between the two events"),
+        (("flush", "event", "call", "call", "event"), "Several calls lie between two events"),
+        (("flush", "event", "call", "synchronize", "event"), "between the call and the second event"),
+        (("flush", "synchronize", "event", "call", "event"), "You wait for the flush before the first event"),
+    ],
+)
+def test_what_stands_between_two_events_is_told(steps, told):
+    headline = evaluate(HONEST, sampling(*steps)).headline
+    assert headline is None if told is None else told in headline.advice
 
 
 def test_the_settings_are_no_measurement():

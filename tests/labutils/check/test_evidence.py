@@ -61,6 +61,13 @@ def test_hypotheses_that_fit_are_named(exercise, wrong, cause):
     assert cause in hypotheses.find(samples(exercise, wrong), 60.0).cause
 
 
+@pytest.mark.parametrize("wrong", [lambda x, bias: x, lambda x, bias: x[:1].expand_as(x) + bias])
+def test_a_hypothesis_must_leave_right_what_passed(wrong):
+    refused, passed = samples(BIAS, wrong), samples(BIAS, lambda x, bias: x + bias)
+    assert hypotheses.find(refused[:1], 60.0) is not None
+    assert hypotheses.find(refused[:1], 60.0, right=passed[1:]) is None
+
+
 def test_noise_fits_no_hypothesis():
     assert hypotheses.find(samples(BIAS, lambda x, bias: torch.rand_like(x)), 60.0) is None
 
@@ -143,6 +150,17 @@ def slip(x, factor, out):
     slip_kernel[(triton.cdiv(x.numel(), 256),)](x, factor, out, x.numel(), 256)
 
 
+@triton.jit
+def halves_kernel(x_ptr, factor, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.store(out_ptr + offs, tl.where(n > 2000, x, x * factor), mask=offs < n)
+
+
+def copied_if_large(x, factor, out):
+    halves_kernel[(triton.cdiv(x.numel(), 256),)](x, factor, out, x.numel(), 256)
+
+
 def explained(fn):
     return evaluate(SCALE, fn, explain=True).headline
 
@@ -158,6 +176,13 @@ def test_a_mask_that_is_there_but_too_wide():
     found = explained(wide_mask)
     assert found.kind == "tail-unmasked" and "the mask lets that lane through" in found.symptom
     assert "`mask` (line" in found.advice and "has `<=`" in found.advice
+
+
+def test_a_known_mistake_must_leave_right_what_passed():
+    """In one case `out` is a copy of `x`, the known mistake, but in another the factor counts."""
+    found = explained(copied_if_large)
+    assert found.kind == "wrong-formula" and "is a copy of x" not in found.symptom
+    assert "n of 2049 or more fail, those up to n = 1000 pass" in found.symptom or "line" in found.symptom
 
 
 def test_the_place_of_a_slip_is_named_and_not_the_change():

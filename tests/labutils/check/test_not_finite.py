@@ -1,0 +1,69 @@
+"""The operation that makes the first NaN or inf."""
+
+import inspect
+import linecache
+
+import pytest
+
+from labutils.check import not_finite
+from labutils.check.not_finite import Event
+from labutils.spec.exercise import Case, Contract, array, out
+from labutils.spec.inputs import make_run, shared_bytes
+from tests.labutils.check.small_exercises import small
+
+triton = pytest.importorskip("triton")
+import triton.language as tl  # noqa: E402
+
+ZERO = small(
+    "zero",
+    "zero",
+    arguments={"x": array("n"), "out": out("n")},
+    reference=lambda x: 0 * x,
+    contract=Contract(terms=1),
+    cases=(Case("n = 20", {"n": 20}),),
+)
+
+
+@triton.jit
+def zero_kernel(x_ptr, out_ptr, n, what: tl.constexpr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n, other=0.0)
+    if what == "nan":
+        x = (x - x) / (x - x)
+    elif what == "inf":
+        x = tl.exp(x * 0 + 200)
+    tl.store(out_ptr + offs, x, mask=offs < n)
+
+
+def traced(what):
+    def zero(x, out):
+        zero_kernel[(1,)](x, out, x.numel(), what, 32)
+
+    return not_finite.trace(zero, make_run(ZERO, ZERO.cases[0], 5, "cpu", shared_bytes), 60.0)
+
+
+@pytest.mark.parametrize(
+    "what, cause, line",
+    [("nan", "the first NaN is 0 / 0", "(x - x) / (x - x)"), ("inf", "the first inf is exp of 200", "tl.exp")],
+)
+def test_the_first_operation_is_named_with_its_operands_and_line(what, cause, line):
+    found = not_finite.evidence(traced(what), what == "nan", linecache.getlines)
+    lines, first = inspect.getsourcelines(zero_kernel.fn)
+    number = first + next(k for k, text in enumerate(lines) if line in text)
+    assert found.cause.startswith(f"{cause} on line {number}, `") and line in found.cause
+
+
+def test_a_kernel_that_stays_finite_has_no_such_operation():
+    assert traced("copy") == []
+
+
+def test_an_inf_does_not_explain_a_nan():
+    events = [
+        Event("overflow", "exp of 99", "f.py", 1),
+        Event("invalid", "", "f.py", 2),
+        Event("invalid", "0 / 0", "f.py", 3),
+    ]
+    lines = lambda _: ["a\n", "b\n", "c = a / b\n"]  # noqa: E731
+    assert not_finite.evidence(events, True, lines).cause == "the first NaN is 0 / 0 on line 3, `c = a / b`"
+    assert not_finite.evidence(events, False, lines).cause.startswith("the first inf is exp of 99 on line 1")
+    assert not_finite.evidence(events[1:2], True, lines) is None

@@ -1,0 +1,75 @@
+"""Why a plain function returns the wrong number: from more calls, and only what all of them show."""
+
+import math
+
+import pytest
+
+from labutils.check.evaluate import evaluate
+from labutils.spec.exercise import Case, PlainExercise, Points
+
+
+def traffic_of(explain=None):
+    return PlainExercise(
+        id="99_test/traffic",
+        title="Bytes of a launch",
+        entry="traffic",
+        points=Points(correct=1),
+        cases=tuple(
+            Case(f"n = {n}", {"n": n, "block": b, "extra": e}) for n, b, e in ((8, 4, 3), (9, 4, 5), (40, 16, 7))
+        ),
+        reference=lambda n, block, extra: 4 * math.ceil(n / block) * block + extra,
+        draw=lambda rng: {"n": rng.randint(1, 90), "block": rng.choice((4, 8, 16)), "extra": rng.randint(2, 50)},
+        explain=explain,
+    )
+
+
+TRAFFIC = traffic_of()
+
+
+def right(n, block, extra):
+    return TRAFFIC.reference(n=n, block=block, extra=extra)
+
+
+def explained(fn, exercise=TRAFFIC):
+    return evaluate(exercise, fn, explain=True).headline
+
+
+@pytest.mark.parametrize(
+    "fn, cause",
+    [
+        (lambda n, block, extra: right(n, block, extra) / 8, "every result is 0.125 (1/8) times the right one"),
+        (lambda n, block, extra: right(n, block, extra) + 2, "every result is 2 too large"),
+        (lambda n, block, extra: right(n, block, extra) - extra, "every result is too small by extra"),
+        (lambda n, block, extra: right(n, block, extra) / block, "every result is 1/block times the right one"),
+        (lambda n, block, extra: right(n, block, 1), "extra has no effect, as if it were always 1"),
+        (lambda n, block, extra: right(block, n, extra), "n and block are exchanged"),
+        (lambda n, block, extra: right(extra, block, extra), "it uses extra where n belongs"),
+        (lambda n, block, extra: right(n - 1, block, extra), "it uses n − 1 where n belongs"),
+        (lambda n, block, extra: -right(n, block, extra), "every result is -1 times the right one"),
+        (lambda n, block, extra: 1 / right(n, block, extra), "it is 1 / the right result"),
+    ],
+)
+def test_causes_that_fit_all_calls_are_named(fn, cause):
+    assert cause in explained(fn).symptom
+
+
+def test_a_cause_must_leave_right_the_calls_that_are():
+    """1 too large where a block is partial: no constant is added to every result."""
+    symptom = explained(lambda n, block, extra: right(n, block, extra) + (n % block > 0)).symptom
+    assert "every result" not in symptom and "1 too large, as if it were rounded up there" in symptom
+
+
+def test_where_no_cause_fits_the_arguments_that_move_it_the_wrong_way_are_named():
+    found = explained(lambda n, block, extra: 4 * n + 3 * extra * extra / block)
+    assert "doubling extra here" in found.symptom and "Look at the terms with" in found.advice
+
+
+@pytest.mark.parametrize("cases, kept", [((8, 9, 40), True), ((9,), False)])
+def test_advice_of_the_exercise_counts_if_all_refused_cases_give_it(cases, kept):
+    hints = traffic_of(lambda sizes, yours, expected: "Round up." if sizes["n"] in cases else None)
+    found = explained(lambda n, block, extra: right(n, block, extra) - extra, hints)
+    assert (found.advice == "Round up.") is kept and ("too small by extra" in found.symptom) is not kept
+
+
+def test_functions_that_return_no_number_keep_their_message():
+    assert explained(lambda n, block, extra: None).symptom.endswith("returned None")

@@ -1,0 +1,58 @@
+"""Outputs that are the right result transformed: made by hand."""
+
+import pytest
+import torch
+
+from labutils.check import transformed
+from labutils.check.compare import Comparison
+from labutils.spec.inputs import make_run
+from tests.labutils.check.small_exercises import MATMUL, ROW_SUM
+
+
+def sample(exercise, case, wrong):
+    run = make_run(exercise, exercise.cases[case], 5)
+    (name,) = exercise.outputs
+    run.buffers[name].view.copy_(wrong(run.inputs()))
+    comparison = Comparison(run)
+    return comparison, comparison.output(name)
+
+
+def product(x):
+    return x["a"].float() @ x["b"].float()
+
+
+def carried(x):
+    """The tiles of 16 × 16 in one row each belong to one program, which never sets its accumulator to 0."""
+    c = product(x)
+    for column in range(16, c.shape[1], 16):
+        width = min(16, c.shape[1] - column)
+        c[:, column : column + width] += c[:, column - 16 : column - 16 + width]
+    return c
+
+
+def test_an_accumulator_that_goes_on_is_recognized():
+    found = transformed.carried_over([sample(MATMUL, 1, carried)])
+    assert "the tile of 16 × 16 elements of {name} that begins at [0, 16]" in found.cause
+    assert "of the tile at [0, 0]" in found.cause and "at the start of each tile" in found.advice
+
+
+@pytest.mark.parametrize("wrong", [lambda x: product(x) + torch.rand(40, 24), lambda x: 2 * product(x)])
+def test_other_wrong_tiles_are_not(wrong):
+    assert transformed.carried_over([sample(MATMUL, 1, wrong)]) is None
+
+
+def doubled(x):
+    return 2 * x["x"].sum(1)
+
+
+def test_a_factor_must_have_been_there_in_the_cases_that_passed():
+    refused, right = sample(ROW_SUM, 0, doubled), sample(ROW_SUM, 1, lambda x: x["x"].sum(1))
+    assert "2 times the right result" in transformed.of_result([refused]).cause
+    assert transformed.of_result([refused], [right]) is None
+
+
+def test_a_shift_of_the_results_must_too():
+    refused = sample(ROW_SUM, 0, lambda x: torch.roll(x["x"].sum(1), 1))
+    right = sample(ROW_SUM, 1, lambda x: x["x"].sum(1))
+    assert "{name}[m] holds what belongs to {name}[m − 1]" in transformed.elsewhere([refused]).cause
+    assert transformed.elsewhere([refused], [right]) is None
