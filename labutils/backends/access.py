@@ -6,11 +6,11 @@ access never happens, and keeps findings (out of bounds, races between programs)
 
 Races are found as in FastTrack (Flanagan and Freund, PLDI 2009), see vector_clock.py: each element remembers the epochs
 of its last store and load, each program has a vector clock, and atomics on one address order programs, as far as their
-semantics say ("relaxed" orders nothing). There are three differences. An atomic that changes nothing may see the value
+semantics say ("relaxed" orders nothing). There are four differences. An atomic that changes nothing may see the value
 from before a change that nothing orders before it; the first of each program does, and acquires nothing then
 (`may_miss`). An element keeps one epoch of a load, or the mark MANY when loads of several programs are not ordered: any
-later store then counts as a race, where FastTrack would keep a vector clock. And a store of the bits that are there
-already is no conflict.
+later store then counts as a race, where FastTrack would keep a vector clock. A store of the bits that are there already
+is no conflict. And of the atomics on an element all that nothing orders are kept: a plain load must come after each.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from .vector_clock import Epoch, VectorClock
 NOBODY, MANY = -1, -2
 """In place of the number of an epoch: no access yet, and loads by programs that are not ordered."""
 MAX_FINDINGS = 8
+MOST_UPDATES = 32
+"""Unordered atomics on one element that are remembered: the latest."""
 
 
 @dataclass(frozen=True)
@@ -66,17 +68,20 @@ class Tracked:
     scratch: bool = False
     writer: np.ndarray = field(init=False)
     reader: np.ndarray = field(init=False)
+    updates: np.ndarray = field(init=False)
+    """For each element, the number of a set of epochs: of the atomics that changed it, those that nothing orders."""
     wave: np.ndarray = field(init=False)
     """The last wave that read each sector."""
 
     def __post_init__(self):
         self.writer = np.full(self.inside.size, NOBODY, np.int32)
         self.reader = np.full(self.inside.size, NOBODY, np.int32)
+        self.updates = np.full(self.inside.size, NOBODY, np.int32)
         self.wave = np.full((self.end - 1) // SECTOR - self.base // SECTOR + 1, NOBODY, np.int32)
 
     def forget(self) -> None:
         """A new launch: nobody has touched anything."""
-        for owner in (self.writer, self.reader, self.wave):
+        for owner in (self.writer, self.reader, self.updates, self.wave):
             owner.fill(NOBODY)
 
     def new_in_wave(self, sectors: np.ndarray, wave: int) -> int:
@@ -166,6 +171,10 @@ class Recorder:
         """For each address of an atomic, its latest change."""
         self._atomics: dict[int, int] = defaultdict(int)
         """For each program, the atomics so far: the clock of its current epoch."""
+        self._updates: dict[tuple[int, ...], int] = {}
+        """The sets of epochs of unordered atomics, with their numbers."""
+        self._update_sets: list[np.ndarray] = []
+        """The same by number."""
 
     def track(self, name: str, base: int, itemsize: int, inside: np.ndarray, start: int = 0, scratch=False) -> None:
         """Watch the storage at address `base`; `inside` marks the elements that belong to the array.
@@ -187,7 +196,7 @@ class Recorder:
         for t in self.arrays:
             t.forget()
         self._epochs = [Epoch(0, 0)]
-        for known in (self._clocks, self._releases, self._changes, self._atomics):
+        for known in (self._clocks, self._releases, self._changes, self._atomics, self._updates, self._update_sets):
             known.clear()
 
     def program(self, place: tuple[int, int, int], number: int) -> None:
@@ -200,9 +209,13 @@ class Recorder:
         if self._epochs[-1].program != number:
             self._epochs.append(Epoch(number, self._atomics[number]))
 
-    def load(self, addresses: np.ndarray, mask: np.ndarray, itemsize: int, where) -> np.ndarray:
-        """Lanes that may read."""
-        ok = self._resolve("load", addresses, mask, itemsize, where)
+    def load(self, addresses: np.ndarray, mask: np.ndarray, itemsize: int, where, volatile=False) -> np.ndarray:
+        """Lanes that may read. A volatile load is no race with an atomic; it orders nothing either."""
+        touched: list[tuple[Tracked, np.ndarray]] = []
+        ok = self._resolve("load", addresses, mask, itemsize, where, touched=touched)
+        if self._updates and not volatile:
+            for t, elements in touched:
+                self._unordered_updates(t, elements, where)
         self.counts.loads += 1
         self.counts.load_bytes += int(ok.sum()) * itemsize
         sectors = _sectors(addresses, ok)
@@ -260,6 +273,25 @@ class Recorder:
             return False
         change.shown.add(self._program)
         return True
+
+    def updated(self, addresses: np.ndarray, epoch: int) -> None:
+        """An atomic of that epoch has changed what is at these addresses."""
+        for t in self.arrays:
+            here = addresses[(addresses >= t.base) & (addresses < t.end)]
+            elements = ((here - np.uint64(t.base)) // np.uint64(t.itemsize)).astype(np.int64)
+            before = t.updates[elements]
+            for number in np.unique(before).tolist():
+                earlier = self._update_sets[number] if number != NOBODY else np.empty(0, np.int64)
+                unordered = earlier[~self._happened_before(earlier)][1 - MOST_UPDATES :]
+                together = np.append(unordered, epoch)
+                t.updates[elements[before == number]] = self._number_of(together)
+
+    def _number_of(self, epochs: np.ndarray) -> int:
+        """The number of a set of epochs of unordered atomics."""
+        number = self._updates.setdefault(tuple(epochs.tolist()), len(self._update_sets))
+        if number == len(self._update_sets):
+            self._update_sets.append(epochs)
+        return number
 
     def changed(self, address: int, before: int, epoch: int) -> None:
         """An atomic of that epoch has changed the bits at an address."""
@@ -358,6 +390,16 @@ class Recorder:
             t.writer[elements] = self.now
         elif access == "load":
             self._mark_read(t, elements)
+
+    def _unordered_updates(self, t: Tracked, elements, where):
+        """A plain load: do all atomics that changed these elements come before it?"""
+        numbers = t.updates[elements]
+        bad = np.zeros(numbers.shape, bool)
+        for number in np.unique(numbers[numbers != NOBODY]).tolist():
+            if not self._happened_before(self._update_sets[number]).all():
+                bad |= numbers == number
+        if bad.any():
+            self._add("race", "load", t.name, elements[bad][0] - t.start, where, bad.sum())
 
     def _mark_read(self, t: Tracked, elements):
         """What happens after this program also happens after those before it, so that one reader is kept if it can."""

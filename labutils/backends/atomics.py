@@ -14,6 +14,8 @@ import numpy as np
 from .access import LANES, Recorder
 
 SEMANTICS = {"RELAXED": "relaxed", "ACQUIRE": "acquire", "RELEASE": "release", "ACQUIRE_RELEASE": "acq_rel"}
+WITHOUT_RESULT = {"acquire": "relaxed", "acq_rel": "release"}
+"""What is left of an atomic's semantics if nobody looks at the value that it found: it might have come earlier."""
 
 _WORDS = {1: ctypes.c_uint8, 2: ctypes.c_uint16, 4: ctypes.c_uint32, 8: ctypes.c_uint64}
 

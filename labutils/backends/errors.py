@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import dis
 import functools
 import importlib.util
 import linecache
@@ -63,6 +65,26 @@ def calling_line() -> tuple[int | None, str]:
         frames.append((frame.f_code.co_filename, frame.f_lineno))
         frame = frame.f_back
     return learners_line(reversed(frames))
+
+
+def result_is_dropped() -> bool:
+    """Does the learner's statement that is being executed throw away what its call returns?"""
+    frame = sys._getframe(1)
+    while frame is not None and not is_learners(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None:
+        return False
+    offsets, dropped = _instructions(frame.f_code)
+    return dropped[bisect.bisect_right(offsets, frame.f_lasti) - 1]
+
+
+@functools.cache
+def _instructions(code) -> tuple[list[int], list[bool]]:
+    """The offset of each instruction, and whether the next one drops its result."""
+    instructions = list(dis.get_instructions(code))
+    following = [*instructions[1:], None]
+    dropped = [after is not None and after.opname == "POP_TOP" for after in following]
+    return [i.offset for i in instructions], dropped
 
 
 def root_cause(error: BaseException) -> BaseException:

@@ -93,7 +93,8 @@ class _Hooks:
         self.storages: list[Storage] | None = None
 
     def load(self, method, builder, ptrs, mask, other, *rest, **named):
-        ok = self.recorder.load(ptrs.data, _array(mask), _itemsize(ptrs), errors.calling_line)
+        volatile = bool(rest[2] if len(rest) > 2 else named.get("is_volatile"))  # behind two modifiers of caches
+        ok = self.recorder.load(ptrs.data, _array(mask), _itemsize(ptrs), errors.calling_line, volatile)
         if ptrs.data.size == 1:  # a flag may be polled by a plain load
             again, self.polled_at = self.polled_at == ptrs.data.item(), ptrs.data.item()
             if again and self.programs:
@@ -135,10 +136,13 @@ class _Hooks:
         recorder, size = self.recorder, _itemsize(ptr)
         old = atomics.old_values(recorder, ptr.data, mask, quiet, size, expected)
         semantics = atomics.SEMANTICS[str(sem).rpartition(".")[2]]
+        if (mask & ~quiet).any() and errors.result_is_dropped():
+            semantics = atomics.WITHOUT_RESULT.get(semantics, semantics)
         epoch = recorder.now
         ok = recorder.atomic(ptr.data, mask, size, errors.calling_line, semantics, old.keys())
         result = run(ok)
         if atomics.note_changes(recorder, ptr.data, ok, result.data, size, epoch):
+            recorder.updated(ptr.data[ok], epoch)
             self._moved()
         elif self.programs:
             self.programs.polled()

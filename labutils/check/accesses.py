@@ -65,8 +65,8 @@ class _Watch(Recorder):
         super().program(place, number)
         self.extent = tuple(max(n, p + 1) for n, p in zip(self.extent, place, strict=True))
 
-    def load(self, addresses, mask, itemsize, where):
-        ok = super().load(addresses, mask, itemsize, where)
+    def load(self, addresses, mask, itemsize, where, *volatile):
+        ok = super().load(addresses, mask, itemsize, where, *volatile)
         self._keep("load", addresses, mask)
         return ok
 

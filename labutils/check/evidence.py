@@ -80,8 +80,18 @@ def refine(
     if exercise.language == "cuda" and found.kind in THREADS:
         return _threads(fn, found, refused[0])
     if found.kind == "race":
-        return _placed(fn, found, refused, tried, seconds)
+        return _raced(fn, found, refused, tried, seconds)
     return found
+
+
+def _raced(fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], seconds: float) -> Diagnosis:
+    """Of programs in Triton: a counter that announces what is not there yet, or the place of a change."""
+    race = next((f for f in refused[0].outcome.findings if f.kind == "race"), None)
+    if race is not None and race.access == "load":
+        seen = accesses.record(fn, _again(refused[0].run), seconds)
+        if early := placement.raised_early(race.array, seen):
+            return _added(found, early)
+    return _placed(fn, found, refused, tried, seconds)
 
 
 def _threads(fn, found: Diagnosis, first: Tried) -> Diagnosis:

@@ -360,6 +360,32 @@ def endless(line: int, sources: list[str]) -> Evidence | None:
     )
 
 
+def raised_early(array: str, seen: Recording) -> Evidence | None:
+    """Of a race: a program raises its counters before it changes the array, or by an atomic that orders nothing."""
+    by_program: dict[tuple[int, ...], list[Access]] = {}
+    for a in seen.accesses:
+        by_program.setdefault(a.program, []).append(a)
+    for place, own in by_program.items():
+        changes = [k for k, a in enumerate(own) if a.array == array and a.kind != "load" and a.elements]
+        counters = [k for k, a in enumerate(own) if a.kind == "atomic" and a.array != array and len(a.elements) == 1]
+        if not changes or not counters:
+            continue
+        raised, changed = own[counters[-1]], own[changes[-1]]
+        text = statements.statement(seen.lines(raised.filename), raised.line)
+        what = f"{_who(place)} raises the counter {raised.array} on line {raised.line}, `{statements.shortened(text)}`"
+        if counters[-1] < changes[-1]:
+            return Evidence(
+                f"{what}, before it changes {array} on line {changed.line}",
+                f"Who sees the counter reads {array} too early: move line {raised.line} behind line {changed.line}.",
+            )
+        if "relaxed" in text:
+            return Evidence(
+                f"{what}, and a relaxed atomic orders nothing",
+                f'Leave out sem="relaxed" on line {raised.line}: what was changed before it must be visible with it.',
+            )
+    return None
+
+
 WAITS = re.compile(
     r"(\d+) threads? waits? at mbarrier_wait for the end of a phase of parity (\d)[^;]*? lacks (\d+) arrivals? and "
     r"(-?\d+) bytes"

@@ -124,6 +124,42 @@ def test_a_lock_orders_by_its_semantics_and_only_who_waits(take, give, waits, fo
 
 
 @triton.jit
+def last_stores_kernel(sums_ptr, count_ptr, out_ptr, ADD: tl.constexpr, COUNT: tl.constexpr, EARLY: tl.constexpr):
+    offs = tl.arange(0, 128)
+    ticket = 0
+    if EARLY:
+        ticket = tl.atomic_add(count_ptr, 1, sem=COUNT)
+    tl.atomic_add(sums_ptr + offs, offs + 1, sem=ADD)
+    if not EARLY:
+        ticket = tl.atomic_add(count_ptr, 1, sem=COUNT)
+    if ticket == tl.num_programs(0) - 1:
+        tl.store(out_ptr + offs, tl.load(sums_ptr + offs))
+
+
+@pytest.mark.parametrize("add", ["relaxed", "acq_rel"])
+@pytest.mark.parametrize("count, early, found", [("acq_rel", False, set()), ("relaxed", False, {"race"}),
+                                                 ("acq_rel", True, {"race"})])  # fmt: skip
+def test_the_last_program_reads_what_came_before_the_others_count(add, count, early, found):
+    """An atomic orders what comes before it, if its value is looked at: additions may come in any order."""
+    tensors = [torch.zeros(128, dtype=torch.int32) for _ in range(3)]
+    assert kinds(launch(last_stores_kernel, (5,), *tensors, ADD=add, COUNT=count, EARLY=early)) == found
+    assert torch.equal(tensors[2], 5 * torch.arange(1, 129, dtype=torch.int32))
+
+
+@triton.jit
+def look_kernel(flag_ptr, out_ptr, VOLATILE: tl.constexpr):
+    pid = tl.program_id(0)
+    tl.store(out_ptr + pid, tl.load(flag_ptr, volatile=VOLATILE))
+    tl.atomic_add(flag_ptr, 1)
+
+
+@pytest.mark.parametrize("volatile, found", [(True, set()), (False, {"race"})])
+def test_a_plain_load_races_with_an_atomic_and_a_volatile_one_does_not(volatile, found):
+    flag, out = torch.zeros(1, dtype=torch.int32), torch.zeros(4, dtype=torch.int32)
+    assert kinds(launch(look_kernel, (4,), flag, out, VOLATILE=volatile)) == found
+
+
+@triton.jit
 def two_atomics_kernel(out_ptr):
     tl.atomic_xchg(out_ptr, tl.atomic_add(out_ptr, 0) + 1)
 

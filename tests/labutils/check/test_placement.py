@@ -3,6 +3,49 @@
 import pytest
 
 from labutils.check import placement
+from labutils.check.accesses import Access, Recording
+
+KERNEL = """\
+ticket = tl.atomic_add(count_ptr, 1)
+tl.atomic_add(sums_ptr + offs, x)
+ticket = tl.atomic_add(count_ptr, 1, sem="relaxed")
+y = tl.load(sums_ptr + offs)
+"""
+
+
+class Shown(Recording):
+    def lines(self, filename):
+        return KERNEL.splitlines(keepends=True)
+
+
+def program(number, *lines):
+    """The accesses of a program that executes these lines of the kernel."""
+    arrays = {
+        1: ("atomic", "count", (0,)),
+        2: ("atomic", "sums", (0, 1)),
+        3: ("atomic", "count", (0,)),
+        4: ("load", "sums", (0, 1)),
+    }
+    return [Access(arrays[n][0], arrays[n][1], (number, 0, 0), "k.py", n, arrays[n][2], ()) for n in lines]
+
+
+@pytest.mark.parametrize(
+    "lines, cause",
+    [
+        (
+            (1, 2),
+            "raises the counter count on line 1, `ticket = tl.atomic_add(count_ptr, 1)`, before it changes sums",
+        ),
+        ((2, 3), "a relaxed atomic orders nothing"),
+        ((1, 2, 3), "a relaxed atomic orders nothing"),
+        ((2, 1), None),
+        ((2,), None),
+    ],
+)
+def test_of_a_race_the_counter_that_comes_too_early_is_named(lines, cause):
+    found = placement.raised_early("sums", Shown([*program(0, *lines), *program(1, *lines, 4)]))
+    assert found is None if cause is None else cause in found.cause
+
 
 RING = """\
 __global__ void ring(float* out) {
