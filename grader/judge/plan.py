@@ -55,13 +55,15 @@ ATOMIC = re.compile(r"atomic|\b(?:atom|red)\.")
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch: which of the plan's kernels, on what grid (and block, for CUDA C++), with which arguments by name."""
+    """One launch: which of the plan's kernels, on what grid, with which arguments by name. CUDA C++ also has the
+    threads of a block, the bytes of shared memory and the blocks of a cluster."""
 
     kernel: int
     grid: tuple[int, int, int]
     args: dict[str, dict]
     block: tuple[int, int, int] | None = None
     shared: int = 0
+    cluster: int = 1
 
 
 @dataclass(frozen=True)
@@ -270,12 +272,15 @@ def _launch(payload: dict, specs: list[dict], sizes: dict[str, int]) -> Launch:
         raise BadPlan(f"{name} is launched on a grid of {tuple(grid)}, which no GPU takes")
     args = {_text(k, 100): _argument(v, sizes) for k, v in payload["args"].items()}
     _require(len(args) <= 100)
-    block, shared = None, 0
+    block, shared, cluster = None, 0, 1
     if specs[kernel]["language"] == "cuda":
         block = tuple(_whole(n, 1, 1024) for n in payload["block"])
         _require(len(block) == 3 and prod(block) <= 1024)
         shared = _whole(payload["shared"], 0, 1 << 20)
-    return Launch(kernel, tuple(grid), args, block, shared)
+        cluster = _whole(payload.get("cluster", 1), 1, 16)
+        if grid[0] % cluster:
+            raise BadPlan(f"{name} is launched with {grid[0]} blocks in x, which are no whole clusters of {cluster}")
+    return Launch(kernel, tuple(grid), args, block, shared, cluster)
 
 
 def _argument(payload: dict, sizes: dict[str, int]) -> dict:

@@ -148,14 +148,13 @@ class Plan:
     def cuda(self, kernel, grid, block, shared, arguments) -> None:
         """One launch of a CUDA C++ kernel."""
         convert(kernel.signature, arguments, "meta")
-        if kernel.cluster != 1:
-            raise offline.NotExtractable("it is launched in clusters, which are not judged")
         spec = {"language": "cuda", "source": kernel.module.source, "name": kernel.name,
                 "options": list(kernel.module.options)}  # fmt: skip
         args = {p.name: self.value(a) for p, a in zip(kernel.signature.parameters, arguments, strict=True)}
         self.steps.append(
-            {"kernel": self.spec(spec), "grid": list(grid), "block": list(block), "shared": shared, "args": args}
-        )
+            {"kernel": self.spec(spec), "grid": list(grid), "block": list(block), "shared": shared,
+             "cluster": kernel.cluster, "args": args}
+        )  # fmt: skip
 
     def to_json(self) -> dict:
         return {"steps": self.steps, "specs": self.specs, "scratch": self.scratch}

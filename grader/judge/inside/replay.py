@@ -121,7 +121,7 @@ def launcher(plan: dict, number: int):
             spec, args = plan["specs"][step["kernel"]], {k: value(a) for k, a in step["args"].items()}
             if spec["language"] == "cuda":
                 grid, block = tuple(step["grid"]), tuple(step["block"])
-                kernel(step["kernel"])[grid, block, step["shared"]](*args.values())
+                kernel(step["kernel"]).clustered(step["cluster"])[grid, block, step["shared"]](*args.values())
                 continue
             namespace = kernel(step["kernel"])
             for name, c in spec["constants"].items():

@@ -70,6 +70,9 @@ class Call:
         self.grid = tuple(step["grid"])
         self.block = tuple(step["block"] or (32 * compiled["warps"], 1, 1))
         self.shared = compiled["shared"] if step["block"] is None else step["shared"]
+        ctas = tuple(compiled.get("cluster") or (1, 1, 1))  # Triton: blocks that a program has
+        self.cluster = (step.get("cluster", 1), 1, 1) if prod(ctas) == 1 else ctas
+        self.blocks = tuple(g * c for g, c in zip(self.grid, ctas, strict=True))
         values = []
         descriptors = iter(compiled.get("descriptors") or [])
         for name, kind in compiled["abi"]:
@@ -85,31 +88,27 @@ class Call:
                 values.append(0 if value is None else float(value) if kind == "float" else value)
         sizes = kernel.parameters()
         if compiled.get("scratch_bytes") is not None:  # Triton's: one global scratch, one for profiling
-            programs = prod(self.grid) * max(1, prod(compiled.get("cluster") or (1,)))
-            scratch = Buffer(kernel.device, compiled["scratch_bytes"] * programs)
+            scratch = Buffer(kernel.device, compiled["scratch_bytes"] * prod(self.blocks))
             keep.append(scratch)
             values += [scratch.address, 0][: len(sizes) - len(values)]
         if len(values) != len(sizes):
             raise DriverError(f"the kernel takes {len(sizes)} parameters, but {len(values)} are known")
         self._storage = [_packed(v, n) for v, n in zip(values, sizes, strict=True)]
         self._array = (ctypes.c_void_p * max(1, len(sizes)))(*[ctypes.addressof(s) for s in self._storage])
-        self._config = (
-            self._launch_config() if prod(compiled.get("cluster") or (1,)) > 1 or compiled.get("cooperative") else None
-        )
+        self._config = self._launch_config() if prod(self.cluster) > 1 or compiled.get("cooperative") else None
 
     def _launch_config(self):
         config, attributes = cu.CUlaunchConfig(), []
-        cluster = tuple(self.kernel.compiled.get("cluster") or (1, 1, 1))
-        if prod(cluster) > 1:
+        if prod(self.cluster) > 1:
             a = cu.CUlaunchAttribute()
             a.id = cu.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-            a.value.clusterDim.x, a.value.clusterDim.y, a.value.clusterDim.z = cluster
+            a.value.clusterDim.x, a.value.clusterDim.y, a.value.clusterDim.z = self.cluster
             attributes.append(a)
         if self.kernel.compiled.get("cooperative"):
             a = cu.CUlaunchAttribute()
             a.id, a.value.cooperative = cu.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 1
             attributes.append(a)
-        config.gridDimX, config.gridDimY, config.gridDimZ = (g * c for g, c in zip(self.grid, cluster, strict=True))
+        config.gridDimX, config.gridDimY, config.gridDimZ = self.blocks
         config.blockDimX, config.blockDimY, config.blockDimZ = self.block
         config.sharedMemBytes, config.hStream = self.shared, self.kernel.device.stream
         config.attrs, config.numAttrs = attributes, len(attributes)

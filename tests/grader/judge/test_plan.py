@@ -28,7 +28,7 @@ VALID = {
     "scratch": [4096],
     "steps": [
         {"kernel": 0, "grid": [4], "args": {"x_ptr": {"pointer": POINTER}, "n": {"number": 3}}},
-        {"kernel": 1, "grid": [1, 1], "block": [32, 1, 1], "shared": 0, "args": {"x": {"pointer": POINTER}}},
+        {"kernel": 1, "grid": [2, 1], "block": [32, 1, 1], "shared": 0, "args": {"x": {"pointer": POINTER}}},
         {"fill": {"scratch": 0, "offset": 0, "dtype": "float32"}, "count": 7, "value": 0.0},
         {"choices": [{"kernel": 0, "grid": [1], "args": {}}, {"kernel": 0, "grid": [2], "args": {}}]},
     ],
@@ -50,6 +50,7 @@ def test_a_valid_plan_is_read():
     read = plan.read(VALID, ARGUMENTS)
     assert len(read.launches()) == 4 and read.steps[0].grid == (4, 1, 1)
     assert plan.read(read.to_json() | {"printed": "", "returned": ""}, ARGUMENTS).steps == read.steps
+    assert plan.read(changed("steps", 1, "cluster", to=2), ARGUMENTS).steps[1].cluster == 2
 
 
 DEEP = "x"
@@ -93,7 +94,8 @@ WRONG = [
     ("steps", 0, "args", "x_ptr", {"descriptor": POINTER}),
     ("steps", 0, "args", "x_ptr", {"descriptor": POINTER | {"shape": [1], "strides": [1, 1], "block_shape": [1]}}),
     ("steps", 1, "block", [1024, 2, 1]), ("steps", 1, "block", [32]), ("steps", 1, "block", [0, 1, 1]),
-    ("steps", 1, "shared", -1), ("steps", 1, "shared", 1 << 30),
+    ("steps", 1, "shared", -1), ("steps", 1, "shared", 1 << 30), ("steps", 1, "cluster", 0),
+    ("steps", 1, "cluster", 3), ("steps", 1, "cluster", 32), ("steps", 1, "cluster", "2"),
     ("steps", 2, "count", 0), ("steps", 2, "count", 2**40), ("steps", 2, "value", "0"), ("steps", 2, "value", 10**400),
     ("steps", 3, "choices", []), ("steps", 3, "choices", 5), ("steps", 3, "choices", [{"choices": []}]),
 ]  # fmt: skip
