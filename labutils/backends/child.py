@@ -179,8 +179,9 @@ def fork(jobs: list[Callable[[], dict]], time_limit: float) -> Iterator[dict | s
         yield from _collect(pid, receive, len(jobs), time_limit)
     finally:
         os.close(receive)
-        os.kill(pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
-        os.waitpid(pid, 0)
+        with contextlib.suppress(PermissionError):  # the judge's cage denies signals, and ends the child with the job
+            os.kill(pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
+            os.waitpid(pid, 0)
 
 
 def end(message: str) -> Problem:
@@ -224,11 +225,11 @@ def _prepare() -> None:
     try:
         with open("/proc/self/statm") as f:
             size = int(f.read().split()[0]) * resource.getpagesize()
-    except OSError:  # a sandbox that shows no processes has set the limit itself
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        limit = size + MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(size + MEMORY_LIMIT, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+    except (OSError, ValueError):  # a sandbox that shows no processes, or lets nobody set limits, has set its own
         return
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    limit = size + MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(size + MEMORY_LIMIT, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
 
 
 def _no_input(prompt: object = "") -> str:
@@ -261,7 +262,8 @@ def _collect(pid: int, receive: int, count: int, time_limit: float) -> Iterator[
             deadline = time.monotonic() + window.seconds
             result = json.loads(line)
             if "defect" in result:
-                raise RuntimeError(f"labutils failed in the child process:\n{result['defect']}")
+                why = result["defect"].rstrip().rpartition("\n")[2]
+                raise RuntimeError(f"labutils failed in the child process: {why}\n{result['defect']}")
             yield result
             if isinstance(result, str):
                 return
