@@ -116,7 +116,8 @@ def _put(content: bytes, target: Path, check: bool) -> list[str]:
     if target.exists() and target.read_bytes() == content:
         return []
     if check:
-        return [f"{target.name}: it differs from its source; run `python -m grader build`"]
+        state = "it differs from its source" if target.exists() else "it is missing"
+        return [f"{target.name}: {state}; run `python -m grader build`"]
     _replace(target, content)
     return []
 

@@ -54,7 +54,7 @@ def test_the_build_keeps_the_copy(tmp_path):
     (root / "docs" / "glossary.md").write_text(SMALL)
     copy = root / "notebooks" / "glossary.md"
     (_, problem) = run(root, check=True)
-    assert problem == "glossary.md: it differs from docs/glossary.md; run `python -m grader build`"
+    assert problem == "glossary.md: it is missing; run `python -m grader build`"
     assert run(root) == [] and copy.read_text() == released(SMALL)
     assert run(root, check=True) == []
     copy.write_text("old")
