@@ -425,7 +425,7 @@ class Guard(Recorder):
 
     thorough = False
 
-    def load(self, addresses, mask, itemsize, where):
+    def load(self, addresses, mask, itemsize, where, volatile=False):
         return self._resolve("load", addresses, mask, itemsize, where)
 
     def store(self, addresses, mask, itemsize, where, changes=None):

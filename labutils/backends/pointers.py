@@ -19,7 +19,7 @@ class Storage:
 
 
 def live_storages() -> list[Storage]:
-    """Of all tensors on the CPU, those that no name leads to included. Takes some 50 ms in a large notebook."""
+    """Of all tensors on the CPU, those that no name leads to included. Takes about 50 ms in a large notebook."""
     found = {}
     for thing in gc.get_objects():
         # the type, not isinstance(), which would ask proxies that run code for their class

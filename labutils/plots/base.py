@@ -35,9 +35,9 @@ def _picture() -> type[Figure]:
     """The class of pictures; made when first needed, because importing matplotlib takes a second."""
     try:
         from matplotlib.figure import Figure
-    except ModuleNotFoundError as e:
-        raise Unavailable(support.problem("matplotlib") or str(e)) from e
     except (ImportError, SystemError) as e:
+        if missing := support.problem("matplotlib"):
+            raise Unavailable(missing) from e
         # seen with Triton 3.6 on Python 3.12: matplotlib's font library fails if Triton's was loaded before it
         raise Unavailable(
             f"matplotlib cannot be loaded here ({type(e).__name__}). Restart the notebook's kernel (Kernel → Restart) "
