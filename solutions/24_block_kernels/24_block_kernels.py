@@ -55,7 +55,7 @@
 # **Predict.** How many elements does the kernel read and write for one token, if H = 32, HK = 8 and D = 128? What share
 # of the bytes are `cos` and `sin`, if q and k are [fp16](../glossary.md#fp16)?
 #
-# <details><summary>Hint 1</summary>Program <code>token</code> has position <code>token % T</code> in its sequence. That
+# <details><summary>Hint 1</summary>Program <code>pid</code> has position <code>pid % T</code> in its sequence. That
 # is the row of <code>cos</code> and <code>sin</code>, and a row has D/2 elements.</details>
 # <details><summary>Hint 2</summary>In <code>rotate_heads</code>, element d of head h is at
 # <code>x_ptr + h * D + d</code>. The other element of its pair is element d + D/2.</details>
@@ -77,7 +77,7 @@ def rope(q, k, cos, sin, backward, q_out, k_out):
     BLOCK_H, BLOCK_HK, BLOCK_D = (triton.next_power_of_2(n) for n in (H, HK, D // 2))
     rope_kernel[(B * T,)](
         q, k, cos, sin, q_out, k_out, T, H=H, HK=HK, D=D, BACKWARD=bool(backward),
-        BLOCK_H=BLOCK_H, BLOCK_HK=BLOCK_HK, BLOCK_D=BLOCK_D, num_warps=min(max(BLOCK_H * BLOCK_D // 512, 1), 8),
+        BLOCK_H=BLOCK_H, BLOCK_HK=BLOCK_HK, BLOCK_D=BLOCK_D, num_warps=2,
     )  # fmt: skip
 
 
@@ -139,11 +139,12 @@ def rope_kernel(
     BLOCK_H: tl.constexpr, BLOCK_HK: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """Rotate all heads of one token of q and k; the negative angle if BACKWARD."""
-    token = tl.program_id(0).to(tl.int64)  # from 0 to B * T - 1
+    pid = tl.program_id(0)  # from 0 to B * T - 1
+    token = pid.to(tl.int64)
     offs_d = tl.arange(0, BLOCK_D)
     mask_d = offs_d < D // 2
     ### BEGIN SOLUTION
-    row = token % T * (D // 2)
+    row = pid % T * (D // 2)
     cos = tl.load(cos_ptr + row + offs_d, mask=mask_d)
     sin = tl.load(sin_ptr + row + offs_d, mask=mask_d)
     if BACKWARD:

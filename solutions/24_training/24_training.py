@@ -56,7 +56,7 @@ def rope(q, k, cos, sin, backward, q_out, k_out):
     BLOCK_H, BLOCK_HK, BLOCK_D = (triton.next_power_of_2(n) for n in (H, HK, D // 2))
     rope_kernel[(B * T,)](
         q, k, cos, sin, q_out, k_out, T, H=H, HK=HK, D=D, BACKWARD=bool(backward),
-        BLOCK_H=BLOCK_H, BLOCK_HK=BLOCK_HK, BLOCK_D=BLOCK_D, num_warps=min(max(BLOCK_H * BLOCK_D // 512, 1), 8),
+        BLOCK_H=BLOCK_H, BLOCK_HK=BLOCK_HK, BLOCK_D=BLOCK_D, num_warps=2,
     )  # fmt: skip
 
 
@@ -133,10 +133,11 @@ def rope_kernel(
     BLOCK_H: tl.constexpr, BLOCK_HK: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """Rotate all heads of one token of q and k; the negative angle if BACKWARD."""
-    token = tl.program_id(0).to(tl.int64)  # from 0 to B * T - 1
+    pid = tl.program_id(0)  # from 0 to B * T - 1
+    token = pid.to(tl.int64)
     offs_d = tl.arange(0, BLOCK_D)
     mask_d = offs_d < D // 2
-    row = token % T * (D // 2)
+    row = pid % T * (D // 2)
     cos = tl.load(cos_ptr + row + offs_d, mask=mask_d)
     sin = tl.load(sin_ptr + row + offs_d, mask=mask_d)
     if BACKWARD:
