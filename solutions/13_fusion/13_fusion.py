@@ -29,8 +29,6 @@
 # %% cell="setup"
 
 # %% cell="given" id="launchers"
-import functools
-
 import torch
 import triton
 import triton.language as tl
@@ -59,42 +57,30 @@ def scale_rows_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.const
 
 
 def warps_for(BLOCK_N):
-    return min(max(BLOCK_N // 1024, 1), 16)
+    """Warps of a program with one row, tuned on an H200 by `python -m bench.fusion --tune`."""
+    return min(max(BLOCK_N // 512, 1), 8) if BLOCK_N <= 4096 else min(BLOCK_N // 1024, 32)
+
+
+def options_for(N):
+    """Tile size and launch options for rows of N elements."""
+    BLOCK_N = triton.next_power_of_2(N)
+    return dict(BLOCK_N=BLOCK_N, num_warps=warps_for(BLOCK_N))
 
 
 def rms_norm(x, w, out):
     M, N = x.shape
-    BLOCK_N = triton.next_power_of_2(N)
-    num_warps = warps_for(BLOCK_N)
-    rms_norm_kernel[(M,)](x, w, out, N, x.stride(0), out.stride(0), BLOCK_N=BLOCK_N, num_warps=num_warps)
-
-
-def chain_settings(N):
-    """Tile size and launch options for rows of N elements, tuned on an H200 by `python -m bench.fusion --tune`."""
-    BLOCK_N = triton.next_power_of_2(N)
-    return dict(BLOCK_N=BLOCK_N, STAGES=2, num_warps=warps_for(BLOCK_N))
-
-
-@functools.cache
-def persistent_programs(N, dtype, device):
-    """Number of programs to start. It depends on the registers that the compiled kernel needs."""
-    x = torch.empty(1, N, dtype=dtype, device=device)
-    return compiled.persistent_grid(rms_residual_silu_kernel, x, x, x, x, 1024, N, N, N, N, **chain_settings(N))
+    rms_norm_kernel[(M,)](x, w, out, N, x.stride(0), out.stride(0), **options_for(N))
 
 
 def rms_residual_silu(x, residual, w, out):
     M, N = x.shape
-    programs = min(M, persistent_programs(N, x.dtype, x.device))
-    rms_residual_silu_kernel[(programs,)](
-        x, residual, w, out, M, N, x.stride(0), residual.stride(0), out.stride(0), **chain_settings(N)
-    )
+    strides = x.stride(0), residual.stride(0), out.stride(0)
+    rms_residual_silu_kernel[(M,)](x, residual, w, out, N, *strides, **options_for(N))
 
 
 def layer_norm(x, w, b, out):
     M, N = x.shape
-    BLOCK_N = triton.next_power_of_2(N)
-    num_warps = warps_for(BLOCK_N)
-    layer_norm_kernel[(M,)](x, w, b, out, N, x.stride(0), out.stride(0), BLOCK_N=BLOCK_N, num_warps=num_warps)
+    layer_norm_kernel[(M,)](x, w, b, out, N, x.stride(0), out.stride(0), **options_for(N))
 
 
 traffic.ledger(
@@ -160,8 +146,8 @@ def rms_norm_kernel(x_ptr, w_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.
     mask_n = offs_n < N
     ### BEGIN SOLUTION
     x = tl.load(x_ptr + row * stride_xm + offs_n, mask=mask_n, other=0.0).to(tl.float32)
-    w = tl.load(w_ptr + offs_n, mask=mask_n, other=0.0).to(tl.float32)
     scale = tl.rsqrt(tl.sum(x * x) / N + EPS)
+    w = tl.load(w_ptr + offs_n, mask=mask_n, other=0.0).to(tl.float32)
     tl.store(out_ptr + row * stride_om + offs_n, x * scale * w, mask=mask_n)
     ### END SOLUTION
 
@@ -182,12 +168,14 @@ lab.check("13_fusion/rms_norm")
 # ## 2 The whole chain
 #
 # out = silu(RMSNorm(x + residual)), where RMSNorm includes the weight w, and silu(n) = n · sigmoid(n). Keep all
-# intermediate results in registers, in fp32. The kernel is [persistent](../glossary.md#persistent-kernel), as in
-# `11_softmax`: each of P programs computes every P-th row, and loads the weight only once. Pass `num_stages=STAGES` to
-# the loop over rows.
+# intermediate results in registers, in fp32. One program computes one row.
 #
-# <details><summary>Hint 1</summary>Load the weight before the loop. In the loop, load a row of <code>x</code> and of
-# <code>residual</code>, add them, and normalize the sum.</details>
+# Load the weight after the sum over the row, where it is needed. Before the sum, the program waits for the whole row,
+# and a weight that is loaded too early occupies [registers](../glossary.md#register) for that time. In a row of
+# 32 768 elements, which barely fits, they [spill](../glossary.md#spill).
+#
+# <details><summary>Hint 1</summary>Load a row of <code>x</code> and of <code>residual</code>, add them, and normalize
+# the sum.</details>
 # <details><summary>Hint 2</summary>Use <code>tl.sigmoid</code>, which does not overflow.</details>
 # <details><summary>Hint 3</summary>The arrays <code>x</code>, <code>residual</code> and <code>out</code> have different
 # strides: use the stride of each array.</details>
@@ -196,8 +184,7 @@ lab.check("13_fusion/rms_norm")
 # %% cell="solution" id="rms_residual_silu_kernel"
 @triton.jit
 def rms_residual_silu_kernel(
-    x_ptr, residual_ptr, w_ptr, out_ptr, M, N, stride_xm, stride_rm, stride_om,
-    BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
+    x_ptr, residual_ptr, w_ptr, out_ptr, N, stride_xm, stride_rm, stride_om, BLOCK_N: tl.constexpr
 ):  # fmt: skip
     """SiLU of the RMSNorm of a sum.
 
@@ -207,18 +194,19 @@ def rms_residual_silu_kernel(
     residual_ptr  (M, N)  input; rows are stride_rm elements apart
     w_ptr         (N,)    input
     out_ptr       (M, N)  output; rows are stride_om elements apart
-    Each of P programs computes every P-th row.
+    One program computes one row, m = pid.
     """
+    row = tl.program_id(0)
     offs_n = tl.arange(0, BLOCK_N)
     mask_n = offs_n < N
     ### BEGIN SOLUTION
+    x = tl.load(x_ptr + row * stride_xm + offs_n, mask=mask_n, other=0.0).to(tl.float32)
+    residual = tl.load(residual_ptr + row * stride_rm + offs_n, mask=mask_n, other=0.0).to(tl.float32)
+    s = x + residual
+    scale = tl.rsqrt(tl.sum(s * s) / N + EPS)
     w = tl.load(w_ptr + offs_n, mask=mask_n, other=0.0).to(tl.float32)
-    for row in tl.range(tl.program_id(0), M, tl.num_programs(0), num_stages=STAGES):
-        x = tl.load(x_ptr + row * stride_xm + offs_n, mask=mask_n, other=0.0).to(tl.float32)
-        residual = tl.load(residual_ptr + row * stride_rm + offs_n, mask=mask_n, other=0.0).to(tl.float32)
-        s = x + residual
-        n = s * tl.rsqrt(tl.sum(s * s) / N + EPS) * w
-        tl.store(out_ptr + row * stride_om + offs_n, n * tl.sigmoid(n), mask=mask_n)
+    n = s * scale * w
+    tl.store(out_ptr + row * stride_om + offs_n, n * tl.sigmoid(n), mask=mask_n)
     ### END SOLUTION
 
 
@@ -290,10 +278,10 @@ def layer_norm_kernel(x_ptr, w_ptr, b_ptr, out_ptr, N, stride_xm, stride_om, BLO
     mask_n = offs_n < N
     ### BEGIN SOLUTION
     x = tl.load(x_ptr + row * stride_xm + offs_n, mask=mask_n, other=0.0).to(tl.float32)
-    w = tl.load(w_ptr + offs_n, mask=mask_n, other=0.0).to(tl.float32)
-    b = tl.load(b_ptr + offs_n, mask=mask_n, other=0.0).to(tl.float32)
     centered = tl.where(mask_n, x - tl.sum(x) / N, 0.0)
     scale = tl.rsqrt(tl.sum(centered * centered) / N + LAYER_EPS)
+    w = tl.load(w_ptr + offs_n, mask=mask_n, other=0.0).to(tl.float32)
+    b = tl.load(b_ptr + offs_n, mask=mask_n, other=0.0).to(tl.float32)
     tl.store(out_ptr + row * stride_om + offs_n, centered * scale * w + b, mask=mask_n)
     ### END SOLUTION
 
@@ -338,12 +326,8 @@ lab.check("13_fusion/fusion_speedup")
 launches = {}
 for N, warps in ((4096, 4), (32_768, 8), (32_768, 16), (32_768, 32)):
     wide = torch.empty(2, N, dtype=torch.float16)
-    options = dict(BLOCK_N=N, STAGES=1, num_warps=warps)
-    launches[f"{N} columns, {warps} warps"] = (
-        rms_residual_silu_kernel,
-        (wide, wide, wide, wide, 1024, *[N] * 4),
-        options,
-    )
+    options = dict(BLOCK_N=N, num_warps=warps)
+    launches[f"{N} columns, {warps} warps"] = rms_residual_silu_kernel, (wide, wide, wide, wide, *[N] * 4), options
 compiled.table(launches)
 for name in ("rms_norm", "rms_residual_silu", "layer_norm") if lab.device.has_gpu() else ["rms_residual_silu"]:
     print(lab.benchmark(f"13_fusion/{name}") or "")
