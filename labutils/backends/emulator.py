@@ -32,6 +32,9 @@ from .simt import counting
 TARGET = 80
 """The compute capability that NVRTC compiles for beside the emulator: its diagnostics are the same for all."""
 
+NEWER_TARGET = 90
+"""The one that it compiles for where inline PTX asks for more, such as `stmatrix`."""
+
 FATAL = {"endless-loop": "timeout", "stack-overflow": "died", "crash": "died"}
 """Findings that end a launch, as kinds of problems."""
 
@@ -92,7 +95,13 @@ def prepare(module: cuda.Module, names: tuple[str, ...]) -> None:
 
 
 def _read(module: cuda.Module, name: str) -> None:
-    nvrtc.compile_source(module.source, (name,), nvrtc.only_for(module.source) or TARGET, module.options)
+    only = nvrtc.only_for(module.source)
+    try:
+        nvrtc.compile_source(module.source, (name,), only or TARGET, module.options)
+    except nvrtc.CompileError as e:
+        if only or ".target" not in e.text:
+            raise
+        nvrtc.compile_source(module.source, (name,), NEWER_TARGET, module.options)
 
 
 @functools.lru_cache(maxsize=256)
@@ -105,12 +114,13 @@ def _build(module: cuda.Module, name: str) -> simt.HostKernel:
 
 
 def build_files(source: str, name: str, options: tuple[str, ...]) -> None:
-    """Have NVIDIA's compiler read a kernel and build it into the cache, and load nothing: what compiles it afterwards
-    starts no program. Raises CompileError or Unavailable."""
+    """Have NVIDIA's compiler read a kernel of a submission and build it into the cache, and load nothing: what compiles
+    it afterwards starts no program. Inline PTX is left to a GPU. Raises CompileError or Unavailable."""
     with _refused():
         source = simt.expand(source)
         if nvrtc.available():
             _read(cuda.Module(source, {}, options), name)
+        simt.ptx.refuse(source)
         simt.build_files(source, name)
 
 
