@@ -20,6 +20,7 @@ VERBS = {
     "report": ("grader.reports.report", "rebuild the pages of a graded class"),
     "regrade": ("grader.grading.regrade", "grade one exercise again after its test was fixed"),
     "export": ("grader.reports.exports", "points for Moodle, Canvas, Gradescope or a spreadsheet"),
+    "autograder": ("grader.commands.autograder", "an archive with which Gradescope or Autolab judges submissions"),
     "judge": ("grader.commands.judge", "judge one submission, with a record that can be replayed"),
     "redteam": ("grader.redteam.run", "run attacks and unusual honest submissions through the judge"),
     "demo": ("grader.demo", "grade the sample class and write its report"),
