@@ -5,10 +5,15 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from grader import engines
 from grader.engines.importing import without_collections
+
+if TYPE_CHECKING:
+    from grader.intake.roster import Entry
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,6 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder for gradebook and reports; default: out/UNIT")
     parser.add_argument("--resume", action="store_true", help="continue the last run into this folder")
     parser.add_argument("--fresh", action="store_true", help="start a new run although the last one is unfinished")
+    parser.add_argument(
+        "--roster", type=Path, metavar="FILE", help="CSV file of who takes the course (docs/instructors.md)"
+    )
     parser.add_argument("--late", type=Path, metavar="FILE", help="rules for late submissions (grader/marks/late.py)")
     add_common_arguments(parser)
 
@@ -68,8 +76,20 @@ def main(args) -> int:
             print(f"There is no unit {args.unit!r}; there are {', '.join(unit_names(ROOT))}.")
             return 2
         unit, out = ROOT / "solutions" / args.unit, args.out or ROOT / "out" / args.unit
-        return exit_status(
-            lambda: progress.grade_and_report(
-                unit, args.submissions, out, progress.options_of(args), args.verbose, engine
-            )
-        )
+
+        def run():
+            options = replace(progress.options_of(args), roster=_roster(args.roster))
+            progress.grade_and_report(unit, args.submissions, out, options, args.verbose, engine)
+
+        return exit_status(run)
+
+
+def _roster(path: Path | None) -> tuple[Entry, ...]:
+    """Who takes the course: by the file given here, or by the one that the course's settings name."""
+    from grader.course.settings import read_settings
+    from grader.course.sources import ROOT
+    from grader.intake.roster import read_roster
+
+    named = read_settings(ROOT).roster
+    path = path or (ROOT / named if named else None)
+    return tuple(read_roster(path)) if path else ()

@@ -21,7 +21,14 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_output
 from traitlets.config import Config
 
-from grader.course.nbgrader_config import Autograde, Execute, NbGraderAPI, NbGraderPreprocessor, course_config
+from grader.course.nbgrader_config import (
+    Autograde,
+    Execute,
+    MissingEntry,
+    NbGraderAPI,
+    NbGraderPreprocessor,
+    course_config,
+)
 from grader.course.sources import notebook_bytes
 from grader.course.stubs import release_preprocessors
 from grader.gradebook.journal import DiskFull
@@ -107,6 +114,11 @@ class Course:
             for grade in (grade for notebook in submission.notebooks for grade in notebook.grades):
                 grade.auto_score, grade.needs_manual_grade = 0, False
             book.db.commit()
+
+    def forget(self, student: str) -> None:
+        """Take a student's submission of this unit out of the gradebook."""
+        with self.api.gradebook as book, contextlib.suppress(MissingEntry):
+            book.remove_submission(self.unit, student)
 
     def scores(self) -> dict[str, float]:
         """Each student's score of this unit in the gradebook."""

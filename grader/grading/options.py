@@ -10,6 +10,7 @@ from grader import engines
 if TYPE_CHECKING:
     from grader.execute.notebook import NotebookLimits
     from grader.grading.marking import Marker
+    from grader.intake.roster import Entry
     from grader.marks.late import Rules
 
 
@@ -32,6 +33,10 @@ class GradeOptions:
     """Begin a new run although the last one into the output folder did not end."""
     rules: Rules | None = None
     """What late submissions lose. None: nothing."""
+    roster: tuple[Entry, ...] = ()
+    """Who takes the course. Those who submitted nothing get 0 points."""
+    student: str | None = None
+    """All files are this student's, whatever their names. None: names say whose they are."""
     executor: str = "local"
     """Where grading runs: one of `engines.NAMES`."""
     gpus: int | None = None
