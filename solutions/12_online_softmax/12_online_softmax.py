@@ -190,7 +190,7 @@ traffic.ledger(
 # | `BLOCK` | constant | elements per part, a power of two |
 # | `BLOCK_P` | constant | a power of two ≥ `parts` |
 #
-# First write `part_stats` and `merged_stats`, which both kernels and section 3 use.
+# First write `part_stats` and `merged_stats`, which the kernels of sections 2 and 3 call.
 #
 # <details><summary>Hint 1</summary><code>part_stats</code> does what one iteration of your first loop in section 1
 # does, but with no earlier m and l. <code>merged_stats</code> is <code>merged_sum</code> for a whole vector of
