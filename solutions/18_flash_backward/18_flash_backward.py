@@ -146,13 +146,8 @@ lab.check("18_flash_backward/backward_flops")
 # ## Level 1: delta
 #
 # Compute `delta[h, m]`, the sum of `out[h, m, d] * dout[h, m, d]` over all d, in fp32. One program computes delta for
-# `BLOCK_M` of the M queries of one head.
-#
-# | argument | shape | meaning |
-# |---|---|---|
-# | `out_ptr` | (H, M, D) | input O, fp16 or [bf16](../glossary.md#bf16), with strides `stride_oh`, `stride_om`, 1 |
-# | `dout_ptr` | (H, M, D) | input dO, of the same dtype, with strides `stride_gh`, `stride_gm`, 1 |
-# | `delta_ptr` | (H, M) | output, fp32, with strides `stride_lh`, 1 |
+# `BLOCK_M` of the M queries of one head. O and dO (`out` and `dout`) are fp16 or [bf16](../glossary.md#bf16) of shape
+# (H, M, D). The element (h, m) of `delta` is at `h * stride_lh + m`.
 #
 # <details><summary>Hint 1</summary>Load a <code>BLOCK_M</code> × <code>D</code> tile of out and of dout, with the mask
 # <code>offs_m &lt; M</code> for the rows.</details>
