@@ -17,14 +17,14 @@
 #
 # A transformer block consists of [matmuls](../glossary.md#matmul) with chains of small operations between them: add the
 # residual, normalize, apply an activation function, drop elements at random. These operations are
-# [memory-bound](../glossary.md#memory-bound): they have too little arithmetic per byte. `eager_chain` below is such a
-# chain in PyTorch's default (eager) mode, which runs one kernel per operation. Its inputs are `x` and `residual` of
-# shape (B, T, H), for batch, tokens and features, and a weight `w` of H elements.
+# [memory-bound](../glossary.md#memory-bound): they do little arithmetic per byte. `eager_chain` below is such a chain
+# in PyTorch's default ([eager](../glossary.md#eager-mode)) mode, which runs one kernel per operation. Its inputs are
+# `x` and `residual` of shape (B, T, H), for batch, tokens and features, and a weight `w` of H elements.
 #
-# How many elements does `eager_chain` read and write in total? How many would a single kernel read and write, if it
-# keeps all intermediate results in [registers](../glossary.md#register)? Count the weight once per kernel that uses it.
-# If both versions run at the full [bandwidth](../glossary.md#bandwidth) of memory, the ratio of the two numbers is the
-# speedup.
+# How many elements does `eager_chain` read and write in total? How many does a single kernel read and write that keeps
+# all intermediate results in [registers](../glossary.md#register)? Count the weight once per kernel that uses it. If
+# both versions run at the full [bandwidth](../glossary.md#bandwidth) of memory, the ratio of the two numbers is the
+# speedup, which your `chain_speedup` returns. The table below counts an example with B · T = 4 and H = 12.
 
 # %% cell="setup"
 
@@ -109,9 +109,9 @@ lab.check("13_fusion/chain_speedup")
 # %% [markdown]
 # ## 1 RMSNorm
 #
-# RMSNorm ([Zhang and Sennrich](https://arxiv.org/abs/1910.07467)) is
-# $y_n = x_n \cdot w_n / \sqrt{\frac{1}{N} \sum_k x_k^2 + \varepsilon}$ with ε = 10⁻⁶. Compute in
-# [fp32](../glossary.md#fp32) for every type of x: in [fp16](../glossary.md#fp16), 300² already overflows.
+# RMSNorm ([Zhang and Sennrich](https://arxiv.org/abs/1910.07467)) is $y_n = x_n \cdot w_n / \sqrt{\frac{1}{N} \sum_k
+# x_k^2 + \varepsilon}$ with ε = 10⁻⁶. Compute in [fp32](../glossary.md#fp32) for every type of x: in
+# [fp16](../glossary.md#fp16), 300² = 90 000 already overflows.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -230,8 +230,8 @@ if lab.device.has_gpu():
 
 # %% [markdown]
 # A common claim is a speedup of {claim: fusion_claim_chain} over eager mode. A *transfer* is one read or one write of
-# an array of the size of x. Eager mode makes 7 transfers and the fused kernel makes 3: the claimed speedup is the
-# ratio. On an H200 (fp16, 8192 × 4096) we measured:
+# an array of the size of x. Eager mode makes 7 transfers (3 + 2 + 2) and the fused kernel makes 3: the claimed speedup
+# is the ratio 7 / 3. On an H200 (fp16, 8192 × 4096) we measured:
 #
 # - this kernel: {claim: fusion_h200_chain};
 # - `torch.compile`: {claim: fusion_h200_compiled};
@@ -251,13 +251,14 @@ if lab.device.has_gpu():
 # ## 3 LayerNorm
 #
 # LayerNorm is $y_n = (x_n - \mu)\, w_n / \sqrt{\sigma^2 + \varepsilon} + b_n$ with ε = 10⁻⁵. μ is the mean of the row
-# and σ² its variance. The row is in registers, so compute μ first, and then σ², the mean of (x − μ)². There is a
-# shortcut: σ² is the mean of x² minus μ². It saves only a second pass over registers, which is almost free. But it
+# and σ² its variance. The row is in registers, so compute μ first, and then σ², the mean of (x − μ)². The formula σ² =
+# (mean of x²) − μ² needs only one pass over the row, but a second pass over registers is almost free. And this formula
 # loses all precision if μ is much larger than σ.
 #
-# <details><summary>Hint 1</summary>In x − μ, the elements past the end are −μ. What must they be?</details>
+# <details><summary>Hint 1</summary>In x − μ, the elements past the end are −μ. Which value adds nothing to the sum of
+# squares?</details>
 # <details><summary>Hint 2</summary>Use <code>tl.where(mask_n, x - mean, 0.0)</code>.</details>
-# <details><summary>Hint 3</summary>For the variance, divide by N as well, not by N − 1.</details>
+# <details><summary>Hint 3</summary>Divide both sums by N, also that of the variance (not by N − 1).</details>
 
 
 # %% cell="solution" id="layer_norm_kernel"
@@ -295,15 +296,15 @@ lab.check("13_fusion/layer_norm")
 # Fusion gains nothing if the operations are [compute-bound](../glossary.md#compute-bound). It gains nothing, or even
 # loses, in three more cases:
 #
-# - The data of a fused kernel does not fit on the chip. Values in registers then [spill](../glossary.md#spill), or the
-#   kernel reads its input from memory again.
+# - The data of a fused kernel does not fit into registers and shared memory. Values then [spill](../glossary.md#spill),
+#   or the kernel reads its input from memory again.
 # - One operation needs whole rows and the next needs whole columns, so the fused kernel still reads the matrix twice.
 # - A result is used several times, and the fused kernel recomputes it for each use.
 #
-# Predict with the [roofline](../glossary.md#roofline): a kernel takes bytes / bandwidth or [FLOPs](../glossary.md#flop)
-# / [peak](../glossary.md#peak), whichever is longer, and kernels run one after another. The check has six chains. For
-# each chain, `links` is a list of pairs (bytes, FLOPs), one for each kernel before fusion, and `fused` is the pair of
-# the fused kernel. `bandwidth` is in 10⁹ bytes/s, `peak` in 10⁹ FLOP/s.
+# Write `fusion_speedup` with the [roofline](../glossary.md#roofline): a kernel takes bytes / bandwidth or
+# [FLOPs](../glossary.md#flop) / [peak](../glossary.md#peak), whichever is longer, and kernels run one after another.
+# `links` is a list of pairs (bytes, FLOPs), one for each kernel before fusion, and `fused` is the pair of the fused
+# kernel. `bandwidth` is in 10⁹ bytes/s, `peak` in 10⁹ FLOP/s. The check uses six chains.
 
 
 # %% cell="solution" id="fusion_speedup"
@@ -333,15 +334,15 @@ for name in ("rms_norm", "rms_residual_silu", "layer_norm") if lab.device.has_gp
     print(lab.benchmark(f"13_fusion/{name}") or "")
 
 # %% [markdown] cell="manual" id="explain" points=2
-# **Explain.** The six chains are: bias, GELU and dropout; a large matmul, then GELU; softmax of rows too long for
-# on-chip memory; the sum of each row, then of each column; two matmuls, the first recomputed for each tile of the
-# second; a projection that three kernels use. Which chains would you fuse? For each other chain, give the reason (from
-# the list above) not to fuse it.
+# **Explain.** The check's six chains are: bias, GELU and dropout; a large matmul, then GELU; softmax of rows too long
+# for registers and shared memory; the sum of each row, then of each column; two matmuls, the first recomputed for each
+# tile of the second; a linear layer whose result three kernels use. Which chains would you fuse? For each other chain,
+# give the reason (from section 4) not to fuse it.
 #
 # Second question: an RMSNorm is written as x · rsqrt(mean(x²) + ε) · w in eager PyTorch. It is reported to take
 # {claim: fusion_claim_norm} the time of a fused RMSNorm. On an H200 we measured {claim: fusion_h200_norm}, for x in
-# fp16 and arithmetic in fp32. Count the bytes that the eager version and the fused kernel move. How much of the
-# measured factor do the bytes explain?
+# fp16 and arithmetic in fp32. Count the bytes that the eager version and the fused kernel move. Which factor do the
+# bytes alone explain?
 #
 # ### BEGIN SOLUTION
 # Fuse the bias, GELU and dropout chain (2.6 ×). After the large matmul, fuse the GELU if it costs nothing: it saves a

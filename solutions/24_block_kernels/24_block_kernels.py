@@ -14,8 +14,6 @@
 #
 # **You need** `06_elementwise_triton` and `13_fusion`. About 80 minutes. No GPU needed, except for timings.
 #
-# All four kernels are [memory-bound](../glossary.md#memory-bound), so each section asks you to count bytes first.
-#
 # ## 1 RoPE
 #
 # [Attention](../glossary.md#attention) itself does not know the order of the tokens. RoPE ([Su and
@@ -34,9 +32,9 @@
 # other layout, every number looks plausible, but the model prints nonsense. This exercise uses the half-split layout,
 # as Llama models in Hugging Face Transformers do.
 #
-# The backward pass of a rotation is the rotation by the negative angle. So one kernel computes both. In the backward
-# pass, its inputs are the gradients of the rotated q and k, and it uses −sin. (The *gradient* of an array holds the
-# derivative of the loss with respect to each element of the array.)
+# The backward pass of a rotation is the rotation by the negative angle. So one kernel computes both passes. In the
+# backward pass, its inputs are the gradients of the rotated q and k, and it uses −sin. (The *gradient* of an array
+# holds the derivative of the loss with respect to each element of the array.)
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -297,7 +295,7 @@ lab.check("24_block_kernels/swiglu_backward")
 #
 # **Predict.** `partial` is fp32, written once and read once. x, dy and dx have `item` bytes per element. How many bytes
 # does `partial` move, divided by the bytes that x, dy and dx move? Leave out w and dw. First write `partial_share`,
-# which returns this number, then the two kernels.
+# which returns this ratio, then the two kernels.
 
 
 # %% cell="solution" id="partial_share"
@@ -364,7 +362,8 @@ for name in ("rope", "swiglu", "swiglu_backward", "rms_norm_backward") if lab.de
 #
 # - RoPE: what share of the bytes are `cos` and `sin`? Why does rotating in place not make the kernel faster?
 # - SwiGLU: what speedup over two eager kernels do the bytes predict?
-# - RMSNorm: why does the share that `partial` adds not depend on N? What speaks for a small P, and what for a large P?
+# - RMSNorm: why does the share that `partial` adds not depend on N? What gets better with a small P, and what with a
+#   large P?
 #
 # ### BEGIN SOLUTION
 # RoPE: 40 heads of 128 are 5120 elements, which are read and written: 20 480 bytes in fp16. The rows of cos and sin are
@@ -380,9 +379,8 @@ for name in ("rope", "swiglu", "swiglu_backward", "rms_norm_backward") if lab.de
 #
 # - Fuse RoPE into the projection's [epilogue](../glossary.md#epilogue), or into an attention kernel.
 # - Let the forward pass store r of each row in fp32, 4 bytes per row. Is a backward kernel that loads r faster?
-# - 5120 columns need lanes for 8192, so 3 of 8 do nothing. Split each row into 4096 and 1024 columns. On an H200, this
-#   makes the kernel {claim: norm_parts} times as fast (`python -m bench.norm_backward`).
-# - Add the gradient of the [residual](../glossary.md#residual) in the same kernel: dx += dy of the other branch.
+# - `BLOCK_N` is 8192 for 5120 columns, so 3 of 8 elements are masked. Split each row into 4096 and 1024 columns. On an
+#   H200, this makes the kernel {claim: norm_parts} times as fast (`python -m bench.norm_backward`).
 #
 # **In practice**, [Liger-Kernel](https://github.com/linkedin/Liger-Kernel) has such kernels for training. Its
 # documentation gives {claim: liger_norm} for RMSNorm over a version with one PyTorch operation per step. `python -m
