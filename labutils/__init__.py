@@ -1,6 +1,7 @@
 """GPU Kernel Lab's helpers for notebooks: `import labutils as lab`.
 
-`lab.setup()` shows the device, `lab.tiny()` a small case, `lab.check()` checks an exercise. Modules with more:
+`lab.setup()` shows the device, `lab.tiny()` a small case, `lab.check()` checks an exercise. `lab.hint()` gives a hint,
+`lab.progress()` what you have done. Modules with more:
 `lab.device`, `lab.exercise`, `lab.inputs`, `lab.roofline`.
 """
 
@@ -16,6 +17,7 @@ from .backends import bootstrap as _bootstrap  # noqa: F401  (before anything th
 from .backends import interpreter as _interpreter
 from .backends.hooks import guard_plain_launches as _guard_plain_launches
 from .check import names as _names
+from .check.check import after as _after
 from .check.check import check
 from .check.check import tiny as _tiny
 from .cuda.alignment import aligned, padded
@@ -48,6 +50,32 @@ def _emulator():
 
 
 _use_emulator(_emulator)  # without a GPU `lab.cuda` launches there; it is loaded for the first kernel
+
+
+def _remember(exercise, verdict) -> None:
+    """After a check: progress."""
+    from .study import progress
+
+    progress.note(exercise, verdict)
+
+
+_after.append(_remember)
+
+
+@_for_readers
+def hint(exercise_id: str) -> None:
+    """Print the next hint for an exercise; which ones you have seen is remembered."""
+    from .study.hints import hint as show
+
+    show(exercise_id)
+
+
+@_for_readers
+def progress():
+    """Exercises done, points, and what comes next: from one file on this machine, which nobody else reads."""
+    from .study.progress import progress as known
+
+    return known()
 
 
 @_for_readers
@@ -224,5 +252,5 @@ def __getattr__(name: str):
 
 __all__ = [
     "access_map", "aligned", "annotate", "banks", "benchmark", "ceilings", "check", "coalescing", "compare", "cuda",
-    "device", "padded", "profile", "record", "setup", "tensor_map", "tiny",
+    "device", "hint", "padded", "profile", "progress", "record", "setup", "tensor_map", "tiny",
 ]  # fmt: skip
