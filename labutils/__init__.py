@@ -1,7 +1,7 @@
 """GPU Kernel Lab's helpers for notebooks: `import labutils as lab`.
 
 `lab.setup()` shows the device, `lab.tiny()` a small case, `lab.check()` checks an exercise. `lab.hint()` gives a hint,
-`lab.progress()` what you have done. Modules with more:
+`lab.explain()` says what a kernel does, `lab.progress()` what you have done. Modules with more:
 `lab.device`, `lab.exercise`, `lab.inputs`, `lab.roofline`.
 """
 
@@ -53,13 +53,26 @@ _use_emulator(_emulator)  # without a GPU `lab.cuda` launches there; it is loade
 
 
 def _remember(exercise, verdict) -> None:
-    """After a check: progress."""
-    from .study import progress
+    """After a check: progress, and where to look further."""
+    from .study import explain, progress
 
     progress.note(exercise, verdict)
+    if line := explain.offer(exercise, verdict):
+        print(line)
 
 
 _after.append(_remember)
+
+
+@_for_readers
+def explain(exercise_id: str, fn=None):
+    """A card on your kernel beside the reference solution: what it moves, what the compiler made of it, what to change.
+
+    `fn` is by default the notebook's function of the exercise's name. Needs no GPU.
+    """
+    from .study.explain import explain as explained
+
+    return explained(exercise_id, fn)
 
 
 @_for_readers
@@ -252,5 +265,5 @@ def __getattr__(name: str):
 
 __all__ = [
     "access_map", "aligned", "annotate", "banks", "benchmark", "ceilings", "check", "coalescing", "compare", "cuda",
-    "device", "hint", "padded", "profile", "progress", "record", "setup", "tensor_map", "tiny",
+    "device", "explain", "hint", "padded", "profile", "progress", "record", "setup", "tensor_map", "tiny",
 ]  # fmt: skip
