@@ -76,6 +76,21 @@ def explain(exercise_id: str, fn=None):
 
 
 @_for_readers
+def play(fn, *arguments):
+    """The first CUDA C++ launch of `fn(*arguments)` as a film: step through what every warp and lane does.
+
+    For small launches: it runs in the emulator, on copies. `.save("film.html")` writes a page for any browser.
+    """
+    from .backends import film
+    from .plots.theater import Theater
+
+    try:
+        return Theater(film.film(fn, *arguments))
+    except film.NotFilmed as e:
+        print(f"No film: {e}")
+
+
+@_for_readers
 def hint(exercise_id: str) -> None:
     """Print the next hint for an exercise; which ones you have seen is remembered."""
     from .study.hints import hint as show
@@ -265,5 +280,5 @@ def __getattr__(name: str):
 
 __all__ = [
     "access_map", "aligned", "annotate", "banks", "benchmark", "ceilings", "check", "coalescing", "compare", "cuda",
-    "device", "explain", "hint", "padded", "profile", "progress", "record", "setup", "tensor_map", "tiny",
+    "device", "explain", "hint", "padded", "play", "profile", "progress", "record", "setup", "tensor_map", "tiny",
 ]  # fmt: skip
