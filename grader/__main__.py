@@ -14,6 +14,7 @@ VERBS = {
     "new": ("grader.commands.new", "write the skeleton of a new exercise, with marked holes"),
     "audit": ("grader.commands.audit", "check every exercise's solution and mutants"),
     "mutate": ("grader.commands.mutate", "run the check on solutions with one small generated mistake"),
+    "figures": ("grader.commands.figures", "count what the solutions' kernels do, for lab.explain"),
     "grade": ("grader.commands.grade", "grade a class: gradebook, feedback, report"),
     "verify": ("grader.grading.verify", "check a graded class: gradebook and journal agree"),
     "worker": ("grader.engines.array_worker", "do the jobs in a folder (started by the array engine)"),
