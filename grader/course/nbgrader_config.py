@@ -21,6 +21,7 @@ import nbgrader.api  # noqa: E402
 from alembic.script import ScriptDirectory  # noqa: E402
 from jsonschema.exceptions import best_match  # noqa: E402
 from jsonschema.validators import validator_for  # noqa: E402
+from nbgrader.api import MissingEntry  # noqa: E402
 from nbgrader.apps import NbGraderAPI  # noqa: E402
 from nbgrader.converters import Autograde, GenerateAssignment  # noqa: E402
 from nbgrader.dbutil import ALEMBIC_DIR  # noqa: E402
@@ -51,6 +52,7 @@ __all__ = [
     "ClearSolutions",
     "Execute",
     "GenerateAssignment",
+    "MissingEntry",
     "NbGraderAPI",
     "NbGraderPreprocessor",
     "course_config",

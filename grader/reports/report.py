@@ -11,10 +11,14 @@ import json
 from pathlib import Path
 
 from grader.marks.results import ClassResults
-from grader.reports import charts, feedback, findings, leaderboard, pages
+from grader.reports import charts, feedback, findings, leaderboard, pages, stamp
 
 IN_FULL = 60
 """Students up to which the report holds every verdict in full. A larger class's is on the students' own pages."""
+
+
+CSV_ENCODING = "utf-8-sig"
+"""Excel takes it for UTF-8."""
 
 
 def html(results: ClassResults, links: bool = False) -> str:
@@ -62,21 +66,27 @@ def write(results: ClassResults, out: Path) -> dict[str, Path]:
     out.mkdir(parents=True, exist_ok=True)
     if results.findings is None:
         results.findings = findings.look(results, out)
-    files = {"report": out / "report.html", "pages": out / "feedback", "csv": out / "grades.csv"}
-    files |= {"json": out / "grades.json", "repairs": out / "repairs.html"}
+    files = places(out)
     _write(files["json"], results.as_json())
-    _write(files["csv"], results.as_csv(), "utf-8-sig")  # -sig: Excel takes it for UTF-8
+    _write(files["csv"], results.as_csv(), CSV_ENCODING)
     write_pages(results, out)
     return files
 
 
+def places(out: Path) -> dict[str, Path]:
+    """Where the reports are."""
+    files = {"report": out / "report.html", "pages": out / "feedback", "csv": out / "grades.csv"}
+    return files | {"json": out / "grades.json", "repairs": out / "repairs.html"}
+
+
 def write_pages(results: ClassResults, out: Path) -> None:
-    """The pages, from the results alone."""
+    """The pages, from the results alone, and last a stamp by which a page that is not whole is found."""
     _write(out / "report.html", html(results, links=True))
     feedback.write(results, out / "feedback")
     reports, aside = repair_reports(results), (results.findings or {}).get("set_aside", [])
     _write(out / "repairs.json", json.dumps({"submissions": reports, "set_aside": aside}, indent=1, ensure_ascii=False))
     _write(out / "repairs.html", pages.render("repairs.html.j2", r=results, reports=reports, aside=aside))
+    stamp.write(out)
 
 
 def _write(path: Path, text: str, encoding: str = "utf-8") -> None:
