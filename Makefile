@@ -13,13 +13,16 @@ PY := $(VENV)/bin/python
 SETUP := $(STAMP)
 endif
 
+# The documentation site's packages are apart from all others, and `make site` alone installs them.
+SITE := .venv-site
+
 # The newest Python that requirements.lock supports and that can make a virtual environment. Found only when it is
 # needed, and by running it: a name on PATH may be a stub.
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	$$python -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
 	>/dev/null 2>&1 && echo $$python && break; done)
 
-.PHONY: help demo test lint lab build audit gpu-test bench format
+.PHONY: help demo test lint lab build audit gpu-test bench site format
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -51,10 +54,18 @@ gpu-test: $(SETUP)  ## run the tests that need a CUDA GPU
 bench: $(SETUP)  ## time the solutions against the libraries; needs a CUDA GPU
 	$(PY) -m bench
 
+site: $(SITE)/.stamp  ## build the documentation site, out/site/html/index.html, and check its links
+	$(SITE)/bin/python -m tools.site.build
+
 format: $(SETUP)  ## format the code and fix what ruff can fix
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 
 $(STAMP): requirements.lock labutils/pyproject.toml
 	@tools/setup.sh $(VENV) "$(PYTHON)" $(TORCH)
+	@touch $@
+
+$(SITE)/.stamp: tools/site/requirements.txt
+	"$(PYTHON)" -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@

@@ -4,8 +4,6 @@ python -m bench.fusion [--json FILE]
 python -m bench.fusion --tune [--json FILE]     variants, to choose warps, stages, blocks and grids
 """
 
-import functools
-import itertools
 import sys
 
 import labutils as lab
@@ -14,6 +12,7 @@ from bench.common import Table, fail, run, solution
 B, T, H = 4, 2048, 4096
 DROPOUT = (65_536, 8192)
 P = 0.125
+COLUMNS = (1024, 2048, 4096, 5120, 8192, 12_288, 16_384, 32_768)
 
 
 def _tensors(*shapes, count=2, dtype="float16"):
@@ -157,7 +156,7 @@ def measure_dropout(table: Table, unit) -> None:
 
 
 def measure_spills(table: Table, unit) -> None:
-    """A row of 32768 in one program: what it costs when registers overflow, beside the unfused chain."""
+    """Rows of 32768 columns by warps: what it costs when registers overflow, beside the unfused chain."""
     import torch
 
     from labutils.lessons import compiled
@@ -166,16 +165,12 @@ def measure_spills(table: Table, unit) -> None:
     ring = [(x, r, w, torch.empty_like(x)) for x, r, w in _tensors((M, N), (M, N), (N,), count=3)]
     launches = {}
     for warps in (4, 8, 16, 32):
-        options = dict(BLOCK_N=N, STAGES=1, num_warps=warps)
-        launches[f"fused, {warps} warps"] = (
-            unit.rms_residual_silu_kernel,
-            (*ring[0], M, N, N, N, N),
-            options,
-        )
+        options = dict(BLOCK_N=N, num_warps=warps)
+        launches[f"fused, {warps} warps"] = unit.rms_residual_silu_kernel, (*ring[0], N, N, N, N), options
     compiled.table(launches)
 
     def fused(options):
-        return lambda x, r, w, out: unit.rms_residual_silu_kernel[(M,)](x, r, w, out, M, N, N, N, N, **options)
+        return lambda x, r, w, out: unit.rms_residual_silu_kernel[(M,)](x, r, w, out, N, N, N, N, **options)
 
     functions = {name: fused(launch[2]) for name, launch in launches.items()}
     functions["eager, F.rms_norm"] = lambda x, r, w, out: unit.eager_chain(x, r, w)
@@ -187,65 +182,29 @@ def measure_spills(table: Table, unit) -> None:
 
 
 def tune(table: Table) -> None:
-    unit = solution("13_fusion")
-    tune_chain(table, unit)
-    tune_norms(table, unit)
+    tune_rows(table, solution("13_fusion"))
     tune_dropout(table, solution("13_fusion_dropout"))
 
 
-def tune_chain(table: Table, unit) -> None:
+def tune_rows(table: Table, unit) -> None:
+    """Warps by the number of columns, for the kernels of which a program computes one row."""
     import torch
+    import triton
 
-    from labutils.lessons import compiled
-
-    M = B * T
-    ring = [(x, r, w, torch.empty_like(x)) for x, r, w in _tensors((M, H), (M, H), (H,), count=3)]
-
-    def chain(module, warps, stages, programs_of):
-        kernel, options = module.rms_residual_silu_kernel, dict(BLOCK_N=H, STAGES=stages, num_warps=warps)
-
-        @functools.cache
-        def programs():
-            return min(M, programs_of(compiled.resident(kernel, *ring[0], M, H, H, H, H, **options)))
-
-        def go(x, r, w, out):
-            kernel[(programs(),)](x, r, w, out, M, H, H, H, H, **options)
-
-        return go
-
-    last = "n * tl.sigmoid(n), mask=mask_n)"
-    modules = {
-        "": unit,
-        ", store evict_first": solution("13_fusion", (last, last[:-1] + ', eviction_policy="evict_first")')),
-        ", store .cs": solution("13_fusion", (last, last[:-1] + ', cache_modifier=".cs")')),
-    }
-    variants = {}
-    for hint, module in modules.items():
-        for warps, stages in itertools.product((2, 4, 8, 16), (1, 2, 3, 4)):
-            grids = {"stay": lambda fit: fit, "half of them stay": lambda fit: fit // 2}
-            grids |= {"a program a row": lambda fit: M} if stages == 1 else {}
-            for name, programs_of in grids.items():
-                variant = f"{warps} warps, {stages} stages, {name}{hint}"
-                variants[variant] = chain(module, warps, stages, programs_of)
-    table.tune(f"residual + RMSNorm + SiLU, {M} × {H}", (3 * M * H + H) * 2, variants, ring, best=12)
-
-
-def tune_norms(table: Table, unit) -> None:
-    import torch
-
-    M = B * T
-
-    def norm(kernel, warps):
+    def launch(kernel, N, warps):
         def go(*data):
-            kernel[(M,)](*data, H, H, H, BLOCK_N=H, num_warps=warps)
+            strides = [t.stride(0) for t in data if t.dim() == 2]
+            kernel[(data[0].shape[0],)](*data, N, *strides, BLOCK_N=triton.next_power_of_2(N), num_warps=warps)
 
         return go
 
-    for name, count in (("rms_norm", 1), ("layer_norm", 2)):
+    for name, of_rows, of_columns in (("rms_norm", 2, 1), ("layer_norm", 2, 2), ("rms_residual_silu", 3, 1)):
         kernel = getattr(unit, f"{name}_kernel")
-        ring = [(x, *v, torch.empty_like(x)) for x, *v in _tensors((M, H), *[(H,)] * count, count=4)]
-        variants = {f"{w} warps": norm(kernel, w) for w in (1, 2, 4, 8, 16)}
-        table.tune(f"{name}, {M} × {H}", (2 * M * H + count * H) * 2, variants, ring)
+        for N in COLUMNS:
+            M = 2**26 // N
+            ring = [(*d, torch.empty_like(d[0])) for d in _tensors(*[(M, N)] * (of_rows - 1), *[(N,)] * of_columns)]
+            variants = {f"{w} warps": launch(kernel, N, w) for w in (1, 2, 4, 8, 16, 32)}
+            table.tune(f"{name}, {M} × {N}", (of_rows * M * N + of_columns * N) * 2, variants, ring)
 
 
 def tune_dropout(table: Table, unit) -> None:

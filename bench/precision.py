@@ -89,13 +89,14 @@ def tune(table: Table) -> None:
     loops = [dict(UNROLL=u, num_stages=s) for u, s in itertools.product((1, 2, 4), (2, 3, 4, 5))]
     for (N, K), M in itertools.product(WEIGHTS, (1, 16)):
         (a, words, scales, out), _ = fewer_bits.w4_arguments(M, N, K)
-        for rows in (16, 32, 64):
+        for rows, split in itertools.product((16, 32), (2, 4)) if M == 1 else ((64, None),):
+            how = {"SPLIT": split} if split else {}
             variants = {
                 f"{rows} rows, " + ", ".join(f"{k} {v}" for k, v in c.items()): functools.partial(w4a16, config=c)
-                for c in loops
+                for c in (how | loop for loop in loops)
             }
-            ring = [(a, in_fragments(words, rows), scales, out)]
-            name = f"w4a16, {N} × {K}, M = {M}, {rows} rows"
+            ring = [(a, *in_fragments(words, scales, rows), out)]
+            name = f"w4a16, {N} × {K}, M = {M}, {rows} rows" + (f", split {split}" if split else "")
             table.tune(name, N * K // 2 + 2 * N * K // 128, variants, ring, best=4)
 
 

@@ -11,9 +11,11 @@ from grader.engines.importing import without_collections
 # used: nbgrader and torch take seconds to import, and `--help` needs neither.
 VERBS = {
     "build": ("grader.course.build", "write notebooks/ from solutions/, without the answers"),
+    "course": ("grader.commands.course", "set up your own course: repository, roster, weights, nbgrader"),
     "new": ("grader.commands.new", "write the skeleton of a new exercise, with marked holes"),
     "audit": ("grader.commands.audit", "check every exercise's solution and mutants"),
     "mutate": ("grader.commands.mutate", "run the check on solutions with one small generated mistake"),
+    "figures": ("grader.commands.figures", "count what the solutions' kernels do, for lab.explain"),
     "grade": ("grader.commands.grade", "grade a class: gradebook, feedback, report"),
     "verify": ("grader.grading.verify", "check that all of a graded class agrees with its journal"),
     "status": ("grader.grading.status", "what a folder holds: the run, its state, what changed since"),
@@ -21,6 +23,7 @@ VERBS = {
     "report": ("grader.reports.report", "rebuild the pages of a graded class"),
     "regrade": ("grader.commands.regrade", "judge exercises again after a test was fixed"),
     "export": ("grader.reports.exports", "points for Moodle, Canvas, Gradescope or a spreadsheet"),
+    "autograder": ("grader.commands.autograder", "an archive with which Gradescope or Autolab judges submissions"),
     "judge": ("grader.commands.judge", "judge one submission, with a record that can be replayed"),
     "redteam": ("grader.redteam.run", "run attacks and unusual honest submissions through the judge"),
     "demo": ("grader.demo", "grade the sample class and write its report"),
@@ -36,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m grader",
         description=__doc__,
-        epilog="verbs:\n" + "\n".join(f"  {verb:<8}{about}" for verb, (_, about) in VERBS.items()),
+        epilog="verbs:\n" + "\n".join(f"  {verb:<12}{about}" for verb, (_, about) in VERBS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("verb", choices=VERBS, metavar="VERB", help="the command, see below")

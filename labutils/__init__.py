@@ -1,6 +1,7 @@
 """GPU Kernel Lab's helpers for notebooks: `import labutils as lab`.
 
-`lab.setup()` shows the device, `lab.tiny()` a small case, `lab.check()` checks an exercise. Modules with more:
+`lab.setup()` shows the device, `lab.tiny()` a small case, `lab.check()` checks an exercise. `lab.hint()` gives a hint,
+`lab.explain()` says what a kernel does, `lab.progress()` what you have done. Modules with more:
 `lab.device`, `lab.exercise`, `lab.inputs`, `lab.roofline`.
 """
 
@@ -16,6 +17,7 @@ from .backends import bootstrap as _bootstrap  # noqa: F401  (before anything th
 from .backends import interpreter as _interpreter
 from .backends.hooks import guard_plain_launches as _guard_plain_launches
 from .check import names as _names
+from .check.check import after as _after
 from .check.check import check
 from .check.check import tiny as _tiny
 from .cuda.alignment import aligned, padded
@@ -48,6 +50,60 @@ def _emulator():
 
 
 _use_emulator(_emulator)  # without a GPU `lab.cuda` launches there; it is loaded for the first kernel
+
+
+def _remember(exercise, verdict) -> None:
+    """After a check: progress, and where to look further."""
+    from .study import explain, progress
+
+    progress.note(exercise, verdict)
+    if line := explain.offer(exercise, verdict):
+        print(line)
+
+
+_after.append(_remember)
+
+
+@_for_readers
+def explain(exercise_id: str, fn=None):
+    """A card on your kernel beside the reference solution: what it moves, what the compiler made of it, what to change.
+
+    `fn` is by default the notebook's function of the exercise's name. Needs no GPU.
+    """
+    from .study.explain import explain as explained
+
+    return explained(exercise_id, fn)
+
+
+@_for_readers
+def play(fn, *arguments):
+    """The first CUDA C++ launch of `fn(*arguments)` as a film: step through what every warp and lane does.
+
+    For small launches: it runs in the emulator, on copies. `.save("film.html")` writes a page for any browser.
+    """
+    from .backends import film
+    from .plots.theater import Theater
+
+    try:
+        return Theater(film.film(fn, *arguments))
+    except film.NotFilmed as e:
+        print(f"No film: {e}")
+
+
+@_for_readers
+def hint(exercise_id: str) -> None:
+    """Print the next hint for an exercise; which ones you have seen is remembered."""
+    from .study.hints import hint as show
+
+    show(exercise_id)
+
+
+@_for_readers
+def progress():
+    """Exercises done, points, and what comes next: from one file on this machine, which nobody else reads."""
+    from .study.progress import progress as known
+
+    return known()
 
 
 @_for_readers
@@ -224,5 +280,5 @@ def __getattr__(name: str):
 
 __all__ = [
     "access_map", "aligned", "annotate", "banks", "benchmark", "ceilings", "check", "coalescing", "compare", "cuda",
-    "device", "padded", "profile", "record", "setup", "tensor_map", "tiny",
+    "device", "explain", "hint", "padded", "play", "profile", "progress", "record", "setup", "tensor_map", "tiny",
 ]  # fmt: skip

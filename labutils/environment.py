@@ -1,10 +1,11 @@
-"""What surrounds a notebook: where compiled code is kept between sessions, and whether a class is being graded."""
+"""What surrounds a notebook: where compiled code and progress are kept, and whether a class is being graded."""
 
 from __future__ import annotations
 
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -64,3 +65,19 @@ def grading_in_progress() -> bool:
     nbgrader, and our own grader, say so in the environment of the notebooks that they run.
     """
     return os.environ.get("NBGRADER_EXECUTION") == "autograde"
+
+
+def progress_file() -> Path:
+    """Where a learner's progress is kept: $GPULAB_PROGRESS, on Colab a mounted Drive, else the user's data folder."""
+    if named := os.environ.get("GPULAB_PROGRESS"):
+        return Path(named)
+    drive = Path("/content/drive/MyDrive")
+    if drive.is_dir():
+        return drive / "gpu-kernel-lab" / "progress.json"
+    if sys.platform == "win32":
+        base = os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Application Support"
+    else:
+        base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "gpu-kernel-lab" / "progress.json"

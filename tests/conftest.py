@@ -5,6 +5,7 @@ Kernels of the tests run in Triton's interpreter, on a machine with a GPU too. `
 
 import functools
 import os
+import tempfile
 
 import pytest
 
@@ -12,6 +13,8 @@ import pytest
 def pytest_configure(config):
     if config.option.markexpr != "gpu":
         os.environ["TRITON_INTERPRET"] = "1"
+    # the checks of a test are nobody's progress; processes that a test starts inherit this
+    os.environ["GPULAB_PROGRESS"] = os.path.join(tempfile.mkdtemp(prefix="progress-"), "progress.json")
 
 
 @functools.cache

@@ -7,11 +7,16 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from grader import engines
 from grader.engines.importing import without_collections
 from grader.engines.worker_process import ROOT
+
+if TYPE_CHECKING:
+    from grader.intake.roster import Entry
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="with --fresh: do not ask before a run is replaced")
     parser.add_argument(
         "--accept-changes", action="store_true", help="go on although the course's code or its packages changed"
+    )
+    parser.add_argument(
+        "--roster", type=Path, metavar="FILE", help="CSV file of who takes the course (docs/instructors.md)"
     )
     parser.add_argument("--late", type=Path, metavar="FILE", help="rules for late submissions (grader/marks/late.py)")
     add_common_arguments(parser)
@@ -85,11 +93,12 @@ def main(args) -> int:
             print(f"There is no unit {args.unit!r}; there are {', '.join(unit_names(ROOT))}.")
             return 2
         unit = ROOT / "solutions" / args.unit
-        return exit_status(
-            lambda: progress.grade_and_report(
-                unit, args.submissions, out, progress.options_of(args), args.verbose, engine
-            )
-        )
+
+        def run():
+            options = replace(progress.options_of(args), roster=_roster(args.roster))
+            progress.grade_and_report(unit, args.submissions, out, options, args.verbose, engine)
+
+        return exit_status(run)
 
 
 def may_replace(out: Path, ask: Callable[[str], str] = input) -> bool:
@@ -105,3 +114,13 @@ def may_replace(out: Path, ask: Callable[[str], str] = input) -> bool:
         print("Nothing was changed: --yes replaces it.")
         return False
     return ask("Replace it? Type yes: ").strip().lower() == "yes"
+
+
+def _roster(path: Path | None) -> tuple[Entry, ...]:
+    """Who takes the course: by the file given here, or by the one that the course's settings name."""
+    from grader.course.settings import read_settings
+    from grader.intake.roster import read_roster
+
+    named = read_settings(ROOT).roster
+    path = path or (ROOT / named if named else None)
+    return tuple(read_roster(path)) if path else ()

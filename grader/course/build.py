@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from grader.course import claims, glossary, index, self_check
+from grader.course import claims, glossary, hints, index, self_check
 from grader.course.holes import holes
 from grader.course.nbgrader_config import NbGraderAPI, course_config
 from grader.course.regions import BuildError, located
@@ -82,6 +82,8 @@ def build(
     if (source := root / "README.md").exists():
         readme = source.read_text(encoding="utf-8")
         problems += _put(notebook_bytes(index.index_notebook(readme)), out / "index.ipynb", check)
+    if out == root / "notebooks" and (study := root / "labutils" / "study").exists():
+        problems += _collect_hints(out, study / "hints.json", check)
     problems += [f"{path} contains answers and must not be released" for path in sorted(out.glob("**/mutants"))]
     if not units:
         for path in stale_releases(root, out):
@@ -118,6 +120,17 @@ def _put(content: bytes, target: Path, check: bool) -> list[str]:
     if check:
         state = "it differs from its source" if target.exists() else "it is missing"
         return [f"{target.name}: {state}; run `python -m grader build`"]
+    _replace(target, content)
+    return []
+
+
+def _collect_hints(notebooks: Path, target: Path, check: bool) -> list[str]:
+    """Put the notebooks' hints where `lab.hint` reads them, or with `check` say if they are not there."""
+    content = hints.released(notebooks).encode()
+    if target.exists() and target.read_bytes() == content:
+        return []
+    if check:
+        return [f"{target.name}: it does not hold the hints of the notebooks; run `python -m grader build`"]
     _replace(target, content)
     return []
 

@@ -11,25 +11,29 @@
 CUDA C++ (a cell that starts with `%%cuda`) is written as comments, so that the source stays valid Python.
 """
 
+from __future__ import annotations
+
 import ast
 import hashlib
 import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
 from grader.course.regions import HIDDEN_TESTS, MARK_SCHEME, SOLUTION, BuildError, find_regions, located
 
-REPOSITORY = "https://github.com/gpu-kernel-lab/gpu-kernel-lab"
+if TYPE_CHECKING:  # sandboxes that read notebooks have this module, and not the course's settings
+    from grader.course.settings import CourseSettings
 
-SETUP = f"""\
+SETUP = """\
 try:
     import labutils as lab
 except ModuleNotFoundError:  # on Colab: install the course's helper package, visibly
-    %pip install "labutils @ git+{REPOSITORY}#subdirectory=labutils"
+    %pip install "{requirement}"
     import labutils as lab
 lab.setup()"""
 
@@ -66,12 +70,13 @@ MOST_IPYTHON = 100
 _ASSIGNED = re.compile(r"=[ \t]*[!%]")
 
 
-def expand(notebook: NotebookNode, unit: str, points_of: Callable[[str], float]) -> None:
+def expand(notebook: NotebookNode, unit: str, points_of: Callable[[str], float], settings: CourseSettings) -> None:
     """Turn the short headers of a notebook, as read from its text source, into nbgrader's metadata, in place.
 
-    `points_of` gives the points of an exercise by its id. Raises BuildError for a wrong header or region.
+    `points_of` gives the points of an exercise by its id, `settings` say where the course's repository is. Raises
+    BuildError for a wrong header or region.
     """
-    _add_badge(notebook, unit)
+    _add_links(notebook, unit, settings)
     taken: set[str] = set()
     for number, cell in enumerate(notebook.cells, start=1):
         header = {k: v for k, v in cell.metadata.items() if k not in ("lines_to_next_cell", "tags")}
@@ -81,7 +86,7 @@ def expand(notebook: NotebookNode, unit: str, points_of: Callable[[str], float])
                 raise BuildError(f"unknown kind of cell: {kind_name!r}; there are {', '.join(KINDS)}")
             kind = KINDS.get(kind_name, PLAIN)
             _check_header(cell, kind_name, kind, header)
-            _write_text(cell, kind_name)
+            _write_text(cell, kind_name, settings)
             _check_regions(cell, kind_name, kind)
             cell_id, authored = _cell_id(cell, kind_name, header)
             cell.id = _unique(cell_id, taken, authored)
@@ -165,17 +170,16 @@ def _label(header: dict) -> str:
     return f" ({name})" if name else ""
 
 
-def _add_badge(notebook: NotebookNode, unit: str) -> None:
+def _add_links(notebook: NotebookNode, unit: str, settings: CourseSettings) -> None:
     first = notebook.cells[0] if notebook.cells else None
     if first is None or first.cell_type != "markdown" or not first.source.startswith("# "):
         raise BuildError(f"{unit}.py, cell 1: a unit begins with a markdown cell that contains its title, '# …'")
     title, _, rest = first.source.partition("\n")
-    repository = REPOSITORY.removeprefix("https://github.com/")
-    page = f"https://colab.research.google.com/github/{repository}/blob/main/notebooks/{unit}/{unit}.ipynb"
-    badge = f"[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]({page})"
     # Colab resolves a link such as ../glossary.md within Colab, where nothing but a notebook opens: one full address.
-    glossary = f"[Glossary]({REPOSITORY}/blob/main/docs/glossary.md)"
-    first.source = f"{title}\n\n{badge} · {glossary}\n\n{rest.lstrip()}".rstrip()
+    links = [f"[Glossary]({settings.page('docs/glossary.md')})"]
+    if page := settings.colab(f"notebooks/{unit}/{unit}.ipynb"):
+        links.insert(0, f"[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]({page})")
+    first.source = f"{title}\n\n{' · '.join(links)}\n\n{rest.lstrip()}".rstrip()
 
 
 def _check_header(cell: NotebookNode, kind_name: str | None, kind: Kind, header: dict) -> None:
@@ -195,9 +199,9 @@ def _check_header(cell: NotebookNode, kind_name: str | None, kind: Kind, header:
         raise BuildError(f"points={points!r} must be a number above 0 and below 1000")
 
 
-def _write_text(cell: NotebookNode, kind_name: str | None) -> None:
+def _write_text(cell: NotebookNode, kind_name: str | None, settings: CourseSettings) -> None:
     if kind_name == "setup":
-        cell.source = SETUP
+        cell.source = SETUP.format(requirement=settings.requirement)
     elif cell.cell_type == "code" and is_cuda(cell.source):
         first, *rest = cell.source.split("\n")
         if any(line.strip() and line != "#" and not line.startswith("# ") for line in rest):

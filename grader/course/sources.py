@@ -10,6 +10,7 @@ from nbformat import NotebookNode
 from grader.course.cells import expand
 from grader.course.claims import fill, read_claims
 from grader.course.regions import BuildError
+from grader.course.settings import read_settings
 from labutils import exercises
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +31,7 @@ def source_notebook(unit: Path, points_of: PointsOf = exercise_points) -> Notebo
     except OSError as problem:
         raise BuildError(f"{path} cannot be read: {problem.strerror}") from None
     fill(notebook, read_claims(unit.parent), unit.name)
-    expand(notebook, unit.name, points_of)
+    expand(notebook, unit.name, points_of, read_settings(unit.parent.parent))
     notebook.metadata = NotebookNode(
         kernelspec={"display_name": "Python 3", "language": "python", "name": "python3"},
         language_info={"name": "python"},

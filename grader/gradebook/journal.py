@@ -167,6 +167,10 @@ class Journal:
     def put(self, student: str, entry: dict) -> None:
         write(self._path(student), {"run": self.header["run"], "student": student, **entry})
 
+    def forget(self, student: str) -> None:
+        """Take a student's entry out."""
+        self._path(student).unlink(missing_ok=True)
+
     def get(self, student: str) -> dict | None:
         """A student's entry in this run; None if there is none, or none that is whole."""
         entry = self._entry(self._path(student))

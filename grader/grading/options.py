@@ -10,6 +10,7 @@ from grader import engines
 if TYPE_CHECKING:
     from grader.execute.notebook import NotebookLimits
     from grader.grading.marking import Marker
+    from grader.intake.roster import Entry
     from grader.marks.late import Rules
 
 
@@ -35,6 +36,10 @@ class GradeOptions:
     """Go on with a run although the course's code or its packages changed since it began."""
     rules: Rules | None = None
     """What late submissions lose. None: the rules of the run in the same folder, else nothing."""
+    roster: tuple[Entry, ...] = ()
+    """Who takes the course. Those who submitted nothing get 0 points."""
+    student: str | None = None
+    """All files are this student's, whatever their names. None: names say whose they are."""
     executor: str = "local"
     """Where grading runs: one of `engines.NAMES`."""
     gpus: int | None = None

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -22,7 +22,8 @@ from grader.grading.bookkeeper import Bookkeeper
 from grader.grading.joining import join
 from grader.grading.marking import Marker, checks_of, exercises_of, is_manual, not_yet
 from grader.grading.options import GradeOptions
-from grader.intake.collect import Submission, lay_out
+from grader.intake.collect import Submission, lay_out, nothing_of
+from grader.intake.roster import NOTHING, Entry, absent
 from grader.judge import sandbox
 from grader.judge.seeds import draw_seed, seed_of
 from grader.marks.marks import sentence
@@ -167,6 +168,22 @@ class Run:
                 "exercises": self.exercises,
                 "limits": asdict(self.limits),
             }
+
+    def add_absent(self, roster: Collection[Entry]) -> None:
+        """Enter everyone in the roster who has submitted nothing, and take out who was entered so before and has."""
+        if not roster:
+            return
+        students = {s.student: s for s in self.students.values() if s.problem != NOTHING}
+        missing, found = absent(roster, [(s.student, s.origin) for s in students.values()])
+        entered = self.course.marks().keys() | self.students.keys()
+        for name in ({entry.student for entry in found} - students.keys()) & entered:
+            self.students.pop(name, None)
+            self.journal.forget(name)
+            self.course.remove(name)
+            self.books.forget(name)
+        for submission in nothing_of(missing, students):
+            self.students[submission.student] = not_yet(submission, self.checks)
+            self.books.put(submission.student, "", {})
 
 
 def release_hash(source: NotebookNode) -> str:

@@ -23,10 +23,12 @@ from pathlib import Path
 
 from nbformat import NotebookNode, from_dict
 
+from grader.course.settings import nbgrader_config, read_settings
 from grader.course.sources import ROOT, notebook_bytes, unit_names
 from grader.intake import choice
 from grader.intake.files import File, Refused, Unreadable, files_in
 from grader.intake.owners import Owner, owners, plain_stem
+from grader.intake.roster import NOTHING, Entry
 from grader.judge import reader
 from grader.judge.sandbox import SandboxLimits
 from grader.marks.results import Origin
@@ -55,17 +57,21 @@ class Submission:
     problem: str = ""
     origin: Origin = field(default_factory=Origin)
     aside: list[SetAside] = field(default_factory=list)
+    exchange: dict[str, bytes] = field(default_factory=dict)
+    """What nbgrader's exchange put beside the notebook, by name: its feedback is released and fetched with it."""
 
 
-def collect(source: Path, unit: str, release: NotebookNode) -> list[Submission]:
-    """Every submission in a folder or a zip, repaired, in the order of the students' names.
+def collect(source: Path, unit: str, release: NotebookNode, student: str | None = None) -> list[Submission]:
+    """Every submission in a folder or a zip, repaired, in the order of the students' names. With `student`, all files
+    are this student's.
 
     Raises Unreadable if `source` is neither.
     """
     files = [f if isinstance(f, File) else _refused(f, source) for f in files_in(source)]
     groups: dict[str, tuple[Owner, list[tuple[File, Owner]]]] = {}
-    for file, owner in zip(files, owners(files, unit, unit_names(ROOT)), strict=True):
-        alone = owner is not None and owner.system == "folder" and len(file.parts) == 1
+    one = [Owner(f"folder {student}", student)] * len(files) if student else None
+    for file, owner in zip(files, one or owners(files, unit, unit_names(ROOT)), strict=True):
+        alone = one is None and owner is not None and owner.system == "folder" and len(file.parts) == 1
         if owner is None or alone and not _may_be_notebook(file):
             continue
         groups.setdefault(owner.key, (owner, []))[1].append((file, owner))
@@ -73,28 +79,30 @@ def collect(source: Path, unit: str, release: NotebookNode) -> list[Submission]:
         found = list(pool.map(lambda group: _submission(*group, unit, release), groups.values()))
     _say_what_is_shared(found, [[file for file, _ in mine] for _, mine in groups.values()])
     found.sort(key=lambda s: alphabetical(s.student))
-    _tell_apart(found)
+    _tell_apart(found, set())
     return found
 
 
-_CONFIG = """\
-# nbgrader's formgrader finds the course by this file: start JupyterLab in this folder.
-from pathlib import Path
-
-c = get_config()  # noqa: F821
-c.CourseDirectory.root = str(Path(__file__).resolve().parent)
-"""
+def nothing_of(missing: Iterable[Entry], submitted: Iterable[str]) -> list[Submission]:
+    """An entry for each of the people who submitted nothing, under names that no student who did has."""
+    found = [Submission(_safe(e.student), problem=NOTHING, origin=e.origin) for e in missing]
+    _tell_apart(found, set(submitted))
+    return found
 
 
 def lay_out(submissions: list[Submission], course: Path, unit: str, adding: bool = False) -> None:
     """Write the notebooks where nbgrader looks for them, and the files set aside next to the course. `adding`: what was
     set aside of other students stays."""
     course.mkdir(parents=True, exist_ok=True)
-    (course / "nbgrader_config.py").write_text(_CONFIG)
+    (course / "nbgrader_config.py").write_text(nbgrader_config(read_settings(ROOT)), encoding="utf-8")
     for submission in submissions:
         if submission.notebook is not None:
             target = course / "submitted" / submission.student / unit / f"{unit}.ipynb"
             write_notebook(target, submission.notebook)
+            for name in _FROM_EXCHANGE:
+                target.with_name(name).unlink(missing_ok=True)  # of an earlier submission
+            for name, content in submission.exchange.items():
+                target.with_name(name).write_bytes(content)
     set_aside(submissions, course.parent / "set_aside", adding)
 
 
@@ -206,9 +214,8 @@ def _safe(name: str) -> str:
     return safe
 
 
-def _tell_apart(submissions: list[Submission]) -> None:
-    """Give students of the same name, or whose names make the same folder, different ones."""
-    taken: set[str] = set()
+def _tell_apart(submissions: list[Submission], taken: set[str]) -> None:
+    """Give students of the same name, or whose names make the same folder, different ones, and none that is `taken`."""
     for submission in submissions:
         if submission.student in taken and submission.origin.id:
             submission.student = f"{submission.student} {submission.origin.id}"
@@ -238,6 +245,7 @@ def _submission(owner: Owner, files: list[tuple[File, Owner]], unit: str, releas
     if chosen is not None:
         (file, its_owner), made.notebook, made.repairs, fit = chosen
         made.origin = _origin(origin, file, its_owner)
+        made.exchange = _from_exchange(file, its_owner, files) if its_owner.system == "nbgrader" else {}
         about = _about_the_file(file, its_owner, made, len(notebooks), unit)
         for (other, _), its_fit in others:
             reason = f"another file of the same student, {made.origin.file!r}, was graded"
@@ -283,6 +291,21 @@ def _choose(
         else:
             others.append((pair, fit))
     return best, others
+
+
+_FROM_EXCHANGE = ("timestamp.txt", "submission_secret.txt")
+
+
+def _from_exchange(notebook: File, owner: Owner, files: Iterable[tuple[File, Owner]]) -> dict[str, bytes]:
+    """The exchange's own files beside a notebook, with a time that nbgrader can read: it stops at any other."""
+    found = {}
+    for file in (f for f, _ in files if f.folder == notebook.folder and f.name in _FROM_EXCHANGE):
+        with contextlib.suppress(Unreadable):
+            found[file.name] = file.read(1000)
+    found.pop("timestamp.txt", None)
+    if owner.handed_in:
+        found["timestamp.txt"] = f"{owner.handed_in:%Y-%m-%d %H:%M:%S.%f} UTC".encode()
+    return found
 
 
 def _rank(file: File, owner: Owner, unit: str):

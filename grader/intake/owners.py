@@ -29,6 +29,11 @@ _GRADESCOPE = re.compile(r"submission_(?P<id>\d+)")
 _INBOUND = re.compile(r"(?P<name>[^+]+)\+(?P<unit>[^+]+)\+(?P<when>\d{4}-\d\d-\d\d [^+]*?)(?:\+[^+]*)?")
 _COPY = re.compile(r"^(?:copy|kopie|copie|copia) (?:of|von|de|di) |(?: ?\((?P<number>\d+)\)| - copy| copy)$", re.I)
 _PLAIN = {"submissions", "submitted", "inbound", "handed_in", "export", "downloads", "notebooks"}
+# What nbgrader keeps beside `inbound` and beside `submitted`.
+_IN_EXCHANGE = ("outbound", "feedback")
+_IN_COURSE = ("source", "release", "autograded", "feedback")
+_DEEPEST_COURSE = 3
+"""Folders from the one that was given to nbgrader's own: an exchange holds courses."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,15 @@ class Owner:
 
 
 def owners(files: Sequence[File], unit: str, units: Collection[str] = ()) -> list[Owner | None]:
-    """The owner of each file; None for submissions of another one of the course's `units`, and for metadata."""
+    """The owner of each file; None for submissions of another one of the course's `units`, for metadata, and for what
+    nbgrader keeps beside submissions."""
+    beside = _beside_submissions(files, unit)
+    ours = [any(f.parts[:n] in beside for n in range(1, len(f.parts) + 1)) for f in files]
+    found = iter(_owners([f for f, not_submitted in zip(files, ours, strict=True) if not not_submitted], unit, units))
+    return [None if not_submitted else next(found) for not_submitted in ours]
+
+
+def _owners(files: Sequence[File], unit: str, units: Collection[str]) -> list[Owner | None]:
     known, times = _gradescope(files), _timestamps(files)
     others = set(units) - {unit}
     listed = {"submission_metadata.yml", "timestamp.txt"}  # of files, and no learner's
@@ -69,6 +82,22 @@ def owners(files: Sequence[File], unit: str, units: Collection[str] = ()) -> lis
     ]
     # Beside STUDENT/UNIT/ a student's folder may hold other files.
     return [exchanged.get(o.name, o) if o and o.system == "folder" else o for o in plain]
+
+
+def _beside_submissions(files: Sequence[File], unit: str) -> set[tuple[str, ...]]:
+    """What is no submission where a whole exchange or a whole course folder of nbgrader's is given: its other folders.
+    `outbound` alone tells an exchange to which nobody has submitted yet."""
+    found: set[tuple[str, ...]] = set()
+    for parts in (f.parts for f in files):
+        for at, part in enumerate(parts[:-1][:_DEEPEST_COURSE]):
+            below = parts[at + 1]
+            exchange = part == "outbound" and below == unit or part == "inbound" and _INBOUND.fullmatch(below)
+            course = part == "submitted" and parts[at + 2 : at + 3] == (unit,)
+            if exchange or course:
+                found.update((*parts[:at], name) for name in (_IN_EXCHANGE if exchange else _IN_COURSE))
+            if exchange:
+                found.add((*parts[:at], "inbound", "nothing"))
+    return found
 
 
 def _is_of(file: File, units: Collection[str]) -> bool:

@@ -7,10 +7,12 @@ feedback (`course/feedback`) shows the whole notebook with the grader's comments
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.marks.results import Check, ClassResults, Graded, Outcome
+from grader.gradebook.by_hand import ByHand
+from grader.marks.results import Check, ClassResults, Graded, Outcome, penalty
 from grader.reports import charts, pages
 from labutils import exercises
 from labutils.spec.verdict import Verdict
@@ -27,12 +29,34 @@ class _Speed:
     sentence: str
 
 
-def page(results: ClassResults, student: Graded) -> str:
-    """A student's page, at most MOST_BYTES: where it would be longer, details are cut first."""
+@dataclass(frozen=True)
+class _Total:
+    """All points so far, those for written answers included where somebody graded them."""
+
+    earned: float
+    points: float
+    penalty: float
+
+    @property
+    def score(self) -> float:
+        return round(self.earned - self.penalty, 2)
+
+
+def _total(results: ClassResults, student: Graded, hand: ByHand) -> _Total:
+    graded = [answer for answer in hand.answers if not answer.waiting]
+    earned = sum(hand.changed.get(o.cell, o.marks) for o in student.outcomes) + sum(a.marks for a in graded)
+    return _Total(earned, results.points + sum(a.points for a in graded), penalty(earned, student.late))
+
+
+def page(results: ClassResults, student: Graded, hand: ByHand | None = None) -> str:
+    """A student's page, at most MOST_BYTES: where it would be longer, details are cut first. `hand` holds what people
+    gave in the formgrader."""
+    hand = hand or ByHand()
+    total = _total(results, student, hand)
     checks = {c.cell: c for c in results.checks}
     rows = [(checks.get(o.cell) or Check(o.name, o.name, o.cell, o.points), o, speed(o)) for o in student.outcomes]
     for most in _DETAILS:
-        html = pages.render("feedback.html.j2", r=results, s=student, rows=rows, most=most)
+        html = pages.render("feedback.html.j2", r=results, s=student, rows=rows, most=most, hand=hand, total=total)
         if len(html.encode("utf-8", "replace")) <= MOST_BYTES:
             break
     return html
@@ -65,12 +89,12 @@ def traffic(verdict: Verdict) -> float | None:
     return exercise.points.slower(verdict)
 
 
-def write(results: ClassResults, folder: Path) -> None:
-    """A page for each student, and nobody else's of an earlier run."""
+def write(results: ClassResults, folder: Path, hands: Mapping[str, ByHand] | None = None) -> None:
+    """A page for each student, and nobody else's of an earlier run; `hands`: what people gave, by student."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for student in results.students:
-        text = page(results, student)
+        text = page(results, student, (hands or {}).get(student.student))
         (folder / pages.file_name(student.student)).write_text(text, encoding="utf-8", errors="replace")
 
 

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from grader.reports import charts
+from grader.reports.next_steps import by_kind
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _UNSHOWABLE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -47,4 +48,4 @@ _ENVIRONMENT = Environment(
     lstrip_blocks=True,
 )
 _ENVIRONMENT.filters.update(points=lambda number: f"{number:g}", clean=clean)
-_ENVIRONMENT.globals.update(charts=charts, link=link)
+_ENVIRONMENT.globals.update(charts=charts, link=link, by_kind=by_kind)

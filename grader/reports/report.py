@@ -8,10 +8,13 @@ rebuilds the pages from `OUT/grades.json` alone.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
-from grader.marks.results import ClassResults
-from grader.reports import charts, feedback, findings, leaderboard, pages, stamp
+from grader.gradebook import by_hand
+from grader.gradebook.by_hand import ByHand
+from grader.marks.results import ClassResults, Graded
+from grader.reports import charts, feedback, findings, leaderboard, next_steps, pages, stamp
 
 IN_FULL = 60
 """Students up to which the report holds every verdict in full. A larger class's is on the students' own pages."""
@@ -20,9 +23,13 @@ IN_FULL = 60
 CSV_ENCODING = "utf-8-sig"
 """Excel takes it for UTF-8."""
 
+PART = 100
+"""Students on one page. Those of a larger class are on pages of their own."""
 
-def html(results: ClassResults, links: bool = False) -> str:
-    """The report as one page that needs nothing else; with `links` to the students' pages beside it."""
+
+def html(results: ClassResults, links: bool = False, hands: Mapping[str, ByHand] | None = None) -> str:
+    """The report as one page that needs nothing else; with `links` to the students' pages beside it. `hands`: what
+    people gave in the formgrader, by student."""
     verdicts = [(s, o) for s in results.students for o in s.outcomes if o.verdict and o.verdict.passed]
     timed = {
         c.cell: [o.verdict.timing["ratio"] for _, o in verdicts if o.cell == c.cell and o.verdict.timing]
@@ -44,9 +51,49 @@ def html(results: ClassResults, links: bool = False) -> str:
         timed=timed if any(timed.values()) else {},
         timed_by=timed_by,
         points_on_roof=roof[:2000],
+        failed=next_steps.most_failed(results),
+        help=next_steps.need_help(results),
+        absent=next_steps.absent(results),
+        not_graded=next_steps.not_graded(results),
+        waiting=sum(hand.waiting for hand in (hands or {}).values()),
+        parts=_ends(results, "students") if links else [],
         in_full=len(results.students) <= IN_FULL,
         links=links,
     )
+
+
+def _parts(results: ClassResults) -> list[list[Graded]]:
+    """The students page by page."""
+    return [results.students[at : at + PART] for at in range(0, len(results.students), PART)]
+
+
+def _ends(results: ClassResults, name: str) -> list[tuple[str, str, str]]:
+    """The first and last student of each page, and its file; nothing if one page has them all."""
+    parts = _parts(results)
+    if len(parts) < 2:
+        return []
+    return [(p[0].student, p[-1].student, _part_file(name, number)) for number, p in enumerate(parts)]
+
+
+def _part_file(name: str, number: int) -> str:
+    return "repairs.html" if name == "repairs" and number == 0 else f"{name}-{number + 1}.html"
+
+
+def _write_parts(results: ClassResults, out: Path) -> None:
+    """The pages of a large class: students, and repairs, by hundreds."""
+    for old in [*out.glob("students-*.html"), *out.glob("repairs-*.html")]:
+        old.unlink()
+    parts, reports = _parts(results), repair_reports(results)
+    titles, aside = {c.cell: c.title for c in results.checks}, (results.findings or {}).get("set_aside", [])
+    for number, people in enumerate(parts or [[]]):
+        first = number * PART
+        if len(parts) > 1:
+            values = {"r": results, "people": people, "number": first + 1, "titles": titles, "in_full": False}
+            _write(out / _part_file("students", number), pages.render("students.html.j2", links=True, **values))
+        values = {"r": results, "reports": reports[first : first + PART], "aside": None if number else aside}
+        text = pages.render("repairs.html.j2", parts=_ends(results, "repairs"), **values)
+        _write(out / _part_file("repairs", number), text)
+    _write(out / "repairs.json", json.dumps({"submissions": reports, "set_aside": aside}, indent=1, ensure_ascii=False))
 
 
 def repair_reports(results: ClassResults) -> list[dict]:
@@ -80,12 +127,12 @@ def places(out: Path) -> dict[str, Path]:
 
 
 def write_pages(results: ClassResults, out: Path) -> None:
-    """The pages, from the results alone, and last a stamp by which a page that is not whole is found."""
-    _write(out / "report.html", html(results, links=True))
-    feedback.write(results, out / "feedback")
-    reports, aside = repair_reports(results), (results.findings or {}).get("set_aside", [])
-    _write(out / "repairs.json", json.dumps({"submissions": reports, "set_aside": aside}, indent=1, ensure_ascii=False))
-    _write(out / "repairs.html", pages.render("repairs.html.j2", r=results, reports=reports, aside=aside))
+    """The pages, from the results and from what people gave in nbgrader's formgrader, and last a stamp by which a page
+    that is not whole is found."""
+    hands = by_hand.read(out / "course", results.unit)
+    _write(out / "report.html", html(results, links=True, hands=hands))
+    feedback.write(results, out / "feedback", hands)
+    _write_parts(results, out)
     stamp.write(out)
 
 

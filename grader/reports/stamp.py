@@ -28,8 +28,9 @@ def problems(out: Path) -> list[str]:
 
 
 def _digests(out: Path) -> dict[str, str]:
-    """The class report, everything below `feedback`, and the list of repairs."""
-    files = [out / "report.html", out / "repairs.html", out / "repairs.json", *(out / "feedback").rglob("*")]
+    """The class report, everything below `feedback`, the pages of a large class, and the list of repairs."""
+    large = [*out.glob("students-*.html"), *out.glob("repairs-*.html")]
+    files = [out / "report.html", out / "repairs.html", out / "repairs.json", *large, *(out / "feedback").rglob("*")]
     return {
         f.relative_to(out).as_posix(): hashlib.sha256(f.read_bytes()).hexdigest()[:16] for f in files if f.is_file()
     }

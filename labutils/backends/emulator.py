@@ -32,6 +32,9 @@ from .simt import counting
 TARGET = 80
 """The compute capability that NVRTC compiles for beside the emulator: its diagnostics are the same for all."""
 
+NEWER_TARGET = 90
+"""The one that it compiles for where inline PTX asks for more, such as `stmatrix`."""
+
 FATAL = {"endless-loop": "timeout", "stack-overflow": "died", "crash": "died"}
 """Findings that end a launch, as kinds of problems."""
 
@@ -55,6 +58,17 @@ class LaunchFinding:
         return self.message + (f" (line {self.line})" if self.line else "")
 
 
+@dataclass(frozen=True)
+class Launched:
+    """One launch that was emulated: its sizes, dynamic shared memory in bytes, and the counters of each line."""
+
+    kernel: cuda.Kernel
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    lines: list[dict]
+
+
 @dataclass
 class _Session:
     """What one run has seen so far. `arrays` are the buffers of the check, by name."""
@@ -62,9 +76,9 @@ class _Session:
     arrays: dict[str, simt.MemoryRange]
     lengths: dict[str, int]
     launches: int = 0
+    launched: list[Launched] = field(default_factory=list)
     findings: list[LaunchFinding] = field(default_factory=list)
     counts: Counter = field(default_factory=Counter)
-    lines: list[dict] = field(default_factory=list)
     printed: list[str] = field(default_factory=list)
     shared_bytes: int = 0
     time_limit: float = TIME_LIMIT
@@ -92,7 +106,13 @@ def prepare(module: cuda.Module, names: tuple[str, ...]) -> None:
 
 
 def _read(module: cuda.Module, name: str) -> None:
-    nvrtc.compile_source(module.source, (name,), nvrtc.only_for(module.source) or TARGET, module.options)
+    only = nvrtc.only_for(module.source)
+    try:
+        nvrtc.compile_source(module.source, (name,), only or TARGET, module.options)
+    except nvrtc.CompileError as e:
+        if only or ".target" not in e.text:
+            raise
+        nvrtc.compile_source(module.source, (name,), NEWER_TARGET, module.options)
 
 
 @functools.lru_cache(maxsize=256)
@@ -105,12 +125,13 @@ def _build(module: cuda.Module, name: str) -> simt.HostKernel:
 
 
 def build_files(source: str, name: str, options: tuple[str, ...]) -> None:
-    """Have NVIDIA's compiler read a kernel and build it into the cache, and load nothing: what compiles it afterwards
-    starts no program. Raises CompileError or Unavailable."""
+    """Have NVIDIA's compiler read a kernel of a submission and build it into the cache, and load nothing: what compiles
+    it afterwards starts no program. Inline PTX is left to a GPU. Raises CompileError or Unavailable."""
     with _refused():
         source = simt.expand(source)
         if nvrtc.available():
             _read(cuda.Module(source, {}, options), name)
+        simt.ptx.refuse(source)
         simt.build_files(source, name)
 
 
@@ -157,7 +178,8 @@ def _run(session: _Session, kernel: cuda.Kernel, grid, block, shared, arguments)
     session.printed.append(result.printed)
     session.counts.update({k: v for k, v in result.counters.to_json().items() if v})
     session.shared_bytes = max(session.shared_bytes, result.shared_bytes)
-    session.lines = [{"line": n} | c.to_json() for n, c in result.report.lines.items()]
+    lines = [{"line": n} | c.to_json() for n, c in result.report.lines.items()]
+    session.launched.append(Launched(kernel, grid, block, shared, lines))
     for f in result.findings:
         if len(session.findings) < PICTURED:
             end = session.lengths.get(f.array)
@@ -167,6 +189,30 @@ def _run(session: _Session, kernel: cuda.Kernel, grid, block, shared, arguments)
     fatal = [f for f in result.findings if f.fatal]
     if fatal:
         raise KernelStopped(fatal[0].message)
+
+
+@dataclass(frozen=True)
+class OneBlock:
+    """One block of a launch: its arrays in the order of their numbers, findings as sentences, and what gives the source
+    line of a request's `pc`."""
+
+    arrays: dict[str, simt.MemoryRange]
+    messages: list[str]
+    lines: Callable[[set[int]], dict[int, int]]
+
+
+def one_block(kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple, number: int, trace: int) -> OneBlock:
+    """Run block `number` of a launch; its requests are written to the file descriptor `trace`. Call this in a child."""
+    values = [t(v) for v, t in convert(kernel.signature, arguments, "cpu")]
+    built, arrays = _build(kernel.module, kernel.name), {}
+    for parameter, a in zip(kernel.signature.parameters, arguments, strict=True):
+        if isinstance(a, torch.Tensor):
+            arrays[parameter.name] = simt.MemoryRange(a.data_ptr(), a.numel(), a.element_size())
+    result = built.launch(
+        grid, block, shared, values, arrays=arrays, time_limit=TIME_LIMIT, cluster=kernel.cluster, trace=trace,
+        blocks=[number],
+    )  # fmt: skip
+    return OneBlock(arrays, [f"{f.message}. {f.advice}" for f in result.findings], built.module.built(True).lines.of)
 
 
 def _known(arrays: dict[str, simt.MemoryRange], address: int) -> bool:
@@ -183,7 +229,7 @@ def alone(kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple) -> di
         if isinstance(a, torch.Tensor) and not a.is_contiguous():
             convert(kernel.signature, arguments, a.device.type)  # refuses it, and names the parameter
     shared_by: dict[tuple, torch.Tensor] = {}
-    copies = tuple(_copied(a, shared_by) for a in arguments)
+    copies = tuple(copied(a, shared_by) for a in arguments)
     convert(kernel.signature, copies, "cpu")  # what does not fit is said here, not in the child
     _build(kernel.module, kernel.name)
 
@@ -193,7 +239,8 @@ def alone(kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple) -> di
             _run(session, kernel, grid, block, shared, copies)
         messages = [f"{f.sentence()}. {f.advice}" for f in session.findings]
         counts, printed = _counts(session.counts, session.launches), "".join(session.printed)
-        return {"messages": messages, "printed": printed, "counts": counts, "lines": session.lines}
+        lines = session.launched[-1].lines if session.launched else []
+        return {"messages": messages, "printed": printed, "counts": counts, "lines": lines}
 
     result = next(child.fork([job], TIME_LIMIT))
     if isinstance(result, str):
@@ -206,10 +253,10 @@ def alone(kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple) -> di
     return result
 
 
-def _copied(argument, known: dict[tuple, torch.Tensor]):
+def copied(argument, known: dict[tuple, torch.Tensor]):
     """An argument whose memory a child can write to; the same copy for the same tensor."""
     if isinstance(argument, TensorMap):
-        return dataclasses.replace(argument, tensor=_copied(argument.tensor, known))
+        return dataclasses.replace(argument, tensor=copied(argument.tensor, known))
     if not isinstance(argument, torch.Tensor):
         return argument
     key = (argument.data_ptr(), argument.dtype, *argument.shape, *argument.stride())
@@ -315,6 +362,11 @@ def outcome(payload: dict) -> Outcome:
 
 def one_case(fn: Callable, run: Run, time_limit: float) -> dict[str, Any]:
     """Runs in the child: one case, every launch checked."""
+    return case_by_launch(fn, run, time_limit)[0]
+
+
+def case_by_launch(fn: Callable, run: Run, time_limit: float) -> tuple[dict[str, Any], list[Launched]]:
+    """`one_case`, and what each launch did."""
     global _session
     arrays, lengths = {}, {}
     for b in run.buffers.values():
@@ -333,7 +385,7 @@ def one_case(fn: Callable, run: Run, time_limit: float) -> dict[str, Any]:
         problem = Problem(FATAL[fatal.kind], fatal.message, fatal.line)
     elif stopped:
         problem = None  # the finding that stopped it says more
-    return {
+    payload = {
         "problem": vars(problem) if problem else None,
         "launches": session.launches,
         "findings": [vars(f) for f in session.findings],
@@ -343,6 +395,7 @@ def one_case(fn: Callable, run: Run, time_limit: float) -> dict[str, Any]:
         "seconds": time.perf_counter() - begin,
         "stopped": stopped,
     }
+    return payload, session.launched
 
 
 def _counts(counts: Counter, launches: int) -> dict[str, int]:

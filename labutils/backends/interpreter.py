@@ -150,9 +150,9 @@ def outcome(payload: dict) -> Outcome:
     return Outcome(**{**payload, "findings": findings, "problem": problem})
 
 
-def one_case(fn: Callable, run: Run, compiled: bool = True) -> dict:
+def one_case(fn: Callable, run: Run, compiled: bool = True, recorder: Recorder | None = None) -> dict:
     """Runs in the child: one case, recorded. `compiled`: with what a compiler needs of each launch."""
-    recorder, specs = Recorder(), []
+    recorder, specs = recorder or Recorder(), []
     for b in run.buffers.values():
         recorder.track(b.name, b.storage.data_ptr(), b.storage.element_size(), b.inside().numpy(), b.start)
     note = lambda *launch: compiled and _note(specs, *launch)  # noqa: E731

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -49,11 +50,20 @@ SHARED_LIMIT = 227 * 1024
 """Bytes of shared memory that one block can have on any GPU so far: compute capability 9.0 and 10.0 (CUDA C++
 Programming Guide, table of technical specifications)."""
 
-__all__ = ["Compiler", "CompilerFailed", "NotExtractable", "launch_spec"]
+__all__ = ["Binary", "Compiler", "CompilerFailed", "NotExtractable", "launch_spec"]
 
 
 class CompilerFailed(RuntimeError):
     """The compiler process could not do its work; this says nothing about the kernel."""
+
+
+@dataclass(frozen=True)
+class Binary:
+    """Machine code of one launch, its dynamic shared memory in bytes, and the threads of a block."""
+
+    cubin: bytes
+    shared: int
+    threads: int
 
 
 def launch_spec(kernel, args: tuple, kwargs: dict) -> dict:
@@ -173,6 +183,15 @@ class Compiler:
             {int(t): (base64.b64decode(done["cubin"]), done["shared"]) for t, done in r["targets"].items()}
             for r in self._kept(specs)
         ]
+
+    def binaries(self, specs: list[dict]) -> list[Binary]:
+        """The machine code of each launch for the first target. Closes the compiler.
+
+        Raises CompilerFailed with the compiler's words where it refuses one.
+        """
+        first = str(self._targets[0])
+        made = [result["targets"][first] for result in self._kept(specs)]
+        return [Binary(base64.b64decode(m["cubin"]), m["shared"], 32 * m["num_warps"]) for m in made]
 
     def listings(self, spec: dict) -> tuple[dict[str, str], bytes]:
         """Texts "ttir", "ttgir" and "ptx" of a launch, and its machine code, for the first target. Closes the compiler.

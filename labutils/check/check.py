@@ -11,6 +11,7 @@ from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
+from .. import environment
 from ..backends import pick
 from ..backends.interpreter import Unavailable
 from ..spec.exercise import Exercise, KernelExercise
@@ -26,7 +27,10 @@ VERDICT_MIME = "application/vnd.gpu-kernel-lab.verdict+json"
 
 HIDDEN_CASES = 4
 
-__all__ = ["HIDDEN_CASES", "PUBLIC_SEED", "VERDICT_MIME", "NotWrittenYet", "check", "evaluate", "tiny"]
+after: list[Callable[[Exercise, Verdict], None]] = []
+"""Called with every report that a learner has read; not while a class is graded."""
+
+__all__ = ["HIDDEN_CASES", "PUBLIC_SEED", "VERDICT_MIME", "NotWrittenYet", "after", "check", "evaluate", "tiny"]
 
 
 class NotWrittenYet(Exception):
@@ -74,6 +78,9 @@ def check(exercise_id: str, fn: Callable | None = None) -> float:
             f"0 of {verdict.points:g} points so far."
         )
     print(verdict.text())
+    if not seed and not environment.grading_in_progress():
+        for then in after:
+            then(exercise, verdict)
     return float(verdict.marks)
 
 

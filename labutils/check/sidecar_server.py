@@ -11,8 +11,9 @@ import torch
 from .. import exercises
 from ..backends import pick
 from ..backends.extract import load
-from ..backends.interpreter import Interpreter
+from ..backends.interpreter import Interpreter, Unavailable
 from .evaluate import evaluate
+from .figures import NoFigures, figures
 
 
 def main() -> None:
@@ -27,7 +28,7 @@ def main() -> None:
         if pid == 0:
             os.close(receive)
             try:
-                os.write(send, json.dumps(_evaluate(job)).encode())
+                os.write(send, json.dumps(_done(job)).encode())
             finally:
                 os._exit(0)
         os.close(send)
@@ -38,12 +39,17 @@ def main() -> None:
         os.write(answers, json.dumps({"ticket": job["ticket"], **answer}).encode() + b"\n")
 
 
-def _evaluate(job: dict) -> dict:
+def _done(job: dict) -> dict:
     torch.set_num_threads(1)  # OpenMP's worker threads did not survive the fork
     try:
         fn = load(job["module"])[job["entry"]]
     except Exception as e:  # whatever the learner's text does when it is run
         return {"failed": f"the text of the function could not be run by itself: {type(e).__name__}: {e}"}
+    if job["task"] == "figures":
+        try:
+            return figures(exercises.get(job["exercise"]), fn, job["seed"]).to_json()
+        except (NoFigures, Unavailable) as e:
+            return {"failed": str(e)}
     options = {k: job[k] for k in ("seed", "hidden", "time_limit", "explain")}
     task = exercises.get(job["exercise"])
     # the GPU's own compiler has its say in the other process

@@ -306,6 +306,7 @@ DECODE = dict(
     reference=_decode,
     magnitude=lambda **x: _decode(**x, of=magnitude),
     contract=Contract(dtype="float16", operands="float16", terms=lambda sizes: sizes["N"] + sizes["D"]),
+    tokens=lambda sizes: sizes["B"],
 )
 
 register(

@@ -286,10 +286,10 @@ def w4_times(w4a16: Callable, N: int, K: int, rows=(1, 4, 16, 64)) -> dict[int, 
     bytes_ = torch.zeros((N * K // 2 + 2 * N * K // 128) // 4, device="cuda")
     for M in rows:
         (a, words, scales, out), fp16 = w4_arguments(M, N, K)
-        ordered, right = in_fragments(words, rows_for(M, K)), torch.nn.functional.linear(a, fp16).float()
+        ordered, right = in_fragments(words, scales, rows_for(M)), torch.nn.functional.linear(a, fp16).float()
         calls = {
             "yours": functools.partial(w4a16, a, words, scales, out),
-            "fragment order": functools.partial(fast, a, ordered, scales, out),
+            "fragment order": functools.partial(fast, a, *ordered, out),
         }
         good = {"fp16": [functools.partial(torch.nn.functional.linear, a, fp16)], "reading": [lambda: read(bytes_)]}
         for name, call in calls.items():

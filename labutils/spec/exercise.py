@@ -241,7 +241,8 @@ class KernelExercise(Exercise):
     from perturbing the inputs. `cost` maps (sizes, bytes per element) to a `Cost`. `draw` makes the sizes of a hidden
     case from a `random.Random`. `tiny` is the case that is shown as a table. `library(**inputs)` returns what the
     library computes, for comparison in benchmarks; `bench` gives the sizes of that benchmark. `only` is the one target
-    that the kernels run on (90 for sm_90), elsewhere they are emulated; None: any.
+    that the kernels run on (90 for sm_90), elsewhere they are emulated; None: any. `tokens` maps sizes to how many
+    tokens a call decodes, where that is what it is for.
     """
 
     arguments: Mapping[str, Array | Number]
@@ -256,6 +257,7 @@ class KernelExercise(Exercise):
     known_mistakes: tuple[KnownMistake, ...] = ()
     language: str = "triton"
     only: int | None = None
+    tokens: Callable[[Mapping[str, int]], int] | None = None
 
     def __post_init__(self):
         super().__post_init__()

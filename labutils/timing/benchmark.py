@@ -5,6 +5,7 @@ The copy moves as many bytes as the exercise must: it measures the peak bandwidt
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -12,27 +13,48 @@ from ..check.check import _namespace
 from ..check.compare import magnitude, mismatches
 from ..check.evaluate import callable_problem, evaluate
 from ..gpu import device
+from ..gpu.roofline import Roof, units
 from ..spec.exercise import Case, Cost, KernelExercise, Number, Out
 from ..spec.inputs import Buffer, Run, make_run, torch_dtype
+from .kernel_names import UNKNOWN
 from .measure import NO_TIMES
+from .profiling import Profile, by_torch
 from .stopwatch import SHORT_S, Ratio, Sample, Stopwatch, ratio
 
 RING_MIN = 2
 
+BAR = 24
+"""Characters of a bar that reaches what bounds the exercise."""
+
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Measured side by side in one run. `samples` holds "yours", "library" (where there is one) and "copy"."""
+    """Measured side by side in one run. `samples` holds "yours", "library" (where there is one) and "copy".
+
+    `roof` is the GPU's datasheet for the exercise's precision, None where the catalogue does not know the GPU.
+    `library` names whose kernels the library's function ran; `tokens` says how many a call decodes.
+    """
 
     exercise: str
     gpu: str
     sizes: dict[str, int]
     cost: Cost
     samples: dict[str, Sample] = field(repr=False)
+    roof: Roof | None = None
+    library: str = "the library"
+    tokens: int | None = None
 
     def gbs(self, name: str) -> float:
         """Compulsory bytes over median time, in 10^9 bytes/s."""
         return self.cost.bytes / self.samples[name].median / 1e9
+
+    def tflops(self, name: str) -> float:
+        """The exercise's FLOPs over median time, in 10^12 FLOP/s."""
+        return self.cost.flops / self.samples[name].median / 1e12
+
+    def of_peak(self, name: str = "yours") -> float | None:
+        """Share of the GPU's peak by datasheet."""
+        return self.tflops(name) * 1e12 / self.roof.flops if self.roof else None
 
     def of_copy(self, name: str = "yours") -> Ratio:
         """Fraction of the copy's bandwidth: the copy's time over this one's."""
@@ -42,11 +64,20 @@ class Benchmark:
         """How many times as fast as the library."""
         return ratio(self.samples["library"], self.samples["yours"]) if "library" in self.samples else None
 
+    @property
+    def compute_bound(self) -> bool:
+        """Does the arithmetic take longer than the memory at least? Where no peak is known, memory is assumed."""
+        return self.roof is not None and self.roof.bound(self.cost.intensity) == "compute"
+
+    def share(self, name: str) -> float:
+        """How near something comes to what bounds the exercise: the peak, or the copy's bandwidth."""
+        return self.of_peak(name) if self.compute_bound else self.of_copy(name).value
+
     def to_json(self) -> dict:
         speedup = self.speedup()
         rows = {
             n: {"us": s.median * 1e6, "p20_us": s.quantile(0.2) * 1e6, "p80_us": s.quantile(0.8) * 1e6,
-                "gbs": self.gbs(n), "samples": len(s.seconds)}
+                "gbs": self.gbs(n), "tflops": self.tflops(n), "samples": len(s.seconds)}
             for n, s in self.samples.items()
         }  # fmt: skip
         return {
@@ -54,23 +85,88 @@ class Benchmark:
             "gpu": self.gpu,
             "sizes": self.sizes,
             "rows": rows,
+            "bound": "compute" if self.compute_bound else "memory",
+            "library": self.library,
             "of_copy": vars(self.of_copy()),
+            "of_peak": self.of_peak(),
             "speedup": vars(speedup) if speedup else None,
         }
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{k} = {v}" for k, v in self.sizes.items())
-        lines = [f"{self.exercise}, {sizes}, on {self.gpu}: {self.cost.bytes / 1e6:,.0f} MB must move"]
-        lines.append(f"  {'':8} {'median':>11} {'p20 … p80':>23} {'GB/s':>7} {'of copy':>8}")
-        for name, s in self.samples.items():
+        work = units(self.cost.flops, "FLOP") if self.compute_bound else f"{self.cost.bytes / 1e6:,.0f} MB must move"
+        lines = [f"{self.exercise}, {sizes}, on {self.gpu}: {work}"]
+        unit, of = ("TFLOP/s", "of peak") if self.compute_bound else ("GB/s", "of copy")
+        wide = max(len(self._label(name)) for name in self._shown)
+        tokens = f"{'tokens/s':>12}" if self.tokens else ""
+        lines.append(f"  {'':{wide}} {'median':>11} {'p20 … p80':>23} {unit:>8}{tokens} {of:>8}")
+        for name in self._shown:
+            s, share = self.samples[name], self.share(name)
             spread = f"{s.quantile(0.2) * 1e6:.1f} … {s.quantile(0.8) * 1e6:.1f} µs"
-            share = self.of_copy(name).value
-            lines.append(f"  {name:8} {s.median * 1e6:8.1f} µs {spread:>23} {self.gbs(name):7.0f} {share:8.1%}")
+            rate = self.tflops(name) if self.compute_bound else self.gbs(name)
+            decoded = (f"{self.tokens / s.median:12,.0f}" if name != "copy" else " " * 12) if self.tokens else ""
+            lines.append(
+                f"  {self._label(name):{wide}} {s.median * 1e6:8.1f} µs {spread:>23} {rate:8.4g}{decoded} {share:8.1%}"
+                f"  {'█' * min(BAR, round(BAR * share))}"
+            )
         if speedup := self.speedup():
-            lines.append(f"  {speedup.value:.2f} × the library ({speedup.low:.2f} … {speedup.high:.2f}, 95 % interval)")
+            span = f"{speedup.low:.2f} … {speedup.high:.2f}, 95 % interval"
+            lines.append(f"  {speedup.value:.2f} × the speed of {self.library} ({span})")
+        lines.append(f"  {self.meaning}")
         if self.samples["yours"].median < SHORT_S:
             lines.append("  Under 20 µs: too short to judge; take a larger size.")
         return "\n".join(lines)
+
+    @property
+    def _shown(self) -> list[str]:
+        """A copy does no arithmetic: it says nothing about a kernel that computes."""
+        return [name for name in self.samples if name != "copy" or not self.compute_bound]
+
+    def _label(self, name: str) -> str:
+        return self.library if name == "library" else name
+
+    @property
+    def meaning(self) -> str:
+        """What the share says, in a sentence."""
+        share = self.share("yours")
+        if self.compute_bound:
+            theirs = f"; {self.library} reaches {self.share('library'):.0%}" if "library" in self.samples else ""
+            return (
+                f"Compute-bound: {share:.0%} of the {self.roof.flops / 1e12:.4g} TFLOP/s of {self.roof.name}{theirs}."
+            )
+        more = f", and a call decodes {self.tokens} token{'s' * (self.tokens != 1)}" if self.tokens else ""
+        return (
+            f"Memory-bound{more}: the bytes that must move, over the time, are {share:.0%} of the bandwidth of a plain "
+            "copy, the most to expect."
+        )
+
+    def plot(self):
+        """Bars: the share of the peak, or of a copy's bandwidth, that each one reaches."""
+        from .. import plots
+
+        names = self._shown
+        fig = plots.figure(7, 0.9 + 0.4 * len(names))
+        axis = fig.subplots()
+        shares = [100 * self.share(name) for name in names]
+        axis.barh(range(len(names)), shares, color=plots.PALETTE[: len(names)], edgecolor="black", lw=0.5)
+        axis.set_yticks(range(len(names)), [self._label(name) for name in names])
+        axis.invert_yaxis()
+        axis.axvline(100, color="black", lw=1, linestyle="--")
+        whole = "peak by datasheet" if self.compute_bound else "bandwidth of a plain copy"
+        axis.set(xlabel=f"% of the {whole}", title=f"{self.exercise} on {self.gpu}")
+        said = ", ".join(f"{self._label(name)} {share:.0f} %" for name, share in zip(names, shares, strict=True))
+        fig.alt = f"{self.exercise} on {self.gpu}, share of the {whole}: {said}."
+        return fig
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+        from ..plots.base import Unavailable
+
+        text = repr(self)
+        try:
+            picture = self.plot().to_html()
+        except Unavailable:
+            return {"text/plain": text}
+        return {"text/plain": text, "text/html": f"<pre>{html.escape(text)}</pre>{picture}"}
 
 
 def benchmark(exercise_id: str, fn: Callable | None = None) -> Benchmark | None:
@@ -137,7 +233,41 @@ def measure(exercise: KernelExercise, fn: Callable, sizes: dict[str, int] | None
         if problem := wrong(r):
             print(f"A timed result was wrong: {problem}")
             return None
-    return Benchmark(exercise.id, torch.cuda.get_device_name(), dict(case.sizes), cost, samples)
+    return Benchmark(
+        exercise.id,
+        torch.cuda.get_device_name(),
+        dict(case.sizes),
+        cost,
+        samples,
+        roof(exercise, case),
+        whose(competitors["library"][0]) if "library" in competitors else "",
+        exercise.tokens(case.sizes) if exercise.tokens else None,
+    )
+
+
+def roof(exercise: KernelExercise, case: Case) -> Roof | None:
+    """The datasheet of this GPU in the exercise's precision; None for a GPU that is not in the catalogue."""
+    dtype, gpu = exercise.dtype(case), device.current()
+    precision = PRECISIONS.get(dtype, "fp32")
+    if dtype == "float32" and exercise.contract.operands == "tf32":
+        precision = "tf32"
+    try:
+        return Roof.of(gpu, precision) if gpu else None
+    except ValueError:
+        return None
+
+
+PRECISIONS = {"float16": "fp16", "bfloat16": "bf16", "float8_e4m3fn": "fp8", "float8_e5m2": "fp8"}
+"""Tensor-core peaks by element type."""
+
+
+def whose(call: Callable[[], object]) -> str:
+    """Whose kernel takes most of a call's time: "cuBLAS", "FlashAttention-2"; PyTorch where the name does not say."""
+    try:
+        rows = Profile("", "", tuple(by_torch(call, ()))).rows
+    except RuntimeError:  # no profiler here
+        rows = []
+    return rows[0].kernel.library if rows and rows[0].kernel.library != UNKNOWN else "PyTorch"
 
 
 def _draw(exercise: KernelExercise, case: Case, seed: int) -> Run:

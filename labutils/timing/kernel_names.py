@@ -13,6 +13,8 @@ GENERATIONS = {
 }  # fmt: skip
 NVJET_TYPES = {"h": "fp16", "t": "bf16", "s": "fp32", "q": "fp8", "d": "fp64", "o": "fp8"}
 
+UNKNOWN = "your own, or a library not known here"
+
 
 @dataclass(frozen=True)
 class KernelName:
@@ -46,7 +48,7 @@ def decode(name: str) -> KernelName:
         if found := rule(name):
             return found
     own = re.sub(r"^void |<.*|\(.*", "", name).strip() or name
-    return KernelName(name, "your own, or a library not known here", own)
+    return KernelName(name, UNKNOWN, own)
 
 
 def short(name: str, width: int = 60) -> str:

@@ -96,10 +96,11 @@ def profile(fn: Callable, *arguments, tool: str = "torch") -> Profile | None:
     name, gpu = getattr(fn, "__name__", "the call"), torch.cuda.get_device_name()
     if tool == "proton":
         return Profile(name, gpu, tuple(_by_proton(fn, arguments)), "Proton")
-    return Profile(name, gpu, tuple(_by_torch(fn, arguments)))
+    return Profile(name, gpu, tuple(by_torch(fn, arguments)))
 
 
-def _by_torch(fn, arguments) -> list[Launch]:
+def by_torch(fn: Callable, arguments: tuple) -> list[Launch]:
+    """The launches of one call, from PyTorch's profiler."""
     import torch
     from torch.profiler import ProfilerActivity
 

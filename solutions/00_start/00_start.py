@@ -242,6 +242,20 @@ lab.benchmark("00_start/scale_cuda")
 # ### END SOLUTION
 
 # %% [markdown]
+# ## Between exercises
+#
+# - `lab.explain("00_start/scale")` shows what your kernel does beside the reference solution: bytes, sectors, machine
+#   code, predicted times on five GPUs, and what to change next. It works for every exercise with a kernel.
+# - `lab.hint("00_start/scale")` prints the next hint of an exercise.
+# - `lab.progress()` shows what you have done, your points, and what comes next if you have a day, a week or a term. It
+#   is kept in one file on this machine and is never sent anywhere.
+# - `lab.play` steps through a CUDA C++ launch: `lab.play(scale_cuda, torch.ones(300), 2.0, torch.empty(300))`.
+#
+# **AI assistants.** In a course, your instructor's rules apply. On your own, write the first version yourself: the aim
+# is that you can predict what a kernel does, and the predictions and explanations in the notebooks are how you find
+# out whether you can. Afterwards, an assistant is good at explaining a compiler's message, a term, or a kernel line by
+# line. What it says about speed is a guess until you count or measure it. State what you used.
+#
 # ## Submit
 #
 # Run *Kernel → Restart and run all*, make sure every check shows its points, save, and submit. Grading runs your

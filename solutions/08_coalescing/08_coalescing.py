@@ -25,8 +25,9 @@
 # element `offset + k · stride`, and each element has `width` bytes. Find two settings with which memory transfers
 # exactly twice the bytes that the lanes need.
 #
-# **Predict.** How many sectors does such a request touch? In your function, `first` is the picture's `offset`, and
-# `itemsize` is its `width`. The array begins at a sector boundary, and no element spans two sectors.
+# **Predict.** How many sectors does such a request touch? Write `sectors_per_request`: its argument `first` is the
+# picture's `offset`, and `itemsize` is the `width`. The array begins at a sector boundary, and no element spans two
+# sectors.
 
 # %% cell="setup"
 
@@ -136,9 +137,9 @@ with lab.record():
 lab.annotate(matmul_slow_kernel)
 
 # %% [markdown]
-# The three loads of `length_aos` touch the *same* 12 sectors. If these sectors stay in the [L1
-# cache](../glossary.md#l1-cache) until the third load, the kernel reads memory only once, but L1 does three times the
-# work. And a kernel that needs only x uses just a third of the bytes that it moves.
+# The three loads of `length_aos` touch the *same* 12 sectors: 32 points of 12 bytes. If these sectors stay in the [L1
+# cache](../glossary.md#l1-cache) until the third load, they come from memory only once, but L1 delivers each of them
+# three times. And a kernel that needs only x uses just a third of the bytes that it moves.
 #
 # **Your [kernel](../glossary.md#kernel):** write the same matmul with coalesced loads and stores. Each block computes a
 # [tile](../glossary.md#tile) of 32 × 32 elements of `c`. In the launcher `matmul`, unlike in `matmul_slow`,
@@ -162,7 +163,7 @@ lab.annotate(matmul_slow_kernel)
 # Popular course material claims that coalescing makes such a matmul {claim: claimed_factor} times as fast:
 # {claim: claimed_fast} instead of {claim: claimed_slow}. (1 GFLOP/s is 10⁹ [FLOPs](../glossary.md#flop) per second.)
 # The cell after the check prints the sectors per load request of both kernels, and on a GPU also their times. What
-# factor do the sectors predict?
+# speedup do the sectors predict?
 
 # %% cell="solution" id="matmul_kernel"
 # %%cuda
@@ -201,8 +202,8 @@ def measure_the_claim():
 measure_the_claim()
 
 # %% [markdown]
-# The first row of this table is for parts 2 and 3, the other rows are for your kernel of part 3. There, `tile` is an
-# array in shared memory, and `tx` is `threadIdx.x`.
+# If a check of part 2 or 3 fails, use this table. Only its first row is for part 2. `tile` is the array in shared
+# memory of part 3, and `tx` is `threadIdx.x`.
 #
 # | the check reports | common cause |
 # |---|---|
@@ -212,14 +213,14 @@ measure_the_claim()
 # | `transposed` | the kernel writes `tile[y][tx]` and also reads `tile[y][tx]`: one index pair must be swapped |
 # | `barrier-divergence` | some threads skip `__syncthreads()`, because it is inside a guard or after a `return` |
 # | `tail-unmasked` | the load or the store has no guard |
-# | `first-block-only` | the guard of the store limits rows by M and columns by N, as for `x` |
+# | `first-block-only` | the guard of the store compares rows with M and columns with N, although `out` is N × M |
 #
 # ## 3 Transpose through shared memory
 #
 # Compute `out[n][m] = x[m][n]`. If a warp loads along a row of `x`, it stores along a column of `out`, so each store
 # touches 32 sectors. If it stores along a row of `out`, each load touches 32 sectors. The solution is *shared memory*,
-# a small, fast memory that the threads of a block share. Strided accesses to shared memory touch no sectors. A block
-# loads a tile of 32 × 32 elements of `x` by rows. Each thread then waits at the [barrier](../glossary.md#barrier)
+# a small, fast memory that the threads of a block share. It has no sectors: reading a column moves no unused bytes. A
+# block loads a tile of 32 × 32 elements of `x` by rows. Each thread then waits at the [barrier](../glossary.md#barrier)
 # `__syncthreads()` until the tile is complete. Last, the block stores the columns of the tile as rows of `out`. In the
 # diagram below, `bx` and `by` are `blockIdx.x` and `blockIdx.y`:
 #
@@ -242,8 +243,8 @@ measure_the_claim()
 # loops, <code>threadIdx.x</code> moves along a row in global memory.</details>
 # <details><summary>Hint 2</summary>Let <code>tx</code> be <code>threadIdx.x</code>, and let <code>y</code> be
 # <code>threadIdx.y</code> plus 0, 8, 16 and 24. The first loop copies the element in row <code>by * 32 + y</code> and
-# column <code>bx * 32 + tx</code> of <code>x</code> to <code>tile[y][tx]</code>. In the second loop, <code>y</code>
-# counts rows of <code>out</code>.</details>
+# column <code>bx * 32 + tx</code> of <code>x</code> to <code>tile[y][tx]</code>. The second loop stores one row of
+# <code>out</code> for each <code>y</code>.</details>
 # <details><summary>Hint 3</summary>The element in row <code>bx * 32 + y</code> and column <code>by * 32 + tx</code> of
 # <code>out</code> comes from <code>tile[tx][y]</code>. <code>out</code> has N rows and M columns, so the guard of the
 # store differs from the guard of the load.</details>
@@ -291,9 +292,9 @@ lab.annotate(transpose_kernel)  # `degree` 32: this access to shared memory take
 print(lab.benchmark("08_coalescing/transpose") or "")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** The slow matmul loads 16.5 sectors per request, and the fixed one loads 2.5: a factor of 6.6. The claim
-# is a factor of {claim: claimed_factor} in time. Give one reason why the time may fall by *more* than the number of
-# sectors, and one reason why the time may fall by less.
+# **Explain.** The slow matmul loads 16.5 sectors per request, the mean of 32 (for `a`) and 1 (for `b`). The fixed one
+# loads 2.5, the mean of 1 and 4. That is a factor of 6.6. The claim is a factor of {claim: claimed_factor} in time.
+# Give one reason why the time may fall by *more* than a factor of 6.6, and one reason why it may fall by less.
 #
 # ### BEGIN SOLUTION
 # Time may fall by more because L1 looks up lines, not sectors. The slow request for a touches 32 different lines, which
@@ -304,7 +305,7 @@ print(lab.benchmark("08_coalescing/transpose") or "")
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** In your transpose, reading a column of the tile takes 32 times as long as necessary;
+# **Next levels.** In your transpose, reading a column of the tile takes 32 times as long as reading a row;
 # `09_shared_memory` fixes this. The matmul still loads each element of `a` and `b` many times; `15_matmul_cuda` fixes
 # that.
 #

@@ -36,14 +36,15 @@
 # ```
 # > **Report:** block 0, thread 0 reads x[256], outside the array of 1 element (line 6).
 #
-# That is one of three bugs. The others have no report, only a wrong sum. For n = 512 it is about an eighth of the right
-# one. For n = 100 000, elements are added several times.
+# That is one of three bugs. The other two are not reported, but make the sum wrong. For n = 512, the sum is about an
+# eighth of the right sum. For n = 100 000, some elements are added several times.
 #
-# <details><summary>Hint 1</summary>On paper, run the loop of blocks 0 and 1 for n = 2048 and a grid of two blocks.
-# Which elements does each visit?</details>
-# <details><summary>Hint 2</summary>The grid covers <code>gridDim.x * 2 * blockDim.x</code> elements per iteration. In
-# the last iteration, the second element may not exist.</details>
-# <details><summary>Hint 3</summary>The tree must begin with s = blockDim.x / 2.</details>
+# <details><summary>Hint 1</summary>On paper, run the <code>while</code> loop of blocks 0 and 1 for n = 2048 and a grid
+# of two blocks. Which elements does each block add?</details>
+# <details><summary>Hint 2</summary>In each iteration the whole grid adds <code>gridDim.x * 2 * blockDim.x</code>
+# elements. In a thread's last iteration, <code>x[i + blockDim.x]</code> may not exist.</details>
+# <details><summary>Hint 3</summary>The loop over <code>s</code> adds up the tile. It must begin with <code>s =
+# blockDim.x / 2</code>.</details>
 
 # %% cell="setup"
 
@@ -98,8 +99,8 @@ lab.check("09_debugging/fix_sum")
 # ## 2 A window
 #
 # `out[i]` is the sum of x[i − 3] to x[i + 3], seven elements. Elements that do not exist count as 0. A block computes
-# 256 outputs. Its tile in [shared memory](../glossary.md#shared-memory) holds their inputs, and three more on each
-# side.
+# 256 outputs. The block's tile in [shared memory](../glossary.md#shared-memory) holds the 256 inputs with the same
+# indices, and three more on each side.
 #
 # ```cpp
 # constexpr int R = 3;
@@ -119,15 +120,15 @@ lab.check("09_debugging/fix_sum")
 # ```
 # > **Report:** block 0, thread 0 reads x[-3], outside the array of 1 element (line 7).
 #
-# Every access to x and to `out` is wrong for some n or some block. Why does this kernel seem to work in a test with
-# n = 2^20 that compares only the middle of `out`?
+# The kernel accesses x in three places and `out` in one. Each access is out of bounds for some n or some block. Why
+# does this kernel seem to work in a test with n = 2^20 that compares only the middle of `out`?
 #
-# <details><summary>Hint 1</summary>For each of the four accesses: what is the smallest and the largest index, in the
-# first and in the last block?</details>
-# <details><summary>Hint 2</summary>Load 0 where the element does not exist, and let all threads reach the
+# <details><summary>Hint 1</summary>For each of the four accesses, find the smallest and the largest index in the first
+# and in the last block.</details>
+# <details><summary>Hint 2</summary>Store 0 in the tile for an element that does not exist. Let all threads reach the
 # barrier.</details>
-# <details><summary>Hint 3</summary>The left halo exists if i &gt;= R, the right one if i + blockDim.x &lt; n. Both
-# the thread's own element and its output exist if i &lt; n.</details>
+# <details><summary>Hint 3</summary><code>x[i - R]</code> exists if i &gt;= R, and <code>x[i + blockDim.x]</code> if i +
+# blockDim.x &lt; n. <code>x[i]</code> and <code>out[i]</code> exist if i &lt; n.</details>
 
 # %% cell="solution" id="window_kernel"
 # %%cuda
@@ -156,17 +157,16 @@ lab.check("09_debugging/fix_window")
 # %% [markdown]
 # ## 3 A formula
 #
-# GeLU in the tanh form is 0.5 · x · (1 + tanh(u)) for u = 0.7978845608 · (x + 0.044715 · x³). A published kernel
-# computes tanh(u) as (exp(2u) − 1) / (exp(2u) + 1). In exact arithmetic that is right. The kernel passes a test with x
-# from `torch.randn`, and returns NaN in a model.
+# The tanh form of [GeLU](../glossary.md#gelu) is 0.5 · x · (1 + tanh(u)) with u = 0.7978845608 · (x + 0.044715 · x³). A
+# published kernel computes tanh(u) as (exp(2u) − 1) / (exp(2u) + 1). In exact arithmetic this is right. The kernel
+# passes a test with x from `torch.randn`, but returns [NaN](../glossary.md#nan) in a model.
 #
 # **Predict.** The largest [fp32](../glossary.md#fp32) number is about 3.4 · 10^38, near exp(88.7). For which u does the
-# formula fail, and what is the result? For very negative u?
+# formula fail, and what does it return there? What does it return for very negative u?
 #
 # <details><summary>Hint 1</summary>inf / inf is NaN. 1 / inf is 0.</details>
-# <details><summary>Hint 2</summary>Divide both parts of the fraction, or write it as 1 minus something that goes to 0
-# for large u.</details>
-# <details><summary>Hint 3</summary>(e − 1) / (e + 1) = 1 − 2 / (e + 1)</details>
+# <details><summary>Hint 2</summary>Write the fraction as 1 minus a term that goes to 0 for large u.</details>
+# <details><summary>Hint 3</summary>With e = exp(2u), (e − 1) / (e + 1) = 1 − 2 / (e + 1).</details>
 
 
 # %% cell="solution" id="gelu_kernel"
@@ -186,8 +186,8 @@ def gelu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 lab.check("09_debugging/fix_gelu")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** All three kernels came with a test that passed. For each, name one input that such a test should contain,
-# and the bug that it finds.
+# **Explain.** All three kernels came with a test that passed. For each kernel, name one input that its test should have
+# contained, and the bug that this input shows.
 #
 # ### BEGIN SOLUTION
 # The sum: more elements than one iteration of the grid covers (the step without gridDim.x), an n that is no multiple of
@@ -201,7 +201,7 @@ lab.check("09_debugging/fix_gelu")
 # `10_reduction`, which makes the sum fast.
 #
 # **In practice** `compute-sanitizer` finds out-of-bounds accesses and races on a GPU (`--tool memcheck`, `--tool
-# racecheck`). It does not find sums that count elements twice: only a comparison with a reference does.
+# racecheck`). It does not notice that a kernel adds elements twice: for that, compare the result with a reference.
 #
-# **Reading.** [Compute Sanitizer](https://docs.nvidia.com/compute-sanitizer/ComputeSanitizer/index.html): its tools,
-# and what each of them finds.
+# **Reading.** [Compute Sanitizer](https://docs.nvidia.com/compute-sanitizer/ComputeSanitizer/index.html): the tools,
+# and what each one finds.

@@ -23,7 +23,8 @@
 # n-way *bank conflict*. Lanes that read the *same* word share one wavefront (a [broadcast](../glossary.md#broadcast)),
 # so equal words cause no conflict.
 #
-# **Predict.** Lane k reads word `k · stride`. How many wavefronts does the request take?
+# **Predict.** Lane k reads word `k · stride`. How many wavefronts does the request take? The picture below shows it for
+# a stride of 12; write `wavefronts_for_stride` for any stride.
 
 # %% cell="setup"
 
@@ -95,18 +96,19 @@ lab.check("09_shared_memory/wavefronts_for_stride")
 #
 # A block has 128 threads: thread t computes outputs t, t + 128, …, t + 896 of the block. Neighboring lanes then access
 # neighboring words, and each thread has eight loads [in flight](../glossary.md#in-flight). You get 2 points for a
-# correct result, and 1 point if your kernel loads few [sectors](../glossary.md#sector): at most n/8 for `x`, and 5 more
-# per block (2 for the halo and 3 for the weights). You get 1 more point for loads from shared memory without bank
-# conflicts.
+# correct result. You get 1 point if your kernel loads few [sectors](../glossary.md#sector): at most n/8 for `x` (8
+# floats each), and 5 more per block (2 for the halo and 3 for the weights). You get 1 point for loads from shared
+# memory without bank conflicts.
 #
-# <details><summary>Hint 1</summary>Let <code>first</code> be the index of the block's first output. Whatever the
-# radius, let <code>tile[k]</code> hold <code>x[first - MAX_RADIUS + k]</code>, because these inputs start at a sector
-# boundary. Store 0 where this index is outside <code>x</code>. Load the weights into the shared array
-# <code>taps</code>.</details>
+# <details><summary>Hint 1</summary>Let <code>first</code> be the index of the block's first output. For every radius,
+# let <code>tile[k]</code> hold <code>x[first - MAX_RADIUS + k]</code>: these inputs begin at a sector boundary, because
+# <code>first - MAX_RADIUS</code> is a multiple of 8. Store 0 where this index is outside <code>x</code>. Load the
+# weights into the shared array <code>taps</code>.</details>
 # <details><summary>Hint 2</summary>Each thread fills <code>tile[threadIdx.x]</code>, <code>tile[threadIdx.x +
-# 128]</code> and so on: eight words. Sixteen threads also fill one of the remaining 16 words. Then all threads call
+# 128]</code> and so on: eight words. Sixteen of the threads each fill one more word. Then all threads call
 # <code>__syncthreads()</code>.</details>
-# <details><summary>Hint 3</summary>Output <code>o</code> of the block is the sum of <code>taps[k] * tile[o + MAX_RADIUS
+# <details><summary>Hint 3</summary>Output <code>o</code> of the block (0 to 1023) is the sum of <code>taps[k] * tile[o
+# + MAX_RADIUS
 # - radius + k]</code> over <code>k</code> from 0 to <code>2 * radius</code>. Make <code>k</code> the outer loop and the
 # eight outputs the inner loop: a thread then reads each weight once for eight products.</details>
 
@@ -150,7 +152,8 @@ lab.tiny("09_shared_memory/conv1d")
 lab.check("09_shared_memory/conv1d")
 
 # %% [markdown]
-# This table is for all kernels of this unit. An *ideal wavefront* is a wavefront of a request without bank conflicts.
+# Use this table when a check of this notebook fails. *Ideal wavefronts* are those that the same requests would take
+# without bank conflicts.
 #
 # | the check reports | common cause |
 # |---|---|
@@ -163,8 +166,9 @@ lab.check("09_shared_memory/conv1d")
 #
 # **Extra.** Let each thread of `conv1d` compute five *adjacent* outputs, and keep the inputs that these outputs share
 # in [registers](../glossary.md#register). At radius 8, a thread then reads 5 + 16 = 21 words of `x` from shared memory
-# instead of 5 · 17 = 85. Why five outputs and not four? (Think of the stride between lanes.) Also make `radius` a
-# template parameter, so that the compiler [unrolls](../glossary.md#unrolling) the loop over the weights.
+# instead of 5 · 17 = 85. Why five outputs and not four? (What is the stride between lanes?) Also make `radius` a
+# [template](../glossary.md#template) parameter, so that the compiler [unrolls](../glossary.md#unrolling) the loop over
+# the weights.
 #
 # ## 3 Transpose without bank conflicts
 #
@@ -174,8 +178,8 @@ lab.check("09_shared_memory/conv1d")
 # - **Padding.** Declare the tile one column wider than you need. How far apart are the words of a column then, and in
 #   which banks are they?
 # - **Swizzling.** Keep the size of the tile, but store element (y, x) in column `x ^ y` of row y, where `^` is the
-#   bitwise exclusive or. Each row then has a different order, and the 32 elements that a warp reads from a column are
-#   in 32 different banks.
+#   bitwise exclusive or. The rows then have different orders, and the 32 elements of a column that a warp reads are in
+#   32 different banks.
 #
 # Write both versions, padding first. Start from your kernel of `08_coalescing`, but with a tile of 64 × 64 words and a
 # block of 64 × 4 threads. Each thread then has 16 loads in flight, which makes the kernel faster on large GPUs. Each
@@ -253,8 +257,8 @@ for name in ("conv1d", "transpose_padded", "transpose_swizzled"):
 #
 # The first kernel smooths groups of 256 elements, one group per block. In each of `steps` iterations, every element
 # becomes the mean of three values *of the previous iteration*: its own value and those of its two neighbors. The first
-# and the last element of a group have only one neighbor; their own value replaces the missing value. The result is
-# wrong in some runs and right in others.
+# and the last element of a group have only one neighbor; their own value replaces the missing value. The results of
+# this kernel are wrong in some runs and right in others.
 #
 # ```cpp
 # constexpr int BLOCK = 256;
@@ -273,8 +277,8 @@ for name in ("conv1d", "transpose_padded", "transpose_swizzled"):
 # ```
 # > **Report:** block 0, thread 32 reads tile[31], which thread 31 wrote, with no __syncthreads() in between (line 9).
 #
-# The second kernel computes `out[i] = x[i + 1] − x[i − 1]`, again with blocks of 256 threads. At the first element,
-# `x[0]` replaces the missing `x[−1]`. At the last element, `x[n − 1]` replaces the missing `x[n]`.
+# The second kernel computes `out[i] = x[i + 1] − x[i − 1]`, again with blocks of `BLOCK` = 256 threads. At the first
+# element, `x[0]` replaces the missing `x[−1]`. At the last element, `x[n − 1]` replaces the missing `x[n]`.
 #
 # ```cpp
 # __global__ void gradient_kernel(float* out, const float* x, int n) {
@@ -290,8 +294,8 @@ for name in ("conv1d", "transpose_padded", "transpose_swizzled"):
 # > **Report:** block 0, thread 0 reads x[-1], outside the array of 250 elements (line 5).
 #
 # Two threads *race* if they access the same word, at least one of them writes, and no barrier separates the accesses.
-# For the first kernel, look at each access to the tile in the loop: which other thread can access the same word at the
-# same time? The second kernel has several out-of-bounds accesses, and the report names only the first one. Run the
+# In the first kernel, look at each access to the tile in the loop: which other threads access the same word before the
+# next barrier? The second kernel has several out-of-bounds accesses, and the report names only the first one. Run the
 # check after each fix.
 #
 # <details><summary>Hint 1</summary>A thread may write <code>tile[t]</code> only after its neighbors have read

@@ -22,9 +22,9 @@
 # steps have the distances `s` = 1, 2, 4, …, 128. In the step with distance `s`, each thread whose index `t` is a
 # multiple of `2·s` adds element `t + s` to element `t`.
 #
-# A [warp](../glossary.md#warp) is busy in a step if at least one of its 32 [lanes](../glossary.md#lane) adds. How many
-# warps of a block are busy in V1's step with distance `s`? The block size, `threads`, is any power of two from 32. The
-# picture below shows which threads of two warps add, in V1 and in V2 (the second version).
+# A [warp](../glossary.md#warp) is busy in a step if at least one of its 32 [lanes](../glossary.md#lane) adds. Write
+# `busy_warps`: how many warps of a block are busy in V1's step with distance `s`? The block size, `threads`, is a power
+# of two and at least 32. The picture below shows which threads of two warps add, in V1 and in V2 (the second version).
 
 # %% cell="setup"
 
@@ -170,9 +170,9 @@ lab.check("10_reduction/sum_v2")
 # ## V3 Sequential addressing
 #
 # V2 fixes divergence but causes bank conflicts: adjacent lanes read words that are `2·s` apart, so several lanes read
-# different words of the same [bank](../glossary.md#bank). `lab.widgets.banks(stride=8)` shows the reads for `s` = 4.
-# V2's warps issue fewer [requests](../glossary.md#request) than V1's, but because of the conflicts V2 needs as many
-# shared-memory [wavefronts](../glossary.md#wavefront) as V1.
+# different words of the same [bank](../glossary.md#bank). To see the reads for `s` = 4, run
+# `lab.widgets.banks(stride=8)` in a new cell. V2's warps issue fewer [requests](../glossary.md#request) than V1's, but
+# because of the conflicts V2 needs as many shared-memory [wavefronts](../glossary.md#wavefront) as V1.
 #
 # Reverse the tree: start with the largest distance. In the step with distance `s` = 128, 64, …, 1, each thread `t < s`
 # adds element `t + s` to element `t`. Adjacent lanes then read adjacent words.
@@ -210,11 +210,13 @@ lab.check("10_reduction/sum_v3")
 #
 # In V3 half of the threads load one number and never add. Let each thread load two numbers and add them in a
 # [register](../glossary.md#register) before it writes to shared memory. The two numbers are 256 elements apart, so that
-# both loads stay [coalesced](../glossary.md#coalesced-access). Each block then sums 512 elements. In total, V4 thus
-# needs half as many blocks, stores to shared memory and barriers as V3. Each element of `x` is still read once.
+# both loads stay [coalesced](../glossary.md#coalesced-access). Each block then sums 512 elements. For the same `x`, V4
+# thus needs half as many blocks as V3, and also half as many stores to shared memory and barriers. It still reads each
+# element of `x` once.
 #
 # <details><summary>Hint 1</summary>The block starts at element <code>blockIdx.x * 2 * blockDim.x</code>.</details>
-# <details><summary>Hint 2</summary>Either of the two elements may be past the end: guard both loads.</details>
+# <details><summary>Hint 2</summary>Each of the two elements may be past the end of <code>x</code>: guard both
+# loads.</details>
 # <details><summary>Hint 3</summary>Then store the sum to <code>tile[t]</code>, wait at a barrier, and continue with the
 # tree of V3.</details>
 
@@ -257,8 +259,8 @@ for k in range(1, 5) if lab.device.has_gpu() else [4]:
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** The busy warps in V1's eight steps are 8, 8, 8, 8, 8, 4, 2 and 1, as you predicted. How many warps are
-# busy in each step of V3? Add up the eight numbers of each version. Divide V1's total by V3's total. Why is the speedup
-# of V3 smaller than this ratio?
+# busy in each step of V3? Add up the eight numbers of each version. Divide V1's total by V3's total. Why is V3 less
+# than this many times as fast as V1?
 #
 # ### BEGIN SOLUTION
 # V3's numbers are 4, 2, 1, 1, 1, 1, 1 and 1: a total of 12 instead of 47. But additions take only part of the time. In

@@ -15,25 +15,26 @@
 # ## 1 Histogram
 #
 # `counts[b]` is the number of elements of x that equal b, for b = 0, 1, … `bins` − 1. The direct way is one atomic per
-# element: `atomicAdd(&counts[x[i]], 1)`. It is correct, but the atomics of all blocks go to the same few addresses in
+# element: `atomicAdd(&counts[x[i]], 1)`. This is correct, but the atomics of all blocks go to the same few addresses in
 # the [L2 cache](../glossary.md#l2-cache). Atomics on one address are executed one after another. If all elements are
 # equal, all n atomics wait for each other.
 #
-# *Privatization* is the remedy: each block counts in its own bins in [shared
-# memory](../glossary.md#shared-memory), where atomics are faster and only the threads of one block compete. At the end,
-# each block adds its bins to `counts`, with one global atomic per bin that is not 0.
+# *Privatization* fixes this: each block counts in its own bins in [shared memory](../glossary.md#shared-memory), where
+# atomics are faster and only the threads of one block compete. At the end, each block adds its bins to `counts`, with
+# one global atomic per bin that is not 0.
 #
-# **Predict.** A block processes 4096 elements. How many global atomics does it execute without and with private bins?
+# **Predict.** A block processes 4096 elements. How many global atomics does it execute without private bins, and at
+# most how many with 256 private bins?
 #
 # | argument | shape | meaning |
 # |---|---|---|
 # | `x` | (n,) | input, int: values 0 to `bins` − 1 |
 # | `counts` | (bins,) | output, int; the launcher has set it to 0 |
 #
-# <details><summary>Hint 1</summary>The kernel has three phases: set the bins to 0, count, add the bins to
-# <code>counts</code>. Between two phases all threads of the block must wait.</details>
-# <details><summary>Hint 2</summary>In the first and the last phase, thread t handles bins t, t + blockDim.x, …; in the
-# second, a grid-stride loop visits x.</details>
+# <details><summary>Hint 1</summary>The kernel has three phases: set the private bins to 0, count, and add these bins to
+# <code>counts</code>. All threads of the block must wait at a barrier between two phases.</details>
+# <details><summary>Hint 2</summary>In the first and the last phase, thread t handles bins t, t + blockDim.x, and so on.
+# In the second phase, a grid-stride loop visits x.</details>
 # <details><summary>Hint 3</summary><code>atomicAdd(&amp;mine[x[i]], 1)</code> works on shared memory,
 # too.</details>
 
@@ -101,10 +102,10 @@ lab.check("10_scan/histogram")
 # %% [markdown]
 # ## 2 Prefix sums
 #
-# The inclusive prefix sums (also called *scan*) of x are out[i] = x[0] + … + x[i]. The exclusive ones leave out x[i].
-# At first sight each sum needs the previous one. But a warp can compute 32 of them in 5 steps (Hillis and Steele).
-# Before the step with distance s, each [lane](../glossary.md#lane) holds the sum of the last s elements up to its own.
-# In the step it adds the sum that the lane s places to the left holds:
+# The inclusive prefix sums (also called *scan*) of x are out[i] = x[0] + … + x[i]. The exclusive prefix sums leave out
+# x[i]. It seems that each sum needs the previous one. But a warp can compute 32 prefix sums in 5 steps (Hillis and
+# Steele). Before the step with distance s, each [lane](../glossary.md#lane) holds the sum of its own element and of the
+# s − 1 elements before it. In this step, lane k adds the sum of lane k − s to its own:
 #
 # | | lane 0 | lane 1 | lane 2 | lane 3 | lane 4 |
 # |---|---|---|---|---|---|
@@ -113,16 +114,16 @@ lab.check("10_scan/histogram")
 # | after s = 2 | a | a+b | a+b+c | a+b+c+d | b+c+d+e |
 # | after s = 4 | a | a+b | a+b+c | a+b+c+d | a+b+c+d+e |
 #
-# `__shfl_up_sync(0xffffffff, sum, s)` returns the `sum` of lane k − s in lane k, and lane k's own `sum` if k < s. Those
-# lanes must not add it.
+# In lane k, `__shfl_up_sync(0xffffffff, sum, s)` returns the `sum` of lane k − s. If k < s, it returns lane k's own
+# `sum`, which the lane must not add.
 #
-# A block uses the same idea twice, as the sum V6 of `10_warp_reduction` did: each warp scans its 32 elements and writes
-# its total to shared memory. The first warp scans these totals. Then every other warp adds the total of all warps
-# before it. The given launcher does the same with blocks: `scan_kernel` stores the total of each block, `scan` scans
-# the totals, and `add_offsets` adds them.
+# A block scans in two levels, like the sum V6 of `10_warp_reduction`. Each warp scans its 32 elements and writes its
+# total to shared memory. The first warp scans these totals. Then every other warp adds the total of all warps before it
+# to its prefix sums. The given launcher `scan` does the same with blocks: `scan_kernel` stores the total of each block,
+# `scan` calls itself to scan these totals, and `add_offsets` adds them to later blocks.
 #
-# <details><summary>Hint 1</summary>Threads past the end take part with 0: a shuffle that names all 32 lanes needs all
-# of them.</details>
+# <details><summary>Hint 1</summary>Threads past the end of x take part with 0, because all lanes that the mask names
+# must reach the shuffle.</details>
 # <details><summary>Hint 2</summary><code>float left = __shfl_up_sync(0xffffffff, sum, s); if (lane &gt;= s) sum +=
 # left;</code> for s = 1, 2, 4, 8, 16.</details>
 # <details><summary>Hint 3</summary>After the scan of the first warp, <code>warp_sums[w]</code> is the total of warps 0
@@ -187,10 +188,11 @@ lab.check("10_scan/scan")
 #
 # <details><summary>Hint 1</summary>Load elements past the end as 0: they are not positive, so they are neither counted
 # nor kept.</details>
-# <details><summary>Hint 2</summary><code>keep = (x &gt; 0).to(tl.int32)</code> can be added up. The exclusive prefix
-# sum is the inclusive one minus the element itself.</details>
-# <details><summary>Hint 3</summary>The store has a tensor of pointers that are not contiguous, <code>out_ptr + offset +
-# rank</code>, and the mask <code>x &gt; 0</code>.</details>
+# <details><summary>Hint 2</summary>The flags are <code>keep = (x &gt; 0).to(tl.int32)</code>. An exclusive prefix sum
+# is the inclusive prefix sum minus the element itself.</details>
+# <details><summary>Hint 3</summary>Store to <code>out_ptr + offset + rank</code> with the mask <code>x &gt; 0</code>.
+# <code>offset</code> is the program's element of <code>offsets</code>, and <code>rank</code> holds the exclusive prefix
+# sums of <code>keep</code>.</details>
 
 
 # %% cell="solution" id="compact_kernels"
@@ -241,8 +243,8 @@ if lab.device.has_gpu():
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** A colleague wants to save two launches of `compact`: each program counts its kept elements and calls
-# `start = tl.atomic_add(count_ptr, kept)` to reserve a piece of `out`. What is right about this version, and what is
-# different? When would you use it?
+# `start = tl.atomic_add(count_ptr, kept)` to reserve a piece of `out`. Which part of the result stays the same, and
+# which part changes? When would you use this version?
 #
 # ### BEGIN SOLUTION
 # The old value that the atomic returns is different for each program, and the pieces do not overlap, so every kept
@@ -256,12 +258,12 @@ if lab.device.has_gpu():
 #
 # - Give each *warp* private bins, or several copies of each bin. For which x is that faster?
 # - Let each thread of `scan_kernel` scan four elements in [registers](../glossary.md#register) before the shuffles.
-# - Sort keys of one bit: zeros first, then ones, both in their order. That is one step of a radix sort.
+# - Sort keys of one bit: all zeros, then all ones, each group in its original order. That is one step of a radix sort.
 #
 # **In practice** you call `torch.bincount`, `torch.cumsum`, `x[x > 0]`, or CUB's `DeviceHistogram`, `DeviceScan` and
-# `DeviceSelect`. These scan in one pass over x: a block does not wait for a launch that scans all totals, but looks
-# back at what the blocks before it have already published (*decoupled look-back*). Triton has `tl.histogram`,
-# `tl.cumsum` and `tl.associative_scan` for other operations.
+# `DeviceSelect`. CUB's functions scan in one pass over x: a block does not wait for a launch that scans all totals, but
+# reads what the blocks before it have already published (*decoupled look-back*). Triton has `tl.histogram`, `tl.cumsum`
+# and, for other operations than addition, `tl.associative_scan`.
 #
 # **Reading.** [Parallel prefix sum with
 # CUDA](https://developer.nvidia.com/gpugems/gpugems3/part-vi-gpu-computing/chapter-39-parallel-prefix-sum-scan-cuda),

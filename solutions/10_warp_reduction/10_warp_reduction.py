@@ -17,8 +17,8 @@
 # still waits at every [barrier](../glossary.md#barrier). [Lanes](../glossary.md#lane) of a warp can read each other's
 # registers with a shuffle: in lane `k`, `__shfl_down_sync(0xffffffff, sum, s)` returns the `sum` of lane `k + s`. The
 # first argument is a mask with one bit for each lane that takes part: here all 32 lanes. Shuffles need no [shared
-# memory](../glossary.md#shared-memory) and no barrier. Old code uses shared memory without barriers in the last steps.
-# That code assumes that the lanes of a warp run in lockstep, which is wrong since the Volta GPUs of 2017 ([compute
+# memory](../glossary.md#shared-memory) and no barrier. In the last steps, old code uses shared memory without barriers.
+# It assumes that the lanes of a warp run in lockstep, which is wrong since the Volta GPUs of 2017 ([compute
 # capability](../glossary.md#compute-capability) 7.0).
 #
 # [Cooperative groups](../glossary.md#cooperative-groups) are an alternative: first write `auto warp =
@@ -107,13 +107,13 @@ lab.check("10_warp_reduction/sum_v5")
 # %% [markdown]
 # ## V6 One launch
 #
-# V6 sums `x` in one launch. To be limited only by memory [bandwidth](../glossary.md#bandwidth), do this:
+# V6 sums `x` in one launch. Four measures let it run at memory [bandwidth](../glossary.md#bandwidth):
 #
 # - The launcher starts no more blocks than the GPU runs at once. Each thread walks through `x` in a [grid-stride
 #   loop](../glossary.md#grid-stride-loop) and accumulates in a register.
 # - Read `float4`: each [request](../glossary.md#request) then loads 16 bytes per lane, which is 512 bytes per warp.
 # - Keep several loads [in flight](../glossary.md#in-flight): `#pragma unroll 4` [unrolls](../glossary.md#unrolling) the
-#   loop, so that the compiler can issue four loads before the first addition.
+#   loop, so that the compiler can put four loads before the first addition.
 # - Reduce within each warp by shuffles, and write one sum per warp to shared memory. The first warp adds these sums.
 #   One thread then adds the block's sum to `out` with `atomicAdd`; the launcher has set `out` to 0.
 #
@@ -128,7 +128,8 @@ lab.check("10_warp_reduction/sum_v5")
 # below <code>blockDim.x / 32</code> read a sum. The other lanes of the first warp start the second round of shuffles
 # with 0.</details>
 #
-# If a check reports `shuffle-mask` or `deadlock`, some lanes whose bits are set in the mask do not reach the shuffle.
+# If the check reports `shuffle-mask` or `deadlock`, some lanes whose bits are set in the mask did not reach the
+# shuffle.
 
 # %% cell="solution" id="reduce_v6"
 # %%cuda
@@ -248,7 +249,7 @@ for name in ("sum_v5", "sum_v6", "row_sum", "total_sum") if lab.device.has_gpu()
 # - Find a maximum and its index in one pass.
 # - Sum each of 1000 rows in CUDA C++, with one block per row.
 # - Sum a vector in one launch, with the same bits in every run. The block that finishes last adds the [partial
-#   sums](../glossary.md#partial-sum): find out which block is last with `__threadfence()` and a counter.
+#   sums](../glossary.md#partial-sum). To find out which block is last, use `__threadfence()` and a counter.
 #
 # **In practice** you call `torch.sum`, or in CUDA C++ `DeviceReduce` and `BlockReduce` of the library CUB. You write a
 # reduction yourself at the end of a kernel that already has the values in registers. With a cooperative launch, all

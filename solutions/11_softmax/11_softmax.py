@@ -1,9 +1,10 @@
 # %% [markdown]
 # # Fuse a row softmax into one kernel
 #
-# **You will** write four kernels that compute the [softmax](../glossary.md#softmax) of each row of a matrix. Two are in
-# Triton: one row per [program](../glossary.md#program), and a [persistent kernel](../glossary.md#persistent-kernel).
-# Two are in CUDA C++: one row per [warp](../glossary.md#warp), and one row per [block](../glossary.md#block).
+# **You will** write four kernels that compute the [softmax](../glossary.md#softmax) of each row of a matrix. In Triton,
+# one [program](../glossary.md#program) computes a row, or many rows in a [persistent
+# kernel](../glossary.md#persistent-kernel). In CUDA C++, one [warp](../glossary.md#warp) or one
+# [block](../glossary.md#block) computes a row.
 #
 # **You will learn to**
 # - keep a [ledger](../glossary.md#ledger) of bytes, and predict from it what [fusion](../glossary.md#fusion) saves;
@@ -11,8 +12,8 @@
 #   maximum nor the sum;
 # - choose the [grid](../glossary.md#grid) size from the number of programs that the GPU runs at once;
 # - share the result of a reduction with all [lanes](../glossary.md#lane) of a warp, and with all warps of a block;
-# - keep enough bytes [in flight](../glossary.md#in-flight): issue several 16-byte loads into
-#   [registers](../glossary.md#register) before the first use.
+# - keep enough bytes [in flight](../glossary.md#in-flight) with several 16-byte loads into
+#   [registers](../glossary.md#register).
 #
 # **You need** `10_warp_reduction`. About 100 minutes. No GPU needed, except for timings.
 #
@@ -21,9 +22,9 @@
 # The softmax of a row x is $y_n = e^{x_n - m} / \sum_k e^{x_k - m}$ with $m = \max_k x_k$. In exact arithmetic the
 # result is the same without m. But in [fp32](../glossary.md#fp32) $e^{89}$ is inf, and inf / inf is NaN.
 #
-# `naive_softmax` below runs one kernel per line. Each kernel reads its inputs from memory and writes its result to
-# memory. Keep a ledger for a matrix of `M` rows and `N` columns: how many bytes does each line read and write? Include
-# the vectors `largest` and `total`, which have `M` elements. `naive_bytes` returns the sum for all five lines.
+# `naive_softmax` below runs one kernel per line. Keep a ledger for a matrix of `M` rows and `N` columns: how many bytes
+# does each line read and write? Include the vectors `largest` and `total`, which have `M` elements. `naive_bytes`
+# returns the sum for all five lines.
 
 # %% cell="setup"
 
@@ -38,27 +39,12 @@ from labutils import compiled, traffic
 
 
 def naive_softmax(x):
-    """Each line is a separate kernel: it reads its inputs from memory and writes its result there."""
+    """Each line is a separate kernel, which reads its inputs from memory and writes its result there."""
     largest = x.max(dim=1).values
     z = x - largest[:, None]
     e = torch.exp(z)
     total = e.sum(dim=1)
     return e / total[:, None]
-
-
-# An example for section 1: this kernel computes the maximum of each row. Past the end of a row, it gets -inf.
-@triton.jit
-def row_max_kernel(x_ptr, out_ptr, N, stride_xm, BLOCK_N: tl.constexpr):
-    """out[m] = max of row m; one program computes one row."""
-    row = tl.program_id(0)
-    offs_n = tl.arange(0, BLOCK_N)
-    x = tl.load(x_ptr + row * stride_xm + offs_n, mask=offs_n < N, other=-float("inf"))
-    tl.store(out_ptr + row, tl.max(x))
-
-
-def row_max(x, out):
-    M, N = x.shape
-    row_max_kernel[(M,)](x, out, N, x.stride(0), BLOCK_N=triton.next_power_of_2(N))
 
 
 def softmax(x, out):
@@ -102,11 +88,6 @@ def block_softmax(x, out):
     block_softmax_kernel[M, threads](x, out, N, quads)
 
 
-lab.access_map(
-    row_max, torch.arange(60.0).reshape(5, 12), torch.empty(5), title="row_max: 5 rows of 12 elements, blocks of 16"
-)
-
-
 # %% cell="solution" id="naive_bytes"
 def naive_bytes(M, N, itemsize):
     """Total bytes that the five lines of naive_softmax read and write, with itemsize bytes per element."""
@@ -124,14 +105,8 @@ lab.check("11_softmax/naive_bytes")
 # ## 1 One row per program
 #
 # The size of `tl.arange` must be a power of two, so `BLOCK_N` is the smallest power of two that is at least N. Load the
-# row once, keep it in registers, and store the result y once. That moves 2MN elements.
-#
-# | argument | shape | meaning |
-# |---|---|---|
-# | `x_ptr` | (M, N) | input; neighboring rows are `stride_xm` elements apart |
-# | `out_ptr` | (M, N) | output; neighboring rows are `stride_om` elements apart |
-# | `N` | number | number of columns, at least 1 |
-# | `BLOCK_N` | constant | a power of two ≥ N |
+# row once, keep it in registers, and store the result y once: M rows move 2MN elements. The docstring gives the
+# arguments.
 #
 # **Contract.** x and y are fp32, [fp16](../glossary.md#fp16) or [bf16](../glossary.md#bf16); compute in fp32 for all
 # three types. An entry of x may be -inf; its result is exactly 0. (Attention uses such entries.) A row in which *every*
@@ -139,7 +114,7 @@ lab.check("11_softmax/naive_bytes")
 #
 # <details><summary>Hint 1</summary>Elements past the end of the row take part in two reductions. Which value never
 # changes a maximum? What is exp of this value, and does it change the sum?</details>
-# <details><summary>Hint 2</summary>Load as in <code>row_max_kernel</code>, convert to fp32, and mask the store
+# <details><summary>Hint 2</summary>Load with <code>other=-float("inf")</code>, convert to fp32, and mask the store
 # too.</details>
 # <details><summary>Hint 3</summary>You need <code>tl.max</code>, <code>tl.exp</code>, <code>tl.sum</code> and one
 # division.</details>
@@ -189,7 +164,7 @@ traffic.ledger(
 # | diagnosis | common cause |
 # |---|---|
 # | `padded-lanes` | `other=0.0`: each element past the end adds exp(0 − m) to the sum, and 0 may be the maximum |
-# | `no-max-subtraction` | the kernel computes exp of the entries themselves, which is inf from 89 on |
+# | `no-max-subtraction` | the kernel computes exp(x) without − m, which is inf for entries from 89 on |
 # | `overflow` | a maximum is taken over only a part of a row: if this part is all -inf, -inf − -inf is NaN |
 # | `precision` | exp or the sum is computed in fp16: convert right after the load |
 # | `wrong-stride` | the kernel assumes contiguous rows |
@@ -197,18 +172,17 @@ traffic.ledger(
 #
 # ## 2 A persistent kernel
 #
-# A row of 256 elements is 1 KB: too little work for a program that has to start first and then wait for memory. In a
-# persistent kernel, each of P programs processes several *[tiles](../glossary.md#tile)* of `BLOCK_M` rows. The program
-# with [program ID](../glossary.md#program-id) `pid` processes tiles `pid`, `pid` + P, `pid` + 2P, and so on. The
-# registers and [shared memory](../glossary.md#shared-memory) of the compiled kernel determine how many programs the GPU
-# runs at once (`03_occupancy`).
+# A row of 256 elements is 1 KB: too little work for the time that it takes to start a program and to wait for memory.
+# In a persistent kernel, each of P programs processes several *[tiles](../glossary.md#tile)* of `BLOCK_M` rows: the
+# program with [program ID](../glossary.md#program-id) `pid` processes tiles `pid`, `pid` + P, `pid` + 2P, and so on.
+# The registers and [shared memory](../glossary.md#shared-memory) of the compiled kernel determine how many programs the
+# GPU runs at once (`03_occupancy`).
 #
 # On a GPU, the launcher starts 16 times this number of programs. With rows of 256 elements, the kernel then reached
-# {claim: softmax_16_rounds} on an H200. Without the factor of 16, it reached {claim: softmax_1_round}: all programs
-# load at the same time, and later all store. With more programs, some load while others store. With `num_stages` in
+# {claim: softmax_16_rounds} on an H200, and {claim: softmax_1_round} without the factor of 16: then all programs load
+# at the same time, and later all store. With more programs, some load while others store. With `num_stages` in
 # `tl.range`, a program loads its next tile while it computes the current one ([software
-# pipelining](../glossary.md#software-pipelining)). Triton's tutorial on [fused
-# softmax](https://triton-lang.org/main/getting-started/tutorials/02-fused-softmax.html) builds a persistent kernel too.
+# pipelining](../glossary.md#software-pipelining)).
 #
 # <details><summary>Hint 1</summary>A tile has two axes. Its offsets are <code>offs_m[:, None]</code> times the stride,
 # plus <code>offs_n[None, :]</code>. Its mask must compare row indices with M and column indices with N.</details>
@@ -251,14 +225,13 @@ lab.check("11_softmax/persistent_softmax")
 # %% [markdown]
 # ## 3 One warp per row, in CUDA C++
 #
-# In this version a row has at most 1024 columns. Each lane of the row's warp keeps 32 numbers in registers: `v[k]` is
-# from column `lane + 32·k`, so that each load is [coalesced](../glossary.md#coalesced-access). Compute the maximum and
-# the sum with `__shfl_xor_sync(0xffffffff, value, s)`, which returns the value of lane `lane ^ s`. After `s` = 16, 8,
-# 4, 2, 1, *every* lane has the result, not only lane 0. These reductions need no shared memory and no
-# [barrier](../glossary.md#barrier).
+# Here a row has at most 1024 columns. Each lane of the row's warp keeps 32 numbers in registers: `v[k]` is from column
+# `lane + 32·k`, so that each load is [coalesced](../glossary.md#coalesced-access). Compute the maximum and the sum with
+# `__shfl_xor_sync(0xffffffff, value, s)`, which returns the value of lane `lane ^ s`. After `s` = 16, 8, 4, 2, 1,
+# *every* lane has the result, with no shared memory and no [barrier](../glossary.md#barrier).
 #
-# <details><summary>Hint 1</summary>Write five small loops: load and maximum, shuffle the maximum, exp and sum, shuffle
-# the sum, store.</details>
+# <details><summary>Hint 1</summary>Write five loops: load and maximum, shuffle the maximum, exp and sum, shuffle the
+# sum, store.</details>
 # <details><summary>Hint 2</summary>Use <code>-INFINITY</code> for columns past the end of the row, and the functions
 # <code>fmaxf</code> and <code>expf</code>. Let the loops over <code>k</code> always run to 32 with <code>#pragma
 # unroll</code>, so that the compiler keeps <code>v</code> in registers.</details>
@@ -306,20 +279,19 @@ lab.check("11_softmax/warp_softmax")
 # ## 4 One block per row
 #
 # A longer row needs more threads. Each thread holds at most 32 numbers, so 2048 columns need 64 threads, and 32 768
-# columns need 1024. The numbers again stay in registers. The given function `load4` loads four numbers, if possible as
-# one `float4` (`07_elementwise_cuda`). In a block of T threads, thread t loads columns 4t to 4t + 3, then the four
-# columns that are 4T further on, and so on: eight loads in total. If rows are not 16-byte aligned, thread t loads
-# single columns t, t + T, t + 2T, and so on. In the kernel, `first` is a thread's first column, and `step` (1 or T) is
-# the distance between the four columns of one `load4`. Everything else is the same in both cases.
+# columns need 1024. The given function `load4` loads four numbers, if possible as one `float4` (`07_elementwise_cuda`).
+# In a block of T threads, thread t loads columns 4t to 4t + 3, then the four columns that are 4T further on, and so on:
+# eight loads in total. If rows are not 16-byte aligned, thread t loads columns t, t + T, t + 2T, and so on, each by
+# itself. In the kernel, `first` is a thread's first column, and `step` (1 or T) is the distance between the four
+# columns of one `load4`.
 #
-# Why registers, and why eight loads at once? A softmax that runs as fast as a copy loads x at
-# {claim: softmax_load_rate} on an H200, and stores as fast. A load takes {claim: softmax_dram_latency}
-# ({claim: softmax_dram_cycles}) on an idle GPU, and longer under load. By [Little's law](../glossary.md#littles-law),
-# the bytes in flight are the rate times the latency. Divided by the number of [SMs](../glossary.md#sm), this is
-# {claim: softmax_bytes_in_flight} per SM. Consider the loop `for (n = t; n < N; n += T) row[n] = x[n];`, with `row` in
-# shared memory. Each store waits for its load. Unless the compiler reorders loads and stores, the next load is issued
-# only after this store, so each thread has 4 bytes in flight. Loads into registers need not wait for each other if the
-# registers are used later. With 1024 threads on an SM, up to 128 KB are then in flight.
+# Why eight loads at once? A softmax as fast as a copy loads x at {claim: softmax_load_rate} on an H200, half of the
+# copy's rate. A load takes {claim: softmax_dram_latency} ({claim: softmax_dram_cycles}) on an idle GPU, and longer on a
+# busy one. By [Little's law](../glossary.md#littles-law), the bytes in flight are rate · latency:
+# {claim: softmax_bytes_in_flight} for each of the 132 [SMs](../glossary.md#sm). In the loop `for (n = t; n < N; n += T)
+# row[n] = x[n];` with `row` in shared memory, each store waits for its load, and the next load is usually issued after
+# this store. Each thread then has 4 bytes in flight. Loads into registers that are used later need not wait for each
+# other: with 1024 threads on an SM, up to 128 KB are in flight.
 #
 # Reduce in two levels. First each warp reduces its numbers by shuffles, and its lane 0 writes the result to `part`, an
 # array in shared memory. After a barrier, every warp reads the results of all warps and reduces them by shuffles again.
@@ -333,21 +305,17 @@ lab.check("11_softmax/warp_softmax")
 # <code>warps</code> or more contribute -INFINITY to the maximum and 0 to the sum. Compute 1 / sum once, and multiply by
 # it.</details>
 #
-# **Extra.** An earlier version of this kernel used 256 threads for every row, and the loop above. On an H200 it reached
-# {claim: softmax_shared_2048} of the [bandwidth](../glossary.md#bandwidth) of a copy at 2048 columns, and
-# {claim: softmax_shared_32768} at 32 768 columns. At each of these lengths, how many bytes did an SM have in flight?
-# Does a [memory-bound](../glossary.md#memory-bound) kernel get faster with `__expf` in place of `expf`? Write the
-# backward pass: dx = y · (dy − Σ y·dy), where dx and dy are the gradients of the loss with respect to x and y.
+# **Extra.** A version with 256 threads for every row and the loop above reached {claim: softmax_shared_2048} of the
+# [bandwidth](../glossary.md#bandwidth) of a copy at 2048 columns on an H200, and {claim: softmax_shared_32768} at 32
+# 768 columns. At each of these lengths, how many bytes did an SM have in flight?
 #
-# **In practice** `torch.softmax` chooses among such kernels by row length. Rows too long for one program are the next
-# unit's subject. [QuACK](https://github.com/Dao-AILab/quack) is a library with a softmax and an
-# [RMSNorm](../glossary.md#rmsnorm) that reach memory bandwidth on Hopper GPUs (such as the H200). For rows of 100 000
-# elements, QuACK uses [clusters](../glossary.md#cluster) of blocks.
+# **In practice** `torch.softmax` chooses among such kernels by row length. `12_online_softmax` is about rows that are
+# too long for one program.
 
 # %% cell="solution" id="block_softmax_kernel"
 # %%cuda
-# // Load columns n, n + step, n + 2 * step and n + 3 * step of a row into v[0] … v[3]; columns past the end give
-# // -INFINITY. For step 1 this is one vectorized load: n and N are then multiples of 4, and the row is 16-byte aligned.
+# // Load columns n, n + step, n + 2 * step, n + 3 * step of a row into v[0] … v[3]; past the end, load -INFINITY.
+# // For step 1 this is one vectorized load: n and N are then multiples of 4, and the row is 16-byte aligned.
 # __device__ void load4(float *v, const float *row, int n, int step, int N) {
 #     if (step == 1) {
 #         float4 q = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
@@ -365,8 +333,7 @@ lab.check("11_softmax/warp_softmax")
 # }
 #
 # // out[m, n] = exp(x[m, n] - max) / sum. Each block computes one row, with at most 32 columns per thread.
-# // x and out have shape (M, N) and contiguous rows. If `quads` is true, N is a multiple of 4, and both
-# // addresses are multiples of 16 bytes.
+# // x, out: (M, N), contiguous rows. If `quads`, N is a multiple of 4, and both addresses are multiples of 16 bytes.
 # __global__ void __launch_bounds__(1024) block_softmax_kernel(const float *x, float *out, int N, bool quads) {
 #     __shared__ float part[32];
 #     int t = threadIdx.x, lane = t % 32, warp = t / 32, warps = blockDim.x / 32;
@@ -423,9 +390,9 @@ traffic.sweep(LENGTHS, KERNELS | {"torch.softmax": lambda x, out: torch.softmax(
 # {claim: softmax_h200_fused} for the fused kernel, {claim: softmax_h200_torch} for `torch.softmax` and
 # {claim: softmax_h200_copy} for a copy.
 #
-# By what factor should the fused kernel be faster than the naive softmax, according to your ledger? If you have a GPU,
-# what factor did you measure? `torch.softmax` is also a single kernel that reads each element from memory once. Name
-# something other than bytes that may limit its speed.
+# According to your ledger, how many times as fast as the naive softmax should the fused kernel be? If you have a GPU,
+# what did you measure? `torch.softmax` is also a single kernel that reads each element from memory once. Name something
+# other than bytes that may limit its speed.
 #
 # ### BEGIN SOLUTION
 # The naive softmax moves 8MN + 4M elements and the fused one 2MN: a factor of 4, and slightly more for short rows. On a

@@ -25,8 +25,8 @@
 # possible (`17_flash_attention`). [Flash-decoding](../glossary.md#flash-decoding) (`19_decode_attention`) uses it to
 # split a row over many programs.
 #
-# Compute l of both parts together, relative to the larger maximum m. A part that is all -inf has m = -inf and l = 0. If
-# both parts are all -inf, the result is 0. Remember that -inf − -inf is NaN.
+# Write `merged_sum`: it returns l of both parts together, relative to the larger maximum m. A part that is all -inf has
+# m = -inf and l = 0. If both parts are all -inf, return 0. Remember that -inf − -inf is NaN.
 
 # %% cell="setup"
 
@@ -91,19 +91,10 @@ lab.check("12_online_softmax/merged_sum")
 # `BLOCK_N`, and carry m and l from block to block. Then read the row a second time and store y = exp(x − m) / l. The
 # textbook softmax reads x three times: for the maximum, for the sum, and for y.
 #
-# Triton requires that variables carried through a loop keep their type. So `m` and `l` start as
-# [fp32](../glossary.md#fp32) scalars; the two lines that define them are given. A row may *begin* with blocks of -inf.
-# The old maximum m and the new maximum m_new are then both -inf, exp(m − m_new) is NaN, and so is every later l. The
-# contract is that of `11_softmax`: only rows that are all -inf become NaN.
-#
-# | argument | shape | meaning |
-# |---|---|---|
-# | `x_ptr` | (M, N) | input: fp32, [fp16](../glossary.md#fp16) or [bf16](../glossary.md#bf16) |
-# | `out_ptr` | (M, N) | output, of the same type |
-# | `stride_xm` | number | distance between neighboring rows of x, in elements |
-# | `stride_om` | number | distance between neighboring rows of the output, in elements |
-# | `N` | number | number of columns, at least 1 |
-# | `BLOCK_N` | constant | columns per iteration, a power of two |
+# In Triton, a variable must keep its type throughout a loop, so the given lines define `m` and `l` as
+# [fp32](../glossary.md#fp32) scalars. A row may *begin* with blocks of -inf. The old maximum m and the new maximum
+# m_new are then both -inf, exp(m − m_new) is NaN, and so is every later l. As in `11_softmax`, x and y are fp32,
+# [fp16](../glossary.md#fp16) or [bf16](../glossary.md#bf16), and only rows that are all -inf become NaN.
 #
 # <details><summary>Hint 1</summary>In each iteration, load a block. Compute <code>m_new</code>, the maximum of
 # <code>m</code> and of the block. Rescale <code>l</code> from <code>m</code> to <code>m_new</code>, and add the block's
@@ -150,18 +141,8 @@ def online_softmax_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.c
 lab.tiny("12_online_softmax/online_softmax")
 lab.check("12_online_softmax/online_softmax")
 
+
 # %%
-# Merge four parts of a row one after another. l is rescaled whenever the maximum grows.
-row = torch.tensor([0.5, 2.0, 1.0, -1.0, 4.0, 0.0, 3.0, 3.5, 9.0, 1.0, 2.0, 8.0], dtype=torch.float64)
-m, l = -math.inf, 0.0
-for part in row.split(3):
-    m_part = part.max().item()
-    l_part = torch.exp(part - m_part).sum().item()
-    m, l = max(m, m_part), merged_sum(m, l, m_part, l_part)
-    print(f"after {part.tolist()}: m = {m:4.1f}, l = {l:.6f}")
-print(f"whole row: m = {row.max().item():.1f}, l = {torch.exp(row - row.max()).sum().item():.6f}")
-
-
 def in_fours(x, out):
     online_softmax(x, out, BLOCK_N=4)
 
@@ -193,28 +174,27 @@ traffic.ledger(
 # ## 2 One row on many programs
 #
 # Sixteen rows of a million elements keep only 16 programs busy, but an H200 runs up to {claim: online_h200_programs}
-# programs of 8 warps at once. So split each row into `parts` parts of `BLOCK` elements. A first launch writes (m, l) of
-# each part to memory. In a second launch, each program merges the pairs of its row, which is very little work. Then it
-# writes its part of y.
+# programs of 8 warps at once. So split each row into `parts` parts of `BLOCK` elements, with one program per part. A
+# first launch writes (m, l) of each part to memory. In a second launch, each program merges all pairs of its row, which
+# is little work, and writes its part of y.
 #
-# The second launch also stores each row's [log-sum-exp](../glossary.md#log-sum-exp), lse = m + log l. With lse you can
-# compute y = exp(x − lse) later, without m and l. Attention keeps lse for its [backward
-# pass](../glossary.md#backward-pass). A row that is all -inf has lse = -inf.
+# The second launch also stores each row's [log-sum-exp](../glossary.md#log-sum-exp), lse = m + log l. From lse alone, a
+# later kernel can compute y = exp(x − lse); attention does this in its [backward pass](../glossary.md#backward-pass). A
+# row that is all -inf has lse = -inf.
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `x_ptr` | (M, N) | input; neighboring rows are `stride_xm` elements apart |
-# | `out_ptr` | (M, N) | output; neighboring rows are `stride_om` elements apart |
 # | `m_ptr` | (M, parts) | maximum of each part, fp32 |
 # | `l_ptr` | (M, parts) | sum of each part, fp32 |
 # | `lse_ptr` | (M,) | output: log-sum-exp of each row, fp32 |
 # | `BLOCK` | constant | elements per part, a power of two |
 # | `BLOCK_P` | constant | a power of two ≥ `parts` |
 #
-# First write the two small functions `part_stats` and `merged_stats`, which the kernels call.
+# First write `part_stats` and `merged_stats`, which the kernels of sections 2 and 3 call.
 #
-# <details><summary>Hint 1</summary><code>part_stats</code> is the body of your first loop, for one block.
-# <code>merged_stats</code> is <code>merged_sum</code> for a whole vector of parts.</details>
+# <details><summary>Hint 1</summary><code>part_stats</code> does what one iteration of your first loop in section 1
+# does, but with no earlier m and l. <code>merged_stats</code> is <code>merged_sum</code> for a whole vector of
+# parts.</details>
 # <details><summary>Hint 2</summary>Use m = -inf and l = 0 for parts that do not exist: such parts change
 # nothing.</details>
 # <details><summary>Hint 3</summary>All programs of a row have the same lse: one of them stores it.</details>
@@ -282,17 +262,17 @@ lab.check("12_online_softmax/split_softmax")
 # %% [markdown]
 # ## 3 One launch, and each element from memory once
 #
-# The second launch reads x again, after the first launch has read all of x. For 1024 rows of 200 000 floats, x takes
-# 800 MB, far more than fits into the L2 cache of an H200 ({claim: online_h200_l2}). If y of a row is computed soon
-# after the row's *statistics* (m, l), the row is still in the L2. So mix both jobs in one launch: while some programs
+# The second launch reads x again when the first launch has read all of x. For 1024 rows of 200 000 floats, x takes 800
+# MB, far more than fits into the L2 cache of an H200 ({claim: online_h200_l2}). If y of a row is computed soon after
+# the row's *statistics* (m, l), the row is still in the L2 cache. So mix both jobs in one launch: while some programs
 # compute the statistics of row r, others compute y of row r − `LAG`. The launcher chooses `LAG`, a number of rows.
 #
-# A program that computes y must wait until the statistics of all `parts` parts of its row are stored. Suppose that the
-# GPU is full of programs that wait for a program that has not started. Then the launch never ends: a *deadlock*.
-# Programs may start in any order, not only in the order of `program_id`. So each program first takes a
-# [ticket](../glossary.md#ticket): `tl.atomic_add(counters_ptr, 1)` returns 0 to the first program that starts, 1 to the
-# second, and so on. Programs with lower tickets are already running or have finished. If the ticket determines the job,
-# and each job waits only for lower tickets, the launch always ends. (This technique is from [Merrill and
+# A program that computes y must wait until the statistics of all `parts` parts of its row are stored. If all running
+# programs wait for programs that have not started, the launch never ends: a *deadlock*. Programs may start in any
+# order, not only in the order of `program_id`. So each program first takes a [ticket](../glossary.md#ticket):
+# `tl.atomic_add(counters_ptr, 1)` returns 0 to the first program that calls it, 1 to the second, and so on. Programs
+# with lower tickets are then already running or have finished. If the ticket determines the job, and each job waits
+# only for lower tickets, the launch always ends. (This technique is from [Merrill and
 # Garland](https://research.nvidia.com/publication/2016-03_single-pass-parallel-prefix-scan-decoupled-look-back).)
 #
 # The given code chooses the job from the ticket. Use `counters_ptr[1 + row]` to count the parts of a row whose
@@ -304,10 +284,10 @@ lab.check("12_online_softmax/split_softmax")
 # them. (Tiles are stored by other threads of the program too. Before you publish a tile, call
 # <code>tl.debug_barrier()</code>.)</details>
 # <details><summary>Hint 2</summary>Wait with <code>while tl.atomic_add(ready_ptr, 0) &lt; parts: pass</code>. The
-# atomic has acquire semantics: what other programs published before is visible after it. A plain load may return an old
-# value forever.</details>
+# atomic has acquire semantics: after the atomic, this program sees what other programs have published. A plain load may
+# return an old value forever.</details>
 # <details><summary>Hint 3</summary>Then continue as in <code>normalize_kernel</code>. Loads and stores with
-# <code>eviction_policy="evict_first"</code> tell the L2 that their data is not needed again.</details>
+# <code>eviction_policy="evict_first"</code> tell the L2 cache that their data is not needed again.</details>
 
 
 # %% cell="solution" id="one_launch_kernel"
@@ -369,10 +349,10 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** For 1024 rows of 200 000 columns in fp32 we measured {claim: online_h200_torch} with `torch.softmax` on
 # an H200, {claim: online_h200_one_launch} with `one_launch_softmax` and {claim: online_h200_copy} with a copy. Each
-# rate counts 2MN elements: one read and one write of each element. What share of the copy's
-# [bandwidth](../glossary.md#bandwidth) do you predict for a kernel that reads x from memory twice and writes y? What
-# share do you predict for a kernel that reads x once? If you have a GPU, what did you measure? Why is a `LAG` of one
-# row too small, and a `LAG` of 100 rows too large?
+# rate counts one read and one write of each element, even if a kernel reads x twice. Which share of the copy's
+# [bandwidth](../glossary.md#bandwidth) can a kernel reach that reads x from memory twice and writes y? Which share can
+# a kernel reach that reads x once? If you have a GPU, what did you measure? Why is a `LAG` of one row too small, and a
+# `LAG` of 100 rows too large?
 #
 # ### BEGIN SOLUTION
 # Two reads and one write are three transfers where the copy has two: 67 %. If the second read comes from the L2, the
@@ -388,9 +368,10 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 # This part has no points. The kernel needs a Hopper GPU ([compute capability](../glossary.md#compute-capability) 9.0);
 # elsewhere it runs in the emulator.
 #
-# `one_launch_softmax` reads x twice, the second time from the L2. The second read is not free: three transfers per
-# element go through the L2, and they limit the speed. To read x only once, a kernel must keep a row on the chip. 200
-# 000 floats are 800 KB: too much for the registers of one SM (256 KB), but not for the registers of eight SMs.
+# `one_launch_softmax` reads x twice, the second time from the L2 cache. The second read is not free: three transfers
+# per element (two reads, one write) go through the L2 cache and limit the speed. To read x only once, a kernel must
+# keep a row in the SMs. 200 000 floats are 800 KB: too much for the registers of one SM (256 KB), but not for the
+# registers of eight SMs.
 #
 # Hopper can launch blocks in [clusters](../glossary.md#cluster). A cluster has up to {claim: online_cluster_size},
 # which run at the same time and can write to each other's [shared memory](../glossary.md#shared-memory). In
@@ -416,7 +397,7 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 # On an H200 the solution reached {claim: online_h200_cluster}.
 #
 # **Next levels.** Run the second loop of `online_softmax` backward, from the end of the row. When does it find data in
-# the L2? Replace exp(x) by `tl.exp2` of x · log₂ e, and multiply by log₂ e only once per element.
+# the L2 cache? Replace exp(x) by `tl.exp2` of x · log₂ e, and multiply by log₂ e only once per element.
 
 # %% cell="solution" id="exchange_kernel"
 # %%cuda

@@ -17,20 +17,18 @@
 #
 # A transformer block consists of [matmuls](../glossary.md#matmul) with chains of small operations between them: add the
 # residual, normalize, apply an activation function, drop elements at random. These operations are
-# [memory-bound](../glossary.md#memory-bound): they have too little arithmetic per byte. `eager_chain` below is such a
-# chain in PyTorch's default (eager) mode, which runs one kernel per operation. Its inputs are `x` and `residual` of
-# shape (B, T, H), for batch, tokens and features, and a weight `w` of H elements.
+# [memory-bound](../glossary.md#memory-bound): they do little arithmetic per byte. `eager_chain` below is such a chain
+# in PyTorch's default ([eager](../glossary.md#eager-mode)) mode, which runs one kernel per operation. Its inputs are
+# `x` and `residual` of shape (B, T, H), for batch, tokens and features, and a weight `w` of H elements.
 #
-# How many elements does `eager_chain` read and write in total? How many would a single kernel read and write, if it
-# keeps all intermediate results in [registers](../glossary.md#register)? Count the weight once per kernel that uses it.
-# If both versions run at the full [bandwidth](../glossary.md#bandwidth) of memory, the ratio of the two numbers is the
-# speedup.
+# How many elements does `eager_chain` read and write in total? How many does a single kernel read and write that keeps
+# all intermediate results in [registers](../glossary.md#register)? Count the weight once per kernel that uses it. If
+# both versions run at the full [bandwidth](../glossary.md#bandwidth) of memory, the ratio of the two numbers is the
+# speedup, which your `chain_speedup` returns. The table below counts an example with B · T = 4 and H = 12.
 
 # %% cell="setup"
 
 # %% cell="given" id="launchers"
-import functools
-
 import torch
 import triton
 import triton.language as tl
@@ -59,42 +57,30 @@ def scale_rows_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.const
 
 
 def warps_for(BLOCK_N):
-    return min(max(BLOCK_N // 1024, 1), 16)
+    """Warps of a program with one row, tuned on an H200 by `python -m bench.fusion --tune`."""
+    return min(max(BLOCK_N // 512, 1), 8) if BLOCK_N <= 4096 else min(BLOCK_N // 1024, 32)
+
+
+def options_for(N):
+    """Tile size and launch options for rows of N elements."""
+    BLOCK_N = triton.next_power_of_2(N)
+    return dict(BLOCK_N=BLOCK_N, num_warps=warps_for(BLOCK_N))
 
 
 def rms_norm(x, w, out):
     M, N = x.shape
-    BLOCK_N = triton.next_power_of_2(N)
-    num_warps = warps_for(BLOCK_N)
-    rms_norm_kernel[(M,)](x, w, out, N, x.stride(0), out.stride(0), BLOCK_N=BLOCK_N, num_warps=num_warps)
-
-
-def chain_settings(N):
-    """Tile size and launch options for rows of N elements, tuned on an H200 by `python -m bench.fusion --tune`."""
-    BLOCK_N = triton.next_power_of_2(N)
-    return dict(BLOCK_N=BLOCK_N, STAGES=2, num_warps=warps_for(BLOCK_N))
-
-
-@functools.cache
-def persistent_programs(N, dtype, device):
-    """Number of programs to start. It depends on the registers that the compiled kernel needs."""
-    x = torch.empty(1, N, dtype=dtype, device=device)
-    return compiled.persistent_grid(rms_residual_silu_kernel, x, x, x, x, 1024, N, N, N, N, **chain_settings(N))
+    rms_norm_kernel[(M,)](x, w, out, N, x.stride(0), out.stride(0), **options_for(N))
 
 
 def rms_residual_silu(x, residual, w, out):
     M, N = x.shape
-    programs = min(M, persistent_programs(N, x.dtype, x.device))
-    rms_residual_silu_kernel[(programs,)](
-        x, residual, w, out, M, N, x.stride(0), residual.stride(0), out.stride(0), **chain_settings(N)
-    )
+    strides = x.stride(0), residual.stride(0), out.stride(0)
+    rms_residual_silu_kernel[(M,)](x, residual, w, out, N, *strides, **options_for(N))
 
 
 def layer_norm(x, w, b, out):
     M, N = x.shape
-    BLOCK_N = triton.next_power_of_2(N)
-    num_warps = warps_for(BLOCK_N)
-    layer_norm_kernel[(M,)](x, w, b, out, N, x.stride(0), out.stride(0), BLOCK_N=BLOCK_N, num_warps=num_warps)
+    layer_norm_kernel[(M,)](x, w, b, out, N, x.stride(0), out.stride(0), **options_for(N))
 
 
 traffic.ledger(
@@ -123,9 +109,9 @@ lab.check("13_fusion/chain_speedup")
 # %% [markdown]
 # ## 1 RMSNorm
 #
-# RMSNorm ([Zhang and Sennrich](https://arxiv.org/abs/1910.07467)) is
-# $y_n = x_n \cdot w_n / \sqrt{\frac{1}{N} \sum_k x_k^2 + \varepsilon}$ with ε = 10⁻⁶. Compute in
-# [fp32](../glossary.md#fp32) for every type of x: in [fp16](../glossary.md#fp16), 300² already overflows.
+# RMSNorm ([Zhang and Sennrich](https://arxiv.org/abs/1910.07467)) is $y_n = x_n \cdot w_n / \sqrt{\frac{1}{N} \sum_k
+# x_k^2 + \varepsilon}$ with ε = 10⁻⁶. Compute in [fp32](../glossary.md#fp32) for every type of x: in
+# [fp16](../glossary.md#fp16), 300² = 90 000 already overflows.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -160,8 +146,8 @@ def rms_norm_kernel(x_ptr, w_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.
     mask_n = offs_n < N
     ### BEGIN SOLUTION
     x = tl.load(x_ptr + row * stride_xm + offs_n, mask=mask_n, other=0.0).to(tl.float32)
-    w = tl.load(w_ptr + offs_n, mask=mask_n, other=0.0).to(tl.float32)
     scale = tl.rsqrt(tl.sum(x * x) / N + EPS)
+    w = tl.load(w_ptr + offs_n, mask=mask_n, other=0.0).to(tl.float32)
     tl.store(out_ptr + row * stride_om + offs_n, x * scale * w, mask=mask_n)
     ### END SOLUTION
 
@@ -182,12 +168,14 @@ lab.check("13_fusion/rms_norm")
 # ## 2 The whole chain
 #
 # out = silu(RMSNorm(x + residual)), where RMSNorm includes the weight w, and silu(n) = n · sigmoid(n). Keep all
-# intermediate results in registers, in fp32. The kernel is [persistent](../glossary.md#persistent-kernel), as in
-# `11_softmax`: each of P programs computes every P-th row, and loads the weight only once. Pass `num_stages=STAGES` to
-# the loop over rows.
+# intermediate results in registers, in fp32. One program computes one row.
 #
-# <details><summary>Hint 1</summary>Load the weight before the loop. In the loop, load a row of <code>x</code> and of
-# <code>residual</code>, add them, and normalize the sum.</details>
+# Load the weight after the sum over the row, where it is needed. Before the sum, the program waits for the whole row,
+# and a weight that is loaded too early occupies [registers](../glossary.md#register) for that time. In a row of
+# 32 768 elements, which barely fits, they [spill](../glossary.md#spill).
+#
+# <details><summary>Hint 1</summary>Load a row of <code>x</code> and of <code>residual</code>, add them, and normalize
+# the sum.</details>
 # <details><summary>Hint 2</summary>Use <code>tl.sigmoid</code>, which does not overflow.</details>
 # <details><summary>Hint 3</summary>The arrays <code>x</code>, <code>residual</code> and <code>out</code> have different
 # strides: use the stride of each array.</details>
@@ -196,8 +184,7 @@ lab.check("13_fusion/rms_norm")
 # %% cell="solution" id="rms_residual_silu_kernel"
 @triton.jit
 def rms_residual_silu_kernel(
-    x_ptr, residual_ptr, w_ptr, out_ptr, M, N, stride_xm, stride_rm, stride_om,
-    BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
+    x_ptr, residual_ptr, w_ptr, out_ptr, N, stride_xm, stride_rm, stride_om, BLOCK_N: tl.constexpr
 ):  # fmt: skip
     """SiLU of the RMSNorm of a sum.
 
@@ -207,18 +194,19 @@ def rms_residual_silu_kernel(
     residual_ptr  (M, N)  input; rows are stride_rm elements apart
     w_ptr         (N,)    input
     out_ptr       (M, N)  output; rows are stride_om elements apart
-    Each of P programs computes every P-th row.
+    One program computes one row, m = pid.
     """
+    row = tl.program_id(0)
     offs_n = tl.arange(0, BLOCK_N)
     mask_n = offs_n < N
     ### BEGIN SOLUTION
+    x = tl.load(x_ptr + row * stride_xm + offs_n, mask=mask_n, other=0.0).to(tl.float32)
+    residual = tl.load(residual_ptr + row * stride_rm + offs_n, mask=mask_n, other=0.0).to(tl.float32)
+    s = x + residual
+    scale = tl.rsqrt(tl.sum(s * s) / N + EPS)
     w = tl.load(w_ptr + offs_n, mask=mask_n, other=0.0).to(tl.float32)
-    for row in tl.range(tl.program_id(0), M, tl.num_programs(0), num_stages=STAGES):
-        x = tl.load(x_ptr + row * stride_xm + offs_n, mask=mask_n, other=0.0).to(tl.float32)
-        residual = tl.load(residual_ptr + row * stride_rm + offs_n, mask=mask_n, other=0.0).to(tl.float32)
-        s = x + residual
-        n = s * tl.rsqrt(tl.sum(s * s) / N + EPS) * w
-        tl.store(out_ptr + row * stride_om + offs_n, n * tl.sigmoid(n), mask=mask_n)
+    n = s * scale * w
+    tl.store(out_ptr + row * stride_om + offs_n, n * tl.sigmoid(n), mask=mask_n)
     ### END SOLUTION
 
 
@@ -242,8 +230,8 @@ if lab.device.has_gpu():
 
 # %% [markdown]
 # A common claim is a speedup of {claim: fusion_claim_chain} over eager mode. A *transfer* is one read or one write of
-# an array of the size of x. Eager mode makes 7 transfers and the fused kernel makes 3: the claimed speedup is the
-# ratio. On an H200 (fp16, 8192 × 4096) we measured:
+# an array of the size of x. Eager mode makes 7 transfers (3 + 2 + 2) and the fused kernel makes 3: the claimed speedup
+# is the ratio 7 / 3. On an H200 (fp16, 8192 × 4096) we measured:
 #
 # - this kernel: {claim: fusion_h200_chain};
 # - `torch.compile`: {claim: fusion_h200_compiled};
@@ -263,13 +251,14 @@ if lab.device.has_gpu():
 # ## 3 LayerNorm
 #
 # LayerNorm is $y_n = (x_n - \mu)\, w_n / \sqrt{\sigma^2 + \varepsilon} + b_n$ with ε = 10⁻⁵. μ is the mean of the row
-# and σ² its variance. The row is in registers, so compute μ first, and then σ², the mean of (x − μ)². There is a
-# shortcut: σ² is the mean of x² minus μ². It saves only a second pass over registers, which is almost free. But it
+# and σ² its variance. The row is in registers, so compute μ first, and then σ², the mean of (x − μ)². The formula σ² =
+# (mean of x²) − μ² needs only one pass over the row, but a second pass over registers is almost free. And this formula
 # loses all precision if μ is much larger than σ.
 #
-# <details><summary>Hint 1</summary>In x − μ, the elements past the end are −μ. What must they be?</details>
+# <details><summary>Hint 1</summary>In x − μ, the elements past the end are −μ. Which value adds nothing to the sum of
+# squares?</details>
 # <details><summary>Hint 2</summary>Use <code>tl.where(mask_n, x - mean, 0.0)</code>.</details>
-# <details><summary>Hint 3</summary>For the variance, divide by N as well, not by N − 1.</details>
+# <details><summary>Hint 3</summary>Divide both sums by N, also that of the variance (not by N − 1).</details>
 
 
 # %% cell="solution" id="layer_norm_kernel"
@@ -290,10 +279,10 @@ def layer_norm_kernel(x_ptr, w_ptr, b_ptr, out_ptr, N, stride_xm, stride_om, BLO
     mask_n = offs_n < N
     ### BEGIN SOLUTION
     x = tl.load(x_ptr + row * stride_xm + offs_n, mask=mask_n, other=0.0).to(tl.float32)
-    w = tl.load(w_ptr + offs_n, mask=mask_n, other=0.0).to(tl.float32)
-    b = tl.load(b_ptr + offs_n, mask=mask_n, other=0.0).to(tl.float32)
     centered = tl.where(mask_n, x - tl.sum(x) / N, 0.0)
     scale = tl.rsqrt(tl.sum(centered * centered) / N + LAYER_EPS)
+    w = tl.load(w_ptr + offs_n, mask=mask_n, other=0.0).to(tl.float32)
+    b = tl.load(b_ptr + offs_n, mask=mask_n, other=0.0).to(tl.float32)
     tl.store(out_ptr + row * stride_om + offs_n, centered * scale * w + b, mask=mask_n)
     ### END SOLUTION
 
@@ -307,15 +296,15 @@ lab.check("13_fusion/layer_norm")
 # Fusion gains nothing if the operations are [compute-bound](../glossary.md#compute-bound). It gains nothing, or even
 # loses, in three more cases:
 #
-# - The data of a fused kernel does not fit on the chip. Values in registers then [spill](../glossary.md#spill), or the
-#   kernel reads its input from memory again.
+# - The data of a fused kernel does not fit into registers and shared memory. Values then [spill](../glossary.md#spill),
+#   or the kernel reads its input from memory again.
 # - One operation needs whole rows and the next needs whole columns, so the fused kernel still reads the matrix twice.
 # - A result is used several times, and the fused kernel recomputes it for each use.
 #
-# Predict with the [roofline](../glossary.md#roofline): a kernel takes bytes / bandwidth or [FLOPs](../glossary.md#flop)
-# / [peak](../glossary.md#peak), whichever is longer, and kernels run one after another. The check has six chains. For
-# each chain, `links` is a list of pairs (bytes, FLOPs), one for each kernel before fusion, and `fused` is the pair of
-# the fused kernel. `bandwidth` is in 10⁹ bytes/s, `peak` in 10⁹ FLOP/s.
+# Write `fusion_speedup` with the [roofline](../glossary.md#roofline): a kernel takes bytes / bandwidth or
+# [FLOPs](../glossary.md#flop) / [peak](../glossary.md#peak), whichever is longer, and kernels run one after another.
+# `links` is a list of pairs (bytes, FLOPs), one for each kernel before fusion, and `fused` is the pair of the fused
+# kernel. `bandwidth` is in 10⁹ bytes/s, `peak` in 10⁹ FLOP/s. The check uses six chains.
 
 
 # %% cell="solution" id="fusion_speedup"
@@ -338,26 +327,22 @@ lab.check("13_fusion/fusion_speedup")
 launches = {}
 for N, warps in ((4096, 4), (32_768, 8), (32_768, 16), (32_768, 32)):
     wide = torch.empty(2, N, dtype=torch.float16)
-    options = dict(BLOCK_N=N, STAGES=1, num_warps=warps)
-    launches[f"{N} columns, {warps} warps"] = (
-        rms_residual_silu_kernel,
-        (wide, wide, wide, wide, 1024, *[N] * 4),
-        options,
-    )
+    options = dict(BLOCK_N=N, num_warps=warps)
+    launches[f"{N} columns, {warps} warps"] = rms_residual_silu_kernel, (wide, wide, wide, wide, *[N] * 4), options
 compiled.table(launches)
 for name in ("rms_norm", "rms_residual_silu", "layer_norm") if lab.device.has_gpu() else ["rms_residual_silu"]:
     print(lab.benchmark(f"13_fusion/{name}") or "")
 
 # %% [markdown] cell="manual" id="explain" points=2
-# **Explain.** The six chains are: bias, GELU and dropout; a large matmul, then GELU; softmax of rows too long for
-# on-chip memory; the sum of each row, then of each column; two matmuls, the first recomputed for each tile of the
-# second; a projection that three kernels use. Which chains would you fuse? For each other chain, give the reason (from
-# the list above) not to fuse it.
+# **Explain.** The check's six chains are: bias, GELU and dropout; a large matmul, then GELU; softmax of rows too long
+# for registers and shared memory; the sum of each row, then of each column; two matmuls, the first recomputed for each
+# tile of the second; a linear layer whose result three kernels use. Which chains would you fuse? For each other chain,
+# give the reason (from section 4) not to fuse it.
 #
 # Second question: an RMSNorm is written as x · rsqrt(mean(x²) + ε) · w in eager PyTorch. It is reported to take
 # {claim: fusion_claim_norm} the time of a fused RMSNorm. On an H200 we measured {claim: fusion_h200_norm}, for x in
-# fp16 and arithmetic in fp32. Count the bytes that the eager version and the fused kernel move. How much of the
-# measured factor do the bytes explain?
+# fp16 and arithmetic in fp32. Count the bytes that the eager version and the fused kernel move. Which factor do the
+# bytes alone explain?
 #
 # ### BEGIN SOLUTION
 # Fuse the bias, GELU and dropout chain (2.6 ×). After the large matmul, fuse the GELU if it costs nothing: it saves a

@@ -13,23 +13,21 @@
 # ## A mask that is a function
 #
 # Let h be the result of a linear layer's [matmul](../glossary.md#matmul). You compute out = dropout(gelu(h + bias)).
-# With probability p, dropout sets an element to 0; otherwise it divides the element by 1 − p. The mask says which
-# elements are kept. PyTorch stores the mask for the backward pass. But a [counter-based
+# With probability p, dropout sets an element to 0; otherwise it divides the element by 1 − p. PyTorch stores a *mask*,
+# which says which elements are kept, for the backward pass. But a [counter-based
 # generator](../glossary.md#counter-based-generator) such as [Philox](../glossary.md#philox) is a function: the same
-# seed and counter always give the same number. So the backward pass can generate the mask again. That saves 2 bytes of
-# traffic per element (one written, one read) but takes more arithmetic.
+# seed and counter always give the same numbers. So the backward pass can generate the mask again. This saves 2 bytes
+# per element (one written, one read) but takes more arithmetic.
 #
-# The function `uniform`, given below, returns random numbers. Philox computes four numbers from one counter. Element
-# (m, n) takes number n % 4 of counter m · ⌈N/4⌉ + n // 4, so any [tile](../glossary.md#tile) can compute its numbers
-# independently. An element is **kept if its number is at least p**. GELU is the tanh form of `06_elementwise_triton`:
-# gelu(x) = x · sigmoid(2a) with a = √(2/π) · (x + 0.044715·x³).
+# The given function `uniform` returns random numbers. Philox computes four numbers from one counter. Element (m, n) of
+# the M × N matrix uses number n % 4 of counter m · ⌈N/4⌉ + n // 4, so each program can compute the numbers of its
+# elements independently. An element is **kept if its number is at least p**. GELU is the tanh form of
+# `06_elementwise_triton`: gelu(x) = x · sigmoid(2a) with a = √(2/π) · (x + 0.044715·x³).
 #
-# If a check reports `wrong-formula` and your mask keeps the same columns in every row, your random numbers do not
-# depend on the row. The line that computes `u` is given; keep it.
+# Do not change the given line that computes `u`, a program's random values.
 #
 # <details><summary>Hint 1</summary>Load <code>h</code> and <code>bias</code>, and convert both to fp32. Apply GELU.
-# Then drop elements with <code>tl.where(u &gt;= p, …, 0.0)</code>, where <code>u</code> are the random
-# numbers.</details>
+# Then drop elements with <code>tl.where(u &gt;= p, …, 0.0)</code>.</details>
 # <details><summary>Hint 2</summary>In the backward pass, dy is the gradient of out and dh the gradient of h. Dropout
 # and GELU are both elementwise, so dh = dy · f · gelu′(h + bias). The factor f is 1 / (1 − p) for a kept element, and
 # otherwise 0.</details>
@@ -145,9 +143,9 @@ for name in ("dropout_gelu", "dropout_gelu_backward") if lab.device.has_gpu() el
 
 # %% [markdown]
 # **Next levels.** One Philox call generates 128 bits, here 32 for each of four elements. Use 16 bits per element: a
-# call then serves eight elements, which halves the arithmetic of the mask. This matters because random numbers are the
-# bottleneck on an H200: the two kernels reach {claim: dropout_h200_share} of the [bandwidth](../glossary.md#bandwidth)
-# of a copy. Also measure how long `tl.rand` takes, with one call per element.
+# call then serves eight elements, which halves the arithmetic of the mask. On an H200 the random numbers are the
+# bottleneck: the two kernels reach {claim: dropout_h200_share} of the [bandwidth](../glossary.md#bandwidth) of a copy.
+# Also measure the kernels with `tl.rand`, which makes one Philox call per element.
 #
 # **In practice**, `torch.compile` fuses this chain too. Write such a kernel yourself if the chain includes a matmul or
 # an unusual [reduction](../glossary.md#reduction), or should not store its mask.

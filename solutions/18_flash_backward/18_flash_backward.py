@@ -26,8 +26,8 @@
 # dQ = dS\,K/\sqrt{D}, \quad dK = dS^\top Q/\sqrt{D}.$$
 #
 # δ comes from the derivative of the softmax: $dS_{ij} = P_{ij}\,(dP_{ij} - \sum_k P_{ik}\,dP_{ik})$. The sum over all N
-# keys would need its own pass. But this sum equals a sum of only D terms:
-# $\sum_k P_{ik}\,dP_{ik} = \sum_k P_{ik}\,dO_i \cdot V_k = dO_i \cdot O_i$.
+# keys k would need its own pass. But it equals a sum of only D terms: $\sum_k P_{ik}\,dP_{ik} = \sum_k P_{ik}\,dO_i
+# \cdot V_k = dO_i \cdot O_i$.
 #
 # The forward pass does not store P. It stores the [log-sum-exp](../glossary.md#log-sum-exp) (lse) of each row of S. The
 # backward pass computes P again ([recomputation](../glossary.md#recomputation)), without maximum, sum or rescaling:
@@ -146,13 +146,8 @@ lab.check("18_flash_backward/backward_flops")
 # ## Level 1: delta
 #
 # Compute `delta[h, m]`, the sum of `out[h, m, d] * dout[h, m, d]` over all d, in fp32. One program computes delta for
-# `BLOCK_M` of the M queries of one head.
-#
-# | argument | shape | meaning |
-# |---|---|---|
-# | `out_ptr` | (H, M, D) | input O, fp16 or [bf16](../glossary.md#bf16), with strides `stride_oh`, `stride_om`, 1 |
-# | `dout_ptr` | (H, M, D) | input dO, of the same dtype, with strides `stride_gh`, `stride_gm`, 1 |
-# | `delta_ptr` | (H, M) | output, fp32, with strides `stride_lh`, 1 |
+# `BLOCK_M` of the M queries of one head. O and dO (`out` and `dout`) are fp16 or [bf16](../glossary.md#bf16) of shape
+# (H, M, D). The element (h, m) of `delta` is at `h * stride_lh + m`.
 #
 # <details><summary>Hint 1</summary>Load a <code>BLOCK_M</code> × <code>D</code> tile of out and of dout, with the mask
 # <code>offs_m &lt; M</code> for the rows.</details>
@@ -195,10 +190,10 @@ lab.check("18_flash_backward/delta")
 # BLOCK_M. Keys are rows in these tiles, and queries are columns: each column has its own lse and delta. As in unit 17,
 # `scale` is log₂ e / √D, for exp2. lse is a natural logarithm, so multiply it by log₂ e.
 #
-# Write `one_step` first. Its argument `seen` is True where a query sees a key. Use it only if `MASKED`. The
-# program's first key is `first`. With a causal mask, queries before `first` see none of the program's keys. A tile of
-# queries needs the mask if one of its queries does not see the program's last key. Descriptors return zeros for queries
-# past the end. Load +∞ as the lse of these queries, so that P is 0.
+# Write `one_step` first. Its argument `seen` is True where a query sees a key. Use `seen` only if `MASKED`. In
+# `dkdv_kernel`, `first` is the program's first key. With a causal mask, queries before `first` see none of the
+# program's keys. A tile of queries needs the mask if one of its queries does not see the program's last key.
+# Descriptors return zeros for queries past the end. Load +∞ as the lse of these queries, so that P is 0.
 #
 # <details><summary>Hint 1</summary>Compute pᵀ = exp2(sᵀ · scale − lse[None, :] · log₂ e), and set it to 0 where a query
 # does not see a key. Then dsᵀ = pᵀ · (dpᵀ − delta[None, :]).</details>
@@ -300,7 +295,8 @@ lab.check("18_flash_backward/dkdv")
 # ## Level 3: dQ
 #
 # A program owns `BLOCK_M` queries of one head and loops over the keys that these queries see. The two loops are those
-# of `flash_kernel` in unit 17, and the second loop runs only with `TAIL`. Queries are rows again.
+# of `flash_kernel` in unit 17. The second loop runs only with `TAIL`, which the launcher sets if some tiles of keys
+# need a mask. Queries are rows again.
 #
 # <details><summary>Hint 1</summary>Use the bounds and masks of <code>flash_kernel</code>.</details>
 # <details><summary>Hint 2</summary>Compute three products: s = q kᵀ, dp = dO vᵀ and dq += ds k. Use <code>lse[:,
@@ -394,12 +390,12 @@ for name in ("delta", "dkdv", "dq"):
 attention.backward_claims(Attention.apply)
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Your kernels do seven products, but the reported TFLOP/s count only five. Suppose that your kernels keep
-# the [tensor cores](../glossary.md#tensor-core) as busy as the forward pass does. What fraction of the forward pass's
-# TFLOP/s is then reported for your kernels? FlashAttention-2's backward pass does five products and adds up dQ with
-# atomics. On an H200, with a causal mask, FlashAttention-2 reaches {claim: h200_fa2_forward_causal} TFLOP/s in the
-# forward pass and {claim: h200_fa2_backward_causal} in the backward pass. Which costs of a backward pass, other than
-# products, may explain the lower rate?
+# **Explain.** Your kernels do seven matrix products, but the reported TFLOP/s count only five. Suppose that your
+# kernels keep the [tensor cores](../glossary.md#tensor-core) as busy as the forward pass does. What fraction of the
+# forward pass's TFLOP/s is then reported for your kernels? FlashAttention-2's backward pass does five products and adds
+# up dQ with atomics. On an H200, with a causal mask, FlashAttention-2 reaches {claim: h200_fa2_forward_causal} TFLOP/s
+# in the forward pass and {claim: h200_fa2_backward_causal} in the backward pass. Which costs of a backward pass, other
+# than products, may explain the lower rate?
 #
 # ### BEGIN SOLUTION
 # The reported rate is 5/7 = 71 % of the forward rate. Both kernels recompute P, so each score takes two exp2 instead of
@@ -410,7 +406,7 @@ attention.backward_claims(Attention.apply)
 
 # %% [markdown]
 # **Next.** Write a single kernel with five products. Its programs own keys, and add to an fp32 array dQ with
-# `tl.atomic_add`. Measure the time that this saves, and compare dQ of two runs bit by bit.
+# `tl.atomic_add`. How much time does this save? Are the bits of dQ the same in two runs?
 #
 # **In practice**, `scaled_dot_product_attention` includes a backward pass. Training that must be reproducible bit by
 # bit needs a backward pass without atomics, like yours.

@@ -173,16 +173,16 @@ decoding.pages()
 # In decode, each head has one query, so you cannot distribute queries over programs. Many models have 8 key heads, but
 # an H200 has {claim: decode_sms} [SMs](../glossary.md#sm): with one program per key head, a batch of one sequence
 # leaves most SMs idle. So split the *keys* into S parts of `chunk` keys ([split-KV](../glossary.md#flash-decoding), or
-# Flash-Decoding). A program has a sequence `b`, a key head `key_head` and a part `split`. Its keys are `split * chunk`
-# to `split * chunk + chunk - 1`, except those past the sequence's length. The program writes the attention over this
-# part of the keys, and the part's [log-sum-exp](../glossary.md#log-sum-exp).
+# Flash-Decoding). Each program handles one sequence `b`, one key head `key_head` and one part `split`. Its keys are
+# `split * chunk` to `split * chunk + chunk - 1`, except those past the sequence's length. The program writes the
+# attention over this part of the keys, and the part's [log-sum-exp](../glossary.md#log-sum-exp).
 #
 # The arrays hold B sequences, H query heads, HK key heads and caches of N keys.
 #
 # | argument | shape | meaning |
 # |---|---|---|
 # | `q_ptr` | (B, H, D) | one query per sequence and head, fp16 or [bf16](../glossary.md#bf16) |
-# | `k_ptr`, `v_ptr` | (B, HK, N, D) | caches; past a sequence's length, they hold other data, which you must ignore |
+# | `k_ptr`, `v_ptr` | (B, HK, N, D) | caches; past a sequence's length, they hold data that you must ignore |
 # | `lengths_ptr` | (B,) | int32: number of keys of each sequence, 1 to N |
 # | `part_ptr` | (B, H, S, D) | output, fp32: attention over each part; 0 for an empty part |
 # | `lse_ptr` | (B, H, S) | output, fp32: log Σ exp(q·k / √D) of each part, to base e; -inf for an empty part |
@@ -270,8 +270,8 @@ lab.check("19_decode_attention/partial")
 # ## Level 2: combine the parts
 #
 # In the softmax over all keys, the keys of part `s` together have the weight exp(`lse[s]`), divided by the sum of
-# exp(`lse`) over all parts. So `out` is the average of the parts with these weights. One program combines the S parts
-# of one head of one sequence. `part` and `lse` are contiguous here. For head `h` of sequence `b`, `row` is `b * H + h`.
+# exp(`lse`) over all parts. So `out` is the weighted average of the parts. One program combines the S parts of one head
+# of one sequence. `part` and `lse` are contiguous here. For head `h` of sequence `b`, `row` is `b * H + h`.
 #
 # <details><summary>Hint 1</summary>As in any softmax, subtract the maximum lse before exp.</details>
 # <details><summary>Hint 2</summary>Load lse with the mask <code>offs_s &lt; S</code> and
@@ -381,8 +381,8 @@ decoding.speeds(decode, paged, intensity)
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** A GPU generates one token for each of 64 sequences. With 128 sequences of the same length, the products
-# with the model's *weights* take hardly longer, but attention takes twice as long. Why? Which of your four functions
-# from "Predict" gives the largest possible batch?
+# with the model's *weights* take hardly longer, but attention takes twice as long. Why? Which of your four functions of
+# the first section returns the largest possible batch?
 #
 # ### BEGIN SOLUTION
 # All sequences share the weights, which are read once. So the intensity of the weights' products grows with the batch,

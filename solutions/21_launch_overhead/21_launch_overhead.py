@@ -38,8 +38,8 @@
 # **Predict.** `kernels` holds the durations of the kernels in µs, in the order of their launches. When is the last
 # kernel done?
 #
-# - *Eager*: a launch takes `launch` µs, so that of kernel `i` ends at `(i + 1) * launch`. The kernel starts when its
-#   launch has ended and the previous kernel is done. Without kernels, the time is 0.
+# - *Eager*: a launch takes `launch` µs, so the launch of kernel `i` ends at `(i + 1) * launch`. The kernel starts when
+#   its launch has ended and the previous kernel is done. Without kernels, the time is 0.
 # - *Graph*: the replay takes the host `graph_launch` µs. Then all nodes run in order. A node takes as long as its
 #   kernel, but at least `per_node`. Without nodes, the time is `graph_launch`.
 #

@@ -95,7 +95,7 @@ lab.check("22_low_precision/facts")
 # |x|) / 448, so that the largest element becomes 448. For a row of zeros the scale is 1.
 #
 # Round y = x / scale to the nearest value; of two equally near values, take the one with the even code. An addition in
-# [fp32](../glossary.md#fp32) rounds exactly like that, but to the numbers of fp32. So add a power of two, the *anchor*,
+# [fp32](../glossary.md#fp32) rounds in the same way, but to the numbers of fp32. So add a power of two, the *anchor*,
 # that is so large that neighboring numbers of fp32 are as far apart as those of E4M3 near |y|:
 #
 # - **Distance.** If |y| is at least 2^e and less than 2^(e + 1), neighboring values of E4M3 are 2^(e - 3) apart. E4M3
@@ -325,7 +325,7 @@ fewer_bits.fp8_race(fp8_matmul)
 # **Explain.** By which factors do FP8 operands, compared with FP16, raise the [roofline](../glossary.md#roofline)'s
 # flat line and a kernel's arithmetic intensity? How much faster can FP8 make a product with M = 1? Why does the kernel
 # scale a sum of 128 products, and not each operand? If every 16 of these products had their own scale, how many cycles
-# would scaling a 64 × 128 tile take per iteration?
+# would the scaling of a 64 × 128 tile take per iteration?
 #
 # ### BEGIN SOLUTION
 # The flat line is the peak of the tensor cores, which doubles. Operands of half the bytes double the intensity, if the

@@ -189,9 +189,10 @@ lab.check("22_sub_byte/mxfp4")
 # ## 3 4-bit weights, fp16 activations
 #
 # A model that generates one token at a time reads every weight for each token. Activations are the M rows that are
-# multiplied with the weights, one row per token. If M is small, only the bytes of the weights matter. In this exercise
-# a weight is (code − 8) · scale with a 4-bit code, and 128 weights of a row share an fp16 scale. This [weight-only
-# quantization](../glossary.md#weight-only-quantization) is called W4A16: weights have 4 bits, and activations 16 bits.
+# multiplied with the weights, one row per token. If M is small, the time depends only on the bytes of the weights. In
+# this exercise a weight is (code − 8) · scale with a 4-bit code, and 128 weights of a row share an fp16 scale. This
+# [weight-only quantization](../glossary.md#weight-only-quantization) is called W4A16: weights have 4 bits, and
+# activations 16 bits.
 #
 # **Predict.** How much faster than fp16 can such a product be at M = 1? For which M are the [tensor
 # cores](../glossary.md#tensor-core) the bottleneck, and not the bytes of the weights? Assume a [ridge

@@ -16,19 +16,21 @@
 #
 # Each process of a program on p GPUs has a number, its [rank](../glossary.md#rank), from 0 to p − 1. An all-reduce adds
 # the buffers of all ranks element by element and gives the sum to every rank. Training with several copies of a model
-# ([data parallelism](../glossary.md#data-parallelism)) does that with the gradients in each step.
+# ([data parallelism](../glossary.md#data-parallelism)) adds up the gradients like this in each step.
 #
 # A message over a link takes *latency + bytes / bandwidth*. Two ways to build an all-reduce from messages are:
 #
-# - **Ring.** Each rank sends to the next one, the last to the first. The buffer is cut into p chunks. The first half,
-#   the [reduce-scatter](../glossary.md#reduce-scatter), takes p − 1 steps. After it, each rank has the sum of one
-#   chunk. The second half, the [all-gather](../glossary.md#all-gather), sends these sums around in p − 1 more steps. In
-#   each step, all ranks send one chunk at the same time.
-# - **Tree.** In each step, every second rank that is left sends its whole buffer to another one, which adds it, and is
-#   done. After ⌈log2 p⌉ steps, one rank has the sum. Sending it back to all takes as many steps.
+# - **Ring.** Each rank sends to the next rank, and the last rank to rank 0. The buffer is cut into p chunks. The first
+#   half, the [reduce-scatter](../glossary.md#reduce-scatter), takes p − 1 steps. After these steps, each rank has the
+#   complete sum of one chunk. The second half, the [all-gather](../glossary.md#all-gather), sends these sums around in
+#   p − 1 more steps. In each step, all ranks send one chunk at the same time.
+# - **Tree.** In each step, half of the remaining ranks send their whole buffers to the other half, which add them to
+#   their own. The senders are then done. After ⌈log2 p⌉ steps, one rank has the sum. Sending the sum back to all ranks
+#   takes as many steps.
 #
-# **Predict** the time of both in µs. `both_gbs` is the figure of the data sheet, such as {claim: nvlink_4_gbs} for the
-# NVLink of an H200. It counts both directions together. A rank sends at half of it.
+# **Predict** the time of ring and tree in µs: write `all_reduce_us`. `both_gbs` is the figure of the data sheet, such
+# as {claim: nvlink_4_gbs} for the NVLink of an H200. This figure counts both directions together, so a rank sends at
+# half of it.
 #
 # <details><summary>Hint 1</summary>1 GB/s is 1000 bytes in a microsecond. How many bytes per µs go in one
 # direction?</details>
@@ -79,19 +81,21 @@ ranks.times(all_reduce_us, gpus=8)  # at which size does the ring become faster?
 #
 # If all ranks call `send` first, no rank receives, and all wait forever: a [deadlock](../glossary.md#deadlock).
 #
-# Write `ring_all_reduce`. Rank r sends to rank r + 1 only, and the last rank to rank 0. Cut x into p chunks, in place,
-# by `x.tensor_split(world)`: n need not be divisible by p, so chunks may differ by one element.
+# Write `ring_all_reduce`. Rank r sends only to rank r + 1, and the last rank to rank 0. `world` is p.
+# `x.tensor_split(world)` returns p chunks, which are views of x. The n elements of x need not be divisible by p, so the
+# sizes of chunks may differ by one element.
 #
 # - *Reduce-scatter*: in step s = 0, …, p − 2, rank r sends chunk r − s (modulo p). It adds the chunk that it receives.
-# - *All-gather*: rank r starts with chunk r + 1, whose sum it has now. It forwards what it received in the step before.
+# - *All-gather*: rank r now has the sum of chunk r + 1, and sends it first. In each later step, rank r forwards the
+#   chunk that it received in the step before.
 #
 # The check replays your messages on simulated links. It counts the elements on each link, and the time must be that of
 # 2 (p − 1) steps. **Predict** first: how many elements does a rank send for n = 16 and p = 4?
 #
-# <details><summary>Hint 1</summary>Which chunk does the previous rank send in step s? Put your rank − 1 into the
-# formula.</details>
+# <details><summary>Hint 1</summary>Which chunk does the previous rank send in step s? Insert r − 1 for r in the formula
+# of the reduce-scatter.</details>
 # <details><summary>Hint 2</summary>A received chunk needs a buffer of its own size:
-# <code>torch.empty_like(chunks[k])</code>. Add it after <code>wait()</code>.</details>
+# <code>torch.empty_like(chunks[k])</code>. Add the buffer to your chunk after <code>wait()</code>.</details>
 # <details><summary>Hint 3</summary>In step s of the second half, send chunk r + 1 − s and receive chunk r − s. Receive
 # directly into x.</details>
 
@@ -149,8 +153,8 @@ ranks.picture(ring_all_reduce, 4, 16)
 #
 # - Split `w_up` by **columns**. Each rank computes some columns of the hidden layer, completely. So it can apply ReLU,
 #   which needs the whole sum: relu(a + b) is not relu(a) + relu(b).
-# - Split `w_down` by **rows**, those that belong to the hidden columns of the rank. Then each product has the shape of
-#   y, but is only a part of the sum. One all-reduce adds the parts.
+# - Split `w_down` by **rows**: each rank keeps the rows that belong to its hidden columns. Its product then has the
+#   shape of y, but is only a part of the sum. One all-reduce adds the parts.
 #
 # `b_up` has one number for each hidden column, so it is split, too. `b_down` is added once, to the complete sum, so
 # each rank keeps all of it. `shard` returns the contiguous part of a rank; rank 0 has the first hidden columns.
@@ -204,8 +208,8 @@ lab.check("23_many_gpus/shard")
 #
 # <details><summary>Hint 1</summary>To which results does every rank add a part? Only these need a sum over
 # ranks.</details>
-# <details><summary>Hint 2</summary>The hidden columns of a rank need nothing from other ranks. All ranks use the same
-# x, so each adds a part to dx.</details>
+# <details><summary>Hint 2</summary>The gradients of a rank's hidden columns need nothing from other ranks. All ranks
+# use the same x, so each rank adds a part to dx.</details>
 # <details><summary>Hint 3</summary>Forward, sum the product with <code>w_down</code>, then add <code>b_down</code>.
 # Backward, sum only dx.</details>
 
@@ -244,8 +248,9 @@ lab.check("23_many_gpus/mlp")
 distributed.mlp_step(shard, mlp, mlp_backward)  # in real processes: the result, and the time of a step
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** A layer's all-reduce moves 16 KB in decoding one token, and 128 MB in training. A colleague wants twice
-# the bandwidth for both. Use your `all_reduce_us` for 8 GPUs: what does it gain in each case? What would help instead?
+# **Explain.** A layer's all-reduce moves 16 KB in decoding one token, and 128 MB in training. A colleague wants to buy
+# links with twice the bandwidth for both. Use your `all_reduce_us` for 8 GPUs: how much faster does each all-reduce
+# get? What would help more where the gain is small?
 #
 # ### BEGIN SOLUTION
 # With 900 GB/s and 3 µs, a ring needs 42.06 µs for 16 KB, of which 42 µs are latency: 14 steps of 3 µs. Twice the
@@ -258,9 +263,9 @@ distributed.mlp_step(shard, mlp, mlp_backward)  # in real processes: the result,
 # %% [markdown]
 # **Next.** `23_pipeline_parallel` splits a model by layers, and decides which split goes over which link.
 #
-# **In practice**, call `torch.distributed.all_reduce`: NCCL chooses ring or tree by size, and cuts buffers into pieces
-# so that the steps of a tree overlap. So its trees also reach high bandwidth. Within a node with NVSwitch, the switch
-# can add (NVLink SHARP). Real MLPs use GeLU or SwiGLU; the split is the same.
+# **In practice**, call `torch.distributed.all_reduce`: NCCL chooses ring or tree by size. It cuts buffers into pieces,
+# so that the steps of a tree overlap and trees also reach high bandwidth. Within a node with NVSwitch, the switch can
+# add (NVLink SHARP). Real MLPs use GeLU or SwiGLU; the split is the same.
 #
 # **Reading.** Shoeybi et al., [Megatron-LM](https://arxiv.org/abs/1909.08053): the split of this notebook.
 # [NCCL tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md): algorithm and bus bandwidth.

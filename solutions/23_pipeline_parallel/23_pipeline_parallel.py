@@ -15,20 +15,20 @@
 # ## 1 One forward, one backward
 #
 # In [pipeline parallelism](../glossary.md#pipeline-parallelism), each GPU holds some consecutive layers: a *stage*. A
-# batch is cut into [microbatches](../glossary.md#microbatch). Each one passes forward through stages 0 to p − 1 and
-# then backward through stages p − 1 to 0. A stage works on one microbatch at a time. With p stages, the first and last
-# microbatches leave most stages idle: this is the [bubble](../glossary.md#pipeline-bubble).
+# batch is cut into [microbatches](../glossary.md#microbatch). Each microbatch passes forward through stages 0 to p − 1
+# and then backward through stages p − 1 to 0. A stage works on one microbatch at a time. With p stages, the first and
+# last microbatches leave most stages idle: this is the [bubble](../glossary.md#pipeline-bubble).
 #
 # A *schedule* is a list for each stage, in the order in which the stage works: `("F", 2)` is the forward pass of
 # microbatch 2, `("B", 2)` its backward pass. A pass starts as soon as its stage is free and its input is there:
 #
-# - `("F", m)` needs `("F", m)` of the previous stage.
-# - `("B", m)` needs `("B", m)` of the next stage, and `("F", m)` of its own stage.
+# - `("F", i)` needs `("F", i)` of the previous stage.
+# - `("B", i)` needs `("B", i)` of the next stage, and `("F", i)` of its own stage.
 #
 # A stage keeps the [activations](../glossary.md#activation-function) of a microbatch from its forward pass to its
-# backward pass. The simplest schedule, *GPipe*, runs all forward passes first, so it keeps those of all m microbatches.
-# The picture below shows it. **1F1B** is as fast and keeps at most p: a stage starts with a few forward passes, and
-# then alternates between one forward and one backward pass.
+# backward pass. The simplest schedule, *GPipe*, runs all forward passes first, so a stage keeps the activations of all
+# m microbatches. The picture below shows GPipe. **1F1B** is as fast, but keeps the activations of at most p
+# microbatches: a stage starts with a few forward passes, and then alternates between one forward and one backward pass.
 #
 # **Predict.** A forward pass takes 1 ms and a backward pass 2 ms. How long do m microbatches take on p stages, at
 # least? Then write `schedule`. The check accepts every schedule that is as fast as possible and never keeps more than p
@@ -36,10 +36,10 @@
 #
 # <details><summary>Hint 1</summary>The last stage can run <code>("B", 0)</code> directly after <code>("F", 0)</code>.
 # How many forward passes has the stage before it started by then?</details>
-# <details><summary>Hint 2</summary>Stage s starts with stages − 1 − s forward passes, or with all if there are
-# fewer.</details>
-# <details><summary>Hint 3</summary>For each microbatch m: add <code>("F", m + ahead)</code> if it exists, then
-# <code>("B", m)</code>.</details>
+# <details><summary>Hint 2</summary>Stage s starts with <code>stages - 1 - s</code> forward passes, or with all forward
+# passes if there are fewer.</details>
+# <details><summary>Hint 3</summary>Let <code>ahead</code> be this number. For each microbatch i, add <code>("F", i +
+# ahead)</code> if it exists, then <code>("B", i)</code>.</details>
 
 # %% cell="setup"
 
@@ -80,13 +80,14 @@ pipelines.picture(schedule(4, 8))
 # | "holds the activations of …" | too many forward passes at the start |
 # | "correct, but slow" | too few forward passes at the start, or the same number on all stages |
 #
-# On every stage, m microbatches take m (f + b) ms. The fill and the drain add (p − 1)(f + b). So the bubble's share of
-# the step is (p − 1) / (m + p − 1): 27 % for p = 4 and m = 8. More microbatches make it smaller. But the batch size of
-# a training step is limited.
+# Let a forward pass take f ms and a backward pass b ms. On every stage, m microbatches take m (f + b) ms. Filling and
+# draining the pipeline adds (p − 1)(f + b) ms. So the bubble's share of the step is (p − 1) / (m + p − 1): 27 % for p =
+# 4 and m = 8. More microbatches make this share smaller, but the batch size of a training step is limited.
 #
 # ## 2 The time in which GPUs wait
 #
-# Real stages differ. The last one also computes the loss, and sending a result to another stage takes time.
+# Real stages take different times: the last stage also computes the loss. Sending a result to another stage takes time,
+# too.
 #
 # **Predict.** `lost_ms` gets a schedule, the ms of a forward and of a backward pass on each stage, and the ms that a
 # result needs to reach another stage. It returns for each stage how long it waits, from 0 until the last pass of *all*
@@ -94,11 +95,11 @@ pipelines.picture(schedule(4, 8))
 #
 # <details><summary>Hint 1</summary>Keep the end of each finished pass in a dict, and for each stage the time when it
 # becomes free.</details>
-# <details><summary>Hint 2</summary>Go over the stages again and again. On each one, run passes until one lacks its
-# input.</details>
-# <details><summary>Hint 3</summary>A pass starts at the maximum of: the stage is free; each needed pass has ended, plus
-# <code>send</code> if it ran on another stage. The wait is the end of the step minus the stage's time at
-# work.</details>
+# <details><summary>Hint 2</summary>Go over the stages again and again. On each stage, run passes until the next pass
+# lacks an input.</details>
+# <details><summary>Hint 3</summary>A pass starts when its stage is free and each pass that it needs has ended, plus
+# <code>send</code> for a pass on another stage. A stage waits from 0 to the end of the last pass, except while it runs
+# a pass.</details>
 
 
 # %% cell="solution" id="lost_ms"
@@ -143,9 +144,9 @@ print("last stage 25 % slower", lost_ms(plan, [1, 1, 1, 1.25], [2, 2, 2, 2.5], 0
 #
 # ## 3 What a placement costs
 #
-# A cluster with *dp · tp · pp* GPUs holds dp copies of the model ([data
-# parallelism](../glossary.md#data-parallelism)). Each layer of a copy is split over tp GPUs, and its layers over pp
-# stages. `cost` estimates memory and time, for one sequence per microbatch:
+# A cluster with *dp · tp · pp* GPUs holds dp copies of the model ([data parallelism](../glossary.md#data-parallelism)).
+# The layers of a copy are divided into pp stages, and each layer is split over tp GPUs. `cost` estimates memory and
+# time, for one sequence per microbatch:
 #
 # | quantity | formula |
 # |---|---|
@@ -247,8 +248,9 @@ pipelines.placements(cost, place)
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** Your cluster has 64 GPUs in nodes of 8. Somebody uses tp = 16 for a 70B model, "because pipelines have
-# bubbles". Use `cost` to say what that does to the step, with `node_gbs` 450 inside a node and the slower link,
-# `net_gbs` 50, as soon as tp leaves it. How large is the bubble that it avoids?
+# bubbles". Use `cost` to compute what this does to the step. The links inside a node have 450 GB/s (`node_gbs`), the
+# links between nodes 50 GB/s (`net_gbs`). With tp = 16 the all-reduces leave the node, so pass 50 for both. How large
+# is the bubble that tp = 16 avoids?
 #
 # ### BEGIN SOLUTION
 # For 70B with a batch of 512 on H200: (2, 8, 4) takes 81 s. With tp = 16 over links of 50 GB/s, (4, 16, 1), each of the
@@ -260,9 +262,9 @@ pipelines.placements(cost, place)
 # %% [markdown]
 # **Next.** Let `cost` divide the optimizer's 12 bytes by dp (ZeRO-1). Which placements become possible on 80 GB?
 #
-# **In practice**, each stage holds several groups of layers (interleaved 1F1B), which makes the bubble smaller for more
-# messages. The all-reduce of the gradients overlaps with the backward pass. Long sequences are split, too (context
-# parallelism), and experts of a mixture.
+# **In practice**, each stage holds several groups of layers (interleaved 1F1B), which makes the bubble smaller but
+# needs more messages. The all-reduce of the gradients overlaps with the backward pass. Long sequences are split, too
+# (context parallelism), and so are the experts of mixture-of-experts models.
 #
 # **Reading.** Narayanan et al., [Efficient large-scale training](https://arxiv.org/abs/2104.04473): 1F1B and
 # placements. Huang et al., [GPipe](https://arxiv.org/abs/1811.06965). Korthikanti et al.,

@@ -32,7 +32,7 @@
 # to its result.
 #
 # A *partition* puts each node (except inputs) into exactly one kernel. A kernel reads what its nodes need from memory,
-# keeps intermediate results on the chip, and stores what leaves it.
+# keeps intermediate results in registers and shared memory, and stores the results that other kernels need.
 #
 # **Predict.** `traffic` returns the bytes that all kernels of a partition move:
 #
@@ -46,7 +46,7 @@
 # that it stores in another set.</details>
 # <details><summary>Hint 2</summary>The readers of a node are all nodes that have its name in their
 # <code>inputs</code>.</details>
-# <details><summary>Hint 3</summary>A result stays on the chip only if it has readers, and all of them are in the same
+# <details><summary>Hint 3</summary>A result need not be stored only if it has readers, and all of them are in its own
 # kernel.</details>
 
 # %% cell="setup"
@@ -92,8 +92,8 @@ lab.check("24_block/traffic")
 #
 # 1. **No cycle.** A kernel starts when all its inputs are in memory. Two kernels must not wait for each other.
 # 2. **One matmul.** A kernel has at most one `matmul` or `attention`.
-# 3. **Behind it** (the [epilogue](../glossary.md#epilogue)), elementwise nodes are allowed. A `row` node is allowed
-#    only if `over` is at most 256: a program never holds a whole row of 4096 columns.
+# 3. **After a matmul** (the [epilogue](../glossary.md#epilogue)), elementwise nodes are allowed. A `row` node is
+#    allowed only if `over` is at most 256: a program never holds a whole row of 4096 columns.
 # 4. **Before a matmul** (the [prologue](../glossary.md#prologue)), elementwise nodes are allowed. They run in the loop
 #    along K, when a tile of the input is loaded. Every column of tiles computes them again, so their results cannot be
 #    stored for other kernels.
@@ -154,9 +154,9 @@ blocks.show(graph, partition(graph))
 # `torch.compile`.
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Compare your prediction with the partition found: how many kernels has it, and which results are stored?
-# Why does rule 5 multiply the rows of the *product* by the factor? Name a fusion that a rule forbids although it would
-# save bytes, and say what a kernel would need to do it.
+# **Explain.** Compare your prediction with the partition that your function found: how many kernels does it have, and
+# which results does it store? Why does rule 5 multiply the rows of the *product* by the factor? Name a fusion that a
+# rule forbids although it would save bytes, and say what a kernel would need to do it.
 #
 # ### BEGIN SOLUTION
 # Five kernels: one for each matmul and one for attention. Stored are the rotated queries, keys and values, the result

@@ -14,8 +14,6 @@
 #
 # **You need** `06_elementwise_triton` and `13_fusion`. About 80 minutes. No GPU needed, except for timings.
 #
-# All four kernels are [memory-bound](../glossary.md#memory-bound), so each section asks you to count bytes first.
-#
 # ## 1 RoPE
 #
 # [Attention](../glossary.md#attention) itself does not know the order of the tokens. RoPE ([Su and
@@ -34,9 +32,9 @@
 # other layout, every number looks plausible, but the model prints nonsense. This exercise uses the half-split layout,
 # as Llama models in Hugging Face Transformers do.
 #
-# The backward pass of a rotation is the rotation by the negative angle. So one kernel computes both. In the backward
-# pass, its inputs are the gradients of the rotated q and k, and it uses −sin. (The *gradient* of an array holds the
-# derivative of the loss with respect to each element of the array.)
+# The backward pass of a rotation is the rotation by the negative angle. So one kernel computes both passes. In the
+# backward pass, its inputs are the gradients of the rotated q and k, and it uses −sin. (The *gradient* of an array
+# holds the derivative of the loss with respect to each element of the array.)
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -55,7 +53,7 @@
 # **Predict.** How many elements does the kernel read and write for one token, if H = 32, HK = 8 and D = 128? What share
 # of the bytes are `cos` and `sin`, if q and k are [fp16](../glossary.md#fp16)?
 #
-# <details><summary>Hint 1</summary>Program <code>token</code> has position <code>token % T</code> in its sequence. That
+# <details><summary>Hint 1</summary>Program <code>pid</code> has position <code>pid % T</code> in its sequence. That
 # is the row of <code>cos</code> and <code>sin</code>, and a row has D/2 elements.</details>
 # <details><summary>Hint 2</summary>In <code>rotate_heads</code>, element d of head h is at
 # <code>x_ptr + h * D + d</code>. The other element of its pair is element d + D/2.</details>
@@ -77,7 +75,7 @@ def rope(q, k, cos, sin, backward, q_out, k_out):
     BLOCK_H, BLOCK_HK, BLOCK_D = (triton.next_power_of_2(n) for n in (H, HK, D // 2))
     rope_kernel[(B * T,)](
         q, k, cos, sin, q_out, k_out, T, H=H, HK=HK, D=D, BACKWARD=bool(backward),
-        BLOCK_H=BLOCK_H, BLOCK_HK=BLOCK_HK, BLOCK_D=BLOCK_D, num_warps=min(max(BLOCK_H * BLOCK_D // 512, 1), 8),
+        BLOCK_H=BLOCK_H, BLOCK_HK=BLOCK_HK, BLOCK_D=BLOCK_D, num_warps=2,
     )  # fmt: skip
 
 
@@ -139,11 +137,12 @@ def rope_kernel(
     BLOCK_H: tl.constexpr, BLOCK_HK: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """Rotate all heads of one token of q and k; the negative angle if BACKWARD."""
-    token = tl.program_id(0).to(tl.int64)  # from 0 to B * T - 1
+    pid = tl.program_id(0)  # from 0 to B * T - 1
+    token = pid.to(tl.int64)
     offs_d = tl.arange(0, BLOCK_D)
     mask_d = offs_d < D // 2
     ### BEGIN SOLUTION
-    row = token % T * (D // 2)
+    row = pid % T * (D // 2)
     cos = tl.load(cos_ptr + row + offs_d, mask=mask_d)
     sin = tl.load(sin_ptr + row + offs_d, mask=mask_d)
     if BACKWARD:
@@ -296,7 +295,7 @@ lab.check("24_block_kernels/swiglu_backward")
 #
 # **Predict.** `partial` is fp32, written once and read once. x, dy and dx have `item` bytes per element. How many bytes
 # does `partial` move, divided by the bytes that x, dy and dx move? Leave out w and dw. First write `partial_share`,
-# which returns this number, then the two kernels.
+# which returns this ratio, then the two kernels.
 
 
 # %% cell="solution" id="partial_share"
@@ -363,7 +362,8 @@ for name in ("rope", "swiglu", "swiglu_backward", "rms_norm_backward") if lab.de
 #
 # - RoPE: what share of the bytes are `cos` and `sin`? Why does rotating in place not make the kernel faster?
 # - SwiGLU: what speedup over two eager kernels do the bytes predict?
-# - RMSNorm: why does the share that `partial` adds not depend on N? What speaks for a small P, and what for a large P?
+# - RMSNorm: why does the share that `partial` adds not depend on N? What gets better with a small P, and what with a
+#   large P?
 #
 # ### BEGIN SOLUTION
 # RoPE: 40 heads of 128 are 5120 elements, which are read and written: 20 480 bytes in fp16. The rows of cos and sin are
@@ -379,9 +379,8 @@ for name in ("rope", "swiglu", "swiglu_backward", "rms_norm_backward") if lab.de
 #
 # - Fuse RoPE into the projection's [epilogue](../glossary.md#epilogue), or into an attention kernel.
 # - Let the forward pass store r of each row in fp32, 4 bytes per row. Is a backward kernel that loads r faster?
-# - 5120 columns need lanes for 8192, so 3 of 8 do nothing. Split each row into 4096 and 1024 columns. On an H200, this
-#   makes the kernel {claim: norm_parts} times as fast (`python -m bench.norm_backward`).
-# - Add the gradient of the [residual](../glossary.md#residual) in the same kernel: dx += dy of the other branch.
+# - `BLOCK_N` is 8192 for 5120 columns, so 3 of 8 elements are masked. Split each row into 4096 and 1024 columns. On an
+#   H200, this makes the kernel {claim: norm_parts} times as fast (`python -m bench.norm_backward`).
 #
 # **In practice**, [Liger-Kernel](https://github.com/linkedin/Liger-Kernel) has such kernels for training. Its
 # documentation gives {claim: liger_norm} for RMSNorm over a version with one PyTorch operation per step. `python -m

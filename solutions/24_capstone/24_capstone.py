@@ -36,7 +36,8 @@
 # **Weights.** A model is loaded once, so its weights may be rearranged once, too:
 #
 # - A norm multiplies each column of x by a weight. The next matmul multiplies each column of its matrix by x. So the
-#   norm's weights are multiplied into the matrix in advance. In the block, norm(x) is x times the factor of the row.
+#   columns of the matrix are multiplied by the norm's weights in advance, and norm(x) in the block is only x times the
+#   factor of the row.
 # - RoPE needs both elements of a pair. In the interleaved layout (`24_block_kernels`) these are the columns 2i and 2i +
 #   1, which are in the same tile. Rows of the weights are reordered to get this layout. Attention does not notice,
 #   because queries and keys are reordered in the same way.
@@ -46,11 +47,11 @@
 # **Predict** for 8 sequences of 2048 tokens, C = 4096, H = 32, HK = 8, D = 128 and F = 14 336, in 2 bytes:
 #
 # - How many FLOPs does the block need, and how many milliseconds at 700 TFLOP/s? A [causal](../glossary.md#causal-mask)
-#   mask halves those of attention.
+#   mask halves the FLOPs of attention.
 # - How many bytes does the fusion of SwiGLU save? How many milliseconds is that at 4 TB/s? Do the same for a residual,
 #   and for RoPE.
-# - What speedup over `torch.compile` can you expect, if it calls a library for every matmul, whose kernels are as fast
-#   as yours?
+# - Suppose that `torch.compile` calls a library for every matmul, and that the library's kernels are as fast as yours.
+#   What speedup over `torch.compile` can you expect?
 
 # %% cell="setup"
 
@@ -184,8 +185,8 @@ def linear(x, w, out, epilogue, factor=None, residual=None, cos=None, sin=None, 
 # %% [markdown]
 # ## 2 The epilogues
 #
-# The cell above has the kernels of earlier units. In cells of your own, you may replace each of them by yours. You
-# write the epilogues of `linear_kernel`, and `block`, which launches everything.
+# The cell above has the kernels of earlier units. You may define your own versions of them in new cells. You write the
+# epilogues of `linear_kernel`, and `block`, which launches everything.
 #
 # After the loop along K, `acc` has the products of `BLOCK_M` rows and `BLOCK_N` columns; `row` and `column` are its
 # first row and column. The epilogue depends on `EPILOGUE`, a [constexpr](../glossary.md#constexpr), so that the
@@ -197,10 +198,10 @@ def linear(x, w, out, epilogue, factor=None, residual=None, cos=None, sin=None, 
 # - `SWIGLU`: multiply each row by its factor, then store silu(gate) · up: `BLOCK_N // 2` columns.
 # - `RESIDUAL`: add the residual.
 #
-# The operands of three stages take 144 of 227 KB of shared memory. A descriptor needs shared memory, too, for the tile
-# that it loads or stores. So `out_desc` and `residual_desc` have tiles of `BLOCK_N // 2` columns: a tile of `ROPE` or
-# `RESIDUAL` is stored in two halves. The cell above has `halves_of`, `pairs_of` and `from_pairs`. None of them moves
-# data between threads, because neighboring columns of an accumulator are in registers of the same thread.
+# The operands of three pipeline stages take 144 of the 227 KB of shared memory. The tile that a descriptor loads or
+# stores needs shared memory, too. So `out_desc` and `residual_desc` have tiles of `BLOCK_N // 2` columns: a tile of
+# `ROPE` or `RESIDUAL` is stored in two halves. The cell above has `halves_of`, `pairs_of` and `from_pairs`. None of
+# them moves data between threads, because neighboring columns of an accumulator are in registers of the same thread.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -335,10 +336,10 @@ capstone.race(block)
 # | `measured` | what you got |
 # | `kept` | whether the change stays |
 #
-# `before` is what the last kept change measured. The check wants four entries or more, of which two or more failed. A
-# failed change is as useful as a success: it shows that something else is the bottleneck. Ideas: tile sizes and stages
-# of each `linear`, another order of tiles, RoPE in its own kernel, factors computed by the kernel that stores y, tiles
-# of 192 columns, two heads per program of attention.
+# `before` is the `measured` of the last kept change. The check wants at least four entries, at least two of which are
+# failed changes. A failed change is as useful as a success: it shows that something else is the bottleneck. Ideas: tile
+# sizes and stages of each `linear`, another order of tiles, RoPE in its own kernel, factors computed by the kernel that
+# stores y, tiles of 192 columns, two heads per program of attention.
 
 
 # %% cell="solution" id="work_log"

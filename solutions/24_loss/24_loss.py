@@ -17,8 +17,8 @@
 # After the last block, a language model multiplies each row of x by the *head* w. The product, the logits z = x wᵀ, has
 # one column for each word of the [vocabulary](../glossary.md#vocabulary). The loss is the
 # [cross-entropy](../glossary.md#cross-entropy): the [log-sum-exp](../glossary.md#log-sum-exp) of a row minus the logit
-# of the word that came next, the *target*. The loss is the mean over all rows with a target. Rows whose target is −100
-# have none: they are ignored.
+# of the word that came next, the *target*. The loss of the model is the mean over all rows with a target; `count` is
+# their number. A row whose target is −100 has no target and is ignored.
 #
 # In PyTorch, `cross_entropy(x @ w.T, targets)` and its backward pass hold three matrices of `rows` × `vocabulary`
 # elements at the same time: the logits or their log-softmax, and two gradients. But the gradient of x does not need the
@@ -159,10 +159,11 @@ def multiply(kernel, a, b, by_columns, M, N, K, *rest):
 # `linear_cross_entropy` below calls five kernels. You write two of them. For each chunk, in order:
 #
 # 1. `logits_kernel` computes the chunk's logits, z. It is a matmul.
-# 2. **`chunk_kernel`** updates m and l of each row, as in `12_online_softmax`. It overwrites z by the weights exp(z −
-#    m), with the *new* m. It stores the factor exp(m_old − m) of each row. If the chunk has the row's target, it also
-#    stores the target's logit.
-# 3. `accumulate_kernel` multiplies the accumulators by the factors, and adds the product of weights and w.
+# 2. **`chunk_kernel`** updates m and l of each row, as in `12_online_softmax`. It overwrites z with the weights exp(z −
+#    m), where m is the *new* maximum. It stores the factor exp(m_old − m) of each row. If the chunk has the row's
+#    target, it also stores the target's logit.
+# 3. `accumulate_kernel` multiplies the accumulators by the factors, and adds the matrix product of the weights exp(z −
+#    m) and w.
 #
 # After the last chunk, **`finish_kernel`** computes each row's share of the loss, (m + log l − target's logit) / count,
 # and its row of dx, (acc / l − row of w of the target) / count. Both are 0 for a row that is ignored. `count` is the
@@ -196,7 +197,7 @@ def multiply(kernel, a, b, by_columns, M, N, K, *rest):
 # Store it only if <code>start &lt;= target &lt; start + width</code>, so that another chunk does not overwrite
 # it.</details>
 # <details><summary>Hint 3</summary>In <code>finish_kernel</code>, <code>target</code> may be −100. Do not load row −100
-# of w: use <code>tl.maximum(target, 0)</code>, and store 0 in the end with <code>tl.where</code>.</details>
+# of w: use <code>tl.maximum(target, 0)</code>, and use <code>tl.where</code> to store 0 for this row.</details>
 
 
 # %% cell="solution" id="chunk_kernel"
@@ -287,9 +288,9 @@ print(lab.benchmark("24_loss/linear_cross_entropy", linear_cross_entropy) or "")
 blocks.loss_memory(linear_cross_entropy, peak_bytes)
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Your loss computes each chunk of logits once. Why does it not need them again for dx? What would you need
-# to compute the gradient of w, and when do you know it? How many matmuls of 2·M·V·D FLOPs does PyTorch's eager code do
-# for the loss and dx, and how many does yours?
+# **Explain.** Your loss computes each chunk of logits once. Why does it not need these logits again for dx? Which
+# numbers would you need to compute the gradient of w, and after which chunk do you know them? How many matmuls of
+# 2·M·V·D FLOPs does PyTorch's eager code do for the loss and dx, and how many does yours?
 #
 # ### BEGIN SOLUTION
 # The weights exp(z − m) of a chunk are added to acc at once, relative to the maximum so far. A later maximum only

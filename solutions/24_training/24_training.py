@@ -31,7 +31,7 @@
 # | `SwiGLU` | x (M, 2N) | (M, N) | `swiglu`, `swiglu_backward` |
 #
 # A gradient that arrives in `backward` may have any [strides](../glossary.md#stride): a transposed one, for example, or
-# one whose rows are all the same memory. The kernels need contiguous rows, and `rope` needs contiguous arrays.
+# one whose rows all share the same memory. The kernels need contiguous rows, and `rope` needs contiguous arrays.
 #
 # <details><summary>Hint 1</summary><code>torch.empty_like(x)</code> makes an array for a result. For SwiGLU, use
 # <code>x.new_empty(M, N)</code>.</details>
@@ -56,7 +56,7 @@ def rope(q, k, cos, sin, backward, q_out, k_out):
     BLOCK_H, BLOCK_HK, BLOCK_D = (triton.next_power_of_2(n) for n in (H, HK, D // 2))
     rope_kernel[(B * T,)](
         q, k, cos, sin, q_out, k_out, T, H=H, HK=HK, D=D, BACKWARD=bool(backward),
-        BLOCK_H=BLOCK_H, BLOCK_HK=BLOCK_HK, BLOCK_D=BLOCK_D, num_warps=min(max(BLOCK_H * BLOCK_D // 512, 1), 8),
+        BLOCK_H=BLOCK_H, BLOCK_HK=BLOCK_HK, BLOCK_D=BLOCK_D, num_warps=2,
     )  # fmt: skip
 
 
@@ -133,10 +133,11 @@ def rope_kernel(
     BLOCK_H: tl.constexpr, BLOCK_HK: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """Rotate all heads of one token of q and k; the negative angle if BACKWARD."""
-    token = tl.program_id(0).to(tl.int64)  # from 0 to B * T - 1
+    pid = tl.program_id(0)  # from 0 to B * T - 1
+    token = pid.to(tl.int64)
     offs_d = tl.arange(0, BLOCK_D)
     mask_d = offs_d < D // 2
-    row = token % T * (D // 2)
+    row = pid % T * (D // 2)
     cos = tl.load(cos_ptr + row + offs_d, mask=mask_d)
     sin = tl.load(sin_ptr + row + offs_d, mask=mask_d)
     if BACKWARD:
@@ -276,15 +277,16 @@ class SwiGLU(torch.autograd.Function):
 training.gradients(RMSNorm.apply, RoPE.apply, SwiGLU.apply)
 
 # %% [markdown]
-# The cell above compares each result and gradient with PyTorch's in float64. All errors must be near 10⁻⁷.
+# The cell above compares each result and gradient with PyTorch's in float64. All errors should be near 10⁻⁷, the
+# rounding of fp32.
 #
 # ## 2 Fifty steps
 #
 # The model is one transformer block between an embedding and a head. It learns sequences in which the next word is 3 ·
 # word + 1. Gradient descent amplifies differences: a rounding in step 0 changes the weights, and so all later losses.
-# So a fixed tolerance is either too strict for step 50 or too loose for step 0. How far may the losses drift apart?
-# That is measured: PyTorch trains the model in float64 a few times, and each result of the three operations is changed
-# at random by what fp32 may change it. Your losses may differ from the float64 losses by a small multiple of this
+# So a fixed tolerance is either too strict for step 50 or too loose for step 0. How far may the losses drift apart? To
+# measure this drift, PyTorch trains the model several times in float64, and changes each result of the three operations
+# at random, by as much as fp32 rounding may. Your losses may differ from the float64 losses by a small multiple of this
 # drift.
 #
 # **Predict.** Suppose that your `RMSNorm` leaves out the second term of dx. Is the loss of step 0 right? At which step
@@ -309,7 +311,7 @@ training.compare(RMSNorm.apply, RoPE.apply, SwiGLU.apply)
 
 # %% [markdown]
 # **Next.** Replace PyTorch's attention by that of `18_flash_backward`, and the loss by `linear_cross_entropy` of
-# `24_block`. What is missing for the gradient of the head's weights?
+# `24_loss`. What is missing for the gradient of the head's weights?
 #
 # **In practice**, Liger Kernel replaces the same operations of Hugging Face models by Triton kernels.
 #

@@ -103,9 +103,8 @@ lab.check("25_profile/gaps")
 # ## 2 Find the bottleneck
 #
 # [Nsight Compute](../glossary.md#nsight-compute) counts hundreds of metrics for one launch of a kernel. A `report` is a
-# dict from their names to numbers. The stored ones are of kernels of this course on an H200. Each kernel has one known
-# bottleneck, and twelve metrics are enough to find it. Return the first name whose
-# condition holds:
+# dict from their names to numbers. The stored reports are of kernels of this course on an H200. Each kernel has one
+# known bottleneck, and twelve metrics are enough to find it. Return the first name whose condition holds:
 #
 # | name | condition |
 # |---|---|
@@ -115,12 +114,12 @@ lab.check("25_profile/gaps")
 # | `"divergence"` | `THREADS`, active per instruction, below 24 |
 # | `"compute-bound"` | `SM` at least 50 (% of its peak), and greater than `DRAM` |
 # | `"bank conflicts"` | more than 4 wavefronts per access to shared memory, loads and stores together |
-# | `"uncoalesced"` | loads or stores use less than 16 bytes per sector; 0 says that the kernel has none of this kind |
+# | `"uncoalesced"` | loads or stores use less than 16 bytes per sector; 0 means that the kernel has no such accesses |
 # | `"memory-bound"` | `DRAM` at least 50 |
 # | `"latency-bound"` | none of the others: neither the SMs nor DRAM are busy |
 #
-# A cause stands before what it causes: spills also make a kernel wait for memory. The cell of the check runs your
-# function on all stored reports.
+# The table lists a cause before its effects: spills, for example, also make a kernel wait for memory. The cell of the
+# check runs your function on all stored reports.
 #
 # **Predict.** A transpose writes columns of a matrix, 4 bytes of each sector. Is it memory-bound or latency-bound?
 #
@@ -253,7 +252,7 @@ lab.check("25_profile/read_sass")
 # Scale `x`, an image in [fp16](../glossary.md#fp16), by an fp32 number: `out[i] = scale * x[i]`. The kernel whose
 # listing part 3 printed loads 2 bytes per lane, so a request of 32 lanes moves 64 bytes. The widest load moves 16 bytes
 # per lane, so a request moves 512. The compiler does not widen these loads, because it does not know that the address
-# is a multiple of 16. Promise this with a cast to `uint4`, a type of 16 bytes.
+# is a multiple of 16. A cast to `uint4`, a type of 16 bytes, promises this alignment.
 #
 # ```cpp
 # uint4 packed = reinterpret_cast<const uint4*>(x)[g];    // group g: eight fp16 values, loaded at once
@@ -323,7 +322,7 @@ profiles.code(brighten_kernel)  # the narrow accesses are those of the last n % 
 #
 # Copy this code into `interleave_kernel` and run the check. Find and fix one fault at a time, as you would with a
 # profiler: read the counter, change the code, and read the counter again. The check shows the next counter only when
-# the one before it is right. You get 1 point for a correct result, and 1 point for each fault.
+# the previous counter is right. You get 1 point for a correct result, and 1 point for each fault.
 #
 # | step | what the check counts | metric in Nsight Compute |
 # |---|---|---|

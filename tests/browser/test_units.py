@@ -14,6 +14,13 @@ UNITS = [
 ]
 
 
+WITHOUT_PICTURES = {
+    "04_tolerances", "09_debugging", "10_scan", "10_warp_reduction", "13_fusion_dropout", "14_matmul_triton_persistent",
+    "16_matmul_ring", "24_block", "24_block_kernels", "24_capstone", "24_loss", "24_training", "25_profile",
+}  # fmt: skip
+"""Units that draw nothing on a machine without a GPU."""
+
+
 @pytest.mark.parametrize("unit", UNITS)
 def test_unfilled_stops_at_the_first_check(open_notebook, unit):
     page = open_notebook(ROOT / "notebooks" / unit / f"{unit}.ipynb")
@@ -37,7 +44,7 @@ def test_solved_runs_to_the_end(open_notebook, unit, tmp_path):
     assert page.errors() == []
     text = "\n".join(page.outputs())
     assert "✗" not in text and "✓" in text
-    assert page.images() >= 1
+    assert (page.images() >= 1) == (unit not in WITHOUT_PICTURES)
     page.screenshot(f"{unit}_solved_top")
     page.show("✓")
     page.screenshot(f"{unit}_solved_check")

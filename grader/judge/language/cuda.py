@@ -23,7 +23,9 @@ def check(spec: dict) -> None:
     if not NAME.fullmatch(name) or not all(map(rules.is_cudas, re.findall(r"\w+", name))):
         raise NotAKernel("this kernel's name cannot be read")
     try:
-        rules.check_words(expansion.without_directives(spec["source"]))
+        inline_ptx = rules.check_words(expansion.without_directives(spec["source"])).inline_ptx
     except errors.CompileError as e:
         kind = "needs-gpu" if isinstance(e, errors.NeedsGpu) else "does-not-compile"
         raise NotAKernel(re.sub(r"^line \d+: ", "", str(e)), e.line, kind) from None
+    if inline_ptx:  # the second reading knows which
+        raise NotAKernel("the emulator does not run every instruction of PTX", inline_ptx, "needs-gpu")

@@ -4,7 +4,7 @@
 it cost. Importing this starts no compiler.
 """
 
-from . import build, selftest
+from . import build, ptx, selftest
 from .arrays import MemoryRange
 from .compiling import build_files, compile
 from .counters import Access, Counters, Report
@@ -17,7 +17,7 @@ from .module import Module, Parameter
 __all__ = [
     "Access", "CompileError", "Counters", "Finding", "HostKernel", "LaunchError", "LaunchOptions", "LaunchResult",
     "MemoryRange", "Module", "NeedsGpu", "NoCompiler", "Parameter", "Report", "available", "build_files",
-    "compile", "expand",
+    "compile", "expand", "ptx",
 ]  # fmt: skip
 
 build.use_self_test(selftest.works)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from . import build, expansion, lines, rules, source
+from . import build, expansion, lines, ptx, rules, source
 from .errors import CompileError
 from .launch import HostKernel
 from .module import Module, parameters_of
@@ -42,7 +42,7 @@ def _module(text: str, names: Sequence[str] | None, filename: str) -> Module:
     """A cell that is read and not built yet."""
     text = expansion.expand(text)
     rules.check(text)
-    prepared = source.prepare(text)
+    prepared = source.prepare(ptx.translated(text))
     if names is None:
         names = [k for k in prepared.kernels if k not in prepared.templates]
         if not names:

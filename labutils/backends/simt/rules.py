@@ -2,7 +2,8 @@
 
 The emulator compiles a kernel for this CPU, so a kernel could ask for far more than a GPU has: attributes that switch
 the recording off, the system's functions, machine code. Read here is the text after the preprocessor (`expansion`):
-nothing is hidden in a macro any more. `inspection` looks at the compiled object for the same things.
+nothing is hidden in a macro any more. Inline PTX passes if it is what the emulator runs, and reaches no compiler
+(`ptx`). `inspection` looks at the compiled object for the same things.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 
 from ...cuda.tokens import Token, code, partners
+from . import ptx
 from .errors import CompileError, NeedsGpu
 from .expansion import refuse
 
@@ -31,8 +33,6 @@ _FOREIGN = re.compile(r"__has_\w*|__builtin_(?!assume|expect)\w*|__int128\w*|__f
 _EMULATOR = re.compile(r"simt(_\w*)?|SIMT_\w*")
 
 ATTRIBUTES = {"maybe_unused", "nodiscard", "likely", "unlikely", "fallthrough"}
-
-_ASM = {"asm", "__asm", "__asm__"}
 
 _NO_WORDS = {
     "goto": "jumps by `goto` cannot be recorded: use a loop or a function",
@@ -87,6 +87,8 @@ def check(text: str) -> None:
     for i, token in enumerate(reader.found):
         if token.kind == "sign":
             reader.bracket(i)
+    if reader.inline_ptx:
+        ptx.translated(text)  # raises where it is nothing that the emulator runs
 
 
 def check_words(text: str) -> _Reader:
@@ -116,6 +118,8 @@ class _Reader:
         self.text, self.found, self.partner = text, found, partners(found)
         self.hopper = "<lab/hopper.cuh>" in text
         self.functions = self._functions()
+        self.inline_ptx: int | None = None
+        """The line of the first asm statement."""
         self._at, self._line = 0, 1
 
     def _functions(self) -> set[str]:
@@ -163,8 +167,9 @@ class _Reader:
     def word(self, i: int) -> None:
         """Is this word one of CUDA C++, used as CUDA C++ has it?"""
         text = self.found[i].text
-        if text in _ASM:
-            raise self.needs_gpu(i, "inline PTX (`asm`) runs on an NVIDIA GPU only; this machine has none")
+        if text in ptx.WORDS or (text in ptx.VOLATILE and i and self.found[i - 1].text in ptx.WORDS):
+            self.inline_ptx = self.inline_ptx or self.line(i)
+            return
         if len(text) > 1000 or not text.isascii():
             raise self.refuse(
                 i, f"`{text[:40]}` cannot be a name here: use the letters a to z, and at most 1000 of them"

@@ -5,6 +5,7 @@ import pytest
 
 from grader.course.cells import compile_cell, expand, python_text
 from grader.course.regions import BuildError
+from grader.course.settings import CourseSettings
 
 POINTS = {"06_unit/add": 3.0}.__getitem__
 REGION = "### BEGIN SOLUTION\nx = 12\n### END SOLUTION\n"
@@ -14,7 +15,7 @@ CHECK = '# %% cell="check" exercise="06_unit/add"\n'
 def cells(body: str):
     """Cells of a unit with this text below its title."""
     notebook = jupytext.reads(f"# %% [markdown]\n# # Title\n\n{body}", fmt="py:percent")
-    expand(notebook, "06_unit", POINTS)
+    expand(notebook, "06_unit", POINTS, CourseSettings())
     return notebook.cells
 
 
@@ -123,7 +124,7 @@ def test_a_wrong_cell_is_refused_in_one_sentence(body, sentence):
 def test_a_unit_begins_with_its_title():
     notebook = jupytext.reads("# %%\nx = 1\n", fmt="py:percent")
     with pytest.raises(BuildError, match="begins with a markdown cell"):
-        expand(notebook, "06_unit", POINTS)
+        expand(notebook, "06_unit", POINTS, CourseSettings())
 
 
 def test_python_text_knows_magics():

@@ -54,14 +54,49 @@ def test_tables(results, final):
 def test_a_worksheet_from_the_platform_is_filled_in(results, final):
     sheet = "Kennung,Name,Grade,Notes\nTeilnehmer/in10001,A,,x\nTeilnehmer/in2,B,3,\n"
     text, missing = exports.fill(sheet, results, final)
-    assert rows(text)[1:] == [["Teilnehmer/in10001", "A", "4", "x"], ["Teilnehmer/in2", "B", "3", ""]] and missing == []
+    assert rows(text)[1:] == [["Teilnehmer/in10001", "A", "4", "x"], ["Teilnehmer/in2", "B", "3", ""]]
+    assert missing == ["=ben", "cem"], "also who came by another way"
     sheet = "Student,ID,SIS User ID,SIS Login ID,Section,Unit (99),Other\nPoints,,,,,6,1\n=ben,501,,,,,\n"
     text, _ = exports.fill(sheet, results, final)
     assert rows(text)[2][5] == "0.5" and rows(text)[2][6] == ""
     with pytest.raises(exports.NoExport, match="--column"):
         exports.fill("Identifier,Bewertung\nParticipant 10001,\n", results, final)
     text, missing = exports.fill("Identifier\tBewertung\tx\ty\nParticipant 3\t\t\t\n", results, final, "Bewertung")
-    assert missing == ["Ana"]
+    assert missing == ["=ben", "Ana", "cem"]
+
+
+def grades(text, column):
+    head, *body = rows(text)
+    return [row[head.index(column)] for row in body]
+
+
+def test_points_are_scaled_to_the_columns_maximum(results, final):
+    sheet = "Identifier,Full name,Email address,Grade,Maximum grade\nParticipant 10001,A,,,100\n"
+    assert grades(exports.fill(sheet, results, final)[0], "Grade") == ["66.67"], "4 of 6 points"
+    assert grades(exports.fill(sheet.replace("100\n", "\n"), results, final, maximum=30.0)[0], "Grade") == ["20"]
+    sheet = 'ID,Vollständiger Name,E-Mail-Adresse,Bewertung,Bestwertung\nTeilnehmer/in10001,A,,,"20,00"\n'
+    assert grades(exports.fill(sheet, results, final)[0], "Bewertung") == ["13.33"], "a German site's own names"
+    sheet = "Student;ID;SIS Login ID;Section;Unit (99)\n;;;;Manual Posting\n"
+    sheet += "    Points Possible;;;;60,00\n=ben;501;;;\n"
+    filled = list(csv.reader(io.StringIO(exports.fill(sheet, results, final)[0]), delimiter=";"))
+    assert filled[3][4] == "5" and filled[2][4] == "60,00", "0.5 of 6 points"
+    assert exports.moodle(results, final, 100)[1][3:6] == ["66.67", "100", "-"]
+    assert [row[-1] for row in exports.canvas(results, final, 12)[1:]] == ["12", "8", "1", "0"]
+
+
+def test_what_moodle_asks_for_is_in_the_worksheet(results, final):
+    """`importgradeslib.php` rejects a file without the identifier, the grade and the time of the last grade."""
+    assert {"Identifier", "Grade", "Last modified (grade)"} <= set(exports.moodle(results, final)[0])
+
+
+def test_points_go_by_mail_or_name_where_there_is_no_number(results, final):
+    sheet = (
+        "Identifier,Full name,Email address,Grade\nParticipant 5,Someone,CEM@example.org,\nParticipant 6,Duarte Ana,,\n"
+    )
+    text, missing = exports.fill(sheet, results, final)
+    assert grades(text, "Grade") == ["0", "4"] and missing == ["=ben"]
+    twice = sheet + "Participant 7,Duarte Ana,,\n"
+    assert grades(exports.fill(twice, results, final)[0], "Grade") == ["0", "", ""], "nobody's, where two have the name"
 
 
 def test_the_verb_writes_each_format(tmp_path, capsys, monkeypatch):
@@ -69,7 +104,7 @@ def test_the_verb_writes_each_format(tmp_path, capsys, monkeypatch):
     results = ClassResults("u", "Unit", [Check("e", "Exercise", "c", 4.0)], students, "", 5, "today")
     report.write(results, tmp_path)
     for kind in exports.FORMATS:
-        args = SimpleNamespace(out=tmp_path, format=kind, to=None, into=None, column="")
+        args = SimpleNamespace(out=tmp_path, format=kind, to=None, into=None, column="", out_of=None)
         assert exports.main(args) == 0
     made = {p.relative_to(tmp_path / "exports").as_posix() for p in (tmp_path / "exports").rglob("*") if p.is_file()}
     assert made == {"marks.csv", "moodle.csv", "canvas.csv", "gradescope/submission_77/results.json"}

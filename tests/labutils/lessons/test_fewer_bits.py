@@ -23,43 +23,68 @@ def test_blocks_of_128_come_back():
     assert ((back - x).abs() <= x.abs() / 16 + scales.max() * 2**-10).all()
 
 
+def words_and_scales(rows, groups):
+    g = torch.Generator().manual_seed(1)
+    words = torch.randint(-(2**31), 2**31, (rows, 16 * groups), generator=g).to(torch.int32)
+    return words, torch.rand(rows, groups, generator=g)
+
+
 @pytest.mark.parametrize("rows, t_place, c_place", [(16, 4, 2), (32, 4, 2), (64, 2, 8)])
 def test_fragment_order_keeps_every_code(rows, t_place, c_place):
     from labutils.lessons.fewer_bits_kernels import in_fragments
 
-    words = torch.randint(-(2**31), 2**31, (128, 32), generator=torch.Generator().manual_seed(1)).to(torch.int32)
-    ordered = in_fragments(words, rows)
+    words, scales = words_and_scales(128, 2)
+    ordered, in_tiles = in_fragments(words, scales, rows)
     assert ordered.shape == (128 // rows, 2, rows, 16)
+    assert torch.equal(in_tiles[:, 1].flatten(), scales[:, 1])
     for k in (0, 1, 37, 100, 127):  # the place that the kernel's comment gives
         word, bit = 4 * (k // t_place % 4) + k // 32, 16 * (k % 2) + 8 * (k // 16 % 2) + 4 * (k // c_place % 2)
         found = ordered[:, 1, :, word] >> bit & 15
         assert torch.equal(found.flatten(), words[:, 16 + k // 8] >> 4 * (k % 8) & 15)
 
 
-@pytest.mark.parametrize("warps", [1, 2, 4])
-def test_unpacking_by_reshapes_gives_the_rows_of_each_warp(warps):
-    """What `unpacked` does to codes, with the same reshapes in PyTorch."""
+def codes_of(words):
+    return torch.stack([words >> 4 * j & 15 for j in range(8)], -1).flatten(-2)
+
+
+def fragments(words):
+    """What the kernels' function of this name does, with codes instead of numbers."""
+    x = torch.stack([words, words >> 8], -1)
+    return torch.stack([torch.stack([x >> bit & 15, x >> bit + 4 & 15], -1) for bit in (0, 16)], -1)
+
+
+def test_reshapes_give_the_rows_of_each_warp():
+    """What `rows_kernel` does, in PyTorch."""
+    from labutils.lessons.fewer_bits_kernels import WARPS, in_fragments
+
+    words, scales = words_and_scales(16 * WARPS, 1)
+    x = fragments(in_fragments(words, scales, 16 * WARPS)[0][0, 0]).reshape(2, WARPS, 8, 4, 4, 2, 2, 2)
+    x = x.permute(1, 0, 2, 4, 5, 6, 3, 7).reshape(16 * WARPS, 128)
+    rows = torch.arange(16 * WARPS).reshape(2, WARPS, 8).permute(1, 0, 2).flatten()
+    assert torch.equal(x, codes_of(words)[rows])
+
+
+@pytest.mark.parametrize("split", [2, 4])
+@pytest.mark.parametrize("rows", [16, 32])
+def test_reshapes_give_each_warp_its_group(rows, split):
+    """What `row_kernel` does, in PyTorch."""
     from labutils.lessons.fewer_bits_kernels import in_fragments
 
-    words = torch.randint(-(2**31), 2**31, (16 * warps, 16), generator=torch.Generator().manual_seed(2)).to(torch.int32)
-    codes = torch.stack([words >> 4 * j & 15 for j in range(8)], -1).flatten(1)
-    x = in_fragments(words, 16 * warps)[0, 0]
-    x = torch.stack([x, x >> 8], -1)
-    pairs = [torch.stack([x >> bit & 15, x >> bit + 4 & 15], -1) for bit in (0, 16)]
-    x = torch.stack(pairs, -1).reshape(2, warps, 8, 4, 4, 2, 2, 2)
-    x = x.permute((1, 0, 2, 4, 5, 3, 6, 7) if warps < 4 else (1, 0, 2, 4, 5, 6, 3, 7)).reshape(16 * warps, 128)
-    rows = torch.arange(16 * warps).reshape(2, warps, 8).permute(1, 0, 2).flatten()
-    assert torch.equal(x, codes[rows])
+    words, scales = words_and_scales(rows, split)
+    ordered = in_fragments(words, scales, rows)[0][0].reshape(-1, 16)
+    r = torch.arange(split * rows)
+    x = fragments(ordered[r // 8 % split * rows + r // (8 * split) * 8 + r % 8])
+    x = x.reshape(rows // 8, split, 8, 4, 4, 2, 2, 2).permute(1, 0, 2, 4, 5, 3, 6, 7).reshape(split, rows, 128)
+    assert torch.equal(x, codes_of(words.reshape(rows, split, 16)).transpose(0, 1))
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("rows", [16, 32, 64])
-@pytest.mark.parametrize("M", [1, 5, 16, 64])
+@pytest.mark.parametrize("M, rows", [(1, 16), (1, 32), (5, 64), (16, 64), (64, 64)])
 def test_the_kernel_agrees_with_fp16_weights_on_a_gpu(M, rows):
     from labutils.lessons.fewer_bits_kernels import in_fragments, w4a16
 
     (a, words, scales, out), fp16 = fewer_bits.w4_arguments(M, 512, 1024)
-    w4a16(a, in_fragments(words, rows), scales, out)
+    w4a16(a, *in_fragments(words, scales, rows), out)
     right = a.float() @ fp16.float().T
     assert (out.float() - right).abs().max() < 3e-3 * right.abs().max()
 

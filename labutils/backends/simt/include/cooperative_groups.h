@@ -19,6 +19,16 @@ struct thread_block {
 };
 SIMT_INLINE thread_block this_thread_block() { return {}; }
 
+// What tiles of more than a warp exchange values through, before compute capability 8.0. The emulator has its own.
+template <unsigned MaxThreads>
+struct block_tile_memory {
+  alignas(16) char simt_unused[MaxThreads / 32 * 64];
+};
+template <unsigned MaxThreads>
+SIMT_INLINE thread_block this_thread_block(block_tile_memory<MaxThreads>&) {
+  return {};
+}
+
 struct grid_group {
   SIMT_INLINE void sync(SIMT_LINE) const { simt_grid_barrier(line); }
   SIMT_INLINE unsigned long long block_rank() const {
@@ -40,7 +50,7 @@ struct grid_group {
 };
 SIMT_INLINE grid_group this_grid() { return {}; }
 
-template <unsigned N, class Parent = void>
+template <unsigned N, class Parent = void, bool Warps = (N > 32)>
 struct thread_block_tile;
 // What a tile's own number counts in: the block, or the tile that was partitioned.
 template <class Parent>
@@ -50,25 +60,44 @@ struct simt_tile_parent {
 };
 template <unsigned N, class Parent>
 struct simt_tile_parent<thread_block_tile<N, Parent>> {
-  SIMT_INLINE static unsigned rank() { return simt_lane() % N; }
+  SIMT_INLINE static unsigned rank() { return simt_rank() % N; }
   SIMT_INLINE static unsigned size() { return N; }
 };
 
+// Which of its parent's tiles a tile is, and of how many.
 template <unsigned N, class Parent>
-struct thread_block_tile {
+struct simt_tile_place {
+  simt_tile_place() = default;
+  template <class Tile>
+  SIMT_INLINE explicit simt_tile_place(const Tile&) {}
+  SIMT_INLINE unsigned meta_group_rank() const { return simt_tile_parent<Parent>::rank() / N; }
+  SIMT_INLINE unsigned meta_group_size() const { return (simt_tile_parent<Parent>::size() + N - 1) / N; }
+};
+// A type without the parent takes both from the tile that it was made of.
+template <unsigned N>
+struct simt_tile_place<N, void> {
+  unsigned simt_part = 0, simt_parts = 1;
+  simt_tile_place() = default;
+  template <class Tile>
+  SIMT_INLINE explicit simt_tile_place(const Tile& t)
+      : simt_part(t.meta_group_rank()), simt_parts(t.meta_group_size()) {}
+  SIMT_INLINE unsigned meta_group_rank() const { return simt_part; }
+  SIMT_INLINE unsigned meta_group_size() const { return simt_parts; }
+};
+
+template <unsigned N, class Parent>
+struct thread_block_tile<N, Parent, false> : simt_tile_place<N, Parent> {
   thread_block_tile() = default;
   // A tile of a known parent is a tile: thread_block_tile<32> warp = tiled_partition<32>(block).
   template <class Other>
-  SIMT_INLINE thread_block_tile(const thread_block_tile<N, Other>&) {}
-  static_assert(N <= 32 && (N & (N - 1)) == 0, "a tile has 1, 2, 4, 8, 16 or 32 threads");
+  SIMT_INLINE thread_block_tile(const thread_block_tile<N, Other>& other) : simt_tile_place<N, Parent>(other) {}
+  static_assert((N & (N - 1)) == 0, "the number of threads of a tile is a power of two");
   SIMT_INLINE unsigned simt_first() const { return simt_lane() & ~(N - 1); }
   SIMT_INLINE unsigned simt_mask() const { return N == 32 ? 0xffffffffu : ((1u << (N & 31)) - 1) << simt_first(); }
   SIMT_INLINE void sync() const { simt_collective("tile.sync", simt_mask(), nullptr, nullptr); }
   SIMT_INLINE unsigned thread_rank() const { return simt_lane() % N; }
   static constexpr unsigned num_threads() { return N; }
   static constexpr unsigned size() { return N; }
-  SIMT_INLINE unsigned meta_group_rank() const { return simt_tile_parent<Parent>::rank() / N; }
-  SIMT_INLINE unsigned meta_group_size() const { return (simt_tile_parent<Parent>::size() + N - 1) / N; }
   template <class T>
   SIMT_INLINE T shfl(T v, int source) const {
     return __shfl_sync(simt_mask(), v, source, N);
@@ -92,14 +121,34 @@ struct thread_block_tile {
   SIMT_INLINE unsigned match_any(T v) const {
     return __match_any_sync(simt_mask(), v) >> simt_first();
   }
+  template <class T>
+  SIMT_INLINE unsigned match_all(T v, int& all_equal) const {
+    return __match_all_sync(simt_mask(), v, &all_equal) >> simt_first();
+  }
 };
+
+// A tile of several warps: one of the barriers of the hardware for each, beyond the 16 that PTX can name.
+template <unsigned N, class Parent>
+struct thread_block_tile<N, Parent, true> : simt_tile_place<N, Parent> {
+  thread_block_tile() = default;
+  template <class Other>
+  SIMT_INLINE thread_block_tile(const thread_block_tile<N, Other>& other) : simt_tile_place<N, Parent>(other) {}
+  static_assert((N & (N - 1)) == 0 && N <= 1024, "a tile has at most 1024 threads, and a power of two of them");
+  SIMT_INLINE void sync() const { simt_named_barrier(16 + 1024 / N - 1 + simt_rank() / N, N, 1); }
+  SIMT_INLINE unsigned thread_rank() const { return simt_rank() % N; }
+  static constexpr unsigned num_threads() { return N; }
+  static constexpr unsigned size() { return N; }
+};
+
 template <unsigned N, class Parent>
 SIMT_INLINE thread_block_tile<N, Parent> tiled_partition(const Parent&) {
   return {};
 }
+SIMT_INLINE thread_block_tile<1> this_thread() { return {}; }
 
 struct coalesced_group {
   unsigned simt_lanes;
+  unsigned simt_part = 0, simt_parts = 1;  // which of a partition's groups it is, and of how many
   SIMT_INLINE unsigned simt_mask() const { return simt_lanes; }
   SIMT_INLINE unsigned num_threads() const { return __popc(simt_lanes); }
   SIMT_INLINE unsigned size() const { return num_threads(); }
@@ -125,13 +174,25 @@ struct coalesced_group {
     unsigned rank = thread_rank();
     return __shfl_sync(simt_lanes, v, rank >= delta ? simt_lane_of(rank - delta) : (int)simt_lane());
   }
+  template <class T>
+  SIMT_INLINE T shfl_xor(T v, unsigned bits) const {
+    unsigned rank = thread_rank() ^ bits;
+    return __shfl_sync(simt_lanes, v, rank < size() ? simt_lane_of(rank) : (int)simt_lane());
+  }
+  SIMT_INLINE unsigned meta_group_rank() const { return simt_part; }
+  SIMT_INLINE unsigned meta_group_size() const { return simt_parts; }
   SIMT_INLINE int any(int p) const { return __any_sync(simt_lanes, p); }
   SIMT_INLINE int all(int p) const { return __all_sync(simt_lanes, p); }
-  // Bit k is the vote of the thread of rank k.
-  SIMT_INLINE unsigned ballot(int p) const {
-    unsigned votes = __ballot_sync(simt_lanes, p), packed = 0, m = simt_lanes;
-    for (unsigned rank = 0; m; rank++, m &= m - 1) packed |= (votes >> (__ffs((int)m) - 1) & 1u) << rank;
+  // Bit k is that of the thread of rank k.
+  SIMT_INLINE unsigned simt_packed(unsigned lanes) const {
+    unsigned packed = 0, m = simt_lanes;
+    for (unsigned rank = 0; m; rank++, m &= m - 1) packed |= (lanes >> (__ffs((int)m) - 1) & 1u) << rank;
     return packed;
+  }
+  SIMT_INLINE unsigned ballot(int p) const { return simt_packed(__ballot_sync(simt_lanes, p)); }
+  template <class T>
+  SIMT_INLINE unsigned match_any(T v) const {
+    return simt_packed(__match_any_sync(simt_lanes, v));
   }
 };
 SIMT_INLINE coalesced_group coalesced_threads() { return {simt_active_mask()}; }
@@ -139,16 +200,68 @@ SIMT_INLINE coalesced_group coalesced_threads() { return {simt_active_mask()}; }
 // Threads of a tile or a coalesced group with the same label, or the same answer.
 template <class Group, class T>
 SIMT_INLINE coalesced_group labeled_partition(const Group& g, T label) {
-  return {__match_any_sync(g.simt_mask(), label)};
+  const unsigned same = __match_any_sync(g.simt_mask(), label);
+  const unsigned first = __ballot_sync(g.simt_mask(), __ffs((int)same) - 1 == (int)simt_lane());  // of each group
+  return {same, (unsigned)__popc(first & ((same & -same) - 1)), (unsigned)__popc(first)};
 }
 template <class Group>
 SIMT_INLINE coalesced_group binary_partition(const Group& g, bool answer) {
-  unsigned yes = __ballot_sync(g.simt_mask(), answer);
-  return {answer ? yes : g.simt_mask() & ~yes};
+  const unsigned yes = __ballot_sync(g.simt_mask(), answer), no = g.simt_mask() & ~yes;
+  return {answer ? yes : no, answer ? 0u : 1u, 2};
+}
+// Of the threads of a group in the order of their ranks, `size` at a time.
+SIMT_INLINE coalesced_group simt_pieces(unsigned lanes, unsigned rank, unsigned size) {
+  unsigned mine = 0, m = lanes;
+  for (unsigned r = 0; m; r++, m &= m - 1)
+    if (r / size == rank / size) mine |= m & -m;
+  return {mine, rank / size, ((unsigned)__popc(lanes) + size - 1) / size};
+}
+template <unsigned N>
+SIMT_INLINE coalesced_group tiled_partition(const coalesced_group& g) {
+  return simt_pieces(g.simt_lanes, g.thread_rank(), N);
+}
+
+// Any group, of a kind that is known as the kernel runs. Without lanes it is the block.
+struct thread_group {
+  unsigned simt_lanes;
+  SIMT_INLINE thread_group(const thread_block&) : simt_lanes(0) {}
+  SIMT_INLINE thread_group(const coalesced_group& g) : simt_lanes(g.simt_lanes) {}
+  template <unsigned N, class Parent>
+  SIMT_INLINE thread_group(const thread_block_tile<N, Parent, false>& g) : simt_lanes(g.simt_mask()) {}
+  SIMT_INLINE void sync(SIMT_LINE) const {
+    if (simt_lanes)
+      coalesced_group{simt_lanes}.sync();
+    else
+      thread_block().sync(line);
+  }
+  SIMT_INLINE unsigned num_threads() const {
+    return simt_lanes ? coalesced_group{simt_lanes}.size() : thread_block().size();
+  }
+  SIMT_INLINE unsigned size() const { return num_threads(); }
+  SIMT_INLINE unsigned thread_rank() const {
+    return simt_lanes ? coalesced_group{simt_lanes}.thread_rank() : thread_block().thread_rank();
+  }
+};
+SIMT_INLINE thread_group tiled_partition(const thread_group& g, unsigned size) {
+  const unsigned lanes = g.simt_lanes ? g.simt_lanes : simt_vote("tiled_partition", simt_active_mask(), 1, 0);
+  return simt_pieces(lanes, g.simt_lanes ? g.thread_rank() : simt_lane(), size);
+}
+
+// One thread of a group calls a function; the others wait for its result, or for nothing.
+template <class Group, class F, class... A>
+SIMT_INLINE void invoke_one(const Group& g, F&& f, A&&... a) {
+  if (g.thread_rank() == 0) f(static_cast<A&&>(a)...);
+}
+template <class Group, class F, class... A>
+SIMT_INLINE auto invoke_one_broadcast(const Group& g, F&& f, A&&... a) {
+  decltype(f(static_cast<A&&>(a)...)) result{};
+  if (g.thread_rank() == 0) result = f(static_cast<A&&>(a)...);
+  return g.shfl(result, 0);
 }
 
 SIMT_INLINE void sync(const thread_block& g, SIMT_LINE) { g.sync(line); }
 SIMT_INLINE void sync(const grid_group& g, SIMT_LINE) { g.sync(line); }
+SIMT_INLINE void sync(const thread_group& g, SIMT_LINE) { g.sync(line); }
 template <class Group>
 SIMT_INLINE void sync(const Group& g) {
   g.sync();
@@ -296,7 +409,7 @@ SIMT_INLINE T reduce(const Group& g, T value, Op op) {
   }
 }
 template <unsigned N, class Parent, class T, class Op>
-SIMT_INLINE T reduce(const thread_block_tile<N, Parent>& g, T value, Op op) {
+SIMT_INLINE T reduce(const thread_block_tile<N, Parent, false>& g, T value, Op op) {
   if constexpr (simt::own_operator<Op, T> && simt::is_number<T>) {
     simt_collective("cg::reduce", g.simt_mask(), &value, &simt::combine_reduction<T, simt::own_operator<Op, T>>);
     return value;
@@ -313,13 +426,32 @@ SIMT_INLINE T inclusive_scan(const Group& g, T value, Op op) {
     return simt::fold("cg::inclusive_scan", g.simt_mask(), value, op, simt_lane());
   }
 }
+template <unsigned N, class Parent, class T, class Op>
+SIMT_INLINE T reduce(const thread_block_tile<N, Parent, true>& g, T value, Op op) {
+  static_assert(sizeof(T) <= 64, "tiles of more than a warp reduce values of at most 64 bytes");
+  __shared__ char of_warps[32][64];
+  const unsigned warp = simt_rank() / 32, first = simt_rank() / N * (N / 32);
+  T total = reduce(thread_block_tile<32>(), value, op);
+  if (simt_lane() == 0) *(T*)of_warps[warp] = total;
+  g.sync();
+  total = *(const T*)of_warps[first];
+  for (unsigned i = 1; i < N / 32; i++) total = op(total, *(const T*)of_warps[first + i]);
+  g.sync();
+  return total;
+}
 template <class Group, class T>
 SIMT_INLINE T inclusive_scan(const Group& g, T value) {
   return inclusive_scan(g, value, plus<T>());
 }
+// The first thread gets what a value-initialized T is.
+template <class Group, class T, class Op>
+SIMT_INLINE T exclusive_scan(const Group& g, T value, Op op) {
+  T before = g.shfl_up(inclusive_scan(g, value, op), 1);
+  return g.thread_rank() == 0 ? T{} : before;
+}
 template <class Group, class T>
 SIMT_INLINE T exclusive_scan(const Group& g, T value) {
-  return inclusive_scan(g, value, plus<T>()) - value;
+  return exclusive_scan(g, value, plus<T>());
 }
 
 // ---- copies shared out over a group: each of its threads waits for its own, then all meet
@@ -340,6 +472,11 @@ SIMT_INLINE void memcpy_async(const Group& g, T* to, const T* from, size_t bytes
   simt::copy_shared_out(g, to, from, bytes);
   simt::commit_copies();
 }
+// As many elements as both sides have.
+template <class Group, class To, class From, class ToCount, class FromCount>
+SIMT_INLINE void memcpy_async(const Group& g, To* to, const ToCount& room, const From* from, const FromCount& count) {
+  memcpy_async(g, (From*)to, from, ((size_t)room < (size_t)count ? (size_t)room : (size_t)count) * sizeof(From));
+}
 SIMT_INLINE void wait(const thread_block& g, SIMT_LINE) {
   simt::wait_copies(0);
   g.sync(line);
@@ -353,6 +490,11 @@ template <unsigned Prior>
 SIMT_INLINE void wait_prior(const thread_block& g, SIMT_LINE) {
   simt::wait_copies(Prior);
   g.sync(line);
+}
+template <unsigned Prior, class Group>
+SIMT_INLINE void wait_prior(const Group& g) {
+  simt::wait_copies(Prior);
+  g.sync();
 }
 
 }  // namespace cooperative_groups

@@ -99,6 +99,8 @@ static void combine_vote(void** payloads, u32, u32 present) {
   }
 }
 
+constexpr u32 kStaticWindow = 1u << 23;  // in addresses of shared memory: of the static arrays, not of the dynamic ones
+
 constexpr size_t kPrintLimit = 1 << 20;  // as a GPU's printf buffer: what does not fit is dropped
 
 }  // namespace simt
@@ -117,6 +119,17 @@ Index3 simt_grid_size() { return worker->grid; }
 void* simt_dynamic_shared() {
   return reinterpret_cast<void*>(worker->dynamic_low +
                                  worker->current->linear / worker->block_threads * worker->dynamic_stride);
+}
+// An address in shared memory as PTX has it, of 32 bits, and the pointer that it stands for.
+u32 simt_shared_address(const void* p) {
+  Worker& w = *worker;
+  uptr address = uptr(p);
+  if (address - w.shared_low < w.shared_size) return kStaticWindow | u32(address - w.shared_low);
+  return u32(address - uptr(simt_dynamic_shared()));
+}
+void* simt_shared_pointer(u32 address) {
+  if (address & kStaticWindow) return reinterpret_cast<void*>(worker->shared_low + (address - kStaticWindow));
+  return reinterpret_cast<void*>(uptr(simt_dynamic_shared()) + address);
 }
 u32 simt_lane() { return worker->current->lane; }
 u32 simt_rank() { return worker->current->linear % worker->block_threads; }

@@ -13,6 +13,7 @@ struct TensorMap {  // labutils/cuda/tensor_map.py
 };
 constexpr u64 kTensorMap = 0x70616D5F726F736Eull;
 constexpr u32 kGroup = 128;
+constexpr u32 kNamed = 48;  // barriers of a block: 16 of PTX, those of cooperative groups behind them
 
 struct Barrier {
   int arrivals, pending;
@@ -46,6 +47,7 @@ struct Asynchronous {  // of one thread
   Awaits awaits = awaits_nothing;
   uptr barrier = 0;
   int number = 0;  // parity, barrier's number, or groups that may stay
+  u32 expected = 0;  // threads that a named barrier waits for
   std::vector<Product> products;
   std::vector<Transfer> stores;
   std::vector<u32> store_groups;
@@ -58,6 +60,7 @@ struct Hopper {  // of one block, or cluster of blocks
   std::vector<Push> pushes;
   size_t landed = 0, pushed = 0;
   std::vector<Asynchronous> threads;
+  u32 arrived[32][kNamed] = {};  // by block of the cluster and named barrier: threads that arrived and do not wait
 };
 
 static float kHalves[1 << 16];

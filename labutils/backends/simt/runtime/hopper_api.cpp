@@ -33,10 +33,11 @@ static bool waits(Worker& w, u32 linear, Awaits kind) {
 // Wake everyone whose wait is over.
 static bool wake_all(Worker& w) {
   Hopper& h = *w.hopper;
-  u32 in_group[32][16] = {}, in_cluster = 0;
+  u32 in_group[32][kNamed] = {}, in_cluster = 0;
+  bool met[32][kNamed] = {};
   bool woken = false;
   for (u32 i = 0; i < w.threads; i++) {
-    if (waits(w, i, awaits_group)) in_group[i / w.block_threads][h.threads[i].number & 15]++;
+    if (waits(w, i, awaits_group)) in_group[i / w.block_threads][h.threads[i].number % kNamed]++;
     if (waits(w, i, awaits_cluster)) in_cluster++;
   }
   for (u32 i = 0; i < w.threads; i++) {
@@ -45,12 +46,18 @@ static bool wake_all(Worker& w) {
       const Barrier& b = h.barriers.at(h.threads[i].barrier);
       over = (b.phase & 1) != u32(h.threads[i].number & 1);
     } else if (waits(w, i, awaits_group)) {
-      over = in_group[i / w.block_threads][h.threads[i].number & 15] == kGroup;
+      u32 block = i / w.block_threads, number = h.threads[i].number % kNamed;
+      over = in_group[block][number] + h.arrived[block][number] >= h.threads[i].expected;
+      met[block][number] = met[block][number] || over;
     } else if (waits(w, i, awaits_cluster)) {
       over = in_cluster == w.threads;
     }
     if (over) wake(w, i), woken = true;
   }
+  if (woken)
+    for (u32 block = 0; block < w.threads / w.block_threads; block++)
+      for (u32 number = 0; number < kNamed; number++)
+        if (met[block][number]) h.arrived[block][number] = 0;
   if (woken) {  // what came before is ordered before what comes now
     next_epoch(w);
     count(w, happened_epoch);
@@ -175,6 +182,11 @@ void simt_mbarrier_arrive(void* bar, int rank, int bytes) {
   count_down(b);
 }
 
+u32 simt_mbarrier_phase(void* bar) {
+  worker->current->pc = SIMT_CALLER;
+  return barrier_at(*worker, uptr(bar), "mbarrier.arrive").phase & 1;
+}
+
 void simt_mbarrier_wait(void* bar, int parity) {
   Worker& w = *worker;
   w.current->pc = SIMT_CALLER;
@@ -251,7 +263,22 @@ void simt_wgmma_wait(int groups) {
   await(w, "wgmma_wait", awaits_products, 0, groups, SIMT_CALLER);
 }
 
-void simt_group_sync(int number) { await(*worker, "group_sync", awaits_group, 0, number, SIMT_CALLER); }
+// `bar.sync` and `bar.arrive` of PTX: so many of the block's threads, of which some only arrive.
+void simt_named_barrier(u32 number, u32 threads, int waits) {
+  Worker& w = *worker;
+  Hopper& h = hopper(w);
+  if (!waits) {
+    h.arrived[rank_of(w, *w.current)][number % kNamed]++;
+    return;
+  }
+  h.threads[w.current->linear].expected = threads;
+  await(w, "bar.sync", awaits_group, 0, int(number), SIMT_CALLER);
+}
+
+void simt_group_sync(int number) {
+  hopper(*worker).threads[worker->current->linear].expected = kGroup;
+  await(*worker, "group_sync", awaits_group, 0, number, SIMT_CALLER);
+}
 
 void simt_cluster_sync() { await(*worker, "cluster_sync", awaits_cluster, 0, 0, SIMT_CALLER); }
 

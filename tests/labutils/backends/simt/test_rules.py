@@ -23,7 +23,7 @@ KERNEL = "__global__ void k(float* x) {{ {} }}"
     [
         ("\n__global__ void k(float* x) { x[0] = 1 }", 2, "expected"),
         ("\n\n" + KERNEL.format("x[0] = y;"), 3, "y"),
-        (KERNEL.format("asm(\"mov.u32 %0, %laneid;\" : \"=r\"(x));"), 1, "NVIDIA GPU"),
+        (KERNEL.format('asm("wgmma.fence.sync.aligned;");'), 1, "NVIDIA GPU"),
         ("__global__ void __cluster_dims__(2) k(float* x) { }", 1, "H100"),
         ("\n" + KERNEL.format("cuda::device::experimental::cp_async_bulk_wait_group_read();"), 2, "TMA"),
         (KERNEL.format("wgmma_fence();"), 1, "9.0"),
@@ -60,7 +60,7 @@ def test_refused_by_name_and_line(text, line, words):
 @pytest.mark.parametrize(
     "text",
     [
-        KERNEL.format('asm("bar.sync 0;");'),
+        KERNEL.format('asm("tcgen05.fence::before_thread_sync;");'),
         "#include <cuda/std/limits>\n" + KERNEL.format(""),
         "#include <cub/block/block_reduce.cuh>\n" + KERNEL.format(""),
         "__global__ void __cluster_dims__(2) k(float* x) { }",

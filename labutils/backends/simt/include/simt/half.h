@@ -32,6 +32,18 @@ SIMT_INLINE unsigned short float_to_bfloat16(float f) {
   return (unsigned short)((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
 }
 
+// a * b + c of halves as a float that rounds to the right half: where it is not exact, its last bit is set, so that the
+// second rounding still sees on which side of the middle the sum lies.
+SIMT_INLINE float fused_for_half(float a, float b, float c) {
+  const double product = (double)a * b, sum = product + c;  // a product of halves is exact
+  const double back = sum - product, lost = (product - (sum - back)) + (c - back);
+  const float rounded = (float)sum;
+  const double rest = (sum - rounded) + lost;
+  const unsigned bits = __float_as_uint(rounded);
+  if (!(rest != 0) || rest - rest != 0 || bits & 1) return rounded;
+  return __uint_as_float((rest > 0) == (bits >> 31 == 0) ? bits + 1 : bits - 1);
+}
+
 }  // namespace simt
 
 #ifdef SIMT_CHECKED
@@ -101,7 +113,7 @@ SIMT_INLINE unsigned short float_to_bfloat16(float f) {
   SIMT_INLINE name __hmin(name a, name b) { return name(fminf((float)a, (float)b)); }           \
   SIMT_INLINE bool __hisnan(name a) { return isnan((float)a); }                                 \
   SIMT_INLINE name __hfma(name a, name b, name c) {                                             \
-    return name((float)((double)(float)a * (float)b + (float)c));                               \
+    return name(simt::fused_for_half((float)a, (float)b, (float)c));                            \
   }                                                                                             \
   SIMT_INLINE pair __hadd2(pair a, pair b) { return a + b; }                                    \
   SIMT_INLINE pair __hsub2(pair a, pair b) { return a - b; }                                    \

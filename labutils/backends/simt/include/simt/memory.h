@@ -25,6 +25,12 @@ SIMT_STORE(__stwt)
 #undef SIMT_LOAD
 #undef SIMT_STORE
 
+// Addresses in shared memory are numbers of 32 bits; in global memory they are pointers.
+SIMT_INLINE size_t __cvta_generic_to_shared(const void* p) { return simt_shared_address(p); }
+SIMT_INLINE void* __cvta_shared_to_generic(size_t address) { return simt_shared_pointer((unsigned)address); }
+SIMT_INLINE size_t __cvta_generic_to_global(const void* p) { return (size_t)p; }
+SIMT_INLINE void* __cvta_global_to_generic(size_t address) { return (void*)address; }
+
 extern "C" {
 void simt_copying(const void* to);
 void simt_delay(void* to, size_t bytes);

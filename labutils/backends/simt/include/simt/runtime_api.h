@@ -12,11 +12,14 @@ uint3 simt_block_index() __attribute__((const));
 uint3 simt_block_size() __attribute__((const));
 uint3 simt_grid_size() __attribute__((const));
 void* simt_dynamic_shared() __attribute__((const));
+void* simt_shared_pointer(unsigned address) __attribute__((const));
+unsigned simt_shared_address(const void* p) __attribute__((const));
 unsigned simt_lane() __attribute__((const));
 unsigned simt_rank() __attribute__((const));
 
 void simt_barrier(const char* what, unsigned line);
 int simt_barrier_vote(const char* what, int kind, int predicate, unsigned line);
+void simt_named_barrier(unsigned number, unsigned threads, int waits);
 void simt_grid_barrier(unsigned line);
 void simt_collective(const char* what, unsigned mask, void* payload, simt_combine combine);
 void simt_shuffle(const char* what, unsigned mask, unsigned long long* value, int argument, int width,
