@@ -1,6 +1,7 @@
 """GPU Kernel Lab's commands for instructors."""
 
 import argparse
+import errno
 import importlib
 import sys
 
@@ -16,16 +17,21 @@ VERBS = {
     "mutate": ("grader.commands.mutate", "run the check on solutions with one small generated mistake"),
     "figures": ("grader.commands.figures", "count what the solutions' kernels do, for lab.explain"),
     "grade": ("grader.commands.grade", "grade a class: gradebook, feedback, report"),
-    "verify": ("grader.grading.verify", "check a graded class: gradebook and journal agree"),
+    "verify": ("grader.grading.verify", "check that all of a graded class agrees with its journal"),
+    "status": ("grader.grading.status", "what a folder holds: the run, its state, what changed since"),
     "worker": ("grader.engines.array_worker", "do the jobs in a folder (started by the array engine)"),
     "report": ("grader.reports.report", "rebuild the pages of a graded class"),
-    "regrade": ("grader.grading.regrade", "grade one exercise again after its test was fixed"),
+    "regrade": ("grader.commands.regrade", "judge exercises again after a test was fixed"),
     "export": ("grader.reports.exports", "points for Moodle, Canvas, Gradescope or a spreadsheet"),
     "autograder": ("grader.commands.autograder", "an archive with which Gradescope or Autolab judges submissions"),
     "judge": ("grader.commands.judge", "judge one submission, with a record that can be replayed"),
     "redteam": ("grader.redteam.run", "run attacks and unusual honest submissions through the judge"),
     "demo": ("grader.demo", "grade the sample class and write its report"),
 }
+
+
+_ABOUT_A_PATH = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG)
+"""Errors that concern a path which a person chose: a sentence says more than a traceback."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -50,6 +56,11 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nStopped.")
         return 130
+    except OSError as problem:
+        if problem.errno not in _ABOUT_A_PATH or problem.filename is None:
+            raise
+        print(f"{problem.filename} cannot be used: {problem.strerror}.")
+        return 1
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from grader.grading.options import GradeOptions
 from grader.marks.late import Rules
 from grader.marks.marks import marks_of
 from grader.marks.results import ClassResults, Graded
-from grader.reports.report import write
+from grader.reports.report import places
 
 SLOW = 3
 """How many of the submissions that have been running longest are named."""
@@ -89,19 +89,22 @@ class Progress(Watcher):
         self._live.stop()
 
 
+def engine_options(args) -> dict:
+    """Where a command line asks for the work to be done."""
+    names = ("executor", "workers", "gpus", "scheduler")
+    return {name: getattr(args, name) for name in names} | {"slurm": tuple(args.slurm), "encrypted": not args.no_tls}
+
+
 def options_of(args) -> GradeOptions:
     """The options that a command line asks for. Raises LateError."""
     return GradeOptions(
         seed=args.seed,
-        workers=args.workers,
         marker=marks_of if args.trust_notebooks else None,
         resume=args.resume,
         fresh=args.fresh,
+        accept_changes=args.accept_changes,
         rules=Rules.read(args.late) if args.late else None,
-        executor=args.executor,
-        gpus=args.gpus,
-        scheduler=args.scheduler,
-        slurm=tuple(args.slurm),
+        **engine_options(args),
     )
 
 
@@ -113,20 +116,19 @@ def grade_and_report(
     verbose: bool = False,
     engine: Engine | None = None,
 ) -> ClassResults:
-    """Grade while showing how it goes, write the reports, print the table. `engine`: one that was opened before."""
+    """Grade while showing how it goes, print the table. `engine`: one that was opened before."""
     console, clock = Console(), Clock()
     progress = Progress(console, verbose, clock)
     with progress:
         results = grade(unit, submissions, out, options, engine=engine, watcher=progress, clock=clock)
-    files = write(results, out)
-    clock.step("reports")
     progress.stages()
     console.print()
     print_table(results, console)
     console.print(_legend(results), highlight=False, soft_wrap=True)
+    files = places(out)
     tables = [files.pop("csv"), files.pop("json")]
-    places = {"gradebook": [out / "course" / "gradebook.db"], **{k: [path] for k, path in files.items()}}
-    for about, paths in (places | {"tables": tables}).items():
+    shown = {"gradebook": [out / "course" / "gradebook.db"], **{k: [path] for k, path in files.items()}}
+    for about, paths in (shown | {"tables": tables}).items():
         console.print(f"{about:<10} {', '.join(map(_short, paths))}", highlight=False, soft_wrap=True)
     if verbose:
         times = sorted(((s.seconds, s.student) for s in results.students), reverse=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
@@ -28,7 +29,7 @@ class NotANotebook(ValueError):
 def notebook_of(content: bytes) -> tuple[NotebookNode, list[str]]:
     """A notebook's bytes as nbformat 4.5, without outputs, and a sentence for each cell of which something was left
     out. Raises NotANotebook."""
-    data = _json(content)
+    data, messages = _json(content)
     cells = data.get("cells") if isinstance(data, dict) else None
     if isinstance(cells, list) and len(cells) > MOST_CELLS:
         raise NotANotebook(f"it holds {len(cells)} cells; at most {MOST_CELLS} are read")
@@ -52,15 +53,24 @@ def notebook_of(content: bytes) -> tuple[NotebookNode, list[str]]:
         raise NotANotebook(f"the file is JSON, but not a notebook: {reason[:120]}") from None
     if len(notebook.cells) > MOST_CELLS or size > MOST_TEXT:
         raise NotANotebook(f"it contains more than {MOST_CELLS} cells or {MOST_TEXT // 1_000_000} MB of text")
-    return notebook, left_out
+    return notebook, messages + left_out
 
 
-def _json(content: bytes):
+WINDOWS = "cp1252"
+
+
+def _json(content: bytes) -> tuple[Any, list[str]]:
+    """What the file holds, and a sentence if it is not in the encoding of notebooks."""
+    messages = []
     try:
-        text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+        try:
+            text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+        except UnicodeDecodeError:  # an editor of Windows wrote it
+            text = content.decode(WINDOWS)
+            messages.append("The file is not in UTF-8; it was read in the encoding of Windows (cp1252).")
         if not text.strip():
             raise NotANotebook("the file is empty")
-        return json.loads(text)
+        return json.loads(text), messages
     except RecursionError:
         raise NotANotebook("the file is not JSON that can be read: it has more than 900 levels") from None
     except (UnicodeDecodeError, ValueError) as problem:

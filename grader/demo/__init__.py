@@ -16,7 +16,7 @@ def add_arguments(parser) -> None:
 
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "demo", metavar="DIR", help="default: out/demo")
     add_common_arguments(parser)
-    parser.set_defaults(resume=False, fresh=True, late=None)
+    parser.set_defaults(resume=False, fresh=True, accept_changes=False, late=None)
 
 
 def main(args) -> int:

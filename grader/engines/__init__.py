@@ -31,6 +31,11 @@ WORKERS_OF_A_GPU = 4
 only wait, and at the end of a class they wait while another GPU has nothing to do."""
 
 
+def workers_for(name: str, asked: int | None, gpus: int | None, scheduler: str | None) -> int | None:
+    """How many workers an engine is asked for; None where it counts the cores of a cluster that runs already."""
+    return asked if name == "dask" and scheduler else workers_here(asked, gpus)
+
+
 def workers_here(asked: int | None, gpus: int | None = None) -> int:
     """As many as were asked for; else one for each core of this machine, and no more than its GPUs, or the first `gpus`
     of them, have use for."""
@@ -58,8 +63,8 @@ class NoEngine(RuntimeError):
     """This engine cannot be had here; the message says why and what to do."""
 
 
-def open_engine(name: str, workers: int, **options) -> Engine:
-    """Start an engine. Options that an engine has no use for are ignored. Raises NoEngine."""
+def open_engine(name: str, workers: int | None, **options) -> Engine:
+    """Start an engine; `workers` as `workers_for` says. Options that it has no use for are ignored. Raises NoEngine."""
     try:
         module = importlib.import_module(f"grader.engines.{name}")
     except ModuleNotFoundError as missing:

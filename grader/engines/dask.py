@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 import dask
 from distributed import Client, KilledWorker, LocalCluster, as_completed, get_worker
 
-from grader.engines import ATTEMPTS, WORK, NoEngine
+from grader.engines import ATTEMPTS, WORK, NoEngine, tls
 from grader.engines.local import pinned, shares
 from grader.engines.worker_process import ROOT, WorkerProcess
 from grader.judge.gpulock import visible_gpus
@@ -26,13 +26,24 @@ _worker_processes: dict[tuple, WorkerProcess] = {}
 _opening = threading.Lock()
 
 
-def open_engine(workers: int, work: str = WORK, scheduler: str | None = None, gpus: int | None = None, **_) -> Dask:
-    names = visible_gpus()[:gpus]
+START_LIMIT = 30
+"""Seconds for a scheduler to answer, and for its first worker to be there."""
+
+
+def open_engine(
+    workers: int | None,
+    work: str = WORK,
+    scheduler: str | None = None,
+    gpus: int | None = None,
+    encrypted: bool = True,
+    **_,
+) -> Dask:
+    """`workers`: jobs at a time. None, with a `scheduler`: as many as its cluster has cores, also when it grows."""
     if scheduler:
-        try:
-            return Dask(Client(scheduler, timeout=30), [], workers, work, None)
-        except (OSError, ValueError) as problem:
-            raise NoEngine(f"No Dask scheduler answers at {scheduler}: {problem}") from None
+        if encrypted:
+            tls.require(scheduler)
+        return _joined(scheduler, workers, work)
+    names = visible_gpus()[:gpus]
     parts = shares(workers, names)
     # A process for each part; the work itself happens in a process below, which has the slots.
     with forgiving():
@@ -46,6 +57,20 @@ def open_engine(workers: int, work: str = WORK, scheduler: str | None = None, gp
     return Dask(Client(cluster), [cluster], workers, work, names)
 
 
+def _joined(scheduler: str, workers: int | None, work: str) -> Dask:
+    """The cluster of a scheduler that runs already."""
+    try:
+        client = Client(scheduler, timeout=START_LIMIT)
+    except (OSError, ValueError) as problem:
+        raise NoEngine(f"No Dask scheduler answers at {scheduler}: {problem}") from None
+    try:
+        client.wait_for_workers(1, timeout=START_LIMIT)
+    except TimeoutError:
+        client.close()
+        raise NoEngine(f"The Dask scheduler at {scheduler} has no workers.") from None
+    return Dask(client, [], workers, work, None)
+
+
 def forgiving():
     """For a scheduler that starts inside: the deaths of workers that a submission survives before it is given up."""
     return dask.config.set({"distributed.scheduler.allowed-failures": ATTEMPTS - 1})
@@ -54,17 +79,23 @@ def forgiving():
 class Dask:
     """Jobs on a Dask cluster. `gpus`: this machine's, for workers that are all on it; elsewhere the site pins them."""
 
-    def __init__(self, client: Client, closing: list, workers: int, work: str, gpus: list[str] | None):
-        self.workers, self._client, self._closing = workers, client, closing
+    def __init__(self, client: Client, closing: list, workers: int | None, work: str, gpus: list[str] | None):
+        self._asked, self._client, self._closing = workers, client, closing
         self._work, self._gpus = work, gpus
         self._since: dict[str, float] = {}
+
+    @property
+    def workers(self) -> int:
+        """Jobs at a time: so many as were asked for, or one for each core that the cluster has now."""
+        return self._asked or max(1, sum(self._client.nthreads().values()))
 
     def run(self, jobs: Iterable[dict]) -> Iterator[tuple[str, dict]]:
         jobs, keys, count = iter(jobs), {}, itertools.count()
         results, errand = as_completed(), _errand(str(ROOT))
 
         def refill() -> None:
-            while len(keys) < self.workers and (job := next(jobs, None)) is not None:
+            room = self.workers
+            while len(keys) < room and (job := next(jobs, None)) is not None:
                 name = f"grade-{next(count)}"
                 future = self._client.submit(errand, job, self._work, self._gpus, pure=False, key=name)
                 keys[future.key] = job["key"]

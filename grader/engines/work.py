@@ -1,7 +1,8 @@
 """The work on one submission: run its notebook for the feedback, judge its exercises. A pure function of the job.
 
 A job: `key`, names it · `notebook`, sanitized, as text · `seed`, draws its hidden cases · `exercises`, the ids to
-judge, or none where the notebook's own checks give the marks · `limits` of the notebook (`execute.notebook.Limits`).
+judge, or none where the notebook's own checks give the marks · `limits` of the notebook (`execute.notebook.Limits`) ·
+`run`, false if the notebook ran before and is only judged again.
 A result: `notebook`, executed, as text · `log` · `verdicts` by exercise · `record`, to judge it again. If the machine
 could not do it: `defect`, a sentence; with `full`, because a disk is full.
 """
@@ -42,7 +43,7 @@ def do(job: dict) -> dict:
     try:
         with ThreadPoolExecutor(1) as beside:
             judging = beside.submit(_judged, job) if job["exercises"] else None
-            executed = _executed(job)
+            executed = _executed(job) if job.get("run", True) else {}
             return executed | (judging.result() if judging else {"verdicts": {}, "record": {}})
     except Exception as problem:
         message = f"{type(problem).__name__}: {problem}"

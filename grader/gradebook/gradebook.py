@@ -13,6 +13,7 @@ import logging
 import shutil
 import sqlite3
 import zlib
+from collections.abc import Collection
 from pathlib import Path
 
 import nbformat
@@ -37,6 +38,10 @@ from grader.marks.marks import Result
 from labutils.check.check import VERDICT_MIME
 
 _FULL = ("No space left on device", "database or disk is full", "Disk quota exceeded", "File too large")
+
+
+Marks = dict[str, dict[str, float | None]]
+"""The points of each student's graded cells in a gradebook; None where a person must grade."""
 
 
 class GradebookError(Exception):
@@ -72,6 +77,14 @@ class Course:
         _succeed(self.api.generate_assignment(self.unit), "make the release")
         return nbformat.read(self.folder / "release" / self.unit / f"{self.unit}.ipynb", as_version=4)
 
+    def submitted(self, student: str) -> Path:
+        """Where nbgrader looks for a student's notebook."""
+        return self.folder / "submitted" / student / self.unit / f"{self.unit}.ipynb"
+
+    def laid_out(self) -> set[str]:
+        """Everyone whose notebook is there."""
+        return {path.parts[-3] for path in self.folder.glob(f"submitted/*/{self.unit}/{self.unit}.ipynb")}
+
     def sanitized(self, student: str) -> NotebookNode:
         """A submitted notebook with the graded cells' own text, hidden tests included, and without outputs."""
         coursedir = self.api.coursedir
@@ -97,17 +110,20 @@ class Course:
             if cell.id in results:
                 cell.outputs = _outputs_for(cell, results[cell.id])
         self._executed[student] = executed
-        shutil.rmtree(self.folder / "feedback" / student / self.unit, ignore_errors=True)  # of other marks
+        self.drop_feedback(student)
         try:
             _succeed(self.api.autograde(self.unit, student), f"record the points of {student}")
         finally:
             self._executed.pop(student, None)
             self._sanitized.pop(student, None)
 
-    def record_nothing(self, student: str) -> None:
-        """Enter a student whose submission cannot be graded, with 0 points: everyone is in the gradebook."""
+    def record_nothing(self, student: str, book: Marks) -> None:
+        """Enter a student whose submission cannot be graded, with 0 points, if the gradebook, read before with `marks`,
+        has anything else: everyone is in it."""
         for made in ("autograded", "feedback"):  # of an earlier run
             shutil.rmtree(self.folder / made / student / self.unit, ignore_errors=True)
+        if student in book and not any(book[student].values()) and None not in book[student].values():
+            return
         with self.api.gradebook as book:
             book.update_or_create_student(student)
             submission = book.update_or_create_submission(self.unit, student)
@@ -115,27 +131,57 @@ class Course:
                 grade.auto_score, grade.needs_manual_grade = 0, False
             book.db.commit()
 
-    def forget(self, student: str) -> None:
-        """Take a student's submission of this unit out of the gradebook."""
+    def remove(self, student: str) -> None:
+        """Remove a student's submission, with the points that a person gave."""
+        for made in ("submitted", "autograded", "feedback"):
+            shutil.rmtree(self.folder / made / student / self.unit, ignore_errors=True)
         with self.api.gradebook as book, contextlib.suppress(MissingEntry):
             book.remove_submission(self.unit, student)
+
+    def waiting(self) -> int:
+        """How many students have an answer that a person must grade. Raises GradebookError."""
+        try:
+            with contextlib.closing(sqlite3.connect(f"file:{self.folder}/gradebook.db?mode=ro", uri=True)) as book:
+                return book.execute(_WAITING, (self.unit,)).fetchone()[0]
+        except sqlite3.Error as problem:
+            raise GradebookError(f"The gradebook cannot be read: {problem}.") from None
+
+    def looked_at(self, student: str) -> set[str]:
+        """The cells of a student that wait for nobody."""
+        with self.api.gradebook as book, contextlib.suppress(MissingEntry):
+            submission = book.find_submission(self.unit, student)
+            return {g.name for n in submission.notebooks for g in n.grades if not g.needs_manual_grade}
+        return set()
+
+    def keep_looked_at(self, student: str, cells: Collection[str]) -> None:
+        """nbgrader asks for a second look at all points that a person gave when a submission is graded again; `cells`
+        need none."""
+        if cells:
+            with self.api.gradebook as book:
+                submission = book.find_submission(self.unit, student)
+                for grade in (g for n in submission.notebooks for g in n.grades if g.name in cells):
+                    grade.needs_manual_grade = False
+                book.db.commit()
 
     def scores(self) -> dict[str, float]:
         """Each student's score of this unit in the gradebook."""
         with self.api.gradebook as book:
             return {s.student_id: float(s.score) for s in book.assignment_submissions(self.unit)}
 
-    def marks(self) -> dict[str, dict[str, float | None]]:
-        """The points of each student's graded cells in the gradebook, None where a person must grade."""
-        found: dict[str, dict[str, float | None]] = {}
-        with contextlib.closing(sqlite3.connect(f"file:{self.folder}/gradebook.db?mode=ro", uri=True)) as book:
-            for student, cell, marks, waiting in book.execute(_MARKS, (self.unit,)):
-                cells = found.setdefault(student, {})
-                if cell is not None:
-                    cells[cell] = None if waiting else marks
+    def marks(self) -> Marks:
+        """Everyone's points in the gradebook."""
+        found: Marks = {}
+        try:
+            with contextlib.closing(sqlite3.connect(f"file:{self.folder}/gradebook.db?mode=ro", uri=True)) as book:
+                for student, cell, marks, waiting in book.execute(_MARKS, (self.unit,)):
+                    cells = found.setdefault(student, {})
+                    if cell is not None:
+                        cells[cell] = None if waiting else marks
+        except sqlite3.Error as problem:
+            raise GradebookError(f"The gradebook cannot be read: {problem}.") from None
         return found
 
-    def has(self, student: str, expected: dict[str, float], book: dict[str, dict[str, float | None]]) -> bool:
+    def has(self, student: str, expected: dict[str, float], book: Marks) -> bool:
         """Whether the gradebook, read before with `marks`, and nbgrader's folders contain what was graded."""
         path = self.folder / "autograded" / student / self.unit / f"{self.unit}.ipynb"
         try:
@@ -155,6 +201,8 @@ class Course:
             marks = self.marks()
         except sqlite3.Error as problem:
             return [f"The gradebook cannot be read: {problem}."]
+        except GradebookError as problem:
+            return [str(problem)]
         found = [f"SQLite reports for the gradebook: {line}." for line in messages if line != "ok"]
         found += [f"The gradebook has {len(orphans)} orphaned rows."] * bool(orphans)
         found += [f"{student} is in the gradebook more than once." for student in twice]
@@ -164,12 +212,27 @@ class Course:
             found += [f"{student}, {message}." for message in _differences(expected[student], marks[student])]
         return found
 
-    def feedback(self, student: str | None = None, missing: bool = False) -> None:
-        """nbgrader's feedback, a page for each student that was graded: for one, for those without one, or for all."""
-        graded = self.folder / "autograded"
-        students = [graded / student] if student else graded.glob("*")
-        if any(any((folder / self.unit).glob("*.ipynb")) for folder in students):
-            _succeed(self.api.generate_feedback(self.unit, student, force=not missing), "write the feedback")
+    def feedback(self, student: str | None = None) -> None:
+        """nbgrader's feedback, a page for each student that was graded: for one, or for those without a whole one."""
+        lacking = self.without_feedback() if student is None else [student]
+        for one in lacking:
+            self.drop_feedback(one)
+        if lacking:
+            _succeed(self.api.generate_feedback(self.unit, student, force=False), "write the feedback")
+
+    def without_feedback(self) -> list[str]:
+        """Students who were graded and have no whole page of nbgrader's feedback: a run that was killed may leave half
+        of one."""
+        graded = (path.parts[-3] for path in self.folder.glob(f"autograded/*/{self.unit}/{self.unit}.ipynb"))
+        return sorted(s for s in graded if not _ends_as_html(self.page(s)))
+
+    def drop_feedback(self, student: str) -> None:
+        """Of other points than the present ones."""
+        shutil.rmtree(self.page(student).parent, ignore_errors=True)
+
+    def page(self, student: str) -> Path:
+        """nbgrader's feedback to a student."""
+        return self.folder / "feedback" / student / self.unit / f"{self.unit}.html"
 
 
 _MARKS = """
@@ -179,10 +242,26 @@ LEFT JOIN submitted_notebook sn ON sn.assignment_id = sa.id LEFT JOIN grade ON g
 LEFT JOIN base_cell cell ON cell.id = grade.cell_id
 """
 
+_WAITING = """
+SELECT count(DISTINCT sa.id) FROM submitted_assignment sa
+JOIN assignment ON assignment.id = sa.assignment_id AND assignment.name = ?
+JOIN submitted_notebook sn ON sn.assignment_id = sa.id JOIN grade ON grade.notebook_id = sn.id
+WHERE grade.needs_manual_grade
+"""
+
 _TWICE = """
 SELECT sa.student_id FROM submitted_assignment sa JOIN assignment ON assignment.id = sa.assignment_id
 WHERE assignment.name = ? GROUP BY sa.student_id HAVING count(*) > 1
 """
+
+
+def _ends_as_html(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - 200))
+            return b"</html>" in file.read()
+    except OSError:
+        return False
 
 
 def _differences(expected: dict[str, float], marks: dict[str, float | None]) -> list[str]:

@@ -4,7 +4,8 @@
 
 Collect and repair → sanitize (nbgrader) → run and judge, on an engine → journal → record (nbgrader) → feedback, report,
 exports. A submission that fails at any step gets 0 points and one sentence that says why; all others are graded. Each
-result is in the journal first, so `--resume` can continue any run that ended early.
+result is in the journal first, so `--resume` can continue any run that ended early. A folder with a finished run gets
+what is new or changed; what it has stays.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from grader.course.regions import BuildError
 from grader.execute.notebook import NotebookLimits
 from grader.gradebook.gradebook import Course, GradebookError
 from grader.gradebook.journal import DiskFull, Journal, JournalError, when
-from grader.grading.marking import device_of, is_manual
+from grader.gradebook.provenance import named
+from grader.grading.derive import rebuild
 from grader.grading.options import GradeOptions
 from grader.grading.run import Clock, Run, Watcher
-from grader.intake.collect import Unreadable, collect, lay_out
+from grader.intake.collect import Unreadable, collect
 from grader.marks import late
-from grader.marks.marks import sentence
 from grader.marks.results import ClassResults
 
 FOR_FEEDBACK = NotebookLimits(cell=30, notebook=300)
@@ -43,61 +44,57 @@ def grade(
     watcher: Watcher | None = None,
     clock: Clock | None = None,
 ) -> ClassResults:
-    """Grade every submission of the unit in the folder `unit`; the course folder and the exports are made in `out`.
+    """Grade every submission of the unit in the folder `unit`; gradebook, tables and pages are made in `out`.
 
     `engine`: one that was opened before, in place of the one that `options` ask for; it is closed here. Raises what
     `said` turns into sentences: BuildError, GradebookError, JournalError, NoEngine, Unreadable, DiskFull.
     """
     options = options or GradeOptions()
-    clock, begin = clock or Clock(), time.perf_counter()
+    clock, begin, started = clock or Clock(), time.perf_counter(), datetime.now(UTC)
     with contextlib.ExitStack() as stack:
         journal = stack.enter_context(contextlib.closing(Journal(out / "journal")))
-        if journal.header and not journal.header["finished"] and not options.resume and not options.fresh:
-            raise JournalError(
-                f"The run of {when(journal.header)} in {out} is not finished: {len(journal.students())} submissions "
-                "are done. --resume continues it, --fresh starts a new run."
-            )
+        journal.belongs_to(unit.name)
+        if not options.fresh:
+            _refuse_unfinished(journal, out, options.resume)
         # It imports while the class is collected.
         engine = engine or options.open_engine(out)
         stack.enter_context(contextlib.closing(engine))
         limits = options.limits or (FOR_FEEDBACK if options.marker is None else NotebookLimits())
         run = Run(Course(out / "course", unit.name), journal, out, options.marker, limits)
-        run.release(unit, options.seed, options.resume)
+        run.release(unit, options)
         clock.step("release")
         handed_in = collect(submissions, unit.name, run.released, options.student)
-        lay_out(handed_in, run.course.folder, unit.name)
+        run.accept(handed_in)
         clock.step("collect and repair")
-        todo = run.restore(handed_in, options.resume)
+        todo = run.restore(handed_in)
         clock.step("restore")
-        run.work(engine, todo, watcher or Watcher(), clock, final=options.rules is None)
+        run.work(engine, todo, watcher or Watcher(), clock, final=not journal.header["late"])
         run.add_absent(options.roster)
-        run.close_books(options.rules)
-        clock.step("record")
-        try:
-            # A run that was killed may leave half a page.
-            run.course.feedback(missing=options.rules is None and not options.resume)
-        except GradebookError as problem:  # the marks are in; the reports need no feedback pages
-            run.notes.append(sentence(str(problem)))
-        journal.finish()
-        clock.step("feedback")
-    release = run.released
-    return ClassResults(
-        unit=unit.name,
-        title=release.cells[0].source.split("\n", 1)[0].lstrip("# "),
-        checks=run.checks,
-        students=list(run.students.values()),
-        device=device_of(run.students.values()),
-        seed=journal.header["seed"],
-        when=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        seconds=round(time.perf_counter() - begin, 1),
-        notes=run.notes,
-        manual=sum(c.metadata.nbgrader.points for c in release.cells if is_manual(c)),
-    )
+        now, seconds = started.strftime("%Y-%m-%d %H:%M UTC"), round(time.perf_counter() - begin, 1)
+        results = rebuild(out, journal, run.books, when=now, seconds=seconds)
+        clock.step("gradebook and reports")
+    return results
 
 
-def exit_status(run: Callable[[], object]) -> int:
+def _refuse_unfinished(journal: Journal, out: Path, resume: bool) -> None:
+    """Raises JournalError if the last run did not end, unless it is to be continued."""
+    header = journal.header
+    if header is None or header["finished"]:
+        return
+    if again := header.get("regrade"):
+        raise JournalError(
+            f"Grading {named(again['exercises'])} again is not finished in {out}: the same `regrade` command goes on."
+        )
+    if not resume:
+        raise JournalError(
+            f"The run of {when(header)} in {out} is not finished: {len(journal.students())} submissions are done. "
+            "--resume continues it, --fresh starts a new run."
+        )
+
+
+def exit_status(run: Callable[[], object], how: str = "the same command with --resume continues") -> int:
     """Grade; if that ends early, print why and how to continue. Returns the exit status."""
-    go_on = "All results so far are saved; the same command with --resume continues."
+    go_on = f"All results so far are saved; {how}."
     with contextlib.suppress(ValueError):  # only the main thread hears signals
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -13,17 +13,19 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from grader import engines
-from grader.course.sources import notebook_bytes, source_notebook
+from grader.course.sources import source_notebook
 from grader.execute.notebook import NotebookLimits
 from grader.gradebook.gradebook import Course, GradebookError
 from grader.gradebook.journal import DiskFull, Journal
+from grader.gradebook.provenance import named
 from grader.grading.bookkeeper import Bookkeeper
-from grader.grading.marking import Marker, checks_of, exercises_of, not_yet
-from grader.intake.collect import Submission, nothing_of
+from grader.grading.joining import join
+from grader.grading.marking import Marker, checks_of, exercises_of, is_manual, not_yet
+from grader.grading.options import GradeOptions
+from grader.intake.collect import Submission, lay_out, nothing_of
 from grader.intake.roster import NOTHING, Entry, absent
 from grader.judge import sandbox
 from grader.judge.seeds import draw_seed, seed_of
-from grader.marks import late
 from grader.marks.marks import sentence
 from grader.marks.results import Graded
 
@@ -63,50 +65,71 @@ class Run:
         message = sandbox.warning() if marker is None else None
         self.notes: list[str] = [message] if message else []
 
-    def release(self, unit: Path, seed: int | None, resume: bool) -> None:
-        """Enter the unit in the gradebook, and start or continue the journal."""
-        source = source_notebook(unit)
+    def release(self, unit: Path, options: GradeOptions) -> None:
+        """Enter the unit in the gradebook, and start the journal or continue it."""
+        source, header = source_notebook(unit), self.journal.header
         release, mode = release_hash(source), "judge" if self.marker is None else "shown"
-        if resume:
-            self.journal.may_go_on(unit.name, release, seed, mode)
+        self.adds = options.resume or header is not None and not options.fresh
+        changed = []
+        if self.adds:
+            changed = self.journal.may_go_on(release, options.seed, mode, options.accept_changes)
+        if changed:
+            self.notes.append(mixed(changed))
         self.released = self.course.release(source)
-        self.checks = checks_of(self.released)
         self.exercises = exercises_of(self.released) if self.marker is None else []
-        if not resume:
+        about = about_release(self.released) | {"notes": self.notes, "when": "", "seconds": 0.0}
+        self.checks = checks_of(self.released)
+        rules = options.rules.text if options.rules else None
+        if self.adds:
+            about["notes"] = [*header["notes"], *(n for n in self.notes if n not in header["notes"])]
+            self.journal.go_on(release, **about, late=header["late"] if rules is None else rules)
+        else:
             # A seed stays with its folder, so that grading again gives the same submission the same marks.
-            before = self.journal.header["seed"] if self.journal.header else draw_seed()
-            self.journal.begin(unit.name, release, before if seed is None else seed, mode)
+            before = header["seed"] if header else draw_seed()
+            seed = before if options.seed is None else options.seed
+            replaces = self.course.marks().keys() | self.course.laid_out()
+            self.journal.begin(unit.name, release, seed, mode, replaces, **about, late=rules or "")
 
-    def restore(self, handed_in: list[Submission], resume: bool) -> list[str]:
+    def accept(self, handed_in: list[Submission]) -> None:
+        """Lay out the submissions beside what the run has already, and expect it to be graded."""
+        if self.adds:
+            join(handed_in, {e["student"]: Graded.from_json(e["graded"]).origin for e in self.journal.entries()})
+        lay_out(handed_in, self.course.folder, self.course.unit, adding=self.adds)
+        self.journal.expect({s.student: not_yet(s, self.checks).to_json() for s in handed_in})
+
+    def restore(self, handed_in: list[Submission]) -> list[str]:
         """Take from the journal what is there; returns the students who are still to be graded, the slowest first."""
-        book, todo = self.course.marks() if resume else {}, []
-        for submission in handed_in:
-            student = submission.student
-            self.students[student] = not_yet(submission, self.checks)
-            if submission.problem:
+        todo = []
+        for entry in self.journal.entries() if self.adds else ():
+            self.students[entry["student"]] = Graded.from_json(entry["graded"])
+        for student, expected in self.journal.pending().items():
+            self.students[student] = Graded.from_json(expected)
+            if self.students[student].problem:
                 self.books.put(student, "", {})
-                continue
-            self.hashes[student] = self._hash(student)
-            if not resume or not self._restored(student, book):
+            elif not self._restored(student):
                 todo.append(student)
+        for submission in handed_in:
             submission.notebook = None  # it is laid out; a large class would fill the memory
         before = _seconds_before(self.out)
         return sorted(todo, key=lambda s: -before.get(s, float("inf")))
 
     def _hash(self, student: str) -> str:
         """What tells a student's submission from an earlier one."""
-        unit = self.course.unit
-        path = self.course.folder / "submitted" / student / unit / f"{unit}.ipynb"
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return hashlib.sha256(self.course.submitted(student).read_bytes()).hexdigest()
 
-    def _restored(self, student: str, book) -> bool:
-        entry = self.journal.get(student)
-        same = entry is not None and entry.get("submitted") == self.hashes[student]
+    def _restored(self, student: str) -> bool:
+        self.hashes[student], entry = self._hash(student), self.journal.get(student)
+        same = entry is not None and entry["submitted"] == self.hashes[student]
         if not same or "notebook" not in entry["result"]:
             return False  # not graded yet, handed in again, or lost with its worker
-        executed = self.books.mark(student, entry["result"])
-        if not self.course.has(student, entry["marks"], book):
-            self.books.record(student, executed, entry["result"])
+        before, now = Graded.from_json(entry["graded"]), self.students[student]
+        if (before.origin, before.repairs) != (now.origin, now.repairs):  # the same notebook, handed in again
+            before.origin, before.repairs = now.origin, now.repairs
+            is_recorded = self.journal.is_recorded(student)
+            self.students[student] = before
+            self.books.put(student, entry["submitted"], entry["result"])
+            if is_recorded:  # the gradebook says nothing of this
+                self.journal.note_recorded(student)
         return True
 
     def work(self, engine: engines.Engine, todo: list[str], watcher: Watcher, clock: Clock, final: bool) -> None:
@@ -117,10 +140,10 @@ class Run:
             if result.get("full"):
                 raise DiskFull(f"where submissions run ({result['defect']})")
             executed = self.books.mark(student, result)
-            self.books.put(student, self.hashes[student], result)
+            entry = self.books.put(student, self.hashes[student], result)
             clock.step("journal")
             if executed:
-                self.books.record(student, executed, result)
+                self.books.record(student, executed, entry)
             clock.step("record")
             if executed and final:
                 with contextlib.suppress(GradebookError):  # tried again at the end, and said there
@@ -156,24 +179,33 @@ class Run:
         for name in ({entry.student for entry in found} - students.keys()) & entered:
             self.students.pop(name, None)
             self.journal.forget(name)
-            self.course.forget(name)
+            self.course.remove(name)
+            self.books.forget(name)
         for submission in nothing_of(missing, students):
             self.students[submission.student] = not_yet(submission, self.checks)
             self.books.put(submission.student, "", {})
 
-    def close_books(self, rules: late.Rules | None) -> None:
-        """Enter students who could not be graded, and the late penalties: everyone is in the gradebook."""
-        students = list(self.students.values())
-        for student in students:
-            if student.problem:
-                self.course.record_nothing(student.student)
-        late.apply(rules, students)
-        late.enter(self.course, students, rules)
-
 
 def release_hash(source: NotebookNode) -> str:
-    """What tells a unit's source from a changed one."""
-    return hashlib.sha256(notebook_bytes(source)).hexdigest()
+    """What tells a unit's source from one that asks or checks something else. Text between the exercises does not
+    count."""
+    cells = [c for c in source.cells if c.cell_type == "code" or "nbgrader" in c.metadata]
+    counted = [(c.cell_type, c.id, c.source, c.metadata.get("nbgrader")) for c in cells]
+    return hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()
+
+
+def mixed(changed: list[str]) -> str:
+    """The note on a class that was graded with different versions of something."""
+    return f"Points from before and after a change of {named(changed)} are in one class."
+
+
+def about_release(released: NotebookNode) -> dict:
+    """What the results of a class say of its unit."""
+    return {
+        "title": released.cells[0].source.split("\n", 1)[0].lstrip("# "),
+        "checks": [asdict(check) for check in checks_of(released)],
+        "manual": sum(c.metadata.nbgrader.points for c in released.cells if is_manual(c)),
+    }
 
 
 def _seconds_before(out: Path) -> dict[str, float]:

@@ -25,6 +25,7 @@ from nbformat import NotebookNode, from_dict
 
 from grader.course.settings import nbgrader_config, read_settings
 from grader.course.sources import ROOT, notebook_bytes, unit_names
+from grader.intake import choice
 from grader.intake.files import File, Refused, Unreadable, files_in
 from grader.intake.owners import Owner, owners, plain_stem
 from grader.intake.roster import NOTHING, Entry
@@ -32,7 +33,7 @@ from grader.judge import reader
 from grader.judge.sandbox import SandboxLimits
 from grader.marks.results import Origin
 
-__all__ = ["SetAside", "Submission", "Unreadable", "collect", "lay_out", "read_notebook"]
+__all__ = ["SetAside", "Submission", "Unreadable", "alphabetical", "collect", "lay_out", "read_notebook"]
 
 _MOST_TRIED = 20
 _MOST_ASIDE = 1_000_000_000
@@ -77,7 +78,7 @@ def collect(source: Path, unit: str, release: NotebookNode, student: str | None 
     with ThreadPoolExecutor(min(len(groups) or 1, 4, os.cpu_count() or 1)) as pool:  # each waits for a child that reads
         found = list(pool.map(lambda group: _submission(*group, unit, release), groups.values()))
     _say_what_is_shared(found, [[file for file, _ in mine] for _, mine in groups.values()])
-    found.sort(key=lambda s: _alphabetical(s.student))
+    found.sort(key=lambda s: alphabetical(s.student))
     _tell_apart(found, set())
     return found
 
@@ -89,26 +90,38 @@ def nothing_of(missing: Iterable[Entry], submitted: Iterable[str]) -> list[Submi
     return found
 
 
-def lay_out(submissions: list[Submission], course: Path, unit: str) -> None:
-    """Write the notebooks where nbgrader looks for them, and the files set aside next to the course."""
+def lay_out(submissions: list[Submission], course: Path, unit: str, adding: bool = False) -> None:
+    """Write the notebooks where nbgrader looks for them, and the files set aside next to the course. `adding`: what was
+    set aside of other students stays."""
     course.mkdir(parents=True, exist_ok=True)
     (course / "nbgrader_config.py").write_text(nbgrader_config(read_settings(ROOT)), encoding="utf-8")
     for submission in submissions:
         if submission.notebook is not None:
             target = course / "submitted" / submission.student / unit / f"{unit}.ipynb"
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(notebook_bytes(submission.notebook))
+            write_notebook(target, submission.notebook)
             for name in _FROM_EXCHANGE:
                 target.with_name(name).unlink(missing_ok=True)  # of an earlier submission
             for name, content in submission.exchange.items():
                 target.with_name(name).write_bytes(content)
-    set_aside(submissions, course.parent / "set_aside")
+    set_aside(submissions, course.parent / "set_aside", adding)
 
 
-def set_aside(submissions: Iterable[Submission], folder: Path) -> None:
+def write_notebook(path: Path, notebook: NotebookNode) -> None:
+    """Write a notebook whole or not at all: a crash leaves the earlier one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.new")
+    new.write_bytes(notebook_bytes(notebook))
+    new.replace(path)
+
+
+def set_aside(submissions: Iterable[Submission], folder: Path, adding: bool = False) -> None:
     """Keep each file that is not graded as `folder/STUDENT/FILE`, and the reasons as `reasons.json`."""
-    shutil.rmtree(folder, ignore_errors=True)
-    reasons, written = [], 0
+    reasons, written = _reasons(folder) if adding else [], 0
+    submissions = list(submissions)
+    again = {submission.student for submission in submissions}
+    reasons = [reason for reason in reasons if reason["student"] not in again]
+    for name in again if adding else [""]:
+        shutil.rmtree(folder / name, ignore_errors=True)
     for submission in submissions:
         for number, one in enumerate(submission.aside):
             path = folder / submission.student / (f"{number}-" * bool(number) + _safe(one.file.name))
@@ -128,6 +141,15 @@ def set_aside(submissions: Iterable[Submission], folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(reasons, indent=1, ensure_ascii=False)
         (folder / "reasons.json").write_text(text, encoding="utf-8", errors="replace")
+    else:
+        (folder / "reasons.json").unlink(missing_ok=True)
+
+
+def _reasons(folder: Path) -> list[dict]:
+    try:
+        return json.loads((folder / "reasons.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
 
 
 MENDING = SandboxLimits(seconds=30, cpu_seconds=6)
@@ -148,7 +170,7 @@ def read_notebook(path: Path) -> NotebookNode:
     return _read(File((path.name,), opened), None)[0]
 
 
-def _read(file: File, release: NotebookNode | None) -> tuple[NotebookNode, list[str]]:
+def _read(file: File, release: NotebookNode | None) -> tuple[NotebookNode, list[str], choice.Fit]:
     """Read a file in a limited child (`grader.intake.reading`). Raises Unreadable."""
     with reader.in_memory() as content:
         for chunk in file.chunks():
@@ -159,7 +181,7 @@ def _read(file: File, release: NotebookNode | None) -> tuple[NotebookNode, list[
             raise Unreadable(str(why)) from None
     if "failed" in answer:
         raise Unreadable(answer["failed"])
-    return from_dict(answer["notebook"]), [str(line) for line in answer["repairs"]]
+    return from_dict(answer["notebook"]), [str(line) for line in answer["repairs"]], choice.Fit(**answer["fit"])
 
 
 def _refused(refused: Refused, source: Path) -> File:
@@ -179,7 +201,7 @@ def _may_be_notebook(file: File) -> bool:
     return ".ipynb" in name or name.endswith((".zip", ".json")) or name == "nothing"
 
 
-def _alphabetical(name: str) -> str:
+def alphabetical(name: str) -> str:
     """Letters with accents stand beside those without."""
     return unicodedata.normalize("NFKD", name).casefold()
 
@@ -219,26 +241,56 @@ def _submission(owner: Owner, files: list[tuple[File, Owner]], unit: str, releas
     origin = Origin(owner.system, owner.id, name, owner.email, marked_late=owner.marked_late)
     made = Submission(_safe(name), origin=origin)
     notebooks = sorted((f for f in files if _may_be_notebook(f[0])), key=lambda f: _rank(*f, unit), reverse=True)
-    for file, its_owner in notebooks:
-        if made.notebook is not None:
-            made.aside.append(SetAside(file, f"another file of the same student, {made.origin.file!r}, was graded"))
-            continue
-        if len(made.aside) >= _MOST_TRIED:
-            made.aside.append(SetAside(file, f"at most {_MOST_TRIED} files per student are tried"))
-            continue
-        try:
-            notebook, made.repairs = _read(file, release)
-        except Unreadable as problem:
-            made.aside.append(SetAside(file, str(problem)))
-            continue
-        made.notebook, made.origin = notebook, _origin(origin, file, its_owner)
+    chosen, others = _choose(notebooks, unit, release, made)
+    if chosen is not None:
+        (file, its_owner), made.notebook, made.repairs, fit = chosen
+        made.origin = _origin(origin, file, its_owner)
         made.exchange = _from_exchange(file, its_owner, files) if its_owner.system == "nbgrader" else {}
-        made.repairs[:0] = _about_the_file(file, its_owner, made, len(notebooks), unit)
+        about = _about_the_file(file, its_owner, made, len(notebooks), unit)
+        for (other, _), its_fit in others:
+            reason = f"another file of the same student, {made.origin.file!r}, was graded"
+            made.aside.append(SetAside(other, reason))
+            if its_fit.written and not fit.written:
+                about.append(
+                    f"Nothing is written in this notebook, but something in {other.name!r}, which is set aside."
+                )
+        made.repairs[:0] = about
     if made.notebook is None:
         made.problem = _why_not(made, notebooks, files)
         if not notebooks:
             made.aside = [SetAside(f, "it is not a notebook") for f, _ in files]
     return made
+
+
+_Candidate = tuple[tuple[File, Owner], NotebookNode, list[str], choice.Fit]
+
+
+def _choose(
+    notebooks: list[tuple[File, Owner]], unit: str, release: NotebookNode, made: Submission
+) -> tuple[_Candidate | None, list[tuple[tuple[File, Owner], choice.Fit]]]:
+    """The notebook that is graded, and the others that could have been. What cannot be read is set aside in `made`."""
+    best: _Candidate | None = None
+    others: list[tuple[tuple[File, Owner], choice.Fit]] = []
+
+    def rank(pair: tuple[File, Owner], fit: choice.Fit):
+        has_name, *when = _rank(*pair, unit)
+        return choice.rank(has_name, fit, tuple(when))
+
+    for number, pair in enumerate(notebooks):
+        if number >= _MOST_TRIED:
+            made.aside.append(SetAside(pair[0], f"at most {_MOST_TRIED} files per student are tried"))
+            continue
+        try:
+            notebook, repairs, fit = _read(pair[0], release)
+        except Unreadable as problem:
+            made.aside.append(SetAside(pair[0], str(problem)))
+            continue
+        if best is None or rank(pair, fit) > rank(best[0], best[3]):
+            others += [(best[0], best[3])] if best else []
+            best = pair, notebook, repairs, fit
+        else:
+            others.append((pair, fit))
+    return best, others
 
 
 _FROM_EXCHANGE = ("timestamp.txt", "submission_secret.txt")
@@ -263,7 +315,7 @@ def _rank(file: File, owner: Owner, unit: str):
     # Times with and without a zone cannot be compared; of one hand-in nearly all are of one kind.
     seconds = changed.replace(tzinfo=changed.tzinfo or UTC).timestamp() if changed else 0.0
     handed_in = owner.handed_in.timestamp() if owner.handed_in else 0.0
-    return unit.casefold() in stem.casefold(), owner.again, handed_in, seconds, number, file.parts
+    return unit.casefold() == stem.casefold(), owner.again, handed_in, seconds, number, file.parts
 
 
 def _origin(origin: Origin, file: File, owner: Owner) -> Origin:
@@ -281,7 +333,7 @@ def _about_the_file(file: File, owner: Owner, made: Submission, notebooks: int, 
         newest = "" if unit.casefold() == plain_stem(name)[0].casefold() else "; none has the unit's name"
         messages.append(f"Of {notebooks} notebooks, {name!r} was graded{newest}.")
     for one in made.aside:
-        messages.append(f"{one.file.name!r} was tried first: {one.reason}.")
+        messages.append(f"{one.file.name!r} cannot be graded: {one.reason}.")
     if name not in (f"{unit}.ipynb", f"{owner.name}.ipynb"):
         messages.append(f"The file was called {name!r}.")
     return messages

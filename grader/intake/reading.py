@@ -5,12 +5,14 @@ from __future__ import annotations
 import codecs
 import contextlib
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from nbformat import NotebookNode, from_dict
 
 from grader.course.cells import exercise_of
-from grader.course.submitted import NotANotebook, notebook_of
-from grader.intake.repair import NotThisUnit, repair
+from grader.course.submitted import WINDOWS, NotANotebook, notebook_of
+from grader.intake.choice import Fit
+from grader.intake.repair import NotThisUnit, repaired
 
 
 def prepare() -> None:
@@ -21,17 +23,20 @@ def prepare() -> None:
             text = f'{{{cells} "metadata": {{}}, "nbformat": {version}, "nbformat_minor": {minor}, "worksheets": []}}'
             with contextlib.suppress(NotANotebook):
                 notebook_of(text.encode("utf-16"))
-    for encoding in ("utf-8-sig", "utf-16", "utf-32", "latin-1", "ascii", "unicode-escape", "idna"):
+    for encoding in ("utf-8-sig", "utf-16", "utf-32", "latin-1", "ascii", "unicode-escape", "idna", WINDOWS):
         codecs.lookup(encoding)
     exercise_of("%time x\n!ls\ny?")
 
 
 def read(payload: dict, content: bytes) -> Iterator[dict]:
-    """One answer: the file's notebook, repaired for `payload["release"]`, and the repairs; or why it `failed`."""
+    """One answer: the file's notebook, repaired for `payload["release"]`, the repairs, and what tells it from other
+    notebooks of the same student; or why it `failed`."""
     try:
-        notebook, left_out = notebook_of(content)
-        repairs = repair(notebook, _parsed(payload["release"])) if payload["release"] else []
-        yield {"notebook": notebook, "repairs": left_out + repairs}
+        notebook, repairs, fit = *notebook_of(content), Fit()
+        if payload["release"]:
+            more, fit = repaired(notebook, _parsed(payload["release"]))
+            repairs += more
+        yield {"notebook": notebook, "repairs": repairs, "fit": asdict(fit)}
     except (NotANotebook, NotThisUnit) as problem:
         yield {"failed": str(problem)}
     except RecursionError:

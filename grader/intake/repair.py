@@ -7,13 +7,21 @@ finds each graded cell of the release; `grader.intake.split_cells` joins split o
 from __future__ import annotations
 
 import copy
+import re
+from collections import Counter
 
 from nbformat import NotebookNode
 
 from grader.course.cells import is_cuda
 from grader.intake import matching, split_cells
+from grader.intake.choice import Fit
 from grader.intake.matching import defines, functions, is_answer
 from grader.intake.matching import grading_of as _metadata
+
+SEVERAL = 4
+"""From so many repairs of one kind on, one sentence says all."""
+
+_CHECKED = re.compile(r"""\blab\.check\(\s{0,9}["'](\w{1,60})/""")
 
 
 class NotThisUnit(Exception):
@@ -21,20 +29,27 @@ class NotThisUnit(Exception):
 
 
 def repair(submitted: NotebookNode, release: NotebookNode) -> list[str]:
-    """Repair `submitted` in place to match the unit's release; returns a sentence for each repair.
+    """Repair `submitted` in place to match the unit's release; returns a sentence for each kind of repair.
 
-    Raises NotThisUnit if none of the unit's exercises is in it.
+    Raises NotThisUnit if none of the unit's exercises is in it, or it is another unit's.
     """
+    return repaired(submitted, release)[0]
+
+
+def repaired(submitted: NotebookNode, release: NotebookNode) -> tuple[list[str], Fit]:
+    """`repair`, with how well the notebook fits the release."""
     mender = _Mender(submitted, release)
+    mender.require_unit()
     mender.find()
     mender.require_exercises()
+    fit = mender.fit()
     mender.plain_copies()
     mender.join_parts()
     mender.settle()
     mender.put_back_moved()
     mender.restore_missing()
     mender.unique_ids()
-    return mender.messages
+    return mender.messages, fit
 
 
 def _name(cell: NotebookNode) -> str:
@@ -53,11 +68,13 @@ class _Mender:
         self.wanted = [c for c in release.cells if _metadata(c)]
         self.answers = set().union(*(functions(c) for c in self.wanted if is_answer(c)))
         self.found: dict[str, NotebookNode] = {}  # by the released cell's id
+        self.by_ids: set[str] = set()  # those of them that were found by an id
         self.messages: list[str] = []
 
     def find(self) -> None:
         """Assign to each graded cell of the release at most one submitted cell."""
         self._free_merged_answers()
+        lost: list[NotebookNode] = []
         for match in (matching.by_grade_id, matching.by_cell_id, matching.by_marker, matching.by_text):
             for cell in self.wanted:
                 if cell.id in self.found:
@@ -65,8 +82,37 @@ class _Mender:
                 free = self._free() if is_answer(cell) else [c for c in self._free() if not self._answers_in(c)]
                 if (mine := match(cell, free)) is not None:
                     self.found[cell.id] = mine
+                    if match in (matching.by_grade_id, matching.by_cell_id):
+                        self.by_ids.add(cell.id)
                     if match is not matching.by_grade_id:
-                        self.messages.append(f"The grading information of {_name(cell)} was lost and is restored.")
+                        lost.append(cell)
+        self._say(lost, "The grading information of {} was lost and is restored.")
+
+    def _say(self, cells: list[NotebookNode], one: str, many: str = "") -> None:
+        """A sentence for each of these cells, or one for all of them: `many`, or else `one` with their number."""
+        if len(cells) < SEVERAL:
+            self.messages += [_capital(one.format(_name(c))) for c in cells]
+            return
+        rest = f" and {len(cells) - SEVERAL} more" if len(cells) > SEVERAL else ""
+        names = ", ".join(_name(c) for c in cells[:SEVERAL])
+        sentence = (many or one).format(f"{len(cells)} cells").rstrip(".")
+        self.messages.append(f"{_capital(sentence)}: {names}{rest}.")
+
+    def require_unit(self) -> None:
+        """Raises NotThisUnit for a notebook whose checks are all another unit's. Cells that units share, such as the
+        first one, would make it look like one of this unit with everything deleted."""
+        named = Counter(
+            unit for c in self.notebook.cells if c.cell_type == "code" for unit in _CHECKED.findall(c.source)
+        )
+        ours = {unit for c in self.release.cells if c.cell_type == "code" for unit in _CHECKED.findall(c.source)}
+        if ours and named and not ours & named.keys():
+            raise NotThisUnit(f"this is unit {named.most_common(1)[0][0]}, not {min(ours)}")
+
+    def fit(self) -> Fit:
+        """How well the notebook fits the release, before anything is put in its place."""
+        answers = [c for c in self.wanted if is_answer(c) and c.id in self.found]
+        written = sum(self.found[c.id].source.strip() != c.source.strip() for c in answers)
+        return Fit(len(self.by_ids) / len(self.wanted), len(self.found) / len(self.wanted), written)
 
     def _free(self) -> list[NotebookNode]:
         taken = {id(c) for c in self.found.values()}
@@ -88,7 +134,9 @@ class _Mender:
 
     def require_exercises(self) -> None:
         exercises = [c for c in self.wanted if _metadata(c).get("solution") or _metadata(c).get("grade")]
-        if not any(c.id in self.found for c in exercises):
+        # A written answer's id may be that of another unit's: with no code beside it, it proves nothing.
+        proof = [c for c in exercises if c.cell_type == "code"] or exercises
+        if not any(c.id in self.found for c in proof):
             title = next((c.source.split("\n", 1)[0].lstrip("# ") for c in self.notebook.cells if c.source.strip()), "")
             raise NotThisUnit(f"no exercise of this unit is in it; it begins with {title[:60]!r}")
 
@@ -139,13 +187,14 @@ class _Mender:
 
     def settle(self) -> None:
         """Give every found cell the metadata and the type that it was released with, and locked cells their text."""
+        changed, edited = [], []
         for released in self.wanted:
             cell = self.found.get(released.id)
             if cell is None:
                 continue
             grading = _metadata(cell)
             if grading and any(grading.get(k) != v for k, v in released.metadata.nbgrader.items() if k != "checksum"):
-                self.messages.append(f"The grading information of {_name(released)} was changed and is restored.")
+                changed.append(released)
             cell.metadata.nbgrader = copy.deepcopy(released.metadata.nbgrader)
             if cell.cell_type != released.cell_type:
                 self.messages.append(
@@ -154,9 +203,11 @@ class _Mender:
                 _retype(cell, released.cell_type)
             locked = not is_answer(released)
             if locked and cell.source.strip() != released.source.strip():
-                self.messages.append(f"{_capital(_name(released))} had been edited; it runs as released.")
+                edited.append(released)
             if locked:
                 cell.source = released.source
+        self._say(changed, "The grading information of {} was changed and is restored.")
+        self._say(edited, "{} had been edited; it runs as released.", "{} had been edited; they run as released.")
 
     def put_back_moved(self) -> None:
         """Put locked cells that were moved back where they were; an answer stays where its author wants it."""
@@ -174,6 +225,7 @@ class _Mender:
 
     def restore_missing(self) -> None:
         """Put deleted cells back behind the cell that precedes them in the release."""
+        given, answers = [], []
         for position, released in enumerate(self.release.cells):
             if released.id in self.found or not _metadata(released):
                 continue
@@ -185,8 +237,10 @@ class _Mender:
             cell = copy.deepcopy(released)
             self.notebook.cells.insert(self._place(position), cell)
             self.found[released.id] = cell
-            state = " without an answer" if is_answer(released) else ""
-            self.messages.append(f"{_capital(_name(released))} had been deleted and was put back{state}.")
+            (answers if is_answer(released) else given).append(released)
+        for cells, state in ((given, ""), (answers, " without an answer")):
+            one = f"{{}} had been deleted and was put back{state}."
+            self._say(cells, one, one.replace(" was ", " were "))
 
     def _defined_elsewhere(self, released: NotebookNode) -> str:
         """Names that a deleted answer cell defines, if the learner defines them all in other cells (a merge, say)."""

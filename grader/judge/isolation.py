@@ -24,8 +24,8 @@ INSIDE, PACKAGE = Path(__file__).with_name("inside"), "gpulab_inside"
 READERS = (
     "__init__.py", "course/__init__.py", "course/cells.py", "course/regions.py", "course/solutions.py",
     "course/submitted.py", "judge/__init__.py", "judge/copies.py", "judge/plan.py", "judge/reading.py",
-    "judge/language", "intake/__init__.py", "intake/matching.py", "intake/reading.py", "intake/repair.py",
-    "intake/split_cells.py",
+    "judge/language", "intake/__init__.py", "intake/choice.py", "intake/matching.py", "intake/reading.py",
+    "intake/repair.py", "intake/split_cells.py",
 )  # fmt: skip
 """The part of the grader that reads what a submission holds (`inside/read.py`)."""
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -51,16 +51,26 @@ class Rules:
     steps: tuple[tuple[float, float], ...] = ()
     extensions: dict[str, datetime | timedelta] = field(default_factory=dict)
     handed_in: dict[str, datetime] = field(default_factory=dict)
+    text: str = field(default="", repr=False, compare=False)
+    """The file they come from."""
 
     @staticmethod
     def read(path: Path) -> Rules:
         """The rules in a TOML file. Raises LateError."""
         try:
-            table = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+            return Rules.parse(path.read_text(encoding="utf-8"), path.name)
+        except (OSError, UnicodeDecodeError) as problem:
             raise LateError(f"{path.name}: {problem}") from None
+
+    @staticmethod
+    def parse(text: str, name: str = "late rules") -> Rules:
+        """The rules in the text of a file. Raises LateError."""
+        try:
+            table = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as problem:
+            raise LateError(f"{name}: {problem}") from None
         if unknown := set(table) - _KNOWN:
-            raise LateError(f"{path.name}: unknown rule {', '.join(sorted(unknown))}")
+            raise LateError(f"{name}: unknown rule {', '.join(sorted(unknown))}")
         try:
             zone = ZoneInfo(table.get("time_zone", "UTC"))
             steps = tuple(sorted((float(h), _percent(p)) for h, p in table.get("steps", [])))
@@ -73,11 +83,29 @@ class Rules:
                 steps=steps,
                 extensions={k: _extension(v, zone) for k, v in table.get("extensions", {}).items()},
                 handed_in={k: _time(v, zone) for k, v in table.get("handed_in", {}).items()},
+                text=text,
             )
         except (TypeError, ValueError, AttributeError, ZoneInfoNotFoundError) as problem:
-            raise LateError(f"{path.name}: {problem}") from None
+            raise LateError(f"{name}: {problem}") from None
         except KeyError:
-            raise LateError(f"{path.name}: it has no due time") from None
+            raise LateError(f"{name}: it has no due time") from None
+
+    def for_(self, student: str, origin: Origin | None) -> Rules:
+        """The same rules, where a student whom they name as the platform does has the name of the gradebook: that one
+        may have lost a quote or a slash."""
+        names = [n for n in (origin.name, origin.id, origin.email) if n] if origin else []
+        tables = {}
+        for what in ("extensions", "handed_in"):
+            table = getattr(self, what)
+            found = next((table[n] for n in names if n in table), None)
+            tables[what] = table if found is None or student in table else {**table, student: found}
+        return replace(self, **tables)
+
+    def strangers(self, students: list[Graded]) -> list[str]:
+        """Names in the rules that no student has, such as misspelled ones."""
+        known = {s.student for s in students}
+        known |= {n for s in students if s.origin for n in (s.origin.name, s.origin.id, s.origin.email)}
+        return sorted({*self.extensions, *self.handed_in} - known)
 
     def due_for(self, student: str) -> datetime:
         """A student's due time, any extension included."""
@@ -86,6 +114,8 @@ class Rules:
 
     def of(self, student: str, origin: Origin | None) -> Lateness | None:
         """This student's late penalty; None if in time. Unknown submission times are never penalized."""
+        if (own := self.for_(student, origin)) != self:
+            return own.of(student, origin)
         origin, due = origin or Origin(), self.due_for(student)
         when, clock = self.time_of(student, origin)
         corrected = student in self.handed_in
@@ -127,13 +157,15 @@ def apply(rules: Rules | None, students: list[Graded]) -> None:
         student.late = rules.of(student.student, student.origin) if rules and not student.problem else None
 
 
-def enter(course, students: list[Graded], rules: Rules | None = None) -> None:
-    """Enter due times, submission times and penalties into nbgrader's gradebook, for its feedback and export.
+def enter(course, students: list[Graded], rules: Rules | None = None) -> list[str]:
+    """Enter due times, submission times and penalties into nbgrader's gradebook, for its feedback and export; returns
+    the students whose penalty is another one than before.
 
     nbgrader would compute a penalty while it autogrades, before a person graded the written answers. The penalty is a
     share of all points, so it is entered here, after grading and again before each export, in the same column.
     """
     graded, known = {s.student: s for s in students}, rules or Rules(datetime.now(UTC), ZoneInfo("UTC"))
+    changed = []
     with course.api.gradebook as book:
         assignment = book.find_assignment(course.unit)
         if rules:
@@ -142,14 +174,18 @@ def enter(course, students: list[Graded], rules: Rules | None = None) -> None:
             student = graded.get(submission.student_id)
             if student is None:
                 continue
-            when, _ = known.time_of(student.student, student.origin or Origin())
+            own = known.for_(student.student, student.origin)
+            when, _ = own.time_of(student.student, student.origin or Origin())
             if when:
                 submission.timestamp = _naive(when)
-            if rules and (later := rules.due_for(student.student) - rules.due):
+            if rules and (later := own.due_for(student.student) - rules.due):
                 submission.extension = later
             for notebook in submission.notebooks:
+                before = notebook.late_submission_penalty or None
                 notebook.late_submission_penalty = penalty(notebook.score, student.late) or None
+                changed += [student.student] * (notebook.late_submission_penalty != before)
         book.db.commit()
+    return changed
 
 
 def _naive(when: datetime) -> datetime:

@@ -129,9 +129,18 @@ class Graded:
             sentences.append(f"{len(unfilled)} of {len(self.outcomes)} exercises not written yet.")
         return " ".join(sentences) or "All checks passed."
 
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the single samples of timings, which are in the records."""
+        happened = self.what_happened()
+        data = asdict(self) | {"marks": self.marks, "points": self.points, "score": self.score}
+        for outcome in data["outcomes"]:
+            if outcome["verdict"]:
+                outcome["verdict"]["timing"].pop("samples", None)
+        return data | {"what_happened": happened}
+
     @staticmethod
     def from_json(data: dict[str, Any]) -> Graded:
-        """What `ClassResults.as_json` wrote of one student."""
+        """The student whom `to_json` wrote."""
         made = {"marks", "points", "score", "what_happened"}
         kept = {k: v for k, v in data.items() if k not in made}
         kept["outcomes"] = [
@@ -172,10 +181,6 @@ class ClassResults:
         return sum(c.points for c in self.checks)
 
     @property
-    def has_late(self) -> bool:
-        return any(s.late for s in self.students)
-
-    @property
     def open(self) -> list[tuple[Graded, Outcome]]:
         """What is left for an instructor to have judged where there is a GPU."""
         return [(s, o) for s in self.students for o in s.outcomes if o.open]
@@ -188,10 +193,10 @@ class ClassResults:
         return Counter(o.kind for o in self.outcomes_of(check) if o.kind).most_common()
 
     def as_json(self) -> str:
-        """Everything but the single samples of timings, which are in the records; a line for each student."""
+        """The results with a line for each student."""
         head = asdict(replace(self, students=[]))
         del head["students"]
-        students = ",\n".join(json.dumps(_told(s), ensure_ascii=False) for s in self.students)
+        students = ",\n".join(json.dumps(s.to_json(), ensure_ascii=False) for s in self.students)
         return json.dumps(head, indent=1, ensure_ascii=False)[:-2] + f',\n "students": [\n{students}\n]}}\n'
 
     @staticmethod
@@ -203,18 +208,18 @@ class ClassResults:
         return ClassResults(**data)
 
     def as_csv(self) -> str:
-        """A row for each student. Text that a spreadsheet would run as a formula is quoted with an apostrophe."""
+        """A row for each student, with the same columns for every class. Text that a spreadsheet would run as a formula
+        is quoted with an apostrophe."""
         text = io.StringIO()
         table = csv.writer(text, lineterminator="\n")
-        late = ["penalty", "score"] if self.has_late else []
-        still = ["open"] if self.open else []
-        table.writerow(["student", *(c.name for c in self.checks), "marks", "points", *still, *late, "what happened"])
+        totals = ["marks", "points", "open", "penalty", "score"]
+        table.writerow(["student", *(c.name for c in self.checks), *totals, "what happened"])
         for s in self.students:
             marks = {o.cell: o.marks for o in s.outcomes}
-            row = [s.student, *(f"{marks.get(c.cell, 0):g}" for c in self.checks), f"{s.marks:g}", f"{self.points:g}"]
-            row += [f"{s.open:g}"] if still else []
-            row += [f"{s.penalty:g}", f"{s.score:g}"] if late else []
-            table.writerow([harmless(cell) for cell in [*row, s.what_happened()]])
+            numbers = [*(marks.get(c.cell, 0.0) for c in self.checks)]
+            numbers += [s.marks, self.points, s.open, s.penalty, s.score]
+            row = [s.student, *(f"{n:g}" for n in numbers), s.what_happened()]
+            table.writerow([harmless(cell) for cell in row])
         return text.getvalue()
 
 
@@ -228,15 +233,6 @@ def _together(repairs: list[str]) -> list[str]:
         return repairs
     rest = [r for r in repairs if r not in lost]
     return [*rest, f"The grading information of {len(lost)} cells was lost and is restored."]
-
-
-def _told(student: Graded) -> dict[str, Any]:
-    sentences = student.what_happened()
-    data = asdict(student) | {"marks": student.marks, "points": student.points, "score": student.score}
-    for outcome in data["outcomes"]:
-        if outcome["verdict"]:
-            outcome["verdict"]["timing"].pop("samples", None)
-    return data | {"what_happened": sentences}
 
 
 def harmless(text: str) -> str:

@@ -14,11 +14,14 @@ from pathlib import Path
 from grader.gradebook import by_hand
 from grader.gradebook.by_hand import ByHand
 from grader.marks.results import ClassResults, Graded
-from grader.reports import charts, feedback, findings, leaderboard, next_steps, pages
+from grader.reports import charts, feedback, findings, leaderboard, next_steps, pages, stamp
 
 IN_FULL = 60
 """Students up to which the report holds every verdict in full. A larger class's is on the students' own pages."""
 
+
+CSV_ENCODING = "utf-8-sig"
+"""Excel takes it for UTF-8."""
 
 PART = 100
 """Students on one page. Those of a larger class are on pages of their own."""
@@ -110,20 +113,27 @@ def write(results: ClassResults, out: Path) -> dict[str, Path]:
     out.mkdir(parents=True, exist_ok=True)
     if results.findings is None:
         results.findings = findings.look(results, out)
-    files = {"report": out / "report.html", "pages": out / "feedback", "csv": out / "grades.csv"}
-    files |= {"json": out / "grades.json", "repairs": out / "repairs.html"}
+    files = places(out)
     _write(files["json"], results.as_json())
-    _write(files["csv"], results.as_csv(), "utf-8-sig")  # -sig: Excel takes it for UTF-8
+    _write(files["csv"], results.as_csv(), CSV_ENCODING)
     write_pages(results, out)
     return files
 
 
+def places(out: Path) -> dict[str, Path]:
+    """Where the reports are."""
+    files = {"report": out / "report.html", "pages": out / "feedback", "csv": out / "grades.csv"}
+    return files | {"json": out / "grades.json", "repairs": out / "repairs.html"}
+
+
 def write_pages(results: ClassResults, out: Path) -> None:
-    """The pages, from the results and from what people gave in nbgrader's formgrader."""
+    """The pages, from the results and from what people gave in nbgrader's formgrader, and last a stamp by which a page
+    that is not whole is found."""
     hands = by_hand.read(out / "course", results.unit)
     _write(out / "report.html", html(results, links=True, hands=hands))
     feedback.write(results, out / "feedback", hands)
     _write_parts(results, out)
+    stamp.write(out)
 
 
 def _write(path: Path, text: str, encoding: str = "utf-8") -> None:

@@ -13,6 +13,7 @@ from grader import engines
 from grader.engines import worker_process
 from grader.engines.local import pinned, shares
 from grader.engines.worker_process import Lost, WorkerProcess
+from grader.grading.options import GradeOptions
 from grader.judge.gpulock import GpuLock, visible_gpus
 
 NAMES = [f"student {n}" for n in range(5)] + ["kills", "kills once"]
@@ -68,6 +69,14 @@ def test_a_dask_cluster_need_not_know_the_grader(scheduler, pretend):
     with contextlib.closing(engines.open_engine("dask", 2, work=pretend, scheduler=scheduler)) as engine:
         found = dict(engine.run(job(f"student {n}") for n in range(3)))
     assert len(found) == 3 and all(r["verdicts"]["unit/a"]["marks"] == 1 for r in found.values())
+
+
+def test_of_a_dask_cluster_that_runs_its_own_cores_count(scheduler, pretend, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    options = GradeOptions(executor="dask", scheduler=scheduler, work=pretend)
+    with contextlib.closing(options.open_engine(None)) as engine:
+        assert engine.workers == 2
+    assert engines.workers_for("dask", 5, None, scheduler) == 5
 
 
 def test_a_dask_cluster_that_cannot_grade_gives_no_marks(scheduler, pretend, monkeypatch, tmp_path):

@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from grader.gradebook import journal as journal_module
+from grader.gradebook import provenance
 from grader.gradebook.journal import DiskFull, Journal, JournalError, read, write
 
 
@@ -78,23 +78,52 @@ def test_two_cannot_grade_into_one_folder(journal):
 
 
 def test_what_may_go_on(journal, monkeypatch):
-    journal.may_go_on("unit", "release", None, "judge")
-    journal.may_go_on("unit", "release", 7, "judge")
-    for other, why in {
-        ("other", "release", None, "judge"): "it graded unit",
-        ("unit", "changed", None, "judge"): "the unit has changed",
-        ("unit", "release", 8, "judge"): "--seed",
-        ("unit", "release", None, "shown"): "--trust-notebooks",
-    }.items():
+    assert journal.may_go_on("release", None, "judge") == journal.may_go_on("release", 7, "judge") == []
+    for other, why in {("release", 8, "judge"): "--seed", ("release", None, "shown"): "--trust-notebooks"}.items():
         with pytest.raises(JournalError, match=why) as message:
             journal.may_go_on(*other)
-        assert "--fresh" in str(message.value) and str(message.value).count(".") == 1
-    now = journal_module.versions()
-    monkeypatch.setattr(journal_module, "versions", lambda: now | {"torch": "1.0", "course": "x"})
-    with pytest.raises(JournalError, match="torch and course changed since then"):
-        journal.may_go_on("unit", "release", None, "judge")
+        assert "--fresh" in str(message.value)
+    monkeypatch.setattr(provenance, "packages", lambda: journal.header["packages"] | {"torch": "1.0"})
+    for _ in range(2):
+        with pytest.raises(JournalError, match="torch and solutions/unit/unit.py changed. --accept-changes"):
+            journal.may_go_on("changed", None, "judge")
+    assert journal.may_go_on("changed", None, "judge", True) == ["torch", "solutions/unit/unit.py"]
+    journal.go_on("changed")  # from now on this is what the run used
+    assert journal.may_go_on("changed", None, "judge") == [] and not journal.header["finished"]
+
+
+def test_a_folder_belongs_to_one_unit(journal):
+    journal.belongs_to("unit")
+    with pytest.raises(JournalError, match="holds unit: grade other into a folder of its own"):
+        journal.belongs_to("other")
+
+
+def test_a_journal_of_another_version_is_not_misread(journal):
+    journal.header["format"] = 1
+    for ask in (journal.the_run, lambda: journal.may_go_on("release", None, "judge", True)):
+        with pytest.raises(JournalError, match="[Aa]nother version of the grader"):
+            ask()
+
+
+def test_what_was_expected_and_what_was_recorded(journal):
+    journal.expect({"ana": {"n": 1}})
+    journal.expect({"ben": {"n": 2}})
+    assert journal.pending() == {"ana": {"n": 1}, "ben": {"n": 2}}
+    journal.put("ana", {"marks": {"a": 1.0}})
+    assert not journal.is_recorded("ana")
+    journal.note_recorded("ana")
+    assert journal.is_recorded("ana")
+    journal.put("ana", {"marks": {"a": 2.0}})  # the gradebook holds the one before
+    assert not journal.is_recorded("ana")
+    journal.finish()
+    assert journal.pending() == {}
+
+
+def test_one_may_look_while_another_grades(journal):
+    journal.put("ana", {})
+    assert Journal(journal.folder, hold=False).students() == ["ana"]
 
 
 def test_there_must_be_something_to_resume(tmp_path):
     with pytest.raises(JournalError, match="no run to resume"):
-        Journal(tmp_path / "journal").may_go_on("unit", "release", None, "judge")
+        Journal(tmp_path / "journal").may_go_on("release", None, "judge")

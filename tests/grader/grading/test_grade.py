@@ -4,12 +4,14 @@ import csv
 import json
 import shutil
 from argparse import ArgumentParser, Namespace
+from types import SimpleNamespace
 
 import nbformat
 import pytest
 from nbformat.v4 import new_output
 
 from grader import engines
+from grader.__main__ import main
 from grader.commands import grade as command
 from grader.commands import progress
 from grader.course.sources import source_notebook
@@ -73,7 +75,7 @@ def test_a_class_from_submissions_to_reports(unit, submissions, tmp_path, capsys
     assert pages == ["dies", "right", "wrong"]
 
     rows = list(csv.reader((tmp_path / "out" / "grades.csv").read_text(encoding="utf-8-sig").splitlines()))
-    assert rows[0] == ["student", "add_bytes", "marks", "points", "what happened"]
+    assert rows[0] == ["student", "add_bytes", "marks", "points", "open", "penalty", "score", "what happened"]
     assert [row[:4] for row in rows[1:]][1] == ["right", "1", "1", "1"]
     assert json.loads((tmp_path / "out" / "grades.json").read_text())["seed"] == 5
     printed = capsys.readouterr().out
@@ -83,7 +85,9 @@ def test_a_class_from_submissions_to_reports(unit, submissions, tmp_path, capsys
 def arguments(**given):
     """What the command line would give."""
     plain = dict(seed=None, workers=None, verbose=False, trust_notebooks=False, late=None, executor="local")
-    plain |= dict(resume=False, fresh=False, gpus=None, scheduler=None, slurm=[])
+    plain |= dict(
+        resume=False, fresh=False, yes=False, accept_changes=False, gpus=None, scheduler=None, no_tls=False, slurm=[]
+    )
     return Namespace(**plain | given)
 
 
@@ -198,6 +202,24 @@ def test_the_executor_has_an_old_name_too(given, executor):
     command.add_common_arguments(parser)
     assert progress.options_of(parser.parse_args([*given, "--seed", "3"], arguments())).executor == executor
     assert "--executor" in parser.format_help() and "--backend" not in parser.format_help()
+
+
+def test_a_run_is_replaced_only_when_a_person_says_so(tmp_path, capsys, monkeypatch):
+    assert command.may_replace(tmp_path), "there is nothing to replace"
+    (tmp_path / "journal" / "entries").mkdir(parents=True)
+    (tmp_path / "journal" / "entries" / "ana.json").touch()
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: False))
+    assert command.main(arguments(unit=UNIT, submissions=tmp_path, out=tmp_path, fresh=True)) == 1
+    assert "a run with 1 submissions" in (printed := capsys.readouterr().out) and "--yes replaces it" in printed
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    assert command.may_replace(tmp_path, lambda question: "yes") and not command.may_replace(tmp_path, lambda _: "")
+
+
+def test_a_folder_that_cannot_be_used_is_said_in_a_sentence(tmp_path, capsys):
+    (tmp_path / "journal").mkdir()
+    (tmp_path / "journal" / "entries").write_text("")  # root may write anywhere, but not into this
+    assert main(["verify", str(tmp_path)]) == 1
+    assert capsys.readouterr().out == f"{tmp_path}/journal/entries cannot be used: File exists.\n"
 
 
 def test_an_unknown_unit_or_folder_is_said(tmp_path, capsys):

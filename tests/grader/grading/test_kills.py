@@ -1,7 +1,9 @@
-"""Killed at ten moments, of the parent, of workers, on a full disk, in a power cut: after --resume every submission is
-graded exactly once, and the gradebook is sound."""
+"""Killed at any moment, of the parent, of workers, on a full disk, in a power cut: after --resume every submission is
+graded exactly once, and all that the class shows is sound."""
 
 import contextlib
+import itertools
+import json
 import os
 import random
 import shutil
@@ -9,13 +11,20 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import pytest
 
 from grader.gradebook.gradebook import Course
+from grader.gradebook.journal import read
 from grader.grading import verify
+from grader.grading.grade import grade
+from grader.grading.options import GradeOptions
+from grader.grading.regrade import regrade
 from grader.judge.isolation import bubblewrap
+from tests.grader.engines import pretend
+from tests.grader.grading.pretended import Here, quick_feedback
 from tests.grader.small import UNIT, right, write_unit
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -93,6 +102,84 @@ def test_killed_at_ten_moments(unit, submissions, tmp_path, env):
     done = subprocess.run(command(unit, submissions, out, "--resume"), cwd=ROOT, env=env, timeout=200)
     assert done.returncode == 0 and verify.problems(out) == []
     assert Course(out / "course", UNIT).scores() == expected()
+
+
+class Worth(Here):
+    """A regrade in which a right answer is worth `points`."""
+
+    def __init__(self, points):
+        super().__init__()
+        self.points = points
+
+    def run(self, jobs):
+        for job in jobs:
+            verdicts = pretend.do(job)["verdicts"]
+            for verdict in verdicts.values():
+                verdict["marks"] *= self.points
+            yield job["key"], {"verdicts": verdicts, "record": {"seed": job["seed"]}}
+
+
+def grading(unit, folder, out, resume):
+    return lambda: grade(unit, folder, out, GradeOptions(seed=3, resume=resume), engine=Here())
+
+
+def judging(unit, out, points):
+    return lambda: regrade(out, solutions=unit.parent, engine=Worth(points))
+
+
+def in_a_child(command):
+    """Start a command in a process that shares what this one has imported; returns its id."""
+    child = os.fork()
+    if child == 0:
+        try:
+            command()
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+    return child
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_killed_at_a_hundred_random_moments(unit, tmp_path, monkeypatch):
+    """Of grading a class, of adding to it and of judging it again: the same command goes on, and all is sound."""
+    monkeypatch.setattr(Course, "feedback", quick_feedback)
+    draw, good, out = random.Random(7), right(unit), tmp_path / "out"
+    wrong, moments, seconds, marks = good.replace(b"3 * n", b"2 * n"), 100, {}, {}
+    for number in itertools.count():
+        kind = "regrade" if number % 4 == 3 else "grade"
+        if kind == "grade":
+            names = ["ana", "ben", "chi"] if number == 0 else [draw.choice(["ana", "ben", f"late {number % 5}"])]
+            folder = tmp_path / f"submissions {number}"
+            folder.mkdir()
+            for name in names:
+                marks[name] = float(draw.random() < 0.7)
+                # no two are alike, so that each of them has to be graded
+                text = (good if marks[name] else wrong).replace(b"Why three?", f"Why {number}?".encode())
+                (folder / f"{name}.ipynb").write_bytes(text)
+        else:
+            points = draw.choice([0.25, 0.5, 0.75])
+            marks = {name: points * bool(m) for name, m in marks.items()}
+        begun = False
+        for _ in range(draw.randrange(1, 4) if number else 0):
+            child = in_a_child(grading(unit, folder, out, begun) if kind == "grade" else judging(unit, out, points))
+            time.sleep(draw.uniform(0, seconds[kind]))
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            moments -= 1
+            header = read(out / "journal" / "header.json")
+            begun = kind == "grade" and not header["finished"]
+        begin = time.monotonic()
+        child = in_a_child(grading(unit, folder, out, begun) if kind == "grade" else judging(unit, out, points))
+        assert os.waitpid(child, 0)[1] == 0
+        seconds |= {kind: time.monotonic() - begin} if number else {"grade": 2.0, "regrade": 2.0}
+        assert verify.problems(out) == []
+        shown = {s["student"]: s["marks"] for s in json.loads((out / "grades.json").read_text())["students"]}
+        assert shown == marks
+        if moments <= 0:
+            return
 
 
 @pytest.mark.slow

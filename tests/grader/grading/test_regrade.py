@@ -8,13 +8,16 @@ from types import SimpleNamespace
 
 import pytest
 
+from grader.commands import regrade as command
+from grader.engines import work
 from grader.gradebook.gradebook import Course
-from grader.grading import regrade
 from grader.grading.grade import grade
 from grader.grading.options import GradeOptions
+from grader.grading.regrade import NoRegrade, regrade
 from grader.marks.late import Rules
 from grader.reports import exports, report
 from labutils import exercises
+from tests.grader.grading.pretended import Here
 from tests.grader.small import EXERCISE, UNIT, right, write_unit
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -36,12 +39,11 @@ def graded(tmp_path_factory):
             archive.writestr(zipfile.ZipInfo(name, when), content)
     (folder / "late.toml").write_text("due = 2026-11-20T18:00:00\nper_day = 20\n")
     rules = Rules.read(folder / "late.toml")
-    results = grade(unit, folder / "moodle.zip", folder / "out", GradeOptions(seed=5, workers=1, rules=rules))
-    report.write(results, folder / "out")
+    grade(unit, folder / "moodle.zip", folder / "out", GradeOptions(seed=5, workers=1, rules=rules))
     return folder
 
 
-def test_one_exercise_again_and_nothing_else(graded, monkeypatch, capsys):
+def test_one_exercise_again_and_nothing_else(graded, monkeypatch):
     out = graded / "out"
     before = report.read(out)
     assert [s.student for s in before.students] == ["Duarte Ana", "Vega Cem", "Yousuf Ben"]
@@ -57,10 +59,9 @@ def test_one_exercise_again_and_nothing_else(graded, monkeypatch, capsys):
     # The test was wrong: two arrays are what was asked for. The exercise's reference is mended, and judged by again.
     known = exercises.get(EXERCISE)
     monkeypatch.setitem(known.__dict__, "reference", lambda n, itemsize: 2 * n * itemsize)
-    results = regrade.regrade(out, "add_bytes", 1, print, graded / "solutions")
-    report.write(results, out)
-    message = capsys.readouterr().out
-    assert "Duarte Ana: 1 → 0" in message and "Yousuf Ben: 0 → 1" in message
+    here = Here(do=work.do)  # another process would not have the new reference
+    results, changes = regrade(out, ["add_bytes"], solutions=graded / "solutions", engine=here)
+    assert changes == {"Duarte Ana": (1, 0), "Yousuf Ben": (0, 1)}
     assert "the points of 2 students changed" in results.notes[-1]
 
     after = {s.student: s for s in report.read(out).students}
@@ -84,8 +85,6 @@ def test_one_exercise_again_and_nothing_else(graded, monkeypatch, capsys):
 
 
 def test_what_cannot_be_graded_again_says_why(graded, tmp_path, capsys):
-    args = SimpleNamespace(out=graded / "out", only="none", workers=1)
-    with pytest.raises(regrade.NoRegrade, match="it has add_bytes"):
-        regrade.regrade(graded / "out", "none", 1, solutions=graded / "solutions")
-    args.out = tmp_path
-    assert regrade.main(args) == 1 and "no grades.json" in capsys.readouterr().out
+    with pytest.raises(NoRegrade, match="it has add_bytes"):
+        regrade(graded / "out", ["none"], solutions=graded / "solutions")
+    assert command.main(SimpleNamespace(out=tmp_path)) == 1 and "There is no run" in capsys.readouterr().out

@@ -1,82 +1,20 @@
 """Whatever ends a run, --resume grades every submission exactly once, and the gradebook is sound."""
 
+import json
 import shutil
+from argparse import Namespace
 
 import pytest
 
-from grader import engines
-from grader.course.sources import source_notebook
+from grader.gradebook import provenance
 from grader.gradebook.gradebook import Course
 from grader.gradebook.journal import DiskFull, Journal, JournalError
 from grader.grading import verify
 from grader.grading.grade import exit_status, grade
 from grader.grading.options import GradeOptions
-from tests.grader.engines import pretend
-from tests.grader.small import UNIT, right, write_unit
-
-
-class PowerCut(BaseException):
-    """Nothing may catch it, as nothing would be left to."""
-
-
-class Here:
-    """An engine that pretends, in this process; `fails` may end it, or give another result, at any job."""
-
-    workers = 1
-
-    def __init__(self, fails=lambda done, result: result):
-        self.fails, self.asked = fails, []
-
-    def run(self, jobs):
-        for job in jobs:
-            self.asked.append(job["key"])
-            yield job["key"], self.fails(len(self.asked), pretend.do(job))
-
-    def running(self):
-        return {}
-
-    def close(self):
-        pass
-
-
-@pytest.fixture(scope="module")
-def unit(tmp_path_factory):
-    return write_unit(tmp_path_factory.mktemp("solutions"))
-
-
-@pytest.fixture(scope="module")
-def gradebook(unit, tmp_path_factory):
-    """A gradebook that knows the unit: nbgrader takes seconds to make a new one."""
-    course = Course(tmp_path_factory.mktemp("course"), UNIT)
-    course.release(source_notebook(unit))
-    return course.folder / "gradebook.db"
-
-
-@pytest.fixture(scope="module")
-def good(unit):
-    return right(unit)
-
-
-@pytest.fixture
-def class_(unit, good, gradebook, tmp_path, monkeypatch):
-    """Grades a class of five; called with an engine and options."""
-    folder, out = tmp_path / "submissions", tmp_path / "out"
-    folder.mkdir()
-    (out / "course").mkdir(parents=True)
-    shutil.copy(gradebook, out / "course")
-    for name in ("ana", "ben", "chi"):
-        (folder / f"{name}.ipynb").write_bytes(good)
-    (folder / "dee.ipynb").write_bytes(good.replace(b"3 * n", b"2 * n"))
-    (folder / "eve.ipynb").write_bytes(good[:300])
-
-    def run(engine, **options):
-        monkeypatch.setattr(engines, "open_engine", lambda *_, **__: engine)
-        monkeypatch.setattr(Course, "feedback", lambda *_, **__: None)  # nbgrader takes seconds
-        return grade(unit, folder, out, GradeOptions(**options))
-
-    run.out, run.folder = out, folder
-    return run
-
+from grader.marks.late import Rules
+from tests.grader.grading.pretended import Here, PowerCut, marks_of
+from tests.grader.small import UNIT
 
 MARKS = {"ana": 1, "ben": 1, "chi": 1, "dee": 0, "eve": 0}
 
@@ -141,13 +79,141 @@ def test_a_run_that_did_not_end_is_not_begun_anew_unasked(class_):
     assert Journal(class_.out / "journal").header["seed"] == seed  # the same marks for the same submission
 
 
-def test_resuming_a_finished_run_grades_what_is_new_or_changed(class_):
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_folder_with_a_finished_run_gets_what_is_new_or_changed_and_keeps_the_rest(class_, good, resume):
     class_(Here())
-    (class_.folder / "eve.ipynb").write_bytes((class_.folder / "ana.ipynb").read_bytes())
-    (class_.folder / "dee.ipynb").unlink()
+    for path in class_.folder.iterdir():
+        path.unlink()
+    (class_.folder / "dee.ipynb").write_bytes(good)  # handed in again
+    (class_.folder / "zoe.ipynb").write_bytes(good)  # a late student
+    again = Here()
+    results = class_(again, resume=resume)
+    assert sorted(again.asked) == ["dee", "zoe"]
+    assert marks_of(results) == {**MARKS, "dee": 1, "zoe": 1} and verify.problems(class_.out) == []
+    assert len((class_.out / "grades.csv").read_text().splitlines()) == 7
+    reasons = json.loads((class_.out / "set_aside" / "reasons.json").read_text())
+    assert [r["student"] for r in reasons] == ["eve"]  # who is not in this hand-in
+
+
+def test_another_unit_is_refused_whatever_is_asked(class_, unit, tmp_path):
+    class_(Here())
+    other = tmp_path / "solutions" / "07_other"
+    for options in ({}, {"resume": True}, {"fresh": True}):
+        with pytest.raises(JournalError, match=f"holds {UNIT}: grade 07_other into a folder of its own"):
+            grade(other, class_.folder, class_.out, GradeOptions(**options), engine=Here())
+    assert verify.problems(class_.out) == []
+
+
+def test_a_new_run_replaces_everything_when_that_is_asked_for(class_):
+    class_(Here())
+    for name in ("ben", "chi", "eve"):
+        (class_.folder / f"{name}.ipynb").unlink()
+
+    def stop(done, result):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        class_(Here(stop), fresh=True)
+    results = class_(Here(), resume=True)  # what the killed one had to remove is known
+    assert marks_of(results) == {"ana": 1, "dee": 0} and verify.problems(class_.out) == []
+    assert Course(class_.out / "course", UNIT).scores() == {"ana": 1, "dee": 0}
+
+
+def test_what_a_killed_run_expected_is_graded_also_when_others_are_handed_in(class_, good):
+    def stop(done, result):
+        if done == 2:
+            raise KeyboardInterrupt
+        return result
+
+    with pytest.raises(KeyboardInterrupt):
+        class_(Here(stop))
+    for path in class_.folder.iterdir():
+        path.unlink()
+    (class_.folder / "zoe.ipynb").write_bytes(good)
     again = Here()
     results = class_(again, resume=True)
-    assert again.asked == ["eve"] and {s.student: s.marks for s in results.students}["eve"] == 1
+    assert marks_of(results) == {**MARKS, "zoe": 1} and sorted(again.asked) == ["ben", "chi", "dee", "zoe"]
+    assert verify.problems(class_.out) == []
+
+
+def test_the_late_rules_stay_with_the_run(class_, good):
+    rules = Rules.parse("due = 2020-01-01T00:00:00\nper_day = 50\n[extensions]\nann = '2 days'")
+    results = class_(Here(), rules=rules)
+    assert {s.student: s.score for s in results.students}["ana"] == 0
+    assert "The late rules name 'ann', who submitted nothing." in results.notes
+    (class_.folder / "zoe.ipynb").write_bytes(good)
+    assert all(s.late for s in class_(Here()).students if not s.problem)
+    assert verify.problems(class_.out) == []
+
+
+def test_a_change_of_the_course_is_named_and_can_be_accepted(class_, good, monkeypatch):
+    class_(Here())
+    (class_.folder / "zoe.ipynb").write_bytes(good)
+    now = provenance.packages() | {"torch": "1.0"}
+    monkeypatch.setattr(provenance, "packages", lambda: now)
+    with pytest.raises(JournalError, match="torch changed. --accept-changes keeps.*regrade.*--fresh"):
+        class_(Here())
+    again = Here()
+    results = class_(again, accept_changes=True)
+    assert again.asked == ["zoe"] and len(results.students) == 6
+    assert results.notes == ["Points from before and after a change of torch are in one class."]
+    assert class_(Here()).notes == results.notes and verify.problems(class_.out) == []
+
+
+def test_whatever_is_lost_of_what_a_class_shows_is_made_from_the_journal(class_, capsys):
+    class_(Here())
+    out = class_.out
+    before = (out / "grades.csv").read_bytes()
+    (out / "grades.csv").write_bytes(before.replace(b"ana,1", b"ana,0"))
+    (out / "report.html").unlink()
+    (out / "feedback" / "ben.html").write_text("half")
+    (out / "records" / "chi.json").unlink()
+    shutil.rmtree(out / "course" / "submitted")  # not in a backup
+    shutil.rmtree(out / "course" / "autograded" / "dee")
+    (out / "course" / "feedback" / "ana" / UNIT / f"{UNIT}.html").write_text("<html>")
+    course = Course(out / "course", UNIT)
+    with course.api.gradebook as book:
+        book.remove_submission(UNIT, "ben")
+        book.db.commit()
+    found = " ".join(verify.problems(out))
+    for one in ("grades.csv", "report.html", "feedback/ben.html", "chi: the verdict record", "ben is not in"):
+        assert one in found
+    assert verify.main(Namespace(out=out, repair=True)) == 0
+    assert "exactly once" in capsys.readouterr().out and (out / "grades.csv").read_bytes() == before
+    assert course.scores() == MARKS
+
+
+def test_points_that_are_in_the_tables_alone_are_found(class_):
+    class_(Here())
+    path = class_.out / "grades.json"
+    data = json.loads(path.read_text())
+    data["students"][0]["outcomes"][0]["marks"] = data["students"][0]["marks"] = 0.5
+    path.write_text(json.dumps(data))
+    assert verify.problems(class_.out) == ["ana: 0.5 in grades.json, 1.0 in the journal."]
+
+
+def test_two_students_of_one_name_are_told_apart_by_the_platforms_number(class_, good):
+    def hand_in(*numbers):
+        for path in class_.folder.iterdir():
+            path.unlink() if path.is_file() else shutil.rmtree(path)
+        for number in numbers:
+            folder = class_.folder / f"Ana Diaz_{number}_assignsubmission_file_"
+            folder.mkdir()
+            (folder / "x.ipynb").write_bytes(good)
+
+    hand_in(11, 12)
+    assert sorted(marks_of(class_(Here()))) == ["Ana Diaz", "Ana Diaz 12"]
+    hand_in(12)
+    again = Here()
+    class_(again)
+    hand_in(13)
+    assert again.asked == [] and sorted(marks_of(class_(Here()))) == ["Ana Diaz", "Ana Diaz 12", "Ana Diaz 13"]
+    for path in class_.folder.iterdir():
+        shutil.rmtree(path)
+    (class_.folder / "Ana Diaz.ipynb").write_bytes(good.replace(b"3 * n", b"2 * n"))  # by e-mail
+    ana = next(s for s in class_(Here()).students if s.student == "Ana Diaz")
+    assert (ana.marks, ana.origin.system, ana.origin.id) == (0, "moodle", "11")
+    assert verify.problems(class_.out) == []
 
 
 def test_a_lost_submission_is_recorded_with_a_reason_and_tried_again(class_):

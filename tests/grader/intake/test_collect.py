@@ -110,8 +110,9 @@ def test_an_answer_that_was_merged_into_another_cell_is_not_overwritten_by_a_stu
 def test_lost_metadata_is_found_by_cell_id(submitted, release):
     for c in submitted.cells:
         c.metadata = {}
-    message = repair(submitted, release)
-    assert len(message) == 6 and all("was lost and is restored" in s for s in message)
+    (message,) = repair(submitted, release)
+    assert message.startswith("The grading information of 6 cells was lost and is restored: ")
+    assert message.endswith("and 2 more.")
     assert [c.metadata for c in submitted.cells] == [c.metadata for c in release.cells]
 
 
@@ -220,7 +221,9 @@ def test_every_submission_is_collected_or_set_aside(tmp_path, submitted, release
     assert list(found) == ["ana", "ben", "cem", "dora", "eva", "finn", "g_h", "Übel"]
     assert found["ana"].repairs == found["cem"].repairs == []
     assert found["ben"].repairs == ["The file was called 'Untitled (3).ipynb'."]
-    assert found["dora"].repairs == [f"Of 2 notebooks, '{UNIT}.ipynb' was graded."]
+    graded, aside = found["dora"].repairs
+    assert graded == f"Of 2 notebooks, '{UNIT}.ipynb' was graded."
+    assert aside.startswith("'notes.ipynb' cannot be graded: the file is JSON, but not a notebook")
     assert "'g*h' cannot be a folder name" in found["g_h"].repairs[0]
     assert "not JSON" in found["eva"].problem and "contains no notebook" in found["finn"].problem
     assert "begins with 'Cooking'" in found["Übel"].problem

@@ -291,11 +291,67 @@ def test_the_newest_with_the_units_name_is_graded_and_the_others_are_kept(tmp_pa
         os.utime(tmp_path / "in" / "ana" / name, (seconds, seconds))
     (found,) = submissions = collect(tmp_path / "in", UNIT, release)
     assert found.origin.file == f"{UNIT} (1).ipynb"
-    assert f"'{UNIT} (2).ipynb' was tried first: the file is not JSON" in " ".join(found.repairs)
+    assert f"'{UNIT} (2).ipynb' cannot be graded: the file is not JSON" in " ".join(found.repairs)
     lay_out(submissions, tmp_path / "out" / "course", UNIT)
     reasons = json.loads((tmp_path / "out" / "set_aside" / "reasons.json").read_text())
     assert {r["file"] for r in reasons} == {f"ana/{n}" for n in times if n != f"{UNIT} (1).ipynb"}
     assert all((tmp_path / "out" / "set_aside" / r["kept"]).stat().st_size for r in reasons)
+
+
+@pytest.mark.parametrize(
+    ("files", "graded", "note"),
+    [
+        # equal times: the exact name decides, whatever else a name contains
+        ({f"{UNIT}.ipynb": "solved", f"{UNIT}_old.ipynb": "unfilled"}, f"{UNIT}.ipynb", ""),
+        ({f"{UNIT}.ipynb": "unfilled", "my answers.ipynb": "solved"}, f"{UNIT}.ipynb", "Nothing is written"),
+        # no exact name: ids of the unit's cells, then which is written, then the time
+        ({"z.ipynb": "other", "a.ipynb": "solved"}, "a.ipynb", ""),
+        ({"a.ipynb": "solved", "z.ipynb": "unfilled"}, "a.ipynb", ""),
+        ({"a.ipynb": "solved", "z.ipynb": "without ids"}, "a.ipynb", ""),
+        ({"a.ipynb": "solved", "z.ipynb": "one cell less"}, "z.ipynb", ""),
+    ],
+)
+def test_of_several_notebooks(files, graded, note, tmp_path, solution, release, good):
+    less = copy.deepcopy(solution)
+    del less.cells[next(i for i, c in enumerate(less.cells) if c.id.startswith("given"))]
+    contents = {
+        "solved": good,
+        "unfilled": notebook_bytes(release),
+        "other": (ROOT / "notebooks" / "01_hardware" / "01_hardware.ipynb").read_bytes(),
+        "without ids": MANGLED["colab_new_ids"][0](copy.deepcopy(solution)),
+        "one cell less": notebook_bytes(less),
+    }
+    for number, (name, what) in enumerate(sorted(files.items())):
+        path = tmp_path / "ana" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(contents[what])
+        os.utime(path, (100, 100) if UNIT in files else (number, number))
+    (found,) = collect(tmp_path, UNIT, release)
+    assert found.origin.file == graded and any(note in r for r in found.repairs)
+
+
+@pytest.mark.parametrize("other", ["01_hardware", "06_elementwise_triton", "09_shared_memory"])
+def test_another_units_notebook_is_set_aside_and_named(other, tmp_path, release):
+    (tmp_path / f"{UNIT}.ipynb").write_bytes((ROOT / "notebooks" / other / f"{other}.ipynb").read_bytes())
+    (found,) = collect(tmp_path, UNIT, release)
+    assert found.problem == f"Not graded, 0 points: {UNIT}.ipynb: this is unit {other}, not {UNIT}."
+    assert [one.file.name for one in found.aside] == [f"{UNIT}.ipynb"]
+
+
+def test_a_notebook_in_the_encoding_of_windows_is_read(tmp_path, solution, release):
+    notebook = copy.deepcopy(solution)
+    notebook.cells.append(nbformat.v4.new_markdown_cell("Größe: 3 × n", id="mine"))
+    text = "".join(c if ord(c) < 128 or c in "Größe×" else "?" for c in json.dumps(notebook, ensure_ascii=False))
+    (tmp_path / "ana.ipynb").write_bytes(text.encode("cp1252"))
+    (found,) = collect(tmp_path, UNIT, release)
+    assert found.notebook.cells[-1].source == "Größe: 3 × n"
+    assert any("encoding of Windows (cp1252)" in r for r in found.repairs)
+
+
+def test_one_sentence_for_all_repairs_of_a_kind(solution, release):
+    notebook = nbformat.reads(MANGLED["colab_new_ids"][0](copy.deepcopy(solution)).decode(), as_version=4)
+    lost = [r for r in repair(notebook, release) if "was lost and is restored" in r]
+    assert len(lost) == 1 and " cells was lost" in lost[0] and "and " in lost[0]
 
 
 # --- archives that mean harm ------------------------------------------------------------------------------------------

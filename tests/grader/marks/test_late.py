@@ -72,6 +72,19 @@ def test_canvas_knows_who_is_late(rules):
     assert rules.of("ana", at(later, marked_late=True, **canvas)) is None, "an extension that Canvas does not know"
 
 
+def test_a_student_may_be_named_as_the_platform_does(tmp_path):
+    """In the gradebook a quote or a slash may have become an underscore."""
+    rules = read(
+        tmp_path, 'due = 2026-11-20T12:00:00\nper_day = 10\n[extensions]\n"Siobhan O\'Brien/2" = "2 days"\n17 = "9 d"'
+    )
+    when = "2026-11-22T11:00:00+00:00"
+    assert rules.of("Siobhan O_Brien_2", at(when, name="Siobhan O'Brien/2")) is None
+    assert rules.of("Siobhan O_Brien_2", at(when, name="someone")).percent == 20
+    assert rules.of("ana", at(when, system="moodle", id="17")) is None
+    found = Graded("Siobhan O_Brien_2", origin=Origin(name="Siobhan O'Brien/2"))
+    assert rules.strangers([found]) == ["17"]
+
+
 def test_steps_in_place_of_days(tmp_path):
     rules = read(tmp_path, 'due = "2026-11-20 12:00"\nsteps = [[1, 5], [24, 25]]\nmost = 100')
     shares = [rules.percent(timedelta(hours=h)) for h in (0.5, 1, 2, 24, 25)]

@@ -98,7 +98,7 @@ def test_the_tables_hold_everyone(results, tmp_path):
     assert [s["marks"] for s in data["students"]] == [3, 0, 0]
     assert data["students"][1]["outcomes"][0]["verdict"]["headline"]["kind"] == "tail-unmasked"
     lines = files["csv"].read_text(encoding="utf-8-sig").splitlines()
-    assert lines[0] == "student,scale,shift,marks,points,what happened"
+    assert lines[0] == "student,scale,shift,marks,points,open,penalty,score,what happened"
     assert lines[2].startswith("'=ben"), "a spreadsheet would run it"
 
 
@@ -113,7 +113,8 @@ def test_open_points_are_listed_and_called_neither_right_nor_wrong(results, tmp_
     assert "Open: needs a GPU" in text and "2 of 2 points open" in text and "✗ needs-gpu" not in text
     files = write(results, tmp_path)
     head, row, *_ = files["csv"].read_text(encoding="utf-8-sig").splitlines()
-    assert head == "student,scale,shift,marks,points,open,what happened" and row.startswith("ana,0,1,1,3,2,")
+    assert head == "student,scale,shift,marks,points,open,penalty,score,what happened", "of every class the same"
+    assert row.startswith("ana,0,1,1,3,2,0,1,")
     page = Page(next(p for p in files["pages"].glob("*.html") if "ana" in p.read_text()).read_text()).text
     assert "Not judged yet" in page and "What is wrong" not in page
     assert "open" in shown(results), "a terminal says so, too"
