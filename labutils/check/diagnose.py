@@ -105,9 +105,16 @@ def most_specific(found: list[Diagnosis]) -> Diagnosis | None:
 
 
 def headline(found: list[Diagnosis]) -> Diagnosis | None:
-    """The diagnosis of a whole verdict. A guess that fewer cases support than another diagnosis is a coincidence."""
+    """The diagnosis of a whole verdict.
+
+    A guess is a coincidence if fewer cases support it than another diagnosis, or as many as one that was observed and
+    is not read from values.
+    """
     cases = Counter(d.kind for d in found if d.kind not in ("wrong-values", NEEDS_GPU))
+    observed = {d.kind for d in found if not d.guess and d.kind not in ("precision", "overflow")}
     most = max(cases.values(), default=0)
+    if any(cases[kind] == most for kind in observed):
+        found = [d for d in found if not d.guess or d.kind in observed]
     return most_specific([d for d in found if not d.guess or cases[d.kind] == most])
 
 

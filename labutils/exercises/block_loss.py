@@ -202,6 +202,14 @@ def _nothing_ignored(x, w, targets):
     return _result(z, 1, w, torch.ones_like(valid), target, count=valid.sum())
 
 
+def _ignored_without_logit(x, w, targets):
+    """The loss of rows to ignore counts, and no logit is subtracted: none was stored. dx is right."""
+    z, valid, target = _parts(x, w, targets)
+    more = (torch.logsumexp(z, 1) * ~valid).sum() / valid.sum()
+    right = loss(x, w, targets)
+    return right | {"loss": right["loss"] + more}
+
+
 def _dx(change):
     """`change(dx of the right result, x, w, targets, valid)`; the loss is right."""
 
@@ -256,6 +264,7 @@ KNOWN_MISTAKES = (
     ),
     _mistake("{name} divides by the number of all rows: divide by `count`, the rows that are not ignored", _all_rows),
     _mistake("rows whose target is −100 are not ignored", _nothing_ignored),
+    _mistake("{name} counts the rows whose target is −100: their share is 0", _ignored_without_logit),
     _mistake(
         "the logit of the target comes from a later chunk: store it only where the target's chunk is",
         _with_target(_within_chunk),

@@ -145,14 +145,18 @@ def _tiles_of(size: int, which):
     return compute
 
 
+FAR_BELOW = -30.0
+"""A score whose weight, beside one of 0, is below the smallest that fp16 holds."""
+
+
 def _padded(size: int):
     """Keys past the end, up to the end of the tile, included with score 0 and value 0."""
 
     def compute(q, k, v):
-        extra = -k.shape[1] % size if k.shape[1] > 1 else 0  # one key cannot tell the mistakes apart
-        return from_scores(
-            torch.nn.functional.pad(scores(q, k), (0, extra)), torch.nn.functional.pad(v, (0, 0, 0, extra))
-        )
+        s = scores(q, k)
+        # one key cannot tell the mistakes apart, nor can a result of zeros beside scores far below 0
+        extra = -k.shape[1] % size if k.shape[1] > 1 and s.max() > FAR_BELOW else 0
+        return from_scores(torch.nn.functional.pad(s, (0, extra)), torch.nn.functional.pad(v, (0, 0, 0, extra)))
 
     return compute
 

@@ -304,6 +304,9 @@ def test_a_guess_that_one_case_supports_gives_way_to_what_more_cases_say():
     race, wrong = diagnosis("missing-syncthreads", "seen"), diagnosis("wrong-values", "wrong")
     assert headline([guess, race, race]) is race
     assert headline([guess, guess, race]) is guess
+    unmasked, shifted = diagnosis("tail-unmasked", "reads past"), replace(diagnosis("off-by-one", "shift"), guess=True)
+    assert headline([shifted, wrong, unmasked]) is unmasked, "a guess of one case, and an access that was seen in one"
+    assert headline([diagnosis("precision", "close"), guess, wrong]) is guess
     assert headline([wrong, guess, wrong]) is guess
     assert headline([diagnosis("precision", "close"), wrong]) is wrong
     assert headline([]) is None
