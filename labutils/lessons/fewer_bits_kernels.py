@@ -161,9 +161,11 @@ def rows_kernel(
     tl.store(out_ptrs, acc.to(tl.float16), mask=mask_m)
 
 
-ROW_LOOP = dict(SPLIT=2, UNROLL=2, num_stages=3)
+SHORT_ROW = dict(SPLIT=2, UNROLL=2, num_stages=2)
+LONG_ROW = dict(SPLIT=4, UNROLL=2, num_stages=3)
+LONG_K = 16384
 LOOP = dict(UNROLL=2, num_stages=3)
-"""Groups per iteration, and the depth of the pipeline: `python -m bench.precision --tune`."""
+"""Warps that split the groups, groups per iteration, depth of the pipeline: `python -m bench.precision --tune`."""
 
 
 def w4a16(a, words, scales, out, config=None):
@@ -175,7 +177,8 @@ def w4a16(a, words, scales, out, config=None):
     if K % 512:
         raise ValueError("K must be a multiple of 512")
     if M == 1:
-        loop = ROW_LOOP | (config or {})
+        is_long = K >= LONG_K and K % 1024 == 0  # an iteration of LONG_ROW takes eight groups
+        loop = (LONG_ROW if is_long else SHORT_ROW) | (config or {})
         row_kernel[(tiles,)](a, words, scales, out, groups, ROWS=rows, num_warps=loop["SPLIT"], **loop)
     else:
         rows_kernel[(tiles,)](

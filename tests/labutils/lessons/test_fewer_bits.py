@@ -79,11 +79,23 @@ def test_reshapes_give_each_warp_its_group(rows, split):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("M, rows", [(1, 16), (1, 32), (5, 64), (16, 64), (64, 64)])
-def test_the_kernel_agrees_with_fp16_weights_on_a_gpu(M, rows):
+@pytest.mark.parametrize(
+    "M, rows, K",
+    [
+        (1, 16, 512),
+        (1, 16, 1024),
+        (1, 32, 1024),
+        (1, 16, 16384),
+        (1, 16, 16896),
+        (5, 64, 1024),
+        (16, 64, 1024),
+        (64, 64, 1024),
+    ],
+)
+def test_the_kernel_agrees_with_fp16_weights_on_a_gpu(M, rows, K):
     from labutils.lessons.fewer_bits_kernels import in_fragments, w4a16
 
-    (a, words, scales, out), fp16 = fewer_bits.w4_arguments(M, 512, 1024)
+    (a, words, scales, out), fp16 = fewer_bits.w4_arguments(M, 512, K)
     w4a16(a, *in_fragments(words, scales, rows), out)
     right = a.float() @ fp16.float().T
     assert (out.float() - right).abs().max() < 3e-3 * right.abs().max()
