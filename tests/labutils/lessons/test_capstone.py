@@ -1,5 +1,8 @@
 """The capstone's race, as far as it goes without a GPU: its data, its reference, its table."""
 
+import logging
+
+import pytest
 import torch
 
 from labutils.exercises import block_capstone
@@ -24,3 +27,15 @@ def test_a_log_is_a_table(capsys):
     capstone.show([{"change": "larger tiles", "before": 10, "predicted": 8, "measured": 10, "kept": False}])
     numbers, change = capsys.readouterr().out.splitlines()[-1].split("  larger")
     assert numbers.split() == ["10", "8", "10", "-20%"] and change == " tiles (not kept)"
+
+
+def test_autotuning_is_quiet_and_then_as_before():
+    from torch._inductor import config
+
+    log = logging.getLogger("torch._inductor.select_algorithm")
+    before, level = config.autotune_num_choices_displayed, log.level
+    with pytest.raises(KeyError), capstone.quiet_autotuning():
+        assert config.autotune_num_choices_displayed == 0 and not config.max_autotune_report_choices_stats
+        assert not log.isEnabledFor(logging.ERROR)
+        raise KeyError
+    assert (config.autotune_num_choices_displayed, log.level) == (before, level)
