@@ -129,6 +129,15 @@ def explain(error: BaseException) -> Problem:
     return Problem("error", _sentence(cause), line, source)
 
 
+NO_GPU = (
+    "not compiled with CUDA",
+    "Found no NVIDIA driver",
+    "No CUDA GPUs are available",
+    "Cannot re-initialize CUDA in forked subprocess",  # after the notebook itself has asked for a GPU
+)
+"""What PyTorch says where a launcher asks for a GPU that its process does not have."""
+
+
 def _sentence(cause: BaseException) -> str:
     text = " ".join(str(cause).split())
     if isinstance(cause, SystemExit):
@@ -137,7 +146,7 @@ def _sentence(cause: BaseException) -> str:
         return "RecursionError: a function calls itself without end"
     if isinstance(cause, MemoryError) or "can't allocate memory" in text or "not enough memory" in text:
         return "the code asked for more memory than there is"
-    if any(x in text for x in ("not compiled with CUDA", "Found no NVIDIA driver", "No CUDA GPUs are available")):
+    if any(x in text for x in NO_GPU):
         return (
             "the code asks for a GPU, and there is none here: leave out .cuda() and device='cuda', and make new "
             "tensors where the given ones are (torch.empty_like(x), or device=x.device)"

@@ -165,6 +165,11 @@ def allocates_on_cuda(x, y, out):
     add(x, y, scratch)
 
 
+def asks_in_a_forked_process(x, y, out):
+    """What PyTorch says in this process if the notebook has asked for a GPU before."""
+    raise RuntimeError("Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, …")
+
+
 def divides_by_zero(x, y, out):
     return 1 / 0
 
@@ -224,6 +229,7 @@ def kills_itself(x, y, out):
         (computes_with_torch, "no-kernel", "your function ran, but launched no kernel", ""),
         (moves_to_cuda, "error", "the code asks for a GPU, and there is none here", "add(x.cuda()"),
         (allocates_on_cuda, "error", "the code asks for a GPU, and there is none here", 'device="cuda"'),
+        (asks_in_a_forked_process, "error", "the code asks for a GPU, and there is none here", "raise RuntimeError"),
         (divides_by_zero, "error", "ZeroDivisionError: division by zero", "return 1 / 0"),
         (misspells, "error", "NameError: name 'add_kernal' is not defined", "add_kernal[(1,)]"),
         (never_ends, "timeout", "the code did not come to an end", "while True:"),
