@@ -234,7 +234,7 @@ def alone(kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple) -> di
     _build(kernel.module, kernel.name)
 
     def job() -> dict:
-        session = _Session({}, {})
+        session = _Session({}, {}, time_limit=own_limit(TIME_LIMIT))
         with contextlib.suppress(KernelStopped):  # the finding that stopped it is among those said
             _run(session, kernel, grid, block, shared, copies)
         messages = [f"{f.sentence()}. {f.advice}" for f in session.findings]
@@ -308,6 +308,11 @@ class Emulator:
         return None
 
 
+def own_limit(time_limit: float) -> float:
+    """Seconds after which a launch ends itself: sooner than its process is ended, because only it knows the line."""
+    return max(0.5, time_limit - 1.0)
+
+
 def counted(jobs: Sequence[Callable[[], dict]], time_limit: float) -> Iterator[dict | str]:
     """`child.run` for jobs that call `one_case`, with counts from a process that no kernel's code can write to.
 
@@ -374,7 +379,7 @@ def case_by_launch(fn: Callable, run: Run, time_limit: float) -> tuple[dict[str,
         size = b.storage.element_size()
         arrays[b.name] = simt.MemoryRange(b.storage.data_ptr(), b.storage.numel(), size, inside, b.start)
         lengths[b.name] = b.view.numel()
-    _session = session = _Session(arrays, lengths, time_limit=max(0.5, time_limit - 1.0), order=launch_order(run))
+    _session = session = _Session(arrays, lengths, time_limit=own_limit(time_limit), order=launch_order(run))
     begin = time.perf_counter()
     attempt = child.attempt(fn, run.arguments)
     _session = None
