@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser import axe
+
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = ("00_start", "03_occupancy", "06_elementwise_triton")
 """Opened in every run of the suite: CUDA C++, widgets, Triton. A unit takes half a minute; others are slow tests."""
@@ -28,6 +30,7 @@ def test_unfilled_stops_at_the_first_check(open_notebook, unit):
     errors = page.errors()
     assert len(errors) == 1, errors
     assert "is not written yet" in errors[0] and "Traceback" not in errors[0]
+    assert page.in_sight("is not written yet"), "Run All ends far from the message"
     page.show("is not written yet")
     page.screenshot(f"{unit}_unfilled")
 
@@ -48,6 +51,9 @@ def test_solved_runs_to_the_end(open_notebook, unit, tmp_path):
     page.screenshot(f"{unit}_solved_top")
     page.show("✓")
     page.screenshot(f"{unit}_solved_check")
+    if axe.installed():  # the texts and outputs; the frame around them is JupyterLab's
+        nameless = ".noUi-handle"  # ipywidgets gives a slider's handle no name; its label stands beside it
+        assert axe.serious(page.driver, ".jp-RenderedMarkdown", ".jp-OutputArea-output", but=(nameless,)) == []
 
 
 def test_a_mistake_is_named_beside_its_picture(open_notebook, tmp_path):

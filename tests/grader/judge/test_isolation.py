@@ -1,22 +1,26 @@
 """What a sandboxed process can see: wherever packages lie, they are there, and the course's source is not."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from grader.course import place
 from grader.judge import isolation
+from tools import corners
 
 PROGRAM = """
 import os, subprocess
+from grader.course.place import CODE
 from grader.judge import isolation
 course = isolation.course()
 line = isolation.command(course) if isolation.bubblewrap() else []
 place = ("/scratch", "/course") if line else (os.environ["TMPDIR"], str(course))
 inside = "import importlib.util as i, os, numpy, nbformat, labutils; print(*(i.find_spec(n) is not None for n in"
-inside += f" ('torch', 'triton', 'IPython')), os.path.exists({str(isolation.SOURCE / 'solutions')!r}))"
+inside += f" ('torch', 'triton', 'IPython')), os.path.exists({str(CODE / 'solutions')!r}))"
 python = [__import__("sys").executable, "-B", "-c", inside]
 done = subprocess.run([*line, *python], env=isolation.environment(*place, {}), capture_output=True, text=True)
 print(done.stdout + done.stderr)
@@ -32,7 +36,7 @@ def test_packages_may_be_on_pythonpath_alone_and_in_several_folders(tmp_path):
     for path in site.iterdir():
         (one if path.name.startswith(("torch", "triton")) else other).joinpath(path.name).symlink_to(path.resolve())
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV", "GPULAB_PYTHON")}
-    environment |= {"PYTHONPATH": os.pathsep.join(map(str, (isolation.SOURCE, one, other))), "TMPDIR": str(tmp_path)}
+    environment |= {"PYTHONPATH": os.pathsep.join(map(str, (place.CODE, one, other))), "TMPDIR": str(tmp_path)}
     base = getattr(sys, "_base_executable", sys.executable)
     done = subprocess.run([base, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=300)
     without = not isolation.bubblewrap()
@@ -52,9 +56,75 @@ def test_a_course_below_a_folder_of_the_system_stays_out_of_sight(tmp_path):
     assert isolation._beside(course, course) == []
     for path in (course / ".venv", usr / "bin", tmp_path / "elsewhere"):
         assert isolation._beside(path, course) == [str(path)]
-    (course / "solutions").rmdir()
-    assert isolation._beside(usr, course) == [str(usr)], "an installed package has nothing to hide"
 
 
 def test_no_folder_that_sandboxes_see_holds_the_solutions():
-    assert not any((isolation.SOURCE / "solutions").resolve().is_relative_to(f) for f in isolation.folders())
+    assert isolation.hidden() == [place.CODE] and isolation._listed() == []
+    assert not any((place.CODE / "solutions").resolve().is_relative_to(f) for f in isolation.folders())
+
+
+def test_an_installed_grader_hides_itself_the_exercises_and_the_course(tmp_path, monkeypatch):
+    packages, course = tmp_path / "prefix" / "packages", tmp_path / "prefix" / "course"
+    for folder in (packages / "grader" / "judge", packages / "labutils", packages / "torch", course / "solutions"):
+        folder.mkdir(parents=True)
+    (packages / "torch.dist-info").mkdir()
+    monkeypatch.setattr(place, "CODE", packages)
+    monkeypatch.setattr(place, "ROOT", course)
+    monkeypatch.setattr(isolation, "INSIDE", packages / "grader" / "judge" / "inside")
+    monkeypatch.setattr(isolation.labutils, "__file__", str(packages / "labutils" / "__init__.py"))
+    monkeypatch.setattr(isolation, "_packages", isolation._packages.__wrapped__)  # not what was found before
+    monkeypatch.setattr(isolation.sys, "path", [str(packages)])
+    monkeypatch.setattr(isolation.sys, "prefix", str(tmp_path / "prefix"))
+    seen = isolation.folders()
+    assert str(packages / "torch") in seen and str(packages / "torch.dist-info") in seen
+    for secret in (packages / "grader", packages / "labutils", course):
+        assert not any(secret.is_relative_to(folder) for folder in seen)
+    assert str(packages) in isolation._packages() and isolation._listed() == [str(packages)]
+
+
+PROBE = """
+import os, subprocess, sys, tempfile
+from grader.judge import isolation
+course = isolation.course()
+line = isolation.command(course) if isolation.bubblewrap() else []
+where = ("/scratch", "/course") if line else (tempfile.mkdtemp(), str(course))
+code = '''
+import sys, labutils, torch, triton, nbformat
+from gpulab_inside import cage
+cage.lock("python")
+for path in sys.argv[1:]:
+    try:
+        print("read" if open(path).read() else "empty")
+    except OSError:
+        print("hidden")
+import IPython, jupytext
+'''
+line += [sys.executable, "-B", "-c", code, *sys.argv[1:]]
+done = subprocess.run(line, env=isolation.environment(*where, {}), capture_output=True, text=True)
+print(done.stdout + done.stderr)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock")
+@pytest.mark.parametrize("bubblewrap", [True, False], ids=["bubblewrap", "landlock"])
+def test_a_sandbox_of_an_installed_grader_reads_no_answers(tmp_path, bubblewrap):
+    """The grader and labutils as packages among others, the course in a folder of its own."""
+    if not (isolation.bubblewrap() if bubblewrap else isolation.available()["landlock"]):
+        pytest.skip("this machine cannot hide files in this way")
+    python = corners.environment_without(tmp_path / "venv", "labutils")
+    (packages,) = (tmp_path / "venv").glob("lib/*/site-packages")
+    for name in ("grader", "labutils"):
+        shutil.copytree(place.CODE / name, packages / name, ignore=shutil.ignore_patterns("__pycache__"))
+    secret = tmp_path / "course" / "solutions" / "00_start" / "00_start.py"
+    secret.parent.mkdir(parents=True)
+    secret.write_text("answer = 42")
+    (jupytext,) = packages.glob("jupytext/__init__.py")
+    files = [packages / "labutils/exercises/start.py", packages / "grader/judge/judge.py", secret, jupytext]
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    environment |= {} if bubblewrap else {"GPULAB_NO_BWRAP": "1"}
+    command = [str(python), "-c", PROBE, *map(str, files)]
+    done = subprocess.run(
+        command, cwd=tmp_path / "course", env=environment, capture_output=True, text=True, timeout=200
+    )
+    assert done.stdout.split() == ["hidden", "hidden", "hidden", "read"], done.stdout + done.stderr
