@@ -64,7 +64,7 @@ def grade(
         run.release(unit, options)
         clock.step("release")
         handed_in = collect(submissions, unit.name, run.released, options.student)
-        run.accept(handed_in)
+        run.accept(handed_in, options.roster)
         clock.step("collect and repair")
         todo = run.restore(handed_in)
         clock.step("restore")

@@ -7,7 +7,7 @@ import hashlib
 import json
 import time
 from collections.abc import Collection, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -23,7 +23,7 @@ from grader.grading.joining import join
 from grader.grading.marking import Marker, checks_of, exercises_of, is_manual, not_yet
 from grader.grading.options import GradeOptions
 from grader.intake.collect import Submission, lay_out, nothing_of
-from grader.intake.roster import NOTHING, Entry, absent
+from grader.intake.roster import NOTHING, Entry, absent, match
 from grader.judge import sandbox
 from grader.judge.seeds import draw_seed, seed_of
 from grader.marks.marks import sentence
@@ -90,10 +90,15 @@ class Run:
             replaces = self.course.marks().keys() | self.course.laid_out()
             self.journal.begin(unit.name, release, seed, mode, replaces, **about, late=rules or "")
 
-    def accept(self, handed_in: list[Submission]) -> None:
-        """Lay out the submissions beside what the run has already, and expect it to be graded."""
+    def accept(self, handed_in: list[Submission], roster: Collection[Entry] = ()) -> None:
+        """Lay out the submissions beside what the run has already, and expect it to be graded. `roster` knows e-mail
+        addresses that the names of submitted files do not have."""
         if self.adds:
             join(handed_in, {e["student"]: Graded.from_json(e["graded"]).origin for e in self.journal.entries()})
+        submitted = {s.student: s for s in handed_in}
+        for entry, student in match(roster, [(s.student, s.origin) for s in handed_in]).items():
+            origin = submitted[student].origin
+            submitted[student].origin = replace(origin, email=origin.email or entry.email)
         lay_out(handed_in, self.course.folder, self.course.unit, adding=self.adds)
         self.journal.expect({s.student: not_yet(s, self.checks).to_json() for s in handed_in})
 
