@@ -38,7 +38,7 @@ ODD = {0: "O'Brien Seán", 1: "Ana/Luísa Duarte", 2: 'Bo "Ace" Berg', 3: "Kaya 
 """Names that no folder can have, and two people of one name."""
 
 RULES = "due = 2026-11-20T18:00:00\nper_day = 10\nmost = 50\n"
-RESIT = RULES + '[extensions]\n{} = 2026-12-10T18:00:00\n'
+RESIT = RULES + "[extensions]\n{} = 2026-12-10T18:00:00\n"
 ON_TIME, LATE, AT_RESIT = (2026, 11, 20, 12, 0, 0), (2026, 11, 22, 9, 0, 0), (2026, 12, 10, 12, 0, 0)
 WAYS = {"right": b"3 * n", "also right": b"n * 3", "wrong": b"2 * n"}
 SEED = 11
@@ -94,7 +94,9 @@ class Judges(Here):
             self.between()
             result = pretend.do(job)
             if not self.broken:
-                result["verdicts"] = pretend.do(job | {"notebook": job["notebook"].replace("n * 3", "3 * n")})["verdicts"]
+                result["verdicts"] = pretend.do(job | {"notebook": job["notebook"].replace("n * 3", "3 * n")})[
+                    "verdicts"
+                ]
             if not job.get("run", True):
                 result = {"verdicts": result["verdicts"], "record": result["record"]}
             yield job["key"], result
@@ -162,7 +164,9 @@ def play(unit, out, draw, worksheet, tmp):
     _, changes = regrade(out, solutions=unit.folder.parent, engine=Judges())
     names = students_by_number(out)
     assert changes == {names[n]: (0, 1) for n, s in unit.last.items() if s.way == "also right"}
-    assert all(s.marks == (changes[s.student][1] if s.student in changes else before[s.student]) for s in sound(out).students)
+    assert all(
+        s.marks == (changes[s.student][1] if s.student in changes else before[s.student]) for s in sound(out).students
+    )
 
     # A resit for those who failed and for one who was absent, who have until the tenth of December.
     failed = [n for n, s in unit.last.items() if s.way == "wrong"][:5] + absent[:1]
