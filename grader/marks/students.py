@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from grader.marks.results import Graded
 
-UNPACKED = 500
+UNPACKED = 200
 """Students who are kept as they are. What is changed in one of the others is lost: change it before it is put in."""
 
 

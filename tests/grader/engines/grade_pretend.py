@@ -1,6 +1,6 @@
 """Grade without running anything, as a process that can be killed: `python -m tests.grader.engines.grade_pretend UNIT
-SUBMISSIONS OUT [EXECUTOR] [--resume] [--workers=N] [--quick-feedback]`. Prints the memory of this process at a tenth of
-the class, at the end, and the most that it had."""
+SUBMISSIONS OUT [EXECUTOR] [--resume] [--workers=N] [--quick]`, where nbgrader's converters are pretended, too. Prints
+the memory of this process at a tenth of the class, at the end, and the most that it had."""
 
 import resource
 import sys
@@ -11,7 +11,7 @@ from grader.grading.grade import exit_status, grade
 from grader.grading.options import GradeOptions
 from grader.grading.run import Clock, Watcher
 from tests.grader.engines.conftest import WORK
-from tests.grader.grading.pretended import quick_feedback
+from tests.grader.grading.pretended import quick_feedback, quick_record, quick_sanitized
 
 
 def resident() -> int:
@@ -36,8 +36,8 @@ def main(unit, submissions, out, *options):
     watcher, clock, out = Memory(), Clock(), Path(out)
     executor = next((o for o in options if not o.startswith("--")), "local")
     workers = next((int(o.partition("=")[2]) for o in options if o.startswith("--workers=")), 2)
-    if "--quick-feedback" in options:
-        Course.feedback = quick_feedback
+    if "--quick" in options:
+        Course.feedback, Course.record, Course.sanitized = quick_feedback, quick_record, quick_sanitized
     asked = GradeOptions(seed=3, resume="--resume" in options, executor=executor, work=WORK, workers=workers)
     status = exit_status(lambda: grade(Path(unit), Path(submissions), out, asked, watcher=watcher, clock=clock))
     print("seconds:", ", ".join(f"{step} {seconds:.0f}" for step, seconds in clock.steps.items()))
