@@ -10,8 +10,8 @@ from pathlib import Path
 
 
 class Waiting:
-    """Texts by student, in a file without a name in `folder`. One that finds no room is forgotten: whoever asks for it
-    makes it again."""
+    """Texts by student, in a file without a name in `folder`. One that finds no room is forgotten, and
+    made again when it is needed."""
 
     def __init__(self, folder: Path):
         self._folder, self._file, self._places = folder, None, {}

@@ -81,7 +81,7 @@ def grade(
 
 @contextlib.contextmanager
 def _shelf(out: Path) -> Iterator[Path]:
-    """A folder for notebooks on their way into the course; nothing is left of one that a crash left."""
+    """A folder for notebooks between collecting and the course. What a crash left in it is removed."""
     shelf = out / "collected"
     shutil.rmtree(shelf, ignore_errors=True)
     try:

@@ -80,7 +80,7 @@ def test_one_exercise_again_and_nothing_else(graded, monkeypatch):
     record = json.loads((out / "records" / "Yousuf Ben.json").read_text())
     assert record["verdicts"][EXERCISE]["marks"] == 1
 
-    args = SimpleNamespace(out=out, format="moodle", to=None, into=None, column="")
+    args = SimpleNamespace(out=out, format="moodle", to=None, into=None, column="", out_of=None)
     assert exports.main(args) == 0
     rows = list(csv.reader(io.StringIO((out / "exports" / "moodle.csv").read_text(encoding="utf-8-sig"))))
     assert [r[0] for r in rows[1:]] == ["Participant 10001", "Participant 10003", "Participant 10002"]
