@@ -12,7 +12,6 @@ import json
 import logging
 import shutil
 import sqlite3
-import zlib
 from collections.abc import Collection
 from pathlib import Path
 
@@ -34,6 +33,7 @@ from grader.course.sources import notebook_bytes
 from grader.course.stubs import release_preprocessors
 from grader.gradebook.journal import DiskFull
 from grader.gradebook.nbgrader_pages import PageExporter
+from grader.gradebook.waiting import Waiting
 from grader.marks.marks import Result
 from labutils.check.check import VERDICT_MIME
 
@@ -55,7 +55,7 @@ class Course:
         self.folder, self.unit = folder.resolve(), unit
         self.folder.mkdir(parents=True, exist_ok=True)
         self._executed: dict[str, NotebookNode] = {}
-        self._sanitized: dict[str, bytes] = {}
+        self._sanitized = Waiting(self.folder)
         config = course_config(self.folder)
         config.Exporter.optimistic_validation = True  # once for all preprocessors
         config.GenerateAssignment.preprocessors = release_preprocessors()
@@ -90,7 +90,7 @@ class Course:
         coursedir = self.api.coursedir
         path = coursedir.format_path(coursedir.submitted_directory, student, self.unit)
         before = coursedir.assignment_id, coursedir.student_id
-        self._sanitized.pop(student, None)
+        self._sanitized.drop(student)
         coursedir.assignment_id, coursedir.student_id = self.unit, student
         try:
             steps = Autograde(coursedir=coursedir, parent=self.api)
@@ -101,7 +101,7 @@ class Course:
             text, _ = exporter.from_filename(file, resources=steps.init_single_notebook_resources(file))
         finally:
             coursedir.assignment_id, coursedir.student_id = before
-        self._sanitized[student] = zlib.compress(text.encode())  # of a large class there may be many at a time
+        self._sanitized.put(student, text)
         return nbformat.reads(text, as_version=4)
 
     def record(self, student: str, executed: NotebookNode, results: dict[str, Result]) -> None:
@@ -115,7 +115,7 @@ class Course:
             _succeed(self.api.autograde(self.unit, student), f"record the points of {student}")
         finally:
             self._executed.pop(student, None)
-            self._sanitized.pop(student, None)
+            self._sanitized.drop(student)
 
     def record_nothing(self, student: str, book: Marks) -> None:
         """Enter a student whose submission cannot be graded, with 0 points, if the gradebook, read before with `marks`,
@@ -290,13 +290,13 @@ _STEPS = ("sanitize_preprocessors", "autograde_preprocessors")
 """The two halves of nbgrader's Autograde."""
 
 
-def _once(sanitized: dict[str, bytes], steps: list[type[NbGraderPreprocessor]]) -> type[NbGraderPreprocessor]:
+def _once(sanitized: Waiting, steps: list[type[NbGraderPreprocessor]]) -> type[NbGraderPreprocessor]:
     """A preprocessor that does what nbgrader's own `steps` do, or takes what they made of this submission before."""
 
     class Sanitize(NbGraderPreprocessor):
         def preprocess(self, nb, resources):
             if before := sanitized.get(resources["nbgrader"]["student"]):
-                return nbformat.reads(zlib.decompress(before).decode(), as_version=4), resources
+                return nbformat.reads(before, as_version=4), resources
             for step in steps:
                 nb, resources = step(parent=self.parent)(nb, resources)
             return nb, resources

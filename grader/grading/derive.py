@@ -18,6 +18,7 @@ from grader.intake.collect import alphabetical
 from grader.marks import late
 from grader.marks.marks import sentence
 from grader.marks.results import Check, ClassResults, Graded
+from grader.marks.students import Students
 from grader.reports import report
 
 
@@ -33,10 +34,8 @@ def results_of(journal: Journal, students: Iterable[Graded] | None = None) -> Cl
     header = journal.the_run()
     if students is None:
         students = (Graded.from_json(e["graded"]) for e in journal.entries())
-    students = sorted(students, key=lambda s: alphabetical(s.student))
     rules = rules_in(journal)
-    late.apply(rules, students)
-    strangers = rules.strangers(students) if rules else []
+    students = Students(late.applied(rules, students), alphabetical)
     return ClassResults(
         unit=header["unit"],
         title=header["title"],
@@ -46,20 +45,25 @@ def results_of(journal: Journal, students: Iterable[Graded] | None = None) -> Cl
         seed=header["seed"],
         when=header["when"],
         seconds=header["seconds"],
-        notes=[*header["notes"], *(f"The late rules name {name!r}, who submitted nothing." for name in strangers)],
+        notes=_notes(journal, students),
         manual=header["manual"],
     )
+
+
+def _notes(journal: Journal, students: Iterable[Graded]) -> list[str]:
+    rules = rules_in(journal)
+    strangers = rules.strangers(students) if rules else []
+    return [*journal.header["notes"], *(f"The late rules name {name!r}, who submitted nothing." for name in strangers)]
 
 
 def settle(books: Bookkeeper) -> ClassResults:
     """Make the gradebook, nbgrader's feedback and the records agree with the journal; returns the results."""
     journal, course = books.journal, books.course
     book = course.marks()
-    students = [books.catch_up(entry, book) for entry in journal.entries()]
-    for student in set(journal.header["replaces"]) - {s.student for s in students}:
+    results = results_of(journal, (books.catch_up(entry, book) for entry in journal.entries()))
+    for student in set(journal.header["replaces"]) - {s.student for s in results.students}:
         course.remove(student)
         books.forget(student)
-    results = results_of(journal, students)
     for student in late.enter(course, results.students, rules_in(journal)):
         course.drop_feedback(student)
     try:
@@ -67,7 +71,7 @@ def settle(books: Bookkeeper) -> ClassResults:
     except GradebookError as problem:  # the points are in; the reports need no feedback pages
         note = sentence(str(problem))
         journal.header["notes"] += [note] * (note not in journal.header["notes"])
-        results = results_of(journal, students)
+        results.notes = _notes(journal, results.students)
     return results
 
 

@@ -11,9 +11,10 @@ what is new or changed; what it has stays.
 from __future__ import annotations
 
 import contextlib
+import shutil
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -63,10 +64,12 @@ def grade(
         run = Run(Course(out / "course", unit.name), journal, out, options.marker, limits)
         run.release(unit, options)
         clock.step("release")
-        handed_in = collect(submissions, unit.name, run.released, options.student)
-        run.accept(handed_in)
+        shelf = stack.enter_context(_shelf(out))
+        handed_in = collect(submissions, unit.name, run.released, options.student, shelf)
+        run.accept(handed_in, options.roster)
+        del handed_in
         clock.step("collect and repair")
-        todo = run.restore(handed_in)
+        todo = run.restore()
         clock.step("restore")
         run.work(engine, todo, watcher or Watcher(), clock, final=not journal.header["late"])
         run.add_absent(options.roster)
@@ -74,6 +77,17 @@ def grade(
         results = rebuild(out, journal, run.books, when=now, seconds=seconds)
         clock.step("gradebook and reports")
     return results
+
+
+@contextlib.contextmanager
+def _shelf(out: Path) -> Iterator[Path]:
+    """A folder for notebooks between collecting and the course. What a crash left in it is removed."""
+    shelf = out / "collected"
+    shutil.rmtree(shelf, ignore_errors=True)
+    try:
+        yield shelf
+    finally:
+        shutil.rmtree(shelf, ignore_errors=True)
 
 
 def _refuse_unfinished(journal: Journal, out: Path, resume: bool) -> None:

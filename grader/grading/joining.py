@@ -33,6 +33,8 @@ def join(handed_in: list[Submission], known: Mapping[str, Origin | None]) -> Non
             if before.id:
                 named = {"system": before.system, "id": before.id, "name": before.name, "email": before.email}
                 submission.origin = replace(origin, **named)
+            elif not origin.email:
+                submission.origin = replace(origin, email=before.email)
         elif submission.student in taken:
             submission.student = _another(submission.student, origin.id, taken)
         taken.add(submission.student)

@@ -42,11 +42,15 @@ def is_manual(cell: NotebookNode) -> bool:
 
 def not_yet(submission: Submission, checks: list[Check]) -> Graded:
     """A student before grading: 0 points, and the reason if that is final."""
-    why = submission.problem or "Not graded."
-    outcomes = [Outcome(c.name, c.cell, 0.0, c.points, "not graded", why) for c in checks]
-    return Graded(
-        submission.student, outcomes, submission.repairs, problem=submission.problem, origin=submission.origin
-    )
+    student = Graded(submission.student, [], submission.repairs, problem=submission.problem, origin=submission.origin)
+    return ungraded(student, checks)
+
+
+def ungraded(student: Graded, checks: list[Check]) -> Graded:
+    """The student with 0 points in all checks."""
+    why = student.problem or "Not graded."
+    student.outcomes = [Outcome(c.name, c.cell, 0.0, c.points, "not graded", why) for c in checks]
+    return student
 
 
 def mark(student: Graded, executed: NotebookNode, log: dict, verdicts: dict[str, Verdict], marker: Marker) -> None:

@@ -164,7 +164,7 @@ def regrade(
         watcher.begin(engine, len(everyone), len(everyone) - len(left))
         for student, result in engine.run(again.jobs(left)):
             again.settle(student, result)
-            watcher.step(again.students[student])
+            watcher.step(again.students.pop(student))
         changes, when = again.changes(), datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
         what = named(map(short, again.exercises))
         note = f"{what} judged again on {when}; the points of {len(changes)} students changed."

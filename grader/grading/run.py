@@ -7,7 +7,7 @@ import hashlib
 import json
 import time
 from collections.abc import Collection, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -20,14 +20,14 @@ from grader.gradebook.journal import DiskFull, Journal
 from grader.gradebook.provenance import named
 from grader.grading.bookkeeper import Bookkeeper
 from grader.grading.joining import join
-from grader.grading.marking import Marker, checks_of, exercises_of, is_manual, not_yet
+from grader.grading.marking import Marker, checks_of, exercises_of, is_manual, not_yet, ungraded
 from grader.grading.options import GradeOptions
 from grader.intake.collect import Submission, lay_out, nothing_of
-from grader.intake.roster import NOTHING, Entry, absent
+from grader.intake.roster import NOTHING, Entry, absent, match
 from grader.judge import sandbox
 from grader.judge.seeds import draw_seed, seed_of
 from grader.marks.marks import sentence
-from grader.marks.results import Graded
+from grader.marks.results import Graded, parts_of
 
 
 class Clock:
@@ -55,7 +55,8 @@ class Watcher:
 
 
 class Run:
-    """One run over a class. Holds of each student what the reports need, and no notebook."""
+    """One run over a class. Holds of each student who is done the name, the origin and why nothing was graded: all else
+    is in the journal, and a large class's would fill the memory."""
 
     def __init__(self, course: Course, journal: Journal, out: Path, marker: Marker | None, limits: NotebookLimits):
         self.course, self.journal, self.out, self.marker, self.limits = course, journal, out, marker, limits
@@ -90,26 +91,31 @@ class Run:
             replaces = self.course.marks().keys() | self.course.laid_out()
             self.journal.begin(unit.name, release, seed, mode, replaces, **about, late=rules or "")
 
-    def accept(self, handed_in: list[Submission]) -> None:
-        """Lay out the submissions beside what the run has already, and expect it to be graded."""
+    def accept(self, handed_in: list[Submission], roster: Collection[Entry] = ()) -> None:
+        """Lay out the submissions beside what the run has already, and expect it to be graded. `roster` knows e-mail
+        addresses that the names of submitted files do not have."""
         if self.adds:
             join(handed_in, {e["student"]: Graded.from_json(e["graded"]).origin for e in self.journal.entries()})
+        submitted = {s.student: s for s in handed_in}
+        for entry, student in match(roster, [(s.student, s.origin) for s in handed_in]).items():
+            origin = submitted[student].origin
+            submitted[student].origin = replace(origin, email=origin.email or entry.email)
         lay_out(handed_in, self.course.folder, self.course.unit, adding=self.adds)
-        self.journal.expect({s.student: not_yet(s, self.checks).to_json() for s in handed_in})
+        self.journal.expect({s.student: not_yet(s, []).to_json() for s in handed_in})
 
-    def restore(self, handed_in: list[Submission]) -> list[str]:
+    def restore(self) -> list[str]:
         """Take from the journal what is there; returns the students who are still to be graded, the slowest first."""
         todo = []
         for entry in self.journal.entries() if self.adds else ():
-            self.students[entry["student"]] = Graded.from_json(entry["graded"])
+            self.students[entry["student"]] = Graded.from_json(entry["graded"] | {"outcomes": []})
         for student, expected in self.journal.pending().items():
-            self.students[student] = Graded.from_json(expected)
+            self.students[student] = ungraded(Graded.from_json(expected), self.checks)
             if self.students[student].problem:
                 self.books.put(student, "", {})
             elif not self._restored(student):
                 todo.append(student)
-        for submission in handed_in:
-            submission.notebook = None  # it is laid out; a large class would fill the memory
+                continue
+            self.students[student].outcomes = []
         before = _seconds_before(self.out)
         return sorted(todo, key=lambda s: -before.get(s, float("inf")))
 
@@ -150,6 +156,7 @@ class Run:
                     self.course.feedback(student)
                 clock.step("feedback")
             watcher.step(self.students[student])
+            self.students[student].outcomes = []
 
     def _jobs(self, todo: list[str]) -> Iterator[dict]:
         """Sanitized one by one, as the engine has room for them."""
@@ -184,6 +191,7 @@ class Run:
         for submission in nothing_of(missing, students):
             self.students[submission.student] = not_yet(submission, self.checks)
             self.books.put(submission.student, "", {})
+            self.students[submission.student].outcomes = []
 
 
 def release_hash(source: NotebookNode) -> str:
@@ -211,7 +219,7 @@ def about_release(released: NotebookNode) -> dict:
 def _seconds_before(out: Path) -> dict[str, float]:
     """How long each student's notebook took in an earlier run into the same folder."""
     try:
-        students = json.loads((out / "grades.json").read_text(encoding="utf-8"))["students"]
-        return {s["student"]: float(s["seconds"]) for s in students}
+        with (out / "grades.json").open(encoding="utf-8", newline="\n") as file:
+            return {s["student"]: float(s["seconds"]) for s in parts_of(file)[1]}
     except (OSError, ValueError, KeyError, TypeError):
         return {}

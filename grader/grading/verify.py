@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import json
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from grader.gradebook.gradebook import Course, GradebookError
 from grader.gradebook.journal import DiskFull, Journal, JournalError, when
 from grader.grading.bookkeeper import read_record
 from grader.grading.derive import heal, results_of
-from grader.marks.results import ClassResults
+from grader.marks.results import ClassResults, parts_of
 from grader.reports import report, stamp
 
 
@@ -41,23 +42,31 @@ def problems(out: Path) -> list[str]:
 def _tables(results: ClassResults, out: Path) -> list[str]:
     """Where `grades.json` and `grades.csv` differ from the journal's results."""
     files, found = report.places(out), []
-    expected = json.loads(_as_in_a_file(results.as_json()))
     try:
-        shown = json.loads(files["json"].read_text(encoding="utf-8"))
-        theirs, ours = ({s["student"]: s for s in r["students"]} for r in (shown, expected))
+        with files["json"].open(encoding="utf-8", newline="\n") as file:
+            head, students = parts_of(file)
+            theirs = {s["student"]: (_digest(s), s["marks"]) for s in students}
     except (OSError, ValueError, KeyError, TypeError):
         return ["grades.json is missing or not whole."]
+    expected = (json.loads(_as_in_a_file(json.dumps(s.to_json(), ensure_ascii=False))) for s in results.students)
+    ours = {s["student"]: (_digest(s), s["marks"]) for s in expected}
     for student in sorted(theirs.keys() | ours.keys()):
         if theirs.get(student) != ours.get(student):
-            marks = [s[student]["marks"] if student in s else "nothing" for s in (theirs, ours)]
+            marks = [s[student][1] if student in s else "nothing" for s in (theirs, ours)]
             found.append(f"{student}: {marks[0]} in grades.json, {marks[1]} in the journal.")
-    apart = [k for k in expected if k not in ("students", "findings") and shown.get(k) != expected[k]]
+    expected_head = json.loads(_as_in_a_file(json.dumps(results.head(), ensure_ascii=False)))
+    apart = [k for k in expected_head if k != "findings" and head.get(k) != expected_head[k]]
     found += [f"grades.json has another {key} than the journal." for key in apart]
     try:
         table = files["csv"].read_text(encoding=report.CSV_ENCODING)
     except (OSError, UnicodeDecodeError):
         table = ""
     return found + ["grades.csv does not hold the journal's points."] * (table != _as_in_a_file(results.as_csv()))
+
+
+def _digest(data: dict) -> bytes:
+    """What tells data from other data: a large class's results would fill the memory twice."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).digest()
 
 
 def _as_in_a_file(text: str) -> str:

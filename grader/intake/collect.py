@@ -53,6 +53,8 @@ class Submission:
 
     student: str
     notebook: NotebookNode | None = None
+    shelved: Path | None = None
+    """Where the notebook waits, if it is not in memory."""
     repairs: list[str] = field(default_factory=list)
     problem: str = ""
     origin: Origin = field(default_factory=Origin)
@@ -60,10 +62,16 @@ class Submission:
     exchange: dict[str, bytes] = field(default_factory=dict)
     """What nbgrader's exchange put beside the notebook, by name: its feedback is released and fetched with it."""
 
+    @property
+    def has_notebook(self) -> bool:
+        return self.notebook is not None or self.shelved is not None
 
-def collect(source: Path, unit: str, release: NotebookNode, student: str | None = None) -> list[Submission]:
+
+def collect(
+    source: Path, unit: str, release: NotebookNode, student: str | None = None, shelf: Path | None = None
+) -> list[Submission]:
     """Every submission in a folder or a zip, repaired, in the order of the students' names. With `student`, all files
-    are this student's.
+    are this student's. With `shelf`, a folder, notebooks wait there: a large class's would fill the memory.
 
     Raises Unreadable if `source` is neither.
     """
@@ -76,11 +84,19 @@ def collect(source: Path, unit: str, release: NotebookNode, student: str | None 
             continue
         groups.setdefault(owner.key, (owner, []))[1].append((file, owner))
     with ThreadPoolExecutor(min(len(groups) or 1, 4, os.cpu_count() or 1)) as pool:  # each waits for a child that reads
-        found = list(pool.map(lambda group: _submission(*group, unit, release), groups.values()))
+        made = pool.map(lambda group: _submission(*group, unit, release), groups.values())
+        found = [_shelve(one, shelf / f"{number}.ipynb") if shelf else one for number, one in enumerate(made)]
     _say_what_is_shared(found, [[file for file, _ in mine] for _, mine in groups.values()])
     found.sort(key=lambda s: alphabetical(s.student))
     _tell_apart(found, set())
     return found
+
+
+def _shelve(submission: Submission, place: Path) -> Submission:
+    if submission.notebook is not None:
+        write_notebook(place, submission.notebook)
+        submission.notebook, submission.shelved = None, place
+    return submission
 
 
 def nothing_of(missing: Iterable[Entry], submitted: Iterable[str]) -> list[Submission]:
@@ -96,9 +112,13 @@ def lay_out(submissions: list[Submission], course: Path, unit: str, adding: bool
     course.mkdir(parents=True, exist_ok=True)
     (course / "nbgrader_config.py").write_text(nbgrader_config(read_settings(ROOT)), encoding="utf-8")
     for submission in submissions:
-        if submission.notebook is not None:
+        if submission.has_notebook:
             target = course / "submitted" / submission.student / unit / f"{unit}.ipynb"
-            write_notebook(target, submission.notebook)
+            if submission.shelved:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                submission.shelved.replace(target)
+            else:
+                write_notebook(target, submission.notebook)
             for name in _FROM_EXCHANGE:
                 target.with_name(name).unlink(missing_ok=True)  # of an earlier submission
             for name, content in submission.exchange.items():
@@ -232,7 +252,7 @@ def _say_what_is_shared(submissions: list[Submission], files: list[list[File]]) 
     held = [{file.hard_link for file in mine if file.hard_link} for mine in files]
     students = Counter(link for mine in held for link in mine)
     for submission, mine in zip(submissions, held, strict=True):
-        if submission.notebook is not None and any(students[link] > 1 for link in mine):
+        if submission.has_notebook and any(students[link] > 1 for link in mine):
             submission.repairs.insert(0, f"{SHARED}. Both are graded; the instructor decides whose it is.")
 
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -101,11 +102,12 @@ class Rules:
             tables[what] = table if found is None or student in table else {**table, student: found}
         return replace(self, **tables)
 
-    def strangers(self, students: list[Graded]) -> list[str]:
+    def strangers(self, students: Iterable[Graded]) -> list[str]:
         """Names in the rules that no student has, such as misspelled ones."""
-        known = {s.student for s in students}
-        known |= {n for s in students if s.origin for n in (s.origin.name, s.origin.id, s.origin.email)}
-        return sorted({*self.extensions, *self.handed_in} - known)
+        unknown = {*self.extensions, *self.handed_in}
+        for s in students if unknown else ():
+            unknown -= {s.student, *((s.origin.name, s.origin.id, s.origin.email) if s.origin else ())}
+        return sorted(unknown)
 
     def due_for(self, student: str) -> datetime:
         """A student's due time, any extension included."""
@@ -151,41 +153,56 @@ class Rules:
         return when.replace(tzinfo=when.tzinfo or self.zone), origin.clock
 
 
-def apply(rules: Rules | None, students: list[Graded]) -> None:
-    """Set each student's late penalty."""
+def applied(rules: Rules | None, students: Iterable[Graded]) -> Iterator[Graded]:
+    """The students, each with the late penalty."""
     for student in students:
         student.late = rules.of(student.student, student.origin) if rules and not student.problem else None
+        yield student
 
 
-def enter(course, students: list[Graded], rules: Rules | None = None) -> list[str]:
+def enter(course, students: Iterable[Graded], rules: Rules | None = None) -> list[str]:
     """Enter due times, submission times and penalties into nbgrader's gradebook, for its feedback and export; returns
     the students whose penalty is another one than before.
 
     nbgrader would compute a penalty while it autogrades, before a person graded the written answers. The penalty is a
     share of all points, so it is entered here, after grading and again before each export, in the same column.
     """
-    graded, known = {s.student: s for s in students}, rules or Rules(datetime.now(UTC), ZoneInfo("UTC"))
+    from nbgrader.api import SubmittedAssignment
+
+    graded, known = (
+        {s.student: (s.origin, s.late) for s in students},
+        rules or Rules(datetime.now(UTC), ZoneInfo("UTC")),
+    )
     changed = []
     with course.api.gradebook as book:
         assignment = book.find_assignment(course.unit)
         if rules:
             assignment.duedate = _naive(rules.due)
-        for submission in assignment.submissions:
-            student = graded.get(submission.student_id)
-            if student is None:
-                continue
-            own = known.for_(student.student, student.origin)
-            when, _ = own.time_of(student.student, student.origin or Origin())
-            if when:
-                submission.timestamp = _naive(when)
-            if rules and (later := own.due_for(student.student) - rules.due):
-                submission.extension = later
-            for notebook in submission.notebooks:
-                before = notebook.late_submission_penalty or None
-                notebook.late_submission_penalty = penalty(notebook.score, student.late) or None
-                changed += [student.student] * (notebook.late_submission_penalty != before)
-        book.db.commit()
+        found = book.db.query(SubmittedAssignment.id).filter_by(assignment_id=assignment.id)
+        ids = [number for (number,) in found]
+        for part in (ids[at : at + _AT_ONCE] for at in range(0, len(ids), _AT_ONCE)):
+            for submission in book.db.query(SubmittedAssignment).filter(SubmittedAssignment.id.in_(part)):
+                student = submission.student_id
+                if student not in graded:
+                    continue
+                origin, late = graded[student]
+                own = known.for_(student, origin)
+                when, _ = own.time_of(student, origin or Origin())
+                if when:
+                    submission.timestamp = _naive(when)
+                if rules and (later := own.due_for(student) - rules.due):
+                    submission.extension = later
+                for notebook in submission.notebooks:
+                    before = notebook.late_submission_penalty or None
+                    notebook.late_submission_penalty = penalty(notebook.score, late) or None
+                    changed += [student] * (notebook.late_submission_penalty != before)
+            book.db.commit()
+            book.db.expunge_all()
     return changed
+
+
+_AT_ONCE = 200
+"""Submissions that are taken from the gradebook at a time: a large class would fill the memory."""
 
 
 def _naive(when: datetime) -> datetime:

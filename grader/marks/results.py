@@ -6,10 +6,11 @@ import csv
 import io
 import json
 import re
-from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from grader.marks.students import Students
 from labutils.spec.verdict import Verdict
 
 
@@ -167,7 +168,7 @@ class ClassResults:
     unit: str
     title: str
     checks: list[Check]
-    students: list[Graded]
+    students: Sequence[Graded]
     device: str
     seed: int
     when: str
@@ -180,32 +181,34 @@ class ClassResults:
     def points(self) -> float:
         return sum(c.points for c in self.checks)
 
-    @property
-    def open(self) -> list[tuple[Graded, Outcome]]:
-        """What is left for an instructor to have judged where there is a GPU."""
-        return [(s, o) for s in self.students for o in s.outcomes if o.open]
+    def head(self) -> dict[str, Any]:
+        """Everything but the students, as JSON."""
+        head = asdict(replace(self, students=[]))
+        del head["students"]
+        return head
 
-    def outcomes_of(self, check: Check) -> list[Outcome]:
-        return [o for s in self.students for o in s.outcomes if o.cell == check.cell]
-
-    def common_kinds(self, check: Check) -> list[tuple[str, int]]:
-        """Why the check was not passed, the most frequent reason first."""
-        return Counter(o.kind for o in self.outcomes_of(check) if o.kind).most_common()
+    def json_lines(self) -> Iterator[str]:
+        """The text of a `grades.json`, piece by piece: a line for each student."""
+        yield json.dumps(self.head(), indent=1, ensure_ascii=False)[:-2] + f",\n{_STUDENTS}"
+        for number, student in enumerate(self.students):
+            yield "," * bool(number) + "\n" + json.dumps(student.to_json(), ensure_ascii=False)
+        yield "\n]}\n"
 
     def as_json(self) -> str:
         """The results with a line for each student."""
-        head = asdict(replace(self, students=[]))
-        del head["students"]
-        students = ",\n".join(json.dumps(s.to_json(), ensure_ascii=False) for s in self.students)
-        return json.dumps(head, indent=1, ensure_ascii=False)[:-2] + f',\n "students": [\n{students}\n]}}\n'
+        return "".join(self.json_lines())
 
     @staticmethod
     def from_json(text: str) -> ClassResults:
-        """The results in a `grades.json`. Raises ValueError, KeyError or TypeError if it is none."""
-        data = json.loads(text)
-        data["checks"] = [Check(**c) for c in data["checks"]]
-        data["students"] = [Graded.from_json(s) for s in data["students"]]
-        return ClassResults(**data)
+        """The results in the text of a `grades.json`."""
+        return ClassResults.from_lines(io.StringIO(text, newline="\n"))
+
+    @staticmethod
+    def from_lines(lines: Iterable[str]) -> ClassResults:
+        """The results in the lines of a `grades.json`. Raises ValueError, KeyError or TypeError if it has none."""
+        head, students = parts_of(lines)
+        checks = [Check(**c) for c in head.pop("checks")]
+        return ClassResults(**head, checks=checks, students=Students(map(Graded.from_json, students)))
 
     def as_csv(self) -> str:
         """A row for each student, with the same columns for every class. Text that a spreadsheet would run as a formula
@@ -221,6 +224,30 @@ class ClassResults:
             row = [s.student, *(f"{n:g}" for n in numbers), s.what_happened()]
             table.writerow([harmless(cell) for cell in row])
         return text.getvalue()
+
+
+_STUDENTS = ' "students": ['
+
+
+def parts_of(lines: Iterable[str]) -> tuple[dict[str, Any], Iterator[dict[str, Any]]]:
+    """What is in the lines of a `grades.json`: everything but the students, and these one by one. Raises ValueError."""
+    lines, head = iter(lines), []
+    for line in lines:
+        if line.rstrip("\n") == _STUDENTS:
+            return json.loads("".join(head).rstrip().rstrip(",") + "}"), _students(lines)
+        head.append(line)
+    data = json.loads("".join(head))  # laid out by another program
+    students = data.pop("students")
+    return data, iter(students)
+
+
+def _students(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
+    for line in lines:
+        if line.rstrip("\n") == "]}":
+            return
+        if line.strip():
+            yield json.loads(line.rstrip().removesuffix(","))
+    raise ValueError("it ends before its last student")
 
 
 _ONE = re.compile(r"^The grading information of .* was lost and is restored\.$")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from grader.intake.roster import NOTHING
-from grader.marks.results import Check, ClassResults, Graded
+from grader.marks.results import Check, ClassResults, Graded, Outcome
 
 MOST_EXERCISES, MOST_EXAMPLES = 3, 2
 
@@ -28,26 +28,48 @@ class Failed:
 def most_failed(results: ClassResults) -> list[Failed]:
     """The exercises that most of those who tried did not solve. What nobody wrote is not tried, and what needs a GPU is
     not failed."""
+    counts = {check.cell: _Count() for check in results.checks}
+    for student in results.students:
+        for o in () if student.problem else student.outcomes:
+            if o.cell in counts and o.kind not in ("unfilled", "open") and not o.open:
+                counts[o.cell].add(student.student, o)
     found = []
     for check in results.checks:
-        tried = [(s, o) for s, o in _outcomes(results, check) if o.kind not in ("unfilled", "open") and not o.open]
-        failed = [(s, o) for s, o in tried if not o.passed]
-        if not failed:
-            continue
-        kind, count = Counter(o.kind for _, o in failed).most_common(1)[0]
-        examples = [(s.student, o.sentence) for s, o in failed if o.kind == kind][:MOST_EXAMPLES]
-        found.append(Failed(check, len(failed), len(tried), kind, count, examples))
+        if (count := counts[check.cell]).kinds:
+            kind, of_kind = count.kinds.most_common(1)[0]
+            examples = count.examples[kind]
+            found.append(Failed(check, count.kinds.total(), count.tried, kind, of_kind, examples))
     return sorted(found, key=lambda f: (-f.failed / f.tried, -f.failed))[:MOST_EXERCISES]
 
 
-def _outcomes(results: ClassResults, check: Check):
-    graded = (s for s in results.students if not s.problem)
-    return [(s, o) for s in graded for o in s.outcomes if o.cell == check.cell]
+@dataclass
+class _Count:
+    """Of one exercise: who tried, and why not all of them solved it."""
+
+    tried: int = 0
+    kinds: Counter = field(default_factory=Counter)
+    examples: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+
+    def add(self, student: str, outcome: Outcome) -> None:
+        self.tried += 1
+        if not outcome.passed:
+            self.kinds[outcome.kind] += 1
+            if len(examples := self.examples.setdefault(outcome.kind, [])) < MOST_EXAMPLES:
+                examples.append((student, outcome.sentence))
 
 
-def need_help(results: ClassResults) -> list[Graded]:
+@dataclass(frozen=True)
+class Weak:
+    """Someone with less than half of the points."""
+
+    student: str
+    marks: float
+
+
+def need_help(results: ClassResults) -> list[Weak]:
     """Who was graded and has less than half of the points, the weakest first."""
-    weak = [s for s in results.students if not s.problem and 2 * (s.marks + s.open) < results.points]
+    everyone = ((s, s.marks) for s in results.students if not s.problem)
+    weak = [Weak(s.student, marks) for s, marks in everyone if 2 * (marks + s.open) < results.points]
     return sorted(weak, key=lambda s: s.marks)
 
 

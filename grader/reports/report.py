@@ -13,8 +13,8 @@ from pathlib import Path
 
 from grader.gradebook import by_hand
 from grader.gradebook.by_hand import ByHand
-from grader.marks.results import ClassResults, Graded
-from grader.reports import charts, feedback, findings, leaderboard, next_steps, pages, stamp
+from grader.marks.results import ClassResults
+from grader.reports import feedback, findings, leaderboard, next_steps, overview, pages, stamp
 
 IN_FULL = 60
 """Students up to which the report holds every verdict in full. A larger class's is on the students' own pages."""
@@ -30,27 +30,13 @@ PART = 100
 def html(results: ClassResults, links: bool = False, hands: Mapping[str, ByHand] | None = None) -> str:
     """The report as one page that needs nothing else; with `links` to the students' pages beside it. `hands`: what
     people gave in the formgrader, by student."""
-    verdicts = [(s, o) for s in results.students for o in s.outcomes if o.verdict and o.verdict.passed]
-    timed = {
-        c.cell: [o.verdict.timing["ratio"] for _, o in verdicts if o.cell == c.cell and o.verdict.timing]
-        for c in results.checks
-    }
-    timed_by = "Time"
-    if not any(timed.values()):
-        moved = [(o.cell, feedback.traffic(o.verdict)) for _, o in verdicts]
-        timed = {c.cell: [m for cell, m in moved if cell == c.cell and m is not None] for c in results.checks}
-        timed_by = "Traffic"
-    roof = [p for s, o in verdicts if (p := charts.point_of(f"{s.student}: {o.name}", o.verdict))]
-    average = sum(s.score for s in results.students) / max(1, len(results.students))
+    seen = overview.of(results)
     return pages.render(
         "report.html.j2",
         r=results,
-        average=average,
-        shares=[s.score / (results.points or 1) for s in results.students],
+        seen=seen,
         titles={c.cell: c.title for c in results.checks},
-        timed=timed if any(timed.values()) else {},
-        timed_by=timed_by,
-        points_on_roof=roof[:2000],
+        timed_by="Time" if seen.is_timed else "Traffic",
         failed=next_steps.most_failed(results),
         help=next_steps.need_help(results),
         absent=next_steps.absent(results),
@@ -62,9 +48,10 @@ def html(results: ClassResults, links: bool = False, hands: Mapping[str, ByHand]
     )
 
 
-def _parts(results: ClassResults) -> list[list[Graded]]:
-    """The students page by page."""
-    return [results.students[at : at + PART] for at in range(0, len(results.students), PART)]
+def _parts(results: ClassResults) -> list[slice]:
+    """Where the students of each page are."""
+    count = len(results.students)
+    return [slice(at, min(at + PART, count)) for at in range(0, count, PART)]
 
 
 def _ends(results: ClassResults, name: str) -> list[tuple[str, str, str]]:
@@ -72,7 +59,11 @@ def _ends(results: ClassResults, name: str) -> list[tuple[str, str, str]]:
     parts = _parts(results)
     if len(parts) < 2:
         return []
-    return [(p[0].student, p[-1].student, _part_file(name, number)) for number, p in enumerate(parts)]
+    people = results.students
+    return [
+        (people[part.start].student, people[part.stop - 1].student, _part_file(name, number))
+        for number, part in enumerate(parts)
+    ]
 
 
 def _part_file(name: str, number: int) -> str:
@@ -85,13 +76,20 @@ def _write_parts(results: ClassResults, out: Path) -> None:
         old.unlink()
     parts, reports = _parts(results), repair_reports(results)
     titles, aside = {c.cell: c.title for c in results.checks}, (results.findings or {}).get("set_aside", [])
-    for number, people in enumerate(parts or [[]]):
-        first = number * PART
+    ends = _ends(results, "repairs")
+    for number, part in enumerate(parts or [slice(0, 0)]):
+        first = part.start
         if len(parts) > 1:
-            values = {"r": results, "people": people, "number": first + 1, "titles": titles, "in_full": False}
+            values = {
+                "r": results,
+                "people": results.students[part],
+                "number": first + 1,
+                "titles": titles,
+                "in_full": False,
+            }
             _write(out / _part_file("students", number), pages.render("students.html.j2", links=True, **values))
         values = {"r": results, "reports": reports[first : first + PART], "aside": None if number else aside}
-        text = pages.render("repairs.html.j2", parts=_ends(results, "repairs"), **values)
+        text = pages.render("repairs.html.j2", parts=ends, **values)
         _write(out / _part_file("repairs", number), text)
     _write(out / "repairs.json", json.dumps({"submissions": reports, "set_aside": aside}, indent=1, ensure_ascii=False))
 
@@ -114,7 +112,8 @@ def write(results: ClassResults, out: Path) -> dict[str, Path]:
     if results.findings is None:
         results.findings = findings.look(results, out)
     files = places(out)
-    _write(files["json"], results.as_json())
+    with files["json"].open("w", encoding="utf-8", errors="replace") as file:
+        file.writelines(results.json_lines())
     _write(files["csv"], results.as_csv(), CSV_ENCODING)
     write_pages(results, out)
     return files
@@ -143,7 +142,8 @@ def _write(path: Path, text: str, encoding: str = "utf-8") -> None:
 def read(out: Path) -> ClassResults:
     """The results in a folder. Raises NoResults."""
     try:
-        return ClassResults.from_json((out / "grades.json").read_text(encoding="utf-8"))
+        with (out / "grades.json").open(encoding="utf-8", newline="\n") as file:
+            return ClassResults.from_lines(file)
     except OSError:
         raise NoResults(f"There is no grades.json in {out}: grade a class into it first.") from None
     except (ValueError, KeyError, TypeError) as problem:

@@ -9,6 +9,7 @@ that few others have.
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -130,25 +131,41 @@ def _clusters(answers: list[_Answer]) -> Iterable[tuple[list[int], float]]:
     holders = defaultdict(list)
     for index, string in enumerate(strings):
         holders[string].append(index)
-    alike = process.cdist(
-        distinct, distinct, scorer=Indel.normalized_similarity, score_cutoff=ALIKE, dtype=np.float32, workers=1
-    )
+    alike = _alike(distinct)
     left = set(range(len(distinct)))
-    while left:
-        todo, cluster, least = [min(left)], [], 1.0
-        left.discard(todo[0])
+    for first in range(len(distinct)):
+        if first not in left:
+            continue
+        todo, cluster, least = [first], [], 1.0
+        left.discard(first)
         while todo:
             one = todo.pop()
             cluster.append(one)
-            for other in np.flatnonzero(alike[one]):
-                if other != one:
-                    least = min(least, float(alike[one, other]))
+            for other, likeness in alike[one]:
+                least = min(least, likeness)
                 if other in left:
-                    left.discard(int(other))
-                    todo.append(int(other))
+                    left.discard(other)
+                    todo.append(other)
         members = sorted(i for d in cluster for i in holders[distinct[d]])
         if len(members) > 1:
             yield members, least
+
+
+def _alike(strings: list[str]) -> list[list[tuple[int, float]]]:
+    """Of each string the others that are alike, and how much. A table of all pairs of a large class would fill the
+    memory, so it is made in parts."""
+    found = []
+    for at in range(0, len(strings), _ROWS):
+        rows = strings[at : at + _ROWS]
+        table = process.cdist(
+            rows, strings, scorer=Indel.normalized_similarity, score_cutoff=ALIKE, dtype=np.float32, workers=1
+        )
+        for one, row in enumerate(table, at):
+            found.append([(int(other), float(row[other])) for other in np.flatnonzero(row) if other != one])
+    return found
+
+
+_ROWS = 500
 
 
 def _answer(student: str, text: str, given: str) -> _Answer:
@@ -165,7 +182,7 @@ def _answer(student: str, text: str, given: str) -> _Answer:
             value = "s"
         elif kind in Name and kind not in Name.Builtin and before != "." and value not in public:
             value = "n"
-        tokens.append(value)
+        tokens.append(sys.intern(value))
         before = value
     words = frozenset(_WORD.findall(own)) - public
     return _Answer(student, "\n".join(line.rstrip() for line in own.split("\n")).strip(), tuple(tokens), words)

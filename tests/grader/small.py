@@ -8,21 +8,21 @@ from grader.demo.sample import solved
 
 UNIT = "06_elementwise_triton"
 EXERCISE = f"{UNIT}/add_bytes"
-SOURCE = f'''\
+SOURCE = '''\
 # %% [markdown]
 # # Count bytes
 
 # %% cell="setup"
 
-# %% cell="solution" id="add_bytes"
-def add_bytes(n, itemsize):
+# %% cell="solution" id="NAME"
+def NAME(n, itemsize):
     """Bytes that out = x + y must read and write."""
     ### BEGIN SOLUTION
     return 3 * n * itemsize
     ### END SOLUTION
 
-# %% cell="check" exercise="{EXERCISE}"
-lab.check("{EXERCISE}")
+# %% cell="check" exercise="EXERCISE"
+lab.check("EXERCISE")
 
 # %% [markdown] cell="manual" id="explain" points=2
 # Why three?
@@ -32,11 +32,12 @@ lab.check("{EXERCISE}")
 '''
 
 
-def write_unit(root: Path) -> Path:
-    """Write the unit below `root`; returns its folder."""
-    folder = root / UNIT
+def write_unit(root: Path, exercise: str = EXERCISE) -> Path:
+    """Write the unit of an exercise below `root`; returns its folder. The course must know the exercise."""
+    unit, name = exercise.split("/")
+    folder = root / unit
     folder.mkdir(parents=True)
-    (folder / f"{UNIT}.py").write_text(SOURCE)
+    (folder / f"{unit}.py").write_text(SOURCE.replace("EXERCISE", exercise).replace("NAME", name))
     return folder
 
 

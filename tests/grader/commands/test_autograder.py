@@ -65,12 +65,12 @@ def test_in_gradescopes_and_autolabs_folders_points_are_those_of_grade(tmp_path)
     assert answer != right
     (root / "submission" / "deep" / "Copy of lab.ipynb").write_bytes(answer)
 
-    # What installs is not there: the present environment stands where uv would make one.
+    # What installs is not there: the present environment stands where venv or uv would make one.
     (stubs / "apt-get").write_text("#!/bin/sh\n")
     python = f'#!/bin/sh\n[ "$2" = pip ] && exit 0\nexec {sys.executable} "$@"\n'
     (stubs / "venv_python").write_text(python)
     (stubs / "python3").write_text(
-        '#!/bin/sh\n[ "$2" = uv ] || exit 0\nfor last; do :; done\nmkdir -p $last/bin\n'
+        '#!/bin/sh\ncase "$2" in uv|venv) ;; *) exit 0 ;; esac\nfor last; do :; done\nmkdir -p $last/bin\n'
         f"cp {stubs}/venv_python $last/bin/python\n"
     )
     for stub in stubs.iterdir():

@@ -1,13 +1,17 @@
 """Grade without running anything, as a process that can be killed: `python -m tests.grader.engines.grade_pretend UNIT
-SUBMISSIONS OUT [EXECUTOR] [--resume]`. Prints the memory of this process at a tenth of the class and at the end."""
+SUBMISSIONS OUT [EXECUTOR] [--resume] [--workers=N] [--quick]`, where nbgrader's converters are pretended, too. Prints
+the memory of this process at a tenth of the class, at the end, and the most that it had."""
 
+import resource
 import sys
 from pathlib import Path
 
+from grader.gradebook.gradebook import Course
 from grader.grading.grade import exit_status, grade
 from grader.grading.options import GradeOptions
-from grader.grading.run import Watcher
+from grader.grading.run import Clock, Watcher
 from tests.grader.engines.conftest import WORK
+from tests.grader.grading.pretended import quick_feedback, quick_record, quick_sanitized
 
 
 def resident() -> int:
@@ -29,11 +33,16 @@ class Memory(Watcher):
 
 
 def main(unit, submissions, out, *options):
-    watcher, out = Memory(), Path(out)
+    watcher, clock, out = Memory(), Clock(), Path(out)
     executor = next((o for o in options if not o.startswith("--")), "local")
-    asked = GradeOptions(seed=3, resume="--resume" in options, executor=executor, work=WORK, workers=2)
-    status = exit_status(lambda: grade(Path(unit), Path(submissions), out, asked, watcher=watcher))
-    print(f"memory: {watcher.early} MB, {resident()} MB")
+    workers = next((int(o.partition("=")[2]) for o in options if o.startswith("--workers=")), 2)
+    if "--quick" in options:
+        Course.feedback, Course.record, Course.sanitized = quick_feedback, quick_record, quick_sanitized
+    asked = GradeOptions(seed=3, resume="--resume" in options, executor=executor, work=WORK, workers=workers)
+    status = exit_status(lambda: grade(Path(unit), Path(submissions), out, asked, watcher=watcher, clock=clock))
+    print("seconds:", ", ".join(f"{step} {seconds:.0f}" for step, seconds in clock.steps.items()))
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    print(f"memory: {watcher.early} MB, {resident()} MB, {most} MB")
     return status
 
 

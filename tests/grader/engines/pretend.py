@@ -3,7 +3,7 @@
 Students whose names say so misbehave: "kills" ends the worker process every time, "kills once" the first time,
 "slow" takes a second, "GPU" has its worker's GPU for a tenth of one, "leaves" has something to remove in the end, which
 may take "long", "thread" asks whether the thread that prepared the worker is alive. Started with PRETEND_SECONDS, every
-job takes so long, with PRETEND_PREPARE a worker's own start.
+job takes so long, with PRETEND_PREPARE a worker's own start; with PRETEND_CASES, every verdict has so many cases.
 """
 
 import atexit
@@ -39,8 +39,11 @@ def do(job):
             cell["outputs"] = []
     right = "3 * n" in job["notebook"]
     case = {"case": f"seed {job['seed']}", "diagnosis": None, "error": None, "seconds": 0.0, "hidden": True}
+    more = [
+        case | {"case": f"n = {n}, a case of this size"} for n in range(int(os.environ.get("PRETEND_CASES", 1)) - 1)
+    ]
     headline = {"kind": "wrong-values", "symptom": "wrong", "advice": "try again", "details": "", "guess": False}
-    verdict = {"backend": "pretended", "results": [case], "headline": None if right else headline}
+    verdict = {"backend": "pretended", "results": [case, *more], "headline": None if right else headline}
     verdict |= {"counts": {}, "timing": {}, "notes": [], "printed": "", "marks": float(right), "points": 1.0}
     return {
         "notebook": json.dumps(notebook),

@@ -1,5 +1,7 @@
 """Grading in this process, without running anything: an engine that can end at any job, and quick pages."""
 
+import nbformat
+
 from tests.grader.engines import pretend
 
 
@@ -12,6 +14,25 @@ def quick_feedback(self, student=None):
     for one in [student] if student else self.without_feedback():
         self.page(one).parent.mkdir(parents=True, exist_ok=True)
         self.page(one).write_text("<html></html>")
+
+
+def quick_sanitized(self, student):
+    """The submission as it is."""
+    return nbformat.read(self.submitted(student), as_version=4)
+
+
+def quick_record(self, student, executed, results):
+    """In the gradebook and among nbgrader's notebooks, without its converter, which takes a tenth of a second."""
+    path = self.folder / "autograded" / student / self.unit / f"{self.unit}.ipynb"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(nbformat.writes(executed))
+    with self.api.gradebook as book:
+        book.update_or_create_student(student)
+        submission = book.update_or_create_submission(self.unit, student)
+        for grade in (grade for notebook in submission.notebooks for grade in notebook.grades):
+            checked = results.get(grade.name)
+            grade.auto_score, grade.needs_manual_grade = (checked.marks, False) if checked else (None, True)
+        book.db.commit()
 
 
 class Here:

@@ -1,8 +1,11 @@
 """From a platform's zip to its table: late, marked by a person, one exercise graded again, exported."""
 
+import ast
 import csv
 import io
 import json
+import sys
+import threading
 import zipfile
 from types import SimpleNamespace
 
@@ -77,11 +80,31 @@ def test_one_exercise_again_and_nothing_else(graded, monkeypatch):
     record = json.loads((out / "records" / "Yousuf Ben.json").read_text())
     assert record["verdicts"][EXERCISE]["marks"] == 1
 
-    args = SimpleNamespace(out=out, format="moodle", to=None, into=None, column="")
+    args = SimpleNamespace(out=out, format="moodle", to=None, into=None, column="", out_of=None)
     assert exports.main(args) == 0
     rows = list(csv.reader(io.StringIO((out / "exports" / "moodle.csv").read_text(encoding="utf-8-sig"))))
     assert [r[0] for r in rows[1:]] == ["Participant 10001", "Participant 10003", "Participant 10002"]
     assert rows[3][3:5] == ["1.6", "3"]
+
+
+def test_no_thread_parses_python(graded):
+    """CPython 3.11's parser may crash where two threads use it at once: submissions are parsed in children."""
+    parsed, watching = [], True
+
+    def hook(event, arguments):
+        if watching and event == "compile" and threading.current_thread() is not threading.main_thread():
+            parsed.extend([arguments[1]] * (arguments[1] == "<unknown>"))  # the name that ast.parse gives
+
+    sys.addaudithook(hook)
+    own = threading.Thread(target=ast.parse, args=("x",))
+    own.start()
+    own.join()
+    here = Here(do=work.do)  # the judge's threads are of this process
+    try:
+        regrade(graded / "out", solutions=graded / "solutions", engine=here)
+    finally:
+        watching = False
+    assert sorted(here.asked) == ["Duarte Ana", "Yousuf Ben"] and parsed == ["<unknown>"], "only this test's own thread"
 
 
 def test_what_cannot_be_graded_again_says_why(graded, tmp_path, capsys):

@@ -12,6 +12,7 @@ from grader.gradebook.journal import DiskFull, Journal, JournalError
 from grader.grading import verify
 from grader.grading.grade import exit_status, grade
 from grader.grading.options import GradeOptions
+from grader.intake.roster import NOTHING, Entry
 from grader.judge import sandbox
 from grader.marks.late import Rules
 from tests.grader.grading.pretended import Here, PowerCut, marks_of
@@ -135,6 +136,18 @@ def test_what_a_killed_run_expected_is_graded_also_when_others_are_handed_in(cla
     results = class_(again, resume=True)
     assert marks_of(results) == {**MARKS, "zoe": 1} and sorted(again.asked) == ["ben", "chi", "dee", "zoe"]
     assert verify.problems(class_.out) == []
+
+
+def test_the_roster_knows_addresses_that_files_do_not_and_rules_may_name(class_):
+    rules = Rules.parse("due = 2020-01-01T00:00:00\nper_day = 50\n[extensions]\n'ana@x.org' = 2099-01-01T00:00:00")
+    roster = (Entry("ana", email="ana@x.org"), Entry("Zoe", email="zoe@x.org"))
+    students = {s.student: s for s in class_(Here(), rules=rules, roster=roster).students}
+    assert students["ana"].origin.email == "ana@x.org" and students["ana"].late is None
+    assert students["ben"].origin.email == "" and students["ben"].late.percent == 100
+    assert students["Zoe"].problem == NOTHING and verify.problems(class_.out) == []
+    again = Here()
+    class_(again)  # without the roster: the address stays
+    assert again.asked == [] and {s.student: s for s in class_(Here()).students}["ana"].origin.email == "ana@x.org"
 
 
 def test_the_late_rules_stay_with_the_run(class_, good):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from grader.marks.late import LateError, Rules, apply, enter
+from grader.marks.late import LateError, Rules, applied, enter
 from grader.marks.results import Graded, Origin, Outcome
 
 TABLE = """
@@ -119,7 +119,7 @@ def test_the_penalty_is_a_share_of_what_was_earned(rules):
         Graded("dora", [Outcome("x", "c", 3.0, 3.0, "", "")], origin=at("2026-11-21T23:30:00+00:00")),
         Graded("eva", [Outcome("x", "c", 0.0, 3.0, "", "")], problem="Not graded.", origin=at("2026-12-21T00:00:00")),
     ]
-    apply(rules, students)
+    students = list(applied(rules, students))
     dora, eva = students
     assert (dora.marks, dora.penalty, dora.score) == (3.0, 0.6, 2.4) and eva.late is None
     assert dora.what_happened().startswith("Submitted on 2026-11-22 00:30 CET, 1 d")
@@ -147,7 +147,7 @@ def test_the_grade_book_knows_due_times_and_penalties(tmp_path, rules):
             book.find_grade("check", "u", "u", name).auto_score = 4
         book.db.commit()
     students = [Graded("dora", origin=at("2026-11-21T23:30:00+00:00")), Graded("ana", origin=at(""))]
-    apply(rules, students)
+    students = list(applied(rules, students))
     enter(Course(), students, rules)
     with Course().api.gradebook as book:
         dora, ana = (book.find_submission("u", name) for name in ("dora", "ana"))

@@ -7,7 +7,7 @@ import pytest
 
 from grader.intake.collect import SHARED
 from grader.marks.results import Check, ClassResults, Graded, Outcome
-from grader.reports import findings
+from grader.reports import findings, similarity
 from grader.reports.flags import flagged
 from grader.reports.similarity import groups
 from labutils.spec.verdict import Verdict
@@ -80,6 +80,14 @@ def test_cuda_is_compared_too():
     body += " for (int j = i; j < n; j += gridDim.x * blockDim.x) { x[j] = x[j] * 2.0f + 1.0f; } // mine\n}\n"
     found = groups({"k": {"a": body, "b": body.replace("j", "pos").replace("mine", "yours")}}, {"k": "%%cuda\n"})
     assert found[0].students == ["a", "b"] and found[0].likeness == 1.0
+
+
+def test_a_table_in_parts_gives_the_same_groups(monkeypatch):
+    everyone = {f"s{n}": OTHER + f"    tl.device_print('{n}')\n" * (n % 5) for n in range(20)}
+    everyone |= {"ana": ONE, "ben": renamed(ONE)}
+    whole = groups(answers(**everyone), {"kernel": GIVEN})
+    monkeypatch.setattr(similarity, "_ROWS", 3)
+    assert groups(answers(**everyone), {"kernel": GIVEN}) == whole != []
 
 
 @pytest.mark.slow

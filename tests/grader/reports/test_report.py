@@ -9,6 +9,7 @@ from rich.console import Console
 
 from grader.commands.progress import print_table
 from grader.marks.results import Check, ClassResults, Graded, Outcome
+from grader.reports import overview
 from grader.reports.report import html, write
 from labutils.spec.verdict import CaseResult, Diagnosis, Verdict
 
@@ -108,7 +109,9 @@ def test_open_points_are_listed_and_called_neither_right_nor_wrong(results, tmp_
     sentence = "Inline PTX runs on an NVIDIA GPU only. Check it."
     ana = results.students[0]
     ana.outcomes[0] = Outcome("scale", "check-scale", 0.0, 2.0, "needs-gpu", sentence, verdict)
-    assert (ana.marks, ana.open) == (1, 2) and [(s.student, o.name) for s, o in results.open] == [("ana", "scale")]
+    assert (ana.marks, ana.open) == (1, 2) and [(o.student, o.name) for o in overview.of(results).open] == [
+        ("ana", "scale")
+    ]
     text = Page(html(results)).text
     assert "Open: needs a GPU" in text and "2 of 2 points open" in text and "✗ needs-gpu" not in text
     files = write(results, tmp_path)
@@ -118,7 +121,7 @@ def test_open_points_are_listed_and_called_neither_right_nor_wrong(results, tmp_
     page = Page(next(p for p in files["pages"].glob("*.html") if "ana" in p.read_text()).read_text()).text
     assert "Not judged yet" in page and "What is wrong" not in page
     assert "open" in shown(results), "a terminal says so, too"
-    assert ClassResults.from_json(files["json"].read_text()).open
+    assert overview.of(ClassResults.from_json(files["json"].read_text())).open
 
 
 def test_text_that_no_file_can_hold_does_not_stop_the_report(results, tmp_path):
