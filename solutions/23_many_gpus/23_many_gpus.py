@@ -77,7 +77,7 @@ ranks.times(all_reduce_us, gpus=8)  # from which size on is the ring faster than
 # |---|---|---|
 # | `comm.send(tensor, to)` | `send` | returns when rank `to` has received the tensor |
 # | `comm.recv(buffer, source)` | `recv` | returns when the message of rank `source` is in the buffer |
-# | `e = comm.exchange(tensor, to, buffer, source)` | `batch_isend_irecv` | starts the send and the receive, returns at once |
+# | `e = comm.exchange(tensor, to, buffer, source)` | `batch_isend_irecv` | starts send and receive, and returns |
 # | `e.wait()` | `wait` | returns when send and receive are complete; only then may you read the buffer |
 #
 # If every rank calls `send` first, no rank receives, so all ranks wait forever: a [deadlock](../glossary.md#deadlock).
