@@ -79,7 +79,7 @@ pipelines.picture(schedule(4, 8))
 # | what the check prints | common cause |
 # |---|---|
 # | "for its own forward pass" | in a list, a backward pass comes before the forward pass of the same microbatch |
-# | `deadlock: stages 0 → 1 → 0` | in a list, a backward pass comes before forward passes that the next stage needs first |
+# | `deadlock: stages 0 → 1 → 0` | a backward pass comes before forward passes that the next stage needs first |
 # | "holds the activations of …" | too many forward passes at the start |
 # | "correct, but slow" | too few forward passes at the start, or the same number on all stages |
 #
@@ -254,10 +254,11 @@ pipelines.placements(cost, place)
 # ([FSDP](https://arxiv.org/abs/2304.11277)), so a GPU needed less than 16 bytes for each of its parameters.
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Your cluster has 64 GPUs in nodes of 8. Somebody uses tp = 16 for a 70B model, "because pipelines have
-# bubbles". Use `cost` to compare the step of (dp, tp, pp) = (4, 16, 1) with that of your `place`. The links inside a
-# node have 450 GB/s (`node_gbs`), the links between nodes 50 GB/s (`net_gbs`). With tp = 16, the all-reduces leave the
-# node, so pass 50 for both arguments. How many seconds is the bubble that tp = 16 avoids?
+# **Explain.** Your cluster has 64 H200 in nodes of 8. Somebody uses tp = 16 for the 70B model of the table above,
+# "because pipelines have bubbles". A step has 512 sequences of 8192 tokens. Use `cost` to compare the step of (dp, tp,
+# pp) = (4, 16, 1) with that of your `place`. The links inside a node have 450 GB/s (`node_gbs`), the links between
+# nodes 50 GB/s (`net_gbs`). With tp = 16, the all-reduces leave the node, so pass 50 for both arguments. How many
+# seconds is the bubble that tp = 16 avoids?
 #
 # ### BEGIN SOLUTION
 # For 70B with a batch of 512 on H200: (2, 8, 4) takes 81 s. With (4, 16, 1) and links of 50 GB/s, each of the 128
