@@ -309,7 +309,7 @@ lab.check("24_capstone/block")
 # | what the check prints | common cause |
 # |---|---|
 # | "norm is missing" | `ROPE` or `SWIGLU` does not multiply by the factors |
-# | "pairs are i and i + D/2", "halves of the columns" | columns i and i + D/2 (or halves of the columns) are used as pairs |
+# | "pairs are i and i + D/2", "halves of the columns" | pairs, or gate and up, are not in columns 2i and 2i + 1 |
 # | `out-of-bounds` in `cos` | `row` is used instead of `row % T`, or the index of a pair is not taken modulo P |
 # | "x is added at the end" | the last `linear_kernel` adds x instead of y |
 # | more sectors stored than allowed | a kernel stores a result that the plan keeps on the chip |
@@ -384,14 +384,14 @@ capstone.show(work_log())
 #
 # ### BEGIN SOLUTION
 # The matmuls have 2 · 16 384 · 218 million = 7.15 · 10¹² FLOPs, attention with a causal mask 0.27 · 10¹²: 10.6 ms at
-# 700 TFLOP/s. Without its fusion, a SwiGLU kernel reads 2 · 14 336 columns and writes 14 336, and the matmul writes 14
-# 336 columns more. Without the last 14 336, which the fused kernel also writes, that is 1.88 GB, 0.47 ms. A residual in
-# a kernel of its own writes the product and reads it again: 0.27 GB, 0.07 ms each. RoPE reads and writes 5120 columns:
-# 0.34 GB, 0.08 ms. Together, this is about 0.7 ms of 11.3 ms: a speedup of at most 6 %. In the log above, the
-# prediction of the third change had the largest error, 20 %. It assumed that the barriers of the reductions take time.
-# But two rows need more registers than a thread has, so values spill. The second change shows that the kernel does not
-# wait for loads either. The bottleneck was the work of masked lanes, 3 of 8. The fusion to give up is that of RoPE or
-# of a residual: these save least, and RoPE's epilogue needs the most registers.
+# 700 TFLOP/s. Without its fusion, SwiGLU reads 2 · 14 336 columns and writes 14 336, and the matmul writes 2 · 14 336
+# columns instead of 14 336. That is 4 · 14 336 columns more: 1.88 GB, 0.47 ms. A residual in a kernel of its own writes
+# the product and reads it again: 0.27 GB, 0.07 ms each. RoPE reads and writes 5120 columns: 0.34 GB, 0.08 ms. Together,
+# this is about 0.7 ms of 11.3 ms: a speedup of at most 6 %. In the log above, the prediction of the third change had
+# the largest error, 20 %. It assumed that the barriers of the reductions take time. But two rows need more registers
+# than a thread has, so values spill. The second change shows that the kernel does not wait for loads either. The
+# bottleneck was the work of masked lanes, 3 of 8. The fusion to give up is that of RoPE or of a residual: these save
+# least, and RoPE's epilogue needs the most registers.
 # ### END SOLUTION
 
 # %% [markdown]
