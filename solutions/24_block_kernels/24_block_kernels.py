@@ -191,8 +191,8 @@ for position in (100, 1000, 8001):
 #
 # **Predict.** [Eager](../glossary.md#eager-mode) PyTorch runs one kernel for SiLU and one for the product. For each
 # element of out, how many elements do the two kernels read and write? How many must a single kernel read and write? The
-# ratio of the two numbers predicts the speedup of [fusion](../glossary.md#fusion). A common claim is {claim:
-# swiglu_claim}.
+# ratio of the two numbers predicts the speedup of [fusion](../glossary.md#fusion). A common claim is
+# {claim: swiglu_claim}.
 #
 # | argument | shape | meaning |
 # |---|---|---|

@@ -111,12 +111,12 @@ lab.check("25_profile/gaps")
 # | name | condition |
 # |---|---|
 # | `"launch-bound"` | `TIME` below 5000 (ns) |
-# | `"tail wave"` | `WAVES` above 1, and `ACTIVE_AVG` below 0.85 · `ACTIVE_MAX` (mean and maximum of the SMs' active cycles) |
+# | `"tail wave"` | `WAVES` above 1, and `ACTIVE_AVG` below 0.85 · `ACTIVE_MAX` (active cycles of the SMs) |
 # | `"spills"` | any request to local memory (`LOCAL_LD`, `LOCAL_ST`) |
 # | `"divergence"` | `THREADS`, the mean number of active lanes per instruction, below 24 |
 # | `"compute-bound"` | `SM` (% of its peak) at least 50, and greater than `DRAM` |
 # | `"bank conflicts"` | `WAVEFRONTS` of loads and stores together above 4 times their `ACCESSES` |
-# | `"uncoalesced"` | one of `USED`, the bytes that loads (or stores) use of a sector, below 16; but 0 means no loads (or stores) |
+# | `"uncoalesced"` | one of `USED`, the bytes that loads or stores use of a sector, below 16; but 0 means no accesses |
 # | `"memory-bound"` | `DRAM` (global memory, % of its peak) at least 50 |
 # | `"latency-bound"` | none of the others: neither the SMs nor DRAM are busy |
 #
@@ -189,7 +189,7 @@ profiles.try_all(diagnose)
 # | `LDGSTS`, `UTMALDG` | asynchronous copies from global to shared memory |
 # | `HMMA` | tensor core instruction of one warp (`mma.sync`) |
 # | `HGMMA` | tensor core instruction of four warps (`wgmma`) |
-# | `HFMA2.MMA` | two fp16 [multiply-adds](../glossary.md#fma), without tensor cores; often used to set a register to a constant |
+# | `HFMA2.MMA` | two fp16 [multiply-adds](../glossary.md#fma), no tensor cores; often sets a register to a constant |
 #
 # After the name come suffixes, each after a dot. A load or store moves 4 bytes per lane, unless a suffix gives another
 # width in bits: `U8`, `S8`, `U16`, `64` or `128`. `@P0` or `@!P0` before an instruction is a
