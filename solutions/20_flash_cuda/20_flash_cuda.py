@@ -253,8 +253,8 @@ lab.check("20_flash_cuda/scalar")
 # `16 * k` to `16 * k + 15` are in `p[t][2 * k]` and `p[t][2 * k + 1]`. The operand b is v: its 16 rows are keys, and
 # its 8 columns are elements of D. Two adjacent rows of a column are not contiguous in v, so use `ldmatrix_x4_trans`.
 #
-# <details><summary>Hint 1</summary>For q and v, pass the address of row <code>lane % 16</code>, column <code>lane / 16
-# * 8</code> of a 16 × 16 part. For k, pass the address of key <code>lane / 16 * 8 + lane % 8</code>, column <code>lane
+# <details><summary>Hint 1</summary>For q and v, pass the address of row <code>lane % 16</code>, column
+# <code>lane / 16 * 8</code> of a 16 × 16 part. For k, pass the address of key <code>lane / 16 * 8 + lane % 8</code>, column <code>lane
 # / 8 % 2 * 8</code>. If you load k into <code>unsigned b[4]</code>, then <code>b[0]</code> and <code>b[1]</code> are b0
 # and b1 of the first 8 keys, and <code>b[2]</code> and <code>b[3]</code> are those of the next 8 keys.</details>
 # <details><summary>Hint 2</summary>In <code>soften</code>, for each <code>t</code> and for <code>h</code> = 0 and 1,

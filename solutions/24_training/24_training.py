@@ -284,11 +284,11 @@ training.gradients(RMSNorm.apply, RoPE.apply, SwiGLU.apply)
 # ## 2 Fifty steps
 #
 # The model is an embedding, one transformer block, and an output matrix. It learns sequences of numbers in which w is
-# followed by 3 · w + 1. Differences grow during training: a rounding in step 0 changes the weights, and so all later losses. A
-# fixed tolerance would be either too strict for the last step or too loose for step 0. So the cell below measures how
-# far roundings alone move the losses. PyTorch trains the model several times in float64, and each time changes the
-# results of the three operations at random, by no more than fp32 rounding does. These losses drift away from those of
-# float64 without changes. Your losses may differ by a small multiple of this drift.
+# followed by 3 · w + 1. Differences grow during training: a rounding in step 0 changes the weights, and so all later
+# losses. A fixed tolerance would be either too strict for the last step or too loose for step 0. So the cell below
+# measures how far roundings alone move the losses. PyTorch trains the model several times in float64, and each time
+# changes the results of the three operations at random, by no more than fp32 rounding does. These losses drift away
+# from those of float64 without changes. Your losses may differ by a small multiple of this drift.
 #
 # **Predict.** Suppose that your `RMSNorm` leaves out the second term of dx. Is the loss of step 0 right? Which step is
 # the first whose difference is larger than allowed?
