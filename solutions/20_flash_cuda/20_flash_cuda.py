@@ -254,9 +254,10 @@ lab.check("20_flash_cuda/scalar")
 # its 8 columns are elements of D. Two adjacent rows of a column are not contiguous in v, so use `ldmatrix_x4_trans`.
 #
 # <details><summary>Hint 1</summary>For q and v, pass the address of row <code>lane % 16</code>, column
-# <code>lane / 16 * 8</code> of a 16 × 16 part. For k, pass the address of key <code>lane / 16 * 8 + lane % 8</code>, column <code>lane
-# / 8 % 2 * 8</code>. If you load k into <code>unsigned b[4]</code>, then <code>b[0]</code> and <code>b[1]</code> are b0
-# and b1 of the first 8 keys, and <code>b[2]</code> and <code>b[3]</code> are those of the next 8 keys.</details>
+# <code>lane / 16 * 8</code> of a 16 × 16 part. For k, pass the address of key <code>lane / 16 * 8 + lane % 8</code>,
+# column <code>lane / 8 % 2 * 8</code>. If you load k into <code>unsigned b[4]</code>, then <code>b[0]</code> and
+# <code>b[1]</code> are b0 and b1 of the first 8 keys, and <code>b[2]</code> and <code>b[3]</code> are those of the next
+# 8 keys.</details>
 # <details><summary>Hint 2</summary>In <code>soften</code>, for each <code>t</code> and for <code>h</code> = 0 and 1,
 # take the maximum <code>x</code> of <code>s[t][n][2 * h]</code> and <code>s[t][n][2 * h + 1]</code> over all
 # <code>n</code>. Combine <code>x</code> with <code>__shfl_xor_sync(~0u, x, 1)</code>, and the result with
