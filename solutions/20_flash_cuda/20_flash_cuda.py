@@ -7,26 +7,28 @@
 #
 # **You will learn to**
 #
-# - compute a softmax within a warp, by shuffles that exchange values between [lanes](../glossary.md#lane);
-# - find which lane holds which element of a matrix in a tensor core instruction;
-# - use the result of one product as the operand of the next without leaving [registers](../glossary.md#register);
-# - explain why the tensor cores of a kernel wait for [shared memory](../glossary.md#shared-memory).
+# - compute a softmax within a warp with shuffles, which exchange values between [lanes](../glossary.md#lane);
+# - find which lane holds which matrix element in a tensor core instruction;
+# - keep the result of one product in [registers](../glossary.md#register), and use it there as an operand of the next;
+# - explain when tensor cores wait for [shared memory](../glossary.md#shared-memory).
 #
 # **You need** `15_matmul_cuda`, `15_matmul_tensor_cores` and `17_flash_attention`.
 #
-# About 150 minutes. Works without a GPU; only timings need one.
+# About 150 minutes. Works without a GPU; only measured times need one.
 #
 # ## Predict: which lane holds what?
 #
-# The functions of [wmma](../glossary.md#wmma) hide which lane holds which element of a matrix
-# ([fragment](../glossary.md#fragment)). For a softmax over rows, you must know the lanes of a row. The instruction
-# [mma.sync](../glossary.md#mmasync) has a documented layout. With shape m16n8k16, it computes d += a·b, where a is 16 ×
-# 16, b is 16 × 8 and d is 16 × 8. Each lane holds elements 0 to 3 of d. In lane `4 * r + c` with `c` < 4, elements 0
-# and 1 are in row `r`, columns `2 * c` and `2 * c + 1`. Elements 2 and 3 are in the same columns, 8 rows below.
+# The functions of [wmma](../glossary.md#wmma) hide which lane holds which element of a
+# [fragment](../glossary.md#fragment). For a softmax over rows, you must know which lanes hold a row. The layout of the
+# instruction [mma.sync](../glossary.md#mmasync) is documented. In the shape m16n8k16, it computes d += a·b, where a is
+# 16 × 16, b is 16 × 8 and d is 16 × 8. Each lane holds four elements of d, numbered 0 to 3. In lane `4 * r + c` with
+# `c` < 4, elements 0 and 1 are in row `r`, columns `2 * c` and `2 * c + 1`. Elements 2 and 3 are in the same columns, 8
+# rows below.
 #
-# 1. `row_of`, `column_of`: in which row and column of d is element `i` of lane `lane`?
+# 1. `row_of` and `column_of`: in which row, and in which column of d, is element `i` of lane `lane`?
 # 2. `shared_intensity`: a warp that holds `rows` queries reads each key and value of a [tile](../glossary.md#tile) from
-#    shared memory once. How many FLOPs does the warp do per byte of keys and values that it reads?
+#    shared memory once. For each byte that it reads, how many FLOPs does the warp do in q kᵀ and p v together? An
+#    element has `itemsize` bytes.
 
 # %% cell="setup"
 
@@ -44,7 +46,7 @@ def column_of(lane, i):
 
 
 def shared_intensity(rows, itemsize):
-    """Return the FLOPs of both products per byte of keys and values read from shared memory."""
+    """Return FLOPs / bytes: FLOPs of q kᵀ and p v, bytes of keys and values that the warp reads from shared memory."""
     ### BEGIN SOLUTION
     return 4 * rows / (2 * itemsize)  # per element of a key and of its value
     ### END SOLUTION
@@ -62,11 +64,11 @@ lab.check("20_flash_cuda/shared_intensity")
 # %% [markdown]
 # An [SM](../glossary.md#sm) reads {claim: shared_bytes_per_cycle} bytes of shared memory per
 # [cycle](../glossary.md#cycle). With `mma.sync` on Hopper (sm_90), an SM does {claim: sm90_mma_sync_flops} FLOPs per
-# cycle. In fp16, a warp with 16 queries does 16 FLOPs per byte, so shared memory allows only 16 · 128 = 2048 FLOPs per
-# cycle: the tensor cores would wait. With 32 queries per warp, shared memory allows twice as many FLOPs.
+# cycle. In fp16, warps with 16 queries do 16 FLOPs per byte, so shared memory allows at most 16 · 128 = 2048 FLOPs per
+# cycle: the tensor cores would wait for it. With 32 queries per warp, it allows twice as many FLOPs per cycle.
 #
-# The next cell draws which elements of a, b and d a lane holds. Matrix d uses the layout of a: two adjacent 8-column
-# pieces of d form one operand a.
+# The next cell draws which elements of a, b and d a lane holds. If you put two 8-column pieces of d side by side, each
+# lane holds the same elements as in operand a.
 
 # %% cell="given" id="launchers"
 from triton import cdiv
@@ -111,24 +113,24 @@ fragments.explorer()
 # | `q`, `out` | (H, M, D) | [fp16](../glossary.md#fp16), contiguous; D is 64 or 128 |
 # | `k`, `v` | (H, N, D) | fp16, contiguous |
 # | `lse` | (H, M) | fp32: log Σ exp(q·k / √D), natural logarithm |
-# | `scale` | a number | log₂ e / √D, because exponentials are computed with exp2, as in unit 17 |
+# | `scale` | a number | log₂ e / √D, because the kernel uses exp2 instead of exp, as in unit 17 |
 #
-# Four warps share tiles of 32 keys and values. Each warp has 8 queries. First, lane `j` computes the scores of key `j`
-# with all 8 queries, so the maximum of a row is a maximum over lanes. After the exponential, lane `j` has another role:
-# it owns columns `j`, `j + 32`, … of the output, and needs the weights of *all* keys. A shuffle copies each weight to
-# all lanes.
+# The four warps of a block read the same tiles of 32 keys and values. Each warp has 8 queries of its own. First, lane
+# `j` computes the scores of key `j` with all 8 queries, so the maximum over a query's scores is a maximum over lanes.
+# After the exponential, lane `j` has another role: it computes columns `j`, `j + 32`, … of the output, for which it
+# needs the weights of *all* keys. A shuffle copies each weight to all lanes.
 #
-# The tiles are loaded for you, with zeros past the end. Write the code between the two
-# [barriers](../glossary.md#barrier), the calls of `__syncthreads`.
+# The given code loads the tiles, with zeros past the end. Write the code between the two
+# [barriers](../glossary.md#barrier) (the calls of `__syncthreads`).
 #
 # <details><summary>Hint 1</summary>For the scores, loop over <code>d</code> in steps of 4, and read one
 # <code>float4</code> of the lane's own key. For each of the 8 queries <code>r</code>, read one <code>float4</code> of
-# <code>q_tile[8 * warp + r]</code>, at the same address in all lanes.
-# <code>*reinterpret_cast&lt;float4 *&gt;(&amp;x)</code> reads four floats that begin with <code>x</code>.</details>
-# <details><summary>Hint 2</summary>If a lane's key is past the end (start + lane ≥ N), its score is -INFINITY. For the
-# maximum of a row, compute <code>x = fmaxf(x, __shfl_xor_sync(~0u, x, step))</code> five times, with <code>step</code>
-# = 16, 8, 4, 2, 1. Each lane can keep its own part of the row's sum l. The given code adds these parts after the last
-# tile.</details>
+# <code>q_tile[8 * warp + r]</code>; all lanes read the same address. <code>*reinterpret_cast&lt;float4
+# *&gt;(&amp;x)</code> reads <code>x</code> and the three floats after it.</details>
+# <details><summary>Hint 2</summary>If a lane's key is past the end (start + lane ≥ N), its score is -INFINITY. For a
+# query's maximum over all lanes, compute <code>x = fmaxf(x, __shfl_xor_sync(~0u, x, step))</code> five times, with
+# <code>step</code> = 16, 8, 4, 2, 1. Let each lane sum only its own weights in l: the given code adds the lanes' sums
+# after the last tile.</details>
 # <details><summary>Hint 3</summary>For the output, loop over all keys <code>j</code> and queries <code>r</code>. Get
 # the weight by <code>w = __shfl_sync(~0u, p[r], j)</code>, and add <code>w * v_tile[j][lane + 32 * e]</code> to
 # <code>acc[r][e]</code>.</details>
@@ -208,17 +210,17 @@ lab.check("20_flash_cuda/scalar")
 #
 # | diagnosis | common cause |
 # |---|---|
-# | `overflow` | the maximum is not subtracted before exp2; or -INFINITY − -INFINITY is computed |
+# | `overflow` | the maximum is not subtracted before exp2; or -INFINITY is subtracted from -INFINITY |
 # | `padded-lanes` | keys past the end have score 0 instead of -INFINITY |
-# | `wrong-formula`, rescaled | acc or l is not multiplied by exp2(m − m_new) |
+# | `wrong-formula`: "not rescaled" | acc or l is not multiplied by exp2(m − m_new) |
 # | `wrong-values` | the maximum is taken over only some lanes of a row; or (level 2) rows r and r + 8 are swapped |
 # | `shuffle-mask`, `deadlock` | a shuffle is inside a branch that not all lanes take |
 # | a count marked ✗ | shared memory is read too often, or with bank conflicts |
 #
 # ## Level 2: tensor cores
 #
-# Now each warp processes `TILES` groups of 16 queries. The scores of one group with 8 keys are a 16 × 8 piece, which
-# has the layout of your `row_of` and `column_of`. The header `lab/mma.cuh` has these functions:
+# Now each warp processes `TILES` groups of 16 queries. The scores of 16 queries and 8 keys form a 16 × 8 *piece*;
+# `row_of` and `column_of` describe its layout. The header `lab/mma.cuh` has these functions:
 #
 # | function | what it does |
 # |---|---|
@@ -243,23 +245,24 @@ lab.check("20_flash_cuda/scalar")
 # 2·c + 1 of column r, and b1 holds the elements 8 rows below. Two adjacent elements of a key are contiguous in k, so
 # use plain `ldmatrix_x4`. One call loads b0 and b1 for 16 keys.
 #
-# **`soften`** turns s into the weights p, and updates the maxima m, the sums l and the output accumulators o. The four
-# lanes 4·r to 4·r + 3 hold rows r and r + 8 of a piece, so two shuffles give the maximum of a row. `m[t][0]` and
-# `l[t][0]` belong to row r; `m[t][1]` and `l[t][1]` belong to row r + 8.
+# **`soften`** replaces s by the weights p, and updates the maxima m, the sums l and the output accumulators o. The four
+# lanes 4·r to 4·r + 3 hold rows r and r + 8 of a piece, so two shuffles are enough for the maximum of a row. `m[t][0]`
+# and `l[t][0]` are those of row r; `m[t][1]` and `l[t][1]` are those of row r + 8.
 #
-# **`weigh`** computes o += p v. Converted to halves, p already has the layout of operand a: keys `16 * k` to
-# `16 * k + 15` are in `p[t][2 * k]` and `p[t][2 * k + 1]`. The operand b is v: its 16 rows are keys, and its 8 columns
-# are elements of D. Two adjacent rows of a column are not contiguous in v, so use `ldmatrix_x4_trans`.
+# **`weigh`** computes o += p v. After conversion to halves, p already has the layout of operand a: the weights of keys
+# `16 * k` to `16 * k + 15` are in `p[t][2 * k]` and `p[t][2 * k + 1]`. The operand b is v: its 16 rows are keys, and
+# its 8 columns are elements of D. Two adjacent rows of a column are not contiguous in v, so use `ldmatrix_x4_trans`.
 #
-# <details><summary>Hint 1</summary>For q and v, a lane passes the address of row <code>lane % 16</code>, column
-# <code>lane / 16 * 8</code>. For k, a lane passes the address of key <code>lane / 16 * 8 + lane % 8</code>, column
-# <code>lane / 8 % 2 * 8</code>. If you load k to <code>unsigned b[4]</code>, <code>b[0]</code> and <code>b[1]</code>
-# are b0 and b1 of the first 8 keys. <code>b[2]</code> and <code>b[3]</code> are b0 and b1 of the next 8 keys.</details>
+# <details><summary>Hint 1</summary>For q and v, pass the address of row <code>lane % 16</code>, column
+# <code>lane / 16 * 8</code> of a 16 × 16 part. For k, pass the address of key <code>lane / 16 * 8 + lane % 8</code>,
+# column <code>lane / 8 % 2 * 8</code>. If you load k into <code>unsigned b[4]</code>, then <code>b[0]</code> and
+# <code>b[1]</code> are b0 and b1 of the first 8 keys, and <code>b[2]</code> and <code>b[3]</code> are those of the next
+# 8 keys.</details>
 # <details><summary>Hint 2</summary>In <code>soften</code>, for each <code>t</code> and for <code>h</code> = 0 and 1,
 # take the maximum <code>x</code> of <code>s[t][n][2 * h]</code> and <code>s[t][n][2 * h + 1]</code> over all
 # <code>n</code>. Combine <code>x</code> with <code>__shfl_xor_sync(~0u, x, 1)</code>, and the result with
-# <code>__shfl_xor_sync(~0u, x, 2)</code>. Multiply by <code>scale</code> before you update m. p is fast_exp2(s · scale
-# − m). Each lane keeps its own part of l.</details>
+# <code>__shfl_xor_sync(~0u, x, 2)</code>. Multiply this maximum by <code>scale</code> before you update m. Then p =
+# fast_exp2(s · scale − m). Each lane sums only its own weights in l.</details>
 # <details><summary>Hint 3</summary>In <code>weigh</code>, the first two registers of a are
 # <code>pack(p[t][2 * k][0], p[t][2 * k][1])</code> and <code>pack(p[t][2 * k][2], p[t][2 * k][3])</code>. The other two
 # come from <code>p[t][2 * k + 1]</code> in the same way. Load each piece of k and v once, and use it for all
@@ -436,7 +439,7 @@ lab.check("20_flash_cuda/scalar")
 lab.check("20_flash_cuda/tensor")
 
 # %%
-# This cell counts what both kernels read, and compares their speed with two backends of PyTorch.
+# This cell counts the bytes that your two kernels read, and compares their speed with two attention kernels of PyTorch.
 fragments.counts({"scalar": scalar, "tensor": tensor})
 fragments.speeds({"scalar": scalar, "tensor": tensor})
 
@@ -444,35 +447,36 @@ fragments.speeds({"scalar": scalar, "tensor": tensor})
 # **Explain.** For D = 64, a block of `flash_tensor` has 4 warps of 32 queries each. A thread needs
 # {claim: flash_tensor_registers} registers, so {claim: flash_tensor_warps} warps fit on an SM. With 8 warps of 16
 # queries each, a thread needs only {claim: flash_tensor_registers_16} registers, so {claim: flash_tensor_warps_16}
-# warps fit. Why are 32 queries per warp faster nevertheless? Use `shared_intensity`.
+# warps fit. Why is the version with 32 queries per warp faster, although fewer warps fit? Use `shared_intensity`.
 #
 # ### BEGIN SOLUTION
 # Every warp reads all keys and values of a tile. With 16 queries, a warp does 16 FLOPs per byte, so the 128 bytes per
-# cycle of an SM allow 2048 FLOPs per cycle. This is no more than the tensor cores can do with `mma.sync`, so they wait.
-# With 32 queries, each byte serves twice as many queries, and shared memory is busy about half of the time. The lower
-# number of warps does little harm, because independent products within a warp hide latency: for every 16 elements of D,
-# `scores` starts 2 · 8 products.
+# cycle of an SM allow 2048 FLOPs per cycle. This is no more than the tensor cores can do with `mma.sync`, so they wait
+# for shared memory. With 32 queries, each byte is used for twice as many queries, so shared memory is busy only about
+# half of the time. Having fewer warps does little harm, because each warp has many independent products, which hide
+# latency: for every 16 elements of D, `scores` starts 2 · 8 of them.
 # ### END SOLUTION
 
 # %% [markdown]
-# **What others do.** This table compares your kernel with those of FlashAttention, which unit 17 describes:
+# **What others do.** This table compares your `flash_tensor` with three versions of FlashAttention:
 #
 # | | yours | FlashAttention-2 | FlashAttention-3 | FlashAttention-4 |
 # |---|---|---|---|---|
 # | products | mma.sync | mma.sync | [wgmma](../glossary.md#wgmma) | [tcgen05](../glossary.md#tcgen05) |
 # | accumulators in | registers | registers | registers | [tensor memory](../glossary.md#tensor-memory) |
 # | copies by | all warps, cp.async | all warps, cp.async | one warp, [TMA](../glossary.md#tma) | one warp, TMA |
-# | softmax overlaps products of | other warps | other warps | the other warpgroup | the other tile of queries |
+# | softmax overlaps with products of | other warps | other warps | the other warpgroup | the other tile of queries |
 # | bank conflicts avoided by | padded rows | XOR swizzle | XOR swizzle, by the TMA | XOR swizzle, by the TMA |
 #
-# **Next.** Add a causal mask in two loops, as in unit 17. Load the next keys during `weigh`, and the next values during
-# `scores`: then one buffer for keys and one for values are enough. Replace the [padding](../glossary.md#padding) by
-# unit 09's [swizzle](../glossary.md#swizzle). `16_matmul_hopper` introduces the instructions of FlashAttention-3.
+# **Next.** Add a causal mask, with two loops as in unit 17. Load the next keys during `weigh` and the next values
+# during `scores`: then one buffer of keys and one of values are enough. Replace the [padding](../glossary.md#padding)
+# by unit 09's [swizzle](../glossary.md#swizzle). `16_matmul_hopper` introduces the instructions of FlashAttention-3.
 #
-# **In practice**, you would start from Triton, which generates such instructions for you (unit 17), or from CuTe, a
-# part of NVIDIA's CUTLASS library. CuTe's layouts describe what you worked out by hand: which lane holds which element.
+# **In practice**, you would start from Triton, which generates these instructions for you (unit 17), or from CuTe, a
+# part of NVIDIA's CUTLASS library. A CuTe layout describes which lane holds which element, which you worked out by hand
+# here.
 #
 # **Reading.** [PTX:
 # mma.m16n8k16](https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-fragment-mma-16816-float):
-# figures of the fragment layouts. [FlashAttention-2](https://arxiv.org/abs/2307.08691), section 3.3: how warps share
+# pictures of the fragment layouts. [FlashAttention-2](https://arxiv.org/abs/2307.08691), section 3.3: how warps share
 # the work. [Dissecting Hopper](https://arxiv.org/abs/2402.13499): mma.sync compared with wgmma.

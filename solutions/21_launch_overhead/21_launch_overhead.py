@@ -4,27 +4,27 @@
 # **You will** solve five exercises:
 #
 # 1. Predict when a queue of kernels finishes.
-# 2. Overlap copies with compute.
+# 2. Overlap copies with kernels.
 # 3. Fix code so that a [CUDA graph](../glossary.md#cuda-graph) can replay it.
 # 4. Fuse a hundred small kernels into one.
-# 5. Count the pages that [unified memory](../glossary.md#unified-memory) moves.
+# 5. Count the pages that move in [unified memory](../glossary.md#unified-memory).
 #
 # **You will learn to**
 #
-# - say whether the [host](../glossary.md#host) or the GPU is the bottleneck, and whether a graph helps;
+# - find out whether the [host](../glossary.md#host) or the GPU is the bottleneck, and whether a graph helps;
 # - order work with [streams](../glossary.md#stream) and [events](../glossary.md#event), and spot missing and
 #   unnecessary waits;
 # - find what prevents code from being recorded in a graph;
 # - distinguish [page faults](../glossary.md#page-fault) from [prefetches](../glossary.md#prefetch).
 #
 # **You need** `04_benchmarking` and `06_elementwise_triton`. About 90 minutes. Works without a GPU: the checks simulate
-# one where necessary, and only timings need a real GPU.
+# a GPU where they need one. Only measured times need a real GPU.
 #
 # ## 1 Eager launches or a graph
 #
 # A [kernel launch](../glossary.md#launch) takes the host a few microseconds and returns before the kernel runs. In
 # *eager* execution, PyTorch's default, the host launches every kernel when Python reaches it. Many kernels of a model
-# take less time than a launch. Then the GPU waits for the host:
+# are shorter than a launch. Then the GPU waits for the host:
 #
 # ```
 # host  |launch 0|launch 1|launch 2|                     a launch takes longer than a kernel:
@@ -35,17 +35,17 @@
 # launches the whole graph with one call. Each recorded kernel is a *node* of the graph. In this exercise, the GPU runs
 # the nodes one after another, and each node takes at least `per_node` µs.
 #
-# **Predict.** `kernels` holds the durations of the kernels in µs, in the order of their launches. When is the last
-# kernel done?
+# **Predict** when the last kernel is done. `kernels` holds the durations of the kernels in µs, in the order of their
+# launches.
 #
 # - *Eager*: a launch takes `launch` µs, so the launch of kernel `i` ends at `(i + 1) * launch`. The kernel starts when
 #   its launch has ended and the previous kernel is done. Without kernels, the time is 0.
 # - *Graph*: the replay takes the host `graph_launch` µs. Then all nodes run in order. A node takes as long as its
 #   kernel, but at least `per_node`. Without nodes, the time is `graph_launch`.
 #
-# <details><summary>Hint 1</summary>Let a launch take 7 µs. Draw one kernel of 300 µs, and then 100 kernels of 2 µs. How
-# many kernels has the host launched when the long kernel ends? Now put the long kernel last.</details>
-# <details><summary>Hint 2</summary>For eager, loop over the kernels and update one variable: the time when the GPU
+# <details><summary>Hint 1</summary>Let a launch take 7 µs. Draw one kernel of 300 µs, followed by 100 kernels of 2 µs.
+# How many kernels has the host launched when the long kernel ends? Now put the long kernel last.</details>
+# <details><summary>Hint 2</summary>For the eager time, loop over the kernels and update one variable: when the GPU
 # becomes free.</details>
 # <details><summary>Hint 3</summary><code>free = max(free, (i + 1) * launch) + kernel</code></details>
 
@@ -53,7 +53,7 @@
 
 # %% cell="solution" id="finish_times"
 def finish_times(kernels, launch, graph_launch, per_node):
-    """Return (eager, graph): the times in µs from the first call until the last kernel is done."""
+    """Return (eager, graph): the µs from the first call of the host to the end of the last kernel."""
     ### BEGIN SOLUTION
     free = 0.0
     for i, kernel in enumerate(kernels):
@@ -83,8 +83,8 @@ lab.check("21_launch_overhead/finish_times")
 # | `machine.copy_in(piece, slot, s)` | `x.copy_(…, non_blocking=True)` | copies the piece to the slot's input buffer |
 # | `machine.kernel(piece, slot, s)` | `kernel[grid](…)` | computes the slot's output buffer from its input buffer |
 # | `machine.copy_out(piece, slot, s)` | `….copy_(y, non_blocking=True)` | copies the slot's output buffer to the host |
-# | `e = machine.record(s)` | `event.record(s)` | returns an event that follows all work now in `s` |
-# | `machine.wait(s, e)` | `s.wait_event(e)` | later work in `s` starts after `e`; the host continues |
+# | `e = machine.record(s)` | `event.record(s)` | returns an event: it occurs when all work now in `s` is done |
+# | `machine.wait(s, e)` | `s.wait_event(e)` | work queued in `s` later starts after `e`; the host does not wait |
 # | `machine.synchronize()` | `torch.cuda.synchronize()` | the host waits until everything is done |
 #
 # Without `pin`, host memory is *pageable*. A copy from or to pageable memory blocks the host until the copy is done.
@@ -94,17 +94,18 @@ lab.check("21_launch_overhead/finish_times")
 #
 # 1. The kernel of a piece starts after the copy-in of the piece.
 # 2. The copy-out of a piece starts after the kernel of the piece.
-# 3. A copy-in must not overwrite an input that the slot's last kernel has not read yet.
-# 4. A kernel must not overwrite an output that has not been copied out yet.
+# 3. The copy-in of a piece starts after the kernel of the previous piece *in the same slot* has read its input.
+# 4. The kernel of a piece starts after the output of the previous piece in the same slot has been copied out.
 #
-# **Predict** first: each operation takes one time unit. How long do n pieces take with one stream? What is the minimum?
-# Then write `pipeline`. The check runs your plan on a simulated GPU, and finds a missing wait even if the timing
-# happens to work. Your plan may take at most 5 % longer than the fastest plan.
+# **Predict** first: if each operation takes one time unit, how many units do n pieces take with one stream, and how
+# many with the fastest plan? Then write `pipeline`. The check runs your plan on a simulated GPU. It finds a missing
+# wait even if the operations happen to run in a correct order. Your plan may take at most 5 % longer than the fastest
+# plan.
 #
 # <details><summary>Hint 1</summary>Use one stream for each of the three operations. In a loop over the pieces, queue
-# the copy-in, kernel and copy-out of piece i, each after the waits that it needs.</details>
+# the copy-in, the kernel and the copy-out of piece i. Before each operation, queue its waits.</details>
 # <details><summary>Hint 2</summary>Record an event after each copy-in, each kernel and each copy-out. Keep the events
-# of kernels and of copy-outs in lists, because piece i also waits for events of piece i − 2.</details>
+# of kernels and of copy-outs in lists, because piece i also waits for two events of piece i − 2.</details>
 # <details><summary>Hint 3</summary>Copy-in i waits for kernel i − 2. Kernel i waits for copy-in i and for copy-out i −
 # 2. Copy-out i waits for kernel i. Synchronize once, at the end.</details>
 
@@ -149,30 +150,30 @@ queues.picture(pipeline, 6)
 # | what you see | common cause |
 # |---|---|
 # | `overwritten: …` | an operation overwrites a buffer without waiting for the operation that reads the buffer |
-# | "the wrong stream" | the event was recorded in the stream that waits for it |
+# | "the wrong stream" | the event is recorded in the same stream that waits for it |
 # | 3·n time units | there is only one stream, host memory is not pinned, or `synchronize` is in the loop |
 # | kernel i starts late | its stream waits for copy-out i − 1 instead of copy-out i − 2 |
 #
 # ## 3 A step that can be captured
 #
 # A *step* is the work that a program repeats, such as one iteration of training. During the capture of a step, no
-# kernel runs. CUDA records the launches with the addresses of their tensors. A replay runs the same kernels on the same
-# addresses, and runs no Python. So a step that you capture must follow these rules:
+# kernel runs: CUDA records the launches and the addresses of their tensors. A replay runs the same kernels with the
+# same addresses, without Python. So a step that you capture must follow these rules:
 #
-# - The host does not read a value from the GPU, because there is no value during capture.
+# - The host does not read a value from the GPU, because nothing is computed during capture.
 # - The host does not copy a value to the GPU, because a copy from pageable memory makes the host wait.
-# - Inputs and results have the same addresses in each replay, so the step updates tensors *in place*.
-# - No Python branch depends on data, because each replay repeats the branches of the capture.
+# - Inputs and results have the same addresses in each replay, so the step writes to existing tensors, *in place*.
+# - No `if` in Python depends on the data, because each replay repeats what the capture recorded.
 #
 # The step `wobbly` in the next cell breaks each of these rules. Write `steady`, which computes the same numbers but
-# writes them to `out` and `running` in place. The check needs no GPU: it records your tensor operations on a *tape*
-# instead of capturing them. The check then replays the tape on five inputs that your Python code never sees.
+# writes them to `out` and `running` in place. The check needs no GPU: instead of capturing your tensor operations, it
+# records them on a *tape*. Then it replays the tape on five other inputs, without running your Python code.
 #
 # <details><summary>Hint 1</summary><code>.item()</code> reads a value from the GPU. <code>torch.tensor(…)</code> copies
-# a value to the GPU. <code>running = …</code> and <code>return</code> put results in new memory. <code>if</code>
-# depends on data.</details>
+# a value to the GPU. <code>running = …</code> and <code>return</code> give new tensors at other addresses. The
+# <code>if</code> depends on the data.</details>
 # <details><summary>Hint 2</summary>To divide by the peak only if it exceeds 1, divide by max(peak, 1). Compute this
-# maximum with <code>clamp</code>, in a tensor that never leaves the GPU.</details>
+# maximum with <code>clamp</code>, which returns a tensor on the GPU.</details>
 # <details><summary>Hint 3</summary><code>running += 0.25 * (h.mean(0) - running)</code> updates <code>running</code> in
 # place, and <code>torch.sub(h, running, out=out)</code> writes to <code>out</code>.</details>
 
@@ -220,23 +221,23 @@ lab.check("21_launch_overhead/steady")
 #
 # A graph removes the host's launches. But each node still reads its input from memory and writes its result. If a chain
 # of small updates is [elementwise](../glossary.md#elementwise-kernel), one kernel can do all updates in
-# [registers](../glossary.md#register) ([kernel fusion](../glossary.md#fusion)). The chain of this exercise applies x ←
-# a·x + b `STEPS` times, with another pair (a, b) each time.
+# [registers](../glossary.md#register) ([kernel fusion](../glossary.md#fusion)). The chain of this exercise computes x ←
+# a·x + b `STEPS` times, each time with another pair (a, b).
 #
-# **Predict.** How many bytes move if each of 100 launches does one update of n floats? How many bytes move if one
-# launch does all 100 updates?
+# **Predict**: how many bytes move if each of 100 launches does one update of n floats? How many if one launch does all
+# 100 updates?
 #
 # | argument | shape | meaning |
 # |---|---|---|
 # | `x_ptr`, `out_ptr` | (n,) | input, output; fp32 |
 # | `coef_ptr` | (STEPS, 2) | a and b of each step, in order |
 #
-# One program computes `BLOCK` elements. The check also counts bytes: the kernel may move at most 1.05 times the
-# minimum.
+# One program computes `BLOCK` elements. The check also counts bytes: the kernel may move at most 1.05 times the bytes
+# that any kernel must move.
 #
 # <details><summary>Hint 1</summary>Load x once, with a mask, before the loop. Store x once, after the loop.</details>
 # <details><summary>Hint 2</summary>Load the pair of step i by <code>tl.load(coef_ptr + 2 * i)</code> and
-# <code>tl.load(coef_ptr + 2 * i + 1)</code>. Each load returns one number, which applies to all elements.</details>
+# <code>tl.load(coef_ptr + 2 * i + 1)</code>. Each load returns one number, which is used for all elements.</details>
 # <details><summary>Hint 3</summary><code>for i in range(STEPS): x = a * x + b</code></details>
 
 # %% cell="solution" id="chain_kernel"
@@ -274,20 +275,20 @@ lab.check("21_launch_overhead/chain")
 # %% [markdown]
 # ## 5 Unified memory
 #
-# Unified memory (`cudaMallocManaged`) has the same address on host and GPU. It is divided into pages. A page is in host
-# memory or in GPU memory. Without special hardware, an access to a page on the other side causes a page fault: the page
-# moves before the access continues, which takes {claim: page_fault_us}. A prefetch (`cudaMemPrefetchAsync`) moves pages
-# in advance, without faults.
+# Unified memory (`cudaMallocManaged`) has the same addresses on host and GPU. It is divided into pages, and each page
+# is either in host memory or in GPU memory. If the GPU accesses a page in host memory (or the host accesses one in GPU
+# memory), there is a page fault: the access waits until the page has moved, which takes {claim: page_fault_us}. Some
+# systems have hardware that avoids this. A prefetch (`cudaMemPrefetchAsync`) moves pages in advance, without faults.
 #
-# A page has `page` bytes. `accesses` is a list of (side, first byte, last byte, prefetch), in order. The side is
-# `"gpu"` or `"host"`. The last byte is included. If `prefetch` is true, the entry is a prefetch to that side. All pages
-# start on the host. Count the moves of pages to the GPU, the moves of pages to the host, and the faults. Each move of a
-# page without a prefetch is one fault.
+# A page has `page` bytes. `accesses` is a list of tuples (side, first byte, last byte, prefetch), in order. The side is
+# `"gpu"` or `"host"`. The last byte belongs to the access. If `prefetch` is true, the entry is a prefetch to the side
+# instead of an access. At first, all pages are on the host. Count the moves of pages to the GPU, the moves of pages to
+# the host, and the faults. Each page that an access moves is one fault.
 #
 # <details><summary>Hint 1</summary>Bytes 4095 and 4096 are on two different pages of 4096 bytes. Which pages does an
-# access touch?</details>
-# <details><summary>Hint 2</summary>Keep a set of the pages that are on the GPU. For each page of an access: is it
-# already on the right side?</details>
+# access need?</details>
+# <details><summary>Hint 2</summary>Keep a set of the pages that are on the GPU. For each page of an access, test
+# whether it is already on the side that accesses it.</details>
 # <details><summary>Hint 3</summary>The pages of an access are <code>range(first // page, last // page + 1)</code>. A
 # host access removes its pages from the set.</details>
 
@@ -319,25 +320,26 @@ lab.check("21_launch_overhead/migrations")
 # %%
 from labutils import launches
 
-launches.hundred(finish_times, chain)  # the times of 100 launches, of a graph and of one kernel
-graphs.race(wobbly, steady)
-launches.managed()  # page faults and prefetches
+launches.hundred(finish_times, chain)  # the time of 100 launches, of a graph with 100 nodes, and of one fused kernel
+graphs.race(wobbly, steady)  # the time of both steps, and of a graph of `steady`
+launches.managed()  # the time of page faults, and of prefetches
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** A model generates one token in 9 ms. Its 1200 kernels take 4 ms in total. One colleague proposes faster
 # kernels, another proposes a graph. The batch size varies, and the step reads the sampled token with `.item()`. How
-# much time would each proposal save? What must change before a graph can be captured?
+# much time per token would each proposal save? What must change in the step before a graph can be captured?
 #
 # ### BEGIN SOLUTION
-# 1200 launches of 7.5 µs take 9 ms: the host is the bottleneck, and the GPU idles for more than half of the time.
-# Faster kernels gain nothing. A graph brings the step close to 4 ms. Before that, sampling must stay on the GPU (argmax
-# or a sampled index in a tensor; check for the end of a sequence later), and inputs and cache must keep their
-# addresses. Sizes are fixed in a graph, so capture one for each of a few batch sizes and pad smaller batches. After
-# that the kernels are the bottleneck, and faster or fewer kernels help again.
+# The host launches 1200 kernels in 9 ms, so a launch takes 7.5 µs. The host is the bottleneck, and the GPU idles for
+# more than half of the time. Faster kernels save nothing. A graph saves almost 5 ms: the step then takes little more
+# than the 4 ms of its kernels. Before the capture, the sampled token must stay in a tensor on the GPU, so the host can
+# test for the end of the sequence only later. Inputs and cache must keep their addresses. Sizes are fixed in a graph,
+# so capture one graph for each of a few batch sizes, and pad smaller batches. With the graph, the kernels are the
+# bottleneck, so faster or fewer kernels help.
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** Capture the pipeline of part 2 in a graph: each wait becomes an *edge*, which makes one node wait for
+# **Next.** On a GPU, capture the pipeline of part 2 in a graph. Each wait becomes an *edge*: it makes one node wait for
 # another.
 #
 # **In practice**, `torch.compile(mode="reduce-overhead")` captures graphs for you, and launches kernels eagerly where

@@ -6,34 +6,36 @@
 #
 # **You will learn to**
 #
-# - derive from the fields of a floating-point format which values it can represent;
-# - [round to nearest even](../glossary.md#round-to-nearest-even) to any format, with the same bits on every machine;
+# - find which values a floating-point format can represent;
+# - [round to nearest even](../glossary.md#round-to-nearest-even) to any format, so that every machine computes the same
+#   bits;
 # - choose which values share a [scale](../glossary.md#scale), and where in a kernel to apply the scale.
 #
 # **You need** `06_elementwise_triton`, `14_matmul_triton`, and the [roofline](../glossary.md#roofline) of unit 05.
 #
-# About 60 minutes. Works without a GPU; only timings need one.
+# About 60 minutes. Works without a GPU; only measured times need one.
 #
 # ## 1 Predict: what can a format represent?
 #
 # A number in a floating-point format, such as [FP16](../glossary.md#fp16) or [BF16](../glossary.md#bf16), is stored as
-# a *code*: a sign bit, an exponent field of `exponent` bits, and a mantissa field of `mantissa` bits. Let e and m be
-# the two fields, as integers, and bias = 2^(`exponent` − 1) − 1. The value of the code, without its sign, is
+# a *code*: a sign bit, an exponent field of `exponent` bits, and a mantissa field of `mantissa` bits. Let e be the
+# exponent field and m the mantissa field, both as integers, and let bias = 2^(`exponent` − 1) − 1. Without its sign,
+# the value of the code is
 #
 # - (1 + m / 2^`mantissa`) · 2^(e − bias) if e is not 0 (a [normal number](../glossary.md#normal-number));
 # - (m / 2^`mantissa`) · 2^(1 − bias) if e is 0 (a [subnormal number](../glossary.md#subnormal)).
 #
-# Codes whose exponent bits are all 1 are special. The argument `top` of your function says what these codes mean:
+# Codes whose exponent bits are all 1 are special. The argument `top` of the function `facts` says what they mean:
 #
 # | `top` | formats | codes with all exponent bits set |
 # |---|---|---|
 # | `"ieee"` | FP16, BF16, [TF32](../glossary.md#tf32), [E5M2](../glossary.md#e5m2) | infinities and NaN |
-# | `"nan"` | [E4M3](../glossary.md#e4m3) | numbers, except that the code with all mantissa bits set is NaN |
+# | `"nan"` | [E4M3](../glossary.md#e4m3) | NaN if all mantissa bits are set, too; otherwise numbers |
 # | `"numbers"` | [E2M1](../glossary.md#e2m1) (FP4) | numbers |
 #
-# Your function `facts` returns a format's largest value, smallest normal number, smallest positive value, and number of
-# bits of the [significand](../glossary.md#significand) 1 + m / 2^`mantissa`. Try values in the widget: which formats
-# come close to 300, and which to 0.001?
+# Write `facts`. It returns a format's largest value, its smallest normal number, its smallest positive value, and the
+# number of bits of its [significand](../glossary.md#significand) 1 + m / 2^`mantissa`. Try values in the widget: which
+# formats have a value close to 300, and which have one close to 0.001?
 
 # %% cell="setup"
 
@@ -49,7 +51,7 @@ from labutils import fewer_bits
 def quantize_rows(x, q, scale):
     M, N = x.shape
     BLOCK_N = triton.next_power_of_2(N)
-    warps = min(max(BLOCK_N // 2048, 1), 16)  # 64 elements per thread, where a row has that many
+    warps = min(max(BLOCK_N // 2048, 1), 16)  # 64 elements per thread, if the row is long enough
     quantize_rows_kernel[(M,)](x, q, scale, N, x.stride(0), q.stride(0), BLOCK_N=BLOCK_N, num_warps=warps)
 
 
@@ -90,21 +92,22 @@ lab.check("22_low_precision/facts")
 # %% [markdown]
 # ## 2 Quantize rows to E4M3
 #
-# The largest value of E4M3 is 448, and a value has 4 significand bits. So a matrix is stored as codes and *scales*: an
-# element is approximately the value of its code, times its scale. In this exercise each row has one scale, (largest
-# |x|) / 448, so that the largest element becomes 448. For a row of zeros the scale is 1.
+# The largest value of E4M3 is 448, and its significand has 4 bits. To use the whole range of E4M3, a matrix is stored
+# as codes and *scales*: an element is approximately the value of its code times its scale. In this exercise, each row
+# has one scale, (largest |x|) / 448, so that the largest |x| becomes 448. For a row of zeros, the scale is 1.
 #
-# Round y = x / scale to the nearest value; of two equally near values, take the one with the even code. An addition in
-# [fp32](../glossary.md#fp32) rounds in the same way, but to the numbers of fp32. So add a power of two, the *anchor*,
-# that is so large that neighboring numbers of fp32 are as far apart as those of E4M3 near |y|:
+# Round y = x / scale to the nearest value of E4M3; of two equally near values, take the one with the even code. An
+# addition in [fp32](../glossary.md#fp32) rounds in the same way, but to fp32 numbers. So add a power of two, the
+# *anchor*, to |y|. Near the sum, fp32 numbers must be as far apart as E4M3 values are near |y|; then the addition
+# rounds |y| to E4M3:
 #
 # - **Distance.** If |y| is at least 2^e and less than 2^(e + 1), neighboring values of E4M3 are 2^(e - 3) apart. E4M3
-#   keeps 3 of the 23 mantissa bits of fp32, so `SHIFT` = 20 bits are dropped. Between 2^(e + 20) and 2^(e + 21), fp32
-#   numbers are 2^(e - 3) apart too, so the anchor is 2^(e + `SHIFT`).
-# - **Subnormal.** Below E4M3's smallest normal number, 2^-6, the distance no longer shrinks: e is at least -6.
-# - **Code.** The bits of |y| + anchor, minus the bits of the anchor, are |y| in units of this distance: 8 to 16, or 0
-#   to 8 if |y| is subnormal. The smallest normal number is 8 units with e = -6, and its code is 8. Each increase of e
-#   by 1 adds 8.
+#   keeps 3 of the 23 mantissa bits of fp32, so `SHIFT` = 20 bits are dropped. Between 2^(e + 20) and 2^(e + 21),
+#   neighboring fp32 numbers are also 2^(e - 3) apart, so the anchor is 2^(e + `SHIFT`).
+# - **Subnormal.** Below E4M3's smallest normal number, 2^-6, the distance does not become smaller. So use e = -6 there.
+# - **Code.** Take the bits of |y| + anchor as an integer, and subtract the bits of the anchor. The difference is |y| in
+#   *units* of the distance: 8 to 16, or 0 to 8 if |y| is subnormal. With e = -6, the code is the number of units. If e
+#   is larger by 1, the code is larger by 8 for the same number of units.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -112,17 +115,18 @@ lab.check("22_low_precision/facts")
 # | `q_ptr` | (M, N) | output, uint8: E4M3 codes |
 # | `scale_ptr` | (M,) | output, fp32 |
 #
-# One program quantizes one row. `BLOCK_N` is at least N, so the program can load the row once. Use `tl.div_rn`, which
-# rounds correctly. On a GPU, plain `/` may be wrong in the last bit, so that a tie is no longer a tie.
+# One program quantizes one row. `BLOCK_N` is at least N, so the program can load the row once. Divide with `tl.div_rn`,
+# which rounds correctly. On a GPU, the last bit of `/` may be wrong, and then a tie may be rounded to the wrong side.
 #
-# <details><summary>Hint 1</summary><code>magnitude >> 23</code> is the exponent field of |y|, e + 127. The smallest e
-# is 1 − BIAS, so the field is at least <code>128 - BIAS</code>.</details>
+# <details><summary>Hint 1</summary><code>magnitude >> 23</code> is the exponent field of |y| in fp32: e + 127. The
+# smallest e is 1 − BIAS, so let <code>exponent</code> be the larger of this field and <code>128 -
+# BIAS</code>.</details>
 # <details><summary>Hint 2</summary>The bits of the anchor are <code>(exponent + SHIFT) << 23</code>;
 # <code>.to(tl.float32, bitcast=True)</code> makes these bits a number. The code is units + (exponent − (128 − BIAS)) ·
-# 2^MANTISSA. If rounding gives 16 units, this is still the right code.</details>
-# <details><summary>Hint 3</summary>Load elements past N as 0, which never changes a maximum of |x|. LAST is the code of
-# the largest value, so limit the code by <code>tl.minimum(code, LAST)</code>. Then put the sign, <code>(bits >> 31) &
-# 1</code>, above the exponent field.</details>
+# 2^MANTISSA, also if rounding up gives 16 units.</details>
+# <details><summary>Hint 3</summary>Load elements past N as 0, which cannot change the maximum of |x|. LAST is the code
+# of the largest value, so use <code>tl.minimum(code, LAST)</code>. Then put the sign, <code>(bits >> 31) & 1</code>,
+# above the exponent field.</details>
 
 
 # %% cell="solution" id="quantize_rows_kernel"
@@ -163,7 +167,7 @@ lab.tiny("22_low_precision/quantize_rows")
 lab.check("22_low_precision/quantize_rows")
 
 # %%
-# This cell compares your codes with PyTorch's conversion and, on Ada (sm_89) and later GPUs, a conversion instruction.
+# This cell compares your codes with PyTorch's conversion, and on Ada (sm_89) and later GPUs with the GPU's instruction.
 # Then it prints the error of a matrix product whose operands have fewer bits.
 fewer_bits.beside_casts(quantize_rows)
 fewer_bits.errors()
@@ -174,23 +178,23 @@ print(lab.benchmark("22_low_precision/quantize_rows") or "")
 #
 # | message | common cause |
 # |---|---|
-# | codes are low by one | bits are cut off without rounding |
-# | ties away from zero | half a unit was added and bits were cut off; the addition of the anchor takes the even code |
-# | values below the smallest normal number | the exponent of subnormal numbers was not limited |
+# | codes are low by one | the last bits are cut off, without rounding |
+# | ties away from zero | half a unit is added before bits are cut off, instead of adding the anchor |
+# | values below the smallest normal number | e may be less than -6 |
 # | the largest x, not the largest \|x\| | `tl.abs` is missing inside `tl.max` |
 # | the scale of another block | (part 3) an index of `sa` or `sb` is wrong: see hints 1 and 2 |
 # | a count of bytes marked ✗ | the input is read twice |
 #
 # If one element is a thousand times larger than the others (an [outlier](../glossary.md#outlier)), the scale of the row
-# is a thousand times too large for the other elements. E4M3 has enough exponents to represent these elements. E2M1 has
-# too few exponents, so these elements become 0. If each *block* (group of neighboring elements) has a scale, an outlier
-# changes only the scale of its own block.
+# is a thousand times too large for the others. In E4M3, they still have nonzero values. E2M1 has too few exponents, so
+# they become 0. If each *block* (a group of neighboring elements) has its own scale, an outlier changes only the scale
+# of its block.
 #
 # ## 3 FP8 matmul with one scale per block of 128
 #
 # Compute `c = a @ b.T` from quantized a and b, which you load through [tensor
-# descriptors](../glossary.md#tensor-descriptor). a has one scale for each 128 elements of a row. b has one scale for
-# each 128 × 128 block.
+# descriptors](../glossary.md#tensor-descriptor). In a, each block of 128 elements of a row has one scale. In b, each
+# block of 128 × 128 elements has one scale.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -199,26 +203,27 @@ print(lab.benchmark("22_low_precision/quantize_rows") or "")
 # | `sb_ptr` | (N / 128, K / 128) | fp32 scales of b; both sizes are rounded up |
 # | `c_ptr` | (M, N) | fp16, output |
 #
-# One program computes `BLOCK_M` × `BLOCK_N` elements of c. Each iteration covers 128 columns of a and b. So a
+# One program computes `BLOCK_M` × `BLOCK_N` elements of c. Each iteration processes 128 columns of a and of b. So a
 # [tile](../glossary.md#tile) of a needs one column of scales. A tile of b needs only one scale, because 128 is a
-# multiple of `BLOCK_N`. Scale the *product* of the iteration in fp32 and add it to `acc`. This also limits rounding
-# errors. When Hopper's [tensor cores](../glossary.md#tensor-core) add fp8 products, they keep only about
-# {claim: fp8_accumulator_bits} bits of the sum. In your kernel, they add 128 products; `acc` adds the rest in fp32.
+# multiple of `BLOCK_N`. In each iteration, multiply the product of the two tiles by the scales in fp32, and add the
+# result to `acc`. This also limits rounding errors: when Hopper's [tensor cores](../glossary.md#tensor-core) sum fp8
+# products, they keep only about {claim: fp8_accumulator_bits} bits of the sum. In your kernel, they sum only 128
+# products at a time, and `acc` sums the results in fp32.
 #
 # GPUs before Ada (sm_89) have no fp8 tensor cores. For these GPUs, and without a GPU, the given `operand` converts
 # codes to fp16, which changes no value.
 #
-# **Predict.** fp8 has twice the peak of fp16 and half the bytes. Take a tile of 64 × 128 elements of c. In each
-# iteration, the tensor cores do 64 × 128 × 128 multiply-adds. Then fp32 instructions scale the product and add it to
-# `acc`: 64 × 128 multiply-adds. An [SM](../glossary.md#sm) of an H200 does {claim: sm90_fp8_macs_per_cycle}
-# multiply-adds per [cycle](../glossary.md#cycle) on the tensor cores and {claim: sm90_fp32_fmas_per_cycle} with fp32
-# instructions. What fraction of the time does scaling take, if nothing overlaps?
+# **Predict.** For a tile of 64 × 128 elements of c, the tensor cores do 64 × 128 × 128 multiply-adds in each iteration.
+# Then fp32 instructions scale the product and add it to `acc`: 64 × 128 multiply-adds. An [SM](../glossary.md#sm) of an
+# H200 does {claim: sm90_fp8_macs_per_cycle} multiply-adds per [cycle](../glossary.md#cycle) on the tensor cores and
+# {claim: sm90_fp32_fmas_per_cycle} with fp32 instructions. What fraction of an iteration's time does the scaling take,
+# if nothing overlaps?
 #
 # <details><summary>Hint 1</summary>In iteration <code>k</code>, the scales of a are at
 # <code>sa_ptr + offs_m * stride_sam + k * stride_sak</code>. Load them with the mask
 # <code>offs_m &lt; M</code>.</details>
-# <details><summary>Hint 2</summary>The tile of c starts at column <code>n</code>. So in iteration <code>k</code>, the
-# scale of b is in row <code>n // 128</code> and column <code>k</code> of sb.</details>
+# <details><summary>Hint 2</summary>The tile of c starts at column <code>n</code>, which is row <code>n</code> of b. So
+# in iteration <code>k</code>, the scale of b is in row <code>n // 128</code> and column <code>k</code> of sb.</details>
 # <details><summary>Hint 3</summary><code>acc += tl.dot(a, b.T) * (sa * sb)[:, None]</code></details>
 
 
@@ -263,10 +268,10 @@ lab.tiny("22_low_precision/fp8_matmul")
 lab.check("22_low_precision/fp8_matmul")
 
 # %% [markdown]
-# **Faster.** Your kernel waits for each product before it scales the product, so the tensor cores idle. Our
-# [Gluon](../glossary.md#gluon) kernel has three [warpgroups](../glossary.md#warpgroup) with 64 rows each, and one more
-# [warp](../glossary.md#warp) for copies. While one warpgroup scales, the other two multiply. The last code cell prints
-# the loop of our kernel (`labutils/lessons/fp8_gluon.py`) and compares both speeds.
+# **Faster.** While your kernel scales a product, its tensor cores idle. Our [Gluon](../glossary.md#gluon) kernel has
+# three [warpgroups](../glossary.md#warpgroup), each with 64 rows of c, and one more [warp](../glossary.md#warp) for
+# copies. While one warpgroup scales, the other two multiply. The last code cell prints the loop of our kernel
+# (`labutils/lessons/fp8_gluon.py`) and compares its speed with yours.
 #
 # ## 4 Gradient underflow and loss scaling
 #
@@ -277,15 +282,15 @@ lab.check("22_low_precision/fp8_matmul")
 #
 # 1. `lost`: the gradients are multiplied by `scale`, and then stored in a format whose smallest positive value is
 #    `smallest`. What fraction of the nonzero gradients becomes 0? If there are no nonzero gradients, return 0.
-# 2. `scaler`: too large a scale makes gradients overflow, so the scale must adapt. A step with finite gradients updates
-#    the weights. After `interval` such steps in a row, the scale doubles and the count restarts. A step with an inf or
-#    NaN updates nothing, halves the scale, and restarts the count. Return a list with one pair per step: the scale
-#    used, and whether the weights were updated.
+# 2. `scaler`: a loss scale that is too large makes gradients overflow, so adapt it in each step. A step with finite
+#    gradients updates the weights. After `interval` such steps in a row, double the scale and count again from 0. A
+#    step with an inf or NaN gradient does not update the weights: halve the scale and count again from 0. Return a list
+#    with one pair per step: the scale that the step used, and whether it updated the weights.
 
 
 # %% cell="solution" id="lost"
 def lost(gradients, smallest, scale):
-    """Return the fraction of nonzero gradients that become 0, if they are scaled and rounded to nearest even."""
+    """Return the fraction of nonzero gradients that become 0 when they are scaled and rounded to nearest even."""
     ### BEGIN SOLUTION
     there = [g for g in gradients if g != 0]
     gone = [g for g in there if abs(g * scale) <= smallest / 2]  # exactly half is a tie, and 0 is even
@@ -322,28 +327,28 @@ fewer_bits.claims(facts)
 fewer_bits.fp8_race(fp8_matmul)
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** By which factors do FP8 operands, compared with FP16, raise the [roofline](../glossary.md#roofline)'s
-# flat line and a kernel's arithmetic intensity? How much faster can FP8 make a product with M = 1? Why does the kernel
-# scale a sum of 128 products, and not each operand? If every 16 of these products had their own scale, how many cycles
-# would the scaling of a 64 × 128 tile take per iteration?
+# **Explain.** Compare FP8 operands with FP16 operands: by which factors do they raise the
+# [roofline](../glossary.md#roofline)'s flat line and a kernel's arithmetic intensity? How much faster can FP8 make a
+# product with M = 1? Why does your kernel scale the sum of 128 products instead of the operands? If each sum of 16
+# products had its own scale, how many cycles per iteration would the scaling of a 64 × 128 tile take?
 #
 # ### BEGIN SOLUTION
-# The flat line is the peak of the tensor cores, which doubles. Operands of half the bytes double the intensity, if the
-# bytes of c are few. The slope stays the same. A product with M = 1 is memory-bound, so it gains at most a factor of
-# two. Scaling each operand would turn it back into fp16 or fp32, which the fp8 instructions do not take. Scaling the
-# sum costs one multiply-add per 128 products of an element of c. With a scale for every 16 products, it would cost 8
-# times as many. For an iteration of a 64 × 128 tile, that takes 64 × 128 × 8 / 128 = 512 cycles, compared with 256
-# cycles on the tensor cores. That is why Blackwell's tensor cores apply the scales of small blocks themselves.
+# The flat line is the peak of the tensor cores, which doubles. Operands with half the bytes double the intensity, if c
+# has few bytes compared with them. The roofline's slope stays the same. A product with M = 1 is memory-bound, so it
+# gains at most a factor of two. A scaled operand would be fp16 or fp32, which the fp8 instructions do not accept.
+# Scaling the sum takes one multiply-add for each element of c and 128 products; with a scale for 16 products, it would
+# take 8. For a 64 × 128 tile, that is 64 × 128 × 8 / 128 = 512 cycles per iteration, compared with 256 cycles on the
+# tensor cores. That is why Blackwell's tensor cores apply the scales of small blocks themselves.
 # ### END SOLUTION
 
 # %% [markdown]
-# **In practice.** FP8 training uses E4M3 for weights and [activations](../glossary.md#activation-function). Gradients
-# are in E5M2, or in E4M3 if each block of about 128 elements has a scale. The weights that the optimizer updates stay
-# in fp32. Scales can come from the maxima of previous steps ([delayed scaling](../glossary.md#delayed-scaling)), which
-# saves a pass over the data.
+# **In practice.** FP8 training stores weights and [activations](../glossary.md#activation-function) in E4M3. Gradients
+# are in E5M2, or in E4M3 if each block of about 128 elements has its own scale. The weights that the optimizer updates
+# stay in fp32. Scales can come from the maxima of previous steps ([delayed scaling](../glossary.md#delayed-scaling)),
+# which saves a pass over the data.
 #
-# **Next.** `22_sub_byte` uses formats of 4 bits. Fuse `quantize_rows` with the RMSNorm of unit 13. Let `to_code` also
-# write E5M2: what must change for infinity?
+# **Next.** `22_sub_byte` uses formats of 4 bits. Fuse `quantize_rows` with the RMSNorm of unit 13. Extend `to_code` to
+# E5M2: what must change for values that become infinity?
 #
 # **Reading**
 #

@@ -6,32 +6,33 @@
 #
 # **You will learn to**
 #
-# - pack two 4-bit codes per byte or eight per 32-bit word, and unpack them in [registers](../glossary.md#register);
-# - give small [blocks a scale](../glossary.md#block-scale) that is itself stored in 8 bits;
-# - predict what fewer bits save, in bytes and in time.
+# - pack two 4-bit codes into a byte, or eight into a 32-bit word, and unpack them in
+#   [registers](../glossary.md#register);
+# - give each small block of values its own [scale](../glossary.md#block-scale), stored in 8 bits;
+# - predict how many bytes, and how much time, 4-bit weights save.
 #
 # **You need** `22_low_precision`: formats, rounding, scales.
 #
-# About 60 minutes. Works without a GPU; only timings need one.
+# About 60 minutes. Works without a GPU; only measured times need one.
 #
 # ## 1 Four bits: E2M1 in blocks
 #
 # Four bits ([E2M1](../glossary.md#e2m1)) represent 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives. With so few values,
-# only a small block of elements can share a scale. So there are many scales, and each has only 8 bits. An element is
-# the value of its code times the *full scale* of its block. Two formats are common; `amax` is the largest |x| of a
-# block:
+# only a small block of elements can share a scale. So there are many scales, which are stored in only 8 bits each. An
+# element is approximately the value of its code times the *full scale* of its block. Two formats are common. In the
+# table, `amax` is the largest |x| of a block:
 #
 # | format | elements per block | format of the block scale | code of the block scale | full scale |
 # |---|---|---|---|---|
 # | [NVFP4](../glossary.md#nvfp4) | 16 | E4M3 | the code of amax / (6 · `tensor_scale`) | block scale · `tensor_scale` |
 # | [MXFP4](../glossary.md#mxfp4) | 32 | [E8M0](../glossary.md#e8m0) | power + 127; 0 for a block of zeros | 2^power |
 #
-# `tensor_scale` is one fp32 number that brings all block scales into E4M3's range. An E8M0 scale is a power of two.
-# MXFP4 takes the power for which amax / 2^power is at least 4 and less than 8. The code of this scale is the exponent
-# field of amax in fp32, minus 2. After the division, magnitudes above 6 become 6.
+# `tensor_scale` is one fp32 number for the whole tensor, chosen so that all block scales are in E4M3's range. In MXFP4,
+# the scale is 2^power, where amax / 2^power is at least 4 and less than 8. The code of this scale is the exponent field
+# of amax in fp32, minus 2. Elements whose |x| / scale is above 6 are stored as ±6.
 #
-# First write `dequantize_kernel`, which converts codes of NVFP4 to values. All arrays are contiguous. One program
-# converts `BLOCK` of the G blocks of `SIZE` elements.
+# First write `dequantize_kernel`, which converts codes of NVFP4 to values. All arrays are contiguous. There are G
+# blocks with `SIZE` elements each; one program converts `BLOCK` of these blocks.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -39,9 +40,9 @@
 # | `scales_ptr` | (G,) | input, uint8: E4M3 codes of the block scales |
 # | `x_ptr` | (G, SIZE) | output, fp16 |
 #
-# <details><summary>Hint 1</summary>Shift exponent and mantissa to their positions in fp32, by SHIFT bits. Read as fp32,
-# the result is too small by a factor of 2^(127 − BIAS), because the biases differ. The same factor holds for subnormal
-# codes.</details>
+# <details><summary>Hint 1</summary>Shift the exponent and mantissa fields to their positions in fp32, by SHIFT bits. If
+# you read these bits as fp32, the value is too small by a factor of 2^(127 − BIAS), because the biases differ. The
+# factor is the same for subnormal codes.</details>
 # <details><summary>Hint 2</summary>If <code>low</code> and <code>high</code> have the shape (BLOCK, SIZE / 2),
 # <code>tl.join(low, high)</code> has the shape (BLOCK, SIZE / 2, 2). <code>tl.reshape</code> makes it (BLOCK,
 # SIZE).</details>
@@ -121,16 +122,16 @@ lab.check("22_sub_byte/dequantize")
 # %% [markdown]
 # ## 2 Quantize to NVFP4 and MXFP4
 #
-# Write `fp4_kernel`. With `MX`, it quantizes to MXFP4, otherwise to NVFP4. Divide by the *stored* scale, not by the
-# exact scale, because dequantization knows only the stored scale.
+# Write `fp4_kernel`. If `MX` is true, it quantizes to MXFP4, otherwise to NVFP4. Divide by the *stored* scale, not by
+# the exact scale, because dequantization knows only the stored scale.
 #
-# Copy `to_code` from `22_low_precision`. The kernel calls `to_code` for the E2M1 codes of the elements, and for the
-# E4M3 codes of the block scales.
+# Copy `to_code` from `22_low_precision`. Call it for the E2M1 codes of the elements, and for the E4M3 codes of the
+# block scales.
 #
 # <details><summary>Hint 1</summary><code>amax.to(tl.int32, bitcast=True) >> 23</code> is the exponent field of
 # amax.</details>
-# <details><summary>Hint 2</summary><code>tl.split</code> is the inverse of <code>tl.join</code>: reshape the codes to
-# (BLOCK, SIZE / 2, 2) first.</details>
+# <details><summary>Hint 2</summary>To separate even and odd elements, reshape the codes to (BLOCK, SIZE / 2, 2) and
+# call <code>tl.split</code>, the inverse of <code>tl.join</code>.</details>
 # <details><summary>Hint 3</summary>The scale of a block can be 0. Do not divide by 0: multiply by
 # <code>tl.where(scale > 0, tl.div_rn(1.0, scale), 0.0)</code>.</details>
 
@@ -188,15 +189,15 @@ lab.check("22_sub_byte/mxfp4")
 # %% [markdown]
 # ## 3 4-bit weights, fp16 activations
 #
-# A model that generates one token at a time reads every weight for each token. Activations are the M rows that are
-# multiplied with the weights, one row per token. If M is small, the time depends only on the bytes of the weights. In
-# this exercise a weight is (code − 8) · scale with a 4-bit code, and 128 weights of a row share an fp16 scale. This
-# [weight-only quantization](../glossary.md#weight-only-quantization) is called W4A16: weights have 4 bits, and
-# activations 16 bits.
+# A linear layer multiplies the activations, M rows with one row per token, with its weights. A model that generates one
+# token at a time reads every weight for each token. If M is small, the time depends only on the bytes of the weights.
+# In this exercise, a weight is (code − 8) · scale with a 4-bit code; each block of 128 weights in a row has one fp16
+# scale. This [weight-only quantization](../glossary.md#weight-only-quantization) is called W4A16: weights have 4 bits,
+# and activations have 16.
 #
-# **Predict.** How much faster than fp16 can such a product be at M = 1? For which M are the [tensor
-# cores](../glossary.md#tensor-core) the bottleneck, and not the bytes of the weights? Assume a [ridge
-# point](../glossary.md#ridge-point) of 200 FLOPs per byte.
+# **Predict.** At M = 1, how much faster can this product be than one with fp16 weights? From which M on are the
+# [tensor cores](../glossary.md#tensor-core) the bottleneck, and no longer the bytes of the 4-bit weights? Assume a
+# [ridge point](../glossary.md#ridge-point) of 200 FLOPs per byte.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -207,16 +208,16 @@ lab.check("22_sub_byte/mxfp4")
 #
 # One program computes `BLOCK_N` columns of out for all M rows and reads each word once. The tile of weights is the
 # *first* operand of `tl.dot`, and `a` is the second, so `acc` has the shape (BLOCK_N, BLOCK_M). The reason is Hopper's
-# tensor core instruction ([WGMMA](../glossary.md#wgmma)): it takes 64 rows of the first operand, but as few as 8
-# columns of the second. `BLOCK_M` is M, rounded up to 16, 32 or 64.
+# tensor core instruction, [WGMMA](../glossary.md#wgmma): its first operand must have 64 rows, but 8 columns are enough
+# for its second operand. `BLOCK_M` is M, rounded up to 16, 32 or 64.
 #
 # <details><summary>Hint 1</summary><code>tl.join(words, words >> 16)</code> has the shape (BLOCK_N, 16, 2), with a new
-# last axis. Join the result with itself shifted by 8 bits, and then by 4 bits. <code>tl.reshape</code> makes the shape
-# (BLOCK_N, 128).</details>
-# <details><summary>Hint 2</summary>Codes that are adjacent in a word differ by a shift of 4 bits, so this join must be
+# last axis. Join the result x with x >> 8, and then the new result with itself shifted by 4. <code>tl.reshape</code>
+# gives the shape (BLOCK_N, 128).</details>
+# <details><summary>Hint 2</summary>Adjacent codes of a word are 4 bits apart, so the join with the shift by 4 must be
 # the last one. Apply <code>& 15</code> after all shifts, because <code>&gt;&gt;</code> copies the sign bit.</details>
-# <details><summary>Hint 3</summary>As in the FP8 matmul, scale the partial sum of 128 weights, not each weight:
-# <code>acc += tl.dot(weights, a) * scale[:, None]</code>.</details>
+# <details><summary>Hint 3</summary>As in the FP8 matmul, do not scale each weight; scale the partial sum over 128
+# weights: <code>acc += tl.dot(weights, a) * scale[:, None]</code>.</details>
 
 
 # %% cell="solution" id="w4a16_kernel"
@@ -262,28 +263,28 @@ lab.check("22_sub_byte/w4a16")
 fewer_bits.w4_race(w4a16)
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** 4-bit weights can make a product almost four times as fast as fp16 for M = 1, and slower than fp16 for
-# large M. Which limit of the [roofline](../glossary.md#roofline) do 4-bit weights move? Why do they not help for large
-# M?
+# **Explain.** Compared with fp16 weights, 4-bit weights can make a product almost four times as fast for M = 1, but
+# they make it slower for large M. Which of the two limits of the [roofline](../glossary.md#roofline), memory or
+# compute, do 4-bit weights raise? Why do they not help for large M?
 #
 # ### BEGIN SOLUTION
-# 4-bit weights move fewer bytes but are multiplied in fp16: only the memory limit of the roofline moves. That helps
-# while the intensity is below the ridge point, as for M = 1. Above the ridge point, the tensor cores are the
-# bottleneck: they do the same products as before, and unpacking is extra work.
+# 4-bit weights have fewer bytes but are multiplied in fp16, so they raise only the memory limit. This helps while the
+# intensity is below the ridge point, as for M = 1. Above the ridge point, the tensor cores are the bottleneck: they do
+# the same products as with fp16 weights, and unpacking is extra work.
 # ### END SOLUTION
 
 # %% [markdown]
-# **In practice.** 4-bit weights come from methods such as GPTQ or AWQ, which choose codes by the error of the *output*.
-# Blackwell's tensor cores multiply NVFP4 and MX formats, including their scales, in one instruction. In Triton, you
-# call `tl.dot_scaled`.
+# **In practice.** Methods such as GPTQ or AWQ choose the codes of 4-bit weights so that the error of the layer's
+# *output* is small. Blackwell's tensor cores multiply NVFP4 and MX formats, including their scales, in one instruction.
+# In Triton, you call `tl.dot_scaled`.
 #
-# **Next.** Let 64 or 32 weights share a scale: how many bytes per weight do the scales take? Store the weights in the
-# order in which the tensor cores need them, as Marlin does. The last code cell compares your kernel with one that does
-# so.
+# **Next.** Let 64 or 32 weights share a scale: how many bytes per weight do the scales then take? Store the weights in
+# the order in which the tensor cores need them, as the Marlin kernel does. The last code cell compares your kernel with
+# a kernel that does this.
 #
 # **Reading**
 #
 # [OCP Microscaling](https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf): the
 # definition of the MX formats.
 #
-# [Marlin](https://arxiv.org/abs/2408.11743): 4-bit weights at {claim: marlin_speedup}.
+# [Marlin](https://arxiv.org/abs/2408.11743): a kernel for 4-bit weights, at {claim: marlin_speedup}.

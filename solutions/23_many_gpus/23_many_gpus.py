@@ -1,41 +1,42 @@
 # %% [markdown]
 # # Many GPUs: split the work, count the messages
 #
-# **You will** write an [all-reduce](../glossary.md#all-reduce), and split the two layers of an MLP over several GPUs.
+# **You will** write an [all-reduce](../glossary.md#all-reduce), and split an MLP (two linear layers with a ReLU between
+# them) over several GPUs.
 #
 # **You will learn to**
 #
-# - predict how long a [collective](../glossary.md#collective) takes, from the bandwidth and latency of a link;
+# - predict the time of a [collective](../glossary.md#collective) from a link's bandwidth and latency;
 # - write a collective from messages, and recognize a deadlock;
-# - split the weights of a model so that its GPUs communicate once per pass.
+# - split the weights of an MLP so that the GPUs communicate once in the forward pass and once in the backward pass.
 #
-# **You need** `05_roofline`. About 90 minutes. Works without a GPU: the checks simulate the links, and the timings use
-# processes on the CPU. With two GPUs or more, the timings use NCCL.
+# **You need** `05_roofline`. About 90 minutes. Works without a GPU: the checks simulate the links, and the measured
+# times come from processes on the CPU. With two GPUs or more, they come from [NCCL](../glossary.md#nccl).
 #
 # ## 1 How long does an all-reduce take?
 #
 # Each process of a program on p GPUs has a number, its [rank](../glossary.md#rank), from 0 to p − 1. An all-reduce adds
 # the buffers of all ranks element by element and gives the sum to every rank. Training with several copies of a model
-# ([data parallelism](../glossary.md#data-parallelism)) adds up the gradients like this in each step.
+# ([data parallelism](../glossary.md#data-parallelism)) sums the copies' gradients with an all-reduce in each step.
 #
-# A message over a link takes *latency + bytes / bandwidth*. Two ways to build an all-reduce from messages are:
+# A message over a link takes *latency + bytes / bandwidth*. An all-reduce can be built from messages in two ways:
 #
-# - **Ring.** Each rank sends to the next rank, and the last rank to rank 0. The buffer is cut into p chunks. The first
-#   half, the [reduce-scatter](../glossary.md#reduce-scatter), takes p − 1 steps. After these steps, each rank has the
-#   complete sum of one chunk. The second half, the [all-gather](../glossary.md#all-gather), sends these sums around in
-#   p − 1 more steps. In each step, all ranks send one chunk at the same time.
-# - **Tree.** In each step, half of the remaining ranks send their whole buffers to the other half, which add them to
-#   their own. The senders are then done. After ⌈log2 p⌉ steps, one rank has the sum. Sending the sum back to all ranks
-#   takes as many steps.
+# - **Ring.** Each rank sends only to the next rank, and the last rank sends to rank 0. Each rank cuts its buffer into p
+#   chunks. In each step, every rank sends one chunk, all at the same time. Phase 1, the
+#   [reduce-scatter](../glossary.md#reduce-scatter), takes p − 1 steps; then each rank has the complete sum of one
+#   chunk. Phase 2, the [all-gather](../glossary.md#all-gather), sends these sums to all other ranks in p − 1 more
+#   steps.
+# - **Tree.** At first, all ranks are active. In each step, half of the active ranks send their whole buffers to the
+#   other half. The receivers add what they get to their own buffers; the senders are no longer active. After ⌈log2 p⌉
+#   steps, one rank has the sum. Another ⌈log2 p⌉ steps send the sum back to all ranks.
 #
-# **Predict** the time of ring and tree in µs: write `all_reduce_us`. `both_gbs` is the figure of the data sheet, such
-# as {claim: nvlink_4_gbs} for the NVLink of an H200. This figure counts both directions together, so a rank sends at
-# half of it.
+# **Predict** the times of ring and tree in µs: write `all_reduce_us`. `both_gbs` is the bandwidth in the data sheet,
+# such as {claim: nvlink_4_gbs} for the [NVLink](../glossary.md#nvlink) of an H200. It counts both directions together,
+# so a rank sends at half this rate.
 #
-# <details><summary>Hint 1</summary>1 GB/s is 1000 bytes in a microsecond. How many bytes per µs go in one
-# direction?</details>
-# <details><summary>Hint 2</summary>A step of the ring moves bytes / gpus. A step of the tree moves all bytes. Each step
-# takes one latency.</details>
+# <details><summary>Hint 1</summary>1 GB/s is 1000 bytes per µs. How many bytes per µs can a rank send?</details>
+# <details><summary>Hint 2</summary>In a step of the ring, a message has bytes / gpus bytes; in a step of the tree, it
+# has all bytes. Add the latency once per step.</details>
 # <details><summary>Hint 3</summary>The ring has 2 (gpus − 1) steps, the tree
 # <code>2 * math.ceil(math.log2(gpus))</code>.</details>
 
@@ -65,39 +66,41 @@ lab.check("23_many_gpus/all_reduce_us")
 # %%
 from labutils import ranks
 
-ranks.times(all_reduce_us, gpus=8)  # at which size does the ring become faster?
+ranks.times(all_reduce_us, gpus=8)  # from which size on is the ring faster than the tree?
 
 # %% [markdown]
 # ## 2 Write the ring
 #
-# Each rank runs the same function, with its own `rank` and `x`. `comm` sends and receives:
+# Each rank calls the same function, with its own `rank` and `x`. The object `comm` sends and receives messages:
 #
-# | call | in `torch.distributed` | meaning |
+# | call | like this in `torch.distributed` | meaning here |
 # |---|---|---|
 # | `comm.send(tensor, to)` | `send` | returns when rank `to` has received the tensor |
 # | `comm.recv(buffer, source)` | `recv` | returns when the message of rank `source` is in the buffer |
-# | `e = comm.exchange(tensor, to, buffer, source)` | `batch_isend_irecv` | starts both and returns at once |
-# | `e.wait()` | `wait` | returns when both are complete; only then is the buffer filled |
+# | `e = comm.exchange(tensor, to, buffer, source)` | `batch_isend_irecv` | starts send and receive, and returns |
+# | `e.wait()` | `wait` | returns when send and receive are complete; only then may you read the buffer |
 #
-# If all ranks call `send` first, no rank receives, and all wait forever: a [deadlock](../glossary.md#deadlock).
+# If every rank calls `send` first, no rank receives, so all ranks wait forever: a [deadlock](../glossary.md#deadlock).
 #
-# Write `ring_all_reduce`. Rank r sends only to rank r + 1, and the last rank to rank 0. `world` is p.
-# `x.tensor_split(world)` returns p chunks, which are views of x. The n elements of x need not be divisible by p, so the
-# sizes of chunks may differ by one element.
+# Write `ring_all_reduce`; `world` is p. Rank r sends only to rank r + 1 (the last rank to rank 0).
+# `x.tensor_split(world)` returns p chunks, which are views of x. If n, the number of elements of x, is not divisible by
+# p, some chunks have one element more than others.
 #
-# - *Reduce-scatter*: in step s = 0, …, p − 2, rank r sends chunk r − s (modulo p). It adds the chunk that it receives.
-# - *All-gather*: rank r now has the sum of chunk r + 1, and sends it first. In each later step, rank r forwards the
-#   chunk that it received in the step before.
+# - *Reduce-scatter*: in step s = 0, …, p − 2, rank r sends its chunk r − s (modulo p). It adds the received chunk to
+#   its own chunk with the same number.
+# - *All-gather*: rank r now has the complete sum of chunk r + 1, and sends it first. In each later step, rank r sends
+#   the chunk that it received in the previous step. A received chunk replaces the rank's own.
 #
-# The check replays your messages on simulated links. It counts the elements on each link, and the time must be that of
-# 2 (p − 1) steps. **Predict** first: how many elements does a rank send for n = 16 and p = 4?
+# The check replays your messages on simulated links. It counts the elements sent over each link, and your function must
+# take no longer than 2 (p − 1) steps. **Predict** first: how many elements does a rank send in total for n = 16 and p =
+# 4?
 #
-# <details><summary>Hint 1</summary>Which chunk does the previous rank send in step s? Insert r − 1 for r in the formula
-# of the reduce-scatter.</details>
+# <details><summary>Hint 1</summary>Which chunk does the previous rank send in step s? Put r − 1 in place of r: you
+# receive chunk r − 1 − s.</details>
 # <details><summary>Hint 2</summary>A received chunk needs a buffer of its own size:
 # <code>torch.empty_like(chunks[k])</code>. Add the buffer to your chunk after <code>wait()</code>.</details>
-# <details><summary>Hint 3</summary>In step s of the second half, send chunk r + 1 − s and receive chunk r − s. Receive
-# directly into x.</details>
+# <details><summary>Hint 3</summary>In step s of the all-gather, send chunk r + 1 − s and receive chunk r − s, directly
+# into x (without a buffer).</details>
 
 # %% cell="solution" id="ring_all_reduce"
 import torch
@@ -131,37 +134,39 @@ lab.check("23_many_gpus/ring_all_reduce")
 # %%
 from labutils import distributed
 
-distributed.race(ring_all_reduce, all_reduce_us)  # in real processes: your ring, the library's, the prediction
+distributed.race(ring_all_reduce, all_reduce_us)  # measured: your ring and PyTorch's all-reduce; and your prediction
 ranks.picture(ring_all_reduce, 4, 16)
 
 # %% [markdown]
 # | what the check prints | common cause |
 # |---|---|
-# | `deadlock: ranks 0 → 1 → …` | every rank calls `send`, or every rank calls `recv`, before the other |
+# | `deadlock: ranks 0 → 1 → …` | every rank calls `send` first, or every rank calls `recv` first |
 # | "before its data arrived" | the buffer is read before `wait()` |
-# | "more than once in its sum" | the second half adds what it should overwrite |
-# | "no sum of elements" | the received chunk is added to another chunk |
-# | "sends … elements" | the whole buffer is sent in each step |
+# | "more than once in its sum" | the all-gather adds a received chunk instead of replacing the rank's own |
+# | "no sum of elements" | a received chunk is added to a chunk with another number |
+# | "sends … elements" | each step sends the whole buffer instead of one chunk |
 #
-# The printed *bus bandwidth* is 2 (p − 1) / p · bytes / time: what each rank sends per second. At best, it is the
-# bandwidth of a link in one direction. On a CPU, other processes disturb these times.
+# The printed *bus bandwidth* is 2 (p − 1) / p · bytes / time: the bytes that each rank of a ring sends per second. At
+# best, it equals the bandwidth of a link in one direction. On a CPU, other processes disturb the measured times.
 #
 # ## 3 Split an MLP
 #
-# An MLP computes y = relu(x · w_up + b_up) · w_down + b_down. The weights are too large for one GPU, so each of p ranks
-# keeps a part of them ([tensor parallelism](../glossary.md#tensor-parallelism)). All ranks have the whole x.
+# An MLP computes y = relu(x · w_up + b_up) · w_down + b_down. Each row of x is a token (one word of a text), and
+# relu(…) is the *hidden layer*. If the weights are too large for one GPU, each of p ranks keeps a part of them ([tensor
+# parallelism](../glossary.md#tensor-parallelism)). Every rank has the whole x.
 #
-# - Split `w_up` by **columns**. Each rank computes some columns of the hidden layer, completely. So it can apply ReLU,
-#   which needs the whole sum: relu(a + b) is not relu(a) + relu(b).
-# - Split `w_down` by **rows**: each rank keeps the rows that belong to its hidden columns. Its product then has the
-#   shape of y, but is only a part of the sum. One all-reduce adds the parts.
+# - Split `w_up` by **columns**: each rank computes some columns of the hidden layer. Each of their elements is the
+#   complete dot product, not a part of it. ReLU needs this: relu(a + b) is not relu(a) + relu(b).
+# - Split `w_down` by **rows**: each rank keeps the rows that belong to its hidden columns. The rank's product then has
+#   the shape of y, but is only one of p terms of a sum. One all-reduce adds the terms.
 #
-# `b_up` has one number for each hidden column, so it is split, too. `b_down` is added once, to the complete sum, so
-# each rank keeps all of it. `shard` returns the contiguous part of a rank; rank 0 has the first hidden columns.
-# `hidden` is divisible by `world`.
+# `b_up` has one number for each hidden column, so split it, too. `b_down` is added to the complete sum, so each rank
+# keeps all of it. Write `shard`, which returns a rank's part. A rank has adjacent hidden columns; rank 0 has the first
+# ones. `hidden`, the number of hidden columns, is divisible by `world`.
 #
-# <details><summary>Hint 1</summary>How many hidden columns has a rank? At which column does rank r start?</details>
-# <details><summary>Hint 2</summary>One <code>slice</code> serves three of the four tensors.</details>
+# <details><summary>Hint 1</summary>How many hidden columns does each rank have? Which one is the first of rank
+# r?</details>
+# <details><summary>Hint 2</summary>You can use the same <code>slice</code> for three of the four tensors.</details>
 # <details><summary>Hint 3</summary><code>w_up[:, own], b_up[own], w_down[own], b_down</code></details>
 
 
@@ -189,34 +194,34 @@ lab.check("23_many_gpus/shard")
 # %% [markdown]
 # ## 4 Forward and backward
 #
-# Write `mlp` and `mlp_backward` with the part that `shard` returned. `comm.all_reduce(tensor)` replaces a tensor by its
-# sum over all ranks. `comm.all_gather(tensor)` returns the tensors of all ranks. **Predict** first: how many
-# collectives does each pass need?
+# Write `mlp` and `mlp_backward`. Their argument `part` is what `shard` returned. `comm.all_reduce(tensor)` replaces a
+# tensor by its sum over all ranks. `comm.all_gather(tensor)` returns the tensors of all ranks. **Predict** first: how
+# many collectives does the forward pass need, and how many the backward pass?
 #
-# The backward pass gets dy, the same on all ranks, and returns the gradients of x and of the rank's four pieces. With
-# h = relu(x · w_up + b_up):
+# The backward pass gets dy, the same on all ranks, and returns the gradients of x and of the rank's four tensors. On
+# one GPU, with z = x · w_up + b_up and h = relu(z), they are:
 #
 # | gradient | formula |
 # |---|---|
-# | dh | dy · w_downᵀ where the input of ReLU is > 0, else 0 |
-# | dx | dh · w_upᵀ |
-# | dw_up, db_up | xᵀ · dh, sum of dh over tokens |
+# | dz | dy · w_downᵀ where z > 0, else 0 |
+# | dx | dz · w_upᵀ |
+# | dw_up, db_up | xᵀ · dz, sum of dz over tokens |
 # | dw_down, db_down | hᵀ · dy, sum of dy over tokens |
 #
-# The check uses whole numbers, so results must be exact. It also counts collectives: one all-reduce of (tokens, width)
-# in each pass.
+# The check uses small integers, so your results must be exact. It also counts collectives: each pass may do one
+# all-reduce, of a (tokens, width) tensor.
 #
-# <details><summary>Hint 1</summary>To which results does every rank add a part? Only these need a sum over
-# ranks.</details>
-# <details><summary>Hint 2</summary>The gradients of a rank's hidden columns need nothing from other ranks. All ranks
-# use the same x, so each rank adds a part to dx.</details>
-# <details><summary>Hint 3</summary>Forward, sum the product with <code>w_down</code>, then add <code>b_down</code>.
-# Backward, sum only dx.</details>
+# <details><summary>Hint 1</summary>Which results are sums to which every rank contributes a term? Only these need an
+# all-reduce.</details>
+# <details><summary>Hint 2</summary>The gradients of a rank's own weights and biases need nothing from other ranks. But
+# x goes into the hidden columns of all ranks, so each rank computes one term of dx.</details>
+# <details><summary>Hint 3</summary>In the forward pass, all-reduce h · <code>w_down</code>, then add
+# <code>b_down</code>. In the backward pass, all-reduce only dx.</details>
 
 
 # %% cell="solution" id="mlp"
 def mlp(x, part, comm):
-    """Return y (tokens, width) on every rank. part is what shard returned."""
+    """Return y (tokens, width), the same on every rank. `part` is what `shard` returned."""
     ### BEGIN SOLUTION
     w_up, b_up, w_down, b_down = part
     y = torch.relu(x @ w_up + b_up) @ w_down
@@ -245,28 +250,29 @@ def mlp_run(tokens, width, hidden, world):
 lab.check("23_many_gpus/mlp")
 
 # %%
-distributed.mlp_step(shard, mlp, mlp_backward)  # in real processes: the result, and the time of a step
+distributed.mlp_step(shard, mlp, mlp_backward)  # in real processes: is the result right, and how long is a step?
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** A layer's all-reduce moves 16 KB in decoding one token, and 128 MB in training. A colleague wants to buy
-# links with twice the bandwidth for both. Use your `all_reduce_us` for 8 GPUs: how much faster does each all-reduce
-# get? What would help more where the gain is small?
+# **Explain.** A layer's all-reduce has 16 KB when a model [decodes](../glossary.md#decode) one token, and 128 MB in
+# training. A colleague wants to buy links with twice the bandwidth. Use the ring's time of your `all_reduce_us`, with 8
+# GPUs, 900 GB/s and 3 µs: how many µs does each of the two all-reduces gain? One gains very little: what would help it
+# more?
 #
 # ### BEGIN SOLUTION
-# With 900 GB/s and 3 µs, a ring needs 42.06 µs for 16 KB, of which 42 µs are latency: 14 steps of 3 µs. Twice the
-# bandwidth gains 0.03 µs. Fewer steps help: the tree takes 6 steps, 18.2 µs. One-step schemes, where each rank reads
-# the buffers of all others, take even less. For 128 MB (2**27 bytes) the ring takes 564 µs, of which 522 µs are
-# transfer: twice the bandwidth saves 261 µs. There, overlap with compute helps, too, or 2-byte instead of 4-byte
-# elements.
+# A ring needs 42.06 µs for 16 KB, of which 42 µs are latency: 14 steps of 3 µs. Twice the bandwidth gains 0.03 µs.
+# Fewer steps help more: the tree takes 6 steps and 18.2 µs. If each rank instead reads the buffers of all others in one
+# step, it takes even less. For 128 MB (2**27 bytes), the ring takes 564 µs, of which 522 µs are transfer: twice the
+# bandwidth gains 261 µs. Overlap with compute also helps this all-reduce, as do elements of 2 instead of 4 bytes.
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** `23_pipeline_parallel` splits a model by layers, and decides which split goes over which link.
+# **Next.** `23_pipeline_parallel` splits a model by layers, and compares which ways to split a model suit slow links.
 #
-# **In practice**, call `torch.distributed.all_reduce`: NCCL chooses ring or tree by size. It cuts buffers into pieces,
-# so that the steps of a tree overlap and trees also reach high bandwidth. Within a node with NVSwitch, the switch can
-# add (NVLink SHARP). Real MLPs use GeLU or SwiGLU; the split is the same.
+# **In practice**, call `torch.distributed.all_reduce`: NCCL chooses ring or tree by the buffer's size. It cuts the
+# buffer into pieces, so that the steps of a tree overlap; then trees reach high bandwidth, too. If the GPUs of a server
+# are connected by a switch (NVSwitch), the switch can add the buffers; this is called NVLink SHARP. Real MLPs use GeLU
+# or SwiGLU; the split is the same.
 #
-# **Reading.** Shoeybi et al., [Megatron-LM](https://arxiv.org/abs/1909.08053): the split of this notebook.
-# [NCCL tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md): algorithm and bus bandwidth.
-# [`torch.distributed`](https://docs.pytorch.org/docs/stable/distributed.html): the calls.
+# **Reading.** Shoeybi et al., [Megatron-LM](https://arxiv.org/abs/1909.08053), the split of this notebook. [NCCL
+# tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md): how its two bandwidths are defined.
+# [`torch.distributed`](https://docs.pytorch.org/docs/stable/distributed.html), all calls.

@@ -1,14 +1,14 @@
 # %% [markdown]
 # # Pipelines of GPUs: who waits, and where to split
 #
-# **You will** split a model by layers, order the work of its GPUs, and choose how to spread 70 and 405 billion
+# **You will** split a model by layers, order the work of each GPU, and choose how to split models of 70 and 405 billion
 # parameters over a cluster.
 #
 # **You will learn to**
 #
-# - write the 1F1B schedule, and read its bubble and its memory from a picture;
+# - write a schedule called 1F1B, and see in a picture how long its GPUs wait and what they keep in memory;
 # - compute how long each GPU of a pipeline waits;
-# - estimate memory and time of a training step, and find the best split.
+# - estimate the memory and time of a training step, and find the fastest split that fits.
 #
 # **You need** `23_many_gpus`. About 75 minutes. Works without a GPU.
 #
@@ -16,28 +16,31 @@
 #
 # In [pipeline parallelism](../glossary.md#pipeline-parallelism), each GPU holds some consecutive layers: a *stage*. A
 # batch is cut into [microbatches](../glossary.md#microbatch). Each microbatch passes forward through stages 0 to p − 1
-# and then backward through stages p − 1 to 0. A stage works on one microbatch at a time. With p stages, the first and
-# last microbatches leave most stages idle: this is the [bubble](../glossary.md#pipeline-bubble).
+# and then backward through stages p − 1 to 0. A stage works on one microbatch at a time. While the first microbatches
+# arrive and the last ones leave, some of the p stages are idle. This idle time is the
+# [bubble](../glossary.md#pipeline-bubble).
 #
-# A *schedule* is a list for each stage, in the order in which the stage works: `("F", 2)` is the forward pass of
-# microbatch 2, `("B", 2)` its backward pass. A pass starts as soon as its stage is free and its input is there:
+# A *schedule* has one list of passes for each stage, in the order in which the stage runs them: `("F", 2)` is the
+# forward pass of microbatch 2, and `("B", 2)` is its backward pass. A pass starts as soon as its stage is free and the
+# passes that it needs have ended:
 #
 # - `("F", i)` needs `("F", i)` of the previous stage.
 # - `("B", i)` needs `("B", i)` of the next stage, and `("F", i)` of its own stage.
 #
 # A stage keeps the [activations](../glossary.md#activation-function) of a microbatch from its forward pass to its
-# backward pass. The simplest schedule, *GPipe*, runs all forward passes first, so a stage keeps the activations of all
-# m microbatches. The picture below shows GPipe. **1F1B** is as fast, but keeps the activations of at most p
-# microbatches: a stage starts with a few forward passes, and then alternates between one forward and one backward pass.
+# backward pass. The simplest schedule, *GPipe* (shown in the picture below), runs all forward passes first, so a stage
+# keeps the activations of all m microbatches. **1F1B** (one forward, one backward) is as fast, but a stage keeps the
+# activations of at most p microbatches. It starts with a few forward passes, and then alternates between one forward
+# and one backward pass.
 #
-# **Predict.** A forward pass takes 1 ms and a backward pass 2 ms. How long do m microbatches take on p stages, at
-# least? Then write `schedule`. The check accepts every schedule that is as fast as possible and never keeps more than p
-# microbatches on a stage.
+# **Predict.** A forward pass takes 1 ms, and a backward pass takes 2 ms. How many ms do m microbatches take on p stages
+# in the fastest schedule? Then write `schedule`. The check accepts every schedule that is as fast as possible and never
+# keeps more than p microbatches on a stage.
 #
 # <details><summary>Hint 1</summary>The last stage can run <code>("B", 0)</code> directly after <code>("F", 0)</code>.
-# How many forward passes has the stage before it started by then?</details>
-# <details><summary>Hint 2</summary>Stage s starts with <code>stages - 1 - s</code> forward passes, or with all forward
-# passes if there are fewer.</details>
+# By then, how many forward passes can the previous stage have started?</details>
+# <details><summary>Hint 2</summary>Before it alternates, stage s runs <code>stages - 1 - s</code> forward passes, or
+# all of them if there are fewer microbatches.</details>
 # <details><summary>Hint 3</summary>Let <code>ahead</code> be this number. For each microbatch i, add <code>("F", i +
 # ahead)</code> if it exists, then <code>("B", i)</code>.</details>
 
@@ -75,31 +78,32 @@ pipelines.picture(schedule(4, 8))
 # %% [markdown]
 # | what the check prints | common cause |
 # |---|---|
-# | "for its own forward pass" | a backward pass stands before the forward pass of the same microbatch |
-# | `deadlock: stages 0 → 1 → 0` | a stage wants a backward pass before it has fed the next stage |
+# | "for its own forward pass" | in a list, a backward pass comes before the forward pass of the same microbatch |
+# | `deadlock: stages 0 → 1 → 0` | a backward pass comes before forward passes that the next stage needs first |
 # | "holds the activations of …" | too many forward passes at the start |
 # | "correct, but slow" | too few forward passes at the start, or the same number on all stages |
 #
-# Let a forward pass take f ms and a backward pass b ms. On every stage, m microbatches take m (f + b) ms. Filling and
-# draining the pipeline adds (p − 1)(f + b) ms. So the bubble's share of the step is (p − 1) / (m + p − 1): 27 % for p =
-# 4 and m = 8. More microbatches make this share smaller, but the batch size of a training step is limited.
+# If a forward pass takes f ms and a backward pass b ms, every stage works for m (f + b) ms. Until the first microbatch
+# reaches the last stage, and after the last one leaves it, other stages wait: this adds (p − 1)(f + b) ms. So the
+# bubble's share of the step is (p − 1) / (m + p − 1): 27 % for p = 4 and m = 8. More microbatches make this share
+# smaller, but the batch size of a training step is limited.
 #
 # ## 2 The time in which GPUs wait
 #
 # Real stages take different times: the last stage also computes the loss. Sending a result to another stage takes time,
 # too.
 #
-# **Predict.** `lost_ms` gets a schedule, the ms of a forward and of a backward pass on each stage, and the ms that a
-# result needs to reach another stage. It returns for each stage how long it waits, from 0 until the last pass of *all*
-# stages has ended. A stage does not wait while it sends.
+# **Predict.** Write `lost_ms`. Its arguments are a schedule, the times of a forward and of a backward pass on each
+# stage, and the time that a result needs to reach another stage. It returns how long each stage waits between time 0
+# and the end of the last pass of *all* stages. Sending a result does not keep a stage busy.
 #
-# <details><summary>Hint 1</summary>Keep the end of each finished pass in a dict, and for each stage the time when it
-# becomes free.</details>
+# <details><summary>Hint 1</summary>Keep a dict with the end of each finished pass, and a list with the time when each
+# stage becomes free.</details>
 # <details><summary>Hint 2</summary>Go over the stages again and again. On each stage, run passes until the next pass
 # lacks an input.</details>
-# <details><summary>Hint 3</summary>A pass starts when its stage is free and each pass that it needs has ended, plus
-# <code>send</code> for a pass on another stage. A stage waits from 0 to the end of the last pass, except while it runs
-# a pass.</details>
+# <details><summary>Hint 3</summary>A pass starts when its stage is free and each result that it needs is there. A
+# result is there when its pass ends, plus <code>send</code> if the pass ran on another stage. A stage waits whenever it
+# runs no pass, from 0 to the end of the last pass of all stages.</details>
 
 
 # %% cell="solution" id="lost_ms"
@@ -139,32 +143,33 @@ print("equal stages          ", lost_ms(plan, [1] * 4, [2] * 4, 0))
 print("last stage 25 % slower", lost_ms(plan, [1, 1, 1, 1.25], [2, 2, 2, 2.5], 0))
 
 # %% [markdown]
-# One slow stage makes all others wait, for each microbatch. So give the last stage fewer layers, because it also
-# computes the loss.
+# One slow stage makes all other stages wait, for each microbatch. So give the last stage, which also computes the loss,
+# fewer layers.
 #
-# ## 3 What a placement costs
+# ## 3 Memory and time of a placement
 #
-# A cluster with *dp · tp · pp* GPUs holds dp copies of the model ([data parallelism](../glossary.md#data-parallelism)).
-# The layers of a copy are divided into pp stages, and each layer is split over tp GPUs. `cost` estimates memory and
-# time, for one sequence per microbatch:
+# A *placement* (dp, tp, pp) splits a model over dp · tp · pp GPUs. There are dp copies of the model
+# ([data parallelism](../glossary.md#data-parallelism)). The layers of each copy are divided into pp stages, and each
+# layer is split over tp GPUs. Write `cost`, which estimates memory and time. A microbatch is one sequence:
 #
 # | quantity | formula |
 # |---|---|
-# | microbatches m of a copy; layers L of the largest stage | batch / dp; layers / pp, rounded up |
+# | m, the microbatches of a copy | batch / dp |
+# | L, the layers of the largest stage | layers / pp, rounded up |
 # | parameters of a GPU | parameters · L / layers / tp |
-# | their bytes: bf16 weight and gradient, fp32 copy, two moments of Adam | 16 each |
-# | activations, for L layers and min(pp, m) microbatches | 34 · sequence · width bytes each, / tp |
-# | **compute** of a microbatch on a stage, FLOPs | 6 · parameters of a GPU · sequence |
-# | **tp**: 4 all-reduces for each of the L layers | 2 · sequence · width bytes each, over `node_gbs` |
-# | **transfer**: 2 for each microbatch, if pp > 1 | 2 · sequence · width / tp bytes each, over `net_gbs` |
-# | **gradients**: one all-reduce over dp | 2 bytes for each parameter of a GPU, over `net_gbs` |
-# | step | (m + pp − 1) · (compute + tp + transfer) + gradients |
+# | bytes of a parameter: 2 + 2 for weight and gradient in bf16, 3 · 4 for the optimizer Adam | 16 |
+# | bytes of activations on a GPU | 34 · sequence · width / tp, for each of L layers and min(pp, m) microbatches |
+# | **compute**: FLOPs of a microbatch on a GPU | 6 · parameters of a GPU · sequence |
+# | **tp**: 4 all-reduces over tp ranks for each of the L layers | 2 · sequence · width bytes each, at `node_gbs` |
+# | **transfer**: 2 messages for each microbatch, if pp > 1 | 2 · sequence · width / tp bytes each, at `net_gbs` |
+# | **gradients**: one all-reduce over dp ranks | 2 bytes for each parameter of a GPU, at `net_gbs` |
+# | time of a step, from the times of the rows above | (m + pp − 1) · (compute + tp + transfer) + gradients |
 #
-# An all-reduce of n bytes on p ranks takes 2 (p − 1) / p · n / bandwidth: latency is left out here. GB and GB/s are
-# powers of ten; bandwidths count one direction.
+# An all-reduce of n bytes on p ranks takes 2 (p − 1) / p · n / bandwidth: latency is left out here. A GB is 10⁹ bytes;
+# bandwidths count one direction.
 #
 # <details><summary>Hint 1</summary>A TFLOP/s is 10⁹ FLOPs per ms, a GB/s is 10⁶ bytes per ms.</details>
-# <details><summary>Hint 2</summary>Compute the parameters of a GPU first. Three terms of the table use
+# <details><summary>Hint 2</summary>Compute the parameters of a GPU first: memory, compute and gradients depend on
 # them.</details>
 # <details><summary>Hint 3</summary>tp: <code>4 * L * 2 * (tp - 1) / tp * sent / (node_gbs * 1e6)</code> with
 # <code>sent = 2 * sequence * width</code>.</details>
@@ -202,20 +207,22 @@ lab.check("23_pipeline_parallel/cost")
 # %% [markdown]
 # ## 4 The best placement
 #
-# Write `place`, which returns the (dp, tp, pp) with the shortest step, or None if nothing fits. These are the rules:
+# Write `place`, which returns the placement (dp, tp, pp) with the shortest step, or None if no placement follows these
+# rules:
 #
 # - dp · tp · pp = `gpus`, and `batch` is divisible by dp.
 # - tp divides `node`, the number of GPUs in a node, because only links inside a node are fast.
 # - pp is at most `layers`.
 # - The memory is at most `memory_gb`.
 #
-# **Predict** first: which of the three numbers grows when memory becomes short? Which one when the network is slow?
+# **Predict** first: which of dp, tp and pp should grow if GPUs have little memory? Which should grow if the network is
+# slow?
 #
 # <details><summary>Hint 1</summary>Two loops are enough: tp and pp determine dp.</details>
 # <details><summary>Hint 2</summary>Try tp from 1 to <code>node</code> and pp from 1 to <code>layers</code>, and skip
-# what breaks a rule.</details>
-# <details><summary>Hint 3</summary>Collect <code>(ms, (dp, tp, pp))</code> of all that fit. <code>min</code> finds the
-# shortest.</details>
+# placements that break a rule.</details>
+# <details><summary>Hint 3</summary>Make a list of <code>(ms, (dp, tp, pp))</code> for all placements that fit. Its
+# <code>min</code> has the shortest step.</details>
 
 
 # %% cell="solution" id="place"
@@ -243,28 +250,30 @@ pipelines.placements(cost, place)
 
 # %% [markdown]
 # The last row agrees with the published choice for Llama 3 405B ({claim: llama_405b_placement}). But that training used
-# GPUs of 80 GB, on which this model finds no placement for 405B. It also split the optimizer's state over the dp copies
-# ([FSDP](https://arxiv.org/abs/2304.11277)), so a GPU needed less than 16 bytes for each parameter.
+# GPUs of 80 GB, for which your `place` finds no placement. The training also split Adam's numbers over the dp copies
+# ([FSDP](https://arxiv.org/abs/2304.11277)), so a GPU needed less than 16 bytes for each of its parameters.
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Your cluster has 64 GPUs in nodes of 8. Somebody uses tp = 16 for a 70B model, "because pipelines have
-# bubbles". Use `cost` to compute what this does to the step. The links inside a node have 450 GB/s (`node_gbs`), the
-# links between nodes 50 GB/s (`net_gbs`). With tp = 16 the all-reduces leave the node, so pass 50 for both. How large
-# is the bubble that tp = 16 avoids?
+# **Explain.** Your cluster has 64 H200 in nodes of 8. Somebody uses tp = 16 for the 70B model of the table above,
+# "because pipelines have bubbles". A step has 512 sequences of 8192 tokens. Use `cost` to compare the step of (dp, tp,
+# pp) = (4, 16, 1) with that of your `place`. The links inside a node have 450 GB/s (`node_gbs`), the links between
+# nodes 50 GB/s (`net_gbs`). With tp = 16, the all-reduces leave the node, so pass 50 for both arguments. How many
+# seconds is the bubble that tp = 16 avoids?
 #
 # ### BEGIN SOLUTION
-# For 70B with a batch of 512 on H200: (2, 8, 4) takes 81 s. With tp = 16 over links of 50 GB/s, (4, 16, 1), each of the
-# 128 microbatches of a copy needs 4 · 80 all-reduces of 134 MB: 2 · 15/16 · 134 MB / 50 GB/s = 5.0 ms each, 1.6 s for
-# each microbatch, 206 s for all, in addition to the compute of 70 s. The bubble of (2, 8, 4) is 3 of 259 microbatches:
-# 1 % of the step, about 1 s.
+# For 70B with a batch of 512 on H200: (2, 8, 4) takes 81 s. With (4, 16, 1) and links of 50 GB/s, each of the 128
+# microbatches of a copy needs 4 · 80 all-reduces of 134 MB. One takes 2 · 15/16 · 134 MB / 50 GB/s = 5.0 ms: 1.6 s for
+# each microbatch and 206 s for all, in addition to 70 s of compute. The bubble of (2, 8, 4) is 3 of 259 microbatches: 1
+# % of the step, about 1 s.
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** Let `cost` divide the optimizer's 12 bytes by dp (ZeRO-1). Which placements become possible on 80 GB?
+# **Next.** Let `cost` divide the optimizer's 12 bytes per parameter by dp; this method is called ZeRO-1. Which
+# placements become possible with 80 GB per GPU?
 #
-# **In practice**, each stage holds several groups of layers (interleaved 1F1B), which makes the bubble smaller but
-# needs more messages. The all-reduce of the gradients overlaps with the backward pass. Long sequences are split, too
-# (context parallelism), and so are the experts of mixture-of-experts models.
+# **In practice**, each GPU holds several groups of layers (interleaved 1F1B). This makes the bubble smaller but needs
+# more messages. The all-reduce of the gradients overlaps with the backward pass. Long sequences are also split over
+# GPUs (context parallelism), and so are the experts of mixture-of-experts models.
 #
 # **Reading.** Narayanan et al., [Efficient large-scale training](https://arxiv.org/abs/2104.04473): 1F1B and
 # placements. Huang et al., [GPipe](https://arxiv.org/abs/1811.06965). Korthikanti et al.,

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # The small kernels of a transformer block
 #
-# **You will** write the kernels that stand between the [matmuls](../glossary.md#matmul) of a transformer block: rotary
+# **You will** write the kernels that run between the [matmuls](../glossary.md#matmul) of a transformer block: rotary
 # position embedding ([RoPE](../glossary.md#rope)), the [activation function](../glossary.md#activation-function)
 # [SwiGLU](../glossary.md#swiglu) with its [backward pass](../glossary.md#backward-pass), and the backward pass of
 # [RMSNorm](../glossary.md#rmsnorm).
@@ -9,10 +9,11 @@
 # **You will learn to**
 #
 # - rotate pairs of elements in the layout that your model uses, in place;
-# - derive a backward pass that [recomputes](../glossary.md#recomputation) instead of loading;
+# - write a backward pass that [recomputes](../glossary.md#recomputation) values instead of loading them;
 # - sum over the rows of a matrix in two stages, without [atomics](../glossary.md#atomic).
 #
-# **You need** `06_elementwise_triton` and `13_fusion`. About 80 minutes. No GPU needed, except for timings.
+# **You need** `06_elementwise_triton` and `13_fusion`. About 80 minutes. Works without a GPU; only measured times need
+# one.
 #
 # ## 1 RoPE
 #
@@ -28,33 +29,33 @@
 # - new b = b · cos + a · sin.
 #
 # Two layouts are common. In the *half-split* layout, pair i consists of the elements i and i + D/2. In the
-# *interleaved* layout, it consists of the neighbors 2i and 2i + 1. The weights of a model fit only one layout. With the
-# other layout, every number looks plausible, but the model prints nonsense. This exercise uses the half-split layout,
-# as Llama models in Hugging Face Transformers do.
+# *interleaved* layout, it consists of the neighbors 2i and 2i + 1. The weights of a model fit only one of the two
+# layouts. With the wrong layout, no number looks wrong, but the model prints nonsense. This exercise uses the
+# half-split layout, as Llama models in Hugging Face Transformers do.
 #
-# The backward pass of a rotation is the rotation by the negative angle. So one kernel computes both passes. In the
-# backward pass, its inputs are the gradients of the rotated q and k, and it uses −sin. (The *gradient* of an array
-# holds the derivative of the loss with respect to each element of the array.)
+# The backward pass of a rotation is the rotation by the negative angle. So one kernel can compute both passes. In the
+# backward pass, its inputs are the gradients of the rotated q and k, and the kernel uses −sin instead of sin. (The
+# *gradient* of an array holds the derivative of the loss with respect to each element of the array.)
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `q_ptr`, `q_out_ptr` | (B, T, H, D) | input and output: queries; B sequences of T tokens, H heads |
-# | `k_ptr`, `k_out_ptr` | (B, T, HK, D) | input and output: keys; HK ≤ H heads |
+# | `q_ptr`, `q_out_ptr` | (B, T, H, D) | queries, input and output: B sequences of T tokens, H heads |
+# | `k_ptr`, `k_out_ptr` | (B, T, HK, D) | keys, input and output: HK ≤ H heads |
 # | `cos_ptr`, `sin_ptr` | (P, D/2) | input, fp32: cosine and sine of the angle of each pair, for P ≥ T positions |
 # | `BACKWARD` | constant | true: rotate by the negative angle |
 #
 # All arrays are [contiguous](../glossary.md#contiguous). HK is less than H in
 # [grouped-query attention](../glossary.md#grouped-query-attention). One [program](../glossary.md#program) rotates all
-# heads of one token, so all H + HK heads share one row of `cos` and one of `sin`. Models call such a kernel *in place*:
-# the outputs are the same arrays as the inputs. That saves memory, but no traffic. It works if a program loads both
-# elements of a pair before it stores one of them. In the check, row 0 of `cos` and `sin` belongs to position 5, because
-# position 0 would not be rotated at all.
+# heads of one token, so all H + HK heads share one row of `cos` and one of `sin`. Models call this kernel *in place*:
+# the outputs are the same arrays as the inputs. That saves memory, but the kernel moves as many bytes as before. It
+# works if a program loads both elements of a pair before it stores either of them. In the check, the first token has
+# position 5, because position 0 is not rotated at all.
 #
-# **Predict.** How many elements does the kernel read and write for one token, if H = 32, HK = 8 and D = 128? What share
-# of the bytes are `cos` and `sin`, if q and k are [fp16](../glossary.md#fp16)?
+# **Predict.** For H = 32, HK = 8 and D = 128, how many elements of q and k does the kernel read and write per token? If
+# q and k are [fp16](../glossary.md#fp16), how large are `cos` and `sin` as a share of these bytes?
 #
-# <details><summary>Hint 1</summary>Program <code>pid</code> has position <code>pid % T</code> in its sequence. That
-# is the row of <code>cos</code> and <code>sin</code>, and a row has D/2 elements.</details>
+# <details><summary>Hint 1</summary>The token of program <code>pid</code> is token <code>pid % T</code> of its sequence.
+# This number is its row of <code>cos</code> and <code>sin</code>; a row has D/2 elements.</details>
 # <details><summary>Hint 2</summary>In <code>rotate_heads</code>, element d of head h is at
 # <code>x_ptr + h * D + d</code>. The other element of its pair is element d + D/2.</details>
 # <details><summary>Hint 3</summary>Call <code>rotate_heads</code> twice. For q, add <code>token * H * D</code> to both
@@ -136,7 +137,7 @@ def rope_kernel(
     H: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, BACKWARD: tl.constexpr,
     BLOCK_H: tl.constexpr, BLOCK_HK: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """Rotate all heads of one token of q and k; the negative angle if BACKWARD."""
+    """Rotate all heads of one token of q and k. If BACKWARD, rotate by the negative angle."""
     pid = tl.program_id(0)  # from 0 to B * T - 1
     token = pid.to(tl.int64)
     offs_d = tl.arange(0, BLOCK_D)
@@ -157,7 +158,7 @@ lab.tiny("24_block_kernels/rope")
 lab.check("24_block_kernels/rope")
 
 # %%
-# In place, and back: first rotate by the angles, then by the negative angles.
+# Rotate in place by the angles, and then back by the negative angles.
 place = "cuda" if lab.device.has_gpu() else "cpu"
 frequency = 10_000.0 ** (-torch.arange(0, 64, 2) / 64)
 angle = torch.arange(16)[:, None] * frequency
@@ -169,28 +170,29 @@ print(f"The length of a query changes by at most {(q.norm(dim=-1) - before.norm(
 rope(q, k, cos, sin, 1, q, k)
 print(f"Rotated back, q differs by at most {(q - before).abs().max():.0e} from its first value.")
 
-# The same angles, if position and frequency are rounded to bf16 first.
+# How wrong are the angles if position and frequency are rounded to bf16 first?
 for position in (100, 1000, 8001):
     rounded = (torch.tensor(position).bfloat16() * frequency.bfloat16()).float()
     error = (rounded.cos() - (position * frequency).cos()).abs().max()
     print(f"position {position}: cos in bf16 is off by up to {error:.2g}")
 
 # %% [markdown]
-# [bf16](../glossary.md#bf16) has 8 significant bits. Position 8001 becomes 8000, and the product is rounded again. So
-# pairs with a small i, which rotate fastest, get almost random angles. Compute the tables in fp32, even for a model in
-# bf16.
+# [bf16](../glossary.md#bf16) has 8 significant bits. So position 8001 becomes 8000, and its product with the frequency
+# is rounded, too. Pairs with a small i, whose angles are large, get almost random angles. Compute `cos` and `sin` in
+# fp32, even for a model in bf16.
 #
 # ## 2 SwiGLU
 #
-# The feed-forward layer of many models has two projections, *gate* and *up*. One matmul computes both. For M
-# tokens, its result x has the shape (M, 2N): the first N columns are the gate, and the last N columns are up. SwiGLU
-# ([Shazeer](https://arxiv.org/abs/2002.05202)) is
+# The feed-forward layer of many models multiplies its input by two matrices; the two products are called *gate* and
+# *up*. One matmul computes both. For M tokens, the matmul's result x has the shape (M, 2N): the first N columns are the
+# gate, and the last N columns are up. SwiGLU ([Shazeer](https://arxiv.org/abs/2002.05202)) is
 #
 # out = silu(gate) · up, where [silu](../glossary.md#silu)(g) = g · s and s = sigmoid(g).
 #
-# **Predict.** [Eager](../glossary.md#eager-mode) PyTorch runs one kernel for SiLU and one for the product. How many
-# elements do the two kernels read and write per element of out? How many must a single kernel read and write? The ratio
-# is the speedup of [fusion](../glossary.md#fusion). A common claim is {claim: swiglu_claim}.
+# **Predict.** [Eager](../glossary.md#eager-mode) PyTorch runs one kernel for SiLU and one for the product. For each
+# element of out, how many elements do the two kernels read and write? How many must a single kernel read and write? The
+# ratio of the two numbers predicts the speedup of [fusion](../glossary.md#fusion). A common claim is
+# {claim: swiglu_claim}.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -199,9 +201,10 @@ for position in (100, 1000, 8001):
 #
 # One program computes `BLOCK_N` columns of one row. Compute in [fp32](../glossary.md#fp32).
 #
-# <details><summary>Hint 1</summary>Element n of row m needs the elements n and N + n of row m of x.</details>
+# <details><summary>Hint 1</summary>For element n of row m of out, load elements n and N + n of row m of x.</details>
 # <details><summary>Hint 2</summary>Both loads and the store have the same mask, <code>mask_n</code>.</details>
-# <details><summary>Hint 3</summary><code>tl.sigmoid</code> needs fp32.</details>
+# <details><summary>Hint 3</summary><code>tl.sigmoid</code> needs fp32: convert what you load with
+# <code>.to(tl.float32)</code>.</details>
 
 
 # %% cell="solution" id="swiglu_kernel"
@@ -232,7 +235,7 @@ lab.check("24_block_kernels/swiglu")
 # By the product rule, silu′(g) = s + g · s · (1 − s). The [forward pass](../glossary.md#forward-pass) has stored
 # neither s nor silu(gate). Recompute them from x.
 #
-# **Predict.** How many elements does the backward kernel read and write per element of dy?
+# **Predict.** For each element of dy, how many elements does the backward kernel read and write?
 #
 # `dy_ptr` is (M, N) with rows `stride_ym` elements apart. `dx_ptr` is (M, 2N) with rows `stride_dm` elements apart.
 
@@ -240,7 +243,7 @@ lab.check("24_block_kernels/swiglu")
 # %% cell="solution" id="swiglu_backward_kernel"
 @triton.jit
 def swiglu_backward_kernel(x_ptr, dy_ptr, dx_ptr, N, stride_xm, stride_ym, stride_dm, BLOCK_N: tl.constexpr):
-    """Store the gradient of the gate in dx[m, n], that of up in dx[m, N + n], for BLOCK_N columns n of one row m."""
+    """Store the gradients of gate in dx[m, n] and of up in dx[m, N + n], for BLOCK_N columns n of one row m."""
     blocks = tl.cdiv(N, BLOCK_N)
     row = (tl.program_id(0) // blocks).to(tl.int64)
     offs_n = tl.program_id(0) % blocks * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -267,18 +270,18 @@ lab.check("24_block_kernels/swiglu_backward")
 # - dx = r · (dy · w − x · r² · mean(dy · w · x)), where the mean is over the row;
 # - dw = Σ dy · x · r, where the sum is over all *rows*.
 #
-# The second term of dx exists because r depends on every x of the row.
+# The second term of dx exists because r depends on all elements of the row.
 #
-# A row of dx needs one row of x and dy, but dw needs all rows. The rows belong to different programs, so the programs
-# must combine their [partial sums](../glossary.md#partial-sum). With atomics, the order of the additions changes from
-# run to run, and so do the last bits of dw. Use two stages instead:
+# For a row of dx, you need one row of x and dy, but for dw you need all rows. Different programs process them, so the
+# programs must combine their [partial sums](../glossary.md#partial-sum). With atomics, the order of the additions
+# changes from run to run, and so do the last bits of dw. Use two stages instead:
 #
 # 1. `rms_norm_backward_kernel` is [persistent](../glossary.md#persistent-kernel): each of P programs computes every
 #    P-th row. It accumulates dy · x · r of its rows in [registers](../glossary.md#register). At the end, it stores one
 #    row of `partial`.
 # 2. `column_sums_kernel` adds the P rows of `partial`.
 #
-# So the two gradients together read x and dy only once.
+# So x and dy are read only once for both gradients.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -288,14 +291,14 @@ lab.check("24_block_kernels/swiglu_backward")
 #
 # <details><summary>Hint 1</summary>Before the loop, load <code>w</code> and create
 # <code>dw = tl.zeros((BLOCK_N,), tl.float32)</code>.</details>
-# <details><summary>Hint 2</summary>Both sums of a row divide by <code>N</code>. Elements past the end of the row must
-# be 0: load with <code>other=0.0</code>.</details>
+# <details><summary>Hint 2</summary>Both means of a row are a sum divided by <code>N</code>. Elements past the end of
+# the row must be 0: load with <code>other=0.0</code>.</details>
 # <details><summary>Hint 3</summary>In <code>column_sums_kernel</code>, load tiles of (BLOCK_P, BLOCK_N) elements in a
 # loop over P, and add <code>tl.sum(tile, 0)</code>.</details>
 #
 # **Predict.** `partial` is fp32, written once and read once. x, dy and dx have `item` bytes per element. How many bytes
-# does `partial` move, divided by the bytes that x, dy and dx move? Leave out w and dw. First write `partial_share`,
-# which returns this ratio, then the two kernels.
+# are moved for `partial`, divided by the bytes moved for x, dy and dx? Leave out w and dw. First write `partial_share`,
+# which returns this ratio. Then write the two kernels.
 
 
 # %% cell="solution" id="partial_share"
@@ -316,7 +319,7 @@ def rms_norm_backward_kernel(
     x_ptr, w_ptr, dy_ptr, dx_ptr, partial_ptr, M, N, stride_xm, stride_ym, stride_dm,
     BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Store dx of every P-th row, and the sum of dy * x * r of these rows in row pid of partial. P is the grid size."""
+    """Store dx of every P-th row, and the sum of dy * x * r over these rows in row pid of partial. P programs run."""
     offs_n = tl.arange(0, BLOCK_N)
     mask_n = offs_n < N
     ### BEGIN SOLUTION
@@ -358,30 +361,30 @@ for name in ("rope", "swiglu", "swiglu_backward", "rms_norm_backward") if lab.de
     print(lab.benchmark(f"24_block_kernels/{name}") or "")
 
 # %% [markdown] cell="manual" id="explain" points=2
-# **Explain.** Give your predictions, and compare them with the counts or times.
+# **Explain.** Compare your predictions with the counts of bytes, or with times. Answer these questions:
 #
 # - RoPE: what share of the bytes are `cos` and `sin`? Why does rotating in place not make the kernel faster?
 # - SwiGLU: what speedup over two eager kernels do the bytes predict?
-# - RMSNorm: why does the share that `partial` adds not depend on N? What gets better with a small P, and what with a
-#   large P?
+# - RMSNorm: why does your `partial_share` not depend on N? What is better with a small P, and what with a large P?
 #
 # ### BEGIN SOLUTION
 # RoPE: 40 heads of 128 are 5120 elements, which are read and written: 20 480 bytes in fp16. The rows of cos and sin are
-# 2 · 64 · 4 = 512 bytes, or 2.4 %, and they often come from the L2. In place or not, each element is read once and
-# written once. SwiGLU: eager, 2 + 3 = 5 elements per element of out; fused, 2 + 1 = 3. The predicted speedup is 1.67.
-# The backward kernel moves 3 + 2 = 5. RMSNorm: rows of partial are as long as rows of x, so N cancels: the share is
-# 8 · P / (3 · M · item). A small P keeps it small. But every SM needs a program, and enough rows in flight to keep the
-# memory busy. With 264 programs, partial adds 4.3 %; with one program per row, it moves more bytes than x, dy and dx.
+# 2 · 64 · 4 = 512 bytes, or 2.5 % of these, and they often come from the L2. In place or not, each element is read once
+# and written once. SwiGLU: for each element of out, eager kernels move 2 + 3 = 5 elements, and a fused kernel moves 2 +
+# 1 = 3. The predicted speedup is 5 / 3 = 1.67. The backward kernel moves 3 + 2 = 5. RMSNorm: rows of partial are as
+# long as rows of x, so N cancels, and the share is 8 · P / (3 · M · item). A small P makes it small. But every SM needs
+# a program, and enough rows must be in flight to keep memory busy. With 264 programs and 8192 rows, partial adds 4.3 %;
+# with one program per row, it moves more bytes than x, dy and dx.
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.**
+# **Next.**
 #
 # - Fuse RoPE into the projection's [epilogue](../glossary.md#epilogue), or into an attention kernel.
-# - Let the forward pass store r of each row in fp32, 4 bytes per row. Is a backward kernel that loads r faster?
-# - `BLOCK_N` is 8192 for 5120 columns, so 3 of 8 elements are masked. Split each row into 4096 and 1024 columns. On an
-#   H200, this makes the kernel {claim: norm_parts} times as fast (`python -m bench.norm_backward`).
+# - Let the forward pass store r of each row (4 bytes), and let the backward kernel load it. Is this faster?
+# - For 5120 columns, `BLOCK_N` is 8192, so 3 of 8 elements are masked. Split each row into 4096 and 1024 columns
+#   instead. On an H200, this makes the kernel {claim: norm_parts} times as fast (`python -m bench.norm_backward`).
 #
-# **In practice**, [Liger-Kernel](https://github.com/linkedin/Liger-Kernel) has such kernels for training. Its
-# documentation gives {claim: liger_norm} for RMSNorm over a version with one PyTorch operation per step. `python -m
+# **In practice**, [Liger-Kernel](https://github.com/linkedin/Liger-Kernel) has such kernels for training. For RMSNorm,
+# its documentation gives {claim: liger_norm} over a version that calls one PyTorch operation after another. `python -m
 # bench.block_kernels` compares the course's solution with it, if it is installed.

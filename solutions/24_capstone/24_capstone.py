@@ -7,51 +7,52 @@
 #
 # **You will learn to**
 #
-# - fuse norms, rotations, residuals and SwiGLU into the [epilogues](../glossary.md#epilogue) of matmuls;
-# - choose a layout of the weights that makes an epilogue cheap;
+# - fuse norms, RoPE, residuals and SwiGLU into the [epilogues](../glossary.md#epilogue) of matmuls;
+# - choose an order of the weights that makes an epilogue fast;
 # - optimize by prediction and measurement.
 #
-# **You need** `14_matmul_triton_persistent`, `17_flash_attention` and `24_block`. About 120 minutes. The block is
-# checked without a GPU; the race needs one.
+# **You need** `14_matmul_triton_persistent`, `17_flash_attention` and `24_block`. About 120 minutes. Works without a
+# GPU; only measured times need one.
 #
 # ## 1 The plan
 #
 # For the standard block, `partition` of `24_block` finds five kernels: one for each matmul, and one for attention. The
-# norms, rotations, SwiGLU and residuals are [fused](../glossary.md#fusion) into the matmuls:
+# norms, RoPE, SwiGLU and residuals are [fused](../glossary.md#fusion) into the matmuls:
 #
 # | kernel | computes | result |
 # |---|---|---|
-# | `linear_kernel`, `ROPE` | queries, keys and values of norm(x), queries and keys rotated | z (S, (H + 2 HK) · D) |
+# | `linear_kernel`, `ROPE` | queries, keys and values of norm(x); rotates queries and keys | z (S, (H + 2 HK) · D) |
 # | `attention_kernel` | causal [attention](../glossary.md#attention) of z | mixed (S, H · D) |
 # | `linear_kernel`, `RESIDUAL` | y = x + mixed · projᵀ | y (S, C) |
 # | `linear_kernel`, `SWIGLU` | hidden = swiglu(norm(y) · gate_upᵀ) | hidden (S, F) |
 # | `linear_kernel`, `RESIDUAL` | out = y + hidden · downᵀ | out (S, C) |
 #
-# S is the number of tokens of all sequences. There is one deviation from the plan. To compute the sum of squares of
+# S is the number of tokens of all sequences, and C is the width of a token. H and HK are the numbers of query and key
+# heads, with D elements each; F is the width of `hidden`. One fusion of the plan is not used. To sum the squares of
 # each row, the loop along K would need the elements of x in [registers](../glossary.md#register). But on Hopper GPUs,
-# the [tensor cores](../glossary.md#tensor-core) read x from [shared memory](../glossary.md#shared-memory) directly. So
-# two more kernels compute the *factor* 1 / √(mean(x²) + ε) of each row first: `factors` reads x once, and stores 4
-# bytes per row.
+# the [tensor cores](../glossary.md#tensor-core) read x directly from [shared memory](../glossary.md#shared-memory). So
+# two more launches, of the kernel `factors`, compute the norm's *factor* 1 / √(mean(x²) + ε) for each row of x and of
+# y. Each launch reads its input once, and stores 4 bytes per row.
 #
-# **Weights.** A model is loaded once, so its weights may be rearranged once, too:
+# **Weights.** When a model is loaded, its weights can be changed to make the kernels simpler:
 #
-# - A norm multiplies each column of x by a weight. The next matmul multiplies each column of its matrix by x. So the
-#   columns of the matrix are multiplied by the norm's weights in advance, and norm(x) in the block is only x times the
-#   factor of the row.
-# - RoPE needs both elements of a pair. In the interleaved layout (`24_block_kernels`) these are the columns 2i and 2i +
-#   1, which are in the same tile. Rows of the weights are reordered to get this layout. Attention does not notice,
-#   because queries and keys are reordered in the same way.
-# - SwiGLU needs gate and up. The rows of `gate_up` alternate: column 2i of the product is the gate of hidden column i,
-#   and column 2i + 1 is up.
+# - A norm multiplies each column of x by a weight. You can multiply the same column of the next matmul's matrix by this
+#   weight instead, once, in advance. Then norm(x) in the block is only x times the factor of the row.
+# - RoPE needs both elements of a pair. In the interleaved layout (`24_block_kernels`), these are columns 2i and 2i + 1,
+#   which are in the same tile. The rows of the weights are put into this order. Attention gives the same result,
+#   because queries and keys have the same order.
+# - SwiGLU needs gate and up. The rows of `gate_up` alternate, so that columns 2i and 2i + 1 of the product are the gate
+#   and up of hidden column i.
 #
-# **Predict** for 8 sequences of 2048 tokens, C = 4096, H = 32, HK = 8, D = 128 and F = 14 336, in 2 bytes:
+# **Predict** for 8 sequences of 2048 tokens, C = 4096, H = 32, HK = 8, D = 128 and F = 14 336, with 2 bytes per
+# element:
 #
 # - How many FLOPs does the block need, and how many milliseconds at 700 TFLOP/s? A [causal](../glossary.md#causal-mask)
 #   mask halves the FLOPs of attention.
-# - How many bytes does the fusion of SwiGLU save? How many milliseconds is that at 4 TB/s? Do the same for a residual,
-#   and for RoPE.
+# - How many bytes does the fusion of SwiGLU save? How many milliseconds does it save at 4 TB/s? Answer both questions
+#   for a residual and for RoPE, too.
 # - Suppose that `torch.compile` calls a library for every matmul, and that the library's kernels are as fast as yours.
-#   What speedup over `torch.compile` can you expect?
+#   How many times as fast as `torch.compile` can your block be?
 
 # %% cell="setup"
 
@@ -185,41 +186,42 @@ def linear(x, w, out, epilogue, factor=None, residual=None, cos=None, sin=None, 
 # %% [markdown]
 # ## 2 The epilogues
 #
-# The cell above has the kernels of earlier units. You may define your own versions of them in new cells. You write the
-# epilogues of `linear_kernel`, and `block`, which launches everything.
+# The cell above has the kernels of earlier units; you may replace them by your own in new cells. You write the
+# epilogues of `linear_kernel`, and `block`, which launches all kernels.
 #
 # After the loop along K, `acc` has the products of `BLOCK_M` rows and `BLOCK_N` columns; `row` and `column` are its
-# first row and column. The epilogue depends on `EPILOGUE`, a [constexpr](../glossary.md#constexpr), so that the
-# compiler keeps only one branch:
+# first row and column. `EPILOGUE` is a [constexpr](../glossary.md#constexpr), so the compiler keeps only the code of
+# one epilogue:
 #
-# - `ROPE`: multiply each row by its factor. Rotate pairs of columns below `rotated`: those of queries and keys. Row
-#   `row` has position `row % T` in its sequence, and pair i of a head has column i of `cos` and `sin`. Write this as
-#   `rotate_pairs`.
-# - `SWIGLU`: multiply each row by its factor, then store silu(gate) · up: `BLOCK_N // 2` columns.
+# - `ROPE`: multiply each row by its factor. Then rotate the pairs of the columns before column `rotated`, which are
+#   those of queries and keys. Row `row` has position `row % T` in its sequence, and pair i of a head uses column i of
+#   `cos` and `sin`. Write the rotation as the function `rotate_pairs`.
+# - `SWIGLU`: multiply each row by its factor, then store silu(gate) · up, which has `BLOCK_N // 2` columns.
 # - `RESIDUAL`: add the residual.
 #
-# The operands of three pipeline stages take 144 of the 227 KB of shared memory. The tile that a descriptor loads or
-# stores needs shared memory, too. So `out_desc` and `residual_desc` have tiles of `BLOCK_N // 2` columns: a tile of
-# `ROPE` or `RESIDUAL` is stored in two halves. The cell above has `halves_of`, `pairs_of` and `from_pairs`. None of
-# them moves data between threads, because neighboring columns of an accumulator are in registers of the same thread.
+# The operands of three pipeline stages take 144 of the 227 KB of shared memory. A tile that a descriptor loads or
+# stores needs shared memory, too. To need less of it, `out_desc` and `residual_desc` have tiles of `BLOCK_N // 2`
+# columns: with `ROPE` or `RESIDUAL`, store the tile in two halves. Use `halves_of`, `pairs_of` and `from_pairs` of the
+# cell above. These functions do not move data between threads, because the columns that they separate or join are in
+# registers of the same thread.
 #
 # | argument | shape | meaning |
 # |---|---|---|
 # | `x_desc`, `w_desc` | (M, K), (N, K) | operands |
 # | `out_desc` | (M, N), or (M, N / 2) with `SWIGLU` | output; tiles of `BLOCK_M` × `BLOCK_N // 2` |
-# | `residual_desc` | (M, N) | with `RESIDUAL`: what to add; tiles of the same size |
+# | `residual_desc` | (M, N) | with `RESIDUAL`: what to add; tiles as large as those of `out_desc` |
 # | `factor_ptr` | (M,) | with `ROPE` and `SWIGLU`: factors, fp32 |
-# | `cos_ptr`, `sin_ptr` | (T, P) | with `ROPE`: fp32, P = D / 2; rows are `stride_ct`, `stride_st` apart |
+# | `cos_ptr`, `sin_ptr` | (T, P) | with `ROPE`: fp32, P = D / 2; rows are `stride_ct` and `stride_st` elements apart |
 #
-# `block` gets the inputs of the block and `out`. Intermediate results have the type of x. Allocate only what the plan
-# stores: the check counts your scratch memory.
+# `block` gets the inputs of the block and `out`. Intermediate results have the type of x. Allocate memory only for
+# results that the plan stores, because the check counts the memory that you allocate.
 #
-# <details><summary>Hint 1</summary><code>even</code> holds the even columns of the tile, so the number of a pair in its
-# head is <code>even // 2 % P</code>.</details>
-# <details><summary>Hint 2</summary>Columns from <code>rotated</code> on must stay as they are. Load their cosine as 1
-# and their sine as 0, with a mask and <code>other</code>.</details>
-# <details><summary>Hint 3</summary>A residual is loaded like an operand: <code>residual_desc.load([row,
-# column])</code>. Add it in fp32.</details>
+# <details><summary>Hint 1</summary><code>even</code> holds the numbers of the tile's even columns, so <code>even // 2 %
+# P</code> is the index of each pair in its head.</details>
+# <details><summary>Hint 2</summary>Columns from <code>rotated</code> on must not change. Load 1 as their cosine and 0
+# as their sine, with a mask and <code>other</code>.</details>
+# <details><summary>Hint 3</summary>Load the residual like an operand: <code>residual_desc.load([row, column])</code>.
+# Add it in fp32.</details>
 
 
 # %% cell="solution" id="linear_kernel"
@@ -227,7 +229,7 @@ def linear(x, w, out, epilogue, factor=None, residual=None, cos=None, sin=None, 
 def rotate_pairs(
     tile, rows, first, cos_ptr, sin_ptr, T, rotated, stride_ct, stride_st, P: tl.constexpr
 ):  # fmt: skip
-    """Return the tile with pairs of columns below `rotated` rotated. Its first column is column `first` of the product.
+    """Return the tile with rotated pairs in all columns before `rotated`. The tile starts at column `first`.
 
     rows  (tile.shape[0],) numbers of its rows
     """
@@ -307,39 +309,39 @@ lab.check("24_capstone/block")
 # | what the check prints | common cause |
 # |---|---|
 # | "norm is missing" | `ROPE` or `SWIGLU` does not multiply by the factors |
-# | "pairs are i and i + D/2", "halves of the columns" | another layout of the weights than this block's |
-# | `out-of-bounds` in `cos` | the position in the sequence is `row % T`, and `cos` has P columns |
-# | "x is added at the end" | the last residual is y |
+# | "pairs are i and i + D/2", "halves of the columns" | pairs, or gate and up, are not in columns 2i and 2i + 1 |
+# | `out-of-bounds` in `cos` | `row` is used instead of `row % T`, or the index of a pair is not taken modulo P |
+# | "x is added at the end" | the last `linear_kernel` adds x instead of y |
 # | more sectors stored than allowed | a kernel stores a result that the plan keeps on the chip |
 #
 # ## 3 The race and a work log
 #
-# The next cell times your block beside PyTorch, eager and with `torch.compile(mode="max-autotune-no-cudagraphs")`,
-# which also tries Triton kernels for each matmul. All compute the same block with the same weights. The goal is 1.05
-# times the speed of `torch.compile`.
+# The next cell times your block, eager PyTorch, and PyTorch with `torch.compile(mode="max-autotune-no-cudagraphs")`,
+# which also tries Triton kernels for each matmul. All three compute the same block with the same weights. Your goal is
+# to be 1.05 times as fast as `torch.compile`.
 
 # %%
 print(lab.benchmark("24_capstone/block", block) or "")
 capstone.race(block)
 
 # %% [markdown]
-# Now make something faster, and keep a log. Take your block, or another kernel of unit 24, on any GPU that you have.
-# Without a GPU, count: bytes moved (`lab.benchmark` prints them) instead of time.
+# Now make your block or another kernel of unit 24 faster, on any GPU that you have, and keep a log. Without a GPU,
+# reduce the bytes moved (`lab.benchmark` prints them) instead of the time.
 #
-# Each entry is one change: write the prediction *before* you measure. `work_log` returns a list of dicts:
+# Each entry of the log is one change. Write the prediction *before* you measure. `work_log` returns a list of dicts:
 #
 # | key | meaning |
 # |---|---|
-# | `change` | what you changed, so that somebody else could repeat it |
+# | `change` | what you changed, precisely enough for somebody else to repeat it |
 # | `before` | the time or count of the version that you changed |
-# | `predicted` | what you expected after the change |
-# | `measured` | what you got |
-# | `kept` | whether the change stays |
+# | `predicted` | the time or count that you expected after the change |
+# | `measured` | the time or count after the change |
+# | `kept` | True if you keep the change |
 #
-# `before` is the `measured` of the last kept change. The check wants at least four entries, at least two of which are
-# failed changes. A failed change is as useful as a success: it shows that something else is the bottleneck. Ideas: tile
-# sizes and stages of each `linear`, another order of tiles, RoPE in its own kernel, factors computed by the kernel that
-# stores y, tiles of 192 columns, two heads per program of attention.
+# `before` equals `measured` of the last kept change. The check requires at least four entries, and at least two of them
+# must be changes that did not help. Such a change is useful, too: it shows that something else is the bottleneck.
+# Ideas: tile sizes and stages of each `linear`, another order of tiles, RoPE in its own kernel, factors computed by the
+# kernel that stores y, tiles of 192 columns, two heads per program of attention.
 
 
 # %% cell="solution" id="work_log"
@@ -376,24 +378,25 @@ lab.check("24_capstone/work_log")
 capstone.show(work_log())
 
 # %% [markdown] cell="manual" id="explain" points=3
-# **Explain.** Compare your predictions of section 1 with the race, or with the counts. Then use your log: which
-# prediction was wrong by most, and what did you learn about the bottleneck from this? Which fusion of the plan would
-# you give up first, and why?
+# **Explain.** Compare your predictions of section 1 with the measured times, or with counts of bytes. Then use your
+# log: which prediction had the largest error, and what does this say about the bottleneck? If you had to give up a
+# fusion of the plan, which one would it be, and why?
 #
 # ### BEGIN SOLUTION
 # The matmuls have 2 · 16 384 · 218 million = 7.15 · 10¹² FLOPs, attention with a causal mask 0.27 · 10¹²: 10.6 ms at
-# 700 TFLOP/s. Without its fusion, SwiGLU reads 2 · 14 336 columns and writes 14 336, and the matmul writes 14 336
-# columns more: 1.88 GB, 0.47 ms. A residual of its own reads its product again after that was written: 0.27 GB, 0.07 ms
-# each. RoPE reads and writes 5120 columns: 0.34 GB, 0.08 ms. Together about 0.7 ms of 11.3 ms: 6 % at most. In the log
-# above, the prediction of the third change was wrong by most, 20 %. It assumed that the barriers of the reductions cost
-# time. But two rows need more registers than a thread has, so values spill. The second change shows that loads are not
-# waited for either. What cost time were masked lanes, 3 of 8. The first fusion to give up is that of RoPE or of a
-# residual: each saves least, and RoPE's epilogue needs most registers.
+# 700 TFLOP/s. Without its fusion, SwiGLU reads 2 · 14 336 columns and writes 14 336, and the matmul writes 2 · 14 336
+# columns instead of 14 336. That is 4 · 14 336 columns more: 1.88 GB, 0.47 ms. A residual in a kernel of its own writes
+# the product and reads it again: 0.27 GB, 0.07 ms each. RoPE reads and writes 5120 columns: 0.34 GB, 0.08 ms. Together,
+# this is about 0.7 ms of 11.3 ms: a speedup of at most 6 %. In the log above, the prediction of the third change had
+# the largest error, 20 %. It assumed that the barriers of the reductions take time. But two rows need more registers
+# than a thread has, so values spill. The second change shows that the kernel does not wait for loads either. The
+# bottleneck was the work of masked lanes, 3 of 8. The fusion to give up is that of RoPE or of a residual: these save
+# least, and RoPE's epilogue needs the most registers.
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** Write the backward pass of the block: `18_flash_backward` and `24_block_kernels` have all kernels but the
-# matmuls. `24_training` trains a small model with them. Or quantize the weights as in `22_low_precision`.
+# **Next.** Write the backward pass of the block: `18_flash_backward` and `24_block_kernels` have all its kernels except
+# the matmuls. Or quantize the weights as in `22_low_precision`. `24_training` trains a small model with your kernels.
 #
 # **In practice**, inference engines such as vLLM and TensorRT-LLM merge the weights of norms and reorder gate and up
 # when they load a model, as you did here.

@@ -7,45 +7,48 @@
 # **You will learn to**
 #
 # - find the matrices that determine the peak memory of a training step;
-# - compute a loss and its gradient in [chunks](../glossary.md#chunk), in one pass and in little memory.
+# - compute a loss and its gradient in [chunks](../glossary.md#chunk): in one pass, and with little memory.
 #
 # **You need** `12_online_softmax` and `14_matmul_triton_persistent`. About 60 minutes. Works without a GPU; only
-# timings need one.
+# measured times need one.
 #
 # ## 1 The largest matrix
 #
-# After the last block, a language model multiplies each row of x by the *head* w. The product, the logits z = x wᵀ, has
-# one column for each word of the [vocabulary](../glossary.md#vocabulary). The loss is the
-# [cross-entropy](../glossary.md#cross-entropy): the [log-sum-exp](../glossary.md#log-sum-exp) of a row minus the logit
-# of the word that came next, the *target*. The loss of the model is the mean over all rows with a target; `count` is
-# their number. A row whose target is −100 has no target and is ignored.
+# The last matrix of a language model is its *output head* w. From x (the output of the layers before, one row per
+# token), it computes the logits z = x wᵀ, which have one column for each word of the
+# [vocabulary](../glossary.md#vocabulary). The *target* of a row is the word that really came next. The row's loss is
+# the [cross-entropy](../glossary.md#cross-entropy): the [log-sum-exp](../glossary.md#log-sum-exp) of its logits minus
+# the target's logit. Rows without a target, which have −100 in its place, are ignored. The loss of the model is the
+# mean over the other rows; `count` is their number.
 #
 # In PyTorch, `cross_entropy(x @ w.T, targets)` and its backward pass hold three matrices of `rows` × `vocabulary`
-# elements at the same time: the logits or their log-softmax, and two gradients. But the gradient of x does not need the
-# whole logits. With p = softmax(z), row i of the gradient is
+# elements at the same time: the log-softmax, its gradient and the gradient of the logits. But dx, the gradient of x,
+# does not need all logits at once. With p = softmax(z), its row i is
 #
 # $$dx_i = \frac{1}{\text{count}} \Big( \sum_v p_{iv}\, w_v - w_{\text{target}_i} \Big)$$
 #
-# The sum is [attention](../glossary.md#attention): x is the query, and w holds both keys and values. So the loop of
-# `17_flash_attention` works here, too. Process the vocabulary in chunks. For each chunk, compute its logits, and update
-# the maximum m, the sum l and the accumulators of dx.
+# The sum over v is [attention](../glossary.md#attention): x holds the queries, and w is both the keys and the values.
+# So the loop of `17_flash_attention` works here, too: process the vocabulary in chunks of columns. For each chunk,
+# compute its logits, and update each row's maximum m, sum l and accumulators of dx.
 #
-# **Predict** the memory, in bytes, beyond x, w and dx:
+# **Predict** the memory in bytes, in addition to x, w and dx:
 #
-# - `whole`: three matrices of rows × vocabulary elements in 2 bytes;
-# - `chunked`: the logits of one chunk in 2 bytes, and accumulators for dx in 4 bytes. Count nothing that has only one
-#   number per row.
+# - `whole`: the three matrices above, with 2 bytes per element;
+# - `chunked`: the logits of one chunk with 2 bytes per element, and the accumulators of dx with 4. Do not count arrays
+#   with one number per row, such as m.
 #
-# <details><summary>Hint 1</summary>The logits of one chunk have rows × chunk elements.</details>
-# <details><summary>Hint 2</summary>dx has rows × width elements. All chunks use the same memory.</details>
-# <details><summary>Hint 3</summary>Return two products of sizes; nothing needs to be rounded.</details>
+# <details><summary>Hint 1</summary>The logits of one chunk are a matrix of rows × chunk elements.</details>
+# <details><summary>Hint 2</summary>dx has the shape of x: rows × width elements. All chunks use the same
+# memory.</details>
+# <details><summary>Hint 3</summary><code>whole</code> is one product of sizes, and <code>chunked</code> is the sum of
+# two.</details>
 
 # %% cell="setup"
 
 
 # %% cell="solution" id="peak_bytes"
 def peak_bytes(rows, width, vocabulary, chunk):
-    """Return (whole, chunked) in bytes."""
+    """Return (whole, chunked) in bytes. x has shape (rows, width), and a chunk has `chunk` columns."""
     ### BEGIN SOLUTION
     return 3 * 2 * rows * vocabulary, 2 * rows * chunk + 4 * rows * width
     ### END SOLUTION
@@ -94,7 +97,7 @@ def accumulate_kernel(
     p_desc, w_desc, acc_ptr, factor_ptr, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr, PROGRAMS: tl.constexpr, FLATTEN: tl.constexpr,
 ):  # fmt: skip
-    """acc = acc * factor + p @ w, with one factor for each row."""
+    """acc = acc * factor + p @ w. Each row has its own factor."""
     tiles_m, tiles_n, steps = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), tl.cdiv(K, BLOCK_K)
     for tile in range(tl.program_id(0), tiles_m * tiles_n, PROGRAMS):
         m, n = tile_of(tile, tiles_m, tiles_n, GROUP_M)
@@ -143,7 +146,7 @@ def tile_config(M, N):
 
 
 def multiply(kernel, a, b, by_columns, M, N, K, *rest):
-    """Launch logits_kernel or accumulate_kernel. `by_columns`: b is stored (N, K)."""
+    """Launch logits_kernel or accumulate_kernel. If by_columns, b has the shape (N, K), else (K, N)."""
     config, gpu = tile_config(M, N), lab.device.current()
     m, n, k = config["BLOCK_M"], config["BLOCK_N"], config["BLOCK_K"]
     programs = min(gpu.sms if gpu else 4, triton.cdiv(M, m) * triton.cdiv(N, n))
@@ -156,48 +159,51 @@ def multiply(kernel, a, b, by_columns, M, N, K, *rest):
 # %% [markdown]
 # ## 2 A loss in chunks
 #
-# `linear_cross_entropy` below calls five kernels. You write two of them. For each chunk, in order:
+# `linear_cross_entropy` below launches six different kernels, and you write two of them. First, `count_kernel` counts
+# the rows that have a target. Then, for each chunk:
 #
-# 1. `logits_kernel` computes the chunk's logits, z. It is a matmul.
+# 1. `logits_kernel` computes the chunk's logits z with a matmul.
 # 2. **`chunk_kernel`** updates m and l of each row, as in `12_online_softmax`. It overwrites z with the weights exp(z −
-#    m), where m is the *new* maximum. It stores the factor exp(m_old − m) of each row. If the chunk has the row's
-#    target, it also stores the target's logit.
-# 3. `accumulate_kernel` multiplies the accumulators by the factors, and adds the matrix product of the weights exp(z −
-#    m) and w.
+#    m), where m is the *new* maximum, and stores each row's factor exp(m_old − m). If the row's target is in this
+#    chunk, it also stores the target's logit.
+# 3. `accumulate_kernel` multiplies each row of the accumulators by its factor, and adds the matrix product of the
+#    weights and the chunk's rows of w.
 #
-# After the last chunk, **`finish_kernel`** computes each row's share of the loss, (m + log l − target's logit) / count,
-# and its row of dx, (acc / l − row of w of the target) / count. Both are 0 for a row that is ignored. `count` is the
-# number of rows that are not ignored.
+# After the last chunk, **`finish_kernel`** computes two results for each row: its share of the loss, (m + log l − t) /
+# count, where t is the target's logit; and its row of dx, (acc / l − w[target]) / count. Both are 0 for a row without a
+# target. `sum_kernel` adds the shares.
 #
 # | argument | shape | meaning |
 # |---|---|---|
-# | `z_ptr` | (M, chunk) | logits of this chunk in `width` columns; rows are `stride_zm` elements apart |
-# | `target_ptr` | (M,) | column of the target in the whole vocabulary, or −100; int32 |
-# | `m_ptr`, `l_ptr` | (M,) | maximum and sum so far, fp32; before the first chunk -inf and 0 |
+# | `z_ptr` | (M, chunk) | logits of this chunk, in the first `width` columns; rows are `stride_zm` elements apart |
+# | `target_ptr` | (M,) | number of the target in the whole vocabulary, or −100; int32 |
+# | `m_ptr`, `l_ptr` | (M,) | maximum and sum of the chunks so far, fp32; at first -inf and 0 |
 # | `t_ptr` | (M,) | logit of the target, fp32 |
 # | `factor_ptr` | (M,) | output: exp(m_old − m), fp32 |
-# | `start`, `width` | numbers | the chunk has columns `start` to `start + width - 1` of the vocabulary |
+# | `start`, `width` | numbers | the chunk has the words `start` to `start + width - 1`; the last one may be narrower |
 # | `acc_ptr` | (M, D) | Σ exp(z − m) · w over all chunks, fp32, contiguous |
-# | `w_ptr`, `dx_ptr` | (V, D), (M, D) | the head, and the gradient of x; rows are `stride_wv`, `stride_dm` apart |
-# | `rows_ptr`, `count_ptr` | (M,), (1,) | output: each row's share of the loss, fp32; count, int32 |
+# | `w_ptr`, `dx_ptr` | (V, D), (M, D) | w and dx; rows are `stride_wv` and `stride_dm` elements apart |
+# | `rows_ptr` | (M,) | output: each row's share of the loss, fp32 |
+# # | `count_ptr` | (1,) | number of rows with a target, int32 |
 #
 # Use this table when the check fails:
 #
 # | diagnosis | common cause |
 # |---|---|
-# | `wrong-formula`, not rescaled | l is not multiplied by the factor, or the stored factor is wrong |
-# | `overflow` | the weights use the old maximum, which starts at -inf; or the factor is upside down |
-# | `padded-lanes` | logits past `width` are 0, but must be -inf |
-# | `out-of-bounds` | row −100 of w was loaded for a row that is ignored |
-# | "divides by the number of all rows" | `count` has only rows that are not ignored |
+# | `wrong-formula`: "not rescaled" | l is not multiplied by the factor, or the stored factor is wrong |
+# | `overflow` | the weights use the old maximum, which is -inf at first; or the factor is exp(m − m_old) |
+# | `padded-lanes` | lanes past `width` got 0 instead of -inf |
+# | `out-of-bounds` | for a row without a target, row −100 of w is loaded |
+# | "divides by the number of all rows" | rows without a target are counted, too; `count_ptr` has the right number |
 #
-# <details><summary>Hint 1</summary>Load the chunk's row once, as fp32, with -inf past <code>width</code>. One program
-# has the whole row of the chunk, so this kernel has no loop.</details>
+# <details><summary>Hint 1</summary>Load the program's row of z once, convert it to fp32, and use -inf past
+# <code>width</code>. The row fits into one block of elements, so this kernel has no loop.</details>
 # <details><summary>Hint 2</summary>The target's logit is <code>tl.sum(tl.where(start + offs == target, z, 0.0))</code>.
-# Store it only if <code>start &lt;= target &lt; start + width</code>, so that another chunk does not overwrite
+# Store it only if <code>start &lt;= target &lt; start + width</code>; otherwise each later chunk overwrites
 # it.</details>
-# <details><summary>Hint 3</summary>In <code>finish_kernel</code>, <code>target</code> may be −100. Do not load row −100
-# of w: use <code>tl.maximum(target, 0)</code>, and use <code>tl.where</code> to store 0 for this row.</details>
+# <details><summary>Hint 3</summary>In <code>finish_kernel</code>, <code>target</code> may be −100. Load row
+# <code>tl.maximum(target, 0)</code> of w, which always exists, and use <code>tl.where</code> to store 0 if there is no
+# target.</details>
 
 
 # %% cell="solution" id="chunk_kernel"
@@ -208,8 +214,8 @@ def chunk_kernel(
     """Update m, l and the target's logit of one row, and overwrite the row's logits by exp(z - m).
 
     z_ptr                        (M, chunk)  logits on entry, weights on exit
-    m_ptr, l_ptr, t_ptr          (M,)        so far; updated
-    factor_ptr                   (M,)        output: exp(old m - new m)
+    m_ptr, l_ptr, t_ptr          (M,)        values of the chunks before on entry, updated on exit
+    factor_ptr                   (M,)        output: exp(m_old - m)
     One program handles one row. BLOCK is at least width.
     """
     row = tl.program_id(0).to(tl.int64)
@@ -238,7 +244,7 @@ def finish_kernel(
 ):  # fmt: skip
     """Store a row's share of the loss, and its row of dx.
 
-    acc_ptr (M, D), w_ptr (V, D), dx_ptr (M, D); the others as in chunk_kernel
+    The table above has the shapes of all arguments.
     One program handles one row. BLOCK_D is at least D.
     """
     row = tl.program_id(0).to(tl.int64)
@@ -288,23 +294,26 @@ print(lab.benchmark("24_loss/linear_cross_entropy", linear_cross_entropy) or "")
 blocks.loss_memory(linear_cross_entropy, peak_bytes)
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Your loss computes each chunk of logits once. Why does it not need these logits again for dx? Which
-# numbers would you need to compute the gradient of w, and after which chunk do you know them? How many matmuls of
-# 2·M·V·D FLOPs does PyTorch's eager code do for the loss and dx, and how many does yours?
+# **Explain.** Your kernels compute each chunk of logits once. Why is this enough for dx? The gradient of w needs the
+# probabilities p: which numbers do you need to compute them from the logits, and after which chunk do you know these
+# numbers? How many matmuls of 2·M·V·D FLOPs do the loss and dx need in PyTorch's eager mode, and how many in your
+# version?
 #
 # ### BEGIN SOLUTION
-# The weights exp(z − m) of a chunk are added to acc at once, relative to the maximum so far. A later maximum only
-# rescales acc by one factor per row, and so does the division by l at the end. Both factors can leave the sum over the
-# vocabulary. The gradient of w is a sum over *rows*, with p of each row inside: row v needs Σ_i p_iv x_i. The factors
-# of the rows differ, so they cannot leave this sum, and the last ones are known only after the last chunk. A second
-# pass must compute the logits again, from the stored log-sum-exp. For loss and dx, both versions do two matmuls.
+# The product of a chunk's weights exp(z − m) and w is added to acc at once, relative to the maximum so far. A later
+# maximum only multiplies the row of acc by a factor, and the division by l at the end is another factor. Each factor
+# belongs to a row, so it can be moved out of the sum over the vocabulary. The gradient of w is a sum over *rows*: row v
+# is Σ_i p_iv x_i, without the targets' part. Its terms have different factors, which cannot be moved out of the sum. So
+# p is needed itself: exp(z − lse), and lse = m + log l is known only after the last chunk. A second pass must compute
+# the logits again. For the loss and dx, both versions do two matmuls.
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** Compute the gradient of w in a second pass over the chunks, with p = exp(z − lse). Or split the *rows* into
-# chunks instead: then the logits of one chunk are complete, and both gradients need only one pass.
+# **Next.** Compute the gradient of w in a second pass over the chunks, with p = exp(z − lse). Or make chunks of *rows*
+# instead: each chunk then has the complete logits of its rows, so one pass gives both gradients.
 #
-# **In practice**, Liger Kernel and Apple's Cut Cross-Entropy compute this loss without whole logits.
+# **In practice**, the libraries Liger Kernel and Cut Cross-Entropy compute this loss without storing all logits at
+# once.
 #
 # **Reading.** [Cut Your Losses in Large-Vocabulary Language Models](https://arxiv.org/abs/2411.09009). [Online
 # normalizer calculation for softmax](https://arxiv.org/abs/1805.02867).

@@ -2,16 +2,16 @@
 # # Train with your kernels
 #
 # **You will** connect the kernels of `13_fusion` and `24_block_kernels` to PyTorch's
-# [autograd](../glossary.md#autograd), and train a small language model with them. Its losses must be those of PyTorch,
-# step by step.
+# [autograd](../glossary.md#autograd), and train a small language model with them. In each step, the loss must be the
+# same as with PyTorch's operations.
 #
 # **You will learn to**
 #
 # - write a `torch.autograd.Function`: what to save, what to recompute, and what to return;
-# - handle gradients whose layout your kernel does not expect;
-# - tell rounding from a mistake when a difference grows from step to step.
+# - accept gradients with any strides;
+# - find out whether a difference that grows from step to step is rounding or a mistake.
 #
-# **You need** `24_block_kernels`. About 40 minutes. Works without a GPU; with one, the model is larger.
+# **You need** `24_block_kernels`. About 40 minutes. Works without a GPU; on a GPU, the model is larger.
 #
 # ## 1 Three functions
 #
@@ -19,21 +19,22 @@
 # expects one gradient for each *input* of `forward`, in the same order. Return `None` for an input that needs no
 # gradient, such as `cos`. `ctx.save_for_backward` keeps tensors for the [backward pass](../glossary.md#backward-pass).
 #
-# **Predict.** How many bytes does each function keep for the backward pass, for M rows of N columns in
-# [fp32](../glossary.md#fp32)? Count only tensors that no other part of the model keeps anyway.
+# **Predict.** How many bytes does each function keep for the backward pass, if its result has M rows of N columns in
+# [fp32](../glossary.md#fp32)? Do not count tensors that another part of the model also keeps.
 #
-# The next cell has the kernels and their launchers. Write the two methods of each class:
+# The next cell has the kernels and their launchers. Write `forward` and `backward` of each class, which you then call
+# by `apply`:
 #
-# | class | `apply` gets | returns | launchers |
+# | class | inputs of `apply` | results | launchers |
 # |---|---|---|---|
 # | `RMSNorm` | x (M, N), w (N,) | y (M, N) | `rms_norm`, `rms_norm_backward` |
 # | `RoPE` | q, k (B, T, H, D), cos, sin | rotated q, k | `rope`, with `backward` 0 or 1 |
 # | `SwiGLU` | x (M, 2N) | (M, N) | `swiglu`, `swiglu_backward` |
 #
-# A gradient that arrives in `backward` may have any [strides](../glossary.md#stride): a transposed one, for example, or
-# one whose rows all share the same memory. The kernels need contiguous rows, and `rope` needs contiguous arrays.
+# A gradient that `backward` gets may have any [strides](../glossary.md#stride): it may be transposed, for example, or
+# all its rows may use the same memory. Your kernels need contiguous rows, and `rope` needs contiguous arrays.
 #
-# <details><summary>Hint 1</summary><code>torch.empty_like(x)</code> makes an array for a result. For SwiGLU, use
+# <details><summary>Hint 1</summary><code>torch.empty_like(x)</code> allocates an array for a result. For SwiGLU, use
 # <code>x.new_empty(M, N)</code>.</details>
 # <details><summary>Hint 2</summary>Call <code>dy.contiguous()</code> before you launch a kernel.</details>
 # <details><summary>Hint 3</summary>The backward pass of RoPE needs neither q nor k: it rotates the gradients by the
@@ -277,41 +278,41 @@ class SwiGLU(torch.autograd.Function):
 training.gradients(RMSNorm.apply, RoPE.apply, SwiGLU.apply)
 
 # %% [markdown]
-# The cell above compares each result and gradient with PyTorch's in float64. All errors should be near 10⁻⁷, the
-# rounding of fp32.
+# The cell above compares each result and each gradient with those of PyTorch in float64. All errors should be near
+# 10⁻⁷, the relative error of fp32.
 #
 # ## 2 Fifty steps
 #
-# The model is one transformer block between an embedding and a head. It learns sequences in which the next word is 3 ·
-# word + 1. Gradient descent amplifies differences: a rounding in step 0 changes the weights, and so all later losses.
-# So a fixed tolerance is either too strict for step 50 or too loose for step 0. How far may the losses drift apart? To
-# measure this drift, PyTorch trains the model several times in float64, and changes each result of the three operations
-# at random, by as much as fp32 rounding may. Your losses may differ from the float64 losses by a small multiple of this
-# drift.
+# The model is an embedding, one transformer block, and an output matrix. It learns sequences of numbers in which w is
+# followed by 3 · w + 1. Differences grow during training: a rounding in step 0 changes the weights, and so all later
+# losses. A fixed tolerance would be either too strict for the last step or too loose for step 0. So the cell below
+# measures how far roundings alone move the losses. PyTorch trains the model several times in float64, and each time
+# changes the results of the three operations at random, by no more than fp32 rounding does. These losses drift away
+# from those of float64 without changes. Your losses may differ by a small multiple of this drift.
 #
-# **Predict.** Suppose that your `RMSNorm` leaves out the second term of dx. Is the loss of step 0 right? At which step
-# does the comparison fail?
+# **Predict.** Suppose that your `RMSNorm` leaves out the second term of dx. Is the loss of step 0 right? Which step is
+# the first whose difference is larger than allowed?
 
 # %%
 training.compare(RMSNorm.apply, RoPE.apply, SwiGLU.apply)
 
 # %% [markdown] cell="manual" id="explain" points=3
-# **Explain.** Insert the mistake of the last prediction, run the cell again, and report what happened. What do the
-# three functions keep for the backward pass, and what do they recompute? Why do the losses of a correct program drift
-# away from those in float64?
+# **Explain.** Insert the mistake of the last prediction into your kernel, run the last cell again, and report what
+# happened. What do your three functions keep for the backward pass, and what do they recompute? Why do the losses of
+# correct kernels drift away from those in float64?
 #
 # ### BEGIN SOLUTION
 # With the mistake, the loss of step 0 is right, because it needs no gradient. The comparison fails at step 1: a wrong
 # gradient changes the weights by far more than rounding does. RMSNorm keeps x and w, and recomputes the factor of each
-# row. x (4 · M · N bytes) is also the residual, but autograd does not keep that for an addition, so these bytes count.
-# RoPE keeps only cos and sin, which all steps share: no bytes. SwiGLU keeps its input, 8 · M · N bytes, and recomputes
-# sigmoid and silu. The losses drift because roundings change the gradients, and so the weights; each step starts from
-# weights that already differ.
+# row. x (4 · M · N bytes) is also added as the residual, but autograd keeps nothing for an addition, so count these
+# bytes. RoPE keeps only cos and sin, which the model keeps anyway: 0 bytes. SwiGLU keeps its input, 8 · M · N bytes,
+# and recomputes sigmoid and silu. The losses drift because roundings change the gradients, and so the weights; each
+# step starts from weights that already differ.
 # ### END SOLUTION
 
 # %% [markdown]
 # **Next.** Replace PyTorch's attention by that of `18_flash_backward`, and the loss by `linear_cross_entropy` of
-# `24_loss`. What is missing for the gradient of the head's weights?
+# `24_loss`. What is missing for the gradient of the output matrix?
 #
 # **In practice**, Liger Kernel replaces the same operations of Hugging Face models by Triton kernels.
 #

@@ -3,25 +3,25 @@
 #
 # **You will** solve five exercises:
 #
-# 1. Find the gaps in a timeline, and what the GPU waited for.
+# 1. Find the gaps in a timeline, and the cause of each gap.
 # 2. Find the bottleneck of a kernel from its counters.
 # 3. Read a listing of machine code.
 # 4. Write a kernel whose machine code loads 16 bytes at a time.
-# 5. Repair a kernel with three faults, one counter at a time.
+# 5. Fix three faults of a kernel, one counter at a time.
 #
 # **You will learn to**
 #
-# - tell a late launch from a copy and from a [synchronization](../glossary.md#synchronize);
-# - check in [SASS](../glossary.md#sass) what the compiler made of your code.
+# - find out whether the GPU waited for a launch, a copy or a [synchronization](../glossary.md#synchronize);
+# - read in [SASS](../glossary.md#sass) which instructions the compiler generated from your code.
 #
-# **You need** `08_coalescing`, `09_shared_memory` and `04_benchmarking`. About 90 minutes. Works without a GPU: only
-# times need one.
+# **You need** `08_coalescing`, `09_shared_memory` and `04_benchmarking`. About 90 minutes. Works without a GPU; only
+# measured times need one.
 #
 # ## 1 Gaps in a timeline
 #
-# A benchmark says nothing about the time *between* kernels, but a [timeline](../glossary.md#timeline) does. [Nsight
-# Systems](../glossary.md#nsight-systems) or PyTorch's [profiler](../glossary.md#profiler) records when each kernel,
-# each copy and each call of the host begins and ends.
+# A benchmark does not show what happens *between* kernels, but a [timeline](../glossary.md#timeline) does.
+# [Nsight Systems](../glossary.md#nsight-systems) or PyTorch's [profiler](../glossary.md#profiler) records when each
+# kernel, each copy and each call of the host begins and ends.
 #
 # A `timeline` is a list of events `(begin, end, engine, name, correlation)`, in µs. The engine is `"kernel"`, `"copy"`
 # or `"host"`. A host event is a call that queues work, such as `cudaLaunchKernel`, or a call that waits, such as
@@ -35,20 +35,21 @@
 #                         └─ gap ─┘   └─────── gap ────────┘
 # ```
 #
-# A [gap](../glossary.md#gap) is a time without a kernel, between the first kernel and the last one. Kernels on
-# different [streams](../glossary.md#stream) can overlap, so a gap begins when *all* kernels before it have ended.
-# Return a dict with the time in µs that the GPU waited for each cause:
+# A [gap](../glossary.md#gap) is a time between two kernels in which no kernel runs. Kernels in different
+# [streams](../glossary.md#stream) can overlap, so a gap begins when *all* kernels before it have ended. `gaps` returns
+# a dict with the waiting time of the GPU in µs, by cause:
 #
-# - `"copy"`: the part of a gap in which a copy runs. The rest of the gap has one of the other three causes.
+# - `"copy"`: a copy runs. This is the cause only of the part of the gap in which it runs. The rest of the gap has the
+#   first of the following causes that applies.
 # - `"sync"`: a call whose name contains `Synchronize` ends inside the gap. The host waited for a result, so it could
 #   not launch the next kernel in time.
-# - `"launch"`: otherwise, the call that queued the next kernel ends after the gap begins. The host was too slow.
-# - `"start"`: otherwise, the kernel was queued in time. The GPU needs a moment to start it.
+# - `"launch"`: the call that queued the kernel after the gap ends after the gap begins. The host was too slow.
+# - `"start"`: none of the above. The kernel was queued in time, and the GPU needs a moment to start it.
 #
-# **Predict.** A step copies its input to the GPU, launches 12 small kernels, and reads the loss with `.item()`. Which
-# cause do you expect to be the largest?
+# **Predict.** A step copies its input to the GPU, launches 12 small kernels, and reads the loss with `.item()`. For
+# which cause do you expect the longest waiting time?
 #
-# <details><summary>Hint 1</summary>Go through the kernels in the order of their begins. Keep the largest end so
+# <details><summary>Hint 1</summary>Go through the kernels in the order in which they begin. Keep the latest end so
 # far.</details>
 # <details><summary>Hint 2</summary><code>copying(timeline, begin, end)</code> is given. The rest of the gap is
 # <code>end - begin</code> minus its result.</details>
@@ -102,28 +103,30 @@ lab.check("25_profile/gaps")
 # %% [markdown]
 # ## 2 Find the bottleneck
 #
-# [Nsight Compute](../glossary.md#nsight-compute) counts hundreds of metrics for one launch of a kernel. A `report` is a
-# dict from their names to numbers. The stored reports are of kernels of this course on an H200. Each kernel has one
-# known bottleneck, and twelve metrics are enough to find it. Return the first name whose condition holds:
+# [Nsight Compute](../glossary.md#nsight-compute) measures hundreds of [metrics](../glossary.md#metric) for one launch
+# of a kernel. A `report` is a dict from the names of metrics to numbers. Our stored reports come from kernels of this
+# course on an H200. Each kernel has one known bottleneck, which you can find from the metrics in the next code cell.
+# `diagnose` returns the first name whose condition holds:
 #
 # | name | condition |
 # |---|---|
 # | `"launch-bound"` | `TIME` below 5000 (ns) |
-# | `"tail wave"` | `WAVES` above 1, and `ACTIVE_AVG` below 0.85 of `ACTIVE_MAX` (cycles, over all SMs) |
+# | `"tail wave"` | `WAVES` above 1, and `ACTIVE_AVG` below 0.85 · `ACTIVE_MAX` (active cycles of the SMs) |
 # | `"spills"` | any request to local memory (`LOCAL_LD`, `LOCAL_ST`) |
-# | `"divergence"` | `THREADS`, active per instruction, below 24 |
-# | `"compute-bound"` | `SM` at least 50 (% of its peak), and greater than `DRAM` |
-# | `"bank conflicts"` | more than 4 wavefronts per access to shared memory, loads and stores together |
-# | `"uncoalesced"` | loads or stores use less than 16 bytes per sector; 0 means that the kernel has no such accesses |
-# | `"memory-bound"` | `DRAM` at least 50 |
+# | `"divergence"` | `THREADS`, the mean number of active lanes per instruction, below 24 |
+# | `"compute-bound"` | `SM` (% of its peak) at least 50, and greater than `DRAM` |
+# | `"bank conflicts"` | `WAVEFRONTS` of loads and stores together above 4 times their `ACCESSES` |
+# | `"uncoalesced"` | one of `USED`, the bytes that loads or stores use of a sector, below 16; but 0 means no accesses |
+# | `"memory-bound"` | `DRAM` (global memory, % of its peak) at least 50 |
 # | `"latency-bound"` | none of the others: neither the SMs nor DRAM are busy |
 #
-# The table lists a cause before its effects: spills, for example, also make a kernel wait for memory. The cell of the
-# check runs your function on all stored reports.
+# The order matters, because one bottleneck can cause others: spills, for example, also make a kernel wait for memory.
+# The check's cell also runs your function on all stored reports.
 #
-# **Predict.** A transpose writes columns of a matrix, 4 bytes of each sector. Is it memory-bound or latency-bound?
+# **Predict.** A transpose stores columns of a matrix, so each store uses 4 bytes of a sector. What does `diagnose`
+# return for it?
 #
-# <details><summary>Hint 1</summary>Without accesses to shared memory there are no conflicts: do not divide by
+# <details><summary>Hint 1</summary>A kernel without accesses to shared memory has no conflicts: do not divide by
 # 0.</details>
 # <details><summary>Hint 2</summary><code>0 &lt; report[name] &lt; 16</code> is false for a kernel without loads.
 # </details>
@@ -175,28 +178,29 @@ profiles.try_all(diagnose)
 # ## 3 Machine code
 #
 # The compiler may not do what you expect. To see what it did, read SASS, the machine code of NVIDIA's GPUs. NVIDIA
-# documents little more than the names of its instructions, but a few of them answer most questions:
+# documents little more than the names of these instructions, but a few instructions answer most questions:
 #
 # | instruction | meaning |
 # |---|---|
-# | `LDG`, `STG` | load from global memory to a register, and store |
+# | `LDG`, `STG` | load from global memory to a register, store from a register to global memory |
 # | `LDS`, `STS` | the same for shared memory |
 # | `LDL`, `STL` | the same for local memory: [spilled](../glossary.md#spill) registers |
-# | `LDC` | load a constant or an argument of the kernel |
+# | `LDC` | load a constant, or an argument of the kernel |
 # | `LDGSTS`, `UTMALDG` | asynchronous copies from global to shared memory |
-# | `HMMA` | tensor cores, one warp (`mma.sync`) |
-# | `HGMMA` | tensor cores, four warps (`wgmma`) |
-# | `HFMA2.MMA` | two fp16 [multiply-adds](../glossary.md#fma), no tensor core; often sets a register to a constant |
+# | `HMMA` | tensor core instruction of one warp (`mma.sync`) |
+# | `HGMMA` | tensor core instruction of four warps (`wgmma`) |
+# | `HFMA2.MMA` | two fp16 [multiply-adds](../glossary.md#fma), no tensor cores; often sets a register to a constant |
 #
-# Suffixes follow the name after a dot. A load or store moves 4 bytes per lane, unless a suffix `U8`, `S8`, `U16`, `64`
-# or `128` gives another width, in bits. `@P0` or `@!P0` before an instruction is a
+# After the name come suffixes, each after a dot. A load or store moves 4 bytes per lane, unless a suffix gives another
+# width in bits: `U8`, `S8`, `U16`, `64` or `128`. `@P0` or `@!P0` before an instruction is a
 # [predicate](../glossary.md#predicate): only lanes whose condition holds execute it. In `LDG.E.128 R4,
 # desc[UR4][R2.64]`, the `128` is the width of the load. The `64` belongs to the address.
 #
-# `text` holds one instruction per line: `/*0040*/ @P0 LDG.E.128 R4, desc[UR4][R2.64] ;`. Return three values:
+# `text` holds one instruction per line, such as `/*0040*/ @P0 LDG.E.128 R4, desc[UR4][R2.64] ;`. `read_sass` returns
+# three values:
 #
 # - the bytes per lane of the widest `LDG`, or 0 if there is none;
-# - `"wgmma"`, `"mma.sync"` or `None`: which tensor core instructions the kernel uses;
+# - `"wgmma"` or `"mma.sync"`, whichever tensor core instruction the kernel uses, or `None`;
 # - the number of instructions that access local memory.
 #
 # <details><summary>Hint 1</summary>Split each line into words. The first word is the address, and the second one may be
@@ -249,10 +253,10 @@ lab.check("25_profile/read_sass")
 # %% [markdown]
 # ## 4 Make the compiler load 16 bytes
 #
-# Scale `x`, an image in [fp16](../glossary.md#fp16), by an fp32 number: `out[i] = scale * x[i]`. The kernel whose
-# listing part 3 printed loads 2 bytes per lane, so a request of 32 lanes moves 64 bytes. The widest load moves 16 bytes
-# per lane, so a request moves 512. The compiler does not widen these loads, because it does not know that the address
-# is a multiple of 16. A cast to `uint4`, a type of 16 bytes, promises this alignment.
+# Scale `x`, an image in [fp16](../glossary.md#fp16), by an fp32 number: `out[i] = scale * x[i]`. Part 3 printed the
+# listing of a kernel that loads 2 bytes per lane, so a request of 32 lanes moves 64 bytes. The widest load moves 16
+# bytes per lane, so a request moves 512 bytes. The compiler does not use it here, because it does not know that the
+# address is a multiple of 16. A cast to `uint4`, a type of 16 bytes, promises the compiler this alignment.
 #
 # ```cpp
 # uint4 packed = reinterpret_cast<const uint4*>(x)[g];    // group g: eight fp16 values, loaded at once
@@ -260,16 +264,16 @@ lab.check("25_profile/read_sass")
 # ```
 #
 # The launcher passes `groups`, the number of whole groups of 8 elements. If `x` or `out` does not begin at a multiple
-# of 16 bytes, `groups` is 0. Load and store the elements after the last group one by one. You get 1 point for a correct
-# result, and 1 point each for loads and for stores that move at least 500 bytes per request. The cell of the check also
-# shows the accesses in your kernel's machine code.
+# of 16 bytes, `groups` is 0. Your kernel loads and stores the elements after the last group one by one. You get 1 point
+# for a correct result, and 1 point each for loads and for stores that move at least 500 bytes per request. The check's
+# cell also shows the loads and stores in your kernel's machine code.
 #
 # <details><summary>Hint 1</summary>Write two loops, one over the groups and one over the remaining elements. Both loops
 # advance by <code>threads</code>.</details>
 # <details><summary>Hint 2</summary><code>__half22float2</code> converts a pair to a <code>float2</code>, and
 # <code>__floats2half2_rn</code> converts two floats to a pair.</details>
 # <details><summary>Hint 3</summary>Write the scaled pairs back to <code>pairs[k]</code>. Then store <code>packed</code>
-# with the same cast as in the load.</details>
+# in <code>out</code>, with the cast to <code>uint4*</code>.</details>
 
 # %% cell="solution" id="brighten_kernel"
 # %%cuda
@@ -297,14 +301,14 @@ lab.check("25_profile/read_sass")
 
 # %% cell="check" exercise="25_profile/brighten"
 lab.check("25_profile/brighten")
-profiles.code(brighten_kernel)  # the narrow accesses are those of the last n % 8 elements
+profiles.code(brighten_kernel)  # the accesses of 2 bytes belong to the elements after the last group
 
 # %% [markdown]
 # ## 5 Three faults, one counter at a time
 #
-# A recording has M channels with N samples each. `x` holds one channel after another; `out` holds all channels of
-# sample 0, then those of sample 1, and so on: `out[n][m] = clip(x[m][n])`. Channels with an even m pass through
-# `even_clip`, the others through `odd_clip`. This kernel is correct, but it has three faults:
+# A sound recording has M channels with N samples each. `x` holds one channel after another; `out` holds sample 0 of all
+# channels, then sample 1 of all channels, and so on: `out[n][m] = clip(x[m][n])`. For an even m, `clip` is `even_clip`;
+# for an odd m, it is `odd_clip`. The results of this kernel are correct, but it is slow because of three faults:
 #
 # ```cpp
 # __shared__ float tile[32][32];
@@ -322,7 +326,7 @@ profiles.code(brighten_kernel)  # the narrow accesses are those of the last n % 
 #
 # Copy this code into `interleave_kernel` and run the check. Find and fix one fault at a time, as you would with a
 # profiler: read the counter, change the code, and read the counter again. The check shows the next counter only when
-# the previous counter is right. You get 1 point for a correct result, and 1 point for each fault.
+# the previous counter is right. You get 1 point for a correct result, and 1 point for each fault that you fix.
 #
 # | step | what the check counts | metric in Nsight Compute |
 # |---|---|---|
@@ -330,16 +334,16 @@ profiles.code(brighten_kernel)  # the narrow accesses are those of the last n % 
 # | 2 | wavefronts per ideal wavefront | `l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum` |
 # | 3 | share of active lanes | `smsp__thread_inst_executed_per_inst_executed.ratio` |
 #
-# **Predict** before each change: which counter changes, and to what value? The cell of the check also shows what each
-# line costs.
+# **Predict** before each change: which counter changes, and to what value? The check's cell also shows the counts of
+# each line.
 #
-# **In practice** `ncu --set full -o report python program.py` writes all metrics, and the program `ncu-ui` shows them
-# with advice. Start there, but check its advice against the counters.
+# **In practice**, `ncu --set full -o report python program.py` writes all metrics to a file, and the program `ncu-ui`
+# shows them, with advice. Start with this advice, but compare it with the metrics.
 #
-# <details><summary>Hint 1</summary>Which index moves along a row of <code>x</code>? In the first loop,
-# <code>threadIdx.x</code> should move along this index.</details>
-# <details><summary>Hint 2</summary>A column of the tile is in one bank. <code>09_shared_memory</code> shows two
-# fixes.</details>
+# <details><summary>Hint 1</summary>Which index moves along a row of <code>x</code>, m or n? In the first loop, this
+# index should depend on <code>threadIdx.x</code>.</details>
+# <details><summary>Hint 2</summary>All elements of a column of the tile are in the same bank.
+# <code>09_shared_memory</code> shows two fixes.</details>
 # <details><summary>Hint 3</summary>In which of the two loops do all lanes of a warp have the same channel
 # <code>m</code>? Clip there.</details>
 
@@ -380,13 +384,13 @@ lab.annotate(interleave_kernel)
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** A kernel reads one column of a row-major fp32 matrix with 1024 columns. The profiler reports that DRAM
 # reaches 85 % of its peak, and that loads use 4 bytes of each sector. A colleague wants to store the matrix in fp16,
-# because the kernel is memory-bound. Which metric shows that this does not help? What helps, and would fp16 help after
-# that?
+# because the kernel is memory-bound. Which of the two metrics shows that fp16 does not help? Which change does help?
+# After this change, would fp16 help?
 #
 # ### BEGIN SOLUTION
-# Loads use 4 of the 32 bytes of a sector, so seven of eight bytes that DRAM delivers are not used. In fp16, two
+# Loads use 4 of the 32 bytes of a sector, so seven eighths of the bytes that DRAM delivers are not used. In fp16, two
 # elements of the column are still 2048 bytes apart, so each needs a sector of its own: the kernel moves as many sectors
 # as before and uses only 2 bytes of each. A layout in which the column is contiguous helps: loads are coalesced and use
-# all 32 bytes of each sector, so DRAM moves an eighth of the bytes. After that, all bytes that DRAM moves are used, and
-# fp16 halves the time again.
+# all 32 bytes of each sector, so DRAM moves an eighth of the bytes. After this change, the kernel uses all bytes that
+# DRAM moves, so fp16 halves the time again.
 # ### END SOLUTION
