@@ -38,8 +38,8 @@
 # ```
 #
 # In the next cell, complete `number_of_programs`: how many programs do `n` elements need if a block has `block`
-# elements? Replace the line that raises an error with your code. Run the cell (Shift+Enter), then run the check below
-# it.
+# elements? Write your code in place of the line that raises an error. Run the cell (Shift+Enter), then run the check
+# below it.
 
 # %% cell="solution" id="number_of_programs"
 def number_of_programs(n, block):
@@ -224,8 +224,8 @@ lab.check("00_start/scale_cuda")
 # %% [markdown]
 # ## 5 How fast is it?
 #
-# Per element, both kernels move eight bytes and do only one multiplication, so [memory
-# bandwidth](../glossary.md#bandwidth) (bytes per second) limits them. The benchmark compares your kernels with a plain
+# Per element, each of your kernels moves eight bytes and does only one multiplication, so [memory
+# bandwidth](../glossary.md#bandwidth) (bytes per second) limits both. The benchmark compares your kernels with a plain
 # copy on the same GPU. Predict first: what fraction of the copy's bandwidth will your kernels reach?
 
 # %%
@@ -251,10 +251,10 @@ lab.benchmark("00_start/scale_cuda")
 #   This record is kept in one file on this machine and is never sent anywhere.
 # - `lab.play` steps through a CUDA C++ launch: `lab.play(scale_cuda, torch.ones(300), 2.0, torch.empty(300))`.
 #
-# **AI assistants.** In a course, your instructor's rules apply. On your own, write the first version yourself. The aim
-# is to predict what a kernel does; the predictions and explanations in the notebooks show whether you can. Afterwards,
-# let an assistant explain a compiler's message, a term, or a kernel line by line. Its statements about speed are
-# guesses until you count or measure. State what you used it for.
+# **AI assistants.** In a course, your instructor's rules apply. If you learn alone, write the first version yourself.
+# The aim is to predict what a kernel does; the predictions and explanations in the notebooks show whether you can.
+# Afterwards, an assistant may explain a compiler's message, a term, or each line of a kernel. Its statements about
+# speed are guesses until you count or measure. State what you used it for.
 #
 # ## Submit
 #
@@ -265,7 +265,7 @@ lab.benchmark("00_start/scale_cuda")
 # kernels.
 #
 # **In practice** you would not write a kernel that only scales a vector. You would [fuse](../glossary.md#fusion) the
-# multiplication into the kernel that computes `x`, or into the kernel that reads `out`.
+# multiplication into the kernel that computes `x` or reads `out`.
 #
 # **Reading.** [Triton's first tutorial](https://triton-lang.org/main/getting-started/tutorials/01-vector-add.html) adds
 # two vectors with a kernel of the same structure.

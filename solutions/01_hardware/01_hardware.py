@@ -25,8 +25,8 @@
 # A **CPU** spends its transistors on low [latency](../glossary.md#latency): [caches](../glossary.md#cache), [branch
 # prediction](../glossary.md#branch-prediction) and [out-of-order execution](../glossary.md#out-of-order-execution) make
 # one [thread](../glossary.md#thread) wait less. A **GPU** spends its transistors on
-# [throughput](../glossary.md#throughput): it has many simple arithmetic units, and so many threads that some can run
-# while others wait.
+# [throughput](../glossary.md#throughput): it has many simple arithmetic units, and enough threads that some run while
+# others wait.
 #
 # Flynn classified machines by whether they execute single or multiple instructions at once (SI, MI), on single or
 # multiple data (SD, MD):
@@ -38,9 +38,9 @@
 #
 # A GPU is [SIMT](../glossary.md#simt): you write code for one thread, and the hardware executes 32 threads with one
 # instruction. These 32 threads are a warp, and each of them is a [lane](../glossary.md#lane) of the warp. SIMT is a
-# kind of SIMD: the hardware keeps track of which lanes execute an instruction, the [active
-# lanes](../glossary.md#active-lanes). A GPU consists of many SMs (streaming multiprocessors). Different SMs execute
-# different instructions, so all SMs together are MIMD.
+# kind of SIMD in which the hardware keeps track of the [active lanes](../glossary.md#active-lanes), those that execute
+# the current instruction. A GPU consists of many SMs (streaming multiprocessors). Different SMs execute different
+# instructions, so all SMs together are MIMD.
 #
 # An SM has four [schedulers](../glossary.md#scheduler), which start the instructions of warps. The picture below shows
 # one scheduler. Each warp works for 40 [cycles](../glossary.md#cycle), then waits for memory. How many warps keep the
@@ -61,7 +61,7 @@ lab.widgets.latency(warps=4, busy=40, latency=400)
 # | FP64 units, INT32 units | {claim: h100_fp64_int32} | one multiply-add, of 64-bit floats or of 32-bit integers |
 # | tensor cores | {claim: h100_tensor_cores} | {claim: fma_fp16} multiply-adds in FP16, {claim: fma_fp8} in FP8 |
 # | [special function units](../glossary.md#special-function-unit) (exp2, sin, 1/x) | {claim: h100_sfus} | one result |
-# | load and store units | {claim: h100_load_units} | the address of one lane |
+# | load and store units | {claim: h100_load_units} | the load or store of one lane |
 # | [registers](../glossary.md#register) | {claim: sm_registers} | – |
 # | L1 cache and shared memory (in one memory) | {claim: h100_l1} | {claim: l1_bytes_per_cycle} read or written |
 #
@@ -101,11 +101,11 @@ lab.check("01_hardware/peak")
 # exchange registers between the lanes of a warp. [PCIe](../glossary.md#pcie) links host and GPU. Registers,
 # [L1](../glossary.md#l1-cache) and [shared memory](../glossary.md#shared-memory) belong to one SM, which also has a
 # small cache for [constant memory](../glossary.md#constant-memory). [Global memory](../glossary.md#global-memory) is
-# the GPU's DRAM: [HBM](../glossary.md#hbm) on data-center GPUs.
+# the GPU's main memory: [HBM](../glossary.md#hbm) on data-center GPUs.
 #
 # In a [pointer chase](../glossary.md#pointer-chase) one thread follows a chain of addresses, so each load must wait for
-# the previous one. The cell after the check prints the measured latency of each level in cycles, and the latency that
-# is often quoted: {claim: quoted_latencies}.
+# the previous one. The cell after the check prints each level's measured latency in cycles, and the latency that is
+# often quoted: {claim: quoted_latencies}.
 #
 # **Predict.** How many bytes do all on-chip memories hold together (`on_chip_bytes`)? On-chip memories are the
 # registers, L1 (which includes shared memory) and L2.
@@ -140,7 +140,7 @@ lab.widgets.ladder(figures)
 # | registers | the quoted 1 cycle holds between independent instructions; a dependent instruction waits longer |
 # | shared memory, L1 | both levels use the same load units, so they take similar time; L1 must also find the data |
 # | L2 | large chips have longer wires; their L2 has two halves, and one half is far from the SM |
-# | HBM | the quoted 400 cycles are of smaller GPUs; a load also waits for the L2, and often for address translation |
+# | HBM | the quoted 400 cycles come from smaller GPUs; loads also wait for the L2, and often for address translation |
 #
 # A load takes more cycles on newer GPUs, but clock rates rose too: in nanoseconds, the latencies of GPUs ten years
 # apart differ little. [Bandwidth](../glossary.md#bandwidth) grew, and so did the number of loads that must be in
@@ -179,8 +179,8 @@ lab.check("01_hardware/ridge")
 # If 2 people per minute enter a shop and each stays 10 minutes, 2 · 10 = 20 people are inside. Memory works the same
 # way: if it delivers `gbs` GB/s and each load takes `latency_ns` ns, *bandwidth · latency* bytes are in flight.
 #
-# Write `bytes_in_flight`, which returns this number of bytes. Then write `warps_needed`: how many warps does each SM
-# need if every lane of a warp has one load of `bytes_per_lane` bytes in flight?
+# Write `bytes_in_flight`, which returns this number. Then write `warps_needed`: how many warps does each SM need for
+# these bytes if every lane of a warp has one load of `bytes_per_lane` bytes in flight?
 #
 # <details><summary>Hint 1</summary>One GB/s is one byte per nanosecond.</details>
 # <details><summary>Hint 2</summary>All SMs together must have these bytes in flight. A warp contributes the bytes of
@@ -248,11 +248,11 @@ lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns(
 #
 # | generation | what it added | bottleneck that it removed |
 # |---|---|---|
-# | Kepler 2012, sm_30 | many slower cores, shuffles, 32 queues | power; lanes exchanged data via memory; one queue |
+# | Kepler 2012, sm_30 | many slower cores, shuffles, 32 launch queues | power; exchange of data via memory; one queue |
 # | Maxwell 2014, sm_50 | an SM in four quarters, each with a scheduler | control logic that grew with the SM |
 # | Pascal 2016, sm_60 | HBM, NVLink, fast FP16 | memory bandwidth; PCIe |
 # | Volta 2017, sm_70 | tensor cores; integer units; a program counter per thread | FMA rate; deadlocks between lanes |
-# | Turing 2018, sm_75 | tensor cores for 8-bit integers | 16-bit arithmetic of trained networks |
+# | Turing 2018, sm_75 | tensor cores for 8-bit integers | trained networks needed 16-bit arithmetic |
 # | Ampere 2020, sm_80 | TF32, BF16; `cp.async`; {claim: a100_l2} of L2 | loads that had to pass through registers |
 # | Hopper 2022, sm_90 | TMA, `wgmma`, clusters, FP8 | threads that only computed addresses |
 # | Blackwell 2024, sm_100 | tensor memory, FP4 with block scales, two chips | accumulators that filled the registers |
@@ -267,7 +267,7 @@ lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns(
 #
 # **Next levels.** `lab.widgets.ladder(figures, "bandwidth")` shows how many bytes per second all SMs together can read
 # from each level. By what factor does the bandwidth of each level exceed that of the next? `lab.device.catalogue()`
-# holds the figures of every GPU with their source.
+# holds the figures of every GPU, and their sources.
 #
 # **Reading.** [Luo and others, Benchmarking the Hopper architecture](https://arxiv.org/abs/2402.13499): the same
 # measurements in more depth. [CUDA Programming Guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/),

@@ -29,12 +29,13 @@
 # The threads of a block are numbered along x first. So if the width of a block is a multiple of 32, each warp is a
 # group of 32 consecutive threads along x.
 #
-# An SM has room for `blocks_per_sm` blocks at a time, its [block slots](../glossary.md#block-slot). This number is
-# smaller if a block needs many [registers](../glossary.md#register), much [shared memory](../glossary.md#shared-memory)
-# or many threads. When a block ends, the next waiting block takes its slot. If all blocks take equally long, they run
-# in *waves*. For example, run 160 blocks on the {claim: b200_sms} of a [B200](../glossary.md#gpu-generation), with one
-# block slot per SM. The first wave has 148 blocks, and the second wave has 12. During the second wave, 148 − 12 = 136
-# SMs idle. This loss is called *wave quantization*, or the [tail effect](../glossary.md#tail-effect).
+# An SM has `blocks_per_sm` [block slots](../glossary.md#block-slot): it can hold that many blocks at a time. It has
+# fewer slots if a block needs many [registers](../glossary.md#register), much [shared
+# memory](../glossary.md#shared-memory) or many threads. When a block ends, the next waiting block takes its slot. If
+# all blocks take equally long, they run in *waves*. For example, run 160 blocks on the {claim: b200_sms} of a
+# [B200](../glossary.md#gpu-generation), with one block slot per SM. The first wave has 148 blocks; 12 remain for the
+# second wave. During the second wave, 148 − 12 = 136 SMs idle. This loss is called *wave quantization*, or the [tail
+# effect](../glossary.md#tail-effect).
 #
 # **Predict.** Write `waves`: how many waves does a grid of `blocks` blocks need? Each wave offers every block slot of
 # the GPU once. Write `tail_efficiency`: what share of the slots of all waves is used?
@@ -88,7 +89,7 @@ lab.widgets.waves(blocks=160, gpu="B200")
 # ## 2 One index
 #
 # Your first kernel fades a sound in, from silence to full volume: `out[i] = x[i] · i / n`. One thread computes one
-# sample (one element). The cell below runs a similar kernel, `who_kernel`, and prints the values that it writes. Your
+# sample (one element). The cell below runs a similar kernel, `who_kernel`, and prints what that kernel writes. Your
 # kernel needs a [boundary guard](../glossary.md#boundary-guard), a test that the index is less than `n`. `who_kernel`
 # needs none, because its grid has exactly one thread per element.
 #
@@ -298,8 +299,8 @@ for version in (stereo_by_thread, stereo):
     print(lab.benchmark("02_execution_model/diverge", version) or "")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Compare the counts of `by_thread_kernel` and `by_warp_kernel`. What improved in the second kernel, and
-# what got worse? Why is the second kernel still faster here, and when would it not be faster?
+# **Explain.** Compare the counts of `by_thread_kernel` and `by_warp_kernel`. Which counts are better in the second
+# kernel, and which are worse? Why is the second kernel still faster here, and when would it not be faster?
 #
 # ### BEGIN SOLUTION
 # All lanes are active in the clip functions: a warp executes one of the functions, not both. But neighboring lanes now
@@ -315,8 +316,7 @@ for version in (stereo_by_thread, stereo):
 # faster than yours?
 #
 # **In practice** the compiler replaces a short branch by code in which every lane computes both sides and selects one
-# result, so the warp does not diverge. Ray tracers sort their work by kind, so that all lanes of a warp take the same
-# side.
+# result, so the warp does not diverge. Ray tracers sort rays so that all lanes of a warp take the same side.
 #
 # **Reading.** [CUDA Programming Guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/), "Thread Hierarchy" and
 # "SIMT Architecture": what CUDA guarantees about blocks and warps.

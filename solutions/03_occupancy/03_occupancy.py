@@ -9,8 +9,8 @@
 # - name the four limits on the number of *resident* blocks (the blocks that an SM holds at a time), and round
 #   [registers](../glossary.md#register) and [shared memory](../glossary.md#shared-memory) up to the units in which they
 #   are allocated;
-# - read how many registers, [spills](../glossary.md#spill) and bytes of shared memory a kernel needs on a GPU that you
-#   do not have;
+# - find out how many registers and bytes of shared memory a kernel uses, and what it [spills](../glossary.md#spill), on
+#   a GPU that you do not have;
 # - limit a kernel's registers with `__launch_bounds__` and `__maxnreg__`, and see what the limit costs;
 # - decide by [Little's law](../glossary.md#littles-law) whether more [occupancy](../glossary.md#occupancy) would help.
 #
@@ -146,11 +146,11 @@ lab.check("03_occupancy/calculator")
 #
 # The compiler chooses how many registers a thread uses. `lab.inspect` compiles a kernel for any GPU and reports what
 # the kernel uses. A cell below prints the kernel `tile_kernel`. Each of its threads keeps an 8 × 8
-# [tile](../glossary.md#tile) of a [matmul](../glossary.md#matmul)'s result in registers. You can write two limits
-# before a kernel's name. `__launch_bounds__(threads, blocks)` ([launch bounds](../glossary.md#launch-bounds)) declares
-# that a block has at most `threads` threads, and requests that `blocks` blocks fit on an SM. `__maxnreg__(n)` sets the
-# maximum number of registers per thread. (In Triton, pass `maxnreg=` to the [launch](../glossary.md#launch).) Values
-# that do not fit into the registers are *spilled*: the compiler stores them in [local
+# [tile](../glossary.md#tile) of a [matmul](../glossary.md#matmul)'s result in registers. You can write one of two
+# limits before a kernel's name. `__launch_bounds__(threads, blocks)` ([launch bounds](../glossary.md#launch-bounds))
+# declares that a block has at most `threads` threads, and requests that `blocks` blocks fit on an SM. `__maxnreg__(n)`
+# sets the maximum number of registers per thread. (In Triton, pass `maxnreg=` to the [launch](../glossary.md#launch).)
+# Values that do not fit into the registers are *spilled*: the compiler stores them in [local
 # memory](../glossary.md#local-memory).
 #
 # **Predict.** Suppose that `blocks` blocks of `threads` threads must fit on an SM. How many registers may a thread then
@@ -186,8 +186,8 @@ lab.plots.show(lab.registers.staircase, occupancy)
 # %% [markdown]
 # If three or more blocks of `tile_kernel` must fit on an SM, the compiler uses every register that `register_budget`
 # allows, and spills the values that do not fit. Each thread stores and reloads every spilled byte through the [L1
-# cache](../glossary.md#l1-cache). In the picture, occupancy falls by a step wherever one block fewer fits; large blocks
-# make large steps.
+# cache](../glossary.md#l1-cache). In the picture, each step down means that one block fewer fits on the SM; large
+# blocks make large steps.
 #
 # ## 6 When low occupancy is right
 #
@@ -227,5 +227,5 @@ lab.plots.show(lab.registers.throttled_copy, figures)
 # [autotuning](../glossary.md#autotuning) measures several launch bounds and tile sizes.
 #
 # **Reading.** [Volkov, Better performance at lower
-# occupancy](https://www.nvidia.com/content/GTC-2010/pdfs/2238_GTC2010.pdf): its numbers are old, but its argument is
-# still valid. [CUDA Best Practices Guide](https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/), "Occupancy".
+# occupancy](https://www.nvidia.com/content/GTC-2010/pdfs/2238_GTC2010.pdf): old numbers, but a valid argument. [CUDA
+# Best Practices Guide](https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/), "Occupancy".

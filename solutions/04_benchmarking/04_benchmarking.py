@@ -13,8 +13,8 @@
 # - read from a kernel's name which operation it computes, whether it uses [tensor cores](../glossary.md#tensor-core),
 #   and with which [tile](../glossary.md#tile).
 #
-# **You need** `00_start`. About 60 minutes. Works without a GPU: the check runs your benchmark on simulated GPUs whose
-# true times are known.
+# **You need** `00_start`. About 60 minutes. Works without a GPU: the check runs your benchmark on simulated GPUs, where
+# the true times are known.
 #
 # ## 1 A launch is asynchronous
 #
@@ -29,7 +29,7 @@
 # finished. How many µs pass until the last kernel has finished (`finish_time`)?
 #
 # <details><summary>Hint 1</summary>Draw the timeline of three kernels: the launches in one row, the kernels in a row
-# below. Draw it for long kernels and for long launches.</details>
+# below. Draw it once with long kernels, and once with long launches.</details>
 # <details><summary>Hint 2</summary>If kernels take longer than launches, the GPU never waits after its first kernel. If
 # launches take longer, each kernel starts as soon as its own launch has finished.</details>
 # <details><summary>Hint 3</summary>The first launch and the last kernel overlap with nothing. Between them,
@@ -61,7 +61,7 @@ lab.check("04_benchmarking/finish_time")
 # | `machine.event()` | queue an event and return it; the event stores the time at which the GPU reaches it |
 # | `machine.seconds(a, b)` | return the seconds between events `a` and `b`; the GPU must have reached both |
 # | `machine.synchronize()` | make the host wait until the queue is empty |
-# | `machine.flush()` | queue a write of twice as many bytes as the L2 cache holds: no older data remain in it |
+# | `machine.flush()` | queue a write of twice as many bytes as the L2 cache holds: no older data remain in the L2 |
 #
 # The simulated GPU behaves like a real one:
 #
@@ -181,7 +181,7 @@ lab.plots.show(lab.machine_plots.calls, honest)  # every call of your benchmark 
 # below compares three versions of GeLU, a function that `06_elementwise_triton` explains. In
 # [`naive`](../glossary.md#naive), each of nine operations is a kernel. For n elements, five of these kernels move 2n
 # elements (they read one array and write one), and four move 3n: together 22n. The other two versions move 2n elements.
-# Predict first: how many times as long as the others does `naive` take?
+# Predict first: by what factor is `naive` slower than the others?
 
 # %% cell="given" id="gelus"
 import torch
@@ -201,7 +201,7 @@ contenders = {"built_in": built_in, "naive": naive}
 if gpu:
     contenders["compiled"] = torch.compile(naive)
     real = GPU()
-    print(f"honest: {honest(real, lambda: built_in(x)) * 1e6:.1f} µs, beside lab.benchmark:")
+    print(f"honest: {honest(real, lambda: built_in(x)) * 1e6:.1f} µs; lab.benchmark:")
     print(lab.benchmark(built_in, x, bytes=8 * x.numel()))
 print(lab.compare(x, **contenders) or "The end of this notebook has a measurement of an H200.")
 

@@ -24,7 +24,7 @@
 # A kernel that adds `terms` terms rounds after every addition. Each rounding error is at most u times the absolute
 # value of the sum so far, the [partial sum](../glossary.md#partial-sum). No partial sum is larger than `magnitude`, the
 # sum of the absolute values of the terms. So the error of the result is at most terms · u · magnitude, and reaches this
-# bound only if all roundings go in the same direction. Random errors partly cancel: their total grows with √terms, and
+# bound only if all rounding errors have the same sign. Random errors partly cancel: their total grows with √terms, and
 # almost never exceeds 8 · √terms · u · magnitude. The checks in this course take the smaller of the two bounds:
 #
 # min(terms, 8 · √terms) · u(`accumulate`) · magnitude + u(`stored`) · |expected|
@@ -68,7 +68,7 @@ rounding.dot_products(tolerance)
 # %% [markdown]
 # With an fp32 accumulator, all errors are within your tolerance. With an fp16 accumulator, some errors exceed your
 # tolerance, so a test detects this accumulator. For larger K the default tolerance rejects even the fp32 accumulator:
-# in some of the sums the terms cancel, so
+# in some sums the terms cancel, so
 # |expected| is small.
 #
 # ## 2 Compare
@@ -112,7 +112,7 @@ lab.check("04_tolerances/agree")
 # **Explain.** A test compares a [matmul](../glossary.md#matmul) with `torch.testing.assert_close(c, reference,
 # rtol=1e-3, atol=1e-2)`: errors may be at most atol + rtol · |reference|. The test passes for inputs from
 # `torch.randn`. In a real model, one of the matrices has elements of about 0.02. What can go wrong if you use this test
-# in the model, and what would you compare instead?
+# in the model, and which tolerance would you use instead?
 #
 # ### BEGIN SOLUTION
 # With such weights, results are small, perhaps 0.1, and 1e-2 is a tenth of them: the test accepts a kernel that leaves

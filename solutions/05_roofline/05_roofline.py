@@ -47,10 +47,10 @@ lab.check("05_roofline/least_time")
 #
 # `Ledger(reads, writes, flops)` describes a kernel: `reads` and `writes` are dictionaries that map the name of an array
 # to its size in bytes. The sum of two ledgers describes two kernels that run one after the other. `fuse` describes one
-# [fused](../glossary.md#fusion) kernel that does the work of two kernels. If the first part writes an array that the
-# second part reads, this array stays on the chip: the fused kernel does not read it from memory, and writes it only if
-# the argument `keep` names it. If both parts read an array, the fused kernel reads it once. The cell below gives an
-# example.
+# [fused](../glossary.md#fusion) kernel that does the work of two kernels. If the first kernel writes an array that the
+# second kernel reads, this array stays on the chip: the fused kernel does not read it from memory, and writes it only
+# if the argument `keep` names it. If both kernels read an array, the fused kernel reads it once. The cell below gives
+# an example.
 #
 # Write the ledgers of four fused kernels. Each kernel reads each input element once and writes each result once.
 # `itemsize` is the number of bytes per element. Count each +, −, ·, /, max and exp as one FLOP. Σ and max go over a
@@ -187,8 +187,8 @@ lab.check("05_roofline/verdict")
 #
 # The cell after the check runs your kernel with `STEPS` from 1 to 1024, and draws it on the roofline beside kernels of
 # PyTorch. The printed verdicts use measured limits: the bandwidth of a plain copy, and the FLOP/s of PyTorch's best
-# matmul. Without a GPU your kernel is not timed: hollow marks on the roofline show the FLOP/s that it can reach at
-# most. **Predict:** at how many `STEPS` does your kernel become compute-bound? Which of PyTorch's kernels reach the
+# matmul. Without a GPU your kernel is not timed: hollow marks on the roofline show the highest FLOP/s that it can
+# reach. **Predict:** at how many `STEPS` does your kernel become compute-bound? Which of PyTorch's kernels reach the
 # roofline?
 #
 # <details><summary>Hint 1</summary>Offsets, mask, load and store are the same as in <code>scale_kernel</code> in
@@ -240,8 +240,8 @@ lab.widgets.roofline(lab.rooflines.points(placed), gpu=None if lab.device.has_gp
 # | what you see in the picture | common cause |
 # |---|---|
 # | a point above the roofline | you counted bytes that came from the L2, or FLOPs that the kernel did not do |
-# | a memory-bound kernel below the slope | scattered accesses, or too few bytes [in flight](../glossary.md#in-flight) |
-# | a compute-bound kernel below the flat part | it [spills](../glossary.md#spill), or does not use tensor cores |
+# | a memory-bound kernel below the line | scattered accesses, or too few bytes [in flight](../glossary.md#in-flight) |
+# | a compute-bound kernel below the line | it [spills](../glossary.md#spill), or does not use tensor cores |
 # | a short kernel far below the roofline | the launch takes most of the time: do more work per launch |
 #
 # ## 5 Three claims
@@ -273,7 +273,7 @@ lab.widgets.roofline(lab.rooflines.points(placed), gpu=None if lab.device.has_gp
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** Add a second slope to the roofline, for kernels whose data stay in the L2.
+# **Next levels.** Add a second rising line to the roofline, for kernels whose data stay in the L2.
 #
 # **In practice** [Nsight Compute](../glossary.md#nsight-compute) draws rooflines from the bytes that the hardware
 # counts. If the hardware counts more bytes than your ledger, the kernel moves some data twice.

@@ -266,8 +266,8 @@ lab.check("06_elementwise_triton/gelu_backward")
 # after each load. The store converts the result to the type of <code>out</code>.</details>
 #
 # **Predict, then measure.** The cell after the check times your kernels and PyTorch's (`library` in the output).
-# PyTorch has one kernel for GeLU and one for its gradient, but needs two kernels for bias and scale. Which of your last
-# three kernels will be faster than PyTorch's, and by what factor?
+# PyTorch has one kernel for GeLU and one for its gradient, but needs two for bias and scale. Which of your last three
+# kernels will be faster than PyTorch's, and by what factor?
 #
 # Without a GPU, the cell prints the bytes that the programs request. In `bias_scale`, the programs of every row request
 # `bias` and `scale` again. A GPU serves these requests from its [L2 cache](../glossary.md#l2-cache), not from memory.
@@ -319,8 +319,8 @@ compiled.stages(vector_add_kernel, x, x, x, 4096, BLOCK=1024)  # your vector add
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** On an [H200](../glossary.md#hopper) with 2²⁷ fp32 elements, GeLU takes {claim: unfused_gelu} with the
-# nine kernels of part 2, and {claim: built_in_gelu} with PyTorch's fused kernel. What factor do the bytes predict?
-# Compare this factor with the measured factor: what might the prediction omit?
+# nine kernels of part 2, and {claim: built_in_gelu} with PyTorch's fused kernel. What speedup do the bytes predict?
+# Compare it with the measured speedup: what might the prediction omit?
 #
 # ### BEGIN SOLUTION
 # The unfused version moves 21n elements, the fused kernel 2n, so bytes predict a factor of 10.5. The measured factor is
@@ -332,8 +332,8 @@ compiled.stages(vector_add_kernel, x, x, x, 4096, BLOCK=1024)  # your vector add
 # %% [markdown]
 # **Next levels.** Three experiments:
 #
-# - In the launchers, try `BLOCK` 256 and 4096. Pass `num_warps=8` too, which gives a program 8
-#   [warps](../glossary.md#warp), not 4. How does the time change, and why so little?
+# - In the launchers, try `BLOCK` 256 and 4096. Also pass `num_warps=8`: a program then has 8
+#   [warps](../glossary.md#warp) instead of 4. How does the time change, and why so little?
 # - Let one program of `bias_scale` process several rows, so that it reads bias and scale only once.
 # - Let consecutive programs of `bias_scale` process the same columns of consecutive rows. On an H200, for a matrix of
 #   2¹⁴ × 2¹³ elements, this order lowers the bandwidth by {claim: rows_first_loss}, from {claim: columns_first} to
@@ -346,8 +346,8 @@ compiled.stages(vector_add_kernel, x, x, x, 4096, BLOCK=1024)  # your vector add
 # because the addresses are multiples of 16 bytes. Pass `x[1:]` in place of the first `x` to `compiled.stages`: what
 # changes?
 #
-# **In practice** [`torch.compile`](../glossary.md#torchcompile) generates elementwise kernels. Hand-written kernels pay
-# off where `torch.compile` cannot fuse, such as in the [epilogue](../glossary.md#epilogue) of a
+# **In practice** [`torch.compile`](../glossary.md#torchcompile) generates elementwise kernels. Hand-written kernels
+# help where `torch.compile` does not fuse, such as (by default) in the [epilogue](../glossary.md#epilogue) of a
 # [matmul](../glossary.md#matmul).
 #
 # **Reading.** [Hendrycks and Gimpel, Gaussian Error Linear Units](https://arxiv.org/abs/1606.08415) defines GeLU and

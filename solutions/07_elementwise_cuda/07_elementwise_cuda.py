@@ -50,9 +50,10 @@ def passes(n, threads, thread):
 lab.check("07_elementwise_cuda/passes")
 
 # %% [markdown]
-# **Your kernel:** `out[i] = x[i] + y[i]` for all `i < n`, with any grid. The [launcher](../glossary.md#launcher)
-# `vector_add` in the cell below gives each thread about four elements. The cell also runs `sign_kernel`, a similar
-# kernel without a loop. Its 2 [blocks](../glossary.md#block) of 4 threads write only 8 of 20 elements.
+# **Your kernel:** `out[i] = x[i] + y[i]` for all `i < n`, with a grid of any size. The
+# [launcher](../glossary.md#launcher) `vector_add` in the cell below gives each thread about four elements. The cell
+# also runs `sign_kernel`, a similar kernel without a loop. Its 2 [blocks](../glossary.md#block) of 4 threads write only
+# 8 of 20 elements.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -280,11 +281,11 @@ for name in ("vector_add", "row_scale", "gelu"):
 # }
 # ```
 #
-# The operating system does not move [pinned memory](../glossary.md#pinned-memory) to other addresses, so the GPU can
-# copy it while the CPU does other work. A [stream](../glossary.md#stream) is a queue. Work in one stream runs in order;
-# work in two streams may overlap. If you split the work into pieces and put them into two streams, one piece is copied
-# while another is computed. Launches and asynchronous copies return at once, so the program sees an error of a kernel
-# only where the host waits. `21_launch_overhead` measures launches, streams and copies.
+# The operating system does not move [pinned memory](../glossary.md#pinned-memory), so the GPU can copy it while the CPU
+# does other work. A [stream](../glossary.md#stream) is a queue. Work in one stream runs in order; work in two streams
+# may overlap. If you split the work into pieces and put them into two streams, one piece is copied while the kernel
+# processes another. Launches and asynchronous copies return at once, so the program sees an error of a kernel only
+# where the host waits. `21_launch_overhead` measures launches, streams and copies.
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** The program above copies 64 MiB to the GPU and 64 MiB back, over [PCIe](../glossary.md#pcie) at about

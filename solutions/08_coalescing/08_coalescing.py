@@ -25,9 +25,9 @@
 # element `offset + k · stride`, and each element has `width` bytes. Find two settings with which memory transfers
 # exactly twice the bytes that the lanes need.
 #
-# **Predict.** How many sectors does a request touch at any offset, stride and width? Write `sectors_per_request`: its
-# argument `first` is the picture's `offset`, and `itemsize` is the `width`. The array begins at a sector boundary, and
-# no element spans two sectors.
+# **Predict.** How many sectors does a request touch for a given offset, stride and width? Write `sectors_per_request`:
+# its argument `first` is the picture's `offset`, and `itemsize` is the `width`. The array begins at a sector boundary,
+# and no element spans two sectors.
 
 # %% cell="setup"
 
@@ -202,15 +202,15 @@ def measure_the_claim():
 measure_the_claim()
 
 # %% [markdown]
-# If a check of part 2 or 3 fails, use this table. Only its first row is for part 2. `tile` is the array in shared
-# memory of part 3, and `tx` is `threadIdx.x`.
+# If a check of part 2 or 3 fails, use this table. Only its first row is for part 2. In part 3, `tile` is the array in
+# shared memory, and `tx` is `threadIdx.x`.
 #
 # | the check reports | common cause |
 # |---|---|
 # | 16.5 or 32 sectors per request | neighboring lanes access a column: `threadIdx.x` is multiplied by a row length |
 # | `missing-syncthreads` | the tile is read before other warps have filled it |
 # | `uninitialized-shared` | a thread writes fewer than four elements of the tile, so some rows are not written |
-# | `transposed` | the kernel writes `tile[y][tx]` and also reads `tile[y][tx]`: one index pair must be swapped |
+# | `transposed` | the kernel writes `tile[y][tx]` and also reads `tile[y][tx]`: swap the indices in one place |
 # | `barrier-divergence` | some threads skip `__syncthreads()`, because it is inside a guard or after a `return` |
 # | `tail-unmasked` | the load or the store has no guard |
 # | `first-block-only` | the guard of the store compares rows with M and columns with N, although `out` is N × M |

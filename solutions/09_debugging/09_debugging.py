@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Three published kernels to debug
 #
-# **You will** find and fix the bugs of three [kernels](../glossary.md#kernel). All of these bugs were found in
-# published teaching code.
+# **You will** find and fix the bugs of three [kernels](../glossary.md#kernel). All these bugs were in published
+# teaching code.
 #
 # **You will learn to**
 # - check a [grid-stride loop](../glossary.md#grid-stride-loop): does it visit each element exactly once?
@@ -120,8 +120,8 @@ lab.check("09_debugging/fix_sum")
 # ```
 # > **Report:** block 0, thread 0 reads x[-3], outside the array of 1 element (line 7).
 #
-# The kernel accesses x in three places and `out` in one. Each access is out of bounds for some n or some block. Suppose
-# that a test with n = 2^20 compares only the middle of `out`: why does this kernel seem to work?
+# The kernel accesses x in three places, and `out` in one place. Each access is out of bounds for some n or some block.
+# Suppose that a test with n = 2^20 compares only the middle of `out`: why does this kernel seem to work?
 #
 # <details><summary>Hint 1</summary>For each of the four accesses, find the smallest and the largest index in the first
 # and in the last block.</details>
@@ -158,8 +158,8 @@ lab.check("09_debugging/fix_window")
 # ## 3 A formula
 #
 # The tanh form of [GeLU](../glossary.md#gelu) is 0.5 · x · (1 + tanh(u)) with u = 0.7978845608 · (x + 0.044715 · x³). A
-# published kernel computes tanh(u) as (exp(2u) − 1) / (exp(2u) + 1). In exact arithmetic this is right. The kernel
-# passes a test with x from `torch.randn`, but returns [NaN](../glossary.md#nan) in a model.
+# published kernel computes tanh(u) as (exp(2u) − 1) / (exp(2u) + 1). In exact arithmetic this formula is right. The
+# kernel passes a test with x from `torch.randn`, but returns [NaN](../glossary.md#nan) in a model.
 #
 # **Predict.** The largest [fp32](../glossary.md#fp32) number is about 3.4 · 10^38, near exp(88.7). For which u does the
 # formula fail, and what does the formula return for these u? What does it return for very negative u?

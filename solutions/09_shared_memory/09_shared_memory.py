@@ -82,7 +82,7 @@ lab.check("09_shared_memory/wavefronts_for_stride")
 # %% [markdown]
 # ## 2 A convolution with a halo
 #
-# Compute `out[i] = Σ weights[radius + j] · x[i + j]`, with a sum over j = −radius … radius. If `i + j` is outside the
+# Compute `out[i] = Σ weights[radius + j] · x[i + j]`, summed over j = −radius … radius. If `i + j` is outside the
 # bounds of `x`, use 0 in place of `x[i + j]`. Neighboring outputs share most of their inputs. So each
 # [block](../glossary.md#block) loads its inputs *once* into shared memory, and its threads read them there. A block
 # computes 1024 outputs. For these outputs, the block needs the 1024 inputs at the same indices, and `radius` more
@@ -162,7 +162,7 @@ lab.check("09_shared_memory/conv1d")
 # | `first-block-only` | each thread computes only one element, not 8 (part 2) or 16 (part 3) |
 # | `uninitialized-shared` | the kernel never wrote the halo, or the words of the tile past the end of `x` |
 # | `wrong-formula` (part 2) | the weights are in reverse order, or blocks use 0 instead of their halo |
-# | 32 wavefronts per ideal one (16.5: mean with stores) | a tile column is in one bank (part 3) |
+# | 32 wavefronts per ideal one (16.5 with the stores) | all words of a tile column are in one bank (part 3) |
 #
 # **Extra.** Let each thread of `conv1d` compute five *adjacent* outputs, and keep in
 # [registers](../glossary.md#register) the inputs that these outputs share. At radius 8, a thread then reads 5 + 16 = 21
@@ -257,8 +257,8 @@ for name in ("conv1d", "transpose_padded", "transpose_swizzled"):
 #
 # The first kernel smooths groups of 256 elements, one group per block. In each of `steps` iterations, every element
 # becomes the mean of three values *of the previous iteration*: its own value and those of its two neighbors. The first
-# and the last element of a group have only one neighbor; their own value replaces the missing value. The results of
-# this kernel are wrong in some runs and right in others.
+# and the last element of a group have only one neighbor: there the element's own value replaces the missing value. The
+# results of this kernel are wrong in some runs and right in others.
 #
 # ```cpp
 # constexpr int BLOCK = 256;
@@ -351,8 +351,8 @@ lab.check("09_shared_memory/fix_race")
 lab.check("09_shared_memory/fix_bounds")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** With groups of 32 elements instead of 256, the broken smoothing kernel would give the right result in
-# every run on many GPUs. Why? And why is the kernel still wrong with groups of 32?
+# **Explain.** If groups had 32 elements instead of 256, the broken smoothing kernel would on many GPUs give the right
+# result in every run. Why? And why would the kernel still be wrong?
 #
 # ### BEGIN SOLUTION
 # 32 elements are the work of one warp. Its lanes usually execute a load together and then the store together, so all of

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Sum a vector: a reduction in shared memory
 #
-# **You will** write four CUDA C++ kernels that sum a vector. Each later version removes a bottleneck of the previous
-# version.
+# **You will** write four CUDA C++ kernels that sum a vector. Each version after the first removes a bottleneck of the
+# version before it.
 #
 # **You will learn to**
 # - add numbers as a [tree](../glossary.md#tree) in [shared memory](../glossary.md#shared-memory), with
@@ -11,8 +11,8 @@
 #   and lower these counts one by one;
 # - sum any number of elements in several launches.
 #
-# **You need** `07_elementwise_cuda`, `08_coalescing` and `09_shared_memory`. About 80 minutes. The second part of this
-# unit, `10_warp_reduction`, takes about 70 minutes. Only measured times need a GPU.
+# **You need** `07_elementwise_cuda`, `08_coalescing` and `09_shared_memory`. About 80 minutes (the second part,
+# `10_warp_reduction`: about 70). Only measured times need a GPU.
 #
 # ## Predict: how many warps are busy?
 #
@@ -136,7 +136,7 @@ lab.check("10_reduction/sum_v1")
 # The lanes of V1's warps [diverge](../glossary.md#divergence): in each of the first steps, every warp executes the
 # addition for only some of its lanes. Keep the same additions, but let thread `t` do the addition that updates element
 # `2·s·t`. The threads that add are then the first threads of the block. In the first three steps they fill whole warps,
-# and the other warps skip the step. In the last five steps and at the store of the sum, the first warp diverges. A
+# and the other warps skip the step. In the last five steps and at the store of the sum, the first warp diverges. So a
 # block has 6 divergent branches (48 in V1). The check allows 8.
 #
 # <details><summary>Hint 1</summary>Only the body of the loop changes. First compute the index of the element that

@@ -5,7 +5,7 @@
 # sums](../glossary.md#prefix-sum) in CUDA C++, and [compaction](../glossary.md#compaction) in Triton.
 #
 # **You will learn to**
-# - reduce contention between [atomics](../glossary.md#atomic) by giving each [block](../glossary.md#block) private
+# - let [atomics](../glossary.md#atomic) wait less for each other by giving each [block](../glossary.md#block) private
 #   counters;
 # - compute all prefix sums of a vector in parallel, within [warps](../glossary.md#warp), blocks and the whole grid;
 # - use prefix sums to find out where each [program](../glossary.md#program) writes.
@@ -19,9 +19,9 @@
 # the [L2 cache](../glossary.md#l2-cache). Atomics on one address are executed one after another. If all elements are
 # equal, all n atomics are on one address.
 #
-# *Privatization* fixes this: each block counts in its own bins in [shared memory](../glossary.md#shared-memory), where
-# atomics are faster and only the threads of one block compete. At the end, each block adds its bins to `counts`, with
-# one global atomic per bin that is not 0.
+# *Privatization* fixes this: each block counts in its own counters (*bins*) in [shared
+# memory](../glossary.md#shared-memory), where atomics are faster and only the threads of one block compete. At the end,
+# each block adds its bins to `counts`, with one global atomic per bin that is not 0.
 #
 # **Predict.** A block processes 4096 elements. How many global atomics does this block execute without private bins?
 # How many does it execute at most with 256 private bins?
@@ -58,7 +58,7 @@ def histogram(x, bins, counts):
 
 
 def scan(x, out):
-    """Scan each block, then the totals of the blocks in the same way, and add them to later blocks."""
+    """Scan each block, scan the blocks' totals in the same way, and add the scanned totals to later blocks."""
     n = x.numel()
     blocks = triton.cdiv(n, BLOCK)
     totals = torch.empty(blocks, device=x.device)
@@ -119,7 +119,7 @@ lab.check("10_scan/histogram")
 # own `sum`, which the lane must not add.
 #
 # A block scans in two levels, like the sum V6 of `10_warp_reduction`. Each warp scans its 32 elements and writes its
-# total to shared memory. The first warp scans these totals. Then every other warp adds the total of all warps before it
+# total to shared memory. The first warp scans these totals. Then each later warp adds the total of all warps before it
 # to its prefix sums. The given launcher `scan` does the same with blocks: `scan_kernel` stores the total of each block,
 # `scan` calls itself to scan these totals, and `add_offsets` adds the scanned totals to later blocks.
 #
@@ -161,7 +161,7 @@ lab.check("10_scan/histogram")
 #     // ### END SOLUTION
 # }
 #
-# // add to block b + 1 the total of the blocks 0 to b
+# // add the total of blocks 0 to b to block b + 1
 # __global__ void add_offsets(float *out, const float *offsets, int n) {
 #     int i = (blockIdx.x + 1) * blockDim.x + threadIdx.x;
 #     if (i < n) out[i] += offsets[blockIdx.x];
@@ -222,7 +222,7 @@ def offsets_kernel(kept_ptr, offsets_ptr, count_ptr, P, BLOCK: tl.constexpr):
 
 @triton.jit
 def compact_kernel(x_ptr, offsets_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    """Store the positive elements of block pid of x contiguously in out, in order, from out[offsets[pid]] on."""
+    """Store the positive elements of block pid of x contiguously in out, in order, beginning at out[offsets[pid]]."""
     pid = tl.program_id(0)
     offs = pid * BLOCK + tl.arange(0, BLOCK)
     ### BEGIN SOLUTION

@@ -19,7 +19,7 @@
 # first argument is a mask with one bit for each lane that takes part: here all 32 lanes. Shuffles need no [shared
 # memory](../glossary.md#shared-memory) and no barrier. Old code runs the last steps in shared memory without barriers,
 # because it assumes that the lanes of a warp always execute together. Since the Volta GPUs of 2017 ([compute
-# capability](../glossary.md#compute-capability) 7.0), this is wrong.
+# capability](../glossary.md#compute-capability) 7.0), this assumption is wrong.
 #
 # [Cooperative groups](../glossary.md#cooperative-groups) are an alternative: first write `auto warp =
 # cg::tiled_partition<32>(cg::this_thread_block());`, then `cg::reduce(warp, sum, cg::plus<float>())`. For floats,
