@@ -11,7 +11,7 @@
 #
 # **You need** Python and a little PyTorch: what a tensor is, and that `x * 2` doubles every element.
 #
-# About 35 minutes. Works without a GPU; only the times at the end need one.
+# About 35 minutes. Only the measured times at the end need a GPU.
 
 # %% cell="setup"
 
@@ -38,8 +38,8 @@
 # ```
 #
 # In the next cell, complete `number_of_programs`: how many programs do `n` elements need if a block has `block`
-# elements? Replace the line that raises an error with your code. Run the cell (Shift+Enter), then run the check below
-# it.
+# elements? Write your code in place of the line that raises an error. Run the cell (Shift+Enter), then run the check
+# below it.
 
 # %% cell="solution" id="number_of_programs"
 def number_of_programs(n, block):
@@ -60,7 +60,7 @@ lab.check("00_start/number_of_programs")
 # <details><summary>Hint 2</summary>Add something to <code>n</code> before you divide, but not so much that you count an
 # extra block when the last block is full.</details>
 # <details><summary>Hint 3</summary>The most you can add is <code>block - 1</code>. Division that rounds up is called
-# ceiling division; Triton's is <code>triton.cdiv</code>.</details>
+# ceiling division; <code>triton.cdiv</code> does this.</details>
 #
 # ## 2 Read a finished kernel
 #
@@ -224,9 +224,9 @@ lab.check("00_start/scale_cuda")
 # %% [markdown]
 # ## 5 How fast is it?
 #
-# Both kernels move eight bytes but do only one multiplication per element, so [memory
-# bandwidth](../glossary.md#bandwidth) (bytes per second) limits them. A fair comparison is a plain copy on the same
-# GPU. Predict first: what fraction of the copy's bandwidth will your kernels reach?
+# Per element, each of your kernels moves eight bytes and does only one multiplication, so [memory
+# bandwidth](../glossary.md#bandwidth) (bytes per second) limits both. The benchmark compares your kernels with a plain
+# copy on the same GPU. Predict first: what fraction of the copy's bandwidth will your kernels reach?
 
 # %%
 print(lab.benchmark("00_start/scale") or "")
@@ -238,34 +238,34 @@ lab.benchmark("00_start/scale_cuda")
 #
 # ### BEGIN SOLUTION
 # Hardly. The kernel spends its time moving eight bytes per element while the arithmetic units idle: a GPU does tens of
-# multiplications in the time it takes to move eight bytes, so ten still fit.
+# multiplications in the time it takes to move eight bytes, so ten multiplications still fit.
 # ### END SOLUTION
 
 # %% [markdown]
 # ## Between exercises
 #
-# - `lab.explain("00_start/scale")` shows what your kernel does beside the reference solution: bytes, sectors, machine
-#   code, predicted times on five GPUs, and what to change next. It works for every exercise with a kernel.
+# - `lab.explain("00_start/scale")` compares your kernel with the reference solution (bytes moved, machine code,
+#   predicted times on five GPUs) and suggests what to change next. It works for every exercise with a kernel.
 # - `lab.hint("00_start/scale")` prints the next hint of an exercise.
-# - `lab.progress()` shows what you have done, your points, and what comes next if you have a day, a week or a term. It
-#   is kept in one file on this machine and is never sent anywhere.
+# - `lab.progress()` shows your points, what you have done, and what to do next if you have a day, a week or a term.
+#   This record is kept in one file on this machine and is never sent anywhere.
 # - `lab.play` steps through a CUDA C++ launch: `lab.play(scale_cuda, torch.ones(300), 2.0, torch.empty(300))`.
 #
-# **AI assistants.** In a course, your instructor's rules apply. On your own, write the first version yourself: the aim
-# is that you can predict what a kernel does, and the predictions and explanations in the notebooks are how you find
-# out whether you can. Afterwards, an assistant is good at explaining a compiler's message, a term, or a kernel line by
-# line. What it says about speed is a guess until you count or measure it. State what you used.
+# **AI assistants.** In a course, your instructor's rules apply. If you learn alone, write the first version yourself.
+# The aim is to predict what a kernel does; the predictions and explanations in the notebooks show whether you can.
+# Afterwards, an assistant may explain a compiler's message, a term, or each line of a kernel. Its statements about
+# speed are guesses until you count or measure. State what you used it for.
 #
 # ## Submit
 #
 # Run *Kernel → Restart and run all*, make sure every check shows its points, save, and submit. Grading runs your
-# solution cells again, with other sizes and values.
+# solution cells again, with other input sizes and values.
 #
 # **Next.** `01_hardware` explains why GPUs are built this way. `06_elementwise_triton` continues with more Triton
 # kernels.
 #
 # **In practice** you would not write a kernel that only scales a vector. You would [fuse](../glossary.md#fusion) the
-# multiplication into the kernel that computes `x`, or into the kernel that reads `out`.
+# multiplication into the kernel that computes `x` or reads `out`.
 #
 # **Reading.** [Triton's first tutorial](https://triton-lang.org/main/getting-started/tutorials/01-vector-add.html) adds
 # two vectors with a kernel of the same structure.

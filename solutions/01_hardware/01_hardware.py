@@ -5,7 +5,7 @@
 # memory, and compare them with measurements.
 #
 # **You will learn to**
-# - explain why GPUs look as they do, and name the parts of an [SM](../glossary.md#sm) and the levels of memory;
+# - explain why GPUs are built as they are, and name the parts of an [SM](../glossary.md#sm) and the levels of memory;
 # - compute the [peak](../glossary.md#peak) of a [pipe](../glossary.md#pipe) (all units of one kind), and recognize
 #   peaks that count [sparsity](../glossary.md#sparsity);
 # - compute the [ridge point](../glossary.md#ridge-point), which separates [memory-bound](../glossary.md#memory-bound)
@@ -18,15 +18,15 @@
 #
 # ## 1 Why throughput
 #
-# Until about 2005, smaller transistors switched faster at the same power. Then leakage current ended this trend, and
-# clock rates have stayed at a few GHz. Transistor counts kept growing, so one way to get faster remained: do more at
-# once.
+# Until about 2005, smaller transistors switched faster at the same power. Then leakage (current through transistors
+# that are off) ended this trend, and clock rates have stayed at a few GHz. Transistor counts kept growing, so one way
+# to get faster remained: do more at once.
 #
 # A **CPU** spends its transistors on low [latency](../glossary.md#latency): [caches](../glossary.md#cache), [branch
-# prediction](../glossary.md#branch-prediction) and [out-of-order execution](../glossary.md#out-of-order-execution) keep
-# one [thread](../glossary.md#thread) from waiting. A **GPU** spends its transistors on
-# [throughput](../glossary.md#throughput): it has many simple arithmetic units, and so many threads that some can run
-# while others wait.
+# prediction](../glossary.md#branch-prediction) and [out-of-order execution](../glossary.md#out-of-order-execution) make
+# one [thread](../glossary.md#thread) wait less. A **GPU** spends its transistors on
+# [throughput](../glossary.md#throughput): it has many simple arithmetic units, and enough threads that some run while
+# others wait.
 #
 # Flynn classified machines by whether they execute single or multiple instructions at once (SI, MI), on single or
 # multiple data (SD, MD):
@@ -37,13 +37,13 @@
 # - MISD: hardly ever built.
 #
 # A GPU is [SIMT](../glossary.md#simt): you write code for one thread, and the hardware executes 32 threads with one
-# instruction. These 32 threads are a warp, and each of them is a [lane](../glossary.md#lane) of the warp. SIMT is SIMD
-# in which the hardware keeps track of the lanes that execute an instruction, the [active
-# lanes](../glossary.md#active-lanes). A GPU consists of many SMs (streaming multiprocessors). They execute different
-# instructions, so together they are MIMD.
+# instruction. These 32 threads are a warp, and each of them is a [lane](../glossary.md#lane) of the warp. SIMT is a
+# kind of SIMD in which the hardware keeps track of the [active lanes](../glossary.md#active-lanes), those that execute
+# the current instruction. A GPU consists of many SMs (streaming multiprocessors). Different SMs execute different
+# instructions, so all SMs together are MIMD.
 #
 # An SM has four [schedulers](../glossary.md#scheduler), which start the instructions of warps. The picture below shows
-# one of them. Each warp works for 40 [cycles](../glossary.md#cycle), then waits for memory. How many warps keep the
+# one scheduler. Each warp works for 40 [cycles](../glossary.md#cycle), then waits for memory. How many warps keep the
 # scheduler always busy at a latency of 400 cycles, and how many at 800?
 
 # %% cell="setup"
@@ -61,9 +61,9 @@ lab.widgets.latency(warps=4, busy=40, latency=400)
 # | FP64 units, INT32 units | {claim: h100_fp64_int32} | one multiply-add, of 64-bit floats or of 32-bit integers |
 # | tensor cores | {claim: h100_tensor_cores} | {claim: fma_fp16} multiply-adds in FP16, {claim: fma_fp8} in FP8 |
 # | [special function units](../glossary.md#special-function-unit) (exp2, sin, 1/x) | {claim: h100_sfus} | one result |
-# | load and store units | {claim: h100_load_units} | the address of one lane |
+# | load and store units | {claim: h100_load_units} | the load or store of one lane |
 # | [registers](../glossary.md#register) | {claim: sm_registers} | – |
-# | L1 cache and shared memory, one unit | {claim: h100_l1} | {claim: l1_bytes_per_cycle} read or written |
+# | L1 cache and shared memory (in one memory) | {claim: h100_l1} | {claim: l1_bytes_per_cycle} read or written |
 #
 # FP32 units are also called [CUDA cores](../glossary.md#cuda-core). [Tensor cores](../glossary.md#tensor-core) multiply
 # small matrices. [FP16](../glossary.md#fp16) and [FP8](../glossary.md#fp8) are formats of 16 and 8 bits. A multiply-add
@@ -93,7 +93,7 @@ lab.check("01_hardware/peak")
 # | registers | one thread; its warp through shuffles | the thread | {claim: h200_register_file} |
 # | shared memory | a block; its cluster | the block | up to {claim: h200_shared} of {claim: h100_l1} per SM |
 # | L1 cache | the threads of an SM | the kernel | the rest of these {claim: h100_l1} |
-# | [L2 cache](../glossary.md#l2-cache) | the whole GPU | until evicted | {claim: h200_l2} |
+# | [L2 cache](../glossary.md#l2-cache) | the whole GPU | until replaced | {claim: h200_l2} |
 # | HBM, used as global memory | the whole GPU; the host through copies | until freed | {claim: h200_hbm} |
 # | [host](../glossary.md#host) memory | the CPU; the GPU over PCIe | until freed | depends on the machine |
 #
@@ -101,10 +101,10 @@ lab.check("01_hardware/peak")
 # exchange registers between the lanes of a warp. [PCIe](../glossary.md#pcie) links host and GPU. Registers,
 # [L1](../glossary.md#l1-cache) and [shared memory](../glossary.md#shared-memory) belong to one SM, which also has a
 # small cache for [constant memory](../glossary.md#constant-memory). [Global memory](../glossary.md#global-memory) is
-# the GPU's DRAM: [HBM](../glossary.md#hbm) on data-center GPUs.
+# the GPU's main memory: [HBM](../glossary.md#hbm) on data-center GPUs.
 #
 # In a [pointer chase](../glossary.md#pointer-chase) one thread follows a chain of addresses, so each load must wait for
-# the previous one. The cell after the check prints the measured latency of each level in cycles, beside the latency
+# the previous one. The cell after the check prints each level's measured latency in cycles, and the latency that is
 # often quoted: {claim: quoted_latencies}.
 #
 # **Predict.** How many bytes do all on-chip memories hold together (`on_chip_bytes`)? On-chip memories are the
@@ -127,20 +127,20 @@ lab.check("01_hardware/on_chip")
 
 # %%
 print(lab.hardware.CHASE.split("__global__ void chase_shared")[0])  # the kernel of the pointer chase
-figures = lab.hardware.figures()  # measured here if there is a GPU (about 10 s)
+figures = lab.hardware.figures()  # measured here if there is a GPU (about 10 s); otherwise stored
 print(figures)
 lab.widgets.ladder(figures)
 
 # %% [markdown]
 # On an H200, registers and L1 hold more than half of the on-chip bytes. So most of a GPU's on-chip memory is next to
-# its arithmetic units, while most of a CPU's is in caches that all cores share.
+# its arithmetic units, while most of a CPU's on-chip memory is in caches that all cores share.
 #
 # | level | why the measured latency differs from the quoted one |
 # |---|---|
-# | registers | 1 cycle passes between independent instructions; one that needs the previous result waits longer |
+# | registers | the quoted 1 cycle holds between independent instructions; a dependent instruction waits longer |
 # | shared memory, L1 | both levels use the same load units, so they take similar time; L1 must also find the data |
 # | L2 | large chips have longer wires; their L2 has two halves, and one half is far from the SM |
-# | HBM | 400 cycles were measured on smaller GPUs; a load also waits for the L2, and often for address translation |
+# | HBM | the quoted 400 cycles come from smaller GPUs; loads also wait for the L2, and often for address translation |
 #
 # A load takes more cycles on newer GPUs, but clock rates rose too: in nanoseconds, the latencies of GPUs ten years
 # apart differ little. [Bandwidth](../glossary.md#bandwidth) grew, and so did the number of loads that must be in
@@ -150,7 +150,7 @@ lab.widgets.ladder(figures)
 #
 # A [kernel](../glossary.md#kernel) with few operations per byte waits for memory. A kernel with many operations per
 # byte waits for the arithmetic units. The *ridge point* is the number of FLOPs per byte at which both memory and
-# arithmetic units are always busy. Write it as `ridge`.
+# arithmetic units are always busy. Write `ridge`, which returns this number.
 
 
 # %% cell="solution" id="ridge"
@@ -169,18 +169,18 @@ lab.check("01_hardware/ridge")
 #
 # | the check reports | common cause |
 # |---|---|
-# | "the units do not cancel" | TFLOP/s divided by GB/s leaves a factor of 1000 |
-# | "powers of ten", "powers of two" | rates (GB/s) use powers of ten, on-chip sizes (KB, MB) powers of two |
-# | "two operations" | a multiply-add is one instruction and two FLOPs |
-# | "round up" | a partly used warp still counts as a whole one |
+# | "the units do not cancel" | the factor of 1000 between tera and giga is missing or inverted |
+# | "powers of ten", "powers of two" | powers of two were used for a rate (GB/s), or powers of ten for KB and MB |
+# | "two operations" | a multiply-add was counted as one FLOP instead of two |
+# | "round up" | a partly used warp was not counted as a whole warp |
 #
 # ## 5 Little's law
 #
 # If 2 people per minute enter a shop and each stays 10 minutes, 2 · 10 = 20 people are inside. Memory works the same
 # way: if it delivers `gbs` GB/s and each load takes `latency_ns` ns, *bandwidth · latency* bytes are in flight.
 #
-# Write `bytes_in_flight`, this number of bytes. Then write `warps_needed`: how many warps does each SM need if every
-# lane of a warp has one load of `bytes_per_lane` bytes in flight?
+# Write `bytes_in_flight`, which returns this number. Then write `warps_needed`: how many warps does each SM need for
+# these bytes if every lane of a warp has one load of `bytes_per_lane` bytes in flight?
 #
 # <details><summary>Hint 1</summary>One GB/s is one byte per nanosecond.</details>
 # <details><summary>Hint 2</summary>All SMs together must have these bytes in flight. A warp contributes the bytes of
@@ -228,17 +228,18 @@ lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns(
 # ### END SOLUTION
 
 # %% [markdown]
-# **What the last code cell shows.** The first table compares peaks that popular material claims with peaks from your
-# formula. The {claim: h100_fp16_peak} TFLOP/s claimed for an H100 are a dense peak, without sparsity. With sparsity,
-# two of every four elements of a matrix are zeros that the tensor cores skip, which doubles the peak to
+# **What the last code cell shows.** The first table compares peaks that are often claimed with the peaks that your
+# formula gives. The {claim: h100_fp16_peak} TFLOP/s claimed for an H100 are a *dense* peak: without sparsity. With
+# sparsity, two of every four elements of a matrix are zeros that the tensor cores skip, which doubles the peak to
 # {claim: h100_sparse_peak} TFLOP/s. The figures claimed for a B200 count sparsity: divide them by two. (The peak of
 # 4-bit FP4 differs between B200 boards.) Also ask which clock rate a figure assumes. NVIDIA quotes an H100's
 # tensor-core peaks at {claim: h100_tensor_clock}, although its highest clock rate (boost clock) is
 # {claim: h100_boost_clock} MHz.
 #
 # The picture shows that on a large GPU, one float in flight per thread is not enough to reach the memory's bandwidth,
-# even with the most warps. Three remedies are wider loads (`float4`, four floats), several loads before the first use
-# of a value, and copies that bypass registers ([`cp.async`](../glossary.md#async-copy), [TMA](../glossary.md#tma)).
+# even with as many warps as an SM holds. Three things help: wider loads (`float4`, four floats), several loads before
+# the first use of a value, and copies that bypass registers ([`cp.async`](../glossary.md#async-copy),
+# [TMA](../glossary.md#tma)).
 #
 # **History.** Every generation of NVIDIA GPUs removed a bottleneck of the previous one. The table gives the first
 # [compute capability](../glossary.md#compute-capability) of each generation; sm_90 stands for 9.0. Later units explain
@@ -247,16 +248,16 @@ lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns(
 #
 # | generation | what it added | bottleneck that it removed |
 # |---|---|---|
-# | Kepler 2012, sm_30 | many slower cores, shuffles, 32 work queues | power; data exchange through memory; one queue |
+# | Kepler 2012, sm_30 | many slower cores, shuffles, 32 launch queues | power; exchange of data via memory; one queue |
 # | Maxwell 2014, sm_50 | an SM in four quarters, each with a scheduler | control logic that grew with the SM |
 # | Pascal 2016, sm_60 | HBM, NVLink, fast FP16 | memory bandwidth; PCIe |
 # | Volta 2017, sm_70 | tensor cores; integer units; a program counter per thread | FMA rate; deadlocks between lanes |
-# | Turing 2018, sm_75 | tensor cores for 8-bit integers | trained networks ran on 16-bit values |
+# | Turing 2018, sm_75 | tensor cores for 8-bit integers | trained networks needed 16-bit arithmetic |
 # | Ampere 2020, sm_80 | TF32, BF16; `cp.async`; {claim: a100_l2} of L2 | loads that had to pass through registers |
 # | Hopper 2022, sm_90 | TMA, `wgmma`, clusters, FP8 | threads that only computed addresses |
 # | Blackwell 2024, sm_100 | tensor memory, FP4 with block scales, two chips | accumulators that filled the registers |
 #
-# **Links between chips** have these bandwidths, both directions together:
+# **Links between chips** have these bandwidths (the sum of both directions):
 #
 # - PCIe 5 ×16: {claim: pcie5};
 # - [NVLink](../glossary.md#nvlink): {claim: nvlink};
@@ -266,7 +267,7 @@ lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns(
 #
 # **Next levels.** `lab.widgets.ladder(figures, "bandwidth")` shows how many bytes per second all SMs together can read
 # from each level. By what factor does the bandwidth of each level exceed that of the next? `lab.device.catalogue()`
-# holds the figures of every GPU with their source.
+# holds the figures of every GPU, and their sources.
 #
 # **Reading.** [Luo and others, Benchmarking the Hopper architecture](https://arxiv.org/abs/2402.13499): the same
 # measurements in more depth. [CUDA Programming Guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/),

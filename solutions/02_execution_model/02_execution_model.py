@@ -12,7 +12,7 @@
 # - detect [divergence](../glossary.md#divergence) from counts of lanes and branches, and write a branch that does not
 #   diverge.
 #
-# **You need** `00_start`. About 70 minutes. Works without a GPU; only timings need one.
+# **You need** `00_start`. About 70 minutes. Only measured times need a GPU.
 #
 # ## 1 From grid to hardware
 #
@@ -29,16 +29,16 @@
 # The threads of a block are numbered along x first. So if the width of a block is a multiple of 32, each warp is a
 # group of 32 consecutive threads along x.
 #
-# An SM has room for `blocks_per_sm` blocks at a time, its [block slots](../glossary.md#block-slot). The
-# [registers](../glossary.md#register), the [shared memory](../glossary.md#shared-memory) and the threads that a block
-# needs determine this number. When a block ends, the next waiting block takes its slot. If all blocks take equally
-# long, they run in *waves*. For example, run 160 blocks on the {claim: b200_sms} of a
-# [B200](../glossary.md#gpu-generation), with one block slot per SM. The first wave has 148 blocks, and the second wave
-# has 12. During the second wave, 148 − 12 = 136 SMs idle. This loss is called *wave quantization*, or the [tail
+# An SM has `blocks_per_sm` [block slots](../glossary.md#block-slot): it can hold that many blocks at a time. It has
+# fewer slots if a block needs many [registers](../glossary.md#register), much [shared
+# memory](../glossary.md#shared-memory) or many threads. When a block ends, the next waiting block takes its slot. If
+# all blocks take equally long, they run in *waves*. For example, run 160 blocks on the {claim: b200_sms} of a
+# [B200](../glossary.md#gpu-generation), with one block slot per SM. The first wave has 148 blocks; 12 remain for the
+# second wave. During the second wave, 148 − 12 = 136 SMs idle. This loss is called *wave quantization*, or the [tail
 # effect](../glossary.md#tail-effect).
 #
-# **Predict.** How many waves does a grid of `blocks` blocks need (`waves`)? Each wave offers every block slot of the
-# GPU once. What share of the slots of all waves is used (`tail_efficiency`)?
+# **Predict.** Write `waves`: how many waves does a grid of `blocks` blocks need? Each wave offers every block slot of
+# the GPU once. Write `tail_efficiency`: what share of the slots of all waves is used?
 
 # %% cell="setup"
 
@@ -53,7 +53,7 @@ def waves(blocks, sms, blocks_per_sm):
 
 
 def tail_efficiency(blocks, sms, blocks_per_sm):
-    """Return the share of block slots that are used, over all waves. It is 1.0 if the last wave is full."""
+    """Return the number of blocks divided by the block slots of all waves: 1.0 if the last wave is full."""
     ### BEGIN SOLUTION
     return blocks / (waves(blocks, sms, blocks_per_sm) * sms * blocks_per_sm)
     ### END SOLUTION
@@ -71,9 +71,9 @@ for blocks in (160, 296, 1000, 1480):
 lab.widgets.waves(blocks=160, gpu="B200")
 
 # %% [markdown]
-# The tail effect is smaller for larger grids. 160 blocks use {claim: used_slots} of the slots. A grid of ten or more
-# waves always uses more than 90 %, because only its last wave can have empty slots. So launch many blocks, or exactly
-# as many as fit on the GPU. In the second case, each block processes several pieces of the data
+# The tail effect is smaller for larger grids. On the B200, 160 blocks use {claim: used_slots} of the slots. A grid of
+# ten or more waves always uses more than 90 %, because only its last wave can have empty slots. So launch many blocks,
+# or exactly as many as fit on the GPU. In the second case, each block processes several pieces of the data
 # (`07_elementwise_cuda`).
 #
 # **No order.** Blocks start when a slot is free and end in any order. A kernel in which block 5 waits for block 9 can
@@ -81,15 +81,15 @@ lab.widgets.waves(blocks=160, gpu="B200")
 # kernel runs on GPUs with 20 and with 148 SMs.
 #
 # **Latency hiding.** A load from memory takes several hundred [cycles](../glossary.md#cycle). An SM of an A100, H100,
-# H200 or B200 holds up to {claim: sm_warps}. (It holds {claim: t4_warps} on a T4, and {claim: rtx_warps} on GPUs of the
-# series RTX 30, 40 and 50.) Each warp keeps its own registers, so switching between warps takes no time. In every
-# cycle, each of the SM's four schedulers issues an instruction of one of its warps that is ready (does not wait). With
-# enough warps, at least one warp is always ready.
+# H200 or B200 holds up to {claim: sm_warps}. (An SM of a T4 holds {claim: t4_warps}, and an SM of the series RTX 30, 40
+# and 50 holds {claim: rtx_warps}.) Each warp keeps its own registers, so switching between warps takes no time. In
+# every cycle, each of the SM's four schedulers issues an instruction of one of its *ready* warps (warps that do not
+# wait). With enough warps, at least one warp is always ready.
 #
 # ## 2 One index
 #
 # Your first kernel fades a sound in, from silence to full volume: `out[i] = x[i] · i / n`. One thread computes one
-# sample (one element). The cell below runs a similar kernel, `who_kernel`, and prints the values that it writes. Your
+# sample (one element). The cell below runs a similar kernel, `who_kernel`, and prints what that kernel writes. Your
 # kernel needs a [boundary guard](../glossary.md#boundary-guard), a test that the index is less than `n`. `who_kernel`
 # needs none, because its grid has exactly one thread per element.
 #
@@ -160,8 +160,8 @@ lab.check("02_execution_model/fade")
 # | `tail-unmasked`, `out-of-bounds` | the guard is missing or uses `<=`; (part 3) only one of two indices is guarded |
 # | `first-block-only`, `tail-not-written` | the index is `threadIdx` alone, so every block computes the same elements |
 # | `first-block-only` (part 3) | x and y are swapped: the column must come from x, and the row from y |
-# | [`race`](../glossary.md#race) | (part 4) threads of both channels write one element |
-# | correct values, but not all points | a count is too high or too low: read the counts below the test cases |
+# | [`race`](../glossary.md#race) | (part 4) two threads, one of each channel, write the same element |
+# | correct values, but not all points | a count is outside its limit: read the counts below the test cases |
 #
 # ## 3 Two indices
 #
@@ -204,9 +204,9 @@ lab.check("02_execution_model/mirror")
 # each line. (`__device__` marks a function that kernels call.) The cell also draws a picture, in which you can choose
 # other branch conditions. With which conditions does no warp execute both sides?
 #
-# **Write** `by_warp_kernel`, which gives the same result, but in which each warp computes only one channel (left or
-# right). A block of 256 threads still computes 256 consecutive samples. Its first four warps compute the left samples,
-# the other four the right samples.
+# **Write** `by_warp_kernel`. It gives the same result, but each of its warps computes only one channel (left or right).
+# A block of 256 threads still computes 256 consecutive samples. Its first four warps compute the left samples, the
+# other four the right samples.
 #
 # You get 2 points for a correct result, 1 point for at least 90 % active lanes, and 1 point for at most 0.1 % divergent
 # branches.
@@ -299,15 +299,15 @@ for version in (stereo_by_thread, stereo):
     print(lab.benchmark("02_execution_model/diverge", version) or "")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Compare the counts of `by_thread_kernel` and `by_warp_kernel`. What improved in the second kernel, and
-# what got worse? Why is it still faster here, and when would it not be faster?
+# **Explain.** Compare the counts of `by_thread_kernel` and `by_warp_kernel`. Which counts are better in the second
+# kernel, and which are worse? Why is the second kernel still faster here, and when would it not be faster?
 #
 # ### BEGIN SOLUTION
-# All lanes are active in the clippers, so a warp executes one chain, not two. But neighboring lanes now read every
-# second sample. A warp's load touches 8 [sectors](../glossary.md#sector) instead of 4, and the warp uses only half of
-# each. Another warp of the same block uses the other half soon after, mostly from the cache. With 16 divisions per
-# sample, arithmetic takes most of the time. With a cheap branch, memory would, and the first version would be as fast
-# or faster.
+# All lanes are active in the clip functions: a warp executes one of the functions, not both. But neighboring lanes now
+# read every second sample. A warp's load touches 8 [sectors](../glossary.md#sector) instead of 4, and the warp uses
+# only half of each. Soon after, another warp of the same block reads the other half, mostly from the cache. With 16
+# divisions per sample, arithmetic takes most of the time. With cheaper functions, memory accesses would take most of
+# the time, and the first kernel would be as fast or faster.
 # ### END SOLUTION
 
 # %% [markdown]
@@ -316,8 +316,7 @@ for version in (stereo_by_thread, stereo):
 # faster than yours?
 #
 # **In practice** the compiler replaces a short branch by code in which every lane computes both sides and selects one
-# result, so the warp does not diverge. Ray tracers sort their work by kind, so that all lanes of a warp take the same
-# side.
+# result, so the warp does not diverge. Ray tracers sort rays so that all lanes of a warp take the same side.
 #
 # **Reading.** [CUDA Programming Guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/), "Thread Hierarchy" and
 # "SIMT Architecture": what CUDA guarantees about blocks and warps.

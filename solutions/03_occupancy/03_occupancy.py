@@ -1,20 +1,20 @@
 # %% [markdown]
 # # Calculate occupancy, and know when it matters
 #
-# **You will** write functions that compute how many [blocks](../glossary.md#block) of a [kernel](../glossary.md#kernel)
-# an [SM](../glossary.md#sm) holds, apply them to compiled kernels, and find out when a half-empty SM is faster than a
+# **You will** write functions that compute how many [blocks](../glossary.md#block) an [SM](../glossary.md#sm) can hold,
+# apply these functions to compiled [kernels](../glossary.md#kernel), and find out when a half-empty SM is faster than a
 # full one.
 #
 # **You will learn to**
 # - name the four limits on the number of *resident* blocks (the blocks that an SM holds at a time), and round
 #   [registers](../glossary.md#register) and [shared memory](../glossary.md#shared-memory) up to the units in which they
 #   are allocated;
-# - read how many registers, [spills](../glossary.md#spill) and bytes of shared memory a kernel needs on a GPU that you
-#   do not have;
+# - find out how many registers and bytes of shared memory a kernel uses, and what it [spills](../glossary.md#spill), on
+#   a GPU that you do not have;
 # - limit a kernel's registers with `__launch_bounds__` and `__maxnreg__`, and see what the limit costs;
 # - decide by [Little's law](../glossary.md#littles-law) whether more [occupancy](../glossary.md#occupancy) would help.
 #
-# **You need** `01_hardware`, `02_execution_model`. About 60 minutes. Works without a GPU; only times need one.
+# **You need** `01_hardware`, `02_execution_model`. About 60 minutes. Only measured times need a GPU.
 #
 # ## 1 Four limits
 #
@@ -33,10 +33,11 @@
 #
 # - Blocks of 128 threads with 160 registers per thread fill 12 of 64 warp slots: 12 / 64 = {claim: few_warps}
 #   occupancy.
-# - Blocks of 256 threads with 40 registers per thread and 32 KB of shared memory fill 48: {claim: many_warps}
-#   occupancy.
+# - Blocks of 256 threads with 40 registers per thread and 32 KB of shared memory fill 48 warp slots:
+#   {claim: many_warps} occupancy.
 #
-# In the first example, an SM holds three blocks. With how many registers per thread does a fourth block fit?
+# In the first example, an SM holds three blocks. What is the largest number of registers per thread at which a fourth
+# block fits?
 
 # %% cell="setup"
 
@@ -47,9 +48,9 @@ lab.widgets.occupancy(threads=128, registers=160, gpu="H100 SXM")
 # ## 2 Registers
 #
 # How many blocks do the registers alone allow? Write `blocks_by_registers` in three steps. First, how many registers
-# does one warp get? (A partly filled warp gets as many registers as a full warp.) Second, how many warps fit into a
-# quarter of the SM's registers, the share of one [scheduler](../glossary.md#scheduler)? Four times as many fit into the
-# SM. Third, how many blocks do these warps form?
+# does one warp get? (A partly filled warp gets as many registers as a full warp.) Second, each
+# [scheduler](../glossary.md#scheduler) has a quarter of the SM's registers: how many warps fit into a quarter? Four
+# times as many fit into the SM. Third, how many blocks do these warps form?
 #
 # Your functions get the [compute capability](../glossary.md#compute-capability), the version of a GPU's hardware, as
 # one number: 90 stands for 9.0. In the stub, `limits` holds the figures for this capability: `limits.registers`,
@@ -59,13 +60,13 @@ lab.widgets.occupancy(threads=128, registers=160, gpu="H100 SXM")
 # <code>b</code>.</details>
 # <details><summary>Hint 2</summary>With 160 registers per thread, a warp needs 160 · 32 = 5120 registers, which is a
 # multiple of 256. A quarter has 16384 registers, so three warps fit into a quarter, and twelve into the SM.</details>
-# <details><summary>Hint 3</summary>Divide by the warps per block only at the end, because a block spreads over all four
-# schedulers.</details>
+# <details><summary>Hint 3</summary>Divide by the warps per block only at the end, because the warps of a block are
+# spread over all four schedulers.</details>
 
 
 # %% cell="solution" id="registers"
 def blocks_by_registers(threads, registers, capability):
-    """Return how many blocks of `threads` threads, with `registers` registers per thread, an SM's registers allow."""
+    """Return how many blocks an SM's registers allow: `threads` threads per block, `registers` registers per thread."""
     limits = lab.device.limits_for(divmod(capability, 10))
     ### BEGIN SOLUTION
     warps = -(-threads // 32)
@@ -82,15 +83,15 @@ lab.check("03_occupancy/registers")
 # ## 3 Shared memory
 #
 # How many blocks does shared memory allow (`blocks_by_shared`)? A block gets the bytes that it requests, plus
-# `limits.shared_reserved_kb` KB that CUDA reserves. This sum is rounded up to a multiple of `limits.shared_unit_bytes`.
-# The SM has `limits.shared_per_sm_kb` KB in total. A block that requests more than `limits.shared_per_block_kb` KB
-# cannot run: return 0. Never return more than `limits.max_blocks`. (On a T4 CUDA reserves no shared memory. What should
-# your function return there for 0 bytes?)
+# `limits.shared_reserved_kb` KB (1 KB = 1024 bytes) that CUDA reserves. This sum is rounded up to a multiple of
+# `limits.shared_unit_bytes`. The SM has `limits.shared_per_sm_kb` KB in total. A block that requests more than
+# `limits.shared_per_block_kb` KB cannot run: return 0. Never return more than `limits.max_blocks`. (On a T4, CUDA
+# reserves no shared memory. What should your function return for a T4 and 0 bytes?)
 
 
 # %% cell="solution" id="shared_memory"
 def blocks_by_shared(shared_bytes, capability):
-    """Return how many blocks that request `shared_bytes` bytes each an SM can hold, at most limits.max_blocks."""
+    """Return how many blocks an SM can hold if each requests `shared_bytes` bytes: at most limits.max_blocks."""
     limits = lab.device.limits_for(divmod(capability, 10))
     ### BEGIN SOLUTION
     if shared_bytes > limits.shared_per_block_kb * 1024:
@@ -109,13 +110,14 @@ lab.check("03_occupancy/shared_memory")
 # %% [markdown]
 # ## 4 All four limits
 #
-# The scarcest resource decides how many blocks an SM holds. Write `occupancy` for all four resources. The check uses
-# seven compute capabilities, and expects the results of CUDA's header `cuda_occupancy.h`.
+# The scarcest resource decides how many blocks an SM holds. Write `occupancy`: find this number of blocks, then divide
+# the resident warps by the warp slots. The check uses seven compute capabilities, and expects the results of CUDA's
+# header `cuda_occupancy.h`.
 
 
 # %% cell="solution" id="calculator"
 def occupancy(threads, registers, shared_bytes, capability):
-    """Return the resident warps divided by the warp slots of an SM: a number between 0 and 1."""
+    """Return the number of resident warps of an SM divided by its warp slots: between 0 and 1."""
     limits = lab.device.limits_for(divmod(capability, 10))
     ### BEGIN SOLUTION
     warps = -(-threads // 32)
@@ -135,23 +137,24 @@ lab.check("03_occupancy/calculator")
 # %% [markdown]
 # | the check reports | common cause |
 # |---|---|
-# | "in units of" | a rounding is missing: registers are rounded up per warp, shared memory per block |
-# | "one of four schedulers" | 65536 registers are four times 16384, and a warp cannot use two quarters |
+# | "in units of" | the registers of a warp, or the shared memory of a block, were not rounded up |
+# | "one of four schedulers" | the 65536 registers were divided as a whole, not a quarter at a time |
 # | "as much as a full one" | threads were divided by 32 without rounding up |
 # | "allow fewer blocks than that" | one of the four limits is missing from the minimum |
 #
-# ## 5 What compilers use, and how to limit it
+# ## 5 How many registers a kernel uses, and how to limit them
 #
 # The compiler chooses how many registers a thread uses. `lab.inspect` compiles a kernel for any GPU and reports what
-# the kernel uses. In `tile_kernel`, which a cell below prints, each thread keeps an 8 × 8 [tile](../glossary.md#tile)
-# of a [matmul](../glossary.md#matmul)'s result in registers. You can write two limits before a kernel's name.
-# `__launch_bounds__(threads, blocks)` ([launch bounds](../glossary.md#launch-bounds)) declares that a block has at most
-# `threads` threads, and requests that `blocks` blocks fit on an SM. `__maxnreg__(n)` sets the maximum number of
-# registers per thread. (In Triton, pass `maxnreg=` to the [launch](../glossary.md#launch).) The compiler *spills*
-# values that do not fit into the registers to [local memory](../glossary.md#local-memory).
+# the kernel uses. A cell below prints the kernel `tile_kernel`. Each of its threads keeps an 8 × 8
+# [tile](../glossary.md#tile) of a [matmul](../glossary.md#matmul)'s result in registers. You can write one of two
+# limits before a kernel's name. `__launch_bounds__(threads, blocks)` ([launch bounds](../glossary.md#launch-bounds))
+# declares that a block has at most `threads` threads, and requests that `blocks` blocks fit on an SM. `__maxnreg__(n)`
+# sets the maximum number of registers per thread. (In Triton, pass `maxnreg=` to the [launch](../glossary.md#launch).)
+# Values that do not fit into the registers are *spilled*: the compiler stores them in [local
+# memory](../glossary.md#local-memory).
 #
-# **Predict.** `blocks` blocks of `threads` threads must fit on an SM. How many registers may a thread have at most
-# (`register_budget`)? This is the inverse of `blocks_by_registers`. No thread may have more than
+# **Predict.** Suppose that `blocks` blocks of `threads` threads must fit on an SM. How many registers may a thread then
+# have at most? Write `register_budget`, the inverse of `blocks_by_registers`. No thread may have more than
 # `limits.registers_per_thread` registers.
 #
 # <details><summary>Hint 1</summary>How many warps must each of the four schedulers hold? Round up.</details>
@@ -182,26 +185,28 @@ lab.plots.show(lab.registers.staircase, occupancy)
 
 # %% [markdown]
 # If three or more blocks of `tile_kernel` must fit on an SM, the compiler uses every register that `register_budget`
-# allows, and spills the other values. Each thread stores and reloads every spilled byte through the [L1
-# cache](../glossary.md#l1-cache).
+# allows, and spills the values that do not fit. Each thread stores and reloads every spilled byte through the [L1
+# cache](../glossary.md#l1-cache). In the picture, each step down means that one block fewer fits on the SM; large
+# blocks make large steps.
 #
 # ## 6 When low occupancy is right
 #
 # High occupancy is only a means to hide [latency](../glossary.md#latency). By Little's law, bandwidth depends on the
 # number of bytes [in flight](../glossary.md#in-flight): *warps · bytes in flight per warp*. The next cell shows this
 # for a copy kernel whose threads have 1, 2 or 4 loads of 16 bytes in flight. To lower the occupancy, its blocks
-# allocate shared memory that they do not use. **Predict** first: what occupancy does the kernel need to reach the full
-# [bandwidth](../glossary.md#bandwidth) with 1, 2 and 4 loads?
+# allocate shared memory that they do not use. **Predict**: if the kernel reaches the full
+# [bandwidth](../glossary.md#bandwidth) at an occupancy of x with 1 load, which occupancy does it need with 2 and with 4
+# loads?
 
 # %%
 print(lab.hardware.COPY)
-figures = lab.hardware.figures()  # measured here if there is a GPU; otherwise stored figures of the GPU named
+figures = lab.hardware.figures()  # measured here if there is a GPU; otherwise stored figures of the GPU in the title
 lab.plots.show(lab.registers.throttled_copy, figures)
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** Fast matmuls run at an occupancy of {claim: matmul_occupancy}. An [elementwise
-# kernel](../glossary.md#elementwise-kernel) with one load per thread needs the highest occupancy it can get. Why is
-# each right? What would you try first for a kernel that waits for memory at an occupancy of 25 %?
+# kernel](../glossary.md#elementwise-kernel) with one 4-byte load per thread needs the highest possible occupancy.
+# Explain both facts. What would you try first if a kernel waits for memory at an occupancy of 25 %?
 #
 # ### BEGIN SOLUTION
 # A matmul uses registers for large tiles. Larger tiles reuse each loaded value more often, so the matmul needs fewer
@@ -213,14 +218,14 @@ lab.plots.show(lab.registers.throttled_copy, figures)
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** `lab.widgets.occupancy(kernel)` sets the sliders to what a kernel uses, such as one of yours from
-# `02_execution_model`.
+# **Next levels.** Copy the cell of a kernel of yours from `02_execution_model` into this notebook:
+# `lab.widgets.occupancy(kernel)` sets the sliders to what the kernel uses.
 #
-# **In practice** a [profiler](../glossary.md#profiler) also shows *achieved* occupancy, the average over time. Achieved
-# occupancy is lower than calculated occupancy if blocks end quickly, or if the [grid](../glossary.md#grid) has a [tail
-# effect](../glossary.md#tail-effect). [Autotuning](../glossary.md#autotuning) tries several launch bounds and tile
-# sizes instead of calculating occupancy.
+# **In practice** a [profiler](../glossary.md#profiler) also shows *achieved* occupancy: the average occupancy while the
+# kernel runs. Achieved occupancy is lower than calculated occupancy if blocks end quickly, or if the
+# [grid](../glossary.md#grid) has a [tail effect](../glossary.md#tail-effect). Instead of calculating occupancy,
+# [autotuning](../glossary.md#autotuning) measures several launch bounds and tile sizes.
 #
 # **Reading.** [Volkov, Better performance at lower
-# occupancy](https://www.nvidia.com/content/GTC-2010/pdfs/2238_GTC2010.pdf): its numbers are old, but its argument is
-# still valid. [CUDA Best Practices Guide](https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/), "Occupancy".
+# occupancy](https://www.nvidia.com/content/GTC-2010/pdfs/2238_GTC2010.pdf): old numbers, but a valid argument. [CUDA
+# Best Practices Guide](https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/), "Occupancy".

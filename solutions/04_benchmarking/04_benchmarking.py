@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Measure time correctly
 #
-# **You will** find five faults in a benchmark, write a correct benchmark, and read what kernels do from their names.
+# **You will** find five faults in a benchmark, write a correct benchmark, and find out from the names of kernels what
+# they do.
 #
 # **You will learn to**
 # - compute when a queue of [kernels](../glossary.md#kernel) finishes;
@@ -12,27 +13,27 @@
 # - read from a kernel's name which operation it computes, whether it uses [tensor cores](../glossary.md#tensor-core),
 #   and with which [tile](../glossary.md#tile).
 #
-# **You need** `00_start`. About 60 minutes. Works without a GPU: the check runs your benchmark on simulated GPUs whose
-# true times are known.
+# **You need** `00_start`. About 60 minutes. Works without a GPU: the check runs your benchmark on simulated GPUs, where
+# the true times are known.
 #
 # ## 1 A launch is asynchronous
 #
-# `kernel[grid](…)` returns as soon as the [launch](../glossary.md#launch) is in the GPU's queue. With an
-# [H200](../glossary.md#hopper), a launch took the [host](../glossary.md#host) (the CPU) about {claim: driver_launch}
-# with a call of the CUDA [driver](../glossary.md#driver), and about {claim: pytorch_launch} with a PyTorch function.
-# These times do not depend on the kernel. The GPU processes the queue on its own; `torch.cuda.synchronize()` [makes the
-# host wait](../glossary.md#synchronize) until the queue is empty.
+# `kernel[grid](…)` returns as soon as the [launch](../glossary.md#launch) is in the GPU's queue. On a machine with an
+# [H200](../glossary.md#hopper), we measured how long a launch keeps the [host](../glossary.md#host) (the CPU) busy:
+# about {claim: driver_launch} for a call of the CUDA [driver](../glossary.md#driver), and about {claim: pytorch_launch}
+# for a PyTorch function, whatever the kernel does. The GPU processes the queue on its own; `torch.cuda.synchronize()`
+# [makes the host wait](../glossary.md#synchronize) until the queue is empty.
 #
 # **Predict.** The host launches `count` kernels one after another, then synchronizes. Each launch takes `launch` µs on
 # the host, and each kernel takes `kernel` µs on the GPU. A kernel starts when its launch and the kernel before it have
-# finished. How many µs pass until everything is done (`finish_time`)?
+# finished. How many µs pass until the last kernel has finished (`finish_time`)?
 #
 # <details><summary>Hint 1</summary>Draw the timeline of three kernels: the launches in one row, the kernels in a row
-# below. Draw it for long kernels and for long launches.</details>
+# below. Draw it once with long kernels, and once with long launches.</details>
 # <details><summary>Hint 2</summary>If kernels take longer than launches, the GPU never waits after its first kernel. If
 # launches take longer, each kernel starts as soon as its own launch has finished.</details>
-# <details><summary>Hint 3</summary>The first launch and the last kernel overlap with nothing. Between them, <code>count
-# - 1</code> intervals pass, each as long as the longer of launch and kernel.</details>
+# <details><summary>Hint 3</summary>The first launch and the last kernel overlap with nothing. Between them,
+# <code>count - 1</code> intervals pass, each as long as a launch or a kernel, whichever takes longer.</details>
 
 # %% cell="setup"
 
@@ -60,7 +61,7 @@ lab.check("04_benchmarking/finish_time")
 # | `machine.event()` | queue an event and return it; the event stores the time at which the GPU reaches it |
 # | `machine.seconds(a, b)` | return the seconds between events `a` and `b`; the GPU must have reached both |
 # | `machine.synchronize()` | make the host wait until the queue is empty |
-# | `machine.flush()` | queue a write of twice the size of the L2 cache, which removes all older data from the cache |
+# | `machine.flush()` | queue a write of twice as many bytes as the L2 cache holds: no older data remain in the L2 |
 #
 # The simulated GPU behaves like a real one:
 #
@@ -70,15 +71,15 @@ lab.check("04_benchmarking/finish_time")
 # - Other work sometimes delays a call.
 #
 # The cell below defines `dishonest`, a benchmark of the function `call`, which launches one kernel. The benchmark has
-# the five faults of the table, each of which makes the result wrong. On which line does each occur? Return from
-# `faults` a dictionary of key and line number, such as `{"compile": 1, "clocks": 1, …}`. If a fault spans several
-# lines, the check accepts any of them.
+# the five faults of the table below; each fault makes the result wrong. On which line is each fault? Let `faults`
+# return a dictionary that maps each key to a line number, such as `{"compile": 1, "clocks": 1, …}`. If a fault spans
+# several lines, the check accepts any of these lines.
 #
 # | key | fault |
 # |---|---|
 # | `"compile"` | one of the averaged times includes compilation |
 # | `"clocks"` | the warmup is too short, so the clock rate is still low |
-# | `"cache"` | nothing flushes the L2 before a measured call, but the result is meant for data in global memory |
+# | `"cache"` | nothing flushes the L2 before a measured call, but the time with a cold L2 is wanted |
 # | `"queue"` | the host's clock is read before the GPU has finished the measured call |
 # | `"outliers"` | a few delayed calls dominate the result |
 
@@ -125,9 +126,9 @@ lab.check("04_benchmarking/faults")
 # an error of 2 %.
 #
 # One *sample* is the time between an event before the call and an event after it. If the GPU is idle at the first
-# event, this time includes the launch, because the GPU waits for it. So keep the GPU busy: queue a flush before the
-# first event of each sample, so that the host queues the call while the GPU still writes. Queue all samples without
-# waiting, and read the events at the end.
+# event, this time includes the launch, because the GPU must wait for the launch. So keep the GPU busy: queue a flush
+# before the first event of each sample. Then the host queues the call while the GPU still executes the flush. Queue all
+# samples without waiting, and read the events at the end.
 #
 # <details><summary>Hint 1</summary>The function has three parts: make the first call, which compiles; warm up the GPU;
 # take samples.</details>
@@ -175,11 +176,12 @@ lab.plots.show(lab.machine_plots.calls, honest)  # every call of your benchmark 
 #
 # ## 4 On the real GPU
 #
-# `lab.benchmark(fn, x, bytes=…)` measures as your `honest` does, with samples until the median is known within 1 %.
-# `lab.compare` runs functions A and B in the order A B B A, so changes of the clock rate favor neither. The cell below
-# compares three versions of GeLU, a function that `06_elementwise_triton` explains. In [`naive`](../glossary.md#naive),
-# each of nine operations is a kernel. For n elements, five of them move 2n elements (one array read, one written), and
-# four move 3n: together 22n. The other two versions move 2n elements. Predict the ratio of the times first.
+# `lab.benchmark(fn, x, bytes=…)` measures as your `honest` does, and takes samples until the median is known to within
+# 1 %. `lab.compare` runs functions A and B in the order A B B A, so changes of the clock rate favor neither. The cell
+# below compares three versions of GeLU, a function that `06_elementwise_triton` explains. In
+# [`naive`](../glossary.md#naive), each of nine operations is a kernel. For n elements, five of these kernels move 2n
+# elements (they read one array and write one), and four move 3n: together 22n. The other two versions move 2n elements.
+# Predict first: by what factor is `naive` slower than the others?
 
 # %% cell="given" id="gelus"
 import torch
@@ -199,7 +201,7 @@ contenders = {"built_in": built_in, "naive": naive}
 if gpu:
     contenders["compiled"] = torch.compile(naive)
     real = GPU()
-    print(f"honest: {honest(real, lambda: built_in(x)) * 1e6:.1f} µs, beside lab.benchmark:")
+    print(f"honest: {honest(real, lambda: built_in(x)) * 1e6:.1f} µs; lab.benchmark:")
     print(lab.benchmark(built_in, x, bytes=8 * x.numel()))
 print(lab.compare(x, **contenders) or "The end of this notebook has a measurement of an H200.")
 
@@ -208,7 +210,7 @@ print(lab.compare(x, **contenders) or "The end of this notebook has a measuremen
 #
 # A [profiler](../glossary.md#profiler) shows what a benchmark cannot: which kernels ran, in which order, and whether
 # there were gaps between them. `lab.profile` runs PyTorch's profiler and explains the names of the kernels. Profiling
-# slows down the host, so use a profile for the times of kernels, not of the program.
+# slows down the host, so use a profile for the times of single kernels, not of the whole program.
 #
 # Here are names of kernels from profiles of real programs:
 #
@@ -232,9 +234,9 @@ print(lab.compare(x, **contenders) or "The end of this notebook has a measuremen
 # - The first pair of sizes in the name, such as `128x64`, is the output tile.
 # - `tn` describes the two operands: `t` is transposed, `n` is not transposed.
 #
-# **Read the names.** Return from `read_names` a dictionary `{"A": (operation, tensor_cores, tile), …, "E": …}`.
-# `operation` is `"matmul"`, `"add"` or `"gelu"`. `tensor_cores` is `True` if the kernel uses tensor cores, or `False`.
-# `tile` is the output tile of a matmul, as in `(64, 32)`, and `None` for other operations. For example,
+# **Read the names.** Let `read_names` return a dictionary `{"A": (operation, tensor_cores, tile), …, "E": …}`.
+# `operation` is `"matmul"`, `"add"` or `"gelu"`. `tensor_cores` is `True` if the kernel uses tensor cores, and `False`
+# otherwise. `tile` is the output tile of a matmul, as in `(64, 32)`, and `None` for other operations. For example,
 # `s16816gemm_64x32` gives `("matmul", True, (64, 32))`.
 
 # %%
@@ -268,15 +270,15 @@ def read_names():
 lab.check("04_benchmarking/read_names")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** In a training loop, a colleague synchronizes before and after a kernel, reads `time.time()` each time,
-# and measures 48 µs. For the same kernel, `lab.benchmark` reports 30 µs with a cold cache and 22 µs with a hot one. Who
-# is right? What does each time measure?
+# **Explain.** In a training loop, a colleague synchronizes before and after a kernel, reads `time.time()` after each
+# synchronization, and measures 48 µs. For the same kernel, `lab.benchmark` reports 30 µs with a cold cache and 22 µs
+# with a hot cache. Which of the three times are right? What does each time measure?
 #
 # ### BEGIN SOLUTION
-# Both. With synchronize on both sides, the GPU is idle when the launch begins, so the 48 µs include the launch and
-# waking the host. They are the end-to-end time of a single call. In a loop that does not wait, launches overlap with
-# work, and the GPU's 30 µs count. Whether 30 or 22 describes the loop depends on what ran before: if the kernel's input
-# was just written and fits into the L2, 22 is closer.
+# All three. With synchronize on both sides, the GPU is idle when the launch begins, so the 48 µs include the launch and
+# the time until the host continues. This is the end-to-end time of a single call. In a loop that does not wait,
+# launches overlap with kernels, so only the kernel's time counts. Whether 30 or 22 describes the loop depends on what
+# ran before: if the kernel's input was just written and fits into the L2, 22 is closer.
 # ### END SOLUTION
 
 # %% [markdown]

@@ -4,9 +4,9 @@
 # **You will** compute how far a correct result may be from a reference, and write the comparison that a test needs.
 #
 # **You will learn to**
-# - bound the rounding error of a sum by the format of its [accumulator](../glossary.md#accumulator) and the number of
-#   its terms;
-# - scale a tolerance with the size of the terms, not with that of the result;
+# - compute how large the rounding error of a sum can be, from the format of its
+#   [accumulator](../glossary.md#accumulator) and the number of its terms;
+# - scale a tolerance with the size of the terms, not of the result;
 # - compare results that contain NaN or infinity.
 #
 # **You need** `00_start`. About 30 minutes. Works without a GPU.
@@ -14,26 +14,27 @@
 # ## 1 The error of a sum
 #
 # Two correct [kernels](../glossary.md#kernel) rarely return the same bits. They add the same terms in different orders,
-# and each addition rounds. So a test allows differences up to a tolerance. Too small a tolerance rejects correct
-# kernels, and too large a tolerance accepts wrong ones. You can compute a good tolerance.
+# and each addition rounds. So a test allows differences up to a tolerance. A tolerance that is too small rejects
+# correct kernels; a tolerance that is too large accepts wrong kernels. You can compute a good tolerance.
 #
-# Rounding to a format changes a number x by at most u · |x|. This u is the format's [unit
-# roundoff](../glossary.md#unit-roundoff), half of the relative distance between neighboring numbers: 2^-24 for
-# [fp32](../glossary.md#fp32), 2^-11 for [fp16](../glossary.md#fp16) and 2^-8 for [bf16](../glossary.md#bf16).
+# Rounding to a format changes a number x by at most u · |x|. Here u is the [unit
+# roundoff](../glossary.md#unit-roundoff) of the format, half of the relative distance between neighboring numbers:
+# 2^-24 for [fp32](../glossary.md#fp32), 2^-11 for [fp16](../glossary.md#fp16) and 2^-8 for [bf16](../glossary.md#bf16).
 #
-# A kernel that adds `terms` terms rounds after every addition. Each rounding error is at most u times the sum so far,
-# the [partial sum](../glossary.md#partial-sum). No partial sum is larger than `magnitude`, the sum of the absolute
-# values of the terms. So the error of the result is at most terms · u · magnitude, and reaches this bound only if all
-# roundings go in the same direction. Random errors partly cancel: their total grows with √terms, and almost never
-# exceeds 8 · √terms · u · magnitude. The checks in this course take the smaller of the two bounds:
+# A kernel that adds `terms` terms rounds after every addition. Each rounding error is at most u times the absolute
+# value of the sum so far, the [partial sum](../glossary.md#partial-sum). No partial sum is larger than `magnitude`, the
+# sum of the absolute values of the terms. So the error of the result is at most terms · u · magnitude, and reaches this
+# bound only if all rounding errors have the same sign. Random errors partly cancel: their total grows with √terms, and
+# almost never exceeds 8 · √terms · u · magnitude. The checks in this course take the smaller of the two bounds:
 #
 # min(terms, 8 · √terms) · u(`accumulate`) · magnitude + u(`stored`) · |expected|
 #
-# The last part is the rounding when the result is stored. `accumulate` and `stored` are the formats of the accumulator
-# and of the stored result: `"fp32"`, `"fp16"` or `"bf16"`. Write the formula as `tolerance`.
+# The part after the + is for the rounding when the result is stored. `accumulate` and `stored` are the formats of the
+# accumulator and of the stored result: `"fp32"`, `"fp16"` or `"bf16"`. Write `tolerance`, which computes this formula.
 #
 # **Predict.** A kernel adds 1024 products in fp32 and stores the sum in fp16. Which part of the tolerance is larger if
-# no terms cancel (magnitude = |expected|)? And if they cancel, so that magnitude = 1000 · |expected|?
+# no terms cancel (magnitude = |expected|)? Which part is larger if the terms cancel, for example magnitude = 1000 ·
+# |expected|?
 #
 # <details><summary>Hint 1</summary>Put the three values of u into a dictionary <code>U</code>.</details>
 # <details><summary>Hint 2</summary>For which numbers of terms is 8 · √terms smaller than terms?</details>
@@ -59,30 +60,30 @@ lab.check("04_tolerances/tolerance")
 
 # %%
 # Errors of dot products of K normally distributed numbers, divided by your tolerance, and by the default tolerance of
-# numpy.allclose, 1e-5 · |expected| + 1e-8. At most 1 means accepted.
+# numpy.allclose, 1e-5 · |expected| + 1e-8. Quotients up to 1 are accepted.
 from labutils import rounding
 
 rounding.dot_products(tolerance)
 
 # %% [markdown]
-# With an fp32 accumulator, all errors are within your tolerance. With an fp16 accumulator, some exceed it, as they
-# should. For larger K the default tolerance rejects even the fp32 accumulator: in some of the sums the terms cancel, so
+# With an fp32 accumulator, all errors are within your tolerance. With an fp16 accumulator, some errors exceed your
+# tolerance, so a test detects this accumulator. For larger K the default tolerance rejects even the fp32 accumulator:
+# in some sums the terms cancel, so
 # |expected| is small.
 #
 # ## 2 Compare
 #
 # Write `agree`, a comparison for sums that were accumulated and stored in fp32. It returns True if every element of
-# `yours` differs from `expected` by at most its tolerance. It must accept results of correct kernels and reject those
-# of wrong kernels.
+# `yours` differs from `expected` by at most its tolerance.
 #
 # Two values need care. [NaN](../glossary.md#nan) (not a number) is not equal to anything, not even to NaN. And infinity
 # (inf) minus infinity is NaN. If the expected value is NaN or infinite, only the same value is right.
 #
 # <details><summary>Hint 1</summary>Loop over the elements of the three lists. Before that, compare lengths.</details>
-# <details><summary>Hint 2</summary>Handle a NaN that is expected first, then values that are equal, such as two
-# infinities. Last, compare the error with the tolerance.</details>
+# <details><summary>Hint 2</summary>First handle an expected NaN, then equal values, such as two infinities. Last,
+# compare the error with the tolerance.</details>
 # <details><summary>Hint 3</summary>If an error is NaN, <code>error &gt; limit</code> is False, and so is <code>error
-# &lt;= limit</code>. Which of the two questions rejects NaN?</details>
+# &lt;= limit</code>. Which of these two tests must be True for a result that you accept?</details>
 
 
 # %% cell="solution" id="agree"
@@ -90,7 +91,7 @@ import math
 
 
 def agree(yours, expected, magnitude, terms):
-    """Return whether `yours` are correct: sums of `terms` terms in fp32. The other arguments are lists of numbers."""
+    """Return whether `yours`, a list of sums of `terms` terms each, is correct. All arguments but terms are lists."""
     ### BEGIN SOLUTION
     if len(yours) != len(expected):
         return False
@@ -109,15 +110,15 @@ lab.check("04_tolerances/agree")
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** A test compares a [matmul](../glossary.md#matmul) with `torch.testing.assert_close(c, reference,
-# rtol=1e-3, atol=1e-2)`: errors may be at most atol + rtol · |reference|. It passes for inputs from `torch.randn`. In a
-# real model, one of the matrices has elements of about 0.02. What can go wrong with this test there, and what would you
-# compare instead?
+# rtol=1e-3, atol=1e-2)`: errors may be at most atol + rtol · |reference|. The test passes for inputs from
+# `torch.randn`. In a real model, one of the matrices has elements of about 0.02. What can go wrong if you use this test
+# in the model, and which tolerance would you use instead?
 #
 # ### BEGIN SOLUTION
 # With such weights, results are small, perhaps 0.1, and 1e-2 is a tenth of them: the test accepts a kernel that leaves
-# out a tile of K, or accumulates in fp16. For larger inputs it would reject correct kernels. An absolute tolerance fits
-# only one size of numbers. Compare each element with a tolerance from the magnitude of its terms, |a| @ |b|, the number
-# of terms K, and the formats of accumulator and result, and compute the reference in float64.
+# out some of the K products, or accumulates in fp16. For larger inputs it would reject correct kernels. An absolute
+# tolerance fits only one size of numbers. Compare each element with a tolerance from the magnitude of its terms, |a| @
+# |b|, the number of terms K, and the formats of accumulator and result, and compute the reference in float64.
 # ### END SOLUTION
 
 # %% [markdown]
@@ -125,9 +126,9 @@ lab.check("04_tolerances/agree")
 # in any order of additions, and a test can ask for equality. Many checks in this course have one such case, and use
 # your tolerance in the others. Continue with `05_roofline`.
 #
-# **In practice** `torch.testing.assert_close` has a default tolerance for each dtype. It does not know how many terms
-# were added or how large they were. Compute the reference in float64 from the *rounded* inputs, because rounding the
-# inputs is not the kernel's error.
+# **In practice** `torch.testing.assert_close` has a default tolerance for each dtype. This function does not know how
+# many terms were added or how large they were. Compute the reference in float64 from the *rounded* inputs, because
+# rounding the inputs is not the kernel's error.
 #
 # **Reading.** N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, chapters 3 and 4: error bounds of sums.
 # [torch.testing](https://docs.pytorch.org/docs/stable/testing.html): defaults of `assert_close`.

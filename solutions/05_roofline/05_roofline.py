@@ -18,7 +18,7 @@
 # ## 1 Memory time and compute time
 #
 # A kernel must move its bytes and do its FLOPs. Memory moves at most `bandwidth` bytes/s, and the arithmetic units do
-# at most `peak` FLOP/s. With enough [warps](../glossary.md#warp), both work at the same time.
+# at most `peak` FLOP/s. With enough [warps](../glossary.md#warp), memory and arithmetic units work at the same time.
 #
 # **Predict.** What is the least time that a kernel can take (`least_time`)?
 
@@ -40,16 +40,17 @@ lab.check("05_roofline/least_time")
 # Moving the bytes and doing the FLOPs take equally long if `flops / bytes = peak / bandwidth`. The left side is the
 # arithmetic intensity, a property of the kernel. The right side is the [ridge point](../glossary.md#ridge-point), a
 # property of the GPU. A kernel is [memory-bound](../glossary.md#memory-bound) if its intensity is below the ridge, and
-# compute-bound if it is above the ridge. A *roofline* draws the highest possible FLOP/s over the intensity: it rises up
-# to the ridge, and is flat above it.
+# compute-bound if it is above the ridge. A *roofline* draws the highest possible FLOP/s over the intensity: the line
+# rises up to the ridge, and is flat above the ridge.
 #
 # ## 2 Ledgers
 #
-# `Ledger(reads, writes, flops)` describes a kernel: `reads` and `writes` are dictionaries from the name of an array to
-# its bytes. The sum of two ledgers describes two kernels that run one after the other. `fuse` describes one
-# [fused](../glossary.md#fusion) kernel that does the work of both. There, an array that the first part writes and the
-# second part reads stays on the chip: it is not read, and it is written only if the argument `keep` names it. An array
-# that both parts read is read once. The cell below gives an example.
+# `Ledger(reads, writes, flops)` describes a kernel: `reads` and `writes` are dictionaries that map the name of an array
+# to its size in bytes. The sum of two ledgers describes two kernels that run one after the other. `fuse` describes one
+# [fused](../glossary.md#fusion) kernel that does the work of two kernels. If the first kernel writes an array that the
+# second kernel reads, this array stays on the chip: the fused kernel does not read it from memory, and writes it only
+# if the argument `keep` names it. If both kernels read an array, the fused kernel reads it once. The cell below gives
+# an example.
 #
 # Write the ledgers of four fused kernels. Each kernel reads each input element once and writes each result once.
 # `itemsize` is the number of bytes per element. Count each +, −, ·, /, max and exp as one FLOP. Σ and max go over a
@@ -63,8 +64,8 @@ lab.check("05_roofline/least_time")
 # | matmul | C = A·B | A: M × K, B: K × N, C: M × N |
 # | RMSNorm + residual | s = x + r; rstd from Σs²; y = s · rstd · w | x, r, s, y: M × N; w: N |
 #
-# In the last row, [RMSNorm](../glossary.md#rmsnorm) with a [residual](../glossary.md#residual) `r`, `s` is also a
-# result, because the next layer reads it.
+# The last row is [RMSNorm](../glossary.md#rmsnorm) with a [residual](../glossary.md#residual) `r`. Here `s` is also a
+# result, because the next layer reads `s`.
 #
 # <details><summary>Hint 1</summary>List the arrays first. Is each array read, written, or only an intermediate
 # result?</details>
@@ -144,14 +145,14 @@ lab.check("05_roofline/ledgers")
 #
 # Then write `verdict`: what limits a *measured* kernel that does `work` (a ledger) in `seconds`? `roof` holds the
 # bandwidth and the peak of a GPU, which determine the kernel's least time. If the kernel took at most twice its least
-# time, return what determines this time: `"memory"` or `"compute"`. Otherwise return `"neither"`: the kernel is slow
-# for a reason that the roofline does not show, such as its [launch](../glossary.md#launch), too few warps, or scattered
-# addresses.
+# time, return what determines the least time: `"memory"` or `"compute"`. Otherwise return `"neither"`: the kernel is
+# slow for a reason that the roofline does not show, such as its [launch](../glossary.md#launch), too few warps, or
+# scattered addresses.
 #
 # <details><summary>Hint 1</summary>Set the intensity of your matmul ledger equal to the ridge, and solve for
 # M.</details>
-# <details><summary>Hint 2</summary><code>roof.predict(work)</code> returns an object with the least time,
-# <code>.seconds</code>, and with what determines this time, <code>.bound</code>.</details>
+# <details><summary>Hint 2</summary><code>roof.predict(work)</code> returns an object: <code>.seconds</code> is the
+# least time, and <code>.bound</code> is what determines it.</details>
 
 
 # %% cell="solution" id="bounds"
@@ -186,8 +187,9 @@ lab.check("05_roofline/verdict")
 #
 # The cell after the check runs your kernel with `STEPS` from 1 to 1024, and draws it on the roofline beside kernels of
 # PyTorch. The printed verdicts use measured limits: the bandwidth of a plain copy, and the FLOP/s of PyTorch's best
-# matmul. Without a GPU your kernel is not timed: hollow marks on the roofline show its limit. **Predict:** at how many
-# `STEPS` does your kernel become compute-bound? Which of PyTorch's kernels reach the roofline?
+# matmul. Without a GPU your kernel is not timed: hollow marks on the roofline show the highest FLOP/s that it can
+# reach. **Predict:** at how many `STEPS` does your kernel become compute-bound? Which of PyTorch's kernels reach the
+# roofline?
 #
 # <details><summary>Hint 1</summary>Offsets, mask, load and store are the same as in <code>scale_kernel</code> in
 # <code>00_start</code>.</details>
@@ -238,8 +240,8 @@ lab.widgets.roofline(lab.rooflines.points(placed), gpu=None if lab.device.has_gp
 # | what you see in the picture | common cause |
 # |---|---|
 # | a point above the roofline | you counted bytes that came from the L2, or FLOPs that the kernel did not do |
-# | a memory-bound kernel below the slope | scattered accesses, or too few bytes [in flight](../glossary.md#in-flight) |
-# | a compute-bound kernel below the flat part | it [spills](../glossary.md#spill), or does not use tensor cores |
+# | a memory-bound kernel below the line | scattered accesses, or too few bytes [in flight](../glossary.md#in-flight) |
+# | a compute-bound kernel below the line | it [spills](../glossary.md#spill), or does not use tensor cores |
 # | a short kernel far below the roofline | the launch takes most of the time: do more work per launch |
 #
 # ## 5 Three claims
@@ -248,10 +250,10 @@ lab.widgets.roofline(lab.rooflines.points(placed), gpu=None if lab.device.has_gp
 #
 # - The ridge point of an [A100](../glossary.md#gpu-generation) is about {claim: claimed_ridge} FLOPs per byte.
 # - The intensity of a square matmul is about M FLOPs per byte.
-# - In a [transformer](../glossary.md#transformer-block), operations with only {claim: claimed_flops} of the FLOPs
-#   (normalizations and elementwise operations) took {claim: claimed_time} of the time.
+# - In a [transformer](../glossary.md#transformer-block), normalizations and elementwise operations did only
+#   {claim: claimed_flops} of the FLOPs, but took {claim: claimed_time} of the time.
 #
-# The cell above prints each claim beside computed values. For the third claim, the values describe the [forward
+# The last code cell prints each claim next to computed values. For the third claim, the values describe the [forward
 # pass](../glossary.md#forward-pass) of one layer of BERT-large, a transformer, in [fp16](../glossary.md#fp16). Each
 # operation is a kernel, and the input is 8 texts of 512 tokens (pieces of words).
 
@@ -261,17 +263,17 @@ lab.widgets.roofline(lab.rooflines.points(placed), gpu=None if lab.device.has_gp
 #
 # ### BEGIN SOLUTION
 # A ridge of 10 is right for fp32 on CUDA cores: it is {claim: a100_40_ridge} for the A100 with 40 GB and
-# {claim: a100_80_ridge} for the one with 80 GB. With tensor cores the ridge is 100 to 200. The intensity of a matmul
+# {claim: a100_80_ridge} for the A100 with 80 GB. With tensor cores the ridge is 100 to 200. The intensity of a matmul
 # grows with M, but it is M/3 in fp16 when each matrix moves once. For the third claim, the study quoted is Ivanov and
 # others, 2021, Table 1, which measured BERT on a V100. It found {claim: norm_flops} of the FLOPs in normalizations and
 # {claim: elementwise_flops} in elementwise operations. Together these 0.20 % took {claim: claimed_time} of the time, so
 # the claimed {claim: claimed_flops} is too low by a factor of ten. The ledger agrees in size: these operations do about
 # one FLOP per byte, a hundred times or more below the ridge, so their bytes determine their time. Tensor cores have
-# grown faster than bandwidth. That raises the ridge and makes the share larger; fusion makes it smaller.
+# grown faster than bandwidth. That raises the ridge and makes the share larger; fusion makes the share smaller.
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** Add a second slope to the roofline, for kernels whose data stay in the L2.
+# **Next levels.** Add a second rising line to the roofline, for kernels whose data stay in the L2.
 #
 # **In practice** [Nsight Compute](../glossary.md#nsight-compute) draws rooflines from the bytes that the hardware
 # counts. If the hardware counts more bytes than your ledger, the kernel moves some data twice.

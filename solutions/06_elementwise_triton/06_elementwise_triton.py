@@ -8,15 +8,15 @@
 # **You will learn to**
 # - turn a formula into a [kernel](../glossary.md#kernel): [program ID](../glossary.md#program-id),
 #   [offsets](../glossary.md#offset), [mask](../glossary.md#mask), load, compute, store;
-# - predict the time of an elementwise kernel from the bytes that it moves, and what [fusion](../glossary.md#fusion)
-#   saves;
+# - predict the time of an elementwise kernel from the bytes that it moves, and predict how much time
+#   [fusion](../glossary.md#fusion) saves;
 # - avoid an [overflow](../glossary.md#overflow) of `exp`, and compute in [fp32](../glossary.md#fp32) when the arrays
 #   are [fp16](../glossary.md#fp16);
 # - address the rows of a matrix by their [stride](../glossary.md#stride).
 #
 # **You need** `00_start`, and the chain rule of calculus for part 3.
 #
-# About 75 minutes. Works without a GPU; only timings need one.
+# About 75 minutes. Only measured times need a GPU.
 #
 # ## 1 Add two vectors
 #
@@ -139,7 +139,7 @@ lab.check("06_elementwise_triton/vector_add")
 # |---|---|
 # | `tail-unmasked` | a load or a store has no mask, or the mask uses `<=` instead of `<` |
 # | `first-block-only` | `offs` lacks `pid * BLOCK` |
-# | `overflow` (GeLU) | `exp` of a large number is inf, and inf / inf or inf · 0 is NaN |
+# | `overflow` (GeLU) | `exp` of a large number gave inf, and the formula contains inf / inf or inf · 0 |
 # | `precision` | fp16 values were not converted to fp32 right after the load |
 # | `wrong-stride` (part 4) | the kernel assumes that the rows follow each other without gaps |
 #
@@ -167,7 +167,7 @@ lab.check("06_elementwise_triton/vector_add")
 #
 # <details><summary>Hint 1</summary>tanh a = 2·sigmoid(2a) − 1. So which simple expression equals (1 + tanh a) /
 # 2?</details>
-# <details><summary>Hint 2</summary>The whole formula is x · sigmoid(2a).</details>
+# <details><summary>Hint 2</summary>The whole formula is y = x · sigmoid(2a).</details>
 # <details><summary>Hint 3</summary>If exp(−z) overflows to inf, sigmoid(z) is 0, which is correct.</details>
 
 
@@ -265,7 +265,7 @@ lab.check("06_elementwise_triton/gelu_backward")
 # <details><summary>Hint 3</summary>In fp16, the addition and the multiplication would each round. So convert to fp32
 # after each load. The store converts the result to the type of <code>out</code>.</details>
 #
-# **Predict, then measure.** The cell after the check times your kernels and PyTorch's (`library` in its output).
+# **Predict, then measure.** The cell after the check times your kernels and PyTorch's (`library` in the output).
 # PyTorch has one kernel for GeLU and one for its gradient, but needs two for bias and scale. Which of your last three
 # kernels will be faster than PyTorch's, and by what factor?
 #
@@ -315,12 +315,12 @@ for name in ("vector_add", "gelu", "gelu_backward", "bias_scale"):
     print(lab.benchmark(f"06_elementwise_triton/{name}") or "")  # "copy" is a copy of as many bytes as the kernel moves
 lab.access_map(add_in_eights, torch.arange(20.0), torch.ones(20), torch.empty(20), title="your vector add")
 x = torch.ones(4096, device="cuda" if lab.device.has_gpu() else "cpu")
-compiled.stages(vector_add_kernel, x, x, x, 4096, BLOCK=1024)  # how Triton compiles it, in four stages
+compiled.stages(vector_add_kernel, x, x, x, 4096, BLOCK=1024)  # your vector add in four stages of compilation
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** On an [H200](../glossary.md#hopper) with 2²⁷ fp32 elements, GeLU takes {claim: unfused_gelu} with the
-# nine kernels of part 2, and {claim: built_in_gelu} with PyTorch's fused kernel. What factor do the bytes predict?
-# Compare it with the measured factor: what might the prediction omit?
+# nine kernels of part 2, and {claim: built_in_gelu} with PyTorch's fused kernel. What speedup do the bytes predict?
+# Compare it with the measured speedup: what might the prediction omit?
 #
 # ### BEGIN SOLUTION
 # The unfused version moves 21n elements, the fused kernel 2n, so bytes predict a factor of 10.5. The measured factor is
@@ -332,21 +332,22 @@ compiled.stages(vector_add_kernel, x, x, x, 4096, BLOCK=1024)  # how Triton comp
 # %% [markdown]
 # **Next levels.** Three experiments:
 #
-# - In the launchers, try `BLOCK` 256 and 4096. Pass `num_warps=8` too, which gives a program 8
-#   [warps](../glossary.md#warp), not 4. How does the time change, and why so little?
+# - In the launchers, try `BLOCK` 256 and 4096. Also pass `num_warps=8`: a program then has 8
+#   [warps](../glossary.md#warp) instead of 4. How does the time change, and why so little?
 # - Let one program of `bias_scale` process several rows, so that it reads bias and scale only once.
-# - Let consecutive programs of `bias_scale` process the same columns of consecutive rows. On an H200 and a matrix of
-#   2¹⁴ × 2¹³, this order lowers the bandwidth by {claim: rows_first_loss}, from {claim: columns_first} to
+# - Let consecutive programs of `bias_scale` process the same columns of consecutive rows. On an H200, for a matrix of
+#   2¹⁴ × 2¹³ elements, this order lowers the bandwidth by {claim: rows_first_loss}, from {claim: columns_first} to
 #   {claim: rows_first} GB/s.
 #
 # **Four stages.** The last code cell shows your loads in four stages of compilation. Triton IR (intermediate
 # representation) still computes with blocks. Triton GPU IR adds [layouts](../glossary.md#layout): `sizePerThread = [4]`
-# means that each thread holds four adjacent elements. In [PTX](../glossary.md#ptx) a thread loads the four with one
-# instruction, `ld.global.v4`, and in machine code ([SASS](../glossary.md#sass)) with `LDG.E.128`. This works because
-# the addresses are multiples of 16 bytes. Pass `x[1:]` in place of the first `x` to `compiled.stages`: what changes?
+# means that each thread holds four adjacent elements. In [PTX](../glossary.md#ptx) a thread loads the four elements
+# with one instruction, `ld.global.v4`, and in machine code ([SASS](../glossary.md#sass)) with `LDG.E.128`. This works
+# because the addresses are multiples of 16 bytes. Pass `x[1:]` in place of the first `x` to `compiled.stages`: what
+# changes?
 #
-# **In practice** [`torch.compile`](../glossary.md#torchcompile) generates elementwise kernels. Hand-written kernels pay
-# off where `torch.compile` cannot fuse, such as in the [epilogue](../glossary.md#epilogue) of a
+# **In practice** [`torch.compile`](../glossary.md#torchcompile) generates elementwise kernels. Hand-written kernels
+# help where `torch.compile` does not fuse, such as (by default) in the [epilogue](../glossary.md#epilogue) of a
 # [matmul](../glossary.md#matmul).
 #
 # **Reading.** [Hendrycks and Gimpel, Gaussian Error Linear Units](https://arxiv.org/abs/1606.08415) defines GeLU and

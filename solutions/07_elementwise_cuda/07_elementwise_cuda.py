@@ -12,8 +12,8 @@
 # - read the [host](../glossary.md#host) code of a CUDA program, which manages memory, copies data and
 #   [launches](../glossary.md#launch) kernels.
 #
-# **You need** `02_execution_model`, and GeLU from `06_elementwise_triton`. About 70 minutes. Works without a GPU; only
-# times need one.
+# **You need** `02_execution_model`, and GeLU from `06_elementwise_triton`. About 70 minutes. Only measured times need a
+# GPU.
 #
 # ## 1 The grid-stride loop
 #
@@ -25,13 +25,13 @@
 #
 # So far each thread computed one element, so the grid had to cover all elements. In a grid-stride loop, a thread first
 # computes the element at its own index. Then it adds the number of threads in the grid to the index, computes the
-# element there, and so on to the end of the array. The result is correct with a grid of any size, so you can choose the
-# size for speed. Many threads hide [latency](../glossary.md#latency) better. With fewer threads, each thread computes
-# more elements, and can reuse an index or a factor for all of them. In each iteration, neighboring threads still access
-# neighboring elements.
+# element at the new index, and so on to the end of the array. The result is correct with a grid of any size, so you can
+# choose the fastest size. Many threads hide [latency](../glossary.md#latency) better. With fewer threads, each thread
+# computes more elements, and can reuse an index or a factor for all of them. In each iteration, neighboring threads
+# still access neighboring elements.
 #
-# **Predict.** `threads` threads loop over `n` elements with a grid-stride loop. How many iterations does thread
-# `thread` execute (`passes`)?
+# **Predict.** Suppose that `threads` threads loop over `n` elements with a grid-stride loop. How many iterations does
+# thread `thread` execute (`passes`)?
 
 # %% cell="setup"
 
@@ -50,9 +50,10 @@ def passes(n, threads, thread):
 lab.check("07_elementwise_cuda/passes")
 
 # %% [markdown]
-# **Your kernel:** `out[i] = x[i] + y[i]` for all `i < n`, with any grid. The [launcher](../glossary.md#launcher)
-# `vector_add` in the cell below gives each thread about four elements. The cell also runs `sign_kernel`, a similar
-# kernel without a loop. Its 2 [blocks](../glossary.md#block) of 4 threads write only 8 of 20 elements.
+# **Your kernel:** `out[i] = x[i] + y[i]` for all `i < n`, with a grid of any size. The
+# [launcher](../glossary.md#launcher) `vector_add` in the cell below gives each thread about four elements. The cell
+# also runs `sign_kernel`, a similar kernel without a loop. Its 2 [blocks](../glossary.md#block) of 4 threads write only
+# 8 of 20 elements.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -60,10 +61,11 @@ lab.check("07_elementwise_cuda/passes")
 # | `out` | (n,) | output |
 # | `n` | scalar | number of elements, at least 1 |
 #
-# `__restrict__` declares that the arrays do not overlap, so the compiler may execute loads of the next iteration before
+# `__restrict__` declares that the arrays do not overlap, so the compiler may move loads of the next iteration before
 # the store of the current iteration. You get 2 points for a correct result, 1 point for storing each element only once,
 # and 1 point for [coalescing](../glossary.md#coalesced-access). The 32 floats that a [warp](../glossary.md#warp) loads
-# are 32 · 4 = 128 bytes, or 4 [sectors](../glossary.md#sector) of 32 bytes; a load may touch no more.
+# are 32 · 4 = 128 bytes, or 4 [sectors](../glossary.md#sector) of 32 bytes: one load of a warp may touch at most 4
+# sectors.
 #
 # <details><summary>Hint 1</summary>A loop has three parts: where a thread starts, its step, and where it
 # ends.</details>
@@ -122,7 +124,7 @@ lab.check("07_elementwise_cuda/vector_add")
 # | `missing-syncthreads`, `race` | two threads store the same element: where does each thread start? |
 # | `timeout` | the loop counter does not change |
 # | `misaligned` (part 3) | a `float4` is accessed at an element index that is not a multiple of four |
-# | too many bytes stored | the step is the number of threads of one block, so blocks repeat elements |
+# | too many bytes stored | the step is the number of threads of one block, so several blocks store the same elements |
 #
 # ## 2 Rows and columns
 #
@@ -139,8 +141,8 @@ lab.check("07_elementwise_cuda/vector_add")
 # <details><summary>Hint 1</summary>You need one guard for the column and one loop over rows.</details>
 # <details><summary>Hint 2</summary>The loop is the same as in part 1, but uses <code>.y</code> and <code>M</code> where
 # part 1 uses <code>.x</code> and <code>n</code>.</details>
-# <details><summary>Hint 3</summary>The row step is the number of threads that the grid has along y. (Very tall matrices
-# need the loop: a grid has at most {claim: grid_limit_y} blocks along y.)</details>
+# <details><summary>Hint 3</summary>The step of the loop is the number of threads that the grid has along y. (Very tall
+# matrices need the loop: a grid has at most {claim: grid_limit_y} blocks along y.)</details>
 
 
 # %% cell="given" id="row_scale"
@@ -178,14 +180,15 @@ lab.check("07_elementwise_cuda/row_scale")
 # kernel needs a quarter of the load and store instructions for the same bytes, and has more bytes [in
 # flight](../glossary.md#in-flight).
 #
-# The address of a `float4` must be a multiple of 16. An array that starts elsewhere, such as `x[1:]`, cannot be
-# accessed in this way. If the number of elements is not a multiple of four, up to three elements are left over. The
+# The address of a `float4` must be a multiple of 16. An array that starts at another address, such as `x[1:]`, cannot
+# be accessed as `float4`. If the number of elements is not a multiple of four, up to three elements are left over. The
 # launcher passes `groups`, the number of groups of four elements. It passes 0 if the address of `x` or `out` is not a
 # multiple of 16. In the kernel, `reinterpret_cast` turns the pointers into pointers to `float4`. The kernel computes
 # elements 0 to `4·groups − 1` in groups, and the others one by one.
 #
-# $y = \frac{x}{2}\,(1 + \tanh a)$ with $a = \sqrt{2/\pi}\,(x + 0.044715\,x^3)$. Write this formula as the `__device__`
-# function `gelu_tanh`: the kernel calls it in five places (four for a group, one for an element left over).
+# GeLU is $y = \frac{x}{2}\,(1 + \tanh a)$ with $a = \sqrt{2/\pi}\,(x + 0.044715\,x^3)$. Write this formula as the
+# `__device__` function `gelu_tanh`: the kernel calls it in five places (four for a group, one for an element that is
+# left over).
 #
 # You get 2 points for a correct result. A [request](../glossary.md#request) is one load or store instruction that a
 # warp executes; with `float4`, a request moves 512 bytes. You get 1 point if loads move at least 500 bytes per request
@@ -278,17 +281,17 @@ for name in ("vector_add", "row_scale", "gelu"):
 # }
 # ```
 #
-# The operating system does not move [pinned memory](../glossary.md#pinned-memory) to other addresses, so the GPU can
-# copy it while the CPU does other work. A [stream](../glossary.md#stream) is a queue. Work in one stream runs in order;
-# work in two streams may overlap. If you split the work into pieces and put them into two streams, one piece is copied
-# while another is computed. Launches and asynchronous copies return at once, so the program learns of an error in a
-# kernel only where the host waits. `21_launch_overhead` measures launches, streams and copies.
+# The operating system does not move [pinned memory](../glossary.md#pinned-memory), so the GPU can copy it while the CPU
+# does other work. A [stream](../glossary.md#stream) is a queue. Work in one stream runs in order; work in two streams
+# may overlap. If you split the work into pieces and put them into two streams, one piece is copied while the kernel
+# processes another. Launches and asynchronous copies return at once, so the program sees an error of a kernel only
+# where the host waits. `21_launch_overhead` measures launches, streams and copies.
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** The program above copies 64 MiB to the GPU and 64 MiB back, over [PCIe](../glossary.md#pcie) at about
 # {claim: pcie_copy} in each direction. Its kernel reads 64 MiB and writes 64 MiB of GPU memory, at about
 # {claim: h200_copy} on an [H200](../glossary.md#hopper). Roughly what share of the time does the kernel take? How much
-# time would two streams save, and how much a kernel that is twice as fast?
+# time would two streams save? How much time would be saved if the kernel took half as long?
 #
 # ### BEGIN SOLUTION
 # The copies take 134 MB / {claim: pcie_copy}, about 2.7 ms. The kernel takes 134 MB / {claim: h200_copy}, about 0.03

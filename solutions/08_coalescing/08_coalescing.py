@@ -13,7 +13,7 @@
 # **You need** `07_elementwise_cuda`: [grids](../glossary.md#grid), [blocks](../glossary.md#block),
 # [guards](../glossary.md#boundary-guard).
 #
-# About 75 minutes. Works without a GPU; only times need one.
+# About 75 minutes. Only measured times need a GPU.
 #
 # ## 1 Sectors
 #
@@ -25,9 +25,9 @@
 # element `offset + k · stride`, and each element has `width` bytes. Find two settings with which memory transfers
 # exactly twice the bytes that the lanes need.
 #
-# **Predict.** How many sectors does such a request touch? Write `sectors_per_request`: its argument `first` is the
-# picture's `offset`, and `itemsize` is the `width`. The array begins at a sector boundary, and no element spans two
-# sectors.
+# **Predict.** How many sectors does a request touch for a given offset, stride and width? Write `sectors_per_request`:
+# its argument `first` is the picture's `offset`, and `itemsize` is the `width`. The array begins at a sector boundary,
+# and no element spans two sectors.
 
 # %% cell="setup"
 
@@ -55,11 +55,11 @@ lab.check("08_coalescing/sectors_per_request")
 # %% [markdown]
 # ### Arrays of structures
 #
-# Points (x, y, z) can be stored as an [array of structures](../glossary.md#array-of-structures), x y z x y z …, or as a
-# [structure of arrays](../glossary.md#structure-of-arrays), all x, then all y, then all z. A kernel in which each lane
-# loads one point makes three load requests per warp: for x, for y and for z. In an array of structures, what is the
-# stride of such a request, and how many sectors does your function return for it? The cell that defines `loads_of`
-# prints the sectors per load request of both layouts.
+# Points (x, y, z) can be stored as an [array of structures](../glossary.md#array-of-structures) (x y z x y z …), or as
+# a [structure of arrays](../glossary.md#structure-of-arrays) (all x, then all y, then all z). A kernel in which each
+# lane loads one point makes three load requests per warp: for x, for y and for z. In an array of structures, what is
+# the stride of each request, and how many sectors does your function return for this stride? The cell that defines
+# `loads_of` prints the sectors per load request of both layouts.
 #
 # ## 2 Fix a matmul
 #
@@ -137,9 +137,9 @@ with lab.record():
 lab.annotate(matmul_slow_kernel)
 
 # %% [markdown]
-# The three loads of `length_aos` touch the *same* 12 sectors: 32 points of 12 bytes. If these sectors stay in the [L1
-# cache](../glossary.md#l1-cache) until the third load, they come from memory only once, but L1 delivers each of them
-# three times. And a kernel that needs only x uses just a third of the bytes that it moves.
+# The three loads of `length_aos` touch the *same* 12 sectors, which hold 32 points of 12 bytes. If these sectors stay
+# in the [L1 cache](../glossary.md#l1-cache) until the third load, they come from memory only once, but L1 delivers each
+# sector three times. A kernel that needs only x would use just a third of the bytes that it moves.
 #
 # **Your [kernel](../glossary.md#kernel):** write the same matmul with coalesced loads and stores. Each block computes a
 # [tile](../glossary.md#tile) of 32 × 32 elements of `c`. In the launcher `matmul`, unlike in `matmul_slow`,
@@ -160,10 +160,10 @@ lab.annotate(matmul_slow_kernel)
 # <code>m</code> from those that end in <code>.y</code>. All lanes of a warp then read the same element of
 # <code>a</code>, so the request for <code>a</code> touches one sector.</details>
 #
-# Popular course material claims that coalescing makes such a matmul {claim: claimed_factor} times as fast:
-# {claim: claimed_fast} instead of {claim: claimed_slow}. (1 GFLOP/s is 10⁹ [FLOPs](../glossary.md#flop) per second.)
-# The cell after the check prints the sectors per load request of both kernels, and on a GPU also their times. What
-# speedup do the sectors predict?
+# Another course claims that coalescing makes such a matmul {claim: claimed_factor} times as fast: {claim: claimed_fast}
+# instead of {claim: claimed_slow}. (1 GFLOP/s is 10⁹ [FLOPs](../glossary.md#flop) per second.) The cell after the check
+# prints the sectors per load request of both kernels, and on a GPU also their times. What speedup do the sectors
+# predict?
 
 # %% cell="solution" id="matmul_kernel"
 # %%cuda
@@ -202,15 +202,15 @@ def measure_the_claim():
 measure_the_claim()
 
 # %% [markdown]
-# If a check of part 2 or 3 fails, use this table. Only its first row is for part 2. `tile` is the array in shared
-# memory of part 3, and `tx` is `threadIdx.x`.
+# If a check of part 2 or 3 fails, use this table. Only its first row is for part 2. In part 3, `tile` is the array in
+# shared memory, and `tx` is `threadIdx.x`.
 #
 # | the check reports | common cause |
 # |---|---|
 # | 16.5 or 32 sectors per request | neighboring lanes access a column: `threadIdx.x` is multiplied by a row length |
 # | `missing-syncthreads` | the tile is read before other warps have filled it |
 # | `uninitialized-shared` | a thread writes fewer than four elements of the tile, so some rows are not written |
-# | `transposed` | the kernel writes `tile[y][tx]` and also reads `tile[y][tx]`: one index pair must be swapped |
+# | `transposed` | the kernel writes `tile[y][tx]` and also reads `tile[y][tx]`: swap the indices in one place |
 # | `barrier-divergence` | some threads skip `__syncthreads()`, because it is inside a guard or after a `return` |
 # | `tail-unmasked` | the load or the store has no guard |
 # | `first-block-only` | the guard of the store compares rows with M and columns with N, although `out` is N × M |
@@ -219,10 +219,10 @@ measure_the_claim()
 #
 # Compute `out[n][m] = x[m][n]`. If a warp loads along a row of `x`, it stores along a column of `out`, so each store
 # touches 32 sectors. If it stores along a row of `out`, each load touches 32 sectors. The solution is *shared memory*,
-# a small, fast memory that the threads of a block share. It has no sectors: reading a column moves no unused bytes. A
-# block loads a tile of 32 × 32 elements of `x` by rows. Each thread then waits at the [barrier](../glossary.md#barrier)
-# `__syncthreads()` until the tile is complete. Last, the block stores the columns of the tile as rows of `out`. In the
-# diagram below, `bx` and `by` are `blockIdx.x` and `blockIdx.y`:
+# a small, fast memory that the threads of a block share. Shared memory has no sectors: reading a column moves no unused
+# bytes. A block loads a tile of 32 × 32 elements of `x` by rows. Each thread then waits at the
+# [barrier](../glossary.md#barrier) `__syncthreads()` until the tile is complete. Last, the block stores the columns of
+# the tile as rows of `out`. In the diagram below, `bx` and `by` are `blockIdx.x` and `blockIdx.y`:
 #
 # ```
 #   x, tile (by, bx)             tile in shared memory            out, tile (bx, by)
@@ -292,16 +292,17 @@ lab.annotate(transpose_kernel)  # `degree` 32: this access to shared memory take
 print(lab.benchmark("08_coalescing/transpose") or "")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** The slow matmul loads 16.5 sectors per request, the mean of 32 (for `a`) and 1 (for `b`). The fixed one
-# loads 2.5, the mean of 1 and 4. That is a factor of 6.6. The claim is a factor of {claim: claimed_factor} in time.
-# Give one reason why the time may fall by *more* than a factor of 6.6, and one reason why it may fall by less.
+# **Explain.** The slow matmul loads 16.5 sectors per request, the mean of 32 (for `a`) and 1 (for `b`). The fixed
+# matmul loads 2.5, the mean of 1 (for `a`) and 4 (for `b`): a factor of 6.6. The claim is a factor of
+# {claim: claimed_factor} in time. Give one reason why the time may fall by *more* than a factor of 6.6, and one reason
+# why it may fall by less.
 #
 # ### BEGIN SOLUTION
 # Time may fall by more because L1 looks up lines, not sectors. The slow request for a touches 32 different lines, which
-# L1 looks up one after another, and the request for b one. The fixed kernel's two requests touch one line each: 33
-# lookups become 2. Time may fall by less because of caches. The 32 sectors that the slow kernel loads for one k also
-# hold the elements for the next 7 values of k, so most of its sectors come from L1 or L2, not from memory. Also, the
-# fixed kernel is no longer bound by sectors but by the number of load instructions: two per multiplication.
+# L1 looks up one after another, and the request for b touches one line. The fixed kernel's two requests touch one line
+# each: 33 lookups become 2. Time may fall by less because of caches. The 32 sectors that the slow kernel loads for one
+# k also hold the elements for the next 7 values of k, so most of its sectors come from L1 or L2, not from memory. Also,
+# the fixed kernel is no longer bound by sectors but by the number of load instructions: two per multiplication.
 # ### END SOLUTION
 
 # %% [markdown]

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Three published kernels to debug
 #
-# **You will** find and fix the bugs of three [kernels](../glossary.md#kernel). All of these bugs were found in
-# published teaching code.
+# **You will** find and fix the bugs of three [kernels](../glossary.md#kernel). All these bugs were in published
+# teaching code.
 #
 # **You will learn to**
 # - check a [grid-stride loop](../glossary.md#grid-stride-loop): does it visit each element exactly once?
@@ -36,8 +36,8 @@
 # ```
 # > **Report:** block 0, thread 0 reads x[256], outside the array of 1 element (line 6).
 #
-# That is one of three bugs. The other two are not reported, but make the sum wrong. For n = 512, the sum is about an
-# eighth of the right sum. For n = 100 000, some elements are added several times.
+# The report shows one of three bugs. The other two are not reported, but make the sum wrong. For n = 512, the sum is
+# about an eighth of the right sum. For n = 100 000, some elements are added several times.
 #
 # <details><summary>Hint 1</summary>On paper, run the <code>while</code> loop of blocks 0 and 1 for n = 2048 and a grid
 # of two blocks. Which elements does each block add?</details>
@@ -98,9 +98,9 @@ lab.check("09_debugging/fix_sum")
 # %% [markdown]
 # ## 2 A window
 #
-# `out[i]` is the sum of x[i − 3] to x[i + 3], seven elements. Elements that do not exist count as 0. A block computes
-# 256 outputs. The block's tile in [shared memory](../glossary.md#shared-memory) holds the 256 inputs with the same
-# indices, and three more on each side.
+# `out[i]` is the sum of the seven elements x[i − 3] to x[i + 3]. Elements that do not exist count as 0. A block
+# computes 256 outputs. The block's tile in [shared memory](../glossary.md#shared-memory) holds the 256 inputs with the
+# same indices, and three more on each side.
 #
 # ```cpp
 # constexpr int R = 3;
@@ -120,8 +120,8 @@ lab.check("09_debugging/fix_sum")
 # ```
 # > **Report:** block 0, thread 0 reads x[-3], outside the array of 1 element (line 7).
 #
-# The kernel accesses x in three places and `out` in one. Each access is out of bounds for some n or some block. Why
-# does this kernel seem to work in a test with n = 2^20 that compares only the middle of `out`?
+# The kernel accesses x in three places, and `out` in one place. Each access is out of bounds for some n or some block.
+# Suppose that a test with n = 2^20 compares only the middle of `out`: why does this kernel seem to work?
 #
 # <details><summary>Hint 1</summary>For each of the four accesses, find the smallest and the largest index in the first
 # and in the last block.</details>
@@ -158,11 +158,11 @@ lab.check("09_debugging/fix_window")
 # ## 3 A formula
 #
 # The tanh form of [GeLU](../glossary.md#gelu) is 0.5 · x · (1 + tanh(u)) with u = 0.7978845608 · (x + 0.044715 · x³). A
-# published kernel computes tanh(u) as (exp(2u) − 1) / (exp(2u) + 1). In exact arithmetic this is right. The kernel
-# passes a test with x from `torch.randn`, but returns [NaN](../glossary.md#nan) in a model.
+# published kernel computes tanh(u) as (exp(2u) − 1) / (exp(2u) + 1). In exact arithmetic this formula is right. The
+# kernel passes a test with x from `torch.randn`, but returns [NaN](../glossary.md#nan) in a model.
 #
 # **Predict.** The largest [fp32](../glossary.md#fp32) number is about 3.4 · 10^38, near exp(88.7). For which u does the
-# formula fail, and what does it return there? What does it return for very negative u?
+# formula fail, and what does the formula return for these u? What does it return for very negative u?
 #
 # <details><summary>Hint 1</summary>inf / inf is NaN. 1 / inf is 0.</details>
 # <details><summary>Hint 2</summary>Write the fraction as 1 minus a term that goes to 0 for large u.</details>
@@ -190,10 +190,11 @@ lab.check("09_debugging/fix_gelu")
 # contained, and the bug that this input shows.
 #
 # ### BEGIN SOLUTION
-# The sum: more elements than one iteration of the grid covers (the step without gridDim.x), an n that is no multiple of
-# 512 (reads past the end), and random values in all elements of a block (the tree that starts at 16). The window: an n
-# that is no multiple of 256, and a comparison of the first and last elements. GeLU: values of 10 or more. Tests that
-# use one convenient size and normal numbers miss all of these.
+# The sum: an n larger than one iteration of the grid covers shows the step without gridDim.x; an n that is not a
+# multiple of 512 shows the reads past the end; random values in all elements of a block show the tree that starts
+# at 16. The window: an n that is not a multiple of 256, and a comparison of the first and last elements, show the
+# missing guards. GeLU: values of 10 or more show the overflow. Tests that use only one convenient size and normally
+# distributed numbers miss all these bugs.
 # ### END SOLUTION
 
 # %% [markdown]
@@ -201,7 +202,8 @@ lab.check("09_debugging/fix_gelu")
 # `10_reduction`, which makes the sum fast.
 #
 # **In practice** `compute-sanitizer` finds out-of-bounds accesses and races on a GPU (`--tool memcheck`, `--tool
-# racecheck`). It does not notice that a kernel adds elements twice: for that, compare the result with a reference.
+# racecheck`). `compute-sanitizer` does not notice that a kernel adds elements twice: for that, compare the result with
+# a reference.
 #
 # **Reading.** [Compute Sanitizer](https://docs.nvidia.com/compute-sanitizer/ComputeSanitizer/index.html): the tools,
 # and what each one finds.

@@ -11,20 +11,20 @@
 #   [padding](../glossary.md#padding) or [swizzling](../glossary.md#swizzle);
 # - find the cause of a reported [race](../glossary.md#race) or out-of-bounds access.
 #
-# **You need** your transpose from `08_coalescing`. About 90 minutes. Works without a GPU; only times need one.
+# **You need** your transpose from `08_coalescing`. About 90 minutes. Only measured times need a GPU.
 #
 # ## 1 Bank conflicts
 #
-# [Shared memory](../glossary.md#shared-memory) is on-chip memory of an [SM](../glossary.md#sm) with 32
+# [Shared memory](../glossary.md#shared-memory) is memory inside an [SM](../glossary.md#sm). It has 32
 # [banks](../glossary.md#bank): word w (4 bytes) is in bank w mod 32. Shared memory serves a
 # [request](../glossary.md#request) of a [warp](../glossary.md#warp) in one or more
 # [wavefronts](../glossary.md#wavefront), and each bank delivers one word per wavefront. If the
 # [lanes](../glossary.md#lane) of the warp read n *different* words of the same bank, the request takes n wavefronts: an
-# n-way *bank conflict*. Lanes that read the *same* word share one wavefront (a [broadcast](../glossary.md#broadcast)),
-# so equal words cause no conflict.
+# n-way *bank conflict*. Lanes that read the *same* word share one wavefront (a [broadcast](../glossary.md#broadcast))
+# and cause no conflict.
 #
-# **Predict.** Lane k reads word `k · stride`. How many wavefronts does the request take? The picture below shows it for
-# a stride of 12; write `wavefronts_for_stride` for any stride.
+# **Predict.** Lane k reads word `k · stride`. How many wavefronts does the request take? The picture below shows the
+# answer for a stride of 12; write `wavefronts_for_stride` for any stride.
 
 # %% cell="setup"
 
@@ -82,11 +82,11 @@ lab.check("09_shared_memory/wavefronts_for_stride")
 # %% [markdown]
 # ## 2 A convolution with a halo
 #
-# Compute `out[i] = Σ weights[radius + j] · x[i + j]`, with a sum over j = −radius … radius. If `i + j` is outside the
+# Compute `out[i] = Σ weights[radius + j] · x[i + j]`, summed over j = −radius … radius. If `i + j` is outside the
 # bounds of `x`, use 0 in place of `x[i + j]`. Neighboring outputs share most of their inputs. So each
 # [block](../glossary.md#block) loads its inputs *once* into shared memory, and its threads read them there. A block
-# computes 1024 outputs. For these, the block needs the 1024 inputs at the same indices, and `radius` more inputs on
-# each side: the *halo*.
+# computes 1024 outputs. For these outputs, the block needs the 1024 inputs at the same indices, and `radius` more
+# inputs on each side: the *halo*.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -96,14 +96,14 @@ lab.check("09_shared_memory/wavefronts_for_stride")
 #
 # A block has 128 threads: thread t computes outputs t, t + 128, …, t + 896 of the block. Neighboring lanes then access
 # neighboring words, and each thread has eight loads [in flight](../glossary.md#in-flight). You get 2 points for a
-# correct result. You get 1 point if your kernel loads few [sectors](../glossary.md#sector): at most n/8 for `x` (8
-# floats each), and 5 more per block (2 for the halo and 3 for the weights). You get 1 point for loads from shared
-# memory without bank conflicts.
+# correct result. You get 1 point for loading few [sectors](../glossary.md#sector) (of 8 floats): at most n/8 for `x`,
+# and per block 2 more for the halo and 3 for the weights. You get 1 point for loads from shared memory without bank
+# conflicts.
 #
-# <details><summary>Hint 1</summary>Let <code>first</code> be the index of the block's first output. For every radius,
-# let <code>tile[k]</code> hold <code>x[first - MAX_RADIUS + k]</code>: these inputs begin at a sector boundary, because
-# <code>first - MAX_RADIUS</code> is a multiple of 8. Store 0 where this index is outside <code>x</code>. Load the
-# weights into the shared array <code>taps</code>.</details>
+# <details><summary>Hint 1</summary>Let <code>first</code> be the index of the block's first output. Whatever
+# <code>radius</code> is, let <code>tile[k]</code> hold <code>x[first - MAX_RADIUS + k]</code>, or 0 if this element of
+# <code>x</code> does not exist. <code>first - MAX_RADIUS</code> is a multiple of 8, so the loads begin at a sector
+# boundary. Load the weights into the shared array <code>taps</code>.</details>
 # <details><summary>Hint 2</summary>Each thread fills <code>tile[threadIdx.x]</code>, <code>tile[threadIdx.x +
 # 128]</code> and so on: eight words. Sixteen of the threads each fill one more word. Then all threads call
 # <code>__syncthreads()</code>.</details>
@@ -152,23 +152,23 @@ lab.tiny("09_shared_memory/conv1d")
 lab.check("09_shared_memory/conv1d")
 
 # %% [markdown]
-# Use this table when a check of this notebook fails. *Ideal wavefronts* are those that the same requests would take
-# without bank conflicts.
+# Use this table when a check of this notebook fails. The *ideal* number of wavefronts is what the same requests would
+# take without bank conflicts.
 #
 # | the check reports | common cause |
 # |---|---|
-# | `missing-syncthreads` | two threads access the same word, one of them writes, and no barrier is in between |
+# | `missing-syncthreads` | two threads access one word, one of them writes, and no barrier separates the accesses |
 # | `barrier-divergence` | a `return` or `if` keeps some threads from a barrier at which other threads wait |
-# | `first-block-only` | each thread computes one element; it must compute 8 (part 2) or 16 (part 3) |
+# | `first-block-only` | each thread computes only one element, not 8 (part 2) or 16 (part 3) |
 # | `uninitialized-shared` | the kernel never wrote the halo, or the words of the tile past the end of `x` |
-# | `wrong-formula` (part 2) | the weights are in reverse order, or there is no halo at the ends of each block |
-# | 32 or 16.5 wavefronts per ideal wavefront | all words of a tile column are in one bank (part 3) |
+# | `wrong-formula` (part 2) | the weights are in reverse order, or blocks use 0 instead of their halo |
+# | 32 wavefronts per ideal one (16.5 with the stores) | all words of a tile column are in one bank (part 3) |
 #
-# **Extra.** Let each thread of `conv1d` compute five *adjacent* outputs, and keep the inputs that these outputs share
-# in [registers](../glossary.md#register). At radius 8, a thread then reads 5 + 16 = 21 words of `x` from shared memory
-# instead of 5 · 17 = 85. Why five outputs and not four? (What is the stride between lanes?) Also make `radius` a
-# [template](../glossary.md#template) parameter, so that the compiler [unrolls](../glossary.md#unrolling) the loop over
-# the weights.
+# **Extra.** Let each thread of `conv1d` compute five *adjacent* outputs, and keep in
+# [registers](../glossary.md#register) the inputs that these outputs share. At radius 8, a thread then reads 5 + 16 = 21
+# words of `x` from shared memory instead of 5 · 17 = 85. Why five outputs and not four? (How far apart are the words
+# that neighboring lanes read?) Also make `radius` a [template](../glossary.md#template) parameter, so that the compiler
+# [unrolls](../glossary.md#unrolling) the loop over the weights.
 #
 # ## 3 Transpose without bank conflicts
 #
@@ -178,13 +178,13 @@ lab.check("09_shared_memory/conv1d")
 # - **Padding.** Declare the tile one column wider than you need. How far apart are the words of a column then, and in
 #   which banks are they?
 # - **Swizzling.** Keep the size of the tile, but store element (y, x) in column `x ^ y` of row y, where `^` is the
-#   bitwise exclusive or. The rows then have different orders, and the 32 elements of a column that a warp reads are in
-#   32 different banks.
+#   bitwise exclusive or. Each row then has its own order, and the 32 elements of a column that a warp reads are in 32
+#   different banks.
 #
 # Write both versions, padding first. Start from your kernel of `08_coalescing`, but with a tile of 64 × 64 words and a
-# block of 64 × 4 threads. Each thread then has 16 loads in flight, which makes the kernel faster on large GPUs. Each
-# version has points for the result, for coalesced accesses and for no bank conflicts. The swizzled tile must have no
-# padding. [Tensor-core](../glossary.md#tensor-core) kernels swizzle (`16_matmul_hopper`), because padding breaks the
+# block of 64 × 4 threads. Each thread then has 16 loads in flight, which makes the kernel faster on large GPUs. You get
+# points for the result, for coalesced accesses and for avoiding bank conflicts. The swizzled tile must have no padding.
+# [Tensor-core](../glossary.md#tensor-core) kernels swizzle (`16_matmul_hopper`), because padding by one word breaks the
 # alignment that 16-byte copies need. NVIDIA's guide has [more on
 # banks](https://docs.nvidia.com/cuda/cuda-c-programming-guide/#shared-memory).
 #
@@ -257,8 +257,8 @@ for name in ("conv1d", "transpose_padded", "transpose_swizzled"):
 #
 # The first kernel smooths groups of 256 elements, one group per block. In each of `steps` iterations, every element
 # becomes the mean of three values *of the previous iteration*: its own value and those of its two neighbors. The first
-# and the last element of a group have only one neighbor; their own value replaces the missing value. The results of
-# this kernel are wrong in some runs and right in others.
+# and the last element of a group have only one neighbor: there the element's own value replaces the missing value. The
+# results of this kernel are wrong in some runs and right in others.
 #
 # ```cpp
 # constexpr int BLOCK = 256;
@@ -295,12 +295,12 @@ for name in ("conv1d", "transpose_padded", "transpose_swizzled"):
 #
 # Two threads *race* if they access the same word, at least one of them writes, and no barrier separates the accesses.
 # In the first kernel, look at each access to the tile in the loop: which other threads access the same word before the
-# next barrier? The second kernel has several out-of-bounds accesses, and the report names only the first one. Run the
-# check after each fix.
+# next barrier? The second kernel has several out-of-bounds accesses, but the report names only the first. Run the check
+# after each fix.
 #
 # <details><summary>Hint 1</summary>A thread may write <code>tile[t]</code> only after its neighbors have read
-# <code>tile[t]</code>. It may read <code>tile[left]</code> only after the left neighbor has written
-# <code>tile[left]</code>. How many barriers does an iteration need?</details>
+# <code>tile[t]</code>. It may read <code>tile[left]</code> only after the left neighbor's write of the previous
+# iteration. How many barriers does an iteration need?</details>
 # <details><summary>Hint 2</summary>Store the mean in a local variable, wait at a barrier, copy the variable to the
 # tile, and wait at another barrier. Or alternate between two tiles: then one barrier per iteration is enough.</details>
 # <details><summary>Hint 3</summary>For the gradient: <code>x[min(max(j, 0), n - 1)]</code> exists for every
@@ -351,13 +351,13 @@ lab.check("09_shared_memory/fix_race")
 lab.check("09_shared_memory/fix_bounds")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** With groups of 32 elements instead of 256, the broken smoothing kernel would give the right result in
-# every run on many GPUs. Why? And why is the kernel still wrong with groups of 32?
+# **Explain.** If groups had 32 elements instead of 256, the broken smoothing kernel would on many GPUs give the right
+# result in every run. Why? And why would the kernel still be wrong?
 #
 # ### BEGIN SOLUTION
 # 32 elements are the work of one warp. Its lanes usually execute a load together and then the store together, so all of
-# them have read before the first one writes. With 256 elements, eight warps run independently: one may store its new
-# values before the next has loaded the old ones at their common border. But since Volta the lanes of a warp need not
-# execute in lockstep: the compiler and the hardware may let one lane go ahead. So even one warp needs a barrier
-# (`__syncwarp()`) between reading and writing.
+# them have read before the first one writes. With 256 elements, eight warps run independently: one warp may store its
+# new values before the neighboring warp has loaded the old ones at their common border. But since Volta the lanes of a
+# warp need not execute in lockstep: the compiler and the hardware may let one lane go ahead. So even one warp needs a
+# barrier (`__syncwarp()`) between reading and writing.
 # ### END SOLUTION

@@ -1,25 +1,25 @@
 # %% [markdown]
 # # Sum a vector: a reduction in shared memory
 #
-# **You will** write four CUDA C++ kernels that sum a vector. Each later version removes a bottleneck of the previous
-# version.
+# **You will** write four CUDA C++ kernels that sum a vector. Each version after the first removes a bottleneck of the
+# version before it.
 #
 # **You will learn to**
-# - sum as a [tree](../glossary.md#tree) in [shared memory](../glossary.md#shared-memory), with
+# - add numbers as a [tree](../glossary.md#tree) in [shared memory](../glossary.md#shared-memory), with
 #   [barriers](../glossary.md#barrier);
 # - count [divergent](../glossary.md#divergence) branches, [bank conflicts](../glossary.md#bank-conflict) and barriers,
 #   and lower these counts one by one;
 # - sum any number of elements in several launches.
 #
-# **You need** `07_elementwise_cuda`, `08_coalescing` and `09_shared_memory`. About 80 minutes. The second part of this
-# unit, `10_warp_reduction`, takes about 70 minutes. No GPU needed, except for timings.
+# **You need** `07_elementwise_cuda`, `08_coalescing` and `09_shared_memory`. About 80 minutes (the second part,
+# `10_warp_reduction`: about 70). Only measured times need a GPU.
 #
 # ## Predict: how many warps are busy?
 #
 # A [reduction](../glossary.md#reduction) combines many values into one. A [block](../glossary.md#block) of 256 threads
 # holds 256 numbers in shared memory and adds them as a *tree*: first 128 additions at once, then 64, then 32, and so
-# on. That takes 8 steps instead of 255 additions one after another. The first version (V1) adds neighbors first: its
-# steps have the distances `s` = 1, 2, 4, …, 128. In the step with distance `s`, each thread whose index `t` is a
+# on. The tree takes 8 steps instead of 255 additions one after another. The first version (V1) adds neighbors first:
+# its steps have the distances `s` = 1, 2, 4, …, 128. In the step with distance `s`, each thread whose index `t` is a
 # multiple of `2·s` adds element `t + s` to element `t`.
 #
 # A [warp](../glossary.md#warp) is busy in a step if at least one of its 32 [lanes](../glossary.md#lane) adds. Write
@@ -69,7 +69,7 @@ trees.who_adds()
 
 # %% cell="solution" id="busy_warps"
 def busy_warps(threads, s):
-    """Number of busy warps in V1's step with distance s, for a block of `threads` threads."""
+    """Return the number of busy warps in V1's step with distance s, for a block of `threads` threads."""
     ### BEGIN SOLUTION
     return threads // max(32, 2 * s)
     ### END SOLUTION
@@ -136,7 +136,7 @@ lab.check("10_reduction/sum_v1")
 # The lanes of V1's warps [diverge](../glossary.md#divergence): in each of the first steps, every warp executes the
 # addition for only some of its lanes. Keep the same additions, but let thread `t` do the addition that updates element
 # `2·s·t`. The threads that add are then the first threads of the block. In the first three steps they fill whole warps,
-# and the other warps skip the step. In the last five steps and at the store of the sum, the first warp diverges. A
+# and the other warps skip the step. In the last five steps and at the store of the sum, the first warp diverges. So a
 # block has 6 divergent branches (48 in V1). The check allows 8.
 #
 # <details><summary>Hint 1</summary>Only the body of the loop changes. First compute the index of the element that
@@ -211,8 +211,8 @@ lab.check("10_reduction/sum_v3")
 # In V3 half of the threads load one number and never add. Let each thread load two numbers and add them in a
 # [register](../glossary.md#register) before it writes to shared memory. The two numbers are 256 elements apart, so that
 # both loads stay [coalesced](../glossary.md#coalesced-access). Each block then sums 512 elements. For the same `x`, V4
-# thus needs half as many blocks as V3, and also half as many stores to shared memory and barriers. It still reads each
-# element of `x` once.
+# thus needs half as many blocks as V3, and also half as many barriers and half as many stores to shared memory. V4
+# still reads each element of `x` once.
 #
 # <details><summary>Hint 1</summary>The block starts at element <code>blockIdx.x * 2 * blockDim.x</code>.</details>
 # <details><summary>Hint 2</summary>Each of the two elements may be past the end of <code>x</code>: guard both
@@ -259,8 +259,8 @@ for k in range(1, 5) if lab.device.has_gpu() else [4]:
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** The busy warps in V1's eight steps are 8, 8, 8, 8, 8, 4, 2 and 1, as you predicted. How many warps are
-# busy in each step of V3? Add up the eight numbers of each version. Divide V1's total by V3's total. Why is V3 less
-# than this many times as fast as V1?
+# busy in each step of V3? Add up the eight numbers of each version. Divide V1's total by V3's total. Why is V3's
+# speedup over V1 smaller than this quotient?
 #
 # ### BEGIN SOLUTION
 # V3's numbers are 4, 2, 1, 1, 1, 1, 1 and 1: a total of 12 instead of 47. But additions take only part of the time. In

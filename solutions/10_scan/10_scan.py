@@ -5,26 +5,26 @@
 # sums](../glossary.md#prefix-sum) in CUDA C++, and [compaction](../glossary.md#compaction) in Triton.
 #
 # **You will learn to**
-# - reduce contention between [atomics](../glossary.md#atomic) by giving each [block](../glossary.md#block) private
+# - let [atomics](../glossary.md#atomic) wait less for each other by giving each [block](../glossary.md#block) private
 #   counters;
 # - compute all prefix sums of a vector in parallel, within [warps](../glossary.md#warp), blocks and the whole grid;
 # - use prefix sums to find out where each [program](../glossary.md#program) writes.
 #
-# **You need** `10_warp_reduction`. About 60 minutes. No GPU needed, except for timings.
+# **You need** `10_warp_reduction`. About 60 minutes. Only measured times need a GPU.
 #
 # ## 1 Histogram
 #
 # `counts[b]` is the number of elements of x that equal b, for b = 0, 1, … `bins` − 1. The direct way is one atomic per
 # element: `atomicAdd(&counts[x[i]], 1)`. This is correct, but the atomics of all blocks go to the same few addresses in
 # the [L2 cache](../glossary.md#l2-cache). Atomics on one address are executed one after another. If all elements are
-# equal, all n atomics wait for each other.
+# equal, all n atomics are on one address.
 #
-# *Privatization* fixes this: each block counts in its own bins in [shared memory](../glossary.md#shared-memory), where
-# atomics are faster and only the threads of one block compete. At the end, each block adds its bins to `counts`, with
-# one global atomic per bin that is not 0.
+# *Privatization* fixes this: each block counts in its own counters (*bins*) in [shared
+# memory](../glossary.md#shared-memory), where atomics are faster and only the threads of one block compete. At the end,
+# each block adds its bins to `counts`, with one global atomic per bin that is not 0.
 #
-# **Predict.** A block processes 4096 elements. How many global atomics does it execute without private bins, and at
-# most how many with 256 private bins?
+# **Predict.** A block processes 4096 elements. How many global atomics does this block execute without private bins?
+# How many does it execute at most with 256 private bins?
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -58,7 +58,7 @@ def histogram(x, bins, counts):
 
 
 def scan(x, out):
-    """Scan each block, then the totals of the blocks in the same way, and add them to later blocks."""
+    """Scan each block, scan the blocks' totals in the same way, and add the scanned totals to later blocks."""
     n = x.numel()
     blocks = triton.cdiv(n, BLOCK)
     totals = torch.empty(blocks, device=x.device)
@@ -103,9 +103,10 @@ lab.check("10_scan/histogram")
 # ## 2 Prefix sums
 #
 # The inclusive prefix sums (also called *scan*) of x are out[i] = x[0] + … + x[i]. The exclusive prefix sums leave out
-# x[i]. It seems that each sum needs the previous one. But a warp can compute 32 prefix sums in 5 steps (Hillis and
-# Steele). Before the step with distance s, each [lane](../glossary.md#lane) holds the sum of its own element and of the
-# s − 1 elements before it. In this step, lane k adds the sum of lane k − s to its own:
+# x[i]. It seems that each sum must wait for the previous sum. But a warp can compute 32 prefix sums in 5 steps (the
+# method of Hillis and Steele). Before the step with distance s, each [lane](../glossary.md#lane) holds the sum of its
+# own element and of the s − 1 elements before it. In this step, each lane k ≥ s adds the sum of lane k − s to its own
+# sum:
 #
 # | | lane 0 | lane 1 | lane 2 | lane 3 | lane 4 |
 # |---|---|---|---|---|---|
@@ -114,16 +115,16 @@ lab.check("10_scan/histogram")
 # | after s = 2 | a | a+b | a+b+c | a+b+c+d | b+c+d+e |
 # | after s = 4 | a | a+b | a+b+c | a+b+c+d | a+b+c+d+e |
 #
-# In lane k, `__shfl_up_sync(0xffffffff, sum, s)` returns the `sum` of lane k − s. If k < s, it returns lane k's own
-# `sum`, which the lane must not add.
+# In lane k, `__shfl_up_sync(0xffffffff, sum, s)` returns the `sum` of lane k − s. If k < s, the call returns lane k's
+# own `sum`, which the lane must not add.
 #
 # A block scans in two levels, like the sum V6 of `10_warp_reduction`. Each warp scans its 32 elements and writes its
-# total to shared memory. The first warp scans these totals. Then every other warp adds the total of all warps before it
+# total to shared memory. The first warp scans these totals. Then each later warp adds the total of all warps before it
 # to its prefix sums. The given launcher `scan` does the same with blocks: `scan_kernel` stores the total of each block,
-# `scan` calls itself to scan these totals, and `add_offsets` adds them to later blocks.
+# `scan` calls itself to scan these totals, and `add_offsets` adds the scanned totals to later blocks.
 #
-# <details><summary>Hint 1</summary>Threads past the end of x take part with 0, because all lanes that the mask names
-# must reach the shuffle.</details>
+# <details><summary>Hint 1</summary>Threads past the end of x take part with the value 0, because all lanes that the
+# mask names must reach the shuffle.</details>
 # <details><summary>Hint 2</summary><code>float left = __shfl_up_sync(0xffffffff, sum, s); if (lane &gt;= s) sum +=
 # left;</code> for s = 1, 2, 4, 8, 16.</details>
 # <details><summary>Hint 3</summary>After the scan of the first warp, <code>warp_sums[w]</code> is the total of warps 0
@@ -160,7 +161,7 @@ lab.check("10_scan/histogram")
 #     // ### END SOLUTION
 # }
 #
-# // add to block b + 1 the total of the blocks 0 to b
+# // add the total of blocks 0 to b to block b + 1
 # __global__ void add_offsets(float *out, const float *offsets, int n) {
 #     int i = (blockIdx.x + 1) * blockDim.x + threadIdx.x;
 #     if (i < n) out[i] += offsets[blockIdx.x];
@@ -174,14 +175,14 @@ lab.check("10_scan/scan")
 # ## 3 Compaction
 #
 # Keep the positive elements of x, in their order, and store them contiguously: the first kept element in out[0], the
-# next one in out[1], and so on. A kept element's index in `out` is the number of kept elements before it. That is an
-# exclusive prefix sum of the flags `keep`, where 1 means kept.
+# next one in out[1], and so on. A kept element's index in `out` is the number of kept elements before it. This index is
+# an exclusive prefix sum of the flags `keep` (1 if the element is kept, else 0).
 #
-# Three launches compute it, since no program knows how many elements the programs before it keep:
+# Compaction takes three launches, because a program does not know how many elements the programs before it keep:
 #
 # 1. `count_kernel`: program p stores the number of kept elements of its block in `kept[p]`.
 # 2. `offsets_kernel` (given): one program computes the exclusive prefix sums of `kept`: `offsets[p]` is where program p
-#    begins to write. It also stores the total in `count`.
+#    begins to write. The same program stores the total in `count`.
 # 3. `compact_kernel`: each program loads its block again, and stores the kept elements.
 #
 # `tl.cumsum(values, axis=0)` returns *inclusive* prefix sums within a block. The launcher has set `out` to 0.
@@ -221,7 +222,7 @@ def offsets_kernel(kept_ptr, offsets_ptr, count_ptr, P, BLOCK: tl.constexpr):
 
 @triton.jit
 def compact_kernel(x_ptr, offsets_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    """Store the positive elements of block pid of x contiguously in out, in order, from out[offsets[pid]] on."""
+    """Store the positive elements of block pid of x contiguously in out, in order, beginning at out[offsets[pid]]."""
     pid = tl.program_id(0)
     offs = pid * BLOCK + tl.arange(0, BLOCK)
     ### BEGIN SOLUTION
@@ -243,14 +244,14 @@ if lab.device.has_gpu():
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** A colleague wants to save two launches of `compact`: each program counts its kept elements and calls
-# `start = tl.atomic_add(count_ptr, kept)` to reserve a piece of `out`. Which part of the result stays the same, and
-# which part changes? When would you use this version?
+# `start = tl.atomic_add(count_ptr, kept)` to reserve a piece of `out`. What stays the same in the result, and what
+# changes? When would you use this version?
 #
 # ### BEGIN SOLUTION
 # The old value that the atomic returns is different for each program, and the pieces do not overlap, so every kept
-# element is stored exactly once, with one launch and x read once. But programs run in any order, so the pieces are in
-# any order too, and another one in the next run. Use it if the order does not matter, for example for a list of work
-# items. Keep the prefix sums where the order matters or results must be reproducible.
+# element is stored exactly once, with one launch and x read once. But programs run in any order, so the order of the
+# pieces is arbitrary, and may differ in the next run. Use this version if the order does not matter, for example for a
+# list of work items. Keep the prefix sums where the order matters or results must be reproducible.
 # ### END SOLUTION
 
 # %% [markdown]
@@ -262,8 +263,8 @@ if lab.device.has_gpu():
 #
 # **In practice** you call `torch.bincount`, `torch.cumsum`, `x[x > 0]`, or CUB's `DeviceHistogram`, `DeviceScan` and
 # `DeviceSelect`. CUB's functions scan in one pass over x: a block does not wait for a launch that scans all totals, but
-# reads what the blocks before it have already published (*decoupled look-back*). Triton has `tl.histogram`, `tl.cumsum`
-# and, for other operations than addition, `tl.associative_scan`.
+# reads the sums that the blocks before it have already stored (*decoupled look-back*). Triton has `tl.histogram`,
+# `tl.cumsum` and, for other operations than addition, `tl.associative_scan`.
 #
 # **Reading.** [Parallel prefix sum with
 # CUDA](https://developer.nvidia.com/gpugems/gpugems3/part-vi-gpu-computing/chapter-39-parallel-prefix-sum-scan-cuda),

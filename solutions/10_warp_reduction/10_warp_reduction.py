@@ -9,17 +9,17 @@
 #   [block](../glossary.md#block);
 # - reduce with `tl.sum` in Triton.
 #
-# **You need** `10_reduction`. About 70 minutes. No GPU needed, except for timings.
+# **You need** `10_reduction`. About 70 minutes. Only measured times need a GPU.
 #
 # ## V5 Shuffle in the last steps
 #
 # In `reduce_v4` of `10_reduction`, the steps with distance `s` = 32, 16, …, 1 need only one warp, but the whole block
 # still waits at every [barrier](../glossary.md#barrier). [Lanes](../glossary.md#lane) of a warp can read each other's
-# registers with a shuffle: in lane `k`, `__shfl_down_sync(0xffffffff, sum, s)` returns the `sum` of lane `k + s`. The
+# registers with a shuffle. In lane `k`, `__shfl_down_sync(0xffffffff, sum, s)` returns the `sum` of lane `k + s`. The
 # first argument is a mask with one bit for each lane that takes part: here all 32 lanes. Shuffles need no [shared
-# memory](../glossary.md#shared-memory) and no barrier. In the last steps, old code uses shared memory without barriers.
-# It assumes that the lanes of a warp run in lockstep, which is wrong since the Volta GPUs of 2017 ([compute
-# capability](../glossary.md#compute-capability) 7.0).
+# memory](../glossary.md#shared-memory) and no barrier. Old code runs the last steps in shared memory without barriers,
+# because it assumes that the lanes of a warp always execute together. Since the Volta GPUs of 2017 ([compute
+# capability](../glossary.md#compute-capability) 7.0), this assumption is wrong.
 #
 # [Cooperative groups](../glossary.md#cooperative-groups) are an alternative: first write `auto warp =
 # cg::tiled_partition<32>(cg::this_thread_block());`, then `cg::reduce(warp, sum, cg::plus<float>())`. For floats,
@@ -107,7 +107,7 @@ lab.check("10_warp_reduction/sum_v5")
 # %% [markdown]
 # ## V6 One launch
 #
-# V6 sums `x` in one launch. Four measures let it run at memory [bandwidth](../glossary.md#bandwidth):
+# V6 sums `x` in one launch. Four techniques let V6 run at memory [bandwidth](../glossary.md#bandwidth):
 #
 # - The launcher starts no more blocks than the GPU runs at once. Each thread walks through `x` in a [grid-stride
 #   loop](../glossary.md#grid-stride-loop) and accumulates in a register.
@@ -173,9 +173,9 @@ lab.check("10_warp_reduction/sum_v6")
 # In `row_sum`, one [program](../glossary.md#program) sums one of M rows. The program loads the row's N elements as a
 # block of `BLOCK_N` elements; `BLOCK_N` is the smallest power of two that is at least N.
 #
-# In `total_sum`, P programs sum a vector `x`. Each program has `BLOCK` running sums, to which it adds every P-th block
-# of `x`. After the loop the program adds up its running sums, and adds the result to `out` with `tl.atomic_add(out_ptr,
-# …)`. The launcher has set `out` to 0.
+# In `total_sum`, P programs sum a vector `x`. Each program has a block of `BLOCK` running sums, and adds every P-th
+# block of `x` to these sums, element by element. After the loop the program adds up its running sums, and adds the
+# result to `out` with `tl.atomic_add(out_ptr, …)`. The launcher has set `out` to 0.
 #
 # <details><summary>Hint 1</summary>A row starts at <code>x_ptr + pid * stride_m</code>. The mask compares column
 # indices with N.</details>
