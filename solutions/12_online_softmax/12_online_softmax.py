@@ -22,8 +22,8 @@
 # can compute the pair (m, l) of both parts together. You need not read x again, because exp(x − m) = exp(x − m₁) ·
 # exp(m₁ − m). This is the [online softmax](../glossary.md#online-softmax) of [Milakov and
 # Gimelshein](https://arxiv.org/abs/1805.02867). The same update makes [FlashAttention](../glossary.md#flashattention)
-# possible (`17_flash_attention`). [Flash-decoding](../glossary.md#flash-decoding) (`19_decode_attention`) uses it to
-# split a row over many programs.
+# possible (`17_flash_attention`). [Flash-decoding](../glossary.md#flash-decoding) (`19_decode_attention`) uses this
+# update to split a row over many programs.
 #
 # Write `merged_sum`: it returns l of both parts together, relative to the larger maximum m. A part that is all -inf has
 # m = -inf and l = 0. If both parts are all -inf, return 0. Remember that -inf − -inf is NaN.
@@ -167,7 +167,7 @@ traffic.ledger(
 # | `overflow` | -inf − -inf gives NaN in a block of -inf at the start of a row, or in a part that is all -inf |
 # | `wrong-formula`, not rescaled | l is not multiplied by exp(m − m_new) when the maximum grows |
 # | `missing-accumulation` | l or m comes from the last block or part only |
-# | `padded-lanes` | elements past the end of a row are 0, but must be -inf; (section 2) entries past the last part are counted |
+# | `padded-lanes` | elements past the end are 0 instead of -inf; (section 2) entries past the last part are counted |
 # | `race` | (section 3) a program reads (m, l) before another program has stored and published them |
 # | `timeout` | (section 3) a program waits for a value that the counter never reaches |
 #
@@ -261,11 +261,11 @@ lab.check("12_online_softmax/split_softmax")
 # %% [markdown]
 # ## 3 One launch, and each element from memory once
 #
-# The second launch reads x again when the first launch has read all of x. 1024 rows of 200 000 floats are 800 MB, far
-# more than the L2 cache of an H200 holds ({claim: online_h200_l2}): so the second launch reads x from memory again. But
-# if a row's y is computed soon after the row's *statistics* (m, l), the row is still in the L2 cache. So mix both jobs
-# in one launch: while some programs compute the statistics of row r, others compute y of row r − `LAG`. The launcher
-# chooses `LAG`, a number of rows.
+# The second launch reads x when the first launch has read all of x. But 1024 rows of 200 000 floats are 800 MB, far
+# more than the L2 cache of an H200 holds ({claim: online_h200_l2}). So the second launch reads x from memory again. If
+# instead a row's y is computed soon after the row's *statistics* (m, l), the row is still in the L2 cache. So mix both
+# jobs in one launch: while some programs compute the statistics of row r, other programs compute y of row r − `LAG`.
+# The launcher chooses `LAG`, a number of rows.
 #
 # A program that computes y must wait until the statistics of all `parts` parts of its row are stored. If all running
 # programs wait for programs that have not started, the launch never ends: a *deadlock*. Programs may start in any
@@ -396,7 +396,7 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 #
 # On an H200 the solution reached {claim: online_h200_cluster}.
 #
-# **Next levels.** Run the second loop of `online_softmax` backward, from the end of the row. For which row lengths does
+# **More to try.** Run the second loop of `online_softmax` backward, from the end of the row. For which row lengths does
 # it find data in the L2 cache? Replace exp by `tl.exp2`: multiply x by log₂ e right after each load, so that m needs no
 # factor.
 
@@ -417,8 +417,8 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 # }
 # // Return the merged pair of all blocks of the cluster to every thread. All threads of the block call this function.
 # // `pair` is this block's pair, valid in warp 0. `pairs` has space for one pair per block. `bar` is an mbarrier on
-# // which one thread calls mbarrier_expect. `parity` is 0 in the first call, 1 in the second, 0 in the third, and so
-# // on. `pairs` and `bar` are in shared memory, at the same address in each block.
+# // which one thread calls mbarrier_expect. With the same `bar`, `parity` is 0 in the first call, 1 in the second, 0 in
+# // the third, and so on. `pairs` and `bar` are in shared memory, at the same address in each block.
 # __device__ float2 exchange(float2 pair, float2 *pairs, uint64_t *bar, int parity, int blocks) {
 #     int lane = threadIdx.x % 32;
 #     // ### BEGIN SOLUTION
