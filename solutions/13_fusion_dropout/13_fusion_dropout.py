@@ -24,7 +24,7 @@
 # elements independently. An element is **kept if its number is at least p**. GELU is the tanh form of
 # `06_elementwise_triton`: gelu(x) = x · sigmoid(2a) with a = √(2/π) · (x + 0.044715·x³).
 #
-# Do not change the given line that computes `u`, the random numbers of a program's elements.
+# Do not change the given line that computes `u`: it contains one random number for each element.
 #
 # <details><summary>Hint 1</summary>Load <code>h</code> and <code>bias</code>, and convert both to fp32. Apply GELU.
 # Then drop elements with <code>tl.where(u &gt;= p, …, 0.0)</code>.</details>
