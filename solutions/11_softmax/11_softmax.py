@@ -105,8 +105,7 @@ lab.check("11_softmax/naive_bytes")
 # ## 1 One row per program
 #
 # The size of `tl.arange` must be a power of two, so `BLOCK_N` is the smallest power of two that is at least N. Load the
-# row once, keep it in registers, and store the result y once: M rows move 2MN elements. The docstring describes the
-# arguments.
+# row once, keep it in registers, and store the result y once: for M rows, 2MN elements move.
 #
 # **Contract.** x and y are fp32, [fp16](../glossary.md#fp16) or [bf16](../glossary.md#bf16); compute in fp32 for all
 # three types. An entry of x may be -inf; its result is exactly 0. (Attention uses such entries.) A row in which *every*
@@ -165,14 +164,14 @@ traffic.ledger(
 # |---|---|
 # | `padded-lanes` | `other=0.0`: each element past the end adds exp(0 − m) to the sum, and 0 may be the maximum |
 # | `no-max-subtraction` | the kernel computes exp(x) instead of exp(x − m); exp(x) is inf for x ≥ 89 |
-# | `overflow` | the maximum is that of only a part of the row: if this part is all -inf, -inf − -inf is NaN |
+# | `overflow` | the maximum is taken over only a part of the row: if this part is all -inf, -inf − -inf is NaN |
 # | `precision` | exp or the sum is computed in fp16: convert x to fp32 right after the load |
 # | `wrong-stride` | the kernel assumes contiguous rows |
 # | `missing-syncthreads` | (section 4) `part` is overwritten before all warps have read it |
 #
 # ## 2 A persistent kernel
 #
-# A row of 256 floats is 1 KB. For so little work, it takes long to start a program and to wait for memory. In a
+# A row of 256 floats is 1 KB. Compared with so little work, starting a program and waiting for memory take long. In a
 # persistent kernel, each of P programs processes several *[tiles](../glossary.md#tile)* of `BLOCK_M` rows: the program
 # with [program ID](../glossary.md#program-id) `pid` processes tiles `pid`, `pid` + P, `pid` + 2P, and so on. The
 # registers and [shared memory](../glossary.md#shared-memory) of the compiled kernel determine how many programs the GPU
@@ -308,7 +307,8 @@ lab.check("11_softmax/warp_softmax")
 #
 # **Extra.** On an H200, we also measured a version with the loop above and 256 threads for every row. It reached
 # {claim: softmax_shared_2048} of a copy's [bandwidth](../glossary.md#bandwidth) at 2048 columns, and
-# {claim: softmax_shared_32768} at 32 768 columns. How many bytes did an SM have in flight at each of these lengths?
+# {claim: softmax_shared_32768} at 32 768 columns. How many blocks fit on an SM at each length (`row` takes shared
+# memory), and how many bytes are in flight?
 #
 # **In practice** `torch.softmax` chooses among such kernels by row length. In `12_online_softmax`, rows are too long
 # for one program.

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Online softmax: the maximum and the sum of a row in one pass
 #
-# **You will** derive an update formula. With it, one pass over a row gives both the maximum and the sum that a
+# **You will** derive an update formula. With it, one pass over a row gives the maximum and the sum that a
 # [softmax](../glossary.md#softmax) needs. Then you write three kernels with this formula. The first kernel loops along
 # a row. The second and the third split each row over many [programs](../glossary.md#program): the second in two
-# launches, the third in one launch.
+# launches, the third in one.
 #
 # **You will learn to**
 # - compute a row's maximum and sum in one loop, and merge the results of parts of a row in any order;
@@ -22,8 +22,8 @@
 # can compute the pair (m, l) of both parts together. You need not read x again, because exp(x − m) = exp(x − m₁) ·
 # exp(m₁ − m). This is the [online softmax](../glossary.md#online-softmax) of [Milakov and
 # Gimelshein](https://arxiv.org/abs/1805.02867). The same update makes [FlashAttention](../glossary.md#flashattention)
-# possible (`17_flash_attention`). [Flash-decoding](../glossary.md#flash-decoding) (`19_decode_attention`) uses this
-# update to split a row over many programs.
+# possible (`17_flash_attention`). [Flash-decoding](../glossary.md#flash-decoding) (`19_decode_attention`) uses it to
+# split a row over many programs.
 #
 # Write `merged_sum`: it returns l of both parts together, relative to the larger maximum m. A part that is all -inf has
 # m = -inf and l = 0. If both parts are all -inf, return 0. Remember that -inf − -inf is NaN.
@@ -97,8 +97,8 @@ lab.check("12_online_softmax/merged_sum")
 # [fp16](../glossary.md#fp16) or [bf16](../glossary.md#bf16), and only rows that are all -inf become NaN.
 #
 # <details><summary>Hint 1</summary>In each iteration, load a block. Compute <code>m_new</code>, the maximum of
-# <code>m</code> and of the block. Rescale <code>l</code> from <code>m</code> to <code>m_new</code>, and add the block's
-# exponentials relative to <code>m_new</code>. Then <code>m</code> becomes <code>m_new</code>.</details>
+# <code>m</code> and of the block. Make <code>l</code> relative to <code>m_new</code>, and add the block's exponentials,
+# also relative to <code>m_new</code>. Then <code>m</code> becomes <code>m_new</code>.</details>
 # <details><summary>Hint 2</summary>Subtract <code>shift = tl.where(m_new == -float("inf"), 0.0, m_new)</code> instead
 # of <code>m_new</code>: exp(-inf − 0) is 0, as required.</details>
 # <details><summary>Hint 3</summary>The second loop needs no shift: if <code>m</code> is -inf, the row becomes NaN
@@ -261,7 +261,7 @@ lab.check("12_online_softmax/split_softmax")
 # %% [markdown]
 # ## 3 One launch, and each element from memory once
 #
-# The second launch reads x when the first launch has read all of x. But 1024 rows of 200 000 floats are 800 MB, far
+# The second launch reads x after the first launch has read all of x. But 1024 rows of 200 000 floats are 800 MB, far
 # more than the L2 cache of an H200 holds ({claim: online_h200_l2}). So the second launch reads x from memory again. If
 # instead a row's y is computed soon after the row's *statistics* (m, l), the row is still in the L2 cache. So mix both
 # jobs in one launch: while some programs compute the statistics of row r, other programs compute y of row r − `LAG`.
@@ -275,8 +275,8 @@ lab.check("12_online_softmax/split_softmax")
 # only for lower tickets, the launch always ends. (This technique is from [Merrill and
 # Garland](https://research.nvidia.com/publication/2016-03_single-pass-parallel-prefix-scan-decoupled-look-back).)
 #
-# The given code chooses the job from the ticket. Use `counters_ptr[1 + row]` to count the parts of a row whose
-# statistics are stored. The hints use [release and acquire](../glossary.md#release-and-acquire) and an [eviction
+# The given code chooses the job from the ticket. Use `counters_ptr[1 + row]` to count how many parts of a row have
+# their statistics stored. The hints use [release and acquire](../glossary.md#release-and-acquire) and an [eviction
 # policy](../glossary.md#eviction-policy).
 #
 # <details><summary>Hint 1</summary>Compute the statistics as in <code>stats_kernel</code>. Add 1 to the row's counter

@@ -172,9 +172,9 @@ lab.check("13_fusion/rms_norm")
 # Compute out = silu(RMSNorm(x + residual)). RMSNorm includes the weight w, and silu(n) = n · sigmoid(n). Keep all
 # intermediate results in registers, in fp32. One program computes one row.
 #
-# Load the weight only after the sum over the row. To compute the sum, the program waits for the whole row. If the
-# weight is already loaded, it occupies registers during this time. A row of 32 768 elements barely fits into the
-# registers, so registers then [spill](../glossary.md#spill).
+# Load the weight only after the sum over the row. A weight that is loaded earlier occupies registers while the program
+# waits for the row. A row of 32 768 elements alone barely fits into the registers: with the weight, registers
+# [spill](../glossary.md#spill).
 #
 # <details><summary>Hint 1</summary>Load a row of <code>x</code> and of <code>residual</code>, add them, and normalize
 # the sum.</details>
@@ -255,8 +255,8 @@ if lab.device.has_gpu():
 #
 # LayerNorm is $y_n = (x_n - \mu)\, w_n / \sqrt{\sigma^2 + \varepsilon} + b_n$ with ε = 10⁻⁵. μ is the mean of the row
 # and σ² its variance. The row is in registers, so compute μ first, and then σ², the mean of (x − μ)². Do not use the
-# formula σ² = (mean of x²) − μ². It saves one pass over the registers, which is almost free, but loses all precision if
-# μ is much larger than σ.
+# formula σ² = (mean of x²) − μ². It saves one cheap pass over the registers, but loses all precision if μ is much
+# larger than σ.
 #
 # <details><summary>Hint 1</summary>In x − μ, the elements past the end are −μ. Which value adds nothing to the sum of
 # squares?</details>

@@ -21,10 +21,10 @@
 #
 # The given function `uniform` returns random numbers. Philox computes four numbers from one counter. Element (m, n) of
 # the M × N matrix uses number n % 4 of counter m · ⌈N/4⌉ + n // 4, so each program can compute the numbers of its
-# elements independently. An element is **kept if its number is at least p**. GELU is the tanh form of
+# elements independently. An element is **kept if its number is at least p**. GELU is approximated as in
 # `06_elementwise_triton`: gelu(x) = x · sigmoid(2a) with a = √(2/π) · (x + 0.044715·x³).
 #
-# Do not change the given line that computes `u`: it contains one random number for each element.
+# Do not change the given line that computes `u`, one random number for each element.
 #
 # <details><summary>Hint 1</summary>Load <code>h</code> and <code>bias</code>, and convert both to fp32. Apply GELU.
 # Then drop elements with <code>tl.where(u &gt;= p, …, 0.0)</code>.</details>

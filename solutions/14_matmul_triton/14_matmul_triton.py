@@ -78,8 +78,8 @@ tiles.stepper(tiles.by_rows(6, 6), k_tiles=4, running=6, l2_tiles=28)
 # [mantissa](../glossary.md#mantissa) bits. This exercise requires full fp32, so pass `input_precision="ieee"`. (Older
 # code has `allow_tf32=False` instead.) `input_precision` has no effect on fp16 inputs.
 #
-# <details><summary>Hint 1</summary>For a tile of pointers, add the offsets of the rows, as a column, and those of the
-# columns, as a row: <code>a_ptr + offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak</code>.</details>
+# <details><summary>Hint 1</summary>To get a tile of pointers, add a column of row offsets and a row of column offsets:
+# <code>a_ptr + offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak</code>.</details>
 # <details><summary>Hint 2</summary>The loop goes over <code>k</code> = 0, BLOCK_K, 2 · BLOCK_K, … and loads the indices
 # <code>k + offs_k</code>. Where an index is K or more, load 0 for both <code>a</code> and <code>b</code>: <code>mask=…,
 # other=0.0</code>.</details>
@@ -209,7 +209,7 @@ def activate(x, slope, ACTIVATION: tl.constexpr):
 # %% cell="solution" id="linear_kernel"
 @triton.jit
 def grouped_tile(pid, tiles_m, tiles_n, GROUP_M: tl.constexpr):
-    """Return (row, column) of tile `pid`. A group has GROUP_M rows of tiles, numbered column by column."""
+    """Return (row, column) of tile `pid`. A group is GROUP_M rows of tiles; within it, tiles go column by column."""
     ### BEGIN SOLUTION
     per_group = GROUP_M * tiles_n
     first_m = pid // per_group * GROUP_M

@@ -25,7 +25,7 @@
 # × 2304 has 18 · 9 = 162 tiles. They take two waves, and in the second wave only 30 SMs work.
 #
 # An SM takes as long for a tile at the edge of C as for any other tile. So in each wave, `sms` SMs have time for `sms`
-# full tiles. Take the full tiles of all waves together: what fraction of their elements are elements of C?
+# full tiles. What fraction of the elements of all these tiles are elements of C?
 
 # %% cell="solution" id="busy_share"
 def busy_share(M, N, block_m, block_n, sms):
@@ -354,7 +354,7 @@ lab.check("14_matmul_triton_persistent/tune")
 # %% [markdown]
 # `triton.autotune` times *all* configurations of its list, again for each new combination of the arguments named in
 # `key`. In `key`, name only arguments that change the best choice: sizes, flags, and [strides](../glossary.md#stride)
-# if some layouts are slower. Pointers do not change it, nor do numbers such as a learning rate.
+# if some layouts are slower. Do not name pointers, or numbers such as a learning rate.
 
 
 # %% cell="given" id="matmul"

@@ -147,7 +147,7 @@ lab.check("15_matmul_cuda/naive")
 #
 # ## Level 2: a block's tile in shared memory
 #
-# In level 1, N / 32 blocks load the same element of A, and all 8 rows of threads of a block load the same elements of
+# In level 1, N / 32 blocks load each element of A, and the 8 rows of threads in a block all load the same elements of
 # B. Now a block of 32 × 32 threads copies a 32 × 32 tile of A and a 32 × 32 tile of B to shared memory. Each thread
 # copies one element of A and one element of B. Then the thread adds 32 products to its sum. The next iteration does the
 # same for the next two tiles along K. For elements past the edge of a matrix, store 0 to shared memory.

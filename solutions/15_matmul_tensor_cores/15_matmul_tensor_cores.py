@@ -167,7 +167,7 @@ lab.check("15_matmul_tensor_cores/tensor")
 # | given function | what it does |
 # |---|---|
 # | `fetch(tile, buffer)` | starts to copy the tiles with index `tile` along K to `buffer`; past K it copies zeros |
-# | `begin(buffer)` | starts to load fragments from `buffer`, and multiplies the last fragments of the *previous* tile |
+# | `begin(buffer)` | loads the first fragments from `buffer`; multiplies the last fragments of the *previous* tile |
 # | `go_on(buffer)` | multiplies the tile in `buffer`, except the last fragments: the next `begin` multiplies these |
 #
 # After `go_on(buffer)`, the warp no longer reads this buffer. The variable `now` is the index of the buffer to multiply
@@ -337,7 +337,7 @@ ladder.show_rates({}, {"tensor": tensor, "pipelined": pipelined})
 #   [`ldmatrix`](../glossary.md#ldmatrix).
 # - Replace the padding of rows with an XOR [swizzle](../glossary.md#swizzle).
 #
-# **In practice** you call cuBLAS, or use CUTLASS, NVIDIA's C++ templates for these levels. You write your own kernel
+# **In practice** you call cuBLAS, or use CUTLASS, NVIDIA's C++ templates for such kernels. You write your own kernel
 # for other dtypes or [epilogues](../glossary.md#epilogue).
 #
 # **Reading.** [CUTLASS: fast linear algebra in CUDA

@@ -8,8 +8,8 @@
 # **You will learn to**
 # - build a [ring buffer](../glossary.md#ring-buffer) of [stages](../glossary.md#stage) between a [producer and its
 #   consumers](../glossary.md#producer-and-consumer);
-# - explain what [clusters](../glossary.md#cluster), [multicast](../glossary.md#multicast) and a [persistent
-#   grid](../glossary.md#persistent-kernel) add.
+# - explain why [clusters](../glossary.md#cluster), [multicast](../glossary.md#multicast) and a [persistent
+#   grid](../glossary.md#persistent-kernel) help.
 #
 # **You need** `16_matmul_hopper`.
 #
@@ -169,7 +169,7 @@ def boxes(x, rows, columns=64):
 
 
 def in_rows(a, b, c, launch):
-    """Call launch(a, b, c, M, N, K) on arrays aligned for the TMA; each row of c has a multiple of 16 bytes."""
+    """Call launch(a, b, c, M, N, K) on arrays aligned for the TMA; rows of c are padded to a multiple of 16 bytes."""
     a, b, out = lab.aligned(a), lab.aligned(b), lab.padded(c, keep=False)
     launch(a, b, out, *out.shape, a.shape[1])
     if out is not c:
@@ -364,8 +364,8 @@ hopper.try_out(persistent)
 lab.check("16_matmul_ring/persistent")
 
 # %%
-# This cell counts instructions in the compiled machine code; it needs no GPU. Which of the instructions belong to the
-# TMA, and which to WGMMA?
+# This cell counts instructions in the compiled machine code; it needs no GPU. Which belong to the TMA, and which to
+# WGMMA?
 hopper.instructions(matmul_ring, matmul_persistent)
 
 # %% [markdown]

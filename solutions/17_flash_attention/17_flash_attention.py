@@ -6,7 +6,7 @@
 # [scores](../glossary.md#score).
 #
 # **You will learn to**
-# - count the memory and traffic of attention with and without a matrix of scores;
+# - count the bytes that attention stores and moves, with and without a matrix of scores;
 # - compute attention one [tile](../glossary.md#tile) at a time, with the online softmax of `12_online_softmax`;
 # - mask keys past the end, and keys that a query must not see.
 #
@@ -142,9 +142,10 @@ attention.stepper()
 # byte:
 #
 # - Three kernels: D/2. They move N × N elements four times, which is 8·N² bytes.
-# - Two kernels, one for P and one for PV: D, the number that papers give. They move N × N elements twice.
+# - Two kernels, one for P and one for PV: D, as papers report. The kernels move N × N elements twice.
 # - One kernel with tiles: about `block_m` per byte that the programs load. Most of these bytes come from the [L2
-#   cache](../glossary.md#l2-cache). If each byte comes from memory only once, the number is N/2 per byte from memory.
+#   cache](../glossary.md#l2-cache). If each byte comes from memory only once, the intensity is N/2 per byte from
+#   memory.
 #
 # The figure above shows what a program keeps for each row of scores:
 #
@@ -167,7 +168,7 @@ attention.stepper()
 # | argument | shape | meaning |
 # |---|---|---|
 # | `q_ptr`, `out_ptr` | (H, M, D) | input, output: fp16 or [bf16](../glossary.md#bf16); the last stride is 1 |
-# | `k_ptr`, `v_ptr` | (H, N, D) | inputs, with the same dtype and last stride |
+# | `k_ptr`, `v_ptr` | (H, N, D) | inputs: dtype and last stride as for q |
 # | `lse_ptr` | (H, M) | output, fp32: the [log-sum-exp](../glossary.md#log-sum-exp) log Σ exp(s / √D), to base e |
 # | `stride_qh`, `stride_qm`, … | integers | elements from one head to the next, and from one row to the next |
 #
@@ -237,7 +238,7 @@ lab.check("17_flash_attention/forward")
 # |---|---|
 # | `wrong-formula`, not rescaled | l or acc is not multiplied by exp2(m − m_new) |
 # | `wrong-formula`, log₂ e | the factor log₂ e is missing before exp2, or the factor ln 2 is missing in lse |
-# | `overflow` | the maximum is not subtracted before exp2; or all scores of a row are -inf, so m is -inf |
+# | `overflow` | the maximum is not subtracted before exp2; or a row of the first tile is all -inf, so m is -inf |
 # | `padded-lanes` | a key past the end has score 0, so its weight is not 0; its score must be -inf (level 2) |
 # | `missing-accumulation` | `acc = tl.dot(p, v)` drops the old acc; or the loop ends early |
 # | `out-of-bounds`, `tail-unmasked` | a load or store has no mask for rows past the end (level 2) |
@@ -331,10 +332,10 @@ lab.check("17_flash_attention/ragged")
 # `desc.load([head, row, 0])` loads a tile of shape (1, rows, D), with zeros past the end of the head. `.reshape(rows,
 # D)` drops the first axis. Loads and stores through a [tensor descriptor](../glossary.md#tensor-descriptor) need no
 # strides and no masks. `lse_ptr` is an ordinary pointer, so the store of lse needs a stride and a mask. On Hopper and
-# Blackwell GPUs (sm_90, sm_100), the [TMA](../glossary.md#tma) copies the tile, as in `14_matmul_triton_persistent`.
+# Blackwell GPUs, the [TMA](../glossary.md#tma) copies the tile, as in `14_matmul_triton_persistent`.
 #
 # Programs usually start in the order of their [program IDs](../glossary.md#program-id). The last queries see the most
-# keys. The given line for `pid_m` gives the last queries to the first programs, so that the longest programs start
+# keys. The given line for `pid_m` assigns the last queries to the first programs, so that the longest programs start
 # first. If the GPU starts programs in another order, only the speed changes.
 #
 # Pass `warp_specialize=SPECIALIZE` to the `tl.range` of the first loop. If `SPECIALIZE` is True, the compiler assigns
@@ -403,7 +404,7 @@ lab.check("17_flash_attention/flash")
 # Triton's compiler orders loads and products for you. In [Gluon](../glossary.md#gluon) (see `16_matmul_ring`), you
 # choose the order. In the kernel `labutils/lessons/flash_gluon.py`, one warp copies tiles, and each
 # [warpgroup](../glossary.md#warpgroup) (four warps) computes the outputs of 64 queries. In each iteration, a warpgroup
-# calls the function `overlap` in the next cell. This function has three steps:
+# calls `overlap`, the function in the next cell. It has three steps:
 #
 # 1. Start the product q kᵀ for the scores s of the *next* tile.
 # 2. Start the product of the weights and values of the *current* tile.
@@ -413,7 +414,7 @@ lab.check("17_flash_attention/flash")
 # Write the three lines of `overlap` that start the two products and wait for the scores. `x = warpgroup_mma(a, b, c,
 # use_acc=…, is_async=True)` starts the computation of c + a·b, or of a·b with `use_acc=False`. `x =
 # warpgroup_mma_wait(n, [x])` waits until at most the n latest products are still [in flight](../glossary.md#in-flight).
-# This exercise gives no points, and its kernel runs only on a Hopper GPU.
+# This exercise gives no points and needs a Hopper GPU.
 #
 # We measured these TFLOP/s (10¹² FLOPs per second) on an H200, in bf16. FlashAttention-2 and cuDNN (NVIDIA's library
 # for neural networks) are called through PyTorch.
@@ -477,7 +478,7 @@ def overlap(q, k_t, v, k_read, zeros, weights, acc, m, l, scale):
 
 
 # %%
-# This cell prints your TFLOP/s and those of two PyTorch backends, then the peak memory and your prediction.
+# This cell prints your TFLOP/s and those of two PyTorch backends, then your peak memory and the bytes of the scores.
 for name in ("forward", "ragged", "flash"):
     print(lab.benchmark(f"17_flash_attention/{name}") or "")
 attention.claims(flash)
@@ -488,8 +489,8 @@ attention.gluon(overlap)
 # **Explain.** For D = 128, the two products of a tile of 128 × 64 scores take 2·2·128·64·128 FLOPs on the tensor cores.
 # The softmax takes one exp2 per score. An [SM](../glossary.md#sm) of an H200 does {claim: sm90_tensor_flops_per_cycle}
 # FLOPs and {claim: sm90_exp2_per_cycle} exp2 per [cycle](../glossary.md#cycle). How many cycles do the products take?
-# How many cycles do the exp2 take? How do these numbers change for D = 64? How long are the tensor cores idle if a
-# kernel computes products and softmax one after the other?
+# How many cycles do the exp2 take? How do these numbers change for D = 64? For how many cycles are the tensor cores
+# idle if a kernel computes products and softmax one after the other?
 #
 # ### BEGIN SOLUTION
 # Products: 4 194 304 / 4096 = 1024 cycles. exp2: 8192 / 16 = 512 cycles, plus the maximum, the sum and the conversions.

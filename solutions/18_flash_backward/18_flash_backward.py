@@ -138,10 +138,10 @@ lab.check("18_flash_backward/kept_bytes")
 lab.check("18_flash_backward/backward_flops")
 
 # %% [markdown]
-# Your two kernels compute seven products. A single kernel would compute S and dP only once, and so need five products.
-# Papers count five products for every backward pass, and two for the forward pass. But in a single kernel, several
-# programs would add to the same rows of dQ with [atomics](../glossary.md#atomic). The order of these additions varies,
-# so dQ would differ from run to run.
+# Your kernels for the gradients compute seven products. A single kernel would compute S and dP only once, and need
+# five. Papers count five products for every backward pass, and two for the forward pass. But in a single kernel,
+# several programs would add to the same rows of dQ with [atomics](../glossary.md#atomic). The order of these additions
+# varies, so dQ would differ from run to run.
 #
 # ## Level 1: delta
 #
@@ -182,8 +182,8 @@ lab.check("18_flash_backward/delta")
 # %% [markdown]
 # ## Level 2: dK and dV
 #
-# A program owns `BLOCK_N` keys of one *key* head, and loads these rows of K and V once. The program loops over the
-# queries that see these keys, in all `GROUP` query heads of the key head. The program has two
+# A program owns `BLOCK_N` keys of one *key* head, and loads the K and V rows of these keys once. The program loops over
+# the queries that see these keys, in all `GROUP` query heads of the key head. The program has two
 # [accumulators](../glossary.md#accumulator): in each iteration, it adds Pᵀ dO to dV, and dSᵀ Q to dK.
 #
 # The two products need the transposed tiles Pᵀ and dSᵀ. So compute Sᵀ = K Qᵀ and dPᵀ = V dOᵀ, of shape BLOCK_N ×
@@ -354,8 +354,8 @@ lab.check("18_flash_backward/dq")
 # %% [markdown]
 # ## All together
 #
-# The class `Attention` keeps the arrays that you counted in `kept_bytes`, and calls your three kernels in its backward
-# pass. The next cell compares your gradients with two references:
+# The class `Attention` keeps the arrays that you counted in `kept_bytes`, and calls your kernels in its backward pass.
+# The next cell compares your gradients with two references:
 #
 # - the gradients that PyTorch computes from the formula in float64;
 # - finite differences: for a random direction t and a small ε, (loss(x + εt) − loss(x − εt)) / 2ε must equal the scalar

@@ -175,7 +175,7 @@ decoding.pages()
 # an H200 has {claim: decode_sms} [SMs](../glossary.md#sm): with one program per key head, a batch of one sequence
 # leaves most SMs idle. So split the *keys* into S parts of `chunk` keys ([split-KV](../glossary.md#flash-decoding), or
 # Flash-Decoding). Each program handles one sequence `b`, one key head `key_head` and one part `split`. The part has the
-# keys with index `split * chunk` to `split * chunk + chunk - 1`, as far as they are below the sequence's length; a part
+# keys with index `split * chunk` to `split * chunk + chunk - 1`, but only those below the sequence's length; a part
 # without keys is *empty*. The program writes the attention over this part of the keys, and the part's
 # [log-sum-exp](../glossary.md#log-sum-exp).
 #
@@ -314,11 +314,11 @@ lab.check("19_decode_attention/decode")
 # ## Level 3: a paged cache
 #
 # Now two arrays of pages, the *pools*, hold the keys and the values of all sequences ([paged
-# attention](../glossary.md#pagedattention)). Page `p` of one pool holds keys, and page `p` of the other pool holds
-# values, of the same `PAGE` consecutive tokens. Key `n` of sequence `b` is on page `table[b, n // PAGE]`, at position
-# `n % PAGE`. Value `n` is at the same place in the other pool. The pages of a sequence are in any order. Sequences with
-# a common prefix can share pages, as the last figure above shows. Past the last page of a sequence, the block table
-# `table` holds -1.
+# attention](../glossary.md#pagedattention)). Page `p` of the first pool holds the keys of `PAGE` consecutive tokens.
+# Page `p` of the second pool holds their values. Key `n` of sequence `b` is on page `table[b, n // PAGE]`, at position
+# `n % PAGE`. Value `n` is at the same place in the second pool. The pages of a sequence are in any order. Sequences
+# with a common prefix can share pages, as the last figure above shows. Past the last page of a sequence, the block
+# table `table` holds -1.
 #
 # | argument | shape | meaning |
 # |---|---|---|
