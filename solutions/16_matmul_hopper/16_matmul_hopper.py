@@ -283,8 +283,8 @@ def tile(a, b, c):
 lab.check("16_matmul_hopper/tile")
 
 # %%
-# This cell counts instructions in the compiled machine code; it needs no GPU. Which belong to the TMA, and which to
-# WGMMA?
+# This cell counts instructions in the compiled machine code; it needs no GPU. Which belong to the
+# TMA, and which to WGMMA?
 hopper.instructions(tma_scale, matmul_tile)
 
 # %% [markdown]

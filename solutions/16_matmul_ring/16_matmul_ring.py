@@ -364,8 +364,8 @@ hopper.try_out(persistent)
 lab.check("16_matmul_ring/persistent")
 
 # %%
-# This cell counts instructions in the compiled machine code; it needs no GPU. Which belong to the TMA, and which to
-# WGMMA?
+# This cell counts instructions in the compiled machine code; it needs no GPU. Which belong to the
+# TMA, and which to WGMMA?
 hopper.instructions(matmul_ring, matmul_persistent)
 
 # %% [markdown]
