@@ -23,7 +23,7 @@
 # result is the same without m. But in [fp32](../glossary.md#fp32) $e^{89}$ is inf, and inf / inf is NaN.
 #
 # `naive_softmax` below runs one kernel per line. Keep a ledger for a matrix of `M` rows and `N` columns: how many bytes
-# does each line read and write? Include the vectors `largest` and `total`, which have `M` elements. `naive_bytes`
+# does each line read and write? Include the vectors `largest` and `total`, which have `M` elements each. `naive_bytes`
 # returns the sum for all five lines.
 
 # %% cell="setup"
@@ -105,8 +105,7 @@ lab.check("11_softmax/naive_bytes")
 # ## 1 One row per program
 #
 # The size of `tl.arange` must be a power of two, so `BLOCK_N` is the smallest power of two that is at least N. Load the
-# row once, keep it in registers, and store the result y once: M rows move 2MN elements. The docstring gives the
-# arguments.
+# row once, keep it in registers, and store the result y once: for M rows, 2MN elements move.
 #
 # **Contract.** x and y are fp32, [fp16](../glossary.md#fp16) or [bf16](../glossary.md#bf16); compute in fp32 for all
 # three types. An entry of x may be -inf; its result is exactly 0. (Attention uses such entries.) A row in which *every*
@@ -164,24 +163,24 @@ traffic.ledger(
 # | diagnosis | common cause |
 # |---|---|
 # | `padded-lanes` | `other=0.0`: each element past the end adds exp(0 − m) to the sum, and 0 may be the maximum |
-# | `no-max-subtraction` | the kernel computes exp(x) without − m, which is inf for entries from 89 on |
-# | `overflow` | a maximum is taken over only a part of a row: if this part is all -inf, -inf − -inf is NaN |
-# | `precision` | exp or the sum is computed in fp16: convert right after the load |
+# | `no-max-subtraction` | the kernel computes exp(x) instead of exp(x − m); exp(x) is inf for x ≥ 89 |
+# | `overflow` | the maximum is taken over only a part of the row: if this part is all -inf, -inf − -inf is NaN |
+# | `precision` | exp or the sum is computed in fp16: convert x to fp32 right after the load |
 # | `wrong-stride` | the kernel assumes contiguous rows |
-# | `missing-syncthreads` | (section 4) `part` is overwritten before every warp has read it |
+# | `missing-syncthreads` | (section 4) `part` is overwritten before all warps have read it |
 #
 # ## 2 A persistent kernel
 #
-# A row of 256 elements is 1 KB: too little work for the time that it takes to start a program and to wait for memory.
-# In a persistent kernel, each of P programs processes several *[tiles](../glossary.md#tile)* of `BLOCK_M` rows: the
-# program with [program ID](../glossary.md#program-id) `pid` processes tiles `pid`, `pid` + P, `pid` + 2P, and so on.
-# The registers and [shared memory](../glossary.md#shared-memory) of the compiled kernel determine how many programs the
-# GPU runs at once (`03_occupancy`).
+# A row of 256 floats is 1 KB. Compared with so little work, starting a program and waiting for memory take long. In a
+# persistent kernel, each of P programs processes several *[tiles](../glossary.md#tile)* of `BLOCK_M` rows: the program
+# with [program ID](../glossary.md#program-id) `pid` processes tiles `pid`, `pid` + P, `pid` + 2P, and so on. The
+# registers and [shared memory](../glossary.md#shared-memory) of the compiled kernel determine how many programs the GPU
+# runs at once (`03_occupancy`).
 #
-# On a GPU, the launcher starts 16 times this number of programs. With rows of 256 elements, the kernel then reached
-# {claim: softmax_16_rounds} on an H200, and {claim: softmax_1_round} without the factor of 16: then all programs load
-# at the same time, and later all store. With more programs, some load while others store. With `num_stages` in
-# `tl.range`, a program loads its next tile while it computes the current one ([software
+# On a GPU, the launcher starts 16 times as many programs as run at once. With rows of 256 elements, the kernel then
+# reached {claim: softmax_16_rounds} on an H200. Without the factor of 16 it reached only {claim: softmax_1_round},
+# because all programs load at the same time, and later all store. With more programs, some load while others store.
+# With `num_stages` in `tl.range`, a program loads its next tile while it computes the current one ([software
 # pipelining](../glossary.md#software-pipelining)).
 #
 # <details><summary>Hint 1</summary>A tile has two axes. Its offsets are <code>offs_m[:, None]</code> times the stride,
@@ -203,7 +202,7 @@ def persistent_softmax_kernel(
 
     x_ptr    (M, N)  input; rows are stride_xm elements apart
     out_ptr  (M, N)  output; rows are stride_om elements apart
-    Each of P programs computes every P-th tile of BLOCK_M rows.
+    A tile has BLOCK_M rows. Each of P programs computes every P-th tile.
     """
     offs_n = tl.arange(0, BLOCK_N)
     for start in tl.range(tl.program_id(0) * BLOCK_M, M, tl.num_programs(0) * BLOCK_M, num_stages=STAGES):
@@ -281,17 +280,18 @@ lab.check("11_softmax/warp_softmax")
 # A longer row needs more threads. Each thread holds at most 32 numbers, so 2048 columns need 64 threads, and 32 768
 # columns need 1024. The given function `load4` loads four numbers, if possible as one `float4` (`07_elementwise_cuda`).
 # In a block of T threads, thread t loads columns 4t to 4t + 3, then the four columns that are 4T further on, and so on:
-# eight loads in total. If rows are not 16-byte aligned, thread t loads columns t, t + T, t + 2T, and so on, each by
-# itself. In the kernel, `first` is a thread's first column, and `step` (1 or T) is the distance between the four
+# eight loads in total. If rows are not 16-byte aligned, thread t loads columns t, t + T, t + 2T, and so on, one number
+# at a time. In the kernel, `first` is a thread's first column, and `step` (1 or T) is the distance between the four
 # columns of one `load4`.
 #
-# Why eight loads at once? A softmax as fast as a copy loads x at {claim: softmax_load_rate} on an H200, half of the
-# copy's rate. A load takes {claim: softmax_dram_latency} ({claim: softmax_dram_cycles}) on an idle GPU, and longer on a
-# busy one. By [Little's law](../glossary.md#littles-law), the bytes in flight are rate · latency:
-# {claim: softmax_bytes_in_flight} for each of the 132 [SMs](../glossary.md#sm). In the loop `for (n = t; n < N; n += T)
-# row[n] = x[n];` with `row` in shared memory, each store waits for its load, and the next load is usually issued after
-# this store. Each thread then has 4 bytes in flight. Loads into registers that are used later need not wait for each
-# other: with 1024 threads on an SM, up to 128 KB are in flight.
+# Why eight loads at once? A softmax as fast as a copy loads x at {claim: softmax_load_rate} on an H200. (The copy's
+# rate is twice this number, because it also counts the stores.) A load takes {claim: softmax_dram_latency}
+# ({claim: softmax_dram_cycles}) on an idle GPU, and longer on a busy one. By [Little's
+# law](../glossary.md#littles-law), rate · latency bytes must be in flight: {claim: softmax_bytes_in_flight} for each of
+# the 132 [SMs](../glossary.md#sm). In the loop `for (n = t; n < N; n += T) row[n] = x[n];` with `row` in shared memory,
+# each store waits for its load, and the next load is usually issued after this store. So each thread has 4 bytes in
+# flight. But a thread can issue many loads into registers before it uses the first result: with 32 floats for each of
+# 1024 threads on an SM, up to 128 KB are in flight.
 #
 # Reduce in two levels. First each warp reduces its numbers by shuffles, and its lane 0 writes the result to `part`, an
 # array in shared memory. After a barrier, every warp reads the results of all warps and reduces them by shuffles again.
@@ -305,12 +305,13 @@ lab.check("11_softmax/warp_softmax")
 # <code>warps</code> or more contribute -INFINITY to the maximum and 0 to the sum. Compute 1 / sum once, and multiply by
 # it.</details>
 #
-# **Extra.** A version with 256 threads for every row and the loop above reached {claim: softmax_shared_2048} of the
-# [bandwidth](../glossary.md#bandwidth) of a copy at 2048 columns on an H200, and {claim: softmax_shared_32768} at 32
-# 768 columns. At each of these lengths, how many bytes did an SM have in flight?
+# **Extra.** On an H200, we also measured a version with the loop above and 256 threads for every row. It reached
+# {claim: softmax_shared_2048} of a copy's [bandwidth](../glossary.md#bandwidth) at 2048 columns, and
+# {claim: softmax_shared_32768} at 32 768 columns. How many blocks fit on an SM at each length (`row` takes shared
+# memory), and how many bytes are in flight?
 #
-# **In practice** `torch.softmax` chooses among such kernels by row length. `12_online_softmax` is about rows that are
-# too long for one program.
+# **In practice** `torch.softmax` chooses among such kernels by row length. In `12_online_softmax`, rows are too long
+# for one program.
 
 # %% cell="solution" id="block_softmax_kernel"
 # %%cuda

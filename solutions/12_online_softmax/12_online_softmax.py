@@ -1,14 +1,14 @@
 # %% [markdown]
-# # Compute a softmax in one pass, over rows of any length
+# # Online softmax: the maximum and the sum of a row in one pass
 #
-# **You will** derive an update formula. With it, one pass over a row gives both the maximum and the sum that a
+# **You will** derive an update formula. With it, one pass over a row gives the maximum and the sum that a
 # [softmax](../glossary.md#softmax) needs. Then you write three kernels with this formula. The first kernel loops along
 # a row. The second and the third split each row over many [programs](../glossary.md#program): the second in two
-# launches, the third in one launch.
+# launches, the third in one.
 #
 # **You will learn to**
 # - compute a row's maximum and sum in one loop, and merge the results of parts of a row in any order;
-# - avoid NaN from -inf − -inf in a running maximum;
+# - avoid NaN from -inf − -inf when a row begins with -inf;
 # - use a whole GPU for a few long rows;
 # - let programs of one launch wait for each other without [deadlock](../glossary.md#deadlock), and reuse data in the
 #   [L2 cache](../glossary.md#l2-cache).
@@ -17,10 +17,10 @@
 #
 # ## Derive the update
 #
-# It seems that a softmax needs the row's maximum before it can start the sum. But describe any *part* of a row by two
-# numbers: its maximum m and its sum l = Σ exp(x − m). From the pairs (m₁, l₁) and (m₂, l₂) of two parts you can compute
-# the pair (m, l) of both parts together. You need not read x again, because exp(x − m) = exp(x − m₁) · exp(m₁ − m).
-# This is the [online softmax](../glossary.md#online-softmax) of [Milakov and
+# A softmax seems to need the row's maximum before it can start the sum. In fact it does not. Describe any *part* of a
+# row by two numbers: its maximum m and its sum l = Σ exp(x − m). From the pairs (m₁, l₁) and (m₂, l₂) of two parts you
+# can compute the pair (m, l) of both parts together. You need not read x again, because exp(x − m) = exp(x − m₁) ·
+# exp(m₁ − m). This is the [online softmax](../glossary.md#online-softmax) of [Milakov and
 # Gimelshein](https://arxiv.org/abs/1805.02867). The same update makes [FlashAttention](../glossary.md#flashattention)
 # possible (`17_flash_attention`). [Flash-decoding](../glossary.md#flash-decoding) (`19_decode_attention`) uses it to
 # split a row over many programs.
@@ -55,7 +55,7 @@ def split_softmax(x, out, lse, BLOCK=8192):
     normalize_kernel[grid](x, m, l, out, lse, N, parts, x.stride(0), out.stride(0), BLOCK_P=BLOCK_P, **sizes)
 
 
-KEPT = 12 * 2**20  # bytes of x that stay in the L2 between a row's statistics and its output (section 3)
+KEPT = 12 * 2**20  # bytes of x that may be read between computing a row's (m, l) and its y (section 3)
 
 
 def one_launch_softmax(x, out, lse, BLOCK=8192):
@@ -87,9 +87,9 @@ lab.check("12_online_softmax/merged_sum")
 # %% [markdown]
 # ## 1 A loop along the row
 #
-# A row of 200 000 columns does not fit into one program's [registers](../glossary.md#register). Read it in blocks of
-# `BLOCK_N`, and carry m and l from block to block. Then read the row a second time and store y = exp(x − m) / l. The
-# textbook softmax reads x three times: for the maximum, for the sum, and for y.
+# A row of 200 000 columns does not fit into one program's [registers](../glossary.md#register). Read the row in blocks
+# of `BLOCK_N` columns, and carry m and l from block to block. Then read the row a second time and store y = exp(x − m)
+# / l. The textbook softmax reads x three times: for the maximum, for the sum, and for y.
 #
 # In Triton, a variable must keep its type throughout a loop, so the given lines define `m` and `l` as
 # [fp32](../glossary.md#fp32) scalars. A row may *begin* with blocks of -inf. The old maximum m and the new maximum
@@ -97,8 +97,8 @@ lab.check("12_online_softmax/merged_sum")
 # [fp16](../glossary.md#fp16) or [bf16](../glossary.md#bf16), and only rows that are all -inf become NaN.
 #
 # <details><summary>Hint 1</summary>In each iteration, load a block. Compute <code>m_new</code>, the maximum of
-# <code>m</code> and of the block. Rescale <code>l</code> from <code>m</code> to <code>m_new</code>, and add the block's
-# exponentials relative to <code>m_new</code>. Then <code>m</code> becomes <code>m_new</code>.</details>
+# <code>m</code> and of the block. Make <code>l</code> relative to <code>m_new</code>, and add the block's exponentials,
+# also relative to <code>m_new</code>. Then <code>m</code> becomes <code>m_new</code>.</details>
 # <details><summary>Hint 2</summary>Subtract <code>shift = tl.where(m_new == -float("inf"), 0.0, m_new)</code> instead
 # of <code>m_new</code>: exp(-inf − 0) is 0, as required.</details>
 # <details><summary>Hint 3</summary>The second loop needs no shift: if <code>m</code> is -inf, the row becomes NaN
@@ -167,9 +167,9 @@ traffic.ledger(
 # | `overflow` | -inf − -inf gives NaN in a block of -inf at the start of a row, or in a part that is all -inf |
 # | `wrong-formula`, not rescaled | l is not multiplied by exp(m − m_new) when the maximum grows |
 # | `missing-accumulation` | l or m comes from the last block or part only |
-# | `padded-lanes` | elements past the end are 0, but must be -inf; (section 2) a part that does not exist is counted |
-# | `race` | (section 3) a program reads a value that another program has not published yet |
-# | `timeout` | (section 3) a program waits until a counter has a value that it never reaches |
+# | `padded-lanes` | elements past the end are 0 instead of -inf; (section 2) entries past the last part are counted |
+# | `race` | (section 3) a program reads (m, l) before another program has stored and published them |
+# | `timeout` | (section 3) a program waits for a value that the counter never reaches |
 #
 # ## 2 One row on many programs
 #
@@ -178,9 +178,9 @@ traffic.ledger(
 # first launch writes (m, l) of each part to memory. In a second launch, each program merges all pairs of its row, which
 # is little work, and writes its part of y.
 #
-# The second launch also stores each row's [log-sum-exp](../glossary.md#log-sum-exp), lse = m + log l. From lse alone, a
-# later kernel can compute y = exp(x − lse); attention does this in its [backward pass](../glossary.md#backward-pass). A
-# row that is all -inf has lse = -inf.
+# The second launch also stores each row's [log-sum-exp](../glossary.md#log-sum-exp), lse = m + log l. With lse, a later
+# kernel needs neither m nor l, because y = exp(x − lse); attention uses this in its [backward
+# pass](../glossary.md#backward-pass). A row that is all -inf has lse = -inf.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -195,9 +195,8 @@ traffic.ledger(
 # <details><summary>Hint 1</summary><code>part_stats</code> does what one iteration of your first loop in section 1
 # does, but with no earlier m and l. <code>merged_stats</code> is <code>merged_sum</code> for a whole vector of
 # parts.</details>
-# <details><summary>Hint 2</summary>Use m = -inf and l = 0 for parts that do not exist: such parts change
-# nothing.</details>
-# <details><summary>Hint 3</summary>All programs of a row have the same lse: one of them stores it.</details>
+# <details><summary>Hint 2</summary>Use m = -inf and l = 0 past the last part: such entries change nothing.</details>
+# <details><summary>Hint 3</summary>All programs of a row compute the same lse: let one of them store it.</details>
 
 
 # %% cell="solution" id="split_kernels"
@@ -262,10 +261,11 @@ lab.check("12_online_softmax/split_softmax")
 # %% [markdown]
 # ## 3 One launch, and each element from memory once
 #
-# The second launch reads x again when the first launch has read all of x. For 1024 rows of 200 000 floats, x takes 800
-# MB, far more than fits into the L2 cache of an H200 ({claim: online_h200_l2}). If y of a row is computed soon after
-# the row's *statistics* (m, l), the row is still in the L2 cache. So mix both jobs in one launch: while some programs
-# compute the statistics of row r, others compute y of row r − `LAG`. The launcher chooses `LAG`, a number of rows.
+# The second launch reads x after the first launch has read all of x. But 1024 rows of 200 000 floats are 800 MB, far
+# more than the L2 cache of an H200 holds ({claim: online_h200_l2}). So the second launch reads x from memory again. If
+# instead a row's y is computed soon after the row's *statistics* (m, l), the row is still in the L2 cache. So mix both
+# jobs in one launch: while some programs compute the statistics of row r, other programs compute y of row r − `LAG`.
+# The launcher chooses `LAG`, a number of rows.
 #
 # A program that computes y must wait until the statistics of all `parts` parts of its row are stored. If all running
 # programs wait for programs that have not started, the launch never ends: a *deadlock*. Programs may start in any
@@ -275,13 +275,13 @@ lab.check("12_online_softmax/split_softmax")
 # only for lower tickets, the launch always ends. (This technique is from [Merrill and
 # Garland](https://research.nvidia.com/publication/2016-03_single-pass-parallel-prefix-scan-decoupled-look-back).)
 #
-# The given code chooses the job from the ticket. Use `counters_ptr[1 + row]` to count the parts of a row whose
-# statistics are stored. The hints use [release and acquire](../glossary.md#release-and-acquire) and an [eviction
+# The given code chooses the job from the ticket. Use `counters_ptr[1 + row]` to count how many parts of a row have
+# their statistics stored. The hints use [release and acquire](../glossary.md#release-and-acquire) and an [eviction
 # policy](../glossary.md#eviction-policy).
 #
 # <details><summary>Hint 1</summary>Compute the statistics as in <code>stats_kernel</code>. Add 1 to the row's counter
-# after the two stores. The atomic has release semantics: it publishes the two scalars, because the same thread stored
-# them. (Tiles are stored by other threads of the program too. Before you publish a tile, call
+# after the two stores. The atomic has release semantics: it publishes the two scalars, because the thread that executes
+# the atomic has also stored them. (A tile is stored by all threads of the program: before you publish a tile, call
 # <code>tl.debug_barrier()</code>.)</details>
 # <details><summary>Hint 2</summary>Wait with <code>while tl.atomic_add(ready_ptr, 0) &lt; parts: pass</code>. The
 # atomic has acquire semantics: after the atomic, this program sees what other programs have published. A plain load may
@@ -298,7 +298,7 @@ def one_launch_kernel(
 ):  # fmt: skip
     """Store the softmax and the log-sum-exp of each row of x, in one launch of 2 · parts · (M + LAG) programs.
 
-    counters_ptr  (1 + M,)  initially 0; element 0 counts tickets, element 1 + row counts the finished parts of a row
+    counters_ptr  (1 + M,)  initially 0; element 0 counts tickets, element 1 + r counts the finished parts of row r
     The other arguments are those of stats_kernel and normalize_kernel.
     """
     ticket = tl.atomic_add(counters_ptr, 1)
@@ -342,20 +342,19 @@ lab.tiny("12_online_softmax/one_launch_softmax")
 lab.check("12_online_softmax/one_launch_softmax")
 
 # %%
-# If a kernel reads x from memory twice, what share of a copy's bandwidth can it reach? And if it reads x once?
+# If a kernel reads x from memory twice, how much longer than a copy must it take? And if it reads x once?
 for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.device.has_gpu() else ["online_softmax"]:
     print(lab.benchmark(f"12_online_softmax/{name}") or "")
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** For 1024 rows of 200 000 columns in fp32 we measured {claim: online_h200_torch} with `torch.softmax` on
 # an H200, {claim: online_h200_one_launch} with `one_launch_softmax` and {claim: online_h200_copy} with a copy. Each
-# rate counts one read and one write of each element, even if a kernel reads x twice. Which share of the copy's
-# [bandwidth](../glossary.md#bandwidth) can a kernel reach that reads x from memory twice and writes y? Which share can
-# a kernel reach that reads x once? If you have a GPU, what did you measure? Why is a `LAG` of one row too small, and a
-# `LAG` of 100 rows too large?
+# rate counts one read and one write of each element, even if a kernel reads x twice. If a kernel reads x from memory
+# twice and writes y, which share of the copy's [bandwidth](../glossary.md#bandwidth) can it reach? And if it reads x
+# once? If you have a GPU, what did you measure? Why is a `LAG` of one row too small, and a `LAG` of 100 rows too large?
 #
 # ### BEGIN SOLUTION
-# Two reads and one write are three transfers where the copy has two: 67 %. If the second read comes from the L2, the
+# Two reads and one write are three transfers, and a copy has two: 67 %. If the second read comes from the L2, the
 # kernel is near the copy; it loses some time to waiting, tickets and reductions. With a LAG of one row, a program that
 # computes y starts right after the programs whose statistics it needs. These are still running on other SMs, so it
 # waits. 100 rows are 80 MB, more than the L2 holds: x has been evicted before it is needed again, so it is read from
@@ -366,7 +365,7 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 # ## Extra: one row per cluster
 #
 # This part has no points. The kernel needs a Hopper GPU ([compute capability](../glossary.md#compute-capability) 9.0);
-# elsewhere it runs in the emulator.
+# without one, it runs in the emulator.
 #
 # `one_launch_softmax` reads x twice, the second time from the L2 cache. The second read is not free: three transfers
 # per element (two reads, one write) go through the L2 cache and limit the speed. To read x only once, a kernel must
@@ -389,15 +388,17 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 #
 # <details><summary>Hint 1</summary>One thread announces how many bytes will arrive: <code>mbarrier_expect(bar, 8 *
 # blocks)</code>.</details>
-# <details><summary>Hint 2</summary>Lane k of warp 0 sends the pair to block k:
-# <code>store_async(&amp;pairs[cluster_rank()], pair, bar, k)</code>.</details>
+# <details><summary>Hint 2</summary>Lane k of warp 0 stores the pair in the array <code>pairs</code> of block k, and
+# block k's <code>bar</code> counts the bytes: <code>store_async(&amp;pairs[cluster_rank()], pair, bar,
+# k)</code>.</details>
 # <details><summary>Hint 3</summary>All threads wait with <code>mbarrier_wait(bar, parity)</code>. Then each warp reads
 # the pairs, one per lane, and merges them.</details>
 #
 # On an H200 the solution reached {claim: online_h200_cluster}.
 #
-# **Next levels.** Run the second loop of `online_softmax` backward, from the end of the row. When does it find data in
-# the L2 cache? Replace exp(x) by `tl.exp2` of x · log₂ e, and multiply by log₂ e only once per element.
+# **More to try.** Run the second loop of `online_softmax` backward, from the end of the row. For which row lengths does
+# it find data in the L2 cache? Replace exp by `tl.exp2`: multiply x by log₂ e right after each load, so that m needs no
+# factor.
 
 # %% cell="solution" id="exchange_kernel"
 # %%cuda
@@ -415,9 +416,9 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 #     return make_float2(m, l);
 # }
 # // Return the merged pair of all blocks of the cluster to every thread. All threads of the block call this function.
-# // `pair` is this block's pair, valid in warp 0. `pairs` has space for one pair per block. `bar` is an mbarrier that
-# // expects one arrival, and `parity` is the parity of its phase. `pairs` and `bar` are in shared memory, at the same
-# // address in each block.
+# // `pair` is this block's pair, valid in warp 0. `pairs` has space for one pair per block. `bar` is an mbarrier on
+# // which one thread calls mbarrier_expect. With the same `bar`, `parity` is 0 in the first call, 1 in the second, 0 in
+# // the third, and so on. `pairs` and `bar` are in shared memory, at the same address in each block.
 # __device__ float2 exchange(float2 pair, float2 *pairs, uint64_t *bar, int parity, int blocks) {
 #     int lane = threadIdx.x % 32;
 #     // ### BEGIN SOLUTION
@@ -430,7 +431,7 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 #     // ### END SOLUTION
 # }
 #
-# // Tests exchange(). Each block is one warp. It reads 32 numbers of x (blocks, 32), and writes (m, l) of all of x.
+# // Tests exchange(). Each block has one warp, reads a row of x (blocks, 32), and writes (m, l) of all of x.
 # __global__ void exchange_kernel(const float *x, float *m, float *l, int blocks) {
 #     extern __shared__ __align__(16) float2 pairs[];
 #     uint64_t *bar = reinterpret_cast<uint64_t *>(pairs + blocks);

@@ -15,16 +15,18 @@
 #
 # ## Predict
 #
-# A transformer block consists of [matmuls](../glossary.md#matmul) with chains of small operations between them: add the
-# residual, normalize, apply an activation function, drop elements at random. These operations are
-# [memory-bound](../glossary.md#memory-bound): they do little arithmetic per byte. `eager_chain` below is such a chain
-# in PyTorch's default ([eager](../glossary.md#eager-mode)) mode, which runs one kernel per operation. Its inputs are
-# `x` and `residual` of shape (B, T, H), for batch, tokens and features, and a weight `w` of H elements.
+# A [transformer block](../glossary.md#transformer-block) consists of [matmuls](../glossary.md#matmul) with chains of
+# small operations between them: add the residual, normalize, apply an activation function, drop elements at random.
+# These operations are [memory-bound](../glossary.md#memory-bound): they do little arithmetic per byte. `eager_chain`
+# below is such a chain in PyTorch's default ([eager](../glossary.md#eager-mode)) mode, which runs one kernel per
+# operation. Its inputs are `x` and `residual` of shape (B, T, H), for batch, tokens and features, and a weight `w` of H
+# elements.
 #
-# How many elements does `eager_chain` read and write in total? How many does a single kernel read and write that keeps
-# all intermediate results in [registers](../glossary.md#register)? Count the weight once per kernel that uses it. If
-# both versions run at the full [bandwidth](../glossary.md#bandwidth) of memory, the ratio of the two numbers is the
-# speedup, which your `chain_speedup` returns. The table below counts an example with B · T = 4 and H = 12.
+# How many elements does `eager_chain` read and write in total? If a single kernel keeps all intermediate results in
+# [registers](../glossary.md#register), how many elements does it read and write? Count the weight once for each kernel
+# that uses it. If both versions run at the full [bandwidth](../glossary.md#bandwidth) of memory, the ratio of the two
+# numbers is the speedup. Return this ratio from `chain_speedup`. The table below counts an example with B · T = 4 and H
+# = 12.
 
 # %% cell="setup"
 
@@ -167,12 +169,12 @@ lab.check("13_fusion/rms_norm")
 #
 # ## 2 The whole chain
 #
-# out = silu(RMSNorm(x + residual)), where RMSNorm includes the weight w, and silu(n) = n · sigmoid(n). Keep all
+# Compute out = silu(RMSNorm(x + residual)). RMSNorm includes the weight w, and silu(n) = n · sigmoid(n). Keep all
 # intermediate results in registers, in fp32. One program computes one row.
 #
-# Load the weight after the sum over the row, where it is needed. Before the sum, the program waits for the whole row,
-# and a weight that is loaded too early occupies [registers](../glossary.md#register) for that time. In a row of
-# 32 768 elements, which barely fits, they [spill](../glossary.md#spill).
+# Load the weight only after the sum over the row. A weight that is loaded earlier occupies registers while the program
+# waits for the row. A row of 32 768 elements alone barely fits into the registers: with the weight, registers
+# [spill](../glossary.md#spill).
 #
 # <details><summary>Hint 1</summary>Load a row of <code>x</code> and of <code>residual</code>, add them, and normalize
 # the sum.</details>
@@ -239,26 +241,27 @@ if lab.device.has_gpu():
 # - the chain in eager mode, with a separate operation for each step of the norm: {claim: fusion_h200_lines}, which is
 #   {claim: fusion_h200_lines_ratio} the time of this kernel. This version makes many more than 7 transfers.
 #
-# `torch.compile` fuses this chain automatically. The names of the kernels that it generates describe them:
+# `torch.compile` fuses this chain automatically. The name of each generated kernel says what the kernel does:
 # `triton_red_fused_add_…` is a [reduction](../glossary.md#reduction) with the operations around it, and `triton_poi_…`
 # is a pointwise (elementwise) chain. `torch.compile` does not fuse into library matmuls, or across operators that it
 # cannot trace.
 #
 # **Extra.** Also store x + residual, which a transformer needs for its next block. Eager mode still makes 7 transfers;
-# the fused kernel now makes 4. Write the [backward pass](../glossary.md#backward-pass) of RMSNorm; the gradient of w is
-# a sum over all rows. [Liger-Kernel](https://github.com/linkedin/Liger-Kernel) has such kernels for training.
+# the fused kernel now makes 4. You can also write the [backward pass](../glossary.md#backward-pass) of RMSNorm; the
+# gradient of w is a sum over all rows. [Liger-Kernel](https://github.com/linkedin/Liger-Kernel) has such kernels for
+# training.
 #
 # ## 3 LayerNorm
 #
 # LayerNorm is $y_n = (x_n - \mu)\, w_n / \sqrt{\sigma^2 + \varepsilon} + b_n$ with ε = 10⁻⁵. μ is the mean of the row
-# and σ² its variance. The row is in registers, so compute μ first, and then σ², the mean of (x − μ)². The formula σ² =
-# (mean of x²) − μ² needs only one pass over the row, but a second pass over registers is almost free. And this formula
-# loses all precision if μ is much larger than σ.
+# and σ² its variance. The row is in registers, so compute μ first, and then σ², the mean of (x − μ)². Do not use the
+# formula σ² = (mean of x²) − μ². It saves one cheap pass over the registers, but loses all precision if μ is much
+# larger than σ.
 #
 # <details><summary>Hint 1</summary>In x − μ, the elements past the end are −μ. Which value adds nothing to the sum of
 # squares?</details>
 # <details><summary>Hint 2</summary>Use <code>tl.where(mask_n, x - mean, 0.0)</code>.</details>
-# <details><summary>Hint 3</summary>Divide both sums by N, also that of the variance (not by N − 1).</details>
+# <details><summary>Hint 3</summary>Divide both sums by N. (PyTorch's LayerNorm does not divide by N − 1.)</details>
 
 
 # %% cell="solution" id="layer_norm_kernel"
@@ -309,7 +312,7 @@ lab.check("13_fusion/layer_norm")
 
 # %% cell="solution" id="fusion_speedup"
 def fusion_speedup(links, fused, bandwidth, peak):
-    """Time of the kernels in links, one after another, divided by the time of the fused kernel."""
+    """Total time of the kernels in links, divided by the time of the fused kernel."""
     ### BEGIN SOLUTION
 
     def seconds(cost):
@@ -339,8 +342,8 @@ for name in ("rms_norm", "rms_residual_silu", "layer_norm") if lab.device.has_gp
 # tile of the second; a linear layer whose result three kernels use. Which chains would you fuse? For each other chain,
 # give the reason (from section 4) not to fuse it.
 #
-# Second question: an RMSNorm is written as x · rsqrt(mean(x²) + ε) · w in eager PyTorch. It is reported to take
-# {claim: fusion_claim_norm} the time of a fused RMSNorm. On an H200 we measured {claim: fusion_h200_norm}, for x in
+# Second question: in eager PyTorch, an RMSNorm written as x · rsqrt(mean(x²) + ε) · w is reported to take
+# {claim: fusion_claim_norm} the time of a fused RMSNorm. On an H200 we measured {claim: fusion_h200_norm}, with x in
 # fp16 and arithmetic in fp32. Count the bytes that the eager version and the fused kernel move. Which factor do the
 # bytes alone explain?
 #
@@ -350,6 +353,6 @@ for name in ("rms_norm", "rms_residual_silu", "layer_norm") if lab.device.has_gp
 # fit on the chip, nor the sums along two axes: fusion does not change the bytes that they move. Do not fuse the two
 # matmuls, nor the projection with three users: fused, they repeat arithmetic and take longer. Eager RMSNorm computes
 # fp16 in fp32. In units of N fp16 elements: to fp32 (1 + 2), square (2 + 2), mean (2), scale (2 + 2), to fp16 (2 + 1),
-# weight (1 + 1): 18, where a fused kernel moves 2. So the bytes predict a factor of 9.
+# weight (1 + 1). That is 18, and a fused kernel moves 2. So the bytes predict a factor of 9.
 #
 # ### END SOLUTION

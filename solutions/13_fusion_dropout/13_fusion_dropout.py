@@ -13,24 +13,24 @@
 # ## A mask that is a function
 #
 # Let h be the result of a linear layer's [matmul](../glossary.md#matmul). You compute out = dropout(gelu(h + bias)).
-# With probability p, dropout sets an element to 0; otherwise it divides the element by 1 − p. PyTorch stores a *mask*,
-# which says which elements are kept, for the backward pass. But a [counter-based
+# With probability p, dropout sets an element to 0; otherwise it divides the element by 1 − p. For the backward pass,
+# PyTorch stores a *mask* that marks the elements that are kept. But a [counter-based
 # generator](../glossary.md#counter-based-generator) such as [Philox](../glossary.md#philox) is a function: the same
-# seed and counter always give the same numbers. So the backward pass can generate the mask again. This saves 2 bytes
-# per element (one written, one read) but takes more arithmetic.
+# seed and counter always give the same numbers. So the backward pass can generate the mask again. Not storing the mask
+# saves 2 bytes per element (one written, one read) but takes more arithmetic.
 #
 # The given function `uniform` returns random numbers. Philox computes four numbers from one counter. Element (m, n) of
 # the M × N matrix uses number n % 4 of counter m · ⌈N/4⌉ + n // 4, so each program can compute the numbers of its
-# elements independently. An element is **kept if its number is at least p**. GELU is the tanh form of
+# elements independently. An element is **kept if its number is at least p**. GELU is approximated as in
 # `06_elementwise_triton`: gelu(x) = x · sigmoid(2a) with a = √(2/π) · (x + 0.044715·x³).
 #
-# Do not change the given line that computes `u`, a program's random values.
+# Do not change the given line that computes `u`, one random number for each element.
 #
 # <details><summary>Hint 1</summary>Load <code>h</code> and <code>bias</code>, and convert both to fp32. Apply GELU.
 # Then drop elements with <code>tl.where(u &gt;= p, …, 0.0)</code>.</details>
-# <details><summary>Hint 2</summary>In the backward pass, dy is the gradient of out and dh the gradient of h. Dropout
-# and GELU are both elementwise, so dh = dy · f · gelu′(h + bias). The factor f is 1 / (1 − p) for a kept element, and
-# otherwise 0.</details>
+# <details><summary>Hint 2</summary>In the backward pass, dy is the gradient of out, and dh is the gradient of h.
+# Dropout and GELU are both elementwise, so dh = dy · f · gelu′(h + bias). The factor f is 1 / (1 − p) for a kept
+# element, and otherwise 0.</details>
 # <details><summary>Hint 3</summary>With x = h + bias and s = sigmoid(2a), gelu′(x) = s + 2·x·s·(1 − s)·√(2/π)·(1 +
 # 3·0.044715·x²).</details>
 
@@ -125,7 +125,7 @@ lab.check("13_fusion_dropout/dropout_gelu")
 lab.check("13_fusion_dropout/dropout_gelu_backward")
 
 # %%
-# Is the mask random, and the same in both passes? This test has 64 × 4096 elements and p = 0.25.
+# Is the mask random, and is it the same in both passes? This test has 64 × 4096 elements and p = 0.25.
 h, zero = torch.ones(64, 4096), torch.zeros(4096)
 h, zero = (h.cuda(), zero.cuda()) if lab.device.has_gpu() else (h, zero)
 out, dh = torch.empty_like(h), torch.empty_like(h)
@@ -142,13 +142,13 @@ for name in ("dropout_gelu", "dropout_gelu_backward") if lab.device.has_gpu() el
     print(lab.benchmark(f"13_fusion_dropout/{name}") or "")
 
 # %% [markdown]
-# **Next levels.** One Philox call generates 128 bits, here 32 for each of four elements. Use 16 bits per element: a
-# call then serves eight elements, which halves the arithmetic of the mask. On an H200 the random numbers are the
-# bottleneck: the two kernels reach {claim: dropout_h200_share} of the [bandwidth](../glossary.md#bandwidth) of a copy.
-# Also measure the kernels with `tl.rand`, which makes one Philox call per element.
+# **Extra.** One Philox call generates 128 bits: in this notebook, 32 for each of four elements. Use 16 bits per
+# element: one call then serves eight elements, which halves the arithmetic of the mask. On an H200 the random numbers
+# are the bottleneck: the two kernels reach {claim: dropout_h200_share} of the [bandwidth](../glossary.md#bandwidth) of
+# a copy. Also measure the kernels with `tl.rand`, which makes one Philox call per element.
 #
 # **In practice**, `torch.compile` fuses this chain too. Write such a kernel yourself if the chain includes a matmul or
-# an unusual [reduction](../glossary.md#reduction), or should not store its mask.
+# an unusual [reduction](../glossary.md#reduction), or if the mask must never be stored.
 #
 # **Reading.** [Salmon and others, Parallel random numbers: as easy as 1, 2, 3](https://doi.org/10.1145/2063384.2063405)
 # introduces Philox.

@@ -12,7 +12,7 @@
 #
 # **You need** `06_elementwise_triton` and `05_roofline`.
 #
-# About 60 minutes. Works without a GPU; only measured times need one.
+# About 60 minutes. Only measured times need a GPU.
 
 # %% cell="setup"
 
@@ -20,8 +20,8 @@
 # ## Predict: how many bytes do the programs load?
 #
 # $C = A B$ with A of shape (M, K) and B of shape (K, N) takes 2·M·N·K FLOPs. For M = N = K in fp16, each matrix has
-# 2·M² bytes. If each moved only once, the [arithmetic intensity](../glossary.md#arithmetic-intensity) would be 2·M³ /
-# (6·M²) = M/3 FLOPs per byte.
+# 2·M² bytes. If each matrix moved only once, the [arithmetic intensity](../glossary.md#arithmetic-intensity) would be
+# 2·M³ / (6·M²) = M/3 FLOPs per byte.
 #
 # But programs cannot share registers, so several programs load the same elements. One program computes a
 # [tile](../glossary.md#tile) of `block_m` × `block_n` elements of C. For this tile it loads `block_m` whole rows of A
@@ -48,13 +48,13 @@ import triton.language as tl
 
 from labutils import tiles
 
-# Six programs run at the same time, and the L2 has room for 28 tiles. Programs 0 to 5 compute the first row of C. The
-# picture shows which tiles of A and B are loaded in each step, and which of these loads hit the L2.
+# In this picture, six programs run at the same time, and the L2 has room for 28 tiles. Programs 0 to 5 compute the
+# first row of tiles of C. Each step shows which tiles of A and B are loaded, and which of these loads hit the L2.
 tiles.stepper(tiles.by_rows(6, 6), k_tiles=4, running=6, l2_tiles=28)
 
 # %% [markdown]
-# With larger tiles, programs load less: a program uses each loaded element of A for `block_n` columns of C. In level 2
-# (below), more loads hit the L2 cache.
+# With larger tiles, programs load less: a program uses each loaded element of A for `block_n` columns of C. In
+# [level](../glossary.md#level) 2 (below), more loads hit the L2 cache.
 #
 # ## Level 1: matmul and ReLU, for any sizes and strides
 #
@@ -67,18 +67,18 @@ tiles.stepper(tiles.by_rows(6, 6), k_tiles=4, running=6, l2_tiles=28)
 # | `a_ptr` | (M, K) | input: fp16, or fp32 in one test |
 # | `b_ptr` | (K, N) | input, of the same dtype |
 # | `c_ptr` | (M, N) | output, of the same dtype |
-# | `stride_am` | integer | the distance between neighboring rows of A, in elements; may be 1 |
+# | `stride_am` | integer | the distance between neighboring rows of A, in elements; 1 if A is a transposed matrix |
 # | `stride_ak` | integer | the distance between neighboring columns of A |
 # | `stride_bk`, … | integers | the strides of B and C, named in the same way |
 # | `BLOCK_M`, `BLOCK_N` | constants | the rows and columns of a tile of C |
 # | `BLOCK_K` | constant | the columns of a tile of A, and the rows of a tile of B |
 #
-# **Precision.** A product of two fp16 numbers is exact in fp32. `acc` is fp32 for all inputs. By default, `tl.dot`
-# rounds fp32 inputs to [TF32](../glossary.md#tf32), which has {claim: tf32_mantissa_bits}
-# [mantissa](../glossary.md#mantissa) bits. This exercise requires full fp32, so pass `input_precision="ieee"`. (In
-# older code you find `allow_tf32=False`.) The option has no effect on fp16 inputs.
+# **Precision.** A product of two fp16 numbers is exact in fp32, so let `acc` be fp32 for all inputs. By default,
+# `tl.dot` rounds fp32 inputs to [TF32](../glossary.md#tf32), which has {claim: tf32_mantissa_bits}
+# [mantissa](../glossary.md#mantissa) bits. This exercise requires full fp32, so pass `input_precision="ieee"`. (Older
+# code has `allow_tf32=False` instead.) `input_precision` has no effect on fp16 inputs.
 #
-# <details><summary>Hint 1</summary>A tile of pointers is a column of row offsets plus a row of column offsets:
+# <details><summary>Hint 1</summary>To get a tile of pointers, add a column of row offsets and a row of column offsets:
 # <code>a_ptr + offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak</code>.</details>
 # <details><summary>Hint 2</summary>The loop goes over <code>k</code> = 0, BLOCK_K, 2 · BLOCK_K, … and loads the indices
 # <code>k + offs_k</code>. Where an index is K or more, load 0 for both <code>a</code> and <code>b</code>: <code>mask=…,
@@ -174,14 +174,15 @@ lab.check("14_matmul_triton/matmul_relu")
 # **[Grouped ordering](../glossary.md#grouped-ordering).** Suppose that 16 programs run at the same time. If programs
 # are numbered row by row, these 16 compute a row of 16 tiles of C. They read one strip of A, which has `BLOCK_M` rows,
 # and 16 strips of B, which have `BLOCK_N` columns each. If the 16 programs compute a square of 4 × 4 tiles instead,
-# they read only 4 strips of A and 4 strips of B. So number programs in *groups* of `GROUP_M` rows of tiles. Within a
-# group, go down the first column of tiles, then down the next column. The last group may have fewer rows. For M = N = K
-# = 16384 on an A100, other course material (not our measurement) reports {claim: rows_order_a100} row by row, and
+# they read only 4 strips of A and 4 strips of B. So number the programs in *groups* of `GROUP_M` rows of tiles. Within
+# a group, go down the first column of tiles, then down the next column. The last group may have fewer rows. For M = N =
+# K = 16384 on an A100, another course reports (we did not measure it) {claim: rows_order_a100} row by row, and
 # {claim: grouped_order_a100} in groups. (1 TFLOP/s is 10¹² FLOPs per second.)
 #
-# In the check, C has 8 rows of 8 tiles, `GROUP_M` is 4, and a [wave](../glossary.md#wave) has 16 programs. Row by row,
-# a wave reads 2 strips of A and 8 strips of B; in groups, it reads 4 of each. The check divides the bytes that a wave
-# reads by the bytes that it stores. This ratio is 1.25 row by row, and about 1 in groups; the check allows 1.15.
+# In the check, C has 8 rows of 8 tiles of 16 × 16, K is 32, `GROUP_M` is 4, and a [wave](../glossary.md#wave) has 16
+# programs. Row by row, a wave reads 2 strips of A and 8 strips of B; in groups, it reads 4 of each. A strip has 16 · 32
+# elements, as many as 2 tiles of C. So the ratio of bytes read to bytes stored is 10 · 2 / 16 = 1.25 row by row, and 8
+# · 2 / 16 = 1 in groups. The check allows 1.15.
 #
 # <details><summary>Hint 1</summary>A group has <code>GROUP_M * tiles_n</code> programs. Which group contains program
 # <code>pid</code>? Let <code>first_m</code> be the first row of tiles of this group.</details>
@@ -208,7 +209,7 @@ def activate(x, slope, ACTIVATION: tl.constexpr):
 # %% cell="solution" id="linear_kernel"
 @triton.jit
 def grouped_tile(pid, tiles_m, tiles_n, GROUP_M: tl.constexpr):
-    """Return (row, column) of tile `pid`. A group has GROUP_M rows of tiles; within it, tiles go column by column."""
+    """Return (row, column) of tile `pid`. A group is GROUP_M rows of tiles; within it, tiles go column by column."""
     ### BEGIN SOLUTION
     per_group = GROUP_M * tiles_n
     first_m = pid // per_group * GROUP_M
@@ -219,7 +220,7 @@ def grouped_tile(pid, tiles_m, tiles_n, GROUP_M: tl.constexpr):
 
 
 def few_for_small(configs, arguments, **_):
-    """Keep only the first configuration for small matrices. For large matrices, keep the other configurations."""
+    """Called by autotune: keep only the first configuration for small matrices, and the others for large matrices."""
     return configs[:1] if arguments["M"] * arguments["N"] < 2**19 else configs[1:]
 
 
@@ -256,9 +257,9 @@ def linear_kernel(
     offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     offs_k = tl.arange(0, BLOCK_K)
-    # The modulo replaces row and column indices past the end by existing ones; the results there are never stored. So
-    # loads of a and b need no masks along M and N. If BLOCK_K divides K, they need no mask at all: `heuristics` above
-    # sets EVEN_K for each launch.
+    # The modulo replaces row and column indices past the end by existing ones, so loads of a and b need no masks along
+    # M and N. (Your store must mask these rows and columns.) If BLOCK_K divides K, the loads need no mask at all:
+    # `triton.heuristics` above computes EVEN_K before each launch.
     a_ptrs = a_ptr + batch * stride_ab + (offs_m % M)[:, None] * stride_am + offs_k[None, :] * stride_ak
     b_ptrs = b_ptr + batch * stride_bb + offs_k[:, None] * stride_bk + (offs_n % N)[None, :] * stride_bn
     acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
@@ -305,9 +306,9 @@ tiles.stepper(tiles.recorded(linear, 96, 96, (16, 16)), k_tiles=4, running=6, l2
 # (M, N, K), and kept the fastest. Try other configurations in `CONFIGS`, such as `GROUP_M=1`.
 #
 # **Tensor cores.** `tl.dot` compiles to [tensor core](../glossary.md#tensor-core) instructions if the GPU has them for
-# the dtype. But current Triton does not generate them for the T4, a GPU of the Turing generation ([compute
-# capability](../glossary.md#compute-capability) 7.5, or sm_75). The next cell compiles your kernel for Turing (sm_75),
-# Ampere (sm_80) and Hopper (sm_90).
+# the dtype. But current Triton does not generate these instructions for the T4, a GPU of the Turing generation
+# ([compute capability](../glossary.md#compute-capability) 7.5, or sm_75). The next cell compiles your kernel for Turing
+# (sm_75), Ampere (sm_80) and Hopper (sm_90).
 
 # %%
 x = torch.empty(64, 64, dtype=torch.float16)
@@ -317,26 +318,26 @@ for capability in (75, 80, 90):
     print(f"sm_{capability}:", tiles.machine_code(matmul_relu_kernel, arguments, options, capability))
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** For M = N = K = 8192 in fp16, the three matrices have {claim: matmul_triton_8192_matrices}. Compare this
-# with the result of `loaded_bytes(8192, 8192, 8192, 128, 256, 2)`. We measured {claim: matmul_triton_8192_ms} for this
-# product on an H200, and {claim: matmul_h200_copy_bandwidth} for a copy. Does the memory or the L2 serve most loads?
-# What changes if tiles are numbered row by row?
+# **Explain.** For M = N = K = 8192 in fp16, the three matrices take {claim: matmul_triton_8192_matrices}. Compare this
+# with the result of `loaded_bytes(8192, 8192, 8192, 128, 256, 2)`. On an H200, a Triton kernel with such tiles in
+# grouped ordering took {claim: matmul_triton_8192_ms}, and a copy reached {claim: matmul_h200_copy_bandwidth}. Which
+# serves more of the loaded bytes, memory or the L2? Why would this change if tiles were numbered row by row?
 #
 # ### BEGIN SOLUTION
 # The programs load {claim: matmul_triton_8192_loaded}, which is {claim: matmul_triton_8192_rate}, about twice what
 # memory delivers. So at least half of the loaded bytes hit the L2. Row by row, a wave of 132 tiles covers about 4 rows
-# of 32 tiles. It needs 4 strips of 128 rows of A, and all of B. The next wave needs all of B again, which does not fit
-# in the L2. In groups of 8 rows, a wave covers about 8 × 17 tiles. It needs 8 strips of A and 17 of B, and those of A
-# stay in the L2 for the group's next columns.
+# of 32 tiles. The wave needs 4 strips of 128 rows of A, and all of B. The next wave needs all of B again, which does
+# not fit in the L2. In groups of 8 rows, a wave covers about 8 × 17 tiles. It needs 8 strips of A and 17 of B; the
+# strips of A stay in the L2 for the group's next columns.
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** In `14_matmul_triton_persistent`, Hopper's copy engine, the [TMA](../glossary.md#tma), copies tiles. If
-# there are few tiles of C, several programs share one of them.
+# **Next.** In `14_matmul_triton_persistent`, Hopper's copy engine, the [TMA](../glossary.md#tma), copies tiles. If C
+# has few tiles, several programs compute one tile together.
 #
-# **In practice** you call `torch.matmul`, and `torch.compile` generates such a kernel where it is faster to fuse an
-# epilogue. You write your own kernel for other epilogues, other dtypes, or [quantized](../glossary.md#quantization)
-# weights.
+# **In practice** you call `torch.matmul`. With `mode="max-autotune"`, `torch.compile` generates such a kernel where a
+# fused epilogue is faster. You write your own kernel for other epilogues, other dtypes, or
+# [quantized](../glossary.md#quantization) weights.
 #
 # **Reading.** [Triton's tutorial on matrix
 # multiplication](https://triton-lang.org/main/getting-started/tutorials/03-matrix-multiplication.html).

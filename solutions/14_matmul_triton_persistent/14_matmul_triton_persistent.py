@@ -13,7 +13,7 @@
 #
 # **You need** `14_matmul_triton`.
 #
-# About 75 minutes. Works without a GPU; only measured times need one.
+# About 75 minutes. Only measured times need a GPU.
 
 # %% cell="setup"
 
@@ -21,10 +21,10 @@
 # ## Predict: what share of the GPU does useful work?
 #
 # An H200 has {claim: matmul_h200_sms} SMs. Let each SM compute one tile of 128 × 256 at a time. A matrix C of 2048 ×
-# 2048 has 16 · 8 = 128 tiles. They take one [wave](../glossary.md#wave), in which four SMs idle. A matrix C of 2304 ×
-# 2304 has 18 · 9 = 162 tiles. They take two waves, and in the second wave only 30 SMs work.
+# 2048 has 16 · 8 = 128 tiles. They take one [wave](../glossary.md#wave), in which four SMs are idle. A matrix C of 2304
+# × 2304 has 18 · 9 = 162 tiles. They take two waves, and in the second wave only 30 SMs work.
 #
-# An SM takes as long for a tile at the edge of C as for any other tile. In each wave, `sms` SMs have time for `sms`
+# An SM takes as long for a tile at the edge of C as for any other tile. So in each wave, `sms` SMs have time for `sms`
 # full tiles. What fraction of the elements of all these tiles are elements of C?
 
 # %% cell="solution" id="busy_share"
@@ -74,10 +74,10 @@ def store_tile(c_desc, m, n, acc, BLOCK_N: tl.constexpr, HALVES: tl.constexpr):
 # %% [markdown]
 # ## Level 3: tensor descriptors in a persistent kernel
 #
-# Levels 1 and 2 are in `14_matmul_triton`. With Hopper's TMA, one instruction copies a whole tile. Then a kernel needs
-# no pointers, no masks, and no registers for the copy. A **tensor descriptor** (here `desc`) holds the address, shape
-# and strides of a matrix, and the shape of its tiles. (Descriptors replace the deprecated [block
-# pointer](../glossary.md#block-pointer), `tl.make_block_ptr`.)
+# Levels 1 and 2 are in `14_matmul_triton`. With Hopper's TMA, one instruction copies a whole tile. Such a copy needs no
+# pointers, no masks and no registers. A **tensor descriptor** (here `desc`) holds the address, shape and strides of a
+# matrix, and the shape of its tiles. (Descriptors replace the deprecated [block pointer](../glossary.md#block-pointer),
+# `tl.make_block_ptr`.)
 #
 # - `desc.load([m, k])` loads the tile whose first element is (m, k). Elements outside the matrix become 0.
 # - `desc.store([m, n], tile)` stores a tile. Elements outside the matrix are not written.
@@ -88,13 +88,13 @@ def store_tile(c_desc, m, n, acc, BLOCK_N: tl.constexpr, HALVES: tl.constexpr):
 # `NUM_PROGRAMS`, p + 2 · `NUM_PROGRAMS`, … of C. Write this loop over tiles with `tl.range`, and pass it two options:
 #
 # - `flatten=FLATTEN` fuses this loop with the loop along K. Loads for the next tile of C then start while the current
-#   one is stored.
+#   tile is stored.
 # - `warp_specialize=SPECIALIZE` moves the loads to separate warps ([warp
 #   specialization](../glossary.md#warp-specialization)).
 #
 # B is stored as (K, N), or as (N, K) if `B_IS_NK` is true; weights of a linear layer are usually stored as (N, K).
-# [Tensor cores](../glossary.md#tensor-core) can read both. For (N, K), load at `[n, k]` and transpose the tile with
-# `.T`.
+# [Tensor cores](../glossary.md#tensor-core) can read both forms. For (N, K), load at `[n, k]` and transpose the tile
+# with `.T`.
 #
 # <details><summary>Hint 1</summary>The outer loop goes over tiles of C, from <code>tl.program_id(0)</code> in steps of
 # <code>NUM_PROGRAMS</code>. For each tile, set <code>acc</code> to zeros and loop along K.</details>
@@ -205,12 +205,13 @@ lab.check("14_matmul_triton_persistent/persistent")
 # ## Level 4, optional: split-K
 #
 # When a language model generates text, A may have only 16 rows. For M = 16 and N = K = 4096, C has 32 tiles of 128
-# columns, and 100 of 132 SMs idle. Split-K uses these SMs: `parts` programs share one tile.
+# columns, and 100 of 132 SMs are idle. Split-K uses these SMs: `parts` programs compute one tile together.
 #
-# 1. Program `part` accumulates the blocks of K with index `part`, `part + parts`, `part + 2 * parts`, …
-# 2. It adds its accumulator to the fp32 array `sums` with [atomics](../glossary.md#atomic).
-# 3. It adds 1 to the tile's counter in `arrived`, also with an atomic, which returns the old count. The program that
-#    gets `parts - 1` is the last program of the tile.
+# 1. K is divided into blocks of `BLOCK_K`. Program `part` accumulates the products of blocks `part`, `part + parts`,
+#    `part + 2 * parts`, …
+# 2. The program adds its accumulator to the fp32 array `sums` with [atomics](../glossary.md#atomic).
+# 3. The program adds 1 to the tile's counter in `arrived`, also with an atomic, which returns the old count. If the old
+#    count is `parts - 1`, this program is the last one of the tile.
 # 4. The last program loads the tile from `sums`, applies the ReLU, and stores the result to C.
 #
 # All elements of `sums` and all counters start at 0.
@@ -219,8 +220,8 @@ lab.check("14_matmul_triton_persistent/persistent")
 # BLOCK_K</code>.</details>
 # <details><summary>Hint 2</summary>Add to <code>sums</code> with <code>tl.atomic_add(pointers, values, mask=…,
 # sem="relaxed")</code>: the order of these additions does not matter. Count with <code>tl.atomic_add(arrived_ptr + pid,
-# 1)</code>. Without <code>sem="relaxed"</code>, an atomic also makes the program's earlier additions visible to the
-# last program.</details>
+# 1)</code>, without <code>sem="relaxed"</code>: this atomic then also makes the program's additions visible to the last
+# program.</details>
 # <details><summary>Hint 3</summary>Put <code>tl.debug_barrier()</code> between the additions and the count, so that all
 # threads of the program have added before one thread counts.</details>
 
@@ -263,7 +264,7 @@ def split_k_kernel(
 
 # %% cell="given" id="split_k"
 def split_config(M, N, K):
-    """Return the tile's shape with launch options, and how many programs share a tile: as many as fit in one wave."""
+    """Return a tile's shape with launch options, and the number of programs per tile: as many as fit in one wave."""
     gpu, tiles = lab.device.current(), lambda m, n: triton.cdiv(M, m) * triton.cdiv(N, n)
     if M * N * K < 2**20:
         small = dict(BLOCK_M=16, BLOCK_N=16, BLOCK_K=32, num_warps=4, num_stages=2)
@@ -299,14 +300,15 @@ lab.check("14_matmul_triton_persistent/split_k")
 # ## Autotuning in few trials
 #
 # The configurations above were found by timing many of them on an H200. [Autotuning](../glossary.md#autotuning) does
-# that for each problem size. Four values each of `BLOCK_M`, `BLOCK_N` and `num_stages`, three of `BLOCK_K` and two of
-# `num_warps` are 4 · 4 · 4 · 3 · 2 = 384 configurations. Every trial costs a compilation.
+# the same for each problem size. With four values each for `BLOCK_M`, `BLOCK_N` and `num_stages`, three for `BLOCK_K`
+# and two for `num_warps`, there are 4 · 4 · 4 · 3 · 2 = 384 configurations. Each configuration must be compiled before
+# it can be timed.
 #
-# Write `tune`. It times at most `trials` configurations of a simulated kernel and returns one that takes at most 1.05
-# times the best time. `kernel.seconds(BLOCK_M=…, …)` returns a time. Each call is one trial, even if it repeats an
-# earlier one. It raises `DoesNotFit` if the configuration needs more [shared memory](../glossary.md#shared-memory) or
-# [registers](../glossary.md#register) than a [program](../glossary.md#program) can have. `space` maps each name to its
-# values, from small to large.
+# Write `tune`, which times at most `trials` configurations of a simulated kernel and returns one that takes at most
+# 1.05 times the best time. `kernel.seconds(BLOCK_M=…, …)` returns the time of a configuration. Each call is one trial,
+# even if you have timed the same configuration before. The call raises `DoesNotFit` if the configuration needs more
+# [shared memory](../glossary.md#shared-memory) or [registers](../glossary.md#register) than a
+# [program](../glossary.md#program) can have. `space` maps each name to its values, from small to large.
 #
 # On this simulated kernel, the effects of the five values are almost independent: the best `BLOCK_K` does not depend on
 # `BLOCK_M`. So you need not try all combinations. But whether a configuration fits depends on all its values.
@@ -316,8 +318,8 @@ lab.check("14_matmul_triton_persistent/split_k")
 # <details><summary>Hint 2</summary>A configuration that does not fit has no time to compare. So start with one that
 # fits: the fewest stages and the smallest tiles need the least shared memory. With more warps, each thread needs fewer
 # registers, because the accumulators of a tile are distributed over the threads.</details>
-# <details><summary>Hint 3</summary>Start with the smallest value of each name, but the largest `num_warps`. Catch
-# <code>DoesNotFit</code> and use <code>math.inf</code> as the time.</details>
+# <details><summary>Hint 3</summary>Start with the smallest value of each name, but the largest <code>num_warps</code>.
+# Catch <code>DoesNotFit</code> and use <code>math.inf</code> as the time.</details>
 
 # %% cell="solution" id="tune"
 import math
@@ -351,8 +353,8 @@ lab.check("14_matmul_triton_persistent/tune")
 
 # %% [markdown]
 # `triton.autotune` times *all* configurations of its list, again for each new combination of the arguments named in
-# `key`. Name those that change the best choice: sizes, flags, and [strides](../glossary.md#stride) if some layouts are
-# slower. Do not name pointers, or numbers such as a learning rate.
+# `key`. In `key`, name only arguments that change the best choice: sizes, flags, and [strides](../glossary.md#stride)
+# if some layouts are slower. Do not name pointers, or numbers such as a learning rate.
 
 
 # %% cell="given" id="matmul"
@@ -362,13 +364,13 @@ def matmul(a, b, c):
     (split_k if parts > 1 else persistent)(a, b, c)
 
 
-# On a GPU, this cell prints the speed of levels 3 and 4, and compares level 3 with the library.
+# On a GPU, this cell prints the speed of levels 3 and 4, and compares level 3 with cuBLAS, NVIDIA's library.
 for name in ("persistent", "split_k"):
     print(lab.benchmark(f"14_matmul_triton_persistent/{name}") or "")
 tiles.claims(persistent)
 
 # %% [markdown]
-# **Next.** `15_matmul_cuda` builds the same tiles in CUDA C++. Here you can try two more steps:
+# **Next.** `15_matmul_cuda` builds a tiled matmul in CUDA C++. In this notebook you can still try two more steps:
 #
 # - *[Stream-K](../glossary.md#stream-k)*: one program per SM, each with the same number of iterations along K.
 # - `HALVES=True` in `persistent_config` saves [shared memory](../glossary.md#shared-memory) for one more

@@ -12,7 +12,7 @@
 #
 # **You need** `08_coalescing`, `09_shared_memory` and `14_matmul_triton`.
 #
-# About 60 minutes. Works without a GPU; only measured times need one.
+# About 60 minutes. Only measured times need a GPU.
 
 # %% cell="setup"
 
@@ -31,7 +31,7 @@
 
 # %% cell="solution" id="ledgers"
 def tile_intensity(block_m, block_n, itemsize):
-    """Return a block's FLOPs per byte of A and B that it reads from memory. One element has `itemsize` bytes."""
+    """Return how many FLOPs a block does per byte that it reads from memory. One element has `itemsize` bytes."""
     ### BEGIN SOLUTION
     return 2 * block_m * block_n / ((block_m + block_n) * itemsize)
     ### END SOLUTION
@@ -67,12 +67,13 @@ lab.check("15_matmul_cuda/shared_reads")
 #
 # Matrices are row-major: element (m, k) of A is `a[m * K + k]`. All levels must work for any M, N, K ≥ 1.
 #
-# In the slow kernel above, each load of A by a warp and each store touches 32 sectors. Let threads with consecutive
-# `threadIdx.x` compute consecutive *columns* of C. A warp then loads one element of A for all its lanes, and 32
-# contiguous elements of B. In the launcher `naive` (below), the x axis of the grid counts columns too.
+# In the slow kernel above, a warp touches 32 sectors when it loads from A, and 32 when it stores. Let threads with
+# consecutive `threadIdx.x` compute consecutive *columns* of C. For each k, a warp then loads one element of A for all
+# its lanes, and 32 contiguous elements of B. In the launcher `naive` (below), the x axis of the grid already counts
+# columns.
 #
 # The check counts sectors per [request](../glossary.md#request). It allows 4 sectors per store. A load of A needs 1
-# sector, a load of B needs 4: on average 2.5, and the check allows 3.
+# sector and a load of B needs 4, on average 2.5; the check allows 3 per load.
 #
 # <details><summary>Hint 1</summary>Start from the slow kernel, and swap x and y in the computation of <code>m</code>
 # and <code>n</code>.</details>
@@ -134,7 +135,7 @@ lab.coalescing(lambda lane: 4 * lane * 64, title="The slow kernel: 32 lanes read
 lab.check("15_matmul_cuda/naive")
 
 # %% [markdown]
-# Use this table when a check of this notebook fails. The tiles are those of levels 2 and 3.
+# Use this table when a check of this notebook fails. Tiles occur in levels 2 and 3.
 #
 # | the check reports | a common cause |
 # |---|---|
@@ -142,22 +143,22 @@ lab.check("15_matmul_cuda/naive")
 # | `uninitialized-shared`, `out-of-bounds` | elements past the edge are not replaced by 0 |
 # | `missing-accumulation` | the sum is reset for each tile, or only one tile is summed |
 # | `transposed`, `wrong-values` | rows and columns of a tile are swapped between its store and its load |
-# | correct results, but points for a count are missing | the kernel makes more of the counted accesses than allowed |
+# | correct results, but points for a count are missing | the kernel loads too often, or too many sectors |
 #
 # ## Level 2: a block's tile in shared memory
 #
-# In level 1, N / 32 blocks load the same element of A, and all 8 rows of threads of a block load the same elements of
+# In level 1, N / 32 blocks load each element of A, and the 8 rows of threads in a block all load the same elements of
 # B. Now a block of 32 × 32 threads copies a 32 × 32 tile of A and a 32 × 32 tile of B to shared memory. Each thread
-# copies one element of A and one element of B. Then it adds 32 products to its sum. The next iteration does the same
-# for the next two tiles along K. For elements past the edge of a matrix, store 0 to shared memory.
+# copies one element of A and one element of B. Then the thread adds 32 products to its sum. The next iteration does the
+# same for the next two tiles along K. For elements past the edge of a matrix, store 0 to shared memory.
 #
-# An element of C needs K elements of A and K of B. Each loaded element of A now serves 32 columns, and each of B serves
-# 32 rows. So the check allows K · (1/32 + 1/32) sectors loaded per sector stored. [Bank
+# An element of C needs K elements of A and K of B. Now each loaded element of A serves 32 columns of C, and each loaded
+# element of B serves 32 rows. So the check allows K · (1/32 + 1/32) sectors loaded per sector stored. [Bank
 # conflicts](../glossary.md#bank-conflict) cost points too.
 #
 # <details><summary>Hint 1</summary>You need two barriers per iteration: one after the tiles are filled, and one before
 # they are refilled.</details>
-# <details><summary>Hint 2</summary>Let <code>k0</code> be the first k of the tiles. Thread (<code>tx</code>,
+# <details><summary>Hint 2</summary>Let <code>k0</code> be the tiles' first index along K. Thread (<code>tx</code>,
 # <code>ty</code>) copies <code>a</code> at row <code>m</code>, column <code>k0 + tx</code>, and <code>b</code> at row
 # <code>k0 + ty</code>, column <code>n</code>. Check the bounds of both matrices.</details>
 # <details><summary>Hint 3</summary>No thread may return early: threads outside C still copy elements for others and
@@ -192,18 +193,18 @@ lab.check("15_matmul_cuda/shared")
 # In level 2, a thread reads two numbers from shared memory per FMA, and these reads are the bottleneck. Now let a block
 # compute `BM` × `BN` elements of C, and each thread of the block `TM` × `TN` elements. The tiles of A and B have a
 # depth of 8 along K. For each k, a thread reads `TM` elements of A and `TN` elements of B into registers, and
-# multiplies every pair.
+# multiplies each element of A by each element of B.
 #
 # The kernel is a C++ [template](../glossary.md#template): the compiler makes one version for each choice of the
 # constants `BM`, `BN`, `TM` and `TN`. With `<64, 64, 8, 1>` a thread computes a column of 8 elements. With `<128, 128,
-# 8, 8>` it computes 8 × 8 elements. The check uses only `<128, 128, 8, 8>`. This version may load K · (1/128 + 1/128)
-# sectors per sector stored, and read 0.25 numbers from shared memory per FMA.
+# 8, 8>` it computes 8 × 8 elements. The check uses only `<128, 128, 8, 8>`. It allows K · (1/128 + 1/128) sectors
+# loaded per sector stored, and 0.25 numbers read from shared memory per FMA.
 #
 # The code that fills the tiles is given. Thread (`tx`, `ty`) computes the elements in rows `ty * TM + i` and columns
 # `tx + j * (BN / TN)`, for all i < `TM` and j < `TN`. So consecutive threads read consecutive elements of B.
 #
-# <details><summary>Hint 1</summary>Registers have no addresses. So <code>sum</code> stays in registers only if all
-# loops over its indices are unrolled: <code>#pragma unroll</code>.</details>
+# <details><summary>Hint 1</summary>Registers have no addresses, so <code>sum</code> stays in registers only if all its
+# indices are constants. Unroll all loops over these indices with <code>#pragma unroll</code>.</details>
 # <details><summary>Hint 2</summary>For each <code>k</code>, first read <code>TM</code> elements of A and
 # <code>TN</code> of B into two small arrays. The double loop over <code>i</code> and <code>j</code> then reads only
 # these arrays.</details>
@@ -260,7 +261,7 @@ lab.check("15_matmul_cuda/shared")
 lab.check("15_matmul_cuda/register")
 
 # %%
-# This cell counts the accesses of all versions to memory and to shared memory. On a GPU, it also measures their speed.
+# For each version, this cell counts accesses to memory and to shared memory. On a GPU, it also measures the speed.
 levels = {"by columns": by_columns, "naive": naive, "shared": shared, "register column": register_column}
 ladder.show_counts(levels | {"register": register}, {})
 ladder.show_rates(levels | {"register": register}, {})
@@ -271,12 +272,12 @@ ladder.show_rates(levels | {"register": register}, {})
 # that the cell above prints for "register column" (`<64, 64, 8, 1>`).
 #
 # ### BEGIN SOLUTION
-# The change in shared memory reads did. In one cycle, an SM can do one FMA for each thread of four warps, but shared
-# memory serves only one request of one warp. The compiler merges the loads of four elements of a row of A into one
-# 16-byte load. So a warp of "shared" issues 8 requests for A and 32 for B per 32 FMAs. That is 1.25 requests per FMA,
-# which limits "shared" to a fifth of the peak. "Register column" issues 8 + 4 = 12 requests per 32 FMAs, 0.375 per FMA.
-# Its loads from memory fall only by half, and they were no bottleneck before: 32 columns shared each load. So most of
-# its speedup comes from fewer shared memory reads.
+# Fewer shared memory reads did. In one cycle, an SM can do one FMA for each thread of four warps, but shared memory
+# serves only one request of one warp. The compiler merges the loads of four elements of a row of A into one 16-byte
+# load. So a warp of "shared" issues 8 requests for A and 32 for B per 32 FMAs. That is 1.25 requests per FMA, which
+# limits "shared" to a fifth of the peak. "Register column" issues 8 + 4 = 12 requests per 32 FMAs, 0.375 per FMA. Its
+# loads from memory fall only by half, and they were no bottleneck before: 32 columns shared each load. So most of its
+# speedup comes from fewer shared memory reads.
 # ### END SOLUTION
 
 # %% [markdown]

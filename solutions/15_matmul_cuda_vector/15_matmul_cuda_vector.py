@@ -10,7 +10,7 @@
 #
 # **You need** `15_matmul_cuda`.
 #
-# About 45 minutes. Works without a GPU; only measured times need one.
+# About 45 minutes. Only measured times need a GPU.
 
 # %% cell="setup"
 
@@ -26,23 +26,23 @@
 # - in columns `column` to `column + 3`, and `column + 16` to `column + 19`.
 #
 # The given code computes `row` and `column` such that the loads have no bank conflicts. Shared memory serves a 16-byte
-# load for eight lanes at a time, or for 16 lanes if each pair of lanes (2i, 2i + 1) reads the same address. So the two
-# lanes of a pair read the same elements of B. In each group of eight consecutive lanes, the four even lanes read the
-# same elements of A, and the four odd lanes read the next four elements of A.
+# load for eight lanes at a time, or for 16 lanes if each pair of lanes (2i, 2i + 1) reads the same address. So here the
+# two lanes of a pair read the same elements of B. In each group of eight consecutive lanes, the four even lanes read
+# the same elements of A, and the four odd lanes read the next four elements of A.
 #
 # Each row of A's tile has four unused elements at its end ([padding](../glossary.md#padding)). With this padding, the
-# stores to the transposed tile have no conflicts either. `load4` loads four elements of a row, and returns zeros
-# outside the matrix.
+# stores to the transposed tile have no conflicts either. The given function `load4` loads four elements of a row, and
+# returns zeros outside the matrix.
 #
 # The check averages the bytes per [request](../glossary.md#request) over all loads from memory, and over all loads from
-# shared memory. Both numbers must be at least 510; the maximum is 32 · 16 = 512.
+# shared memory. Both averages must be at least 510; the maximum is 32 · 16 = 512.
 #
 # <details><summary>Hint 1</summary>To fill A's tile, load <code>float4 v = load4(a, …)</code>. Store its four
-# components in the same column of four rows of <code>a_tile</code>. For B, store the <code>float4</code> as it
-# is.</details>
-# <details><summary>Hint 2</summary>Thread <code>t</code> copies one <code>float4</code> of A and one of B. In A's tile
-# it starts at <code>m = t / 2</code>, <code>k = t % 2 * 4</code>. In B's tile it starts at <code>k = t / 32</code>,
-# <code>n = t % 32 * 4</code>.</details>
+# components in the same column of four rows of <code>a_tile</code>. For B, store the whole <code>float4</code> at
+# once.</details>
+# <details><summary>Hint 2</summary>Thread <code>t</code> copies one <code>float4</code> of A and one of B. The four
+# elements of A start at row <code>m = t / 2</code>, column <code>k = t % 2 * 4</code> of A's tile before it is
+# transposed. Those of B start at row <code>k = t / 32</code>, column <code>n = t % 32 * 4</code> of B's tile.</details>
 # <details><summary>Hint 3</summary>Declare <code>float a_reg[8], b_reg[8];</code>. Then <code>*(float4 *)&amp;a_reg[0]
 # = *(float4 *)&amp;a_tile[k][row]</code> copies four elements at once. You need three more such lines. (In C++ style,
 # <code>(float4 *)</code> is <code>reinterpret_cast&lt;float4 *&gt;</code>: it treats an address as that of a
@@ -133,19 +133,20 @@ lab.check("15_matmul_cuda_vector/vector")
 # ## Level 5: double buffering
 #
 # So far a block loads nothing from memory while it computes. With *two* buffers in shared memory, each for a tile of A
-# and a tile of B, a block can do both at once ([double buffering](../glossary.md#double-buffering)). In each iteration,
-# the threads
+# and a tile of B, a block can load and compute at the same time ([double buffering](../glossary.md#double-buffering)).
+# In each iteration, the threads
 #
 # 1. start to load the next tiles into registers (`fetch`);
 # 2. multiply the tiles in the current buffer (`multiply`);
 # 3. store the registers to the other buffer (`put`);
 # 4. wait at one barrier.
 #
-# Call the three given functions (in parentheses) in this order. They are C++ [lambdas](../glossary.md#lambda),
-# functions inside the kernel that can use its variables. The variable `now` is the index of the current buffer. Put
-# `#pragma unroll 2` before the loop: the compiler then makes two copies of the loop body. In each copy, `now` and the
-# addresses of the buffers are constants. On an H200, this makes the kernel {claim: double_buffer_unroll} faster. The
-# check allows 9 barriers for 8 tiles along K: one per tile, and one before the loop.
+# Call the three given functions (in parentheses) in this order. They are C++ [lambdas](../glossary.md#lambda):
+# functions that are defined inside the kernel and can use the kernel's variables. The variable `now` is the index of
+# the current buffer. Put `#pragma unroll 2` before the loop: the compiler then makes two copies of the loop body. In
+# each copy, `now` and the addresses of the buffers are constants. On an H200, this unrolling makes the kernel
+# {claim: double_buffer_unroll} faster. The check allows 9 barriers for 8 tiles along K: one per tile, and one before
+# the loop.
 #
 # <details><summary>Hint 1</summary>Before the loop, fetch the first tiles, put them into buffer 0, and wait at a
 # barrier.</details>
@@ -159,7 +160,7 @@ lab.check("15_matmul_cuda_vector/vector")
 # %% cell="solution" id="matmul_double"
 # %%cuda
 # constexpr int BK = 8;                  // depth of a tile
-# constexpr int EACH = 128 * BK / 1024;  // number of float4 that a thread copies of A, and also of B
+# constexpr int EACH = 128 * BK / 1024;  // float4 values per thread for A's tile, and as many for B's tile
 #
 # __device__ float4 load4(const float *x, int row, int column, int rows, int columns) {
 #     if (row >= rows || column >= columns) return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
@@ -241,10 +242,10 @@ lab.check("15_matmul_cuda_vector/vector")
 lab.check("15_matmul_cuda_vector/double")
 
 # %%
-# This cell counts the accesses of both levels to memory and to shared memory. On a GPU, it also measures their speed.
+# For both levels, this cell counts accesses to memory and to shared memory. On a GPU, it also measures the speed.
 ladder.show_counts({"vector": vector, "double": double}, {})
 ladder.show_rates({"vector": vector, "double": double}, {})
 
 # %% [markdown]
-# **Next.** `15_matmul_tensor_cores` computes the same product in fp16. Here you can try tiles of depth 16: set `BK` to
-# 16.
+# **Next.** `15_matmul_tensor_cores` computes the same product in fp16. In this notebook you can still try tiles of
+# depth 16: set `BK` to 16 in level 5.

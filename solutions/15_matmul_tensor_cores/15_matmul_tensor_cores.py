@@ -5,37 +5,37 @@
 # cores](../glossary.md#tensor-core). Level 7 also copies the next tiles while it multiplies the current tiles.
 #
 # **You will learn to**
-# - use tensor cores through [`wmma`](../glossary.md#wmma), CUDA C++'s interface to them;
+# - use tensor cores through [`wmma`](../glossary.md#wmma), their interface in CUDA C++;
 # - build a [pipeline](../glossary.md#pipeline) of [asynchronous copies](../glossary.md#async-copy).
 #
 # **You need** `15_matmul_cuda_vector`.
 #
-# About 60 minutes. Works without a GPU; only measured times need one.
+# About 60 minutes. Only measured times need a GPU.
 
 # %% cell="setup"
 
 # %% [markdown]
 # ## Level 6: tensor cores
 #
-# A tensor core multiplies small fp16 matrices and accumulates in fp32. With `nvcuda::wmma`, a whole *warp* holds a
-# 16 × 16 matrix in its registers. Such a matrix is called a [fragment](../glossary.md#fragment). Which lane holds which
-# element is not documented.
+# A tensor core multiplies small fp16 matrices and accumulates in fp32. With `nvcuda::wmma`, a whole *warp* holds a 16 ×
+# 16 matrix in its registers, a [fragment](../glossary.md#fragment). The documentation does not say which lane holds
+# which element.
 #
 # | function | what it does |
 # |---|---|
 # | `fill_fragment(fragment, value)` | sets all elements to `value` |
-# | `load_matrix_sync(fragment, pointer, row_length)` | loads a fragment; its rows are `row_length` elements apart |
+# | `load_matrix_sync(fragment, pointer, row_length)` | loads a fragment; its rows in memory are `row_length` apart |
 # | `mma_sync(d, a, b, c)` | computes d = a·b + c |
 # | `store_matrix_sync` | stores a fragment; only the given `store_piece` calls it |
 #
 # All 32 lanes must call these functions together.
 #
 # A block of 8 warps computes 128 × 128 elements of C. Each warp computes 64 × 32 elements, in 4 × 2 fragments. The
-# warp's part starts at row `wm` and column `wn` of the block's tile. [Tiles](../glossary.md#tile) of A and B have a
-# depth of 32 along K. The functions `copy_tile` and `store_piece` are given. In [shared
-# memory](../glossary.md#shared-memory), rows are padded by 8 elements to avoid [bank
-# conflicts](../glossary.md#bank-conflict). The elements have CUDA's fp16 type, `half`. As in level 3, the check allows
-# K · (1/128 + 1/128) [sectors](../glossary.md#sector) loaded per sector stored.
+# warp's part starts at row `wm` and column `wn` of the block's tile of C. [Tiles](../glossary.md#tile) of A and B have
+# a depth of 32 along K. The functions `copy_tile` and `store_piece` are given. In [shared
+# memory](../glossary.md#shared-memory), each row has 8 unused elements at its end, to avoid [bank
+# conflicts](../glossary.md#bank-conflict). All elements have CUDA's fp16 type, `half`. As in level 3
+# (`15_matmul_cuda`), the check allows K · (1/128 + 1/128) [sectors](../glossary.md#sector) loaded per sector stored.
 #
 # <details><summary>Hint 1</summary>A tile has a depth of 32 and a fragment has a depth of 16, so loop over
 # <code>k</code> = 0 and 16. For each <code>k</code>, load 4 fragments of A and 2 of B, then call <code>mma_sync</code>
@@ -64,7 +64,7 @@
 #     }
 # }
 #
-# // Store a 16 x 16 fragment to c at (m, n), through `patch`: 16 x 20 floats of shared memory for this warp.
+# // Store a 16 x 16 fragment to c at (m, n). `patch` is this warp's buffer of 16 x 20 floats in shared memory.
 # __device__ void store_piece(float *patch, wmma::fragment<wmma::accumulator, 16, 16, 16, float> &sum, half *c, int m,
 #                             int n, int M, int N) {
 #     wmma::store_matrix_sync(patch, sum, 20, wmma::mem_row_major);
@@ -142,43 +142,43 @@ lab.check("15_matmul_tensor_cores/tensor")
 # %% [markdown]
 # ## Level 7: asynchronous copies
 #
-# GPUs since Ampere (sm_80) can copy from memory to shared memory without registers, while threads continue. The
-# instruction is `cp.async`.
+# On GPUs since Ampere (sm_80), the instruction `cp.async` copies from memory to shared memory while threads continue.
+# The data does not pass through registers.
 #
 # | function | what it does |
 # |---|---|
-# | `copy_async(to, from, inside)` of `lab/mma.cuh` | starts a copy of 16 bytes; if not `inside`, it writes zeros |
+# | `copy_async(to, from, inside)` of `lab/mma.cuh` | starts a copy of 16 bytes; if `inside` is false, writes zeros |
 # | `__pipeline_commit()` | makes one group of all copies that this thread started since the last commit |
-# | `__pipeline_wait_prior(n)` | waits until at most n groups, the latest ones, are still in flight |
+# | `__pipeline_wait_prior(n)` | waits until all groups except the latest n have arrived |
 #
 # Shared memory now has `STAGES` buffers, each for a tile of A and a tile of B. While the block multiplies the tiles in
-# one buffer, copies to the other buffers are [in flight](../glossary.md#in-flight). The check allows one barrier per
-# tile along K, and the given barrier after the loop.
+# one buffer, copies to the other buffers are [in flight](../glossary.md#in-flight). Besides the given barrier after the
+# loop, the check allows one barrier per tile along K.
 #
 # Each warp now computes 64 × 64 elements, in 4 × 4 fragments. In level 6, a warp loaded 6 fragments for 8 products,
-# 0.75 per product. Now it loads 8 fragments for 16 products, 0.5 per product. Blocks use [grouped
+# 0.75 per product. Now it loads 8 fragments for 16 products, 0.5 per product. Tiles of C are numbered in [grouped
 # ordering](../glossary.md#grouped-ordering), as in `14_matmul_triton`. For small matrices, a block computes 128 × 128
-# elements, with tiles of depth 32. For large matrices, it computes 256 × 128 elements, with tiles of depth 64, if the
-# GPU allows 160 KB of shared memory per block.
+# elements, with tiles of depth 32. For large matrices, a block computes 256 × 128 elements, with tiles of depth 64, if
+# the GPU allows 160 KB of shared memory per block.
 #
-# A warp processes a tile in steps of 16 along its depth, and has two sets of fragments: while it multiplies the
-# fragments of one step, it loads those of the next step into the other set. Three helpers are given:
+# A warp processes a tile in steps of 16 along K. The warp has two sets of fragments: while it multiplies the fragments
+# of one step, it loads the fragments of the next step into the other set. Three functions are given:
 #
-# | helper | what it does |
+# | given function | what it does |
 # |---|---|
-# | `fetch(tile, buffer)` | starts to copy tiles number `tile` of A and B to `buffer`; past K it copies zeros |
-# | `begin(buffer)` | starts to load fragments from `buffer`, and multiplies the last fragments of the *previous* tile |
+# | `fetch(tile, buffer)` | starts to copy the tiles with index `tile` along K to `buffer`; past K it copies zeros |
+# | `begin(buffer)` | loads the first fragments from `buffer`; multiplies the last fragments of the *previous* tile |
 # | `go_on(buffer)` | multiplies the tile in `buffer`, except the last fragments: the next `begin` multiplies these |
 #
-# After `go_on(buffer)`, the warp no longer reads this buffer. `now` is the index of the buffer to multiply from. `free`
-# is the index of the buffer to fetch into. The given code after the loop multiplies the last fragments of the last
-# tile.
+# After `go_on(buffer)`, the warp no longer reads this buffer. The variable `now` is the index of the buffer to multiply
+# from, and `free` is the index of the buffer to fetch into. The given code after the loop multiplies the last fragments
+# of the last tile.
 #
 # <details><summary>Hint 1</summary>Before the loop, fetch tiles 0 to <code>STAGES</code> − 2 and commit after each.
 # Tiles past the end are zeros, so you need no <code>if</code>.</details>
-# <details><summary>Hint 2</summary>In iteration s, wait until at most <code>STAGES</code> − 2 groups are in flight,
-# then call <code>__syncthreads()</code>. After this barrier, all copies of tile s have arrived, and no thread still
-# reads tile s − 1.</details>
+# <details><summary>Hint 2</summary>In iteration s, first call <code>__pipeline_wait_prior(STAGES - 2)</code>, then
+# <code>__syncthreads()</code>. After this barrier, all copies of tile s have arrived, and no thread still reads tile s
+# − 1.</details>
 # <details><summary>Hint 3</summary>Then call <code>begin</code> on buffer <code>now</code>. Buffer <code>free</code>
 # held tile s − 1, so fetch tile s + <code>STAGES</code> − 1 into this buffer, and commit. Call <code>go_on</code> on
 # buffer <code>now</code>. Last, set <code>free</code> to <code>now</code>, and <code>now</code> to the next buffer;
@@ -192,7 +192,7 @@ lab.check("15_matmul_tensor_cores/tensor")
 # #include <mma.h>
 # using namespace nvcuda;
 #
-# // As copy_tile of level 6, but asynchronous. Elements outside x become 0, and their addresses are not read.
+# // Like copy_tile of level 6, but asynchronous. Elements outside x become 0, and their addresses are not read.
 # template <int ROWS, int COLUMNS, int PITCH, int THREADS>
 # __device__ void copy_tile(half *tile, const half *x, int row, int column, int rows, int columns) {
 #     constexpr int ACROSS = COLUMNS / 8, DOWN = THREADS / ACROSS;  // threads per row, and rows of threads
@@ -325,21 +325,21 @@ def pipelined(a, b, c, config=None):
 lab.check("15_matmul_tensor_cores/pipelined")
 
 # %%
-# This cell counts the memory accesses of both levels. On a GPU, it also measures their speed.
+# For both levels, this cell counts memory accesses. On a GPU, it also measures the speed.
 ladder.show_counts({}, {"tensor": tensor, "pipelined": pipelined})
 ladder.show_rates({}, {"tensor": tensor, "pipelined": pipelined})
 
 # %% [markdown]
 # **Next.** In `16_matmul_hopper`, the [TMA](../glossary.md#tma) copies tiles, and
-# [warpgroups](../glossary.md#warpgroup) of four warps multiply them. Here you can try two more steps:
+# [warpgroups](../glossary.md#warpgroup) of four warps multiply them. In this notebook you can still try two more steps:
 #
 # - Replace `wmma` with [`mma.sync`](../glossary.md#mmasync), and load fragments with
 #   [`ldmatrix`](../glossary.md#ldmatrix).
 # - Replace the padding of rows with an XOR [swizzle](../glossary.md#swizzle).
 #
-# **In practice** you call cuBLAS, or use CUTLASS, NVIDIA's C++ templates for these levels. You write your own kernel
+# **In practice** you call cuBLAS, or use CUTLASS, NVIDIA's C++ templates for such kernels. You write your own kernel
 # for other dtypes or [epilogues](../glossary.md#epilogue).
 #
 # **Reading.** [CUTLASS: fast linear algebra in CUDA
-# C++](https://developer.nvidia.com/blog/cutlass-linear-algebra-cuda/) explains why blocks, warps and threads each have
-# their own tile size.
+# C++](https://developer.nvidia.com/blog/cutlass-linear-algebra-cuda/) explains why a block, a warp and a thread have
+# different tile sizes.

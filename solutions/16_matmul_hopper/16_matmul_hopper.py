@@ -3,41 +3,40 @@
 #
 # **You will** write two kernels for Hopper GPUs ([compute capability](../glossary.md#compute-capability) 9.0). The
 # first copies [tiles](../glossary.md#tile) with the copy engine, the [TMA](../glossary.md#tma). The second also
-# multiplies them, with the tensor-core instruction [WGMMA](../glossary.md#wgmma).
+# multiplies the tiles, with the tensor-core instruction [WGMMA](../glossary.md#wgmma).
 #
 # **You will learn to**
 # - wait for copies with an [mbarrier](../glossary.md#mbarrier), a counter in [shared
 #   memory](../glossary.md#shared-memory);
-# - describe [swizzled](../glossary.md#swizzle) tiles to the TMA and to WGMMA.
+# - use [swizzled](../glossary.md#swizzle) tiles with the TMA and WGMMA.
 #
 # **You need** `14_matmul_triton_persistent` and `15_matmul_tensor_cores`.
 #
-# About 75 minutes. Works without a GPU, in the emulator. To run the kernels on a GPU, you need a Hopper GPU (H100,
-# H200).
+# About 75 minutes. The kernels run in the emulator, or on a Hopper GPU (H100, H200).
 
 # %% cell="setup"
 
 # %% [markdown]
 # ## Predict: asynchronous engines
 #
-# In unit 15, every thread computed addresses and started its own copies. On Hopper, two [asynchronous
+# In unit 15, each thread started its own copies, and each warp multiplied. On Hopper, two [asynchronous
 # engines](../glossary.md#async-engine) take over this work:
 #
 # - **TMA**: *one* thread starts the copy of a whole [box](../glossary.md#box), a rectangle of a matrix, to shared
 #   memory. Elements outside the matrix become zeros.
 # - **WGMMA**: a [warpgroup](../glossary.md#warpgroup) (four warps) starts the product of a 64 × 16 tile of A and a 16 ×
-#   n tile of B (n ≤ 256). B is in shared memory, A in shared memory or registers, and the
+#   n tile of B (n ≤ 256). The tile of B is in shared memory, and that of A in shared memory or registers. The
 #   [accumulators](../glossary.md#accumulator) are in registers.
 #
-# The engines work while your threads continue, so a thread must wait until a copy or a product is complete. To wait for
-# copies, a thread waits at an **mbarrier**, which takes 8 bytes of shared memory. An mbarrier counts the threads that
-# have arrived, and the bytes that copies have delivered. When all expected threads and bytes have arrived, a
+# The engines work while your threads continue, so a thread must wait until a copy or a product is complete. A thread
+# waits for copies at an **mbarrier**, which takes 8 bytes of shared memory. An mbarrier counts the threads that have
+# arrived, and the bytes that copies have delivered. When all expected threads and bytes have arrived, a
 # [phase](../glossary.md#phase) of the mbarrier ends and the next phase begins.
 #
 # 1. A [stage](../glossary.md#stage) is a buffer for a tile of A, `block_m` × `block_k`, and a tile of B, `block_n` ×
 #    `block_k`. The stage has one mbarrier for both copies. How many bytes does this mbarrier count in one phase?
 # 2. A tile has rows of 64 halves (fp16 numbers). A row has 128 bytes, or 8 chunks of 16 bytes. WGMMA reads 8 rows at a
-#    time, and takes the same chunk of each row. Without a swizzle, these 8 chunks would be in the same four
+#    time, the same chunk of each row. Without a swizzle, these 8 chunks would be in the same four
 #    [banks](../glossary.md#bank). So the TMA writes chunk `p` of row `r` to position `p` XOR (`r` mod 8) of this row.
 #    At which byte of the tile is element (`row`, `column`)?
 
@@ -74,16 +73,16 @@ lab.banks(lambda lane: swizzled(lane % 8, 0), 16, title="the same chunks, at the
 #
 # Each function of our header `lab/hopper.cuh` is one or two [PTX](../glossary.md#ptx) instructions. The next cell
 # prints three of these functions. A `CUtensorMap` (a [tensor descriptor](../glossary.md#tensor-descriptor)) describes a
-# matrix, and the box that one copy moves. In Python, `lab.tensor_map(x, (rows, columns))` creates one for matrix `x`
-# and boxes of this shape. In the kernel, it is a `__grid_constant__` parameter.
+# matrix and the shape of the box that one copy moves. In Python, `lab.tensor_map(x, (rows, columns))` creates a
+# `CUtensorMap` for matrix `x` and boxes of this shape. A kernel takes it as a `__grid_constant__` parameter.
 #
 # | function | what it does |
 # |---|---|
 # | `mbarrier_init(&bar, arrivals)` | sets the number of arrivals per phase; only one thread may call it |
-# | `mbarrier_fence()` | makes new mbarriers visible to the TMA; the same thread calls it, before `__syncthreads()` |
-# | `mbarrier_expect(&bar, bytes)` | counts one arrival, and makes the phase also wait for this many bytes |
+# | `mbarrier_fence()` | makes mbarriers visible to the TMA; call it after initializing them, in the same thread |
+# | `mbarrier_expect(&bar, bytes)` | counts one arrival; the phase also waits until this many bytes have arrived |
 # | `mbarrier_arrive(&bar)` | counts one arrival |
-# | `mbarrier_wait(&bar, parity)` | waits for the end of the phase with this parity: 0 for phases 0, 2, …, else 1 |
+# | `mbarrier_wait(&bar, parity)` | waits for the end of the phase with this parity: even phases have 0, odd phases 1 |
 # | `tma_load(to, &map, &bar, row, column)` | starts to copy the box at (row, column); `bar` counts the bytes |
 # | `fence_async()` | lets the engines see this thread's stores to shared memory; call it before `__syncthreads()` |
 # | `tma_store(&map, from, row, column)` | starts to copy a box to the matrix; skips elements outside the matrix |
@@ -91,8 +90,8 @@ lab.banks(lambda lane: swizzled(lane % 8, 0), 16, title="the same chunks, at the
 # | `tma_wait<0>()` | waits until the stores of all groups have read shared memory |
 #
 # Compute `y = factor * x`. Each block of 128 threads handles one box of 64 × 64 halves. One thread loads the box, all
-# threads scale it in place, and one thread stores it. The TMA checks the bounds, so the kernel does not need to. The
-# check requires that no thread accesses global memory itself. (The TMA needs rows that start at multiples of 16 bytes;
+# threads scale it in place, and one thread stores it. The TMA checks the bounds, so the kernel need not. The check
+# requires that only the TMA accesses global memory. (The TMA needs rows that start at multiples of 16 bytes;
 # `lab.aligned` copies all other matrices.)
 #
 # <details><summary>Hint 1</summary>Thread 0 initializes the mbarrier for one arrival, and calls
@@ -159,15 +158,15 @@ lab.tiny("16_matmul_hopper/scale")
 lab.check("16_matmul_hopper/scale")
 
 # %% [markdown]
-# Use this table when a check fails. The rows that name `wgmma` are about level 2.
+# Use this table when a check fails. Rows with `wgmma` are about level 2.
 #
 # | the check reports | a common cause |
 # |---|---|
-# | `deadlock` … lacks arrivals and bytes | no thread calls `mbarrier_expect`, or a byte count or a parity is wrong |
+# | `deadlock` … lacks arrivals and bytes | a missing `mbarrier_expect`, a wrong number of bytes, or a wrong parity |
 # | `uninitialized-shared`, `missing-wait` | a tile is read before the wait for its copy |
-# | `missing-wait` … overwrites | a copy overwrites a tile before all `wgmma` that read the tile are complete |
+# | `missing-wait` … overwrites | a copy to a tile starts before all `wgmma` that read the tile are complete |
 # | `missing-fence` | `fence_async()` is missing, or comes after `__syncthreads()` |
-# | `missing-accumulation` | `add` is false too often, or a product is missing: a `wgmma` covers 16 of the 64 columns |
+# | `missing-accumulation` | `add` is false too often, or products are missing: one `wgmma` covers 16 of 64 columns |
 # | `wrong-values` | accumulators are read before `wgmma_wait`, `wgmma_commit` is missing, or an address is wrong |
 #
 # ## Level 2: multiply tiles
@@ -178,7 +177,7 @@ lab.check("16_matmul_hopper/scale")
 # | function | what it does |
 # |---|---|
 # | `wgmma_tile(p)` | describes the tile at address `p` to WGMMA; for the next 16 columns along K, pass `p + 16` |
-# | `wgmma_fence()` | tells WGMMA that the registers are ready; call it before the first product of a batch |
+# | `wgmma_fence()` | tells WGMMA that the accumulators are ready; call it before the first product of a batch |
 # | `wgmma(sum, a, b, add)` | starts sum += a · bᵀ, or sum = a · bᵀ if `add` is false; a and b come from `wgmma_tile` |
 # | `wgmma_commit()` | makes one batch of all products started since the last commit |
 # | `wgmma_wait<0>()` | waits until all batches are complete |
@@ -191,19 +190,19 @@ lab.check("16_matmul_hopper/scale")
 # lower 64 rows are in `bottom`. An iteration covers 64 columns of a and b:
 #
 # 1. One thread starts the copies of both tiles, and all threads wait for the copies.
-# 2. All threads start eight products: four for `top`, and four for `bottom`.
+# 2. The threads together start eight products: four for `top`, and four for `bottom`.
 # 3. All threads wait for the products, and then for each other.
 #
-# The check requires that no thread loads from global memory itself.
+# The check requires that only the TMA loads from global memory.
 #
 # <details><summary>Hint 1</summary>One mbarrier is enough: iteration <code>s</code> waits for phase <code>s</code>,
 # which has parity <code>s % 2</code>.</details>
 # <details><summary>Hint 2</summary>For k = 0, 16, 32, 48, call
 # <code>wgmma(top, wgmma_tile(a_tile + k), wgmma_tile(b_tile + k), …)</code>. For <code>bottom</code>, the rows of a
 # start at <code>a_tile + 64 * 64 + k</code>.</details>
-# <details><summary>Hint 3</summary>Only the first product of <code>top</code> and of <code>bottom</code> must not add,
-# so pass <code>s + k > 0</code>. End the iteration with <code>__syncthreads()</code>: all four warps must have read the
-# tiles before the next copies overwrite them.</details>
+# <details><summary>Hint 3</summary>The first product of <code>top</code> and the first of <code>bottom</code> must not
+# add, and all later ones must. So pass <code>s + k > 0</code> as <code>add</code>. End the iteration with
+# <code>__syncthreads()</code>: all four warps must have read the tiles before the next copies overwrite them.</details>
 
 # %% cell="solution" id="matmul_tile"
 # %%cuda
@@ -267,7 +266,7 @@ def boxes(x, rows, columns=64):
 
 
 def in_rows(a, b, c, launch):
-    """Call launch(a, b, c, M, N, K) on arrays aligned for the TMA; each row of c has a multiple of 16 bytes."""
+    """Call launch(a, b, c, M, N, K) on arrays aligned for the TMA; rows of c are padded to a multiple of 16 bytes."""
     a, b, out = lab.aligned(a), lab.aligned(b), lab.padded(c, keep=False)
     launch(a, b, out, *out.shape, a.shape[1])
     if out is not c:
@@ -284,12 +283,12 @@ def tile(a, b, c):
 lab.check("16_matmul_hopper/tile")
 
 # %%
-# This cell counts instructions in the compiled machine code. It needs no GPU. Look for the instructions of the TMA and
-# of WGMMA.
+# This cell counts instructions in the compiled machine code; it needs no GPU. Which belong to the
+# TMA, and which to WGMMA?
 hopper.instructions(tma_scale, matmul_tile)
 
 # %% [markdown]
 # **Next.** `16_matmul_ring` overlaps copies and products.
 #
 # **Reading.** [PTX ISA](https://docs.nvidia.com/cuda/parallel-thread-execution/): the chapters on mbarrier, tensor
-# copies and wgmma explain all of `lab/hopper.cuh`.
+# copies and wgmma explain every function of `lab/hopper.cuh`.

@@ -2,19 +2,18 @@
 # # Keep Hopper's tensor cores busy with a ring of tiles
 #
 # **You will** build a [pipeline](../glossary.md#pipeline) in which one warp copies [tiles](../glossary.md#tile) and
-# eight warps multiply them. Then you finish a faster kernel. For M = N = K = 4096 on an H200, the faster kernel reaches
-# {claim: hopper_persistent_of_cublas} of the speed of cuBLAS, NVIDIA's library.
+# eight warps multiply them. Then you write the main loop of a faster kernel. For M = N = K = 4096 on an H200, the
+# faster kernel reaches {claim: hopper_persistent_of_cublas} of the speed of cuBLAS, NVIDIA's library.
 #
 # **You will learn to**
 # - build a [ring buffer](../glossary.md#ring-buffer) of [stages](../glossary.md#stage) between a [producer and its
 #   consumers](../glossary.md#producer-and-consumer);
-# - explain what [clusters](../glossary.md#cluster), [multicast](../glossary.md#multicast) and a [persistent
-#   grid](../glossary.md#persistent-kernel) add.
+# - explain why [clusters](../glossary.md#cluster), [multicast](../glossary.md#multicast) and a [persistent
+#   grid](../glossary.md#persistent-kernel) help.
 #
 # **You need** `16_matmul_hopper`.
 #
-# About 75 minutes. Works without a GPU, in the emulator. To run the kernels on a GPU, you need a Hopper GPU (H100,
-# H200).
+# About 75 minutes. The kernels run in the emulator, or on a Hopper GPU (H100, H200).
 
 # %% cell="setup"
 
@@ -24,14 +23,14 @@
 # A stage is a buffer for a tile of A, `block_m` × `block_k`, and a tile of B, `block_n` × `block_k`.
 #
 # 1. A block can use {claim: hopper_shared_per_block} of [shared memory](../glossary.md#shared-memory) (1 KB is 1024
-#    bytes). Other variables take `other` bytes of this memory. How many stages of fp16 tiles fit into the rest?
+#    bytes). Of these, `other` bytes are taken by other variables. How many stages of fp16 tiles fit into the rest?
 # 2. A cluster has `cluster` blocks. Their tiles of C are one above the other, so all blocks need the same tile of B.
-#    Each block fetches its own tile of A, and 1 / `cluster` of the tile of B for all blocks. How many FLOPs does a
-#    block do per byte that it fetches itself?
+#    Each block fetches its own tile of A, and 1 / `cluster` of the tile of B. This part of B is delivered to all
+#    blocks. How many FLOPs does a block do per byte that it fetches itself?
 
 # %% cell="solution" id="ledgers"
 def stages(block_m, block_n, block_k, other):
-    """Return how many stages of fp16 tiles fit in 227 KB, of which `other` bytes are taken."""
+    """Return how many stages of fp16 tiles fit in 227 KB if `other` bytes of them are taken."""
     ### BEGIN SOLUTION
     return (227 * 1024 - other) // (2 * (block_m + block_n) * block_k)
     ### END SOLUTION
@@ -64,26 +63,28 @@ lab.check("16_matmul_ring/cluster_intensity")
 #
 # Each stage has two [mbarriers](../glossary.md#mbarrier):
 #
-# - Consumers wait for `full`. A phase of `full` ends when the producer has arrived and the bytes of both tiles are
-#   there.
+# - Consumers wait for `full`. A phase of `full` ends when the producer and the bytes of both tiles have arrived.
 # - The producer waits for `empty`. A phase of `empty` ends when all eight consumer warps have arrived. A consumer warp
-#   arrives when its products have read the stage.
+#   arrives when its products from this stage are complete.
 #
-# Iteration `s` uses stage `s % STAGES`. In round `turn = s / STAGES`, each stage is filled and read once. Consumers
-# wait for `full` with parity `turn % 2`. Before the producer fills a stage in round `turn`, the consumers must have
-# read it in round `turn - 1`. So the producer waits for `empty` with parity `(turn + 1) % 2`. In round 0, all stages
-# are free, and this wait is still right: on a new mbarrier, a wait for parity 1 returns at once.
+# Iteration `s` uses stage `s % STAGES`. A *round* has `STAGES` iterations: iteration `s` is in round `turn = s /
+# STAGES`. In each round, each stage is filled once and read once. So consumers wait for `full` with parity `turn % 2`.
+# Before the producer fills a stage in round `turn`, the consumers must have read it in round `turn - 1`. So the
+# producer waits for `empty` with parity `(turn + 1) % 2`. In round 0, all stages are free, and the producer must not
+# wait. It does not: on a new mbarrier, a wait for parity 1 returns at once.
 #
-# Nine warps leave few registers per thread. An SM has four [schedulers](../glossary.md#scheduler), so one of them has
+# Nine warps leave few registers per thread. An SM has four [schedulers](../glossary.md#scheduler), so one scheduler has
 # three of the nine warps, or 96 threads. A scheduler has {claim: hopper_registers_per_scheduler} registers: 170 for
-# each of 96 threads. A thread gets a multiple of 8 registers, so at most 168. A consumer thread needs 128 of them for
-# [accumulators](../glossary.md#accumulator).
+# each of 96 threads. The number of registers per thread is a multiple of 8, so it is at most 168. A consumer thread
+# needs 128 registers for its [accumulators](../glossary.md#accumulator).
 #
-# <details><summary>Hint 1</summary>In each iteration, the producer waits for <code>empty[stage]</code>. It expects
-# <code>(A_TILE + B_TILE) * sizeof(half)</code> bytes at <code>full[stage]</code>, and loads both tiles.</details>
+# <details><summary>Hint 1</summary>In each iteration, the producer waits for <code>empty[stage]</code>. Then it calls
+# <code>mbarrier_expect</code> on <code>full[stage]</code> with <code>(A_TILE + B_TILE) * sizeof(half)</code> bytes, and
+# loads both tiles.</details>
 # <details><summary>Hint 2</summary>In each iteration, a consumer waits for <code>full[stage]</code> and calls
-# <code>wgmma_fence()</code>. It starts four products of its group's 64 rows of A and all rows of B, each over 16
-# columns. It commits the four products and waits for them. Then lane 0 arrives at <code>empty[stage]</code>.</details>
+# <code>wgmma_fence()</code>. It starts four products, each over 16 columns, of its group's 64 rows of A and all rows of
+# B. It commits these products and waits for them. Then lane 0 of each warp arrives at
+# <code>empty[stage]</code>.</details>
 # <details><summary>Hint 3</summary>The group's rows of A start at <code>tile + group * 64 * 64</code>, and the tile of
 # B starts at <code>tile + A_TILE</code>. Do not use <code>__syncthreads()</code>, because the producer does not reach
 # it.</details>
@@ -168,7 +169,7 @@ def boxes(x, rows, columns=64):
 
 
 def in_rows(a, b, c, launch):
-    """Call launch(a, b, c, M, N, K) on arrays aligned for the TMA; each row of c has a multiple of 16 bytes."""
+    """Call launch(a, b, c, M, N, K) on arrays aligned for the TMA; rows of c are padded to a multiple of 16 bytes."""
     a, b, out = lab.aligned(a), lab.aligned(b), lab.padded(c, keep=False)
     launch(a, b, out, *out.shape, a.shape[1])
     if out is not c:
@@ -185,7 +186,7 @@ def ring(a, b, c, stages=4):
 lab.check("16_matmul_ring/ring")
 
 # %% [markdown]
-# ## Level 4: a persistent grid of clusters, with one batch in flight
+# ## Level 4: a persistent grid of clusters
 #
 # The last kernel extends your ring:
 #
@@ -193,18 +194,19 @@ lab.check("16_matmul_ring/ring")
 #   store a tile of C, the producer already fetches A and B for the next tile of C.
 # - **Clusters.** A cluster has two blocks, whose tiles of C are one above the other. Each block fetches half of the
 #   tile of B, and `tma_load_multicast` delivers this half to both blocks. A stage is empty only when the consumers of
-#   *both* blocks have read it. So each consumer warp arrives at the `empty` mbarriers of both blocks. A block must not
-#   exit while the other block can still access its shared memory, so both blocks call `cluster_sync()` at the end.
+#   *both* blocks have read it. So each consumer warp arrives at the `empty` mbarriers of both blocks. While a block can
+#   still access the shared memory of the other block, the other block must not exit. So both blocks call
+#   `cluster_sync()` at the end.
 # - **[TMA](../glossary.md#tma) stores.** `store_pieces` writes results to swizzled boxes in shared memory, without
 #   [bank conflicts](../glossary.md#bank-conflict). `tma_store` copies the boxes to C.
 #
-# You write only the consumers' loop along K. **Skip the other 100 lines of the cell**: you need only the names in this
-# table. Your loop keeps **one batch in flight**: a warp starts the products of a stage before it waits for those of the
-# previous stage, so tensor cores always have work.
+# You write only the consumers' loop along K. **Skip the other 100 lines of the cell**: you need only the names in the
+# table below. Your loop keeps **one batch in flight**: a warp starts the products of a stage before it waits for the
+# products of the previous stage, so the tensor cores always have work.
 #
 # | name | meaning |
 # |---|---|
-# | `steps` | the number of iterations |
+# | `steps` | the number of iterations along K |
 # | `stage` | the current stage |
 # | `parity` | the parity with which you wait for `full[stage]` |
 # | `multiply(add)` | starts and commits the products of `stage`; pass `false` for the first batch of a tile of C |
@@ -225,7 +227,7 @@ lab.check("16_matmul_ring/ring")
 #
 # // c = a @ b^T: a (M, K) in boxes of 128 x 64, c (M, N) in boxes of 64 x 64.
 # // b is (N, K) in boxes of 256 / CLUSTER x 64 or, if TRANSPOSED, (K, N) in boxes of 64 x 64.
-# // A cluster computes 128 * CLUSTER rows of c at a time. GROUP is the height of a group, as in unit 14.
+# // A cluster computes 128 * CLUSTER rows of c at a time. GROUP is the height of a group (grouped ordering, unit 14).
 # // You write only the loop marked YOUR CODE HERE. Skip the other lines: the table above explains the names you need.
 # template <int STAGES, int CLUSTER, int GROUP, int TRANSPOSED>
 # __global__ void __launch_bounds__(288, 1)
@@ -233,7 +235,7 @@ lab.check("16_matmul_ring/ring")
 #                   const __grid_constant__ CUtensorMap c, int M, int N, int K) {
 #     constexpr int A_TILE = 128 * 64 * 2, B_TILE = 256 * 64 * 2, BOX = 64 * 64 * 2;  // bytes
 #     extern __shared__ __align__(1024) char memory[];
-#     char *boxes = memory + STAGES * (A_TILE + B_TILE);  // two per consumer group
+#     char *boxes = memory + STAGES * (A_TILE + B_TILE);  // two boxes per consumer group
 #     uint64_t *full = reinterpret_cast<uint64_t *>(boxes + 4 * BOX), *empty = full + STAGES;
 #     int warp = threadIdx.x / 32, lane = threadIdx.x % 32, rank = CLUSTER > 1 ? cluster_rank() : 0;
 #     int tiles_m = (M + 128 * CLUSTER - 1) / (128 * CLUSTER), tiles_n = (N + 255) / 256, steps = (K + 63) / 64;
@@ -321,7 +323,7 @@ lab.check("16_matmul_ring/ring")
 #             #pragma unroll
 #             for (int part = 0; part < 4; part++) {
 #                 char *box = boxes + (group * 2 + part % 2) * BOX;
-#                 if (leader) tma_wait<1>();  // the store before the last one has read this box
+#                 if (leader) tma_wait<1>();  // all stores except the latest have read their boxes
 #                 group_sync(1 + group);
 #                 #pragma unroll
 #                 for (int q = 0; q < 4; q++) {
@@ -362,16 +364,16 @@ hopper.try_out(persistent)
 lab.check("16_matmul_ring/persistent")
 
 # %%
-# This cell counts instructions in the compiled machine code. It needs no GPU. Look for the instructions of the TMA and
-# of WGMMA.
+# This cell counts instructions in the compiled machine code; it needs no GPU. Which belong to the
+# TMA, and which to WGMMA?
 hopper.instructions(matmul_ring, matmul_persistent)
 
 # %% [markdown]
 # ## The same ring in Gluon
 #
 # [Gluon](../glossary.md#gluon) is Triton's low-level language. You control [layouts](../glossary.md#layout), shared
-# memory, barriers and warps; the compiler assigns registers and addresses. The next cell prints the functions `produce`
-# and `consume` of the ring in Gluon, and the speed of all levels. A program runs `consume` in its own eight warps;
+# memory, barriers and warps; the compiler assigns registers and addresses. The next cell prints the ring's functions
+# `produce` and `consume` in Gluon, and the speed of all levels. In each program, eight warps run `consume`;
 # `warp_specialize` adds one warp, which runs `produce`.
 
 # %%
@@ -379,21 +381,23 @@ hopper.show_gluon()
 hopper.ladder({"ring": ring, "persistent": persistent})
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** The tensor cores of an SM do {claim: hopper_fp16_fma} fp16 multiply-adds per cycle. How many cycles do
-# the products of one stage of level 3 take (128 × 256 × 64)? How many bytes must arrive in that time? Which cost does
-# the ring remove? Which costs do the persistent grid and the cluster remove?
+# **Explain.** The tensor cores of an SM do {claim: hopper_fp16_fma} fp16 multiply-adds per cycle. In level 3, the
+# products of one stage are 128 × 256 × 64 multiply-adds. How many cycles do they take? How many bytes must arrive in
+# that time? Compared with level 2, which wait does the ring remove? Which costs do the persistent grid and the cluster
+# remove?
 #
 # ### BEGIN SOLUTION
 # The products take 128 × 256 × 64 / 2048 = 1024 cycles. In this time 48 KB must arrive, which is 48 bytes per cycle and
 # SM. Most of these bytes come from the L2. The ring hides the *latency* of a copy, which is about as long as the
-# products of a stage: copies for later stages are in flight meanwhile. The persistent grid removes the gaps between two
-# tiles: the start of a block, its first copies, and its stores. The cluster reduces the bytes to 32 KB per block and
-# stage, which is 32 bytes per cycle. Moving less data also takes less power, which allows a higher clock rate.
+# products of a stage: while these run, copies for later stages are in flight. The persistent grid removes the gaps
+# between two tiles: the start of a block, its first copies, and its stores. The cluster reduces the bytes to 32 KB per
+# block and stage, which is 32 bytes per cycle. Moving less data also takes less power, which allows a higher clock
+# rate.
 # ### END SOLUTION
 
 # %% [markdown]
 # **Next.** Try 3 stages, clusters of one block, and groups of 16: `persistent(a, b, c, stages=3, cluster=1, group=16)`.
-# Then let one consumer warpgroup store while the other one multiplies ([ping-pong](../glossary.md#ping-pong)).
+# Then let one consumer warpgroup store while the other warpgroup multiplies ([ping-pong](../glossary.md#ping-pong)).
 #
 # **In practice** you call cuBLAS, or use CUTLASS, NVIDIA's C++ templates. Blackwell, the generation after Hopper
 # ([compute capability](../glossary.md#compute-capability) 10.0), replaces [WGMMA](../glossary.md#wgmma) by
@@ -401,8 +405,7 @@ hopper.ladder({"ring": ring, "persistent": persistent})
 # *[tensor memory](../glossary.md#tensor-memory)*. Blackwell still has the TMA and mbarriers, so the ring stays the
 # same.
 #
-# **Reading.** [Outperforming cuBLAS on
-# H100](https://cudaforfun.substack.com/p/outperforming-cublas-on-h100-a-worklog) by Pranjal Shankhdhar takes these
-# levels in more steps, and measures each. [CUTLASS: efficient
+# **Reading.** [Outperforming cuBLAS on H100](https://cudaforfun.substack.com/p/outperforming-cublas-on-h100-a-worklog)
+# by Pranjal Shankhdhar builds the same kernel in more steps, and measures each step. [CUTLASS: efficient
 # GEMM](https://docs.nvidia.com/cutlass/media/docs/cpp/efficient_gemm.html) explains why production kernels have this
 # form.

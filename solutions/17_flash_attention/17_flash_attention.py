@@ -1,18 +1,19 @@
 # %% [markdown]
 # # Attention in one pass, tile by tile
 #
-# **You will** write three kernels for [attention](../glossary.md#attention) with an algorithm known as
-# [FlashAttention](../glossary.md#flashattention). It never stores the matrix of [scores](../glossary.md#score).
+# **You will** write three kernels for [attention](../glossary.md#attention) with the algorithm
+# [FlashAttention](../glossary.md#flashattention). This algorithm never stores the matrix of
+# [scores](../glossary.md#score).
 #
 # **You will learn to**
-# - count the memory and traffic of attention with and without a matrix of scores;
+# - count the bytes that attention stores and moves, with and without a matrix of scores;
 # - compute attention one [tile](../glossary.md#tile) at a time, with the online softmax of `12_online_softmax`;
 # - mask keys past the end, and keys that a query must not see.
 #
 # **You need** `12_online_softmax` and `14_matmul_triton`. Level 3 also needs `14_matmul_triton_persistent`, and the
-# last part `16_matmul_ring`.
+# last part also needs `16_matmul_ring`.
 #
-# About 150 minutes. Works without a GPU; only timings need one.
+# About 150 minutes. Only timings need a GPU.
 #
 # ## Predict: bytes
 #
@@ -78,7 +79,7 @@ LN_2 = tl.constexpr(0.6931471805599453)
 
 
 def strides(*arrays):
-    """Return each array's stride from head to head and from row to row, as the kernels take them."""
+    """Return two strides for each array: from head to head, and from row to row."""
     return [s for x in arrays for s in x.stride()[:2]]
 
 
@@ -140,16 +141,17 @@ attention.stepper()
 # [fp16](../glossary.md#fp16) give these [arithmetic intensities](../glossary.md#arithmetic-intensity), in FLOPs per
 # byte:
 #
-# - The three kernels move N × N elements four times, which are 8·N² bytes: D/2.
-# - Two kernels, one for P and one for PV, move N × N elements twice: D, the number that papers give.
-# - With tiles, the number is about `block_m` for all bytes that programs load, mostly from the [L2
-#   cache](../glossary.md#l2-cache). For the bytes from memory it is N/2, if each byte comes from memory only once.
+# - Three kernels: D/2. They move N × N elements four times, which is 8·N² bytes.
+# - Two kernels, one for P and one for PV: D, as papers report. The kernels move N × N elements twice.
+# - One kernel with tiles: about `block_m` per byte that the programs load. Most of these bytes come from the [L2
+#   cache](../glossary.md#l2-cache). If each byte comes from memory only once, the intensity is N/2 per byte from
+#   memory.
 #
 # The figure above shows what a program keeps for each row of scores:
 #
 # - m, the largest score so far;
 # - l, the sum of exp(s − m) over the scores s so far;
-# - acc, the sum of the rows of V so far, each multiplied by its exp(s − m).
+# - acc, the sum of the rows of V so far, each row multiplied by its weight exp(s − m).
 #
 # Watch how a new maximum rescales l and acc.
 #
@@ -166,7 +168,7 @@ attention.stepper()
 # | argument | shape | meaning |
 # |---|---|---|
 # | `q_ptr`, `out_ptr` | (H, M, D) | input, output: fp16 or [bf16](../glossary.md#bf16); the last stride is 1 |
-# | `k_ptr`, `v_ptr` | (H, N, D) | inputs, with the same dtype and last stride |
+# | `k_ptr`, `v_ptr` | (H, N, D) | inputs: dtype and last stride as for q |
 # | `lse_ptr` | (H, M) | output, fp32: the [log-sum-exp](../glossary.md#log-sum-exp) log Σ exp(s / √D), to base e |
 # | `stride_qh`, `stride_qm`, … | integers | elements from one head to the next, and from one row to the next |
 #
@@ -186,8 +188,8 @@ attention.stepper()
 def join(s, v, m, l, acc, scale):
     """Return (m, l, acc) after one more tile, with raw scores s (BLOCK_M, BLOCK_N) and values v (BLOCK_N, D).
 
-    m (BLOCK_M,) is the largest s · scale so far, and l (BLOCK_M,) the sum of the weights exp2(s · scale - m).
-    acc (BLOCK_M, D) is the sum of the rows of v, each times its weight.
+    m (BLOCK_M,) is the largest s · scale so far, and l (BLOCK_M,) is the sum of the weights exp2(s · scale - m).
+    acc (BLOCK_M, D) is the sum of the rows of v, each multiplied by its weight.
     """
     ### BEGIN SOLUTION
     m_new = tl.maximum(m, tl.max(s, 1) * scale)
@@ -236,16 +238,16 @@ lab.check("17_flash_attention/forward")
 # |---|---|
 # | `wrong-formula`, not rescaled | l or acc is not multiplied by exp2(m − m_new) |
 # | `wrong-formula`, log₂ e | the factor log₂ e is missing before exp2, or the factor ln 2 is missing in lse |
-# | `overflow` | the maximum is not subtracted before exp2; or all scores of a row are -inf, so m is -inf |
+# | `overflow` | the maximum is not subtracted before exp2; or a row of the first tile is all -inf, so m is -inf |
 # | `padded-lanes` | a key past the end has score 0, so its weight is not 0; its score must be -inf (level 2) |
 # | `missing-accumulation` | `acc = tl.dot(p, v)` drops the old acc; or the loop ends early |
 # | `out-of-bounds`, `tail-unmasked` | a load or store has no mask for rows past the end (level 2) |
 #
 # ## Level 2: any length, grouped-query attention
 #
-# Load rows past the end as 0, with a [mask](../glossary.md#mask). A *query* of zeros does no harm, because its result
-# is not stored. A *key* of zeros has score 0 and would get a weight, so set its score to -inf. A *value* past the end
-# must not be NaN, because 0 · NaN is NaN.
+# Load rows of Q, K and V past the end as 0, with a [mask](../glossary.md#mask). A *query* of zeros does no harm,
+# because its result is not stored. A *key* of zeros has score 0 and would get a weight, so set its score to -inf. A
+# *value* past the end must not be NaN, because 0 · NaN is NaN.
 #
 # In many models, several query heads share one head of keys and values: [grouped-query
 # attention](../glossary.md#grouped-query-attention) (GQA). With H query heads and HK key heads, each group of `GROUP` =
@@ -264,7 +266,7 @@ lab.check("17_flash_attention/forward")
 
 # %% cell="solution" id="ragged_kernel"
 def few_for_small(configs, arguments, **_):
-    """Return only the first configuration for small arrays, which need no tuning, and the others for large ones."""
+    """Called by autotune: keep only the first configuration for small arrays, and the others for large arrays."""
     return configs[:1] if arguments["M"] * arguments["N"] < 2**16 else configs[1:]
 
 
@@ -323,17 +325,18 @@ lab.check("17_flash_attention/ragged")
 #
 # - The first loop covers tiles in which every query sees every key. Without `CAUSAL`, these are all full tiles of
 #   `BLOCK_N` keys.
-# - The second loop covers tiles on the diagonal, where scores with j > i become -inf. Without `CAUSAL`, it covers the
-#   last tile, if it is not full. `TAIL` is False if the second loop has nothing to do.
+# - The second loop covers tiles on the diagonal, where scores with j > i become -inf. Without `CAUSAL`, this loop
+#   covers the last tile, if that tile is not full. The launcher sets `TAIL` to False if the second loop has nothing to
+#   do.
 #
 # `desc.load([head, row, 0])` loads a tile of shape (1, rows, D), with zeros past the end of the head. `.reshape(rows,
 # D)` drops the first axis. Loads and stores through a [tensor descriptor](../glossary.md#tensor-descriptor) need no
 # strides and no masks. `lse_ptr` is an ordinary pointer, so the store of lse needs a stride and a mask. On Hopper and
-# Blackwell GPUs (sm_90, sm_100), the [TMA](../glossary.md#tma) copies the tile, as in `14_matmul_triton_persistent`.
+# Blackwell GPUs, the [TMA](../glossary.md#tma) copies the tile, as in `14_matmul_triton_persistent`.
 #
 # Programs usually start in the order of their [program IDs](../glossary.md#program-id). The last queries see the most
-# keys. The given line for `pid_m` gives the last queries to the first programs, so that short programs finish last. If
-# the GPU starts programs in another order, only the speed changes.
+# keys. The given line for `pid_m` assigns the last queries to the first programs, so that the longest programs start
+# first. If the GPU starts programs in another order, only the speed changes.
 #
 # Pass `warp_specialize=SPECIALIZE` to the `tl.range` of the first loop. If `SPECIALIZE` is True, the compiler assigns
 # loads, products and softmax to different [warps](../glossary.md#warp) ([warp
@@ -401,7 +404,7 @@ lab.check("17_flash_attention/flash")
 # Triton's compiler orders loads and products for you. In [Gluon](../glossary.md#gluon) (see `16_matmul_ring`), you
 # choose the order. In the kernel `labutils/lessons/flash_gluon.py`, one warp copies tiles, and each
 # [warpgroup](../glossary.md#warpgroup) (four warps) computes the outputs of 64 queries. In each iteration, a warpgroup
-# calls the function `overlap` in the next cell. This function has three steps:
+# calls `overlap`, the function in the next cell. It has three steps:
 #
 # 1. Start the product q kᵀ for the scores s of the *next* tile.
 # 2. Start the product of the weights and values of the *current* tile.
@@ -410,8 +413,8 @@ lab.check("17_flash_attention/flash")
 #
 # Write the three lines of `overlap` that start the two products and wait for the scores. `x = warpgroup_mma(a, b, c,
 # use_acc=…, is_async=True)` starts the computation of c + a·b, or of a·b with `use_acc=False`. `x =
-# warpgroup_mma_wait(n, [x])` waits until at most n products, the latest ones, are [in
-# flight](../glossary.md#in-flight). This exercise gives no points, and its kernel runs only on a Hopper GPU.
+# warpgroup_mma_wait(n, [x])` waits until at most the n latest products are still [in flight](../glossary.md#in-flight).
+# This exercise gives no points and needs a Hopper GPU.
 #
 # We measured these TFLOP/s (10¹² FLOPs per second) on an H200, in bf16. FlashAttention-2 and cuDNN (NVIDIA's library
 # for neural networks) are called through PyTorch.
@@ -429,14 +432,14 @@ lab.check("17_flash_attention/flash")
 #   only once, at the end.
 # - *Version 3* (2024, Hopper) gives loads to a separate warp. Two warpgroups use the tensor cores alternately
 #   ([ping-pong](../glossary.md#ping-pong)), and the next q kᵀ starts before the current softmax. Triton does not
-#   reorder your `flash` in this way on Hopper. But two programs of `flash` can share an [SM](../glossary.md#sm): one
-#   multiplies while the other computes its softmax.
-# - *Version 4* (2025) is for Blackwell, which has faster tensor cores than Hopper, but not a faster exp2. It computes
-#   part of the exp2 by polynomials, and skips rescaling when the maximum barely grows.
+#   reorder your `flash` in this way on Hopper. But two programs of `flash` can run on the same [SM](../glossary.md#sm):
+#   one program multiplies while the other computes its softmax.
+# - *Version 4* (2025) is for Blackwell, which has faster tensor cores than Hopper, but not a faster exp2. So this
+#   version computes some exp2 values by polynomials, and skips rescaling when the maximum barely grows.
 #
-# **Next.** `18_flash_backward` uses lse. `19_decode_attention` splits the keys of one query over programs.
-# `20_flash_cuda` is attention in CUDA C++. Try a sliding window of W keys: query i sees only keys j with i − W < j ≤ i.
-# Which loop bounds change, and which tiles need a mask?
+# **Next.** `18_flash_backward` computes gradients with the help of lse. `19_decode_attention` splits the keys of one
+# query over programs. `20_flash_cuda` is attention in CUDA C++. Try a sliding window of W keys: query i sees only keys
+# j with i − W < j ≤ i. Which loop bounds change, and which tiles need a mask?
 #
 # **In practice**, call `torch.nn.functional.scaled_dot_product_attention`, or `flex_attention` for a custom mask.
 #
@@ -475,7 +478,7 @@ def overlap(q, k_t, v, k_read, zeros, weights, acc, m, l, scale):
 
 
 # %%
-# This cell prints your TFLOP/s and those of two PyTorch backends, then the peak memory and your prediction.
+# This cell prints your TFLOP/s and those of two PyTorch backends, then your peak memory and the bytes of the scores.
 for name in ("forward", "ragged", "flash"):
     print(lab.benchmark(f"17_flash_attention/{name}") or "")
 attention.claims(flash)
@@ -486,12 +489,12 @@ attention.gluon(overlap)
 # **Explain.** For D = 128, the two products of a tile of 128 × 64 scores take 2·2·128·64·128 FLOPs on the tensor cores.
 # The softmax takes one exp2 per score. An [SM](../glossary.md#sm) of an H200 does {claim: sm90_tensor_flops_per_cycle}
 # FLOPs and {claim: sm90_exp2_per_cycle} exp2 per [cycle](../glossary.md#cycle). How many cycles do the products take?
-# How many cycles do the exp2 take? How do these numbers change for D = 64? How long are the tensor cores idle if a
-# kernel computes products and softmax one after the other?
+# How many cycles do the exp2 take? How do these numbers change for D = 64? For how many cycles are the tensor cores
+# idle if a kernel computes products and softmax one after the other?
 #
 # ### BEGIN SOLUTION
 # Products: 4 194 304 / 4096 = 1024 cycles. exp2: 8192 / 16 = 512 cycles, plus the maximum, the sum and the conversions.
-# One after the other, the tensor cores would idle for a third of the time or more. For D = 64 the products take 512
-# cycles, as long as the exp2 alone, so high utilization is harder. The fast kernels therefore overlap the softmax of
-# one tile with the products of another.
+# If products and softmax run one after the other, the tensor cores are idle for a third of the time or more. For D = 64
+# the products take 512 cycles, as long as the exp2 alone, so high utilization is harder. The fast kernels therefore
+# overlap the softmax of one tile with the products of another.
 # ### END SOLUTION

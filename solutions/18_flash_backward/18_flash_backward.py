@@ -7,14 +7,14 @@
 #
 # **You will learn to**
 #
-# - recompute an N × N matrix that is too large to keep, from one number per row;
+# - recompute an N × N matrix from one number per row, instead of keeping it in memory;
 # - turn matrix formulas into kernels that work on [tiles](../glossary.md#tile);
 # - divide the work so that no two programs write the same element;
 # - check gradients against float64 and [finite differences](../glossary.md#finite-difference).
 #
 # **You need** `17_flash_attention`.
 #
-# About 120 minutes. Works without a GPU; only timings need one.
+# About 120 minutes. Only timings need a GPU.
 #
 # ## The formulas
 #
@@ -26,8 +26,8 @@
 # dQ = dS\,K/\sqrt{D}, \quad dK = dS^\top Q/\sqrt{D}.$$
 #
 # δ comes from the derivative of the softmax: $dS_{ij} = P_{ij}\,(dP_{ij} - \sum_k P_{ik}\,dP_{ik})$. The sum over all N
-# keys k would need its own pass. But it equals a sum of only D terms: $\sum_k P_{ik}\,dP_{ik} = \sum_k P_{ik}\,dO_i
-# \cdot V_k = dO_i \cdot O_i$.
+# keys k would need its own pass. But this sum equals a sum of only D terms: $\sum_k P_{ik}\,dP_{ik} = \sum_k
+# P_{ik}\,dO_i \cdot V_k = dO_i \cdot O_i$.
 #
 # The forward pass does not store P. It stores the [log-sum-exp](../glossary.md#log-sum-exp) (lse) of each row of S. The
 # backward pass computes P again ([recomputation](../glossary.md#recomputation)), without maximum, sum or rescaling:
@@ -35,13 +35,13 @@
 #
 # **Predict.**
 #
-# 1. `kept_bytes`: how many bytes does the forward pass keep for the backward pass?
-# 2. `backward_flops`: one kernel computes dK and dV, another computes dQ. Each kernel computes S and dP itself. How
-#    many FLOPs do the matrix products of both kernels take, without a mask?
+# 1. `kept_bytes`: which arrays must the forward pass keep for the backward pass, and how many bytes do they take?
+# 2. `backward_flops`: one kernel computes dK and dV, and another kernel computes dQ. Each kernel computes S and dP
+#    itself. How many FLOPs do the matrix products of both kernels take, without a mask?
 #
-# The cell after the setup holds the launchers of your kernels. It draws 8 × 8 tiles of causal scores S, and marks the
-# tiles over which one program of each kernel loops. A program for dK and dV owns columns of S (keys); a program for dQ
-# owns rows (queries). No other program writes the gradients of these keys or queries.
+# The cell after the setup holds the launchers of your kernels. The cell also draws 8 × 8 tiles of causal scores S, and
+# marks the tiles over which one program of each kernel loops. A program for dK and dV owns columns of S (keys); a
+# program for dQ owns rows (queries). No other program writes the gradients of these keys or queries.
 
 # %% cell="setup"
 
@@ -64,7 +64,7 @@ def delta(out, dout, delta):
 
 
 def config_of(owned, walked, M, N, D):
-    """Return tile sizes, warps and stages. A program owns a tile of `owned` rows and loops over tiles of `walked`."""
+    """Return tile sizes, warps and stages. A program owns `owned` rows, and its loop takes `walked` rows at a time."""
     gpu = lab.device.current()
     if M * N < 2**16:
         return {owned: 32, walked: 16, "num_warps": 4, "num_stages": 2}
@@ -138,10 +138,10 @@ lab.check("18_flash_backward/kept_bytes")
 lab.check("18_flash_backward/backward_flops")
 
 # %% [markdown]
-# Your two kernels compute seven products. A single kernel would compute S and dP only once, and so need five products.
-# Papers count five products for every backward pass, and two for the forward pass. But in a single kernel, several
-# programs would add to the same rows of dQ with [atomics](../glossary.md#atomic). The order of these additions varies,
-# so dQ would differ from run to run.
+# Your kernels for the gradients compute seven products. A single kernel would compute S and dP only once, and need
+# five. Papers count five products for every backward pass, and two for the forward pass. But in a single kernel,
+# several programs would add to the same rows of dQ with [atomics](../glossary.md#atomic). The order of these additions
+# varies, so dQ would differ from run to run.
 #
 # ## Level 1: delta
 #
@@ -182,9 +182,9 @@ lab.check("18_flash_backward/delta")
 # %% [markdown]
 # ## Level 2: dK and dV
 #
-# A program owns `BLOCK_N` keys of one *key* head, and loads these rows of K and V once. The program loops over the
-# queries that see these keys, in all `GROUP` query heads of the key head. In each iteration, it adds Pᵀ dO to dV and
-# dSᵀ Q to dK, which are its [accumulators](../glossary.md#accumulator).
+# A program owns `BLOCK_N` keys of one *key* head, and loads the K and V rows of these keys once. The program loops over
+# the queries that see these keys, in all `GROUP` query heads of the key head. The program has two
+# [accumulators](../glossary.md#accumulator): in each iteration, it adds Pᵀ dO to dV, and dSᵀ Q to dK.
 #
 # The two products need the transposed tiles Pᵀ and dSᵀ. So compute Sᵀ = K Qᵀ and dPᵀ = V dOᵀ, of shape BLOCK_N ×
 # BLOCK_M. Keys are rows in these tiles, and queries are columns: each column has its own lse and delta. As in unit 17,
@@ -195,7 +195,7 @@ lab.check("18_flash_backward/delta")
 # program's keys. A tile of queries needs the mask if one of its queries does not see the program's last key.
 # Descriptors return zeros for queries past the end. Load +∞ as the lse of these queries, so that P is 0.
 #
-# <details><summary>Hint 1</summary>Compute pᵀ = exp2(sᵀ · scale − lse[None, :] · log₂ e), and set it to 0 where a query
+# <details><summary>Hint 1</summary>Compute pᵀ = exp2(sᵀ · scale − lse[None, :] · log₂ e), and set pᵀ to 0 where a query
 # does not see a key. Then dsᵀ = pᵀ · (dpᵀ − delta[None, :]).</details>
 # <details><summary>Hint 2</summary>pᵀ and dsᵀ are fp32, but the products need the dtype of q:
 # <code>tl.dot(p_t.to(q.dtype), dout, dv)</code>.</details>
@@ -287,7 +287,7 @@ lab.check("18_flash_backward/dkdv")
 # |---|---|
 # | `wrong-formula`, lse | lse, a logarithm to base e, is not multiplied by log₂ e before exp2 |
 # | `wrong-formula`, 1 / √D | the factor 1 / √D is missing in dQ or dK, or is applied twice |
-# | `wrong-formula`, delta | delta is added or left out; it must be subtracted, so that each row of dS sums to 0 |
+# | `wrong-formula`, delta | delta is added or left out: it must be subtracted, and then each row of dS sums to 0 |
 # | `off-by-one`, mask | the mask of `dkdv_kernel` is not transposed: in this kernel, queries are columns |
 # | `missing-accumulation` | an accumulator is set to 0 in a loop, or only one query head of a group is used |
 # | `overflow` | P is not set to 0 where a query does not see a key, or lse is loaded as 0 past the end |
@@ -314,7 +314,7 @@ def dq_kernel(
 
     One program computes dq for BLOCK_M queries of one head.
     """
-    pid_m = tl.num_programs(0) - 1 - tl.program_id(0)  # the last queries see the most keys, so they go first
+    pid_m = tl.num_programs(0) - 1 - tl.program_id(0)  # the last queries see the most keys: start with these
     head, first = tl.program_id(1), pid_m * BLOCK_M
     key_head = head // GROUP
     offs_m, offs_n = first + tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_N)
@@ -354,8 +354,8 @@ lab.check("18_flash_backward/dq")
 # %% [markdown]
 # ## All together
 #
-# The class `Attention` keeps the arrays that you counted in `kept_bytes`, and calls your three kernels in its backward
-# pass. The next cell compares your gradients with two references:
+# The class `Attention` keeps the arrays that you counted in `kept_bytes`, and calls your kernels in its backward pass.
+# The next cell compares your gradients with two references:
 #
 # - the gradients that PyTorch computes from the formula in float64;
 # - finite differences: for a random direction t and a small ε, (loss(x + εt) − loss(x − εt)) / 2ε must equal the scalar
@@ -401,7 +401,7 @@ attention.backward_claims(Attention.apply)
 # The reported rate is 5/7 = 71 % of the forward rate. Both kernels recompute P, so each score takes two exp2 instead of
 # one, plus subtractions, multiplications, and conversions of P and dS to bf16. A program of `dkdv_kernel` holds two
 # accumulators, dK and dV, of BLOCK_N × D fp32 each. So few programs fit on an [SM](../glossary.md#sm), and while one
-# waits, there is little other work. Half of each diagonal tile is masked.
+# program waits, the SM has little other work. Half of each diagonal tile is masked.
 # ### END SOLUTION
 
 # %% [markdown]
@@ -411,5 +411,5 @@ attention.backward_claims(Attention.apply)
 # **In practice**, `scaled_dot_product_attention` includes a backward pass. Training that must be reproducible bit by
 # bit needs a backward pass without atomics, like yours.
 #
-# **Reading.** [FlashAttention-2](https://arxiv.org/abs/2307.08691), section 3.1: the forward and the backward pass as
-# algorithms. [FlashAttention-3](https://arxiv.org/abs/2407.08608): both passes on Hopper.
+# **Reading.** [FlashAttention-2](https://arxiv.org/abs/2307.08691), section 3.1, gives both passes as algorithms.
+# [FlashAttention-3](https://arxiv.org/abs/2407.08608) describes both passes on Hopper.

@@ -9,14 +9,14 @@
 #
 # - use [arithmetic intensity](../glossary.md#arithmetic-intensity) to explain why generating a token is
 #   [memory-bound](../glossary.md#memory-bound) and reading a prompt is not;
-# - split the keys to give a GPU enough programs, and combine the partial results;
+# - split the keys over many programs, so that the whole GPU has work, and combine the partial results;
 # - read keys and values once for all query heads that share them;
 # - find pages through a [block table](../glossary.md#block-table), and count what pages and [continuous
 #   batching](../glossary.md#continuous-batching) save.
 #
 # **You need** `12_online_softmax` and `17_flash_attention`.
 #
-# About 130 minutes. Works without a GPU; only timings need one.
+# About 130 minutes. Only timings need a GPU.
 #
 # ## Predict: bytes
 #
@@ -25,9 +25,10 @@
 # cache](../glossary.md#kv-cache). In every layer and head, the query of each new token attends to all keys in the
 # cache. `group` query heads share one key head ([grouped-query attention](../glossary.md#grouped-query-attention)).
 #
-# 1. `intensity`: attention for `queries` new tokens of one sequence reads the sequence's keys and values once.
-#    `queries` is thousands in prefill and 1 in decode. How many FLOPs does attention do per byte of keys and values
-#    that it reads? Count the products Q Kᵀ and P V of unit 17, for all `group` query heads. Ignore mask and softmax.
+# 1. `intensity`: attention for `queries` new tokens of one sequence reads the sequence's keys and values once. In
+#    prefill, `queries` is in the thousands; in decode, it is 1. How many FLOPs does attention do per byte of keys and
+#    values that it reads? Count the products Q Kᵀ and P V of unit 17, for all `group` query heads. Ignore mask and
+#    softmax.
 # 2. `cache_bytes`: how many bytes does the cache of one sequence take?
 # 3. `unused`: memory is reserved in *pages*, each for `page` tokens. A sequence of `length` tokens gets as few pages as
 #    possible. For how many tokens is memory reserved but unused?
@@ -173,9 +174,10 @@ decoding.pages()
 # In decode, each head has one query, so you cannot distribute queries over programs. Many models have 8 key heads, but
 # an H200 has {claim: decode_sms} [SMs](../glossary.md#sm): with one program per key head, a batch of one sequence
 # leaves most SMs idle. So split the *keys* into S parts of `chunk` keys ([split-KV](../glossary.md#flash-decoding), or
-# Flash-Decoding). Each program handles one sequence `b`, one key head `key_head` and one part `split`. Its keys are
-# `split * chunk` to `split * chunk + chunk - 1`, except those past the sequence's length. The program writes the
-# attention over this part of the keys, and the part's [log-sum-exp](../glossary.md#log-sum-exp).
+# Flash-Decoding). Each program handles one sequence `b`, one key head `key_head` and one part `split`. The part has the
+# keys with index `split * chunk` to `split * chunk + chunk - 1`, but only those below the sequence's length; a part
+# without keys is *empty*. The program writes the attention over this part of the keys, and the part's
+# [log-sum-exp](../glossary.md#log-sum-exp).
 #
 # The arrays hold B sequences, H query heads, HK key heads and caches of N keys.
 #
@@ -187,11 +189,12 @@ decoding.pages()
 # | `part_ptr` | (B, H, S, D) | output, fp32: attention over each part; 0 for an empty part |
 # | `lse_ptr` | (B, H, S) | output, fp32: log Σ exp(q·k / √D) of each part, to base e; -inf for an empty part |
 #
-# The last stride of every array is 1. `chunk` is a multiple of `BLOCK_N`, the keys per iteration. Reading the cache
-# takes most of the time. So one program reads its keys and values once, for all `GROUP` query heads of its key head.
-# The queries of these heads are the rows of a [tile](../glossary.md#tile). [Tensor cores](../glossary.md#tensor-core)
-# need at least 16 rows: if `GROUP` is smaller, `BLOCK_G` is 16, and you mask the other rows. Copy `join` from unit 17.
-# Because `scale` contains log₂ e, m and log2(l) have base 2: lse is (m + log2(l)) · `LN_2`.
+# The last stride of every array is 1. `chunk` is a multiple of `BLOCK_N`, the number of keys per iteration. Reading the
+# cache takes most of the time. So a program reads its keys and values only once, for all `GROUP` query heads of its key
+# head. The queries of these heads are the rows of a [tile](../glossary.md#tile). [Tensor
+# cores](../glossary.md#tensor-core) need at least 16 rows: if `GROUP` is smaller, `BLOCK_G` is 16, and you mask the
+# other rows. Copy `join` from unit 17. Because `scale` contains log₂ e, m and log2(l) are logarithms to base 2. So lse
+# is (m + log2(l)) · `LN_2`.
 #
 # <details><summary>Hint 1</summary>The query heads of the tile are <code>key_head * GROUP + offs_g</code>, with the
 # mask <code>offs_g &lt; GROUP</code> for q, part and lse. The loop over keys ends at the smaller of
@@ -260,8 +263,8 @@ lab.check("19_decode_attention/partial")
 #
 # | diagnosis | common cause |
 # |---|---|
-# | `padded-lanes`; `wrong-formula`, lengths | the mask ends at N or at the end of the part; it must end at the length |
-# | `wrong-formula`, query head h | the kernel uses key head `h % HK`; it must be `h // GROUP` |
+# | `padded-lanes`; `wrong-formula`, lengths | the mask ends at N or at the end of the part, not at the length |
+# | `wrong-formula`, query head h | the kernel uses key head `h % HK` instead of `h // GROUP` |
 # | `overflow` | an empty part gives 0 / 0; or (level 2) the maximum is not subtracted from lse before exp |
 # | a count of bytes marked ✗ | a program reads the keys and values once per query head |
 # | `wrong-formula`, exp2 | (level 2) the weights are computed with exp2, but lse is a logarithm to base e |
@@ -311,25 +314,26 @@ lab.check("19_decode_attention/decode")
 # ## Level 3: a paged cache
 #
 # Now two arrays of pages, the *pools*, hold the keys and the values of all sequences ([paged
-# attention](../glossary.md#pagedattention)). Page `p` of both pools belongs to the same `PAGE` consecutive tokens. Key
-# `n` of sequence `b`, and its value, are on page `table[b, n // PAGE]` of their pools, at position `n % PAGE`. The
-# pages of a sequence are in any order. Sequences with a common prefix can share pages, as the last figure above shows.
-# Past the last page of a sequence, the block table `table` holds -1.
+# attention](../glossary.md#pagedattention)). Page `p` of the first pool holds the keys of `PAGE` consecutive tokens.
+# Page `p` of the second pool holds their values. Key `n` of sequence `b` is on page `table[b, n // PAGE]`, at position
+# `n % PAGE`. Value `n` is at the same place in the second pool. The pages of a sequence are in any order. Sequences
+# with a common prefix can share pages, as the last figure above shows. Past the last page of a sequence, the block
+# table `table` holds -1.
 #
 # | argument | shape | meaning |
 # |---|---|---|
 # | `k_ptr`, `v_ptr` | (P, HK, PAGE, D) | pools of P pages |
 # | `table_ptr` | (B, T) | int32: page numbers; the last stride is 1 |
 #
-# Everything else is as in level 1. A tile of `BLOCK_N` keys may cover part of a page, or many pages.
+# All other arguments are those of level 1. A tile of `BLOCK_N` keys may cover part of a page, or many pages.
 #
 # <details><summary>Hint 1</summary>In the loop, load <code>BLOCK_N</code> page numbers, one for each key of the tile,
 # with the mask of the keys. Then compute a pointer for each row of the tile.</details>
 # <details><summary>Hint 2</summary>A pool may have more than 2³¹ elements. So convert the page number to
 # <code>tl.int64</code> before you multiply it by a stride.</details>
-# <details><summary>Hint 3</summary>Let <code>place</code> be the key's position on its page. With
-# <code>rows = page * stride_kp + place * stride_kn</code>, the tile k is at
-# <code>k_ptr + key_head * stride_kh + rows[:, None] + offs_d[None, :]</code>. V has its own strides.</details>
+# <details><summary>Hint 3</summary>Let <code>place</code> be the key's position on its page. With <code>rows = page *
+# stride_kp + place * stride_kn</code>, the elements of k are at <code>k_ptr + key_head * stride_kh + rows[:, None] +
+# offs_d[None, :]</code>. V has its own strides.</details>
 
 
 # %% cell="solution" id="paged_kernel"
@@ -340,7 +344,7 @@ def paged_kernel(
     stride_pb, stride_ph, stride_ps, stride_lb, stride_lh, GROUP,
     PAGE: tl.constexpr, D: tl.constexpr, BLOCK_G: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
-    """Compute the same as partial_kernel, with keys and values in pages of PAGE tokens, which `table` lists."""
+    """Compute the same as partial_kernel, with keys and values in pages of PAGE tokens. `table` lists the pages."""
     split, key_head, b = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     offs_g, offs_n, offs_d = tl.arange(0, BLOCK_G), tl.arange(0, BLOCK_N), tl.arange(0, D)
     length = tl.load(lengths_ptr + b)
@@ -375,7 +379,7 @@ lab.tiny("19_decode_attention/paged")
 lab.check("19_decode_attention/paged")
 
 # %%
-# This cell prints your times, PyTorch's times, and the time that only reading the cache would take.
+# This cell prints your times, PyTorch's times, and how long it takes just to read the cache.
 print(lab.benchmark("19_decode_attention/decode") or "")
 decoding.speeds(decode, paged, intensity)
 
@@ -387,9 +391,9 @@ decoding.speeds(decode, paged, intensity)
 # ### BEGIN SOLUTION
 # All sequences share the weights, which are read once. So the intensity of the weights' products grows with the batch,
 # and below the ridge point more sequences take no more time. Each sequence has its own cache. The intensity of
-# attention in fp16 is the group size, whatever the batch, and far below the ridge point. So the time is the bytes of
-# cache divided by the bandwidth. `sequences` limits the batch: memory holds only so many caches. Pages allow more
-# sequences than reserving the maximum length does.
+# attention in fp16 is the group size, for any batch, and far below the ridge point. So the time is the bytes of cache
+# divided by the bandwidth. `sequences` limits the batch: memory holds only so many caches. Pages allow more sequences
+# than reserving the maximum length does.
 # ### END SOLUTION
 
 # %% [markdown]
@@ -406,7 +410,7 @@ decoding.speeds(decode, paged, intensity)
 # 128 query heads share this vector, so `group` is 128, and decode gets close to the [ridge
 # point](../glossary.md#ridge-point).
 #
-# **Reading.** [PagedAttention](https://arxiv.org/abs/2309.06180): why servers wasted most of their cache.
-# [Flash-Decoding](https://pytorch.org/blog/flash-decoding/): splitting the keys.
+# **Reading.** [PagedAttention](https://arxiv.org/abs/2309.06180): why servers without pages waste most of their cache.
+# [Flash-Decoding](https://pytorch.org/blog/flash-decoding/): how the keys are split.
 # [Orca](https://www.usenix.org/conference/osdi22/presentation/yu): batches that change with every token.
 # [GQA](https://arxiv.org/abs/2305.13245): fewer key heads.
