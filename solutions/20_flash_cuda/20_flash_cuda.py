@@ -68,7 +68,7 @@ lab.check("20_flash_cuda/shared_intensity")
 # cycle: the tensor cores would wait for it. With 32 queries per warp, it allows twice as many FLOPs per cycle.
 #
 # The next cell draws which elements of a, b and d a lane holds. If you put two 8-column pieces of d side by side, each
-# lane holds the same elements as in operand a.
+# lane holds the same positions as in operand a.
 
 # %% cell="given" id="launchers"
 from triton import cdiv
@@ -234,24 +234,24 @@ lab.check("20_flash_cuda/scalar")
 # matrix i. Write three functions.
 #
 # **`scores`** computes s = q kᵀ. `s[t][n]` is the piece for query group `t` and keys `8 * n` to `8 * n + 7`. The
-# operand a consists of four 8 × 8 matrices, in this order:
+# operand a, a part of q, consists of four 8 × 8 matrices, in this order:
 #
 # 1. rows 0 to 7, columns 0 to 7;
 # 2. rows 8 to 15, columns 0 to 7;
 # 3. rows 0 to 7, columns 8 to 15;
 # 4. rows 8 to 15, columns 8 to 15.
 #
-# The operand b is kᵀ: its 16 rows are elements of D, and its 8 columns are keys. In lane 4·r + c, b0 holds rows 2·c and
-# 2·c + 1 of column r, and b1 holds the elements 8 rows below. Two adjacent elements of a key are contiguous in k, so
-# use plain `ldmatrix_x4`. One call loads b0 and b1 for 16 keys.
+# The operand b is a part of kᵀ: its 8 columns are keys, its 16 rows are elements of these keys. In lane 4·r + c, b0
+# holds rows 2·c and 2·c + 1 of column r, and b1 holds the elements 8 rows below. Two adjacent elements of a key are
+# contiguous in k, so use plain `ldmatrix_x4`. One call loads b0 and b1 for 16 keys.
 #
 # **`soften`** replaces s by the weights p, and updates the maxima m, the sums l and the output accumulators o. The four
 # lanes 4·r to 4·r + 3 hold rows r and r + 8 of a piece, so two shuffles are enough for the maximum of a row. `m[t][0]`
 # and `l[t][0]` are those of row r; `m[t][1]` and `l[t][1]` are those of row r + 8.
 #
 # **`weigh`** computes o += p v. After conversion to halves, p already has the layout of operand a: the weights of keys
-# `16 * k` to `16 * k + 15` are in `p[t][2 * k]` and `p[t][2 * k + 1]`. The operand b is v: its 16 rows are keys, and
-# its 8 columns are elements of D. Two adjacent rows of a column are not contiguous in v, so use `ldmatrix_x4_trans`.
+# `16 * k` to `16 * k + 15` are in `p[t][2 * k]` and `p[t][2 * k + 1]`. The operand b is a part of v, 16 rows by 8
+# columns. Two adjacent elements of a column are not contiguous in v, so use `ldmatrix_x4_trans`.
 #
 # <details><summary>Hint 1</summary>For q and v, pass the address of row <code>lane % 16</code>, column
 # <code>lane / 16 * 8</code> of a 16 × 16 part. For k, pass the address of key <code>lane / 16 * 8 + lane % 8</code>,
@@ -274,7 +274,7 @@ lab.check("20_flash_cuda/scalar")
 # #include <cuda_pipeline.h>
 # #include <lab/mma.cuh>
 #
-# // Starts to copy x[row + i][j] to tile[i][j], and 0 past the end. Rows are padded to D + 8 to avoid bank conflicts.
+# // Starts to copy x[row + i][j] to tile[i][j], with 0 past the end. Rows are padded to D + 8 to avoid bank conflicts.
 # template <int ROWS, int D, int THREADS>
 # __device__ void copy_rows(half *tile, const half *x, int row, int rows) {
 #     #pragma unroll
@@ -286,8 +286,8 @@ lab.check("20_flash_cuda/scalar")
 # }
 #
 # // Computes s = q k^T.
-# //   s       16 TILES x BLOCK_N, in pieces of 16 x 8
-# //   q_tile  16 TILES x D
+# //   s       (16 * TILES) x BLOCK_N, in pieces of 16 x 8
+# //   q_tile  (16 * TILES) x D
 # //   k_tile  BLOCK_N x D
 # template <int D, int TILES, int BLOCK_N>
 # __device__ void scores(float (&s)[TILES][BLOCK_N / 8][4], const half *q_tile, const half *k_tile) {
@@ -347,9 +347,9 @@ lab.check("20_flash_cuda/scalar")
 # }
 #
 # // Adds p v to o.
-# //   p       16 TILES x BLOCK_N, in pieces of 16 x 8
+# //   p       (16 * TILES) x BLOCK_N, in pieces of 16 x 8
 # //   v_tile  BLOCK_N x D
-# //   o       16 TILES x D, in pieces of 16 x 8
+# //   o       (16 * TILES) x D, in pieces of 16 x 8
 # template <int D, int TILES, int BLOCK_N>
 # __device__ void weigh(float (&o)[TILES][D / 8][4], float (&p)[TILES][BLOCK_N / 8][4], const half *v_tile) {
 #     constexpr int PITCH = D + 8;
@@ -380,7 +380,7 @@ lab.check("20_flash_cuda/scalar")
 #     // ### END SOLUTION
 # }
 #
-# // Computes what flash_scalar computes, with 16 TILES queries per warp and two buffers of BLOCK_N keys and values.
+# // Computes what flash_scalar computes, with 16 * TILES queries per warp and two buffers of BLOCK_N keys and values.
 # template <int D, int WARPS, int TILES, int BLOCK_N>
 # __global__ void __launch_bounds__(32 * WARPS)
 # flash_tensor(const half *q, const half *k, const half *v, half *out, float *lse, int M, int N, float scale) {
@@ -473,8 +473,8 @@ fragments.speeds({"scalar": scalar, "tensor": tensor})
 # by unit 09's [swizzle](../glossary.md#swizzle). `16_matmul_hopper` introduces the instructions of FlashAttention-3.
 #
 # **In practice**, you would start from Triton, which generates these instructions for you (unit 17), or from CuTe, a
-# part of NVIDIA's CUTLASS library. A CuTe layout describes which lane holds which element, which you worked out by hand
-# here.
+# part of NVIDIA's CUTLASS library. A CuTe layout describes which lane holds which element; here, you worked this out by
+# hand.
 #
 # **Reading.** [PTX:
 # mma.m16n8k16](https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-fragment-mma-16816-float):

@@ -33,7 +33,7 @@
 #
 # A CUDA graph records the launches once (*capture*) and is prepared once (*instantiate*). After that, each *replay*
 # launches the whole graph with one call. Each recorded kernel is a *node* of the graph. In this exercise, the GPU runs
-# the nodes one after another, and each node takes at least `per_node` µs.
+# the nodes one after another.
 #
 # **Predict** when the last kernel is done. `kernels` holds the durations of the kernels in µs, in the order of their
 # launches.
@@ -41,7 +41,7 @@
 # - *Eager*: a launch takes `launch` µs, so the launch of kernel `i` ends at `(i + 1) * launch`. The kernel starts when
 #   its launch has ended and the previous kernel is done. Without kernels, the time is 0.
 # - *Graph*: the replay takes the host `graph_launch` µs. Then all nodes run in order. A node takes as long as its
-#   kernel, but at least `per_node`. Without nodes, the time is `graph_launch`.
+#   kernel, but at least `per_node` µs. Without nodes, the time is `graph_launch`.
 #
 # <details><summary>Hint 1</summary>Let a launch take 7 µs. Draw one kernel of 300 µs, followed by 100 kernels of 2 µs.
 # How many kernels has the host launched when the long kernel ends? Now put the long kernel last.</details>
@@ -84,7 +84,7 @@ lab.check("21_launch_overhead/finish_times")
 # | `machine.kernel(piece, slot, s)` | `kernel[grid](…)` | computes the slot's output buffer from its input buffer |
 # | `machine.copy_out(piece, slot, s)` | `….copy_(y, non_blocking=True)` | copies the slot's output buffer to the host |
 # | `e = machine.record(s)` | `event.record(s)` | returns an event: it occurs when all work now in `s` is done |
-# | `machine.wait(s, e)` | `s.wait_event(e)` | work queued in `s` later starts after `e`; the host does not wait |
+# | `machine.wait(s, e)` | `s.wait_event(e)` | later work in `s` starts after `e`; the host does not wait |
 # | `machine.synchronize()` | `torch.cuda.synchronize()` | the host waits until everything is done |
 #
 # Without `pin`, host memory is *pageable*. A copy from or to pageable memory blocks the host until the copy is done.
@@ -149,7 +149,7 @@ queues.picture(pipeline, 6)
 # %% [markdown]
 # | what you see | common cause |
 # |---|---|
-# | `overwritten: …` | an operation overwrites a buffer without waiting for the operation that reads the buffer |
+# | `overwritten: …` | an operation overwrites a buffer without waiting for the operation that reads it |
 # | "the wrong stream" | the event is recorded in the same stream that waits for it |
 # | 3·n time units | there is only one stream, host memory is not pinned, or `synchronize` is in the loop |
 # | kernel i starts late | its stream waits for copy-out i − 1 instead of copy-out i − 2 |
@@ -232,8 +232,8 @@ lab.check("21_launch_overhead/steady")
 # | `x_ptr`, `out_ptr` | (n,) | input, output; fp32 |
 # | `coef_ptr` | (STEPS, 2) | a and b of each step, in order |
 #
-# One program computes `BLOCK` elements. The check also counts bytes: the kernel may move at most 1.05 times the bytes
-# that any kernel must move.
+# One program computes `BLOCK` elements. The check also counts bytes: the kernel may move at most 1.05 times the
+# necessary bytes.
 #
 # <details><summary>Hint 1</summary>Load x once, with a mask, before the loop. Store x once, after the loop.</details>
 # <details><summary>Hint 2</summary>Load the pair of step i by <code>tl.load(coef_ptr + 2 * i)</code> and
@@ -327,7 +327,7 @@ launches.managed()  # the time of page faults, and of prefetches
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** A model generates one token in 9 ms. Its 1200 kernels take 4 ms in total. One colleague proposes faster
 # kernels, another proposes a graph. The batch size varies, and the step reads the sampled token with `.item()`. How
-# much time per token would each proposal save? What must change in the step before a graph can be captured?
+# much time per token can each proposal save? What must change in the step before a graph can be captured?
 #
 # ### BEGIN SOLUTION
 # The host launches 1200 kernels in 9 ms, so a launch takes 7.5 µs. The host is the bottleneck, and the GPU idles for

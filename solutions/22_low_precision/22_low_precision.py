@@ -98,8 +98,8 @@ lab.check("22_low_precision/facts")
 #
 # Round y = x / scale to the nearest value of E4M3; of two equally near values, take the one with the even code. An
 # addition in [fp32](../glossary.md#fp32) rounds in the same way, but to fp32 numbers. So add a power of two, the
-# *anchor*, to |y|. Near the sum, fp32 numbers must be as far apart as E4M3 values are near |y|; then the addition
-# rounds |y| to E4M3:
+# *anchor*, to |y|. Near the sum, fp32 numbers must be as far apart as E4M3 values near |y|; then the addition rounds
+# |y| to E4M3:
 #
 # - **Distance.** If |y| is at least 2^e and less than 2^(e + 1), neighboring values of E4M3 are 2^(e - 3) apart. E4M3
 #   keeps 3 of the 23 mantissa bits of fp32, so `SHIFT` = 20 bits are dropped. Between 2^(e + 20) and 2^(e + 21),
@@ -168,7 +168,7 @@ lab.check("22_low_precision/quantize_rows")
 
 # %%
 # This cell compares your codes with PyTorch's conversion, and on Ada (sm_89) and later GPUs with the GPU's instruction.
-# Then it prints the error of a matrix product whose operands have fewer bits.
+# Then it prints the errors of matrix products for several formats of the operands.
 fewer_bits.beside_casts(quantize_rows)
 fewer_bits.errors()
 print(lab.benchmark("22_low_precision/quantize_rows") or "")
@@ -186,9 +186,9 @@ print(lab.benchmark("22_low_precision/quantize_rows") or "")
 # | a count of bytes marked ✗ | the input is read twice |
 #
 # If one element is a thousand times larger than the others (an [outlier](../glossary.md#outlier)), the scale of the row
-# is a thousand times too large for the others. In E4M3, they still have nonzero values. E2M1 has too few exponents, so
-# they become 0. If each *block* (a group of neighboring elements) has its own scale, an outlier changes only the scale
-# of its block.
+# is a thousand times too large for the others. In E4M3, these still have nonzero values. In E2M1, which has too few
+# exponents, they become 0. If each *block* (a group of neighboring elements) has its own scale, an outlier changes only
+# the scale of its block.
 #
 # ## 3 FP8 matmul with one scale per block of 128
 #
@@ -284,8 +284,8 @@ lab.check("22_low_precision/fp8_matmul")
 #    `smallest`. What fraction of the nonzero gradients becomes 0? If there are no nonzero gradients, return 0.
 # 2. `scaler`: a loss scale that is too large makes gradients overflow, so adapt it in each step. A step with finite
 #    gradients updates the weights. After `interval` such steps in a row, double the scale and count again from 0. A
-#    step with an inf or NaN gradient does not update the weights: halve the scale and count again from 0. Return a list
-#    with one pair per step: the scale that the step used, and whether it updated the weights.
+#    step with an inf or NaN gradient does not: halve the scale and count again from 0. Return a list with one pair per
+#    step: the scale that the step used, and whether it updated the weights.
 
 
 # %% cell="solution" id="lost"
@@ -327,10 +327,10 @@ fewer_bits.claims(facts)
 fewer_bits.fp8_race(fp8_matmul)
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Compare FP8 operands with FP16 operands: by which factors do they raise the
-# [roofline](../glossary.md#roofline)'s flat line and a kernel's arithmetic intensity? How much faster can FP8 make a
-# product with M = 1? Why does your kernel scale the sum of 128 products instead of the operands? If each sum of 16
-# products had its own scale, how many cycles per iteration would the scaling of a 64 × 128 tile take?
+# **Explain.** By which factors do FP8 operands raise the [roofline](../glossary.md#roofline)'s flat line and a kernel's
+# arithmetic intensity, compared with FP16? How much faster can FP8 make a product with M = 1? Why does your kernel
+# scale the sum of 128 products instead of the operands? If each sum of 16 products had its own scale, how many cycles
+# per iteration would the scaling of a 64 × 128 tile take?
 #
 # ### BEGIN SOLUTION
 # The flat line is the peak of the tensor cores, which doubles. Operands with half the bytes double the intensity, if c

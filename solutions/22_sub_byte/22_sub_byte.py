@@ -139,7 +139,7 @@ lab.check("22_sub_byte/dequantize")
 # %% cell="solution" id="fp4_kernel"
 @triton.jit
 def to_code(y, EXPONENT: tl.constexpr, MANTISSA: tl.constexpr, LAST: tl.constexpr):
-    """Return int32 codes of the values nearest to y (fp32). Ties go to the even code, larger values to LAST."""
+    """Return int32 codes of the values nearest to y (fp32). Ties go to the even code. No code is larger than LAST."""
     BIAS: tl.constexpr = 2 ** (EXPONENT - 1) - 1
     SHIFT: tl.constexpr = 23 - MANTISSA
     bits = y.to(tl.int32, bitcast=True)
@@ -187,17 +187,17 @@ lab.check("22_sub_byte/nvfp4")
 lab.check("22_sub_byte/mxfp4")
 
 # %% [markdown]
-# ## 3 4-bit weights, fp16 activations
+# ## 3 Weights in 4 bits, activations in fp16
 #
-# A linear layer multiplies the activations, M rows with one row per token, with its weights. A model that generates one
-# token at a time reads every weight for each token. If M is small, the time depends only on the bytes of the weights.
-# In this exercise, a weight is (code − 8) · scale with a 4-bit code; each block of 128 weights in a row has one fp16
-# scale. This [weight-only quantization](../glossary.md#weight-only-quantization) is called W4A16: weights have 4 bits,
-# and activations have 16.
+# A linear layer multiplies activations (M rows, one per token) by weights. A model that generates one token at a time
+# reads every weight for each token. If M is small, the time depends only on the bytes of the weights. In this exercise,
+# a weight is (code − 8) · scale with a 4-bit code; each block of 128 weights in a row has one fp16 scale. This
+# [weight-only quantization](../glossary.md#weight-only-quantization) is called W4A16: weights have 4 bits, and
+# activations have 16.
 #
-# **Predict.** At M = 1, how much faster can this product be than one with fp16 weights? From which M on are the
-# [tensor cores](../glossary.md#tensor-core) the bottleneck, and no longer the bytes of the 4-bit weights? Assume a
-# [ridge point](../glossary.md#ridge-point) of 200 FLOPs per byte.
+# **Predict.** At M = 1, how much faster can this product be than one with fp16 weights? Above which M are the [tensor
+# cores](../glossary.md#tensor-core) the bottleneck, instead of the bytes of the 4-bit weights? Assume a [ridge
+# point](../glossary.md#ridge-point) of 200 FLOPs per byte.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -280,11 +280,11 @@ fewer_bits.w4_race(w4a16)
 #
 # **Next.** Let 64 or 32 weights share a scale: how many bytes per weight do the scales then take? Store the weights in
 # the order in which the tensor cores need them, as the Marlin kernel does. The last code cell compares your kernel with
-# a kernel that does this.
+# such a kernel.
 #
 # **Reading**
 #
 # [OCP Microscaling](https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf): the
 # definition of the MX formats.
 #
-# [Marlin](https://arxiv.org/abs/2408.11743): a kernel for 4-bit weights, at {claim: marlin_speedup}.
+# [Marlin](https://arxiv.org/abs/2408.11743): a kernel for 4-bit weights: compared with fp16, {claim: marlin_speedup}.

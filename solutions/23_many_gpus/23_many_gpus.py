@@ -22,13 +22,13 @@
 # A message over a link takes *latency + bytes / bandwidth*. An all-reduce can be built from messages in two ways:
 #
 # - **Ring.** Each rank sends only to the next rank, and the last rank sends to rank 0. Each rank cuts its buffer into p
-#   chunks. In each step, every rank sends one chunk, all at the same time. Phase 1, the
+#   chunks. In each step, all ranks send one chunk each, at the same time. Phase 1, the
 #   [reduce-scatter](../glossary.md#reduce-scatter), takes p − 1 steps; then each rank has the complete sum of one
 #   chunk. Phase 2, the [all-gather](../glossary.md#all-gather), sends these sums to all other ranks in p − 1 more
 #   steps.
 # - **Tree.** At first, all ranks are active. In each step, half of the active ranks send their whole buffers to the
-#   other half. The receivers add what they get to their own buffers; the senders are no longer active. After ⌈log2 p⌉
-#   steps, one rank has the sum. Another ⌈log2 p⌉ steps send the sum back to all ranks.
+#   other half. The receivers add these to their own buffers; the senders are no longer active. After ⌈log2 p⌉ steps,
+#   one rank has the sum. Another ⌈log2 p⌉ steps send the sum back to all ranks.
 #
 # **Predict** the times of ring and tree in µs: write `all_reduce_us`. `both_gbs` is the bandwidth in the data sheet,
 # such as {claim: nvlink_4_gbs} for the [NVLink](../glossary.md#nvlink) of an H200. It counts both directions together,
@@ -66,14 +66,14 @@ lab.check("23_many_gpus/all_reduce_us")
 # %%
 from labutils import ranks
 
-ranks.times(all_reduce_us, gpus=8)  # from which size on is the ring faster than the tree?
+ranks.times(all_reduce_us, gpus=8)  # above which size is the ring faster than the tree?
 
 # %% [markdown]
 # ## 2 Write the ring
 #
 # Each rank calls the same function, with its own `rank` and `x`. The object `comm` sends and receives messages:
 #
-# | call | like this in `torch.distributed` | meaning here |
+# | call | similar call in `torch.distributed` | meaning here |
 # |---|---|---|
 # | `comm.send(tensor, to)` | `send` | returns when rank `to` has received the tensor |
 # | `comm.recv(buffer, source)` | `recv` | returns when the message of rank `source` is in the buffer |
@@ -89,7 +89,7 @@ ranks.times(all_reduce_us, gpus=8)  # from which size on is the ring faster than
 # - *Reduce-scatter*: in step s = 0, …, p − 2, rank r sends its chunk r − s (modulo p). It adds the received chunk to
 #   its own chunk with the same number.
 # - *All-gather*: rank r now has the complete sum of chunk r + 1, and sends it first. In each later step, rank r sends
-#   the chunk that it received in the previous step. A received chunk replaces the rank's own.
+#   the chunk that it received in the previous step. The received chunk replaces the rank's own.
 #
 # The check replays your messages on simulated links. It counts the elements sent over each link, and your function must
 # take no longer than 2 (p − 1) steps. **Predict** first: how many elements does a rank send in total for n = 16 and p =
@@ -134,7 +134,7 @@ lab.check("23_many_gpus/ring_all_reduce")
 # %%
 from labutils import distributed
 
-distributed.race(ring_all_reduce, all_reduce_us)  # measured: your ring and PyTorch's all-reduce; and your prediction
+distributed.race(ring_all_reduce, all_reduce_us)  # times of your ring, of PyTorch's all-reduce, and your prediction
 ranks.picture(ring_all_reduce, 4, 16)
 
 # %% [markdown]
@@ -155,8 +155,8 @@ ranks.picture(ring_all_reduce, 4, 16)
 # relu(…) is the *hidden layer*. If the weights are too large for one GPU, each of p ranks keeps a part of them ([tensor
 # parallelism](../glossary.md#tensor-parallelism)). Every rank has the whole x.
 #
-# - Split `w_up` by **columns**: each rank computes some columns of the hidden layer. Each of their elements is the
-#   complete dot product, not a part of it. ReLU needs this: relu(a + b) is not relu(a) + relu(b).
+# - Split `w_up` by **columns**: each rank computes some columns of the hidden layer. Each element is then a complete
+#   dot product. ReLU needs this: relu(a + b) is not relu(a) + relu(b).
 # - Split `w_down` by **rows**: each rank keeps the rows that belong to its hidden columns. The rank's product then has
 #   the shape of y, but is only one of p terms of a sum. One all-reduce adds the terms.
 #
@@ -211,7 +211,7 @@ lab.check("23_many_gpus/shard")
 # The check uses small integers, so your results must be exact. It also counts collectives: each pass may do one
 # all-reduce, of a (tokens, width) tensor.
 #
-# <details><summary>Hint 1</summary>Which results are sums to which every rank contributes a term? Only these need an
+# <details><summary>Hint 1</summary>To which results does every rank contribute a term of a sum? Only these need an
 # all-reduce.</details>
 # <details><summary>Hint 2</summary>The gradients of a rank's own weights and biases need nothing from other ranks. But
 # x goes into the hidden columns of all ranks, so each rank computes one term of dx.</details>
@@ -255,7 +255,7 @@ distributed.mlp_step(shard, mlp, mlp_backward)  # in real processes: is the resu
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** A layer's all-reduce has 16 KB when a model [decodes](../glossary.md#decode) one token, and 128 MB in
 # training. A colleague wants to buy links with twice the bandwidth. Use the ring's time of your `all_reduce_us`, with 8
-# GPUs, 900 GB/s and 3 µs: how many µs does each of the two all-reduces gain? One gains very little: what would help it
+# GPUs, 900 GB/s and 3 µs: how many µs does each of the two all-reduces save? One saves very little: what would help it
 # more?
 #
 # ### BEGIN SOLUTION
@@ -266,12 +266,12 @@ distributed.mlp_step(shard, mlp, mlp_backward)  # in real processes: is the resu
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** `23_pipeline_parallel` splits a model by layers, and compares which ways to split a model suit slow links.
+# **Next.** `23_pipeline_parallel` splits a model by layers. It also shows which splits need fast links.
 #
 # **In practice**, call `torch.distributed.all_reduce`: NCCL chooses ring or tree by the buffer's size. It cuts the
-# buffer into pieces, so that the steps of a tree overlap; then trees reach high bandwidth, too. If the GPUs of a server
-# are connected by a switch (NVSwitch), the switch can add the buffers; this is called NVLink SHARP. Real MLPs use GeLU
-# or SwiGLU; the split is the same.
+# buffer into pieces, so that the steps of a tree overlap; then trees reach high bandwidth, too. If a switch (NVSwitch)
+# connects the GPUs of a server, it can add the buffers (NVLink SHARP). Real MLPs use GeLU or SwiGLU; the split is the
+# same.
 #
 # **Reading.** Shoeybi et al., [Megatron-LM](https://arxiv.org/abs/1909.08053), the split of this notebook. [NCCL
 # tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md): how its two bandwidths are defined.

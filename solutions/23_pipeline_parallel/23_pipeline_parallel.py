@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Pipelines of GPUs: who waits, and where to split
 #
-# **You will** split a model by layers, order the work of each GPU, and choose how to split models of 70 and 405 billion
-# parameters over a cluster.
+# **You will** split a model by layers, choose the order of each GPU's work, and choose how to split models of 70 and
+# 405 billion parameters over a cluster.
 #
 # **You will learn to**
 #
@@ -14,10 +14,10 @@
 #
 # ## 1 One forward, one backward
 #
-# In [pipeline parallelism](../glossary.md#pipeline-parallelism), each GPU holds some consecutive layers: a *stage*. A
-# batch is cut into [microbatches](../glossary.md#microbatch). Each microbatch passes forward through stages 0 to p − 1
-# and then backward through stages p − 1 to 0. A stage works on one microbatch at a time. While the first microbatches
-# arrive and the last ones leave, some of the p stages are idle. This idle time is the
+# In [pipeline parallelism](../glossary.md#pipeline-parallelism), each of p GPUs holds some consecutive layers: a
+# *stage*. A batch is cut into [microbatches](../glossary.md#microbatch). Each microbatch passes forward through stages
+# 0 to p − 1 and then backward through stages p − 1 to 0. A stage works on one microbatch at a time. While the first
+# microbatches arrive and the last ones leave, some stages are idle. This idle time is the
 # [bubble](../glossary.md#pipeline-bubble).
 #
 # A *schedule* has one list of passes for each stage, in the order in which the stage runs them: `("F", 2)` is the
@@ -30,12 +30,12 @@
 # A stage keeps the [activations](../glossary.md#activation-function) of a microbatch from its forward pass to its
 # backward pass. The simplest schedule, *GPipe* (shown in the picture below), runs all forward passes first, so a stage
 # keeps the activations of all m microbatches. **1F1B** (one forward, one backward) is as fast, but a stage keeps the
-# activations of at most p microbatches. It starts with a few forward passes, and then alternates between one forward
-# and one backward pass.
+# activations of at most p microbatches. Each stage starts with a few forward passes, and then alternates between one
+# forward and one backward pass.
 #
 # **Predict.** A forward pass takes 1 ms, and a backward pass takes 2 ms. How many ms do m microbatches take on p stages
 # in the fastest schedule? Then write `schedule`. The check accepts every schedule that is as fast as possible and never
-# keeps more than p microbatches on a stage.
+# keeps the activations of more than p microbatches on a stage.
 #
 # <details><summary>Hint 1</summary>The last stage can run <code>("B", 0)</code> directly after <code>("F", 0)</code>.
 # By then, how many forward passes can the previous stage have started?</details>
@@ -83,10 +83,10 @@ pipelines.picture(schedule(4, 8))
 # | "holds the activations of …" | too many forward passes at the start |
 # | "correct, but slow" | too few forward passes at the start, or the same number on all stages |
 #
-# If a forward pass takes f ms and a backward pass b ms, every stage works for m (f + b) ms. Until the first microbatch
-# reaches the last stage, and after the last one leaves it, other stages wait: this adds (p − 1)(f + b) ms. So the
-# bubble's share of the step is (p − 1) / (m + p − 1): 27 % for p = 4 and m = 8. More microbatches make this share
-# smaller, but the batch size of a training step is limited.
+# If a forward pass takes f ms and a backward pass b ms, every stage works for m (f + b) ms. While the pipeline fills
+# and drains, each stage also waits, for (p − 1)(f + b) ms in total. So the bubble's share of the step is (p − 1) / (m +
+# p − 1): 27 % for p = 4 and m = 8. More microbatches make this share smaller, but the batch size of a training step is
+# limited.
 #
 # ## 2 The time in which GPUs wait
 #
@@ -103,7 +103,7 @@ pipelines.picture(schedule(4, 8))
 # lacks an input.</details>
 # <details><summary>Hint 3</summary>A pass starts when its stage is free and each result that it needs is there. A
 # result is there when its pass ends, plus <code>send</code> if the pass ran on another stage. A stage waits whenever it
-# runs no pass, from 0 to the end of the last pass of all stages.</details>
+# runs no pass.</details>
 
 
 # %% cell="solution" id="lost_ms"
@@ -148,9 +148,9 @@ print("last stage 25 % slower", lost_ms(plan, [1, 1, 1, 1.25], [2, 2, 2, 2.5], 0
 #
 # ## 3 Memory and time of a placement
 #
-# A *placement* (dp, tp, pp) splits a model over dp · tp · pp GPUs. There are dp copies of the model
-# ([data parallelism](../glossary.md#data-parallelism)). The layers of each copy are divided into pp stages, and each
-# layer is split over tp GPUs. Write `cost`, which estimates memory and time. A microbatch is one sequence:
+# A *placement* (dp, tp, pp) splits a model over dp · tp · pp GPUs. There are dp copies of the model ([data
+# parallelism](../glossary.md#data-parallelism)). The layers of each copy are divided into pp stages, and each layer is
+# split over tp GPUs. Write `cost`, which estimates memory and time with this table. A microbatch is one sequence.
 #
 # | quantity | formula |
 # |---|---|
@@ -158,12 +158,12 @@ print("last stage 25 % slower", lost_ms(plan, [1, 1, 1, 1.25], [2, 2, 2, 2.5], 0
 # | L, the layers of the largest stage | layers / pp, rounded up |
 # | parameters of a GPU | parameters · L / layers / tp |
 # | bytes of a parameter: 2 + 2 for weight and gradient in bf16, 3 · 4 for the optimizer Adam | 16 |
-# | bytes of activations on a GPU | 34 · sequence · width / tp, for each of L layers and min(pp, m) microbatches |
-# | **compute**: FLOPs of a microbatch on a GPU | 6 · parameters of a GPU · sequence |
-# | **tp**: 4 all-reduces over tp ranks for each of the L layers | 2 · sequence · width bytes each, at `node_gbs` |
+# | bytes of activations on a GPU | 34 · sequence · width / tp for each of L layers, times min(pp, m) microbatches |
+# | **compute**: FLOPs of a microbatch on a GPU | 6 · parameters of a GPU · sequence, at `tflops` |
+# | **reduce**: 4 all-reduces over tp ranks for each of the L layers | 2 · sequence · width bytes each, at `node_gbs` |
 # | **transfer**: 2 messages for each microbatch, if pp > 1 | 2 · sequence · width / tp bytes each, at `net_gbs` |
 # | **gradients**: one all-reduce over dp ranks | 2 bytes for each parameter of a GPU, at `net_gbs` |
-# | time of a step, from the times of the rows above | (m + pp − 1) · (compute + tp + transfer) + gradients |
+# | time of a step, from the times of the rows above | (m + pp − 1) · (compute + reduce + transfer) + gradients |
 #
 # An all-reduce of n bytes on p ranks takes 2 (p − 1) / p · n / bandwidth: latency is left out here. A GB is 10⁹ bytes;
 # bandwidths count one direction.
@@ -171,7 +171,7 @@ print("last stage 25 % slower", lost_ms(plan, [1, 1, 1, 1.25], [2, 2, 2, 2.5], 0
 # <details><summary>Hint 1</summary>A TFLOP/s is 10⁹ FLOPs per ms, a GB/s is 10⁶ bytes per ms.</details>
 # <details><summary>Hint 2</summary>Compute the parameters of a GPU first: memory, compute and gradients depend on
 # them.</details>
-# <details><summary>Hint 3</summary>tp: <code>4 * L * 2 * (tp - 1) / tp * sent / (node_gbs * 1e6)</code> with
+# <details><summary>Hint 3</summary>reduce: <code>4 * L * 2 * (tp - 1) / tp * sent / (node_gbs * 1e6)</code> with
 # <code>sent = 2 * sequence * width</code>.</details>
 
 # %% cell="solution" id="cost"
@@ -250,15 +250,15 @@ pipelines.placements(cost, place)
 
 # %% [markdown]
 # The last row agrees with the published choice for Llama 3 405B ({claim: llama_405b_placement}). But that training used
-# GPUs of 80 GB, for which your `place` finds no placement. The training also split Adam's numbers over the dp copies
-# ([FSDP](https://arxiv.org/abs/2304.11277)), so a GPU needed less than 16 bytes for each of its parameters.
+# GPUs of 80 GB, for which your `place` finds no placement. There, Adam's numbers were split over the dp copies
+# ([FSDP](https://arxiv.org/abs/2304.11277)), so a GPU needed less than 16 bytes per parameter.
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** Your cluster has 64 H200 in nodes of 8. Somebody uses tp = 16 for the 70B model of the table above,
 # "because pipelines have bubbles". A step has 512 sequences of 8192 tokens. Use `cost` to compare the step of (dp, tp,
 # pp) = (4, 16, 1) with that of your `place`. The links inside a node have 450 GB/s (`node_gbs`), the links between
-# nodes 50 GB/s (`net_gbs`). With tp = 16, the all-reduces leave the node, so pass 50 for both arguments. How many
-# seconds is the bubble that tp = 16 avoids?
+# nodes 50 GB/s (`net_gbs`). With tp = 16, the all-reduces leave the node, so set both to 50. How many seconds is the
+# bubble, which tp = 16 avoids?
 #
 # ### BEGIN SOLUTION
 # For 70B with a batch of 512 on H200: (2, 8, 4) takes 81 s. With (4, 16, 1) and links of 50 GB/s, each of the 128

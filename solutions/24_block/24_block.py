@@ -11,18 +11,18 @@
 # - choose kernels by a search, as a compiler does.
 #
 # **You need** `13_fusion` and `17_flash_attention`. About 50 minutes. No GPU needed. In `24_capstone`, you write the
-# kernels of this plan.
+# kernels that you plan here.
 #
 # ## 1 A block is a graph
 #
 # A transformer block is a graph. Its nodes are operations, and an operation's inputs are results of other nodes. The
 # nodes below are those of a block of Llama 3, for 8 sequences of 2048 tokens. Each result has one row per token. A node
-# has a `kind`:
+# has a `kind`; a `row` node also has `over`:
 #
 # | kind | what it computes | nodes |
 # |---|---|---|
 # | `input` | nothing: its rows are already in memory | `x` |
-# | `row` | one number from every `over` columns of a row | `rms1`, `rms2`: 1 / root mean square of a whole row |
+# | `row` | one number per `over` columns of a row | `rms1`, `rms2`: 1 / root mean square of a whole row |
 # | `elementwise` | each element from elements of the same row and head | `scale1`, `rope`, `swiglu`, … |
 # | `matmul` | each row times a matrix of weights | `qkv`, `out`, `gate_up`, `down` |
 # | `attention` | each row from all rows of its sequence | `attention` |
@@ -32,13 +32,12 @@
 # multiplies one half of its input by the SiLU of the other half. `residual1` adds x to the result of `out`, and
 # `residual2` adds the result of `residual1` to that of `down`.
 #
-# A *partition* puts each node (except inputs) into exactly one kernel. A kernel reads what its nodes need from memory,
-# keeps intermediate results in registers and shared memory, and stores the results that other kernels need.
+# A *partition* puts each node (except inputs) into exactly one kernel. A kernel reads its inputs from memory, keeps
+# intermediate results in registers and shared memory, and stores the results that other kernels need.
 #
 # **Predict.** `traffic` returns the bytes that all kernels of a partition move:
 #
-# - A kernel reads each result that its nodes need and that it does not compute itself. It reads each of these results
-#   once.
+# - A kernel reads, once, each result that its nodes need and that it does not compute itself.
 # - A kernel stores each of its results that another kernel needs. It also stores a result that no node needs: the
 #   result of the whole block.
 #
@@ -147,7 +146,7 @@ blocks.show(graph, partition(graph))
 # %% [markdown]
 # | what the check prints | common cause |
 # |---|---|
-# | `a cycle` | two kernels are merged, although a third one needs a result of one and computes an input of the other |
+# | `a cycle` | two kernels are merged, although a third needs the first's result and computes the second's input |
 # | `a tile of … has only 256` | a norm is merged with the matmul before it |
 # | `no kernel stores it` | a norm that two matmuls read is merged with one of them |
 # | "merging … saves" | the search stops too early, or does not try every pair |

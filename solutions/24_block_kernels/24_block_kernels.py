@@ -19,8 +19,8 @@
 #
 # [Attention](../glossary.md#attention) itself does not know the order of the tokens. RoPE ([Su and
 # others](https://arxiv.org/abs/2104.09864)) rotates pairs of elements of each [query and each
-# key](../glossary.md#query-key-value). The angle is proportional to the position of the token in its sequence. The
-# product of a query and a key then depends only on the distance between the two positions.
+# key](../glossary.md#query-key-value). The angle is proportional to the position of the token in its sequence. In the
+# product of a query and a key, only the distance between their positions then matters.
 #
 # A [head](../glossary.md#head) has D elements, so it has D/2 pairs (a, b). Pair i of position t is rotated by the angle
 # t · 10000^(−2i/D):
@@ -52,10 +52,10 @@
 # position 5, because position 0 is not rotated at all.
 #
 # **Predict.** For H = 32, HK = 8 and D = 128, how many elements of q and k does the kernel read and write per token? If
-# q and k are [fp16](../glossary.md#fp16), how large are `cos` and `sin` as a share of these bytes?
+# q and k are [fp16](../glossary.md#fp16), what share of the bytes are `cos` and `sin`?
 #
-# <details><summary>Hint 1</summary>The token of program <code>pid</code> is token <code>pid % T</code> of its sequence.
-# This number is its row of <code>cos</code> and <code>sin</code>; a row has D/2 elements.</details>
+# <details><summary>Hint 1</summary>Program <code>pid</code> rotates token <code>pid % T</code> of a sequence, and needs
+# row <code>pid % T</code> of <code>cos</code> and <code>sin</code>. A row has D/2 elements.</details>
 # <details><summary>Hint 2</summary>In <code>rotate_heads</code>, element d of head h is at
 # <code>x_ptr + h * D + d</code>. The other element of its pair is element d + D/2.</details>
 # <details><summary>Hint 3</summary>Call <code>rotate_heads</code> twice. For q, add <code>token * H * D</code> to both
@@ -92,7 +92,7 @@ def swiglu_backward(x, dy, dx, BLOCK_N=1024):
 
 
 def norm_programs(M, N):
-    """Programs for M rows of N elements: enough to keep memory busy, but with about 8 rows each or more."""
+    """Programs for M rows of N elements: enough to keep memory busy, but at least about 8 rows per program."""
     gpu = lab.device.current()
     most = gpu.sms * min(max(8192 // N, 1), 8) if gpu else 8
     return min(M, max(triton.cdiv(M, 8), 2), most)
@@ -291,8 +291,8 @@ lab.check("24_block_kernels/swiglu_backward")
 #
 # <details><summary>Hint 1</summary>Before the loop, load <code>w</code> and create
 # <code>dw = tl.zeros((BLOCK_N,), tl.float32)</code>.</details>
-# <details><summary>Hint 2</summary>Both means of a row are a sum divided by <code>N</code>. Elements past the end of
-# the row must be 0: load with <code>other=0.0</code>.</details>
+# <details><summary>Hint 2</summary>Both means of a row are a sum divided by <code>N</code>. Elements past the row's end
+# must be 0: load them with <code>other=0.0</code>.</details>
 # <details><summary>Hint 3</summary>In <code>column_sums_kernel</code>, load tiles of (BLOCK_P, BLOCK_N) elements in a
 # loop over P, and add <code>tl.sum(tile, 0)</code>.</details>
 #
@@ -386,5 +386,5 @@ for name in ("rope", "swiglu", "swiglu_backward", "rms_norm_backward") if lab.de
 #   instead. On an H200, this makes the kernel {claim: norm_parts} times as fast (`python -m bench.norm_backward`).
 #
 # **In practice**, [Liger-Kernel](https://github.com/linkedin/Liger-Kernel) has such kernels for training. For RMSNorm,
-# its documentation gives {claim: liger_norm} over a version that calls one PyTorch operation after another. `python -m
-# bench.block_kernels` compares the course's solution with it, if it is installed.
+# its documentation reports {claim: liger_norm} of separate PyTorch operations. `python -m bench.block_kernels` compares
+# the course's solution with this library, if you have it.

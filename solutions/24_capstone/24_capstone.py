@@ -28,11 +28,11 @@
 # | `linear_kernel`, `RESIDUAL` | out = y + hidden · downᵀ | out (S, C) |
 #
 # S is the number of tokens of all sequences, and C is the width of a token. H and HK are the numbers of query and key
-# heads, with D elements each; F is the width of `hidden`. One fusion of the plan is not used. To sum the squares of
-# each row, the loop along K would need the elements of x in [registers](../glossary.md#register). But on Hopper GPUs,
-# the [tensor cores](../glossary.md#tensor-core) read x directly from [shared memory](../glossary.md#shared-memory). So
-# two more launches, of the kernel `factors`, compute the norm's *factor* 1 / √(mean(x²) + ε) for each row of x and of
-# y. Each launch reads its input once, and stores 4 bytes per row.
+# heads, with D elements each; F is the width of `hidden`. But the sums of squares in the norms are not fused: for
+# these, the loop along K would need the elements of x in [registers](../glossary.md#register). On Hopper GPUs, the
+# [tensor cores](../glossary.md#tensor-core) read x directly from [shared memory](../glossary.md#shared-memory). So two
+# more launches, of `factor_kernel`, compute the norm's *factor* 1 / √(mean(x²) + ε) for each row of x and of y. Each
+# launch reads its input once, and stores 4 bytes per row.
 #
 # **Weights.** When a model is loaded, its weights can be changed to make the kernels simpler:
 #
@@ -189,13 +189,13 @@ def linear(x, w, out, epilogue, factor=None, residual=None, cos=None, sin=None, 
 # The cell above has the kernels of earlier units; you may replace them by your own in new cells. You write the
 # epilogues of `linear_kernel`, and `block`, which launches all kernels.
 #
-# After the loop along K, `acc` has the products of `BLOCK_M` rows and `BLOCK_N` columns; `row` and `column` are its
-# first row and column. `EPILOGUE` is a [constexpr](../glossary.md#constexpr), so the compiler keeps only the code of
-# one epilogue:
+# After the loop along K, `acc` has the products of `BLOCK_M` rows and `BLOCK_N` columns; `row` and `column` are the
+# first of these. `EPILOGUE` is a [constexpr](../glossary.md#constexpr), so the compiler keeps only the code of one
+# epilogue:
 #
-# - `ROPE`: multiply each row by its factor. Then rotate the pairs of the columns before column `rotated`, which are
-#   those of queries and keys. Row `row` has position `row % T` in its sequence, and pair i of a head uses column i of
-#   `cos` and `sin`. Write the rotation as the function `rotate_pairs`.
+# - `ROPE`: multiply each row by its factor. Then rotate the pairs in all columns before `rotated`: the queries and
+#   keys. Row `row` has position `row % T` in its sequence, and pair i of a head uses column i of `cos` and `sin`. Write
+#   the rotation as the function `rotate_pairs`.
 # - `SWIGLU`: multiply each row by its factor, then store silu(gate) · up, which has `BLOCK_N // 2` columns.
 # - `RESIDUAL`: add the residual.
 #
@@ -213,7 +213,7 @@ def linear(x, w, out, epilogue, factor=None, residual=None, cos=None, sin=None, 
 # | `factor_ptr` | (M,) | with `ROPE` and `SWIGLU`: factors, fp32 |
 # | `cos_ptr`, `sin_ptr` | (T, P) | with `ROPE`: fp32, P = D / 2; rows are `stride_ct` and `stride_st` elements apart |
 #
-# `block` gets the inputs of the block and `out`. Intermediate results have the type of x. Allocate memory only for
+# `block` gets all inputs, and `out` for the result. Intermediate results have the type of x. Allocate memory only for
 # results that the plan stores, because the check counts the memory that you allocate.
 #
 # <details><summary>Hint 1</summary><code>even</code> holds the numbers of the tile's even columns, so <code>even // 2 %
@@ -281,7 +281,7 @@ def linear_kernel(
 
 
 def block(x, qkv, cos, sin, proj, gate_up, down, out):
-    """Compute the block's result `out` (S, C) from x (S, C), in S / T sequences of T tokens.
+    """Compute the block's result `out` (S, C) from x (S, C): S / T sequences of T tokens.
 
     qkv ((H + 2 HK) D, C), proj (C, H D), gate_up (2 F, C), down (C, F): weights    cos, sin (T, D / 2): angles
     """
@@ -338,10 +338,10 @@ capstone.race(block)
 # | `measured` | the time or count after the change |
 # | `kept` | True if you keep the change |
 #
-# `before` equals `measured` of the last kept change. The check requires at least four entries, and at least two of them
-# must be changes that did not help. Such a change is useful, too: it shows that something else is the bottleneck.
-# Ideas: tile sizes and stages of each `linear`, another order of tiles, RoPE in its own kernel, factors computed by the
-# kernel that stores y, tiles of 192 columns, two heads per program of attention.
+# `before` equals `measured` of the last change that you kept. The check requires at least four entries, and at least
+# two of them must be changes that did not help. Such a change is useful, too: it shows that something else is the
+# bottleneck. Ideas: tile sizes and stages of each `linear`, another order of tiles, RoPE in its own kernel, factors
+# computed by the kernel that stores y, tiles of 192 columns, two heads per program of attention.
 
 
 # %% cell="solution" id="work_log"

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # A loss without logits
 #
-# **You will** compute the loss of a language model, and its gradient, without its largest matrix: the
+# **You will** compute the loss of a language model, and the loss's gradient, without storing the largest matrix: the
 # [logits](../glossary.md#logits).
 #
 # **You will learn to**
@@ -14,16 +14,16 @@
 #
 # ## 1 The largest matrix
 #
-# The last matrix of a language model is its *output head* w. From x (the output of the layers before, one row per
+# The last matrix of a language model is its *output head* w. From x (the output of the previous layers, one row per
 # token), it computes the logits z = x wᵀ, which have one column for each word of the
 # [vocabulary](../glossary.md#vocabulary). The *target* of a row is the word that really came next. The row's loss is
 # the [cross-entropy](../glossary.md#cross-entropy): the [log-sum-exp](../glossary.md#log-sum-exp) of its logits minus
-# the target's logit. Rows without a target, which have −100 in its place, are ignored. The loss of the model is the
-# mean over the other rows; `count` is their number.
+# the target's logit. Rows with −100 instead of a target are ignored. The loss of the model is the mean over the other
+# rows; `count` is their number.
 #
 # In PyTorch, `cross_entropy(x @ w.T, targets)` and its backward pass hold three matrices of `rows` × `vocabulary`
 # elements at the same time: the log-softmax, its gradient and the gradient of the logits. But dx, the gradient of x,
-# does not need all logits at once. With p = softmax(z), its row i is
+# does not need all logits at once. With p = softmax(z), row i of dx is
 #
 # $$dx_i = \frac{1}{\text{count}} \Big( \sum_v p_{iv}\, w_v - w_{\text{target}_i} \Big)$$
 #
@@ -180,11 +180,11 @@ def multiply(kernel, a, b, by_columns, M, N, K, *rest):
 # | `m_ptr`, `l_ptr` | (M,) | maximum and sum of the chunks so far, fp32; at first -inf and 0 |
 # | `t_ptr` | (M,) | logit of the target, fp32 |
 # | `factor_ptr` | (M,) | output: exp(m_old − m), fp32 |
-# | `start`, `width` | numbers | the chunk has the words `start` to `start + width - 1`; the last one may be narrower |
+# | `start`, `width` | numbers | this chunk: words `start` to `start + width - 1`; the last chunk may be narrower |
 # | `acc_ptr` | (M, D) | Σ exp(z − m) · w over all chunks, fp32, contiguous |
 # | `w_ptr`, `dx_ptr` | (V, D), (M, D) | w and dx; rows are `stride_wv` and `stride_dm` elements apart |
 # | `rows_ptr` | (M,) | output: each row's share of the loss, fp32 |
-# # | `count_ptr` | (1,) | number of rows with a target, int32 |
+# | `count_ptr` | (1,) | number of rows with a target, int32 |
 #
 # Use this table when the check fails:
 #
@@ -214,7 +214,7 @@ def chunk_kernel(
     """Update m, l and the target's logit of one row, and overwrite the row's logits by exp(z - m).
 
     z_ptr                        (M, chunk)  logits on entry, weights on exit
-    m_ptr, l_ptr, t_ptr          (M,)        values of the chunks before on entry, updated on exit
+    m_ptr, l_ptr, t_ptr          (M,)        values of earlier chunks on entry, updated on exit
     factor_ptr                   (M,)        output: exp(m_old - m)
     One program handles one row. BLOCK is at least width.
     """

@@ -22,8 +22,8 @@
 # **Predict.** How many bytes does each function keep for the backward pass, if its result has M rows of N columns in
 # [fp32](../glossary.md#fp32)? Do not count tensors that another part of the model also keeps.
 #
-# The next cell has the kernels and their launchers. Write `forward` and `backward` of each class, which you then call
-# by `apply`:
+# The next cell has the kernels and their launchers. Write `forward` and `backward` of each class. The model calls the
+# class's `apply`:
 #
 # | class | inputs of `apply` | results | launchers |
 # |---|---|---|---|
@@ -73,7 +73,7 @@ def swiglu_backward(x, dy, dx, BLOCK_N=1024):
 
 
 def norm_programs(M, N):
-    """Programs for M rows of N elements: enough to keep memory busy, but with about 8 rows each or more."""
+    """Programs for M rows of N elements: enough to keep memory busy, but at least about 8 rows per program."""
     gpu = lab.device.current()
     most = gpu.sms * min(max(8192 // N, 1), 8) if gpu else 8
     return min(M, max(triton.cdiv(M, 8), 2), most)
@@ -133,7 +133,7 @@ def rope_kernel(
     H: tl.constexpr, HK: tl.constexpr, D: tl.constexpr, BACKWARD: tl.constexpr,
     BLOCK_H: tl.constexpr, BLOCK_HK: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """Rotate all heads of one token of q and k; the negative angle if BACKWARD."""
+    """Rotate all heads of one token of q and k. If BACKWARD, rotate by the negative angle."""
     pid = tl.program_id(0)  # from 0 to B * T - 1
     token = pid.to(tl.int64)
     offs_d = tl.arange(0, BLOCK_D)
@@ -161,7 +161,7 @@ def swiglu_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr
 
 @triton.jit
 def swiglu_backward_kernel(x_ptr, dy_ptr, dx_ptr, N, stride_xm, stride_ym, stride_dm, BLOCK_N: tl.constexpr):
-    """Store the gradient of the gate in dx[m, n], that of up in dx[m, N + n], for BLOCK_N columns n of one row m."""
+    """Store the gradients of gate in dx[m, n] and of up in dx[m, N + n], for BLOCK_N columns n of one row m."""
     blocks = tl.cdiv(N, BLOCK_N)
     row = (tl.program_id(0) // blocks).to(tl.int64)
     offs_n = tl.program_id(0) % blocks * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -179,7 +179,7 @@ def rms_norm_backward_kernel(
     x_ptr, w_ptr, dy_ptr, dx_ptr, partial_ptr, M, N, stride_xm, stride_ym, stride_dm,
     BLOCK_N: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Store dx of every P-th row, and the sum of dy * x * r of these rows in row pid of partial. P is the grid size."""
+    """Store dx of every P-th row, and the sum of dy * x * r over these rows in row pid of partial. P programs run."""
     offs_n = tl.arange(0, BLOCK_N)
     mask_n = offs_n < N
     w = tl.load(w_ptr + offs_n, mask=mask_n, other=0.0).to(tl.float32)
@@ -283,12 +283,12 @@ training.gradients(RMSNorm.apply, RoPE.apply, SwiGLU.apply)
 #
 # ## 2 Fifty steps
 #
-# The model is an embedding, one transformer block, and an output matrix. It learns sequences of numbers in which w is
-# followed by 3 · w + 1. Differences grow during training: a rounding in step 0 changes the weights, and so all later
-# losses. A fixed tolerance would be either too strict for the last step or too loose for step 0. So the cell below
-# measures how far roundings alone move the losses. PyTorch trains the model several times in float64, and each time
-# changes the results of the three operations at random, by no more than fp32 rounding does. These losses drift away
-# from those of float64 without changes. Your losses may differ by a small multiple of this drift.
+# The model is an embedding, one transformer block, and an output matrix. It learns sequences in which each number w is
+# followed by 3 · w + 1 (modulo the vocabulary). Differences grow during training: a rounding in step 0 changes the
+# weights, and so all later losses. A fixed tolerance would be either too strict for the last step or too loose for
+# step 0. So the cell below measures how far roundings alone move the losses. It trains the model several times in
+# float64 with PyTorch, with random changes to the results of the three operations, no larger than fp32 rounding. These
+# losses drift away from those without changes. Your losses may differ by a small multiple of this drift.
 #
 # **Predict.** Suppose that your `RMSNorm` leaves out the second term of dx. Is the loss of step 0 right? Which step is
 # the first whose difference is larger than allowed?
@@ -297,9 +297,9 @@ training.gradients(RMSNorm.apply, RoPE.apply, SwiGLU.apply)
 training.compare(RMSNorm.apply, RoPE.apply, SwiGLU.apply)
 
 # %% [markdown] cell="manual" id="explain" points=3
-# **Explain.** Insert the mistake of the last prediction into your kernel, run the last cell again, and report what
-# happened. What do your three functions keep for the backward pass, and what do they recompute? Why do the losses of
-# correct kernels drift away from those in float64?
+# **Explain.** Insert the mistake of the last prediction into `rms_norm_backward_kernel`, run the code cells again, and
+# report what happened. What do your three functions keep for the backward pass, and what do they recompute? Why do the
+# losses of correct kernels drift away from those in float64?
 #
 # ### BEGIN SOLUTION
 # With the mistake, the loss of step 0 is right, because it needs no gradient. The comparison fails at step 1: a wrong

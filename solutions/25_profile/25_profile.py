@@ -39,11 +39,11 @@
 # [streams](../glossary.md#stream) can overlap, so a gap begins when *all* kernels before it have ended. `gaps` returns
 # a dict with the waiting time of the GPU in µs, by cause:
 #
-# - `"copy"`: a copy runs. This is the cause only of the part of the gap in which it runs. The rest of the gap has the
-#   first of the following causes that applies.
+# - `"copy"`: the part of the gap in which a copy runs. The rest of the gap has the first of the following causes that
+#   applies.
 # - `"sync"`: a call whose name contains `Synchronize` ends inside the gap. The host waited for a result, so it could
 #   not launch the next kernel in time.
-# - `"launch"`: the call that queued the kernel after the gap ends after the gap begins. The host was too slow.
+# - `"launch"`: the call that queues the next kernel ends only after the gap has begun. The host was too slow.
 # - `"start"`: none of the above. The kernel was queued in time, and the GPU needs a moment to start it.
 #
 # **Predict.** A step copies its input to the GPU, launches 12 small kernels, and reads the loss with `.item()`. For
@@ -116,7 +116,7 @@ lab.check("25_profile/gaps")
 # | `"divergence"` | `THREADS`, the mean number of active lanes per instruction, below 24 |
 # | `"compute-bound"` | `SM` (% of its peak) at least 50, and greater than `DRAM` |
 # | `"bank conflicts"` | `WAVEFRONTS` of loads and stores together above 4 times their `ACCESSES` |
-# | `"uncoalesced"` | one of `USED`, the bytes that loads or stores use of a sector, below 16; but 0 means no accesses |
+# | `"uncoalesced"` | for loads or stores, `USED` (bytes used per sector) below 16, but not 0 (no accesses) |
 # | `"memory-bound"` | `DRAM` (global memory, % of its peak) at least 50 |
 # | `"latency-bound"` | none of the others: neither the SMs nor DRAM are busy |
 #
@@ -255,8 +255,8 @@ lab.check("25_profile/read_sass")
 #
 # Scale `x`, an image in [fp16](../glossary.md#fp16), by an fp32 number: `out[i] = scale * x[i]`. Part 3 printed the
 # listing of a kernel that loads 2 bytes per lane, so a request of 32 lanes moves 64 bytes. The widest load moves 16
-# bytes per lane, so a request moves 512 bytes. The compiler does not use it here, because it does not know that the
-# address is a multiple of 16. A cast to `uint4`, a type of 16 bytes, promises the compiler this alignment.
+# bytes per lane, so a request moves 512 bytes. The compiler cannot use this load here: the address might not be a
+# multiple of 16. A cast to `uint4`, a type of 16 bytes, promises the compiler this alignment.
 #
 # ```cpp
 # uint4 packed = reinterpret_cast<const uint4*>(x)[g];    // group g: eight fp16 values, loaded at once
