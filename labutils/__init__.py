@@ -196,9 +196,13 @@ def tensor_map(tensor, box, swizzle: int = 0):
 def setup() -> None:
     """Print the device card: what this notebook's kernels will run on, and what that means."""
     print(device.card())
-    for sentence in (*_support.limits(), environment.ensure_cache()):
-        if sentence:
+    for sentence in _support.limits():
+        print(sentence)
+    try:
+        if sentence := environment.ensure_cache():
             print(sentence)
+    except environment.NoRoom as e:  # plain Python works all the same
+        print(e)
     cuda.register_magic()
     _names.watch()
     if not device.has_gpu():

@@ -24,7 +24,7 @@ def ensure_cache() -> str:
     """Make the cache folder. Where nothing can be written there, take a new folder for this session instead, which
     processes that this one starts use too. What the reader must know of it, or "".
 
-    Raises OSError, which says what to do, if the folder for temporary files takes nothing either.
+    Raises NoRoom, which says what to do, if the folder for temporary files takes nothing either.
     """
     try:
         wanted = cache_folder()
@@ -36,16 +36,25 @@ def ensure_cache() -> str:
         folder = Path(tempfile.mkdtemp(prefix="gpu-kernel-lab-"))
         _try(folder)
     except OSError as problem:
-        raise OSError(
+        raise NoRoom(
             f"Compiled kernels cannot be stored anywhere ({problem.strerror}). Free 100 MB, or set GPULAB_CACHE to a "
             "folder that you can write to, and restart the notebook's kernel."
         ) from None
     os.environ["GPULAB_CACHE"] = str(folder)
+    for name, inside in (("TRITON_CACHE_DIR", "triton"), ("MPLCONFIGDIR", "matplotlib")):  # theirs are at home, too
+        os.environ.setdefault(name, str(folder / inside))
     atexit.register(_remove, folder, os.getpid())
     return (
         f"Compiled kernels are kept for this session only: the cache folder cannot be used ({why}). "
         "Set GPULAB_CACHE to a folder that you can write to."
     )
+
+
+class NoRoom(OSError):
+    """Nothing can be written anywhere; the message says what to do."""
+
+    def _render_traceback_(self):  # in a notebook, instead of a traceback
+        return [str(self)]
 
 
 def _try(folder: Path) -> None:
@@ -71,13 +80,21 @@ def progress_file() -> Path:
     """Where a learner's progress is kept: $GPULAB_PROGRESS, on Colab a mounted Drive, else the user's data folder."""
     if named := os.environ.get("GPULAB_PROGRESS"):
         return Path(named)
+    try:
+        return _data_folder() / "gpu-kernel-lab" / "progress.json"
+    except RuntimeError:  # there is no home folder
+        ensure_cache()
+        return cache_folder() / "progress.json"
+
+
+def _data_folder() -> Path:
     drive = Path("/content/drive/MyDrive")
     if drive.is_dir():
-        return drive / "gpu-kernel-lab" / "progress.json"
+        return drive
     if sys.platform == "win32":
         base = os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming"
     elif sys.platform == "darwin":
         base = Path.home() / "Library" / "Application Support"
     else:
         base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(base) / "gpu-kernel-lab" / "progress.json"
+    return Path(base)

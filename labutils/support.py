@@ -116,6 +116,13 @@ class Unsupported(ImportError):
         return [str(self)]
 
 
+class Missing(RuntimeError):
+    """A part of the course cannot be used on this machine; the message says what to do."""
+
+    def _render_traceback_(self):
+        return [str(self)]
+
+
 def _numbers(version: str) -> tuple[int, ...]:
     """The release as numbers, three of them: what follows (rc1, +cu130) decides nothing here."""
     found = [int(n) for n in re.findall(r"\d+", version.partition("+")[0])[:3]]

@@ -105,6 +105,13 @@ def prepare(module: cuda.Module, names: tuple[str, ...]) -> None:
         enough(module, name)
 
 
+def first_build() -> str:
+    """What to tell a reader before the first kernel on this machine is built, which takes seconds; later ""."""
+    if environment.grading_in_progress() or simt.built_before():
+        return ""
+    return "Building the CUDA C++ emulator. This happens once on this machine and takes about ten seconds."
+
+
 def _read(module: cuda.Module, name: str) -> None:
     only = nvrtc.only_for(module.source)
     try:
@@ -146,6 +153,8 @@ def _refused() -> Iterator[None]:
         raise nvrtc.CompileError(str(e)) from None
     except simt.NoCompiler as e:
         raise Unavailable(str(e)) from None
+    except OSError as e:
+        raise Unavailable(simt.not_written(e.strerror or str(e))) from None
 
 
 def launch(kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple) -> None:

@@ -20,7 +20,7 @@ TARGETS = (80, 90)
 """Compute capabilities that every check without a GPU compiles for."""
 
 
-class Unavailable(RuntimeError):
+class Unavailable(support.Missing):
     """Triton cannot be used here; the message says what to do."""
 
 

@@ -20,7 +20,7 @@ from ..spec.verdict import Verdict
 from . import names
 from .compare import Comparison
 from .diagnose import diagnosis, from_problem
-from .evaluate import PUBLIC_SEED, callable_problem, evaluate, signature_problem
+from .evaluate import PUBLIC_SEED, callable_problem, evaluate, signature_problem, unavailable
 from .tables import side_by_side
 
 VERDICT_MIME = "application/vnd.gpu-kernel-lab.verdict+json"
@@ -63,6 +63,8 @@ def check(exercise_id: str, fn: Callable | None = None) -> float:
     if old := names.outdated(fn, exercise.entry):
         verdict = Verdict(exercise.id, "not run", points=exercise.points.total)
         verdict.headline = replace(diagnosis("missing-function", old[0]), advice=old[1])
+    elif why := names.not_built(fn):
+        verdict = Verdict(exercise.id, "not run", points=exercise.points.total, headline=unavailable(exercise, why))
     else:
         verdict = evaluate(
             exercise, fn, seed=int(seed) if seed else PUBLIC_SEED, hidden=HIDDEN_CASES if seed else 0, explain=True
@@ -102,6 +104,9 @@ def tiny(exercise_id: str, fn: Callable | None = None) -> None:
         return
     if old := names.outdated(fn, exercise.entry):
         print("\n".join(old))
+        return
+    if why := names.not_built(fn):
+        print(why)
         return
     backend = pick(exercise.language, exercise.only)
     if problem := backend.broken():

@@ -47,8 +47,15 @@ def evaluate(
         try:
             _kernel(exercise, fn, verdict, seed, hidden, backend, time_limit, explain)
         except Unavailable as e:
-            verdict.headline = Diagnosis("unavailable", str(e), "The check can run where Triton runs.")
+            verdict.headline = unavailable(exercise, str(e))
     return conclude(exercise, verdict)
+
+
+def unavailable(exercise: KernelExercise, why: str) -> Diagnosis:
+    """The exercise's language cannot be used on this machine."""
+    triton = exercise.language == "triton"
+    advice = "The check can run where Triton runs." if triton else "Run the %%cuda cell, then this check again."
+    return Diagnosis("unavailable", why, advice)
 
 
 def conclude(exercise: Exercise, verdict: Verdict) -> Verdict:

@@ -19,6 +19,7 @@ from typing import Any
 
 from ..backends.errors import is_unfilled
 from ..cuda import Kernel, Module
+from ..cuda.kernel import NotBuilt
 from ..spec.exercise import NOT_WRITTEN
 
 _DEFINED = re.compile(r"^(?:async )?def\s+(\w+)\s*\(", re.MULTILINE)
@@ -130,6 +131,12 @@ def outdated(fn: Any, entry: str) -> tuple[str, str] | None:
                 f"Did you mean to rename it? Name it {name} again and run its cell.",
             )
     return None
+
+
+def not_built(fn: Any) -> str:
+    """Why a kernel that a function uses could not be built on this machine, or ""."""
+    values = (getattr(fn, "__globals__", {}).get(name) for name in reached(fn))
+    return next((value.why for value in values if isinstance(value, NotBuilt)), "")
 
 
 def reached(fn: Any) -> Iterator[str]:

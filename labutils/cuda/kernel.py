@@ -22,6 +22,7 @@ from typing import Any
 from ..gpu import device
 from ..gpu.device import limits_for
 from ..spec.exercise import NOT_WRITTEN
+from ..support import Missing
 from . import nvrtc
 from .nvrtc import CompileError
 from .signature import ArgumentError, Signature, convert, signatures
@@ -296,7 +297,14 @@ def register_magic() -> None:
             shell.user_ns.update({n.split("<")[0]: Unfilled(n) for n in names})
             print(f"{names[0] if names else 'The kernel'} {NOT_WRITTEN}: fill the cell, then run it again.")
             return
-        module = compile(source)
+        try:
+            if not device.has_gpu() and (waiting := _emulator().first_build()):
+                print(waiting, flush=True)  # before the seconds that it takes
+            module = compile(source)
+        except Missing as e:  # the notebook goes on: its checks say the same
+            shell.user_ns.update({n.split("<")[0]: NotBuilt(n, str(e)) for n in names})
+            print(e)
+            return
         shell.user_ns.update({n.split("<")[0]: module[n] for n in names})
 
 
@@ -308,6 +316,17 @@ class Unfilled:
 
     def __getitem__(self, configuration):
         raise NotImplementedError(f"{self.name.split('<')[0]} {NOT_WRITTEN}")
+
+
+@dataclass(frozen=True)
+class NotBuilt:
+    """Stands for a kernel that this machine cannot build, because something is not installed or a disk is full."""
+
+    name: str
+    why: str
+
+    def __getitem__(self, configuration):
+        raise Missing(self.why)
 
 
 __all__ = ["ArgumentError", "CompileError", "Kernel", "LaunchError", "Module", "compile", "register_magic"]

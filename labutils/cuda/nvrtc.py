@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import environment
+from .. import environment, support
 from . import compiler, compiler_process
 
 PACKAGES = "nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl cuda-bindings cuda-pathfinder"
@@ -79,7 +79,7 @@ class NeedsGpu(CompileError):
         return [f"This needs a GPU:\n{self.text}"]
 
 
-class Unavailable(RuntimeError):
+class Unavailable(support.Missing):
     """NVRTC is not installed; the message holds the line that installs it."""
 
 

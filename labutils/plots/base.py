@@ -18,11 +18,8 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F
 """Okabe & Ito, Color Universal Design (2008)."""
 
 
-class Unavailable(RuntimeError):
+class Unavailable(support.Missing):
     """matplotlib cannot be used here; the message says what to do."""
-
-    def _render_traceback_(self):
-        return [str(self)]
 
 
 def figure(width: float = 8.0, height: float = 3.0) -> Figure:

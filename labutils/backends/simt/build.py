@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import importlib.util
@@ -167,6 +168,8 @@ def _find(cxx: str, path: str, cache: str) -> Compiler:
         reason = _self_test(found)
         if reason is None:
             return found
+        if FULL in reason:
+            raise NoCompiler(not_written(FULL))
         tried.append(f"{found.version}: {reason}")
     detail = "; ".join(tried) or "none was found"
     raise NoCompiler(
@@ -176,6 +179,16 @@ def _find(cxx: str, path: str, cache: str) -> Compiler:
 
 
 # ---- building
+
+FULL = os.strerror(errno.ENOSPC)
+
+
+def not_written(why: str) -> str:
+    """A sentence on a machine where a compiler has no place to write to."""
+    return (
+        f"CUDA C++ kernels cannot be built here ({why}). Free 100 MB in {environment.cache_folder()} and in "
+        f"{tempfile.gettempdir()}, or set GPULAB_CACHE and TMPDIR to other folders, and restart the notebook's kernel."
+    )
 
 
 @contextlib.contextmanager
@@ -196,10 +209,24 @@ def _run(command: list[str], cwd: str | None = None) -> subprocess.CompletedProc
     return subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=cwd, env=environment)
 
 
+def _library(with_compiler: Compiler) -> Path:
+    """Where the runtime is or will be."""
+    key = hashlib.sha256(f"{shim_hash()} {with_compiler}".encode()).hexdigest()[:16]
+    return cache_dir() / f"runtime-{key}.so"
+
+
+def built_before() -> bool:
+    """Need nothing but a kernel itself be built? Where no compiler can be found, nothing will be."""
+    try:
+        found = next((c for c in map(_version, _candidates()) if isinstance(c, Compiler)), None)
+        return found is None or _library(found).exists()
+    except OSError:  # nothing can be written; whoever builds says so
+        return True
+
+
 def runtime(with_compiler: Compiler) -> Path:
     """The runtime as a shared library; built on first use, which takes some seconds."""
-    key = hashlib.sha256(f"{shim_hash()} {with_compiler}".encode()).hexdigest()[:16]
-    library = cache_dir() / f"runtime-{key}.so"
+    library = _library(with_compiler)
     if library.exists():
         return library
     with _lock(library.with_suffix(".lock")):
@@ -211,6 +238,7 @@ def runtime(with_compiler: Compiler) -> Path:
                    str(HERE / "runtime" / "simt.cpp"), "-o", temporary]  # fmt: skip
         done = _run(command)
         if done.returncode:
+            Path(temporary).unlink(missing_ok=True)
             raise NoCompiler(f"{with_compiler.version} cannot build the emulator:\n{done.stderr[-2000:]}")
         os.replace(temporary, library)
     return library
@@ -232,6 +260,8 @@ def kernel(with_compiler: Compiler, text: str, names: list[str], checked: bool, 
             f.write(unit)
         objects = [os.path.join(folder, "out.o")]
         done = _run([*with_compiler.command, *flags, "-x", "c++", "-c", filename, "-o", objects[0]], cwd=folder)
+        if done.returncode and FULL in done.stderr:
+            raise NoCompiler(not_written(FULL))
         if done.returncode:
             raise compile_error(done.stderr, filename, names)
         inspection.check(objects[0], checked, with_compiler.family)

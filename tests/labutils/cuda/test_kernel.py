@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from labutils import cuda
-from labutils.backends import simt
+from labutils import cuda, support
+from labutils.backends import emulator, simt
 from labutils.cuda import nvrtc
 
 pytestmark = pytest.mark.skipif(simt.available() is not None, reason=f"needs a C++ compiler: {simt.available()}")
@@ -165,6 +165,27 @@ def test_a_broken_cell_leaves_no_old_kernel_behind(cell):
     with pytest.raises(nvrtc.CompileError):
         cell("", "__global__ void k(float* x) { x[0] = y; }")
     assert "k" not in cell.variables
+
+
+def test_a_kernel_that_this_machine_cannot_build_is_said_and_bound(cell, capsys, monkeypatch):
+    def missing(module, names):
+        raise support.Missing("Install g++.")
+
+    monkeypatch.setattr(emulator, "prepare", missing)
+    monkeypatch.setattr(emulator, "first_build", lambda: "Building.")
+    variables = cell("", "__global__ void k(float* x) { x[0] = 1; }")
+    assert capsys.readouterr().out == "Building.\nInstall g++.\n"
+    with pytest.raises(support.Missing, match="Install g"):
+        variables["k"][1, 32](torch.zeros(1))
+
+
+def test_the_first_build_is_announced_and_later_ones_are_not(monkeypatch):
+    for before, said in ((False, "Building the CUDA C++ emulator"), (True, "")):
+        monkeypatch.setattr(emulator.simt, "built_before", lambda before=before: before)
+        assert emulator.first_build().startswith(said) and bool(said) == bool(emulator.first_build())
+    monkeypatch.setattr(emulator.simt, "built_before", lambda: False)
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    assert emulator.first_build() == ""
 
 
 def test_an_unfilled_cell_waits_for_its_check(cell, capsys):
