@@ -3,8 +3,10 @@
 import argparse
 import errno
 import importlib
+import os
 import sys
 
+from grader.course import place
 from grader.engines.importing import without_collections
 
 # Each module offers `add_arguments(parser)` and `main(args) -> int`. It is imported only when its verb is
@@ -45,6 +47,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("verb", choices=VERBS, metavar="VERB", help="the command, see below")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="`VERB --help` lists them")
     chosen = parser.parse_args(argv)
+    if place.installed():
+        os.environ.setdefault(place.COURSE, str(place.ROOT))  # processes that this one starts run elsewhere
 
     module_name, about = VERBS[chosen.verb]
     try:

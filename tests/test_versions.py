@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -112,14 +113,51 @@ def test_installing_labutils_alone_brings_its_whole_tree_and_nothing_else(tmp_pa
     install = f"-m pip install -q --no-deps --no-build-isolation --no-compile --target {target} {source}"
     subprocess.run([sys.executable, *install.split()], check=True, timeout=200)
 
-    tree = files_below(source, junk) - {"pyproject.toml"}
+    tree = files_below(source, junk) - {"pyproject.toml", "README.md", "LICENSE"}  # of the package, not in it
     assert "py.typed" in tree
     assert files_below(target / "labutils", junk) == tree
-    assert {entry.name for entry in target.iterdir()} == {"labutils", f"labutils-{our_version()}.dist-info"}
+    about = target / f"labutils-{our_version()}.dist-info"
+    assert {entry for entry in target.iterdir()} == {target / "labutils", about}
+    assert "GPU Kernel Lab" in (about / "METADATA").read_text() and (about / "licenses" / "LICENSE").is_file()
 
     # From another folder, and isolated from this tree: what is found there is what was installed.
     code = "import sys; sys.path.insert(0, sys.argv[1]); from labutils import device; device.catalogue()"
     subprocess.run([sys.executable, "-I", "-c", code, str(target)], check=True, cwd=tmp_path, timeout=100)
+
+
+def test_the_graders_wheel_has_its_whole_tree_a_command_and_this_labutils(tmp_path):
+    junk = shutil.ignore_patterns("__pycache__", ".*")
+    source = tmp_path / "source"
+    for part in ("grader", "labutils"):
+        shutil.copytree(ROOT / part, source / part, ignore=junk)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    wheel = f"-m pip wheel -q --no-deps --no-build-isolation -w {tmp_path} {source}"
+    subprocess.run([sys.executable, *wheel.split()], check=True, timeout=200)
+
+    (built,) = tmp_path.glob("*.whl")
+    about = f"gpu_kernel_lab-{our_version()}.dist-info"
+    with zipfile.ZipFile(built) as archive:
+        names = {name for name in archive.namelist() if not name.startswith(f"{about}/")}
+        entry, metadata = (archive.read(f"{about}/{n}").decode() for n in ("entry_points.txt", "METADATA"))
+        assert f"{about}/licenses/LICENSE" in archive.namelist()
+    assert names == {f"grader/{name}" for name in files_below(ROOT / "grader", junk)}
+    assert "gpu-kernel-lab = grader.__main__:main" in entry
+    assert f"Requires-Dist: labutils[cuda]=={our_version()}" in metadata.replace(" ==", "==")
+
+
+def test_the_two_licences_are_one():
+    assert (ROOT / "LICENSE").read_bytes() == (ROOT / "labutils/LICENSE").read_bytes()
+
+
+@pytest.mark.parametrize("text", tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"])
+def test_the_grader_admits_the_locked_version(text):
+    wanted = Requirement(text)
+    if wanted.name == "labutils":
+        assert str(wanted.specifier) == f"=={our_version()}"
+        return
+    (pin,) = (pin for pin in PINS if canonicalize_name(pin.name) == canonicalize_name(wanted.name))
+    assert wanted.specifier.contains(str(pin.specifier).removeprefix("=="))
 
 
 def files_below(folder: Path, junk) -> set[str]:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from grader import engines
+from grader.course.place import ROOT
 from grader.engines.importing import without_collections
-from grader.engines.worker_process import ROOT
 
 if TYPE_CHECKING:
     from grader.intake.roster import Entry

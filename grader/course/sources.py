@@ -9,11 +9,10 @@ from nbformat import NotebookNode
 
 from grader.course.cells import expand
 from grader.course.claims import fill, read_claims
+from grader.course.place import ROOT as ROOT
 from grader.course.regions import BuildError
 from grader.course.settings import read_settings
 from labutils import exercises
-
-ROOT = Path(__file__).resolve().parents[2]
 
 PointsOf = Callable[[str], float]
 

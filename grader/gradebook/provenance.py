@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 
-from grader.course.sources import ROOT
+from grader.course.place import CODE
 
 _PACKAGES = ("torch", "triton", "numpy", "nbgrader", "ipykernel", "IPython")
 _SHARED = (
@@ -41,7 +41,7 @@ def packages() -> dict[str, str]:
     return found
 
 
-def code(unit: str, shown: bool = False, root: Path = ROOT) -> dict[str, str]:
+def code(unit: str, shown: bool = False, root: Path = CODE) -> dict[str, str]:
     """The digest of each file that the points of `unit` depend on, by its path; `shown`: of points that come from the
     notebooks."""
     files = [file for name in _SHARED for file in _below(root / name)]

@@ -17,15 +17,16 @@ import tempfile
 from pathlib import Path
 
 import labutils
+from grader.course import place
 from labutils.cuda import nvrtc
 
 INSIDE, PACKAGE = Path(__file__).with_name("inside"), "gpulab_inside"
 
 READERS = (
-    "__init__.py", "course/__init__.py", "course/cells.py", "course/regions.py", "course/solutions.py",
-    "course/submitted.py", "judge/__init__.py", "judge/copies.py", "judge/plan.py", "judge/reading.py",
-    "judge/language", "intake/__init__.py", "intake/choice.py", "intake/matching.py", "intake/reading.py",
-    "intake/repair.py", "intake/split_cells.py",
+    "__init__.py", "course/__init__.py", "course/cells.py", "course/place.py", "course/regions.py",
+    "course/solutions.py", "course/submitted.py", "judge/__init__.py", "judge/copies.py", "judge/plan.py",
+    "judge/reading.py", "judge/language", "intake/__init__.py", "intake/choice.py", "intake/matching.py",
+    "intake/reading.py", "intake/repair.py", "intake/split_cells.py",
 )  # fmt: skip
 """The part of the grader that reads what a submission holds (`inside/read.py`)."""
 
@@ -125,8 +126,14 @@ def warm_cache() -> Path:
     return folder
 
 
-SOURCE = INSIDE.parents[2]
-"""The course's source where the grader runs from it: solutions, exercises, perhaps submissions and grades."""
+def hidden() -> list[Path]:
+    """What no sandbox may see: the course's source, with solutions, exercises, perhaps submissions and grades.
+
+    Where the grader is installed as a package, it and labutils lie among other packages, and the course elsewhere.
+    """
+    if not place.installed():
+        return [place.CODE]
+    return [Path(labutils.__file__).resolve().parent, INSIDE.parents[1], place.ROOT]
 
 
 @functools.cache
@@ -141,7 +148,7 @@ def _packages() -> list[str]:
         spec = importlib.util.find_spec(name)
         if spec and spec.origin:
             found += [Path(spec.origin).parents[1], Path(spec.origin).resolve().parents[1]]
-    return [path for path in dict.fromkeys(map(str, found)) if os.path.isabs(path) and Path(path) != SOURCE]
+    return [path for path in dict.fromkeys(map(str, found)) if os.path.isabs(path) and Path(path) not in hidden()]
 
 
 def folders() -> list[str]:
@@ -152,7 +159,9 @@ def folders() -> list[str]:
     for value in _toolkit().values():
         paths += [p for p in value.split(os.pathsep) if os.path.isabs(p)]
 
-    paths = [part for path in paths + _packages() for part in _beside(Path(path), SOURCE)]
+    paths += _packages()
+    for secret in hidden():
+        paths = [part for path in paths for part in _beside(Path(path), secret)]
     found: list[str] = []
     for path in sorted(paths, key=len):  # what holds others first
         if os.path.exists(path) and not any(path == f or path.startswith(f"{f}/") for f in found):
@@ -163,7 +172,7 @@ def folders() -> list[str]:
 def _beside(path: Path, hidden: Path) -> list[str]:
     """The path, or if `hidden` is below it, what is next to it: a course in /usr/src stays out of sight
     although sandboxed programs read /usr."""
-    if not (hidden / "solutions").exists() or not hidden.resolve().is_relative_to(path.resolve()):
+    if not hidden.resolve().is_relative_to(path.resolve()):
         return [str(path)]
     if path.resolve() == hidden.resolve():
         return []
@@ -171,6 +180,11 @@ def _beside(path: Path, hidden: Path) -> list[str]:
     inside = [child for child in children if hidden.resolve().is_relative_to(child.resolve())]
     beside = [str(child) for child in children if child not in inside]
     return beside + [part for child in inside if not child.is_symlink() for part in _beside(child, hidden)]
+
+
+def _listed() -> list[str]:
+    """Folders of packages that hold something hidden: Python must list them to find the other packages."""
+    return [path for path in _packages() if any(h.is_relative_to(Path(path).resolve()) for h in hidden())]
 
 
 def namespaces(course: Path) -> list[str]:
@@ -216,6 +230,7 @@ def environment(scratch: str, course: str, more: dict[str, str]) -> dict[str, st
         # what `inside/cage.py` leaves a job: tools to read, folders of its own
         "GPULAB_READABLE": os.pathsep.join(readable),
         "GPULAB_WRITABLE": os.pathsep.join(writable),
+        "GPULAB_LISTED": os.pathsep.join(_listed()),
         **_toolkit(),
         **more,
     }

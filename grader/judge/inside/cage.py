@@ -21,8 +21,9 @@ import sys
 from . import landlock, seccomp, syscalls
 from .seccomp import Where
 
-READABLE, WRITABLE = "GPULAB_READABLE", "GPULAB_WRITABLE"
-"""Environment variables: folders that a job may read and run programs from, and folders of its own."""
+READABLE, WRITABLE, LISTED = "GPULAB_READABLE", "GPULAB_WRITABLE", "GPULAB_LISTED"
+"""Environment variables: folders that a job may read and run programs from, folders of its own, and folders in which it
+may read names alone."""
 
 layers = {"seccomp", "landlock"}
 """What `lock` uses. Tests take one away, to see that the other denies alone."""
@@ -112,6 +113,7 @@ def _files(profile: str) -> list[tuple[str, int]]:
     devices = [f"/dev/{name}" for name in ("null", "zero", "random", "urandom", "full", "tty")]
     rules = [(path, below) for path in [*readable, "/proc/cpuinfo", "/proc/meminfo"] if path]
     rules += [(path, ~landlock.EXECUTE) for path in writable if path]
+    rules += [(path, landlock.LIST) for path in os.environ.get(LISTED, "").split(os.pathsep) if path]
     return rules + [(path, landlock.READ | landlock.WRITE | landlock.IOCTL) for path in devices]
 
 
