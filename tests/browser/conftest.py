@@ -31,6 +31,29 @@ def chromium():
     return browser, driver
 
 
+def start_chromium(chromium, size: str = "1280,1600"):
+    """A headless browser with a window of this size."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium[0]
+    for flag in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--no-first-run",
+        f"--window-size={size}",
+    ):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    return webdriver.Chrome(options=options, service=Service(chromium[1]))
+
+
 def wait_for(server: subprocess.Popen, url: str, log: Path) -> None:
     """Until a Jupyter server answers; fails with the end of its log if it ends first."""
     for _ in range(240):
@@ -72,30 +95,12 @@ def lab(tmp_path_factory, chromium):
 @pytest.fixture
 def open_notebook(lab, chromium):
     """A function that opens a notebook file in JupyterLab and gives a `Page`."""
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
     folder, url = lab
     drivers = []
 
     def start(path: Path, cells: int = 4) -> "Page":
         shutil.copy(path, folder / path.name)
-        options = webdriver.ChromeOptions()
-        options.binary_location = chromium[0]
-        for flag in (
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--no-first-run",
-            "--window-size=1280,1600",
-        ):
-            options.add_argument(flag)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        driver = webdriver.Chrome(options=options, service=Service(chromium[1]))
+        driver = start_chromium(chromium)
         drivers.append(driver)
         driver.get(f"{url}/doc/tree/{path.name}?token={TOKEN}&reset")
         return Page(driver, cells)

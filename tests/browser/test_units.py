@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser import axe
+
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = ("00_start", "03_occupancy", "06_elementwise_triton")
 """Opened in every run of the suite: CUDA C++, widgets, Triton. A unit takes half a minute; others are slow tests."""
@@ -48,6 +50,8 @@ def test_solved_runs_to_the_end(open_notebook, unit, tmp_path):
     page.screenshot(f"{unit}_solved_top")
     page.show("✓")
     page.screenshot(f"{unit}_solved_check")
+    if axe.installed():  # the texts and outputs; the frame around them is JupyterLab's
+        assert axe.serious(page.driver, ".jp-RenderedMarkdown", ".jp-OutputArea-output") == []
 
 
 def test_a_mistake_is_named_beside_its_picture(open_notebook, tmp_path):

@@ -121,6 +121,7 @@ def write_pages(folder: Path, settings: CourseSettings) -> None:
     for page, (title, modules) in API.items():
         (folder / page).parent.mkdir(parents=True, exist_ok=True)
         (folder / page).write_text(api_page(title, modules), encoding="utf-8")
+    shutil.copytree(HERE / "assets", folder / "assets")
     shutil.copytree(ROOT / PICTURES, folder / "pictures", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
 
 

@@ -1,0 +1,28 @@
+"""axe-core (github.com/dequelabs/axe-core) on a page in the browser. `npm install --prefix tools/axe` brings it."""
+
+from pathlib import Path
+
+FILE = Path(__file__).resolve().parents[2] / "tools/axe/node_modules/axe-core/axe.min.js"
+
+_RUN = """
+const done = arguments[arguments.length - 1];
+axe.run(arguments[0], {resultTypes: ["violations"]}).then(
+    found => done(found.violations.flatMap(v => v.nodes.map(n => [v.impact, v.id, n.target.join(" "), n.html]))),
+    problem => done([["critical", "axe failed", String(problem), ""]]));
+"""
+
+
+def installed() -> bool:
+    """Is axe-core here?"""
+    return FILE.exists()
+
+
+def serious(driver, *only: str, but: tuple[str, ...] = ()) -> list[str]:
+    """What axe calls serious or critical on the page, or in its parts `only`, less those `but`, both CSS selectors."""
+    driver.execute_script(FILE.read_text(encoding="utf-8"))
+    where = {"include": [[part] for part in only or ("html",)], "exclude": [[part] for part in but]}
+    driver.set_script_timeout(120)
+    found = driver.execute_async_script(_RUN, where)
+    return [
+        f"{rule}: {place}: {text[:200]}" for impact, rule, place, text in found if impact in ("serious", "critical")
+    ]
