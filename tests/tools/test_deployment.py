@@ -1,0 +1,81 @@
+"""Container, devcontainers, Binder and JupyterHub: what they name exists here, in the versions of requirements.lock."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tools.release import version
+
+ROOT = Path(__file__).parents[2]
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+DEVCONTAINERS = sorted((ROOT / ".devcontainer").rglob("devcontainer.json"))
+PINS = {line.split(" ;")[0] for line in (ROOT / "requirements.lock").read_text().splitlines() if "==" in line}
+
+
+def instructions(name: str) -> list[str]:
+    """The Dockerfile's instructions of a kind, each on one line."""
+    text = re.sub(r"\\\n\s*", "", DOCKERFILE)
+    return [line.partition(" ")[2] for line in text.splitlines() if line.startswith(f"{name} ")]
+
+
+def test_the_container_copies_what_there_is_and_installs_it_as_make_does():
+    copied = [part for line in instructions("COPY") for part in shlex.split(line)[:-1] if not part.startswith("--")]
+    assert copied and all((ROOT / path).exists() for path in copied)
+    (setup,) = (line for line in instructions("RUN") if line.startswith("tools/setup.sh"))
+    assert setup.startswith("tools/setup.sh .venv python3 ${TORCH}")
+    apt = " ".join(instructions("RUN"))
+    assert all(f" {package} " in apt for package in ("bubblewrap", "g++", "git", "make"))
+    assert re.search(r"python:3\.1[123]-", instructions("FROM")[0])
+
+
+def test_the_container_opens_the_map_without_popups():
+    command = json.loads(instructions("CMD")[0])
+    assert command[:2] == ["jupyter", "lab"] and (ROOT / command[-1]).exists()
+    (settings,) = (part.partition("=")[2] for part in command if part.startswith("--LabApp.app_settings_dir"))
+    assert (ROOT / settings / "overrides.json").exists()
+
+
+def test_secrets_and_environments_stay_out_of_the_image():
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    assert {".git", ".venv", "out"} <= set(ignored)
+
+
+@pytest.mark.parametrize("path", DEVCONTAINERS, ids=lambda path: path.parent.name)
+def test_devcontainers_are_made_from_the_container_file(path):
+    settings = json.loads(path.read_text())
+    assert (path.parent / settings["build"]["dockerfile"]).resolve() == ROOT / "Dockerfile"
+    assert (path.parent / settings["build"]["context"]).resolve() == ROOT
+    build = settings["build"].get("args", {}).get("TORCH", "")
+    assert settings["postCreateCommand"].split(" && ")[0].split() == [
+        "tools/setup.sh",
+        ".venv",
+        "python3",
+        *build.split(),
+    ]
+    assert settings["remoteUser"] in instructions("USER")
+
+
+def test_binder_has_the_locked_versions_and_a_python_of_the_lock():
+    lines = (ROOT / ".binder/requirements.txt").read_text().splitlines()
+    pinned = [line for line in lines if "==" in line]
+    assert len(pinned) >= 5 and {line.removesuffix("+cpu") for line in pinned} <= PINS
+    assert lines[-1] == "./labutils[cuda]"
+    assert (ROOT / ".binder/runtime.txt").read_text().strip() in ("python-3.11", "python-3.12", "python-3.13")
+    script = (ROOT / ".binder/postBuild").read_text()
+    assert all((ROOT / name).exists() for name in re.findall(r"tools/lab/\w+\.json", script))
+    assert (ROOT / ".binder/postBuild").stat().st_mode & 0o100
+
+
+def test_the_hubs_example_names_this_version_and_our_settings():
+    values = yaml.safe_load((ROOT / "tools/hub/values.yaml").read_text())
+    user = values["singleuser"]
+    assert user["image"]["tag"] == version()
+    (gpu,) = (p["kubespawner_override"] for p in user["profileList"] if "kubespawner_override" in p)
+    assert gpu["image"] == f"{user['image']['name']}:{version()}-cuda"
+    (settings,) = user["extraFiles"].values()
+    assert settings["data"] == json.loads((ROOT / "tools/lab/overrides.json").read_text())
+    assert (ROOT / "notebooks" / user["defaultUrl"].removeprefix("/lab/tree/")).exists()
