@@ -22,7 +22,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	$$python -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
 	>/dev/null 2>&1 && echo $$python && break; done)
 
-.PHONY: help demo test lint lab build audit gpu-test bench site format
+.PHONY: help demo test lint lab build audit gpu-test bench site book format
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -56,6 +56,9 @@ bench: $(SETUP)  ## time the solutions against the libraries; needs a CUDA GPU
 
 site: $(SITE)/.stamp  ## build the documentation site, out/site/html/index.html, and check its links
 	$(SITE)/bin/python -m tools.site.build
+
+book: $(SETUP) site  ## run every solution and add it to the site, with its outputs; UNITS="00_start …" for some
+	$(PY) -m tools.site.book $(UNITS)
 
 format: $(SETUP)  ## format the code and fix what ruff can fix
 	$(PY) -m ruff format .

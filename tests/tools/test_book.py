@@ -1,0 +1,82 @@
+"""The solution edition: a unit is run and becomes a page with its outputs; what was run elsewhere is shown as it is."""
+
+import re
+
+import nbformat
+import pytest
+from nbformat import v4
+
+from tests.grader.small import UNIT, write_unit
+from tools.site import book
+
+
+@pytest.fixture
+def course(tmp_path, monkeypatch):
+    write_unit(tmp_path / "solutions")
+    monkeypatch.setattr(book, "ROOT", tmp_path)
+    monkeypatch.setattr(book, "RUNS", tmp_path / "out" / "book")
+    monkeypatch.setattr(book, "SITE", tmp_path / "out" / "site")
+    return tmp_path
+
+
+def ran(*outputs) -> nbformat.NotebookNode:
+    """A notebook that was run: a title, and a cell with these outputs."""
+    cells = [v4.new_markdown_cell("# Title\n\n[a](../glossary.md#warp) [b](../00_start/00_start.ipynb#x)")]
+    cells.append(v4.new_code_cell("x", execution_count=1, outputs=list(outputs)))
+    where = {"machine": "H200 <x>", "date": "2026-11-20", "seconds": 7}
+    return v4.new_notebook(cells=cells, metadata={"gpu_kernel_lab": where})
+
+
+def test_a_unit_is_run_and_shown_with_its_answer_and_its_points(course):
+    notebook = book.run(book.solved(UNIT), UNIT)
+    page = book.page(notebook, UNIT, [UNIT])
+    words = re.sub(r"<[^>]+>", "", page)
+    assert "1 of 1 points" in words and "return 3 * n * itemsize" in words and "Two reads, one write." in words
+    assert "SOLUTION" not in page and 'lang="en"' in page and "<title>Count bytes</title>" in page
+    assert f"Run on {notebook.metadata['gpu_kernel_lab']['date']}" in page
+    assert "http://" not in page and "<script" not in page  # nothing is loaded from elsewhere
+
+
+def test_a_unit_that_fails_is_named_with_its_error():
+    notebook = v4.new_notebook(cells=[v4.new_markdown_cell("# T"), v4.new_code_cell("1 / 0")])
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    with pytest.raises(book.NotRun, match="some_unit: ZeroDivisionError: division by zero"):
+        book.run(notebook, "some_unit")
+
+
+def test_links_lead_to_the_glossary_and_to_other_units_that_are_there():
+    page = book.page(ran(), "01_hardware", ["00_start", "01_hardware"])
+    assert 'href="../glossary/#warp"' in page and 'href="00_start.html#x"' in page
+    assert 'href="index.html"' in book.page(ran(), "01_hardware", ["01_hardware"])
+    assert "Run on 2026-11-20 in 7 s. H200 &lt;x&gt;." in page
+
+
+def test_a_widget_is_shown_as_its_picture():
+    data = {
+        "application/vnd.jupyter.widget-view+json": {"model_id": "0", "version_major": 2, "version_minor": 0},
+        "text/html": '<img alt="Waves: 160 blocks" src="data:,">',
+        "text/plain": "Waves",
+    }
+    page = book.page(ran(v4.new_output("execute_result", data, execution_count=1)), "00_start", ["00_start"])
+    assert 'alt="Waves: 160 blocks"' in page and "widget-view" not in page
+
+
+def test_outputs_of_another_machine_become_pages_without_running(course, monkeypatch, capsys):
+    folder = course / "elsewhere"
+    folder.mkdir()
+    text = v4.new_output("stream", name="stdout", text="4.1 TB/s")
+    notebook = ran(text)
+    notebook.cells[0].source = "# Title"
+    nbformat.write(notebook, folder / f"{UNIT}.ipynb")
+    (course / "out" / "site").mkdir(parents=True)
+    (course / "out" / "site" / "index.html").write_text("<p>")
+    monkeypatch.setattr(book, "run", None)
+    monkeypatch.setattr(book.sys, "argv", ["book", UNIT, "--outputs", str(folder)])
+    assert book.main() == 0
+    assert "4.1 TB/s" in (course / "out/site/book" / f"{UNIT}.html").read_text()
+    assert f'href="{UNIT}.html"' in (course / "out/site/book/index.html").read_text()
+
+
+def test_an_unknown_unit_is_refused(course, monkeypatch, capsys):
+    monkeypatch.setattr(book.sys, "argv", ["book", "99_nothing"])
+    assert book.main() == 2 and "There is no unit 99_nothing." in capsys.readouterr().out

@@ -1,0 +1,198 @@
+"""The solution edition: every unit with its answers, run from top to bottom, as pages with their outputs.
+
+    python -m tools.site.book                        # `make book`: all units, below out/site/html/book
+    python -m tools.site.book 00_start 05_roofline   # these alone
+    python -m tools.site.book --outputs DIR          # show notebooks that were run elsewhere, such as on a GPU
+
+What was run is kept in out/book, and `--outputs out/book` shows it again without running anything: run the book where
+there is a GPU, copy that folder, and build the pages anywhere. Each page names the machine on which its unit was run.
+The pages stand beside those of the site, whose glossary they link to: `make site` comes first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import html
+import os
+import re
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+from grader.course.place import CODE, ROOT
+from grader.course.sources import source_notebook, unit_names
+from tools.site.links import broken
+
+RUNS = ROOT / "out" / "book"
+SITE = ROOT / "out" / "site" / "html"
+SECONDS = 1800
+"""Longest that one cell may take."""
+
+SHOWN = ("text/html", "image/svg+xml", "image/png", "image/jpeg", "text/markdown", "text/latex", "text/plain")
+"""Outputs in order of preference: a widget's picture, and not the widget, which is dead on a page."""
+
+CODE_COLORS = {"light": "xcode", "dark": "monokai"}
+"""Pygments' styles whose colors all have a contrast of 4.5 or more."""
+
+_MARKER = re.compile(r"^.*### (?:BEGIN|END) (?:SOLUTION|HIDDEN TESTS).*\n?", re.MULTILINE)
+_LINK = re.compile(r'href="\.\./(?:(glossary)\.md|(\w+)/\2\.ipynb)(#[^"]*)?"')
+
+STYLE = """
+:root { color-scheme: light dark; --text: #1b1b1b; --back: #ffffff; --soft: #f4f4f6; --link: #0b57d0; --line: #8a8a8a; }
+@media (prefers-color-scheme: dark) {
+  :root { --text: #e6e6e6; --back: #161618; --soft: #232326; --link: #a8c7fa; --line: #8a8a8a; }
+}
+body { max-width: 60rem; margin: 0 auto; padding: 1rem; color: var(--text); background: var(--back);
+  font: 16px/1.55 system-ui, sans-serif; }
+a { color: var(--link); }
+.anchor-link, .prompt, .jp-InputPrompt, .jp-OutputPrompt { display: none; }
+pre { overflow-x: auto; padding: .6rem .8rem; background: var(--soft); font: 14px/1.45 ui-monospace, monospace; }
+code { font-family: ui-monospace, monospace; }
+table { border-collapse: collapse; display: block; overflow-x: auto; }
+th, td { border: 1px solid var(--line); padding: .25rem .6rem; text-align: left; }
+.highlight pre { background: none; border: 1px solid var(--line); }
+img { max-width: 100%; height: auto; background: #ffffff; }
+.jp-OutputArea-output { margin: .3rem 0 .9rem; overflow-x: auto; }
+.jp-OutputArea-output pre { border-left: 3px solid var(--line); background: none; }
+"""
+
+
+class NotRun(Exception):
+    """A unit's notebook ended with an error; the message names the cell."""
+
+
+def solved(unit: str) -> NotebookNode:
+    """The unit's notebook with its answers, without the markers around them."""
+    notebook = source_notebook(ROOT / "solutions" / unit)
+    for cell in notebook.cells:
+        cell.source = _MARKER.sub("", cell.source).rstrip("\n")
+    return notebook
+
+
+def run(notebook: NotebookNode, unit: str) -> NotebookNode:
+    """The notebook after every cell was run here; its metadata say on which machine. Raises NotRun."""
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
+
+    from labutils.gpu import device
+
+    begin, before = time.monotonic(), dict(os.environ)
+    with tempfile.TemporaryDirectory() as scratch:
+        path = os.pathsep.join(p for p in (str(CODE), os.environ.get("PYTHONPATH")) if p)
+        os.environ |= {"PYTHONPATH": path, "GPULAB_PROGRESS": f"{scratch}/progress.json"}  # the kernel inherits it
+        try:
+            client = NotebookClient(
+                notebook, timeout=SECONDS, resources={"metadata": {"path": scratch}}, store_widget_state=False
+            )
+            client.execute()
+        except CellExecutionError as e:
+            raise NotRun(f"{unit}: {e.ename}: {e.evalue}") from None
+        finally:
+            os.environ.clear()
+            os.environ |= before
+    notebook.metadata["gpu_kernel_lab"] = {
+        "machine": device.card().splitlines()[0],
+        "date": datetime.date.today().isoformat(),
+        "seconds": round(time.monotonic() - begin),
+    }
+    return notebook
+
+
+def page(notebook: NotebookNode, unit: str, units: list[str]) -> str:
+    """A run notebook as a page, with links to its neighbors among `units`."""
+    from nbconvert import HTMLExporter
+    from pygments.formatters import HtmlFormatter
+    from traitlets.config import Config
+
+    config = Config({"NbConvertBase": {"display_data_priority": list(SHOWN)}})
+    exporter = HTMLExporter(config=config, template_name="basic", anchor_link_text="")
+    body, _ = exporter.from_notebook_node(notebook)
+    known = set(units)
+
+    def link(found: re.Match) -> str:
+        if found[1]:
+            return f'href="../glossary/{found[3] or ""}"'
+        return f'href="{found[2]}.html{found[3] or ""}"' if found[2] in known else 'href="index.html"'
+
+    body = _LINK.sub(link, body)
+    body = re.sub(r"<pre(?![^>]*tabindex)", '<pre tabindex="0"', body)  # a line that is too wide scrolls by keys, too
+    colors = "".join(
+        f"@media (prefers-color-scheme: {scheme}) {{ {HtmlFormatter(style=style).get_style_defs('.highlight')} }}"
+        for scheme, style in CODE_COLORS.items()
+    )
+    where = notebook.metadata.get("gpu_kernel_lab", {})
+    ran = f"Run on {where['date']} in {where['seconds']} s. {where['machine']}." if where else ""
+    return _document(_title(notebook), f"{_menu(unit, units)}<p>{html.escape(ran)}</p><main>{body}</main>", colors)
+
+
+def index(pages: dict[str, NotebookNode]) -> str:
+    """The list of the units."""
+    rows = "".join(
+        f'<li><a href="{unit}.html">{html.escape(unit)}</a>: {html.escape(_title(notebook))}</li>'
+        for unit, notebook in pages.items()
+    )
+    text = "Every unit with its answers and outputs. Write a kernel yourself before you read it here."
+    return _document(
+        "Solutions", f'<nav><a href="../index.html">Documentation</a></nav><main><h1>Solutions</h1><p>{text}</p>'
+        f"<ul>{rows}</ul></main>",
+    )  # fmt: skip
+
+
+def _title(notebook: NotebookNode) -> str:
+    return next(cell for cell in notebook.cells if cell.cell_type == "markdown").source.splitlines()[0].lstrip("# ")
+
+
+def _menu(unit: str, units: list[str]) -> str:
+    at = units.index(unit)
+    near = [(units[k], word) for k, word in ((at - 1, "Previous"), (at + 1, "Next")) if 0 <= k < len(units)]
+    links = "".join(f' · <a href="{name}.html">{word}: {name}</a>' for name, word in near)
+    return f'<nav><a href="index.html">Solutions</a>{links}</nav>'
+
+
+def _document(title: str, body: str, more: str = "") -> str:
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f"<title>{html.escape(title)}</title><style>{STYLE}{more}</style></head><body>{body}</body></html>\n"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.site.book", description="run the solutions, write pages")
+    parser.add_argument("unit", nargs="*", help="default: all")
+    parser.add_argument(
+        "--outputs", type=Path, metavar="DIR", help="show the run notebooks of this folder; run nothing"
+    )
+    args = parser.parse_args()
+    units, pages, failed = args.unit or unit_names(ROOT), {}, []
+    if unknown := sorted(set(units) - set(unit_names(ROOT))):
+        print(f"There is no unit {', '.join(unknown)}.")
+        return 2
+    for unit in units:
+        try:
+            if args.outputs:
+                pages[unit] = nbformat.read(args.outputs / f"{unit}.ipynb", as_version=4)
+                continue
+            pages[unit] = run(solved(unit), unit)
+            RUNS.mkdir(parents=True, exist_ok=True)
+            nbformat.write(pages[unit], RUNS / f"{unit}.ipynb")
+            print(f"{unit}: {pages[unit].metadata['gpu_kernel_lab']['seconds']} s", flush=True)
+        except (NotRun, FileNotFoundError) as problem:
+            failed.append(str(problem))
+    book = SITE / "book"
+    book.mkdir(parents=True, exist_ok=True)
+    for unit, notebook in pages.items():
+        (book / f"{unit}.html").write_text(page(notebook, unit, list(pages)), encoding="utf-8")
+    (book / "index.html").write_text(index(pages), encoding="utf-8")
+    dead = [link for link in broken(SITE) if link.startswith("book/")]
+    print(*failed, *(["Links that lead nowhere:", *dead] if dead else []), sep="\n", end="\n" if failed or dead else "")
+    print(f"Built {len(pages)} units: {(book / 'index.html').relative_to(ROOT)}")
+    return int(bool(failed or dead))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
