@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     from .attention import Step
 
 DONE, NOW = "#DDDDDD", PALETTE[1]
+COLUMNS = (0.08, 0.23, 0.13, 0.2, 0.2, 0.2)
+"""Widths of the table's columns, as shares of the picture's."""
 
 
 def attention_step(every: list[Step], at: int) -> Figure:
-    """Step `at` of `every`: on the left the tile among all scores, on the right how it changes its queries."""
+    """Step `at` of `every`: above the tile among all scores, below how it changes its queries. It fits a phone."""
     now = every[at]
     M, N = every[-1].queries.stop, max(s.keys.stop for s in every)
-    fig = figure(8.0, 3.6)
-    board, words = fig.subplots(1, 2, width_ratios=(1, 1.25))
+    fig = figure(4.6, 4.9)
+    board, words = fig.subplots(2, 1, height_ratios=(2.3, 1))
     board.set(xlim=(0, N), ylim=(M, 0), aspect="equal")
     board.set_xticks([j + 0.5 for j in range(N)], [f"k{j}" for j in range(N)], fontsize=8)
     board.set_yticks([i + 0.5 for i in range(M)], [f"q{i}" for i in range(M)], fontsize=8)
@@ -32,6 +34,8 @@ def attention_step(every: list[Step], at: int) -> Figure:
     table = words.table(rows[1:], colLabels=rows[0], loc="center", cellLoc="right")
     table.auto_set_font_size(False)
     table.set_fontsize(8)
+    for (_, column), cell in table.get_celld().items():
+        cell.set_width(COLUMNS[column])
     table.scale(1, 1.5)
     total = f"queries {now.queries.start}–{now.queries.stop - 1}, keys {now.keys.start}–{now.keys.stop - 1}"
     fig.suptitle(f"Tile {at} of {len(every) - 1}: {total}", fontsize=10)
