@@ -22,7 +22,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3; do \
 	$$python -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
 	>/dev/null 2>&1 && echo $$python && break; done)
 
-.PHONY: help demo test lint lab build audit gpu-test bench site book format
+.PHONY: help demo test lint lab build audit gpu-test bench site book corners release format
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -59,6 +59,12 @@ site: $(SITE)/.stamp  ## build the documentation site, out/site/html/index.html,
 
 book: $(SETUP) site  ## run every solution and add it to the site, with its outputs; UNITS="00_start …" for some
 	$(PY) -m tools.site.book $(UNITS)
+
+corners: $(SETUP)  ## run unit 00 in other environments: CORNERS="colab oldest newest cuda", or Colab's alone
+	$(PY) -m tools.corners $(CORNERS)
+
+release: $(SETUP)  ## check and build the wheels of a release into out/release; TAG=v1.2.3 for a tag
+	$(PY) -m tools.release $(if $(TAG),--tag $(TAG))
 
 format: $(SETUP)  ## format the code and fix what ruff can fix
 	$(PY) -m ruff format .

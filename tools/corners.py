@@ -138,6 +138,8 @@ def errors(said: str) -> list[str]:
 # --- environments of their own ---------------------------------------------------------------------------------------
 
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+CUDA_PACKAGES = [f"nvidia-cuda-{name}==13.*" for name in ("nvrtc", "runtime", "crt", "cccl")] + ["cuda-pathfinder"]
+"""What labutils[cuda] brings beside cuda-bindings."""
 
 
 @dataclass(frozen=True)
@@ -189,15 +191,23 @@ def make(name: str, corner: Corner, folder: Path, wheel: Path) -> Path:
     made = time.monotonic()
     with (folder / "pip.log").open("w") as log:
         install = [*pip, "install", "--disable-pip-version-check", "--progress-bar=off"]
-        pins = list(corner.packages)
-        if corner.cpu and pins:  # a package index of its own: without it, PyPI's build comes with CUDA's libraries
-            (torch,) = (pin for pin in pins if pin.startswith("torch"))
-            pins.remove(torch)
-            subprocess.run([*install, "--index-url", CPU_INDEX, torch], check=True, stdout=log, stderr=log)
-        extra = "[cuda]" if name != "colab" else ""
-        subprocess.run([*install, f"{wheel}{extra}", *pins, "ipython"], check=True, stdout=log, stderr=log)
+        for step in steps(name, corner, wheel):
+            subprocess.run([*install, *step], check=True, stdout=log, stderr=log)
     print(f"{name}: environment {made - begin:.0f} s, pip {time.monotonic() - made:.1f} s", flush=True)
     return python
+
+
+def steps(name: str, corner: Corner, wheel: Path) -> list[list[str]]:
+    """What pip is to install, one command after the other.
+
+    PyTorch comes first and stays: its releases name one release of Triton each, and work with newer ones.
+    """
+    if name == "colab":
+        return [[str(wheel)]]
+    pins = {pin.split("=")[0].rstrip("<>!~"): pin for pin in corner.packages}
+    torch, triton = pins.pop("torch"), pins.pop("triton")
+    index = ["--index-url", CPU_INDEX] if corner.cpu else []
+    return [[*index, torch], [*pins.values(), *CUDA_PACKAGES, "ipython"], ["--no-deps", triton, str(wheel)]]
 
 
 def unit(name: str) -> list[str]:
