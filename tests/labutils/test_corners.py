@@ -51,6 +51,16 @@ def test_without_triton_plain_python_and_cuda_work(notebook, tmp_path):
     assert said.count("1 of 1 points") == 2 and corners.errors(said) == []
 
 
+def test_a_triton_that_is_too_old_is_named_with_the_command(notebook, tmp_path):
+    python = corners.environment_without(tmp_path / "venv", "triton-")
+    about = next((tmp_path / "venv").glob("lib/*/site-packages")) / "triton-3.5.1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: triton\nVersion: 3.5.1\n")
+    said = notebook([TRITON, PLAIN], python=python)
+    assert "triton 3.5.1 is too old, so Triton kernels cannot be used: pip install" in said
+    assert "0 of 2 points" in said and "1 of 1 points" in said and corners.errors(said) == []
+
+
 @compiler
 def test_without_nvrtc_the_emulator_runs_cuda(notebook, tmp_path):
     said = notebook([CUDA, LAUNCHER], python=corners.environment_without(tmp_path / "venv", "nvidia", "cuda"))
