@@ -19,6 +19,13 @@ def course(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_headings_have_no_links_of_their_own():
+    notebook = ran()
+    notebook.cells[0].source = "# Title\n\n## 4 Rows: (x + bias) · scale"
+    page = book.page(notebook, "00_start", ["00_start"])
+    assert "anchor-link" not in page and "(x + bias) · scale</h2>" in page
+
+
 def ran(*outputs) -> nbformat.NotebookNode:
     """A notebook that was run: a title, and a cell with these outputs."""
     cells = [v4.new_markdown_cell("# Title\n\n[a](../glossary.md#warp) [b](../00_start/00_start.ipynb#x)")]

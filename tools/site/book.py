@@ -40,6 +40,7 @@ CODE_COLORS = {"light": "xcode", "dark": "monokai"}
 """Pygments' styles whose colors all have a contrast of 4.5 or more."""
 
 _MARKER = re.compile(r"^.*### (?:BEGIN|END) (?:SOLUTION|HIDDEN TESTS).*\n?", re.MULTILINE)
+_HEADING_LINK = re.compile(r'<a class="anchor-link"[^>]*>.*?</a>')
 _LINK = re.compile(r'href="\.\./(?:(glossary)\.md|(\w+)/\2\.ipynb)(#[^"]*)?"')
 
 STYLE = """
@@ -50,7 +51,7 @@ STYLE = """
 body { max-width: 60rem; margin: 0 auto; padding: 1rem; color: var(--text); background: var(--back);
   font: 16px/1.55 system-ui, sans-serif; }
 a { color: var(--link); }
-.anchor-link, .prompt, .jp-InputPrompt, .jp-OutputPrompt { display: none; }
+.prompt, .jp-InputPrompt, .jp-OutputPrompt { display: none; }
 pre { overflow-x: auto; padding: .6rem .8rem; background: var(--soft); font: 14px/1.45 ui-monospace, monospace; }
 code { font-family: ui-monospace, monospace; }
 table { border-collapse: collapse; display: block; overflow-x: auto; }
@@ -119,7 +120,7 @@ def page(notebook: NotebookNode, unit: str, units: list[str]) -> str:
             return f'href="../glossary/{found[3] or ""}"'
         return f'href="{found[2]}.html{found[3] or ""}"' if found[2] in known else 'href="index.html"'
 
-    body = _LINK.sub(link, body)
+    body = _LINK.sub(link, _HEADING_LINK.sub("", body))
     body = re.sub(r"<pre(?![^>]*tabindex)", '<pre tabindex="0"', body)  # a line that is too wide scrolls by keys, too
     colors = "".join(
         f"@media (prefers-color-scheme: {scheme}) {{ {HtmlFormatter(style=style).get_style_defs('.highlight')} }}"
