@@ -210,6 +210,16 @@ def steps(name: str, corner: Corner, wheel: Path) -> list[list[str]]:
     return [[*index, torch], [*pins.values(), *CUDA_PACKAGES, "ipython"], ["--no-deps", triton, str(wheel)]]
 
 
+def versions(python: Path) -> str:
+    """What is in an environment of that which the table of support names."""
+    from labutils.support import REQUIREMENTS
+
+    program = "import platform, sys\nfrom importlib.metadata import version\n"
+    program += "print('Python ' + platform.python_version(), *(f'{n} {version(n)}' for n in sys.argv[1:]), sep=', ')"
+    command = [str(python), "-c", program, *(r.name for r in REQUIREMENTS)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
 def unit(name: str) -> list[str]:
     """The code cells of a unit with its solutions, less the first, which is lab.setup()."""
     from grader.course.sources import source_notebook
@@ -234,6 +244,7 @@ def run(name: str, corner: Corner, folder: Path, wheel: Path) -> list[str]:
     before = {path: path.stat().st_mtime_ns for path in Path(sysconfig.get_path("purelib")).glob("t[or]*-*/RECORD")}
     python, home = make(name, corner, folder / name, wheel), folder / f"home-{name}"
     home.mkdir()
+    print(f"{name}: {versions(python)}", flush=True)
     begin = time.monotonic()
     said = notebook(unit("00_start"), home, python, source=None)
     seconds = time.monotonic() - begin

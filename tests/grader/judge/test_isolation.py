@@ -1,6 +1,7 @@
 """What a sandboxed process can see: wherever packages lie, they are there, and the course's source is not."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from grader.course import place
 from grader.judge import isolation
+from tools import corners
 
 PROGRAM = """
 import os, subprocess
@@ -78,3 +80,51 @@ def test_an_installed_grader_hides_itself_the_exercises_and_the_course(tmp_path,
     for secret in (packages / "grader", packages / "labutils", course):
         assert not any(secret.is_relative_to(folder) for folder in seen)
     assert str(packages) in isolation._packages() and isolation._listed() == [str(packages)]
+
+
+PROBE = """
+import os, subprocess, sys, tempfile
+from grader.judge import isolation
+course = isolation.course()
+line = isolation.command(course) if isolation.bubblewrap() else []
+where = ("/scratch", "/course") if line else (tempfile.mkdtemp(), str(course))
+code = '''
+import sys, labutils, torch, triton, nbformat
+from gpulab_inside import cage
+cage.lock("python")
+for path in sys.argv[1:]:
+    try:
+        print("read" if open(path).read() else "empty")
+    except OSError:
+        print("hidden")
+import IPython, jupytext
+'''
+line += [sys.executable, "-B", "-c", code, *sys.argv[1:]]
+done = subprocess.run(line, env=isolation.environment(*where, {}), capture_output=True, text=True)
+print(done.stdout + done.stderr)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock")
+@pytest.mark.parametrize("bubblewrap", [True, False], ids=["bubblewrap", "landlock"])
+def test_a_sandbox_of_an_installed_grader_reads_no_answers(tmp_path, bubblewrap):
+    """The grader and labutils as packages among others, the course in a folder of its own."""
+    if not (isolation.bubblewrap() if bubblewrap else isolation.available()["landlock"]):
+        pytest.skip("this machine cannot hide files in this way")
+    python = corners.environment_without(tmp_path / "venv", "labutils")
+    (packages,) = (tmp_path / "venv").glob("lib/*/site-packages")
+    for name in ("grader", "labutils"):
+        shutil.copytree(place.CODE / name, packages / name, ignore=shutil.ignore_patterns("__pycache__"))
+    secret = tmp_path / "course" / "solutions" / "00_start" / "00_start.py"
+    secret.parent.mkdir(parents=True)
+    secret.write_text("answer = 42")
+    (jupytext,) = packages.glob("jupytext/__init__.py")
+    files = [packages / "labutils/exercises/start.py", packages / "grader/judge/judge.py", secret, jupytext]
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    environment |= {} if bubblewrap else {"GPULAB_NO_BWRAP": "1"}
+    command = [str(python), "-c", PROBE, *map(str, files)]
+    done = subprocess.run(
+        command, cwd=tmp_path / "course", env=environment, capture_output=True, text=True, timeout=200
+    )
+    assert done.stdout.split() == ["hidden", "hidden", "hidden", "read"], done.stdout + done.stderr
