@@ -71,6 +71,21 @@ def test_solutions_with_their_outputs(look):
     assert [f"{path.name}: {line}" for path in pages for line in look(path)] == []
 
 
+def test_nothing_is_cut_off_at_200_percent(driver, class_pages):
+    """A window of 1280 pixels at a zoom of 200 % has room for 640: a page scrolls down and not sideways."""
+    pages = [*class_pages, *(SITE / f"{name}/index.html" for name in SITE_PAGES[1:]), SITE / "book" / "00_start.html"]
+    size = {"width": 640, "height": 500, "deviceScaleFactor": 2, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    wide = {}
+    for path in (path for path in pages if path.exists()):
+        driver.get(path.as_uri())
+        room, needed = driver.execute_script("return [innerWidth, document.documentElement.scrollWidth]")
+        if needed > room:
+            wide[str(path)] = needed
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert wide == {}
+
+
 def test_axe_finds_what_is_wrong(look, tmp_path):
     """A picture without words and grey on grey: a test that sees nothing would pass everywhere."""
     page = tmp_path / "bad.html"
