@@ -38,6 +38,12 @@ def test_every_page_of_the_repository_has_links_to_files_that_exist(tmp_path):
     assert {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.md")} == {*build.PAGES.values(), *build.API}
 
 
+def test_pages_name_the_courses_own_repository(tmp_path):
+    build.write_pages(tmp_path, SETTINGS)
+    text = (tmp_path / "start.md").read_text()
+    assert f"git clone {SETTINGS.repository}" in text and CourseSettings().repository not in text
+
+
 def test_the_menu_has_every_page_once():
     project = tomllib.loads(build.configuration(SETTINGS))["project"]
     pages = [page for section in project["nav"] for chapter in section.values() for page in chapter]

@@ -116,6 +116,7 @@ def write_pages(folder: Path, settings: CourseSettings) -> None:
     """The site's Markdown files and pictures. Raises DeadLinks."""
     for source, page in PAGES.items():
         text = (ROOT / source).read_text(encoding="utf-8")
+        text = text.replace(CourseSettings().repository, settings.repository)  # a course's own, where it has one
         (folder / page).parent.mkdir(parents=True, exist_ok=True)
         (folder / page).write_text(relinked(text, source, settings), encoding="utf-8")
     for page, (title, modules) in API.items():
