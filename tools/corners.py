@@ -19,6 +19,7 @@ import sys
 import sysconfig
 import tempfile
 import time
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -138,8 +139,6 @@ def errors(said: str) -> list[str]:
 # --- environments of their own ---------------------------------------------------------------------------------------
 
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
-CUDA_PACKAGES = [f"nvidia-cuda-{name}==13.*" for name in ("nvrtc", "runtime", "crt", "cccl")] + ["cuda-pathfinder"]
-"""What labutils[cuda] brings beside cuda-bindings."""
 
 
 @dataclass(frozen=True)
@@ -204,10 +203,17 @@ def steps(name: str, corner: Corner, wheel: Path) -> list[list[str]]:
     """
     if name == "colab":
         return [[str(wheel)]]
-    pins = {pin.split("=")[0].rstrip("<>!~"): pin for pin in corner.packages}
-    torch, triton = pins.pop("torch"), pins.pop("triton")
+    project = tomllib.loads((ROOT / "labutils" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = {_name(text): text for text in project["dependencies"] + project["optional-dependencies"]["cuda"]}
+    wanted |= {_name(pin): pin for pin in corner.packages}
+    torch, triton = wanted.pop("torch"), wanted.pop("triton")
     index = ["--index-url", CPU_INDEX] if corner.cpu else []
-    return [[*index, torch], [*pins.values(), *CUDA_PACKAGES, "ipython"], ["--no-deps", triton, str(wheel)]]
+    return [[*index, torch], [*wanted.values(), "ipython"], ["--no-deps", triton, str(wheel)]]
+
+
+def _name(requirement: str) -> str:
+    """The package that a requirement is for."""
+    return re.match(r"[\w.-]+", requirement)[0]
 
 
 def versions(python: Path) -> str:

@@ -24,6 +24,8 @@ def test_pytorch_comes_first_and_stays():
     torch, others, last = corners.steps("oldest", corners.corners()["oldest"], WHEEL)
     assert torch[:1] == ["--index-url"] and torch[-1] == "torch==2.9.*"
     assert not [part for part in others if part.startswith(("torch", "triton"))]
+    assert {"ipython", "numpy==1.26.*", "nvidia-cuda-nvrtc==13.*"} <= set(others)
+    assert [part for part in others if part.startswith("tomli")] == ["tomli>=2 ; python_version < '3.11'"]
     assert last == ["--no-deps", "triton==3.6.*", "labutils.whl"]
     assert corners.steps("cuda", corners.corners()["cuda"], WHEEL)[0] == ["torch>=2.9"]
     assert corners.steps("colab", corners.corners()["colab"], WHEEL) == [["labutils.whl"]]
