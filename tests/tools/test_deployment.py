@@ -79,3 +79,21 @@ def test_the_hubs_example_names_this_version_and_our_settings():
     (settings,) = user["extraFiles"].values()
     assert settings["data"] == json.loads((ROOT / "tools/lab/overrides.json").read_text())
     assert (ROOT / "notebooks" / user["defaultUrl"].removeprefix("/lab/tree/")).exists()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github/workflows").glob("*.yml")), ids=lambda path: path.stem)
+def test_workflows_run_targets_and_modules_that_there_are(path):
+    jobs = yaml.safe_load(path.read_text())["jobs"].values()
+    commands = "\n".join(step.get("run", "") for job in jobs for step in job["steps"])
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert set(re.findall(r"\bmake ([a-z-]+)", commands)) <= set(targets)
+    for module in re.findall(r"python -m (tools\.\w+|labutils)\b", commands):
+        assert (ROOT / f"{module.replace('.', '/')}.py").exists() or (ROOT / module / "__main__.py").exists()
+    assert all(job["runs-on"] == "ubuntu-24.04" for job in jobs)
+
+
+def test_a_release_is_published_only_for_a_tag():
+    jobs = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
+    publishing = {name: job for name, job in jobs.items() if name != "wheels"}
+    assert publishing and all("github.ref_type == 'tag'" in job["if"] for job in publishing.values())
+    assert all(job["needs"] == "wheels" for job in publishing.values())
