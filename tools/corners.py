@@ -271,15 +271,18 @@ def run(name: str, corner: Corner, folder: Path, wheel: Path) -> list[str]:
 def main() -> int:
     known = corners()
     parser = argparse.ArgumentParser(prog="python -m tools.corners", description="run unit 00 in other environments")
-    parser.add_argument("corner", nargs="*", default=["colab"], choices=known, help="default: colab")
+    parser.add_argument("corner", nargs="*", metavar="CORNER", help=f"{', '.join(known)}; default: colab")
     parser.add_argument("--pypi", action="store_true", help="take PyTorch from the package index alone")
     args = parser.parse_args()
+    chosen = args.corner or ["colab"]
+    if unknown := set(chosen) - set(known):  # `choices` refuses the default of a list, before Python 3.12
+        parser.error(f"no corner is called {', '.join(sorted(unknown))}")
     problems = []
     with tempfile.TemporaryDirectory(prefix="corners-") as scratch:
         folder = Path(scratch)
         (folder / "wheel").mkdir()
         wheel = build_wheel(folder / "wheel")
-        for name in args.corner:
+        for name in chosen:
             corner = known[name]
             problems += run(name, replace(corner, cpu=corner.cpu and not args.pypi), folder, wheel)
     print("\n".join(problems) or f"{len(args.corner)} corners work.")
