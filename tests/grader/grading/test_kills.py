@@ -29,6 +29,7 @@ from tests.grader.small import UNIT, right, write_unit
 
 ROOT = Path(__file__).resolve().parents[3]
 COUNT = 16
+MOMENTS = int(os.environ.get("GPULAB_KILLS", 100))
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +148,7 @@ def test_killed_at_a_hundred_random_moments(unit, tmp_path, monkeypatch):
     """Of grading a class, of adding to it and of judging it again: the same command goes on, and all is sound."""
     monkeypatch.setattr(Course, "feedback", quick_feedback)
     draw, good, out = random.Random(7), right(unit), tmp_path / "out"
-    wrong, moments, seconds, marks = good.replace(b"3 * n", b"2 * n"), 100, {}, {}
+    wrong, moments, seconds, marks = good.replace(b"3 * n", b"2 * n"), MOMENTS, {}, {}
     for number in itertools.count():
         kind = "regrade" if number % 4 == 3 else "grade"
         if kind == "grade":
