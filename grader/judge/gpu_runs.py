@@ -127,7 +127,7 @@ class GpuRuns:
             arguments = arrays.for_runner((exercise.id, number))
             twice = run.case.exact or not _bits_may_vary(exercise, made)
             plan_ = gpu.for_runner(made, places[number])
-            cases.append({"arguments": arguments, "plan": plan_, "twice": twice, "turn": number})
+            cases.append({"arguments": arguments, "plan": plan_, "twice": twice, "turn": planned.turn(number)})
         answers = list(runner.run({"kernels": kernels, "cases": cases, "time_limit": GPU_LIMIT}))
         arrays.take()
         recorded, verdict = verdict.results, _afresh(verdict)
