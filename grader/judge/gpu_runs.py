@@ -258,7 +258,7 @@ class GpuRuns:
 
 def _bits_may_vary(exercise: KernelExercise, made: plan.Plan) -> bool:
     """May two correct runs on the same input differ in their last bits? Atomics add in whichever order threads come."""
-    return exercise.contract.any_order or made.names_atomics()
+    return exercise.contract.any_order or made.atomics
 
 
 def _afresh(verdict: Verdict) -> Verdict:

@@ -167,6 +167,7 @@ def plan_in(arguments: list[dict], answer: dict) -> plan.Plan | Problem:
         if spec["language"] == "cuda":
             spec["abi"] = told["abi"]
     found.needs_gpu = any(told["needs_gpu"] for told in specs)
+    found.atomics = any(told["atomics"] for told in specs)
     return found
 
 
