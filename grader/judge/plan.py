@@ -99,7 +99,7 @@ class Plan:
     needs_gpu: bool = False
     """Does a kernel's text hold what only a GPU may be able to run?"""
     atomics: bool = False
-    """Does a kernel call an atomic operation? Told by who read its text, as `needs_gpu` is."""
+    """Does a kernel call an atomic operation? The child that reads its text finds it, as it does `needs_gpu`."""
 
     def to_json(self) -> dict:
         """The plan as the sandbox and the runner read it."""

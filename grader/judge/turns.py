@@ -1,8 +1,8 @@
 """Which configuration of an autotuned kernel runs in which case, so that each runs at least once.
 
 In case k the k-th configuration runs, in turn; of the hidden cases the turns are drawn, so that nobody knows which
-configuration meets which sizes. What has had no turn by then runs on a small case once more: the smallest of those with
-more than one program, if there is any.
+configuration meets which sizes. A configuration that has not run by then runs on a small case once more: the smallest
+of those with more than one program, if there is any.
 """
 
 from __future__ import annotations
