@@ -23,6 +23,24 @@ text, and hold up everybody meanwhile; what is beyond is shown as plain text."""
 
 NO_DESCRIPTION = "No description has been provided for this image"
 
+LINEAR = frozenset(
+    [
+        "escape_html",
+        "escape_html_keep_quotes",
+        "escape_html_script",
+        "filter_data_type",
+        "get_metadata",
+        "indent",
+        "json_dumps",
+        "posix_path",
+        "strip_trailing_newline",
+        "text_base64",
+    ]
+)
+"""Filters of nbconvert's that take time in proportion to their text. All others are bounded."""
+
+_COLOR = re.compile(r"\x1b\[[^@-~\x1b\n]{0,40}[@-~]")
+
 _IMAGE = re.compile(r'<img src="data:image/[^<>]*>')
 
 
@@ -42,6 +60,18 @@ class _Compiled(BytecodeCache):
 
 
 _compiled = _Compiled()
+
+
+def _as_it_is(source: str) -> str:
+    return f"<pre>{markup.escape(source)}</pre>"
+
+
+def _without_colors(source: str) -> str:
+    """Of a text without colors, what `ansi2html` makes of it."""
+    return markup.escape(_COLOR.sub("", source))
+
+
+_INSTEAD = {"ansi2html": _without_colors, "strip_files_prefix": str}
 
 
 class PageExporter(HTMLExporter):
@@ -65,6 +95,9 @@ class PageExporter(HTMLExporter):
         def highlighted(source, *args, **more):
             return self._in_time(lambda: highlight(source, *args, **more), source)
 
+        for name, text_filter in self.default_filters():
+            if name not in LINEAR and name != "markdown2html" and not isinstance(text_filter, type):
+                self.register_filter(name, self._bounded(text_filter, _INSTEAD.get(name, markup.escape)))
         self.register_filter("highlight_code", highlighted)
         self.register_filter("filter_data_type", data_type)
         html, resources = TemplateExporter.from_notebook_node(self, nb, resources, **kw)
@@ -74,10 +107,20 @@ class PageExporter(HTMLExporter):
     def markdown2html(self, context, source):
         return self._in_time(lambda: super(PageExporter, self).markdown2html(context, source), source)
 
-    def _in_time(self, render, source: str) -> str:
+    def _bounded(self, text_filter, instead):
+        """A template's filter, also of what another filter made; `instead(text)` where that could take long."""
+
+        def filtered(source, *args, **more):
+            if not isinstance(source, str):
+                return text_filter(source, *args, **more)
+            return self._in_time(lambda: text_filter(source, *args, **more), source, instead)
+
+        return filtered
+
+    def _in_time(self, render, source: str, instead=_as_it_is) -> str:
         """What `render()` makes of a cell's text, or the plain text where that could take long."""
         if len(source) > MOST_SOURCE or self._spent > SECONDS:
-            return f"<pre>{markup.escape(source)}</pre>"
+            return instead(source)
         begin = time.thread_time()
         try:
             return render()

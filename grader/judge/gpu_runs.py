@@ -127,7 +127,7 @@ class GpuRuns:
             arguments = arrays.for_runner((exercise.id, number))
             twice = run.case.exact or not _bits_may_vary(exercise, made)
             plan_ = gpu.for_runner(made, places[number])
-            cases.append({"arguments": arguments, "plan": plan_, "twice": twice, "turn": number})
+            cases.append({"arguments": arguments, "plan": plan_, "twice": twice, "turn": planned.turn(number)})
         answers = list(runner.run({"kernels": kernels, "cases": cases, "time_limit": GPU_LIMIT}))
         arrays.take()
         recorded, verdict = verdict.results, _afresh(verdict)
@@ -258,7 +258,7 @@ class GpuRuns:
 
 def _bits_may_vary(exercise: KernelExercise, made: plan.Plan) -> bool:
     """May two correct runs on the same input differ in their last bits? Atomics add in whichever order threads come."""
-    return exercise.contract.any_order or made.names_atomics()
+    return exercise.contract.any_order or made.atomics
 
 
 def _afresh(verdict: Verdict) -> Verdict:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import atexit
 import contextlib
 import functools
@@ -10,6 +11,7 @@ import importlib.util
 import json
 import os
 import platform
+import py_compile
 import shutil
 import subprocess
 import sys
@@ -29,6 +31,21 @@ READERS = (
     "intake/reading.py", "intake/repair.py", "intake/split_cells.py",
 )  # fmt: skip
 """The part of the grader that reads what a submission holds (`inside/read.py`)."""
+
+ANSWERS = {
+    "gpu/occupancy.py": (
+        *("occupancy", "_by_registers", "_by_shared", "waves", "tail"),
+        *("warps_for_bytes", "warps_for_latency", "busy_share"),
+    ),
+    "gpu/pipeline.py": (
+        *("idle", "finish", "simulate", "held", "missing", "needs", "one_forward_one_backward", "all_forward_first"),
+    ),
+    "gpu/machine.py": ("queue_time",),
+    "gpu/placement.py": ("memory_gb", "step_ms", "allowed", "best"),
+    "spec/precision.py": ("tolerance",),
+}
+"""Functions of labutils that compute what an exercise asks for. They are for the lessons and the checks: where a
+submission's Python runs, they are there by name only."""
 
 PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 """Where a sandboxed process finds programs, the C++ compiler among them."""
@@ -89,7 +106,8 @@ def warning() -> str | None:
 
 @functools.cache
 def course(exercises: bool = False) -> Path:
-    """A folder with what runs inside: labutils, without the exercises unless they are asked for, and the readers.
+    """A folder with what runs inside: labutils, without the exercises and `ANSWERS` unless they are asked for, and the
+    readers.
 
     With the bytecode that Python keeps beside a module: nothing inside may write it.
     """
@@ -99,11 +117,33 @@ def course(exercises: bool = False) -> Path:
     hide = shutil.ignore_patterns(*([] if exercises else ["exercises"]))
     shutil.copytree(source, folder / "labutils", ignore=hide)
     shutil.copytree(INSIDE, folder / PACKAGE, ignore=hide)
+    if not exercises:
+        for name, functions in ANSWERS.items():
+            path = folder / "labutils" / name
+            path.write_text(without(path.read_text(encoding="utf-8"), functions), encoding="utf-8")
+            for old in path.parent.glob(f"__pycache__/{path.stem}.*"):
+                old.unlink()
+            py_compile.compile(str(path), doraise=True)
     for name in READERS:
         path, copy = INSIDE.parents[1] / name, folder / "grader" / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         (shutil.copytree if path.is_dir() else shutil.copy)(path, copy)
     return folder
+
+
+def without(source: str, functions: tuple[str, ...]) -> str:
+    """A module's text in which these functions and methods only raise an error. Raises LookupError if one is
+    not there."""
+    tree, left = ast.parse(source), set(functions)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name in functions:
+            node.body = ast.parse(
+                "raise NotImplementedError('an exercise asks for this: the judge leaves it out')"
+            ).body
+            left.discard(node.name)
+    if left:
+        raise LookupError(f"there is no {', '.join(sorted(left))}")
+    return ast.unparse(tree)
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from grader.judge.gpu_runs import GpuRuns
 from grader.judge.sandbox import Died, Memory, Sandbox, SandboxLimits
 from grader.judge.submission import Submission
 from grader.judge.task import PlannedTask, Task, key_of, runs_on
+from grader.judge.turns import with_turns
 from labutils import exercises
 from labutils.backends import Outcome, Problem, child, offline
 from labutils.backends.interpreter import TARGETS
@@ -266,7 +267,8 @@ class Judge:
             plans.append(wire.plan_in(wire.arguments_of(task.runs[number]), answer))
             if _ends_all(plans[-1]):
                 break
-        return PlannedTask(task, tuple(plans), self.timed_plan(task, answers) if task.timed else None)
+        timed_plan = self.timed_plan(task, answers) if task.timed else None
+        return with_turns(PlannedTask(task, tuple(plans), timed_plan), self.seed)
 
     def timed_plan(self, task: Task, answers: LaunchAnswers) -> plan.Plan | Problem:
         """The plan of the timed case, which comes after the others."""

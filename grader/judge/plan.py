@@ -50,9 +50,6 @@ class BadPlan(ValueError):
         self.kind = kind
 
 
-ATOMIC = re.compile(r"atomic|\b(?:atom|red)\.")
-
-
 @dataclass(frozen=True)
 class Launch:
     """One launch: which of the plan's kernels, on what grid, with which arguments by name. CUDA C++ also has the
@@ -101,11 +98,8 @@ class Plan:
     returned: str = ""
     needs_gpu: bool = False
     """Does a kernel's text hold what only a GPU may be able to run?"""
-
-    def names_atomics(self) -> bool:
-        """Does a kernel's text name an atomic operation, in CUDA C++, Triton or PTX?"""
-        texts = (t for s in self.specs for t in ([s["source"]] if "source" in s else [t for t, *_ in s["module"]]))
-        return any(ATOMIC.search(t) for t in texts)
+    atomics: bool = False
+    """Does a kernel call an atomic operation? The child that reads its text finds it, as it does `needs_gpu`."""
 
     def to_json(self) -> dict:
         """The plan as the sandbox and the runner read it."""

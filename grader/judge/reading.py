@@ -206,7 +206,8 @@ class _Kernels:
                 except LookupError:
                     problem = Problem("error", "the kernel's parameters cannot be read")
             self.problems.append(vars(problem) if problem else None)
-            self._new.append({"spec": number, "value": spec, "abi": abi, "needs_gpu": language.needs_gpu(spec)})
+            told = {"needs_gpu": language.needs_gpu(spec), "atomics": language.calls_atomics(spec)}
+            self._new.append({"spec": number, "value": spec, "abi": abi, **told})
             self._numbers[key] = number
         return self._numbers[key]
 

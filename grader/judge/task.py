@@ -49,6 +49,12 @@ class PlannedTask:
     plans: tuple[plan.Plan | Problem, ...] = ()
     timed_plan: plan.Plan | Problem | None = None
     refusal: Diagnosis | None = None
+    turns: tuple[int, ...] = ()
+    """For each case, which configuration of an autotuned kernel runs in it (`turns.py`); empty: none is autotuned."""
+
+    def turn(self, number: int) -> int:
+        """The turn of a case."""
+        return self.turns[number] if self.turns else number
 
     @property
     def exercise(self) -> Exercise:

@@ -86,7 +86,7 @@ def replayed(planned: PlannedTask, at: Placed) -> dict:
         for a in arguments:
             if "number" not in a:
                 a["at"] = at.at((exercise.id, number), a["name"])
-        cases.append({"arguments": arguments, "plan": planned.plans[number].to_json()})
+        cases.append({"arguments": arguments, "plan": planned.plans[number].to_json(), "turn": planned.turn(number)})
     return {"id": exercise.id, "language": exercise.language, "cases": cases}
 
 
@@ -167,6 +167,7 @@ def plan_in(arguments: list[dict], answer: dict) -> plan.Plan | Problem:
         if spec["language"] == "cuda":
             spec["abi"] = told["abi"]
     found.needs_gpu = any(told["needs_gpu"] for told in specs)
+    found.atomics = any(told["atomics"] for told in specs)
     return found
 
 

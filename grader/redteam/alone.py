@@ -83,11 +83,18 @@ def _answers(trial: Trial, text: str) -> Job:
 
 
 def _notebook(notebook, trial: Trial) -> Job:
-    """As the grader judges it: a notebook that was sanitized before."""
+    """As the grader judges it and makes its page: a notebook that was sanitized before."""
+    from grader.gradebook.nbgrader_pages import PageExporter
     from grader.judge.judge_pool import JudgePool
 
     text = nbformat.writes(notebook)
-    return lambda: JudgePool().judge(text, run.SEED, [trial.exercise])["verdicts"][trial.exercise]
+
+    def job() -> dict:
+        verdict = JudgePool().judge(text, run.SEED, [trial.exercise])["verdicts"][trial.exercise]
+        PageExporter(template_name="classic").from_notebook_node(nbformat.reads(text, as_version=4))
+        return verdict
+
+    return job
 
 
 def _honest(trial: Trial) -> Job:

@@ -6,11 +6,12 @@ access never happens, and keeps findings (out of bounds, races between programs)
 
 Races are found as in FastTrack (Flanagan and Freund, PLDI 2009), see vector_clock.py: each element remembers the epochs
 of its last store and load, each program has a vector clock, and atomics on one address order programs, as far as their
-semantics say ("relaxed" orders nothing). There are four differences. An atomic that changes nothing may see the value
+semantics say ("relaxed" orders nothing). There are five differences. An atomic that changes nothing may see the value
 from before a change that nothing orders before it; the first of each program does, and acquires nothing then
 (`may_miss`). An element keeps one epoch of a load, or the mark MANY when loads of several programs are not ordered: any
 later store then counts as a race, where FastTrack would keep a vector clock. A store of the bits that are there already
-is no conflict. And of the atomics on an element all that nothing orders are kept: a plain load must come after each.
+is no conflict. Lanes of one store that write different bits to one place are (`disagree`). And of the atomics on an
+element all that nothing orders are kept: a plain load must come after each.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class AccessFinding:
     source: str
     count: int
     past_end: bool = False
+    lanes: bool = False
+    """Do lanes of one store disagree, rather than programs?"""
 
     def sentence(self) -> str:
         where = f" (line {self.line}: `{self.source}`)" if self.line else ""
@@ -53,6 +56,8 @@ class AccessFinding:
         if self.kind == "out-of-bounds":
             rest = f" and {self.count - 1} more elements" if self.count > 1 else ""
             return f"{who} {verb} {self.array}[{self.index}]{rest}, outside the array{where}"
+        if self.lanes:
+            return f"lanes of {who} write different values to {self.array}[{self.index}] in one store{where}"
         return f"{who} {verb} {self.array}[{self.index}], which another program wrote or reads too{where}"
 
 
@@ -235,6 +240,25 @@ class Recorder:
         self.counts.global_store_sectors += _sectors(addresses, ok).size
         return ok
 
+    def disagree(self, addresses: np.ndarray, ok: np.ndarray, values: np.ndarray, where) -> None:
+        """A race inside of one store: two lanes that are allowed to write have one address and different bits. The
+        last lane wins here, any of them on a GPU."""
+        at = addresses[ok]
+        if (at[1:] > at[:-1]).all():
+            return
+        bits = np.ascontiguousarray(np.broadcast_to(values, addresses.shape)[ok])
+        bits = bits.view(f"u{bits.dtype.itemsize}")
+        order = np.argsort(at, kind="stable")
+        at, bits = at[order], bits[order]
+        bad = (at[1:] == at[:-1]) & (bits[1:] != bits[:-1])
+        if not bad.any():
+            return
+        for t in self.arrays:
+            here = at[1:][bad & (at[1:] >= t.base) & (at[1:] < t.end)]
+            if here.size:
+                index = (int(here[0]) - t.base) // t.itemsize - t.start
+                self._add("race", "store", t.name, index, where, here.size, lanes=True)
+
     def atomic(self, addresses, mask, itemsize: int, where, semantics="acq_rel", unseen=frozenset()) -> np.ndarray:
         """Lanes that may update atomically. An atomic that acquires comes after those that released its address: what
         others did before their atomic happened before what this program does next; what they did after theirs did not.
@@ -348,12 +372,11 @@ class Recorder:
         ok[here] = inside.all(axis=1) & aligned
         return touched[ok[here]].ravel()
 
-    def _add(self, kind, access, t_name, index, where, count, past_end=False):
+    def _add(self, kind, access, t_name, index, where, count, past_end=False, lanes=False):
         if len(self.findings) < MAX_FINDINGS:
             line, source = where()
-            self.findings.append(
-                AccessFinding(kind, access, t_name, int(index), self._place, line, source, int(count), bool(past_end))
-            )
+            facts = (kind, access, t_name, int(index), self._place, line, source, int(count), bool(past_end), lanes)
+            self.findings.append(AccessFinding(*facts))
 
     def _outside(self, access, t: Tracked, elements, where):
         index = elements - t.start

@@ -108,6 +108,8 @@ class _Hooks:
         if self.recorder.thorough:
             changes = _changes(ptrs.data, value.data, _array(mask), self.recorder)
         ok = self.recorder.store(ptrs.data, _array(mask), _itemsize(ptrs), errors.calling_line, changes)
+        if self.recorder.thorough:
+            self.recorder.disagree(ptrs.data, ok, value.data, errors.calling_line)
         self._moved()
         return method(builder, ptrs, value, _allowed(mask, ok), *rest, **named)
 

@@ -20,7 +20,7 @@ import triton.runtime.interpreter as interpreter
 from triton.language.semantic import TritonSemantic
 from triton.runtime.interpreter import TensorHandle
 
-from . import libdevice
+from . import libdevice, promises
 from .errors import NeedsGpu
 
 BUILDER = type(interpreter.interpreter_builder)
@@ -437,6 +437,32 @@ def patch_nested_errors() -> None:
     interpreter.repr = brief  # found before the built-in one
 
 
+def patch_promises() -> None:
+    """The interpreter believes `tl.multiple_of` and its relatives, also where they are false and a GPU would read
+    elsewhere. The patch looks at the values."""
+    original = interpreter._patch_lang_core
+
+    def checked(name: str, believed: Callable) -> Callable:
+        def promised(input, values):
+            result = believed(input, values)
+            handle = getattr(input, "handle", None)
+            data = handle.data if isinstance(handle, TensorHandle) else getattr(input, "value", input)
+            given = values if isinstance(values, (list, tuple, tl.tuple)) else [values]
+            pointer = isinstance(handle, TensorHandle) and handle.dtype.scalar.is_ptr()
+            itemsize = max(1, handle.get_element_ty().primitive_bitwidth // 8) if pointer else 0
+            promises.check(name, data, [getattr(v, "value", v) for v in given], itemsize)
+            return result
+
+        return promised
+
+    def patched(lang, *rest):
+        original(lang, *rest)
+        for name in promises.HINTS:
+            setattr(lang, name, checked(name, getattr(lang, name)))
+
+    interpreter._patch_lang_core = patched
+
+
 PATCHES = (
     patch_bf16_arithmetic,
     patch_tf32_dot,  # outside the patch before it: both wrap create_dot
@@ -454,6 +480,7 @@ PATCHES = (
     patch_dot_scaled,
     patch_loop_bounds,
     patch_nested_errors,
+    patch_promises,
 )
 
 

@@ -62,6 +62,9 @@ KINDS: dict[str, str] = {
 }
 """Every kind of refusal with what to try, the most telling first: of several diagnoses the first in this order wins."""
 
+LANES_ADVICE = "Give each lane an address of its own, or reduce first: any of the lanes may be the last to write."
+"""Of a race inside of one store."""
+
 CUDA_ADVICE = {
     "does-not-compile": slips.GENERAL["cuda"],
     "no-kernel": "Launch your kernel with kernel[grid, block](...); a result computed by PyTorch does not count.",
@@ -180,7 +183,7 @@ def _from_findings(outcome: Outcome, run: Run) -> list[Diagnosis]:
         kind = f.kind
         if kind == "out-of-bounds" and f.past_end and f.array in run.buffers:
             kind = "tail-unmasked"
-        found.append(diagnosis(kind, f.sentence()))
+        found.append(diagnosis(kind, f.sentence(), advice=LANES_ADVICE if getattr(f, "lanes", False) else None))
     return found
 
 

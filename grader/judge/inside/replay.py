@@ -71,8 +71,9 @@ def arrays(payload: dict, memory: memoryview) -> Case:
     return Case(buffers, arguments)
 
 
-def launcher(plan: dict, number: int):
-    """A function of the case's storages that does what the plan says. Autotuned launches take turns over the cases."""
+def launcher(plan: dict, turn: int):
+    """A function of the case's storages that does what the plan says; `turn` tells which configuration of an autotuned
+    kernel it launches."""
     kernels = [None] * len(plan["specs"])
 
     def kernel(index: int):
@@ -117,7 +118,7 @@ def launcher(plan: dict, number: int):
                 view(step["to"]).copy_(view(step["copy"]))
                 continue
             if "choices" in step:
-                step = step["choices"][number % len(step["choices"])]
+                step = step["choices"][turn % len(step["choices"])]
             spec, args = plan["specs"][step["kernel"]], {k: value(a) for k, a in step["args"].items()}
             if spec["language"] == "cuda":
                 grid, block = tuple(step["grid"]), tuple(step["block"])
@@ -145,13 +146,13 @@ def _constant(payload, namespace):
 def run_case(task: dict, number: int, memory: memoryview, time_limit: float) -> dict:
     """In a child: one case."""
     payload = task["cases"][number]
-    case, plan = arrays(payload, memory), payload["plan"]
+    case, launch = arrays(payload, memory), launcher(payload["plan"], payload["turn"])
     if task["language"] == "triton":
         interpreter.require()
-        result = interpreter.one_case(launcher(plan, number), case, compiled=False)
+        result = interpreter.one_case(launch, case, compiled=False)
         result.pop("compile")
     else:
-        result = emulator.one_case(launcher(plan, number), case, time_limit)
+        result = emulator.one_case(launch, case, time_limit)
     return result
 
 

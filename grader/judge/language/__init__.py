@@ -15,6 +15,7 @@ from . import cuda, triton
 from .refusal import NotAKernel
 
 READERS = {"triton": triton.check, "cuda": cuda.check}
+ATOMICS = {"triton": triton.calls_atomics, "cuda": cuda.calls_atomics}
 
 GPU_ONLY = re.compile(r"\binline_asm_elementwise\b|\blibdevice\b")
 """What the interpreter cannot run, or not all of it."""
@@ -30,6 +31,15 @@ def needs_gpu(spec: dict) -> bool:
             return e.kind == "needs-gpu"
         return False
     return any(GPU_ONLY.search(text) for text, *_ in spec["module"])
+
+
+def calls_atomics(spec: dict) -> bool:
+    """Does the code of one launch's kernel call an atomic operation, in its language or in PTX? A comment, a text or
+    another name does not count. Two runs may then differ in their last bits."""
+    try:
+        return ATOMICS[spec["language"]](spec)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
 
 
 def problem(spec: dict) -> Problem | None:

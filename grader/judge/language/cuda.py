@@ -10,11 +10,26 @@ from __future__ import annotations
 import re
 
 from labutils.backends.simt import errors, expansion, rules
+from labutils.cuda.text import blank
+from labutils.cuda.tokens import split
 
 from .refusal import NotAKernel
 
 NAME = re.compile(r"[A-Za-z_]\w*(\s*<[\w\s,:<>*&+-]*>)?")
 """A kernel as it is named for a launch: with its template's arguments, where it has any."""
+
+ATOMIC = re.compile(r"\b(?:__nv_atomic_|atomic[A-Z])\w*|\batomic_ref\b|\batomic\s*<")
+ATOMIC_PTX = re.compile(r"\b(?:atom|red)\.")
+ASSEMBLY = re.compile(r"\b(?:asm|__asm__)\b")
+
+
+def calls_atomics(spec: dict) -> bool:
+    """Does the code call an atomic operation, in CUDA C++ or in inline PTX?"""
+    code = blank(spec["source"])
+    if ATOMIC.search(code):
+        return True
+    texts = (t.text for t in split(spec["source"]) if t.kind in ("string", "raw"))
+    return bool(ASSEMBLY.search(code)) and any(ATOMIC_PTX.search(t) for t in texts)
 
 
 def check(spec: dict) -> None:

@@ -92,6 +92,25 @@ def prepare() -> None:
     _interpreters_own()
 
 
+ATOMIC_PTX = re.compile(r"\b(?:atom|red)\.")
+
+
+def calls_atomics(spec: dict) -> bool:
+    """Does the code call an atomic operation, of Triton's language or in inline PTX?"""
+    nodes = [node for text, *_ in spec["module"] for node in ast.walk(ast.parse(text))]
+    called = [node.func for node in nodes if isinstance(node, ast.Call)]
+    imported = [a for node in nodes if isinstance(node, ast.ImportFrom) for a in node.names]
+    known = {a.asname or a.name for a in imported if a.name.startswith("atomic_")}
+    aliases = [n for n in nodes if isinstance(n, ast.Assign) and getattr(n.value, "attr", "").startswith("atomic_")]
+    known |= {t.id for n in aliases for t in n.targets if isinstance(t, ast.Name)}
+    for f in called:
+        if getattr(f, "attr", "").startswith("atomic_") or getattr(f, "id", "") in known:
+            return True
+    assembly = any("inline_asm_elementwise" in (getattr(f, "attr", ""), getattr(f, "id", "")) for f in called)
+    texts = [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    return assembly and any(ATOMIC_PTX.search(t) for t in texts)
+
+
 def check(spec: dict) -> None:
     """Raises NotAKernel unless every text of a launch's module holds kernels and constants only."""
     bound: dict[str, object] = {}

@@ -1,11 +1,13 @@
 """nbgrader's feedback pages as this grader makes them, beside stock nbconvert's."""
 
+import pytest
 from bs4 import BeautifulSoup
 from nbconvert.exporters import HTMLExporter
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from traitlets.config import Config
 
-from grader.gradebook.nbgrader_pages import NO_DESCRIPTION, PageExporter
+from grader.gradebook.nbgrader_pages import NO_DESCRIPTION, SECONDS, PageExporter
+from tests.clock import cpu_seconds
 
 PIXEL = "iVBORw0KGgo="
 SHOWN = [
@@ -42,3 +44,28 @@ def test_a_described_image_keeps_its_description():
     described = new_output("display_data", data={"image/png": PIXEL}, metadata={"image/png": {"alt": "a roofline"}})
     stock, ours = _pages(described)
     assert _seen(ours) == _seen(stock) and NO_DESCRIPTION not in ours and 'alt="a roofline"' in ours
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("markdown", "[" * 8000),
+        ("markdown", "[" * 62_000),
+        ("markdown", "*_[`" * 2000),
+        ("output", "\x1b[m" * 1_300_000),
+    ],
+)
+def test_no_text_takes_a_page_more_than_its_time(kind, text):
+    if kind == "markdown":
+        cells = [new_markdown_cell(text, id=f"cell{k}") for k in range(72)]
+    else:
+        cells = [new_code_cell("1", outputs=[new_output("stream", text=text)], id="one")]
+    notebook = new_notebook(cells=cells, metadata={"language_info": {"name": "python"}})
+    exporter = PageExporter(config=CONFIG)
+    assert cpu_seconds(lambda: exporter.from_notebook_node(notebook)) < 3 * SECONDS
+
+
+def test_a_long_output_is_there_without_its_colors():
+    output = new_output("stream", text="\x1b[31mred\x1b[0m < " + "x" * 9000)
+    _, ours = _pages(output)
+    assert "red &lt; xxx" in ours and "\x1b" not in ours

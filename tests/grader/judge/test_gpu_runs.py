@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from grader.course.sources import source_notebook
-from grader.judge import gpu, gpu_runs, plan, speed
+from grader.judge import gpu, gpu_runs, language, plan, speed
 from grader.judge.judge import Judge
 from grader.judge.sandbox import Memory
 from grader.judge.submission import Submission
@@ -200,7 +200,8 @@ def test_timed_runs_with_other_bits_are_a_race_unless_atomics_explain_them(judge
     task = judge._task(_of("06_elementwise_triton/gelu"))
     payload = {"seconds": {"a": [1e-3] * 50, "b": [1e-3] * 50}, "copy_gbs": 4000}
     measured = payload | {"inputs_kept": True, "distinct": [1, 2]}
-    made = plan.Plan([], [{"language": "cuda", "source": text}], [])
+    spec = {"language": "cuda", "source": f"__global__ void k(float* out, float* x) {{ {text} }}"}
+    made = plan.Plan([], [spec], [], atomics=language.calls_atomics(spec))
     verdict = judge.gpu._judge_race(PlannedTask(task, timed_plan=made), Verdict(task.exercise.id, ""), measured, [])
     assert (verdict.headline and verdict.headline.kind) == kind
 

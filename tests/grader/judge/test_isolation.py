@@ -128,3 +128,29 @@ def test_a_sandbox_of_an_installed_grader_reads_no_answers(tmp_path, bubblewrap)
         command, cwd=tmp_path / "course", env=environment, capture_output=True, text=True, timeout=200
     )
     assert done.stdout.split() == ["hidden", "hidden", "hidden", "read"], done.stdout + done.stderr
+
+
+def test_a_sandbox_has_no_function_that_computes_an_answer():
+    program = (
+        "from labutils.gpu import device, occupancy, pipeline\n"
+        "for call in (lambda: occupancy.occupancy(device.limits_for((9, 0)), 128, 32), "
+        "lambda: pipeline.one_forward_one_backward(4, 8), lambda: pipeline.simulate([], [], [])):\n"
+        "    try:\n        print(call())\n    except NotImplementedError:\n        print('left out')\n"
+    )
+    env = {"PYTHONPATH": os.pathsep.join([str(isolation.course()), *sys.path[1:]]), "PATH": isolation.PATH}
+    env |= {"PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=env, cwd="/", capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:-1] == ["left out"] * 3
+
+
+def test_no_bytecode_of_an_answer_is_left():
+    for name in isolation.ANSWERS:
+        path = isolation.course() / "labutils" / name
+        kept = list(path.parent.glob(f"__pycache__/{path.stem}.*"))
+        assert len(kept) == 1 and kept[0].stat().st_mtime >= path.stat().st_mtime
+        assert b"an exercise asks for this" in kept[0].read_bytes()
+
+
+def test_a_name_that_is_not_there_cannot_be_left_out():
+    with pytest.raises(LookupError, match="no gone"):
+        isolation.without("def here():\n    return 1\n", ("here", "gone"))

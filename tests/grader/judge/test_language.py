@@ -345,3 +345,43 @@ def test_evil_names(name):
 @pytest.mark.parametrize("name", ["k", "k<4>", "k<float, 4>", "k<Op<__half>, true>", "k<-1, 2 + 2>"])
 def test_honest_names(name):
     assert not language.problem(cuda(KERNEL, name))
+
+
+# --- atomics ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "calls"),
+    [
+        ("atomicAdd(x, v);", True),
+        ("cuda::atomic_ref<float> r(*x);", True),
+        ('asm volatile("red.global.add.f32 [%0], %1;" :: "l"(x), "f"(v));', True),
+        ("x[i] = shared.x + redo; // not atomic: atomicAdd(x, v)", False),
+        ("/* atomicAdd(x, v) */ x[i] = v;", False),
+        ('printf("atomicAdd(x, v) red.global");', False),
+        ("int atomic = 1, nonatomic = 2;", False),
+    ],
+)
+def test_atomics_of_cuda_are_found_in_the_code_and_not_in_comments(body, calls):
+    assert language.calls_atomics(cuda(f"__global__ void k(float* x) {{ {body} }}")) == calls
+
+
+@pytest.mark.parametrize(
+    ("body", "more", "calls"),
+    [
+        ("tl.atomic_add(x_ptr, 1.0)", (), True),
+        ("add(x_ptr, 1.0)", ("from triton.language import atomic_add as add",), True),
+        ("add(x_ptr, 1.0)", ("add = tl.atomic_add",), True),
+        (
+            'tl.inline_asm_elementwise("atom.global.add.f32 $0, [$1], $2;", "=f,l,f", [x_ptr], tl.float32, True, 1)',
+            (),
+            True,
+        ),
+        ("tl.store(x_ptr, 1.0)  # tl.atomic_add(x_ptr, 1.0)", (), False),
+        ('"""tl.atomic_add(x_ptr, 1.0), red.global"""\ntl.store(x_ptr, 1.0)', (), False),
+        ("atomic_value = 1\ntl.store(x_ptr, atomic_value)", (), False),
+        ("tl.store(x_ptr, (", (), False),
+    ],
+)
+def test_atomics_of_triton_are_found_in_the_code_and_not_in_comments(body, more, calls):
+    assert language.calls_atomics(triton(body, more=more)) == calls

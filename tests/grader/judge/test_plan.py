@@ -148,15 +148,3 @@ def test_a_copy_is_read_and_one_that_rearranges_is_refused():
     with pytest.raises(plan.BadPlan, match="your launcher rearranges an array with PyTorch") as refused:
         plan.read(changed("scratch", to=[8192]) | {"steps": [{"copy": inner, "to": turned}]}, ARGUMENTS)
     assert refused.value.kind == "no-kernel"
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("atomicAdd(out, v);", True), ("cuda::atomic_ref<float> r(*out);", True), ('asm("red.global.add.f32");', True),
-        ("out[i] = shared.x + redo;", False),
-    ],
-)  # fmt: skip
-def test_atomics_are_found_in_a_kernels_text(text, names):
-    source = f"__global__ void k(float* x) {{ {text} }}"
-    assert plan.read(changed("specs", 1, "source", to=source), ARGUMENTS).names_atomics() == names

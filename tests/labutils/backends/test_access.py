@@ -155,3 +155,22 @@ def test_a_wave_reads_a_sector_once():
     touched = np.unique(at[:32] // np.uint64(32)).size
     assert recorder.counts.global_load_sectors == 5 * touched
     assert recorder.counts.wave_load_sectors == 3 * touched
+
+
+@pytest.mark.parametrize(
+    ("elements", "values", "mask", "found"),
+    [
+        ((3, 5, 3), (1.0, 2.0, 9.0), (True, True, True), ["race"]),
+        ((3, 5, 3), (1.0, 2.0, 1.0), (True, True, True), []),
+        ((3, 5, 3), (1.0, 2.0, 9.0), (True, True, False), []),
+        ((7, 5, 3), (1.0, 2.0, 9.0), (True, True, True), []),
+        ((3, 3), (0.0, -0.0), (True, True), ["race"]),
+    ],
+)
+def test_lanes_of_one_store_must_agree(recorder, elements, values, mask, found):
+    ok = access(recorder, "store", 2, *elements, mask=np.array(mask))
+    recorder.disagree(at(*elements), ok, np.array(values, np.float32), lambda: (7, "tl.store(...)"))
+    assert kinds(recorder) == found
+    for finding in recorder.findings:
+        said = "lanes of program 2 write different values to x[3] in one store (line 7: `tl.store(...)`)"
+        assert finding.sentence() == said

@@ -328,3 +328,29 @@ def test_libdevice_keeps_to_the_types_it_has():
     """libdevice has no fp16: a GPU's compiler refuses it, so the interpreter must not compute it."""
     with pytest.raises(Exception, match="fp16|float16"):
         names_kernel[(1,)](torch.ones(8, dtype=torch.float16), torch.empty(8), "module")
+
+
+@triton.jit
+def promises_kernel(out_ptr, n, what: tl.constexpr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    if what == "multiple":
+        offs = tl.multiple_of(offs + n, 4) - n
+    elif what == "pointer":
+        tl.store(tl.max_contiguous(tl.multiple_of(out_ptr + n + offs, 16), BLOCK), 1.0, mask=offs < BLOCK - n)
+    elif what == "mask":
+        tl.store(out_ptr + offs, 1.0, mask=tl.max_constancy(offs < BLOCK - n, 4))
+    elif what == "loop":
+        for start in range(n, BLOCK, 4):
+            tl.store(out_ptr + tl.multiple_of(start, 4), 1.0)
+    tl.store(out_ptr + offs, 1.0)
+
+
+@pytest.mark.parametrize("what", ["multiple", "pointer", "mask", "loop"])
+def test_false_promises_to_the_compiler_are_refused(what):
+    out = torch.empty(16)
+    promises_kernel[(1,)](out, 4, what, 16)
+    promises_kernel[(1,)](out, 0, what, 16)
+    with pytest.raises(Exception) as caught:
+        promises_kernel[(1,)](out, 2, what, 16)
+    problem = explain(caught.value)
+    assert problem.kind == "error" and "promises" in problem.message and problem.line

@@ -211,3 +211,15 @@ def test_masked_lanes_hold_what_shows(dtype):
     assert out.item() == 10
     launch(tail_kernel, (1,), x, out, n=10, USED=True)
     assert out.item() != 10
+
+
+@triton.jit
+def crowded_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK))
+    tl.store(out_ptr + tl.zeros((BLOCK,), tl.int32), tl.cumsum(x, 0))
+
+
+@pytest.mark.parametrize(("value", "found"), [(1, {"race"}), (0, set())])
+def test_lanes_that_store_to_one_place_must_agree(value, found):
+    x, out = torch.full((16,), value, dtype=torch.int32), torch.full((1,), -1, dtype=torch.int32)
+    assert kinds(launch(crowded_kernel, (1,), x, out, BLOCK=16)) == found
