@@ -8,15 +8,17 @@ Races are found as in FastTrack (Flanagan and Freund, PLDI 2009), see vector_clo
 of its last store and load, each program has a vector clock, and atomics on one address order programs, as far as their
 semantics say ("relaxed" orders nothing). There are five differences. An atomic that changes nothing may see the value
 from before a change that nothing orders before it; the first of each program does, and acquires nothing then
-(`may_miss`). An element keeps one epoch of a load, or the mark MANY when loads of several programs are not ordered: any
-later store then counts as a race, where FastTrack would keep a vector clock. A store of the bits that are there already
-is no conflict. Lanes of one store that write different bits to one place are (`disagree`). And of the atomics on an
-element all that nothing orders are kept: a plain load must come after each.
+(`may_miss`). One that changes something may come before such a change (atomics.py, `overtaken`). An element keeps one
+epoch of a load, or the mark MANY when loads of several programs are not ordered: any later store then counts as a race,
+where FastTrack would keep a vector clock. A store of the bits that are there already is no conflict. Lanes of one store
+that write different bits to one place are (`disagree`). And of the atomics on an element all that nothing orders are
+kept: a plain load must come after each.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
@@ -133,15 +135,21 @@ class Counts:
 
 @dataclass
 class Change:
-    """The latest change of a variable by an atomic: the bits before it, its epoch, who has seen those bits since."""
+    """The latest change of a variable by an atomic: the bits before it, its epoch, how often each program has seen
+    those bits since. `again` does the change once more, to any bits; None if the change used what it found, so that
+    nothing may come between."""
 
     before: int
     epoch: int
-    shown: set[int] = field(default_factory=set)
+    shown: dict[int, int] = field(default_factory=dict)
+    again: Callable[[int], int] | None = None
 
 
 FOLLOWED, LANES = 1 << 16, 64
 """Variables whose changes are kept, and lanes of one atomic that are looked at."""
+
+ENOUGH = 1 << 30
+"""In place of how often a program may see old bits: it has seen the new ones."""
 
 WAVE = 16
 """Programs that are taken to run at the same time: few, so that the small cases of a check have many waves."""
@@ -290,12 +298,14 @@ class Recorder:
         """The latest change by an atomic at an address, as far as it is followed."""
         return self._changes.get(address)
 
-    def may_miss(self, change: Change) -> bool:
-        """May an atomic by this program that changes nothing still see what was there before? If another program made
-        the change, and nothing orders it before now. Each program may once: it is noted."""
-        if self._program in change.shown or self._happened_before(np.array([change.epoch]))[0]:
+    def may_miss(self, change: Change, most: int = 1) -> bool:
+        """May an atomic by this program still see what was there before? If another program made the change, and
+        nothing orders it before now. Each program may `most` times, until it has seen the change: both are noted."""
+        seen = change.shown.get(self._program, 0)
+        if seen >= most or self._happened_before(np.array([change.epoch]))[0]:
+            change.shown[self._program] = ENOUGH
             return False
-        change.shown.add(self._program)
+        change.shown[self._program] = seen + 1
         return True
 
     def updated(self, addresses: np.ndarray, epoch: int) -> None:
@@ -317,10 +327,10 @@ class Recorder:
             self._update_sets.append(epochs)
         return number
 
-    def changed(self, address: int, before: int, epoch: int) -> None:
+    def changed(self, address: int, before: int, epoch: int, again: Callable[[int], int] | None = None) -> None:
         """An atomic of that epoch has changed the bits at an address."""
         if address in self._changes or len(self._changes) < FOLLOWED:
-            self._changes[address] = Change(before, epoch)
+            self._changes[address] = Change(before, epoch, again=again)
 
     @property
     def now(self) -> int:

@@ -60,13 +60,17 @@ class LaunchFinding:
 
 @dataclass(frozen=True)
 class Launched:
-    """One launch that was emulated: its sizes, dynamic shared memory in bytes, and the counters of each line."""
+    """One launch that was emulated: its sizes, dynamic shared memory in bytes, counters of each line and access, its
+    arrays in the order of their numbers, and what gives the source line of a request's `pc`."""
 
     kernel: cuda.Kernel
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared: int
     lines: list[dict]
+    accesses: list[simt.Access]
+    arrays: list[str]
+    line_of: Callable[[set[int]], dict[int, int]]
 
 
 @dataclass
@@ -188,7 +192,8 @@ def _run(session: _Session, kernel: cuda.Kernel, grid, block, shared, arguments)
     session.counts.update({k: v for k, v in result.counters.to_json().items() if v})
     session.shared_bytes = max(session.shared_bytes, result.shared_bytes)
     lines = [{"line": n} | c.to_json() for n, c in result.report.lines.items()]
-    session.launched.append(Launched(kernel, grid, block, shared, lines))
+    line_of = built.module.built(True).lines.of
+    session.launched.append(Launched(kernel, grid, block, shared, lines, result.report.accesses, list(arrays), line_of))
     for f in result.findings:
         if len(session.findings) < PICTURED:
             end = session.lengths.get(f.array)
@@ -410,6 +415,14 @@ def case_by_launch(fn: Callable, run: Run, time_limit: float) -> tuple[dict[str,
         "stopped": stopped,
     }
     return payload, session.launched
+
+
+def traced_case(fn: Callable, run: Run, time_limit: float, trace: int) -> list[Launched]:
+    """In a child of its own: one case whose launches write their requests to the file descriptor `trace`. What they
+    would count themselves is missing."""
+    global _trace
+    _trace = trace
+    return case_by_launch(fn, run, time_limit)[1]
 
 
 def _counts(counts: Counter, launches: int) -> dict[str, int]:

@@ -141,3 +141,21 @@ def _records(file: BinaryIO, names: list[str]) -> Iterator[tuple]:
             offsets = struct.unpack(f"<{count}I", data[: 4 * count])
             name = "shared" if array in _SHARED else names[array] if array < len(names) else "a __device__ variable"
             yield pc, warp, _OPERATIONS[kind], lanes, "" if kind == 3 else name, 0 if kind == 3 else size, offsets
+
+
+def launch_records(file: BinaryIO, names: list[list[str]]) -> Iterator[tuple]:
+    """(launch, pc, operation, lanes, array, bytes, address of the array, offsets) of each request and step of several
+    launches. `names` are each launch's arrays; shared memory has address 0."""
+    launch, lows = -1, []
+    while head := file.read(_RECORD.size):
+        pc, lanes, kind, array, size, flags, _ = _RECORD.unpack(head)
+        if kind == _BEGIN:
+            launch, data = launch + 1, file.read(_HEAD_BYTES + _ARRAY_BYTES * lanes)
+            lows = [low for low, _ in struct.iter_unpack("<QQ", data[_HEAD_BYTES:])]
+        elif kind in _OPERATIONS:
+            count = 0 if kind == 3 else lanes.bit_count()
+            data = file.read(4 * count * (2 if flags & _COPIED else 1))
+            offsets = struct.unpack(f"<{count}I", data[: 4 * count])
+            known = array < len(names[launch]) and kind != 3
+            name = names[launch][array] if known else "shared" if array in _SHARED else ""
+            yield launch, pc, _OPERATIONS[kind], lanes, name, size, lows[array] if known else 0, offsets

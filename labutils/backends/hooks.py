@@ -121,7 +121,7 @@ class _Hooks:
         mask_now = np.broadcast_to(_array(mask), ptr.data.shape)
         quiet = mask_now & atomics.leaves_all(str(op), np.broadcast_to(value.data, ptr.data.shape))
         run = lambda ok: method(builder, op, ptr, value, _allowed(mask, ok), sem, *rest, **named)  # noqa: E731
-        return self._atomic(ptr, mask_now, quiet, sem, run)
+        return self._atomic(ptr, mask_now, quiet, sem, run, again=atomics.repeated(str(op), value.data))
 
     def atomic_cas(self, method, builder, ptr, compare, value, sem, *rest, **named):
         def run(ok):
@@ -133,17 +133,28 @@ class _Hooks:
         same = np.broadcast_to(compare.data == value.data, ptr.data.shape)
         return self._atomic(ptr, everywhere, same, sem, run, expected=np.broadcast_to(compare.data, ptr.data.shape))
 
-    def _atomic(self, ptr, mask, quiet, sem, run: Callable, expected=None):
-        """An atomic by `run(lanes)`. What changes nothing may see what was there before."""
+    def _atomic(self, ptr, mask, quiet, sem, run: Callable, expected=None, again=None):
+        """An atomic by `run(lanes)`. What changes nothing may see what was there before; what changes something may
+        come before what was changed (`again` does its own change once more)."""
         recorder, size = self.recorder, _itemsize(ptr)
         old = atomics.old_values(recorder, ptr.data, mask, quiet, size, expected)
         semantics = atomics.SEMANTICS[str(sem).rpartition(".")[2]]
-        if (mask & ~quiet).any() and errors.result_is_dropped():
+        dropped = errors.result_is_dropped()
+        if (mask & ~quiet).any() and dropped:
             semantics = atomics.WITHOUT_RESULT.get(semantics, semantics)
-        epoch = recorder.now
-        ok = recorder.atomic(ptr.data, mask, size, errors.calling_line, semantics, old.keys())
-        result = run(ok)
-        if atomics.note_changes(recorder, ptr.data, ok, result.data, size, epoch):
+        epoch, later = (
+            recorder.now,
+            None if old or dropped else atomics.overtaken(recorder, ptr.data, mask, quiet, size),
+        )
+        unseen = {ptr.data.item()} if later else old.keys()
+        ok = recorder.atomic(ptr.data, mask, size, errors.calling_line, semantics, unseen)
+        if later:
+            result, changed = atomics.overtake(later, ptr.data.item(), size, lambda: run(ok))
+        else:
+            result = run(ok)
+            again = again if dropped else None
+            changed = atomics.note_changes(recorder, ptr.data, ok, result.data, size, epoch, again)
+        if changed:
             recorder.updated(ptr.data[ok], epoch)
             self._moved()
         elif self.programs:

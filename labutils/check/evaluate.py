@@ -128,6 +128,11 @@ def _kernel(exercise: KernelExercise, fn, verdict: Verdict, seed, hidden, backen
 
         seconds = evidence.SECONDS + time.monotonic() - begin
         verdict.headline, verdict.explained = evidence.refine(exercise, fn, found, tried, seed, seconds), True
+    elif explain and "record" in backend.can and verdict.passed and verdict.counts:
+        from . import missed_counts  # not above: it is needed only for a bound that is not met
+
+        missed = [b for b in exercise.points.reached(verdict) if not b.met(verdict.counts)]
+        verdict.reasons = missed_counts.reasons(exercise, fn, verdict.counts, missed, seed)
 
 
 def cases_of(exercise: Exercise, seed: int, hidden: int) -> list[tuple[Case, bool]]:
@@ -161,7 +166,7 @@ def _refused_beside(exercise, fn, seed, hidden, time_limit, verdict: Verdict, ex
     if isinstance(recorded, str):
         verdict.notes.append(f"Memory accesses were not recorded: {recorded}.")
         return False
-    verdict.counts = recorded.counts
+    verdict.counts, verdict.reasons = recorded.counts, recorded.reasons
     if recorded.passed:
         return False
     if recorded.headline.kind in ("error", diagnose.NEEDS_GPU):

@@ -89,7 +89,7 @@ def _raced(fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], secon
     race = next((f for f in refused[0].outcome.findings if f.kind == "race"), None)
     if race is not None and race.access == "load":
         seen = accesses.record(fn, _again(refused[0].run), seconds)
-        if early := placement.raised_early(race.array, seen):
+        if early := placement.waits_by_changing(seen) or placement.raised_early(race.array, seen):
             return _added(found, early)
     return _placed(fn, found, refused, tried, seconds)
 

@@ -201,6 +201,13 @@ class _ByLine(Recorder):
         return ok
 
 
+def triton_lines(fn: Callable, run: Run) -> list[list]:
+    """In a child: [line, text, counts] of each line that accesses memory."""
+    recorder = _ByLine()
+    interpreter.one_case(fn, run, compiled=False, recorder=recorder)
+    return [[*place, dict(counts)] for place, counts in recorder.by_line.items()]
+
+
 def _triton(fn: Callable, run: Run) -> dict:
     """In the child: the case in the interpreter."""
     recorder = _ByLine()

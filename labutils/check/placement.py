@@ -360,6 +360,21 @@ def endless(line: int, sources: list[str]) -> Evidence | None:
     )
 
 
+def waits_by_changing(seen: Recording) -> Evidence | None:
+    """Of a race: a program waits for a counter by an atomic that changes it."""
+    for a in seen.accesses:
+        text = statements.statement(seen.lines(a.filename), a.line) if a.kind == "atomic" else ""
+        call = re.search(r"\batomic_(add|max|or)\(([^,()]+), *([^,()]+)", text)
+        if not text.startswith("while ") or call is None or call[3].strip() == "0":
+            continue
+        return Evidence(
+            f"the loop on line {a.line}, `{statements.shortened(text)}`, changes the counter that it waits for, so "
+            "programs that wait end the wait themselves, before what they wait for is there",
+            f"Look at the counter with an atomic that changes nothing: tl.atomic_add({call[2].strip()}, 0).",
+        )
+    return None
+
+
 def raised_early(array: str, seen: Recording) -> Evidence | None:
     """Of a race: a program raises its counters before it changes the array, or by an atomic that orders nothing."""
     by_program: dict[tuple[int, ...], list[Access]] = {}

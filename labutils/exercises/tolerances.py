@@ -85,18 +85,37 @@ register(
 
 # --- a comparison --------------------------------------------------------------------------------------------------
 
-HONEST, ANOTHER_ORDER, CANCELS, SMALL, NOT_A_NUMBER, INFINITE = (
+HONEST, ANOTHER_ORDER, CANCELS, SMALL, NOT_A_NUMBER, INFINITE, NEGATIVE = (
     "a correct kernel", "a correct kernel that adds in another order", "a correct kernel whose terms cancel",
     "a correct kernel with very small numbers", "NaN where NaN is right", "infinity where infinity is right",
+    "minus infinity where minus infinity is right",
 )  # fmt: skip
-LOST, HALF, NAN, FAR, SMALL_LOST, WRONG_INFINITY, OTHER_SIGN, SHORT = (
+LOST, HALF, NAN, FAR, SMALL_LOST, WRONG_INFINITY, WRONG_NEGATIVE = (
     "a kernel that leaves out one term", "a kernel whose accumulator is fp16", "NaN where a number is right",
     "a kernel with one wrong element", "a kernel that leaves out a term of very small numbers",
-    "infinity where a number is right", "minus infinity where infinity is right", "too few elements",
+    "infinity where a number is right", "minus infinity where a number is right",
 )  # fmt: skip
-RIGHT = (HONEST, ANOTHER_ORDER, CANCELS, SMALL, NOT_A_NUMBER, INFINITE)
-WRONG = (LOST, HALF, NAN, FAR, SMALL_LOST, WRONG_INFINITY, OTHER_SIGN, SHORT)
+FOR_NAN, INFINITY_FOR_NAN, FOR_INFINITY, FOR_NEGATIVE, NAN_FOR_INFINITY, OTHER_SIGN, POSITIVE, LATER, SHORT = (
+    "a number where NaN is right", "infinity where NaN is right", "a number where infinity is right",
+    "a number where minus infinity is right", "NaN where infinity is right", "minus infinity where infinity is right",
+    "infinity where minus infinity is right", "a wrong element after a right NaN and a right infinity",
+    "too few elements",
+)  # fmt: skip
+RIGHT = (HONEST, ANOTHER_ORDER, CANCELS, SMALL, NOT_A_NUMBER, INFINITE, NEGATIVE)
+WRONG = (
+    LOST, HALF, NAN, FAR, SMALL_LOST, WRONG_INFINITY, WRONG_NEGATIVE, FOR_NAN, INFINITY_FOR_NAN, FOR_INFINITY,
+    FOR_NEGATIVE, NAN_FOR_INFINITY, OTHER_SIGN, POSITIVE, LATER, SHORT,
+)  # fmt: skip
 KINDS = (*RIGHT, *WRONG)
+SPECIAL = {
+    NOT_A_NUMBER: (math.nan, math.nan), INFINITE: (math.inf, math.inf), NEGATIVE: (-math.inf, -math.inf),
+    NAN: (math.nan, None), WRONG_INFINITY: (math.inf, None), WRONG_NEGATIVE: (-math.inf, None),
+    FOR_NAN: (None, math.nan), INFINITY_FOR_NAN: (math.inf, math.nan), FOR_INFINITY: (None, math.inf),
+    FOR_NEGATIVE: (None, -math.inf), NAN_FOR_INFINITY: (math.nan, math.inf), OTHER_SIGN: (-math.inf, math.inf),
+    POSITIVE: (math.inf, -math.inf),
+}  # fmt: skip
+"""For each kind with one element that is not finite: the kernel's result there and the right one; None leaves the
+sum."""
 ROWS = 24
 
 
@@ -125,19 +144,27 @@ def _results(kind: int, terms: int, seed: int) -> dict:
     if name in (LOST, SMALL_LOST):
         kept[row, column] = 0
     yours = row_sums(kept, torch.float16 if name == HALF else torch.float32).double()
-    if name == FAR:
+    if name == LATER:
+        row = max(row, 2)
+        for k, special in enumerate((math.nan, math.inf)):
+            _put(k, special, special, yours, expected, magnitude)
+    if name in (FAR, LATER):
         yours[row] = -expected[row] - torch.sign(expected[row])
-    special = {NOT_A_NUMBER: (math.nan, math.nan), INFINITE: (math.inf, math.inf), NAN: (math.nan, None),
-               WRONG_INFINITY: (math.inf, None), OTHER_SIGN: (-math.inf, math.inf)}  # fmt: skip
-    if name in special:
-        yours[row], right = special[name][0], special[name][1]
-        if right is not None:
-            expected[row] = right
-            magnitude[row] = math.nan if math.isnan(right) else math.inf
+    if name in SPECIAL:
+        _put(row, *SPECIAL[name], yours, expected, magnitude)
     found = {"yours": yours.tolist(), "expected": expected.tolist(), "magnitude": magnitude.tolist(), "terms": terms}
     if name == SHORT:
         found["yours"].pop()
     return found
+
+
+def _put(row: int, result: float | None, right: float | None, yours, expected, magnitude) -> None:
+    """Make one element not finite: what the kernel gives, what is right, or both."""
+    if result is not None:
+        yours[row] = result
+    if right is not None:
+        expected[row] = right
+        magnitude[row] = math.nan if math.isnan(right) else math.inf
 
 
 WHY = {
@@ -147,13 +174,24 @@ WHY = {
     SMALL: "All numbers are about 1e-9. Scale the tolerance with magnitude; a fixed one has no meaning.",
     NOT_A_NUMBER: "Where NaN is expected, NaN is right. NaN != NaN, so handle it before you compare.",
     INFINITE: "inf - inf is NaN: handle equal infinities before you subtract.",
+    NEGATIVE: "-inf - -inf is NaN: handle equal infinities before you subtract.",
     LOST: "One element differs by more than its tolerance. A fixed or larger tolerance hides it.",
     HALF: "Its errors are a few thousandths: too large for an accumulator in fp32.",
     NAN: "Comparisons with NaN are False. Ask whether the error is within the tolerance, not whether it exceeds it.",
     FAR: "A single wrong element is enough: look at all of them, not at their mean.",
     SMALL_LOST: "All numbers are about 1e-9: an absolute tolerance such as 1e-8 accepts anything.",
     WRONG_INFINITY: "The error is infinite, which no tolerance allows.",
+    WRONG_NEGATIVE: "The error is infinite, which no tolerance allows.",
+    FOR_NAN: "Where NaN is expected, only NaN is right: test whether both are NaN.",
+    INFINITY_FOR_NAN: "Where NaN is expected, only NaN is right: an infinity is not.",
+    FOR_INFINITY: "The tolerance of an infinite expected value is infinite, so that any number is within it. Handle "
+    "infinite expected values before you compare with the tolerance.",
+    FOR_NEGATIVE: "The tolerance of an infinite expected value is infinite, so that any number is within it. Handle "
+    "infinite expected values, of both signs, before you compare with the tolerance.",
+    NAN_FOR_INFINITY: "Where an infinity is expected, only the same infinity is right: NaN is not.",
     OTHER_SIGN: "Infinities are equal only if their signs are.",
+    POSITIVE: "Infinities are equal only if their signs are.",
+    LATER: "A right NaN or infinity decides about its own element only: go on with the elements after it.",
     SHORT: "`zip` stops at the shorter list: compare the lengths, too.",
 }
 

@@ -124,7 +124,11 @@ class Points:
             lines.append("Accesses could not be counted, so the points for counts are open.")
         elif self.bounds:
             reached = self.reached(verdict)
-            lines += [f"Counted ({verdict.counts['case']}):", *(b.line(verdict.counts) for b in reached)]
+            lines.append(f"Counted ({verdict.counts['case']}):")
+            for b in reached:
+                lines.append(b.line(verdict.counts))
+                if why := verdict.reasons.get(b.text):
+                    lines.append(f"      {why}")
             if left := len(self.bounds) - len(reached):
                 lines.append(f"  … {left} more count{'s' * (left != 1)}, shown when this one is met")
         slower = self.slower(verdict)

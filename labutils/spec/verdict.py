@@ -59,6 +59,8 @@ class Verdict:
     marks: float = 0.0
     points: float = 0.0
     open: float = 0.0
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Why counts are missed, by the text of the bound: for learners only, where the kernel could run again."""
     explained: bool = False
     """Has the headline's cause been looked for? Then it stays as it is."""
 

@@ -147,6 +147,33 @@ def test_the_last_program_reads_what_came_before_the_others_count(add, count, ea
 
 
 @triton.jit
+def counted_wait_kernel(ticket_ptr, count_ptr, parts_ptr, out_ptr, n, ADD: tl.constexpr, MAX: tl.constexpr):
+    """Half of the programs store a part each, the others wait for all parts."""
+    ticket = tl.atomic_add(ticket_ptr, 1)
+    offs = tl.arange(0, 16)
+    if ticket < n:
+        tl.store(parts_ptr + ticket, ticket)
+        tl.atomic_add(count_ptr, 1)
+    else:
+        if MAX >= 0:
+            while tl.atomic_max(count_ptr, MAX) < n:
+                pass
+        else:
+            while tl.atomic_add(count_ptr, ADD) < n:
+                pass
+        tl.store(out_ptr + ticket - n, tl.sum(tl.load(parts_ptr + offs, mask=offs < n, other=0)))
+
+
+@pytest.mark.parametrize("order", [0, 5])
+@pytest.mark.parametrize("add, maximum, found", [(0, -1, set()), (1, -1, {"race"}), (0, 0, set()), (0, 8, {"race"})])
+def test_a_wait_that_changes_its_counter_orders_nothing(order, add, maximum, found):
+    """The tickets let every counted part come first here; on a GPU the waiting programs may count themselves on."""
+    tensors = [torch.zeros(16, dtype=torch.int32) for _ in range(4)]
+    assert kinds(launch(counted_wait_kernel, (16,), *tensors, n=8, ADD=add, MAX=maximum, order=order)) == found
+    assert tensors[0][0] == 16 and (add or maximum > 0 or tensors[1][0] == 8)
+
+
+@triton.jit
 def look_kernel(flag_ptr, out_ptr, VOLATILE: tl.constexpr):
     pid = tl.program_id(0)
     tl.store(out_ptr + pid, tl.load(flag_ptr, volatile=VOLATILE))
