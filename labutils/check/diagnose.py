@@ -108,7 +108,7 @@ def headline(found: list[Diagnosis]) -> Diagnosis | None:
     """The diagnosis of a whole verdict.
 
     A guess is a coincidence if fewer cases support it than another diagnosis, or as many as one that was observed and
-    is not read from values. Of guesses of one kind the one that fits the most cases is said. Where more cases are
+    is not read from values. Of guesses of one kind the one that fits the most cases is reported. Where more cases are
     imprecise than have inf, coarse rounding is the cause of both.
     """
     cases = Counter(d.kind for d in found if d.kind not in ("wrong-values", NEEDS_GPU))

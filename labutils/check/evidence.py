@@ -52,7 +52,7 @@ ENOUGH = 4
 """Wrong elements that these cases must have together: of a sum, which is one element, more cases are taken."""
 
 ALL = 12
-"""Refused cases at most in which a hypothesis is looked at before it is said."""
+"""Refused cases at most in which a hypothesis is looked at before it is reported."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ..spec.precision import ROUND_OFF
 from .compare import Comparison, OutputComparison, mismatches
 
 NEAR = 8.0
-"""A mistake that moves results by fewer tolerances is not told from one that moves them by a little less or more."""
+"""A mistake that moves results by fewer tolerances looks like one that moves them by a little less or more."""
 
 SAME = ", or something that changes the result as little"
 """What is added to the sentence of such a mistake."""
