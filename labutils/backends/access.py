@@ -6,7 +6,7 @@ access never happens, and keeps findings (out of bounds, races between programs)
 
 Races are found as in FastTrack (Flanagan and Freund, PLDI 2009), see vector_clock.py: each element remembers the epochs
 of its last store and load, each program has a vector clock, and atomics on one address order programs, as far as their
-semantics say ("relaxed" orders nothing). There are five differences. An atomic that changes nothing may see the value
+semantics say ("relaxed" orders nothing). There are seven differences. An atomic that changes nothing may see the value
 from before a change that nothing orders before it; the first of each program does, and acquires nothing then
 (`may_miss`). One that changes something may come before such a change (atomics.py, `overtaken`). An element keeps one
 epoch of a load, or the mark MANY when loads of several programs are not ordered: any later store then counts as a race,

@@ -36,7 +36,8 @@ class OutputComparison:
     """One output against the reference: float64 tensors of its shape, on the CPU.
 
     `got` and `expected` are the values, `limit` the tolerance of each element, `bad` marks refused elements and
-    `unwritten` those of them that still hold the poison. `error` is the largest error in units of its tolerance.
+    `unwritten` those of them that still hold the poison; `stale` marks what a kernel made of poison with
+    which it computed. `error` is the largest error in units of its tolerance.
     """
 
     def __init__(self, comparison: Comparison, name: str, storage: torch.Tensor | None = None):
@@ -60,6 +61,7 @@ class OutputComparison:
         if untouched.sum() > most_poison_matches(self.buffer.view):
             self.bad |= untouched & (self.got != rounded)
         self.unwritten = untouched & self.bad
+        self.stale = _stale(self)
         self.difference = (self.got - y).abs()
         in_units = torch.nan_to_num(self.difference / self.limit.clamp_min(1e-300), nan=0.0, posinf=0.0)
         self.error = float(in_units.max())
@@ -97,6 +99,21 @@ def most_poison_matches(output: torch.Tensor) -> int:
 def _untouched(buffer: Buffer) -> torch.Tensor:
     """Elements of an output that still hold the poison."""
     return (~buffer.changed()).as_strided(buffer.view.shape, buffer.view.stride(), buffer.start)
+
+
+def _stale(output: OutputComparison) -> torch.Tensor:
+    """Elements that are not finite because the poison there was not, or nearly: all that are not finite must be so, and
+    many more wrong elements finite."""
+    b = output.buffer
+    before = b.before.cpu().as_strided(b.view.shape, b.view.stride(), b.start).double()
+    strange = output.bad & output.expected.isfinite() & ~output.got.isfinite()
+    if not strange.any():
+        return strange
+    extreme = ~(before.abs() < torch.finfo(b.view.dtype).max / 1024)
+    finite = output.bad & output.got.isfinite()
+    if (strange & ~extreme).any() or finite.sum() <= 4 * strange.sum():
+        return torch.zeros_like(strange)
+    return strange
 
 
 def mismatches(got, expected, limit, rounded) -> torch.Tensor:

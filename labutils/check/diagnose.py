@@ -17,7 +17,7 @@ from ..spec.precision import ROUND_OFF
 from ..spec.verdict import CaseResult, Diagnosis
 from . import slips
 from .compare import Comparison, OutputComparison, expected_poison_matches, most_poison_matches
-from .known_mistakes import recognise
+from .known_mistakes import SAME, barely, recognise
 
 KINDS: dict[str, str] = {
     "unfilled": "Fill the cell that still holds the stub, run it, then run this check again.",
@@ -111,14 +111,22 @@ def headline(found: list[Diagnosis]) -> Diagnosis | None:
     """The diagnosis of a whole verdict.
 
     A guess is a coincidence if fewer cases support it than another diagnosis, or as many as one that was observed and
-    is not read from values.
+    is not read from values. Of guesses of one kind the one that fits the most cases is reported. Where more cases are
+    imprecise than have inf, coarse rounding is the cause of both.
     """
     cases = Counter(d.kind for d in found if d.kind not in ("wrong-values", NEEDS_GPU))
     observed = {d.kind for d in found if not d.guess and d.kind not in ("precision", "overflow")}
     most = max(cases.values(), default=0)
     if any(cases[kind] == most for kind in observed):
         found = [d for d in found if not d.guess or d.kind in observed]
-    return most_specific([d for d in found if not d.guess or cases[d.kind] == most])
+    if 0 < cases["overflow"] < cases["precision"] and all(d.kind != "wrong-values" for d in found):
+        found = [d for d in found if d.kind != "overflow"]
+    best = most_specific([d for d in found if not d.guess or cases[d.kind] == most])
+    if best is not None and best.guess:
+        alike = [d for d in found if d.kind == best.kind and d.guess]
+        often = Counter(d.symptom for d in alike)
+        best = max(alike, key=lambda d: often[d.symptom])  # the first of equals
+    return best
 
 
 def from_problem(problem: Problem) -> Diagnosis:
@@ -219,10 +227,12 @@ def _from_output(comparison: Comparison, output: OutputComparison) -> list[Diagn
 def _few_match_poison(output: OutputComparison) -> bool:
     """Are the elements that hold poison so few, and other wrong elements so many, that they match it by chance?
 
-    The probability of a match is nearly the expected number of matches where that is small; 1 % counts as likely.
+    The probability of a match is nearly the expected number of matches where that is small; 1 % counts as likely. A
+    kernel that computes with what the output held before keeps poison that is NaN.
     """
-    likely = expected_poison_matches(output.buffer.view) > 0.01
-    few = max(3, most_poison_matches(output.buffer.view))
+    kept = output.got[output.unwritten]
+    likely = expected_poison_matches(output.buffer.view) > 0.01 or (kept.numel() > 0 and bool(kept.isnan().all()))
+    few = max(3, most_poison_matches(output.buffer.view), int(output.bad.sum()) // 50)
     return likely and int(output.unwritten.sum()) <= few < int(output.bad.sum())
 
 
@@ -248,7 +258,7 @@ def _unwritten(output: OutputComparison) -> Diagnosis:
 def _wrong(comparison: Comparison, output: OutputComparison, bad: torch.Tensor) -> Diagnosis:
     name = output.name
     if mistake := recognise(comparison, output):
-        message = mistake.sentence.format(name=name)
+        message = mistake.sentence.format(name=name) + (SAME if barely(mistake, comparison, output) else "")
         advice = GUESS_ADVICE.get(mistake.diagnosis)
         return replace(diagnosis(mistake.diagnosis, message, output.report(), advice), guess=True)
     return from_values(comparison, output, bad)
@@ -261,18 +271,25 @@ def from_values(comparison: Comparison, output: OutputComparison, bad: torch.Ten
     # where the terms themselves come near the type's largest number, any wrong sum of them may leave it
     largest = torch.finfo(output.buffer.view.dtype).max if output.buffer.view.is_floating_point() else float("inf")
     roomy = 4 * output.magnitude.abs() < largest
-    strange = output.got[finite & roomy & ~torch.isfinite(output.got)]
+    strange = output.got[finite & roomy & ~output.stale & ~torch.isfinite(output.got)]
     if strange.numel():
         what = "NaN" if torch.isnan(strange).any() else "inf"
         return diagnosis("overflow", f"{name} has {what} where the answer is finite", output.report())
     rounds = output.buffer.view.is_floating_point()  # codes and counts are right or wrong
     relative = _relative_error(output, finite & (roomy | torch.isfinite(output.got))) if rounds else 1.0
     # errors of a few fp16 or bf16 roundings, where the contract asks for a finer type
-    if relative < 16 * ROUND_OFF["bfloat16" if output.dtype == "bfloat16" else "float16"]:
+    coarse = 16 * ROUND_OFF["bfloat16" if output.dtype == "bfloat16" else "float16"]
+    if relative < coarse and _nearly_right(output, finite):
         contract = comparison.exercise.contract.accumulate
         message = f"{name} is right to about {relative:.0e}, but the contract is {contract} arithmetic"
         return diagnosis("precision", message, output.report())
     return diagnosis("wrong-values", f"{int(bad.sum())} of {bad.numel()} elements of {name} are wrong", output.report())
+
+
+def _nearly_right(output: OutputComparison, where: torch.Tensor) -> bool:
+    """Is half of these elements at least near the right result? Beside the terms of a long sum any result is near."""
+    near = output.difference[where] <= 0.25 * output.expected[where].abs()
+    return bool(2 * near.sum() >= near.numel())
 
 
 def _relative_error(output: OutputComparison, where: torch.Tensor) -> float:

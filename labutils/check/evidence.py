@@ -6,11 +6,14 @@ a kernel that passes.
 
 from __future__ import annotations
 
+import functools
 import linecache
 import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+
+import torch
 
 from ..backends import Outcome
 from ..spec.exercise import KernelExercise
@@ -45,6 +48,13 @@ SAMPLES = 3
 """Refused cases that a hypothesis must explain."""
 
 
+ENOUGH = 4
+"""Wrong elements that these cases must have together: of a sum, which is one element, more cases are taken."""
+
+ALL = 12
+"""Refused cases at most in which a hypothesis is looked at before it is reported."""
+
+
 @dataclass(frozen=True)
 class Tried:
     """One case of a check: its buffers as the kernel left them, what happened, and the result."""
@@ -75,6 +85,8 @@ def refine(
         return _placed(fn, _unwritten(fn, found, _shown(refused), seconds), refused, tried, seconds)
     if found.kind in OUTSIDE:
         return _placed(fn, _outside(fn, found, _shown(refused), seconds), refused, tried, seconds)
+    if found.kind == "precision":
+        return _coarse(fn, found, refused)
     if found.kind in VALUES:
         return _values(exercise, fn, found, refused, tried, seed, seconds)
     if exercise.language == "cuda" and found.kind in THREADS:
@@ -84,6 +96,20 @@ def refine(
     return found
 
 
+def _coarse(fn, found: Diagnosis, refused: list[Tried]) -> Diagnosis:
+    """The line that rounds to 16 bits, if all arrays of these cases are wider."""
+    floats = [b.view for t in refused for b in t.run.buffers.values() if b.view.is_floating_point()]
+    if min((v.element_size() for v in floats), default=0) < 4:
+        return found
+    lines = statements.naming(
+        names.texts(fn), r"\b(?:b?float16|__half2?|__nv_bfloat162?|half2?|bfloat16)\b|__float2half"
+    )
+    if not lines:
+        return found
+    named = f"All arrays of these cases are wider than 16 bits, but a type of 16 bits is named on {lines[0]}."
+    return replace(found, advice=f"{found.advice} {named}")
+
+
 def _raced(fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], seconds: float) -> Diagnosis:
     """Of programs in Triton: a counter that announces what is not there yet, or the place of a change."""
     race = next((f for f in refused[0].outcome.findings if f.kind == "race"), None)
@@ -91,7 +117,28 @@ def _raced(fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], secon
         seen = accesses.record(fn, _again(refused[0].run), seconds)
         if early := placement.waits_by_changing(seen) or placement.raised_early(race.array, seen):
             return _added(found, early)
-    return _placed(fn, found, refused, tried, seconds)
+    placed = _placed(fn, found, refused, tried, seconds)
+    return _unordered(found, tried) if placed == found else placed
+
+
+def _unordered(found: Diagnosis, tried: list[Tried]) -> Diagnosis:
+    """With the smallest case, if there is one, that is wrong although nothing races there: an atomic would not help."""
+
+    def alone(t: Tried) -> bool:
+        raced = t.outcome.unstable or any(f.kind == "race" for f in t.outcome.findings)
+        return not raced and (t.result.diagnosis.guess or t.result.diagnosis.kind in VALUES)
+
+    said = [t for t in sorted(tried, key=_size) if t.result.diagnosis and not t.result.hidden]
+    if not said or not alone(said[0]):
+        return found
+    larger = [t for t in said if alone(t)]
+    first = next((t for t in larger if max(b.view.numel() for b in t.run.outputs.values()) > 1), larger[0])
+    return replace(
+        found,
+        advice=f'Begin with the case "{first.run.case.name}": it is wrong too, and no two programs meet in it. What is '
+        "stored there that should not be, or where? The other programs' elements may be hit by the same mistake.",
+        details=first.result.diagnosis.details,
+    )
 
 
 def _threads(fn, found: Diagnosis, first: Tried) -> Diagnosis:
@@ -247,7 +294,9 @@ def _values(exercise, fn, found: Diagnosis, refused: list[Tried], tried: list[Tr
     if name is None:
         return found
     base, output = shown.result.diagnosis, outputs[name]
-    if not output.got[output.bad & ~output.unwritten].isfinite().all():  # what is not finite moves with nothing
+    if (
+        not output.got[output.bad & ~output.unwritten & ~output.stale].isfinite().all()
+    ):  # what is not finite moves with nothing
         return _not_finite(fn, base, shown, output, refused, tried, seconds)
     placed = _placed(fn, replace(base, symptom=base.symptom + _in_case(shown)), refused, tried, seconds / 2)
     if placed.advice != base.advice:
@@ -265,7 +314,13 @@ def _explained(found: Diagnosis, refused: list[Tried], passed: list[Tried]) -> D
         return None
     shown, _, output = samples[-1]
     right = [(c, c.output(output.name)) for c in (Comparison(t.run) for t in _few(passed))]
-    evidence = hypotheses.find([(c, o) for _, c, o in samples], right=right)
+
+    @functools.cache
+    def others() -> list[hypotheses.Sample]:
+        more = _samples([t for t in refused if _size(t) <= hypotheses.LARGEST], ALL)[len(samples) :]
+        return [(c, o) for _, c, o in more if o.got.isfinite().all()]
+
+    evidence = hypotheses.find([(c, o) for _, c, o in samples], right=right, others=others)
     if evidence is None:
         return None
     return _added(replace(found, details=shown.result.diagnosis.details), evidence, output.name)
@@ -277,7 +332,7 @@ def _all_strange(refused: list[Tried]) -> bool:
     def strange(t: Tried) -> bool:
         comparison = Comparison(t.run)
         outputs = [comparison.output(n) for n in t.run.outputs]
-        return any(not o.got[o.bad & ~o.unwritten].isfinite().all() for o in outputs)
+        return any(not o.got[o.bad & ~o.unwritten & ~o.stale].isfinite().all() for o in outputs)
 
     return all(strange(t) for t in refused[:SAMPLES])
 
@@ -288,11 +343,14 @@ def _few(passed: list[Tried]) -> list[Tried]:
     return sorted(kinds.values(), key=_size)[: 3 * SAMPLES] + passed[1:SAMPLES]
 
 
-def _samples(refused: list[Tried]) -> list[tuple[Tried, Comparison, OutputComparison]]:
-    """The smallest refused cases of more than one element, with the output that is refused in all of them."""
+def _samples(refused: list[Tried], least: int = SAMPLES) -> list[tuple[Tried, Comparison, OutputComparison]]:
+    """The smallest refused cases of more than one element, with the output that is refused in all of them: `least` and
+    more until enough elements are wrong."""
     larger = [t for t in refused if min(b.view.numel() for b in t.run.outputs.values()) > 1] or refused
     name, found = None, []
-    for t in larger[:SAMPLES]:
+    for t in larger:
+        if len(found) >= min(least, ALL) and sum(int(o.bad.sum()) for _, _, o in found) >= ENOUGH:
+            break
         comparison = Comparison(t.run)
         for n in t.run.outputs if name is None else [name]:
             output = comparison.output(n)
@@ -310,8 +368,8 @@ def _described(base: Diagnosis, shown: Tried, output: OutputComparison, refused,
     parts.append(cases)
     advice = base.advice
     if studied:
-        parts.append("each element depends on the right elements of the inputs, so the indices are right")
-        advice = "Look at the formula, not at the indices: " + _by_hand(output)
+        parts.append("each element depends on the right elements of the inputs")
+        advice = "Look at the formula first, and for what is counted twice: " + _by_hand(output)
     if cases:
         advice = (
             patterns.advice([t.run.case for t in refused], [t.run.case for t in tried if t.result.passed]) or advice
@@ -341,7 +399,9 @@ def _not_finite(fn, base: Diagnosis, shown: Tried, output: OutputComparison, ref
     if shown.run.exercise.language == "triton":
         nan = bool(output.got[strange].isnan().any())
         events = not_finite.trace(fn, _again(shown.run), seconds)
-        if made := not_finite.evidence(events, nan, linecache.getlines):
+        inputs = [v for v in shown.run.inputs().values() if isinstance(v, torch.Tensor)]
+        finite = all(not v.isinf().any() for v in inputs)
+        if made := not_finite.evidence(events, nan, linecache.getlines, finite):
             return replace(base, symptom=f"{symptom}; {made.cause}", advice=made.advice)
     placed = _placed(fn, replace(base, symptom=symptom), refused, tried, seconds)
     lines = statements.risky(names.texts(fn))

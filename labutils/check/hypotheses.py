@@ -20,7 +20,7 @@ from ..spec.exercise import Array, named
 from ..spec.precision import ROUND_OFF
 from .compare import Comparison, OutputComparison
 from .findings import Evidence
-from .transformed import carried_over, changes, elsewhere, of_result
+from .transformed import by_case, carried_over, changes, elsewhere, of_result
 
 SECONDS = 1.0
 """CPU time for all hypotheses of one verdict."""
@@ -45,22 +45,34 @@ class Hypothesis:
 Sample = tuple[Comparison, OutputComparison]
 
 
-def find(samples: list[Sample], seconds: float = SECONDS, right: Sequence[Sample] = ()) -> Evidence | None:
+def find(
+    samples: list[Sample],
+    seconds: float = SECONDS,
+    right: Sequence[Sample] = (),
+    others: Callable[[], list[Sample]] = list,
+) -> Evidence | None:
     """The first hypothesis that explains the wrong elements of all these cases, each with its refused output. `right`
-    are cases that passed: a hypothesis that would have changed one of them is refuted."""
+    are cases that passed: a hypothesis that would have changed one of them is refuted. `others` gives more refused
+    cases, which are looked at only for what explains the first ones."""
     end = time.process_time() + seconds
     samples = [s for s in samples if _size(s[0].inputs) <= LARGEST] or samples[:1]
     right = [s for s in right if _size(s[0].inputs) <= LARGEST]
-    if found := of_result(samples, right) or carried_over(samples):
+    found = of_result(samples, right)
+    if found and (in_all := of_result([*samples, *others()], right) or by_case([*samples, *others()])):
+        return in_all
+    if not found and (found := by_case(samples) or carried_over(samples)):
         return found
     reference = samples[0][0].exercise.reference
     for hypothesis in _hypotheses(samples[-1][0]):
         if time.process_time() > end:
             break
         explains = all(_explains(hypothesis, reference, c, o) for c, o in samples) and _enough(samples)
-        if explains and not any(_refutes(hypothesis, reference, c, o) for c, o in right):
+        refuted = not explains or any(_refutes(hypothesis, reference, c, o) for c, o in right)
+        if not refuted and all(_explains(hypothesis, reference, c, o) for c, o in others()):
             return hypothesis.evidence
-    return elsewhere(samples, right)
+    if elsewhere(samples, right):
+        return elsewhere([*samples, *others()], right)
+    return None
 
 
 def _size(inputs: Inputs) -> int:

@@ -91,25 +91,42 @@ def study(exercise: KernelExercise, fn: Callable, case: Case, seed: int, seconds
 
 
 def _tried(exercise, fn, base: Run, groups: list[Group], seed: int, end: float) -> list[dict[str, Moves]]:
-    """The moves of each output for as many of the groups as there is time for. `base` is run too, if it was not."""
+    """The moves of each output for as many of the groups as there is time for. `base` is run too, if it was not.
+
+    Nothing if `base` gives other outputs at the end than at the start: then values move by themselves, as memory that
+    nobody has written does.
+    """
+    groups = [*groups]
     runs = [base, *(_changed(exercise, base.case, seed, g) for g in groups)]
+    runs.append(make_run(exercise, base.case, seed, "cpu", shared_bytes))
     one = functools.partial(emulator.one_case, time_limit=2.0) if exercise.language == "cuda" else _interpreted
     results = child.run([functools.partial(one, fn, run) for run in runs], 2.0)
     found: list[dict[str, Moves]] = []
     comparison = None
-    for group, run, result in zip([None, *groups], runs, results, strict=False):
+    for group, run, result in zip([None, *groups, None], runs, results, strict=False):
         if isinstance(result, str) or result["problem"] or result.get("stopped"):
             break
         if comparison is None:
             comparison = Comparison(base)
             outputs = {n: comparison.output(n) for n in exercise.outputs}
             continue
+        if group is None:
+            if any(_differ(base.outputs[n].view, run.outputs[n].view, outputs[n]) for n in exercise.outputs):
+                found = []
+            break
         expected = [exercise.expected(x) for x in (run.inputs(), *_otherwise(comparison.inputs, group))]
         found.append({n: _compared(o, run, group, [e[n] for e in expected]) for n, o in outputs.items()})
         if time.monotonic() > end:
             break
     results.close()
     return found
+
+
+def _differ(one: torch.Tensor, other: torch.Tensor, output: OutputComparison) -> bool:
+    """Are two results of the same inputs further apart than the order of atomics makes them?"""
+    a, b = one.double(), other.double()
+    limit = torch.nan_to_num(output.limit, posinf=0.0)
+    return bool((~((a - b).abs() <= limit) & (a != b) & ~(a.isnan() & b.isnan())).any())
 
 
 def _first_wrong(moves: list[dict[str, Moves]], bad: dict[str, torch.Tensor]):
@@ -215,29 +232,34 @@ def _one(name: str, array: str, moves: list[Moves], bad: torch.Tensor) -> Eviden
         return None
     at = tuple(wrong.nonzero()[0].tolist())
     lacks, has, seen = (_marked(moves, at, kind) for kind in ("missing", "extra", "moved"))
+    if any(m.moved[at] and m.group.stop - m.group.begin > 1 for m in moves):
+        seen = None  # of a block that was changed as a whole perhaps not all elements count
     others = int(wrong.sum()) - 1
     also = f" (and {others} other element{'s' * (others > 1)} of {name} likewise)" if others else ""
     return Evidence(*_sentence(regions.element(name, at), array, lacks, has, seen, also))
 
 
 def _sentence(place: str, array: str, lacks, has, seen, also: str) -> tuple[str, str]:
-    where = f"Compute by hand the index with which {array} is read for {place}."
+    too_much = (
+        f"Find where those elements of {array} come into {place}: by the index of a load, or with a partial result, "
+        "such as a sum or a maximum, that takes in too much. Compute the first and the last index by hand."
+    )
     if lacks is not None and has is not None:
         return (
             f"{place} depends on {regions.describe(array, has)}; it should depend on "
             f"{regions.describe(array, lacks)}{also}",
-            where,
+            f"Compute by hand the index with which {array} is read for {place}.",
         )
     if lacks is not None:
         only = f", only on {regions.describe(array, seen)}" if seen is not None else ""
         return (
             f"{place} does not depend on {regions.describe(array, lacks)}{only}, although it should{also}",
-            f"Those elements of {array} are not loaded, or what was made of them is lost: check the end and the "
-            "start of the loop, the mask of the load, and that every iteration's result is kept.",
+            f"Compute by hand the first and the last index of {array} that is read for {place}: where the block or the "
+            "window starts, how far it goes. If all are read, follow the partial results to the store.",
         )
     return (
         f"{place} depends on {regions.describe(array, has)} too, which belongs to other results{also}",
-        where,
+        too_much,
     )
 
 

@@ -11,6 +11,12 @@ from ..spec.inputs import Buffer
 from ..spec.precision import ROUND_OFF
 from .compare import Comparison, OutputComparison, mismatches
 
+NEAR = 8.0
+"""A mistake that moves results by fewer tolerances looks like one that moves them by a little less or more."""
+
+SAME = ", or something that changes the result as little"
+"""What is added to the sentence of such a mistake."""
+
 
 def recognise(comparison: Comparison, output: OutputComparison) -> KnownMistake | None:
     """The first known mistake whose result equals the output; the exercise's own come first."""
@@ -25,10 +31,18 @@ def recognise(comparison: Comparison, output: OutputComparison) -> KnownMistake 
     return None
 
 
+def barely(mistake: KnownMistake, comparison: Comparison, output: OutputComparison) -> bool:
+    """Does this mistake move the wrong elements so little beside the tolerance that others would look the same?"""
+    wrong = named(mistake.compute(**comparison.inputs), tuple(comparison.exercise.outputs))[output.name].double()
+    where = output.bad & output.expected.isfinite() & wrong.isfinite() & (output.limit > 0)
+    moved = (wrong - output.expected).abs()[where] / output.limit[where]
+    return bool(moved.numel() and float(moved.median()) < NEAR)
+
+
 def refuted(symptom: str, comparison: Comparison, output: OutputComparison) -> bool:
     """Would the exercise's known mistake of this sentence have changed an output that is right?"""
     for mistake in comparison.exercise.known_mistakes:
-        if mistake.sentence.format(name=output.name) == symptom:
+        if mistake.sentence.format(name=output.name) == symptom.removesuffix(SAME):
             wrong = named(mistake.compute(**comparison.inputs), tuple(comparison.exercise.outputs)).get(output.name)
             if wrong is not None and wrong.shape == output.got.shape:
                 wrong = wrong.double()

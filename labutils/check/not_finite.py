@@ -125,8 +125,14 @@ def _shown(value) -> str:
     return "0" if value == 0 else f"{float(value):.4g}".replace("-", "−")
 
 
-def evidence(events: list[Event], nan: bool, lines: Callable[[str], list[str]]) -> Evidence | None:
-    """The operation that made the first NaN (or, without `nan`, the first inf)."""
+_WHERE = "Only if that value is right choose the result of this case with tl.where."
+
+
+def evidence(
+    events: list[Event], nan: bool, lines: Callable[[str], list[str]], finite: bool = False
+) -> Evidence | None:
+    """The operation that made the first NaN (or, without `nan`, the first inf). `finite`: the inputs of this case hold
+    no infinity, so one that appears was computed."""
     wanted = [e for e in events if e.what == "invalid"] if nan else [e for e in events if e.what != "invalid"]
     first = next((e for e in wanted if e.operation), None)
     if first is None:
@@ -134,11 +140,29 @@ def evidence(events: list[Event], nan: bool, lines: Callable[[str], list[str]]) 
     text = statements.shortened(statements.statement(lines(first.filename), first.line))
     sides = first.operation.split()
     if nan and "/" in sides:
-        advice = "A divisor is 0 or inf there: choose what the result should be in that case with tl.where."
+        advice = (
+            "A divisor is 0 or inf there: print what it was computed from, and find the first value that is not what "
+            f"the formula asks for. {_WHERE}"
+        )
+    elif nan and finite:
+        advice = (
+            "No input of this case is infinite: before you guard against it, follow the infinite operand back to the "
+            "line that made it, and check the formula there (what is subtracted from what, what a maximum is taken of)."
+        )
     elif nan:
-        advice = "Take care of infinite values before that operation: replace them with tl.where by a finite number."
+        advice = (
+            "Follow the infinite operand back. If it should be finite there (a maximum of all entries so far, also of "
+            f"earlier blocks), correct the line that made it. {_WHERE}"
+        )
     elif "/" in sides:
         advice = "The divisor is 0 there: find where it comes from, and choose with tl.where what to divide by."
+    elif sides[0].startswith("exp"):
+        advice = (
+            "Find why that argument is so large: is the row's maximum subtracted first, and is it subtracted the right "
+            "way round?"
+        )
     else:
-        advice = "Find why that argument is so large: subtract the maximum first, or rewrite the formula."
+        advice = (
+            "Find why that result is so large: check the type of its operands (float16 ends at 65504), and the formula."
+        )
     return Evidence(f"the first {'NaN' if nan else 'inf'} is {first.operation} on line {first.line}, `{text}`", advice)

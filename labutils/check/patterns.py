@@ -73,7 +73,7 @@ def advice(refused: list[Case], passed: list[Case]) -> str:
             return f"With {d} = 1 the index along {d} is always 0: check that index and its stride in each address."
         if smallest > largest:
             return (
-                f"Up to {d} = {largest} one block or one iteration may be enough: check what changes from the second "
-                "one on, the offsets and what is kept."
+                f"Up to {d} = {largest} one warp, block or iteration may be enough: check what changes from the "
+                "second one on: the offsets, what is kept, and what is added more than once."
             )
     return ""

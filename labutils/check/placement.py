@@ -124,6 +124,13 @@ def _not_reached(run: Run, name: str, missing, stores: list[Access], seen: Recor
         advice = "The programs could cover all of it, but their addresses leave gaps or overlap: check "
         return Evidence(cause, advice + (f"{made}." if made else "the offsets of the store."))
     each = max(per.values())
+    idle = programs - len(per)
+    if idle > 0 and programs * each >= missing.numel():
+        return Evidence(
+            cause,
+            f"{idle} of {programs} programs execute{'s' * (idle == 1)} no store to {name}: check the condition, or the "
+            f"loop, around line {last.line}, and what its names stand for.",
+        )
     if each == 1 and made:
         return Evidence(cause, f"Each program stores one element: should {made} be a block, with tl.arange(0, BLOCK)?")
     advice = (
@@ -305,6 +312,10 @@ def conflict(line: int, message: str, sources: list[str]) -> Evidence | None:
     """Two threads meet at one element although a barrier is there: then the indices are wrong."""
     source = next((s for s in sources if statements.line_of(s, line)), "")
     here = statements.line_of(source, line)
+    if m := re.search(r"writes (\w+)\[.*which .* wrote \(line (\d+)\)", message):
+        other = statements.line_of(source, int(m[2]))
+        if here and other and other != here and not re.search(rf"__shared__[^;]*\b{m[1]}\b", source):
+            return _stored_twice(m[1], here, other, source)
     if here is None or "(line" in message:  # two lines: something must order them
         return None
     barrier = statements.barrier_near(source, line)
@@ -314,6 +325,17 @@ def conflict(line: int, message: str, sources: list[str]) -> Evidence | None:
         f"both accesses are on {here}, in the same iteration, and the barrier of {barrier} separates only iterations",
         "In one iteration each element may be written by one thread and read by no other: check the indices of that "
         "line.",
+    )
+
+
+def _stored_twice(array: str, here: statements.Line, other: statements.Line, source: str) -> Evidence:
+    """Two statements store to one element of an array: a barrier orders them, but one of them may be too many."""
+    made = [x for x in dict.fromkeys([*statements.made_of(source, here), *statements.made_of(source, other)])]
+    check = f" Check {', '.join(map(str, made[:3]))}." if made else ""
+    return Evidence(
+        f"both {here} and {other} store to that element",
+        f"Should each element of {array} be stored once? Then one of the two lines begins or ends at the wrong "
+        f"index.{check} Only if both stores are meant put __syncthreads() between them.",
     )
 
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 MOST_LINES = 12
 """Lines of a statement that are looked at."""
 
+COMMENT = r"\s+#.*$|(?:(?<=[;{}])\s*|^|\s{2,})//.*$"
+"""A comment at the end of a line. `a // b` is Python's division; a comment of C++ follows a statement, or a gap."""
+
 GUARD_REACH = 8
 """Lines above a CUDA C++ statement in which its guard is looked for."""
 
@@ -34,7 +37,7 @@ class MemoryCall:
 
 def shortened(text: str, most: int = 100) -> str:
     """One line of text, without its comment."""
-    text = " ".join(re.sub(r"\s+(#|//).*$", "", text.strip()).split())
+    text = " ".join(re.sub(COMMENT, "", text.strip()).split())
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
@@ -182,8 +185,29 @@ RISKY = (
     (r"\b(?:exp|expf|__expf|exp2|exp2f)\s*\(", "exp of a number above 88 is inf"),
     (r"\b(?:rsqrt|rsqrtf|sqrt|sqrtf)\s*\(", "the root of a negative number is NaN, rsqrt of 0 is inf"),
     (r"\b(?:log|logf|log2|log2f)\s*\(", "the logarithm of 0 is -inf, of a negative number NaN"),
-    (r"(?<![/*])/(?![/=*])\s*(?!\d+\b(?!\.))", "x / 0 is inf, 0 / 0 is NaN"),
+    (
+        r"(?<![/*])/(?![/=*])(?!\s*(?:\d+\b(?!\.)|[A-Z][A-Z_0-9]*\b(?!\s*\()|blockDim|gridDim|warpSize))",
+        "x / 0 is inf, 0 / 0 is NaN",
+    ),
 )
+
+NO_FLOATS = (
+    r"^\s*(?:const |constexpr |static )*(?:int|unsigned|long|size_t|dim3)\b.*",
+    r"^\s*(?:template|extern|static|inline|__global__|__device__|__forceinline__)[^{]*\{?",
+    r"\bfor\s*\([^;]*;[^;]*;[^)]*\)",
+    r"\[[^\]]*\]",
+)
+"""Parts of a line that compute no value: declarations of integers, signatures, headers of loops, indices."""
+
+
+def naming(texts: list[tuple[int, str]], pattern: str) -> list[Line]:
+    """Lines of kernels, given as (first line's number, text), whose code matches a pattern."""
+    return [
+        Line(first + k, line.strip())
+        for first, text in texts
+        for k, line in enumerate(text.splitlines())
+        if re.search(pattern, re.sub(r"(#|//).*$", "", line)) and not line.lstrip().startswith(("//", '"""'))
+    ]
 
 
 def risky(texts: list[tuple[int, str]]) -> list[tuple[Line, str]]:
@@ -192,12 +216,9 @@ def risky(texts: list[tuple[int, str]]) -> list[tuple[Line, str]]:
     for first, text in texts:
         for k, line in enumerate(text.splitlines()):
             code = re.sub(r"(#|//).*$", "", line)
+            for part in NO_FLOATS:
+                code = re.sub(part, "", code)
             rank = next((n for n, (pattern, _) in enumerate(RISKY) if re.search(pattern, code)), None)
-            if (
-                rank is not None
-                and "def " not in code
-                and '"""' not in code
-                and not re.match(r"\s*(const )?int\b", code)
-            ):
+            if rank is not None and "def " not in code and '"""' not in code:
                 found.append((rank, Line(first + k, line.strip()), RISKY[rank][1]))
     return [(line, why) for _, line, why in sorted(found, key=lambda x: x[0])]

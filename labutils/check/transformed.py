@@ -135,10 +135,40 @@ def _factor(samples: list[Sample], right: Sequence[Sample]) -> Evidence | None:
         meaning = next((t for f, t in FACTORS.items() if math.isclose(f, factor, rel_tol=1e-3)), "")
         return Evidence(
             f"every element of {{name}} is {factor:.6g} times the right result" + (f": {meaning}" if meaning else ""),
-            "The indices are right: look for a factor in the formula that is missing, doubled or inverted.",
+            "Look for a factor in the formula that is missing, doubled or inverted, and for terms that are added more "
+            "than once.",
             replaces=True,
         )
     return _size_factor(samples, right)
+
+
+MOST_TIMES = 64
+
+
+def by_case(samples: list[Sample]) -> Evidence | None:
+    """The right result times a whole number that depends on the case: what is counted more than once in each pass."""
+    times = [_times(s) for s in samples]
+    if None in times or len(set(times)) < 2 or sum(int(o.bad.sum()) for _, o in samples) < 4:
+        return None
+    first = {k: s[0].run.case.name for k, s in reversed([*zip(times, samples, strict=True)])}
+    said = ", ".join(f'{k} times the right result in the case "{first[k]}"' for k in sorted(first)[:3])
+    return Evidence(
+        f"every element of {{name}} is {said}",
+        "Find what is counted more than once: a loop or a shuffle that starts one step too early, threads or blocks "
+        "that add the same part, a launch that runs once more.",
+        replaces=True,
+    )
+
+
+def _times(sample: Sample) -> int | None:
+    """The whole number that each element of an output is times the right one; None where there is none."""
+    output = sample[1]
+    telling = output.bad & output.expected.isfinite() & (output.expected != 0)
+    ratio = float((output.got / output.expected)[telling].median()) if telling.any() else math.nan
+    if not 1.5 < ratio < MOST_TIMES + 0.5 or abs(ratio - round(ratio)) > 1e-3:
+        return None
+    k = round(ratio)
+    return k if _holds([sample], lambda s: s[1].expected * k, least=1) else None
 
 
 def _size_factor(samples: list[Sample], right: Sequence[Sample]) -> Evidence | None:
@@ -183,7 +213,7 @@ def _function(samples: list[Sample], right: Sequence[Sample]) -> Evidence | None
         if _holds(samples, applied) and not _refuted(right, applied):
             return Evidence(
                 f"{{name}} is {text}",
-                "The indices are right: compare the last steps of the formula with the text of the exercise.",
+                "Compare the last steps of the formula with the text of the exercise.",
                 replaces=True,
             )
     return None

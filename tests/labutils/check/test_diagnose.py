@@ -325,3 +325,29 @@ def test_other_bits_of_an_earlier_run_are_a_race_only_if_rounding_does_not_expla
     earlier.as_strided(out.view.shape, out.view.stride(), out.view.storage_offset()).mul_(1 + change)
     found = examine(run, Outcome(launches=1, earlier={"out": earlier})).diagnosis
     assert (found is not None and found.kind == "race") == is_race
+
+
+def test_coarse_rounding_in_more_cases_explains_the_infinity_in_one():
+    coarse, infinite = diagnosis("precision", "right to 1e-04"), diagnosis("overflow", "out has inf")
+    assert headline([coarse, infinite, coarse]).kind == "precision"
+    assert headline([coarse, infinite, infinite]).kind == "overflow"
+
+
+def test_of_guesses_of_one_kind_the_one_that_fits_more_cases_is_said():
+    one, other = (replace(diagnosis("wrong-formula", s), guess=True) for s in ("the mask is missing", "no division"))
+    assert headline([one, other, other]).symptom == "no division"
+
+
+def test_a_wrong_sum_is_not_nearly_right_because_its_terms_are_many():
+    long = replace(ROW_SUM.cases[0], sizes={"M": 1, "N": 100_000})
+    run = make_run(ROW_SUM, long, 3)
+    run.outputs["out"].view.copy_(run.inputs()["x"].sum(1) * 0.4)
+    assert examine(run, Outcome(launches=1)).diagnosis.kind == "wrong-values"
+
+
+def test_poison_with_which_a_kernel_computes_is_neither_unwritten_nor_an_overflow():
+    run = make_run(COPY, replace(COPY.cases[0], sizes={"M": 40, "N": 500}), 3)
+    view = run.outputs["out"].view
+    view.mul_(1.5)
+    assert not view.isfinite().all()
+    assert examine(run, Outcome(launches=1)).diagnosis.kind == "wrong-values"

@@ -67,3 +67,11 @@ def test_an_inf_does_not_explain_a_nan():
     assert not_finite.evidence(events, True, lines).cause == "the first NaN is 0 / 0 on line 3, `c = a / b`"
     assert not_finite.evidence(events, False, lines).cause.startswith("the first inf is exp of 99 on line 1")
     assert not_finite.evidence(events[1:2], True, lines) is None
+
+
+def test_an_infinity_that_no_input_holds_is_to_be_followed_back():
+    events = [Event("invalid", "0 · inf", "k.py", 1)]
+    computed = not_finite.evidence(events, True, lambda _: ["y = a * b\n"], finite=True)
+    given = not_finite.evidence(events, True, lambda _: ["y = a * b\n"])
+    assert "No input of this case is infinite" in computed.advice and "tl.where" not in computed.advice
+    assert "No input" not in given.advice

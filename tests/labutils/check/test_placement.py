@@ -1,9 +1,12 @@
 """Where programs store, and what threads wait for: the lines that explain it."""
 
 import pytest
+import torch
 
 from labutils.check import placement
 from labutils.check.accesses import Access, Recording
+from labutils.spec.inputs import make_run
+from tests.labutils.check.small_exercises import ROW_SUM
 
 KERNEL = """\
 ticket = tl.atomic_add(count_ptr, 1)
@@ -84,3 +87,32 @@ def test_a_deadlock_at_mbarriers_says_what_is_missing(message, line, cause, advi
 def test_other_deadlocks_say_nothing_about_mbarriers():
     assert placement.stuck("64 threads wait at __syncthreads", 3, [RING]) is None
     assert placement.stuck(waiting(32, 0, 1), 5, ["__global__ void k() {}"]) is None
+
+
+TWO_LOOPS = """\
+__global__ void twice(const float* x, float* out, int n) {
+    int i = threadIdx.x;
+    out[2 * i] = x[2 * i];
+    out[i] = x[i];
+}
+"""
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_two_lines_that_store_to_one_element_are_shown_both(shared):
+    source = TWO_LOOPS.replace("    int i", "    __shared__ float out[64];\n    int i") if shared else TWO_LOOPS
+    message = f"block 0, thread 1 writes out[2], which thread 2 wrote (line {4 + shared}), with no __syncthreads()"
+    found = placement.conflict(3 + shared, message, [source])
+    if shared:
+        assert found is None
+    else:
+        assert "both line 3" in found.cause and "line 4" in found.cause and "stored once" in found.advice
+
+
+def test_programs_that_never_reach_the_store_are_counted():
+    run = make_run(ROW_SUM, ROW_SUM.cases[0], 5)
+    rows = run.outputs["out"].view.numel()
+    stored = [Access("store", "out", (0, 0, 0), "k.py", 4, (0,), ())]
+    missing = torch.arange(rows) > 0
+    found = placement.unwritten(run, "out", missing, Shown(stored, [((rows, 1, 1), (1, 1, 1))]))
+    assert f"{rows - 1} of {rows} programs execute no store to out" in found.advice and "line 4" in found.advice

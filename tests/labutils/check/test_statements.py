@@ -1,5 +1,7 @@
 """Reading the learner's text around a line."""
 
+import pytest
+
 from labutils.check import statements
 
 TRITON = """\
@@ -52,3 +54,34 @@ def test_what_a_condition_bounds():
 def test_lines_that_can_overflow_are_named_once():
     ((line, why),) = statements.risky([(10, "m = x\ne = tl.exp(m)  # exp\ny = m * 2\n")])
     assert line.number == 11 and "above 88" in why
+
+
+@pytest.mark.parametrize(
+    "text, shown",
+    [
+        ("half = n // 2  # rounded down", "half = n // 2"),
+        ("out[i] = x[i];  // the result", "out[i] = x[i];"),
+        ("if (i < n) { // in bounds", "if (i < n) {"),
+    ],
+)
+def test_a_comment_is_left_out_and_a_division_is_not(text, shown):
+    assert statements.shortened(text) == shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "int blocks = n / size;",
+        "__device__ float exp(float x) {",
+        "for (int s = width / step; s > 0; s /= 2) sum += tile[t + s];",
+        "x = tile[t / lanes];",
+        "m = n / BLOCK",
+    ],
+)
+def test_what_computes_no_float_makes_no_nan(line):
+    assert statements.risky([(1, line)]) == []
+
+
+def test_lines_that_name_a_type():
+    found = statements.naming([(5, "x = tl.load(p)\ny = x.to(tl.float16)\n# float16\n")], r"\bfloat16\b")
+    assert [x.number for x in found] == [6]

@@ -56,3 +56,11 @@ def test_a_shift_of_the_results_must_too():
     right = sample(ROW_SUM, 1, lambda x: x["x"].sum(1))
     assert "{name}[m] holds what belongs to {name}[m − 1]" in transformed.elsewhere([refused]).cause
     assert transformed.elsewhere([refused], [right]) is None
+
+
+def test_a_factor_that_differs_from_case_to_case_is_said_by_case():
+    twice, four_times = sample(ROW_SUM, 0, doubled), sample(ROW_SUM, 1, lambda x: 4 * x["x"].sum(1))
+    found = transformed.by_case([twice, four_times])
+    assert "2 times the right result in the case" in found.cause and "4 times" in found.cause
+    assert transformed.by_case([twice, sample(ROW_SUM, 1, lambda x: 3.5 * x["x"].sum(1))]) is None
+    assert transformed.by_case([twice, sample(ROW_SUM, 1, doubled)]) is None
