@@ -34,19 +34,14 @@ typedef uint64_t uintptr_t;
 #endif
 
 // noinline: inlined into its untraced caller, a kernel would lose its trace.
-#ifdef SIMT_FLAT  // no calls are left in a kernel: see labutils/backends/simt/operands.py
-#define __global__ __attribute__((noinline, used, flatten))
-#define __noinline__
-#else
 #define __global__ __attribute__((noinline, used))
-#define __noinline__ __attribute__((noinline))
-#endif
 #define __device__
 #define __host__
 #define __managed__
 #define __constant__
 #define __grid_constant__
 #define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
 #define __align__(n) __attribute__((aligned(n)))
