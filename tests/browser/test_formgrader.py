@@ -11,7 +11,7 @@ import pytest
 
 from grader.gradebook.gradebook import Course
 from grader.reports import exports, report
-from tests.browser.conftest import TOKEN, Page, wait_for
+from tests.browser.conftest import TOKEN, Page, start_chromium, wait_for
 from tests.grader.simulated import multiply, simulated
 from tests.grader.small import UNIT, right, write_unit
 
@@ -72,21 +72,7 @@ class Browser(Page):
 
 @pytest.fixture
 def browser(chromium):
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium[0]
-    for flag in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--window-size=1280,1400",
-    ):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(chromium[1]))
+    driver = start_chromium(chromium, "1280,1400")
     yield Browser(driver)
     driver.quit()
 

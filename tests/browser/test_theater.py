@@ -4,6 +4,7 @@ import pytest
 
 from labutils.backends.film import Film, Frame
 from labutils.plots.theater import Theater
+from tests.browser.conftest import start_chromium
 
 ALL = 0xFFFFFFFF
 SOURCE = "\n__global__ void k(float* x) {\n  tile[t] = x[t];\n  __syncthreads();\n  x[t] = tile[t * 2];\n}"
@@ -21,24 +22,10 @@ FRAMES = [
 
 @pytest.fixture(scope="module")
 def page(chromium, tmp_path_factory):
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
     path = tmp_path_factory.mktemp("theater") / "film.html"
     film = Film("k", SOURCE, (4, 1, 1), 256, {"x": (1024, 4, 0)}, tuple(FRAMES))
     Theater(film).save(path)
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium[0]
-    for flag in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--window-size=1280,900",
-    ):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(chromium[1]))
+    driver = start_chromium(chromium, "1280,900")
     driver.get(path.as_uri())
     yield driver
     driver.quit()
