@@ -285,7 +285,7 @@ def main() -> int:
         for name in chosen:
             corner = known[name]
             problems += run(name, replace(corner, cpu=corner.cpu and not args.pypi), folder, wheel)
-    print("\n".join(problems) or f"{len(args.corner)} corners work.")
+    print("\n".join(problems) or f"Works in: {', '.join(chosen)}.")
     return bool(problems)
 
 
