@@ -206,8 +206,8 @@ import triton.language as tl
 def fma_chain_kernel(x_ptr, out_ptr, n, STEPS: tl.constexpr, BLOCK: tl.constexpr):
     """Replace each v by 0.5 * v + 1, STEPS times.
 
-    x_ptr    (n,)  input: the first v
-    out_ptr  (n,)  output: the last v
+    x_ptr    (n,)  input: v at first
+    out_ptr  (n,)  output: v at last
     One program computes BLOCK elements, starting at pid * BLOCK.
     """
     pid = tl.program_id(0)
@@ -253,7 +253,7 @@ lab.widgets.roofline(lab.rooflines.points(placed), gpu=None if lab.device.has_gp
 # - In a [transformer](../glossary.md#transformer-block), normalizations and elementwise operations did only
 #   {claim: claimed_flops} of the FLOPs, but took {claim: claimed_time} of the time.
 #
-# The last code cell prints each claim next to computed values. For the third claim, the values describe the [forward
+# The code cell above prints each claim next to computed values. For the third claim, the values describe the [forward
 # pass](../glossary.md#forward-pass) of one layer of BERT-large, a transformer, in [fp16](../glossary.md#fp16). Each
 # operation is a kernel, and the input is 8 texts of 512 tokens (pieces of words).
 

@@ -38,7 +38,7 @@
 
 # %% cell="solution" id="passes"
 def passes(n, threads, thread):
-    """Return how many of the indices thread, thread + threads, thread + 2 * threads, … are below n."""
+    """Count the indices below n among `thread`, `thread + threads`, `thread + 2 * threads`, …"""
     ### BEGIN SOLUTION
     if thread >= n:
         return 0
@@ -195,7 +195,7 @@ lab.check("07_elementwise_cuda/row_scale")
 # on average, and 1 point if stores do.
 #
 # <details><summary>Hint 1</summary>As in <code>06_elementwise_triton</code>, y = x / (1 + exp(−2a)). Write
-# <code>expf</code> and <code>0.5f</code>: without the f, C++ computes in double precision, which is many times
+# <code>expf</code> and <code>0.044715f</code>: a constant without the f makes C++ compute in double precision, which is
 # slower.</details>
 # <details><summary>Hint 2</summary>Write two grid-stride loops. The first goes over the groups, with <code>x4</code>
 # and <code>out4</code>. The second goes over the elements from <code>4 * groups</code> to <code>n - 1</code>.</details>
@@ -244,7 +244,7 @@ lab.tiny("07_elementwise_cuda/gelu")
 lab.check("07_elementwise_cuda/gelu")
 
 # %%
-# Predict first: which of your kernels comes closest to the copy's bandwidth, and by how much does float4 help?
+# Predict first: which of your kernels comes closest to a copy's bandwidth? Is gelu (float4) closer than vector_add?
 # The annotated source shows the counts for 1027 elements: find the groups of four and the last three elements.
 with lab.record():
     gelu(torch.ones(1027, device=written.device), torch.empty(1027, device=written.device))

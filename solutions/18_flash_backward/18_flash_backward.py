@@ -39,8 +39,8 @@
 # 2. `backward_flops`: one kernel computes dK and dV, and another kernel computes dQ. Each kernel computes S and dP
 #    itself. How many FLOPs do the matrix products of both kernels take, without a mask?
 #
-# The cell after the setup holds the launchers of your kernels. The cell also draws 8 × 8 tiles of causal scores S, and
-# marks the tiles over which one program of each kernel loops. A program for dK and dV owns columns of S (keys); a
+# The cell after the setup holds the launchers of your kernels. The cell also draws causal scores S as 8 rows of 8
+# tiles, and marks the tiles over which one program of each kernel loops. A program for dK and dV owns columns of S (keys); a
 # program for dQ owns rows (queries). No other program writes the gradients of these keys or queries.
 
 # %% cell="setup"
@@ -64,7 +64,7 @@ def delta(out, dout, delta):
 
 
 def config_of(owned, walked, M, N, D):
-    """Return tile sizes, warps and stages. A program owns `owned` rows, and its loop takes `walked` rows at a time."""
+    """Return tile sizes, warps and stages. `owned` and `walked` name the tile sizes of a program and of its loop."""
     gpu = lab.device.current()
     if M * N < 2**16:
         return {owned: 32, walked: 16, "num_warps": 4, "num_stages": 2}

@@ -28,18 +28,20 @@
 # | `linear_kernel`, `RESIDUAL` | out = y + hidden · downᵀ | out (S, C) |
 #
 # S is the number of tokens of all sequences, and C is the width of a token. H and HK are the numbers of query and key
-# heads, with D elements each; F is the width of `hidden`. But the sums of squares in the norms are not fused: for
-# these, the loop along K would need the elements of x in [registers](../glossary.md#register). On Hopper GPUs, the
-# [tensor cores](../glossary.md#tensor-core) read x directly from [shared memory](../glossary.md#shared-memory). So two
-# more launches, of `factor_kernel`, compute the norm's *factor* 1 / √(mean(x²) + ε) for each row of x and of y. Each
-# launch reads its input once, and stores 4 bytes per row.
+# heads, with D elements each; F is the width of `hidden`.
+#
+# One part of the norms is not fused, the sums of squares: the loop along K would need the elements of x in
+# [registers](../glossary.md#register). On Hopper GPUs, the [tensor cores](../glossary.md#tensor-core) can read x
+# directly from [shared memory](../glossary.md#shared-memory). So two more launches, of `factor_kernel`, compute the
+# norm's *factor* 1 / √(mean(x²) + ε) for each row of x and of y. Each launch reads its input once, and stores 4 bytes
+# per row.
 #
 # **Weights.** When a model is loaded, its weights can be changed to make the kernels simpler:
 #
 # - A norm multiplies each column of x by a weight. You can multiply the same column of the next matmul's matrix by this
 #   weight instead, once, in advance. Then norm(x) in the block is only x times the factor of the row.
 # - RoPE needs both elements of a pair. In the interleaved layout (`24_block_kernels`), these are columns 2i and 2i + 1,
-#   which are in the same tile. The rows of the weights are put into this order. Attention gives the same result,
+#   which are in the same tile. The rows of `qkv` are already in this order. Attention gives the same result,
 #   because queries and keys have the same order.
 # - SwiGLU needs gate and up. The rows of `gate_up` alternate, so that columns 2i and 2i + 1 of the product are the gate
 #   and up of hidden column i.
@@ -189,13 +191,13 @@ def linear(x, w, out, epilogue, factor=None, residual=None, cos=None, sin=None, 
 # The cell above has the kernels of earlier units; you may replace them by your own in new cells. You write the
 # epilogues of `linear_kernel`, and `block`, which launches all kernels.
 #
-# After the loop along K, `acc` has the products of `BLOCK_M` rows and `BLOCK_N` columns; `row` and `column` are the
-# first of these. `EPILOGUE` is a [constexpr](../glossary.md#constexpr), so the compiler keeps only the code of one
+# After the loop along K, `acc` has the products of `BLOCK_M` rows from `row` and `BLOCK_N` columns from
+# `column`. `EPILOGUE` is a [constexpr](../glossary.md#constexpr), so the compiler keeps only the code of one
 # epilogue:
 #
 # - `ROPE`: multiply each row by its factor. Then rotate the pairs in all columns before `rotated`: the queries and
-#   keys. Row `row` has position `row % T` in its sequence, and pair i of a head uses column i of `cos` and `sin`. Write
-#   the rotation as the function `rotate_pairs`.
+#   keys. Row r has position r % T in its sequence of T tokens, and pair i of a head uses column i of `cos` and `sin`.
+#   Write the rotation as the function `rotate_pairs`.
 # - `SWIGLU`: multiply each row by its factor, then store silu(gate) · up, which has `BLOCK_N // 2` columns.
 # - `RESIDUAL`: add the residual.
 #
@@ -283,7 +285,8 @@ def linear_kernel(
 def block(x, qkv, cos, sin, proj, gate_up, down, out):
     """Compute the block's result `out` (S, C) from x (S, C): S / T sequences of T tokens.
 
-    qkv ((H + 2 HK) D, C), proj (C, H D), gate_up (2 F, C), down (C, F): weights    cos, sin (T, D / 2): angles
+    weights    qkv ((H + 2 HK) D, C), proj (C, H D), gate_up (2 F, C), down (C, F)
+    of angles  cos, sin (T, D / 2)
     """
     (S, C), (T, P), HD = x.shape, cos.shape, proj.shape[1]
     D = 2 * P
@@ -309,7 +312,7 @@ lab.check("24_capstone/block")
 # | what the check prints | common cause |
 # |---|---|
 # | "norm is missing" | `ROPE` or `SWIGLU` does not multiply by the factors |
-# | "pairs are i and i + D/2", "halves of the columns" | pairs, or gate and up, are not in columns 2i and 2i + 1 |
+# | "pairs are i and i + D/2", "halves of the columns" | the code pairs halves, not columns 2i and 2i + 1 |
 # | `out-of-bounds` in `cos` | `row` is used instead of `row % T`, or the index of a pair is not taken modulo P |
 # | "x is added at the end" | the last `linear_kernel` adds x instead of y |
 # | more sectors stored than allowed | a kernel stores a result that the plan keeps on the chip |
@@ -341,7 +344,7 @@ capstone.race(block)
 # `before` equals `measured` of the last change that you kept. The check requires at least four entries, and at least
 # two of them must be changes that did not help. Such a change is useful, too: it shows that something else is the
 # bottleneck. Ideas: tile sizes and stages of each `linear`, another order of tiles, RoPE in its own kernel, factors
-# computed by the kernel that stores y, tiles of 192 columns, two heads per program of attention.
+# computed by the kernel that stores y, two heads per program of attention.
 
 
 # %% cell="solution" id="work_log"
@@ -398,8 +401,8 @@ capstone.show(work_log())
 # **Next.** Write the backward pass of the block: `18_flash_backward` and `24_block_kernels` have all its kernels except
 # the matmuls. Or quantize the weights as in `22_low_precision`. `24_training` trains a small model with your kernels.
 #
-# **In practice**, inference engines such as vLLM and TensorRT-LLM merge the weights of norms and reorder gate and up
-# when they load a model, as you did here.
+# **In practice**, inference engines such as vLLM and TensorRT-LLM also change the weights when they load a model: they
+# join q, k and v, and gate and up, into one matrix each, and some kernels need reordered rows.
 #
 # **Reading.** [The Llama 3 Herd of Models](https://arxiv.org/abs/2407.21783).
 # [FlashAttention-2](https://arxiv.org/abs/2307.08691).
