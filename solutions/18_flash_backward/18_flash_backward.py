@@ -40,8 +40,8 @@
 #    itself. How many FLOPs do the matrix products of both kernels take, without a mask?
 #
 # The cell after the setup holds the launchers of your kernels. The cell also draws causal scores S as 8 rows of 8
-# tiles, and marks the tiles over which one program of each kernel loops. A program for dK and dV owns columns of S (keys); a
-# program for dQ owns rows (queries). No other program writes the gradients of these keys or queries.
+# tiles, and marks the tiles over which one program of each kernel loops. A program for dK and dV owns columns of S
+# (keys); a program for dQ owns rows (queries). No other program writes the gradients of these keys or queries.
 
 # %% cell="setup"
 
