@@ -171,17 +171,6 @@ class Page:
         self.driver.save_screenshot(str(path))
         return path
 
-    def in_sight(self, text: str) -> bool:
-        """Is the first output that holds this text in the notebook's window, without scrolling?"""
-        return self.script(
-            "const e = [...document.querySelectorAll('.jp-OutputArea-output')]"
-            ".find(e => e.textContent.includes(arguments[0]));"
-            "const text = e.getBoundingClientRect();"
-            "const window = e.closest('.jp-WindowedPanel-outer, .jp-Notebook').getBoundingClientRect();"
-            "return text.top >= window.top && text.bottom <= window.bottom",
-            text,
-        )
-
     def show(self, text: str) -> None:
         """Scroll to the first output that holds this text."""
         self.script(
