@@ -104,8 +104,8 @@ lab.check("10_scan/histogram")
 #
 # The inclusive prefix sums (also called *scan*) of x are out[i] = x[0] + … + x[i]. The exclusive prefix sums leave out
 # x[i]. It seems that each sum must wait for the previous sum. But a warp can compute 32 prefix sums in 5 steps (the
-# method of Hillis and Steele). Before the step with distance s, each [lane](../glossary.md#lane) holds the sum of its
-# own element and of the s − 1 elements before it. In this step, each lane k ≥ s adds the sum of lane k − s to its own
+# method of Hillis and Steele). The steps have the distances s = 1, 2, 4, 8, 16. Before step s, each
+# [lane](../glossary.md#lane) holds the sum of its last s elements, or of fewer at the start. In this step, each lane k ≥ s adds the sum of lane k − s to its own
 # sum:
 #
 # | | lane 0 | lane 1 | lane 2 | lane 3 | lane 4 |
@@ -161,7 +161,7 @@ lab.check("10_scan/histogram")
 #     // ### END SOLUTION
 # }
 #
-# // add the total of blocks 0 to b to block b + 1
+# // block b + 1 adds the total of blocks 0, …, b
 # __global__ void add_offsets(float *out, const float *offsets, int n) {
 #     int i = (blockIdx.x + 1) * blockDim.x + threadIdx.x;
 #     if (i < n) out[i] += offsets[blockIdx.x];
@@ -257,13 +257,13 @@ if lab.device.has_gpu():
 # %% [markdown]
 # **Next.** `11_softmax` needs two [reductions](../glossary.md#reduction) per row. You can also try these:
 #
-# - Give each *warp* private bins, or several copies of each bin. For which x is that faster?
+# - Give each *warp* private bins, or each block several copies of its bins. For which x is that faster?
 # - Let each thread of `scan_kernel` scan four elements in [registers](../glossary.md#register) before the shuffles.
 # - Sort keys of one bit: all zeros, then all ones, each group in its original order. That is one step of a radix sort.
 #
 # **In practice** you call `torch.bincount`, `torch.cumsum`, `x[x > 0]`, or CUB's `DeviceHistogram`, `DeviceScan` and
-# `DeviceSelect`. CUB's functions scan in one pass over x: a block does not wait for a launch that scans all totals, but
-# reads the sums that the blocks before it have already stored (*decoupled look-back*). Triton has `tl.histogram`,
+# `DeviceSelect`. The last two need one pass over x: a block waits for the sums of the blocks before it, not for a second
+# launch (*decoupled look-back*). Triton has `tl.histogram`,
 # `tl.cumsum` and, for other operations than addition, `tl.associative_scan`.
 #
 # **Reading.** [Parallel prefix sum with

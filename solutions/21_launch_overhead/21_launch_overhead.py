@@ -69,8 +69,8 @@ lab.check("21_launch_overhead/finish_times")
 # ## 2 Overlap copies with compute
 #
 # Data that does not fit into GPU memory is processed in pieces. Each piece needs three operations: copy in, kernel,
-# copy out. A GPU has separate hardware for each operation, so it can do all three at the same time, for different
-# pieces. A stream is a queue that executes in order. An event marks a place in a stream. Different streams run
+# copy out. Most GPUs for data centers have separate hardware for each operation, so they do all three at the same
+# time, for different pieces. A stream is a queue that executes in order. An event marks a place in a stream. Different streams run
 # independently, unless one stream *waits* for an event of another stream.
 #
 # The GPU has memory for **two slots**, 0 and 1. A slot consists of an input buffer and an output buffer. Piece i uses
@@ -94,7 +94,7 @@ lab.check("21_launch_overhead/finish_times")
 #
 # 1. The kernel of a piece starts after the copy-in of the piece.
 # 2. The copy-out of a piece starts after the kernel of the piece.
-# 3. The copy-in of a piece starts after the kernel of the previous piece *in the same slot* has read its input.
+# 3. The copy-in of a piece starts after the kernel of the previous piece *in the same slot* is done.
 # 4. The kernel of a piece starts after the output of the previous piece in the same slot has been copied out.
 #
 # **Predict** first: if each operation takes one time unit, how many units do n pieces take with one stream, and how
@@ -161,8 +161,8 @@ queues.picture(pipeline, 6)
 # same addresses, without Python. So a step that you capture must follow these rules:
 #
 # - The host does not read a value from the GPU, because nothing is computed during capture.
-# - The host does not copy a value to the GPU, because a copy from pageable memory makes the host wait.
-# - Inputs and results have the same addresses in each replay, so the step writes to existing tensors, *in place*.
+# - The host copies no value from pageable memory to the GPU: it cannot wait for a copy during capture.
+# - Inputs and results keep their addresses, so the step writes its results to existing tensors, *in place*.
 # - No `if` in Python depends on the data, because each replay repeats what the capture recorded.
 #
 # The step `wobbly` in the next cell breaks each of these rules. Write `steady`, which computes the same numbers but
@@ -170,7 +170,7 @@ queues.picture(pipeline, 6)
 # records them on a *tape*. Then it replays the tape on five other inputs, without running your Python code.
 #
 # <details><summary>Hint 1</summary><code>.item()</code> reads a value from the GPU. <code>torch.tensor(…)</code> copies
-# a value to the GPU. <code>running = …</code> and <code>return</code> give new tensors at other addresses. The
+# a value to the GPU. <code>running = …</code> makes a new tensor, which the next replay does not see. The
 # <code>if</code> depends on the data.</details>
 # <details><summary>Hint 2</summary>To divide by the peak only if it exceeds 1, divide by max(peak, 1). Compute this
 # maximum with <code>clamp</code>, which returns a tensor on the GPU.</details>
@@ -281,8 +281,8 @@ lab.check("21_launch_overhead/chain")
 # systems have hardware that avoids this. A prefetch (`cudaMemPrefetchAsync`) moves pages in advance, without faults.
 #
 # A page has `page` bytes. `accesses` is a list of tuples (side, first byte, last byte, prefetch), in order. The side is
-# `"gpu"` or `"host"`. The last byte belongs to the access. If `prefetch` is true, the entry is a prefetch to the side
-# instead of an access. At first, all pages are on the host. Count the moves of pages to the GPU, the moves of pages to
+# `"gpu"` or `"host"`. The range includes the last byte. If `prefetch` is true, the entry is a prefetch to this side,
+# not an access. At first, all pages are on the host. Count the moves of pages to the GPU, the moves of pages to
 # the host, and the faults. Each page that an access moves is one fault.
 #
 # <details><summary>Hint 1</summary>Bytes 4095 and 4096 are on two different pages of 4096 bytes. Which pages does an
