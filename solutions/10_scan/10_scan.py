@@ -105,8 +105,8 @@ lab.check("10_scan/histogram")
 # The inclusive prefix sums (also called *scan*) of x are out[i] = x[0] + … + x[i]. The exclusive prefix sums leave out
 # x[i]. It seems that each sum must wait for the previous sum. But a warp can compute 32 prefix sums in 5 steps (the
 # method of Hillis and Steele). The steps have the distances s = 1, 2, 4, 8, 16. Before step s, each
-# [lane](../glossary.md#lane) holds the sum of its last s elements, or of fewer at the start. In this step, each lane k ≥ s adds the sum of lane k − s to its own
-# sum:
+# [lane](../glossary.md#lane) holds the sum of its last s elements, or of fewer at the start. In this step, each
+# lane k ≥ s adds the sum of lane k − s to its own sum:
 #
 # | | lane 0 | lane 1 | lane 2 | lane 3 | lane 4 |
 # |---|---|---|---|---|---|
@@ -262,8 +262,8 @@ if lab.device.has_gpu():
 # - Sort keys of one bit: all zeros, then all ones, each group in its original order. That is one step of a radix sort.
 #
 # **In practice** you call `torch.bincount`, `torch.cumsum`, `x[x > 0]`, or CUB's `DeviceHistogram`, `DeviceScan` and
-# `DeviceSelect`. The last two need one pass over x: a block waits for the sums of the blocks before it, not for a second
-# launch (*decoupled look-back*). Triton has `tl.histogram`,
+# `DeviceSelect`. The last two need one pass over x: a block waits for the sums of the blocks before it, not for a
+# second launch (*decoupled look-back*). Triton has `tl.histogram`,
 # `tl.cumsum` and, for other operations than addition, `tl.associative_scan`.
 #
 # **Reading.** [Parallel prefix sum with

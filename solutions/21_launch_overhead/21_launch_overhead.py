@@ -70,8 +70,8 @@ lab.check("21_launch_overhead/finish_times")
 #
 # Data that does not fit into GPU memory is processed in pieces. Each piece needs three operations: copy in, kernel,
 # copy out. Most GPUs for data centers have separate hardware for each operation, so they do all three at the same
-# time, for different pieces. A stream is a queue that executes in order. An event marks a place in a stream. Different streams run
-# independently, unless one stream *waits* for an event of another stream.
+# time, for different pieces. A stream is a queue that executes in order. An event marks a place in a stream. Different
+# streams run independently, unless one stream *waits* for an event of another stream.
 #
 # The GPU has memory for **two slots**, 0 and 1. A slot consists of an input buffer and an output buffer. Piece i uses
 # slot i % 2.
