@@ -66,6 +66,10 @@ class OutputComparison:
         in_units = torch.nan_to_num(self.difference / self.limit.clamp_min(1e-300), nan=0.0, posinf=0.0)
         self.error = float(in_units.max())
 
+    def is_strange(self) -> bool:
+        """Did the kernel itself store a wrong element that is not finite?"""
+        return not self.got[self.bad & ~self.unwritten & ~self.stale].isfinite().all()
+
     def rounded(self, values: torch.Tensor) -> torch.Tensor:
         """What the dtype makes of a float64 value; overflow to inf is then expected, not an error."""
         return values.to(self.buffer.view.dtype).double()

@@ -294,9 +294,7 @@ def _values(exercise, fn, found: Diagnosis, refused: list[Tried], tried: list[Tr
     if name is None:
         return found
     base, output = shown.result.diagnosis, outputs[name]
-    if (
-        not output.got[output.bad & ~output.unwritten & ~output.stale].isfinite().all()
-    ):  # what is not finite moves with nothing
+    if output.is_strange():  # what is not finite moves with nothing
         return _not_finite(fn, base, shown, output, refused, tried, seconds)
     placed = _placed(fn, replace(base, symptom=base.symptom + _in_case(shown)), refused, tried, seconds / 2)
     if placed.advice != base.advice:
@@ -332,7 +330,7 @@ def _all_strange(refused: list[Tried]) -> bool:
     def strange(t: Tried) -> bool:
         comparison = Comparison(t.run)
         outputs = [comparison.output(n) for n in t.run.outputs]
-        return any(not o.got[o.bad & ~o.unwritten & ~o.stale].isfinite().all() for o in outputs)
+        return any(o.is_strange() for o in outputs)
 
     return all(strange(t) for t in refused[:SAMPLES])
 
