@@ -15,7 +15,7 @@ from typing import Any
 
 from grader.judge import copies
 
-MOST_LAUNCHES, MOST_CHOICES, MOST_TEXT = 64, 48, 256 << 10
+MOST_LAUNCHES, MOST_CHOICES, MOST_TEXT = 128, 48, 256 << 10
 MOST_SCRATCH = 2 << 30
 """Bytes of scratch memory that one call may ask for."""
 

@@ -34,8 +34,20 @@ def timed_case(exercise: KernelExercise, most_bytes: int = MOST_BYTES) -> Case:
         largest = max(sizes, key=sizes.get)
         if sizes[largest] % 2 or sizes[largest] < 256:
             break
-        sizes[largest] //= 2
+        sizes |= {name: size // 2 for name, size in sizes.items() if name in _tied(exercise, largest)}
     return Case(TIMED, sizes)
+
+
+def _tied(exercise: KernelExercise, name: str) -> set[str]:
+    """The sizes that grow with one of the exercise's sizes in all its cases, such as W = 2 N; itself among them."""
+    all_sizes = [exercise.bench, *(case.sizes for case in exercise.cases)]
+    if len({sizes.get(name) for sizes in all_sizes}) == 1:
+        return {name}
+    return {
+        other
+        for other in exercise.bench
+        if len({sizes.get(other, 0) / (sizes.get(name) or 1) for sizes in all_sizes}) == 1
+    }
 
 
 MOST_LARGE_BYTES = 64 << 20

@@ -215,6 +215,15 @@ def test_large_cases_are_of_exercises_that_are_cheap_to_compare():
     assert not large["19_decode_attention/partial"] and not large["17_flash_attention/forward"]
 
 
+def test_a_size_that_follows_from_another_is_halved_with_it():
+    from labutils import exercises
+
+    for name in ("swiglu", "swiglu_backward"):
+        task = exercises.get(f"24_block_kernels/{name}")
+        for case in (speed.timed_case(task), speed.large_case(task)):
+            assert case.sizes["W"] == 2 * case.sizes["N"], name
+
+
 def test_without_a_race_a_large_run_takes_its_place(judge):
     task = _of("06_elementwise_triton/gelu")
     assert task.points.speed
