@@ -98,7 +98,7 @@ def _alone(trial: Trial) -> AttackResult:
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             command, cwd=corpus.HERE.parents[1], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
-            start_new_session=True,
+            start_new_session=True, env=os.environ | {"OMP_NUM_THREADS": "1"},  # as in a grading worker
         )  # fmt: skip
         try:
             lines = process.communicate(timeout=ALONE_LIMIT)[0].splitlines()
