@@ -92,10 +92,11 @@ def swiglu_backward(x, dy, dx, BLOCK_N=1024):
 
 
 def norm_programs(M, N):
-    """Programs for M rows of N elements: enough to keep memory busy, but at least about 8 rows per program."""
+    """Programs for M rows of N elements: enough to keep memory busy, at least about 8 rows each, all about as many."""
     gpu = lab.device.current()
     most = gpu.sms * min(max(8192 // N, 1), 8) if gpu else 8
-    return min(M, max(triton.cdiv(M, 8), 2), most)
+    programs = min(M, max(triton.cdiv(M, 8), 2), most)
+    return triton.cdiv(M, triton.cdiv(M, programs))
 
 
 def rms_norm_backward(x, w, dy, dx, dw):
@@ -103,9 +104,10 @@ def rms_norm_backward(x, w, dy, dx, dw):
     programs = norm_programs(M, N)
     partial = torch.empty(programs, N, dtype=torch.float32, device=x.device)
     strides = x.stride(0), dy.stride(0), dx.stride(0)
+    alone = N > 4096 and BLOCK_N * x.element_size() <= 16_384  # on its SM; so it needs more loads in flight
     rms_norm_backward_kernel[(programs,)](
         x, w, dy, dx, partial, M, N, *strides,
-        BLOCK_N=BLOCK_N, STAGES=3 if BLOCK_N <= 8192 else 1, num_warps=min(max(BLOCK_N // 512, 1), 16),
+        BLOCK_N=BLOCK_N, STAGES=4 if alone else 3 if BLOCK_N <= 8192 else 1, num_warps=min(max(BLOCK_N // 512, 1), 16),
     )  # fmt: skip
     BLOCK_P = min(triton.next_power_of_2(programs), 512) if lab.device.has_gpu() else 4
     column_sums_kernel[(triton.cdiv(N, 32),)](partial, dw, programs, N, BLOCK_P=BLOCK_P, BLOCK_N=32, num_warps=8)
