@@ -292,7 +292,10 @@ def _compile(
             raise compile_error(done.stderr, filename, names)
         if not asks:
             return None
-        read = operands.read(dump.read_text(errors="replace"), filename)
+        statements = dump.read_text(errors="replace") if dump.exists() else ""
+        if not statements.rstrip().endswith("}"):
+            raise NoCompiler(not_written("the compiler's list of statements is cut off"))
+        read = operands.read(statements, filename)
         if not read.unseen:
             return read.functions
     raise operands.refusal(read)

@@ -1,5 +1,7 @@
 """Structs in memory that a call takes or returns: each form of access is seen, checked and counted."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -16,6 +18,7 @@ __device__ __noinline__ One put(float v) { return {v}; }
 __device__ __noinline__ Pack twice(Pack p) { return {p.a * 2, p.b * 2, p.c * 2, p.d * 2}; }
 __device__ __noinline__ One by_pointer(const One* p) { return *p; }
 __device__ __noinline__ float sum(Seven s, int k) { float t = 0; for (int i = k; i < 7; i++) t += s.v[i]; return t; }
+__device__ __noinline__ float through(const One* p) { return peek(*p); }
 template <class T, int N> struct Several { T v[N]; };
 template <class T, int N> __device__ __noinline__ T first(Several<T, N> s) { return s.v[0]; }
 __device__ One global_one = {1};
@@ -28,12 +31,24 @@ FORMS = {
     "both": ("((Pack*)y)[t] = twice(((Pack*)x)[t]);", (1, 16, 1, 16)),
     "return": ("((One*)y)[t] = by_pointer((One*)x + t);", (1, 4, 1, 4)),
     "lambda": ("auto f = [](One o) { return o.v; }; y[t] = f(((One*)x)[t]);", (1, 4, 1, 4)),
+    "lambda with a qualifier": (
+        "auto f = [] __device__ (One o) { return o.v; }; y[t] = f(((One*)x)[t]);",
+        (1, 4, 1, 4),
+    ),
+    "in another function": ("y[t] = through((One*)x + t);", (1, 4, 1, 4)),
     "operator": ("y[t] = Move{0.0f} < ((One*)x)[t];", (1, 4, 1, 4)),
     "conditional": ("y[t] = peek(t < 32 ? ((One*)x)[t] : One{0.0f});", (1, 4, 1, 4)),
     "template": ("y[t] = first(((Several<float, 1>*)x)[t]);", (1, 4, 1, 4)),
     "global variable": ("y[t] = peek(global_one);", (1, 4, 1, 4)),
     "local variable": ("One o = {x[t]}; y[t] = peek(o);", (1, 4, 1, 4)),
 }
+
+
+def gcc():
+    found = build.compiler()
+    if found.family != "gcc":
+        pytest.skip("asks g++")
+    return found
 
 
 def launch(build, text, **options):
@@ -68,6 +83,16 @@ def test_bounds_and_races_are_found(build):
     assert [f.kind for f in launch(build, race).findings] == ["missing-syncwarp"]
 
 
+def test_bank_conflicts_are_counted(build):
+    column = """__global__ void k(float* x, float* y) {
+  __shared__ float tile[32][32]; int t = threadIdx.x;
+  for (int i = 0; i < 32; i++) tile[i][t] = x[t];
+  __syncwarp();
+  y[t] = peek(*(One*)&tile[t][5]); }"""
+    result = launch(build, column)
+    assert not result.findings and result.counters.shared_load_wavefronts == 32
+
+
 RECURSION = """struct One { float v; };
 __device__ float walk(One one, float* x, int n) { return n ? walk(*(One*)(x + n), x, n - 1) + one.v : 0.0f; }
 __global__ void k(float* x, float* y) { y[0] = walk(*(One*)x, x, 9); }
@@ -75,23 +100,50 @@ __global__ void k(float* x, float* y) { y[0] = walk(*(One*)x, x, 9); }
 
 
 def test_what_stays_a_call_is_refused():
-    if build.compiler().family != "gcc":
-        pytest.skip("asks g++")
+    gcc()
     with pytest.raises(simt.CompileError, match=r"line 2: `walk` takes or returns a struct") as e:
         simt.compile(RECURSION)
     assert e.value.line == 2
 
 
-def test_a_kernel_without_such_calls_is_built_once(monkeypatch, tmp_path):
-    found = build.compiler()
-    if found.family != "gcc":
-        pytest.skip("asks g++")
+ONCE = {
+    "numbers": "__device__ float f(float v) { return v; }\n__global__ void k(float* x, float* y) { y[0] = f(x[0]); }",
+    "results that are handed on": """
+__device__ float2 merged(float2 v) { v.x += __shfl_xor_sync(~0u, v.x, 1); return v; }
+__device__ float2 of_all(float2* p, int n) { return merged(threadIdx.x < n ? p[threadIdx.x] : make_float2(0, 1)); }
+__global__ void k(float* x, float* y) { y[threadIdx.x] = of_all((float2*)x, 5).x; }""",
+    "a struct of its own": """struct Place { int a, b, c, d, e; };
+__device__ __noinline__ Place place(int n) { return {n, 2 * n, 3, n + 4, threadIdx.x}; }
+__global__ void k(float* x, float* y) { Place p = place(blockDim.x); y[p.e] = x[p.e] + p.a; }""",
+}
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_a_kernel_without_such_calls_is_built_once(name, monkeypatch, tmp_path):
+    found = gcc()
     monkeypatch.setenv("GPULAB_CACHE", str(tmp_path))
     commands, plain = [], build._run
     monkeypatch.setattr(build, "_run", lambda command, cwd=None: commands.append(command) or plain(command, cwd))
-    text = "__device__ float f(float v) { return v; }\n__global__ void k(float* x, float* y) { y[0] = f(x[0]); }"
-    build.kernel(found, source.prepare(text).text, ["k"], True, "cell")
+    build.kernel(found, source.prepare(ONCE[name]).text, ["k"], True, "cell")
     assert sum("-c" in c for c in commands) == 1
+
+
+def test_a_list_of_statements_that_is_cut_off_builds_nothing(monkeypatch, tmp_path):
+    found = gcc()
+    monkeypatch.setenv("GPULAB_CACHE", str(tmp_path))
+    plain = build._run
+
+    def on_a_full_disk(command, cwd=None):
+        done = plain(command, cwd)
+        for flag in command:
+            if flag.startswith(operands.FLAG):
+                path = Path(flag.removeprefix(operands.FLAG))
+                path.write_text(path.read_text()[:-40])
+        return done
+
+    monkeypatch.setattr(build, "_run", on_a_full_disk)
+    with pytest.raises(simt.NoCompiler, match="cut off"):
+        build.kernel(found, source.prepare(ONCE["numbers"]).text, ["k"], True, "cell")
 
 
 DUMP = """;; Function k (_Z1kPf, funcdef_no=1, decl_uid=2)
