@@ -3,7 +3,7 @@
 // exercise: 09_shared_memory/transpose_swizzled
 // where: both
 // expect: no undue points
-// due: 3
+// due: 3.5
 
 constexpr int TILE = 64, ROWS = 4;
 struct One {
