@@ -50,7 +50,7 @@ def read(dump: str, filename: str) -> Operands:
         elif "gimple_call <" in line:
             call = _CALL.match(_STRING.sub('""', line))
             places = [int(n) for f, n in _PLACE.findall(call[1]) if f == filename] if call else []
-            callee, *operands = _split(_PLACE.sub("", call[2])) if call else ["", "?"]
+            callee, *operands = _split(_PLACE.sub("", call[2])) if call else [""]
             if not _is_recorded(callee, operands, own):
                 found.unseen.append((_shown(callee), places[0] if places else 0))
         elif line.startswith("  ") and line.endswith(";"):
@@ -87,22 +87,26 @@ def _shown(callee: str) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """Operands, at the commas outside of brackets."""
+    """The function and its operands, at the commas outside of brackets; one empty text if brackets do not match."""
     text = re.sub(r"operator(<=>|<<=|>>=|<<|>>|<=|>=|->\*|->|<|>|,|\(\))", "operator", text).replace("->", "*")
     parts, depth, start = [], 0, 0
     for i, c in enumerate(text):
         depth += (c in "([{<") - (c in ")]}>")
+        if depth < 0:
+            break
         if c == "," and not depth:
             parts.append(text[start:i].strip())
             start = i + 1
-    return [*parts, text[start:].strip()]
+    return [""] if depth else [*parts, text[start:].strip()]
 
 
 def _is_recorded(callee: str, operands: list[str], own: set[str]) -> bool:
     """Does this call touch nothing but its function's own variables?"""
+    if not operands:  # not understood: every call has a result, if only NULL
+        return False
     if re.fullmatch(r"simt_collectiveD\.\d+", callee) and _NAME.fullmatch(operands[-1]):
         operands = operands[:-1]  # a function: no kernel can write this name
-    result, *arguments = operands or ["NULL"]
+    result, *arguments = operands
     # The place of the caller's result, a class with a copy constructor: only the address is handed on, and whoever
     # constructs the object there is recorded. That pointer has no name, and every one of the source's has.
     hidden = _HIDDEN_RESULT.fullmatch(result)
