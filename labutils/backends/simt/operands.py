@@ -81,7 +81,7 @@ def _declared(line: str) -> set[str]:
 
 def _shown(callee: str) -> str:
     """A function's name without the compiler's number, and without the mangling of a clone."""
-    shown = re.sub(r"D\.\d+$", "", callee)
+    shown = re.sub(r" ?D\.\d+$", "", callee)
     mangled = re.match(r"_Z(\d+)(\w+)", shown)
     return mangled[2][: int(mangled[1])] if mangled else shown
 

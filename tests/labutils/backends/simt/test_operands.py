@@ -58,6 +58,8 @@ def launch(build, text, types=TYPES):
 @pytest.mark.parametrize("alignment", ["alignas(16) ", ""])  # in a cell with such a struct others are copied whole, too
 @pytest.mark.parametrize("name", FORMS)
 def test_every_form_is_counted(build, name, alignment):
+    if name == "both" and alignment:
+        gcc()  # clang splits such a struct
     body, (loads, load_bytes, stores, store_bytes) = FORMS[name]
     members = 4 if name == "both" and not alignment else 1
     text = f"__global__ void k(float* x, float* y) {{ int t = threadIdx.x; {body} }}"
