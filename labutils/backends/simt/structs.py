@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect
 
-from ...cuda.tokens import code, partners
+from ...cuda.tokens import Token, code, partners
 
 _KEYWORDS = ("struct", "class", "union")
 _ALIGNMENTS = ("alignas", "__align__", "aligned", "__aligned__")
@@ -29,7 +29,7 @@ def aligned(text: str) -> bool:
     return False
 
 
-def _end(found, partner, i: int) -> int:
+def _end(found: list[Token], partner: list[int], i: int) -> int:
     """Where the declaration ends of which token `i` is the second."""
     while i < len(found) and found[i].text not in (*_KEYWORDS, ";", ",", ">", ")", "="):
         i = partner[i] + 1
