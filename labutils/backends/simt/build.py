@@ -22,12 +22,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ... import environment
-from . import inspection
+from . import inspection, operands, structs
 from .errors import CompileError, NoCompiler
 
 HERE = Path(__file__).parent
 FRAME_LIMIT = 128 * 1024
 """Bytes of local variables that one function may have: a thread's stack on the CPU is 256 KiB."""
+
+FLAT = ["-DSIMT_FLAT=1", "-fno-semantic-interposition"]
+"""Flags of g++ that leave no calls in a kernel, except those of functions to themselves."""
+
+WHOLE = ["-fno-tree-sra"]
+"""Flags of g++ that leave copies of structs whole."""
 
 _WATCHED = ("memcpy", "memmove", "memset", "memcmp", "bcmp")
 """Functions of the C library that read or write memory: the runtime records what they do."""
@@ -249,7 +255,9 @@ def kernel(with_compiler: Compiler, text: str, names: list[str], checked: bool, 
     entries = "".join(f"SIMT_ENTRY({i}, {name})\n" for i, name in enumerate(names))
     unit = f'{text}\n#line 1 "kernel entry"\n{entries}'
     flags = with_compiler.flags(checked)
-    parts = json.dumps([unit, [f for f in flags if not f.startswith("-I")], with_compiler.command,
+    if checked and with_compiler.family == "gcc" and structs.aligned(text):
+        flags += WHOLE
+    parts = json.dumps([unit, [f for f in flags if not f.startswith("-I")], FLAT, with_compiler.command,
                         with_compiler.version, shim_hash(), filename])  # fmt: skip
     library = cache_dir() / f"{hashlib.sha256(parts.encode()).hexdigest()[:24]}.so"
     if library.exists():
@@ -259,18 +267,38 @@ def kernel(with_compiler: Compiler, text: str, names: list[str], checked: bool, 
         with open(source, "w", encoding="utf-8", errors="replace") as f:
             f.write(unit)
         objects = [os.path.join(folder, "out.o")]
-        done = _run([*with_compiler.command, *flags, "-x", "c++", "-c", filename, "-o", objects[0]], cwd=folder)
-        if done.returncode and FULL in done.stderr:
-            raise NoCompiler(not_written(FULL))
-        if done.returncode:
-            raise compile_error(done.stderr, filename, names)
-        inspection.check(objects[0], checked, with_compiler.family)
+        watched = _compile(with_compiler, flags, checked, folder, filename, names)
+        inspection.check(objects[0], checked, with_compiler.family, watched)
         done = _run(with_compiler.link(objects, out, checked))
         if done.returncode:
             raise CompileError("the kernel does not link: " + done.stderr.strip()[-500:])
         inspection.check_library(out)
         os.replace(out, library)
     return library
+
+
+def _compile(
+    with_compiler: Compiler, flags: list[str], checked: bool, folder: str, filename: str, names: list[str]
+) -> set[str] | None:
+    """Make the object file. In a checked build by g++ return the functions whose accesses are all recorded."""
+    dump = Path(folder, "operands")
+    asks = checked and with_compiler.family == "gcc"
+    for more in ([], FLAT):
+        command = [*with_compiler.command, *flags, *([*more, f"{operands.FLAG}{dump}"] if asks else [])]
+        done = _run([*command, "-x", "c++", "-c", filename, "-o", "out.o"], cwd=folder)
+        if done.returncode and FULL in done.stderr:
+            raise NoCompiler(not_written(FULL))
+        if done.returncode:
+            raise compile_error(done.stderr, filename, names)
+        if not asks:
+            return None
+        statements = dump.read_text(errors="replace") if dump.exists() else ""
+        if not statements.rstrip().endswith("}"):
+            raise NoCompiler(not_written("the compiler's list of statements is cut off"))
+        read = operands.read(statements, filename)
+        if not read.unseen:
+            return read.functions
+    raise operands.refusal(read)
 
 
 def kernels(with_compiler: Compiler, text: str, names: list[str], modes: list[bool], filename: str) -> list[Path]:

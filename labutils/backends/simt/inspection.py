@@ -12,7 +12,7 @@ import functools
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,8 +65,9 @@ _BRANCHES = {62: (), 183: (279, 280, 282, 283)}
 POINTERS = "function pointers and virtual functions run on a GPU only; here, use a template parameter or a lambda"
 
 
-def check(path: str, checked: bool, family: str) -> None:
-    """Inspect an object file that has not been linked. Raises CompileError, or NeedsGpu for what only a GPU can run."""
+def check(path: str, checked: bool, family: str, watched: Collection[str] | None = None) -> None:
+    """Inspect an object file that has not been linked. `watched` are the functions of which the compiler says that it
+    has instrumented them, None if it does not tell. Raises CompileError, or NeedsGpu for what only a GPU can run."""
     image = elf.Image(path)
     symbols = [elf.Symbol("", 0, 0, 0, 0), *image.symbols(2)]
     _check_sections(image, symbols, checked)
@@ -75,7 +76,7 @@ def check(path: str, checked: bool, family: str) -> None:
     for function in _disassembled(path):
         _check_instructions(function)
         if checked and not _OURS.fullmatch(function.name) and function.name not in _START_UP.values():
-            _check_recorded(function)
+            _check_recorded(function, watched)
 
 
 def check_library(path: str) -> None:
@@ -229,14 +230,16 @@ def _check_instructions(function: Function) -> None:
             raise CompileError(f"the kernel holds the instruction `{i.name}`, which no GPU has")
 
 
-def _check_recorded(function: Function) -> None:
+def _check_recorded(function: Function, watched: Collection[str] | None) -> None:
     """A function of the source in a checked build tells where it goes, and what it reads and writes beyond its own
     variables. An attribute can switch either off, and does it for a whole function."""
     called = {i.symbol for i in function.instructions}
     plain = elf.plain_name(function.name)
-    if "__sanitizer_cov_trace_pc" not in called:
-        raise CompileError(f"the accesses of `{plain}` would not be recorded: delete its attributes")
-    if not any(s.startswith("__tsan_") for s in called) and _touches_memory(function):
+    if watched is None:
+        recorded = any(s.startswith("__tsan_") for s in called) or not _touches_memory(function)
+    else:
+        recorded = function.name.split(".cold")[0] in watched
+    if not recorded or "__sanitizer_cov_trace_pc" not in called:
         raise CompileError(f"the accesses of `{plain}` would not be recorded: delete its attributes")
 
 

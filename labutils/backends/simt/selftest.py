@@ -14,6 +14,8 @@ from .launch import HostKernel
 from .module import Module, parameters_of
 
 _SOURCE = r"""
+struct One { float v; };
+__device__ __noinline__ float value_of(One one) { return one.v; }
 __global__ void probe(const float* x, float* y, int n) {
   __shared__ float tile[32][32];
   int lane = threadIdx.x;
@@ -24,7 +26,7 @@ __global__ void probe(const float* x, float* y, int n) {
   for (int row = 0; row < 32; row++) tile[row][lane] = sum;
   __syncthreads();
   float4 v = ((const float4*)x)[lane];
-  y[lane] = tile[lane][0] + v.x;
+  y[lane] = tile[lane][0] + v.x + value_of(((const One*)x)[lane]);
 }
 """
 
@@ -65,5 +67,5 @@ def _try(compiler: build.Compiler) -> str | None:
     lanes = sum(len(range(0, n, lane + 1)) for lane in range(32))
     counted = (c.global_load_requests, c.global_load_bytes, c.shared_store_wavefronts, c.shared_load_wavefronts,
                c.global_store_sectors, c.barriers)  # fmt: skip
-    expected = (n + 1, 4 * lanes + 512, 32, 32, 4, 1)
+    expected = (n + 2, 4 * lanes + 512 + 128, 32, 32, 4, 1)
     return None if counted == expected else f"counts {counted}, where {expected} is right"

@@ -34,14 +34,20 @@ typedef uint64_t uintptr_t;
 #endif
 
 // noinline: inlined into its untraced caller, a kernel would lose its trace.
+#ifdef SIMT_FLAT  // no function calls another, except itself: see labutils/backends/simt/operands.py
+#define __global__ __attribute__((noinline, used, flatten))
+#define __device__ __attribute__((flatten))
+#define __noinline__
+#else
 #define __global__ __attribute__((noinline, used))
 #define __device__
+#define __noinline__ __attribute__((noinline))
+#endif
 #define __host__
 #define __managed__
 #define __constant__
 #define __grid_constant__
 #define __forceinline__ inline __attribute__((always_inline))
-#define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
 #define __align__(n) __attribute__((aligned(n)))
