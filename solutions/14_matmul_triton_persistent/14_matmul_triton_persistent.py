@@ -311,8 +311,9 @@ lab.check("14_matmul_triton_persistent/split_k")
 # [shared memory](../glossary.md#shared-memory) or [registers](../glossary.md#register) than a
 # [program](../glossary.md#program) can have. `space` maps each name to its values, from small to large.
 #
-# On this simulated kernel, the effects of the five values are almost independent: the best `BLOCK_K` barely depends on
-# `BLOCK_M`. So you need not try all combinations. But whether a configuration fits depends on all its values.
+# On this simulated kernel, the effects of the five values are almost independent: for example, the best `BLOCK_K` does
+# not depend on `BLOCK_M`. So you need not try all combinations. But whether a configuration fits depends on all its
+# values.
 #
 # <details><summary>Hint 1</summary>Start with any configuration. For one name after another, time all its values and
 # keep the best. How many trials does this take?</details>
