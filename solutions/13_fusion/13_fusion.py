@@ -22,11 +22,10 @@
 # operation. Its inputs are `x` and `residual` of shape (B, T, H), for batch, tokens and features, and a weight `w` of H
 # elements.
 #
-# How many elements does `eager_chain` read and write in total? If a single kernel keeps all intermediate results in
-# [registers](../glossary.md#register), how many elements does it read and write? Count the weight once for each kernel
-# that uses it. If both versions run at the full [bandwidth](../glossary.md#bandwidth) of memory, the ratio of the two
-# numbers is the speedup. Return this ratio from `chain_speedup`. The table below counts an example with B · T = 4 and H
-# = 12.
+# How many elements does `eager_chain` read and write in total? How many does a single kernel read and write if it keeps
+# all intermediate results in [registers](../glossary.md#register)? Count the weight once for each kernel that uses it.
+# If both versions run at the full [bandwidth](../glossary.md#bandwidth) of memory, the ratio of the two numbers is the
+# speedup. Return this ratio from `chain_speedup`. The table below counts an example with B · T = 4 and H = 12.
 
 # %% cell="setup"
 
@@ -112,8 +111,8 @@ lab.check("13_fusion/chain_speedup")
 # ## 1 RMSNorm
 #
 # RMSNorm ([Zhang and Sennrich](https://arxiv.org/abs/1910.07467)) is $y_n = x_n \cdot w_n / \sqrt{\frac{1}{N} \sum_k
-# x_k^2 + \varepsilon}$ with ε = 10⁻⁶. Compute in [fp32](../glossary.md#fp32) for every type of x: in
-# [fp16](../glossary.md#fp16), 300² = 90 000 already overflows.
+# x_k^2 + \varepsilon}$ with ε = 10⁻⁶. Compute in [fp32](../glossary.md#fp32), whatever the type of x: in
+# [fp16](../glossary.md#fp16), even 300² = 90 000 overflows.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -173,7 +172,7 @@ lab.check("13_fusion/rms_norm")
 # intermediate results in registers, in fp32. One program computes one row.
 #
 # Load the weight only after the sum over the row. A weight that is loaded earlier occupies registers while the program
-# waits for the row. A row of 32 768 elements alone barely fits into the registers: with the weight, registers
+# waits for the row. A row of 32 768 elements barely fits into the registers alone; together with the weight, registers
 # [spill](../glossary.md#spill).
 #
 # <details><summary>Hint 1</summary>Load a row of <code>x</code> and of <code>residual</code>, add them, and normalize
@@ -231,9 +230,9 @@ if lab.device.has_gpu():
     print(lab.profile(eager_chain, x, residual, w), lab.profile(compiled_chain, x, residual, w), sep="\n")
 
 # %% [markdown]
-# A common claim is a speedup of {claim: fusion_claim_chain} over eager mode. A *transfer* is one read or one write of
-# an array of the size of x. Eager mode makes 7 transfers (3 + 2 + 2) and the fused kernel makes 3: the claimed speedup
-# is the ratio 7 / 3. On an H200 (fp16, 8192 × 4096) we measured:
+# For such a chain, a common claim is a speedup of {claim: fusion_claim_chain} over eager mode. A *transfer* is one read
+# or one write of an array of the size of x. Eager mode makes 7 transfers (3 + 2 + 2) and the fused kernel makes 3: the
+# claimed speedup is the ratio 7 / 3. On an H200 (fp16, 8192 × 4096) we measured:
 #
 # - this kernel: {claim: fusion_h200_chain};
 # - `torch.compile`: {claim: fusion_h200_compiled};
@@ -302,7 +301,7 @@ lab.check("13_fusion/layer_norm")
 # - The data of a fused kernel does not fit into registers and shared memory. Values then [spill](../glossary.md#spill),
 #   or the kernel reads its input from memory again.
 # - One operation needs whole rows and the next needs whole columns, so the fused kernel still reads the matrix twice.
-# - A result is used several times, and the fused kernel recomputes it for each use.
+# - A result is used several times, and the fused kernel computes the result again for each use.
 #
 # Write `fusion_speedup` with the [roofline](../glossary.md#roofline): a kernel takes bytes / bandwidth or
 # [FLOPs](../glossary.md#flop) / [peak](../glossary.md#peak), whichever is longer, and kernels run one after another.
@@ -338,9 +337,9 @@ for name in ("rms_norm", "rms_residual_silu", "layer_norm") if lab.device.has_gp
 
 # %% [markdown] cell="manual" id="explain" points=2
 # **Explain.** The check's six chains are: bias, GELU and dropout; a large matmul, then GELU; softmax of rows too long
-# for registers and shared memory; the sum of each row, then of each column; two matmuls, the first recomputed for each
-# tile of the second; a linear layer whose result three kernels use. Which chains would you fuse? For each other chain,
-# give the reason (from section 4) not to fuse it.
+# for registers and shared memory; the sum of each row, then of each column; two matmuls, where the first is recomputed
+# for each tile of the second; a linear layer whose result three kernels use. Which chains would you fuse? For each
+# other chain, give the reason (from section 4) not to fuse it.
 #
 # Second question: in eager PyTorch, an RMSNorm written as x · rsqrt(mean(x²) + ε) · w is reported to take
 # {claim: fusion_claim_norm} the time of a fused RMSNorm. On an H200 we measured {claim: fusion_h200_norm}, with x in

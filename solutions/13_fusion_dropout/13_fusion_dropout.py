@@ -16,8 +16,8 @@
 # With probability p, dropout sets an element to 0; otherwise it divides the element by 1 − p. For the backward pass,
 # PyTorch stores a *mask* that marks the elements that are kept. But a [counter-based
 # generator](../glossary.md#counter-based-generator) such as [Philox](../glossary.md#philox) is a function: the same
-# seed and counter always give the same numbers. So the backward pass can generate the mask again. Not storing the mask
-# saves 2 bytes per element (one written, one read) but takes more arithmetic.
+# seed and counter always give the same numbers. So the backward pass can generate the mask again. This takes more
+# arithmetic, but saves 2 bytes per element: one written, one read.
 #
 # The given function `uniform` returns random numbers. Philox computes four numbers from one counter. Element (m, n) of
 # the M × N matrix uses number n % 4 of counter m · ⌈N/4⌉ + n // 4, so each program can compute the numbers of its
@@ -143,9 +143,10 @@ for name in ("dropout_gelu", "dropout_gelu_backward") if lab.device.has_gpu() el
 
 # %% [markdown]
 # **Extra.** One Philox call generates 128 bits: in this notebook, 32 for each of four elements. Use 16 bits per
-# element: one call then serves eight elements, which halves the arithmetic of the mask. On an H200 the random numbers
-# are the bottleneck: the two kernels reach {claim: dropout_h200_share} of the [bandwidth](../glossary.md#bandwidth) of
-# a copy. Also measure the kernels with `tl.rand`, which makes one Philox call per element.
+# element: one call is then enough for eight elements, so the mask takes half the arithmetic. On an H200 the random
+# numbers are the bottleneck: the two kernels reach {claim: dropout_h200_share} of the
+# [bandwidth](../glossary.md#bandwidth) of a copy. Also measure the kernels with `tl.rand`, which makes one Philox call
+# per element.
 #
 # **In practice**, `torch.compile` fuses this chain too. Write such a kernel yourself if the chain includes a matmul or
 # an unusual [reduction](../glossary.md#reduction), or if the mask must never be stored.

@@ -24,8 +24,8 @@
 # 2·M³ / (6·M²) = M/3 FLOPs per byte.
 #
 # But programs cannot share registers, so several programs load the same elements. One program computes a
-# [tile](../glossary.md#tile) of `block_m` × `block_n` elements of C. For this tile it loads `block_m` whole rows of A
-# and `block_n` whole columns of B. A program at the edge of C loads only rows and columns that exist.
+# [tile](../glossary.md#tile) of `block_m` × `block_n` elements of C. For this tile, the program loads `block_m` whole
+# rows of A and `block_n` whole columns of B. A program at the edge of C loads only rows and columns that exist.
 #
 # How many bytes do all programs load together?
 
@@ -73,8 +73,8 @@ tiles.stepper(tiles.by_rows(6, 6), k_tiles=4, running=6, l2_tiles=28)
 # | `BLOCK_M`, `BLOCK_N` | constants | the rows and columns of a tile of C |
 # | `BLOCK_K` | constant | the columns of a tile of A, and the rows of a tile of B |
 #
-# **Precision.** A product of two fp16 numbers is exact in fp32, so let `acc` be fp32 for all inputs. By default,
-# `tl.dot` rounds fp32 inputs to [TF32](../glossary.md#tf32), which has {claim: tf32_mantissa_bits}
+# **Precision.** Let `acc` be fp32 for all inputs: a product of two fp16 numbers is exact in fp32, but not in fp16. By
+# default, `tl.dot` rounds fp32 inputs to [TF32](../glossary.md#tf32), which has {claim: tf32_mantissa_bits}
 # [mantissa](../glossary.md#mantissa) bits. This exercise requires full fp32, so pass `input_precision="ieee"`. (Older
 # code has `allow_tf32=False` instead.) `input_precision` has no effect on fp16 inputs.
 #
@@ -176,10 +176,10 @@ lab.check("14_matmul_triton/matmul_relu")
 # and 16 strips of B, which have `BLOCK_N` columns each. If the 16 programs compute a square of 4 × 4 tiles instead,
 # they read only 4 strips of A and 4 strips of B. So number the programs in *groups* of `GROUP_M` rows of tiles. Within
 # a group, go down the first column of tiles, then down the next column. The last group may have fewer rows. For M = N =
-# K = 16384 on an A100, another course reports (we did not measure it) {claim: rows_order_a100} row by row, and
-# {claim: grouped_order_a100} in groups. (1 TFLOP/s is 10¹² FLOPs per second.)
+# K = 16384 on an A100, another course reports {claim: rows_order_a100} row by row, and {claim: grouped_order_a100} in
+# groups; we did not measure this. (1 TFLOP/s is 10¹² FLOPs per second.)
 #
-# In the check, C has 8 rows of 8 tiles of 16 × 16, K is 32, `GROUP_M` is 4, and a [wave](../glossary.md#wave) has 16
+# In the check, C has 8 × 8 tiles of 16 × 16 elements, K is 32, `GROUP_M` is 4, and a [wave](../glossary.md#wave) has 16
 # programs. Row by row, a wave reads 2 strips of A and 8 strips of B; in groups, it reads 4 of each. A strip has 16 · 32
 # elements, as many as 2 tiles of C. So the ratio of bytes read to bytes stored is 10 · 2 / 16 = 1.25 row by row, and 8
 # · 2 / 16 = 1 in groups. The check allows 1.15.
@@ -321,7 +321,7 @@ for capability in (75, 80, 90):
 # **Explain.** For M = N = K = 8192 in fp16, the three matrices take {claim: matmul_triton_8192_matrices}. Compare this
 # with the result of `loaded_bytes(8192, 8192, 8192, 128, 256, 2)`. On an H200, a Triton kernel with such tiles in
 # grouped ordering took {claim: matmul_triton_8192_ms}, and a copy reached {claim: matmul_h200_copy_bandwidth}. Which
-# serves more of the loaded bytes, memory or the L2? Why would this change if tiles were numbered row by row?
+# serves more of the loaded bytes, memory or the L2? Why would your answer change if tiles were numbered row by row?
 #
 # ### BEGIN SOLUTION
 # The programs load {claim: matmul_triton_8192_loaded}, which is {claim: matmul_triton_8192_rate}, about twice what

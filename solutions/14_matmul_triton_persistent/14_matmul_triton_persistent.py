@@ -24,8 +24,8 @@
 # 2048 has 16 · 8 = 128 tiles. They take one [wave](../glossary.md#wave), in which four SMs are idle. A matrix C of 2304
 # × 2304 has 18 · 9 = 162 tiles. They take two waves, and in the second wave only 30 SMs work.
 #
-# An SM takes as long for a tile at the edge of C as for any other tile. So in each wave, `sms` SMs have time for `sms`
-# full tiles. What fraction of the elements of all these tiles are elements of C?
+# An SM takes as long for a tile at the edge of C as for a full tile. So in each wave, `sms` SMs have time for `sms`
+# full tiles. Of the elements of these tiles, in all waves, what fraction are elements of C?
 
 # %% cell="solution" id="busy_share"
 def busy_share(M, N, block_m, block_n, sms):
@@ -90,7 +90,8 @@ def store_tile(c_desc, m, n, acc, BLOCK_N: tl.constexpr, HALVES: tl.constexpr):
 # - `flatten=FLATTEN` fuses this loop with the loop along K. Loads for the next tile of C then start while the current
 #   tile is stored.
 # - `warp_specialize=SPECIALIZE` moves the loads to separate warps ([warp
-#   specialization](../glossary.md#warp-specialization)).
+#   specialization](../glossary.md#warp-specialization)). It is off by default: Triton documents it only for Blackwell
+#   GPUs, and on Hopper it works only in `device_kernel` below.
 #
 # B is stored as (K, N), or as (N, K) if `B_IS_NK` is true; weights of a linear layer are usually stored as (N, K).
 # [Tensor cores](../glossary.md#tensor-core) can read both forms. For (N, K), load at `[n, k]` and transpose the tile
@@ -220,7 +221,7 @@ lab.check("14_matmul_triton_persistent/persistent")
 # BLOCK_K</code>.</details>
 # <details><summary>Hint 2</summary>Add to <code>sums</code> with <code>tl.atomic_add(pointers, values, mask=…,
 # sem="relaxed")</code>: the order of these additions does not matter. Count with <code>tl.atomic_add(arrived_ptr + pid,
-# 1)</code>, without <code>sem="relaxed"</code>: this atomic then also makes the program's additions visible to the last
+# 1)</code>. Without <code>sem="relaxed"</code>, this atomic also makes the program's additions visible to the last
 # program.</details>
 # <details><summary>Hint 3</summary>Put <code>tl.debug_barrier()</code> between the additions and the count, so that all
 # threads of the program have added before one thread counts.</details>
@@ -299,8 +300,8 @@ lab.check("14_matmul_triton_persistent/split_k")
 # %% [markdown]
 # ## Autotuning in few trials
 #
-# The configurations above were found by timing many of them on an H200. [Autotuning](../glossary.md#autotuning) does
-# the same for each problem size. With four values each for `BLOCK_M`, `BLOCK_N` and `num_stages`, three for `BLOCK_K`
+# We found the configurations above by timing many configurations on an H200. [Autotuning](../glossary.md#autotuning)
+# does this for each problem size. With four values each for `BLOCK_M`, `BLOCK_N` and `num_stages`, three for `BLOCK_K`
 # and two for `num_warps`, there are 4 · 4 · 4 · 3 · 2 = 384 configurations. Each configuration must be compiled before
 # it can be timed.
 #
@@ -310,8 +311,9 @@ lab.check("14_matmul_triton_persistent/split_k")
 # [shared memory](../glossary.md#shared-memory) or [registers](../glossary.md#register) than a
 # [program](../glossary.md#program) can have. `space` maps each name to its values, from small to large.
 #
-# On this simulated kernel, the effects of the five values are almost independent: the best `BLOCK_K` does not depend on
-# `BLOCK_M`. So you need not try all combinations. But whether a configuration fits depends on all its values.
+# On this simulated kernel, the effects of the five values are almost independent: for example, the best `BLOCK_K` does
+# not depend on `BLOCK_M`. So you need not try all combinations. But whether a configuration fits depends on all its
+# values.
 #
 # <details><summary>Hint 1</summary>Start with any configuration. For one name after another, time all its values and
 # keep the best. How many trials does this take?</details>

@@ -72,8 +72,8 @@ lab.check("15_matmul_cuda/shared_reads")
 # its lanes, and 32 contiguous elements of B. In the launcher `naive` (below), the x axis of the grid already counts
 # columns.
 #
-# The check counts sectors per [request](../glossary.md#request). It allows 4 sectors per store. A load of A needs 1
-# sector and a load of B needs 4, on average 2.5; the check allows 3 per load.
+# The check counts sectors per [request](../glossary.md#request). It allows 4 per store and 3 per load: a load of A
+# needs 1 sector and a load of B needs 4, on average 2.5.
 #
 # <details><summary>Hint 1</summary>Start from the slow kernel, and swap x and y in the computation of <code>m</code>
 # and <code>n</code>.</details>
@@ -153,8 +153,8 @@ lab.check("15_matmul_cuda/naive")
 # same for the next two tiles along K. For elements past the edge of a matrix, store 0 to shared memory.
 #
 # An element of C needs K elements of A and K of B. Now each loaded element of A serves 32 columns of C, and each loaded
-# element of B serves 32 rows. So the check allows K · (1/32 + 1/32) sectors loaded per sector stored. [Bank
-# conflicts](../glossary.md#bank-conflict) cost points too.
+# element of B serves 32 rows. So K · (1/32 + 1/32) elements are loaded per element stored. The check allows the same
+# ratio of sectors. [Bank conflicts](../glossary.md#bank-conflict) cost points too.
 #
 # <details><summary>Hint 1</summary>You need two barriers per iteration: one after the tiles are filled, and one before
 # they are refilled.</details>

@@ -42,7 +42,8 @@
 # once.</details>
 # <details><summary>Hint 2</summary>Thread <code>t</code> copies one <code>float4</code> of A and one of B. The four
 # elements of A start at row <code>m = t / 2</code>, column <code>k = t % 2 * 4</code> of A's tile before it is
-# transposed. Those of B start at row <code>k = t / 32</code>, column <code>n = t % 32 * 4</code> of B's tile.</details>
+# transposed. The four elements of B start at row <code>k = t / 32</code>, column <code>n = t % 32 * 4</code> of B's
+# tile.</details>
 # <details><summary>Hint 3</summary>Declare <code>float a_reg[8], b_reg[8];</code>. Then <code>*(float4 *)&amp;a_reg[0]
 # = *(float4 *)&amp;a_tile[k][row]</code> copies four elements at once. You need three more such lines. (In C++ style,
 # <code>(float4 *)</code> is <code>reinterpret_cast&lt;float4 *&gt;</code>: it treats an address as that of a
@@ -132,8 +133,8 @@ lab.check("15_matmul_cuda_vector/vector")
 # %% [markdown]
 # ## Level 5: double buffering
 #
-# So far a block loads nothing from memory while it computes. With *two* buffers in shared memory, each for a tile of A
-# and a tile of B, a block can load and compute at the same time ([double buffering](../glossary.md#double-buffering)).
+# So far, a block loads nothing from memory while it computes. With *two* buffers in shared memory, a block can do both
+# at the same time ([double buffering](../glossary.md#double-buffering)). Each buffer holds a tile of A and a tile of B.
 # In each iteration, the threads
 #
 # 1. start to load the next tiles into registers (`fetch`);

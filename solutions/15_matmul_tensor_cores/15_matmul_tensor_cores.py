@@ -152,14 +152,14 @@ lab.check("15_matmul_tensor_cores/tensor")
 # | `__pipeline_wait_prior(n)` | waits until all groups except the latest n have arrived |
 #
 # Shared memory now has `STAGES` buffers, each for a tile of A and a tile of B. While the block multiplies the tiles in
-# one buffer, copies to the other buffers are [in flight](../glossary.md#in-flight). Besides the given barrier after the
-# loop, the check allows one barrier per tile along K.
+# one buffer, copies to the other buffers are [in flight](../glossary.md#in-flight). The check allows one barrier per
+# tile along K, and the given barrier after the loop.
 #
 # Each warp now computes 64 × 64 elements, in 4 × 4 fragments. In level 6, a warp loaded 6 fragments for 8 products,
 # 0.75 per product. Now it loads 8 fragments for 16 products, 0.5 per product. Tiles of C are numbered in [grouped
 # ordering](../glossary.md#grouped-ordering), as in `14_matmul_triton`. For small matrices, a block computes 128 × 128
-# elements, with tiles of depth 32. For large matrices, a block computes 256 × 128 elements, with tiles of depth 64, if
-# the GPU allows 160 KB of shared memory per block.
+# elements, with tiles of depth 32. For large matrices, if the GPU allows 160 KB of shared memory per block, a block
+# computes 256 × 128 elements, with tiles of depth 64.
 #
 # A warp processes a tile in steps of 16 along K. The warp has two sets of fragments: while it multiplies the fragments
 # of one step, it loads the fragments of the next step into the other set. Three functions are given:

@@ -71,7 +71,7 @@ lab.banks(lambda lane: swizzled(lane % 8, 0), 16, title="the same chunks, at the
 # %% [markdown]
 # ## Level 1: a tile in, a tile out
 #
-# Each function of our header `lab/hopper.cuh` is one or two [PTX](../glossary.md#ptx) instructions. The next cell
+# Each function of our header `lab/hopper.cuh` is one or two [PTX](../glossary.md#ptx) instructions. The next code cell
 # prints three of these functions. A `CUtensorMap` (a [tensor descriptor](../glossary.md#tensor-descriptor)) describes a
 # matrix and the shape of the box that one copy moves. In Python, `lab.tensor_map(x, (rows, columns))` creates a
 # `CUtensorMap` for matrix `x` and boxes of this shape. A kernel takes it as a `__grid_constant__` parameter.
@@ -80,7 +80,7 @@ lab.banks(lambda lane: swizzled(lane % 8, 0), 16, title="the same chunks, at the
 # |---|---|
 # | `mbarrier_init(&bar, arrivals)` | sets the number of arrivals per phase; only one thread may call it |
 # | `mbarrier_fence()` | makes mbarriers visible to the TMA; call it after initializing them, in the same thread |
-# | `mbarrier_expect(&bar, bytes)` | counts one arrival; the phase also waits until this many bytes have arrived |
+# | `mbarrier_expect(&bar, bytes)` | counts one arrival; the phase ends only after this many bytes have arrived, too |
 # | `mbarrier_arrive(&bar)` | counts one arrival |
 # | `mbarrier_wait(&bar, parity)` | waits for the end of the phase with this parity: even phases have 0, odd phases 1 |
 # | `tma_load(to, &map, &bar, row, column)` | starts to copy the box at (row, column); `bar` counts the bytes |
@@ -92,7 +92,7 @@ lab.banks(lambda lane: swizzled(lane % 8, 0), 16, title="the same chunks, at the
 # Compute `y = factor * x`. Each block of 128 threads handles one box of 64 × 64 halves. One thread loads the box, all
 # threads scale it in place, and one thread stores it. The TMA checks the bounds, so the kernel need not. The check
 # requires that only the TMA accesses global memory. (The TMA needs rows that start at multiples of 16 bytes;
-# `lab.aligned` copies all other matrices.)
+# `lab.aligned` copies other matrices to such a layout.)
 #
 # <details><summary>Hint 1</summary>Thread 0 initializes the mbarrier for one arrival, and calls
 # <code>mbarrier_fence()</code>. All threads call <code>__syncthreads()</code>. Thread 0 then calls
@@ -200,9 +200,10 @@ lab.check("16_matmul_hopper/scale")
 # <details><summary>Hint 2</summary>For k = 0, 16, 32, 48, call
 # <code>wgmma(top, wgmma_tile(a_tile + k), wgmma_tile(b_tile + k), …)</code>. For <code>bottom</code>, the rows of a
 # start at <code>a_tile + 64 * 64 + k</code>.</details>
-# <details><summary>Hint 3</summary>The first product of <code>top</code> and the first of <code>bottom</code> must not
-# add, and all later ones must. So pass <code>s + k > 0</code> as <code>add</code>. End the iteration with
-# <code>__syncthreads()</code>: all four warps must have read the tiles before the next copies overwrite them.</details>
+# <details><summary>Hint 3</summary>The first product of <code>top</code> and the first of <code>bottom</code> must set
+# the accumulators; all later products must add. So pass <code>s + k > 0</code> as <code>add</code>. End the iteration
+# with <code>__syncthreads()</code>: all four warps must have read the tiles before the next copies overwrite
+# them.</details>
 
 # %% cell="solution" id="matmul_tile"
 # %%cuda

@@ -23,7 +23,7 @@
 # A stage is a buffer for a tile of A, `block_m` × `block_k`, and a tile of B, `block_n` × `block_k`.
 #
 # 1. A block can use {claim: hopper_shared_per_block} of [shared memory](../glossary.md#shared-memory) (1 KB is 1024
-#    bytes). Of these, `other` bytes are taken by other variables. How many stages of fp16 tiles fit into the rest?
+#    bytes). Other variables take `other` of these bytes. How many stages of fp16 tiles fit into the rest?
 # 2. A cluster has `cluster` blocks. Their tiles of C are one above the other, so all blocks need the same tile of B.
 #    Each block fetches its own tile of A, and 1 / `cluster` of the tile of B. This part of B is delivered to all
 #    blocks. How many FLOPs does a block do per byte that it fetches itself?
@@ -70,8 +70,8 @@ lab.check("16_matmul_ring/cluster_intensity")
 # Iteration `s` uses stage `s % STAGES`. A *round* has `STAGES` iterations: iteration `s` is in round `turn = s /
 # STAGES`. In each round, each stage is filled once and read once. So consumers wait for `full` with parity `turn % 2`.
 # Before the producer fills a stage in round `turn`, the consumers must have read it in round `turn - 1`. So the
-# producer waits for `empty` with parity `(turn + 1) % 2`. In round 0, all stages are free, and the producer must not
-# wait. It does not: on a new mbarrier, a wait for parity 1 returns at once.
+# producer waits for `empty` with parity `(turn + 1) % 2`. In round 0, all stages are free, and the producer need not
+# wait: on a new mbarrier, a wait for parity 1 returns at once.
 #
 # Nine warps leave few registers per thread. An SM has four [schedulers](../glossary.md#scheduler), so one scheduler has
 # three of the nine warps, or 96 threads. A scheduler has {claim: hopper_registers_per_scheduler} registers: 170 for
@@ -82,8 +82,8 @@ lab.check("16_matmul_ring/cluster_intensity")
 # <code>mbarrier_expect</code> on <code>full[stage]</code> with <code>(A_TILE + B_TILE) * sizeof(half)</code> bytes, and
 # loads both tiles.</details>
 # <details><summary>Hint 2</summary>In each iteration, a consumer waits for <code>full[stage]</code> and calls
-# <code>wgmma_fence()</code>. It starts four products, each over 16 columns, of its group's 64 rows of A and all rows of
-# B. It commits these products and waits for them. Then lane 0 of each warp arrives at
+# <code>wgmma_fence()</code>. It starts four products of its group's 64 rows of A and all rows of B, each over 16
+# columns. It commits these products and waits for them. Then lane 0 of each warp arrives at
 # <code>empty[stage]</code>.</details>
 # <details><summary>Hint 3</summary>The group's rows of A start at <code>tile + group * 64 * 64</code>, and the tile of
 # B starts at <code>tile + A_TILE</code>. Do not use <code>__syncthreads()</code>, because the producer does not reach

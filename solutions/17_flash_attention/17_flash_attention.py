@@ -20,11 +20,12 @@
 # Attention is computed for many [*heads*](../glossary.md#head), independently of each other. For a sequence of N
 # tokens, the [queries Q, keys K, values V](../glossary.md#query-key-value) and the output of one head are N × D
 # matrices. The scores $S = QK^\top/\sqrt{D}$ and the weights $P = \mathrm{softmax}(S)$ are N × N matrices. The output
-# is $PV$: row i is the average of all rows of V, with row i of P as weights. An element has `itemsize` bytes.
+# is $PV$: row i of the output is the average of all rows of V, with row i of P as weights. An element has `itemsize`
+# bytes.
 #
 # 1. `score_bytes`: how many bytes do the scores of all heads take?
 # 2. `naive_bytes`: three kernels compute S, then P, then PV. Each kernel reads its inputs from memory once and writes
-#    its result once. How many bytes move for one head?
+#    its result once. How many bytes do the three kernels move for one head?
 # 3. `tiled_bytes`: each program keeps `block_m` rows of Q, loops over all rows of K and V, and writes its rows of the
 #    output. Tiles of S and P stay in [registers](../glossary.md#register). How many bytes do all programs of one head
 #    load and store? N need not be a multiple of `block_m`; the last program loads and stores only rows that exist.
@@ -137,15 +138,15 @@ attention.ledgers(score_bytes, naive_bytes, tiled_bytes)
 attention.stepper()
 
 # %% [markdown]
-# The two products of a head take 4·N²·D [FLOPs](../glossary.md#flop). For large N, your counts of bytes in
-# [fp16](../glossary.md#fp16) give these [arithmetic intensities](../glossary.md#arithmetic-intensity), in FLOPs per
-# byte:
+# The two products of a head take 4·N²·D [FLOPs](../glossary.md#flop). For large N in [fp16](../glossary.md#fp16),
+# divide by your counts of bytes. The [arithmetic intensities](../glossary.md#arithmetic-intensity), in FLOPs per byte,
+# are:
 #
 # - Three kernels: D/2. They move N × N elements four times, which is 8·N² bytes.
 # - Two kernels, one for P and one for PV: D, as papers report. The kernels move N × N elements twice.
-# - One kernel with tiles: about `block_m` per byte that the programs load. Most of these bytes come from the [L2
-#   cache](../glossary.md#l2-cache). If each byte comes from memory only once, the intensity is N/2 per byte from
-#   memory.
+# - One kernel with tiles: about `block_m`, for bytes that the programs load. Most of these bytes come from the [L2
+#   cache](../glossary.md#l2-cache). For bytes from memory, the intensity is N/2 if each byte comes from memory only
+#   once.
 #
 # The figure above shows what a program keeps for each row of scores:
 #
@@ -340,8 +341,8 @@ lab.check("17_flash_attention/ragged")
 #
 # Pass `warp_specialize=SPECIALIZE` to the `tl.range` of the first loop. If `SPECIALIZE` is True, the compiler assigns
 # loads, products and softmax to different [warps](../glossary.md#warp) ([warp
-# specialization](../glossary.md#warp-specialization)). Triton 3.6 and 3.7 support this only on Blackwell; the launcher
-# passes False on all GPUs.
+# specialization](../glossary.md#warp-specialization)). Triton documents this only for Blackwell GPUs. On Hopper, Triton
+# 3.7 can compile only some kernels with it, so the launcher passes False on all GPUs.
 #
 # <details><summary>Hint 1</summary>With <code>CAUSAL</code>, all queries of the program see all keys before
 # <code>first</code>, the program's first query. The first loop ends at <code>first</code>, rounded down to a multiple
@@ -489,8 +490,8 @@ attention.gluon(overlap)
 # **Explain.** For D = 128, the two products of a tile of 128 × 64 scores take 2·2·128·64·128 FLOPs on the tensor cores.
 # The softmax takes one exp2 per score. An [SM](../glossary.md#sm) of an H200 does {claim: sm90_tensor_flops_per_cycle}
 # FLOPs and {claim: sm90_exp2_per_cycle} exp2 per [cycle](../glossary.md#cycle). How many cycles do the products take?
-# How many cycles do the exp2 take? How do these numbers change for D = 64? For how many cycles are the tensor cores
-# idle if a kernel computes products and softmax one after the other?
+# How many cycles do the exp2 take? How do these numbers change for D = 64? What fraction of the time are the tensor
+# cores idle if a kernel computes products and softmax one after the other?
 #
 # ### BEGIN SOLUTION
 # Products: 4 194 304 / 4096 = 1024 cycles. exp2: 8192 / 16 = 512 cycles, plus the maximum, the sum and the conversions.

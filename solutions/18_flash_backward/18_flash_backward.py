@@ -139,8 +139,8 @@ lab.check("18_flash_backward/backward_flops")
 
 # %% [markdown]
 # Your kernels for the gradients compute seven products. A single kernel would compute S and dP only once, and need
-# five. Papers count five products for every backward pass, and two for the forward pass. But in a single kernel,
-# several programs would add to the same rows of dQ with [atomics](../glossary.md#atomic). The order of these additions
+# five. (Papers count five products for every backward pass, and two for the forward pass.) But several programs of this
+# single kernel would add to the same rows of dQ with [atomics](../glossary.md#atomic). The order of these additions
 # varies, so dQ would differ from run to run.
 #
 # ## Level 1: delta
@@ -290,7 +290,7 @@ lab.check("18_flash_backward/dkdv")
 # | `wrong-formula`, delta | delta is added or left out: it must be subtracted, and then each row of dS sums to 0 |
 # | `off-by-one`, mask | the mask of `dkdv_kernel` is not transposed: in this kernel, queries are columns |
 # | `missing-accumulation` | an accumulator is set to 0 in a loop, or only one query head of a group is used |
-# | `overflow` | P is not set to 0 where a query does not see a key, or lse is loaded as 0 past the end |
+# | `overflow` | P is not set to 0 where a query does not see a key, or S lacks the factor 1 / √D |
 #
 # ## Level 3: dQ
 #
@@ -394,8 +394,8 @@ attention.backward_claims(Attention.apply)
 # kernels keep the [tensor cores](../glossary.md#tensor-core) as busy as the forward pass does. What fraction of the
 # forward pass's TFLOP/s is then reported for your kernels? FlashAttention-2's backward pass does five products and adds
 # up dQ with atomics. On an H200, with a causal mask, FlashAttention-2 reaches {claim: h200_fa2_forward_causal} TFLOP/s
-# in the forward pass and {claim: h200_fa2_backward_causal} in the backward pass. Which costs of a backward pass, other
-# than products, may explain the lower rate?
+# in the forward pass and {claim: h200_fa2_backward_causal} in the backward pass. Which costs of the backward pass,
+# other than products, may explain its lower rate?
 #
 # ### BEGIN SOLUTION
 # The reported rate is 5/7 = 71 % of the forward rate. Both kernels recompute P, so each score takes two exp2 instead of

@@ -22,8 +22,9 @@
 #
 # A language model first reads the prompt ([prefill](../glossary.md#prefill)), then generates one token at a time
 # ([decode](../glossary.md#decode)). The model keeps the keys and values of all tokens so far in the [KV
-# cache](../glossary.md#kv-cache). In every layer and head, the query of each new token attends to all keys in the
-# cache. `group` query heads share one key head ([grouped-query attention](../glossary.md#grouped-query-attention)).
+# cache](../glossary.md#kv-cache). In every layer and head, the query of each new token attends to all keys in the cache
+# of its sequence. `group` query heads share one key head ([grouped-query
+# attention](../glossary.md#grouped-query-attention)).
 #
 # 1. `intensity`: attention for `queries` new tokens of one sequence reads the sequence's keys and values once. In
 #    prefill, `queries` is in the thousands; in decode, it is 1. How many FLOPs does attention do per byte of keys and
@@ -31,7 +32,7 @@
 #    softmax.
 # 2. `cache_bytes`: how many bytes does the cache of one sequence take?
 # 3. `unused`: memory is reserved in *pages*, each for `page` tokens. A sequence of `length` tokens gets as few pages as
-#    possible. For how many tokens is memory reserved but unused?
+#    possible. For how many more tokens do its pages have room?
 # 4. `sequences`: how many sequences of `length` tokens fit into `memory` bytes, if memory is reserved in pages?
 
 # %% cell="setup"
@@ -165,9 +166,9 @@ decoding.pages()
 
 # %% [markdown]
 # The figures above show what pages and continuous batching save. A server processes a batch of users' requests, each in
-# one *slot*. Requests end at different times. With fixed batches, a slot whose request has ended stays empty until the
-# longest request of the batch ends. With continuous batching, the slot goes to a new request before the next token is
-# generated. So the sequences of one launch have different lengths.
+# one *slot*. Requests end at different times. With fixed batches, the slot of a request that has ended stays empty
+# until the longest request of the batch ends. With continuous batching, the slot goes to a new request before the next
+# token is generated. So the sequences of one launch have different lengths.
 #
 # ## Level 1: part of the keys
 #
@@ -193,8 +194,8 @@ decoding.pages()
 # cache takes most of the time. So a program reads its keys and values only once, for all `GROUP` query heads of its key
 # head. The queries of these heads are the rows of a [tile](../glossary.md#tile). [Tensor
 # cores](../glossary.md#tensor-core) need at least 16 rows: if `GROUP` is smaller, `BLOCK_G` is 16, and you mask the
-# other rows. Copy `join` from unit 17. Because `scale` contains log₂ e, m and log2(l) are logarithms to base 2. So lse
-# is (m + log2(l)) · `LN_2`.
+# other rows. Copy `join` from unit 17. Because `scale` contains log₂ e, m + log2(l) is the log-sum-exp to base 2. So
+# lse is (m + log2(l)) · `LN_2`.
 #
 # <details><summary>Hint 1</summary>The query heads of the tile are <code>key_head * GROUP + offs_g</code>, with the
 # mask <code>offs_g &lt; GROUP</code> for q, part and lse. The loop over keys ends at the smaller of
@@ -314,11 +315,11 @@ lab.check("19_decode_attention/decode")
 # ## Level 3: a paged cache
 #
 # Now two arrays of pages, the *pools*, hold the keys and the values of all sequences ([paged
-# attention](../glossary.md#pagedattention)). Page `p` of the first pool holds the keys of `PAGE` consecutive tokens.
-# Page `p` of the second pool holds their values. Key `n` of sequence `b` is on page `table[b, n // PAGE]`, at position
-# `n % PAGE`. Value `n` is at the same place in the second pool. The pages of a sequence are in any order. Sequences
-# with a common prefix can share pages, as the last figure above shows. Past the last page of a sequence, the block
-# table `table` holds -1.
+# attention](../glossary.md#pagedattention)). Page `p` of the first pool holds the keys of `PAGE` consecutive tokens of
+# a sequence, and page `p` of the second pool holds their values. Key `n` of sequence `b` is on page `table[b, n //
+# PAGE]`, at position `n % PAGE`. Value `n` is at the same place in the second pool. The pages of a sequence are in any
+# order. Sequences with a common prefix can share pages, as the last figure above shows. Past the last page of a
+# sequence, the block table `table` holds -1.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -385,8 +386,8 @@ decoding.speeds(decode, paged, intensity)
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** A GPU generates one token for each of 64 sequences. With 128 sequences of the same length, the products
-# with the model's *weights* take hardly longer, but attention takes twice as long. Why? Which of your four functions of
-# the first section returns the largest possible batch?
+# with the model's *weights* take hardly longer, but attention takes twice as long. Why do the two behave differently?
+# Which of your four functions of the first section returns the largest possible batch?
 #
 # ### BEGIN SOLUTION
 # All sequences share the weights, which are read once. So the intensity of the weights' products grows with the batch,

@@ -20,10 +20,10 @@
 #
 # The functions of [wmma](../glossary.md#wmma) hide which lane holds which element of a
 # [fragment](../glossary.md#fragment). For a softmax over rows, you must know which lanes hold a row. The layout of the
-# instruction [mma.sync](../glossary.md#mmasync) is documented. In the shape m16n8k16, it computes d += a·b, where a is
-# 16 × 16, b is 16 × 8 and d is 16 × 8. Each lane holds four elements of d, numbered 0 to 3. In lane `4 * r + c` with
-# `c` < 4, elements 0 and 1 are in row `r`, columns `2 * c` and `2 * c + 1`. Elements 2 and 3 are in the same columns, 8
-# rows below.
+# instruction [mma.sync](../glossary.md#mmasync) is documented. With the shape m16n8k16, mma.sync computes d += a·b,
+# where a is 16 × 16, b is 16 × 8 and d is 16 × 8. Each lane holds four elements of d, numbered 0 to 3. In lane `4 * r +
+# c` with `c` < 4, elements 0 and 1 are in row `r`, columns `2 * c` and `2 * c + 1`. Elements 2 and 3 are in the same
+# columns, 8 rows below.
 #
 # 1. `row_of` and `column_of`: in which row, and in which column of d, is element `i` of lane `lane`?
 # 2. `shared_intensity`: a warp that holds `rows` queries reads each key and value of a [tile](../glossary.md#tile) from
@@ -65,10 +65,11 @@ lab.check("20_flash_cuda/shared_intensity")
 # An [SM](../glossary.md#sm) reads {claim: shared_bytes_per_cycle} bytes of shared memory per
 # [cycle](../glossary.md#cycle). With `mma.sync` on Hopper (sm_90), an SM does {claim: sm90_mma_sync_flops} FLOPs per
 # cycle. In fp16, warps with 16 queries do 16 FLOPs per byte, so shared memory allows at most 16 · 128 = 2048 FLOPs per
-# cycle: the tensor cores would wait for it. With 32 queries per warp, it allows twice as many FLOPs per cycle.
+# cycle: the tensor cores would wait for shared memory. With 32 queries per warp, it allows twice as many FLOPs per
+# cycle.
 #
-# The next cell draws which elements of a, b and d a lane holds. If you put two 8-column pieces of d side by side, each
-# lane holds the same positions as in operand a.
+# The next cell draws which elements of a, b and d a lane holds. Put two 8-column pieces of d side by side: each lane
+# then holds elements at the same positions as in operand a.
 
 # %% cell="given" id="launchers"
 from triton import cdiv
@@ -117,8 +118,8 @@ fragments.explorer()
 #
 # The four warps of a block read the same tiles of 32 keys and values. Each warp has 8 queries of its own. First, lane
 # `j` computes the scores of key `j` with all 8 queries, so the maximum over a query's scores is a maximum over lanes.
-# After the exponential, lane `j` has another role: it computes columns `j`, `j + 32`, … of the output, for which it
-# needs the weights of *all* keys. A shuffle copies each weight to all lanes.
+# After the exponential, lane `j` has another role: it computes columns `j`, `j + 32`, … of the output. For these, it
+# needs the weights of *all* keys, so a shuffle copies each weight to all lanes.
 #
 # The given code loads the tiles, with zeros past the end. Write the code between the two
 # [barriers](../glossary.md#barrier) (the calls of `__syncthreads`).
@@ -242,7 +243,7 @@ lab.check("20_flash_cuda/scalar")
 # 4. rows 8 to 15, columns 8 to 15.
 #
 # The operand b is a part of kᵀ: its 8 columns are keys, its 16 rows are elements of these keys. In lane 4·r + c, b0
-# holds rows 2·c and 2·c + 1 of column r, and b1 holds the elements 8 rows below. Two adjacent elements of a key are
+# holds rows 2·c and 2·c + 1 of column r, and b1 holds rows 2·c + 8 and 2·c + 9. Two adjacent elements of a key are
 # contiguous in k, so use plain `ldmatrix_x4`. One call loads b0 and b1 for 16 keys.
 #
 # **`soften`** replaces s by the weights p, and updates the maxima m, the sums l and the output accumulators o. The four
@@ -260,9 +261,9 @@ lab.check("20_flash_cuda/scalar")
 # 8 keys.</details>
 # <details><summary>Hint 2</summary>In <code>soften</code>, for each <code>t</code> and for <code>h</code> = 0 and 1,
 # take the maximum <code>x</code> of <code>s[t][n][2 * h]</code> and <code>s[t][n][2 * h + 1]</code> over all
-# <code>n</code>. Combine <code>x</code> with <code>__shfl_xor_sync(~0u, x, 1)</code>, and the result with
-# <code>__shfl_xor_sync(~0u, x, 2)</code>. Multiply this maximum by <code>scale</code> before you update m. Then p =
-# fast_exp2(s · scale − m). Each lane sums only its own weights in l.</details>
+# <code>n</code>. Set <code>x</code> to the larger of <code>x</code> and <code>__shfl_xor_sync(~0u, x, 1)</code>; then
+# do the same with 2 instead of 1. Multiply this maximum by <code>scale</code> before you update m. Then p = fast_exp2(s
+# · scale − m). Each lane sums only its own weights in l.</details>
 # <details><summary>Hint 3</summary>In <code>weigh</code>, the first two registers of a are
 # <code>pack(p[t][2 * k][0], p[t][2 * k][1])</code> and <code>pack(p[t][2 * k][2], p[t][2 * k][3])</code>. The other two
 # come from <code>p[t][2 * k + 1]</code> in the same way. Load each piece of k and v once, and use it for all

@@ -73,13 +73,13 @@ lab.check("21_launch_overhead/finish_times")
 # time, for different pieces. A stream is a queue that executes in order. An event marks a place in a stream. Different
 # streams run independently, unless one stream *waits* for an event of another stream.
 #
-# The GPU has memory for **two slots**, 0 and 1. A slot consists of an input buffer and an output buffer. Piece i uses
-# slot i % 2.
+# `machine`, a simulated GPU, has memory for **two slots**, 0 and 1. A slot consists of an input buffer and an output
+# buffer. Piece i uses slot i % 2.
 #
 # | call | in PyTorch | meaning |
 # |---|---|---|
 # | `s = machine.stream()` | `torch.cuda.Stream()` | creates a stream |
-# | `machine.pin()` | `tensor.pin_memory()` | [pins](../glossary.md#pinned-memory) host memory; slow, so call it once |
+# | `machine.pin()` | `tensor.pin_memory()` | [pins](../glossary.md#pinned-memory) the pieces; slow, so call it once |
 # | `machine.copy_in(piece, slot, s)` | `x.copy_(…, non_blocking=True)` | copies the piece to the slot's input buffer |
 # | `machine.kernel(piece, slot, s)` | `kernel[grid](…)` | computes the slot's output buffer from its input buffer |
 # | `machine.copy_out(piece, slot, s)` | `….copy_(y, non_blocking=True)` | copies the slot's output buffer to the host |
@@ -98,9 +98,8 @@ lab.check("21_launch_overhead/finish_times")
 # 4. The kernel of a piece starts after the output of the previous piece in the same slot has been copied out.
 #
 # **Predict** first: if each operation takes one time unit, how many units do n pieces take with one stream, and how
-# many with the fastest plan? Then write `pipeline`. The check runs your plan on a simulated GPU. It finds a missing
-# wait even if the operations happen to run in a correct order. Your plan may take at most 5 % longer than the fastest
-# plan.
+# many with the fastest plan? Then write `pipeline`. The check runs your plan and finds a missing wait even if the
+# operations happen to run in a correct order. Your plan may take at most 5 % longer than the fastest plan.
 #
 # <details><summary>Hint 1</summary>Use one stream for each of the three operations. In a loop over the pieces, queue
 # the copy-in, the kernel and the copy-out of piece i. Before each operation, queue its waits.</details>
@@ -221,8 +220,8 @@ lab.check("21_launch_overhead/steady")
 #
 # A graph removes the host's launches. But each node still reads its input from memory and writes its result. If a chain
 # of small updates is [elementwise](../glossary.md#elementwise-kernel), one kernel can do all updates in
-# [registers](../glossary.md#register) ([kernel fusion](../glossary.md#fusion)). The chain of this exercise computes x ←
-# a·x + b `STEPS` times, each time with another pair (a, b).
+# [registers](../glossary.md#register) ([kernel fusion](../glossary.md#fusion)). In this exercise, the chain has `STEPS`
+# steps. Each step computes x ← a·x + b, with its own pair (a, b).
 #
 # **Predict**: how many bytes move if each of 100 launches does one update of n floats? How many if one launch does all
 # 100 updates?
@@ -277,13 +276,14 @@ lab.check("21_launch_overhead/chain")
 #
 # Unified memory (`cudaMallocManaged`) has the same addresses on host and GPU. It is divided into pages, and each page
 # is either in host memory or in GPU memory. If the GPU accesses a page in host memory (or the host accesses one in GPU
-# memory), there is a page fault: the access waits until the page has moved, which takes {claim: page_fault_us}. Some
-# systems have hardware that avoids this. A prefetch (`cudaMemPrefetchAsync`) moves pages in advance, without faults.
+# memory), there is a page fault: the access waits until the page has moved, which takes {claim: page_fault_us}. On some
+# systems, each side can access the other side's memory without faults. A prefetch (`cudaMemPrefetchAsync`) moves pages
+# in advance, without faults.
 #
 # A page has `page` bytes. `accesses` is a list of tuples (side, first byte, last byte, prefetch), in order. The side is
 # `"gpu"` or `"host"`. The range includes the last byte. If `prefetch` is true, the entry is a prefetch to this side,
-# not an access. At first, all pages are on the host. Count the moves of pages to the GPU, the moves of pages to
-# the host, and the faults. Each page that an access moves is one fault.
+# not an access. At first, all pages are on the host. Count the moves of pages to the GPU, the moves of pages to the
+# host, and the faults. Each page that an access moves counts as one fault.
 #
 # <details><summary>Hint 1</summary>Bytes 4095 and 4096 are on two different pages of 4096 bytes. Which pages does an
 # access need?</details>

@@ -97,9 +97,9 @@ lab.check("22_low_precision/facts")
 # has one scale, (largest |x|) / 448, so that the largest |x| becomes 448. For a row of zeros, the scale is 1.
 #
 # Round y = x / scale to the nearest value of E4M3; of two equally near values, take the one with the even code. An
-# addition in [fp32](../glossary.md#fp32) rounds in the same way, but to fp32 numbers. So add a power of two, the
-# *anchor*, to |y|. Near the sum, fp32 numbers must be as far apart as E4M3 values near |y|; then the addition rounds
-# |y| to E4M3:
+# addition in [fp32](../glossary.md#fp32) rounds in the same way, but to the nearest fp32 number. So add a power of two,
+# the *anchor*, to |y|. Near the sum, fp32 numbers must be as far apart as E4M3 values near |y|; then the addition
+# rounds |y| to E4M3:
 #
 # - **Distance.** If |y| is at least 2^e and less than 2^(e + 1), neighboring values of E4M3 are 2^(e - 3) apart. E4M3
 #   keeps 3 of the 23 mantissa bits of fp32, so `SHIFT` = 20 bits are dropped. Between 2^(e + 20) and 2^(e + 21),
@@ -180,15 +180,15 @@ print(lab.benchmark("22_low_precision/quantize_rows") or "")
 # |---|---|
 # | codes are low by one | the last bits are cut off, without rounding |
 # | ties away from zero | half a unit is added before bits are cut off, instead of adding the anchor |
-# | values below the smallest normal number | e may be less than -6 |
+# | values below the smallest normal number | e is not limited to -6 or more |
 # | the largest x, not the largest \|x\| | `tl.abs` is missing inside `tl.max` |
 # | the scale of another block | (part 3) an index of `sa` or `sb` is wrong: see hints 1 and 2 |
 # | a count of bytes marked ✗ | the input is read twice |
 #
 # If one element is a thousand times larger than the others (an [outlier](../glossary.md#outlier)), the scale of the row
-# is a thousand times too large for the others. In E4M3, these still have nonzero values. In E2M1, which has too few
-# exponents, they become 0. If each *block* (a group of neighboring elements) has its own scale, an outlier changes only
-# the scale of its block.
+# is a thousand times too large for the others. In E4M3, the other elements still have nonzero values. In E2M1, which
+# has too few exponents, they become 0. If each *block* (a group of neighboring elements) has its own scale, an outlier
+# changes only the scale of its block.
 #
 # ## 3 FP8 matmul with one scale per block of 128
 #
@@ -207,8 +207,8 @@ print(lab.benchmark("22_low_precision/quantize_rows") or "")
 # [tile](../glossary.md#tile) of a needs one column of scales. A tile of b needs only one scale, because 128 is a
 # multiple of `BLOCK_N`. In each iteration, multiply the product of the two tiles by the scales in fp32, and add the
 # result to `acc`. This also limits rounding errors: when Hopper's [tensor cores](../glossary.md#tensor-core) sum fp8
-# products, they keep only about {claim: fp8_accumulator_bits} bits of the sum. In your kernel, they sum only 128
-# products at a time, and `acc` sums the results in fp32.
+# products, they keep only about {claim: fp8_accumulator_bits} bits of the sum. In your kernel, the tensor cores sum
+# only 128 products at a time, and `acc` sums the results in fp32.
 #
 # GPUs before Ada (sm_89) have no fp8 tensor cores. For these GPUs, and without a GPU, the given `operand` converts
 # codes to fp16, which changes no value.
@@ -284,8 +284,8 @@ lab.check("22_low_precision/fp8_matmul")
 #    `smallest`. What fraction of the nonzero gradients becomes 0? If there are no nonzero gradients, return 0.
 # 2. `scaler`: a loss scale that is too large makes gradients overflow, so adapt it in each step. A step with finite
 #    gradients updates the weights. After `interval` such steps in a row, double the scale and count again from 0. A
-#    step with an inf or NaN gradient does not: halve the scale and count again from 0. Return a list with one pair per
-#    step: the scale that the step used, and whether it updated the weights.
+#    step with an inf or NaN gradient does not update them: halve the scale and count again from 0. Return a list with
+#    one pair per step: the scale that the step used, and whether it updated the weights.
 
 
 # %% cell="solution" id="lost"
@@ -327,8 +327,8 @@ fewer_bits.claims(facts)
 fewer_bits.fp8_race(fp8_matmul)
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** By which factors do FP8 operands raise the [roofline](../glossary.md#roofline)'s flat line and a kernel's
-# arithmetic intensity, compared with FP16? How much faster can FP8 make a product with M = 1? Why does your kernel
+# **Explain.** Compared with FP16, by which factors do FP8 operands raise the [roofline](../glossary.md#roofline)'s flat
+# line and a kernel's arithmetic intensity? How much faster can FP8 make a product with M = 1? Why does your kernel
 # scale the sum of 128 products instead of the operands? If each sum of 16 products had its own scale, how many cycles
 # per iteration would the scaling of a 64 × 128 tile take?
 #

@@ -19,7 +19,7 @@
 #
 # Four bits ([E2M1](../glossary.md#e2m1)) represent 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives. With so few values,
 # only a small block of elements can share a scale. So there are many scales, which are stored in only 8 bits each. An
-# element is approximately the value of its code times the *full scale* of its block. Two formats are common. In the
+# element x is approximately the value of its code times the *full scale* of its block. Two formats are common. In the
 # table, `amax` is the largest |x| of a block:
 #
 # | format | elements per block | format of the block scale | code of the block scale | full scale |
@@ -212,8 +212,8 @@ lab.check("22_sub_byte/mxfp4")
 # for its second operand. `BLOCK_M` is M, rounded up to 16, 32 or 64.
 #
 # <details><summary>Hint 1</summary><code>tl.join(words, words >> 16)</code> has the shape (BLOCK_N, 16, 2), with a new
-# last axis. Join the result x with x >> 8, and then the new result with itself shifted by 4. <code>tl.reshape</code>
-# gives the shape (BLOCK_N, 128).</details>
+# last axis. Join the result x with x >> 8, and then the new result y with y >> 4. <code>tl.reshape</code> gives the
+# shape (BLOCK_N, 128).</details>
 # <details><summary>Hint 2</summary>Adjacent codes of a word are 4 bits apart, so the join with the shift by 4 must be
 # the last one. Apply <code>& 15</code> after all shifts, because <code>&gt;&gt;</code> copies the sign bit.</details>
 # <details><summary>Hint 3</summary>As in the FP8 matmul, do not scale each weight; scale the partial sum over 128
@@ -264,7 +264,7 @@ fewer_bits.w4_race(w4a16)
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** Compared with fp16 weights, 4-bit weights can make a product almost four times as fast for M = 1, but
-# they make it slower for large M. Which of the two limits of the [roofline](../glossary.md#roofline), memory or
+# they make a product slower for large M. Which of the two limits of the [roofline](../glossary.md#roofline), memory or
 # compute, do 4-bit weights raise? Why do they not help for large M?
 #
 # ### BEGIN SOLUTION
@@ -287,4 +287,4 @@ fewer_bits.w4_race(w4a16)
 # [OCP Microscaling](https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf): the
 # definition of the MX formats.
 #
-# [Marlin](https://arxiv.org/abs/2408.11743): a kernel for 4-bit weights: compared with fp16, {claim: marlin_speedup}.
+# [Marlin](https://arxiv.org/abs/2408.11743): a kernel for 4-bit weights. Compared with fp16: {claim: marlin_speedup}.

@@ -31,8 +31,8 @@
 #   one rank has the sum. Another ⌈log2 p⌉ steps send the sum back to all ranks.
 #
 # **Predict** the times of ring and tree in µs: write `all_reduce_us`. `both_gbs` is the bandwidth in the data sheet,
-# such as {claim: nvlink_4_gbs} for the [NVLink](../glossary.md#nvlink) of an H200. It counts both directions together,
-# so a rank sends at half this rate.
+# such as {claim: nvlink_4_gbs} for the [NVLink](../glossary.md#nvlink) of an H200. This number counts both directions
+# together, so a rank sends at half this rate.
 #
 # <details><summary>Hint 1</summary>1 GB/s is 1000 bytes per µs. How many bytes per µs can a rank send?</details>
 # <details><summary>Hint 2</summary>In a step of the ring, a message has bytes / gpus bytes; in a step of the tree, it
@@ -95,8 +95,8 @@ ranks.times(all_reduce_us, gpus=8)  # above which size is the ring faster than t
 # take no longer than 2 (p − 1) steps. **Predict** first: how many elements does a rank send in total for n = 16 and p =
 # 4?
 #
-# <details><summary>Hint 1</summary>Which chunk does the previous rank send in step s? Put r − 1 in place of r: you
-# receive chunk r − 1 − s.</details>
+# <details><summary>Hint 1</summary>Which chunk does the previous rank send in step s? It is rank r − 1, so you receive
+# chunk r − 1 − s.</details>
 # <details><summary>Hint 2</summary>A received chunk needs a buffer of its own size:
 # <code>torch.empty_like(chunks[k])</code>. Add the buffer to your chunk after <code>wait()</code>.</details>
 # <details><summary>Hint 3</summary>In step s of the all-gather, send chunk r + 1 − s and receive chunk r − s, directly
@@ -155,14 +155,14 @@ ranks.picture(ring_all_reduce, 4, 16)
 # relu(…) is the *hidden layer*. If the weights are too large for one GPU, each of p ranks keeps a part of them ([tensor
 # parallelism](../glossary.md#tensor-parallelism)). Every rank has the whole x.
 #
-# - Split `w_up` by **columns**: each rank computes some columns of the hidden layer. Each element is then a complete
-#   dot product. ReLU needs this: relu(a + b) is not relu(a) + relu(b).
+# - Split `w_up` by **columns**: each rank computes some columns of the hidden layer. Each of its elements is then a
+#   complete dot product. ReLU needs complete sums: relu(a + b) is not relu(a) + relu(b).
 # - Split `w_down` by **rows**: each rank keeps the rows that belong to its hidden columns. The rank's product then has
 #   the shape of y, but is only one of p terms of a sum. One all-reduce adds the terms.
 #
 # `b_up` has one number for each hidden column, so split it, too. `b_down` is added to the complete sum, so each rank
 # keeps all of it. Write `shard`, which returns a rank's part. A rank has adjacent hidden columns; rank 0 has the first
-# ones. `hidden`, the number of hidden columns, is divisible by `world`.
+# ones. The number of hidden columns, `hidden`, is divisible by `world`.
 #
 # <details><summary>Hint 1</summary>How many hidden columns does each rank have? Which one is the first of rank
 # r?</details>
@@ -255,8 +255,8 @@ distributed.mlp_step(shard, mlp, mlp_backward)  # in real processes: is the resu
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** A layer's all-reduce has 16 KB when a model [decodes](../glossary.md#decode) one token, and 128 MB in
 # training. A colleague wants to buy links with twice the bandwidth. Use the ring's time of your `all_reduce_us`, with 8
-# GPUs, 900 GB/s and 3 µs: how many µs does each of the two all-reduces save? One saves very little: what would help it
-# more?
+# GPUs, 900 GB/s and 3 µs: how many µs does each of the two all-reduces save? One of them saves very little: what would
+# make this one faster?
 #
 # ### BEGIN SOLUTION
 # A ring needs 42.06 µs for 16 KB, of which 42 µs are latency: 14 steps of 3 µs. Twice the bandwidth gains 0.03 µs.
@@ -268,10 +268,9 @@ distributed.mlp_step(shard, mlp, mlp_backward)  # in real processes: is the resu
 # %% [markdown]
 # **Next.** `23_pipeline_parallel` splits a model by layers. It also shows which splits need fast links.
 #
-# **In practice**, call `torch.distributed.all_reduce`: NCCL chooses ring or tree by the buffer's size. It cuts the
-# buffer into pieces, so that the steps of a tree overlap; then trees reach high bandwidth, too. If a switch (NVSwitch)
-# connects the GPUs of a server, it can add the buffers (NVLink SHARP). Real MLPs use GeLU or SwiGLU; the split is the
-# same.
+# **In practice**, call `torch.distributed.all_reduce`: NCCL chooses ring or tree by the buffer's size. For a tree, it
+# cuts the buffer into pieces whose steps overlap, so trees reach high bandwidth, too. If a switch (NVSwitch) connects
+# the GPUs of a server, it can add the buffers (NVLink SHARP). Real MLPs use GeLU or SwiGLU; the split is the same.
 #
 # **Reading.** Shoeybi et al., [Megatron-LM](https://arxiv.org/abs/1909.08053), the split of this notebook. [NCCL
 # tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md): how its two bandwidths are defined.

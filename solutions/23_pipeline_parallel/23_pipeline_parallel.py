@@ -41,8 +41,8 @@
 # By then, how many forward passes can the previous stage have started?</details>
 # <details><summary>Hint 2</summary>Before it alternates, stage s runs <code>stages - 1 - s</code> forward passes, or
 # all of them if there are fewer microbatches.</details>
-# <details><summary>Hint 3</summary>Let <code>ahead</code> be this number. For each microbatch i, add <code>("F", i +
-# ahead)</code> if it exists, then <code>("B", i)</code>.</details>
+# <details><summary>Hint 3</summary>Let <code>ahead</code> be the number of hint 2. For each microbatch i, add
+# <code>("F", i + ahead)</code> if it exists, then <code>("B", i)</code>.</details>
 
 # %% cell="setup"
 
@@ -83,10 +83,9 @@ pipelines.picture(schedule(4, 8))
 # | "holds the activations of …" | too many forward passes at the start |
 # | "correct, but slow" | too few forward passes at the start, or the same number on all stages |
 #
-# If a forward pass takes f ms and a backward pass b ms, every stage works for m (f + b) ms. While the pipeline fills
-# and drains, each stage also waits, for (p − 1)(f + b) ms in total. So the bubble's share of the step is (p − 1) / (m +
-# p − 1): 27 % for p = 4 and m = 8. More microbatches make this share smaller, but the batch size of a training step is
-# limited.
+# If a forward pass takes f ms and a backward pass b ms, every stage works for m (f + b) ms. Each stage also waits while
+# the pipeline fills and drains: (p − 1)(f + b) ms in total. So the bubble's share of the step is (p − 1) / (m + p − 1):
+# 27 % for p = 4 and m = 8. More microbatches make this share smaller, but the batch size of a training step is limited.
 #
 # ## 2 The time in which GPUs wait
 #
@@ -250,15 +249,15 @@ pipelines.placements(cost, place)
 
 # %% [markdown]
 # The last row agrees with the published choice for Llama 3 405B ({claim: llama_405b_placement}). But that training used
-# GPUs of 80 GB, for which your `place` finds no placement. There, Adam's numbers were split over the dp copies
-# ([FSDP](https://arxiv.org/abs/2304.11277)), so a GPU needed less than 16 bytes per parameter.
+# GPUs of 80 GB, for which your `place` finds no placement. In that training, Adam's numbers were split over the dp
+# copies ([FSDP](https://arxiv.org/abs/2304.11277)), so a GPU needed less than 16 bytes per parameter.
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** Your cluster has 64 H200 in nodes of 8. Somebody uses tp = 16 for the 70B model of the table above,
 # "because pipelines have bubbles". A step has 512 sequences of 8192 tokens. Use `cost` to compare the step of (dp, tp,
-# pp) = (4, 16, 1) with that of your `place`. The links inside a node have 450 GB/s (`node_gbs`), the links between
-# nodes 50 GB/s (`net_gbs`). With tp = 16, the all-reduces leave the node, so set both to 50. How many seconds is the
-# bubble, which tp = 16 avoids?
+# pp) = (4, 16, 1) with the step of the placement that your `place` returns. The links inside a node have 450 GB/s
+# (`node_gbs`), the links between nodes 50 GB/s (`net_gbs`). With tp = 16, the all-reduces leave the node, so set both
+# to 50. How many seconds is the bubble that tp = 16 avoids?
 #
 # ### BEGIN SOLUTION
 # For 70B with a batch of 512 on H200: (2, 8, 4) takes 81 s. With (4, 16, 1) and links of 50 GB/s, each of the 128

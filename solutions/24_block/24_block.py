@@ -37,7 +37,7 @@
 #
 # **Predict.** `traffic` returns the bytes that all kernels of a partition move:
 #
-# - A kernel reads, once, each result that its nodes need and that it does not compute itself.
+# - A kernel reads each result that its nodes need, once, unless it computes this result itself.
 # - A kernel stores each of its results that another kernel needs. It also stores a result that no node needs: the
 #   result of the whole block.
 #
@@ -101,17 +101,17 @@ lab.check("24_block/traffic")
 #    along K, when a tile of the input is loaded. The programs of one row of tiles all compute the same elements again,
 #    so a kernel must not store results of its prologue.
 # 5. **A norm before a matmul.** The loop along K reads whole rows, so it can also compute each row's root mean square.
-#    The factor of a row is known only after the loop. But it is the same for all elements of the row, so it can
-#    multiply the row of the *product* instead. This is allowed only for the chain `row`, elementwise, `matmul` with no
+#    The factor of a row is known only after the loop. But the factor is the same for all elements of the row, so it can
+#    multiply the row of the *product* instead. Rule 5 holds only for the chain `row`, elementwise, `matmul` with no
 #    other node between them, and only if the `row` node reduces all columns that the loop reads.
 # 6. **Nothing before attention**, because it reads keys and values that other programs compute.
 #
 # **Predict.** What is the smallest number of kernels for the block? Which results do they store?
 #
-# Write `partition`, which returns the kernels for any such graph. The check also uses other blocks: in some, attention
-# and MLP run in parallel; others have their norms in other places. Your partition may move at most 2 % more bytes than
-# the best one. `blocks.problem(graph, kernels)` returns a sentence about a violated rule, or None if the kernels follow
-# all rules.
+# Write `partition`, which returns the kernels for any such graph. The check also uses other blocks: some compute
+# attention and MLP in parallel, and some have norms in other places. Your partition may move at most 2 % more bytes
+# than the best one. `blocks.problem(graph, kernels)` returns a sentence about a violated rule, or None if the kernels
+# follow all rules.
 #
 # <details><summary>Hint 1</summary>Start with one kernel for each node. Merge two kernels at a time.</details>
 # <details><summary>Hint 2</summary>Try all pairs of kernels. Of all merges that break no rule, choose the one with the
@@ -153,9 +153,9 @@ blocks.show(graph, partition(graph))
 #
 # `torch.compile` works like your `partition`: it checks rules, and scores pairs of nodes by the bytes that a merge
 # saves. But it calls a library for most matmuls, and fuses nothing into these calls. The printed table shows how many
-# bytes this adds. Fewer bytes are not always less time: a matmul is compute-bound, and a prologue can slow down its
-# loop. So `24_capstone` measures: it implements this plan without one of its fusions, and compares the block's time
-# with that of `torch.compile`.
+# more bytes `torch.compile` moves because of this. Fewer bytes are not always less time: a matmul is compute-bound, and
+# a prologue can slow down its loop. So in `24_capstone` you measure: you implement this plan without one of its
+# fusions, and compare the block's time with that of `torch.compile`.
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** Compare your prediction with the partition that your function found: how many kernels are there, and

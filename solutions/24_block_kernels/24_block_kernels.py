@@ -19,8 +19,8 @@
 #
 # [Attention](../glossary.md#attention) itself does not know the order of the tokens. RoPE ([Su and
 # others](https://arxiv.org/abs/2104.09864)) rotates pairs of elements of each [query and each
-# key](../glossary.md#query-key-value). The angle is proportional to the position of the token in its sequence. In the
-# product of a query and a key, only the distance between their positions then matters.
+# key](../glossary.md#query-key-value). The angle is proportional to the position of the token in its sequence. The
+# product of a query and a key then depends on the distance between their positions, not on the positions themselves.
 #
 # A [head](../glossary.md#head) has D elements, so it has D/2 pairs (a, b). Pair i of position t is rotated by the angle
 # t · 10000^(−2i/D):
@@ -44,11 +44,11 @@
 # | `cos_ptr`, `sin_ptr` | (P, D/2) | input, fp32: cosine and sine of the angle of each pair, for P ≥ T positions |
 # | `BACKWARD` | constant | true: rotate by the negative angle |
 #
-# All arrays are [contiguous](../glossary.md#contiguous). HK is less than H in
-# [grouped-query attention](../glossary.md#grouped-query-attention). One [program](../glossary.md#program) rotates all
-# heads of one token, so all H + HK heads share one row of `cos` and one of `sin`. Models call this kernel *in place*:
-# the outputs are the same arrays as the inputs. That saves memory, but the kernel moves as many bytes as before. It
-# works if a program loads both elements of a pair before it stores either of them. In the check, the first token has
+# All arrays are [contiguous](../glossary.md#contiguous). HK is less than H in [grouped-query
+# attention](../glossary.md#grouped-query-attention). One [program](../glossary.md#program) rotates all heads of one
+# token, so all H + HK heads share one row of `cos` and one of `sin`. Models call this kernel *in place*: the outputs
+# are the same arrays as the inputs. That saves memory, but the kernel moves as many bytes as before. It works if a
+# program loads both elements of a pair before it stores either of them. In the check, row 0 of `cos` and `sin` is for
 # position 5, because position 0 is not rotated at all.
 #
 # **Predict.** For H = 32, HK = 8 and D = 128, how many elements of q and k does the kernel read and write per token? If
@@ -274,8 +274,8 @@ lab.check("24_block_kernels/swiglu_backward")
 #
 # The second term of dx exists because r depends on all elements of the row.
 #
-# For a row of dx, you need one row of x and dy, but for dw you need all rows. Different programs process them, so the
-# programs must combine their [partial sums](../glossary.md#partial-sum). With atomics, the order of the additions
+# For a row of dx, you need one row of x and dy, but for dw you need all rows. Different programs process these rows, so
+# the programs must combine their [partial sums](../glossary.md#partial-sum). With atomics, the order of the additions
 # changes from run to run, and so do the last bits of dw. Use two stages instead:
 #
 # 1. `rms_norm_backward_kernel` is [persistent](../glossary.md#persistent-kernel): each of P programs computes every

@@ -14,8 +14,8 @@
 #
 # ## 1 The largest matrix
 #
-# The last matrix of a language model is its *output head* w. From x (the output of the previous layers, one row per
-# token), it computes the logits z = x wᵀ, which have one column for each word of the
+# The last matrix of a language model is its *output head* w. With x, the output of the previous layers (one row per
+# token), it gives the logits z = x wᵀ. They have one column for each word of the
 # [vocabulary](../glossary.md#vocabulary). The *target* of a row is the word that really came next. The row's loss is
 # the [cross-entropy](../glossary.md#cross-entropy): the [log-sum-exp](../glossary.md#log-sum-exp) of its logits minus
 # the target's logit. Rows with −100 instead of a target are ignored. The loss of the model is the mean over the other
@@ -34,8 +34,8 @@
 # **Predict** the memory in bytes, in addition to x, w and dx:
 #
 # - `whole`: the three matrices above, with 2 bytes per element;
-# - `chunked`: the logits of one chunk with 2 bytes per element, and the accumulators of dx with 4. Do not count arrays
-#   with one number per row, such as m.
+# - `chunked`: the logits of one chunk with 2 bytes per element, and the accumulators of dx with 4 bytes per element. Do
+#   not count arrays with one number per row, such as m.
 #
 # <details><summary>Hint 1</summary>The logits of one chunk are a matrix of rows × chunk elements.</details>
 # <details><summary>Hint 2</summary>dx has the shape of x: rows × width elements. All chunks use the same
@@ -169,9 +169,9 @@ def multiply(kernel, a, b, by_columns, M, N, K, *rest):
 # 3. `accumulate_kernel` multiplies each row of the accumulators by its factor, and adds the matrix product of the
 #    weights and the chunk's rows of w.
 #
-# After the last chunk, **`finish_kernel`** computes two results for each row: its share of the loss, (m + log l − t) /
-# count, where t is the target's logit; and its row of dx, (acc / l − w[target]) / count. Both are 0 for a row without a
-# target. `sum_kernel` adds the shares.
+# After the last chunk, **`finish_kernel`** computes two results for each row i: the row's share of the loss, (m + log l
+# − t) / count, where t is the target's logit; and row i of dx, (acc / l − w[target]) / count. Both are 0 for a row
+# without a target. `sum_kernel` adds the shares.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -202,7 +202,7 @@ def multiply(kernel, a, b, by_columns, M, N, K, *rest):
 # Store it only if <code>start &lt;= target &lt; start + width</code>; otherwise each later chunk overwrites
 # it.</details>
 # <details><summary>Hint 3</summary>In <code>finish_kernel</code>, <code>target</code> may be −100. Load row
-# <code>tl.maximum(target, 0)</code> of w, which always exists, and use <code>tl.where</code> to store 0 if there is no
+# <code>tl.maximum(target, 0)</code> of w: this row always exists. Use <code>tl.where</code> to store 0 if there is no
 # target.</details>
 
 
@@ -295,7 +295,7 @@ blocks.loss_memory(linear_cross_entropy, peak_bytes)
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** Your kernels compute each chunk of logits once. Why is this enough for dx? The gradient of w needs the
-# probabilities p: which numbers do you need to compute them from the logits, and after which chunk do you know these
+# probabilities p. To compute p from the logits, which numbers do you need, and after which chunk do you know these
 # numbers? How many matmuls of 2·M·V·D FLOPs do the loss and dx need in PyTorch's eager mode, and how many in your
 # version?
 #

@@ -2,8 +2,8 @@
 # # Train with your kernels
 #
 # **You will** connect the kernels of `13_fusion` and `24_block_kernels` to PyTorch's
-# [autograd](../glossary.md#autograd), and train a small language model with them. In each step, the loss must be the
-# same as with PyTorch's operations.
+# [autograd](../glossary.md#autograd), and train a small language model with these kernels. In each step, the loss must
+# be the same as with PyTorch's operations, except for rounding.
 #
 # **You will learn to**
 #
@@ -285,13 +285,14 @@ training.gradients(RMSNorm.apply, RoPE.apply, SwiGLU.apply)
 #
 # The model is an embedding, one transformer block, and an output matrix. It learns sequences in which each number w is
 # followed by 3 · w + 1 (modulo the vocabulary). Differences grow during training: a rounding in step 0 changes the
-# weights, and so all later losses. A fixed tolerance would be either too strict for the last step or too loose for
-# step 0. So the cell below measures how far roundings alone move the losses. It trains the model several times in
-# float64 with PyTorch, with random changes to the results of the three operations, no larger than fp32 rounding. These
-# losses drift away from those without changes. Your losses may differ by a small multiple of this drift.
+# weights, and so all later losses. A fixed tolerance would be either too strict for the last step or too loose for the
+# first. So the cell below measures how far roundings alone move the losses. It trains the model several times in
+# float64 with PyTorch, and each time makes random changes, no larger than fp32 rounding, to the results of the three
+# operations. These losses drift away from the float64 losses without changes. Your losses may differ from the latter by
+# a small multiple of this drift.
 #
-# **Predict.** Suppose that your `RMSNorm` leaves out the second term of dx. Is the loss of step 0 right? Which step is
-# the first whose difference is larger than allowed?
+# **Predict.** Suppose that your `RMSNorm` leaves out the second term of dx. Is the loss of step 0 right? At which step
+# is the difference first larger than allowed?
 
 # %%
 training.compare(RMSNorm.apply, RoPE.apply, SwiGLU.apply)

@@ -46,8 +46,8 @@
 # - `"launch"`: the call that queues the next kernel ends only after the gap has begun. The host was too slow.
 # - `"start"`: none of the above. The kernel was queued in time, and the GPU needs a moment to start it.
 #
-# **Predict.** A step copies its input to the GPU, launches 12 small kernels, and reads the loss with `.item()`. For
-# which cause do you expect the longest waiting time?
+# **Predict.** A step copies its input to the GPU, launches 12 small kernels, and reads the loss with `.item()`. Which
+# cause do you expect to have the longest waiting time?
 #
 # <details><summary>Hint 1</summary>Go through the kernels in the order in which they begin. Keep the latest end so
 # far.</details>
@@ -124,7 +124,7 @@ lab.check("25_profile/gaps")
 # The check's cell also runs your function on all stored reports.
 #
 # **Predict.** A transpose stores columns of a matrix, so each store uses 4 bytes of a sector. What does `diagnose`
-# return for it?
+# return for this transpose?
 #
 # <details><summary>Hint 1</summary>A kernel without accesses to shared memory has no conflicts: do not divide by
 # 0.</details>
@@ -178,7 +178,7 @@ profiles.try_all(diagnose)
 # ## 3 Machine code
 #
 # The compiler may not do what you expect. To see what it did, read SASS, the machine code of NVIDIA's GPUs. NVIDIA
-# documents little more than the names of these instructions, but a few instructions answer most questions:
+# documents little more than the names of its instructions, but a few of them answer most questions:
 #
 # | instruction | meaning |
 # |---|---|
@@ -254,9 +254,9 @@ lab.check("25_profile/read_sass")
 # ## 4 Make the compiler load 16 bytes
 #
 # Scale `x`, an image in [fp16](../glossary.md#fp16), by an fp32 number: `out[i] = scale * x[i]`. Part 3 printed the
-# listing of a kernel that loads 2 bytes per lane, so a request of 32 lanes moves 64 bytes. The widest load moves 16
-# bytes per lane, so a request moves 512 bytes. The compiler cannot use this load here: the address might not be a
-# multiple of 16. A cast to `uint4`, a type of 16 bytes, promises the compiler this alignment.
+# listing of a kernel that loads 2 bytes per lane, so a request of 32 lanes moves 64 bytes. With the widest load, 16
+# bytes per lane, a request moves 512 bytes. The compiler could not use the widest load in that kernel: the address
+# might not be a multiple of 16. A cast to `uint4`, a type of 16 bytes, promises the compiler this alignment.
 #
 # ```cpp
 # uint4 packed = reinterpret_cast<const uint4*>(x)[g];    // group g: eight fp16 values, loaded at once
@@ -344,8 +344,8 @@ profiles.code(brighten_kernel)  # the accesses of 2 bytes belong to the elements
 # index should depend on <code>threadIdx.x</code>.</details>
 # <details><summary>Hint 2</summary>All elements of a column of the tile are in the same bank.
 # <code>09_shared_memory</code> shows two fixes.</details>
-# <details><summary>Hint 3</summary>In which of the two loops do all lanes of a warp have the same channel
-# <code>m</code>? Clip there.</details>
+# <details><summary>Hint 3</summary>After the fixes of steps 1 and 2, in which of the two loops do all lanes of a warp
+# have the same channel <code>m</code>? Clip there.</details>
 
 # %% cell="solution" id="interleave_kernel"
 # %%cuda
