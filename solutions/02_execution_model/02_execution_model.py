@@ -29,15 +29,15 @@
 # The threads of a block are numbered along x first. So if the width of a block is a multiple of 32, each warp is a
 # group of 32 consecutive threads along x.
 #
-# An SM has `blocks_per_sm` [block slots](../glossary.md#block-slot): it can hold that many blocks at a time. It has
-# fewer slots if a block needs many [registers](../glossary.md#register), much [shared
+# An SM has `blocks_per_sm` [block slots](../glossary.md#block-slot): it can hold that many blocks at a time. This
+# number is smaller if a block needs many [registers](../glossary.md#register), much [shared
 # memory](../glossary.md#shared-memory) or many threads. When a block ends, the next waiting block takes its slot. If
 # all blocks take equally long, they run in *waves*. For example, run 160 blocks on the {claim: b200_sms} of a
 # [B200](../glossary.md#gpu-generation), with one block slot per SM. The first wave has 148 blocks; 12 remain for the
-# second wave. During the second wave, 148 − 12 = 136 SMs idle. This loss is called *wave quantization*, or the [tail
-# effect](../glossary.md#tail-effect).
+# second wave. During the second wave, 148 − 12 = 136 SMs are idle. This loss is called *wave quantization*, or the
+# [tail effect](../glossary.md#tail-effect).
 #
-# **Predict.** Write `waves`: how many waves does a grid of `blocks` blocks need? Each wave offers every block slot of
+# **Predict.** Write `waves`: how many waves does a grid of `blocks` blocks need? Each wave can use every block slot of
 # the GPU once. Write `tail_efficiency`: what share of the slots of all waves is used?
 
 # %% cell="setup"

@@ -200,7 +200,7 @@ lab.plots.show(lab.registers.staircase, occupancy)
 
 # %%
 print(lab.hardware.COPY)
-figures = lab.hardware.figures()  # measured here if there is a GPU; otherwise stored figures of the GPU in the title
+figures = lab.hardware.figures()  # measured here if there is a GPU; otherwise stored (the plot's title names the GPU)
 lab.plots.show(lab.registers.throttled_copy, figures)
 
 # %% [markdown] cell="manual" id="explain" points=1

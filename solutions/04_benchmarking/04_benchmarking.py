@@ -11,7 +11,7 @@
 # - distinguish [end-to-end time](../glossary.md#end-to-end-time) from kernel time, and a
 #   [cold](../glossary.md#cold-cache) from a [hot cache](../glossary.md#hot-cache);
 # - read from a kernel's name which operation it computes, whether it uses [tensor cores](../glossary.md#tensor-core),
-#   and with which [tile](../glossary.md#tile).
+#   and how large its [tile](../glossary.md#tile) is.
 #
 # **You need** `00_start`. About 60 minutes. Works without a GPU: the check runs your benchmark on simulated GPUs, where
 # the true times are known.
@@ -179,9 +179,9 @@ lab.plots.show(lab.machine_plots.calls, honest)  # every call of your benchmark 
 # `lab.benchmark(fn, x, bytes=…)` measures as your `honest` does, and takes samples until the median is known to within
 # 1 %. `lab.compare` runs functions A and B in the order A B B A, so changes of the clock rate favor neither. The cell
 # below compares three versions of GeLU, a function that `06_elementwise_triton` explains. In
-# [`naive`](../glossary.md#naive), each of nine operations is a kernel. For n elements, five of these kernels move 2n
-# elements (they read one array and write one), and four move 3n: together 22n. The other two versions move 2n elements.
-# Predict first: by what factor is `naive` slower than the others?
+# [`naive`](../glossary.md#naive), each of the nine operations runs as a kernel. For n elements, five of these kernels
+# move 2n elements (they read one array and write one), and four move 3n: together 22n. The other two versions move 2n
+# elements. Predict first: by what factor is `naive` slower than the others?
 
 # %% cell="given" id="gelus"
 import torch

@@ -68,8 +68,7 @@ rounding.dot_products(tolerance)
 # %% [markdown]
 # With an fp32 accumulator, all errors are within your tolerance. With an fp16 accumulator, some errors exceed your
 # tolerance, so a test detects this accumulator. For larger K the default tolerance rejects even the fp32 accumulator:
-# in some sums the terms cancel, so
-# |expected| is small.
+# in some sums the terms cancel, so the expected value is small.
 #
 # ## 2 Compare
 #

@@ -202,8 +202,8 @@ def measure_the_claim():
 measure_the_claim()
 
 # %% [markdown]
-# If a check of part 2 or 3 fails, use this table. Only its first row is for part 2. In part 3, `tile` is the array in
-# shared memory, and `tx` is `threadIdx.x`.
+# If a check of part 2 or 3 fails, use this table. For part 2, you need only its first row. In part 3, `tile` is the
+# array in shared memory, and `tx` is `threadIdx.x`.
 #
 # | the check reports | common cause |
 # |---|---|

@@ -121,7 +121,7 @@ lab.check("09_debugging/fix_sum")
 # > **Report:** block 0, thread 0 reads x[-3], outside the array of 1 element (line 7).
 #
 # The kernel accesses x in three places, and `out` in one place. Each access is out of bounds for some n or some block.
-# Suppose that a test with n = 2^20 compares only the middle of `out`: why does this kernel seem to work?
+# A test with n = 2^20 compares only the middle of `out`. Why does this kernel pass the test?
 #
 # <details><summary>Hint 1</summary>For each of the four accesses, find the smallest and the largest index in the first
 # and in the last block.</details>

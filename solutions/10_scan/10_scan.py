@@ -58,7 +58,7 @@ def histogram(x, bins, counts):
 
 
 def scan(x, out):
-    """Scan each block, scan the blocks' totals in the same way, and add the scanned totals to later blocks."""
+    """Each block computes prefix sums. Those of the blocks' totals, computed likewise, are added to later blocks."""
     n = x.numel()
     blocks = triton.cdiv(n, BLOCK)
     totals = torch.empty(blocks, device=x.device)
@@ -104,8 +104,8 @@ lab.check("10_scan/histogram")
 #
 # The inclusive prefix sums (also called *scan*) of x are out[i] = x[0] + … + x[i]. The exclusive prefix sums leave out
 # x[i]. It seems that each sum must wait for the previous sum. But a warp can compute 32 prefix sums in 5 steps (the
-# method of Hillis and Steele). The steps have the distances s = 1, 2, 4, 8, 16. Before step s, each
-# [lane](../glossary.md#lane) holds the sum of its last s elements, or of fewer at the start. In this step, each
+# method of Hillis and Steele). The steps have the distances s = 1, 2, 4, 8, 16. Before step s,
+# [lane](../glossary.md#lane) k holds the sum of elements k − s + 1 to k (from element 0 if k < s). In this step, each
 # lane k ≥ s adds the sum of lane k − s to its own sum:
 #
 # | | lane 0 | lane 1 | lane 2 | lane 3 | lane 4 |
@@ -263,8 +263,8 @@ if lab.device.has_gpu():
 #
 # **In practice** you call `torch.bincount`, `torch.cumsum`, `x[x > 0]`, or CUB's `DeviceHistogram`, `DeviceScan` and
 # `DeviceSelect`. The last two need one pass over x: a block waits for the sums of the blocks before it, not for a
-# second launch (*decoupled look-back*). Triton has `tl.histogram`,
-# `tl.cumsum` and, for other operations than addition, `tl.associative_scan`.
+# second launch (*decoupled look-back*). Triton has `tl.histogram`, `tl.cumsum` and, for other operations than addition,
+# `tl.associative_scan`.
 #
 # **Reading.** [Parallel prefix sum with
 # CUDA](https://developer.nvidia.com/gpugems/gpugems3/part-vi-gpu-computing/chapter-39-parallel-prefix-sum-scan-cuda),

@@ -243,7 +243,7 @@ for name in ("sum_v5", "sum_v6", "row_sum", "total_sum") if lab.device.has_gpu()
     print(lab.benchmark(f"10_warp_reduction/{name}") or "")
 
 # %% [markdown]
-# **Next.** `10_scan` computes all prefix sums, not only the last one. `11_softmax` needs two
+# **Next.** `10_scan` computes x[0] + … + x[i] for every i, not only for the last one. `11_softmax` needs two
 # [reductions](../glossary.md#reduction) per row. You can also try these:
 #
 # - Find a maximum and its index in one pass.

@@ -275,8 +275,8 @@ lab.check("12_online_softmax/split_softmax")
 # only for lower tickets, the launch always ends. (This technique is from [Merrill and
 # Garland](https://research.nvidia.com/publication/2016-03_single-pass-parallel-prefix-scan-decoupled-look-back).)
 #
-# The given code chooses the job from the ticket. Use `counters_ptr[1 + row]` to count how many parts of a row have
-# their statistics stored. The hints use [release and acquire](../glossary.md#release-and-acquire) and an [eviction
+# The given code chooses the job from the ticket. Use `counters_ptr[1 + row]` to count the parts of a row whose
+# statistics are stored. The hints use [release and acquire](../glossary.md#release-and-acquire) and an [eviction
 # policy](../glossary.md#eviction-policy).
 #
 # <details><summary>Hint 1</summary>Compute the statistics as in <code>stats_kernel</code>. Add 1 to the row's counter
@@ -397,8 +397,8 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 # On an H200 the solution reached {claim: online_h200_cluster}.
 #
 # **More to try.** Run the second loop of `online_softmax` backward, from the end of the row. For which row lengths does
-# it find data in the L2 cache? Replace exp by `tl.exp2`: multiply x by log₂ e right after each load, so that m needs no
-# factor.
+# this loop find data in the L2 cache? Replace exp by `tl.exp2`: multiply x by log₂ e right after each load, so that m
+# needs no factor.
 
 # %% cell="solution" id="exchange_kernel"
 # %%cuda
