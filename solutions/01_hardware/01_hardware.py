@@ -2,7 +2,7 @@
 # # Size up a GPU
 #
 # **You will** compute a GPU's limits from its [clock rate](../glossary.md#clock-rate), its arithmetic units and its
-# memory, and compare them with measurements.
+# memory, and compare these limits with measurements.
 #
 # **You will learn to**
 # - explain why GPUs are built as they are, and name the parts of an [SM](../glossary.md#sm) and the levels of memory;
@@ -11,7 +11,7 @@
 # - compute the [ridge point](../glossary.md#ridge-point), which separates [memory-bound](../glossary.md#memory-bound)
 #   from [compute-bound](../glossary.md#compute-bound) kernels;
 # - compute by [Little's law](../glossary.md#littles-law) how many bytes must be [in flight](../glossary.md#in-flight),
-#   and how many [warps](../glossary.md#warp) are needed for them.
+#   and how many [warps](../glossary.md#warp) that takes.
 #
 # **You need** `00_start`. About 60 minutes. Works without a GPU: the notebook then shows measurements of an
 # [H200](../glossary.md#hopper), a data-center GPU.
@@ -98,10 +98,10 @@ lab.check("01_hardware/peak")
 # | [host](../glossary.md#host) memory | the CPU; the GPU over PCIe | until freed | depends on the machine |
 #
 # A [cluster](../glossary.md#cluster) is a group of [blocks](../glossary.md#block). [Shuffles](../glossary.md#shuffle)
-# exchange registers between the lanes of a warp. [PCIe](../glossary.md#pcie) links host and GPU. Registers,
-# [L1](../glossary.md#l1-cache) and [shared memory](../glossary.md#shared-memory) belong to one SM, which also has a
-# small cache for [constant memory](../glossary.md#constant-memory). [Global memory](../glossary.md#global-memory) is
-# the GPU's main memory: [HBM](../glossary.md#hbm) on data-center GPUs.
+# exchange registers between the lanes of a warp. [PCIe](../glossary.md#pcie) links host and GPU. Each SM has its own
+# registers, [L1](../glossary.md#l1-cache) and [shared memory](../glossary.md#shared-memory), and a small cache for
+# [constant memory](../glossary.md#constant-memory). [Global memory](../glossary.md#global-memory) is the GPU's main
+# memory: [HBM](../glossary.md#hbm) on data-center GPUs.
 #
 # In a [pointer chase](../glossary.md#pointer-chase) one thread follows a chain of addresses, so each load must wait for
 # the previous one. The cell after the check prints each level's measured latency in cycles, and the latency that is
@@ -137,8 +137,8 @@ lab.widgets.ladder(figures)
 #
 # | level | why the measured latency differs from the quoted one |
 # |---|---|
-# | registers | the quoted 1 cycle holds between independent instructions; a dependent instruction waits longer |
-# | shared memory, L1 | both levels use the same load units, so they take similar time; L1 must also find the data |
+# | registers | the quoted 1 cycle is for independent instructions; a dependent instruction waits longer |
+# | shared memory, L1 | both use the same load units, so their times are similar; L1 must also look up the address |
 # | L2 | large chips have longer wires; their L2 has two halves, and one half is far from the SM |
 # | HBM | the quoted 400 cycles come from smaller GPUs; loads also wait for the L2, and often for address translation |
 #
@@ -228,7 +228,7 @@ lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns(
 # ### END SOLUTION
 
 # %% [markdown]
-# **What the last code cell shows.** The first table compares peaks that are often claimed with the peaks that your
+# **What the last code cell shows.** The first table has peaks that are often claimed, next to the peaks that your
 # formula gives. The {claim: h100_fp16_peak} TFLOP/s claimed for an H100 are a *dense* peak: without sparsity. With
 # sparsity, two of every four elements of a matrix are zeros that the tensor cores skip, which doubles the peak to
 # {claim: h100_sparse_peak} TFLOP/s. The figures claimed for a B200 count sparsity: divide them by two. (The peak of
