@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from grader.commands.audit import ACCEPTED, REFUSED, Attempt, Trial, run_trials, select
-from grader.course.mutations import Mutation, equivalents, mutations
+from grader.course.mutations import Mutation, equivalents, executed, mutations
 from grader.course.solutions import solution_text
 from labutils import exercises
 from labutils.spec.exercise import KernelExercise
@@ -58,12 +58,16 @@ def mutate(
     sample: int | None = None,
     seen: Callable[[Mutation, Attempt], None] = lambda mutation, attempt: None,
 ) -> dict[str, Score]:
-    """Scores by exercise; calls `seen` with each attempt. `sample`: mutations per exercise, None for all."""
+    """Scores by exercise; calls `seen` with each attempt. `sample`: mutations per exercise, None for all.
+
+    Mutations of statements that only other exercises of the unit execute are left to these.
+    """
     chosen, texts = [], {}
     for exercise_id in exercise_ids:
         unit = exercise_id.split("/")[0]
         texts.setdefault(unit, solution_text(unit))
-        found = mutations(exercise_id)
+        others = executed.others_lines(exercise_id)
+        found = [m for m in mutations(exercise_id) if m.number not in others]
         if sample and len(found) > sample:
             found = found[:: -(-len(found) // sample)]
         chosen += found

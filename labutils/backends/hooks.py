@@ -3,10 +3,10 @@
 This module and interpreter_patches.py are the only ones that touch Triton's private API. What they lean on,
 seen alike in Triton 3.6, 3.7 and 3.9: `triton.runtime.interpreter` has an object `interpreter_builder` whose class has
 `create_masked_load(ptrs, mask, other, …)`, `create_masked_store(ptrs, value, mask, …)`,
-`create_atomic_rmw(op, ptr, value, mask, …)`, `create_atomic_cas(ptr, compare, value, …)`, `set_grid_dim` and
-`set_grid_idx`; classes `InterpretedFunction` and `GridExecutor`, of which the latter's `__call__(*args, **kwargs)` is
-one launch; and `Autotuner` has `_bench`, `cache` and `configs`. `tests/labutils/backends/test_interpreter.py` holds
-them to that.
+`create_atomic_rmw(op, ptr, value, mask, …)`, `create_atomic_cas(ptr, compare, value, …)`, `create_shl`, `create_lshr`
+and `create_ashr(value, distance)`, `set_grid_dim` and `set_grid_idx`; classes `InterpretedFunction` and
+`GridExecutor`, of which the latter's `__call__(*args, **kwargs)` is one launch; and `Autotuner` has `_bench`, `cache`
+and `configs`. `tests/labutils/backends/test_interpreter.py` holds them to that.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ def recording(
         (builder, "create_masked_store", hooks.store),
         (builder, "create_atomic_rmw", hooks.atomic_rmw),
         (builder, "create_atomic_cas", hooks.atomic_cas),
+        *((builder, name, hooks.shift) for name in ("create_shl", "create_lshr", "create_ashr")),
         (builder, "set_grid_dim", hooks.grid_dim),
         (builder, "set_grid_idx", hooks.grid_idx),
         (interpreter.GridExecutor, "__call__", hooks.launch),
@@ -160,6 +161,15 @@ class _Hooks:
         elif self.programs:
             self.programs.polled()
         return type(result)(atomics.replaced(result.data, ptr.data, old), result.dtype) if old else result
+
+    def shift(self, method, builder, value, distance):
+        """On a GPU, the result of a shift by the width of the type or more is undefined, so it is poison here."""
+        result = method(builder, value, distance)
+        bits = 8 * result.data.dtype.itemsize
+        beyond = (distance.data < 0) | (distance.data >= bits)
+        if self.recorder.thorough and beyond.any():
+            result.data = np.where(beyond, poison.bits(result.data.shape, result.data.dtype, self.random), result.data)
+        return result
 
     def _moved(self) -> None:
         if self.programs:

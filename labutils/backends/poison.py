@@ -1,6 +1,6 @@
-"""What masked lanes of a load without `other` hold: on a GPU anything, here numbers that show.
+"""What masked lanes of a load without `other` hold, and undefined results: on a GPU anything, here numbers that show.
 
-A kernel that never uses those lanes is not affected.
+A kernel that never uses them is not affected.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ def masked_lanes(ptrs, random: Generator):
     elif element.is_int() and dtype.itemsize >= 4:  # far off, and a sum of many still fits
         values = (random.integers(1 << 19, 1 << 20, shape) * random.choice([-1, 1], shape)).astype(dtype)
     else:
-        size = int(np.prod(shape)) * dtype.itemsize
-        values = np.frombuffer(random.bytes(size), dtype).reshape(shape)
+        values = bits(shape, dtype, random)
     return TensorHandle(np.ascontiguousarray(values), element)
+
+
+def bits(shape, dtype: np.dtype, random: Generator) -> np.ndarray:
+    """Any bits."""
+    return np.frombuffer(random.bytes(int(np.prod(shape)) * dtype.itemsize), dtype).reshape(shape)

@@ -21,6 +21,7 @@ LAYOUTS = {
     "padded": "the rows lie further apart than their length: step from row to row by the stride",
     "offset": "the arrays start one element after a 16-byte boundary: a vector access may not start there",
     "columns": "the arrays lie column by column: use both strides",
+    "input columns": "the inputs lie column by column: use both strides",
 }
 
 

@@ -234,6 +234,7 @@ register(
             Case("20 blocks: some of zeros", _of(20, 16, ZEROS), fill="position"),
             Case("33 blocks: one outlier", _of(33, 16, OUTLIER, 2.0**-4), fill="wide"),
             Case("70 blocks, some so small that the scale is subnormal, or 0", _of(70, 16, SMALL, 2.0**-5)),
+            Case("40 blocks, tensor_scale is so large that scales are subnormal, or 0", _of(40, 16, SIZES, 256.0)),
             Case("130 blocks of different sizes", _of(130, 16, SIZES, 5 * 2.0**-9), fill="position"),
             Case("257 blocks, not aligned to 16 bytes", _of(257, 16, SIZES), fill="wide", layout="offset"),
         ),

@@ -188,6 +188,8 @@ register(
             Case("130 × 66, K = 200: a last block of 72", _of(130, 66, 200), fill="wide"),
             Case("65 × 129, K = 320, padded rows", _of(65, 129, 320), layout="padded"),
             Case("40 × 257, K = 137, not aligned to 16 bytes", _of(40, 257, 137), fill="position", layout="offset"),
+            Case("36 × 150, K = 300: the inputs are column-major", _of(36, 150, 300), layout="input columns"),
+            Case("1 × 4100, K = 5: 33 blocks of columns", _of(1, 4100, 5), fill="position"),
         ),
         draw=lambda rng: _of(
             rng.randrange(1, 150), rng.randrange(1, 300), rng.choice([128, 256, 384, rng.randrange(1, 400)])

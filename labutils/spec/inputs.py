@@ -21,10 +21,11 @@ from .exercise import Array, Case, KernelExercise, Number, Out
 GUARD = 8192
 """Elements of guard on each side: more than the largest tile a beginner's kernel is likely to run over by."""
 
-LAYOUTS = ("contiguous", "offset", "padded", "columns")
+LAYOUTS = ("contiguous", "offset", "padded", "columns", "input columns")
 """offset: starts one element after a 16-byte boundary · padded: rows lie further apart than their length, in each array
 of a run by another number of elements, so that one array's stride is never right for another · columns: the two last
-axes change places in memory, so that a matrix lies column by column."""
+axes change places in memory, so that a matrix lies column by column · input columns: so in the inputs only, for
+launchers that pass one stride of each output."""
 
 PADDING = 16
 """Elements between rows of the first padded array; the second has twice as many, and so on. A multiple of 16 bytes for
@@ -253,11 +254,12 @@ def _buffer(exercise, case, name, argument: Array, g, device, allocate) -> Buffe
     dtype_name = exercise.dtype(case, name)
     dtype, shape = torch_dtype(dtype_name), argument.shape(case.sizes)
     number = list(exercise.arguments).index(name)
-    strides, start, length = _place(shape, case.layout, number)
+    is_output = isinstance(argument, Out)
+    layout = case.layout if case.layout != "input columns" else "contiguous" if is_output else "columns"
+    strides, start, length = _place(shape, layout, number)
     storage = allocate(length * dtype.itemsize).view(dtype)
     noise = torch.randint(-(2**31), 2**31 - 1, (-(-length * dtype.itemsize // 4),), generator=g)
     storage.copy_(noise.to(torch.int32).view(torch.uint8)[: length * dtype.itemsize].view(dtype))
-    is_output = isinstance(argument, Out)
     if not is_output:
         data = values(argument, case.sizes, g, dtype_name, "integers" if case.exact else case.fill)
         if case.fill == "opposed" and number == 1:

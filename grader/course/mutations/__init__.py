@@ -6,10 +6,11 @@ or be listed as equivalent in `solutions/UNIT/mutants/equivalent.toml` with the 
 
     [[axpy]]
     line = "pid = tl.program_id(0)"         # as it stands in the solution, without indentation
-    becomes = "pid = tl.program_id(1)"
+    becomes = "pid = tl.program_id(1)"      # or a list, if several mutations of the line share the reason
     why = "The grid has one axis, …"
 
-`mutations(exercise_id)` makes them all. `python -m grader mutate` tries them.
+`mutations(exercise_id)` makes them all. `python -m grader mutate` tries them, except those of statements that only
+another exercise executes (`grader.course.mutations.executed`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from grader.course.mutations.edits import Edit
 @dataclass(frozen=True)
 class Mutation:
     """A solution with one edit. `line` is the first line that differs, `becomes` what stands there instead, both
-    without indentation; `text` is the whole answer, as a mutant's (`grader.course.mutants.Mutant`)."""
+    without indentation; `text` is the whole answer, as a mutant's (`grader.course.mutants.Mutant`), and `number` the
+    number of the edit's first line in the answer."""
 
     exercise: str
     operator: str
@@ -35,6 +37,7 @@ class Mutation:
     becomes: str
     text: str
     language: str
+    number: int = 0
 
     @property
     def name(self) -> str:
@@ -50,7 +53,8 @@ def mutations(exercise_id: str) -> list[Mutation]:
         if text != original and text not in known:
             known.add(text)
             line, becomes = _difference(original, text)
-            found.append(Mutation(exercise_id, edit.operator, line, becomes, text, language))
+            number = without_markers(source[: edit.begin]).count("\n") + 1
+            found.append(Mutation(exercise_id, edit.operator, line, becomes, text, language, number))
     return found
 
 
@@ -70,9 +74,10 @@ def equivalents(unit: str) -> dict[tuple[str, str, str], str]:
         return {}
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
     return {
-        (f"{unit}/{name}", entry["line"], entry["becomes"]): entry["why"]
+        (f"{unit}/{name}", entry["line"], becomes): entry["why"]
         for name, entries in tables.items()
         for entry in entries
+        for becomes in ([entry["becomes"]] if isinstance(entry["becomes"], str) else entry["becomes"])
     }
 
 

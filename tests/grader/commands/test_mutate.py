@@ -50,6 +50,15 @@ def test_what_a_person_called_equivalent_is_none(monkeypatch):
     assert score.holes == [] and score.equivalent == score.tried and score.rate == 1.0
 
 
+def test_mutations_of_what_only_another_exercise_executes_are_left_out(monkeypatch):
+    stub(monkeypatch, audit.REFUSED)
+    found = mutations(VECTOR_ADD)
+    others = {found[0].number}
+    monkeypatch.setattr(mutate.executed, "others_lines", lambda exercise_id: others)
+    score = mutate.mutate([VECTOR_ADD])[VECTOR_ADD]
+    assert 0 < score.tried == sum(m.number not in others for m in found) < len(found)
+
+
 def test_fewer_points_are_as_good_as_a_refusal():
     score, mutation = mutate.Score(), Mutation(VECTOR_ADD, "", "", "", "", "python")
     score.add(mutation, "2 marks", known=False)

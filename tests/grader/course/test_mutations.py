@@ -129,5 +129,20 @@ def test_a_stale_entry_is_told(monkeypatch):
     assert len(found) == 1 and "vector_add" in found[0]
 
 
+def test_several_mutations_of_a_line_share_a_reason(monkeypatch, tmp_path):
+    path = tmp_path / "99_unit" / "mutants" / "equivalent.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text('[[one]]\nline = "a"\nbecomes = ["b", "c"]\nwhy = "Why."\n')
+    monkeypatch.setattr(course_mutations, "SOURCES", tmp_path)
+    found = course_mutations.equivalents("99_unit")
+    assert found == {("99_unit/one", "a", "b"): "Why.", ("99_unit/one", "a", "c"): "Why."}
+
+
+def test_a_mutation_knows_its_line():
+    text = answer("06_elementwise_triton/vector_add").split("\n")
+    for mutation in mutations("06_elementwise_triton/vector_add"):
+        assert text[mutation.number - 1].strip() in mutation.line
+
+
 def test_an_edit_replaces_its_span():
     assert Edit("", 2, 4, "XYZ").applied("abcdef") == "abXYZef"

@@ -250,3 +250,20 @@ def crowded_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
 def test_lanes_that_store_to_one_place_must_agree(value, found):
     x, out = torch.full((16,), value, dtype=torch.int32), torch.full((1,), -1, dtype=torch.int32)
     assert kinds(launch(crowded_kernel, (1,), x, out, BLOCK=16)) == found
+
+
+@triton.jit
+def shift_kernel(x_ptr, out_ptr, DISTANCE: tl.constexpr, LEFT: tl.constexpr):
+    offs = tl.arange(0, 16)
+    x = tl.load(x_ptr + offs)
+    tl.store(out_ptr + offs, x << DISTANCE if LEFT else x >> DISTANCE)
+
+
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("dtype", [torch.int32, torch.uint8, torch.int64])
+def test_a_shift_by_the_width_of_the_type_holds_what_shows(dtype, left):
+    x, out, width = torch.ones(16, dtype=dtype), torch.zeros(16, dtype=dtype), 8 * dtype.itemsize
+    launch(shift_kernel, (1,), x, out, DISTANCE=width - 2, LEFT=left)
+    assert torch.equal(out, torch.full_like(x, 1 << width - 2 if left else 0))
+    launch(shift_kernel, (1,), x, out, DISTANCE=width, LEFT=left)
+    assert len(out.unique()) > 1

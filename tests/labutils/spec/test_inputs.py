@@ -85,7 +85,8 @@ def test_fills_survive_their_type(fill, dtype):
 def test_layouts(layout):
     run = make_run(exercise(), Case("layout", {"M": 4, "N": 33}, layout=layout), 7)
     x = run.buffers["x"].view
-    assert x.shape == (4, 33) and x.stride(1) == (4 if layout == "columns" else 1)
+    assert x.shape == (4, 33) and x.stride(1) == (4 if layout in ("columns", "input columns") else 1)
+    assert run.buffers["out"].view.stride(1) == (4 if layout == "columns" else 1)
     assert (x.stride(0) > 33) == (layout == "padded")
     assert (x.data_ptr() % 16 == 0) == (layout != "offset")
     assert run.arguments[2] == 33 and run.arguments[1] == run.inputs()["factor"]
