@@ -266,7 +266,7 @@ def _submission(owner: Owner, files: list[tuple[File, Owner]], unit: str, releas
         (file, its_owner), made.notebook, made.repairs, fit = chosen
         made.origin = _origin(origin, file, its_owner)
         made.exchange = _from_exchange(file, its_owner, files) if its_owner.system == "nbgrader" else {}
-        about = _about_the_file(file, its_owner, made, len(notebooks), unit)
+        about = _about_the_file(file, its_owner, made, notebooks, unit)
         for (other, _), its_fit in others:
             reason = f"another file of the same student, {made.origin.file!r}, was graded"
             made.aside.append(SetAside(other, reason))
@@ -345,13 +345,19 @@ def _origin(origin: Origin, file: File, owner: Owner) -> Origin:
     return Origin(origin.system, origin.id, origin.name, origin.email, name, handed_in, clock, owner.marked_late)
 
 
-def _about_the_file(file: File, owner: Owner, made: Submission, notebooks: int, unit: str) -> list[str]:
+_NONE_NAMED = "; none has the unit's name"
+
+
+def _about_the_file(
+    file: File, owner: Owner, made: Submission, notebooks: list[tuple[File, Owner]], unit: str
+) -> list[str]:
     messages, name = [], owner.file or file.name
     if made.student != owner.name:
         messages.append(f"The name {owner.name!r} cannot be a folder name; it became {made.student!r}.")
-    if notebooks > 1:
-        newest = "" if unit.casefold() == plain_stem(name)[0].casefold() else "; none has the unit's name"
-        messages.append(f"Of {notebooks} notebooks, {name!r} was graded{newest}.")
+    if len(notebooks) > 1:
+        stems = [plain_stem(its_owner.file or one.name)[0] for one, its_owner in notebooks]
+        named = unit.casefold() in (stem.casefold() for stem in stems)
+        messages.append(f"Of {len(notebooks)} notebooks, {name!r} was graded{'' if named else _NONE_NAMED}.")
     for one in made.aside:
         messages.append(f"{one.file.name!r} cannot be graded: {one.reason}.")
     if name not in (f"{unit}.ipynb", f"{owner.name}.ipynb"):
