@@ -32,10 +32,13 @@ def ensure_cache() -> str:
         return ""
     except (OSError, RuntimeError) as problem:  # RuntimeError: there is no home folder
         why = getattr(problem, "strerror", None) or str(problem)
+    folder = None
     try:
         folder = Path(tempfile.mkdtemp(prefix="gpu-kernel-lab-"))
         _try(folder)
     except OSError as problem:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
         raise NoRoom(
             f"Compiled kernels cannot be stored anywhere ({problem.strerror}). Free 100 MB, or set GPULAB_CACHE to a "
             "folder that you can write to, and restart the notebook's kernel."

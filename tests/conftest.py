@@ -5,6 +5,7 @@ Kernels of the tests run in Triton's interpreter, on a machine with a GPU too. `
 
 import functools
 import os
+import shutil
 import tempfile
 
 import pytest
@@ -14,7 +15,9 @@ def pytest_configure(config):
     if config.option.markexpr != "gpu":
         os.environ["TRITON_INTERPRET"] = "1"
     # the checks of a test are nobody's progress; processes that a test starts inherit this
-    os.environ["GPULAB_PROGRESS"] = os.path.join(tempfile.mkdtemp(prefix="progress-"), "progress.json")
+    folder = tempfile.mkdtemp(prefix="progress-")
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    os.environ["GPULAB_PROGRESS"] = os.path.join(folder, "progress.json")
 
 
 @functools.cache

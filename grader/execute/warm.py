@@ -46,6 +46,9 @@ class Zygote:
     """
 
     def __init__(self, gpu: bool = False):
+        # These take longest, and may be stopped: nothing of the rest has begun yet.
+        isolation.course(True)
+        _inside()
         # A socket's path has at most 107 characters, so the folder is not below a long TMPDIR.
         self.folder = Path(tempfile.mkdtemp(prefix="gk", dir="/tmp" if os.path.isdir("/tmp") else None))
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -230,10 +233,11 @@ def _bwrap(folder: Path, gpu: bool) -> list[str]:
 @functools.cache
 def _inside() -> Path:
     """A folder with the zygote as a package, and nothing else of the grader."""
-    folder = Path(tempfile.mkdtemp(prefix="gpulab-kernels-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    shutil.copytree(Path(__file__).with_name("inside"), folder / PACKAGE, ignore=shutil.ignore_patterns("__pycache__"))
-    return folder
+    source, ignored = Path(__file__).with_name("inside"), shutil.ignore_patterns("__pycache__")
+    return isolation.until_the_end(
+        "gpulab-kernels-",
+        lambda folder: shutil.copytree(source, folder / PACKAGE, ignore=ignored, copy_function=isolation.copy),
+    )
 
 
 def _environment(gpu: bool) -> dict[str, str]:

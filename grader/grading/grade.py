@@ -73,6 +73,7 @@ def grade(
         clock.step("restore")
         run.work(engine, todo, watcher or Watcher(), clock, final=not journal.header["late"])
         run.add_absent(options.roster)
+        run.forget_students()
         now, seconds = started.strftime("%Y-%m-%d %H:%M UTC"), round(time.perf_counter() - begin, 1)
         results = rebuild(out, journal, run.books, when=now, seconds=seconds)
         clock.step("gradebook and reports")

@@ -193,6 +193,11 @@ class Run:
             self.books.put(submission.student, "", {})
             self.students[submission.student].outcomes = []
 
+    def forget_students(self) -> None:
+        """The journal has everyone: what is made from it needs the memory."""
+        self.students.clear()
+        self.hashes.clear()
+
 
 def release_hash(source: NotebookNode) -> str:
     """What tells a unit's source from one that asks or checks something else. Text between the exercises does not

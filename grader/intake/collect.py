@@ -15,7 +15,7 @@ import re
 import shutil
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC
@@ -83,13 +83,21 @@ def collect(
         if owner is None or alone and not _may_be_notebook(file):
             continue
         groups.setdefault(owner.key, (owner, []))[1].append((file, owner))
+    links = [frozenset(file.hard_link for file, _ in mine if file.hard_link) for _, mine in groups.values()]
+    del files
+    found: list[Submission] = []
     with ThreadPoolExecutor(min(len(groups) or 1, 4, os.cpu_count() or 1)) as pool:  # each waits for a child that reads
-        made = pool.map(lambda group: _submission(*group, unit, release), groups.values())
-        found = [_shelve(one, shelf / f"{number}.ipynb") if shelf else one for number, one in enumerate(made)]
-    _say_what_is_shared(found, [[file for file, _ in mine] for _, mine in groups.values()])
+        for keys in _parts(list(groups)):  # what is done with leaves the memory
+            for made in pool.map(lambda group: _submission(*group, unit, release), [groups.pop(key) for key in keys]):
+                found.append(_shelve(made, shelf / f"{len(found)}.ipynb") if shelf else made)
+    _say_what_is_shared(found, links)
     found.sort(key=lambda s: alphabetical(s.student))
     _tell_apart(found, set())
     return found
+
+
+def _parts(keys: list[str], count: int = 200) -> Iterator[list[str]]:
+    return (keys[at : at + count] for at in range(0, len(keys), count))
 
 
 def _shelve(submission: Submission, place: Path) -> Submission:
@@ -247,11 +255,11 @@ def _tell_apart(submissions: list[Submission], taken: set[str]) -> None:
 SHARED = "Another student submitted the same file, as a hard link"
 
 
-def _say_what_is_shared(submissions: list[Submission], files: list[list[File]]) -> None:
-    """Note which graded submissions may rest on a file that lies in another student's folder, too."""
-    held = [{file.hard_link for file in mine if file.hard_link} for mine in files]
-    students = Counter(link for mine in held for link in mine)
-    for submission, mine in zip(submissions, held, strict=True):
+def _say_what_is_shared(submissions: list[Submission], links: list[frozenset[tuple[int, int]]]) -> None:
+    """Note which graded submissions may rest on a file that lies in another student's folder, too; `links`: of each
+    submission's files."""
+    students = Counter(link for mine in links for link in mine)
+    for submission, mine in zip(submissions, links, strict=True):
         if submission.has_notebook and any(students[link] > 1 for link in mine):
             submission.repairs.insert(0, f"{SHARED}. Both are graded; the instructor decides whose it is.")
 
@@ -266,7 +274,7 @@ def _submission(owner: Owner, files: list[tuple[File, Owner]], unit: str, releas
         (file, its_owner), made.notebook, made.repairs, fit = chosen
         made.origin = _origin(origin, file, its_owner)
         made.exchange = _from_exchange(file, its_owner, files) if its_owner.system == "nbgrader" else {}
-        about = _about_the_file(file, its_owner, made, len(notebooks), unit)
+        about = _about_the_file(file, its_owner, made, notebooks, unit)
         for (other, _), its_fit in others:
             reason = f"another file of the same student, {made.origin.file!r}, was graded"
             made.aside.append(SetAside(other, reason))
@@ -345,13 +353,19 @@ def _origin(origin: Origin, file: File, owner: Owner) -> Origin:
     return Origin(origin.system, origin.id, origin.name, origin.email, name, handed_in, clock, owner.marked_late)
 
 
-def _about_the_file(file: File, owner: Owner, made: Submission, notebooks: int, unit: str) -> list[str]:
+_NONE_NAMED = "; none has the unit's name"
+
+
+def _about_the_file(
+    file: File, owner: Owner, made: Submission, notebooks: list[tuple[File, Owner]], unit: str
+) -> list[str]:
     messages, name = [], owner.file or file.name
     if made.student != owner.name:
         messages.append(f"The name {owner.name!r} cannot be a folder name; it became {made.student!r}.")
-    if notebooks > 1:
-        newest = "" if unit.casefold() == plain_stem(name)[0].casefold() else "; none has the unit's name"
-        messages.append(f"Of {notebooks} notebooks, {name!r} was graded{newest}.")
+    if len(notebooks) > 1:
+        stems = [plain_stem(its_owner.file or one.name)[0] for one, its_owner in notebooks]
+        named = unit.casefold() in (stem.casefold() for stem in stems)
+        messages.append(f"Of {len(notebooks)} notebooks, {name!r} was graded{'' if named else _NONE_NAMED}.")
     for one in made.aside:
         messages.append(f"{one.file.name!r} cannot be graded: {one.reason}.")
     if name not in (f"{unit}.ipynb", f"{owner.name}.ipynb"):

@@ -16,6 +16,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import labutils
@@ -111,12 +113,14 @@ def course(exercises: bool = False) -> Path:
 
     With the bytecode that Python keeps beside a module: nothing inside may write it.
     """
-    folder = Path(tempfile.mkdtemp(prefix="gpulab-inside-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return until_the_end("gpulab-inside-", functools.partial(_fill, exercises))
+
+
+def _fill(exercises: bool, folder: Path) -> None:
     source = Path(labutils.__file__).parent
     hide = shutil.ignore_patterns(*([] if exercises else ["exercises"]))
-    shutil.copytree(source, folder / "labutils", ignore=hide)
-    shutil.copytree(INSIDE, folder / PACKAGE, ignore=hide)
+    shutil.copytree(source, folder / "labutils", ignore=hide, copy_function=copy)
+    shutil.copytree(INSIDE, folder / PACKAGE, ignore=hide, copy_function=copy)
     if not exercises:
         for name, functions in ANSWERS.items():
             path = folder / "labutils" / name
@@ -125,10 +129,38 @@ def course(exercises: bool = False) -> Path:
                 old.unlink()
             py_compile.compile(str(path), doraise=True)
     for name in READERS:
-        path, copy = INSIDE.parents[1] / name, folder / "grader" / name
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        (shutil.copytree if path.is_dir() else shutil.copy)(path, copy)
+        path, target = INSIDE.parents[1] / name, folder / "grader" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if path.is_dir() else copy)(path, target)
+
+
+_filling, _ending = threading.RLock(), threading.Event()
+
+
+def until_the_end(prefix: str, fill: Callable[[Path], None] = lambda folder: None) -> Path:
+    """A new folder, filled, which is removed when this process ends. A worker that is told to end does not wait for its
+    threads: one that is filling a folder stops at the next `copy`. Raises RuntimeError from then on."""
+    with _filling:
+        if _ending.is_set():
+            raise RuntimeError("this process is ending")
+        folder = Path(tempfile.mkdtemp(prefix=prefix))
+        atexit.register(_remove, folder, os.getpid())
+        fill(folder)
     return folder
+
+
+def copy(source, target) -> None:
+    """For `shutil.copytree`, in a folder that `until_the_end` fills."""
+    if _ending.is_set():
+        raise RuntimeError("this process is ending")
+    shutil.copy2(source, target)
+
+
+def _remove(folder: Path, owner: int) -> None:
+    if os.getpid() == owner:  # not in a child that ends before its parent
+        _ending.set()
+        with _filling:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def without(source: str, functions: tuple[str, ...]) -> str:

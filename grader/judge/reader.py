@@ -123,6 +123,7 @@ class _Server:
     """The process that forks readers (`inside/read.py`)."""
 
     def __init__(self):
+        course = isolation.course()  # it takes longest, and may be stopped: nothing of this has begun yet
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._lock = threading.Lock()
         self._folder = Path(tempfile.mkdtemp(prefix="gpulab-reader-"))
@@ -131,7 +132,7 @@ class _Server:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            env=isolation.environment(str(self._folder), str(isolation.course()), {}),
+            env=isolation.environment(str(self._folder), str(course), {}),
             cwd=self._folder,
             pass_fds=[theirs.fileno()],
             start_new_session=True,

@@ -177,9 +177,10 @@ class Sandbox:
 
     def _spawn(self, program: str, files: list[int]) -> None:
         """Where there are no namespaces: a child process with limits, and a folder to write to."""
-        self._scratch = Path(tempfile.mkdtemp(prefix="gpulab-sandbox-"))
-        shutil.copytree(isolation.warm_cache(), self._scratch / "gpulab")
         memory, course = files[3:], isolation.course(program in WITH_EXERCISES)
+        warm = isolation.warm_cache()
+        self._scratch = Path(tempfile.mkdtemp(prefix="gpulab-sandbox-"))
+        shutil.copytree(warm, self._scratch / "gpulab")
         bounds = _bounds(program, self.limits, without=(resource.RLIMIT_NPROC,))  # would count all of this user's
         env = isolation.environment(str(self._scratch), str(course), ENVIRONMENT.get(program, {}))
         self._process = subprocess.Popen(

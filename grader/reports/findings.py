@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from grader.intake.matching import is_answer
-from grader.marks.results import ClassResults
+from grader.marks.results import ClassResults, Graded
 from grader.reports import flags, similarity
 
 
@@ -23,19 +24,23 @@ def look(results: ClassResults, out: Path) -> dict[str, Any]:
     source = _cells(course / "source" / results.unit / f"{results.unit}.ipynb")
     given = {i: text for i, (text, _) in release.items()}
     answers: dict[str, dict[str, str]] = {i: {} for i, (_, answer) in release.items() if answer}
-    texts: dict[str, dict[str, str]] = {}
-    for student in results.students:
-        path = course / "submitted" / student.student / results.unit / f"{results.unit}.ipynb"
-        cells = {} if student.problem else _cells(path)
-        # Only what is not as it was given: a class's texts would not all fit into memory.
-        texts[student.student] = {i: text for i, (text, _) in cells.items() if text != given.get(i)}
-        for cell in answers:
-            if cell in texts[student.student]:
-                answers[cell][student.student] = texts[student.student][cell]
+
+    def written() -> Iterator[tuple[Graded, dict[str, str]]]:
+        """Each student with what is not as it was given. Only the answers are kept: all texts of a large class would
+        fill the memory."""
+        for student in results.students:
+            path = course / "submitted" / student.student / results.unit / f"{results.unit}.ipynb"
+            cells = {} if student.problem else _cells(path)
+            texts = {i: text for i, (text, _) in cells.items() if text != given.get(i)}
+            for cell in answers.keys() & texts.keys():
+                answers[cell][student.student] = texts[cell]
+            yield student, texts
+
+    flagged = flags.flagged(written(), given)
     published = {i: _without_markers(text) for i, (text, answer) in source.items() if answer}
     return {
         "similar": [asdict(g) for g in similarity.groups(answers, given, published)],
-        "flags": flags.flagged(results, texts, given),
+        "flags": flagged,
         "set_aside": _json(out / "set_aside" / "reasons.json") or [],
     }
 

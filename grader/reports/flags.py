@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from grader.intake.collect import SHARED
-from grader.marks.results import ClassResults, Graded
+from grader.marks.results import Graded
 
 _PATTERNS = (
     (r"\bctypes\b|\bcffi\b|\blibc\b", "reaches below Python"),
@@ -40,16 +40,16 @@ _REPAIRS = ("claimed to be graded", "had been edited", "was changed and is resto
 MOST_LINES = 6
 
 
-def flagged(results: ClassResults, texts: Mapping[str, Mapping[str, str]], given: Mapping[str, str]) -> list[dict]:
+def flagged(students: Iterable[tuple[Graded, Mapping[str, str]]], given: Mapping[str, str]) -> list[dict]:
     """Each student with something to look at: `{"student", "evidence": [sentence, …]}`, the most of it first.
 
-    `texts` holds the code cells of each student's submission by cell id, `given` those of the release.
+    `students`: each with the code cells of the submission by cell id; `given`: those of the release.
     """
     known = {line.strip() for text in given.values() for line in text.split("\n")}
     found = []
-    for student in results.students:
+    for student, cells in students:
         evidence = [r for r in student.repairs if r.startswith(SHARED)]
-        evidence += [*_refused(student), *_lines(texts.get(student.student, {}), known)]
+        evidence += [*_refused(student), *_lines(cells, known)]
         if evidence:
             evidence += [r for r in student.repairs if any(words in r for words in _REPAIRS)]
             found.append({"student": student.student, "evidence": evidence})

@@ -8,12 +8,12 @@ rebuilds the pages from `OUT/grades.json` alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from grader.gradebook import by_hand
 from grader.gradebook.by_hand import ByHand
-from grader.marks.results import ClassResults
+from grader.marks.results import ClassResults, Graded
 from grader.reports import feedback, findings, leaderboard, next_steps, overview, pages, stamp
 
 IN_FULL = 60
@@ -74,7 +74,7 @@ def _write_parts(results: ClassResults, out: Path) -> None:
     """The pages of a large class: students, and repairs, by hundreds."""
     for old in [*out.glob("students-*.html"), *out.glob("repairs-*.html")]:
         old.unlink()
-    parts, reports = _parts(results), repair_reports(results)
+    parts = _parts(results)
     titles, aside = {c.cell: c.title for c in results.checks}, (results.findings or {}).get("set_aside", [])
     ends = _ends(results, "repairs")
     for number, part in enumerate(parts or [slice(0, 0)]):
@@ -88,22 +88,29 @@ def _write_parts(results: ClassResults, out: Path) -> None:
                 "in_full": False,
             }
             _write(out / _part_file("students", number), pages.render("students.html.j2", links=True, **values))
-        values = {"r": results, "reports": reports[first : first + PART], "aside": None if number else aside}
+        reports = [repair_report(student) for student in results.students[part]]
+        values = {"r": results, "reports": reports, "aside": None if number else aside}
         text = pages.render("repairs.html.j2", parts=ends, **values)
         _write(out / _part_file("repairs", number), text)
-    _write(out / "repairs.json", json.dumps({"submissions": reports, "set_aside": aside}, indent=1, ensure_ascii=False))
+    with (out / "repairs.json").open("w", encoding="utf-8", errors="replace") as file:
+        file.writelines(_repair_lines(results, aside))
 
 
-def repair_reports(results: ClassResults) -> list[dict]:
-    """What was done to each submission before it was graded."""
-    reports = []
-    for s in results.students:
-        origin = s.origin
-        entry = {"file": "", "handed_in": "", "clock": "", "from": ""}
-        if origin:
-            entry = {"file": origin.file, "handed_in": origin.handed_in, "clock": origin.clock, "from": origin.system}
-        reports.append({"student": s.student, **entry, "repairs": s.repairs, "problem": s.problem})
-    return reports
+def _repair_lines(results: ClassResults, aside: list) -> Iterator[str]:
+    """The text of `repairs.json`, a line for each student."""
+    yield '{"submissions": ['
+    for number, student in enumerate(results.students):
+        yield "," * bool(number) + "\n" + json.dumps(repair_report(student), ensure_ascii=False)
+    yield f'\n],\n"set_aside": {json.dumps(aside, indent=1, ensure_ascii=False)}}}\n'
+
+
+def repair_report(student: Graded) -> dict:
+    """What was done to a submission before it was graded."""
+    origin = student.origin
+    entry = {"file": "", "handed_in": "", "clock": "", "from": ""}
+    if origin:
+        entry = {"file": origin.file, "handed_in": origin.handed_in, "clock": origin.clock, "from": origin.system}
+    return {"student": student.student, **entry, "repairs": student.repairs, "problem": student.problem}
 
 
 def write(results: ClassResults, out: Path) -> dict[str, Path]:

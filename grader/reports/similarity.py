@@ -184,5 +184,5 @@ def _answer(student: str, text: str, given: str) -> _Answer:
             value = "n"
         tokens.append(sys.intern(value))
         before = value
-    words = frozenset(_WORD.findall(own)) - public
+    words = frozenset(map(sys.intern, _WORD.findall(own))) - public  # most write the same words
     return _Answer(student, "\n".join(line.rstrip() for line in own.split("\n")).strip(), tuple(tokens), words)

@@ -10,8 +10,9 @@ from labutils import environment
 
 @pytest.fixture(autouse=True)
 def no_variables(monkeypatch):
-    monkeypatch.delenv("GPULAB_CACHE", raising=False)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    for name in ("GPULAB_CACHE", "XDG_CACHE_HOME", "TRITON_CACHE_DIR", "MPLCONFIGDIR"):
+        monkeypatch.setenv(name, "")  # so that what a test sets is gone after it, too
+        monkeypatch.delenv(name)
     monkeypatch.setattr(environment.atexit, "register", lambda *_: None)
 
 
@@ -47,7 +48,8 @@ def test_no_home_at_all(monkeypatch):
 
 
 def test_a_full_disk_is_called_full(monkeypatch, tmp_path):
-    monkeypatch.setenv("GPULAB_CACHE", str(tmp_path))
+    monkeypatch.setenv("GPULAB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(environment.tempfile, "tempdir", str(tmp_path))
 
     def full(folder: Path):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -55,3 +57,4 @@ def test_a_full_disk_is_called_full(monkeypatch, tmp_path):
     monkeypatch.setattr(environment, "_try", full)
     with pytest.raises(OSError, match=r"stored anywhere \(No space left on device\). Free 100 MB"):
         environment.ensure_cache()
+    assert list(tmp_path.iterdir()) == [], "nothing is left where there is no room"

@@ -81,6 +81,33 @@ def test_the_hubs_example_names_this_version_and_our_settings():
     assert (ROOT / "notebooks" / user["defaultUrl"].removeprefix("/lab/tree/")).exists()
 
 
+class Config:
+    """Takes any setting, as JupyterHub's and nbgrader's do."""
+
+    def __getattr__(self, name):
+        return self.__dict__.setdefault(name, Config())
+
+
+def test_the_recipe_with_ngshare_fits_together(monkeypatch, tmp_path):
+    """What test_jupyterhub.py does with the real ones, where they are installed."""
+    recipe = ROOT / "tools/jupyterhub"
+    compose = yaml.safe_load((recipe / "compose.yaml").read_text())
+    hub, user = compose["services"]["hub"], compose["services"]["user"]
+    dockerfile = (ROOT / hub["build"]["dockerfile"]).read_text()
+    assert {hub["build"]["target"], user["build"]["target"]} == set(re.findall(r"^FROM \S+ AS (\w+)", dockerfile, re.M))
+    assert all((ROOT / source).exists() for source in re.findall(r"^COPY (\S+) ", dockerfile, re.M))
+    config, hub_uses = Config(), hub["environment"] | {"INSTRUCTORS": "ada, bob", "HUB_FOLDER": str(tmp_path)}
+    for name, value in hub_uses.items():
+        monkeypatch.setenv(name, value)
+    exec((recipe / "jupyterhub_config.py").read_text(), {"get_config": lambda: config})
+    assert config.DockerSpawner.image == user["image"] and config.Authenticator.admin_users == {"ada", "bob"}
+    assert config.DockerSpawner.network_name in {network["name"] for network in compose["networks"].values()}
+    (service,) = config.JupyterHub.services
+    assert service["name"] == "ngshare" and "ada,bob" in service["command"]
+    assert config.DockerSpawner.environment["NGSHARE_URL"].endswith("/services/ngshare")
+    assert all("access:services!service=ngshare" in role["scopes"] for role in config.JupyterHub.load_roles)
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / ".github/workflows").glob("*.yml")), ids=lambda path: path.stem)
 def test_workflows_run_targets_and_modules_that_there_are(path):
     jobs = yaml.safe_load(path.read_text())["jobs"].values()

@@ -215,11 +215,12 @@ def test_a_run_is_replaced_only_when_a_person_says_so(tmp_path, capsys, monkeypa
     assert command.may_replace(tmp_path, lambda question: "yes") and not command.may_replace(tmp_path, lambda _: "")
 
 
-def test_a_folder_that_cannot_be_used_is_said_in_a_sentence(tmp_path, capsys):
+def test_a_folder_that_cannot_be_used_is_said_in_a_sentence(tmp_path, capsys, without_kernels):
     (tmp_path / "journal").mkdir()
     (tmp_path / "journal" / "entries").write_text("")  # root may write anywhere, but not into this
-    assert main(["verify", str(tmp_path)]) == 1
-    assert capsys.readouterr().out == f"{tmp_path}/journal/entries cannot be used: File exists.\n"
+    said = f"{tmp_path}/journal/entries cannot be used: File exists.\n"
+    for verb in (["verify", str(tmp_path)], ["grade", UNIT, "--submissions", str(tmp_path), "--out", str(tmp_path)]):
+        assert main(verb) == 1 and capsys.readouterr().out == said
 
 
 def test_an_unknown_unit_or_folder_is_said(tmp_path, capsys):

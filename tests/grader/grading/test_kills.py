@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from pathlib import Path
@@ -61,8 +62,10 @@ def command(unit, submissions, out, *options):
 
 @pytest.fixture
 def env(tmp_path):
-    (tmp_path / "marks").mkdir()
-    return os.environ | {"PRETEND_FOLDER": str(tmp_path / "marks"), "PRETEND_SECONDS": "0.2"}
+    for name in ("marks", "temporary"):
+        (tmp_path / name).mkdir()
+    own = {"TMPDIR": str(tmp_path / "temporary")}  # who is killed leaves something
+    return os.environ | {"PRETEND_FOLDER": str(tmp_path / "marks"), "PRETEND_SECONDS": "0.2"} | own
 
 
 def entries(out):
@@ -147,6 +150,8 @@ def in_a_child(command):
 def test_killed_at_a_hundred_random_moments(unit, tmp_path, monkeypatch):
     """Of grading a class, of adding to it and of judging it again: the same command goes on, and all is sound."""
     monkeypatch.setattr(Course, "feedback", quick_feedback)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))  # who is killed leaves something
     draw, good, out = random.Random(7), right(unit), tmp_path / "out"
     wrong, moments, seconds, marks = good.replace(b"3 * n", b"2 * n"), MOMENTS, {}, {}
     for number in itertools.count():

@@ -1,11 +1,13 @@
 """Whatever ends a run, --resume grades every submission exactly once, and the gradebook is sound."""
 
+import functools
 import json
 import shutil
 from argparse import Namespace
 
 import pytest
 
+from grader.course.sources import ROOT
 from grader.gradebook import provenance
 from grader.gradebook.gradebook import Course
 from grader.gradebook.journal import DiskFull, Journal, JournalError
@@ -173,6 +175,29 @@ def test_a_change_of_the_course_is_named_and_can_be_accepted(class_, good, monke
     assert again.asked == ["zoe"] and len(results.students) == 6
     assert results.notes == ["Points from before and after a change of torch are in one class."]
     assert class_(Here()).notes == results.notes and verify.problems(class_.out) == []
+
+
+def test_an_edit_of_another_unit_or_of_what_notebooks_show_blocks_nobody(class_, good, monkeypatch, tmp_path):
+    root = tmp_path / "course"
+    for name in ("labutils", "grader"):
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(provenance, "code", functools.partial(provenance.code, root=root))
+    class_(Here())
+
+    def edit(name):
+        with (root / "labutils" / name).open("a") as file:
+            file.write("# a line\n")
+
+    for late, names in {"yan": ["exercises/softmax.py"], "zoe": ["lessons/attention.py", "plots/charts.py"]}.items():
+        for name in names:
+            edit(name)
+        (class_.folder / f"{late}.ipynb").write_bytes(good)
+        again = Here()
+        class_(again, resume=late == "yan")
+        assert again.asked == [late]
+    edit("check/compare.py")  # which all units share
+    with pytest.raises(JournalError, match="labutils/check/compare.py changed"):
+        class_(Here())
 
 
 def test_whatever_is_lost_of_what_a_class_shows_is_made_from_the_journal(class_, capsys):

@@ -267,6 +267,26 @@ def test_nbgraders_layouts(tmp_path, release, good):
     assert "another file of the same student" in found["ben"].aside[0].reason
 
 
+EXCHANGE = {
+    f"gpu/outbound/{UNIT}/{UNIT}.ipynb": "release",
+    f"gpu/inbound/ana+{UNIT}+2026-11-20 20:00:00.000000 UTC+abc/{UNIT}.ipynb": "good",
+    f"gpu/feedback/0a1b2c/{UNIT}.html": "page",
+}
+COURSE = {
+    f"source/{UNIT}/{UNIT}.ipynb": "release",
+    f"release/{UNIT}/{UNIT}.ipynb": "release",
+    f"submitted/ana/{UNIT}/{UNIT}.ipynb": "good",
+    f"autograded/ana/{UNIT}/{UNIT}.ipynb": "good",
+}
+
+
+@pytest.mark.parametrize("files", [EXCHANGE, COURSE], ids=["exchange", "course"])
+def test_what_nbgrader_keeps_beside_submissions_is_no_students(files, tmp_path, release, good):
+    contents = {"release": notebook_bytes(release), "good": good, "page": b"<html>"}
+    found = collected(tmp_path, {name: contents[what] for name, what in files.items()}, release)
+    assert list(found) == ["ana"] and found["ana"].notebook and not found["ana"].aside
+
+
 def test_colabs_names_and_folders_around_everything(tmp_path, release, good):
     files = {
         f"class/ana/{UNIT}.ipynb": good,
@@ -328,6 +348,14 @@ def test_of_several_notebooks(files, graded, note, tmp_path, solution, release, 
         os.utime(path, (100, 100) if UNIT in files else (number, number))
     (found,) = collect(tmp_path, UNIT, release)
     assert found.origin.file == graded and any(note in r for r in found.repairs)
+    has_name = f"{UNIT}.ipynb" in files
+    assert any("none has the unit's name" in r for r in found.repairs) is not has_name, found.repairs
+
+
+def test_a_torn_notebook_with_the_units_name_is_not_denied(tmp_path, release, good):
+    files = {f"ana/{UNIT}.ipynb": good[:300], "ana/scratch.ipynb": good}
+    found = collected(tmp_path, files, release)["ana"]
+    assert found.origin.file == "scratch.ipynb" and "Of 2 notebooks, 'scratch.ipynb' was graded." in found.repairs
 
 
 @pytest.mark.parametrize("other", ["01_hardware", "06_elementwise_triton", "09_shared_memory"])

@@ -4,6 +4,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -87,7 +89,8 @@ import os, subprocess, sys, tempfile
 from grader.judge import isolation
 course = isolation.course()
 line = isolation.command(course) if isolation.bubblewrap() else []
-where = ("/scratch", "/course") if line else (tempfile.mkdtemp(), str(course))
+scratch = tempfile.TemporaryDirectory()
+where = ("/scratch", "/course") if line else (scratch.name, str(course))
 code = '''
 import sys, labutils, torch, triton, nbformat
 from gpulab_inside import cage
@@ -154,3 +157,41 @@ def test_no_bytecode_of_an_answer_is_left():
 def test_a_name_that_is_not_there_cannot_be_left_out():
     with pytest.raises(LookupError, match="no gone"):
         isolation.without("def here():\n    return 1\n", ("here", "gone"))
+
+
+def test_a_folder_that_a_thread_still_fills_when_the_process_ends_is_removed(tmp_path, monkeypatch):
+    """As in a worker that is told to end while it starts."""
+    ends, ended = [], threading.Event()
+    monkeypatch.setattr(isolation, "_ending", ended)
+    monkeypatch.setattr(isolation.atexit, "register", lambda *how: ends.append(how))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "source" / "in").mkdir(parents=True)
+    (tmp_path / "source" / "in" / "file").write_text("")
+    filling, stopped = threading.Event(), []
+
+    def fill(folder):
+        filling.set()
+        ended.wait()
+        shutil.copytree(tmp_path / "source", folder / "copy", copy_function=isolation.copy)
+
+    def thread():
+        try:
+            isolation.until_the_end("filled-", fill)
+        except RuntimeError as problem:
+            stopped.append(str(problem))
+
+    starting = threading.Thread(target=thread)
+    starting.start()
+    filling.wait()
+    ((remove, *arguments),) = ends
+    remove(*arguments)
+    starting.join()
+    assert stopped == ["this process is ending"] and [p.name for p in tmp_path.iterdir()] == ["source"]
+    with pytest.raises(RuntimeError, match="is ending"):
+        isolation.until_the_end("filled-")
+    assert [p.name for p in tmp_path.iterdir()] == ["source"]
+
+
+def test_a_child_leaves_the_folders_of_its_parent(tmp_path):
+    isolation._remove(tmp_path, os.getpid() + 1)
+    assert tmp_path.is_dir() and not isolation._ending.is_set()

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from grader.intake.collect import SHARED
-from grader.marks.results import Check, ClassResults, Graded, Outcome
+from grader.marks.results import ClassResults, Graded, Outcome
 from grader.reports import findings, similarity
 from grader.reports.flags import flagged
 from grader.reports.similarity import groups
@@ -110,8 +110,8 @@ def test_text_that_looks_for_answers_is_shown_with_its_line():
         Graded("dan", repairs=[f"{SHARED}. Both are graded.", "Harmless."]),
         Graded("cem", [Outcome("e", "c", 1, 1, "", "1 of 1 points.", message)]),
     ]
-    results = ClassResults("u", "", [Check("e", "", "c", 1.0)], students, "", 0, "")
-    ana, dan, cem = flagged(results, texts, {"given": "import subprocess"})
+    written = ((student, texts.get(student.student, {})) for student in students)
+    ana, dan, cem = flagged(written, {"given": "import subprocess"})
     assert ana["student"] == "ana" and len(ana["evidence"]) == 3 and "had been edited" in ana["evidence"][2]
     assert "cell 'kernel' reaches below Python: import ctypes" in ana["evidence"]
     assert dan["evidence"] == [f"{SHARED}. Both are graded."]
