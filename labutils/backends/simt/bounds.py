@@ -33,7 +33,8 @@ class _Kernel:
     def function(self, declared: _Kernel | None) -> str:
         """The function that tells its bounds, or those of the declaration before it."""
         said = self if self.bounds or declared is None else declared
-        return f" {said.head} constexpr unsigned simt_bounds_{self.name}{self.arguments}() {{ return {said.bounds or 0}; }}"
+        name = f"simt_bounds_{self.name}{self.arguments}"
+        return f" {said.head} constexpr unsigned {name}() {{ return {said.bounds or 0}; }}"
 
 
 def told(text: str) -> tuple[str, bool]:

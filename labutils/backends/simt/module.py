@@ -123,9 +123,7 @@ def static_shared(symbols: elf.Symbols, kernel: str, kernels: Iterable[str] = ()
     return own + sum(v.size for v in called)
 
 
-def described(
-    library: ctypes.CDLL, prepared: source.Prepared, number: int, name: str
-) -> tuple[list[Parameter], int]:
+def described(library: ctypes.CDLL, prepared: source.Prepared, number: int, name: str) -> tuple[list[Parameter], int]:
     """The parameters of a kernel, names from the source, types and sizes from the compiler; and its launch bounds, the
     most threads that a block may have (0: as many as CUDA allows)."""
     described = (_Parameter * 257)()
