@@ -14,7 +14,7 @@ __global__ void reduce_v6(const float *x, float *out, int n) {
     parts[t] = sum;
     if (blockIdx.x || t >= 32) __syncwarp();  // but not there
     if (lane == 0) {
-        for (int k = 0; k < 1000; k++) __nanosleep(20);
+        for (int k = 0; k < (blockIdx.x || t ? 0 : 400); k++) __nanosleep(20);  // the others go first here
         float total = 0.0f;
         for (int k = 0; k < 32; k++) total += parts[t + k];
         atomicAdd(out, total);
