@@ -161,10 +161,12 @@ static void continue_block(Worker& w, Block& b, bool was_parked = false) {
   w.pending = nullptr;
   w.last_array = 0;
   b.polls = 0;
-  if (was_parked)
+  if (was_parked) {
+    forget_asynchronous(w);  // of another block: one with engines of its own is not parked
     w.epoch = b.epoch;
-  else
+  } else {
     next_epoch(w);
+  }
   count(w, happened_epoch);
   for (Lane& lane : w.lanes) lane.count = lane.next = 0, lane.path = 0;
   for (u32 i = 0; was_parked && i < kLanes; i++) {
