@@ -195,12 +195,14 @@ def _run(session: _Session, kernel: cuda.Kernel, grid, block, shared, arguments)
     line_of = built.module.built(True).lines.of
     session.launched.append(Launched(kernel, grid, block, shared, lines, result.report.accesses, list(arrays), line_of))
     for f in result.findings:
-        if len(session.findings) < PICTURED:
+        if f.kind != "needs-gpu" and len(session.findings) < PICTURED:
             end = session.lengths.get(f.array)
             session.findings.append(
                 LaunchFinding(f.kind, f.array, f.index, f.line, f.message, f.advice, end is not None and f.index == end)
             )
     fatal = [f for f in result.findings if f.fatal]
+    if fatal and fatal[0].kind == "needs-gpu":
+        raise NeedsGpu(f"line {fatal[0].line}: {fatal[0].message}")
     if fatal:
         raise KernelStopped(fatal[0].message)
 
@@ -249,9 +251,14 @@ def alone(kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple) -> di
 
     def job() -> dict:
         session = _Session({}, {}, time_limit=own_limit(TIME_LIMIT))
-        with contextlib.suppress(KernelStopped):  # the finding that stopped it is among those said
+        unchecked = []
+        try:
             _run(session, kernel, grid, block, shared, copies)
-        messages = [f"{f.sentence()}. {f.advice}" for f in session.findings]
+        except KernelStopped:
+            pass  # the finding that stopped it is among those said
+        except NeedsGpu as e:
+            unchecked = [f"{e}."]
+        messages = [f"{f.sentence()}. {f.advice}" for f in session.findings] + unchecked
         counts, printed = _counts(session.counts, session.launches), "".join(session.printed)
         lines = session.launched[-1].lines if session.launched else []
         return {"messages": messages, "printed": printed, "counts": counts, "lines": lines}

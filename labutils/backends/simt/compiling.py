@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from . import build, expansion, lines, ptx, rules, source
 from .errors import CompileError
 from .launch import HostKernel
-from .module import Module, parameters_of
+from .module import Module, described
 
 
 def compile(
@@ -26,7 +26,8 @@ def compile(
     module.prepare(*modes)
     library = module.built(modes[0]).library
     for i, name in enumerate(module.names):
-        module.kernels[name] = HostKernel(module, name, i, parameters_of(library, module.source, i, name))
+        parameters, bound = described(library, module.source, i, name)
+        module.kernels[name] = HostKernel(module, name, i, parameters, bound)
     return module
 
 
@@ -34,7 +35,7 @@ def build_files(text: str, name: str, *, filename: str = "cell") -> None:
     """Build the checked build of a kernel and its table of lines into the cache, and load nothing. Compiling the
     same text afterwards starts no program. Raises CompileError, NoCompiler."""
     module = _module(text, [name], filename)
-    (path,) = build.kernels(module.compiler, module.source.text, module.names, [True], module.filename)
+    (path,) = build.kernels(module.compiler, module.text, module.names, [True], module.filename)
     lines.Lines(str(path), module.filename).look_up_calls()
 
 

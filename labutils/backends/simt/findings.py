@@ -10,9 +10,12 @@ ADVICE = {
     "race-between-blocks": "Blocks run in any order and at once: let each write its own elements, use an atomic, or "
     "split the work into two launches.",
     "missing-syncthreads": "Put __syncthreads() between the two accesses.",
-    "missing-syncwarp": "Put __syncwarp() between the two accesses: lanes of a warp need not run in step.",
+    "missing-syncwarp": "Put __syncwarp() between the two accesses: lanes of a warp need not run in step, and votes "
+    "and shuffles do not order memory.",
     "out-of-bounds": "Guard the access with a test of the index against the array's length.",
     "misaligned": "A vector access needs an address that is a multiple of its size: check the element it starts at.",
+    "read-only": "__ldg and ld.global.nc may bring what was there before the launch: read what the kernel itself "
+    "writes by a plain load.",
     "uninitialized-shared": "Shared memory starts with garbage: write every element that is read, also those past the "
     "end of the data.",
     "barrier-divergence": "A barrier must be reached by all threads of the block at the same place: move it out of the "
@@ -26,6 +29,7 @@ ADVICE = {
     "assert": "The condition that you asserted does not hold.",
     "missing-wait": "Copies and products only start where they are called: wait for what you need, and let nobody "
     "overwrite a tile before all have waited for the products that read it.",
+    "needs-gpu": "Put a __syncthreads() where the block can have one, or check the kernel on a GPU.",
     "missing-fence": "Each thread that stored calls fence_async(), then all meet at a barrier, then one starts the "
     "copy.",
 }
@@ -113,6 +117,8 @@ def _one(f: dict, c: Context) -> Finding:
 def _race(f: dict, c: Context, base: Finding, who: str) -> Finding:
     element = c.element(f["array"], f["offset"], f["size"])
     scope, relation = chr(f["scope"]), chr(f["relation"])
+    if relation in "nc":
+        return _read_only(f, base, who, element)
     if scope == "g":
         other = f"thread {_short(base.other_thread)} of block {_short(base.other_block)}"
         kind, advice = "race", ADVICE["race-between-blocks"]
@@ -131,6 +137,18 @@ def _race(f: dict, c: Context, base: Finding, who: str) -> Finding:
     at = f" (line {base.other_line})" if base.other_line and base.other_line != base.line else ""
     message = f"{who} {verb} {element.text}, which {other} {did}{at}, {between}"
     return replace(base, kind=kind, advice=advice, message=message, array=element.array, index=element.index)
+
+
+def _read_only(f: dict, base: Finding, who: str, element: Element) -> Finding:
+    """Of a location that the launch writes and reads by a load of read-only data."""
+    at = f" (line {base.other_line})" if base.other_line and base.other_line != base.line else ""
+    if chr(f["relation"]) == "n":
+        block = f" of block {_short(base.other_block)}" if base.other_block not in (None, base.block) else ""
+        message = f"{who} reads {element.text} by __ldg, which thread {_short(base.other_thread)}{block} wrote{at}"
+    else:
+        message = f"{who} {VERBS[f['op']]} {element.text}, which the same launch reads by __ldg{at}"
+    return replace(base, kind="race", advice=ADVICE["read-only"], message=message, array=element.array,
+                   index=element.index)  # fmt: skip
 
 
 def _out_of_bounds(f: dict, c: Context, base: Finding, who: str) -> Finding:
@@ -191,6 +209,7 @@ _MESSAGES = {
     "assert": _detailed("{who}: {detail} failed"),
     "missing-wait": _detailed("{who}: {detail}"),
     "missing-fence": _detailed("{who}: {detail}"),
+    "needs-gpu": _detailed("block {block}: {detail}"),
 }
 
 

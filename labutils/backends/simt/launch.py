@@ -107,12 +107,13 @@ class _LaunchSpec(ctypes.Structure):
 
 @dataclass
 class HostKernel:
-    """A kernel of a module."""
+    """A kernel of a module. `bound` is the number of threads in its `__launch_bounds__`, or 0."""
 
     module: Module
     name: str
     number: int
     parameters: list[Parameter]
+    bound: int = 0
 
     def launch(
         self,
@@ -197,6 +198,11 @@ class HostKernel:
         grid, block, shared_bytes, threads = shape.grid, shape.block, shape.shared_bytes, shape.threads
         if not 0 < threads <= MAX_THREADS:
             raise LaunchError(f"a block of {threads} threads: CUDA allows 1 to {MAX_THREADS}")
+        if self.bound and threads > self.bound:
+            raise LaunchError(
+                f"a block of {threads} threads: {self.name} has __launch_bounds__({self.bound}), and CUDA launches no "
+                "block of more"
+            )
         if block[2] > 64:
             raise LaunchError(f"a block of {block[2]} threads in z: CUDA allows 64")
         if min(grid) < 1 or grid[0] > 2**31 - 1 or max(grid[1:]) > 65535:

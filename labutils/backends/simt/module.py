@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from . import build, elf, lines, source
+from . import bounds, build, elf, lines, source
 
 if TYPE_CHECKING:
     from .launch import HostKernel
@@ -73,12 +73,17 @@ class Module:
         missing = [m for m in modes if m not in self._builds]
         if not missing:
             return
-        paths = build.kernels(self.compiler, self.source.text, self.names, missing, self.filename)
+        paths = build.kernels(self.compiler, self.text, self.names, missing, self.filename)
         self.load_runtime()
         for mode, path in zip(missing, paths, strict=True):
             library = ctypes.CDLL(str(path), mode=ctypes.RTLD_LOCAL)
             _entry_offset(str(path))  # remembered: a caged process opens no file when it launches
             self._builds[mode] = Build(str(path), library, elf.read(str(path)), lines.Lines(str(path), self.filename))
+
+    @property
+    def text(self) -> str:
+        """What is built, but for the entries."""
+        return self.source.text + (bounds.tail(self.names) if self.source.bounded else "")
 
     def load_runtime(self) -> ctypes.CDLL:
         if self._runtime is None:
@@ -118,9 +123,10 @@ def static_shared(symbols: elf.Symbols, kernel: str, kernels: Iterable[str] = ()
     return own + sum(v.size for v in called)
 
 
-def parameters_of(library: ctypes.CDLL, prepared: source.Prepared, number: int, name: str) -> list[Parameter]:
-    """The parameters of a kernel: names from the source, types and sizes from the compiler."""
-    described = (_Parameter * 256)()
+def described(library: ctypes.CDLL, prepared: source.Prepared, number: int, name: str) -> tuple[list[Parameter], int]:
+    """The parameters of a kernel, names from the source, types and sizes from the compiler; and its launch bounds, the
+    most threads that a block may have (0: as many as CUDA allows)."""
+    described = (_Parameter * 257)()
     count = getattr(library, f"simt_describe_{number}")(described)
     plain = prepared.kernels[name.split("<")[0].split("::")[-1].strip()]
     parameters = []
@@ -130,4 +136,4 @@ def parameters_of(library: ctypes.CDLL, prepared: source.Prepared, number: int, 
         called = plain[i] if i < len(plain) else f"argument {i + 1}"
         kind = re.sub(r"\s+\*", "*", spelled.group(1)) if spelled else ""
         parameters.append(Parameter(called, kind, d.size, _KINDS[d.kind]))
-    return parameters
+    return parameters, described[count].size

@@ -11,7 +11,7 @@ from . import build, source
 from .arrays import MemoryRange
 from .errors import CompileError, LaunchError, NoCompiler
 from .launch import HostKernel
-from .module import Module, parameters_of
+from .module import Module, described
 
 _SOURCE = r"""
 struct One { float v; };
@@ -51,7 +51,7 @@ def _try(compiler: build.Compiler) -> str | None:
     try:
         module = Module(source.prepare(_SOURCE), ["probe"], "probe", compiler)
         module.prepare(True)
-        parameters = parameters_of(module.built(True).library, module.source, 0, "probe")
+        parameters, _ = described(module.built(True).library, module.source, 0, "probe")
         kernel = HostKernel(module, "probe", 0, parameters)
         # 32-byte aligned, so that sectors are as computed
         memory = ctypes.create_string_buffer(4 * (32 * n + 32) + 32)

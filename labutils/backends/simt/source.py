@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...cuda.tokens import Token, code, partners
+from . import bounds
 
 HEADERS = frozenset(
     re.findall(
@@ -55,21 +56,21 @@ class Prepared:
     templates: set[str] = field(default_factory=set)
     shared: dict[str, SharedArray] = field(default_factory=dict)
     constants: set[str] = field(default_factory=set)
+    bounded: bool = False
+    """Does a kernel have launch bounds? Then each of them has a function that tells its own (bounds.py)."""
 
 
 def prepare(text: str) -> Prepared:
     """Find the kernels and the memory of a text that has been read (`rules`); rewrite its dynamic shared arrays."""
+    text, bounded = bounds.told(text)
     cell = _Cell(text)
-    prepared = Prepared(text)
+    prepared = Prepared(text, bounded=bounded)
     prepared.kernels, prepared.templates = cell.kernels()
     prepared.shared = cell.shared_arrays()
     prepared.constants = cell.constants()
     prepared.text = cell.with_dynamic_shared()
     return prepared
 
-
-_BEFORE_NAMES = ("__launch_bounds__", "__maxnreg__", "__cluster_dims__", "alignas")
-"""What may stand between `__global__` and a kernel's name with an argument of its own."""
 
 _ALIGNED = ("__align__", "alignas")
 
@@ -109,7 +110,7 @@ class _Cell:
                 i += 1
                 while i < len(self.found) and self.at(i) not in (";", "{", "}", "__global__"):
                     if self.at(i + 1) == "(" and self.found[i].kind == "word":
-                        if self.at(i) not in _BEFORE_NAMES:
+                        if self.at(i) not in bounds.BEFORE_NAMES:
                             kernels[self.at(i)] = self._parameters(i + 1)
                             templates |= {self.at(i)} if template else set()
                             i = self.partner[i + 1]

@@ -133,7 +133,7 @@ def test_work_by_pytorch_is_no_kernel_of_theirs():
 def test_a_plan_of_a_million_steps_is_refused_in_a_sentence():
     launch = {"kernel": 0, "grid": [1], "block": [1, 1, 1], "shared": 0, "args": {}}
     found, _ = _found(_line(0, steps=[launch] * 30_000), _line(1))
-    assert "30000 launches in one call; at most 64" in plan_in([ARGUMENT], found["u/t"][0]).message
+    assert "30000 launches in one call; at most 128" in plan_in([ARGUMENT], found["u/t"][0]).message
     assert isinstance(plan_in([ARGUMENT], found["u/t"][1]), Plan)
 
 

@@ -33,27 +33,31 @@ def _vector(op: Opcode) -> int:
     return int(found[1]) if found else 1
 
 
-def _access(op: Opcode) -> tuple[str, bool, str | None, int, str]:
-    """Of a load or store: the space, whether it is volatile, its order, its length and type."""
+def _access(op: Opcode) -> tuple[str, bool, str | None, int, str, bool]:
+    """Of a load or store: the space, whether it is volatile, its order, its length and type, whether it is a read-only
+    one (`.nc`)."""
     order = op.take("relaxed", "acquire", "release")
     if order:
         op.need(*_SCOPES)
     volatile = bool(op.take("volatile")) or order is not None
     space, length = _space(op), _vector(op)
+    read_only = "nc" in op.modifiers
     op.take_all(*_HINTS)
     kind = op.type(*INTEGERS, *BITS, *FLOATS)
-    if length * int(kind[1:]) > 128 or (volatile and length > 1):
+    if length * int(kind[1:]) > 128 or (volatile and (length > 1 or read_only)):
         raise op.unsupported()
-    return space, volatile, order, length, kind
+    return space, volatile, order, length, kind, read_only
 
 
 @rule("ld")
 def _load(op: Opcode, o: Sequence[Operand], r: Registers) -> str:
-    space, volatile, order, length, kind = _access(op)
+    space, volatile, order, length, kind, read_only = _access(op)
     expect(op, o, 2)
     if order == "release" or len(items(o[0])) != length:
         raise op.unsupported()
     pointer = r.address(o[1], space)
+    if read_only:
+        pointer += ", true"
     if length > 1:
         puts = (r.put(x, f"simt_v.all[{i}]") for i, x in enumerate(items(o[0])))
         return f"const auto simt_v = {SCOPE}load_vector<{SCOPE}{kind}, {length}>({pointer}); {' '.join(puts)}"
@@ -63,9 +67,9 @@ def _load(op: Opcode, o: Sequence[Operand], r: Registers) -> str:
 
 @rule("st")
 def _store(op: Opcode, o: Sequence[Operand], r: Registers) -> str:
-    space, volatile, order, length, kind = _access(op)
+    space, volatile, order, length, kind, read_only = _access(op)
     expect(op, o, 2)
-    if order == "acquire" or len(items(o[1])) != length:
+    if read_only or order == "acquire" or len(items(o[1])) != length:
         raise op.unsupported()
     pointer, values = r.address(o[0], space), ", ".join(r.value(x, kind) for x in items(o[1]))
     if length > 1:

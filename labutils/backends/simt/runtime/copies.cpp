@@ -78,7 +78,7 @@ static void note_landing(Worker& w, const Event& e, u32 thread, u16 time) {
     store.op = op_write, store.size = s.bytes, store.value = ++w.unique_value;
     store.array = is_static ? kStaticShared : kDynamicShared;
     store.offset = s.low - (is_static ? w.shared_low : w.dynamic_low);
-    check_access(w, store, thread, time);
+    check_access(w, store, thread, time, nullptr);
   }
   w.landings.erase(found);
 }

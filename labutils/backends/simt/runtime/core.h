@@ -79,9 +79,10 @@ struct LaunchSpec {
 
 // ---- traces
 
-enum Op : u8 { op_read, op_write, op_atomic, op_block, op_sync, op_copy, op_fence, op_reduction, op_land };
+enum Op : u8 { op_read, op_write, op_atomic, op_block, op_sync, op_copy, op_fence, op_reduction, op_land, op_arrive };
 // op_copy, op_reduction: of a site only
-constexpr u8 kVolatile = 1, kReturns = 2, kPiece = 8, kCopied = 16;  // flags of an event
+constexpr u8 kVolatile = 1, kReturns = 2, kReadOnly = 4, kPiece = 8, kCopied = 16;  // flags of an event
+constexpr u8 kOrders = 1;  // flag of a collective: it orders memory, which votes, shuffles and reductions do not
 constexpr u8 kStaticShared = 254, kDynamicShared = 255;            // in place of an array's number
 
 struct Event {
@@ -93,7 +94,8 @@ struct Event {
   u64 array : 8;
   u32 pc;     // return address, from the start of the module
   u32 value;  // folded bits of what a store wrote: storing the same value twice is no race; of a copy's load: to where;
-              // of an atomic or volatile load: the latest operation it can have seen; of a fence, of a landing: its number
+              // of an atomic or volatile load: the latest operation it can have seen; of a fence, of a landing, of an
+              // arrival: its number
 };
 static_assert(sizeof(Event) == 16);
 
@@ -114,6 +116,7 @@ struct alignas(64) Fiber {
   u32 spins;
   u32 locks;  // number of locks held
   u8 held[4];  // their numbers
+  u8 read_only;  // kReadOnly within a load of what no thread of the launch may write
   u64 atomic_result;
   u32 fence;   // number of its latest __threadfence(); 0: none yet
   uptr copying;   // to where cp.async stores what is read and stored now; 0: no copy
@@ -138,7 +141,8 @@ struct Warp {
 };
 
 // Happens-before inside a warp since the last barrier: seen[a][b] is how much of lane b's time lane a has
-// synchronised with.
+// synchronised with. Before a time reaches kLatest, all are counted anew (shadow.cpp).
+constexpr u16 kLatest = 0xfff0;
 struct WarpClock {
   u16 time[kLanes];
   u16 seen[kLanes][kLanes];
@@ -176,12 +180,16 @@ struct Block {
   // of a block that is set aside: what must be put back before it goes on
   std::vector<char> saved_shared, saved_dynamic;
   std::vector<Event> saved_events[kLanes];  // of the warp that ran: what waits for lanes that come later
+  std::vector<u32> saved_more[kLanes];
   u64 saved_path[kLanes];
   std::vector<Cell> static_shadow, dynamic_shadow;
 };
 
+using More = u32[3];  // of a store of more than 4 bytes: what it wrote to the second and later 4
+
 struct Lane {
   Event* events;
+  More* more;  // by event
   u32 count, next;
   u64 path;  // hash of the places passed: equal in lanes that took the same path
 };
@@ -264,6 +272,7 @@ enum class Kind : u8 {
   assertion,
   missing_wait,
   missing_fence,
+  needs_gpu,
   count
 };
 
@@ -347,8 +356,10 @@ struct Worker {
   Event shown_event;
   Span read_range, written_range;  // the latest struct that was read, and written
   Event* pending;  // a store whose value is not in memory yet
+  u32* pending_more;
   uptr pending_address;
   u32 unique_value;  // for stores whose value is not followed
+  u32 read_only_pc[256];  // by array: of the latest load by __ldg
   Block* block;
   Launch* launch;
   const LaunchSpec* spec;
@@ -359,6 +370,8 @@ struct Worker {
   std::shared_ptr<Hopper> hopper;
   void* main_stack_pointer;
   u32 epoch, last_epoch, phase_epoch;
+  u32 wakes;   // how often waits at barriers of some of a block's threads have ended
+  u16* across;  // across[a * threads + b]: how much of thread b's time thread a of another warp has seen; null: nothing
   bool may_park;  // another block may run while this one polls
   Lane lanes[kLanes];
   Cell* static_shadow;
@@ -372,7 +385,7 @@ struct Worker {
   u64 switches;
   struct Taken {  // shared memory that a tma_store of this epoch reads
     uptr low, high;
-    u32 thread, epoch;
+    u32 thread, epoch, wakes;
   };
   std::vector<Taken> taken;
   char* dynamic_map;

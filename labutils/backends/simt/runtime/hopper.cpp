@@ -54,7 +54,20 @@ struct Asynchronous {  // of one thread
   u32 product_group = 0, store_group = 0;
 };
 
+struct Arrival {  // at a barrier of some of a block's threads: an mbarrier's address, or the number of a named one
+  uptr barrier;
+  u32 phase;
+};
+
+struct Arrived {  // what those that arrived in a phase, or in an earlier one, did and had seen before; empty: nothing
+  u32 phase;
+  std::vector<u16> known;
+};
+
 struct Hopper {  // of one block, or cluster of blocks
+  std::vector<Arrival> arrivals;  // by number
+  std::unordered_map<uptr, Arrived[2]> met;  // by barrier, and by parity of its phase
+  std::vector<u16> across;
   std::unordered_map<uptr, Barrier> barriers;
   std::vector<Transfer> loads;
   std::vector<Push> pushes;
@@ -76,6 +89,61 @@ static void prepare_halves() {
       kHalves[h] = sign ? -f : f;
     }
   });
+}
+
+// ---- order by barriers of some of a block's threads
+
+static void forget_arrivals(Worker& w) {
+  std::fill(w.hopper->across.begin(), w.hopper->across.end(), 0);
+  w.hopper->met.clear();
+}
+
+// A thread arrives now: an event of its trace.
+static void arrive_at(Worker& w, uptr barrier, uptr pc) {
+  if (!w.checked) return;
+  push(w, pc, 0, op_arrive, 0, 0, 0);
+  Lane& lane = w.lanes[w.current->lane];
+  lane.events[lane.count - 1].value = w.hopper->arrivals.size();
+  auto found = w.hopper->barriers.find(barrier);
+  w.hopper->arrivals.push_back({barrier, found == w.hopper->barriers.end() ? 0 : found->second.phase});
+}
+
+// Add what a thread did, and what it has seen of others; what it does from now on is not among it.
+static void tell(Worker& w, u32 thread, std::vector<u16>& known) {
+  Hopper& h = *w.hopper;
+  known.resize(w.threads);
+  if (h.across.empty()) {
+    h.across.resize(size_t{w.threads} * w.threads);
+    w.across = h.across.data();
+  }
+  add_known(known.data(), w.across + thread * w.threads, w.threads);
+  WarpClock& clock = w.block->clocks[thread / kLanes];
+  u32 lane = thread % kLanes, first = thread - lane;
+  clock.dirty = true;
+  clock.seen[lane][lane] = ++clock.time[lane];
+  add_known(known.data() + first, clock.seen[lane], std::min(kLanes, w.threads - first));
+}
+
+static void learn(Worker& w, u32 thread, const std::vector<u16>& known) {
+  if (known.empty()) return;
+  add_known(w.across + thread * w.threads, known.data(), w.threads);
+  WarpClock& clock = w.block->clocks[thread / kLanes];
+  u32 first = thread / kLanes * kLanes;
+  clock.dirty = true;
+  add_known(clock.seen[thread % kLanes], known.data() + first, std::min(kLanes, w.threads - first));
+}
+
+// The trace of a thread has come to its arrival. A phase begins when the one before it has ended.
+static void note_arrival(Worker& w, u32 thread, u32 number) {
+  Arrival a = w.hopper->arrivals[number];
+  Arrived(&met)[2] = w.hopper->met[a.barrier];
+  Arrived &now = met[a.phase & 1], &before = met[~a.phase & 1];
+  if (now.phase != a.phase && !before.known.empty()) {
+    now.known.resize(w.threads);
+    add_known(now.known.data(), before.known.data(), w.threads);
+  }
+  now.phase = a.phase;
+  tell(w, thread, now.known);
 }
 
 static Hopper& hopper(Worker& w) {

@@ -30,38 +30,73 @@ static bool waits(Worker& w, u32 linear, Awaits kind) {
          w.block->fibers[linear].state == State::event && w.hopper->threads[linear].awaits == kind;
 }
 
+// In place of an address: that of a named barrier.
+static uptr named(u32 block, u32 number) { return block * kNamed + number; }
+
+// Those who meet at a named barrier know what all did who wait or have arrived there.
+static void meet_all(Worker& w, u32 block, u32 number) {
+  Hopper& h = *w.hopper;
+  auto waits_here = [&](u32 i) {
+    return i / w.block_threads == block && waits(w, i, awaits_group) && u32(h.threads[i].number) % kNamed == number;
+  };
+  Arrived& arrived = h.met[named(block, number)][0];
+  for (u32 i = 0; i < w.threads; i++)
+    if (waits_here(i)) tell(w, i, arrived.known);
+  for (u32 i = 0; i < w.threads; i++)
+    if (waits_here(i)) learn(w, i, arrived.known);
+}
+
+// Who waits at an mbarrier knows what those did who arrived in the phase that has ended.
+static void follow(Worker& w, u32 thread, uptr barrier, u32 ended) {
+  auto found = w.hopper->met.find(barrier);
+  if (found == w.hopper->met.end()) return;
+  const Arrived& a = found->second[ended & 1];
+  if (a.phase == ended) learn(w, thread, a.known);
+}
+
 // Wake everyone whose wait is over.
 static bool wake_all(Worker& w) {
   Hopper& h = *w.hopper;
   u32 in_group[32][kNamed] = {}, in_cluster = 0;
   bool met[32][kNamed] = {};
-  bool woken = false;
+  bool woken = false, all = false;
   for (u32 i = 0; i < w.threads; i++) {
     if (waits(w, i, awaits_group)) in_group[i / w.block_threads][h.threads[i].number % kNamed]++;
     if (waits(w, i, awaits_cluster)) in_cluster++;
+  }
+  for (u32 i = 0; i < w.threads; i++) {
+    if (!waits(w, i, awaits_group)) continue;
+    u32 block = i / w.block_threads, number = h.threads[i].number % kNamed;
+    if (met[block][number] || in_group[block][number] + h.arrived[block][number] < h.threads[i].expected) continue;
+    met[block][number] = true;
+    all = all || in_group[block][number] == w.threads;
+    if (w.checked && in_group[block][number] < w.threads) meet_all(w, block, number);
   }
   for (u32 i = 0; i < w.threads; i++) {
     bool over = false;
     if (waits(w, i, awaits_phase)) {
       const Barrier& b = h.barriers.at(h.threads[i].barrier);
       over = (b.phase & 1) != u32(h.threads[i].number & 1);
+      if (over && w.checked) follow(w, i, h.threads[i].barrier, b.phase - 1);
     } else if (waits(w, i, awaits_group)) {
-      u32 block = i / w.block_threads, number = h.threads[i].number % kNamed;
-      over = in_group[block][number] + h.arrived[block][number] >= h.threads[i].expected;
-      met[block][number] = met[block][number] || over;
+      over = met[i / w.block_threads][h.threads[i].number % kNamed];
     } else if (waits(w, i, awaits_cluster)) {
       over = in_cluster == w.threads;
+      all = all || over;
     }
     if (over) wake(w, i), woken = true;
   }
   if (woken)
     for (u32 block = 0; block < w.threads / w.block_threads; block++)
       for (u32 number = 0; number < kNamed; number++)
-        if (met[block][number]) h.arrived[block][number] = 0;
-  if (woken) {  // what came before is ordered before what comes now
-    next_epoch(w);
+        if (met[block][number]) h.arrived[block][number] = 0, h.met.erase(named(block, number));
+  if (woken) {
+    w.wakes++;
     count(w, happened_epoch);
-    if (w.checked) forget_order(*w.block);
+  }
+  if (all) {  // what came before is ordered before what comes now
+    next_epoch(w);
+    if (w.checked) forget_order(w, *w.block);
   }
   return woken;
 }
@@ -124,7 +159,7 @@ static void end_asynchronous(Worker& w, const Fiber& f) {
 // A plain store to what another thread has told tma_store to read, with no barrier in between.
 static SIMT_COLD void check_taken(Worker& w, uptr address, u32 size, uptr pc) {
   for (const Worker::Taken& s : w.taken)
-    if (s.epoch == w.epoch && s.thread != w.current->linear && overlap(address, size, s.low, s.high - s.low)) {
+    if (s.epoch == w.epoch && s.wakes == w.wakes && s.thread != w.current->linear && overlap(address, size, s.low, s.high - s.low)) {
       w.current->pc = pc;
       complain(w, Kind::missing_wait, *w.current,
                "this store and a tma_store by thread " + std::to_string(s.thread % w.block_threads) +
@@ -135,6 +170,7 @@ static SIMT_COLD void check_taken(Worker& w, uptr address, u32 size, uptr pc) {
 static void forget_asynchronous(Worker& w) {
   w.taken.clear();
   if (w.hopper) *w.hopper = Hopper{};
+  w.across = nullptr;
 }
 
 // Only maps that the host made are believed: they name memory.
@@ -173,6 +209,8 @@ void simt_mbarrier_arrive(void* bar, int rank, int bytes) {
   w.current->pc = SIMT_CALLER;
   uptr address = uptr(bar);
   if (rank >= 0) address += window(w, rank) - window(w, rank_of(w, *w.current));
+  barrier_at(w, address, bytes ? "mbarrier_expect" : "mbarrier_arrive");
+  arrive_at(w, address, SIMT_CALLER);
   Barrier& b = barrier_at(w, address, bytes ? "mbarrier_expect" : "mbarrier_arrive");
   if (b.pending == 0)
     complain(w, Kind::missing_wait, *w.current,
@@ -224,7 +262,7 @@ void simt_tma_store(const void* map, const void* from, int row, int column) {
                "thread in between",
                false);
   std::erase_if(w.taken, [&](const Worker::Taken& s) { return s.epoch != w.epoch; });
-  w.taken.push_back({t.shared, t.shared + bytes, w.current->linear, w.epoch});
+  w.taken.push_back({t.shared, t.shared + bytes, w.current->linear, w.epoch, w.wakes});
   Asynchronous& mine = h.threads[w.current->linear];
   count(w, happened_store, bytes);
   mine.stores.push_back(t);
@@ -268,6 +306,7 @@ void simt_named_barrier(u32 number, u32 threads, int waits) {
   Worker& w = *worker;
   Hopper& h = hopper(w);
   if (!waits) {
+    arrive_at(w, named(rank_of(w, *w.current), number % kNamed), SIMT_CALLER);
     h.arrived[rank_of(w, *w.current)][number % kNamed]++;
     return;
   }

@@ -5,21 +5,13 @@
 
 namespace simt {
 
-static u32 fold(uptr address, u32 size) {
-  const u8* p = reinterpret_cast<const u8*>(address);
-  u32 folded = 0;
-  for (u32 i = 0; i < size; i += 4) {
-    u32 word = 0;
-    memcpy(&word, p + i, std::min(4u, size - i));
-    folded = (folded << 7 | folded >> 25) ^ word;
-  }
-  return folded;
-}
-
 // The last store has reached memory by the time of the next callback: note what it wrote.
 static SIMT_HOT void settle(Worker& w) {
   if (!w.pending) return;
-  w.pending->value = fold(w.pending_address, w.pending->size);
+  u32 size = w.pending->size, first = 0;
+  memcpy(&first, reinterpret_cast<const u8*>(w.pending_address), std::min(4u, size));
+  w.pending->value = first;
+  if (size > 4 && w.pending_more) memcpy(w.pending_more, reinterpret_cast<const u8*>(w.pending_address) + 4, size - 4);
   w.pending = nullptr;
   if (w.shown_size) restore_shown(w);
 }
@@ -149,6 +141,7 @@ static SIMT_HOT void access(uptr address, u32 size, u8 op, u8 flags, uptr pc, up
     array = i;
   }
   if (__builtin_expect(w.block->arriving, 0) && is_shared(array)) check_arriving(w, address, size, op != op_read, pc);
+  if (op == op_read) flags |= w.current->read_only;
   if (w.current->copying && (op == op_write ? is_shared(array) : size == 16)) flags |= kCopied;
   push(w, pc, offset, op, flags, size, array);
   Event& e = w.lanes[w.current->lane].events[w.lanes[w.current->lane].count - 1];
@@ -174,6 +167,7 @@ static SIMT_HOT void access(uptr address, u32 size, u8 op, u8 flags, uptr pc, up
   } else {
     w.pending = &e;
     w.pending_address = address;
+    w.pending_more = w.lanes[w.current->lane].more[w.lanes[w.current->lane].count - 1];
   }
 }
 
@@ -209,6 +203,9 @@ void simt_copy_check(const void* to, const void* from, size_t bytes) {
     if (address & (bytes - 1))
       wild_access(*w, address, bytes, address == uptr(to) ? op_write : op_read, SIMT_CALLER, Kind::misaligned);
 }
+
+// Around a load by __ldg or ld.global.nc.
+void simt_read_only(int begins) { worker->current->read_only = begins ? kReadOnly : 0; }
 
 void simt_enter(void* frame, void*) { worker->current->entry_frame = uptr(frame); }
 

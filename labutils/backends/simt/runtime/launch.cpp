@@ -150,7 +150,7 @@ static void begin_block(Worker& w, Block& b, u32 number) {
   poison(reinterpret_cast<char*>(w.shared_low), w.shared_size);
   poison(reinterpret_cast<char*>(w.dynamic_low), w.dynamic_size);
   if (!w.checked) return;
-  forget_order(b);
+  forget_order(w, b);
   memset(static_cast<void*>(w.static_shadow), 0, (w.shared_size / 4 + 1) * sizeof(Cell));
   memset(static_cast<void*>(w.dynamic_shadow), 0, (w.dynamic_size / 4 + 1) * sizeof(Cell));
 }
@@ -161,15 +161,18 @@ static void continue_block(Worker& w, Block& b, bool was_parked = false) {
   w.pending = nullptr;
   w.last_array = 0;
   b.polls = 0;
-  if (was_parked)
+  if (was_parked) {
+    forget_asynchronous(w);  // of another block: one with engines of its own is not parked
     w.epoch = b.epoch;
-  else
+  } else {
     next_epoch(w);
+  }
   count(w, happened_epoch);
   for (Lane& lane : w.lanes) lane.count = lane.next = 0, lane.path = 0;
   for (u32 i = 0; was_parked && i < kLanes; i++) {
     Lane& lane = w.lanes[i];
     std::copy(b.saved_events[i].begin(), b.saved_events[i].end(), lane.events);
+    memcpy(lane.more, b.saved_more[i].data(), b.saved_more[i].size() * sizeof(u32));
     lane.count = b.saved_events[i].size(), lane.path = b.saved_path[i];
   }
   Fiber* f = next_thread(w);
@@ -190,6 +193,7 @@ static void put_aside(Worker& w, Block& b) {
   for (u32 i = 0; i < kLanes; i++) {
     const Lane& lane = w.lanes[i];
     b.saved_events[i].assign(lane.events + lane.next, lane.events + lane.count);
+    b.saved_more[i].assign(lane.more[lane.next], lane.more[lane.count]);
     b.saved_path[i] = lane.path;
   }
   b.static_shadow.assign(w.static_shadow, w.static_shadow + w.shared_size / 4 + 1);
@@ -312,7 +316,7 @@ static void run_cooperative(Worker& w) {
       Block& b = *blocks[i];
       if (!first && b.alive) {
         take_up(w, b);
-        if (w.checked) forget_order(b);
+        if (w.checked) forget_order(w, b);
         b.at_grid_barrier = 0;
         for (u32 k = 0; k < w.warps; k++) {
           b.warps[k].ready = b.warps[k].live;
@@ -381,10 +385,13 @@ static void run_worker(Launch* launch, Worker* w) {
   w->dynamic_stride = (s.shared_bytes + 1024) / 1024 * 1024;
   w->dynamic_size = s.cluster == 1 ? s.shared_bytes : s.cluster * w->dynamic_stride;
   std::vector<Event> events;
+  std::vector<u32> more;
   std::vector<Cell> static_shadow, dynamic_shadow;
   if (w->checked) {
     events.resize(kLanes * kTraceLength);
+    more.resize(events.size() * (sizeof(More) / sizeof(u32)));
     for (u32 i = 0; i < kLanes; i++) w->lanes[i].events = events.data() + i * kTraceLength;
+    for (u32 i = 0; i < kLanes; i++) w->lanes[i].more = reinterpret_cast<More*>(more.data()) + i * kTraceLength;
     static_shadow.resize(w->shared_size / 4 + 1);
     dynamic_shadow.resize(w->dynamic_size / 4 + 1);
     w->static_shadow = static_shadow.data();

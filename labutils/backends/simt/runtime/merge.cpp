@@ -7,16 +7,18 @@
 
 namespace simt {
 
+static void note_arrival(Worker& w, u32 thread, u32 number);
+
 static SIMT_HOT void issue(Worker& w, u32 warp, u32 lanes, Event** events) {
   const Event& first = *events[__builtin_ctz(lanes)];
   if (first.op == op_sync) {
-    WarpClock& clock = w.block->clocks[warp];
     for (u32 left = lanes; left;) {
       u32 group = lanes & static_cast<u32>(events[__builtin_ctz(left)]->offset);
       if (!group) group = left & -left;
-      join_lanes(clock, group);
+      if (events[__builtin_ctz(left)]->flags & kOrders) join_lanes(w, warp, group);
       left &= ~group;
     }
+    shorten(w, warp, first.pc);
     return;
   }
   if (first.op == op_fence) {
@@ -24,6 +26,7 @@ static SIMT_HOT void issue(Worker& w, u32 warp, u32 lanes, Event** events) {
       u32 lane = __builtin_ctz(m);
       note_fence(w, w.block->clocks[warp], warp * kLanes + lane, events[lane]->value);
     }
+    shorten(w, warp, first.pc);
     return;
   }
   if (first.op == op_land) {
@@ -31,6 +34,14 @@ static SIMT_HOT void issue(Worker& w, u32 warp, u32 lanes, Event** events) {
       u32 lane = __builtin_ctz(m);
       note_landing(w, *events[lane], warp * kLanes + lane, w.block->clocks[warp].time[lane]);
     }
+    return;
+  }
+  if (first.op == op_arrive) {
+    for (u32 m = lanes; m; m &= m - 1) {
+      u32 lane = __builtin_ctz(m);
+      note_arrival(w, warp * kLanes + lane, events[lane]->value);
+    }
+    shorten(w, warp, first.pc);
     return;
   }
   Request r;
@@ -49,7 +60,8 @@ static SIMT_HOT void issue(Worker& w, u32 warp, u32 lanes, Event** events) {
     const Event& e = *events[lane];
     if (w.order && w.order->released && !is_shared(e.array) && (e.op == op_atomic || e.flags & kVolatile))
       acquire(w, e, warp * kLanes + lane, clock.time[lane]);
-    check_access(w, e, warp * kLanes + lane, clock.time[lane]);
+    const Lane& trace = w.lanes[lane];
+    check_access(w, e, warp * kLanes + lane, clock.time[lane], e.size > 4 ? trace.more[&e - trace.events] : nullptr);
   }
 }
 
@@ -144,7 +156,10 @@ static void merge_divergent(Worker& w, u32 warp, u32 active, u32 full) {
   for (u32 m = active; m; m &= m - 1) {
     Lane& lane = w.lanes[__builtin_ctz(m)];
     u32 rest = lane.count - lane.next;
-    if (rest && lane.next) memmove(lane.events, lane.events + lane.next, rest * sizeof(Event));
+    if (rest && lane.next) {
+      memmove(lane.events, lane.events + lane.next, rest * sizeof(Event));
+      memmove(lane.more, lane.more + lane.next, rest * sizeof(More));
+    }
     lane.count = rest;
     lane.next = 0;
     lane.path =
@@ -152,11 +167,34 @@ static void merge_divergent(Worker& w, u32 warp, u32 active, u32 full) {
   }
 }
 
+// Lanes that wait at a collective for others of its mask: what it orders is known when all have come.
+static u32 hold_back(Worker& w, u32 warp_number, Event (&held)[kLanes]) {
+  u32 waiting = 0;
+  for (u32 m = w.block->warps[warp_number].at_collective; m; m &= m - 1) {
+    u32 i = __builtin_ctz(m);
+    Lane& lane = w.lanes[i];
+    if (!lane.count || lane.events[lane.count - 1].op != op_sync) continue;
+    held[i] = lane.events[--lane.count];
+    waiting |= 1u << i;
+  }
+  return waiting;
+}
+
+static void put_back(Worker& w, u32 waiting, const Event (&held)[kLanes]) {
+  for (u32 m = waiting; m; m &= m - 1) {
+    u32 i = __builtin_ctz(m);
+    Lane& lane = w.lanes[i];
+    lane.events[lane.count++] = held[i];
+    lane.path = ~u64{0} - i;  // as of what is left of a trace
+  }
+}
+
 // Merge what the lanes of the warp that is running have recorded, and let lanes go on whose trace was full.
 static void merge_traces(Worker& w, u32 warp_number) {
   Warp& warp = w.block->warps[warp_number];
   Fiber* fibers = w.block->fibers + warp_number * kLanes;
-  u32 active = 0, full = 0;
+  Event held[kLanes];
+  u32 active = 0, full = 0, waiting = warp.at_collective ? hold_back(w, warp_number, held) : 0;
   for (u32 i = 0; i < kLanes; i++)
     if (w.lanes[i].count) active |= 1u << i;
   for (u32 m = warp.live & ~warp.fresh; m; m &= m - 1)
@@ -178,6 +216,7 @@ static void merge_traces(Worker& w, u32 warp_number) {
     else
       merge_divergent(w, warp_number, active, full);
   }
+  if (waiting) put_back(w, waiting, held);
   for (u32 m = full; m; m &= m - 1) {
     u32 lane = __builtin_ctz(m);
     if (w.lanes[lane].count >= kTraceLength / 2) continue;

@@ -21,10 +21,11 @@ static SIMT_HOT void settle(Worker& w);
 
 struct Release {
   u32 operation, fence, epoch;
+  std::vector<u16> across;  // what its thread had seen of other warps by barriers of some threads; empty: nothing
 };
 
 struct SyncVariable {
-  u32 operation = 0, block = 0, thread = 0, epoch = 0, meetings = 0;  // of the latest store
+  u32 operation = 0, block = 0, thread = 0, epoch = 0, wakes = 0, meetings = 0;  // of the latest store
   u64 before = 0;                                       // what it overwrote
   std::vector<Release> releases;
   std::vector<u64> shown;  // threads that have seen the value from before it
@@ -40,6 +41,7 @@ struct Fence {
   bool merged, block_only;
   u32 block, thread, epoch;
   u16 row[kLanes];  // of each lane of its warp, the time that came before
+  std::vector<u16> across;  // the same of threads of other warps; empty: of none
   std::vector<Acquisition> known;
 };
 
@@ -81,7 +83,7 @@ static void fence(Worker& w, bool block_only, uptr pc) {
   order_of(w);
   Fiber& f = *w.current;
   f.fence = w.order->fences.size();
-  w.order->fences.push_back({false, block_only, w.block->number, f.linear, 0, {}, {}});
+  w.order->fences.push_back({false, block_only, w.block->number, f.linear, 0, {}, {}, {}});
   w.order->fences_of[w.block->number].push_back(f.fence);
   push(w, pc, 0, op_fence, 0, 0, 0);
   w.lanes[f.lane].events[w.lanes[f.lane].count - 1].value = f.fence;
@@ -91,7 +93,7 @@ static void fence(Worker& w, bool block_only, uptr pc) {
 static bool shows_old(Worker& w, SyncVariable& v, bool to_its_warp = false) {
   const Fiber& f = *w.current;
   bool warps = v.thread / kLanes == f.warp && !(to_its_warp && v.meetings == w.block->warps[f.warp].meetings);
-  bool own = v.block == w.block->number && (v.thread == f.linear || warps || v.epoch != w.epoch);
+  bool own = v.block == w.block->number && (v.thread == f.linear || warps || v.epoch != w.epoch || v.wakes != w.wakes);
   if (!v.operation || own || v.epoch < w.phase_epoch || v.operation <= w.block->observed) return false;
   u64 me = u64{w.block->number} << 10 | f.linear;
   if (std::find(v.shown.begin(), v.shown.end(), me) != v.shown.end()) return false;
@@ -108,16 +110,21 @@ static void observed(Worker& w, SyncVariable& v, Event& e, u32 operation) {
     }
 }
 
+static std::vector<u16> row_across(Worker& w, u32 thread) {
+  if (!w.across) return {};
+  return {w.across + thread * w.threads, w.across + (thread + 1) * w.threads};
+}
+
 static void stored(Worker& w, SyncVariable& v, u64 before) {
   const Fiber& f = *w.current;
   v.operation = ++w.order->operations;
-  v.block = w.block->number, v.thread = f.linear, v.epoch = w.epoch;
+  v.block = w.block->number, v.thread = f.linear, v.epoch = w.epoch, v.wakes = w.wakes;
   v.meetings = w.block->warps[f.warp].meetings;
   v.before = before;
   w.block->polls = 0;  // somebody in the block goes on
   v.shown.clear();
   if (!f.fence) return;
-  v.releases.push_back({v.operation, f.fence, w.epoch});
+  v.releases.push_back({v.operation, f.fence, w.epoch, row_across(w, f.linear)});
   w.order->released = true;
 }
 
@@ -131,6 +138,7 @@ static void show(Worker& w, uptr address, u32 size, u64 before, u64 now) {
   memcpy(reinterpret_cast<void*>(address), &before, size);
   w.shown_address = address, w.shown_size = size, w.shown_value = now;
   w.pending = &w.shown_event;
+  w.pending_more = nullptr;
   w.pending_address = address;
   w.shown_event.size = size;
 }
@@ -196,11 +204,12 @@ static void note_fence(Worker& w, WarpClock& clock, u32 thread, u32 number) {
   Fence& f = w.order->fences[number];
   u32 lane = thread % kLanes;
   clock.dirty = true;
-  if (clock.time[lane] != 0xffff) clock.time[lane]++;
+  clock.time[lane]++;
   clock.seen[lane][lane] = clock.time[lane];
   f.merged = true;
   f.epoch = w.epoch;
   memcpy(f.row, clock.seen[lane], sizeof f.row);
+  f.across = row_across(w, thread);
   for (const Acquisition& a : w.order->acquisitions[w.block->number])
     if (is_visible(w, a, thread)) f.known.push_back(a);
 }
@@ -208,14 +217,21 @@ static void note_fence(Worker& w, WarpClock& clock, u32 thread, u32 number) {
 static bool covers(const Fence& f, const Access& a, u32 reader_block) {
   if (f.block != a.block || (f.block_only && reader_block != f.block)) return false;
   if (a.epoch != f.epoch) return a.epoch < f.epoch;
-  return a.thread / kLanes == f.thread / kLanes && f.row[a.thread % kLanes] > a.time;
+  if (a.thread / kLanes == f.thread / kLanes) return f.row[a.thread % kLanes] > a.time;
+  return !f.across.empty() && f.across[a.thread] > a.time;
+}
+
+// Does a barrier order this fence before a store that releases?
+static bool precedes(const Fence& f, const Release& r) {
+  if (!f.merged || f.epoch != r.epoch) return f.merged && f.epoch < r.epoch;
+  return !r.across.empty() && r.across[f.thread] >= f.row[f.thread % kLanes];
 }
 
 static bool covers(Order& order, const Release& r, const Access& a, u32 reader_block) {
   if (covers(order.fences[r.fence], a, reader_block)) return true;
   if (order.fences[r.fence].block != a.block) return false;
   for (u32 number : order.fences_of[a.block])
-    if (const Fence& f = order.fences[number]; f.merged && f.epoch < r.epoch && covers(f, a, reader_block)) return true;
+    if (const Fence& f = order.fences[number]; precedes(f, r) && covers(f, a, reader_block)) return true;
   return false;
 }
 
@@ -246,6 +262,86 @@ static bool came_after(Worker& w, u32 thread, u32 other, u16 time, u32 epoch) {
   if (!w.order) return false;
   u32 block = epoch == w.epoch ? w.block->number : w.owners[epoch];
   return is_known(w, thread, {block, epoch, other, time});
+}
+
+// ---- a warp's times, counted anew
+
+// What is known of lane `lane` of a warp only depends on which of its times come before which that somebody has seen. So
+// these times, in order, can be numbered from 1, and all others come right behind the one before them.
+struct Renumbered {
+  std::vector<u16> seen[kLanes];  // by lane, in order
+
+  void add(u32 lane, u16 time) {
+    if (time) seen[lane].push_back(time);  // 0 stays 0: nothing
+  }
+  void sort() {
+    for (auto& times : seen) {
+      std::sort(times.begin(), times.end());
+      times.erase(std::unique(times.begin(), times.end()), times.end());
+    }
+  }
+  u16 operator()(u32 lane, u16 time) const {
+    const auto& times = seen[lane];
+    return std::upper_bound(times.begin(), times.end(), time) - times.begin();
+  }
+};
+
+static void renumber(Worker& w, u32 warp, const Renumbered& anew, Cell* cells, size_t count) {
+  for (Cell* c = cells; c != cells + count; c++) {
+    if (c->write_epoch == w.epoch && c->write_thread / kLanes == warp)
+      c->write_time = anew(c->write_thread % kLanes, c->write_time);
+    if (c->read_epoch != w.epoch) continue;
+    if (c->read_thread / kLanes == warp) c->read_time = anew(c->read_thread % kLanes, c->read_time);
+    if (c->read_many && c->other_thread / kLanes == warp) c->other_time = anew(c->other_thread % kLanes, c->other_time);
+  }
+}
+
+static SIMT_COLD void out_of_times(Worker& w, u32 warp, u32 pc) {
+  Finding f = new_finding(w, Kind::needs_gpu, w.module_low + pc);
+  f.thread = warp * kLanes;
+  f.fatal = true;
+  f.detail = "too many collectives and fences of a warp since the last barrier of its block to look for races";
+  report(w, f);
+  abandon(w);
+}
+
+// Once in some ten thousand collectives of a warp without a barrier of the block between.
+static SIMT_COLD void count_anew(Worker& w, u32 warp, u32 pc) {
+  Block& b = *w.block;
+  if (w.across) out_of_times(w, warp, pc);  // threads of other warps, too, know of these times
+  WarpClock& clock = b.clocks[warp];
+  Renumbered anew;
+  auto here = [&](u32 thread, u32 epoch) { return thread / kLanes == warp && epoch == w.epoch; };
+  std::vector<Fence*> fences;
+  std::vector<Acquisition*> acquisitions;
+  if (w.order) {
+    for (u32 number : w.order->fences_of[b.number])
+      if (Fence& f = w.order->fences[number]; f.merged && here(f.thread, f.epoch)) fences.push_back(&f);
+    for (Acquisition& a : w.order->acquisitions[b.number])
+      if (here(a.thread, a.epoch)) acquisitions.push_back(&a);
+  }
+  for (u32 lane = 0; lane < kLanes; lane++) {
+    for (u32 by = 0; by < kLanes; by++) anew.add(lane, clock.seen[by][lane]);
+    for (Fence* f : fences) anew.add(lane, f->row[lane]);
+  }
+  anew.sort();
+  for (u32 lane = 0; lane < kLanes; lane++) {
+    clock.time[lane] = anew(lane, clock.time[lane]);
+    for (u32 by = 0; by < kLanes; by++) clock.seen[by][lane] = anew(lane, clock.seen[by][lane]);
+    for (Fence* f : fences) f->row[lane] = anew(lane, f->row[lane]);
+    if (clock.time[lane] > kLatest / 2) out_of_times(w, warp, pc);
+  }
+  for (Acquisition* a : acquisitions) a->time = anew(a->thread % kLanes, a->time);
+  renumber(w, warp, anew, w.static_shadow, w.shared_size / 4 + 1);
+  renumber(w, warp, anew, w.dynamic_shadow, w.dynamic_size / 4 + 1);
+  for (u32 i = 0; i < w.array_count; i++) renumber(w, warp, anew, w.arrays[i].shadow, w.arrays[i].bytes / 4 + 2);
+}
+
+static SIMT_HOT void shorten(Worker& w, u32 warp, u32 pc) {
+  const WarpClock& clock = w.block->clocks[warp];
+  u16 latest = 0;
+  for (u16 time : clock.time) latest = std::max(latest, time);
+  if (__builtin_expect(latest >= kLatest, 0)) count_anew(w, warp, pc);
 }
 
 // ---- locks: taken by exchanging 0 for 1, given back by a 0. What two threads do under one lock cannot happen at once.

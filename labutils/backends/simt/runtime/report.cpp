@@ -32,7 +32,7 @@ static void append_finding(std::string& out, const Finding& f, uptr base) {
   static const char* const kinds[] = {
       "race",     "out-of-bounds", "misaligned",   "uninitialized-shared", "barrier-divergence",
       "deadlock", "shuffle-mask",  "endless-loop", "stack-overflow",       "crash",
-      "assert",   "missing-wait",  "missing-fence"};
+      "assert",   "missing-wait",  "missing-fence", "needs-gpu"};
   static_assert(sizeof kinds / sizeof *kinds == static_cast<size_t>(Kind::count));
   out += '{';
   append_number(out, "op", f.op);

@@ -36,6 +36,7 @@ static SIMT_HOT Fiber* take_lane(Worker& w, u32 warp_number, u32 among) {
     fiber->spins = fiber->locks = fiber->fence = 0;
     fiber->copying = fiber->delayed = 0;
     fiber->read_address = 0;
+    fiber->read_only = 0;
     fiber->entry_frame = 0;
     fiber->barrier_result = nullptr;
     fiber->unfenced_low = fiber->unfenced_high = 0;
@@ -206,7 +207,7 @@ static void release_barrier(Worker& w) {
     barrier_finding(w, *first, nullptr, "returned");
   b.at_barrier = b.votes = 0;
   next_epoch(w);
-  if (w.checked) forget_order(b);
+  if (w.checked) forget_order(w, b);
   b.current_warp = w.warp_rotation % w.warps;
 }
 
@@ -310,7 +311,7 @@ static void meet(const char* what, u32 mask, void* payload, Combine combine, upt
                  std::string(what) + " waits for lane " + std::to_string(__builtin_ctz(gone & exist)) +
                      " of its warp, which has returned from the kernel",
                  nullptr);
-  if (w.checked) push(w, pc, mask, op_sync, 0, 0, 0);
+  if (w.checked) push(w, pc, mask, op_sync, combine ? 0 : kOrders, 0, 0);  // who exchanges nothing only meets
   me->state = State::collective;
   warp.at_collective |= 1u << me->lane;
   settle(w);

@@ -64,9 +64,19 @@ template <class... P>
 constexpr unsigned room(void (*)(P...)) {
   return 64 + (0 + ... + (unsigned)((sizeof(P) + 15) / 16 * 16));
 }
+// __launch_bounds__: the most threads of a block, by the number of the kernel; 0 where nothing limits them (bounds.py).
+template <unsigned Number>
+constexpr unsigned launch_bounds = 0;
+constexpr unsigned bounds(long long threads, long long = 0, long long = 0) {
+  return threads <= 0 ? 0 : threads > 1024 ? 1024 : (unsigned)threads;
+}
+constexpr unsigned tighter(unsigned a, unsigned b) { return !a || (b && b < a) ? b : a; }
+
+// One entry more than there are parameters: its size is the most threads.
 template <class... P>
-unsigned describe(void (*)(P...), Parameter* out) {
+unsigned describe(void (*)(P...), Parameter* out, unsigned threads) {
   ((*out++ = Parameter{type_name<P>(), (unsigned)sizeof(P), kind_of<P>}), ...);
+  *out = Parameter{"", threads, kind_other};
   return sizeof...(P);
 }
 
@@ -79,5 +89,5 @@ unsigned describe(void (*)(P...), Parameter* out) {
     simt::call(&__VA_ARGS__, arguments);                                           \
   }                                                                                \
   extern "C" SIMT_UNTRACED unsigned simt_describe_##number(simt::Parameter* out) { \
-    return simt::describe((decltype(&__VA_ARGS__)) nullptr, out);                    \
+    return simt::describe((decltype(&__VA_ARGS__)) nullptr, out, simt::launch_bounds<number>); \
   }

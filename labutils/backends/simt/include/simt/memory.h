@@ -1,4 +1,5 @@
 // Loads and stores with cache hints, which are plain accesses here, as the emulator has no caches; asynchronous copies.
+// Of a load by __ldg it is known that it was one: what it reads, no thread of the launch may write.
 #pragma once
 #include "simt/sync.h"
 
@@ -12,7 +13,17 @@
   SIMT_INLINE void name(T* p, T value) { \
     *p = value;                          \
   }
-SIMT_LOAD(__ldg)
+template <class T>
+SIMT_INLINE T __ldg(const T* p) {
+#ifdef SIMT_CHECKED
+  simt_read_only(1);
+  T value = *p;
+  simt_read_only(0);
+  return value;
+#else
+  return *p;
+#endif
+}
 SIMT_LOAD(__ldca)
 SIMT_LOAD(__ldcg)
 SIMT_LOAD(__ldcs)

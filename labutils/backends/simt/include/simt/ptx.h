@@ -491,8 +491,8 @@ SIMT_INLINE u32 to_shared(u64 pointer) { return simt_shared_address((const void*
 SIMT_INLINE u64 from_shared(u64 address) { return (u64)simt_shared_pointer((u32)address); }
 
 template <class T>
-SIMT_INLINE T load(const char* p) {
-  return *(const T*)p;
+SIMT_INLINE T load(const char* p, bool read_only = false) {
+  return read_only ? __ldg((const T*)p) : *(const T*)p;
 }
 template <class T>
 SIMT_INLINE T load_volatile(const char* p) {
@@ -529,9 +529,9 @@ struct Several {
   T all[N];
 };
 template <class T, unsigned N>
-SIMT_INLINE Several<T, N> load_vector(const char* p) {
+SIMT_INLINE Several<T, N> load_vector(const char* p, bool read_only = false) {
   typedef typename Whole<N * sizeof(T)>::type Bytes;
-  return Bits<Several<T, N>, Bytes>{*(const Bytes*)p}.to;
+  return Bits<Several<T, N>, Bytes>{read_only ? __ldg((const Bytes*)p) : *(const Bytes*)p}.to;
 }
 template <class T, unsigned N>
 SIMT_INLINE void store_vector(char* p, Several<T, N> values) {
