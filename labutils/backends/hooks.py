@@ -3,8 +3,9 @@
 This module and interpreter_patches.py are the only ones that touch Triton's private API. What they lean on,
 seen alike in Triton 3.6, 3.7 and 3.9: `triton.runtime.interpreter` has an object `interpreter_builder` whose class has
 `create_masked_load(ptrs, mask, other, …)`, `create_masked_store(ptrs, value, mask, …)`,
-`create_atomic_rmw(op, ptr, value, mask, …)`, `create_atomic_cas(ptr, compare, value, …)`, `set_grid_dim` and
-`set_grid_idx`; classes `InterpretedFunction` and `GridExecutor`, of which the latter's `__call__(*args, **kwargs)` is
+`create_atomic_rmw(op, ptr, value, mask, …)`, `create_atomic_cas(ptr, compare, value, …)`, `create_barrier`,
+`create_dot`, `set_grid_dim` and `set_grid_idx`; classes `ReduceOps` and `ScanOps` with `apply_impl`;
+`InterpretedFunction` and `GridExecutor`, of which the latter's `__call__(*args, **kwargs)` is
 one launch; and `Autotuner` has `_bench`, `cache` and `configs`. `tests/labutils/backends/test_interpreter.py` holds
 them to that.
 """
@@ -54,6 +55,10 @@ def recording(
         (builder, "create_masked_store", hooks.store),
         (builder, "create_atomic_rmw", hooks.atomic_rmw),
         (builder, "create_atomic_cas", hooks.atomic_cas),
+        (builder, "create_barrier", hooks.meet),
+        (builder, "create_dot", hooks.meet),
+        (interpreter.ReduceOps, "apply_impl", hooks.meet),
+        (interpreter.ScanOps, "apply_impl", hooks.meet),
         (builder, "set_grid_dim", hooks.grid_dim),
         (builder, "set_grid_idx", hooks.grid_idx),
         (interpreter.GridExecutor, "__call__", hooks.launch),
@@ -159,7 +164,14 @@ class _Hooks:
             self._moved()
         elif self.programs:
             self.programs.polled()
+        if not dropped:
+            recorder.meet()  # the result goes to all threads
         return type(result)(atomics.replaced(result.data, ptr.data, old), result.dtype) if old else result
+
+    def meet(self, method, owner, *args, **kwargs):
+        """At a barrier, and in what threads compute together through shared memory, they meet."""
+        self.recorder.meet()
+        return method(owner, *args, **kwargs)
 
     def _moved(self) -> None:
         if self.programs:

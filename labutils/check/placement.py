@@ -398,7 +398,8 @@ def waits_by_changing(seen: Recording) -> Evidence | None:
 
 
 def raised_early(array: str, seen: Recording) -> Evidence | None:
-    """Of a race: a program raises its counters before it changes the array, or by an atomic that orders nothing."""
+    """Of a race: a program raises its counters before it changes the array, before its threads have met, or by an atomic
+    that orders nothing."""
     by_program: dict[tuple[int, ...], list[Access]] = {}
     for a in seen.accesses:
         by_program.setdefault(a.program, []).append(a)
@@ -419,6 +420,13 @@ def raised_early(array: str, seen: Recording) -> Evidence | None:
             return Evidence(
                 f"{what}, and a relaxed atomic orders nothing",
                 f'Leave out sem="relaxed" on line {raised.line}: what was changed before it must be visible with it.',
+            )
+        met = any(a.kind == "barrier" for a in own[changes[-1] : counters[-1]])
+        if len(changed.elements) > 1 and not met:
+            return Evidence(
+                f"{what}: one thread does so, while others may still have to change {array} (line {changed.line})",
+                f"All threads of the program must have met before one of them counts: which barrier stands between line "
+                f"{changed.line} and line {raised.line}?",
             )
     return None
 

@@ -16,6 +16,9 @@ y = tl.load(sums_ptr + offs)
 """
 
 
+BARRIER = 5
+
+
 class Shown(Recording):
     def lines(self, filename):
         return KERNEL.splitlines(keepends=True)
@@ -28,6 +31,7 @@ def program(number, *lines):
         2: ("atomic", "sums", (0, 1)),
         3: ("atomic", "count", (0,)),
         4: ("load", "sums", (0, 1)),
+        BARRIER: ("barrier", "", ()),
     }
     return [Access(arrays[n][0], arrays[n][1], (number, 0, 0), "k.py", n, arrays[n][2], ()) for n in lines]
 
@@ -41,7 +45,9 @@ def program(number, *lines):
         ),
         ((2, 3), "a relaxed atomic orders nothing"),
         ((1, 2, 3), "a relaxed atomic orders nothing"),
-        ((2, 1), None),
+        ((2, 1), "one thread does so, while others may still have to change sums (line 2)"),
+        ((2, BARRIER, 1), None),
+        ((BARRIER, 2, 1), "one thread does so"),
         ((2,), None),
     ],
 )
