@@ -25,8 +25,9 @@ MOST_ELEMENTS = 300_000
 
 @dataclass(frozen=True)
 class Access:
-    """One load, store or atomic of one program, or a "barrier" where its threads meet. `elements` and `masked` are elements of the array's storage, counted
-    from the array's first: those that were touched, and where lanes pointed that the mask switched off."""
+    """One load, store or atomic of one program, or a "barrier" where its threads meet. `elements` and `masked` are
+    elements of the array's storage, counted from the array's first: those that were touched, and where lanes pointed
+    that the mask switched off."""
 
     kind: str
     array: str

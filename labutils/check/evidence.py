@@ -33,7 +33,7 @@ from . import (
     repairs,
     statements,
 )
-from .compare import Comparison, OutputComparison
+from .compare import Comparison, OutputComparison, most_poison_matches
 from .findings import Evidence
 
 UNWRITTEN = ("not-written", "tail-not-written", "first-block-only")
@@ -71,6 +71,8 @@ def refine(
     tried = [Tried(*t) for t in tried]
     if found.kind in ("error", "does-not-compile") and (meant := names.missing(found.symptom, fn)):
         return replace(found, symptom=_with_line(meant[0], found.symptom), advice=meant[1])
+    if found.kind == "error" and "must be 16-byte aligned" in found.symptom:
+        return _aligned(fn, found)
     refused = sorted((t for t in tried if _same(t, found)), key=_size)
     if not refused:
         return found
@@ -93,6 +95,23 @@ def refine(
         return _threads(fn, found, refused[0])
     if found.kind == "race":
         return _raced(fn, found, refused, tried, seconds)
+    return found
+
+
+def _aligned(fn, found: Diagnosis) -> Diagnosis:
+    """Of a descriptor's block that starts at the wrong place: where the offsets of that line come from."""
+    line = re.search(r"\(line (\d+): `[^`]*\[([^\]]*)\]", found.symptom)
+    if line is None:
+        return found
+    for first, text in names.texts(fn):
+        lines, here = text.splitlines(keepends=True), int(line[1]) - first + 1
+        if not 0 < here <= len(lines):
+            continue
+        made = [d for n in re.findall(r"[A-Za-z_]\w*", line[2]) if (d := statements.definition(lines, n, here))]
+        if made:
+            listed = "; ".join(str(replace(d, number=d.number + first - 1)) for d in made)
+            advice = f"It must be a multiple of 16 bytes. The offsets come from {listed}: which blocks are meant?"
+            return replace(found, advice=advice)
     return found
 
 
@@ -300,9 +319,25 @@ def _values(exercise, fn, found: Diagnosis, refused: list[Tried], tried: list[Tr
     if placed.advice != base.advice:
         return placed
     moves = influence.study(exercise, fn, shown.run.case, seed, max(0.5, end - time.monotonic()))
-    if moves and (story := influence.story(name, moves[name], output.bad)):
-        return _added(replace(base, symptom=base.symptom + _in_case(shown)), story, name)
-    return _described(base, shown, output, refused, tried, bool(moves))
+    right = _right_outputs(outputs, refused)
+    innocent = {m.group.array for n in right for m in moves.get(n, ()) if m.must.any()}
+    its = [m for m in moves.get(name, ()) if m.group.array not in innocent]
+    if its and (story := influence.story(name, its, output.bad)):
+        return _added(replace(base, symptom=base.symptom + _in_case(shown) + _also_right(right)), story, name)
+    return _described(base, shown, output, refused, tried, bool(moves), right)
+
+
+def _right_outputs(outputs: dict[str, OutputComparison], refused: list[Tried]) -> list[str]:
+    """Outputs that are right in the refused cases, of which another one is wrong."""
+    right = [n for n, o in outputs.items() if not o.bad.any()]
+    for t in refused[:SAMPLES] if right else ():
+        comparison = Comparison(t.run)
+        right = [n for n in right if not comparison.output(n).bad.any()]
+    return right
+
+
+def _also_right(right: list[str]) -> str:
+    return f", {' and '.join(right)} {'is' if len(right) == 1 else 'are'} right" if right else ""
 
 
 def _explained(found: Diagnosis, refused: list[Tried], passed: list[Tried]) -> Diagnosis | None:
@@ -352,14 +387,16 @@ def _samples(refused: list[Tried], least: int = SAMPLES) -> list[tuple[Tried, Co
         comparison = Comparison(t.run)
         for n in t.run.outputs if name is None else [name]:
             output = comparison.output(n)
-            if output.bad.any() and not output.unwritten.any():
+            if output.bad.any() and output.unwritten.sum() <= most_poison_matches(output.buffer.view):
                 name = n
                 found.append((t, comparison, output))
                 break
     return found
 
 
-def _described(base: Diagnosis, shown: Tried, output: OutputComparison, refused, tried, studied: bool) -> Diagnosis:
+def _described(
+    base: Diagnosis, shown: Tried, output: OutputComparison, refused, tried, studied: bool, right: list[str]
+) -> Diagnosis:
     """No cause is known: where it is wrong, in which cases, and what has been ruled out."""
     parts = [patterns.where(output.name, output.bad)]
     cases = patterns.apart([t.run.case for t in refused], [t.run.case for t in tried if t.result.passed])
@@ -372,8 +409,12 @@ def _described(base: Diagnosis, shown: Tried, output: OutputComparison, refused,
         advice = (
             patterns.advice([t.run.case for t in refused], [t.run.case for t in tried if t.result.passed]) or advice
         )
+    if right and not cases:
+        advice = (
+            f"What {' and '.join(right)} need too is right: look at the steps that only {output.name} needs. {advice}"
+        )
     said = "; ".join(p for p in parts if p)
-    symptom = base.symptom + _in_case(shown) + (f": {said}" if said else "")
+    symptom = base.symptom + _in_case(shown) + _also_right(right) + (f": {said}" if said else "")
     return replace(base, symptom=symptom, advice=advice)
 
 

@@ -1,12 +1,14 @@
 """Where programs store, and what threads wait for: the lines that explain it."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from labutils.check import placement
 from labutils.check.accesses import Access, Recording
 from labutils.spec.inputs import make_run
-from tests.labutils.check.small_exercises import ROW_SUM
+from tests.labutils.check.small_exercises import MATMUL, ROW_SUM
 
 KERNEL = """\
 ticket = tl.atomic_add(count_ptr, 1)
@@ -81,7 +83,7 @@ def waiting(threads, parity, lacks, bytes_=0):
     [
         (waiting(32, 0, 0, 1024), 5, "a phase still expects 1024 bytes", "line 4"),
         (waiting(32, 1, 32), 6, "96 of the 128 arrivals at empty have come", "line 3"),
-        (f"{waiting(32, 0, 1)}; {waiting(1, 1, 128)}", 5, "each side waits for the other", "parity"),
+        (f"{waiting(32, 0, 1)}; {waiting(1, 1, 128)}", 5, "each side waits for the other", "line 3"),
         (waiting(32, 0, 1), 5, "the other threads have gone on or returned", "line 7"),
     ],
 )
@@ -122,3 +124,87 @@ def test_programs_that_never_reach_the_store_are_counted():
     missing = torch.arange(rows) > 0
     found = placement.unwritten(run, "out", missing, Shown(stored, [((rows, 1, 1), (1, 1, 1))]))
     assert f"{rows - 1} of {rows} programs execute no store to out" in found.advice and "line 4" in found.advice
+
+
+TILES = """\
+__global__ void product(const float* x, float* out, int n) {
+    __shared__ float tile[2][64];
+    for (int k = 0; k < n; k += 64) {
+        tile[0][threadIdx.x] = x[k + threadIdx.x];
+        __syncthreads();
+        out[threadIdx.x] += tile[0][63 - threadIdx.x];
+    }
+}
+"""
+
+
+def conflicting(verb, did, line):
+    return f"thread 1 {verb} tile[0][5], which thread 2 {did} (line {line}), with no __syncthreads() in between"
+
+
+@pytest.mark.parametrize(
+    "message, line",
+    [(conflicting("overwrites", "read", 6), 4), (conflicting("reads", "wrote", 4), 6)],
+)
+def test_a_barrier_that_stands_there_is_not_asked_for(message, line):
+    found = placement.conflict(line, message, [TILES])
+    assert "line 5: `__syncthreads();` stands between the two lines in one iteration" in found.cause
+    assert "the next iteration's line 4" in found.cause and "separates the iterations" in found.advice
+
+
+def test_without_a_barrier_nothing_else_is_said():
+    source = TILES.replace("__syncthreads();", ";")
+    assert placement.conflict(4, conflicting("overwrites", "read", 6), [source]) is None
+
+
+def test_a_barrier_of_the_iteration_leaves_the_wrong_buffer():
+    source = TILES.replace("        __syncthreads();\n", "").replace("    }\n}", "        __syncthreads();\n    }\n}")
+    found = placement.conflict(4, conflicting("overwrites", "read", 5), [source])
+    assert "the same one of the two buffers of tile" in found.cause
+    single = source.replace("[2][64]", "[64]")
+    assert placement.conflict(4, conflicting("overwrites", "read", 5), [single]) is None
+
+
+COPIED = """\
+__global__ void scale(float* out) {
+    __shared__ float tile[64];
+    if (t == 0) {
+        tma_load(tile, &x, &full, 0, 0);
+        mbarrier_wait(&full, 0);
+    }
+    tile[t] = 2 * tile[t];
+}
+"""
+
+
+def test_what_a_copy_fills_needs_a_wait_of_each_reader():
+    found = placement.not_initialised("tile", [COPIED])
+    assert "filled by the copy of line 4" in found.cause and "which threads reach line 5" in found.advice
+    found = placement.not_initialised("tile", [COPIED.replace("tma_load(tile", "tma_load(other")])
+    assert "tile is written on line 7" in found.cause and "row length" in found.advice
+
+
+def read_of(index, guard="if (m >= M || n >= N) return;"):
+    return f"""\
+__global__ void product(const float* a, const float* b, float* c, int M, int N, int K) {{
+    int n = threadIdx.x, m = threadIdx.y;
+    {guard}
+    float sum = 0.0f;
+    for (int k = 0; k < K; k++) sum += a[m * K + k] * b[{index}];
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    "source, advice",
+    [
+        (read_of("k * K + n"), "steps by K from row to row, but a row of b has N elements"),
+        (read_of("k * N + n", "if (m > M || n > N) return;"), "`n > N` lets n = N through"),
+        (read_of("k * N + n", "if (m >= M) return;"), "No condition bounds n"),
+        (read_of("k * N + n"), "a term of it is wrong"),
+    ],
+)
+def test_of_an_index_outside_the_condition_is_read(source, advice):
+    run = make_run(replace(MATMUL, language="cuda"), MATMUL.cases[0], 5)
+    found = placement.outside(run, "b", 10**6, "load", 5, Recording(sources=[source]))
+    assert advice in found.advice
