@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..backends import child, extract, interpreter
 from ..spec.inputs import Run
@@ -70,11 +70,27 @@ def find(fn: Callable, refused: list[Run], passed: list[Run], lines: set[int], s
                 break
             if result["right"]:
                 results.close()
-                return _place(parts, *tries[at - 1])
+                place, end = _place(parts, *tries[at - 1]), min(end, time.monotonic() + EACH)
+                return _whole_line(fn.__name__, parts, place, tries[at - 1], tries[at:], runs, end)
             if time.monotonic() > end:
                 break
         results.close()
     return None
+
+
+def _whole_line(entry: str, parts, place: Place, first, left, runs, end: float) -> Place:
+    """The place, without a part of it where another part of the same line could be changed as well."""
+    number, change = first
+    others = [t for t in left if t[0] == number and t[1].line == change.line and t[1].what != change.what]
+    results = child.run([functools.partial(_right, entry, parts, *t, runs) for t in others], EACH)
+    for result in results:
+        if isinstance(result, str) or time.monotonic() > end:
+            break
+        if result["right"]:
+            results.close()
+            return replace(place, what="each part", text=place.statement)
+    results.close()
+    return place
 
 
 def _tries(parts: list[extract.Part]) -> list[tuple[int, edits.Change]]:

@@ -30,6 +30,12 @@ BIAS = small(
 # --- hypotheses: outputs made by hand ------------------------------------------------------------------------------
 
 
+def along(a, b, source, both=False):
+    """A product in which a, or both, is read at other places along K."""
+    places = source(torch.arange(len(b)))
+    return (a.float()[:, places] @ (b[places] if both else b).float()).to(a.dtype)
+
+
 def samples(exercise, wrong):
     found = []
     for case in exercise.cases[:2]:
@@ -55,6 +61,13 @@ def samples(exercise, wrong):
         (ROW_SUM, lambda x: x[:, :-1].sum(1), "the last element along N is missing"),
         (ROW_SUM, lambda x: x[:, :32].sum(1), "only the first 32 elements along N count"),
         (MATMUL, lambda a, b: torch.relu(a @ b), "negative values set to 0"),
+        (MATMUL, lambda a, b: along(a, b, lambda k: k % 8, both=True), "the first 8 elements along K count again"),
+        (MATMUL, lambda a, b: along(a, b, lambda k: k - k % 16 + k % 8), "the first 8 of every 16 elements of a along"),
+        (
+            MATMUL,
+            lambda a, b: along(a, b, lambda k: k - k % 4 + torch.tensor([0, 2, 1, 3])[k % 4]),
+            "elements 1 and 2 of every 4 along K are exchanged in a or b",
+        ),
     ],
 )
 def test_hypotheses_that_fit_are_named(exercise, wrong, cause):
