@@ -240,12 +240,21 @@ def story(name: str, moves: list[Moves], bad: torch.Tensor) -> Evidence | None:
     by_array: dict[str, list[Moves]] = {}
     for m in moves:
         by_array.setdefault(m.group.array, []).append(m)
-    for array, its in by_array.items():
-        if not any(m.moved.any() for m in its) and any((m.must & bad).any() for m in its):
-            return Evidence(
-                f"{name} does not depend on {array}: changing any of its elements changes nothing",
-                f"Find where {array} is loaded, and where what was loaded enters the formula; check the address.",
-            )
+    dead = [
+        a for a, its in by_array.items()
+        if not any(m.moved.any() for m in its) and any((m.must & bad).any() for m in its)
+    ]  # fmt: skip
+    if len(dead) > 1:
+        return Evidence(
+            f"{name} depends on none of {', '.join(dead)}: changing any of their elements changes nothing",
+            "The result is not computed from them, is lost before the store, or each is multiplied by what was read "
+            "at a wrong place: compute by hand the indices of the loads, and follow the result to the store.",
+        )
+    for array in dead:
+        return Evidence(
+            f"{name} does not depend on {array}: changing any of its elements changes nothing",
+            f"Find where {array} is loaded, and where what was loaded enters the formula; check the address.",
+        )
     wrong = {a: torch.stack([m.missing | m.extra for m in its]).any(0) & bad for a, its in by_array.items()}
     wrong = {a: w for a, w in wrong.items() if w.any()}
     if len(wrong) > 1 and (together := torch.stack([*wrong.values()]).all(0)).any():
@@ -289,6 +298,8 @@ def _one(name: str, array: str, moves: list[Moves], wrong: torch.Tensor) -> Evid
     lacks, has, seen = (_marked(moves, at, kind) for kind in ("missing", "extra", "moved"))
     if any(m.moved[at] and m.group.stop - m.group.begin > 1 for m in moves):
         seen = None  # of a block that was changed as a whole perhaps not all elements count
+    if seen is not None and lacks is not None and (lacks & seen).any():
+        seen = None
     others = int(wrong.sum()) - 1
     also = f" (and {others} other element{'s' * (others > 1)} of {name} likewise)" if others else ""
     return Evidence(*_sentence(regions.element(name, at), array, lacks, has, seen, also))

@@ -387,6 +387,7 @@ def _of_two_lines(
     """A write and a read on two lines: which way round nothing orders them, seen from the barriers in the text."""
     if other is None or here == other:
         return None
+    here, other = statements.in_the_kernel(source, here), statements.in_the_kernel(source, other)
     written, read = (other, here) if reads else (here, other)
     if not (loop := statements.common_loop(source, written.number, read.number)):
         return None
@@ -449,14 +450,19 @@ def not_initialised(array: str, sources: list[str]) -> Evidence | None:
         if stores := statements.uses(source, array, stored=True):
             made = [m for store in stores[:1] for m in statements.made_of(source, store)]
             listed = "; ".join(str(x) for x in [*stores[:2], *made[:2]])
-            return Evidence(
-                f"{array} is written on {listed}",
-                f"Should that element of {array} be read at all? If so, which thread should write it: check the "
-                "indices of these lines and the condition around them (elements past the end of the data need a value "
-                "too, such as 0). If not, the index of the read is wrong: a term, or the row length, which includes "
-                "padding.",
-            )
+            return Evidence(f"{array} is written on {listed}", READ_OR_WRITTEN.format(array))
+        named = [x for x in statements.uses(source, array) if "__shared__" not in x.text]
+        if named:
+            return Evidence(f"{array} is used on {'; '.join(map(str, named[:4]))}", READ_OR_WRITTEN.format(array))
     return None
+
+
+READ_OR_WRITTEN = (
+    "Should that element of {} be read at all? If so, which thread should write it: check the indices of these lines "
+    "and the condition around them (elements past the end of the data need a value too, such as 0). If not, the index "
+    "of the read is wrong: a term, or the row length, which includes padding."
+)
+"""What to try where an element of shared memory has no value."""
 
 
 def endless(line: int, sources: list[str]) -> Evidence | None:

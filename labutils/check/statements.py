@@ -167,6 +167,25 @@ def loops(source: str, number: int) -> list[tuple[int, int]]:
     return found
 
 
+def in_the_kernel(source: str, line: Line) -> Line:
+    """The line of C++ itself, or if a lambda or a function of the device is around it, the last line in a loop that
+    calls that one."""
+    lines = source.splitlines()
+    for k in range(line.number, 0, -1):
+        if m := re.match(r"\s*auto\s+(\w+)\s*=\s*\[|.*__device__[^(]*?(\w+)\s*\(", lines[k - 1]):
+            depth, end = 0, k
+            for end in range(k, len(lines) + 1):
+                depth += lines[end - 1].count("{") - lines[end - 1].count("}")
+                if depth <= 0 and "}" in lines[end - 1]:
+                    break
+            if not k < line.number <= end:
+                continue
+            calls = [n for n in range(end + 1, len(lines) + 1) if re.search(rf"\b{m[1] or m[2]}\s*\(", lines[n - 1])]
+            calls = [n for n in calls if loops(source, n)]
+            return in_the_kernel(source, Line(calls[-1], lines[calls[-1] - 1].strip())) if calls else line
+    return line
+
+
 def common_loop(source: str, one: int, other: int) -> tuple[int, int] | None:
     """The innermost loop around two lines of C++."""
     return next((loop for loop in loops(source, one) if loop in loops(source, other)), None)

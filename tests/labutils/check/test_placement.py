@@ -208,3 +208,33 @@ def test_of_an_index_outside_the_condition_is_read(source, advice):
     run = make_run(replace(MATMUL, language="cuda"), MATMUL.cases[0], 5)
     found = placement.outside(run, "b", 10**6, "load", 5, Recording(sources=[source]))
     assert advice in found.advice
+
+
+BY_HELPERS = """\
+__global__ void product(float* out) {
+    __shared__ float tile[2][64];
+    auto put = [&](int buffer) {
+        tile[buffer][threadIdx.x] = 1;
+    };
+    auto multiply = [&](int buffer) {
+        sum += tile[buffer][63 - threadIdx.x];
+    };
+    put(0);
+    for (int k = 0; k < 4; k++) {
+        multiply(now);
+        put(now);
+        __syncthreads();
+    }
+}
+"""
+
+
+def test_lines_of_helpers_are_looked_at_where_they_are_called():
+    found = placement.conflict(4, conflicting("overwrites", "read", 7), [BY_HELPERS])
+    assert "in one iteration line 12: `put(now);` and line 11: `multiply(now);` use the same one" in found.cause
+
+
+def test_without_an_assignment_the_lines_that_use_the_tile_are_shown():
+    source = "__global__ void k() {\n    __shared__ half tile[64];\n    fill(&tile[8 * t], 40);\n}\n"
+    found = placement.not_initialised("tile", [source])
+    assert "tile is used on line 3" in found.cause and "row length" in found.advice
