@@ -55,6 +55,10 @@ ALL = 12
 """Refused cases at most in which a hypothesis is looked at before it is reported."""
 
 
+LEAST = 4
+"""Wrong elements that show a known mistake: any one number fits some."""
+
+
 @dataclass(frozen=True)
 class Tried:
     """One case of a check: its buffers as the kernel left them, what happened, and the result."""
@@ -68,7 +72,11 @@ def refine(
     exercise: KernelExercise, fn: Callable, found: Diagnosis, tried: list[tuple], seed: int, seconds: float = SECONDS
 ) -> Diagnosis:
     """The headline with its cause, as far as evidence shows one. `tried` holds (run, outcome, result) of each case."""
-    tried = [Tried(*t) for t in tried]
+    cases = [Tried(*t) for t in tried]
+    return _with_guess(_refined(exercise, fn, found, cases, seed, seconds), found, cases)
+
+
+def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, seconds: float) -> Diagnosis:
     if found.kind in ("error", "does-not-compile") and (meant := names.missing(found.symptom, fn)):
         return replace(found, symptom=_with_line(meant[0], found.symptom), advice=meant[1])
     if found.kind == "error" and "must be 16-byte aligned" in found.symptom:
@@ -96,6 +104,30 @@ def refine(
     if found.kind == "race":
         return _raced(fn, found, refused, tried, seconds)
     return found
+
+
+def _with_guess(refined: Diagnosis, found: Diagnosis, tried: list[Tried]) -> Diagnosis:
+    """Where the cause is open: the known mistake that one of the other refused cases shows, if none shows another one
+    and no case that passed refutes it."""
+    open_ = refined.kind in OUTSIDE or re.match(r"\d+ of \d+ elements", refined.symptom)
+    if found.guess or not open_:
+        return refined
+    shown = [t for t in tried if t.result.diagnosis and t.result.diagnosis.guess and not t.result.hidden]
+    guesses = {t.result.diagnosis.symptom for t in shown}
+    if len(guesses) != 1:
+        return refined
+    guess = shown[0].result.diagnosis
+    own = any(m.sentence.split("{name}")[-1] in guess.symptom for m in shown[0].run.exercise.known_mistakes)
+    enough = max(_wrong_elements(t) for t in shown) >= LEAST
+    if not enough or not own and len(shown) < 2 or _refuted(guess, tried):
+        return refined
+    place = f'in the case "{shown[0].run.case.name}"'
+    return replace(refined, advice=f"Begin {place}: there {guess.symptom}. {refined.advice}")
+
+
+def _wrong_elements(t: Tried) -> int:
+    comparison = Comparison(t.run)
+    return max(int(comparison.output(n).bad.sum()) for n in t.run.outputs)
 
 
 def _aligned(fn, found: Diagnosis) -> Diagnosis:
@@ -410,9 +442,8 @@ def _described(
             patterns.advice([t.run.case for t in refused], [t.run.case for t in tried if t.result.passed]) or advice
         )
     if right and not cases:
-        advice = (
-            f"What {' and '.join(right)} need too is right: look at the steps that only {output.name} needs. {advice}"
-        )
+        shared = f"What {' and '.join(right)} need{'s' * (len(right) == 1)} too is right"
+        advice = f"{shared}: look at the steps that only {output.name} needs. {advice}"
     said = "; ".join(p for p in parts if p)
     symptom = base.symptom + _in_case(shown) + _also_right(right) + (f": {said}" if said else "")
     return replace(base, symptom=symptom, advice=advice)

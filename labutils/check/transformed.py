@@ -125,6 +125,8 @@ def _codes(samples: list[Sample]) -> Evidence | None:
         said = f"every wrong element of {{name}} is {abs(int(difference))} too {'large' if difference > 0 else 'small'}"
     elif len(bits) == 1:
         said = f"every wrong element of {{name}} differs from the right one in the same bits, {int(bits):#x}"
+    elif fields := _fields(bits.tolist()):
+        said = f"every wrong element of {{name}} is wrong in bit {fields[0]}, and some in bit {fields[1]}"
     else:
         return None
     fine = torch.cat([o.expected[~o.bad].round().long() for _, o in samples])
@@ -137,6 +139,17 @@ def _codes(samples: list[Sample]) -> Evidence | None:
         "wrong bit, and what do the inputs of these elements have in common?",
         replaces=True,
     )
+
+
+def _fields(differences: list[int]) -> tuple[str, str] | None:
+    """Bits in which all codes are wrong and those in which only some are, if they are few."""
+    always, sometimes = differences[0], 0
+    for d in differences:
+        always &= d
+        sometimes |= d
+    sometimes &= ~always
+    bits = [[str(b) for b in range(32) if x >> b & 1] for x in (always, sometimes)]
+    return (" and ".join(bits[0]), " or ".join(bits[1])) if all(1 <= len(b) <= 2 for b in bits) else None
 
 
 def _constant(samples: list[Sample], right: Sequence[Sample]) -> Evidence | None:

@@ -2,13 +2,15 @@
 
 import importlib
 import inspect
+from dataclasses import replace
 
 import pytest
 
-from labutils.check import hypotheses, influence, repairs
+from labutils.check import evidence, hypotheses, influence, repairs
 from labutils.check.compare import Comparison
 from labutils.spec.exercise import Case, Contract, array, out
 from labutils.spec.inputs import make_run
+from labutils.spec.verdict import CaseResult, Diagnosis
 from tests.labutils.check.small_exercises import MATMUL, ROW_SUM, SCALE, small
 
 triton = pytest.importorskip("triton")
@@ -207,7 +209,42 @@ def test_the_place_of_a_slip_is_named_and_not_the_change():
 
 
 def test_only_a_failed_check_looks_for_causes(monkeypatch):
-    from labutils.check import evidence
-
     monkeypatch.setattr(evidence, "refine", None)
     assert evaluate(BIAS, adding("right"), explain=True).passed
+
+
+# --- what one case among others shows -----------------------------------------------------------------------------
+
+
+def tried(exercise, case, wrong, diagnosis=None):
+    run = make_run(exercise, exercise.cases[case], 5)
+    (name,) = exercise.outputs
+    run.buffers[name].view.copy_(wrong(**run.inputs()))
+    return evidence.Tried(run, None, CaseResult(run.case.name, diagnosis=diagnosis))
+
+
+OPEN = Diagnosis("wrong-values", "3 of 9 elements of c are wrong", "Begin with the tiny case.")
+LAST = Diagnosis("missing-accumulation", "c holds only the last 16 terms of each sum", "", guess=True)
+OTHER = Diagnosis("transposed", "a is read with its rows and columns swapped", "", guess=True)
+
+
+@pytest.mark.parametrize(
+    "found, guesses, said",
+    [
+        (OPEN, [LAST], True),
+        (OPEN, [LAST, OTHER], False),  # two that contradict each other
+        (OPEN, [OTHER], False),  # no mistake of the exercise's own, in one case
+        (replace(OPEN, symptom="c is 2 times the right result"), [LAST], False),  # the cause is known
+    ],
+)
+def test_a_known_mistake_of_another_case_is_a_place_to_begin(found, guesses, said):
+    cases = [tried(MATMUL, k + 1, lambda a, b: 0 * (a @ b), guess) for k, guess in enumerate(guesses)]
+    refined = evidence._with_guess(found, OPEN, cases)
+    assert (f'Begin in the case "{MATMUL.cases[1].name}": there c holds only' in refined.advice) == said
+    assert said or refined == found
+
+
+@pytest.mark.parametrize("passes, said", [(lambda a, b: a @ b, False), (lambda a, b: 0 * (a @ b), True)])
+def test_unless_a_case_that_passed_refutes_it(passes, said):
+    cases = [tried(MATMUL, 1, lambda a, b: 0 * (a @ b), LAST), tried(MATMUL, 2, passes, None if not said else OPEN)]
+    assert ("Begin in the case" in evidence._with_guess(OPEN, OPEN, cases).advice) == said

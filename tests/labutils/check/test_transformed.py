@@ -88,6 +88,10 @@ def right_codes(x):
         (lambda x: right_codes(x) - 112.0 * (x["x"] < 0), "112 too small; wrong are those whose bit 7 (of value 128)"),
         (lambda x: torch.where(right_codes(x) == 0, 254.0, right_codes(x)), "is 254, where 0 belongs"),
         (lambda x: (right_codes(x).long() ^ 3).double(), "differs from the right one in the same bits, 0x3"),
+        (
+            lambda x: torch.where(x["x"] < 0, (right_codes(x).long() - 128 | 1).double(), right_codes(x)),
+            "is wrong in bit 7, and some in bit 0; wrong are those whose bit 7",
+        ),
         (lambda x: right_codes(x) + (torch.arange(len(x["x"])) % 5), None),
     ],
 )
