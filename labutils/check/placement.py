@@ -531,7 +531,7 @@ def raised_early(array: str, seen: Recording) -> Evidence | None:
 
 WAITS = re.compile(
     r"(\d+) threads? waits? at mbarrier_wait for the end of a phase of parity (\d)[^;]*? lacks (\d+) arrivals? and "
-    r"(-?\d+) bytes"
+    r"(-?\d+) bytes(?:, after (\d+) phases?)?"
 )
 """What the emulator reports of threads that wait at an mbarrier."""
 
@@ -539,7 +539,7 @@ WAITS = re.compile(
 def stuck(message: str, line: int, sources: list[str]) -> Evidence | None:
     """Of a deadlock at mbarriers: what is missing, and the lines that should supply it. `line` is that of the first
     wait that the message names."""
-    waits = [tuple(map(int, m)) for m in WAITS.findall(message)]
+    waits = [tuple(int(x or -1) for x in m) for m in WAITS.findall(message)]
     source = next((s for s in sources if "mbarrier_wait" in s), "")
     if not waits or not source:
         return None
@@ -555,7 +555,7 @@ def stuck(message: str, line: int, sources: list[str]) -> Evidence | None:
     names = {x.number: m[1] for x in lines if (m := re.search(r"mbarrier_wait\(&?(\w+)", x.text))}
     order = [names.get(line, ""), *(name for number, name in names.items() if number != line)]
     wanted = dict(re.findall(r"mbarrier_init\(&?(\w+)[^,;]*,\s*(\d+)\)", source))
-    for (_, _, lacks, _), name in zip(waits, order, strict=False):
+    for (_, _, lacks, *_), name in zip(waits, order, strict=False):
         count = int(wanted.get(name, 0))
         if 0 < lacks < count:
             return Evidence(
@@ -564,7 +564,8 @@ def stuck(message: str, line: int, sources: list[str]) -> Evidence | None:
             )
     if len(waits) > 1:
         return Evidence(
-            "nobody arrives any more in the phases that they wait for, so each side waits for the other",
+            _phases({name: w[4] for name, w in zip(order, waits, strict=False) if name})
+            or "nobody arrives any more in the phases that they wait for, so each side waits for the other",
             f"Go through the first rounds of the ring by hand. Which stage does each line give back, and have its "
             f"readers finished then ({arrivals})? How many threads arrive in a round, and how many does {inits} ask "
             f"for (more would end further phases)? Which parity does each wait need ({listed})?",
@@ -574,6 +575,22 @@ def stuck(message: str, line: int, sources: list[str]) -> Evidence | None:
         f"Each wait ({listed}) needs one phase that ends: do both sides run through the same number of rounds, and is "
         "every stage released?",
     )
+
+
+AHEAD = 2
+"""Phases by which one mbarrier of a ring's stage is ahead of the other at most."""
+
+
+def _phases(ended: dict[str, int]) -> str:
+    """What the numbers of phases say of two mbarriers that wait for each other; "" where they fit."""
+    if len(ended) != 2 or min(ended.values()) < 0:
+        return ""
+    (few, less), (many, more) = sorted(ended.items(), key=lambda x: x[1])
+    if more - less > AHEAD:
+        return f"{many} has ended {more} phases and {few} only {less}, so more threads arrive at {many} than it was made for"
+    if less == 0:
+        return f"no phase of {few} has ended since the start, so what it stands for has never been given on"
+    return ""
 
 
 def _calls(source: str, *names: str) -> list[statements.Line]:

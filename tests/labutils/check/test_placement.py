@@ -70,11 +70,11 @@ __global__ void ring(float* out) {
 """
 
 
-def waiting(threads, parity, lacks, bytes_=0):
+def waiting(threads, parity, lacks, bytes_=0, after=""):
     """A part of what the emulator says of a deadlock at mbarriers."""
     return (
         f"{threads} threads wait at mbarrier_wait for the end of a phase of parity {parity}, while its barrier is in "
-        f"one of parity {parity} that lacks {lacks} arrival{'s' * (lacks > 1)} and {bytes_} bytes"
+        f"one of parity {parity} that lacks {lacks} arrival{'s' * (lacks > 1)} and {bytes_} bytes{after}"
     )
 
 
@@ -84,6 +84,24 @@ def waiting(threads, parity, lacks, bytes_=0):
         (waiting(32, 0, 0, 1024), 5, "a phase still expects 1024 bytes", "line 4"),
         (waiting(32, 1, 32), 6, "96 of the 128 arrivals at empty have come", "line 3"),
         (f"{waiting(32, 0, 1)}; {waiting(1, 1, 128)}", 5, "each side waits for the other", "line 3"),
+        (
+            f"{waiting(32, 0, 1, 0, ', after 1 phase')}; {waiting(1, 1, 128, 0, ', after 32 phases')}",
+            5,
+            "empty has ended 32 phases and full only 1, so more threads arrive at empty than it was made for",
+            "line 7",
+        ),
+        (
+            f"{waiting(32, 0, 1, 0, ', after 1 phase')}; {waiting(1, 1, 128, 0, ', after 0 phases')}",
+            5,
+            "no phase of empty has ended since the start",
+            "line 7",
+        ),
+        (
+            f"{waiting(32, 0, 1, 0, ', after 3 phases')}; {waiting(1, 1, 128, 0, ', after 2 phases')}",
+            5,
+            "each side waits for the other",
+            "line 7",
+        ),
         (waiting(32, 0, 1), 5, "the other threads have gone on or returned", "line 7"),
     ],
 )

@@ -109,7 +109,8 @@ static std::string what_is_missing(Worker& w, const Fiber& f) {
   const Barrier& b = w.hopper->barriers.at(a.barrier);
   return " for the end of a phase of parity " + std::to_string(a.number & 1) + ", while its barrier is in one of parity " +
          std::to_string(b.phase & 1) + " that lacks " + std::to_string(b.pending) +
-         (b.pending == 1 ? " arrival and " : " arrivals and ") + std::to_string(b.bytes) + " bytes";
+         (b.pending == 1 ? " arrival and " : " arrivals and ") + std::to_string(b.bytes) + " bytes, after " +
+         std::to_string(b.phase) + (b.phase == 1 ? " phase" : " phases");
 }
 
 // A thread returns from the kernel.
