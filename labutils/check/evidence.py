@@ -356,7 +356,8 @@ def _values(exercise, fn, found: Diagnosis, refused: list[Tried], tried: list[Tr
     its = [m for m in moves.get(name, ()) if m.group.array not in innocent]
     if its and (story := influence.story(name, its, output.bad)):
         return _added(replace(base, symptom=base.symptom + _in_case(shown) + _also_right(right)), story, name)
-    return _described(base, shown, output, refused, tried, bool(moves), right)
+    studied = influence.is_right(moves[name], output.bad) if moves else False
+    return _described(base, shown, output, refused, tried, studied, right)
 
 
 def _right_outputs(outputs: dict[str, OutputComparison], refused: list[Tried]) -> list[str]:

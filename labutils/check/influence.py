@@ -30,6 +30,9 @@ BLOCKS, ENDS = 6, 3
 MOST_SINGLES = 24
 """Positions of one block that are looked at one by one."""
 
+PART = 0.05
+"""The part of the wrong elements that must show a wrong influence: it does not explain the others."""
+
 VISIBLE = 8.0
 """A result that should move by more than so many tolerances must move."""
 
@@ -256,12 +259,17 @@ def story(name: str, moves: list[Moves], bad: torch.Tensor) -> Evidence | None:
             f"Find where {array} is loaded, and where what was loaded enters the formula; check the address.",
         )
     wrong = {a: torch.stack([m.missing | m.extra for m in its]).any(0) & bad for a, its in by_array.items()}
-    wrong = {a: w for a, w in wrong.items() if w.any()}
+    wrong = {a: w for a, w in wrong.items() if w.any() and w.sum() >= PART * bad.sum()}
     if len(wrong) > 1 and (together := torch.stack([*wrong.values()]).all(0)).any():
         return _of_several(name, {a: by_array[a] for a in wrong}, tuple(together.nonzero()[0].tolist()))
     for array, where in wrong.items():
         return _one(name, array, by_array[array], where)
     return None
+
+
+def is_right(moves: list[Moves], bad: torch.Tensor) -> bool:
+    """Does each wrong element depend on the right elements of the inputs, as far as was looked?"""
+    return bool(moves) and not any(((m.missing | m.extra) & bad).any() for m in moves)
 
 
 def _of_several(name: str, by_array: dict[str, list[Moves]], at: tuple[int, ...]) -> Evidence:

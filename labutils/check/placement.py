@@ -587,7 +587,8 @@ def _phases(ended: dict[str, int]) -> str:
         return ""
     (few, less), (many, more) = sorted(ended.items(), key=lambda x: x[1])
     if more - less > AHEAD:
-        return f"{many} has ended {more} phases and {few} only {less}, so more threads arrive at {many} than it was made for"
+        ended_by = f"{many} has ended {more} phases and {few} only {less}"
+        return f"{ended_by}, so more threads arrive at {many} than it was made for"
     if less == 0:
         return f"no phase of {few} has ended since the start, so what it stands for has never been given on"
     return ""

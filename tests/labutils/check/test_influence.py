@@ -41,6 +41,16 @@ def test_of_several_inputs_the_innocent_one_is_not_named(a, b, cause):
     assert found.cause.startswith(cause)
 
 
+def test_what_few_wrong_elements_show_explains_nothing():
+    found = [*moves("a", [1, 0, 0], [1, 1, 0]), *moves("b", [1, 1, 0], [1, 1, 0])]
+    assert influence.story("out", found, EVERYWHERE) is not None and not influence.is_right(found, EVERYWHERE)
+    many = torch.ones(40, dtype=torch.bool)
+    for m in found:
+        m.moved, m.must, m.may = (torch.cat([x, torch.ones(36, dtype=torch.bool)]) for x in (m.moved, m.must, m.may))
+    assert influence.story("out", found, many) is None
+    assert not influence.is_right(found, many) and influence.is_right(found, ~many)
+
+
 @pytest.mark.parametrize("names, cause", [("a", "out does not depend on a:"), ("ab", "out depends on none of a, b:")])
 def test_inputs_that_move_nothing_are_named_together(names, cause):
     found = []
