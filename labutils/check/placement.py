@@ -366,7 +366,7 @@ def conflict(line: int, message: str, sources: list[str]) -> Evidence | None:
         if here and other and other != here and not re.search(rf"__shared__[^;]*\b{m[1]}\b", source):
             return _stored_twice(m[1], here, other, source)
     if here is not None and (
-        m := re.search(r"(reads|writes|overwrites) (\w+)\[.*which .* (?:wrote|read) \(line (\d+)\)", message)
+        m := re.search(r"\b(reads|overwrites) (\w+)\[.*which .* (?:wrote|read) \(line (\d+)\)", message)
     ):
         return _of_two_lines(m[1] == "reads", m[2], here, statements.line_of(source, int(m[3])), source)
     if here is None or "(line" in message:
