@@ -284,7 +284,7 @@ def endless(header: Line) -> str:
 
 
 RISKY = (
-    (r"\b(?:exp|expf|__expf|exp2|exp2f)\s*\(", "exp of a number above 88 is inf"),
+    (r"\b(?:__|\w+_)?exp2?f?\s*\(", "exp of a number above 88 is inf"),
     (r"\b(?:rsqrt|rsqrtf|sqrt|sqrtf)\s*\(", "the root of a negative number is NaN, rsqrt of 0 is inf"),
     (r"\b(?:log|logf|log2|log2f)\s*\(", "the logarithm of 0 is -inf, of a negative number NaN"),
     (

@@ -150,3 +150,10 @@ def test_barriers_between_lines_of_one_loop():
 
 def test_all_conditions_above_a_line():
     assert [c.number for c in statements.conditions(LOOPS, 4)] == [3, 2]
+
+
+@pytest.mark.parametrize("name", ["exp", "__expf", "exp2f", "tl.exp", "fast_exp2"])
+def test_exponentials_of_any_name_can_be_too_large(name):
+    ((line, why),) = statements.risky([(7, f"float p = s;\nfloat q = {name}(s - m);")])
+    assert line.number == 8 and "exp of a number above 88" in why
+    assert statements.risky([(7, "float q = expected(s);")]) == []
