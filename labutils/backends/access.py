@@ -32,7 +32,7 @@ NOBODY, MANY = -1, -2
 """In place of the number of an epoch: no access yet, and loads by programs that are not ordered."""
 MAX_FINDINGS = 8
 ALL_THREADS = 1 << 30
-"""Added to a program ID, for the epochs of what all threads of the program write. They count how often the threads have met."""
+"""Added to a program ID, for the epochs of what all its threads write. They count how often the threads have met."""
 MOST_UPDATES = 32
 """Unordered atomics on one element that are remembered: the latest."""
 
