@@ -79,9 +79,12 @@ def find(fn: Callable, refused: list[Run], passed: list[Run], lines: set[int], s
 
 
 def _whole_line(entry: str, parts, place: Place, first, left, runs, end: float) -> Place:
-    """The place, without a part of it where another part of the same line could be changed as well."""
+    """The place, without a part of it where another part of the same line, apart from it, could be changed as well."""
     number, change = first
-    others = [t for t in left if t[0] == number and t[1].line == change.line and t[1].what != change.what]
+    others = [
+        t for t in left
+        if t[0] == number and t[1].line == change.line and (t[1].begin >= change.end or t[1].end <= change.begin)
+    ]  # fmt: skip
     results = child.run([functools.partial(_right, entry, parts, *t, runs) for t in others], EACH)
     for result in results:
         if isinstance(result, str) or time.monotonic() > end:
