@@ -27,7 +27,8 @@ def unwritten(run: Run, name: str, missing: torch.Tensor, seen: Recording) -> Ev
     if not stores:
         return _no_store(run, name, programs, seen)
     return (
-        _same_place(run, name, stores, seen)
+        _between_rows(run, name, stores, seen)
+        or _same_place(run, name, stores, seen)
         or _masked_off(run, name, missing, stores, seen)
         or _not_reached(run, name, missing, stores, seen)
     )
@@ -105,6 +106,28 @@ def _same_place(run: Run, name: str, stores: list[Access], seen: Recording) -> E
                 f"{advice}: check {made}." if made else f"{advice}.",
             )
         sets.setdefault(a.elements, a)
+    return None
+
+
+def _between_rows(run: Run, name: str, stores: list[Access], seen: Recording) -> Evidence | None:
+    """Stores go to memory between the rows of an array, which belongs to none of its elements."""
+    view = run.buffers[name].view
+    end = sum((n - 1) * s for n, s in zip(view.shape, view.stride(), strict=True))
+    if view.is_contiguous() or view.dim() < 2:
+        return None
+    inside = set()
+    for offsets in (torch.arange(n) * s for n, s in zip(view.shape, view.stride(), strict=True)):
+        inside = {a + b for a in inside or {0} for b in offsets.tolist()}
+    for a in stores:
+        gap = [e for e in a.elements if 0 <= e < end and e not in inside]
+        if gap:
+            lines = seen.lines(a.filename)
+            text = statements.statement(lines, a.line)
+            return Evidence(
+                f"{_who(a.program)} stores between two rows of {name}, which lie {view.stride(-2)} elements apart and "
+                f"have {view.shape[-1]} (line {a.line}: `{statements.shortened(text)}`)",
+                f"Step from row to row by {name}'s own stride, not by the length of a row.",
+            )
     return None
 
 
@@ -502,8 +525,12 @@ def raised_early(array: str, seen: Recording) -> Evidence | None:
     for a in seen.accesses:
         by_program.setdefault(a.program, []).append(a)
     for place, own in by_program.items():
-        changes = [k for k, a in enumerate(own) if a.array == array and a.kind != "load" and a.elements]
-        counters = [k for k, a in enumerate(own) if a.kind == "atomic" and a.array != array and len(a.elements) == 1]
+        # counter and array may be parts of one tensor
+        tiles = {e for a in own if a.array == array and len(a.elements) > 1 for e in a.elements}
+        counters = [k for k, a in enumerate(own) if a.kind == "atomic" and len(a.elements) == 1
+                    and (a.array != array or tiles and a.elements[0] not in tiles)]  # fmt: skip
+        changes = [k for k, a in enumerate(own) if a.array == array and a.kind != "load" and a.elements
+                   and k not in counters]  # fmt: skip
         if not changes or not counters:
             continue
         raised, changed = own[counters[-1]], own[changes[-1]]

@@ -8,7 +8,7 @@ import torch
 from labutils.check import placement
 from labutils.check.accesses import Access, Recording
 from labutils.spec.inputs import make_run
-from tests.labutils.check.small_exercises import MATMUL, ROW_SUM
+from tests.labutils.check.small_exercises import COPY, MATMUL, ROW_SUM
 
 KERNEL = """\
 ticket = tl.atomic_add(count_ptr, 1)
@@ -256,3 +256,25 @@ def test_without_an_assignment_the_lines_that_use_the_tile_are_shown():
     source = "__global__ void k() {\n    __shared__ half tile[64];\n    fill(&tile[8 * t], 40);\n}\n"
     found = placement.not_initialised("tile", [source])
     assert "tile is used on line 3" in found.cause and "row length" in found.advice
+
+
+@pytest.mark.parametrize("case, between", [(0, False), (1, True)])
+def test_stores_between_rows_are_named(case, between):
+    run = make_run(COPY, COPY.cases[case], 5)
+    rows, columns = run.outputs["out"].view.shape
+    stored = [
+        Access("store", "out", (row, 0, 0), "k.py", 4, tuple(range(row * columns, row * columns + columns)), ())
+        for row in range(rows)
+    ]
+    missing = torch.ones(rows, columns, dtype=torch.bool)
+    missing[0] = False
+    found = placement.unwritten(run, "out", missing, Shown(stored, [((rows, 1, 1), None)]))
+    assert ("program 1 stores between two rows of out" in found.cause) == between
+    assert ("out's own stride" in found.advice) == between
+
+
+def test_counter_and_sums_may_be_parts_of_one_tensor():
+    lines = [Access("atomic", "sums", (0, 0, 0), "k.py", 2, (0, 1), ()),
+             Access("atomic", "sums", (0, 0, 0), "k.py", 1, (9,), ())]  # fmt: skip
+    assert "one thread does so" in placement.raised_early("sums", Shown(lines)).cause
+    assert "before it changes sums" in placement.raised_early("sums", Shown(lines[::-1])).cause
