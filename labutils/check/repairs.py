@@ -44,8 +44,8 @@ class Place:
         shown = statements.shortened(self.statement if self.what in WHOLE else self.text, 80)
         return Evidence(
             f"one change on line {self.line} makes the kernel right, `{statements.shortened(self.statement)}`",
-            f"Look at line {self.line}, first at {self.what}, `{shown}`. If that is as it should be, look at the rest of "
-            "the line and at what uses it.",
+            f"Look at line {self.line}, first at {self.what}, `{shown}`. If that is as it should be, look at the rest "
+            "of the line and at what uses it.",
         )
 
 
