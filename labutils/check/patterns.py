@@ -52,6 +52,8 @@ def apart(refused: list[Case], passed: list[Case]) -> str:
         values = {getattr(c, attribute) for c in refused}
         if len(values) == 1 and not values & {getattr(c, attribute) for c in passed}:
             value = values.pop()
+            if value == "offset" and len(refused) == 1:
+                continue  # of one case, the layout is one of many things that are its own
             if value in texts:
                 return (
                     f"only the case{'s' * (len(refused) > 1)} with {texts[value]}"

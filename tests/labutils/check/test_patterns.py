@@ -34,3 +34,10 @@ def test_a_coincidence_is_not(refused, passed):
 
 def test_a_block_that_leaves_a_tail_is_named():
     assert "N is not a multiple of 64" in patterns.apart(cases((1, 65), (2, 30)), cases((1, 64), (2, 128)))
+
+
+def test_the_layout_of_one_case_is_not_its_cause():
+    passed = cases((9, 65), (1, 70), (5, 100))
+    offset = [Case(str(n), {"M": n, "N": 66}, layout="offset") for n in (7, 8)]
+    assert "16-byte boundary" in patterns.apart(offset, passed)
+    assert patterns.apart(offset[:1], passed) == ""
