@@ -6,13 +6,15 @@ access never happens, and keeps findings (out of bounds, races between programs)
 
 Races are found as in FastTrack (Flanagan and Freund, PLDI 2009), see vector_clock.py: each element remembers the epochs
 of its last store and load, each program has a vector clock, and atomics on one address order programs, as far as their
-semantics say ("relaxed" orders nothing). There are seven differences. An atomic that changes nothing may see the value
+semantics say ("relaxed" orders nothing). There are eight differences. An atomic that changes nothing may see the value
 from before a change that nothing orders before it; the first of each program does, and acquires nothing then
 (`may_miss`). One that changes something may come before such a change (atomics.py, `overtaken`). An element keeps one
 epoch of a load, or the mark MANY when loads of several programs are not ordered: any later store then counts as a race,
 where FastTrack would keep a vector clock. A store of the bits that are there already is no conflict. Lanes of one store
 that write different bits to one place are (`disagree`). And of the atomics on an element all that nothing orders are
-kept: a plain load must come after each.
+kept: a plain load must come after each. And what all threads of a program write, more than one element at once, has
+epochs of its own: an atomic on one variable is executed by one thread, and releases them only if the threads have met
+since (`meet`).
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ from .vector_clock import Epoch, VectorClock
 NOBODY, MANY = -1, -2
 """In place of the number of an epoch: no access yet, and loads by programs that are not ordered."""
 MAX_FINDINGS = 8
+ALL_THREADS = 1 << 30
+"""Added to a program ID, for the epochs of what all its threads write. They count how often the threads have met."""
 MOST_UPDATES = 32
 """Unordered atomics on one element that are remembered: the latest."""
 
@@ -175,7 +179,12 @@ class Recorder:
         self._program = 0
         self._place = (0, 0, 0)
         self._epochs = [Epoch(0, 0)]
-        """In the order of execution; shadow state holds their numbers in this list. The last one is now."""
+        """Shadow state holds their numbers in this list."""
+        self._now = 0
+        self._meetings: dict[int, int] = defaultdict(int)
+        """For each program, how often its threads have met."""
+        self._written: dict[int, int] = {}
+        """For each program, the number of the epoch of what its threads have written since they met."""
         self._clocks: dict[int, VectorClock] = defaultdict(VectorClock)
         """For each program, what happened before its current epoch."""
         self._releases: dict[int, VectorClock] = defaultdict(VectorClock)
@@ -208,8 +217,9 @@ class Recorder:
         self.arrays = [t for t in self.arrays if not t.scratch]
         for t in self.arrays:
             t.forget()
-        self._epochs = [Epoch(0, 0)]
-        for known in (self._clocks, self._releases, self._changes, self._atomics, self._updates, self._update_sets):
+        self._epochs, self._now = [Epoch(0, 0)], 0
+        for known in (self._clocks, self._releases, self._changes, self._atomics, self._updates, self._update_sets,
+                      self._meetings, self._written):  # fmt: skip
             known.clear()
 
     def program(self, place: tuple[int, int, int], number: int) -> None:
@@ -219,8 +229,26 @@ class Recorder:
     def go_on(self, place: tuple[int, int, int], number: int) -> None:
         """A program begins, or goes on after others ran while it waited."""
         self._place, self._program = place, number
-        if self._epochs[-1].program != number:
-            self._epochs.append(Epoch(number, self._atomics[number]))
+        if self._epochs[self._now].program != number:
+            self._begin(Epoch(number, self._atomics[number]))
+
+    def _begin(self, epoch: Epoch) -> None:
+        self._now = len(self._epochs)
+        self._epochs.append(epoch)
+
+    def meet(self) -> None:
+        """The program's threads have met at a barrier, of its own or inside a reduction, say."""
+        self._meetings[self._program] += 1
+        self._written.pop(self._program, None)
+
+    def _writing(self, elements: int) -> int:
+        """The number of the epoch of a write of so many elements."""
+        if elements <= 1:
+            return self._now
+        if self._program not in self._written:
+            self._written[self._program] = len(self._epochs)
+            self._epochs.append(Epoch(self._program + ALL_THREADS, self._meetings[self._program]))
+        return self._written[self._program]
 
     def load(self, addresses: np.ndarray, mask: np.ndarray, itemsize: int, where, volatile=False) -> np.ndarray:
         """Lanes that may read. A volatile load is no race with an atomic; it orders nothing either."""
@@ -279,7 +307,9 @@ class Recorder:
         self.counts.wave_load_sectors += self._new_in_wave(sectors)  # an atomic reads, too
         self.counts.load_bytes += int(ok.sum()) * itemsize
         self.counts.store_bytes += int(ok.sum()) * itemsize
-        clock, epoch = self._clocks[self._program], self._epochs[-1]
+        clock, epoch = self._clocks[self._program], self._epochs[self._now]
+        # one thread executes an atomic on one variable: what others wrote since the threads met, it does not release
+        met = self._meetings[self._program] - (1 if addresses.size == 1 else 0)
         acquires, releases = semantics in ("acquire", "acq_rel"), semantics in ("release", "acq_rel")
         for address in np.unique(addresses[ok])[:LANES].tolist() if acquires or releases else ():
             release = self._releases[address]
@@ -288,10 +318,12 @@ class Recorder:
             if releases:
                 release.join(clock)
                 release.add(epoch)
+                if met >= 0:
+                    release.add(Epoch(self._program + ALL_THREADS, met))
         for t, elements in touched:
             self._mark_read(t, elements)
         self._atomics[self._program] = epoch.clock + 1
-        self._epochs.append(Epoch(self._program, epoch.clock + 1))
+        self._begin(Epoch(self._program, epoch.clock + 1))
         return ok
 
     def change(self, address: int) -> Change | None:
@@ -310,6 +342,7 @@ class Recorder:
 
     def updated(self, addresses: np.ndarray, epoch: int) -> None:
         """An atomic of that epoch has changed what is at these addresses."""
+        epoch = self._writing(addresses.size) if addresses.size > 1 else epoch
         for t in self.arrays:
             here = addresses[(addresses >= t.base) & (addresses < t.end)]
             elements = ((here - np.uint64(t.base)) // np.uint64(t.itemsize)).astype(np.int64)
@@ -335,7 +368,7 @@ class Recorder:
     @property
     def now(self) -> int:
         """The number of the current epoch."""
-        return len(self._epochs) - 1
+        return self._now
 
     def _resolve(self, access, addresses, mask, itemsize, where, changes=None, touched=None) -> np.ndarray:
         mask = np.broadcast_to(np.asarray(mask, bool), addresses.shape)
@@ -420,7 +453,7 @@ class Recorder:
         if bad.any():
             self._add("race", access, t.name, elements[bad][0] - t.start, where, bad.sum())
         if access == "store":
-            t.writer[elements] = self.now
+            t.writer[elements] = self._writing(elements.size)
         elif access == "load":
             self._mark_read(t, elements)
 
@@ -440,7 +473,7 @@ class Recorder:
 
     def _happened_before(self, others: np.ndarray) -> np.ndarray:
         """Which of these epochs are this program's own, nobody's, or known to have happened before now?"""
-        before = (others == NOBODY) | (others == self.now)
+        before = (others == NOBODY) | (others == self.now) | (others == self._written.get(self._program, NOBODY))
         if before.all():
             return before
         clock = self._clocks[self._program]
@@ -448,7 +481,7 @@ class Recorder:
             if number == MANY:
                 continue
             epoch = self._epochs[number]
-            if epoch.program == self._program or epoch in clock:
+            if epoch.program in (self._program, self._program + ALL_THREADS) or epoch in clock:
                 before |= others == number
         return before
 

@@ -3,10 +3,11 @@
 This module and interpreter_patches.py are the only ones that touch Triton's private API. What they lean on,
 seen alike in Triton 3.6, 3.7 and 3.9: `triton.runtime.interpreter` has an object `interpreter_builder` whose class has
 `create_masked_load(ptrs, mask, other, …)`, `create_masked_store(ptrs, value, mask, …)`,
-`create_atomic_rmw(op, ptr, value, mask, …)`, `create_atomic_cas(ptr, compare, value, …)`, `create_shl`, `create_lshr`
-and `create_ashr(value, distance)`, `set_grid_dim` and `set_grid_idx`; classes `InterpretedFunction` and
-`GridExecutor`, of which the latter's `__call__(*args, **kwargs)` is one launch; and `Autotuner` has `_bench`, `cache`
-and `configs`. `tests/labutils/backends/test_interpreter.py` holds them to that.
+`create_atomic_rmw(op, ptr, value, mask, …)`, `create_atomic_cas(ptr, compare, value, …)`, `create_barrier`,
+`create_dot`, `create_shl`, `create_lshr` and `create_ashr(value, distance)`, `set_grid_dim` and `set_grid_idx`; classes
+`ReduceOps` and `ScanOps` with `apply_impl`; `InterpretedFunction` and `GridExecutor`, of which the latter's
+`__call__(*args, **kwargs)` is one launch; and `Autotuner` has `_bench`, `cache` and `configs`.
+`tests/labutils/backends/test_interpreter.py` holds them to that.
 """
 
 from __future__ import annotations
@@ -55,6 +56,10 @@ def recording(
         (builder, "create_atomic_rmw", hooks.atomic_rmw),
         (builder, "create_atomic_cas", hooks.atomic_cas),
         *((builder, name, hooks.shift) for name in ("create_shl", "create_lshr", "create_ashr")),
+        (builder, "create_barrier", hooks.meet),
+        (builder, "create_dot", hooks.meet),
+        (interpreter.ReduceOps, "apply_impl", hooks.meet),
+        (interpreter.ScanOps, "apply_impl", hooks.meet),
         (builder, "set_grid_dim", hooks.grid_dim),
         (builder, "set_grid_idx", hooks.grid_idx),
         (interpreter.GridExecutor, "__call__", hooks.launch),
@@ -160,6 +165,8 @@ class _Hooks:
             self._moved()
         elif self.programs:
             self.programs.polled()
+        if not dropped:
+            recorder.meet()  # the result goes to all threads
         return type(result)(atomics.replaced(result.data, ptr.data, old), result.dtype) if old else result
 
     def shift(self, method, builder, value, distance):
@@ -170,6 +177,11 @@ class _Hooks:
         if self.recorder.thorough and beyond.any():
             result.data = np.where(beyond, poison.bits(result.data.shape, result.data.dtype, self.random), result.data)
         return result
+
+    def meet(self, method, owner, *args, **kwargs):
+        """At a barrier, and in what threads compute together through shared memory, they meet."""
+        self.recorder.meet()
+        return method(owner, *args, **kwargs)
 
     def _moved(self) -> None:
         if self.programs:

@@ -25,8 +25,9 @@ MOST_ELEMENTS = 300_000
 
 @dataclass(frozen=True)
 class Access:
-    """One load, store or atomic of one program. `elements` and `masked` are elements of the array's storage, counted
-    from the array's first: those that were touched, and where lanes pointed that the mask switched off."""
+    """One load, store or atomic of one program, or a "barrier" where its threads meet. `elements` and `masked` are
+    elements of the array's storage, counted from the array's first: those that were touched, and where lanes pointed
+    that the mask switched off."""
 
     kind: str
     array: str
@@ -79,6 +80,10 @@ class _Watch(Recorder):
         ok = super().atomic(addresses, mask, itemsize, where, *semantics)
         self._keep("atomic", addresses, mask)
         return ok
+
+    def meet(self):
+        super().meet()
+        self.kept.append(["barrier", "", self._place, *_place(), [], []])
 
     def _keep(self, kind: str, addresses, mask) -> None:
         filename, line = _place()

@@ -206,6 +206,27 @@ def _shapes(source: _Text, node: ast.AST) -> Iterator[Change]:
                 yield source.change("[:, None] or [None, :]", node, f"{source.of(node.value)}[{other}]")
 
 
+def _exchanged(source: _Text, node: ast.AST) -> Iterator[Change]:
+    """Two strides of one address, or the two sizes of one mask, in each other's place."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.Add, ast.BitAnd)):
+        return
+    adds = isinstance(node.op, ast.Add)
+    pattern, what = (
+        (r"stride\w*", "the strides (which index has which)") if adds else (r"[A-Z]|n_?\w*|[a-z]?_?size", "the mask")
+    )
+    names = [n for n in ast.walk(node) if isinstance(n, ast.Name) and re.fullmatch(pattern, n.id)]
+    if not adds:
+        right = {id(c) for n in ast.walk(node) if isinstance(n, ast.Compare) for c in n.comparators}
+        names = [n for n in names if id(n) in right]
+    if len(names) != 2 or names[0].id == names[1].id:
+        return
+    begin, _ = source.span(node)
+    text = source.of(node)
+    (a, b), (c, d) = sorted(source.span(n) for n in names)
+    one, other = source.text[a:b], source.text[c:d]
+    yield source.change(what, node, text[: a - begin] + other + text[b - begin : c - begin] + one + text[d - begin :])
+
+
 def _constants(source: _Text, node: ast.AST) -> Iterator[Change]:
     if not isinstance(node, ast.Constant) or isinstance(node.value, (str, bool, type(None))):
         return
@@ -245,7 +266,7 @@ def _addresses(source: _Text, node: ast.AST) -> Iterator[Change]:
 
 
 RULES: tuple[tuple[Callable[[_Text, ast.AST], Iterator[Change]], ...], ...] = (
-    (_comparisons, _functions, _accumulations, _shapes, _initial),
+    (_comparisons, _functions, _accumulations, _shapes, _initial, _exchanged),
     (_memory, _addresses, _operators),
     (_names, _constants, _terms),
 )

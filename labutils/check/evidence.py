@@ -33,7 +33,7 @@ from . import (
     repairs,
     statements,
 )
-from .compare import Comparison, OutputComparison
+from .compare import Comparison, OutputComparison, most_poison_matches
 from .findings import Evidence
 
 UNWRITTEN = ("not-written", "tail-not-written", "first-block-only")
@@ -55,6 +55,10 @@ ALL = 12
 """Refused cases at most in which a hypothesis is looked at before it is reported."""
 
 
+LEAST = 4
+"""Wrong elements that show a known mistake: any one number fits some."""
+
+
 @dataclass(frozen=True)
 class Tried:
     """One case of a check: its buffers as the kernel left them, what happened, and the result."""
@@ -68,9 +72,15 @@ def refine(
     exercise: KernelExercise, fn: Callable, found: Diagnosis, tried: list[tuple], seed: int, seconds: float = SECONDS
 ) -> Diagnosis:
     """The headline with its cause, as far as evidence shows one. `tried` holds (run, outcome, result) of each case."""
-    tried = [Tried(*t) for t in tried]
+    cases = [Tried(*t) for t in tried]
+    return _with_guess(_refined(exercise, fn, found, cases, seed, seconds), found, cases)
+
+
+def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, seconds: float) -> Diagnosis:
     if found.kind in ("error", "does-not-compile") and (meant := names.missing(found.symptom, fn)):
         return replace(found, symptom=_with_line(meant[0], found.symptom), advice=meant[1])
+    if found.kind == "error" and "must be 16-byte aligned" in found.symptom:
+        return _aligned(fn, found)
     refused = sorted((t for t in tried if _same(t, found)), key=_size)
     if not refused:
         return found
@@ -93,6 +103,47 @@ def refine(
         return _threads(fn, found, refused[0])
     if found.kind == "race":
         return _raced(fn, found, refused, tried, seconds)
+    return found
+
+
+def _with_guess(refined: Diagnosis, found: Diagnosis, tried: list[Tried]) -> Diagnosis:
+    """Where the cause is open: the known mistake that one of the other refused cases shows, if none shows another one
+    and no case that passed refutes it."""
+    open_ = refined.kind in OUTSIDE or re.match(r"\d+ of \d+ elements", refined.symptom)
+    if found.guess or not open_:
+        return refined
+    shown = [t for t in tried if t.result.diagnosis and t.result.diagnosis.guess and not t.result.hidden]
+    guesses = {t.result.diagnosis.symptom for t in shown}
+    if len(guesses) != 1:
+        return refined
+    guess = shown[0].result.diagnosis
+    own = any(m.sentence.split("{name}")[-1] in guess.symptom for m in shown[0].run.exercise.known_mistakes)
+    enough = max(_wrong_elements(t) for t in shown) >= LEAST
+    if not enough or not own and len(shown) < 2 or _refuted(guess, tried):
+        return refined
+    place = f'in the case "{shown[0].run.case.name}"'
+    return replace(refined, advice=f"Begin {place}: there {guess.symptom}. {refined.advice}")
+
+
+def _wrong_elements(t: Tried) -> int:
+    comparison = Comparison(t.run)
+    return max(int(comparison.output(n).bad.sum()) for n in t.run.outputs)
+
+
+def _aligned(fn, found: Diagnosis) -> Diagnosis:
+    """Of a descriptor's block that starts at the wrong place: where the offsets of that line come from."""
+    line = re.search(r"\(line (\d+): `[^`]*\[([^\]]*)\]", found.symptom)
+    if line is None:
+        return found
+    for first, text in names.texts(fn):
+        lines, here = text.splitlines(keepends=True), int(line[1]) - first + 1
+        if not 0 < here <= len(lines):
+            continue
+        made = [d for n in re.findall(r"[A-Za-z_]\w*", line[2]) if (d := statements.definition(lines, n, here))]
+        if made:
+            listed = "; ".join(str(replace(d, number=d.number + first - 1)) for d in made)
+            advice = f"It must be a multiple of 16 bytes. The offsets come from {listed}: which blocks are meant?"
+            return replace(found, advice=advice)
     return found
 
 
@@ -300,9 +351,26 @@ def _values(exercise, fn, found: Diagnosis, refused: list[Tried], tried: list[Tr
     if placed.advice != base.advice:
         return placed
     moves = influence.study(exercise, fn, shown.run.case, seed, max(0.5, end - time.monotonic()))
-    if moves and (story := influence.story(name, moves[name], output.bad)):
-        return _added(replace(base, symptom=base.symptom + _in_case(shown)), story, name)
-    return _described(base, shown, output, refused, tried, bool(moves))
+    right = _right_outputs(outputs, refused)
+    innocent = {m.group.array for n in right for m in moves.get(n, ()) if m.must.any()}
+    its = [m for m in moves.get(name, ()) if m.group.array not in innocent]
+    if its and (story := influence.story(name, its, output.bad)):
+        return _added(replace(base, symptom=base.symptom + _in_case(shown) + _also_right(right)), story, name)
+    studied = influence.is_right(moves[name], output.bad) if moves else False
+    return _described(base, shown, output, refused, tried, studied, right)
+
+
+def _right_outputs(outputs: dict[str, OutputComparison], refused: list[Tried]) -> list[str]:
+    """Outputs that are right in the refused cases, of which another one is wrong."""
+    right = [n for n, o in outputs.items() if not o.bad.any()]
+    for t in refused[:SAMPLES] if right else ():
+        comparison = Comparison(t.run)
+        right = [n for n in right if not comparison.output(n).bad.any()]
+    return right
+
+
+def _also_right(right: list[str]) -> str:
+    return f", {' and '.join(right)} {'is' if len(right) == 1 else 'are'} right" if right else ""
 
 
 def _explained(found: Diagnosis, refused: list[Tried], passed: list[Tried]) -> Diagnosis | None:
@@ -352,14 +420,16 @@ def _samples(refused: list[Tried], least: int = SAMPLES) -> list[tuple[Tried, Co
         comparison = Comparison(t.run)
         for n in t.run.outputs if name is None else [name]:
             output = comparison.output(n)
-            if output.bad.any() and not output.unwritten.any():
+            if output.bad.any() and output.unwritten.sum() <= most_poison_matches(output.buffer.view):
                 name = n
                 found.append((t, comparison, output))
                 break
     return found
 
 
-def _described(base: Diagnosis, shown: Tried, output: OutputComparison, refused, tried, studied: bool) -> Diagnosis:
+def _described(
+    base: Diagnosis, shown: Tried, output: OutputComparison, refused, tried, studied: bool, right: list[str]
+) -> Diagnosis:
     """No cause is known: where it is wrong, in which cases, and what has been ruled out."""
     parts = [patterns.where(output.name, output.bad)]
     cases = patterns.apart([t.run.case for t in refused], [t.run.case for t in tried if t.result.passed])
@@ -372,8 +442,11 @@ def _described(base: Diagnosis, shown: Tried, output: OutputComparison, refused,
         advice = (
             patterns.advice([t.run.case for t in refused], [t.run.case for t in tried if t.result.passed]) or advice
         )
+    if right and not cases:
+        shared = f"What {' and '.join(right)} need{'s' * (len(right) == 1)} too is right"
+        advice = f"{shared}: look at the steps that only {output.name} needs. {advice}"
     said = "; ".join(p for p in parts if p)
-    symptom = base.symptom + _in_case(shown) + (f": {said}" if said else "")
+    symptom = base.symptom + _in_case(shown) + _also_right(right) + (f": {said}" if said else "")
     return replace(base, symptom=symptom, advice=advice)
 
 

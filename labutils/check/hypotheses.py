@@ -28,6 +28,9 @@ SECONDS = 1.0
 LARGEST = 300_000
 """Elements of a case's inputs up to which it is looked at."""
 
+LONGEST = 4096
+"""Elements along a dimension of a sum up to which other orders of them are tried."""
+
 BLOCKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 Inputs = dict[str, Any]
@@ -145,7 +148,9 @@ def _hypotheses(comparison: Comparison) -> Iterator[Hypothesis]:
         yield from _swapped_axes(n, inputs[n])
     inner = list(dict.fromkeys(d for n in arrays for d in dims[n] if d not in outer))
     for d in inner:
-        yield from _cut(d, {n: dims[n].index(d) for n in arrays if d in dims[n]})
+        axes = {n: dims[n].index(d) for n in arrays if d in dims[n]}
+        yield from _cut(d, axes)
+        yield from _read_again(d, axes)
     for n in arrays:
         if exercise.language == "triton" or dims[n]:
             yield from _strides(n, arrays, comparison)
@@ -307,6 +312,61 @@ def _kept(x: Inputs, axes: dict[str, int], keep, gap: float) -> Inputs | None:
         if gap:  # one array of -inf is enough; products of two would be inf
             break
     return changed if any_cut else None
+
+
+def _read_again(d: str, axes: dict[str, int]) -> Iterator[Hypothesis]:
+    """Along a dimension of a sum, the elements of a block in place of those of another one, or in another order."""
+    for b in BLOCKS[2:]:
+        yield Hypothesis(
+            _evidence(
+                f"in {{name}} the first {b} elements along {d} count again in place of each later block of {b}",
+                f"Each iteration over {d} must use the block that it has loaded: check the offset of the loads, and "
+                "which buffer is filled and which is read.",
+            ),
+            lambda x, b=b: _taken(x, axes, axes, lambda k: k % b, b),
+        )
+    for n in axes if len(axes) > 1 else ():
+        for b in BLOCKS[:-2]:
+            yield Hypothesis(
+                _evidence(
+                    f"in {{name}} the first {b} of every {2 * b} elements of {n} along {d} are used again for the "
+                    "other half",
+                    f"The step along {d} is missing in the index of {n}: the second half must be read {b} further on.",
+                ),
+                lambda x, n=n, b=b: _taken(x, {n: axes[n]}, axes, lambda k: k - k % (2 * b) + k % b, 1),
+            )
+        if len(axes) == 2 and n != next(iter(axes)):
+            break  # exchanged in the one or in the other is the same
+        where = " or ".join(axes) if len(axes) == 2 else n
+        for one, other in ((1, 2), (0, 1), (2, 3), (0, 2), (1, 3), (0, 3)):
+            order = {one: other, other: one}
+            yield Hypothesis(
+                _evidence(
+                    f"elements {one} and {other} of every 4 along {d} are exchanged in {where}",
+                    f"Check which component or lane of {where} goes to which place along {d}.",
+                ),
+                lambda x, n=n, order=order: _taken(
+                    x, {n: axes[n]}, axes, lambda k: k - k % 4 + order.get(k % 4, k % 4), 4
+                ),
+            )
+
+
+def _taken(x: Inputs, moved: dict[str, int], axes: dict[str, int], source: Callable[[int], int], unit: int):
+    """The inputs with zeros behind the end of the dimension, up to a multiple of `unit`, and in some arrays other
+    elements along it. None: nothing changes."""
+    size = next(x[n].shape[axis] for n, axis in axes.items())
+    whole = -(-size // unit) * unit
+    index = torch.tensor([source(k) for k in range(whole)])
+    if whole > LONGEST or bool((index == torch.arange(whole)).all()):
+        return None
+    changed = dict(x)
+    for n, axis in axes.items():
+        shape = [*x[n].shape]
+        shape[axis] = whole
+        value = x[n].new_zeros(shape)
+        value.narrow(axis, 0, size).copy_(x[n])
+        changed[n] = value.index_select(axis, index) if n in moved else value
+    return changed
 
 
 def _strides(n: str, arrays: list[str], comparison: Comparison) -> Iterator[Hypothesis]:

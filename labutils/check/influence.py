@@ -30,6 +30,9 @@ BLOCKS, ENDS = 6, 3
 MOST_SINGLES = 24
 """Positions of one block that are looked at one by one."""
 
+PART = 0.05
+"""The part of the wrong elements that must show a wrong influence: it does not explain the others."""
+
 VISIBLE = 8.0
 """A result that should move by more than so many tolerances must move."""
 
@@ -109,13 +112,21 @@ def _tried(exercise, fn, base: Run, groups: list[Group], seed: int, end: float) 
         if comparison is None:
             comparison = Comparison(base)
             outputs = {n: comparison.output(n) for n in exercise.outputs}
+            plain = _plain(comparison.inputs)
+            before = exercise.expected(plain)
             continue
         if group is None:
             if any(_differ(base.outputs[n].view, run.outputs[n].view, outputs[n]) for n in exercise.outputs):
                 found = []
             break
         expected = [exercise.expected(x) for x in (run.inputs(), *_otherwise(comparison.inputs, group))]
-        found.append({n: _compared(o, run, group, [e[n] for e in expected]) for n, o in outputs.items()})
+        structural = [exercise.expected(x) for x in _otherwise(plain, group)]
+        found.append(
+            {
+                n: _compared(o, run, group, [e[n] for e in expected], before[n], [s[n] for s in structural])
+                for n, o in outputs.items()
+            }
+        )
         if time.monotonic() > end:
             break
     results.close()
@@ -190,8 +201,23 @@ def _otherwise(inputs: dict, group: Group) -> Iterator[dict]:
         yield {**inputs, group.array: torch.where(group.marked, value * factor + offset, value)}
 
 
-def _compared(output: OutputComparison, run: Run, group: Group, expected: list[torch.Tensor]) -> Moves:
-    """`expected` are the reference's results for the run, and for other changes of the same elements."""
+def _plain(inputs: dict) -> dict:
+    """The inputs with ordinary numbers in place of floating-point ones: where these underflow or saturate, a result
+    seems not to depend on what its formula names."""
+    g = torch.Generator().manual_seed(1)
+    drawn = {
+        n: torch.rand(v.shape, generator=g, dtype=torch.float64).to(v.dtype) + 0.25
+        for n, v in inputs.items()
+        if isinstance(v, torch.Tensor) and v.is_floating_point()
+    }
+    return {**inputs, **drawn}
+
+
+def _compared(
+    output: OutputComparison, run: Run, group: Group, expected: list[torch.Tensor], plain, structural
+) -> Moves:
+    """`expected` are the reference's results for the run, and for other changes of the same elements; `structural` are
+    those for ordinary inputs, changed likewise, and `plain` without a change."""
     name, y0 = output.name, output.expected
 
     def change_to(y: torch.Tensor) -> torch.Tensor:
@@ -201,6 +227,8 @@ def _compared(output: OutputComparison, run: Run, group: Group, expected: list[t
 
     change = change_to(expected[0])
     may = torch.stack([change_to(y) for y in expected]).amax(0) > 1e-9 * (1 + y0.abs())
+    for y in structural:
+        may |= (y.double() != plain.double()).expand(y0.shape)
     limit = torch.nan_to_num(output.limit, posinf=0.0) + 1e-5 * output.magnitude.abs().nan_to_num(posinf=0.0)
     got0, got1 = output.got, run.outputs[name].view.double()
     moved = (got0 != got1) & ~(got0.isnan() & got1.isnan())
@@ -215,25 +243,71 @@ def story(name: str, moves: list[Moves], bad: torch.Tensor) -> Evidence | None:
     by_array: dict[str, list[Moves]] = {}
     for m in moves:
         by_array.setdefault(m.group.array, []).append(m)
-    for array, its in by_array.items():
-        if not any(m.moved.any() for m in its) and any((m.must & bad).any() for m in its):
-            return Evidence(
-                f"{name} does not depend on {array}: changing any of its elements changes nothing",
-                f"Find where {array} is loaded, and where what was loaded enters the formula; check the address.",
-            )
-    found = [e for array, its in by_array.items() if (e := _one(name, array, its, bad))]
-    return found[0] if found else None
+    dead = [
+        a for a, its in by_array.items()
+        if not any(m.moved.any() for m in its) and any((m.must & bad).any() for m in its)
+    ]  # fmt: skip
+    if len(dead) > 1:
+        return Evidence(
+            f"{name} depends on none of {', '.join(dead)}: changing any of their elements changes nothing",
+            "The result is not computed from them, is lost before the store, or each is multiplied by what was read "
+            "at a wrong place: compute by hand the indices of the loads, and follow the result to the store.",
+        )
+    for array in dead:
+        return Evidence(
+            f"{name} does not depend on {array}: changing any of its elements changes nothing",
+            f"Find where {array} is loaded, and where what was loaded enters the formula; check the address.",
+        )
+    wrong = {a: torch.stack([m.missing | m.extra for m in its]).any(0) & bad for a, its in by_array.items()}
+    wrong = {a: w for a, w in wrong.items() if w.any() and w.sum() >= PART * bad.sum()}
+    if len(wrong) > 1 and (together := torch.stack([*wrong.values()]).all(0)).any():
+        return _of_several(name, {a: by_array[a] for a in wrong}, tuple(together.nonzero()[0].tolist()))
+    for array, where in wrong.items():
+        return _one(name, array, by_array[array], where)
+    return None
 
 
-def _one(name: str, array: str, moves: list[Moves], bad: torch.Tensor) -> Evidence | None:
+def is_right(moves: list[Moves], bad: torch.Tensor) -> bool:
+    """Does each wrong element depend on the right elements of the inputs, as far as was looked?"""
+    return bool(moves) and not any(((m.missing | m.extra) & bad).any() for m in moves)
+
+
+def _of_several(name: str, by_array: dict[str, list[Moves]], at: tuple[int, ...]) -> Evidence:
+    """Several arrays have the wrong influence on one element. What one of them is read at instead hides the others, as
+    a factor of 0 does, so the one whose wrong elements are seen is named, and else none alone."""
+    place = regions.element(name, at)
+    seen = {a: [_marked(its, at, k) for k in ("missing", "extra")] for a, its in by_array.items()}
+    if len(read := [a for a, (lacks, has) in seen.items() if lacks is not None and has is not None]) == 1:
+        array = read[0]
+        return Evidence(*_sentence(place, array, *seen[array], None, ""))
+    listed = " nor on ".join(regions.describe(a, lacks) for a, (lacks, _) in seen.items() if lacks is not None)
+    if listed and all(has is None for _, has in seen.values()):
+        return Evidence(
+            f"{place} depends neither on {listed}",
+            f"Their part of {place} is not computed, is lost, or is multiplied by what was read past an end. Compute "
+            f"by hand all indices that are read for {place}, and follow the partial result to the store.",
+        )
+    both = "; ".join(
+        f"{word} {regions.describe(a, marked)}"
+        for a, pair in seen.items()
+        for word, marked in zip(("lacks", "takes in"), pair, strict=True)
+        if marked is not None
+    )
+    return Evidence(
+        f"{place} is put together from the wrong elements ({both})",
+        f"Elements of different inputs meet that do not belong together: compute by hand, for {place}, the index with "
+        "which each of them is read, and which thread or lane holds them.",
+    )
+
+
+def _one(name: str, array: str, moves: list[Moves], wrong: torch.Tensor) -> Evidence | None:
     """What is wrong with one array's influence on one output."""
-    wrong = torch.stack([m.missing | m.extra for m in moves]).any(0) & bad
-    if not wrong.any():
-        return None
     at = tuple(wrong.nonzero()[0].tolist())
     lacks, has, seen = (_marked(moves, at, kind) for kind in ("missing", "extra", "moved"))
     if any(m.moved[at] and m.group.stop - m.group.begin > 1 for m in moves):
         seen = None  # of a block that was changed as a whole perhaps not all elements count
+    if seen is not None and lacks is not None and (lacks & seen).any():
+        seen = None
     others = int(wrong.sum()) - 1
     also = f" (and {others} other element{'s' * (others > 1)} of {name} likewise)" if others else ""
     return Evidence(*_sentence(regions.element(name, at), array, lacks, has, seen, also))

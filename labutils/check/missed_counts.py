@@ -30,9 +30,10 @@ def reasons(exercise: KernelExercise, fn: Callable, counts: Mapping[str, Any], m
     case = next((c for c in exercise.cases if c.name == counts.get("case")), None)
     if case is None or not missed:
         return {}
+    bounds = {b.text: b.missed(counts) for b in missed}
     if exercise.language == "triton":
         lines = _run(lambda: figures.triton_lines(fn, make_run(exercise, case, seed)))
-        said = {b.text: _moved(b, lines or [], counts) for b in missed}
+        said = {text: _moved(b, lines or [], counts) for text, b in bounds.items()}
     else:
         job = functools.partial(_accesses, fn, make_run(exercise, case, seed))
         seen = _run(job)
@@ -42,7 +43,7 @@ def reasons(exercise: KernelExercise, fn: Callable, counts: Mapping[str, Any], m
             "requests": [],
             "steps": [],
         }
-        said = {b.text: _of_cuda(b, seen, patterns, counts) for b in missed}
+        said = {text: _of_cuda(b, seen, patterns, counts) for text, b in bounds.items()}
     return {text: why for text, why in said.items() if why}
 
 

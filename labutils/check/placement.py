@@ -27,7 +27,8 @@ def unwritten(run: Run, name: str, missing: torch.Tensor, seen: Recording) -> Ev
     if not stores:
         return _no_store(run, name, programs, seen)
     return (
-        _same_place(run, name, stores, seen)
+        _between_rows(run, name, stores, seen)
+        or _same_place(run, name, stores, seen)
         or _masked_off(run, name, missing, stores, seen)
         or _not_reached(run, name, missing, stores, seen)
     )
@@ -93,12 +94,40 @@ def _same_place(run: Run, name: str, stores: list[Access], seen: Recording) -> E
             made = statements.origin(lines, call.pointer, a.line) if call else None
             axis = next(k for k in range(3) if first.program[k] != a.program[k])
             advice = f"The address must contain tl.program_id({axis}), in which these programs differ"
+            if helper := statements.helper_call(lines, call.pointer, a.line) if call else None:
+                return Evidence(
+                    f"{_who(first.program)} and {_who(a.program)} both store to {what} "
+                    f"(line {a.line}: `{statements.shortened(text)}`)",
+                    f"Their addresses come from {helper}: compute by hand what that function returns for both.",
+                )
             return Evidence(
                 f"{_who(first.program)} and {_who(a.program)} both store to {what} "
                 f"(line {a.line}: `{statements.shortened(text)}`)",
                 f"{advice}: check {made}." if made else f"{advice}.",
             )
         sets.setdefault(a.elements, a)
+    return None
+
+
+def _between_rows(run: Run, name: str, stores: list[Access], seen: Recording) -> Evidence | None:
+    """Stores go to memory between the rows of an array, which belongs to none of its elements."""
+    view = run.buffers[name].view
+    end = sum((n - 1) * s for n, s in zip(view.shape, view.stride(), strict=True))
+    if view.is_contiguous() or view.dim() < 2:
+        return None
+    inside = set()
+    for offsets in (torch.arange(n) * s for n, s in zip(view.shape, view.stride(), strict=True)):
+        inside = {a + b for a in inside or {0} for b in offsets.tolist()}
+    for a in stores:
+        gap = [e for e in a.elements if 0 <= e < end and e not in inside]
+        if gap:
+            lines = seen.lines(a.filename)
+            text = statements.statement(lines, a.line)
+            return Evidence(
+                f"{_who(a.program)} stores between two rows of {name}, which lie {view.stride(-2)} elements apart and "
+                f"have {view.shape[-1]} (line {a.line}: `{statements.shortened(text)}`)",
+                f"Step from row to row by {name}'s own stride, not by the length of a row.",
+            )
     return None
 
 
@@ -122,6 +151,8 @@ def _not_reached(run: Run, name: str, missing, stores: list[Access], seen: Recor
     cause = f"{_ran(programs)}, and no store points at {first}: {_who(last.program)} points at {stored} ({where})"
     if sum(per.values()) >= missing.numel():
         advice = "The programs could cover all of it, but their addresses leave gaps or overlap: check "
+        if helper := statements.helper_call(lines, call.pointer, last.line) if call else None:
+            return Evidence(cause, f"{advice}what the function of {helper} returns for the last programs.")
         return Evidence(cause, advice + (f"{made}." if made else "the offsets of the store."))
     each = max(per.values())
     idle = programs - len(per)
@@ -206,6 +237,11 @@ def outside(run: Run, array: str, index: int, kind: str, line: int, seen: Record
             "Give it mask=…, which compares the index with the size of that axis.",
         )
     also = f" The index comes from {made}." if made else ""
+    base = re.match(r"\w+", call.pointer)
+    if base and (step := statements.moved(lines, base[0], line)):
+        also += f" It moves on {step}."
+    if base and (passed := statements.passed_as(lines, base[0], line, array)):
+        also = f" The pointer is passed on {passed}.{also}"
     touched = {e for b in found for e in b.elements}
     here = next((b for b in found if index in b.elements), a)
     if array in run.buffers and (
@@ -213,8 +249,10 @@ def outside(run: Run, array: str, index: int, kind: str, line: int, seen: Record
         or not numbers(run.buffers[array], here.elements)
     ):
         return Evidence(
-            f"{bound}; the mask does not let too many lanes through, so the address is wrong",
-            f"Check each term of `{call.pointer}`: the index of the row, its stride, the start of the block.{also}",
+            f"{bound}; the mask lets as many lanes through as {array} has elements, or fewer: other lanes, or the "
+            "address is wrong",
+            f"Check each term of `{call.pointer}` (the index of the row, its stride, the start of the block), and that "
+            f"the mask compares each index with the size of its own axis.{also}",
         )
     return _wide_mask(lines, call, line, f"{bound}, and the mask lets that lane through", also)
 
@@ -277,27 +315,61 @@ def _outside_cuda(run: Run, array: str, index: int | None, line: int, seen: Reco
     what = f"`{statements.shortened(here.text)}`"
     if guard.number != line:
         what += f", under {guard}"
+    cause = f"{size + '; ' if size else ''}the line is {what}"
+    if array in run.buffers and (wrong := _row_length(run, array, here.text)):
+        return Evidence(cause, wrong)
+    guards = statements.conditions(source, line)
     return Evidence(
-        f"{size + '; ' if size else ''}the line is {what}", _guard_advice(array, here.text, guard.text, source)
+        cause, _slip(array, here.text, guards) or _guard_advice(array, here.text, guards, guard.text, source)
     )
 
 
-def _guard_advice(array: str, text: str, guard: str, source: str) -> str:
-    """What the guard lacks: a variable of the index that it does not test, or `<`."""
+def _row_length(run: Run, array: str, text: str) -> str | None:
+    """The index multiplies by a size of the exercise that is not the row length of this array."""
+    dims = run.exercise.arguments[array].dims
+    sizes = {d for a in run.exercise.arguments.values() for d in getattr(a, "dims", ())}
+    if len(dims) != 2:
+        return None
+    for index in re.findall(rf"\b{re.escape(array)}\s*\[([^\]]*)\]", text):
+        factors = set(re.findall(r"\*\s*([A-Z]\w*)\b", index)) & sizes
+        if factors and dims[1] not in factors:
+            wrong = ", ".join(sorted(factors))
+            return f"The index [{index}] steps by {wrong} from row to row, but a row of {array} has {dims[1]} elements."
+    return None
+
+
+def _slip(array: str, text: str, guards: list[statements.Line]) -> str | None:
+    """A condition on a variable of the index that lets the size itself through: `n > N` before a return."""
+    variables = {
+        v
+        for index in re.findall(rf"\b{re.escape(array)}\d?\s*\[([^\]]*)\]", text)
+        for v in re.findall(r"[A-Za-z_]\w*", index)
+    }
+    for guard in guards:
+        leaves = re.search(r"\b(return|continue|break)\b", guard.text)
+        sign = r">(?!=|>)" if leaves else "<="
+        for part in re.split(r"&&|\|\||[;?{(]", guard.text):
+            m = re.search(rf"\b(\w+)\s*(?<!>){sign}\s*([A-Za-z]\w*)", part)
+            if m and m[1] in variables and not re.search(rf"\b{m[1]}\s*-", text):
+                return f"{guard}: `{m[0].strip()}` lets {m[1]} = {m[2]} through, but the last index is {m[2]} − 1."
+    return None
+
+
+def _guard_advice(array: str, text: str, guards: list[statements.Line], guard: str, source: str) -> str:
+    """What the guards lack: a variable of the index that none of them tests, or `<`."""
     if "<=" in guard:
         return f"`<=` lets an index through that equals the size: the last index of {array} is its size − 1."
     bounded, sizes = statements.compared(guard)
+    tested = set().union(*(names for g in guards for names in statements.compared(g.text))) | bounded | sizes
     found = re.findall(rf"\b{re.escape(array)}\d?\s*((?:\[[^\]]*\])+)", text)
     for index in found:
         variables = [v for v in dict.fromkeys(re.findall(r"[A-Za-z_]\w*", index)) if not v.isupper() and "Idx" not in v]
         alone = index.strip("[] ")
         if alone in sizes - bounded or re.search(rf"\b(?:int|size_t|unsigned)\s+{re.escape(alone)}\s*[,)]", source):
             return f"{array}{index} does not exist, its last element is one before: which index belongs there?"
-        if untested := [v for v in variables if v not in bounded | sizes]:
+        if untested := [v for v in variables if v not in tested]:
             names = " and ".join(untested)
-            return (
-                f"The condition does not bound {names} of the index {index}: test {names} too, or use what is tested."
-            )
+            return f"No condition bounds {names} of the index {index}: test {names} too, or use what is tested."
     index = max(found, key=len, default="of that line")
     return (
         f"Work out the index {index} for that thread: a term of it is wrong, or the condition compares it with the "
@@ -316,7 +388,11 @@ def conflict(line: int, message: str, sources: list[str]) -> Evidence | None:
         other = statements.line_of(source, int(m[2]))
         if here and other and other != here and not re.search(rf"__shared__[^;]*\b{m[1]}\b", source):
             return _stored_twice(m[1], here, other, source)
-    if here is None or "(line" in message:  # two lines: something must order them
+    if here is not None and (
+        m := re.search(r"\b(reads|overwrites) (\w+)\[.*which .* (?:wrote|read) \(line (\d+)\)", message)
+    ):
+        return _of_two_lines(m[1] == "reads", m[2], here, statements.line_of(source, int(m[3])), source)
+    if here is None or "(line" in message:
         return None
     barrier = statements.barrier_near(source, line)
     if barrier is None:
@@ -326,6 +402,36 @@ def conflict(line: int, message: str, sources: list[str]) -> Evidence | None:
         "In one iteration each element may be written by one thread and read by no other: check the indices of that "
         "line.",
     )
+
+
+def _of_two_lines(
+    reads: bool, array: str, here: statements.Line, other: statements.Line | None, source: str
+) -> Evidence | None:
+    """A write and a read on two lines: which way round nothing orders them, seen from the barriers in the text."""
+    if other is None or here == other:
+        return None
+    here, other = statements.in_the_kernel(source, here), statements.in_the_kernel(source, other)
+    written, read = (other, here) if reads else (here, other)
+    if not (loop := statements.common_loop(source, written.number, read.number)):
+        return None
+    between = statements.barriers(source, *sorted((written.number, read.number)))
+    around = [
+        *statements.barriers(source, loop[0], min(written.number, read.number)),
+        *statements.barriers(source, max(written.number, read.number), loop[1]),
+    ]
+    if between and not around and written.number < read.number:
+        return Evidence(
+            f"{between[0]} stands between the two lines in one iteration, but nothing between {read} and the next "
+            f"iteration's {written}",
+            f"The next iteration overwrites {array} while other threads still read it: what separates the iterations?",
+        )
+    if around and not between and re.search(rf"__shared__[^;]*\b{array}\s*\[2\]", source):
+        return Evidence(
+            f"in one iteration {written} and {read} use the same one of the two buffers of {array}",
+            f"What is written in an iteration belongs into the buffer that is not read in it: work out the first index "
+            f"of {array} on both lines for two iterations.",
+        )
+    return None
 
 
 def _stored_twice(array: str, here: statements.Line, other: statements.Line, source: str) -> Evidence:
@@ -354,17 +460,32 @@ def same_element(array: str, line: int, sources: list[str]) -> Evidence | None:
 
 
 def not_initialised(array: str, sources: list[str]) -> Evidence | None:
-    """Where a shared array is written."""
+    """Where a shared array is written: by a copy that must have arrived, or by threads."""
     for source in sources:
+        copies = [x for x in _calls(source, "tma_load") if re.search(rf"\btma_load\w*\(&?{re.escape(array)}\b", x.text)]
+        waits = _calls(source, "mbarrier_wait")
+        if copies and waits:
+            return Evidence(
+                f"{array} is filled by the copy of {copies[0]}, and this thread reads it before the copy has "
+                "arrived, or where it does not go",
+                f"Each thread that reads {array} must have waited for the copy itself: which threads reach {waits[0]}?",
+            )
         if stores := statements.uses(source, array, stored=True):
             made = [m for store in stores[:1] for m in statements.made_of(source, store)]
             listed = "; ".join(str(x) for x in [*stores[:2], *made[:2]])
-            return Evidence(
-                f"{array} is written on {listed}",
-                f"Which thread should write that element of {array}? Check the indices of these lines, and the "
-                "condition around them: elements past the end of the data need a value too, such as 0.",
-            )
+            return Evidence(f"{array} is written on {listed}", READ_OR_WRITTEN.format(array))
+        named = [x for x in statements.uses(source, array) if "__shared__" not in x.text]
+        if named:
+            return Evidence(f"{array} is used on {'; '.join(map(str, named[:4]))}", READ_OR_WRITTEN.format(array))
     return None
+
+
+READ_OR_WRITTEN = (
+    "Should that element of {} be read at all? If so, which thread should write it: check the indices of these lines "
+    "and the condition around them (elements past the end of the data need a value too, such as 0). If not, the index "
+    "of the read is wrong: a term, or the row length, which includes padding."
+)
+"""What to try where an element of shared memory has no value."""
 
 
 def endless(line: int, sources: list[str]) -> Evidence | None:
@@ -398,13 +519,18 @@ def waits_by_changing(seen: Recording) -> Evidence | None:
 
 
 def raised_early(array: str, seen: Recording) -> Evidence | None:
-    """Of a race: a program raises its counters before it changes the array, or by an atomic that orders nothing."""
+    """Of a race: a program raises its counters before it changes the array, before its threads have met, or by an
+    atomic that orders nothing."""
     by_program: dict[tuple[int, ...], list[Access]] = {}
     for a in seen.accesses:
         by_program.setdefault(a.program, []).append(a)
     for place, own in by_program.items():
-        changes = [k for k, a in enumerate(own) if a.array == array and a.kind != "load" and a.elements]
-        counters = [k for k, a in enumerate(own) if a.kind == "atomic" and a.array != array and len(a.elements) == 1]
+        # counter and array may be parts of one tensor
+        tiles = {e for a in own if a.array == array and len(a.elements) > 1 for e in a.elements}
+        counters = [k for k, a in enumerate(own) if a.kind == "atomic" and len(a.elements) == 1
+                    and (a.array != array or tiles and a.elements[0] not in tiles)]  # fmt: skip
+        changes = [k for k, a in enumerate(own) if a.array == array and a.kind != "load" and a.elements
+                   and k not in counters]  # fmt: skip
         if not changes or not counters:
             continue
         raised, changed = own[counters[-1]], own[changes[-1]]
@@ -420,12 +546,19 @@ def raised_early(array: str, seen: Recording) -> Evidence | None:
                 f"{what}, and a relaxed atomic orders nothing",
                 f'Leave out sem="relaxed" on line {raised.line}: what was changed before it must be visible with it.',
             )
+        met = any(a.kind == "barrier" for a in own[changes[-1] : counters[-1]])
+        if len(changed.elements) > 1 and not met:
+            return Evidence(
+                f"{what}: one thread does so, while others may still have to change {array} (line {changed.line})",
+                f"All threads of the program must have met before one of them counts: which barrier stands between "
+                f"line {changed.line} and line {raised.line}?",
+            )
     return None
 
 
 WAITS = re.compile(
     r"(\d+) threads? waits? at mbarrier_wait for the end of a phase of parity (\d)[^;]*? lacks (\d+) arrivals? and "
-    r"(-?\d+) bytes"
+    r"(-?\d+) bytes(?:, after (\d+) phases?)?"
 )
 """What the emulator reports of threads that wait at an mbarrier."""
 
@@ -433,7 +566,7 @@ WAITS = re.compile(
 def stuck(message: str, line: int, sources: list[str]) -> Evidence | None:
     """Of a deadlock at mbarriers: what is missing, and the lines that should supply it. `line` is that of the first
     wait that the message names."""
-    waits = [tuple(map(int, m)) for m in WAITS.findall(message)]
+    waits = [tuple(int(x or -1) for x in m) for m in WAITS.findall(message)]
     source = next((s for s in sources if "mbarrier_wait" in s), "")
     if not waits or not source:
         return None
@@ -449,7 +582,7 @@ def stuck(message: str, line: int, sources: list[str]) -> Evidence | None:
     names = {x.number: m[1] for x in lines if (m := re.search(r"mbarrier_wait\(&?(\w+)", x.text))}
     order = [names.get(line, ""), *(name for number, name in names.items() if number != line)]
     wanted = dict(re.findall(r"mbarrier_init\(&?(\w+)[^,;]*,\s*(\d+)\)", source))
-    for (_, _, lacks, _), name in zip(waits, order, strict=False):
+    for (_, _, lacks, *_), name in zip(waits, order, strict=False):
         count = int(wanted.get(name, 0))
         if 0 < lacks < count:
             return Evidence(
@@ -458,16 +591,34 @@ def stuck(message: str, line: int, sources: list[str]) -> Evidence | None:
             )
     if len(waits) > 1:
         return Evidence(
-            "no thread has arrived in either phase, so each side waits for the other: one of them waits for the parity "
-            "of another round, or does not arrive",
-            f"Work out the parity for the first rounds of the ring at {listed}: it must change each time that the ring "
-            f"has gone round, and each stage must be given back ({arrivals}).",
+            _phases({name: w[4] for name, w in zip(order, waits, strict=False) if name})
+            or "nobody arrives any more in the phases that they wait for, so each side waits for the other",
+            f"Go through the first rounds of the ring by hand. Which stage does each line give back, and have its "
+            f"readers finished then ({arrivals})? How many threads arrive in a round, and how many does {inits} ask "
+            f"for (more would end further phases)? Which parity does each wait need ({listed})?",
         )
     return Evidence(
         f"the other threads have gone on or returned, and none arrives any more ({arrivals or 'no line arrives'})",
         f"Each wait ({listed}) needs one phase that ends: do both sides run through the same number of rounds, and is "
         "every stage released?",
     )
+
+
+AHEAD = 2
+"""Phases by which one mbarrier of a ring's stage is ahead of the other at most."""
+
+
+def _phases(ended: dict[str, int]) -> str:
+    """What the numbers of phases say of two mbarriers that wait for each other; "" where they fit."""
+    if len(ended) != 2 or min(ended.values()) < 0:
+        return ""
+    (few, less), (many, more) = sorted(ended.items(), key=lambda x: x[1])
+    if more - less > AHEAD:
+        ended_by = f"{many} has ended {more} phases and {few} only {less}"
+        return f"{ended_by}, so more threads arrive at {many} than it was made for"
+    if less == 0:
+        return f"no phase of {few} has ended since the start, so what it stands for has never been given on"
+    return ""
 
 
 def _calls(source: str, *names: str) -> list[statements.Line]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..backends import child, extract, interpreter
 from ..spec.inputs import Run
@@ -44,7 +44,8 @@ class Place:
         shown = statements.shortened(self.statement if self.what in WHOLE else self.text, 80)
         return Evidence(
             f"one change on line {self.line} makes the kernel right, `{statements.shortened(self.statement)}`",
-            f"Look at {self.what} on line {self.line}: `{shown}`.",
+            f"Look at line {self.line}, first at {self.what}, `{shown}`. If that is as it should be, look at the rest "
+            "of the line and at what uses it.",
         )
 
 
@@ -70,11 +71,30 @@ def find(fn: Callable, refused: list[Run], passed: list[Run], lines: set[int], s
                 break
             if result["right"]:
                 results.close()
-                return _place(parts, *tries[at - 1])
+                place, end = _place(parts, *tries[at - 1]), min(end, time.monotonic() + EACH)
+                return _whole_line(fn.__name__, parts, place, tries[at - 1], tries[at:], runs, end)
             if time.monotonic() > end:
                 break
         results.close()
     return None
+
+
+def _whole_line(entry: str, parts, place: Place, first, left, runs, end: float) -> Place:
+    """The place, without a part of it where another part of the same line, apart from it, could be changed as well."""
+    number, change = first
+    others = [
+        t for t in left
+        if t[0] == number and t[1].line == change.line and (t[1].begin >= change.end or t[1].end <= change.begin)
+    ]  # fmt: skip
+    results = child.run([functools.partial(_right, entry, parts, *t, runs) for t in others], EACH)
+    for result in results:
+        if isinstance(result, str) or time.monotonic() > end:
+            break
+        if result["right"]:
+            results.close()
+            return replace(place, what="each part", text=place.statement)
+    results.close()
+    return place
 
 
 def _tries(parts: list[extract.Part]) -> list[tuple[int, edits.Change]]:

@@ -72,10 +72,48 @@ def memory_call(text: str) -> MemoryCall | None:
 def definition(lines: list[str], name: str, before: int) -> Line | None:
     """The last assignment to a Python name above a line."""
     for number in range(before - 1, 0, -1):
-        if re.match(rf"\s*{re.escape(name)}\s*([-+*/&|]|//)?=[^=]", lines[number - 1]):
+        target = rf"(?:\w+\s*,\s*)*{re.escape(name)}\s*(?:,\s*\w+\s*)*"
+        if re.match(rf"\s*(?:{target}([-+*/&|]|//)?=[^=]|for\s+{target}in\b)", lines[number - 1]):
             return Line(number, statement(lines, number))
         if re.match(r"\s*def\s", lines[number - 1]):
             return None
+    return None
+
+
+def moved(lines: list[str], name: str, around: int) -> Line | None:
+    """Where a Python name is changed by += or -= behind a line of the same function."""
+    for number in range(around + 1, len(lines) + 1):
+        if re.match(r"(@|def\s|class\s)", lines[number - 1]):
+            return None
+        if re.match(rf"\s*{re.escape(name)}\s*[-+]=", lines[number - 1]):
+            return Line(number, statement(lines, number))
+    return None
+
+
+def helper_call(lines: list[str], expression: str, before: int, depth: int = 3) -> Line | None:
+    """The assignment by a call of a function of the same text from which an expression is computed."""
+    functions = {m[1] for text in lines if (m := re.match(r"def\s+(\w+)", text))}
+    for name in re.findall(r"[A-Za-z_]\w*", expression):
+        if (found := definition(lines, name, before)) is None:
+            continue
+        if any(re.search(rf"=\s*{f}\(", found.text) for f in functions):
+            return found
+        value = found.text.split("=", 1)[-1]
+        if depth > 1 and (earlier := helper_call(lines, value, found.number, depth - 1)):
+            return earlier
+    return None
+
+
+def passed_as(lines: list[str], pointer: str, number: int, array: str) -> Line | None:
+    """The call that passes an array to the function of Python around a line, whose parameter the pointer is."""
+    for k in range(number, 0, -1):
+        if m := re.match(r"def\s+(\w+)\s*\(", lines[k - 1]):
+            header = statement(lines, k)
+            if not re.search(rf"\b{re.escape(pointer)}\b", header) or re.search(rf"\b{array}_ptr\b", header):
+                return None
+            calls = [n for n, text in enumerate(lines, 1) if re.search(rf"(?<!def ){m[1]}\(", text)]
+            found = [Line(n, text) for n in calls if re.search(rf"\b{array}_ptr\b", text := statement(lines, n))]
+            return found[0] if found else None
     return None
 
 
@@ -97,6 +135,70 @@ def guard(source: str, number: int) -> Line | None:
         if re.search(r"\bif\s*\(|\bwhile\s*\(|\bfor\s*\(|&&|\?", text):
             return Line(k, text.strip())
     return None
+
+
+def conditions(source: str, number: int) -> list[Line]:
+    """The lines of CUDA C++ with conditions above a line of the same function, and on it."""
+    lines, found = source.splitlines(), []
+    for k in range(min(number, len(lines)), 0, -1):
+        text = re.sub(r"//.*$", "", lines[k - 1])
+        if k < number and re.match(r"\s*(__global__|__device__|template)|\}", text):
+            break
+        if re.search(r"\bif\s*\(|\bwhile\s*\(|\bfor\s*\(|&&|\?", text):
+            found.append(Line(k, lines[k - 1].strip()))
+    return found
+
+
+def loops(source: str, number: int) -> list[tuple[int, int]]:
+    """The loops of C++ with a body in braces around a line: (first, last line), the innermost first."""
+    lines = source.splitlines()
+    found = []
+    for header in enclosing_loops(source, number):
+        if "{" not in "".join(lines[header.number - 1 : header.number + 1]):
+            continue
+        depth = 0
+        for k in range(header.number, len(lines) + 1):
+            code = re.sub(r"//.*$", "", lines[k - 1])
+            depth += code.count("{") - code.count("}")
+            if depth <= 0 and "}" in code:
+                if k > header.number:
+                    found.append((header.number, k))
+                break
+    return found
+
+
+def in_the_kernel(source: str, line: Line) -> Line:
+    """The line of C++ itself, or if a lambda or a function of the device is around it, the last line in a loop that
+    calls that one."""
+    lines = source.splitlines()
+    for k in range(line.number, 0, -1):
+        if m := re.match(r"\s*auto\s+(\w+)\s*=\s*\[|.*__device__[^(]*?(\w+)\s*\(", lines[k - 1]):
+            depth, end = 0, k
+            for end in range(k, len(lines) + 1):
+                depth += lines[end - 1].count("{") - lines[end - 1].count("}")
+                if depth <= 0 and "}" in lines[end - 1]:
+                    break
+            if not k < line.number <= end:
+                continue
+            calls = [n for n in range(end + 1, len(lines) + 1) if re.search(rf"\b{m[1] or m[2]}\s*\(", lines[n - 1])]
+            calls = [n for n in calls if loops(source, n)]
+            return in_the_kernel(source, Line(calls[-1], lines[calls[-1] - 1].strip())) if calls else line
+    return line
+
+
+def common_loop(source: str, one: int, other: int) -> tuple[int, int] | None:
+    """The innermost loop around two lines of C++."""
+    return next((loop for loop in loops(source, one) if loop in loops(source, other)), None)
+
+
+def barriers(source: str, first: int, last: int) -> list[Line]:
+    """The barriers of a block that stand between two lines of C++."""
+    lines = source.splitlines()[first : last - 1]
+    return [
+        Line(first + 1 + k, line.strip())
+        for k, line in enumerate(lines)
+        if re.search(r"__syncthreads\s*\(|\.sync\s*\(", re.sub(r"//.*$", "", line))
+    ]
 
 
 def line_of(source: str, number: int) -> Line | None:
@@ -148,7 +250,7 @@ def enclosing_loops(source: str, number: int) -> list[Line]:
         alone = k == number or ("{" not in code and k == number - 1)
         if re.search(r"\b(for|while)\s*\(", code) and (alone or depth < 0):
             found.append(Line(k, lines[k - 1].strip()))
-        depth = min(depth, 0) if depth >= 0 else 0
+        depth = max(depth, 0)
     return found
 
 
@@ -182,7 +284,7 @@ def endless(header: Line) -> str:
 
 
 RISKY = (
-    (r"\b(?:exp|expf|__expf|exp2|exp2f)\s*\(", "exp of a number above 88 is inf"),
+    (r"\b(?:__|\w+_)?exp2?f?\s*\(", "exp of a number above 88 is inf"),
     (r"\b(?:rsqrt|rsqrtf|sqrt|sqrtf)\s*\(", "the root of a negative number is NaN, rsqrt of 0 is inf"),
     (r"\b(?:log|logf|log2|log2f)\s*\(", "the logarithm of 0 is -inf, of a negative number NaN"),
     (

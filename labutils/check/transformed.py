@@ -39,7 +39,13 @@ FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 def of_result(samples: list[Sample], right: Sequence[Sample] = ()) -> Evidence | None:
     """How the outputs of all these cases come from the right ones, or None. `right` are cases that passed."""
-    return _nothing(samples) or _constant(samples, right) or _factor(samples, right) or _function(samples, right)
+    return (
+        _nothing(samples)
+        or _codes(samples)
+        or _constant(samples, right)
+        or _factor(samples, right)
+        or _function(samples, right)
+    )
 
 
 def changes(wrong: torch.Tensor, output: OutputComparison) -> bool:
@@ -102,6 +108,48 @@ def _nothing(samples: list[Sample]) -> Evidence | None:
             )
         return Evidence(f"every element of {{name}} is {value:g}, whatever the inputs", advice, replaces=True)
     return None
+
+
+def _codes(samples: list[Sample]) -> Evidence | None:
+    """Of codes in whole numbers: all wrong ones are wrong by the same number, or in the same bits."""
+    if any(o.buffer.view.is_floating_point() for _, o in samples):
+        return None
+    pairs = [(o.got[o.bad].long(), o.expected[o.bad].round().long()) for _, o in samples]
+    got, right = (torch.cat([p[k] for p in pairs]) for k in (0, 1))
+    if got.numel() < 4:
+        return None
+    difference, bits = (got - right).unique(), (got ^ right).unique()
+    if len(got.unique()) == len(right.unique()) == 1:
+        said = f"every wrong element of {{name}} is {got[0]}, where {right[0]} belongs"
+    elif len(difference) == 1:
+        said = f"every wrong element of {{name}} is {abs(int(difference))} too {'large' if difference > 0 else 'small'}"
+    elif len(bits) == 1:
+        said = f"every wrong element of {{name}} differs from the right one in the same bits, {int(bits):#x}"
+    elif fields := _fields(bits.tolist()):
+        said = f"every wrong element of {{name}} is wrong in bit {fields[0]}, and some in bit {fields[1]}"
+    else:
+        return None
+    fine = torch.cat([o.expected[~o.bad].round().long() for _, o in samples])
+    telling = [b for b in range(8) if bool((right >> b & 1).all()) and not bool((fine >> b & 1).any())]
+    if telling and fine.numel() >= 4:
+        said += f"; wrong are those whose bit {telling[0]} (of value {1 << telling[0]}) is set, and no others"
+    return Evidence(
+        said,
+        "Write the right value of one of them and yours in binary: which field has the wrong value or stands at the "
+        "wrong bit, and what do the inputs of these elements have in common?",
+        replaces=True,
+    )
+
+
+def _fields(differences: list[int]) -> tuple[str, str] | None:
+    """Bits in which all codes are wrong and those in which only some are, if they are few."""
+    always, sometimes = differences[0], 0
+    for d in differences:
+        always &= d
+        sometimes |= d
+    sometimes &= ~always
+    bits = [[str(b) for b in range(32) if x >> b & 1] for x in (always, sometimes)]
+    return (" and ".join(bits[0]), " or ".join(bits[1])) if all(1 <= len(b) <= 2 for b in bits) else None
 
 
 def _constant(samples: list[Sample], right: Sequence[Sample]) -> Evidence | None:

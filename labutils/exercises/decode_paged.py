@@ -97,7 +97,7 @@ register(
             Case("2 sequences, a partial last page", _paged_of(2, 4, 2, 7, 8, mix=9), "position"),
             Case("pages of 64 keys, several tiles each", _paged_of(2, 3, 1, 2, 64, mix=3)),
             Case("2 sequences, scores far below zero", _paged_of(2, 2, 1, 6, 8, mix=3), "opposed"),
-            Case("3 sequences, padded rows", _paged_of(3, 2, 1, 6, 8, mix=5), "position", "padded"),
+            Case("3 sequences, 2 key heads, padded rows", _paged_of(3, 4, 2, 6, 8, mix=5), "position", "padded"),
             Case("scores up to a hundred", _paged_of(2, 3, 1, 11, 8, mix=6), "integers"),
             Case("values of all sizes", _paged_of(2, 2, 1, 6, 8, mix=7), "wide"),
             Case("20 heads on 1, bf16, unaligned", _paged_of(1, 20, 1, 10, 8, 64, 8), "normal", "offset", "bfloat16"),

@@ -278,7 +278,7 @@ register(
             Case("causal, 61 queries", _of(1, 61, 61, causal=1), "position"),
             Case("causal, 70 queries, scores up to a hundred", _of(1, 70, 70, causal=1), "integers"),
             Case("causal, 43 queries, scores far below zero", _of(1, 43, 43, causal=1), "opposed"),
-            Case("causal, 41 queries, padded rows", _of(1, 41, 41, causal=1), "position", "padded"),
+            Case("causal, 2 heads, 41 queries, padded rows", _of(2, 41, 41, causal=1), "position", "padded"),
             Case("causal, 97 queries", _of(1, 97, 97, causal=1)),
             Case("not causal, 33 queries, 64 keys: whole tiles", _of(1, 33, 64, causal=0), "position"),
             Case(

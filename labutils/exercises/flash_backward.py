@@ -191,7 +191,7 @@ def _cases() -> tuple[Case, ...]:
         Case(f"causal, {TILE + 1} queries", of(1, TILE + 1)),
         Case("causal, 4 query heads on 2 key heads, 37 queries, head size 64", of(4, 37, 64, HK=2)),
         Case("causal, 50 queries", of(1, 50)),
-        Case("causal, 41 queries, padded rows", of(1, 41), layout="padded"),
+        Case("causal, 2 heads, 41 queries, padded rows", of(2, 41), layout="padded"),
         Case("causal, 75 queries", of(1, 75)),
         Case("not causal, 33 queries, 64 keys: whole tiles of keys", of(1, 33, N=64, causal=0)),
         Case("not causal, 3 query heads on 1 key head, 43 keys, unaligned", of(3, 17, 32, 1, 43, 0), layout="offset"),

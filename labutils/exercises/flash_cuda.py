@@ -17,6 +17,7 @@ from ..spec.exercise import (
 )
 from . import _flash_mistakes
 from ._attention import attention, from_scores, magnitude, scores, terms
+from ._bounds import NO_STORE_CONFLICTS
 from ._numbers import sentence_for
 
 # --- which lane holds what -----------------------------------------------------------------------------------------
@@ -274,6 +275,7 @@ def _no_conflicts(wavefronts: int) -> Bound:
         at_most=1.02,
         reference=wavefronts,
         margin=3,
+        also=NO_STORE_CONFLICTS,
     )
 
 

@@ -2,6 +2,7 @@
 
 from ..gpu.device import SECTOR
 from ..spec.exercise import Bound, Case, Contract, KernelExercise, PlainExercise, Points, array, out, register
+from ._bounds import NO_STORE_CONFLICTS
 from ._matmul import cost, known_mistakes, magnitude, mnk, product
 from ._numbers import sentence_for
 
@@ -147,6 +148,7 @@ def _no_conflicts(wavefronts: int) -> Bound:
         at_most=1.01,
         reference=wavefronts,
         margin=3,
+        also=NO_STORE_CONFLICTS,
     )
 
 

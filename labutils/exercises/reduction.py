@@ -15,6 +15,7 @@ from ..spec.exercise import (
     out,
     register,
 )
+from ._bounds import NO_STORE_CONFLICTS
 from ._cases import draw_matrix, matrix_cases
 from ._reduction_mistakes import BLOCK, CHUNK, TRITON_MISTAKES, VECTOR_MISTAKES, total, tree_mistakes
 
@@ -108,6 +109,7 @@ NO_CONFLICTS = Bound(
     "shared_load_wavefronts",
     "ideal_shared_load_wavefronts",
     at_most=1,
+    also=NO_STORE_CONFLICTS,
 )
 
 

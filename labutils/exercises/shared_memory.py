@@ -18,6 +18,7 @@ from ..spec.exercise import (
     out,
     register,
 )
+from ._bounds import NO_STORE_CONFLICTS
 from .coalescing import TRANSPOSE_REQUESTS, coalesced, register_transpose
 
 BANKS = 32
@@ -108,6 +109,7 @@ register(
                     per="ideal_shared_load_wavefronts",
                     at_most=1,
                     points=1,
+                    also=NO_STORE_CONFLICTS,
                 ),
             ),
         ),

@@ -23,7 +23,8 @@ class Bound:
     further wide loads raise the bytes per request. So every ratio has a bound on the total, too: of what dilutes it
     (`diluted_by`), no more counts than `margin` times `reference`, the reference solution's own number. A kernel that
     does more is judged by the ratio that is left. A floor, at least so many of an instruction, is met by useless ones:
-    `also` is the bound on what these are to replace, without which the floor is not met.
+    `also` is the bound on what these are to replace, without which the floor is not met. A ratio of loads may have one
+    for the stores, too. Nothing that `also` counts keeps it.
     """
 
     text: str
@@ -86,9 +87,16 @@ class Bound:
         return ""
 
     def met(self, counts: Mapping[str, Any]) -> bool:
-        if self._is_of_traffic and not counted_whole(counts) or self.also and not self.also.met(counts):
+        if self._is_of_traffic and not counted_whole(counts) or not self._keeps_also(counts):
             return False
         return self._within(counts, self.most)
+
+    def _keeps_also(self, counts: Mapping[str, Any]) -> bool:
+        return not self.also or with_atomics(counts, self.also.count) == 0 or self.also.met(counts)
+
+    def missed(self, counts: Mapping[str, Any]) -> Bound:
+        """Which bound a kernel misses that does not meet this one: this, or only the one in `also`."""
+        return self.also if self.also and self._within(counts, self.most) and not self._keeps_also(counts) else self
 
     def _within(self, counts: Mapping[str, Any], most: float) -> bool:
         slack, value = 1e-9, self._value(counts, most)
@@ -113,11 +121,14 @@ class Bound:
                 f": not met, since your kernel has {total:,.0f} {self.diluted_by}, and at most {self.most:,.0f} count, "
                 f"{self.margin:g} × the reference solution's. Remove work that the result does not need"
             )
-        if self.also and self._within(counts, self.most) and not self.also.met(counts):
-            line += (
-                f": not met, since {self.also.text}: {self.also.value(counts):,.0f} (at most {self.also.at_most:,.0f})"
-            )
+        if self.missed(counts) is self.also:
+            most = f"at most {_short(self.also.at_most)}"
+            line += f": not met, since {self.also.text}: {_short(self.also.value(counts))} ({most})"
         return line
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 _ATOMICS = {

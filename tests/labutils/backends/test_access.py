@@ -174,3 +174,43 @@ def test_lanes_of_one_store_must_agree(recorder, elements, values, mask, found):
     for finding in recorder.findings:
         said = "lanes of program 2 write different values to x[3] in one store (line 7: `tl.store(...)`)"
         assert finding.sentence() == said
+
+
+@pytest.mark.parametrize(
+    "written, met, found",
+    [((5, 6), False, ["race"]), ((5, 6), True, []), ((5,), False, [])],
+    ids=["before the threads met", "the threads met", "one element, by one thread"],
+)
+@pytest.mark.parametrize("kind", ["store", "atomic"])
+def test_one_thread_releases_what_all_threads_wrote_only_after_they_met(recorder, kind, written, met, found):
+    relaxed = {"semantics": "relaxed"} if kind == "atomic" else {}
+    access(recorder, kind, 0, *written, **relaxed)
+    if kind == "atomic":
+        recorder.updated(at(*written), recorder.now)
+    if met:
+        recorder.meet()
+    access(recorder, "atomic", 0, 99)
+    access(recorder, "atomic", 1, 99)
+    access(recorder, "load", 1, *written)
+    assert kinds(recorder) == found
+
+
+def test_what_a_program_wrote_itself_it_reads_without_a_race(recorder):
+    access(recorder, "store", 0, 5, 6)
+    access(recorder, "atomic", 0, 99)
+    access(recorder, "load", 0, 5, 6)
+    recorder.meet()
+    access(recorder, "store", 0, 5, 6)
+    assert kinds(recorder) == []
+
+
+def test_what_was_written_since_the_threads_met_is_not_released(recorder):
+    access(recorder, "store", 0, 5, 6)
+    recorder.meet()
+    access(recorder, "store", 0, 7, 8)
+    access(recorder, "atomic", 0, 99)
+    access(recorder, "atomic", 1, 99)
+    access(recorder, "load", 1, 5, 6)
+    assert kinds(recorder) == []
+    access(recorder, "load", 1, 6, 7)
+    assert kinds(recorder) == ["race"]

@@ -35,3 +35,17 @@ def test_common_slips_are_among_them():
 def test_the_line_is_that_of_the_text():
     (change,) = [c for c in changes(KERNEL) if c.new == "tl.exp"]
     assert (change.line, change.what, KERNEL[change.begin : change.end]) == (10, "the function", "tl.exp2")
+
+
+EXCHANGED = """\
+@triton.jit
+def kernel(c_ptr, M, N, stride_cm, stride_cn):
+    mask = (offs_m[:, None] < N) & (offs_n[None, :] < M)
+    tl.store(c_ptr + offs_m[:, None] * stride_cn + offs_n[None, :] * stride_cm, 0.0, mask=mask)
+"""
+
+
+def test_sizes_of_a_mask_and_strides_of_an_address_are_exchanged():
+    texts = "\n".join(c.applied(EXCHANGED) for c in changes(EXCHANGED))
+    assert "(offs_m[:, None] < M) & (offs_n[None, :] < N)" in texts
+    assert "c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :] * stride_cn" in texts

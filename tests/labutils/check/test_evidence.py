@@ -2,13 +2,15 @@
 
 import importlib
 import inspect
+from dataclasses import replace
 
 import pytest
 
-from labutils.check import hypotheses, influence, repairs
+from labutils.check import evidence, hypotheses, influence, repairs
 from labutils.check.compare import Comparison
 from labutils.spec.exercise import Case, Contract, array, out
 from labutils.spec.inputs import make_run
+from labutils.spec.verdict import CaseResult, Diagnosis
 from tests.labutils.check.small_exercises import MATMUL, ROW_SUM, SCALE, small
 
 triton = pytest.importorskip("triton")
@@ -28,6 +30,12 @@ BIAS = small(
 )
 
 # --- hypotheses: outputs made by hand ------------------------------------------------------------------------------
+
+
+def along(a, b, source, both=False):
+    """A product in which a, or both, is read at other places along K."""
+    places = source(torch.arange(len(b)))
+    return (a.float()[:, places] @ (b[places] if both else b).float()).to(a.dtype)
 
 
 def samples(exercise, wrong):
@@ -55,6 +63,13 @@ def samples(exercise, wrong):
         (ROW_SUM, lambda x: x[:, :-1].sum(1), "the last element along N is missing"),
         (ROW_SUM, lambda x: x[:, :32].sum(1), "only the first 32 elements along N count"),
         (MATMUL, lambda a, b: torch.relu(a @ b), "negative values set to 0"),
+        (MATMUL, lambda a, b: along(a, b, lambda k: k % 8, both=True), "the first 8 elements along K count again"),
+        (MATMUL, lambda a, b: along(a, b, lambda k: k - k % 16 + k % 8), "the first 8 of every 16 elements of a along"),
+        (
+            MATMUL,
+            lambda a, b: along(a, b, lambda k: k - k % 4 + torch.tensor([0, 2, 1, 3])[k % 4]),
+            "elements 1 and 2 of every 4 along K are exchanged in a or b",
+        ),
     ],
 )
 def test_hypotheses_that_fit_are_named(exercise, wrong, cause):
@@ -151,6 +166,17 @@ def slip(x, factor, out):
 
 
 @triton.jit
+def two_places_kernel(x_ptr, factor, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.store(out_ptr + offs, x * (factor * 2.0 * 1.0), mask=offs < n)
+
+
+def two_places(x, factor, out):
+    two_places_kernel[(triton.cdiv(x.numel(), 256),)](x, factor, out, x.numel(), 256)
+
+
+@triton.jit
 def halves_kernel(x_ptr, factor, out_ptr, n, BLOCK: tl.constexpr):
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offs, mask=offs < n)
@@ -182,7 +208,8 @@ def test_a_known_mistake_must_leave_right_what_passed():
     """In one case `out` is a copy of `x`, the known mistake, but in another the factor counts."""
     found = explained(copied_if_large)
     assert found.kind == "wrong-formula" and "is a copy of x" not in found.symptom
-    assert "n of 2049 or more fail, those up to n = 1000 pass" in found.symptom or "line" in found.symptom
+    assert "2048 of 2049 elements of out are wrong" in found.symptom or "line" in found.symptom
+    assert "or more fail" not in found.symptom, "two cases that passed and one that failed may be a coincidence"
 
 
 def test_the_place_of_a_slip_is_named_and_not_the_change():
@@ -193,8 +220,49 @@ def test_the_place_of_a_slip_is_named_and_not_the_change():
     assert "`factor + 3`" in place.evidence("").advice and f"line {place.line}" in place.evidence("").cause
 
 
-def test_only_a_failed_check_looks_for_causes(monkeypatch):
-    from labutils.check import evidence
+def test_where_two_parts_of_a_line_could_be_changed_the_line_alone_is_named():
+    runs = [make_run(SCALE, case, 5) for case in SCALE.cases]
+    place = repairs.find(two_places, runs, [], set(), 60.0)
+    assert (place.text, place.what) == (place.statement, "each part")
 
+
+def test_only_a_failed_check_looks_for_causes(monkeypatch):
     monkeypatch.setattr(evidence, "refine", None)
     assert evaluate(BIAS, adding("right"), explain=True).passed
+
+
+# --- what one case among others shows -----------------------------------------------------------------------------
+
+
+def tried(exercise, case, wrong, diagnosis=None):
+    run = make_run(exercise, exercise.cases[case], 5)
+    (name,) = exercise.outputs
+    run.buffers[name].view.copy_(wrong(**run.inputs()))
+    return evidence.Tried(run, None, CaseResult(run.case.name, diagnosis=diagnosis))
+
+
+OPEN = Diagnosis("wrong-values", "3 of 9 elements of c are wrong", "Begin with the tiny case.")
+LAST = Diagnosis("missing-accumulation", "c holds only the last 16 terms of each sum", "", guess=True)
+OTHER = Diagnosis("transposed", "a is read with its rows and columns swapped", "", guess=True)
+
+
+@pytest.mark.parametrize(
+    "found, guesses, said",
+    [
+        (OPEN, [LAST], True),
+        (OPEN, [LAST, OTHER], False),  # two that contradict each other
+        (OPEN, [OTHER], False),  # no mistake of the exercise's own, in one case
+        (replace(OPEN, symptom="c is 2 times the right result"), [LAST], False),  # the cause is known
+    ],
+)
+def test_a_known_mistake_of_another_case_is_a_place_to_begin(found, guesses, said):
+    cases = [tried(MATMUL, k + 1, lambda a, b: 0 * (a @ b), guess) for k, guess in enumerate(guesses)]
+    refined = evidence._with_guess(found, OPEN, cases)
+    assert (f'Begin in the case "{MATMUL.cases[1].name}": there c holds only' in refined.advice) == said
+    assert said or refined == found
+
+
+@pytest.mark.parametrize("passes, said", [(lambda a, b: a @ b, False), (lambda a, b: 0 * (a @ b), True)])
+def test_unless_a_case_that_passed_refutes_it(passes, said):
+    cases = [tried(MATMUL, 1, lambda a, b: 0 * (a @ b), LAST), tried(MATMUL, 2, passes, None if not said else OPEN)]
+    assert ("Begin in the case" in evidence._with_guess(OPEN, OPEN, cases).advice) == said

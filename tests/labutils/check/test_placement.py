@@ -1,12 +1,14 @@
 """Where programs store, and what threads wait for: the lines that explain it."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from labutils.check import placement
 from labutils.check.accesses import Access, Recording
 from labutils.spec.inputs import make_run
-from tests.labutils.check.small_exercises import ROW_SUM
+from tests.labutils.check.small_exercises import COPY, MATMUL, ROW_SUM
 
 KERNEL = """\
 ticket = tl.atomic_add(count_ptr, 1)
@@ -14,6 +16,9 @@ tl.atomic_add(sums_ptr + offs, x)
 ticket = tl.atomic_add(count_ptr, 1, sem="relaxed")
 y = tl.load(sums_ptr + offs)
 """
+
+
+BARRIER = 5
 
 
 class Shown(Recording):
@@ -28,6 +33,7 @@ def program(number, *lines):
         2: ("atomic", "sums", (0, 1)),
         3: ("atomic", "count", (0,)),
         4: ("load", "sums", (0, 1)),
+        BARRIER: ("barrier", "", ()),
     }
     return [Access(arrays[n][0], arrays[n][1], (number, 0, 0), "k.py", n, arrays[n][2], ()) for n in lines]
 
@@ -41,7 +47,9 @@ def program(number, *lines):
         ),
         ((2, 3), "a relaxed atomic orders nothing"),
         ((1, 2, 3), "a relaxed atomic orders nothing"),
-        ((2, 1), None),
+        ((2, 1), "one thread does so, while others may still have to change sums (line 2)"),
+        ((2, BARRIER, 1), None),
+        ((BARRIER, 2, 1), "one thread does so"),
         ((2,), None),
     ],
 )
@@ -62,11 +70,11 @@ __global__ void ring(float* out) {
 """
 
 
-def waiting(threads, parity, lacks, bytes_=0):
+def waiting(threads, parity, lacks, bytes_=0, after=""):
     """A part of what the emulator says of a deadlock at mbarriers."""
     return (
         f"{threads} threads wait at mbarrier_wait for the end of a phase of parity {parity}, while its barrier is in "
-        f"one of parity {parity} that lacks {lacks} arrival{'s' * (lacks > 1)} and {bytes_} bytes"
+        f"one of parity {parity} that lacks {lacks} arrival{'s' * (lacks > 1)} and {bytes_} bytes{after}"
     )
 
 
@@ -75,7 +83,25 @@ def waiting(threads, parity, lacks, bytes_=0):
     [
         (waiting(32, 0, 0, 1024), 5, "a phase still expects 1024 bytes", "line 4"),
         (waiting(32, 1, 32), 6, "96 of the 128 arrivals at empty have come", "line 3"),
-        (f"{waiting(32, 0, 1)}; {waiting(1, 1, 128)}", 5, "each side waits for the other", "parity"),
+        (f"{waiting(32, 0, 1)}; {waiting(1, 1, 128)}", 5, "each side waits for the other", "line 3"),
+        (
+            f"{waiting(32, 0, 1, 0, ', after 1 phase')}; {waiting(1, 1, 128, 0, ', after 32 phases')}",
+            5,
+            "empty has ended 32 phases and full only 1, so more threads arrive at empty than it was made for",
+            "line 7",
+        ),
+        (
+            f"{waiting(32, 0, 1, 0, ', after 1 phase')}; {waiting(1, 1, 128, 0, ', after 0 phases')}",
+            5,
+            "no phase of empty has ended since the start",
+            "line 7",
+        ),
+        (
+            f"{waiting(32, 0, 1, 0, ', after 3 phases')}; {waiting(1, 1, 128, 0, ', after 2 phases')}",
+            5,
+            "each side waits for the other",
+            "line 7",
+        ),
         (waiting(32, 0, 1), 5, "the other threads have gone on or returned", "line 7"),
     ],
 )
@@ -116,3 +142,139 @@ def test_programs_that_never_reach_the_store_are_counted():
     missing = torch.arange(rows) > 0
     found = placement.unwritten(run, "out", missing, Shown(stored, [((rows, 1, 1), (1, 1, 1))]))
     assert f"{rows - 1} of {rows} programs execute no store to out" in found.advice and "line 4" in found.advice
+
+
+TILES = """\
+__global__ void product(const float* x, float* out, int n) {
+    __shared__ float tile[2][64];
+    for (int k = 0; k < n; k += 64) {
+        tile[0][threadIdx.x] = x[k + threadIdx.x];
+        __syncthreads();
+        out[threadIdx.x] += tile[0][63 - threadIdx.x];
+    }
+}
+"""
+
+
+def conflicting(verb, did, line):
+    return f"thread 1 {verb} tile[0][5], which thread 2 {did} (line {line}), with no __syncthreads() in between"
+
+
+@pytest.mark.parametrize(
+    "message, line",
+    [(conflicting("overwrites", "read", 6), 4), (conflicting("reads", "wrote", 4), 6)],
+)
+def test_a_barrier_that_stands_there_is_not_asked_for(message, line):
+    found = placement.conflict(line, message, [TILES])
+    assert "line 5: `__syncthreads();` stands between the two lines in one iteration" in found.cause
+    assert "the next iteration's line 4" in found.cause and "separates the iterations" in found.advice
+
+
+def test_without_a_barrier_nothing_else_is_said():
+    source = TILES.replace("__syncthreads();", ";")
+    assert placement.conflict(4, conflicting("overwrites", "read", 6), [source]) is None
+
+
+def test_a_barrier_of_the_iteration_leaves_the_wrong_buffer():
+    source = TILES.replace("        __syncthreads();\n", "").replace("    }\n}", "        __syncthreads();\n    }\n}")
+    found = placement.conflict(4, conflicting("overwrites", "read", 5), [source])
+    assert "the same one of the two buffers of tile" in found.cause
+    single = source.replace("[2][64]", "[64]")
+    assert placement.conflict(4, conflicting("overwrites", "read", 5), [single]) is None
+
+
+COPIED = """\
+__global__ void scale(float* out) {
+    __shared__ float tile[64];
+    if (t == 0) {
+        tma_load(tile, &x, &full, 0, 0);
+        mbarrier_wait(&full, 0);
+    }
+    tile[t] = 2 * tile[t];
+}
+"""
+
+
+def test_what_a_copy_fills_needs_a_wait_of_each_reader():
+    found = placement.not_initialised("tile", [COPIED])
+    assert "filled by the copy of line 4" in found.cause and "which threads reach line 5" in found.advice
+    found = placement.not_initialised("tile", [COPIED.replace("tma_load(tile", "tma_load(other")])
+    assert "tile is written on line 7" in found.cause and "row length" in found.advice
+
+
+def read_of(index, guard="if (m >= M || n >= N) return;"):
+    return f"""\
+__global__ void product(const float* a, const float* b, float* c, int M, int N, int K) {{
+    int n = threadIdx.x, m = threadIdx.y;
+    {guard}
+    float sum = 0.0f;
+    for (int k = 0; k < K; k++) sum += a[m * K + k] * b[{index}];
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    "source, advice",
+    [
+        (read_of("k * K + n"), "steps by K from row to row, but a row of b has N elements"),
+        (read_of("k * N + n", "if (m > M || n > N) return;"), "`n > N` lets n = N through"),
+        (read_of("k * N + n", "if (m >= M) return;"), "No condition bounds n"),
+        (read_of("k * N + n"), "a term of it is wrong"),
+    ],
+)
+def test_of_an_index_outside_the_condition_is_read(source, advice):
+    run = make_run(replace(MATMUL, language="cuda"), MATMUL.cases[0], 5)
+    found = placement.outside(run, "b", 10**6, "load", 5, Recording(sources=[source]))
+    assert advice in found.advice
+
+
+BY_HELPERS = """\
+__global__ void product(float* out) {
+    __shared__ float tile[2][64];
+    auto put = [&](int buffer) {
+        tile[buffer][threadIdx.x] = 1;
+    };
+    auto multiply = [&](int buffer) {
+        sum += tile[buffer][63 - threadIdx.x];
+    };
+    put(0);
+    for (int k = 0; k < 4; k++) {
+        multiply(now);
+        put(now);
+        __syncthreads();
+    }
+}
+"""
+
+
+def test_lines_of_helpers_are_looked_at_where_they_are_called():
+    found = placement.conflict(4, conflicting("overwrites", "read", 7), [BY_HELPERS])
+    assert "in one iteration line 12: `put(now);` and line 11: `multiply(now);` use the same one" in found.cause
+
+
+def test_without_an_assignment_the_lines_that_use_the_tile_are_shown():
+    source = "__global__ void k() {\n    __shared__ half tile[64];\n    fill(&tile[8 * t], 40);\n}\n"
+    found = placement.not_initialised("tile", [source])
+    assert "tile is used on line 3" in found.cause and "row length" in found.advice
+
+
+@pytest.mark.parametrize("case, between", [(0, False), (1, True)])
+def test_stores_between_rows_are_named(case, between):
+    run = make_run(COPY, COPY.cases[case], 5)
+    rows, columns = run.outputs["out"].view.shape
+    stored = [
+        Access("store", "out", (row, 0, 0), "k.py", 4, tuple(range(row * columns, row * columns + columns)), ())
+        for row in range(rows)
+    ]
+    missing = torch.ones(rows, columns, dtype=torch.bool)
+    missing[0] = False
+    found = placement.unwritten(run, "out", missing, Shown(stored, [((rows, 1, 1), None)]))
+    assert ("program 1 stores between two rows of out" in found.cause) == between
+    assert ("out's own stride" in found.advice) == between
+
+
+def test_counter_and_sums_may_be_parts_of_one_tensor():
+    lines = [Access("atomic", "sums", (0, 0, 0), "k.py", 2, (0, 1), ()),
+             Access("atomic", "sums", (0, 0, 0), "k.py", 1, (9,), ())]  # fmt: skip
+    assert "one thread does so" in placement.raised_early("sums", Shown(lines)).cause
+    assert "before it changes sums" in placement.raised_early("sums", Shown(lines[::-1])).cause

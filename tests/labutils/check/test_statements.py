@@ -85,3 +85,75 @@ def test_what_computes_no_float_makes_no_nan(line):
 def test_lines_that_name_a_type():
     found = statements.naming([(5, "x = tl.load(p)\ny = x.to(tl.float16)\n# float16\n")], r"\bfloat16\b")
     assert [x.number for x in found] == [6]
+
+
+TWO_FUNCTIONS = """\
+def tile_of(pid, N):
+    return pid // N, pid % N
+
+
+def load_row(x_ptr, offs):
+    return tl.load(x_ptr + offs)
+
+
+def kernel(k_ptr, q_ptr, N):
+    pid_m, pid_n = tile_of(pid, N)
+    offs_m = pid_m * 16
+    ptrs = k_ptr + offs_m
+    for k in range(0, N):
+        x = tl.load(ptrs)
+        ptrs += 16
+    load_row(q_ptr, offs_m)
+    load_row(k_ptr + 5, offs_m)
+""".splitlines(keepends=True)
+
+
+def test_names_of_a_tuple_and_of_a_loop_have_definitions():
+    assert statements.definition(TWO_FUNCTIONS, "pid_n", 14).number == 10
+    assert statements.definition(TWO_FUNCTIONS, "k", 14).number == 13
+
+
+def test_a_pointer_moves_where_it_is_added_to():
+    assert statements.moved(TWO_FUNCTIONS, "ptrs", 14).number == 15
+    assert statements.moved(TWO_FUNCTIONS, "offs_m", 14) is None
+    assert statements.moved(TWO_FUNCTIONS, "ptrs", 5) is None
+
+
+def test_an_address_leads_back_to_the_helper_that_computes_it():
+    assert statements.helper_call(TWO_FUNCTIONS, "ptrs", 14).number == 10
+    assert statements.helper_call(TWO_FUNCTIONS, "k", 14) is None
+
+
+def test_a_parameter_leads_to_the_call_that_passes_the_array():
+    assert statements.passed_as(TWO_FUNCTIONS, "x_ptr", 6, "k").number == 17
+    assert statements.passed_as(TWO_FUNCTIONS, "k_ptr", 12, "k") is None
+
+
+LOOPS = """\
+__global__ void k(float *x, int n) {
+    if (n > 5) return;
+    for (int i = 0; i < n; i++) {
+        x[i] = 0;
+        __syncthreads();
+        for (int j = 0; j < n; j++) x[j] += 1;
+    }
+    x[0] = 1;
+}"""
+
+
+def test_barriers_between_lines_of_one_loop():
+    assert statements.common_loop(LOOPS, 4, 6) == (3, 7)
+    assert statements.common_loop(LOOPS, 4, 8) is None
+    assert [b.number for b in statements.barriers(LOOPS, 4, 6)] == [5]
+    assert statements.barriers(LOOPS, 5, 8) == []
+
+
+def test_all_conditions_above_a_line():
+    assert [c.number for c in statements.conditions(LOOPS, 4)] == [3, 2]
+
+
+@pytest.mark.parametrize("name", ["exp", "__expf", "exp2f", "tl.exp", "fast_exp2"])
+def test_exponentials_of_any_name_can_be_too_large(name):
+    ((line, why),) = statements.risky([(7, f"float p = s;\nfloat q = {name}(s - m);")])
+    assert line.number == 8 and "exp of a number above 88" in why
+    assert statements.risky([(7, "float q = expected(s);")]) == []

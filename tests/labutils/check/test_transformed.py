@@ -5,8 +5,9 @@ import torch
 
 from labutils.check import transformed
 from labutils.check.compare import Comparison
+from labutils.spec.exercise import Case, Contract, array, out
 from labutils.spec.inputs import make_run
-from tests.labutils.check.small_exercises import MATMUL, ROW_SUM
+from tests.labutils.check.small_exercises import MATMUL, ROW_SUM, small
 
 
 def sample(exercise, case, wrong):
@@ -64,3 +65,36 @@ def test_a_factor_that_differs_from_case_to_case_is_said_by_case():
     assert "2 times the right result in the case" in found.cause and "4 times" in found.cause
     assert transformed.by_case([twice, sample(ROW_SUM, 1, lambda x: 3.5 * x["x"].sum(1))]) is None
     assert transformed.by_case([twice, sample(ROW_SUM, 1, doubled)]) is None
+
+
+CODES = small(
+    "codes",
+    "codes",
+    arguments={"x": array("n"), "q": out("n", dtype="uint8")},
+    reference=lambda x: torch.where(x < 0, 128, 0) + x.abs().mul(8).clamp(max=15).floor(),
+    magnitude=lambda x: x.abs(),
+    contract=Contract(terms=lambda s: 1),
+    cases=(Case("100", {"n": 100}), Case("200", {"n": 200})),
+)
+
+
+def right_codes(x):
+    return CODES.reference(**x)
+
+
+@pytest.mark.parametrize(
+    "wrong, cause",
+    [
+        (lambda x: right_codes(x) - 112.0 * (x["x"] < 0), "112 too small; wrong are those whose bit 7 (of value 128)"),
+        (lambda x: torch.where(right_codes(x) == 0, 254.0, right_codes(x)), "is 254, where 0 belongs"),
+        (lambda x: (right_codes(x).long() ^ 3).double(), "differs from the right one in the same bits, 0x3"),
+        (
+            lambda x: torch.where(x["x"] < 0, (right_codes(x).long() - 128 | 1).double(), right_codes(x)),
+            "is wrong in bit 7, and some in bit 0; wrong are those whose bit 7",
+        ),
+        (lambda x: right_codes(x) + (torch.arange(len(x["x"])) % 5), None),
+    ],
+)
+def test_of_codes_the_wrong_bits_are_named(wrong, cause):
+    found = transformed.of_result([sample(CODES, 0, wrong), sample(CODES, 1, wrong)])
+    assert found is None if cause is None else cause in found.cause

@@ -115,3 +115,21 @@ def test_useless_instructions_meet_no_floor():
     assert not floor.met({"wgmmas": 23, "shared_load_bytes": 0})
     useless = {"wgmmas": 24, "shared_load_bytes": 8192}
     assert not floor.met(useless) and "since bytes that threads read: 8,192 (at most 4,096)" in floor.line(useless)
+
+
+LOADS = Bound(
+    "conflicts of loads",
+    "shared_load_wavefronts",
+    "ideal_shared_load_wavefronts",
+    at_most=1,
+    also=Bound("conflicts of stores", "shared_store_wavefronts", "ideal_shared_store_wavefronts", at_most=1),
+)
+
+
+@pytest.mark.parametrize("stores, ideal, met", [(64, 64, True), (65, 64, False), (0, 0, True)])
+def test_a_bound_on_loads_may_bound_the_stores_too(stores, ideal, met):
+    counts = HONEST | {"shared_load_wavefronts": 32, "ideal_shared_load_wavefronts": 32}
+    counts |= {"shared_store_wavefronts": stores, "ideal_shared_store_wavefronts": ideal}
+    assert LOADS.met(counts) == met
+    assert ("conflicts of stores: 1.016 (at most 1)" in LOADS.line(counts)) != met
+    assert LOADS.missed(counts) is (LOADS if met else LOADS.also)

@@ -383,9 +383,10 @@ struct Worker {
   std::vector<Print> printed;
   size_t printed_bytes;
   u64 switches;
-  struct Taken {  // shared memory that a tma_store of this epoch reads
+  struct Taken {  // shared memory that a tma_store of this epoch reads, or the products of a warp group have read
     uptr low, high;
     u32 thread, epoch, wakes;
+    bool by_products;
   };
   std::vector<Taken> taken;
   char* dynamic_map;

@@ -367,6 +367,7 @@ static void multiply(Worker& w, u32 first) {
   };
   auto tiles = std::make_unique<Tiles>();
   u32 done = 0, last = leader.product_group - leader.number;
+  std::erase_if(w.taken, [&](const Worker::Taken& s) { return s.epoch != w.epoch; });
   while (done < leader.products.size() && leader.products[done].group < last) done++;
   for (u32 i = 0; i < done; i++) {
     const Product p = leader.products[i];
@@ -395,6 +396,10 @@ static void multiply(Worker& w, u32 first) {
         mine.d[e] = sums[t / 32 * 16 + t % 32 / 4 + e / 2 % 2 * 8][e / 4 * 8 + t % 4 * 2 + e % 2];
     }
     count(w, happened_product);
+    for (bool is_a : {true, false}) {
+      Reads r = operand(w, p, rank, is_a);
+      w.taken.push_back({r.low, r.low + r.bytes, first, w.epoch, w.wakes, true});
+    }
   }
   for (u32 t = 0; t < kGroup; t++) {
     auto& mine = h.threads[first + t].products;

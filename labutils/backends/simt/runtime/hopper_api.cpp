@@ -144,7 +144,8 @@ static std::string what_is_missing(Worker& w, const Fiber& f) {
   const Barrier& b = w.hopper->barriers.at(a.barrier);
   return " for the end of a phase of parity " + std::to_string(a.number & 1) + ", while its barrier is in one of parity " +
          std::to_string(b.phase & 1) + " that lacks " + std::to_string(b.pending) +
-         (b.pending == 1 ? " arrival and " : " arrivals and ") + std::to_string(b.bytes) + " bytes";
+         (b.pending == 1 ? " arrival and " : " arrivals and ") + std::to_string(b.bytes) + " bytes, after " +
+         std::to_string(b.phase) + (b.phase == 1 ? " phase" : " phases");
 }
 
 // A thread returns from the kernel.
@@ -156,10 +157,24 @@ static void end_asynchronous(Worker& w, const Fiber& f) {
              "a thread returns while tma_store has still to read shared memory: tma_commit(), then tma_wait<0>()");
 }
 
+// A warp that has waited for its products knows nothing of the other three warps' of the group: before one thread lets
+// the tile be overwritten, they must have met.
+static SIMT_COLD void check_products(Worker& w, uptr low, u64 bytes, uptr pc, const char* what) {
+  for (const Worker::Taken& s : w.taken)
+    if (s.by_products && s.epoch == w.epoch && s.wakes == w.wakes && overlap(low, bytes, s.low, s.high - s.low)) {
+      w.current->pc = pc;
+      complain(w, Kind::missing_wait, *w.current,
+               std::string(what) + " overwrites a tile that other warps' products read, and no barrier of threads lies "
+               "between these products and it");
+    }
+}
+
 // A plain store to what another thread has told tma_store to read, with no barrier in between.
 static SIMT_COLD void check_taken(Worker& w, uptr address, u32 size, uptr pc) {
+  check_products(w, address, size, pc, "this store");
   for (const Worker::Taken& s : w.taken)
-    if (s.epoch == w.epoch && s.wakes == w.wakes && s.thread != w.current->linear && overlap(address, size, s.low, s.high - s.low)) {
+    if (!s.by_products && s.epoch == w.epoch && s.wakes == w.wakes && s.thread != w.current->linear &&
+        overlap(address, size, s.low, s.high - s.low)) {
       w.current->pc = pc;
       complain(w, Kind::missing_wait, *w.current,
                "this store and a tma_store by thread " + std::to_string(s.thread % w.block_threads) +
@@ -241,6 +256,7 @@ void simt_tma_load(void* to, const void* map, void* bar, int row, int column, in
              "tma_load_multicast to blocks of a cluster of " + std::to_string(w.spec->cluster) + " only");
   require_sane(w, t.map, t.shared, SIMT_CALLER, "tma_load");
   barrier_at(w, t.barrier, "tma_load");
+  check_products(w, t.shared, u64{t.map.box_rows} * t.map.box_columns * t.map.item, SIMT_CALLER, "this copy");
   count(w, happened_copy, u64{t.map.box_rows} * t.map.box_columns * t.map.item);
   hopper(w).loads.push_back(t);
 }
@@ -262,7 +278,7 @@ void simt_tma_store(const void* map, const void* from, int row, int column) {
                "thread in between",
                false);
   std::erase_if(w.taken, [&](const Worker::Taken& s) { return s.epoch != w.epoch; });
-  w.taken.push_back({t.shared, t.shared + bytes, w.current->linear, w.epoch, w.wakes});
+  w.taken.push_back({t.shared, t.shared + bytes, w.current->linear, w.epoch, w.wakes, false});
   Asynchronous& mine = h.threads[w.current->linear];
   count(w, happened_store, bytes);
   mine.stores.push_back(t);

@@ -206,3 +206,50 @@ def test_swizzled_by_the_address():
         for column in range(64):
             at = row * 128 + column * 2
             assert task.reference(row, column) == at ^ (at >> 7 & 7) << 4
+
+
+TWICE = """
+#include <lab/hopper.cuh>
+__global__ void twice(const __grid_constant__ CUtensorMap x, float *y) {
+    extern __shared__ __align__(1024) half tile[];
+    __shared__ uint64_t full;
+    float sum[32];
+    if (threadIdx.x == 0) {
+        mbarrier_init(&full, 1);
+        mbarrier_fence();
+    }
+    __syncthreads();
+    for (int s = 0; s < 2; s++) {
+        if (threadIdx.x == 0) {
+            mbarrier_expect(&full, 64 * 64 * sizeof(half));
+            tma_load(tile, &x, &full, 0, 64 * s);
+        }
+        mbarrier_wait(&full, s);
+        wgmma(sum, wgmma_tile(tile), wgmma_tile(tile), s > 0);
+        wgmma_commit();
+        wgmma_wait<0>();
+        %s
+    }
+    y[threadIdx.x] = sum[0];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "between, words",
+    [
+        ("__syncthreads();", None),
+        ("", "this copy overwrites a tile that other warps' products read"),
+        ("__syncwarp();", "this copy overwrites a tile that other warps' products read"),
+        ("if (threadIdx.x == 0) tile[0] = 0; __syncthreads();", "this store overwrites a tile that other warps'"),
+        ("__syncthreads(); if (threadIdx.x == 0) tile[0] = 0; fence_async(); __syncthreads();", None),
+    ],
+)
+def test_a_tile_is_overwritten_only_after_the_warps_that_read_it_have_met(between, words):
+    x, y = torch.ones(64, 128).half(), torch.zeros(128)
+    kernel = simt.compile(TWICE % between).kernels["twice"]
+    arrays = {"y": simt.MemoryRange(y.data_ptr(), y.numel(), 4)}
+    tiled = tensor_map.tensor_map(x, (64, 64), 128).described()
+    result = kernel.launch(1, 128, 1 << 14, [tiled, y.data_ptr()], arrays=arrays)
+    assert [f.kind for f in result.findings] == (["missing-wait"] if words else [])
+    assert words is None or words in str(result.findings[0])
