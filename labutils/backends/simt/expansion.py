@@ -160,7 +160,7 @@ def _include(line: str, number: int) -> str:
 def _pragma(rest: str, number: int) -> str:
     if found := re.match(r"\s*unroll\b(.*)", rest):
         return f"@unroll {found[1]}"
-    if re.match(r"\s*once\b", rest):
+    if re.match(r"\s*(once|(nv_)?diag_\w+|nv_diagnostic)\b", rest):  # what a compiler warns of is no part of a kernel
         return ""
     raise refuse(number, f"`#pragma{rest.rstrip()[:80]}` is not allowed: a kernel may use #pragma unroll only")
 

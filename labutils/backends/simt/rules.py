@@ -23,9 +23,10 @@ UNDERSCORED = re.compile(
     r"float\w*|double\w*|longlong_as_double|int\w*|uint\w*|ll\w*|ull\w*|short\w*|ushort\w*|half\w*|bfloat\w*|low\w*|high\w*|h\w+|"
     r"byte_perm|dp[24]a\w*|v\w+[24]|nv_\w+|pipeline_\w+|nanosleep|assert\w*|prof_trigger|trap|brkpt|cvta_\w+|"
     r"isShared|isGlobal|isLocal|isConstant|unroll|builtin_assume|builtin_expect|"
-    r"barrier_\w+|alignof|LINE|VA_ARGS|funnelshift_\w+|\w+2half\w*|\w+2bfloat\w*|\w+_rn|\w+_rz|\w+_ru|\w+_rd)(__)?"
+    r"barrier_\w+|smem(_d)?|alignof|LINE|VA_ARGS|funnelshift_\w+|\w+2half\w*|\w+2bfloat\w*|\w+_rn|\w+_rz|\w+_ru|\w+_rd)(__)?"
 )
-"""Names of CUDA that begin with two underscores; all others are the compiler's."""
+"""Names of CUDA that begin with two underscores, and `__smem`, as NVIDIA's samples call a block's memory; all others
+are the compiler's."""
 
 _FOREIGN = re.compile(r"__has_\w*|__builtin_(?!assume|expect)\w*|__int128\w*|__float(80|128|16|32|64)\w*")
 """Of those that `UNDERSCORED` lets pass, the ones that are a compiler's after all."""
@@ -54,6 +55,10 @@ _NEEDS_GPU = (
      "(TMA) need an H100, H200 or newer GPU, compute capability 9.0"),
     (re.compile(r"__cluster_dims__|cluster_group|this_cluster|clusterIdx|clusterDim|__cluster\w+"), "thread block "
      "clusters need an H100, H200 or newer GPU, compute capability 9.0"),
+    (re.compile(r"cuda(Texture|Surface)Object_t|CUtexObject|CUsurfObject|tex[123]D\w*|texCubemap\w*|surf[123]D\w*"),
+     "textures and surfaces are hardware of a GPU: here, read the array itself"),
+    (re.compile(r"pipeline_role"), "a pipeline whose threads only produce or only consume needs a GPU: here, let all "
+     "threads do both"),
     (re.compile(r"tcgen05\w*"), "tcgen05 instructions need a Blackwell GPU: a B200, compute capability 10.0"),
 )  # fmt: skip
 
@@ -118,6 +123,8 @@ class _Reader:
         self.text, self.found, self.partner = text, found, partners(found)
         self.hopper = "<lab/hopper.cuh>" in text
         self.functions = self._functions()
+        self.fixed = self._fixed_pointers()
+        """Brackets of types of function pointers that only template parameters have."""
         self.inline_ptx: int | None = None
         """The line of the first asm statement."""
         self._at, self._line = 0, 1
@@ -140,6 +147,35 @@ class _Reader:
             elif self.found[i + 1].text in "=;[,{)" and self._is_type(i - 1) and self._is_type(i - 2, True):
                 variables.add(token.text)
         return functions - variables
+
+    def _fixed_pointers(self) -> set[int]:
+        """The brackets `(*` of function pointers that are template parameters, and of aliases that are used for nothing
+        else: which function is called is then known as the kernel is compiled. (`inspection` sees what is not.)"""
+        inside = self._template_parameters()
+        fixed = {i for i in inside if self.is_sign(i, "(") and self.is_sign(i + 1, "*")}
+        for i, token in enumerate(self.found[:-5]):
+            if token.text != "using" or not self.is_word(i + 1) or not self.is_sign(i + 2, "="):
+                continue
+            at = next((k for k in range(i + 3, min(i + _DEEPEST, len(self.found))) if self.found[k].text in "(;"), i)
+            name = self.found[i + 1].text
+            used = [k for k, t in enumerate(self.found) if t.text == name and k != i + 1]
+            if self.is_sign(at, "(") and self.is_sign(at + 1, "*") and all(k in inside for k in used):
+                fixed.add(at)
+        return fixed
+
+    def _template_parameters(self) -> set[int]:
+        """The tokens between the angle brackets of every `template <…>`."""
+        inside: set[int] = set()
+        for i, token in enumerate(self.found):
+            if token.text != "template" or not self.is_sign(i + 1, "<"):
+                continue
+            depth = 0
+            for k in range(i + 1, min(i + 4 * _DEEPEST, len(self.found))):
+                depth += self.is_sign(k, "<") - self.is_sign(k, ">")
+                if depth == 0:
+                    break
+                inside.add(k)
+        return inside
 
     def line(self, i: int) -> int:
         """The line of a token; asked for tokens in rising order it counts each character once."""
@@ -297,6 +333,8 @@ class _Reader:
             raise self.refuse(i, f"`[[{shown}]]` is no attribute of CUDA C++: delete it")
 
     def _parameters(self, i: int) -> None:
+        if i in self.fixed:
+            return
         if self.found[i + 1 : i + 5] and [t.text for t in self.found[i + 1 : i + 5]] == [".", ".", ".", ")"]:
             raise self.refuse(i, "`(...)` takes any arguments: name the parameters")
         pointer = self.is_sign(i + 1, "*") or (self.is_sign(i + 1, "&") and self._is_type(i - 1))

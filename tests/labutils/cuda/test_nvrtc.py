@@ -92,3 +92,8 @@ def test_headers_that_nvcc_takes_from_the_host_are_there():
     )
     assert nvrtc.compile_source(source, ("k",), 80).cubin[:4] == b"\x7fELF"
     assert {"cstdint", "stdint.h", "cassert", "assert.h"} <= nvrtc.STANDARD
+
+
+def test_what_nvcc_knows_without_an_include_and_the_driver_header():
+    source = "#include <cuda.h>\n__global__ void k(double* x) { x[0] = M_PI + HUGE_VALF; }"
+    assert nvrtc.compile_source(source, ("k",), 80).cubin[:4] == b"\x7fELF"

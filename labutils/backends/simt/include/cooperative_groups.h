@@ -2,6 +2,15 @@
 #pragma once
 #include "simt.h"
 
+namespace simt {
+// Groups move values of up to 32 bytes, which the warp's own functions do not.
+template <class T>
+SIMT_INLINE T group_shuffled(const char* what, unsigned mask, T v, int argument, int width, int mode) {
+  static_assert(sizeof(T) <= 32, "a group's shfl moves values of at most 32 bytes");
+  return shuffled(what, mask, v, argument, width, mode);
+}
+}  // namespace simt
+
 namespace cooperative_groups {
 
 struct thread_block {
@@ -100,19 +109,19 @@ struct thread_block_tile<N, Parent, false> : simt_tile_place<N, Parent> {
   static constexpr unsigned size() { return N; }
   template <class T>
   SIMT_INLINE T shfl(T v, int source) const {
-    return __shfl_sync(simt_mask(), v, source, N);
+    return simt::group_shuffled("__shfl_sync", simt_mask(), v, (int)source, N, 0);
   }
   template <class T>
   SIMT_INLINE T shfl_up(T v, unsigned delta) const {
-    return __shfl_up_sync(simt_mask(), v, delta, N);
+    return simt::group_shuffled("__shfl_up_sync", simt_mask(), v, (int)delta, N, 1);
   }
   template <class T>
   SIMT_INLINE T shfl_down(T v, unsigned delta) const {
-    return __shfl_down_sync(simt_mask(), v, delta, N);
+    return simt::group_shuffled("__shfl_down_sync", simt_mask(), v, (int)delta, N, 2);
   }
   template <class T>
   SIMT_INLINE T shfl_xor(T v, int bits) const {
-    return __shfl_xor_sync(simt_mask(), v, bits, N);
+    return simt::group_shuffled("__shfl_xor_sync", simt_mask(), v, (int)bits, N, 3);
   }
   SIMT_INLINE unsigned ballot(int p) const { return __ballot_sync(simt_mask(), p) >> simt_first(); }
   SIMT_INLINE int any(int p) const { return __any_sync(simt_mask(), p); }
@@ -162,22 +171,25 @@ struct coalesced_group {
   }
   template <class T>
   SIMT_INLINE T shfl(T v, unsigned rank) const {
-    return __shfl_sync(simt_lanes, v, simt_lane_of(rank % size()));
+    return simt::group_shuffled("__shfl_sync", simt_lanes, v, simt_lane_of(rank % size()), 32, 0);
   }
   template <class T>
   SIMT_INLINE T shfl_down(T v, unsigned delta) const {
     unsigned rank = thread_rank() + delta;
-    return __shfl_sync(simt_lanes, v, rank < size() ? simt_lane_of(rank) : (int)simt_lane());
+    const int from = rank < size() ? simt_lane_of(rank) : (int)simt_lane();
+    return simt::group_shuffled("__shfl_sync", simt_lanes, v, from, 32, 0);
   }
   template <class T>
   SIMT_INLINE T shfl_up(T v, unsigned delta) const {
     unsigned rank = thread_rank();
-    return __shfl_sync(simt_lanes, v, rank >= delta ? simt_lane_of(rank - delta) : (int)simt_lane());
+    const int from = rank >= delta ? simt_lane_of(rank - delta) : (int)simt_lane();
+    return simt::group_shuffled("__shfl_sync", simt_lanes, v, from, 32, 0);
   }
   template <class T>
   SIMT_INLINE T shfl_xor(T v, unsigned bits) const {
     unsigned rank = thread_rank() ^ bits;
-    return __shfl_sync(simt_lanes, v, rank < size() ? simt_lane_of(rank) : (int)simt_lane());
+    const int from = rank < size() ? simt_lane_of(rank) : (int)simt_lane();
+    return simt::group_shuffled("__shfl_sync", simt_lanes, v, from, 32, 0);
   }
   SIMT_INLINE unsigned meta_group_rank() const { return simt_part; }
   SIMT_INLINE unsigned meta_group_size() const { return simt_parts; }

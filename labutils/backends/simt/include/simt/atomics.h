@@ -60,9 +60,14 @@ SIMT_ATOMIC(atomicDec, 9)
 #undef SIMT_ATOMIC
 #undef SIMT_ATOMIC_AS
 
-template <class T>
-SIMT_INLINE T atomicCAS(T* p, typename simt::Same<T>::type expected, typename simt::Same<T>::type value) {
-  static_assert(simt::atomic_type<T>() != 0, "atomicCAS does not exist for this type");
-  simt_atomic(10, simt::atomic_type<T>(), (void*)p, &value, &expected);
-  return simt::atomic_result<T>();
-}
+#define SIMT_CAS(name)                                                                                         \
+  template <class T>                                                                                           \
+  SIMT_INLINE T name(T* p, typename simt::Same<T>::type expected, typename simt::Same<T>::type value) {        \
+    static_assert(simt::atomic_type<T>() != 0, #name " does not exist for this type");                         \
+    simt_atomic(10, simt::atomic_type<T>(), (void*)p, &value, &expected);                                      \
+    return simt::atomic_result<T>();                                                                           \
+  }
+SIMT_CAS(atomicCAS)
+SIMT_CAS(atomicCAS_block)
+SIMT_CAS(atomicCAS_system)
+#undef SIMT_CAS

@@ -117,6 +117,23 @@ SIMT_OVERLOAD_2(remainder)
 #undef SIMT_OVERLOAD_2
 SIMT_INLINE float fma(float a, float b, float c) { return fmaf(a, b, c); }
 SIMT_INLINE float ldexp(float x, int e) { return ldexpf(x, e); }
+SIMT_INLINE double frexp(double x, int* e) {
+  *e = 0;
+  if (x == 0 || !__builtin_isfinite(x)) return x;
+  while (__builtin_fabs(x) >= 1) x *= 0.5, ++*e;
+  while (__builtin_fabs(x) < 0.5) x *= 2, --*e;
+  return x;
+}
+SIMT_INLINE float frexpf(float x, int* e) { return (float)frexp((double)x, e); }
+SIMT_INLINE float frexp(float x, int* e) { return frexpf(x, e); }
+SIMT_INLINE double modf(double x, double* whole) {
+  *whole = trunc(x);
+  return copysign(__builtin_isfinite(x) ? x - *whole : __builtin_isnan(x) ? x : 0, x);
+}
+SIMT_INLINE float modff(float x, float* whole) {
+  *whole = truncf(x);
+  return copysignf(__builtin_isfinite(x) ? x - *whole : __builtin_isnan(x) ? x : 0, x);
+}
 SIMT_INLINE float abs(float x) { return __builtin_fabsf(x); }
 SIMT_INLINE double abs(double x) { return __builtin_fabs(x); }
 SIMT_INLINE long abs(long x) { return x < 0 ? -x : x; }
@@ -163,6 +180,12 @@ SIMT_MIN_MAX(unsigned long)
 SIMT_MIN_MAX(long long)
 SIMT_MIN_MAX(unsigned long long)
 #undef SIMT_MIN_MAX
+SIMT_INLINE unsigned umin(unsigned a, unsigned b) { return min(a, b); }
+SIMT_INLINE unsigned umax(unsigned a, unsigned b) { return max(a, b); }
+SIMT_INLINE long long llmin(long long a, long long b) { return min(a, b); }
+SIMT_INLINE long long llmax(long long a, long long b) { return max(a, b); }
+SIMT_INLINE unsigned long long ullmin(unsigned long long a, unsigned long long b) { return min(a, b); }
+SIMT_INLINE unsigned long long ullmax(unsigned long long a, unsigned long long b) { return max(a, b); }
 SIMT_INLINE unsigned min(unsigned a, int b) { return min(a, (unsigned)b); }
 SIMT_INLINE unsigned min(int a, unsigned b) { return min((unsigned)a, b); }
 SIMT_INLINE unsigned max(unsigned a, int b) { return max(a, (unsigned)b); }

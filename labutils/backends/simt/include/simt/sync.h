@@ -22,23 +22,30 @@ SIMT_INLINE void __threadfence_system() { simt_fence(); }
 SIMT_INLINE void __threadfence_block() { simt_fence_block(); }
 SIMT_INLINE void __nanosleep(unsigned) { simt_yield(); }
 SIMT_INLINE long long clock64() { return simt_clock(); }
-SIMT_INLINE int clock() { return (int)simt_clock(); }
+typedef long clock_t;
+SIMT_INLINE clock_t clock() { return (clock_t)(int)simt_clock(); }
 
 SIMT_INLINE unsigned __activemask() { return simt_active_mask(); }
 SIMT_INLINE void __syncwarp(unsigned mask = 0xffffffffu) {
   simt_collective("__syncwarp", mask, nullptr, nullptr);
 }
 
+namespace simt {
+// A value of any size moves in words of 8 bytes, as cooperative groups do it.
+template <class T>
+SIMT_INLINE T shuffled(const char* what, unsigned mask, T value, int argument, int width, int mode) {
+  unsigned long long words[(sizeof(T) + 7) / 8] = {};
+  __builtin_memcpy(words, &value, sizeof(T));
+  for (unsigned long long& word : words) simt_shuffle(what, mask, &word, argument, width, mode);
+  __builtin_memcpy((void*)&value, words, sizeof(T));
+  return value;
+}
+}  // namespace simt
 #define SIMT_SHUFFLE(name, argument_type, mode)                                        \
   template <class T>                                                                   \
   SIMT_INLINE T name(unsigned mask, T value, argument_type argument, int width = 32) { \
     static_assert(sizeof(T) <= 8, #name " moves values of at most 8 bytes");           \
-    unsigned long long bits = 0;                                                       \
-    __builtin_memcpy(&bits, &value, sizeof(T));                                        \
-    simt_shuffle(#name, mask, &bits, (int)argument, width, mode);                      \
-    T result;                                                                          \
-    __builtin_memcpy(&result, &bits, sizeof(T));                                       \
-    return result;                                                                     \
+    return simt::shuffled(#name, mask, value, (int)argument, width, mode);             \
   }
 SIMT_SHUFFLE(__shfl_sync, int, 0)
 SIMT_SHUFFLE(__shfl_up_sync, unsigned, 1)

@@ -1,0 +1,102 @@
+"""Words of CUDA C++ that kernels in public repositories use: each gives what it gives on a GPU."""
+
+import math
+
+import pytest
+import torch
+
+from labutils.backends import simt
+
+WORDS = """
+#include <cuda.h>
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+#pragma nv_diag_suppress static_var_with_dynamic_init
+template <class T> struct Memory {
+    __device__ operator T*() { extern __shared__ int __smem_d[]; return (T*)__smem_d; }
+};
+using combine_t = float (*)(float, float);
+template <combine_t combine> __device__ float folded(float a, float b) { return combine(a, b); }
+template <float (*f)(float)> __device__ float mapped(float x) { return f(x); }
+__device__ float sum(float a, float b) { return a + b; }
+__device__ float twice(float x) { return 2 * x; }
+
+__global__ void k(float* y, unsigned* u, float* s, __nv_bfloat16* unused) {
+    auto tile = cooperative_groups::tiled_partition<32>(cooperative_groups::this_thread_block());
+    unsigned t = tile.thread_rank();
+    float4 v = tile.shfl_xor(make_float4(t, t + 100, t + 200, t + 300), 1);
+    s[t] = v.w;
+    float* memory = Memory<float>();
+    memory[t] = v.x;
+    if (t) return;
+    int exponent;
+    y[0] = frexp(-12.0f, &exponent), y[1] = exponent;
+    y[2] = frexp(0.0, &exponent), y[3] = exponent;
+    y[4] = frexp(0x1p-140, &exponent), y[5] = exponent;
+    double whole;
+    y[6] = modf(-2.75, &whole), y[7] = whole;
+    y[8] = folded<sum>(3, 4), y[9] = mapped<twice>(5), y[10] = M_PI, y[11] = memory[0];
+    clock_t start = clock();
+    u[0] = umin(~0u, 7u), u[1] = umax(~0u - 1, 7u), u[2] = clock() >= start;
+    u[3] = atomicCAS_system(u + 4, 40u, 41u), u[5] = atomicCAS_block(u + 4, 41u, 42u);
+    u[6] = ullmin(1ull << 40, 9ull), u[7] = llmax(-5ll, -6ll);
+}
+"""
+
+
+def test_words_of_public_kernels(build):
+    y, s, unused = torch.zeros(12), torch.zeros(32), torch.zeros(1, dtype=torch.bfloat16)
+    u = torch.zeros(8, dtype=torch.int32)
+    u[4] = 40
+    assert build(WORDS)[1, 32, 128](y, u, s, unused).ok
+    assert y.tolist() == pytest.approx([-0.75, 4, 0, 0, 0.5, -139, -0.75, -2, 7, 10, math.pi, 1])
+    assert u.tolist() == [7, -2, 1, 40, 42, 41, 9, -5]
+    assert s.tolist() == [300 + (t ^ 1) for t in range(32)]
+
+
+COPIES = """
+#include <cuda/barrier>
+__global__ void k(float4* x) {
+    __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+    __shared__ float4 s[32];
+    if (threadIdx.x == 0) init(&bar, blockDim.x);
+    __syncthreads();
+    const auto size = cuda::aligned_size_t<alignof(float4)>(sizeof(float4));
+    cuda::memcpy_async(s + threadIdx.x, x + threadIdx.x, size, bar);
+    bar.arrive_and_wait();
+    x[threadIdx.x] = s[31 - threadIdx.x];
+}
+"""
+
+
+def test_a_copy_of_known_alignment_arrives_at_a_barrier(build):
+    x = torch.arange(128.0)
+    assert build(COPIES)[1, 32](x).ok
+    assert torch.equal(x.view(32, 4), torch.arange(128.0).view(32, 4).flip(0))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "F f = h; x[0] = f(x[1]);",
+        "x[0] = ((F)(long)x[1])(x[2]);",
+        "F table[2] = {h, h}; x[0] = table[(int)x[1]](x[2]);",
+    ],
+)
+def test_a_function_pointer_that_is_more_than_a_template_parameter_is_refused(use):
+    before = "using F = float (*)(float);\ntemplate <F f> __device__ float g(float x) { return f(x); }\n"
+    before += "__device__ float h(float x) { return x + 1; }\n"
+    with pytest.raises(simt.NeedsGpu, match="line 1: function pointers"):
+        simt.compile(before + "__global__ void k(float* x) { " + use + " }")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("cudaTextureObject_t t = 0; x[0] = tex2D<float>(t, 0, 0);", "textures"),
+        ("auto role = cuda::pipeline_role::producer;", "only produce"),
+    ],
+)
+def test_what_the_emulator_lacks_is_named(body, words):
+    with pytest.raises(simt.NeedsGpu, match=words):
+        simt.compile("#include <cuda/pipeline>\n__global__ void k(float* x) { " + body + " }")
