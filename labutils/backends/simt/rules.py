@@ -153,18 +153,22 @@ class _Reader:
         else: which function is called is then known as the kernel is compiled. (`inspection` sees what is not.)"""
         inside = self._template_parameters()
         fixed = {i for i in inside if self.is_sign(i, "(") and self.is_sign(i + 1, "*")}
+        outside: dict[str, int] = {}  # how often each word stands elsewhere
+        for k, token in enumerate(self.found):
+            if k not in inside:
+                outside[token.text] = outside.get(token.text, 0) + 1
         for i, token in enumerate(self.found[:-5]):
             if token.text != "using" or not self.is_word(i + 1) or not self.is_sign(i + 2, "="):
                 continue
             at = next((k for k in range(i + 3, min(i + _DEEPEST, len(self.found))) if self.found[k].text in "(;"), i)
-            name = self.found[i + 1].text
-            used = [k for k, t in enumerate(self.found) if t.text == name and k != i + 1]
-            if self.is_sign(at, "(") and self.is_sign(at + 1, "*") and all(k in inside for k in used):
+            named_once = outside[self.found[i + 1].text] == 1  # here
+            if self.is_sign(at, "(") and self.is_sign(at + 1, "*") and named_once and i not in inside:
                 fixed.add(at)
         return fixed
 
     def _template_parameters(self) -> set[int]:
-        """The tokens between the angle brackets of every `template <…>`."""
+        """The tokens between the angle brackets of every `template <…>` that holds no statement and no comparison: a
+        `<` that opens no bracket would let the list go on behind its end."""
         inside: set[int] = set()
         for i, token in enumerate(self.found):
             if token.text != "template" or not self.is_sign(i + 1, "<"):
@@ -173,8 +177,9 @@ class _Reader:
             for k in range(i + 1, min(i + 4 * _DEEPEST, len(self.found))):
                 depth += self.is_sign(k, "<") - self.is_sign(k, ">")
                 if depth == 0:
+                    inside.update(range(i + 1, k))
+                if depth == 0 or self.found[k].text in ";{}":
                     break
-                inside.add(k)
         return inside
 
     def line(self, i: int) -> int:

@@ -130,6 +130,7 @@ def last_stores_kernel(sums_ptr, count_ptr, out_ptr, ADD: tl.constexpr, COUNT: t
     if EARLY:
         ticket = tl.atomic_add(count_ptr, 1, sem=COUNT)
     tl.atomic_add(sums_ptr + offs, offs + 1, sem=ADD)
+    tl.debug_barrier()  # one thread counts, for all that have added
     if not EARLY:
         ticket = tl.atomic_add(count_ptr, 1, sem=COUNT)
     if ticket == tl.num_programs(0) - 1:
