@@ -92,9 +92,8 @@ def test_a_function_pointer_that_is_more_than_a_template_parameter_is_refused(us
 
 @pytest.mark.parametrize("first", ["1 < 2", "(1 < 2)", "(3 >> 1)"])
 def test_a_comparison_in_a_template_list_hides_no_pointer_behind_it(first):
-    text = f"template <bool B = {first}> __device__ float g() {{ return B; }}\n__device__ float h(float x) {{ return x; }}\n"
-        f"template <bool B = {first}> __device__ float g() {{ return B; }} __device__ float h(float x) {{ return x; }} "
-    )
+    text = f"template <bool B = {first}> __device__ float g() {{ return B; }}\n"
+    text += "__device__ float h(float x) { return x; }\n"
     with pytest.raises((simt.NeedsGpu, simt.CompileError), match="function pointers|expected"):
         simt.compile(text + "__global__ void k(float* x) { float (*f)(float) = h; x[0] = f(x[1]); }")
 
