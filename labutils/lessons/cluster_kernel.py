@@ -88,7 +88,10 @@ cluster_softmax_kernel(const float *x, float *out, float *lse, int M, int N, int
         float2 pair = merged(make_float2(m, l));
         if (lane == 0) of_warps[warp] = pair;
         __syncthreads();
-        if (warp == 0) pair = merged(lane < THREADS / 32 ? of_warps[lane] : make_float2(-INFINITY, 0.0f));
+        if (warp == 0) {
+            pair = merged(lane < THREADS / 32 ? of_warps[lane] : make_float2(-INFINITY, 0.0f));
+            __syncwarp();  // all lanes have read before one of them arrives at the barrier in exchange()
+        }
         pair = exchange(pair, of_blocks + set * BLOCKS, &bars[set], iteration / 2 % 2, BLOCKS);
 
         float scale = __expf(m - pair.x) / pair.y;  // v is relative to this thread's m

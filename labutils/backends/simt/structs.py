@@ -1,7 +1,7 @@
 """Structs of the source with an alignment of their own.
 
 NVIDIA's compiler reads and writes such a struct by one instruction of 8 or 16 bytes, and any other member by member.
-g++ splits the copies of both into members before its sanitizer looks, unless it is told not to (`build.WHOLE`).
+g++ splits the copies of both into members before its sanitizer looks, unless a flag says not to (`build.WHOLE`).
 """
 
 from __future__ import annotations
