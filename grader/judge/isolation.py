@@ -138,7 +138,7 @@ _filling, _ending = threading.RLock(), threading.Event()
 
 
 def until_the_end(prefix: str, fill: Callable[[Path], None] = lambda folder: None) -> Path:
-    """A new folder, filled, which is removed when this process ends. A worker that is asked to end does not wait for its
+    """A new folder, filled, which is removed when this process ends. A worker asked to end waits for none of its
     threads: one that is filling a folder stops at the next `copy`. Raises RuntimeError from then on."""
     with _filling:
         if _ending.is_set():
