@@ -126,14 +126,14 @@ def static_shared(symbols: elf.Symbols, kernel: str, kernels: Iterable[str] = ()
 def described(library: ctypes.CDLL, prepared: source.Prepared, number: int, name: str) -> tuple[list[Parameter], int]:
     """The parameters of a kernel, names from the source, types and sizes from the compiler; and its launch bounds, the
     most threads that a block may have (0: as many as CUDA allows)."""
-    described = (_Parameter * 257)()
-    count = getattr(library, f"simt_describe_{number}")(described)
+    records = (_Parameter * 257)()
+    count = getattr(library, f"simt_describe_{number}")(records)
     plain = prepared.kernels[name.split("<")[0].split("::")[-1].strip()]
     parameters = []
     for i in range(count):
-        d = described[i]
+        d = records[i]
         spelled = re.search(r"T = (.*?)\]$", d.type.decode())
         called = plain[i] if i < len(plain) else f"argument {i + 1}"
         kind = re.sub(r"\s+\*", "*", spelled.group(1)) if spelled else ""
         parameters.append(Parameter(called, kind, d.size, _KINDS[d.kind]))
-    return parameters, described[count].size
+    return parameters, records[count].size

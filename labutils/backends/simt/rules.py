@@ -9,6 +9,7 @@ nothing is hidden in a macro any more. Inline PTX passes if it is what the emula
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from ...cuda.tokens import Token, code, partners
 from . import ptx
@@ -153,16 +154,13 @@ class _Reader:
         else: which function is called is then known as the kernel is compiled. (`inspection` sees what is not.)"""
         inside = self._template_parameters()
         fixed = {i for i in inside if self.is_sign(i, "(") and self.is_sign(i + 1, "*")}
-        outside: dict[str, int] = {}  # how often each word stands elsewhere
-        for k, token in enumerate(self.found):
-            if k not in inside:
-                outside[token.text] = outside.get(token.text, 0) + 1
+        outside = Counter(token.text for i, token in enumerate(self.found) if i not in inside)
         for i, token in enumerate(self.found[:-5]):
-            if token.text != "using" or not self.is_word(i + 1) or not self.is_sign(i + 2, "="):
+            if token.text != "using" or i in inside or not self.is_word(i + 1) or not self.is_sign(i + 2, "="):
                 continue
             at = next((k for k in range(i + 3, min(i + _DEEPEST, len(self.found))) if self.found[k].text in "(;"), i)
             named_once = outside[self.found[i + 1].text] == 1  # here
-            if self.is_sign(at, "(") and self.is_sign(at + 1, "*") and named_once and i not in inside:
+            if self.is_sign(at, "(") and self.is_sign(at + 1, "*") and named_once:
                 fixed.add(at)
         return fixed
 

@@ -90,6 +90,12 @@ def test_a_function_pointer_that_is_more_than_a_template_parameter_is_refused(us
         simt.compile(before + "__global__ void k(float* x) { " + use + " }")
 
 
+def test_using_in_a_template_list_names_no_type():
+    text = "template <using F = float (*)(float)> __device__ float g();\n"
+    with pytest.raises(simt.CompileError, match="line 1"):
+        simt.compile(text + "__global__ void k(float* x) { x[0] = 1; }")
+
+
 @pytest.mark.parametrize("first", ["1 < 2", "(1 < 2)", "(3 >> 1)"])
 def test_a_comparison_in_a_template_list_hides_no_pointer_behind_it(first):
     text = f"template <bool B = {first}> __device__ float g() {{ return B; }}\n"
