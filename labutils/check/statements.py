@@ -156,15 +156,21 @@ def loops(source: str, number: int) -> list[tuple[int, int]]:
     for header in enclosing_loops(source, number):
         if "{" not in "".join(lines[header.number - 1 : header.number + 1]):
             continue
-        depth = 0
-        for k in range(header.number, len(lines) + 1):
-            code = re.sub(r"//.*$", "", lines[k - 1])
-            depth += code.count("{") - code.count("}")
-            if depth <= 0 and "}" in code:
-                if k > header.number:
-                    found.append((header.number, k))
-                break
+        end = _closing(lines, header.number)
+        if end is not None and end > header.number:
+            found.append((header.number, end))
     return found
+
+
+def _closing(lines: list[str], first: int) -> int | None:
+    """The line of C++ that closes the braces which line `first` opens."""
+    depth = 0
+    for k in range(first, len(lines) + 1):
+        code = re.sub(r"//.*$", "", lines[k - 1])
+        depth += code.count("{") - code.count("}")
+        if depth <= 0 and "}" in code:
+            return k
+    return None
 
 
 def in_the_kernel(source: str, line: Line) -> Line:
@@ -173,11 +179,7 @@ def in_the_kernel(source: str, line: Line) -> Line:
     lines = source.splitlines()
     for k in range(line.number, 0, -1):
         if m := re.match(r"\s*auto\s+(\w+)\s*=\s*\[|.*__device__[^(]*?(\w+)\s*\(", lines[k - 1]):
-            depth, end = 0, k
-            for end in range(k, len(lines) + 1):
-                depth += lines[end - 1].count("{") - lines[end - 1].count("}")
-                if depth <= 0 and "}" in lines[end - 1]:
-                    break
+            end = _closing(lines, k) or len(lines)
             if not k < line.number <= end:
                 continue
             calls = [n for n in range(end + 1, len(lines) + 1) if re.search(rf"\b{m[1] or m[2]}\s*\(", lines[n - 1])]
