@@ -11,7 +11,7 @@
 #
 # **You need** Python and a little PyTorch: what a tensor is, and that `x * 2` doubles every element.
 #
-# About 35 minutes. Only the measured times at the end need a GPU.
+# About 35 minutes. You need a GPU only to measure times, at the end.
 
 # %% cell="setup"
 
@@ -53,8 +53,8 @@ def number_of_programs(n, block):
 lab.check("00_start/number_of_programs")
 
 # %% [markdown]
-# A check prints one line per test case. At the first failure, the check explains what is wrong and suggests a fix. The
-# last line shows your points.
+# A check prints one line per test case. At the first failure, the check explains what is wrong and suggests a fix. At
+# the end, the check prints your points.
 #
 # <details><summary>Hint 1</summary>Integer division rounds down, so it drops a partly filled last block.</details>
 # <details><summary>Hint 2</summary>Add something to <code>n</code> before you divide, but not so much that you count an
@@ -117,8 +117,9 @@ lab.access_map(fill, torch.empty(10), 7.0, title="fill: 10 elements in blocks of
 # | `BLOCK` | constant | elements per program, a power of two |
 #
 # Program `pid` computes elements `pid·BLOCK` to `pid·BLOCK + BLOCK − 1` of `out`, except those that do not exist. The
-# function `scale`, in the cell after the kernel, is its [launcher](../glossary.md#launcher). A launcher chooses the
-# [grid](../glossary.md#grid), here the number of programs, and [launches](../glossary.md#launch) the kernel.
+# function `scale`, in the cell after the kernel, is the kernel's [launcher](../glossary.md#launcher). A launcher
+# chooses the [grid](../glossary.md#grid), here the number of programs, and [launches](../glossary.md#launch) the
+# kernel.
 #
 # <details><summary>Hint 1</summary>Two steps are missing: load this program's elements of <code>x</code>, and store the
 # results. <code>fill_kernel</code> shows the second step.</details>
@@ -195,7 +196,8 @@ lab.check("00_start/scale")
 # Running the cell compiles the code; you can then launch its kernels from Python.
 #
 # <details><summary>Hint</summary>The last block has threads beyond the end of the array. Each thread must first test
-# whether its element exists. If so, one statement reads it, multiplies it and writes the result.</details>
+# whether its element exists. If the element exists, one statement reads it, multiplies it and writes the
+# result.</details>
 
 # %% cell="solution" id="scale_cuda_kernel"
 # %%cuda
@@ -225,8 +227,8 @@ lab.check("00_start/scale_cuda")
 # ## 5 How fast is it?
 #
 # Per element, each of your kernels moves eight bytes and does only one multiplication, so [memory
-# bandwidth](../glossary.md#bandwidth) (bytes per second) limits both. The benchmark compares your kernels with a plain
-# copy on the same GPU. Predict first: what fraction of the copy's bandwidth will your kernels reach?
+# bandwidth](../glossary.md#bandwidth) (bytes per second) limits both kernels. The benchmark compares your kernels with
+# a plain copy on the same GPU. Predict first: what fraction of the copy's bandwidth will your kernels reach?
 
 # %%
 print(lab.benchmark("00_start/scale") or "")
@@ -248,20 +250,20 @@ lab.benchmark("00_start/scale_cuda")
 #   predicted times on five GPUs) and suggests what to change next. It works for every exercise with a kernel.
 # - `lab.hint("00_start/scale")` prints the next hint of an exercise.
 # - `lab.progress()` shows your points, what you have done, and what to do next if you have a day, a week or a term.
-#   This record is kept in one file on this machine and is never sent anywhere.
+#   Your points are stored in one file on this machine and never sent anywhere.
 # - `lab.play` steps through a CUDA C++ launch: `lab.play(scale_cuda, torch.ones(300), 2.0, torch.empty(300))`.
 #
 # **AI assistants.** In a course, your instructor's rules apply. If you learn alone, write the first version yourself.
-# The aim is to predict what a kernel does; the predictions and explanations in the notebooks show whether you can.
-# Afterwards, an assistant may explain a compiler's message, a term, or each line of a kernel. Its statements about
-# speed are guesses until you count or measure. State what you used it for.
+# The aim is that you can predict what a kernel does; the predictions and explanations in the notebooks show whether you
+# can. Afterwards, an assistant may explain a compiler's message, a term, or each line of a kernel. An assistant's
+# statements about speed are guesses until you count or measure. State what you used an assistant for.
 #
 # ## Submit
 #
 # Run *Kernel → Restart and run all*, make sure every check shows its points, save, and submit. Grading runs your
 # solution cells again, with other input sizes and values.
 #
-# **Next.** `01_hardware` explains why GPUs are built this way. `06_elementwise_triton` continues with more Triton
+# **Next.** `01_hardware` explains how GPUs are built, and why. `06_elementwise_triton` continues with more Triton
 # kernels.
 #
 # **In practice** you would not write a kernel that only scales a vector. You would [fuse](../glossary.md#fusion) the

@@ -6,12 +6,12 @@
 #
 # **You will learn to**
 # - explain why GPUs are built as they are, and name the parts of an [SM](../glossary.md#sm) and the levels of memory;
-# - compute the [peak](../glossary.md#peak) of a [pipe](../glossary.md#pipe) (all units of one kind), and recognize
-#   peaks that count [sparsity](../glossary.md#sparsity);
+# - compute the [peak](../glossary.md#peak) of a [pipe](../glossary.md#pipe) (all arithmetic units of one kind), and
+#   recognize claimed peaks that assume [sparsity](../glossary.md#sparsity);
 # - compute the [ridge point](../glossary.md#ridge-point), which separates [memory-bound](../glossary.md#memory-bound)
 #   from [compute-bound](../glossary.md#compute-bound) kernels;
 # - compute by [Little's law](../glossary.md#littles-law) how many bytes must be [in flight](../glossary.md#in-flight),
-#   and how many [warps](../glossary.md#warp) that takes.
+#   and how many [warps](../glossary.md#warp) are necessary for that.
 #
 # **You need** `00_start`. About 60 minutes. Works without a GPU: the notebook then shows measurements of an
 # [H200](../glossary.md#hopper), a data-center GPU.
@@ -28,23 +28,23 @@
 # [throughput](../glossary.md#throughput): it has many simple arithmetic units, and enough threads that some run while
 # others wait.
 #
-# Flynn classified machines by whether they execute single or multiple instructions at once (SI, MI), on single or
-# multiple data (SD, MD):
+# Flynn classified machines by two questions. Do they execute a single instruction at a time, or multiple instructions
+# (SI, MI)? On single or multiple data (SD, MD)?
 #
 # - SISD: a simple CPU core;
 # - SIMD: the vector unit of a CPU core;
 # - MIMD: several cores;
 # - MISD: hardly ever built.
 #
-# A GPU is [SIMT](../glossary.md#simt): you write code for one thread, and the hardware executes 32 threads with one
-# instruction. These 32 threads are a warp, and each of them is a [lane](../glossary.md#lane) of the warp. SIMT is a
-# kind of SIMD in which the hardware keeps track of the [active lanes](../glossary.md#active-lanes), those that execute
-# the current instruction. A GPU consists of many SMs (streaming multiprocessors). Different SMs execute different
-# instructions, so all SMs together are MIMD.
+# A GPU is [SIMT](../glossary.md#simt) (single instruction, multiple threads): you write code for one thread, and the
+# hardware executes 32 threads with one instruction. These 32 threads are a warp, and each thread is a
+# [lane](../glossary.md#lane) of the warp. SIMT is a kind of SIMD in which the hardware keeps track of the [active
+# lanes](../glossary.md#active-lanes): the lanes that execute the current instruction. A GPU consists of many SMs
+# (streaming multiprocessors). Different SMs execute different instructions, so all SMs together are MIMD.
 #
 # An SM has four [schedulers](../glossary.md#scheduler), which start the instructions of warps. The picture below shows
-# one scheduler. Each warp works for 40 [cycles](../glossary.md#cycle), then waits for memory. How many warps keep the
-# scheduler always busy at a latency of 400 cycles, and how many at 800?
+# one scheduler. Each warp works for 40 [cycles](../glossary.md#cycle), then waits for memory. Move the sliders: how
+# many warps keep the scheduler always busy if a load takes 400 cycles? How many if it takes 800?
 
 # %% cell="setup"
 
@@ -63,15 +63,15 @@ lab.widgets.latency(warps=4, busy=40, latency=400)
 # | [special function units](../glossary.md#special-function-unit) (exp2, sin, 1/x) | {claim: h100_sfus} | one result |
 # | load and store units | {claim: h100_load_units} | the load or store of one lane |
 # | [registers](../glossary.md#register) | {claim: sm_registers} | – |
-# | L1 cache and shared memory (in one memory) | {claim: h100_l1} | {claim: l1_bytes_per_cycle} read or written |
+# | L1 cache and shared memory (one memory for both) | {claim: h100_l1} | {claim: l1_bytes_per_cycle} read or written |
 #
 # FP32 units are also called [CUDA cores](../glossary.md#cuda-core). [Tensor cores](../glossary.md#tensor-core) multiply
-# small matrices. [FP16](../glossary.md#fp16) and [FP8](../glossary.md#fp8) are formats of 16 and 8 bits. A multiply-add
-# is also called FMA ([fused multiply-add](../glossary.md#fma)).
+# small matrices. [FP16](../glossary.md#fp16) and [FP8](../glossary.md#fp8) are number formats of 16 and 8 bits. A
+# multiply-add is also called FMA ([fused multiply-add](../glossary.md#fma)).
 #
-# **Predict.** A pipe has `units` equal units in each of `sms` SMs. Each unit does `width` multiply-adds per cycle, at a
-# clock rate of `mhz` MHz. What is the peak of the pipe in TFLOP/s (`peak_tflops`)? A multiply-add counts as two
-# [FLOPs](../glossary.md#flop).
+# **Predict.** A pipe has `units` identical units in each of `sms` SMs. Each unit does `width` multiply-adds per cycle,
+# at a clock rate of `mhz` MHz. Write `peak_tflops`: what is the peak of the pipe in TFLOP/s? Count a multiply-add as
+# two [FLOPs](../glossary.md#flop).
 
 
 # %% cell="solution" id="peak"
@@ -88,14 +88,14 @@ lab.check("01_hardware/peak")
 # %% [markdown]
 # ## 3 Where data are stored
 #
-# | level | visible to | lifetime | size on an H200 |
+# | level | visible to | data exist until | size on an H200 |
 # |---|---|---|---|
-# | registers | one thread; its warp through shuffles | the thread | {claim: h200_register_file} |
-# | shared memory | a block; its cluster | the block | up to {claim: h200_shared} of {claim: h100_l1} per SM |
-# | L1 cache | the threads of an SM | the kernel | the rest of these {claim: h100_l1} |
-# | [L2 cache](../glossary.md#l2-cache) | the whole GPU | until replaced | {claim: h200_l2} |
-# | HBM, used as global memory | the whole GPU; the host through copies | until freed | {claim: h200_hbm} |
-# | [host](../glossary.md#host) memory | the CPU; the GPU over PCIe | until freed | depends on the machine |
+# | registers | one thread; its warp through shuffles | the thread ends | {claim: h200_register_file} |
+# | shared memory | a block; also its cluster | the block ends | up to {claim: h200_shared} of {claim: h100_l1} per SM |
+# | L1 cache | the threads of an SM | the kernel ends | the rest of these {claim: h100_l1} |
+# | [L2 cache](../glossary.md#l2-cache) | the whole GPU | other data replace them | {claim: h200_l2} |
+# | HBM, used as global memory | the whole GPU; the host through copies | they are freed | {claim: h200_hbm} |
+# | [host](../glossary.md#host) memory | the CPU; the GPU over PCIe | they are freed | depends on the machine |
 #
 # A [cluster](../glossary.md#cluster) is a group of [blocks](../glossary.md#block). [Shuffles](../glossary.md#shuffle)
 # exchange registers between the lanes of a warp. [PCIe](../glossary.md#pcie) links host and GPU. Each SM has its own
@@ -104,10 +104,10 @@ lab.check("01_hardware/peak")
 # memory: [HBM](../glossary.md#hbm) on data-center GPUs.
 #
 # In a [pointer chase](../glossary.md#pointer-chase) one thread follows a chain of addresses, so each load must wait for
-# the previous one. The cell after the check prints each level's measured latency in cycles, and the latency that is
-# often quoted: {claim: quoted_latencies}.
+# the previous one. The cell after the check prints each level's measured latency in cycles, and (as `claimed`) the
+# latency that is often quoted: {claim: quoted_latencies}.
 #
-# **Predict.** How many bytes do all on-chip memories hold together (`on_chip_bytes`)? On-chip memories are the
+# **Predict.** Write `on_chip_bytes`: how many bytes do all on-chip memories hold together? On-chip memories are the
 # registers, L1 (which includes shared memory) and L2.
 
 
@@ -139,7 +139,7 @@ lab.widgets.ladder(figures)
 # |---|---|
 # | registers | the quoted 1 cycle is for independent instructions; a dependent instruction waits longer |
 # | shared memory, L1 | both use the same load units, so their times are similar; L1 must also look up the address |
-# | L2 | large chips have longer wires; their L2 has two halves, and one half is far from the SM |
+# | L2 | large chips have longer wires; the L2 has two halves, and each SM is far from one of them |
 # | HBM | the quoted 400 cycles come from smaller GPUs; loads also wait for the L2, and often for address translation |
 #
 # A load takes more cycles on newer GPUs, but clock rates rose too: in nanoseconds, the latencies of GPUs ten years
@@ -177,10 +177,12 @@ lab.check("01_hardware/ridge")
 # ## 5 Little's law
 #
 # If 2 people per minute enter a shop and each stays 10 minutes, 2 · 10 = 20 people are inside. Memory works the same
-# way: if it delivers `gbs` GB/s and each load takes `latency_ns` ns, *bandwidth · latency* bytes are in flight.
+# way: if memory delivers `gbs` GB/s and each load takes `latency_ns` ns, *bandwidth · latency* bytes are in flight
+# (requested, but not yet delivered).
 #
-# Write `bytes_in_flight`, which returns this number. Then write `warps_needed`: how many warps does each SM need for
-# these bytes if every lane of a warp has one load of `bytes_per_lane` bytes in flight?
+# Write `bytes_in_flight`, which returns this number. Then write `warps_needed`. Suppose that every lane of a warp has
+# one load of `bytes_per_lane` bytes in flight. How many warps must run on each SM so that *bandwidth · latency* bytes
+# are in flight?
 #
 # <details><summary>Hint 1</summary>One GB/s is one byte per nanosecond.</details>
 # <details><summary>Hint 2</summary>All SMs together must have these bytes in flight. A warp contributes the bytes of
@@ -216,25 +218,26 @@ lab.peaks.ridges(ridge)
 lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns("HBM") or 600))
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** The H200 has the same SMs as the H100, but its memory is {claim: h200_over_h100} times as fast. Which
-# kinds of kernels become faster, and by how much? What happens to the ridge point? Does a kernel need more warps to use
-# the faster memory?
+# **Explain.** The H200 has the same SMs as the H100, but its memory has {claim: h200_over_h100} times the bandwidth.
+# Which kinds of kernels become faster, and by how much? What happens to the ridge point? Does a kernel need more warps
+# to reach the higher bandwidth?
 #
 # ### BEGIN SOLUTION
 # Memory-bound kernels (such as adding vectors, sums, softmax) become up to {claim: h200_over_h100} times as fast; a
-# large matmul does not, because its units are the limit. The ridge of fp16 moves from {claim: h100_fp16_ridge} down to
-# {claim: h200_fp16_ridge} FLOP/byte, so more kernels are compute-bound. By Little's law, {claim: h200_over_h100} times
-# as many bytes must be in flight at the same latency. A kernel needs more warps for that, or more bytes per lane.
+# large matmul does not, because its arithmetic units are the limit. The ridge of fp16 moves from
+# {claim: h100_fp16_ridge} down to {claim: h200_fp16_ridge} FLOP/byte, so more kernels are compute-bound. By Little's
+# law, {claim: h200_over_h100} times as many bytes must be in flight at the same latency. So a kernel needs more warps,
+# or more bytes per lane.
 # ### END SOLUTION
 
 # %% [markdown]
 # **What the last code cell shows.** The first table has peaks that are often claimed, next to the peaks that your
-# formula gives. The {claim: h100_fp16_peak} TFLOP/s claimed for an H100 are a *dense* peak: without sparsity. With
-# sparsity, two of every four elements of a matrix are zeros that the tensor cores skip, which doubles the peak to
-# {claim: h100_sparse_peak} TFLOP/s. The figures claimed for a B200 count sparsity: divide them by two. (The peak of
-# 4-bit FP4 differs between B200 boards.) Also ask which clock rate a figure assumes. NVIDIA quotes an H100's
-# tensor-core peaks at {claim: h100_tensor_clock}, although its highest clock rate (boost clock) is
-# {claim: h100_boost_clock} MHz.
+# formula gives. The {claim: h100_fp16_peak} TFLOP/s claimed for an H100 are a *dense* peak, without sparsity: the
+# factor 4 in the table is the number of tensor cores per SM. With sparsity, two of every four elements of a matrix are
+# zeros that the tensor cores skip, which doubles the peak to {claim: h100_sparse_peak} TFLOP/s. The figures claimed for
+# a B200 assume sparsity, so divide them by two. (The peak of 4-bit FP4 differs between B200 boards.) Also ask which
+# clock rate a figure assumes. NVIDIA quotes an H100's tensor-core peaks at {claim: h100_tensor_clock}, although its
+# highest clock rate (boost clock) is {claim: h100_boost_clock} MHz.
 #
 # The picture shows that on a large GPU, one float in flight per thread is not enough to reach the memory's bandwidth,
 # even with as many warps as an SM holds. Three things help: wider loads (`float4`, four floats), several loads before
@@ -250,7 +253,7 @@ lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns(
 # |---|---|---|
 # | Kepler 2012, sm_30 | many slower cores, shuffles, 32 launch queues | power; exchange of data via memory; one queue |
 # | Maxwell 2014, sm_50 | an SM in four quarters, each with a scheduler | control logic that grew with the SM |
-# | Pascal 2016, sm_60 | HBM, NVLink, fast FP16 | memory bandwidth; PCIe |
+# | Pascal 2016, sm_60 | HBM, NVLink, fast FP16 | bandwidth of memory and of PCIe |
 # | Volta 2017, sm_70 | tensor cores; integer units; a program counter per thread | FMA rate; deadlocks between lanes |
 # | Turing 2018, sm_75 | tensor cores for 8-bit integers | trained networks needed 16-bit arithmetic |
 # | Ampere 2020, sm_80 | TF32, BF16; `cp.async`; {claim: a100_l2} of L2 | loads that had to pass through registers |
@@ -267,7 +270,7 @@ lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns(
 #
 # **Next levels.** `lab.widgets.ladder(figures, "bandwidth")` shows how many bytes per second all SMs together can read
 # from each level. By what factor does the bandwidth of each level exceed that of the next? `lab.device.catalogue()`
-# holds the figures of every GPU, and their sources.
+# returns the figures of every GPU, and their sources.
 #
 # **Reading.** [Luo and others, Benchmarking the Hopper architecture](https://arxiv.org/abs/2402.13499): the same
 # measurements in more depth. [CUDA Programming Guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/),

@@ -2,43 +2,43 @@
 # # Map threads to data and to the hardware
 #
 # **You will** compute how a [grid](../glossary.md#grid) fills a GPU. Then you write three CUDA C++
-# [kernels](../glossary.md#kernel): with one index, with two indices, and with a branch.
+# [kernels](../glossary.md#kernel): the first computes one index, the second two indices, and the third has a branch.
 #
 # **You will learn to**
 # - define grid, [block](../glossary.md#block), [warp](../glossary.md#warp) and [thread](../glossary.md#thread), and
 #   compute the index of a thread in one and two dimensions;
 # - count the [waves](../glossary.md#wave) of a grid, and compute what share of the GPU these waves use;
 # - explain why blocks have no order, and how a GPU hides memory [latency](../glossary.md#latency);
-# - detect [divergence](../glossary.md#divergence) from counts of lanes and branches, and write a branch that does not
+# - detect [divergence](../glossary.md#divergence) by the number of idle lanes, and write a branch that does not
 #   diverge.
 #
-# **You need** `00_start`. About 70 minutes. Only measured times need a GPU.
+# **You need** `00_start`. About 70 minutes. You need a GPU only to measure times.
 #
 # ## 1 From grid to hardware
 #
 # | term | what it is | built-in variable | runs on |
 # |---|---|---|---|
-# | thread | one execution of the kernel, with its own registers | `threadIdx` | a lane of a warp |
+# | thread | one execution of the kernel, with its own registers | `threadIdx`: place in block | an SM, as a lane |
 # | warp | 32 threads that execute the same instruction together | – | a scheduler of an SM |
-# | block | up to {claim: block_threads} that can communicate | `blockIdx`, `blockDim` | one SM, from start to end |
-# | grid | all blocks of a launch | `gridDim` | the GPU |
+# | block | up to {claim: block_threads} that can communicate | `blockIdx`: place in grid; `blockDim`: size | one SM |
+# | grid | all blocks of a launch | `gridDim`: size | the GPU |
 #
 # A GPU consists of [SMs](../glossary.md#sm) (streaming multiprocessors). A [lane](../glossary.md#lane) is a thread's
-# place in its warp. A [scheduler](../glossary.md#scheduler) of an SM issues (starts) the instructions of its warps. A
-# Triton *program* is a block whose threads Triton manages. Each built-in variable has components `.x`, `.y` and `.z`.
-# The threads of a block are numbered along x first. So if the width of a block is a multiple of 32, each warp is a
-# group of 32 consecutive threads along x.
+# place in its warp (0 to 31). A [scheduler](../glossary.md#scheduler) of an SM issues (starts) the instructions of its
+# warps. A Triton *program* is a block whose threads Triton manages. Each built-in variable has components `.x`, `.y`
+# and `.z`. The threads of a block are numbered row by row, along x first. Every 32 consecutive threads form a warp. So
+# if `blockDim.x` is a multiple of 32, all threads of a warp are in one row.
 #
-# An SM has `blocks_per_sm` [block slots](../glossary.md#block-slot): it can hold that many blocks at a time. This
-# number is smaller if a block needs many [registers](../glossary.md#register), much [shared
-# memory](../glossary.md#shared-memory) or many threads. When a block ends, the next waiting block takes its slot. If
-# all blocks take equally long, they run in *waves*. For example, run 160 blocks on the {claim: b200_sms} of a
-# [B200](../glossary.md#gpu-generation), with one block slot per SM. The first wave has 148 blocks; 12 remain for the
-# second wave. During the second wave, 148 − 12 = 136 SMs are idle. This loss is called *wave quantization*, or the
-# [tail effect](../glossary.md#tail-effect).
+# An SM has `blocks_per_sm` [block slots](../glossary.md#block-slot): it can hold that many blocks at a time. The more
+# [registers](../glossary.md#register), [shared memory](../glossary.md#shared-memory) or threads a block needs, the
+# fewer block slots an SM has. When a block ends, and not before, the next waiting block takes its slot. If all blocks
+# take equally long, they run in *waves*: all slots get new blocks at the same time. For example, run 160 blocks on the
+# {claim: b200_sms} of a [B200](../glossary.md#gpu-generation), with one block slot per SM. The second wave has only 12
+# blocks, so 148 − 12 = 136 SMs are idle. This loss is called *wave quantization*, or the [tail
+# effect](../glossary.md#tail-effect).
 #
-# **Predict.** Write `waves`: how many waves does a grid of `blocks` blocks need? Each wave can use every block slot of
-# the GPU once. Write `tail_efficiency`: what share of the slots of all waves is used?
+# **Predict.** Write `waves`: how many waves does a grid of `blocks` blocks need? Each wave offers every block slot of
+# the GPU once. Write `tail_efficiency`: what share of these slots, in all waves, do the blocks use?
 
 # %% cell="setup"
 
@@ -71,33 +71,33 @@ for blocks in (160, 296, 1000, 1480):
 lab.widgets.waves(blocks=160, gpu="B200")
 
 # %% [markdown]
-# The tail effect is smaller for larger grids. On the B200, 160 blocks use {claim: used_slots} of the slots. A grid of
-# ten or more waves always uses more than 90 %, because only its last wave can have empty slots. So launch many blocks,
-# or exactly as many as fit on the GPU. In the second case, each block processes several pieces of the data
-# (`07_elementwise_cuda`).
+# The tail effect is smaller for larger grids. On the B200, 160 blocks use {claim: used_slots} of the 2 · 148 slots of
+# their two waves. A grid of ten or more waves uses more than 90 %, because only its last wave can have empty slots. So
+# launch many blocks, or exactly as many as fit on the GPU. In the second case, each block processes several pieces of
+# the data (`07_elementwise_cuda`).
 #
 # **No order.** Blocks start when a slot is free and end in any order. A kernel in which block 5 waits for block 9 can
-# [deadlock](../glossary.md#deadlock): block 9 may need the slot of block 5. Because blocks are independent, the same
-# kernel runs on GPUs with 20 and with 148 SMs.
+# [deadlock](../glossary.md#deadlock): block 9 may need the slot that block 5 keeps while it waits. Because blocks are
+# independent, the same kernel runs on GPUs with 20 and with 148 SMs.
 #
-# **Latency hiding.** A load from memory takes several hundred [cycles](../glossary.md#cycle). An SM of an A100, H100,
-# H200 or B200 holds up to {claim: sm_warps}. (An SM of a T4 holds {claim: t4_warps}, and an SM of the series RTX 30, 40
-# and 50 holds {claim: rtx_warps}.) Each warp keeps its own registers, so switching between warps takes no time. In
-# every cycle, each of the SM's four schedulers issues an instruction of one of its *ready* warps (warps that do not
-# wait). With enough warps, at least one warp is always ready.
+# **Latency hiding.** A load from memory takes several hundred [cycles](../glossary.md#cycle). Meanwhile, other warps
+# can run. An SM of an A100, H100, H200 or B200 holds up to {claim: sm_warps}. (An SM of a T4 holds {claim: t4_warps},
+# of the series RTX 30, 40 and 50 {claim: rtx_warps}.) Each warp keeps its own registers, so a scheduler switches to
+# another warp without delay. In every cycle, each of the SM's four schedulers issues an instruction of one of its
+# *ready* warps (warps that do not wait). With enough warps, at least one warp is always ready.
 #
 # ## 2 One index
 #
 # Your first kernel fades a sound in, from silence to full volume: `out[i] = x[i] · i / n`. One thread computes one
-# sample (one element). The cell below runs a similar kernel, `who_kernel`, and prints what that kernel writes. Your
-# kernel needs a [boundary guard](../glossary.md#boundary-guard), a test that the index is less than `n`. `who_kernel`
-# needs none, because its grid has exactly one thread per element.
+# sample (one element). The cell below runs a similar kernel, `who_kernel`, and prints the array that `who_kernel`
+# writes. Its grid has exactly one thread per element. Your grid can have more threads, so your kernel needs a [boundary
+# guard](../glossary.md#boundary-guard): a test that the index is less than `n`.
 #
 # | argument | shape | meaning |
 # |---|---|---|
 # | `x` | (n,) | input samples |
 # | `out` | (n,) | output samples |
-# | `n` | scalar | number of samples; the last block is rarely full |
+# | `n` | scalar | number of samples, usually not a multiple of the block size |
 #
 # <details><summary>Hint 1</summary>Compute the thread's index, test whether the element at this index exists, and if so
 # compute the element.</details>
@@ -159,9 +159,9 @@ lab.check("02_execution_model/fade")
 # |---|---|
 # | `tail-unmasked`, `out-of-bounds` | the guard is missing or uses `<=`; (part 3) only one of two indices is guarded |
 # | `first-block-only`, `tail-not-written` | the index is `threadIdx` alone, so every block computes the same elements |
-# | `first-block-only` (part 3) | x and y are swapped: the column must come from x, and the row from y |
-# | [`race`](../glossary.md#race) | (part 4) two threads, one of each channel, write the same element |
-# | correct values, but not all points | a count is outside its limit: read the counts below the test cases |
+# | `first-block-only` (part 3) | `.x` and `.y` are swapped: compute the column from `.x`, and the row from `.y` |
+# | [`race`](../glossary.md#race) | (part 4) the threads of a left and of a right sample write the same element |
+# | all test cases pass, but points are missing | a count is outside its limit: read the lines below `Counted` |
 #
 # ## 3 Two indices
 #
@@ -195,27 +195,27 @@ lab.tiny("02_execution_model/mirror")
 lab.check("02_execution_model/mirror")
 
 # %% [markdown]
-# ## 4 Divergence: branch by warp, not by thread
+# ## 4 Divergence: let all threads of a warp take the same side
 #
-# A stereo signal alternates left and right samples. Your kernel limits loud samples: the left ones with the function
-# `left_clip`, the right ones with `right_clip`. The obvious kernel branches on `i % 2`, so each warp must execute both
-# sides of the branch. While one side runs, the lanes of the other side wait. This is *divergence*. The cell below runs
-# this kernel and prints its source with counts: `lanes` is the share of [active lanes](../glossary.md#active-lanes) in
-# each line. (`__device__` marks a function that kernels call.) The cell also draws a picture, in which you can choose
-# other branch conditions. With which conditions does no warp execute both sides?
+# In a stereo signal, even samples are left and odd samples are right. Your kernel applies `left_clip` to each left
+# sample and `right_clip` to each right sample. The obvious kernel branches on `i % 2`, so half of a warp's lanes take
+# each side, and the warp executes both sides. While one side runs, the lanes of the other side wait. This is
+# *divergence*. The cell below runs this kernel and prints its source, in which the column `lanes` is the share of
+# [active lanes](../glossary.md#active-lanes) in each line. (`__device__` marks a function that kernels call.) In the
+# menu of the picture, choose other conditions: which of them cause no divergence?
 #
 # **Write** `by_warp_kernel`. It gives the same result, but each of its warps computes only one channel (left or right).
-# A block of 256 threads still computes 256 consecutive samples. Its first four warps compute the left samples, the
-# other four the right samples.
+# A block of 256 threads computes 256 consecutive samples. Its first four warps compute the left samples, the other four
+# the right samples.
 #
-# You get 2 points for a correct result, 1 point for at least 90 % active lanes, and 1 point for at most 0.1 % divergent
-# branches.
+# You get 2 points for a correct result, 1 point if at least 90 % of the lanes are active, and 1 point if at most 0.1 %
+# of the executed branches diverge.
 #
-# <details><summary>Hint 1</summary>Choose the channel from the thread's position in the block. Then compute the index
-# <code>i</code> of the sample from the thread's position and the channel: a new condition alone is not
-# enough.</details>
-# <details><summary>Hint 2</summary>Threads 0 to 127 take samples 0, 2, 4, … of the block, threads 128 to 255 take 1, 3,
-# 5, …</details>
+# <details><summary>Hint 1</summary>Compute the channel from the thread's position in the block. Then compute the index
+# <code>i</code> of the sample from this position and the channel. (If you change only the condition, some left samples
+# get <code>right_clip</code>.)</details>
+# <details><summary>Hint 2</summary>Threads 0 to 127 compute samples 0, 2, 4, … of the block, threads 128 to 255 compute
+# samples 1, 3, 5, …</details>
 # <details><summary>Hint 3</summary>Let <code>half</code> be <code>blockDim.x / 2</code>. The channel is
 # <code>threadIdx.x / half</code>. The block's samples form pairs (left, right). The thread's pair has the index
 # <code>threadIdx.x % half</code>.</details>
@@ -299,24 +299,26 @@ for version in (stereo_by_thread, stereo):
     print(lab.benchmark("02_execution_model/diverge", version) or "")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Compare the counts of `by_thread_kernel` and `by_warp_kernel`. Which counts are better in the second
-# kernel, and which are worse? Why is the second kernel still faster here, and when would it not be faster?
+# **Explain.** Compare the columns `lanes` and `per req` ([sectors](../glossary.md#sector) per request) of
+# `by_thread_kernel` and `by_warp_kernel`. Which is better in the second kernel, and which is worse? Why is the second
+# kernel still faster, and when would it not be faster?
 #
 # ### BEGIN SOLUTION
 # All lanes are active in the clip functions: a warp executes one of the functions, not both. But neighboring lanes now
-# read every second sample. A warp's load touches 8 [sectors](../glossary.md#sector) instead of 4, and the warp uses
-# only half of each. Soon after, another warp of the same block reads the other half, mostly from the cache. With 16
-# divisions per sample, arithmetic takes most of the time. With cheaper functions, memory accesses would take most of
-# the time, and the first kernel would be as fast or faster.
+# read every second sample. A warp's load touches 8 sectors instead of 4, and the warp uses only half of each. Soon
+# after, another warp of the same block reads the other half, mostly from the cache. With 16 divisions per sample,
+# arithmetic takes most of the time. With cheaper functions, memory accesses would take most of the time, and the first
+# kernel would be as fast or faster.
 # ### END SOLUTION
 
 # %% [markdown]
 # **Next levels.** Let each thread process one left and one right sample, and read both with one load, as a `float2`
-# (two floats). This kernel has no branch, and its accesses are [coalesced](../glossary.md#coalesced-access). Is it
-# faster than yours?
+# (two floats). This kernel has no branch, and its accesses are [coalesced](../glossary.md#coalesced-access): a warp
+# loads only bytes that it uses. Is it faster than yours?
 #
 # **In practice** the compiler replaces a short branch by code in which every lane computes both sides and selects one
-# result, so the warp does not diverge. Ray tracers sort rays so that all lanes of a warp take the same side.
+# result, so the warp does not diverge. Programs that trace rays of light sort the rays so that all lanes of a warp take
+# the same side.
 #
 # **Reading.** [CUDA Programming Guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/), "Thread Hierarchy" and
 # "SIMT Architecture": what CUDA guarantees about blocks and warps.

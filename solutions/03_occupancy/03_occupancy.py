@@ -9,17 +9,17 @@
 # - name the four limits on the number of *resident* blocks (the blocks that an SM holds at a time), and round
 #   [registers](../glossary.md#register) and [shared memory](../glossary.md#shared-memory) up to the units in which they
 #   are allocated;
-# - find out how many registers and bytes of shared memory a kernel uses, and what it [spills](../glossary.md#spill), on
-#   a GPU that you do not have;
+# - find out how many registers and bytes of shared memory a kernel uses, and how many bytes it
+#   [spills](../glossary.md#spill), even for a GPU that you do not have;
 # - limit a kernel's registers with `__launch_bounds__` and `__maxnreg__`, and see what the limit costs;
 # - decide by [Little's law](../glossary.md#littles-law) whether more [occupancy](../glossary.md#occupancy) would help.
 #
-# **You need** `01_hardware`, `02_execution_model`. About 60 minutes. Only measured times need a GPU.
+# **You need** `01_hardware`, `02_execution_model`. About 60 minutes. You need a GPU only to measure times.
 #
 # ## 1 Four limits
 #
-# An SM accepts blocks until one of the resources below runs out. A [warp](../glossary.md#warp) slot is a place for one
-# resident warp. Occupancy is the share of the warp slots that are used.
+# An SM accepts blocks until one of the resources below is used up. A [warp](../glossary.md#warp) slot is a place for
+# one resident warp. Occupancy is the share of the warp slots that are used.
 #
 # | resource | amount per SM of an H100 | how it is allocated |
 # |---|---|---|
@@ -29,7 +29,8 @@
 # | shared memory | {claim: h100_shared_sm} | per block, in multiples of {claim: shared_unit} |
 #
 # On an H100, CUDA reserves {claim: shared_reserved} of shared memory per block for itself. A block keeps its resources
-# until all its [threads](../glossary.md#thread) end. Set the sliders of the picture below to each of these examples:
+# until all its [threads](../glossary.md#thread) end. Set the sliders of the picture below to each of these examples.
+# Which resource allows the fewest blocks?
 #
 # - Blocks of 128 threads with 160 registers per thread fill 12 of 64 warp slots: 12 / 64 = {claim: few_warps}
 #   occupancy.
@@ -47,10 +48,10 @@ lab.widgets.occupancy(threads=128, registers=160, gpu="H100 SXM")
 # %% [markdown]
 # ## 2 Registers
 #
-# How many blocks do the registers alone allow? Write `blocks_by_registers` in three steps. First, how many registers
-# does one warp get? (A partly filled warp gets as many registers as a full warp.) Second, each
-# [scheduler](../glossary.md#scheduler) has a quarter of the SM's registers: how many warps fit into a quarter? Four
-# times as many fit into the SM. Third, how many blocks do these warps form?
+# Write `blocks_by_registers`: how many blocks do the registers alone allow? Compute this number in three steps. First,
+# how many registers does one warp get? (A partly filled warp gets as many registers as a full warp.) Second, how many
+# warps fit into an SM? Each [scheduler](../glossary.md#scheduler) has a quarter of the SM's registers, so compute how
+# many warps fit into a quarter, and multiply by four. Third, how many blocks do these warps form?
 #
 # Your functions get the [compute capability](../glossary.md#compute-capability), the version of a GPU's hardware, as
 # one number: 90 stands for 9.0. In the stub, `limits` holds the figures for this capability: `limits.registers`,
@@ -82,7 +83,7 @@ lab.check("03_occupancy/registers")
 # %% [markdown]
 # ## 3 Shared memory
 #
-# How many blocks does shared memory allow (`blocks_by_shared`)? A block gets the bytes that it requests, plus
+# Write `blocks_by_shared`: how many blocks does shared memory allow? A block gets the bytes that it requests, plus
 # `limits.shared_reserved_kb` KB (1 KB = 1024 bytes) that CUDA reserves. This sum is rounded up to a multiple of
 # `limits.shared_unit_bytes`. The SM has `limits.shared_per_sm_kb` KB in total. A block that requests more than
 # `limits.shared_per_block_kb` KB cannot run: return 0. Never return more than `limits.max_blocks`. (On a T4, CUDA
@@ -110,9 +111,9 @@ lab.check("03_occupancy/shared_memory")
 # %% [markdown]
 # ## 4 All four limits
 #
-# The scarcest resource decides how many blocks an SM holds. Write `occupancy`: find this number of blocks, then divide
-# the resident warps by the warp slots. The check uses seven compute capabilities, and expects the results of CUDA's
-# header `cuda_occupancy.h`.
+# The resource that allows the fewest blocks decides how many blocks an SM holds. Write `occupancy`: find this number of
+# blocks, then divide the number of their warps by the number of warp slots. The check uses seven compute capabilities,
+# and expects the results of CUDA's header `cuda_occupancy.h`.
 
 
 # %% cell="solution" id="calculator"
@@ -145,13 +146,13 @@ lab.check("03_occupancy/calculator")
 # ## 5 How many registers a kernel uses, and how to limit them
 #
 # The compiler chooses how many registers a thread uses. `lab.inspect` compiles a kernel for any GPU and reports what
-# the kernel uses. A cell below prints the kernel `tile_kernel`. Each of its threads keeps an 8 × 8
-# [tile](../glossary.md#tile) of a [matmul](../glossary.md#matmul)'s result in registers. You can write one of two
-# limits before a kernel's name. `__launch_bounds__(threads, blocks)` ([launch bounds](../glossary.md#launch-bounds))
-# declares that a block has at most `threads` threads, and requests that `blocks` blocks fit on an SM. `__maxnreg__(n)`
-# sets the maximum number of registers per thread. (In Triton, pass `maxnreg=` to the [launch](../glossary.md#launch).)
-# Values that do not fit into the registers are *spilled*: the compiler stores them in [local
-# memory](../glossary.md#local-memory).
+# the kernel uses. A cell below prints the source of `tile_kernel`. Each thread of this kernel keeps an 8 × 8
+# [tile](../glossary.md#tile) of a [matmul](../glossary.md#matmul)'s result in registers. To limit the registers, write
+# one of two limits before a kernel's name. `__launch_bounds__(threads, blocks)` ([launch
+# bounds](../glossary.md#launch-bounds)) declares that a block has at most `threads` threads, and requests that `blocks`
+# blocks fit on an SM. `__maxnreg__(n)` sets the maximum number of registers per thread. (In Triton, pass `maxnreg=` to
+# the [launch](../glossary.md#launch).) Values that do not fit into the registers are *spilled*: the kernel stores them
+# in [local memory](../glossary.md#local-memory).
 #
 # **Predict.** Suppose that `blocks` blocks of `threads` threads must fit on an SM. How many registers may a thread then
 # have at most? Write `register_budget`, the inverse of `blocks_by_registers`. No thread may have more than
@@ -186,17 +187,17 @@ lab.plots.show(lab.registers.staircase, occupancy)
 # %% [markdown]
 # If three or more blocks of `tile_kernel` must fit on an SM, the compiler uses every register that `register_budget`
 # allows, and spills the values that do not fit. Each thread stores and reloads every spilled byte through the [L1
-# cache](../glossary.md#l1-cache). In the picture, each step down means that one block fewer fits on the SM; large
-# blocks make large steps.
+# cache](../glossary.md#l1-cache). The picture shows the occupancy for each number of registers per thread. At each step
+# down, one block fewer fits on the SM. The larger the blocks, the larger the steps.
 #
 # ## 6 When low occupancy is right
 #
 # High occupancy is only a means to hide [latency](../glossary.md#latency). By Little's law, bandwidth depends on the
 # number of bytes [in flight](../glossary.md#in-flight): *warps · bytes in flight per warp*. The next cell shows this
 # for a copy kernel whose threads have 1, 2 or 4 loads of 16 bytes in flight. To lower the occupancy, its blocks
-# allocate shared memory that they do not use. **Predict**: if the kernel reaches the full
-# [bandwidth](../glossary.md#bandwidth) at an occupancy of x with 1 load, which occupancy does it need with 2 and with 4
-# loads?
+# allocate shared memory that they do not use. **Predict**: suppose that with 1 load the kernel reaches the full
+# [bandwidth](../glossary.md#bandwidth) at an occupancy of x. Which occupancy does the kernel need with 2 loads, and
+# which with 4?
 
 # %%
 print(lab.hardware.COPY)
@@ -218,14 +219,15 @@ lab.plots.show(lab.registers.throttled_copy, figures)
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** Copy the cell of a kernel of yours from `02_execution_model` into this notebook:
-# `lab.widgets.occupancy(kernel)` sets the sliders to what the kernel uses.
+# **Next levels.** Copy the cell of one of your kernels from `02_execution_model` into this notebook. Then
+# `lab.widgets.occupancy(kernel)` sets the sliders to the resources that this kernel uses. Which resource limits its
+# occupancy?
 #
 # **In practice** a [profiler](../glossary.md#profiler) also shows *achieved* occupancy: the average occupancy while the
 # kernel runs. Achieved occupancy is lower than calculated occupancy if blocks end quickly, or if the
-# [grid](../glossary.md#grid) has a [tail effect](../glossary.md#tail-effect). Instead of calculating occupancy,
-# [autotuning](../glossary.md#autotuning) measures several launch bounds and tile sizes.
+# [grid](../glossary.md#grid) has a [tail effect](../glossary.md#tail-effect). [Autotuning](../glossary.md#autotuning)
+# does not calculate occupancy: it times the kernel with several launch bounds and tile sizes.
 #
 # **Reading.** [Volkov, Better performance at lower
-# occupancy](https://www.nvidia.com/content/GTC-2010/pdfs/2238_GTC2010.pdf): old numbers, but a valid argument. [CUDA
-# Best Practices Guide](https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/), "Occupancy".
+# occupancy](https://www.nvidia.com/content/GTC-2010/pdfs/2238_GTC2010.pdf): the numbers are old, but the argument is
+# still valid. [CUDA Best Practices Guide](https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/), "Occupancy".

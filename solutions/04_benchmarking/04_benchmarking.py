@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Measure time correctly
 #
-# **You will** find five faults in a benchmark, write a correct benchmark, and find out from the names of kernels what
-# they do.
+# **You will** find five faults in a benchmark, write a correct benchmark, and find out from kernels' names what these
+# kernels do.
 #
 # **You will learn to**
 # - compute when a queue of [kernels](../glossary.md#kernel) finishes;
@@ -25,8 +25,8 @@
 # [makes the host wait](../glossary.md#synchronize) until the queue is empty.
 #
 # **Predict.** The host launches `count` kernels one after another, then synchronizes. Each launch takes `launch` µs on
-# the host, and each kernel takes `kernel` µs on the GPU. A kernel starts when its launch and the kernel before it have
-# finished. How many µs pass until the last kernel has finished (`finish_time`)?
+# the host, and each kernel takes `kernel` µs on the GPU. A kernel starts when its launch and the previous kernel have
+# finished. Write `finish_time`: how many µs pass from the start of the first launch until the last kernel has finished?
 #
 # <details><summary>Hint 1</summary>Draw the timeline of three kernels: the launches in one row, the kernels in a row
 # below. Draw it once with long kernels, and once with long launches.</details>
@@ -58,7 +58,7 @@ lab.check("04_benchmarking/finish_time")
 # | call | meaning |
 # |---|---|
 # | `machine.now()` | return the time on the host's clock, in seconds |
-# | `machine.event()` | queue an event and return it; the event stores the time at which the GPU reaches it |
+# | `machine.event()` | queue an event and return it; the event stores the time at which the GPU reaches the event |
 # | `machine.seconds(a, b)` | return the seconds between events `a` and `b`; the GPU must have reached both |
 # | `machine.synchronize()` | make the host wait until the queue is empty |
 # | `machine.flush()` | queue a write of twice as many bytes as the L2 cache holds: no older data remain in the L2 |
@@ -68,10 +68,10 @@ lab.check("04_benchmarking/finish_time")
 # - The first call of a kernel compiles it.
 # - An idle GPU saves power with a low clock rate, which rises during about 50 ms of work.
 # - The [L2 cache](../glossary.md#l2-cache) keeps recently used data.
-# - Other work sometimes delays a call.
+# - Other work on the machine sometimes delays a call.
 #
-# The cell below defines `dishonest`, a benchmark of the function `call`, which launches one kernel. The benchmark has
-# the five faults of the table below; each fault makes the result wrong. On which line is each fault? Let `faults`
+# The cell below defines the benchmark `dishonest`. It times a function `call` that launches one kernel. The benchmark
+# has the five faults of the table below; each fault makes the result wrong. On which line is each fault? Let `faults`
 # return a dictionary that maps each key to a line number, such as `{"compile": 1, "clocks": 1, …}`. If a fault spans
 # several lines, the check accepts any of these lines.
 #
@@ -79,7 +79,7 @@ lab.check("04_benchmarking/finish_time")
 # |---|---|
 # | `"compile"` | one of the averaged times includes compilation |
 # | `"clocks"` | the warmup is too short, so the clock rate is still low |
-# | `"cache"` | nothing flushes the L2 before a measured call, but the time with a cold L2 is wanted |
+# | `"cache"` | the time with a cold L2 is wanted, but nothing flushes the L2 before a measured call |
 # | `"queue"` | the host's clock is read before the GPU has finished the measured call |
 # | `"outliers"` | a few delayed calls dominate the result |
 
@@ -121,9 +121,9 @@ lab.check("04_benchmarking/faults")
 # %% [markdown]
 # ## 3 A correct benchmark
 #
-# Write `honest(machine, call)`. It returns the median time of one `call()` in seconds: the time of the kernel without
-# its launch, with a cold L2, and at the full clock rate. The check runs your function on simulated GPUs and tolerates
-# an error of 2 %.
+# Write `honest(machine, call)`. It must return the median time of one `call()` in seconds. Measure the kernel without
+# its launch, with a cold L2 (no data of the kernel are in it), and at the full clock rate. The check runs your function
+# on simulated GPUs and tolerates an error of 2 %.
 #
 # One *sample* is the time between an event before the call and an event after it. If the GPU is idle at the first
 # event, this time includes the launch, because the GPU must wait for the launch. So keep the GPU busy: queue a flush
@@ -179,9 +179,9 @@ lab.plots.show(lab.machine_plots.calls, honest)  # every call of your benchmark 
 # `lab.benchmark(fn, x, bytes=…)` measures as your `honest` does, and takes samples until the median is known to within
 # 1 %. `lab.compare` runs functions A and B in the order A B B A, so changes of the clock rate favor neither. The cell
 # below compares three versions of GeLU, a function that `06_elementwise_triton` explains. In
-# [`naive`](../glossary.md#naive), each of the nine operations runs as a kernel. For n elements, five of these kernels
-# move 2n elements (they read one array and write one), and four move 3n: together 22n. The other two versions move 2n
-# elements. Predict first: by what factor is `naive` slower than the others?
+# [`naive`](../glossary.md#naive), each of the nine operations is a kernel. For arrays of n elements, five of these
+# kernels move 2n elements each (they read one array and write one), and four move 3n each: together 22n. `built_in` and
+# `compiled` are one kernel each, and move 2n elements. Predict first: by what factor is `naive` slower than these two?
 
 # %% cell="given" id="gelus"
 import torch
@@ -237,7 +237,8 @@ print(lab.compare(x, **contenders) or "The end of this notebook has a measuremen
 # **Read the names.** Let `read_names` return a dictionary `{"A": (operation, tensor_cores, tile), …, "E": …}`.
 # `operation` is `"matmul"`, `"add"` or `"gelu"`. `tensor_cores` is `True` if the kernel uses tensor cores, and `False`
 # otherwise. `tile` is the output tile of a matmul, as in `(64, 32)`, and `None` for other operations. For example,
-# `s16816gemm_64x32` gives `("matmul", True, (64, 32))`.
+# `s16816gemm_64x32` gives `("matmul", True, (64, 32))`. On a GPU, the next cell shows such names in a profile of an
+# addition and a matmul.
 
 # %%
 a = torch.randn(4096 if gpu else 4, 4096 if gpu else 4, device=x.device, dtype=torch.float16)
@@ -285,8 +286,8 @@ lab.check("04_benchmarking/read_names")
 # **Measured.** On an H200 with 2²⁷ fp32 elements, `naive` takes {claim: naive_gelu}, `built_in` {claim: built_in_gelu}
 # and `compiled` {claim: compiled_gelu}.
 #
-# **Next levels.** Let `honest` compute a confidence interval of the median, and stop when it is narrow. `04_tolerances`
-# asks when two results are equal. `05_roofline` computes the least time that a kernel can take.
+# **Next levels.** Let `honest` compute a confidence interval of the median, and stop when the interval is narrow.
+# `04_tolerances` asks when two results are equal. `05_roofline` computes the least time that a kernel can take.
 #
 # **In practice** `triton.testing.do_bench` flushes and uses events as you did. [Nsight
 # Compute](../glossary.md#nsight-compute) fixes the clock rate and replays one launch many times. [Nsight

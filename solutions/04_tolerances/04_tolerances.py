@@ -1,12 +1,13 @@
 # %% [markdown]
 # # When are two results equal?
 #
-# **You will** compute how far a correct result may be from a reference, and write the comparison that a test needs.
+# **You will** compute by how much a correct result may differ from the exact result, and write the comparison that a
+# test needs.
 #
 # **You will learn to**
-# - compute how large the rounding error of a sum can be, from the format of its
-#   [accumulator](../glossary.md#accumulator) and the number of its terms;
-# - scale a tolerance with the size of the terms, not of the result;
+# - compute how large the rounding error of a sum can be, from the number of its terms and the format of its
+#   [accumulator](../glossary.md#accumulator) (the variable that holds the sum);
+# - scale a tolerance with the absolute values of the terms, not of the result;
 # - compare results that contain NaN or infinity.
 #
 # **You need** `00_start`. About 30 minutes. Works without a GPU.
@@ -15,31 +16,33 @@
 #
 # Two correct [kernels](../glossary.md#kernel) rarely return the same bits. They add the same terms in different orders,
 # and each addition rounds. So a test allows differences up to a tolerance. A tolerance that is too small rejects
-# correct kernels; a tolerance that is too large accepts wrong kernels. You can compute a good tolerance.
+# correct kernels; a tolerance that is too large accepts wrong kernels.
 #
-# Rounding to a format changes a number x by at most u · |x|. Here u is the [unit
-# roundoff](../glossary.md#unit-roundoff) of the format, half of the relative distance between neighboring numbers:
-# 2^-24 for [fp32](../glossary.md#fp32), 2^-11 for [fp16](../glossary.md#fp16) and 2^-8 for [bf16](../glossary.md#bf16).
+# Rounding replaces a number x by the nearest number of a format. This changes x by at most u · |x|, where u is the
+# [unit roundoff](../glossary.md#unit-roundoff) of the format: 2^-24 for [fp32](../glossary.md#fp32), 2^-11 for
+# [fp16](../glossary.md#fp16) and 2^-8 for [bf16](../glossary.md#bf16).
 #
 # A kernel that adds `terms` terms rounds after every addition. Each rounding error is at most u times the absolute
-# value of the sum so far, the [partial sum](../glossary.md#partial-sum). No partial sum is larger than `magnitude`, the
-# sum of the absolute values of the terms. So the error of the result is at most terms · u · magnitude, and reaches this
-# bound only if all rounding errors have the same sign. Random errors partly cancel: their total grows with √terms, and
-# almost never exceeds 8 · √terms · u · magnitude. The checks in this course take the smaller of the two bounds:
+# value of the sum so far. This absolute value is at most `magnitude`, the sum of the absolute values of all terms. So
+# the error of the result is at most terms · u · magnitude, and reaches this bound only if all rounding errors have the
+# same sign. Errors with random signs partly cancel: their total grows like √terms, and almost never exceeds 8 · √terms
+# · u · magnitude. (8 is a safety factor.) The checks in this course take the smaller of the two bounds, plus the error
+# of storing the result:
 #
 # min(terms, 8 · √terms) · u(`accumulate`) · magnitude + u(`stored`) · |expected|
 #
-# The part after the + is for the rounding when the result is stored. `accumulate` and `stored` are the formats of the
-# accumulator and of the stored result: `"fp32"`, `"fp16"` or `"bf16"`. Write `tolerance`, which computes this formula.
+# `expected` is the exact result. `accumulate` and `stored` are the formats of the accumulator and of the stored result:
+# `"fp32"`, `"fp16"` or `"bf16"`; u(`accumulate`) is the u of that format. Write `tolerance`, which computes this
+# formula.
 #
-# **Predict.** A kernel adds 1024 products in fp32 and stores the sum in fp16. Which part of the tolerance is larger if
-# no terms cancel (magnitude = |expected|)? Which part is larger if the terms cancel, for example magnitude = 1000 ·
-# |expected|?
+# **Predict.** A kernel adds 1024 products in fp32 and stores the sum in fp16. Which part of the tolerance, before or
+# after the +, is larger if all terms have the same sign (magnitude = |expected|), and which if positive and negative
+# terms almost cancel, for example magnitude = 1000 · |expected|?
 #
 # <details><summary>Hint 1</summary>Put the three values of u into a dictionary <code>U</code>.</details>
 # <details><summary>Hint 2</summary>For which numbers of terms is 8 · √terms smaller than terms?</details>
-# <details><summary>Hint 3</summary><code>min(terms, 8 * terms**0.5) * U[accumulate] * magnitude</code>, plus the part
-# for storing.</details>
+# <details><summary>Hint 3</summary><code>min(terms, 8 * terms**0.5) * U[accumulate] * magnitude</code>, plus the error
+# of storing.</details>
 
 # %% cell="setup"
 
@@ -66,17 +69,18 @@ from labutils import rounding
 rounding.dot_products(tolerance)
 
 # %% [markdown]
-# With an fp32 accumulator, all errors are within your tolerance. With an fp16 accumulator, some errors exceed your
-# tolerance, so a test detects this accumulator. For larger K the default tolerance rejects even the fp32 accumulator:
-# in some sums the terms cancel, so the expected value is small.
+# Your tolerance (for fp32) accepts all errors of an fp32 accumulator. It rejects some errors of an fp16 accumulator.
+# For K = 256 and 4096, the default tolerance rejects even the fp32 accumulator: in some sums the terms cancel, so
+# |expected| and this tolerance are small.
 #
 # ## 2 Compare
 #
-# Write `agree`, a comparison for sums that were accumulated and stored in fp32. It returns True if every element of
-# `yours` differs from `expected` by at most its tolerance.
+# Write `agree`, a comparison for sums that were accumulated and stored in fp32. It returns True if every `yours[j]`
+# differs from `expected[j]` by at most the tolerance of element j.
 #
 # Two values need care. [NaN](../glossary.md#nan) (not a number) is not equal to anything, not even to NaN. And infinity
-# (inf) minus infinity is NaN. If the expected value is NaN or infinite, only the same value is right.
+# (inf) minus infinity is NaN, so the error of a correct infinity is NaN. If NaN is expected, accept only NaN; if an
+# infinity is expected, accept only the same infinity.
 #
 # <details><summary>Hint 1</summary>Loop over the elements of the three lists. Before that, compare lengths.</details>
 # <details><summary>Hint 2</summary>First handle an expected NaN, then equal values, such as two infinities. Last,
@@ -114,7 +118,7 @@ lab.check("04_tolerances/agree")
 # in the model, and which tolerance would you use instead?
 #
 # ### BEGIN SOLUTION
-# With such weights, results are small, perhaps 0.1, and 1e-2 is a tenth of them: the test accepts a kernel that leaves
+# With such elements, results are small, perhaps 0.1, and 1e-2 is a tenth of them: the test accepts a kernel that leaves
 # out some of the K products, or accumulates in fp16. For larger inputs it would reject correct kernels. An absolute
 # tolerance fits only one size of numbers. Compare each element with a tolerance from the magnitude of its terms, |a| @
 # |b|, the number of terms K, and the formats of accumulator and result, and compute the reference in float64.
@@ -122,12 +126,12 @@ lab.check("04_tolerances/agree")
 
 # %% [markdown]
 # **Next.** Integers up to 2^24 are exact in fp32. So with small integers as inputs, correct results have the same bits
-# in any order of additions, and a test can ask for equality. Many checks in this course have one such case, and use
-# your tolerance in the others. Continue with `05_roofline`.
+# in any order of additions, and a test can require equality. Many checks in this course have one such test case; the
+# others use the formula of part 1. Continue with `05_roofline`.
 #
 # **In practice** `torch.testing.assert_close` has a default tolerance for each dtype. This function does not know how
-# many terms were added or how large they were. Compute the reference in float64 from the *rounded* inputs, because
-# rounding the inputs is not the kernel's error.
+# many terms were added or how large they were. If the inputs are rounded, for example to fp16, compute the reference in
+# float64 from the *rounded* inputs: their rounding is not the kernel's error.
 #
 # **Reading.** N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, chapters 3 and 4: error bounds of sums.
 # [torch.testing](https://docs.pytorch.org/docs/stable/testing.html): defaults of `assert_close`.

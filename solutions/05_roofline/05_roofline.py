@@ -20,7 +20,7 @@
 # A kernel must move its bytes and do its FLOPs. Memory moves at most `bandwidth` bytes/s, and the arithmetic units do
 # at most `peak` FLOP/s. With enough [warps](../glossary.md#warp), memory and arithmetic units work at the same time.
 #
-# **Predict.** What is the least time that a kernel can take (`least_time`)?
+# **Predict.** Write `least_time`: what is the least time that a kernel can take?
 
 # %% cell="setup"
 
@@ -40,7 +40,7 @@ lab.check("05_roofline/least_time")
 # Moving the bytes and doing the FLOPs take equally long if `flops / bytes = peak / bandwidth`. The left side is the
 # arithmetic intensity, a property of the kernel. The right side is the [ridge point](../glossary.md#ridge-point), a
 # property of the GPU. A kernel is [memory-bound](../glossary.md#memory-bound) if its intensity is below the ridge, and
-# compute-bound if it is above the ridge. A *roofline* draws the highest possible FLOP/s over the intensity: the line
+# compute-bound if it is above the ridge. A *roofline* shows the highest possible FLOP/s for each intensity: the line
 # rises up to the ridge, and is flat above the ridge.
 #
 # ## 2 Ledgers
@@ -54,8 +54,8 @@ lab.check("05_roofline/least_time")
 #
 # Write the ledgers of four fused kernels. Each kernel reads each input element once and writes each result once.
 # `itemsize` is the number of bytes per element. Count each +, −, ·, /, max and exp as one FLOP. Σ and max go over a
-# row. Do not count operations that are done once per row, such as those that compute `rstd` from the sum. (`rstd` is
-# the reciprocal of the standard deviation, or of the root mean square.)
+# row, so they take one FLOP per element. Do not count operations that a kernel does once per row, such as those that
+# compute `rstd` from the sum. (`rstd` is the reciprocal of the standard deviation, or of the root mean square.)
 #
 # | kernel | formula for each of M rows of N elements | arrays |
 # |---|---|---|
@@ -64,8 +64,8 @@ lab.check("05_roofline/least_time")
 # | matmul | C = A·B | A: M × K, B: K × N, C: M × N |
 # | RMSNorm + residual | s = x + r; rstd from Σs²; y = s · rstd · w | x, r, s, y: M × N; w: N |
 #
-# The last row is [RMSNorm](../glossary.md#rmsnorm) with a [residual](../glossary.md#residual) `r`. Here `s` is also a
-# result, because the next layer reads `s`.
+# The last kernel is [RMSNorm](../glossary.md#rmsnorm) with a [residual](../glossary.md#residual) `r`. Here `s` is also
+# a result, because the next layer reads `s`.
 #
 # <details><summary>Hint 1</summary>List the arrays first. Is each array read, written, or only an intermediate
 # result?</details>
@@ -185,11 +185,11 @@ lab.check("05_roofline/verdict")
 # `STEPS` times by `0.5 * v + 1`, and stores `v`. Each replacement is one [FMA](../glossary.md#fma), which counts as two
 # FLOPs. So per element the kernel reads 4 bytes, writes 4 bytes and does 2 · `STEPS` FLOPs.
 #
-# The cell after the check runs your kernel with `STEPS` from 1 to 1024, and draws it on the roofline beside kernels of
-# PyTorch. The printed verdicts use measured limits: the bandwidth of a plain copy, and the FLOP/s of PyTorch's best
-# matmul. Without a GPU your kernel is not timed: hollow marks on the roofline show the highest FLOP/s that it can
-# reach. **Predict:** at how many `STEPS` does your kernel become compute-bound? Which of PyTorch's kernels reach the
-# roofline?
+# The cell after the check runs your kernel with `STEPS` from 1 to 1024, and draws its measured FLOP/s on the roofline,
+# together with PyTorch's kernels. The printed verdicts use measured limits: the bandwidth of a plain copy, and the
+# FLOP/s of PyTorch's best matmul. Without a GPU your kernel is not timed: hollow marks on the roofline show the highest
+# FLOP/s that it can reach. **Predict:** for which values of `STEPS` is your kernel compute-bound? Which of PyTorch's
+# kernels reach the roofline?
 #
 # <details><summary>Hint 1</summary>Offsets, mask, load and store are the same as in <code>scale_kernel</code> in
 # <code>00_start</code>.</details>
@@ -267,9 +267,10 @@ lab.widgets.roofline(lab.rooflines.points(placed), gpu=None if lab.device.has_gp
 # grows with M, but it is M/3 in fp16 when each matrix moves once. For the third claim, the study quoted is Ivanov and
 # others, 2021, Table 1, which measured BERT on a V100. It found {claim: norm_flops} of the FLOPs in normalizations and
 # {claim: elementwise_flops} in elementwise operations. Together these 0.20 % took {claim: claimed_time} of the time, so
-# the claimed {claim: claimed_flops} is too low by a factor of ten. The ledger agrees in size: these operations do about
-# one FLOP per byte, a hundred times or more below the ridge, so their bytes determine their time. Tensor cores have
-# grown faster than bandwidth. That raises the ridge and makes the share larger; fusion makes the share smaller.
+# the claimed {claim: claimed_flops} is too low by a factor of ten. Your ledgers give the same order of magnitude: these
+# operations do about one FLOP per byte, a hundred times or more below the ridge, so their bytes determine their time.
+# Tensor cores have grown faster than bandwidth. That raises the ridge and makes the share larger; fusion makes the
+# share smaller.
 # ### END SOLUTION
 
 # %% [markdown]

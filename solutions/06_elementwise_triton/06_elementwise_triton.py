@@ -16,13 +16,13 @@
 #
 # **You need** `00_start`, and the chain rule of calculus for part 3.
 #
-# About 75 minutes. Only measured times need a GPU.
+# About 75 minutes. You need a GPU only to measure times.
 #
 # ## 1 Add two vectors
 #
-# **Predict.** Memory bandwidth limits elementwise kernels, so the bytes that they move determine their time. What is
-# the smallest number of bytes that a kernel for `out = x + y` can move (`add_bytes`)? Each vector has `n` elements of
-# `itemsize` bytes.
+# **Predict.** Memory bandwidth limits elementwise kernels, so the bytes that they move determine their time. Write
+# `add_bytes`: what is the smallest number of bytes that a kernel for `out = x + y` can move? Each vector has `n`
+# elements of `itemsize` bytes.
 
 # %% cell="setup"
 
@@ -40,8 +40,8 @@ lab.check("06_elementwise_triton/add_bytes")
 
 # %% [markdown]
 # **Your kernel:** `out[i] = x[i] + y[i]`. One [program](../glossary.md#program) computes `BLOCK` elements, starting at
-# `pid · BLOCK`. The cell below runs `reverse_kernel`, a similar kernel that reverses a vector, and draws what each
-# program accesses. At which offsets does the mask prevent accesses in program 2?
+# `pid · BLOCK`. The cell below runs `reverse_kernel`, a similar kernel that reverses a vector, and draws which elements
+# each program accesses. At which offsets does the mask prevent accesses in program 2?
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -147,8 +147,8 @@ lab.check("06_elementwise_triton/vector_add")
 #
 # Compute $y = \frac{x}{2}\,(1 + \tanh a)$ with $a = \sqrt{2/\pi}\,(x + 0.044715\,x^3)$, in fp32 even if x is fp16.
 #
-# In PyTorch, each operation launches its own kernel. If x has n elements, these kernels read and write as many elements
-# as the comments say:
+# In PyTorch, each operation launches its own kernel. The comments show how many elements these kernels read and write
+# if x has n elements:
 #
 # ```python
 # u = x * x * x                    # two kernels,   reads 3n (x * x reads x once), writes 2n
@@ -248,8 +248,8 @@ lab.check("06_elementwise_triton/gelu_backward")
 #
 # Compute `out[m, n] = (x[m, n] + bias[n]) · scale[n]` in fp32. One program computes `BLOCK_N` of the `N` columns of one
 # row. Consecutive programs process the blocks of one row, then those of the next row, so they access neighboring
-# memory. If `x` is a slice of a wider matrix, there are other elements between the rows of `x`. So element (m, n) of
-# `x` is at address `x_ptr + m·stride_xm + n`.
+# memory. If `x` is a slice of a wider matrix, there are other elements between the rows of `x`: each row starts
+# `stride_xm` elements after the previous row. So element (m, n) of `x` is at address `x_ptr + m·stride_xm + n`.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -269,8 +269,9 @@ lab.check("06_elementwise_triton/gelu_backward")
 # PyTorch has one kernel for GeLU and one for its gradient, but needs two for bias and scale. Which of your last three
 # kernels will be faster than PyTorch's, and by what factor?
 #
-# Without a GPU, the cell prints the bytes that the programs request. In `bias_scale`, the programs of every row request
-# `bias` and `scale` again. A GPU serves these requests from its [L2 cache](../glossary.md#l2-cache), not from memory.
+# Without a GPU, the cell prints the bytes that the programs request. For `bias_scale`, these are almost twice the bytes
+# that must move, because the programs of every row request `bias` and `scale` again. A GPU serves these requests from
+# its [L2 cache](../glossary.md#l2-cache), not from memory.
 
 
 # %% cell="solution" id="bias_scale_kernel"
@@ -320,7 +321,7 @@ compiled.stages(vector_add_kernel, x, x, x, 4096, BLOCK=1024)  # your vector add
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** On an [H200](../glossary.md#hopper) with 2²⁷ fp32 elements, GeLU takes {claim: unfused_gelu} with the
 # nine kernels of part 2, and {claim: built_in_gelu} with PyTorch's fused kernel. What speedup do the bytes predict?
-# Compare it with the measured speedup: what might the prediction omit?
+# Compare your prediction with the measured speedup: what might the prediction omit?
 #
 # ### BEGIN SOLUTION
 # The unfused version moves 21n elements, the fused kernel 2n, so bytes predict a factor of 10.5. The measured factor is
@@ -333,22 +334,22 @@ compiled.stages(vector_add_kernel, x, x, x, 4096, BLOCK=1024)  # your vector add
 # **Next levels.** Three experiments:
 #
 # - In the launchers, try `BLOCK` 256 and 4096. Also pass `num_warps=8`: a program then has 8
-#   [warps](../glossary.md#warp) instead of 4. How does the time change, and why so little?
+#   [warps](../glossary.md#warp) instead of 4. How does the time change? Why does it change so little?
 # - Let one program of `bias_scale` process several rows, so that it reads bias and scale only once.
 # - Let consecutive programs of `bias_scale` process the same columns of consecutive rows. On an H200, for a matrix of
 #   2¹⁴ × 2¹³ elements, this order lowers the bandwidth by {claim: rows_first_loss}, from {claim: columns_first} to
-#   {claim: rows_first} GB/s.
+#   {claim: rows_first} GB/s. Why?
 #
-# **Four stages.** The last code cell shows your loads in four stages of compilation. Triton IR (intermediate
-# representation) still computes with blocks. Triton GPU IR adds [layouts](../glossary.md#layout): `sizePerThread = [4]`
-# means that each thread holds four adjacent elements. In [PTX](../glossary.md#ptx) a thread loads the four elements
-# with one instruction, `ld.global.v4`, and in machine code ([SASS](../glossary.md#sass)) with `LDG.E.128`. This works
-# because the addresses are multiples of 16 bytes. Pass `x[1:]` in place of the first `x` to `compiled.stages`: what
-# changes?
+# **Four stages.** The last code cell shows the loads of your vector add in four stages of compilation. Triton IR
+# (intermediate representation) still computes with blocks. Triton GPU IR adds [layouts](../glossary.md#layout), which
+# assign elements to threads: `sizePerThread = [4]` means that each thread holds four adjacent elements. In
+# [PTX](../glossary.md#ptx) a thread loads the four elements with one instruction, `ld.global.v4`, and in machine code
+# ([SASS](../glossary.md#sass)) with `LDG.E.128`. This works because the addresses are multiples of 16 bytes. Pass
+# `x[1:]` in place of the first `x` to `compiled.stages`: what changes?
 #
 # **In practice** [`torch.compile`](../glossary.md#torchcompile) generates elementwise kernels. Hand-written kernels
-# help where `torch.compile` does not fuse, such as (by default) in the [epilogue](../glossary.md#epilogue) of a
-# [matmul](../glossary.md#matmul).
+# help where `torch.compile` does not fuse. For example, by default it does not fuse operations into the
+# [epilogue](../glossary.md#epilogue) of a [matmul](../glossary.md#matmul).
 #
 # **Reading.** [Hendrycks and Gimpel, Gaussian Error Linear Units](https://arxiv.org/abs/1606.08415) defines GeLU and
 # its tanh form. [Triton's fused softmax](https://triton-lang.org/main/getting-started/tutorials/02-fused-softmax.html):
