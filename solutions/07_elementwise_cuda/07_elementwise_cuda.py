@@ -7,31 +7,35 @@
 # **You will learn to**
 # - write a [grid-stride loop](../glossary.md#grid-stride-loop), and count the iterations that a
 #   [thread](../glossary.md#thread) executes;
-# - loop over the rows of a matrix with a two-dimensional [grid](../glossary.md#grid) that does not cover all rows;
+# - loop over the rows of a matrix with a two-dimensional [grid](../glossary.md#grid) that has fewer threads than the
+#   matrix has elements;
 # - load and store four floats at a time, for any number of elements, and write a `__device__` function;
 # - read the [host](../glossary.md#host) code of a CUDA program, which manages memory, copies data and
 #   [launches](../glossary.md#launch) kernels.
 #
-# **You need** `02_execution_model`, and GeLU from `06_elementwise_triton`. About 70 minutes. Only measured times need a
-# GPU.
+# **You need** `02_execution_model`, and GeLU from `06_elementwise_triton`. About 70 minutes. You need a GPU only to
+# measure times.
 #
 # ## 1 The grid-stride loop
 #
+# In CUDA C++, a qualifier says where a function runs and what may call it:
+#
 # | qualifier | runs on | called from |
 # |---|---|---|
-# | `__global__ void` | the GPU, in every thread of the grid | the host, with a grid: the function is a *kernel* |
+# | `__global__ void` | the GPU, in every thread of the grid | the host, with a grid; such a function is a *kernel* |
 # | `__device__` | the GPU, in the calling thread | kernels and other `__device__` functions |
 # | `__host__ __device__` | host or GPU: the function is compiled for both | host code and kernels |
 #
-# So far each thread computed one element, so the grid had to cover all elements. In a grid-stride loop, a thread first
-# computes the element at its own index. Then it adds the number of threads in the grid to the index, computes the
-# element at the new index, and so on to the end of the array. The result is correct with a grid of any size, so you can
-# choose the fastest size. Many threads hide [latency](../glossary.md#latency) better. With fewer threads, each thread
-# computes more elements, and can reuse an index or a factor for all of them. In each iteration, neighboring threads
-# still access neighboring elements.
+# In `02_execution_model` each thread computed one element, so the grid needed a thread for every element. In a
+# grid-stride loop, a thread first computes the element at its own index in the grid. Then it adds the number of threads
+# in the grid to this index, computes the element at the new index, and so on to the end of the array. The result is
+# correct with a grid of any size, so you can choose the fastest size. A large grid hides
+# [latency](../glossary.md#latency) better. In a small grid, each thread computes many elements, and computes only once
+# what all its elements need, such as a factor. In each iteration, neighboring threads access neighboring elements, as
+# without a loop.
 #
-# **Predict.** Suppose that `threads` threads loop over `n` elements with a grid-stride loop. How many iterations does
-# thread `thread` execute (`passes`)?
+# **Predict.** A grid has `threads` threads, which execute a grid-stride loop over `n` elements. Write `passes`: how
+# many iterations does the thread with index `thread` execute?
 
 # %% cell="setup"
 
@@ -50,10 +54,10 @@ def passes(n, threads, thread):
 lab.check("07_elementwise_cuda/passes")
 
 # %% [markdown]
-# **Your kernel:** `out[i] = x[i] + y[i]` for all `i < n`, with a grid of any size. The
+# **Your kernel:** compute `out[i] = x[i] + y[i]` for all `i < n`, whatever the size of the grid. The
 # [launcher](../glossary.md#launcher) `vector_add` in the cell below gives each thread about four elements. The cell
-# also runs `sign_kernel`, a similar kernel without a loop. Its 2 [blocks](../glossary.md#block) of 4 threads write only
-# 8 of 20 elements.
+# also runs `sign_kernel`, which has no loop, with 2 [blocks](../glossary.md#block) of 4 threads: these threads write
+# only 8 of the 20 elements.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -63,14 +67,14 @@ lab.check("07_elementwise_cuda/passes")
 #
 # `__restrict__` declares that the arrays do not overlap, so the compiler may move loads of the next iteration before
 # the store of the current iteration. You get 2 points for a correct result, 1 point for storing each element only once,
-# and 1 point for [coalescing](../glossary.md#coalesced-access). The 32 floats that a [warp](../glossary.md#warp) loads
-# are 32 · 4 = 128 bytes, or 4 [sectors](../glossary.md#sector) of 32 bytes: one load of a warp may touch at most 4
-# sectors.
+# and 1 point for [coalesced](../glossary.md#coalesced-access) loads. A [warp](../glossary.md#warp) loads 32 floats at a
+# time, which are 32 · 4 = 128 bytes. They fill 4 [sectors](../glossary.md#sector) of 32 bytes, so a load may touch at
+# most 4 sectors.
 #
-# <details><summary>Hint 1</summary>A loop has three parts: where a thread starts, its step, and where it
-# ends.</details>
-# <details><summary>Hint 2</summary>Each thread starts at the <code>i</code> of <code>sign_kernel</code>. The loop
-# condition replaces the guard.</details>
+# <details><summary>Hint 1</summary>A loop needs three things: the first index of the thread, the step, and the
+# condition that ends the loop.</details>
+# <details><summary>Hint 2</summary>The first index is the <code>i</code> of <code>sign_kernel</code>. The guard of
+# <code>sign_kernel</code> becomes the condition of the loop.</details>
 # <details><summary>Hint 3</summary>The step is the number of threads in the grid, <code>gridDim.x * blockDim.x</code>.
 # Four <em>adjacent</em> elements per thread would give the same result, but the accesses would not be
 # coalesced.</details>
@@ -116,7 +120,7 @@ lab.tiny("07_elementwise_cuda/vector_add")
 lab.check("07_elementwise_cuda/vector_add")
 
 # %% [markdown]
-# This table is for all kernels of this unit:
+# Use this table when a check of this unit fails:
 #
 # | the check reports | common cause |
 # |---|---|
@@ -129,8 +133,9 @@ lab.check("07_elementwise_cuda/vector_add")
 # ## 2 Rows and columns
 #
 # Compute `out[row, column] = scale[row] · x[row, column]` for a matrix of M rows and N columns, which is stored row by
-# row. Blocks are 32 threads wide and 8 threads high: the x index gives the column, the y index gives the row. The grid
-# covers all columns, but only a quarter of the rows. So each thread stays in its column and loops over rows.
+# row. A block has 32 threads along x and 8 threads along y: `.x` variables give the column, `.y` variables give the
+# row. The grid has threads for all columns, but only for a quarter of the rows. So each thread stays in its column and
+# loops over rows.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -139,8 +144,8 @@ lab.check("07_elementwise_cuda/vector_add")
 # | `out` | (M, N) | output |
 #
 # <details><summary>Hint 1</summary>You need one guard for the column and one loop over rows.</details>
-# <details><summary>Hint 2</summary>The loop is the same as in part 1, but uses <code>.y</code> and <code>M</code> where
-# part 1 uses <code>.x</code> and <code>n</code>.</details>
+# <details><summary>Hint 2</summary>Write the loop of part 1, but use <code>.y</code> instead of <code>.x</code>, and
+# <code>M</code> instead of <code>n</code>.</details>
 # <details><summary>Hint 3</summary>The step of the loop is the number of threads that the grid has along y. (Very tall
 # matrices need the loop: a grid has at most {claim: grid_limit_y} blocks along y.)</details>
 
@@ -182,9 +187,9 @@ lab.check("07_elementwise_cuda/row_scale")
 #
 # The address of a `float4` must be a multiple of 16. An array that starts at another address, such as `x[1:]`, cannot
 # be accessed as `float4`. If the number of elements is not a multiple of four, up to three elements are left over. The
-# launcher passes `groups`, the number of groups of four elements. It passes 0 if the address of `x` or `out` is not a
-# multiple of 16. In the kernel, `reinterpret_cast` turns the pointers into pointers to `float4`. The kernel computes
-# elements 0 to `4·groups − 1` in groups, and the others one by one.
+# launcher passes `groups`, the number of complete groups of four elements, or 0 if the address of `x` or `out` is not a
+# multiple of 16. The given lines of the kernel convert the pointers to pointers to `float4`. Compute elements 0 to
+# `4·groups − 1` in groups of four, and the others one by one.
 #
 # GeLU is $y = \frac{x}{2}\,(1 + \tanh a)$ with $a = \sqrt{2/\pi}\,(x + 0.044715\,x^3)$. Write this formula as the
 # `__device__` function `gelu_tanh`: the kernel calls it in five places (four for a group, one for an element that is
@@ -257,9 +262,9 @@ for name in ("vector_add", "row_scale", "gelu"):
 #
 # Your cells hold only [device code](../glossary.md#device-code), which the [NVRTC](../glossary.md#nvrtc) library
 # compiles for your GPU while Python runs. Outside a notebook, the compiler `nvcc` compiles whole programs. `nvcc`
-# passes host code to a C++ compiler, and compiles device code for every GPU type that you name. Each `<<<blocks,
-# threads per block, bytes of shared memory, stream>>>` becomes a call that launches the kernel. This is the host code
-# of such a program:
+# passes host code to a C++ compiler, and compiles device code for every GPU type that you list in its options. Each
+# `<<<blocks, threads per block, bytes of shared memory, stream>>>` becomes a call that launches the kernel. This is the
+# host code of such a program:
 #
 # ```cpp
 # int main() {
@@ -283,15 +288,16 @@ for name in ("vector_add", "row_scale", "gelu"):
 #
 # The operating system does not move [pinned memory](../glossary.md#pinned-memory), so the GPU can copy it while the CPU
 # does other work. A [stream](../glossary.md#stream) is a queue. Work in one stream runs in order; work in two streams
-# may overlap. If you split the work into pieces and put them into two streams, one piece is copied while the kernel
+# may overlap. If you split the work into pieces and alternate between two streams, one piece is copied while the kernel
 # processes another. Launches and asynchronous copies return at once, so the program sees an error of a kernel only
 # where the host waits. `21_launch_overhead` measures launches, streams and copies.
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** The program above copies 64 MiB to the GPU and 64 MiB back, over [PCIe](../glossary.md#pcie) at about
 # {claim: pcie_copy} in each direction. Its kernel reads 64 MiB and writes 64 MiB of GPU memory, at about
-# {claim: h200_copy} on an [H200](../glossary.md#hopper). Roughly what share of the time does the kernel take? How much
-# time would two streams save? How much time would be saved if the kernel took half as long?
+# {claim: h200_copy} on an [H200](../glossary.md#hopper). Roughly what share of the total time does the kernel take? How
+# much time would you save by splitting the work into pieces in two streams? And how much by making the kernel twice as
+# fast?
 #
 # ### BEGIN SOLUTION
 # The copies take 134 MB / {claim: pcie_copy}, about 2.7 ms. The kernel takes 134 MB / {claim: h200_copy}, about 0.03
@@ -301,8 +307,9 @@ for name in ("vector_add", "row_scale", "gelu"):
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** Write a `float4` version of `vector_add`. Does `float4` help `vector_add` as much as GeLU? Replace
-# `expf` by the faster, less precise `__expf`, and use `lab.check` to see whether the error is still within tolerance.
+# **Next levels.** Write `vector_add` with `float4`, and GeLU without it. Which of the two does `float4` help more?
+# Replace `expf` by the faster, less precise `__expf`, and use `lab.check` to see whether the error is still within
+# tolerance.
 #
 # **In practice** PyTorch's own elementwise kernels come from one [template](../glossary.md#template), which takes the
 # formula as a parameter, computes several elements per thread, and uses vectorized loads if the arrays are aligned.

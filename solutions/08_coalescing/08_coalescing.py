@@ -6,28 +6,28 @@
 # stores that are both [coalesced](../glossary.md#coalesced-access).
 #
 # **You will learn to**
-# - predict from index arithmetic how many sectors a [request](../glossary.md#request) touches;
+# - predict how many sectors a [request](../glossary.md#request) touches from the element that each lane accesses;
 # - choose whether `threadIdx.x` counts rows or columns of a matrix, and explain why the opposite choice is slow;
 # - reorder data through [shared memory](../glossary.md#shared-memory) when loads and stores need different orders.
 #
 # **You need** `07_elementwise_cuda`: [grids](../glossary.md#grid), [blocks](../glossary.md#block),
 # [guards](../glossary.md#boundary-guard).
 #
-# About 75 minutes. Only measured times need a GPU.
+# About 75 minutes. You need a GPU only to measure times.
 #
 # ## 1 Sectors
 #
 # When a warp executes a load, its 32 [lanes](../glossary.md#lane) make one request. Memory transfers whole *sectors* of
 # {claim: sector_bytes}: reading one byte of a sector moves all 32. Four adjacent sectors form a [cache
 # line](../glossary.md#cache-line) of {claim: line_bytes}. A cache looks up whole lines, but loads each sector
-# separately. A request is *coalesced* if it touches no more sectors than its bytes fill. 32 floats, for example, fill 4
-# sectors. The order of lanes does not matter, and several lanes may share a sector. In the picture below, lane k loads
-# element `offset + k · stride`, and each element has `width` bytes. Find two settings with which memory transfers
-# exactly twice the bytes that the lanes need.
+# separately. A request is *coalesced* if it touches only as many sectors as its bytes need. 32 floats, for example,
+# need 4 sectors. It does not matter which lane accesses which of these floats. In the widget below, lane k loads
+# element `offset + k · stride`, and each element has `width` bytes. Find two settings of the widget for which memory
+# transfers exactly twice as many bytes as the lanes need.
 #
-# **Predict.** How many sectors does a request touch for a given offset, stride and width? Write `sectors_per_request`:
-# its argument `first` is the picture's `offset`, and `itemsize` is the `width`. The array begins at a sector boundary,
-# and no element spans two sectors.
+# **Predict.** Write `sectors_per_request`: how many sectors does a request touch for a given offset, stride and width?
+# The argument `first` is the `offset` of the widget, and `itemsize` is its `width`. The array begins at a sector
+# boundary, and no element spans two sectors.
 
 # %% cell="setup"
 
@@ -55,18 +55,18 @@ lab.check("08_coalescing/sectors_per_request")
 # %% [markdown]
 # ### Arrays of structures
 #
-# Points (x, y, z) can be stored as an [array of structures](../glossary.md#array-of-structures) (x y z x y z …), or as
-# a [structure of arrays](../glossary.md#structure-of-arrays) (all x, then all y, then all z). A kernel in which each
-# lane loads one point makes three load requests per warp: for x, for y and for z. In an array of structures, what is
-# the stride of each request, and how many sectors does your function return for this stride? The cell that defines
-# `loads_of` prints the sectors per load request of both layouts.
+# Points in space, (x, y, z), can be stored as an [array of structures](../glossary.md#array-of-structures) (x y z x y z
+# …), or as a [structure of arrays](../glossary.md#structure-of-arrays) (all x, then all y, then all z). If each lane
+# loads one point, a warp makes three load requests: for x, for y and for z. What is the stride of these requests in an
+# array of structures? How many sectors does your function return for this stride? Compare with the sectors per load
+# request of both layouts, which the cell that defines `loads_of` prints.
 #
 # ## 2 Fix a matmul
 #
 # `matmul_slow_kernel` computes `c = a · b` in [fp32](../glossary.md#fp32), with one thread per element of `c`. The
 # kernel is correct but slow. In a block of 32 × 32 threads, the 32 lanes of a warp have different values of
 # `threadIdx.x` and the same `threadIdx.y`. The cell that defines `loads_of` also prints the source of
-# `matmul_slow_kernel` with the sectors per request of each line. In which of the two loads in the loop do neighboring
+# `matmul_slow_kernel` with the sectors per request of each line. Which of the two loads in the loop makes neighboring
 # lanes read elements that are a whole row apart?
 
 # %% cell="given" id="lengths"
@@ -139,12 +139,12 @@ lab.annotate(matmul_slow_kernel)
 # %% [markdown]
 # The three loads of `length_aos` touch the *same* 12 sectors, which hold 32 points of 12 bytes. If these sectors stay
 # in the [L1 cache](../glossary.md#l1-cache) until the third load, they come from memory only once, but L1 delivers each
-# sector three times. A kernel that needs only x would use just a third of the bytes that it moves.
+# sector three times. A kernel that needs only the x of each point would still move all 12 bytes per point.
 #
 # **Your [kernel](../glossary.md#kernel):** write the same matmul with coalesced loads and stores. Each block computes a
 # [tile](../glossary.md#tile) of 32 × 32 elements of `c`. In the launcher `matmul`, unlike in `matmul_slow`,
 # `blockIdx.x` counts the tiles along a row of `c`, and `blockIdx.y` counts the tiles along a column. You get 2 points
-# for a correct result, and 1 point each for loads and for stores that touch at most 4 sectors per request on average.
+# for a correct result, 1 point if loads touch at most 4 sectors per request on average, and 1 point if stores do.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -160,10 +160,10 @@ lab.annotate(matmul_slow_kernel)
 # <code>m</code> from those that end in <code>.y</code>. All lanes of a warp then read the same element of
 # <code>a</code>, so the request for <code>a</code> touches one sector.</details>
 #
-# Another course claims that coalescing makes such a matmul {claim: claimed_factor} times as fast: {claim: claimed_fast}
-# instead of {claim: claimed_slow}. (1 GFLOP/s is 10⁹ [FLOPs](../glossary.md#flop) per second.) The cell after the check
-# prints the sectors per load request of both kernels, and on a GPU also their times. What speedup do the sectors
-# predict?
+# Another course claims that coalesced accesses make such a matmul {claim: claimed_factor} times as fast:
+# {claim: claimed_fast} instead of {claim: claimed_slow}. (1 GFLOP/s is 10⁹ [FLOPs](../glossary.md#flop) per second.)
+# The cell after the check prints the sectors per load request of both kernels, and on a GPU also their GFLOP/s. What
+# speedup would you predict from the sectors? Compare it with the claim and with your measurement.
 
 # %% cell="solution" id="matmul_kernel"
 # %%cuda
@@ -202,8 +202,8 @@ def measure_the_claim():
 measure_the_claim()
 
 # %% [markdown]
-# If a check of part 2 or 3 fails, use this table. For part 2, you need only its first row. In part 3, `tile` is the
-# array in shared memory, and `tx` is `threadIdx.x`.
+# If a check of part 2 or 3 fails, use this table. For part 2, only the first row of the table matters. In part 3,
+# `tile` is the array in shared memory, and `tx` is `threadIdx.x`.
 #
 # | the check reports | common cause |
 # |---|---|
@@ -217,12 +217,13 @@ measure_the_claim()
 #
 # ## 3 Transpose through shared memory
 #
-# Compute `out[n][m] = x[m][n]`. If a warp loads along a row of `x`, it stores along a column of `out`, so each store
-# touches 32 sectors. If it stores along a row of `out`, each load touches 32 sectors. The solution is *shared memory*,
-# a small, fast memory that the threads of a block share. Shared memory has no sectors: reading a column moves no unused
-# bytes. A block loads a tile of 32 × 32 elements of `x` by rows. Each thread then waits at the
-# [barrier](../glossary.md#barrier) `__syncthreads()` until the tile is complete. Last, the block stores the columns of
-# the tile as rows of `out`. In the diagram below, `bx` and `by` are `blockIdx.x` and `blockIdx.y`:
+# Compute `out[n][m] = x[m][n]`. Suppose that each thread copies one element directly. If a warp loads a row of `x`, it
+# stores a column of `out`, so each store touches 32 sectors. If the warp stores a row of `out`, it loads a column of
+# `x`, so each load touches 32 sectors. The solution is *shared memory*, a small, fast memory that the threads of a
+# block share. Shared memory has no sectors: reading a column moves no unused bytes. First, each warp copies rows of `x`
+# to the rows of a tile of 32 × 32 elements. Each thread then waits at the [barrier](../glossary.md#barrier)
+# `__syncthreads()` until the tile is complete. Last, each warp stores columns of the tile as rows of `out`. In the
+# diagram below, `bx` and `by` are `blockIdx.x` and `blockIdx.y`:
 #
 # ```
 #   x, tile (by, bx)             tile in shared memory            out, tile (bx, by)
@@ -231,8 +232,8 @@ measure_the_claim()
 # ```
 #
 # A block has 32 × 8 threads, so each of its eight warps loads one row of a tile at a time. Each thread moves 4 elements
-# of the tile, which are 8 rows apart. M and N are arbitrary, so tiles at the right and lower edges may be partly empty.
-# Guard the load and the store, but not the barrier. You get the same points as in part 2.
+# of one column; they are 8 rows apart. M and N need not be multiples of 32, so a tile at the right or lower edge may be
+# partly outside the matrix. Guard the load and the store, but not the barrier. You get points as in part 2.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -243,8 +244,8 @@ measure_the_claim()
 # loops, <code>threadIdx.x</code> moves along a row in global memory.</details>
 # <details><summary>Hint 2</summary>Let <code>tx</code> be <code>threadIdx.x</code>, and let <code>y</code> be
 # <code>threadIdx.y</code> plus 0, 8, 16 and 24. The first loop copies the element in row <code>by * 32 + y</code> and
-# column <code>bx * 32 + tx</code> of <code>x</code> to <code>tile[y][tx]</code>. The second loop stores one row of
-# <code>out</code> for each <code>y</code>.</details>
+# column <code>bx * 32 + tx</code> of <code>x</code> to <code>tile[y][tx]</code>. In the second loop, each warp stores
+# 32 elements of one row of <code>out</code> for each <code>y</code>.</details>
 # <details><summary>Hint 3</summary>The element in row <code>bx * 32 + y</code> and column <code>by * 32 + tx</code> of
 # <code>out</code> comes from <code>tile[tx][y]</code>. <code>out</code> has N rows and M columns, so the guard of the
 # store differs from the guard of the load.</details>
@@ -293,9 +294,9 @@ print(lab.benchmark("08_coalescing/transpose") or "")
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** The slow matmul loads 16.5 sectors per request, the mean of 32 (for `a`) and 1 (for `b`). The fixed
-# matmul loads 2.5, the mean of 1 (for `a`) and 4 (for `b`): a factor of 6.6. The claim is a factor of
-# {claim: claimed_factor} in time. Give one reason why the time may fall by *more* than a factor of 6.6, and one reason
-# why it may fall by less.
+# matmul loads 2.5, the mean of 1 (for `a`) and 4 (for `b`). So the number of sectors falls by a factor of 6.6. The
+# other course claims that the time falls by a factor of {claim: claimed_factor}. Give one reason why the time may fall
+# by *more* than a factor of 6.6, and one reason why the time may fall by less.
 #
 # ### BEGIN SOLUTION
 # Time may fall by more because L1 looks up lines, not sectors. The slow request for a touches 32 different lines, which
@@ -310,8 +311,8 @@ print(lab.benchmark("08_coalescing/transpose") or "")
 # `09_shared_memory` fixes this. The matmul still loads each element of `a` and `b` many times; `15_matmul_cuda` fixes
 # that.
 #
-# **In practice** PyTorch offers layouts with which its kernels make coalesced accesses, such as `channels_last` for
-# images. `.contiguous()` of a transposed matrix runs a transpose like yours.
+# **In practice** PyTorch offers memory layouts that let its kernels make coalesced accesses, such as `channels_last`
+# for images. `.contiguous()` of a transposed matrix runs a transpose like yours.
 #
 # **Reading.** [CUDA C++ Best Practices Guide, coalesced access to global
 # memory](https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/#coalesced-access-to-global-memory): this section

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Three published kernels to debug
 #
-# **You will** find and fix the bugs of three [kernels](../glossary.md#kernel). All these bugs were in published
+# **You will** find and fix the bugs of three [kernels](../glossary.md#kernel). All these bugs come from published
 # teaching code.
 #
 # **You will learn to**
@@ -9,11 +9,11 @@
 # - guard every load of a [halo](../glossary.md#halo);
 # - recognize a formula that overflows.
 #
-# **You need** `09_shared_memory`. About 45 minutes. Works without a GPU.
+# **You need** `09_shared_memory`. About 45 minutes. You need no GPU.
 #
 # ## 1 A sum
 #
-# The kernel adds the n elements of x. The launcher sets `out` to 0 and launches at most 64
+# The kernel sums the n elements of x. The launcher sets `out` to 0 and launches at most 64
 # [blocks](../glossary.md#block) of 256 [threads](../glossary.md#thread).
 #
 # ```cpp
@@ -36,15 +36,16 @@
 # ```
 # > **Report:** block 0, thread 0 reads x[256], outside the array of 1 element (line 6).
 #
-# The report shows one of three bugs. The other two are not reported, but make the sum wrong. For n = 512, the sum is
-# about an eighth of the right sum. For n = 100 000, some elements are added several times.
+# The report shows one of three bugs. The other two make the sum wrong. For n = 512 you see one of them: the result is
+# about an eighth of the right sum. For n = 100 000 you also see the other: some elements are added several times.
 #
-# <details><summary>Hint 1</summary>On paper, run the <code>while</code> loop of blocks 0 and 1 for n = 2048 and a grid
-# of two blocks. Which elements does each block add?</details>
+# <details><summary>Hint 1</summary>Take n = 2048 and a grid of two blocks, and run the <code>while</code> loop of both
+# blocks on paper. Which elements does each block add?</details>
 # <details><summary>Hint 2</summary>In each iteration the whole grid adds <code>gridDim.x * 2 * blockDim.x</code>
-# elements. In a thread's last iteration, <code>x[i + blockDim.x]</code> may not exist.</details>
-# <details><summary>Hint 3</summary>The loop over <code>s</code> adds up the tile. It must begin with <code>s =
-# blockDim.x / 2</code>.</details>
+# elements, so the next elements of a thread are this far away. In the last iteration of a thread, <code>x[i +
+# blockDim.x]</code> may not exist.</details>
+# <details><summary>Hint 3</summary>The loop over <code>s</code> adds up the 256 elements of the tile, so it must begin
+# with <code>s = blockDim.x / 2</code>.</details>
 
 # %% cell="setup"
 
@@ -120,11 +121,12 @@ lab.check("09_debugging/fix_sum")
 # ```
 # > **Report:** block 0, thread 0 reads x[-3], outside the array of 1 element (line 7).
 #
-# The kernel accesses x in three places, and `out` in one place. Each access is out of bounds for some n or some block.
-# A test with n = 2^20 compares only the middle of `out`. Why does this kernel pass the test?
+# The kernel accesses x in three places, and `out` in one place. Each of these four accesses is out of bounds in some
+# block, for some n. The kernel's test uses n = 2^20, and compares only the middle of `out` with the right result. Why
+# does the kernel pass this test?
 #
-# <details><summary>Hint 1</summary>For each of the four accesses, find the smallest and the largest index in the first
-# and in the last block.</details>
+# <details><summary>Hint 1</summary>For each of the four accesses, find the smallest index in the first block and the
+# largest index in the last block.</details>
 # <details><summary>Hint 2</summary>Store 0 in the tile for an element that does not exist. Let all threads reach the
 # barrier.</details>
 # <details><summary>Hint 3</summary><code>x[i - R]</code> exists if i &gt;= R, and <code>x[i + blockDim.x]</code> if i +
@@ -159,10 +161,11 @@ lab.check("09_debugging/fix_window")
 #
 # The tanh form of [GeLU](../glossary.md#gelu) is 0.5 · x · (1 + tanh(u)) with u = 0.7978845608 · (x + 0.044715 · x³). A
 # published kernel computes tanh(u) as (exp(2u) − 1) / (exp(2u) + 1). In exact arithmetic this formula is right. The
-# kernel passes a test with x from `torch.randn`, but returns [NaN](../glossary.md#nan) in a model.
+# kernel passes a test with normally distributed x from `torch.randn`, but in a neural network it returns
+# [NaN](../glossary.md#nan).
 #
 # **Predict.** The largest [fp32](../glossary.md#fp32) number is about 3.4 · 10^38, near exp(88.7). For which u does the
-# formula fail, and what does the formula return for these u? What does it return for very negative u?
+# formula fail, and what does it return then? What does the formula return for very negative u?
 #
 # <details><summary>Hint 1</summary>inf / inf is NaN. 1 / inf is 0.</details>
 # <details><summary>Hint 2</summary>Write the fraction as 1 minus a term that goes to 0 for large u.</details>
@@ -186,8 +189,8 @@ def gelu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 lab.check("09_debugging/fix_gelu")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** All three kernels came with a test that passed. For each kernel, name one input that its test should have
-# contained, and the bug that this input shows.
+# **Explain.** All three kernels came with a test that passed. For each kernel, name one input that the test should have
+# contained, and the bug that shows with this input.
 #
 # ### BEGIN SOLUTION
 # The sum: an n larger than one iteration of the grid covers shows the step without gridDim.x; an n that is not a
@@ -202,8 +205,8 @@ lab.check("09_debugging/fix_gelu")
 # `10_reduction`, which makes the sum fast.
 #
 # **In practice** `compute-sanitizer` finds out-of-bounds accesses and races on a GPU (`--tool memcheck`, `--tool
-# racecheck`). `compute-sanitizer` does not notice that a kernel adds elements twice: for that, compare the result with
-# a reference.
+# racecheck`). `compute-sanitizer` does not notice if a kernel adds elements twice: for that, compare the result with a
+# reference.
 #
 # **Reading.** [Compute Sanitizer](https://docs.nvidia.com/compute-sanitizer/ComputeSanitizer/index.html): the tools,
 # and what each one finds.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Share memory within a block: halos, banks, barriers
 #
-# **You will** write a convolution that loads each input only once per block, write two transposes without [bank
+# **You will** write a convolution in which each block loads its inputs only once, write two transposes without [bank
 # conflicts](../glossary.md#bank-conflict), and fix two broken kernels.
 #
 # **You will learn to**
@@ -11,7 +11,7 @@
 #   [padding](../glossary.md#padding) or [swizzling](../glossary.md#swizzle);
 # - find the cause of a reported [race](../glossary.md#race) or out-of-bounds access.
 #
-# **You need** your transpose from `08_coalescing`. About 90 minutes. Only measured times need a GPU.
+# **You need** your transpose from `08_coalescing`. About 90 minutes. You need a GPU only to measure times.
 #
 # ## 1 Bank conflicts
 #
@@ -19,12 +19,12 @@
 # [banks](../glossary.md#bank): word w (4 bytes) is in bank w mod 32. Shared memory serves a
 # [request](../glossary.md#request) of a [warp](../glossary.md#warp) in one or more
 # [wavefronts](../glossary.md#wavefront), and each bank delivers one word per wavefront. If the
-# [lanes](../glossary.md#lane) of the warp read n *different* words of the same bank, the request takes n wavefronts: an
-# n-way *bank conflict*. Lanes that read the *same* word share one wavefront (a [broadcast](../glossary.md#broadcast))
-# and cause no conflict.
+# [lanes](../glossary.md#lane) of the warp read n *different* words of the same bank, the request takes n wavefronts;
+# this is an n-way *bank conflict*. Lanes that read the *same* word share one wavefront (a
+# [broadcast](../glossary.md#broadcast)) and cause no conflict.
 #
-# **Predict.** Lane k reads word `k · stride`. How many wavefronts does the request take? The picture below shows the
-# answer for a stride of 12; write `wavefronts_for_stride` for any stride.
+# **Predict.** Lane k reads word `k · stride`. How many wavefronts does the request take? The widget below shows the
+# answer for a stride of 12. Write `wavefronts_for_stride`, which returns the answer for any stride.
 
 # %% cell="setup"
 
@@ -84,9 +84,9 @@ lab.check("09_shared_memory/wavefronts_for_stride")
 #
 # Compute `out[i] = Σ weights[radius + j] · x[i + j]`, summed over j = −radius … radius. If `i + j` is outside the
 # bounds of `x`, use 0 in place of `x[i + j]`. Neighboring outputs share most of their inputs. So each
-# [block](../glossary.md#block) loads its inputs *once* into shared memory, and its threads read them there. A block
-# computes 1024 outputs. For these outputs, the block needs the 1024 inputs at the same indices, and `radius` more
-# inputs on each side: the *halo*.
+# [block](../glossary.md#block) loads its inputs *once* into shared memory, where its threads can read them many times.
+# A block computes 1024 outputs. For these outputs, the block needs the 1024 inputs at the same indices, and `radius`
+# more inputs on each side: the *halo*.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -96,21 +96,21 @@ lab.check("09_shared_memory/wavefronts_for_stride")
 #
 # A block has 128 threads: thread t computes outputs t, t + 128, …, t + 896 of the block. Neighboring lanes then access
 # neighboring words, and each thread has eight loads [in flight](../glossary.md#in-flight). You get 2 points for a
-# correct result. You get 1 point for loading few [sectors](../glossary.md#sector) (of 8 floats): at most n/8 for `x`,
-# and per block 2 more for the halo and 3 for the weights. You get 1 point for loads from shared memory without bank
-# conflicts.
+# correct result. You get 1 point if the kernel loads few [sectors](../glossary.md#sector): at most n/8 for `x` (a
+# sector holds 8 floats), and in each block 2 more for the halo and 3 for the weights. You get 1 point if loads from
+# shared memory cause no bank conflicts.
 #
-# <details><summary>Hint 1</summary>Let <code>first</code> be the index of the block's first output. Whatever
-# <code>radius</code> is, let <code>tile[k]</code> hold <code>x[first - MAX_RADIUS + k]</code>, or 0 if this element of
+# <details><summary>Hint 1</summary>Let <code>first</code> be the index of the block's first output. For every
+# <code>radius</code>, let <code>tile[k]</code> hold <code>x[first - MAX_RADIUS + k]</code>, or 0 if this element of
 # <code>x</code> does not exist. <code>first - MAX_RADIUS</code> is a multiple of 8, so the loads begin at a sector
 # boundary. Load the weights into the shared array <code>taps</code>.</details>
-# <details><summary>Hint 2</summary>Each thread fills <code>tile[threadIdx.x]</code>, <code>tile[threadIdx.x +
-# 128]</code> and so on: eight words. Sixteen of the threads each fill one more word. Then all threads call
-# <code>__syncthreads()</code>.</details>
-# <details><summary>Hint 3</summary>Output <code>o</code> of the block (0 to 1023) is the sum of <code>taps[k] * tile[o
-# + MAX_RADIUS
-# - radius + k]</code> over <code>k</code> from 0 to <code>2 * radius</code>. Make <code>k</code> the outer loop and the
-# eight outputs the inner loop: a thread then reads each weight once for eight products.</details>
+# <details><summary>Hint 2</summary>Each thread fills eight words: <code>tile[threadIdx.x]</code>,
+# <code>tile[threadIdx.x + 128]</code> and so on. The 16 words that remain are filled by 16 of the threads. Then all
+# threads call <code>__syncthreads()</code>.</details>
+# <details><summary>Hint 3</summary>Output <code>o</code> of the block (0 to 1023) is the sum of <code>taps[k] *
+# tile[start + k]</code> over <code>k</code> from 0 to <code>2 * radius</code>, with <code>start = o + MAX_RADIUS -
+# radius</code>. Make the loop over <code>k</code> the outer loop: a thread then reads each weight once for its eight
+# outputs.</details>
 
 # %% cell="solution" id="conv1d_kernel"
 # %%cuda
@@ -152,8 +152,8 @@ lab.tiny("09_shared_memory/conv1d")
 lab.check("09_shared_memory/conv1d")
 
 # %% [markdown]
-# Use this table when a check of this notebook fails. The *ideal* number of wavefronts is what the same requests would
-# take without bank conflicts.
+# Use this table when a check of this notebook fails. The *ideal* wavefronts are those that the same requests would take
+# without bank conflicts.
 #
 # | the check reports | common cause |
 # |---|---|
@@ -161,34 +161,35 @@ lab.check("09_shared_memory/conv1d")
 # | `barrier-divergence` | a `return` or `if` keeps some threads from a barrier at which other threads wait |
 # | `first-block-only` | each thread computes only one element, not 8 (part 2) or 16 (part 3) |
 # | `uninitialized-shared` | the kernel never wrote the halo, or the words of the tile past the end of `x` |
-# | `wrong-formula` (part 2) | the weights are in reverse order, or blocks use 0 instead of their halo |
-# | 32 wavefronts per ideal one (16.5 with the stores) | all words of a tile column are in one bank (part 3) |
+# | `wrong-formula` (part 2) | the weights are in reverse order, or blocks use 0 instead of the elements of their halo |
+# | 32 wavefronts per ideal wavefront (16.5 if stores count too) | all words of a tile column are in one bank (part 3) |
 #
-# **Extra.** Let each thread of `conv1d` compute five *adjacent* outputs, and keep in
-# [registers](../glossary.md#register) the inputs that these outputs share. At radius 8, a thread then reads 5 + 16 = 21
-# words of `x` from shared memory instead of 5 · 17 = 85. Why five outputs and not four? (How far apart are the words
-# that neighboring lanes read?) Also make `radius` a [template](../glossary.md#template) parameter, so that the compiler
+# **Extra.** Let each thread of `conv1d` compute five *adjacent* outputs. Many of their inputs are the same: keep these
+# in [registers](../glossary.md#register). For radius 8, a thread then reads 5 + 16 = 21 words of `x` from shared memory
+# instead of 5 · 17 = 85. Why is five a better number than four? (How far apart are the words that neighboring lanes
+# read, and in which banks?) Also make `radius` a [template](../glossary.md#template) parameter, so that the compiler
 # [unrolls](../glossary.md#unrolling) the loop over the weights.
 #
 # ## 3 Transpose without bank conflicts
 #
 # In your transpose of `08_coalescing`, a warp writes a row of the tile and reads a column. Neighboring words of a
-# column are 32 words apart, so the read takes 32 wavefronts. Two fixes are common:
+# column are 32 words apart, so all 32 words are in the same bank, and the read takes 32 wavefronts. Two fixes are
+# common:
 #
-# - **Padding.** Declare the tile one column wider than you need. How far apart are the words of a column then, and in
-#   which banks are they?
+# - **Padding.** Declare the tile with one more column than you need. How far apart are neighboring words of a column
+#   then, and in which banks are they?
 # - **Swizzling.** Keep the size of the tile, but store element (y, x) in column `x ^ y` of row y, where `^` is the
-#   bitwise exclusive or. Each row then has its own order, and the 32 elements of a column that a warp reads are in 32
-#   different banks.
+#   bitwise exclusive or. Each row then has a different order, and the 32 elements that a warp reads from a column are
+#   in 32 different banks.
 #
 # Write both versions, padding first. Start from your kernel of `08_coalescing`, but with a tile of 64 × 64 words and a
 # block of 64 × 4 threads. Each thread then has 16 loads in flight, which makes the kernel faster on large GPUs. You get
-# points for the result, for coalesced accesses and for avoiding bank conflicts. The swizzled tile must have no padding.
-# [Tensor-core](../glossary.md#tensor-core) kernels swizzle (`16_matmul_hopper`), because padding by one word breaks the
-# alignment that 16-byte copies need. NVIDIA's guide has [more on
+# points for a correct result, for coalesced accesses, and for accesses without bank conflicts. The swizzled tile must
+# have no padding. [Tensor-core](../glossary.md#tensor-core) kernels swizzle (`16_matmul_hopper`), because with one more
+# word per row, most rows would not start at a multiple of 16 bytes, as 16-byte copies need. NVIDIA's guide has [more on
 # banks](https://docs.nvidia.com/cuda/cuda-c-programming-guide/#shared-memory).
 #
-# <details><summary>Hint 1</summary>Padding changes only one line: the declaration of the tile.</details>
+# <details><summary>Hint 1</summary>For padding, change only one line: the declaration of the tile.</details>
 # <details><summary>Hint 2</summary>Read element (y, x) of a swizzled tile from the place where you stored it.</details>
 # <details><summary>Hint 3</summary><code>tile[y][x]</code> becomes <code>tile[y][x ^ y]</code>, and
 # <code>tile[x][y]</code> becomes <code>tile[x][y ^ x]</code>.</details>
@@ -257,8 +258,8 @@ for name in ("conv1d", "transpose_padded", "transpose_swizzled"):
 #
 # The first kernel smooths groups of 256 elements, one group per block. In each of `steps` iterations, every element
 # becomes the mean of three values *of the previous iteration*: its own value and those of its two neighbors. The first
-# and the last element of a group have only one neighbor: there the element's own value replaces the missing value. The
-# results of this kernel are wrong in some runs and right in others.
+# and the last element of a group have only one neighbor: there the element's own value replaces the missing one. The
+# results of this kernel are right in some runs and wrong in others.
 #
 # ```cpp
 # constexpr int BLOCK = 256;
@@ -294,18 +295,19 @@ for name in ("conv1d", "transpose_padded", "transpose_swizzled"):
 # > **Report:** block 0, thread 0 reads x[-1], outside the array of 250 elements (line 5).
 #
 # Two threads *race* if they access the same word, at least one of them writes, and no barrier separates the accesses.
-# In the first kernel, look at each access to the tile in the loop: which other threads access the same word before the
-# next barrier? The second kernel has several out-of-bounds accesses, but the report names only the first. Run the check
-# after each fix.
+# In the loop of the first kernel, look at each access to the tile: which other threads access the same word before the
+# next barrier? The second kernel makes several out-of-bounds accesses, but the report names only the first one. Run the
+# check after each fix.
 #
 # <details><summary>Hint 1</summary>A thread may write <code>tile[t]</code> only after its neighbors have read
 # <code>tile[t]</code>. It may read <code>tile[left]</code> only after the left neighbor's write of the previous
 # iteration. How many barriers does an iteration need?</details>
 # <details><summary>Hint 2</summary>Store the mean in a local variable, wait at a barrier, copy the variable to the
-# tile, and wait at another barrier. Or alternate between two tiles: then one barrier per iteration is enough.</details>
+# tile, and wait at another barrier. Or use two tiles, read from one and write to the other, and swap them in each
+# iteration: then one barrier per iteration is enough.</details>
 # <details><summary>Hint 3</summary>For the gradient: <code>x[min(max(j, 0), n - 1)]</code> exists for every
-# <code>j</code>, and is also the value that the formula needs past the ends of <code>x</code>. How many words does a
-# block of 256 threads need, with one neighbor on each side?</details>
+# <code>j</code>. If <code>x[j]</code> does not exist, this is the value that replaces it. How many words does a block
+# of 256 threads need, with one neighbor on each side?</details>
 
 # %% cell="solution" id="smooth_kernel"
 # %%cuda
@@ -351,8 +353,8 @@ lab.check("09_shared_memory/fix_race")
 lab.check("09_shared_memory/fix_bounds")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** If groups had 32 elements instead of 256, the broken smoothing kernel would on many GPUs give the right
-# result in every run. Why? And why would the kernel still be wrong?
+# **Explain.** Suppose that a group had 32 elements instead of 256. On many GPUs, the broken smoothing kernel would then
+# give the right result in every run. Why? And why would the kernel still be wrong?
 #
 # ### BEGIN SOLUTION
 # 32 elements are the work of one warp. Its lanes usually execute a load together and then the store together, so all of

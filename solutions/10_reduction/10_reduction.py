@@ -8,23 +8,24 @@
 # - add numbers as a [tree](../glossary.md#tree) in [shared memory](../glossary.md#shared-memory), with
 #   [barriers](../glossary.md#barrier);
 # - count [divergent](../glossary.md#divergence) branches, [bank conflicts](../glossary.md#bank-conflict) and barriers,
-#   and lower these counts one by one;
+#   and lower one of these counts in each version;
 # - sum any number of elements in several launches.
 #
-# **You need** `07_elementwise_cuda`, `08_coalescing` and `09_shared_memory`. About 80 minutes (the second part,
-# `10_warp_reduction`: about 70). Only measured times need a GPU.
+# **You need** `07_elementwise_cuda`, `08_coalescing` and `09_shared_memory`. About 80 minutes; `10_warp_reduction`,
+# which continues this unit, takes about 70. You need a GPU only to measure times.
 #
 # ## Predict: how many warps are busy?
 #
 # A [reduction](../glossary.md#reduction) combines many values into one. A [block](../glossary.md#block) of 256 threads
-# holds 256 numbers in shared memory and adds them as a *tree*: first 128 additions at once, then 64, then 32, and so
-# on. The tree takes 8 steps instead of 255 additions one after another. The first version (V1) adds neighbors first:
-# its steps have the distances `s` = 1, 2, 4, …, 128. In the step with distance `s`, each thread whose index `t` is a
-# multiple of `2·s` adds element `t + s` to element `t`.
+# holds 256 numbers in shared memory and adds them as a *tree*. In the first step, 128 threads add one pair of numbers
+# each; in the second step, 64 threads add one pair each, and so on. So the tree takes 8 steps; one thread alone would
+# need 255. The first version (V1) begins with neighbors: its steps have the distances `s` = 1, 2, 4, …, 128. In the
+# step with distance `s`, each thread whose index `t` is a multiple of `2·s` adds element `t + s` to element `t`.
 #
 # A [warp](../glossary.md#warp) is busy in a step if at least one of its 32 [lanes](../glossary.md#lane) adds. Write
-# `busy_warps`: how many warps of a block are busy in V1's step with distance `s`? The block size, `threads`, is a power
-# of two and at least 32. The picture below shows which threads of two warps add, in V1 and in V2 (the second version).
+# `busy_warps`: how many warps of a block are busy in V1's step with distance `s`? The argument `threads` is the block
+# size, a power of two that is at least 32. The picture below shows which threads of two warps add in V1, and in the
+# second version, V2.
 
 # %% cell="setup"
 
@@ -81,9 +82,10 @@ lab.check("10_reduction/busy_warps")
 # %% [markdown]
 # ## V1 Neighbors first
 #
-# The kernel writes one [partial sum](../glossary.md#partial-sum) per block. Blocks of one launch cannot simply wait for
-# each other. But a launch starts only after the previous launch has finished, so the launcher applies the kernel to the
-# partial sums again and again, until one sum is left. The kernel's load and store are given; you write the tree.
+# The kernel writes one [partial sum](../glossary.md#partial-sum) per block. These can be added only when all blocks
+# have finished, and blocks of one launch cannot simply wait for each other. But a launch starts only after the previous
+# launch has finished. So the launcher applies the kernel to the partial sums again and again, until one sum is left.
+# The kernel's load and store are given; you write the tree.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -91,8 +93,8 @@ lab.check("10_reduction/busy_warps")
 # | `partial` | (blocks,) | output: the sum of each block's elements |
 # | `n` | number | number of elements of `x`, at least 1 |
 #
-# <details><summary>Hint 1</summary>Double <code>s</code> in a loop while it is less than <code>blockDim.x</code>. In
-# each iteration, the threads whose index is a multiple of <code>2 * s</code> add.</details>
+# <details><summary>Hint 1</summary>Write a loop that doubles <code>s</code> while <code>s</code> is less than
+# <code>blockDim.x</code>. In each iteration, the threads whose index is a multiple of <code>2 * s</code> add.</details>
 # <details><summary>Hint 2</summary>The next step reads what other threads have just written. Which call makes all
 # threads wait for each other?</details>
 # <details><summary>Hint 3</summary>Every thread of the block must reach the barrier, even if it does not add. So close
@@ -135,9 +137,9 @@ lab.check("10_reduction/sum_v1")
 #
 # The lanes of V1's warps [diverge](../glossary.md#divergence): in each of the first steps, every warp executes the
 # addition for only some of its lanes. Keep the same additions, but let thread `t` do the addition that updates element
-# `2·s·t`. The threads that add are then the first threads of the block. In the first three steps they fill whole warps,
-# and the other warps skip the step. In the last five steps and at the store of the sum, the first warp diverges. So a
-# block has 6 divergent branches (48 in V1). The check allows 8.
+# `2·s·t`. The threads that add are then the first threads of the block. In the first three steps, the adding threads
+# fill whole warps, and the other warps skip the step. In each of the last five steps, and at the store of the sum, only
+# the first warp diverges. So a block has 6 divergent branches (48 in V1). The check allows 8 per block.
 #
 # <details><summary>Hint 1</summary>Only the body of the loop changes. First compute the index of the element that
 # thread <code>t</code> updates.</details>
@@ -170,19 +172,19 @@ lab.check("10_reduction/sum_v2")
 # ## V3 Sequential addressing
 #
 # V2 fixes divergence but causes bank conflicts: adjacent lanes read words that are `2·s` apart, so several lanes read
-# different words of the same [bank](../glossary.md#bank). To see the reads for `s` = 4, run
-# `lab.widgets.banks(stride=8)` in a new cell. V2's warps issue fewer [requests](../glossary.md#request) than V1's, but
-# because of the conflicts V2 needs as many shared-memory [wavefronts](../glossary.md#wavefront) as V1.
+# different words of the same [bank](../glossary.md#bank). To see this for `s` = 4, run `lab.widgets.banks(stride=8)` in
+# a new cell: how many lanes read from one bank? V2's warps issue fewer [requests](../glossary.md#request) than V1's.
+# But each request with conflicts takes several [wavefronts](../glossary.md#wavefront), so V2 needs as many wavefronts
+# as V1.
 #
-# Reverse the tree: start with the largest distance. In the step with distance `s` = 128, 64, …, 1, each thread `t < s`
-# adds element `t + s` to element `t`. Adjacent lanes then read adjacent words.
+# Reverse the order of the steps: start with the largest distance. In the step with distance `s` = 128, 64, …, 1, each
+# thread `t < s` adds element `t + s` to element `t`. Adjacent lanes then read adjacent words.
 #
 # <details><summary>Hint 1</summary><code>s</code> starts at half the block size and is halved after each step. The last
 # step has <code>s = 1</code>.</details>
 # <details><summary>Hint 2</summary>The condition compares <code>t</code> with <code>s</code>. The index needs no
 # multiplication.</details>
-# <details><summary>Hint 3</summary>The barrier stays where it was: once per step, outside the
-# <code>if</code>.</details>
+# <details><summary>Hint 3</summary>As before, each step needs one barrier, outside the <code>if</code>.</details>
 
 # %% cell="solution" id="reduce_v3"
 # %%cuda
@@ -208,11 +210,11 @@ lab.check("10_reduction/sum_v3")
 # %% [markdown]
 # ## V4 Add while loading
 #
-# In V3 half of the threads load one number and never add. Let each thread load two numbers and add them in a
-# [register](../glossary.md#register) before it writes to shared memory. The two numbers are 256 elements apart, so that
-# both loads stay [coalesced](../glossary.md#coalesced-access). Each block then sums 512 elements. For the same `x`, V4
-# thus needs half as many blocks as V3, and also half as many barriers and half as many stores to shared memory. V4
-# still reads each element of `x` once.
+# In V3 half of the threads only load one number, and never add. In V4, let each thread load two numbers and add them in
+# a [register](../glossary.md#register) before it writes their sum to shared memory. Choose two numbers that are 256
+# elements apart, so that both loads are [coalesced](../glossary.md#coalesced-access). A block then sums 512 elements.
+# So for the same `x`, V4 needs half as many blocks, barriers and stores to shared memory as V3. V4 still reads each
+# element of `x` once.
 #
 # <details><summary>Hint 1</summary>The block starts at element <code>blockIdx.x * 2 * blockDim.x</code>.</details>
 # <details><summary>Hint 2</summary>Each of the two elements may be past the end of <code>x</code>: guard both
@@ -258,9 +260,9 @@ for k in range(1, 5) if lab.device.has_gpu() else [4]:
     print(lab.benchmark(f"10_reduction/sum_v{k}") or "")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** The busy warps in V1's eight steps are 8, 8, 8, 8, 8, 4, 2 and 1, as you predicted. How many warps are
-# busy in each step of V3? Add up the eight numbers of each version. Divide V1's total by V3's total. Why is V3's
-# speedup over V1 smaller than this quotient?
+# **Explain.** In V1's eight steps, 8, 8, 8, 8, 8, 4, 2 and 1 warps are busy, as you predicted. How many warps are busy
+# in each step of V3? Add up the eight numbers of each version, and divide V1's total by V3's total. Why is V3's speedup
+# over V1 smaller than this quotient?
 #
 # ### BEGIN SOLUTION
 # V3's numbers are 4, 2, 1, 1, 1, 1, 1 and 1: a total of 12 instead of 47. But additions take only part of the time. In

@@ -5,26 +5,26 @@
 # sums](../glossary.md#prefix-sum) in CUDA C++, and [compaction](../glossary.md#compaction) in Triton.
 #
 # **You will learn to**
-# - let [atomics](../glossary.md#atomic) wait less for each other by giving each [block](../glossary.md#block) private
-#   counters;
+# - give each [block](../glossary.md#block) private counters, so that [atomics](../glossary.md#atomic) wait less for
+#   each other;
 # - compute all prefix sums of a vector in parallel, within [warps](../glossary.md#warp), blocks and the whole grid;
-# - use prefix sums to find out where each [program](../glossary.md#program) writes.
+# - compute with prefix sums where each [program](../glossary.md#program) writes its results.
 #
-# **You need** `10_warp_reduction`. About 60 minutes. Only measured times need a GPU.
+# **You need** `10_warp_reduction`. About 60 minutes. You need a GPU only to measure times.
 #
 # ## 1 Histogram
 #
 # `counts[b]` is the number of elements of x that equal b, for b = 0, 1, … `bins` − 1. The direct way is one atomic per
-# element: `atomicAdd(&counts[x[i]], 1)`. This is correct, but the atomics of all blocks go to the same few addresses in
-# the [L2 cache](../glossary.md#l2-cache). Atomics on one address are executed one after another. If all elements are
-# equal, all n atomics are on one address.
+# element: `atomicAdd(&counts[x[i]], 1)`. This is correct but slow: the atomics of all blocks go to the same few
+# addresses in the [L2 cache](../glossary.md#l2-cache), and atomics on one address are executed one after another. In
+# the worst case, all elements are equal, and all n atomics are on one address.
 #
 # *Privatization* fixes this: each block counts in its own counters (*bins*) in [shared
-# memory](../glossary.md#shared-memory), where atomics are faster and only the threads of one block compete. At the end,
-# each block adds its bins to `counts`, with one global atomic per bin that is not 0.
+# memory](../glossary.md#shared-memory), where atomics are faster and wait only for atomics of the same block. At the
+# end, each block adds its bins to `counts`, with one global atomic per bin that is not 0.
 #
 # **Predict.** A block processes 4096 elements. How many global atomics does this block execute without private bins?
-# How many does it execute at most with 256 private bins?
+# With 256 private bins, what is the largest possible number?
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -32,7 +32,7 @@
 # | `counts` | (bins,) | output, int; the launcher has set it to 0 |
 #
 # <details><summary>Hint 1</summary>The kernel has three phases: set the private bins to 0, count, and add these bins to
-# <code>counts</code>. All threads of the block must wait at a barrier between two phases.</details>
+# <code>counts</code>. After each of the first two phases, all threads of the block must wait at a barrier.</details>
 # <details><summary>Hint 2</summary>In the first and the last phase, thread t handles bins t, t + blockDim.x, and so on.
 # In the second phase, a grid-stride loop visits x.</details>
 # <details><summary>Hint 3</summary><code>atomicAdd(&amp;mine[x[i]], 1)</code> works on shared memory,
@@ -102,11 +102,11 @@ lab.check("10_scan/histogram")
 # %% [markdown]
 # ## 2 Prefix sums
 #
-# The inclusive prefix sums (also called *scan*) of x are out[i] = x[0] + … + x[i]. The exclusive prefix sums leave out
-# x[i]. It seems that each sum must wait for the previous sum. But a warp can compute 32 prefix sums in 5 steps (the
-# method of Hillis and Steele). The steps have the distances s = 1, 2, 4, 8, 16. Before step s,
-# [lane](../glossary.md#lane) k holds the sum of elements k − s + 1 to k (from element 0 if k < s). In this step, each
-# lane k ≥ s adds the sum of lane k − s to its own sum:
+# The inclusive prefix sums of x are out[i] = x[0] + … + x[i]. The exclusive prefix sums leave out x[i]. To *scan* x is
+# to compute its prefix sums. It seems that each sum must wait for the previous one. But a warp can compute 32 prefix
+# sums in 5 steps (the method of Hillis and Steele). The steps have the distances s = 1, 2, 4, 8, 16. Before the step
+# with distance s, [lane](../glossary.md#lane) k holds the sum of the s elements k − s + 1 to k (of elements 0 to k if k
+# < s). In this step, each lane k ≥ s adds the sum of lane k − s to its own sum:
 #
 # | | lane 0 | lane 1 | lane 2 | lane 3 | lane 4 |
 # |---|---|---|---|---|---|
@@ -116,15 +116,16 @@ lab.check("10_scan/histogram")
 # | after s = 4 | a | a+b | a+b+c | a+b+c+d | a+b+c+d+e |
 #
 # In lane k, `__shfl_up_sync(0xffffffff, sum, s)` returns the `sum` of lane k − s. If k < s, the call returns lane k's
-# own `sum`, which the lane must not add.
+# own `sum`: do not add this value.
 #
 # A block scans in two levels, like the sum V6 of `10_warp_reduction`. Each warp scans its 32 elements and writes its
-# total to shared memory. The first warp scans these totals. Then each later warp adds the total of all warps before it
-# to its prefix sums. The given launcher `scan` does the same with blocks: `scan_kernel` stores the total of each block,
-# `scan` calls itself to scan these totals, and `add_offsets` adds the scanned totals to later blocks.
+# total to shared memory. The first warp scans these totals. Then each warp except the first adds the total of all warps
+# before it to its prefix sums. The given launcher `scan` does the same with blocks. `scan_kernel` stores the total of
+# each block, and `scan` calls itself to scan these totals. `add_offsets` then adds to the prefix sums of each block the
+# total of all blocks before it.
 #
-# <details><summary>Hint 1</summary>Threads past the end of x take part with the value 0, because all lanes that the
-# mask names must reach the shuffle.</details>
+# <details><summary>Hint 1</summary>All lanes whose bits are set in the mask must reach the shuffle. So threads past the
+# end of x take part, with the value 0.</details>
 # <details><summary>Hint 2</summary><code>float left = __shfl_up_sync(0xffffffff, sum, s); if (lane &gt;= s) sum +=
 # left;</code> for s = 1, 2, 4, 8, 16.</details>
 # <details><summary>Hint 3</summary>After the scan of the first warp, <code>warp_sums[w]</code> is the total of warps 0
@@ -175,22 +176,22 @@ lab.check("10_scan/scan")
 # ## 3 Compaction
 #
 # Keep the positive elements of x, in their order, and store them contiguously: the first kept element in out[0], the
-# next one in out[1], and so on. A kept element's index in `out` is the number of kept elements before it. This index is
-# an exclusive prefix sum of the flags `keep` (1 if the element is kept, else 0).
+# next one in out[1], and so on. The index in `out` of a kept element is the number of kept elements before it. So the
+# indices are the exclusive prefix sums of flags `keep` (1 if the element is kept, else 0).
 #
 # Compaction takes three launches, because a program does not know how many elements the programs before it keep:
 #
 # 1. `count_kernel`: program p stores the number of kept elements of its block in `kept[p]`.
-# 2. `offsets_kernel` (given): one program computes the exclusive prefix sums of `kept`: `offsets[p]` is where program p
-#    begins to write. The same program stores the total in `count`.
+# 2. `offsets_kernel` (given): one program computes `offsets`, the exclusive prefix sums of `kept`. Program p of the
+#    next launch begins to write at `out[offsets[p]]`. The program also stores the total of `kept` in `count`.
 # 3. `compact_kernel`: each program loads its block again, and stores the kept elements.
 #
 # `tl.cumsum(values, axis=0)` returns *inclusive* prefix sums within a block. The launcher has set `out` to 0.
 #
 # <details><summary>Hint 1</summary>Load elements past the end as 0: they are not positive, so they are neither counted
 # nor kept.</details>
-# <details><summary>Hint 2</summary>The flags are <code>keep = (x &gt; 0).to(tl.int32)</code>. An exclusive prefix sum
-# is the inclusive prefix sum minus the element itself.</details>
+# <details><summary>Hint 2</summary>The flags are <code>keep = (x &gt; 0).to(tl.int32)</code>. To get exclusive prefix
+# sums, subtract the flags from their inclusive prefix sums.</details>
 # <details><summary>Hint 3</summary>Store to <code>out_ptr + offset + rank</code> with the mask <code>x &gt; 0</code>.
 # <code>offset</code> is the program's element of <code>offsets</code>, and <code>rank</code> holds the exclusive prefix
 # sums of <code>keep</code>.</details>
@@ -243,9 +244,9 @@ if lab.device.has_gpu():
         print(lab.benchmark(f"10_scan/{name}") or "")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** A colleague wants to save two launches of `compact`: each program counts its kept elements and calls
-# `start = tl.atomic_add(count_ptr, kept)` to reserve a piece of `out`. What stays the same in the result, and what
-# changes? When would you use this version?
+# **Explain.** A colleague wants to save two launches of `compact`: each program computes `kept`, the number of its kept
+# elements, and calls `start = tl.atomic_add(count_ptr, kept)` to reserve a piece of `out`. Compare the result with that
+# of `compact`: what is the same, and what may differ? When would you use this version?
 #
 # ### BEGIN SOLUTION
 # The old value that the atomic returns is different for each program, and the pieces do not overlap, so every kept
@@ -255,16 +256,16 @@ if lab.device.has_gpu():
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** `11_softmax` needs two [reductions](../glossary.md#reduction) per row. You can also try these:
+# **Next.** In `11_softmax`, each row needs two [reductions](../glossary.md#reduction). You can also try these:
 #
-# - Give each *warp* private bins, or each block several copies of its bins. For which x is that faster?
+# - Give each *warp* private bins, or give each block several copies of its bins. For which x is this faster?
 # - Let each thread of `scan_kernel` scan four elements in [registers](../glossary.md#register) before the shuffles.
 # - Sort keys of one bit: all zeros, then all ones, each group in its original order. That is one step of a radix sort.
 #
 # **In practice** you call `torch.bincount`, `torch.cumsum`, `x[x > 0]`, or CUB's `DeviceHistogram`, `DeviceScan` and
-# `DeviceSelect`. The last two need one pass over x: a block waits for the sums of the blocks before it, not for a
-# second launch (*decoupled look-back*). Triton has `tl.histogram`, `tl.cumsum` and, for other operations than addition,
-# `tl.associative_scan`.
+# `DeviceSelect`. `DeviceScan` and `DeviceSelect` read x only once, in one launch: each block waits until the blocks
+# before it have published their sums (*decoupled look-back*). Triton has `tl.histogram`, `tl.cumsum` and, for other
+# operations than addition, `tl.associative_scan`.
 #
 # **Reading.** [Parallel prefix sum with
 # CUDA](https://developer.nvidia.com/gpugems/gpugems3/part-vi-gpu-computing/chapter-39-parallel-prefix-sum-scan-cuda),

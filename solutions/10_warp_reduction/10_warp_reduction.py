@@ -9,25 +9,25 @@
 #   [block](../glossary.md#block);
 # - reduce with `tl.sum` in Triton.
 #
-# **You need** `10_reduction`. About 70 minutes. Only measured times need a GPU.
+# **You need** `10_reduction`. About 70 minutes. You need a GPU only to measure times.
 #
 # ## V5 Shuffle in the last steps
 #
-# In `reduce_v4` of `10_reduction`, the steps with distance `s` = 32, 16, …, 1 need only one warp, but the whole block
-# still waits at every [barrier](../glossary.md#barrier). [Lanes](../glossary.md#lane) of a warp can read each other's
-# registers with a shuffle. In lane `k`, `__shfl_down_sync(0xffffffff, sum, s)` returns the `sum` of lane `k + s`. The
-# first argument is a mask with one bit for each lane that takes part: here all 32 lanes. Shuffles need no [shared
-# memory](../glossary.md#shared-memory) and no barrier. Old code runs the last steps in shared memory without barriers,
-# because it assumes that the lanes of a warp always execute together. Since the Volta GPUs of 2017 ([compute
-# capability](../glossary.md#compute-capability) 7.0), this assumption is wrong.
+# In `reduce_v4` of `10_reduction`, only one warp adds in the steps with distance `s` = 32, 16, …, 1, but all warps of
+# the block still wait at every [barrier](../glossary.md#barrier). [Lanes](../glossary.md#lane) of a warp can read each
+# other's registers with a shuffle. In lane `k`, `__shfl_down_sync(0xffffffff, sum, s)` returns the `sum` of lane `k +
+# s`. The first argument is a mask with one bit per lane; the bit is 1 if the lane takes part. Here all 32 bits are 1.
+# Shuffles need no [shared memory](../glossary.md#shared-memory) and no barrier. Old code runs the last steps in shared
+# memory without barriers, because it assumes that the lanes of a warp always execute together. Since the Volta GPUs of
+# 2017 ([compute capability](../glossary.md#compute-capability) 7.0), this assumption is wrong.
 #
 # [Cooperative groups](../glossary.md#cooperative-groups) are an alternative: first write `auto warp =
-# cg::tiled_partition<32>(cg::this_thread_block());`, then `cg::reduce(warp, sum, cg::plus<float>())`. For floats,
-# `cg::reduce` compiles to the same shuffles, but the compilation takes longer. For integers `cg::reduce` compiles to a
-# single instruction, `redux.sync`, from compute capability 8.0 on.
+# cg::tiled_partition<32>(cg::this_thread_block());`, then `cg::reduce(warp, sum, cg::plus<float>())`. For floats, the
+# compiler generates the same shuffles, but takes longer. For integers, from compute capability 8.0 on, it generates a
+# single instruction, `redux.sync`.
 #
-# <details><summary>Hint 1</summary>Load and reduce as in V4, but let <code>s = 32</code> be the last step of the
-# tree.</details>
+# <details><summary>Hint 1</summary>Load and reduce as in V4, but end the tree after the step with <code>s =
+# 32</code>.</details>
 # <details><summary>Hint 2</summary>The first 32 elements of <code>tile</code> then hold 32 partial sums, one for each
 # lane of the first warp.</details>
 # <details><summary>Hint 3</summary>Use five shuffles, with <code>s</code> = 16, 8, 4, 2, 1, inside one <code>if (t &lt;
@@ -107,23 +107,26 @@ lab.check("10_warp_reduction/sum_v5")
 # %% [markdown]
 # ## V6 One launch
 #
-# V6 sums `x` in one launch. Four techniques let V6 run at memory [bandwidth](../glossary.md#bandwidth):
+# V6 sums `x` in one launch. Use four techniques, which let V6 run at the [bandwidth](../glossary.md#bandwidth) of
+# memory:
 #
-# - The launcher starts no more blocks than the GPU runs at once. Each thread walks through `x` in a [grid-stride
-#   loop](../glossary.md#grid-stride-loop) and accumulates in a register.
+# - The launcher starts at most as many blocks as the GPU runs at once. Let each thread read `x` in a [grid-stride
+#   loop](../glossary.md#grid-stride-loop), and accumulate in a register.
 # - Read `float4`: each [request](../glossary.md#request) then loads 16 bytes per lane, which is 512 bytes per warp.
 # - Keep several loads [in flight](../glossary.md#in-flight): `#pragma unroll 4` [unrolls](../glossary.md#unrolling) the
-#   loop, so that the compiler can put four loads before the first addition.
-# - Reduce within each warp by shuffles, and write one sum per warp to shared memory. The first warp adds these sums.
-#   One thread then adds the block's sum to `out` with `atomicAdd`; the launcher has set `out` to 0.
+#   loop, so that four loads can start before the first addition.
+# - Reduce within each warp by shuffles, and write one sum per warp to shared memory. Let the first warp add these sums,
+#   and let one thread add the block's sum to `out` with `atomicAdd`. (The launcher has set `out` to 0.)
 #
-# Blocks finish in any order, so the last bits of a float sum may differ from run to run.
+# Blocks finish in any order, so the order of the atomics, and with it the rounding, may differ from run to run: the
+# last bits of the sum are not reproducible.
 #
-# <details><summary>Hint 1</summary>There are <code>n / 4</code> elements of type <code>float4</code>. Walk through
-# these elements from <code>i</code> in steps of <code>stride</code>. <code>n % 4</code> numbers remain: the first
-# threads of the grid take one number each.</details>
+# <details><summary>Hint 1</summary>There are <code>n / 4</code> elements of type <code>float4</code>. Each thread
+# starts at element <code>i</code> and steps by <code>stride</code>. Then <code>n % 4</code> floats remain: the first
+# threads of the grid add one of them each.</details>
 # <details><summary>Hint 2</summary>Every lane takes part in the shuffles; the sum of a lane without elements is 0. Lane
-# 0 of each warp writes to <code>warp_sums</code>. After a barrier the first warp reads these sums.</details>
+# 0 of each warp writes the warp's sum to <code>warp_sums</code>. After a barrier, the first warp reads these
+# sums.</details>
 # <details><summary>Hint 3</summary>A block has <code>blockDim.x / 32</code> warps, so in the first warp only the lanes
 # below <code>blockDim.x / 32</code> read a sum. The other lanes of the first warp start the second round of shuffles
 # with 0.</details>
@@ -166,16 +169,16 @@ lab.check("10_warp_reduction/sum_v6")
 # ## The same in Triton
 #
 # `tl.sum(values)` adds all values of a block, and `tl.sum(values, axis=0)` adds along one axis. The compiler generates
-# the tree, the shuffles and the barriers. Two things remain your job. [Masked](../glossary.md#mask) elements must be
-# loaded as 0 (`other=0.0`), and [fp16](../glossary.md#fp16) values must be summed in [fp32](../glossary.md#fp32)
-# (`.to(tl.float32)` after the load).
+# the tree, the shuffles and the barriers. Two things remain for you: load [masked](../glossary.md#mask) elements as 0
+# (`other=0.0`), and sum [fp16](../glossary.md#fp16) values in [fp32](../glossary.md#fp32) (`.to(tl.float32)` after the
+# load).
 #
-# In `row_sum`, one [program](../glossary.md#program) sums one of M rows. The program loads the row's N elements as a
+# In `row_sum`, each of M [programs](../glossary.md#program) sums one row. It loads the N elements of the row as one
 # block of `BLOCK_N` elements; `BLOCK_N` is the smallest power of two that is at least N.
 #
-# In `total_sum`, P programs sum a vector `x`. Each program has a block of `BLOCK` running sums, and adds every P-th
-# block of `x` to these sums, element by element. After the loop the program adds up its running sums, and adds the
-# result to `out` with `tl.atomic_add(out_ptr, …)`. The launcher has set `out` to 0.
+# In `total_sum`, P programs sum a vector `x`. Each program keeps `BLOCK` running sums. It loops over every P-th block
+# of `x`, and adds element k of the block to running sum k. After the loop the program adds up its running sums, and
+# adds the result to `out` with `tl.atomic_add(out_ptr, …)`. The launcher has set `out` to 0.
 #
 # <details><summary>Hint 1</summary>A row starts at <code>x_ptr + pid * stride_m</code>. The mask compares column
 # indices with N.</details>
@@ -243,13 +246,14 @@ for name in ("sum_v5", "sum_v6", "row_sum", "total_sum") if lab.device.has_gpu()
     print(lab.benchmark(f"10_warp_reduction/{name}") or "")
 
 # %% [markdown]
-# **Next.** `10_scan` computes x[0] + … + x[i] for every i, not only for the last one. `11_softmax` needs two
-# [reductions](../glossary.md#reduction) per row. You can also try these:
+# **Next.** `10_scan` computes the sum x[0] + … + x[i] for every i. In `11_softmax`, each row needs two
+# [reductions](../glossary.md#reduction). You can also try these:
 #
-# - Find a maximum and its index in one pass.
+# - Find the largest element and its index in one pass over `x`.
 # - Sum each of 1000 rows in CUDA C++, with one block per row.
-# - Sum a vector in one launch, with the same bits in every run. The block that finishes last adds the [partial
-#   sums](../glossary.md#partial-sum). To find out which block is last, use `__threadfence()` and a counter.
+# - Sum a vector in one launch, with the same bits in every run. Each block stores a [partial
+#   sum](../glossary.md#partial-sum), and the block that finishes last adds them in a fixed order. To find out which
+#   block is last, use `__threadfence()` and a counter.
 #
 # **In practice** you call `torch.sum`, or in CUDA C++ `DeviceReduce` and `BlockReduce` of the library CUB. You write a
 # reduction yourself at the end of a kernel that already has the values in registers. With a cooperative launch, all

@@ -2,12 +2,11 @@
 # # Fuse a row softmax into one kernel
 #
 # **You will** write four kernels that compute the [softmax](../glossary.md#softmax) of each row of a matrix. In Triton,
-# one [program](../glossary.md#program) computes a row, or many rows in a [persistent
-# kernel](../glossary.md#persistent-kernel). In CUDA C++, one [warp](../glossary.md#warp) or one
-# [block](../glossary.md#block) computes a row.
+# a [program](../glossary.md#program) computes one row, and in a [persistent kernel](../glossary.md#persistent-kernel)
+# many rows. In CUDA C++, a [warp](../glossary.md#warp) or a [block](../glossary.md#block) computes one row.
 #
 # **You will learn to**
-# - keep a [ledger](../glossary.md#ledger) of bytes, and predict from it what [fusion](../glossary.md#fusion) saves;
+# - count bytes in a [ledger](../glossary.md#ledger), and predict the speedup by [fusion](../glossary.md#fusion);
 # - subtract the maximum, and [mask](../glossary.md#mask) elements past the end of a row so that they change neither the
 #   maximum nor the sum;
 # - choose the [grid](../glossary.md#grid) size from the number of programs that the GPU runs at once;
@@ -15,16 +14,16 @@
 # - keep enough bytes [in flight](../glossary.md#in-flight) with several 16-byte loads into
 #   [registers](../glossary.md#register).
 #
-# **You need** `10_warp_reduction`. About 100 minutes. No GPU needed, except for timings.
+# **You need** `10_warp_reduction`. About 100 minutes. You need a GPU only to measure times.
 #
 # ## Predict: how many bytes does the naive softmax move?
 #
 # The softmax of a row x is $y_n = e^{x_n - m} / \sum_k e^{x_k - m}$ with $m = \max_k x_k$. In exact arithmetic the
 # result is the same without m. But in [fp32](../glossary.md#fp32) $e^{89}$ is inf, and inf / inf is NaN.
 #
-# `naive_softmax` below runs one kernel per line. Keep a ledger for a matrix of `M` rows and `N` columns: how many bytes
-# does each line read and write? Include the vectors `largest` and `total`, which have `M` elements each. `naive_bytes`
-# returns the sum for all five lines.
+# Each line of `naive_softmax` below runs one kernel. For a matrix of `M` rows and `N` columns, how many bytes does each
+# line read and write? Include the vectors `largest` and `total`, which have `M` elements each. Write `naive_bytes`,
+# which returns the sum for all five lines.
 
 # %% cell="setup"
 
@@ -105,14 +104,15 @@ lab.check("11_softmax/naive_bytes")
 # ## 1 One row per program
 #
 # The size of `tl.arange` must be a power of two, so `BLOCK_N` is the smallest power of two that is at least N. Load the
-# row once, keep it in registers, and store the result y once: for M rows, 2MN elements move.
+# row once, keep it in registers, and store the result y once. The kernel then moves 2MN elements for M rows.
 #
 # **Contract.** x and y are fp32, [fp16](../glossary.md#fp16) or [bf16](../glossary.md#bf16); compute in fp32 for all
-# three types. An entry of x may be -inf; its result is exactly 0. (Attention uses such entries.) A row in which *every*
-# entry is -inf has no softmax (0/0): its results are NaN, as in PyTorch. No other result may be NaN.
+# three types. An element of x may be -inf; its result is exactly 0. (Attention sets elements that must not count to
+# -inf.) If *every* element of a row is -inf, the formula gives 0/0: the results are NaN, as in PyTorch. No other result
+# may be NaN.
 #
-# <details><summary>Hint 1</summary>Elements past the end of the row take part in two reductions. Which value never
-# changes a maximum? What is exp of this value, and does it change the sum?</details>
+# <details><summary>Hint 1</summary>Elements past the end of the row take part in the maximum and in the sum. Which
+# value never changes a maximum? What is exp of this value, and does it change the sum?</details>
 # <details><summary>Hint 2</summary>Load with <code>other=-float("inf")</code>, convert to fp32, and mask the store
 # too.</details>
 # <details><summary>Hint 3</summary>You need <code>tl.max</code>, <code>tl.exp</code>, <code>tl.sum</code> and one
@@ -171,17 +171,17 @@ traffic.ledger(
 #
 # ## 2 A persistent kernel
 #
-# A row of 256 floats is 1 KB. Compared with so little work, starting a program and waiting for memory take long. In a
-# persistent kernel, each of P programs processes several *[tiles](../glossary.md#tile)* of `BLOCK_M` rows: the program
-# with [program ID](../glossary.md#program-id) `pid` processes tiles `pid`, `pid` + P, `pid` + 2P, and so on. The
-# registers and [shared memory](../glossary.md#shared-memory) of the compiled kernel determine how many programs the GPU
-# runs at once (`03_occupancy`).
+# A row of 256 floats is only 1 KB. Starting a program and waiting for memory take long compared with the work on such a
+# short row. In a persistent kernel, each of P programs processes several *[tiles](../glossary.md#tile)* of `BLOCK_M`
+# rows: the program with [program ID](../glossary.md#program-id) `pid` processes tiles `pid`, `pid` + P, `pid` + 2P, and
+# so on. The registers and [shared memory](../glossary.md#shared-memory) of the compiled kernel determine how many
+# programs the GPU runs at once (`03_occupancy`).
 #
-# On a GPU, the launcher starts 16 times as many programs as run at once. With rows of 256 elements, the kernel then
-# reached {claim: softmax_16_rounds} on an H200. Without the factor of 16 it reached only {claim: softmax_1_round},
-# because all programs load at the same time, and later all store. With more programs, some load while others store.
-# With `num_stages` in `tl.range`, a program loads its next tile while it computes the current one ([software
-# pipelining](../glossary.md#software-pipelining)).
+# On a GPU, the launcher starts 16 times as many programs as the GPU runs at once. On an H200 with rows of 256 elements,
+# the kernel then reached {claim: softmax_16_rounds}. Without the factor of 16, it reached only
+# {claim: softmax_1_round}: then all programs load at the same time, and later all store at the same time. With more
+# programs, some load while others store. With `num_stages` in `tl.range`, a program loads its next tile while it
+# computes the current one ([software pipelining](../glossary.md#software-pipelining)).
 #
 # <details><summary>Hint 1</summary>A tile has two axes. Its offsets are <code>offs_m[:, None]</code> times the stride,
 # plus <code>offs_n[None, :]</code>. Its mask must compare row indices with M and column indices with N.</details>
@@ -224,10 +224,10 @@ lab.check("11_softmax/persistent_softmax")
 # %% [markdown]
 # ## 3 One warp per row, in CUDA C++
 #
-# Here a row has at most 1024 columns. Each lane of the row's warp keeps 32 numbers in registers: `v[k]` is from column
-# `lane + 32·k`, so that each load is [coalesced](../glossary.md#coalesced-access). Compute the maximum and the sum with
-# `__shfl_xor_sync(0xffffffff, value, s)`, which returns the value of lane `lane ^ s`. After `s` = 16, 8, 4, 2, 1,
-# *every* lane has the result, with no shared memory and no [barrier](../glossary.md#barrier).
+# Here a row has at most 1024 columns. Each lane of the row's warp keeps 32 numbers in registers: `v[k]` is the number
+# in column `lane + 32·k`, so that each load is [coalesced](../glossary.md#coalesced-access). Compute the maximum and
+# the sum with `__shfl_xor_sync(0xffffffff, value, s)`, which returns the value of lane `lane ^ s`. After shuffles with
+# `s` = 16, 8, 4, 2, 1, *every* lane has the result, without shared memory or a [barrier](../glossary.md#barrier).
 #
 # <details><summary>Hint 1</summary>Write five loops: load and maximum, shuffle the maximum, exp and sum, shuffle the
 # sum, store.</details>
@@ -279,22 +279,22 @@ lab.check("11_softmax/warp_softmax")
 #
 # A longer row needs more threads. Each thread holds at most 32 numbers, so 2048 columns need 64 threads, and 32 768
 # columns need 1024. The given function `load4` loads four numbers, if possible as one `float4` (`07_elementwise_cuda`).
-# In a block of T threads, thread t loads columns 4t to 4t + 3, then the four columns that are 4T further on, and so on:
-# eight loads in total. If rows are not 16-byte aligned, thread t loads columns t, t + T, t + 2T, and so on, one number
-# at a time. In the kernel, `first` is a thread's first column, and `step` (1 or T) is the distance between the four
-# columns of one `load4`.
+# In a block of T threads, thread t first loads columns 4t to 4t + 3, then columns 4t + 4T to 4t + 4T + 3, and so on:
+# eight calls of `load4` in total. If rows are not 16-byte aligned, thread t loads columns t, t + T, t + 2T, and so on,
+# one number at a time. In the kernel, `first` is a thread's first column, and `step` (1 or T) is the distance between
+# the four columns of one `load4`.
 #
-# Why eight loads at once? A softmax as fast as a copy loads x at {claim: softmax_load_rate} on an H200. (The copy's
-# rate is twice this number, because it also counts the stores.) A load takes {claim: softmax_dram_latency}
-# ({claim: softmax_dram_cycles}) on an idle GPU, and longer on a busy one. By [Little's
-# law](../glossary.md#littles-law), rate · latency bytes must be in flight: {claim: softmax_bytes_in_flight} for each of
-# the 132 [SMs](../glossary.md#sm). In the loop `for (n = t; n < N; n += T) row[n] = x[n];` with `row` in shared memory,
-# each store waits for its load, and the next load is usually issued after this store. So each thread has 4 bytes in
-# flight. But a thread can issue many loads into registers before it uses the first result: with 32 floats for each of
-# 1024 threads on an SM, up to 128 KB are in flight.
+# Why should a thread issue eight loads at once? To be as fast as a copy, a softmax must load x at
+# {claim: softmax_load_rate} on an H200. (The rate of a copy is twice as high, because it counts loads and stores.) A
+# load takes {claim: softmax_dram_latency} ({claim: softmax_dram_cycles}) on an idle GPU, and longer on a busy one. By
+# [Little's law](../glossary.md#littles-law), rate · latency bytes must be in flight: {claim: softmax_bytes_in_flight}
+# for each of the 132 [SMs](../glossary.md#sm). Suppose that the loop `for (n = t; n < N; n += T) row[n] = x[n];` copies
+# a row to an array `row` in shared memory. Each store waits for its load, and the next load usually starts only after
+# this store, so each thread has only 4 bytes in flight. But a thread that loads into registers can issue many loads
+# before it uses the first result. If 1024 threads on an SM load 32 floats each, up to 128 KB are in flight.
 #
-# Reduce in two levels. First each warp reduces its numbers by shuffles, and its lane 0 writes the result to `part`, an
-# array in shared memory. After a barrier, every warp reads the results of all warps and reduces them by shuffles again.
+# Reduce in two levels. First each warp reduces its numbers by shuffles, and lane 0 of the warp writes the result to the
+# array `part` in shared memory. After a barrier, every warp reads all results from `part` and reduces them by shuffles.
 #
 # <details><summary>Hint 1</summary>Fill all of <code>v</code> in a separate loop before you use it:
 # <code>load4(&amp;v[k], x, first + k * blockDim.x, step, N)</code> for k = 0, 4, …, 28. <code>store4</code> takes the
@@ -305,10 +305,10 @@ lab.check("11_softmax/warp_softmax")
 # <code>warps</code> or more contribute -INFINITY to the maximum and 0 to the sum. Compute 1 / sum once, and multiply by
 # it.</details>
 #
-# **Extra.** On an H200, we also measured a version with the loop above and 256 threads for every row. It reached
+# **Extra.** On an H200, we also measured a kernel with the loop above and 256 threads for every row length. It reached
 # {claim: softmax_shared_2048} of a copy's [bandwidth](../glossary.md#bandwidth) at 2048 columns, and
-# {claim: softmax_shared_32768} at 32 768 columns. How many blocks fit on an SM at each length (`row` takes shared
-# memory), and how many bytes are in flight?
+# {claim: softmax_shared_32768} at 32 768 columns. The array `row` takes shared memory: how many blocks fit on an SM at
+# each row length, and how many bytes are in flight?
 #
 # **In practice** `torch.softmax` chooses among such kernels by row length. In `12_online_softmax`, rows are too long
 # for one program.
@@ -391,9 +391,9 @@ traffic.sweep(LENGTHS, KERNELS | {"torch.softmax": lambda x, out: torch.softmax(
 # {claim: softmax_h200_fused} for the fused kernel, {claim: softmax_h200_torch} for `torch.softmax` and
 # {claim: softmax_h200_copy} for a copy.
 #
-# According to your ledger, how many times as fast as the naive softmax should the fused kernel be? If you have a GPU,
-# what did you measure? `torch.softmax` is also a single kernel that reads each element from memory once. Name something
-# other than bytes that may limit its speed.
+# According to your ledger, how many times as fast as the naive softmax is the fused kernel? If you have a GPU, compare
+# this with your measurement. `torch.softmax` is also a single kernel that reads each element from memory once. Name
+# something other than bytes that may limit its speed.
 #
 # ### BEGIN SOLUTION
 # The naive softmax moves 8MN + 4M elements and the fused one 2MN: a factor of 4, and slightly more for short rows. On a

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Online softmax: the maximum and the sum of a row in one pass
 #
-# **You will** derive an update formula. With it, one pass over a row gives the maximum and the sum that a
+# **You will** derive a formula with which one pass over a row gives the maximum and the sum that a
 # [softmax](../glossary.md#softmax) needs. Then you write three kernels with this formula. The first kernel loops along
 # a row. The second and the third split each row over many [programs](../glossary.md#program): the second in two
 # launches, the third in one.
@@ -9,24 +9,25 @@
 # **You will learn to**
 # - compute a row's maximum and sum in one loop, and merge the results of parts of a row in any order;
 # - avoid NaN from -inf − -inf when a row begins with -inf;
-# - use a whole GPU for a few long rows;
+# - keep a whole GPU busy with only a few long rows;
 # - let programs of one launch wait for each other without [deadlock](../glossary.md#deadlock), and reuse data in the
 #   [L2 cache](../glossary.md#l2-cache).
 #
-# **You need** `11_softmax`. About 90 minutes. No GPU needed, except for timings.
+# **You need** `11_softmax`. About 90 minutes. You need a GPU only to measure times.
 #
 # ## Derive the update
 #
 # A softmax seems to need the row's maximum before it can start the sum. In fact it does not. Describe any *part* of a
 # row by two numbers: its maximum m and its sum l = Σ exp(x − m). From the pairs (m₁, l₁) and (m₂, l₂) of two parts you
-# can compute the pair (m, l) of both parts together. You need not read x again, because exp(x − m) = exp(x − m₁) ·
-# exp(m₁ − m). This is the [online softmax](../glossary.md#online-softmax) of [Milakov and
-# Gimelshein](https://arxiv.org/abs/1805.02867). The same update makes [FlashAttention](../glossary.md#flashattention)
-# possible (`17_flash_attention`). [Flash-decoding](../glossary.md#flash-decoding) (`19_decode_attention`) uses it to
-# split a row over many programs.
+# can compute the pair (m, l) of both parts together. You need not read x again: since exp(x − m) = exp(x − m₁) · exp(m₁
+# − m), you only multiply each sum by a factor that does not depend on x. This is the [online
+# softmax](../glossary.md#online-softmax) of [Milakov and Gimelshein](https://arxiv.org/abs/1805.02867). The same update
+# makes [FlashAttention](../glossary.md#flashattention) possible (`17_flash_attention`).
+# [Flash-decoding](../glossary.md#flash-decoding) (`19_decode_attention`) uses this update to split a row over many
+# programs.
 #
-# Write `merged_sum`: it returns l of both parts together, relative to the larger maximum m. A part that is all -inf has
-# m = -inf and l = 0. If both parts are all -inf, return 0. Remember that -inf − -inf is NaN.
+# Write `merged_sum`, which returns the l of both parts together, with m = max(m₁, m₂). A part that contains only -inf
+# has m = -inf and l = 0. If both parts contain only -inf, return 0. Remember that -inf − -inf is NaN.
 
 # %% cell="setup"
 
@@ -88,17 +89,18 @@ lab.check("12_online_softmax/merged_sum")
 # ## 1 A loop along the row
 #
 # A row of 200 000 columns does not fit into one program's [registers](../glossary.md#register). Read the row in blocks
-# of `BLOCK_N` columns, and carry m and l from block to block. Then read the row a second time and store y = exp(x − m)
-# / l. The textbook softmax reads x three times: for the maximum, for the sum, and for y.
+# of `BLOCK_N` columns, and update m and l after each block. Then read the row a second time and store y = exp(x − m) /
+# l. The textbook softmax reads x three times instead of twice: for the maximum, for the sum, and for y.
 #
 # In Triton, a variable must keep its type throughout a loop, so the given lines define `m` and `l` as
 # [fp32](../glossary.md#fp32) scalars. A row may *begin* with blocks of -inf. The old maximum m and the new maximum
-# m_new are then both -inf, exp(m − m_new) is NaN, and so is every later l. As in `11_softmax`, x and y are fp32,
-# [fp16](../glossary.md#fp16) or [bf16](../glossary.md#bf16), and only rows that are all -inf become NaN.
+# m_new are then both -inf, so exp(m − m_new) is NaN, and every later l is NaN too. As in `11_softmax`, x and y are
+# fp32, [fp16](../glossary.md#fp16) or [bf16](../glossary.md#bf16), and a row becomes NaN only if all its elements are
+# -inf.
 #
 # <details><summary>Hint 1</summary>In each iteration, load a block. Compute <code>m_new</code>, the maximum of
-# <code>m</code> and of the block. Make <code>l</code> relative to <code>m_new</code>, and add the block's exponentials,
-# also relative to <code>m_new</code>. Then <code>m</code> becomes <code>m_new</code>.</details>
+# <code>m</code> and of the block. Rescale <code>l</code> to <code>m_new</code>, as in <code>merged_sum</code>, and add
+# the sum of exp(x − m_new) over the block. Then set <code>m</code> to <code>m_new</code>.</details>
 # <details><summary>Hint 2</summary>Subtract <code>shift = tl.where(m_new == -float("inf"), 0.0, m_new)</code> instead
 # of <code>m_new</code>: exp(-inf − 0) is 0, as required.</details>
 # <details><summary>Hint 3</summary>The second loop needs no shift: if <code>m</code> is -inf, the row becomes NaN
@@ -165,7 +167,7 @@ traffic.ledger(
 # | diagnosis | common cause |
 # |---|---|
 # | `overflow` | -inf − -inf gives NaN in a block of -inf at the start of a row, or in a part that is all -inf |
-# | `wrong-formula`, not rescaled | l is not multiplied by exp(m − m_new) when the maximum grows |
+# | `wrong-formula`, with a message about rescaling | l is not multiplied by exp(m − m_new) when the maximum grows |
 # | `missing-accumulation` | l or m comes from the last block or part only |
 # | `padded-lanes` | elements past the end are 0 instead of -inf; (section 2) entries past the last part are counted |
 # | `race` | (section 3) a program reads (m, l) before another program has stored and published them |
@@ -173,14 +175,14 @@ traffic.ledger(
 #
 # ## 2 One row on many programs
 #
-# Sixteen rows of a million elements keep only 16 programs busy, but an H200 runs up to {claim: online_h200_programs}
-# programs of 8 warps at once. So split each row into `parts` parts of `BLOCK` elements, with one program per part. A
-# first launch writes (m, l) of each part to memory. In a second launch, each program merges all pairs of its row, which
-# is little work, and writes its part of y.
+# With one program per row, sixteen rows of a million elements keep only 16 programs busy, but an H200 runs up to
+# {claim: online_h200_programs} programs of 8 warps at once. So split each row into parts of `BLOCK` elements (`parts`
+# is their number), with one program per part. A first launch writes (m, l) of each part to memory. In a second launch,
+# each program merges the pairs of all parts of its row, which is little work, and then stores its part of y.
 #
-# The second launch also stores each row's [log-sum-exp](../glossary.md#log-sum-exp), lse = m + log l. With lse, a later
-# kernel needs neither m nor l, because y = exp(x − lse); attention uses this in its [backward
-# pass](../glossary.md#backward-pass). A row that is all -inf has lse = -inf.
+# The second launch also stores each row's [log-sum-exp](../glossary.md#log-sum-exp), lse = m + log l. A later kernel
+# that has lse needs neither m nor l, because y = exp(x − lse). The [backward pass](../glossary.md#backward-pass) of
+# attention is such a kernel. A row that is all -inf has lse = -inf.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -261,31 +263,31 @@ lab.check("12_online_softmax/split_softmax")
 # %% [markdown]
 # ## 3 One launch, and each element from memory once
 #
-# The second launch reads x after the first launch has read all of x. But 1024 rows of 200 000 floats are 800 MB, far
-# more than the L2 cache of an H200 holds ({claim: online_h200_l2}). So the second launch reads x from memory again. If
-# instead a row's y is computed soon after the row's *statistics* (m, l), the row is still in the L2 cache. So mix both
-# jobs in one launch: while some programs compute the statistics of row r, other programs compute y of row r − `LAG`.
-# The launcher chooses `LAG`, a number of rows.
+# The second launch of `split_softmax` reads x after the first launch has read all of x. But 1024 rows of 200 000 floats
+# are 800 MB, far more than the L2 cache of an H200 holds ({claim: online_h200_l2}). So the second launch reads x from
+# memory again. If instead a row's y is computed soon after the row's *statistics* m and l, the row is still in the L2
+# cache. So do both in one launch: while some programs compute the statistics of row r, other programs compute y of an
+# earlier row, r − `LAG`. The launcher chooses the number `LAG`.
 #
-# A program that computes y must wait until the statistics of all `parts` parts of its row are stored. If all running
-# programs wait for programs that have not started, the launch never ends: a *deadlock*. Programs may start in any
-# order, not only in the order of `program_id`. So each program first takes a [ticket](../glossary.md#ticket):
-# `tl.atomic_add(counters_ptr, 1)` returns 0 to the first program that calls it, 1 to the second, and so on. Programs
-# with lower tickets are then already running or have finished. If the ticket determines the job, and each job waits
-# only for lower tickets, the launch always ends. (This technique is from [Merrill and
+# A program that computes y must wait until the statistics of all parts of its row are stored. If all running programs
+# wait for programs that have not started, the launch never ends: a *deadlock*. Programs may start in any order, not
+# only in the order of `program_id`. So each program first takes a [ticket](../glossary.md#ticket):
+# `tl.atomic_add(counters_ptr, 1)` returns 0 to the first program that calls it, 1 to the second, and so on. All
+# programs with lower tickets are then already running or have finished. So if the ticket determines the job, and each
+# job waits only for jobs with lower tickets, the launch always ends. (This technique is from [Merrill and
 # Garland](https://research.nvidia.com/publication/2016-03_single-pass-parallel-prefix-scan-decoupled-look-back).)
 #
-# The given code chooses the job from the ticket. Use `counters_ptr[1 + row]` to count the parts of a row whose
-# statistics are stored. The hints use [release and acquire](../glossary.md#release-and-acquire) and an [eviction
-# policy](../glossary.md#eviction-policy).
+# The given code computes the job from the ticket. Count the parts whose statistics are stored: element `1 + row` of
+# `counters_ptr` is the counter of a row. The hints use the terms [release and
+# acquire](../glossary.md#release-and-acquire) and [eviction policy](../glossary.md#eviction-policy).
 #
 # <details><summary>Hint 1</summary>Compute the statistics as in <code>stats_kernel</code>. Add 1 to the row's counter
-# after the two stores. The atomic has release semantics: it publishes the two scalars, because the thread that executes
-# the atomic has also stored them. (A tile is stored by all threads of the program: before you publish a tile, call
-# <code>tl.debug_barrier()</code>.)</details>
-# <details><summary>Hint 2</summary>Wait with <code>while tl.atomic_add(ready_ptr, 0) &lt; parts: pass</code>. The
-# atomic has acquire semantics: after the atomic, this program sees what other programs have published. A plain load may
-# return an old value forever.</details>
+# after the two stores, with <code>tl.atomic_add</code>. This atomic has release semantics: it publishes the two stored
+# scalars, because the same thread executes the stores and the atomic. (A tile is stored by all threads of the program:
+# before you publish a tile, call <code>tl.debug_barrier()</code>.)</details>
+# <details><summary>Hint 2</summary>Wait with <code>while tl.atomic_add(ready_ptr, 0) &lt; parts: pass</code>. This
+# atomic has acquire semantics: after it, this program sees what other programs have published. A plain load may return
+# an old value forever.</details>
 # <details><summary>Hint 3</summary>Then continue as in <code>normalize_kernel</code>. Loads and stores with
 # <code>eviction_policy="evict_first"</code> tell the L2 cache that their data is not needed again.</details>
 
@@ -349,9 +351,10 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** For 1024 rows of 200 000 columns in fp32 we measured {claim: online_h200_torch} with `torch.softmax` on
 # an H200, {claim: online_h200_one_launch} with `one_launch_softmax` and {claim: online_h200_copy} with a copy. Each
-# rate counts one read and one write of each element, even if a kernel reads x twice. If a kernel reads x from memory
-# twice and writes y, which share of the copy's [bandwidth](../glossary.md#bandwidth) can it reach? And if it reads x
-# once? If you have a GPU, what did you measure? Why is a `LAG` of one row too small, and a `LAG` of 100 rows too large?
+# rate counts one read and one write of each element, even if a kernel reads x twice. By this count, which share of the
+# copy's [bandwidth](../glossary.md#bandwidth) can a kernel reach if it reads x from memory twice and writes y? And if
+# it reads x once? If you have a GPU, what did you measure? Why is a `LAG` of one row too small, and a `LAG` of 100 rows
+# too large?
 #
 # ### BEGIN SOLUTION
 # Two reads and one write are three transfers, and a copy has two: 67 %. If the second read comes from the L2, the
@@ -369,15 +372,15 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 #
 # `one_launch_softmax` reads x twice, the second time from the L2 cache. The second read is not free: three transfers
 # per element (two reads, one write) go through the L2 cache and limit the speed. To read x only once, a kernel must
-# keep a row in the SMs. 200 000 floats are 800 KB: too much for the registers of one SM (256 KB), but not for the
-# registers of eight SMs.
+# keep a row in registers. 200 000 floats are 800 KB. This is too much for the registers of one SM (256 KB), but not for
+# the registers of eight SMs.
 #
 # Hopper can launch blocks in [clusters](../glossary.md#cluster). A cluster has up to {claim: online_cluster_size},
 # which run at the same time and can write to each other's [shared memory](../glossary.md#shared-memory). In
 # `cluster_softmax` a cluster computes a row, and each block of the cluster computes one part of the row:
 #
-# - A block keeps its part in registers, up to 28 floats per thread. Meanwhile the block loads its part of the next row
-#   into shared memory with an [async copy](../glossary.md#async-copy).
+# - A block keeps its part in registers, up to 28 floats per thread. At the same time, the block loads its part of the
+#   next row into shared memory with an [async copy](../glossary.md#async-copy).
 # - Each block sends the pair (m, l) of its part to all blocks of the cluster with `store_async`. An
 #   [mbarrier](../glossary.md#mbarrier) in the receiving block counts the bytes that arrive. Each block then merges the
 #   pairs with the update that you derived above.
@@ -394,11 +397,11 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 # <details><summary>Hint 3</summary>All threads wait with <code>mbarrier_wait(bar, parity)</code>. Then each warp reads
 # the pairs, one per lane, and merges them.</details>
 #
-# On an H200 the solution reached {claim: online_h200_cluster}.
+# On an H200 the solution reached {claim: online_h200_cluster} for the 1024 rows above.
 #
-# **More to try.** Run the second loop of `online_softmax` backward, from the end of the row. For which row lengths does
-# this loop find data in the L2 cache? Replace exp by `tl.exp2`: multiply x by log₂ e right after each load, so that m
-# needs no factor.
+# **More to try.** Run the second loop of `online_softmax` backward, from the end of the row. It then begins where the
+# first loop ended: for which row lengths does it find data in the L2 cache? Replace exp by `tl.exp2`, since exp(x) =
+# exp2(x · log₂ e): multiply x by log₂ e right after each load, so that m needs no factor.
 
 # %% cell="solution" id="exchange_kernel"
 # %%cuda
