@@ -1,17 +1,17 @@
 # %% [markdown]
 # # Fuse a chain of memory-bound operations
 #
-# **You will** predict from bytes what [fusion](../glossary.md#fusion) gains, then write three fused kernels:
+# **You will** predict the speedup of [fusion](../glossary.md#fusion) from bytes, then write three fused kernels:
 # [RMSNorm](../glossary.md#rmsnorm), a chain of three operations (add a [residual](../glossary.md#residual), RMSNorm,
 # SiLU), and [LayerNorm](../glossary.md#layernorm).
 #
 # **You will learn to**
-# - turn a [ledger](../glossary.md#ledger) of bytes into a predicted speedup, and compare it with counts and timings;
+# - predict a speedup from a [ledger](../glossary.md#ledger) of bytes, and compare the prediction with timings;
 # - compute a mean and a variance without losing precision;
 # - decide when one kernel is worse than two.
 #
 # **You need** `06_elementwise_triton` and `11_softmax`. About 85 minutes; `13_fusion_dropout` continues with random
-# masks. No GPU needed, except for timings.
+# masks. You need a GPU only to measure times.
 #
 # ## Predict
 #
@@ -19,13 +19,14 @@
 # small operations between them: add the residual, normalize, apply an activation function, drop elements at random.
 # These operations are [memory-bound](../glossary.md#memory-bound): they do little arithmetic per byte. `eager_chain`
 # below is such a chain in PyTorch's default ([eager](../glossary.md#eager-mode)) mode, which runs one kernel per
-# operation. Its inputs are `x` and `residual` of shape (B, T, H), for batch, tokens and features, and a weight `w` of H
-# elements.
+# operation. The inputs `x` and `residual` have shape (B, T, H): B sequences of T tokens, with H features per token. The
+# weight `w` has H elements.
 #
-# How many elements does `eager_chain` read and write in total? How many does a single kernel read and write if it keeps
-# all intermediate results in [registers](../glossary.md#register)? Count the weight once for each kernel that uses it.
-# If both versions run at the full [bandwidth](../glossary.md#bandwidth) of memory, the ratio of the two numbers is the
-# speedup. Return this ratio from `chain_speedup`. The table below counts an example with B · T = 4 and H = 12.
+# How many elements does `eager_chain` read and write in total? How many does a single, fused kernel read and write? It
+# keeps all intermediate results in [registers](../glossary.md#register). Count the weight once for each kernel that
+# uses it. If both versions run at the full [bandwidth](../glossary.md#bandwidth) of memory, the ratio of the two
+# numbers is the speedup. Return this ratio from `chain_speedup`. The picture below shows both counts for B · T = 4 and
+# H = 12.
 
 # %% cell="setup"
 
@@ -111,8 +112,8 @@ lab.check("13_fusion/chain_speedup")
 # ## 1 RMSNorm
 #
 # RMSNorm ([Zhang and Sennrich](https://arxiv.org/abs/1910.07467)) is $y_n = x_n \cdot w_n / \sqrt{\frac{1}{N} \sum_k
-# x_k^2 + \varepsilon}$ with ε = 10⁻⁶. Compute in [fp32](../glossary.md#fp32), whatever the type of x: in
-# [fp16](../glossary.md#fp16), even 300² = 90 000 overflows.
+# x_k^2 + \varepsilon}$ with ε = 10⁻⁶. Compute in [fp32](../glossary.md#fp32), whatever the type of x: the largest
+# [fp16](../glossary.md#fp16) number is 65 504, so even 300² = 90 000 overflows.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -125,8 +126,8 @@ lab.check("13_fusion/chain_speedup")
 # | `EPS` | constant | ε |
 #
 # <details><summary>Hint 1</summary>Each program computes one row, as in <code>scale_rows_kernel</code>.</details>
-# <details><summary>Hint 2</summary>Elements past the end of the row are 0 and add nothing to the sum. For the mean,
-# divide by <code>N</code>, not by <code>BLOCK_N</code>.</details>
+# <details><summary>Hint 2</summary>Load elements past the end of the row as 0: they then add nothing to the sum. For
+# the mean, divide by <code>N</code>, not by <code>BLOCK_N</code>.</details>
 # <details><summary>Hint 3</summary><code>tl.rsqrt(mean + EPS)</code> is 1 / √(mean + ε).</details>
 
 
@@ -162,9 +163,9 @@ lab.check("13_fusion/rms_norm")
 #
 # | diagnosis | common cause |
 # |---|---|
-# | `padded-lanes` | a sum is divided by `BLOCK_N`, or (section 3) elements past the end are −μ instead of 0 |
+# | `padded-lanes` | a sum is divided by `BLOCK_N`, or (section 3) x − μ is not set to 0 past the end of the row |
 # | `overflow` | a square is computed in fp16, or ε is missing and the kernel divides a row of zeros by 0 |
-# | `precision` | arithmetic is in fp16, or (section 3) the variance is the mean of x² minus μ² |
+# | `precision` | arithmetic is in fp16, or (section 3) the variance is computed as (mean of x²) − μ² |
 #
 # ## 2 The whole chain
 #
@@ -172,8 +173,8 @@ lab.check("13_fusion/rms_norm")
 # intermediate results in registers, in fp32. One program computes one row.
 #
 # Load the weight only after the sum over the row. A weight that is loaded earlier occupies registers while the program
-# waits for the row. A row of 32 768 elements barely fits into the registers alone; together with the weight, registers
-# [spill](../glossary.md#spill).
+# waits for the row. A row of 32 768 elements barely fits into the registers. Together with the weight it does not fit,
+# so registers [spill](../glossary.md#spill).
 #
 # <details><summary>Hint 1</summary>Load a row of <code>x</code> and of <code>residual</code>, add them, and normalize
 # the sum.</details>
@@ -234,28 +235,29 @@ if lab.device.has_gpu():
 # or one write of an array of the size of x. Eager mode makes 7 transfers (3 + 2 + 2) and the fused kernel makes 3: the
 # claimed speedup is the ratio 7 / 3. On an H200 (fp16, 8192 × 4096) we measured:
 #
-# - this kernel: {claim: fusion_h200_chain};
-# - `torch.compile`: {claim: fusion_h200_compiled};
-# - `eager_chain`: {claim: fusion_h200_eager}, which is {claim: fusion_h200_eager_ratio} the time of this kernel;
+# - the fused kernel: {claim: fusion_h200_chain};
+# - `eager_chain` with `torch.compile`: {claim: fusion_h200_compiled};
+# - three kernels with 7 transfers (eager addition, our `rms_norm`, eager SiLU): {claim: fusion_h200_eager}, which is
+#   {claim: fusion_h200_eager_ratio} the time of the fused kernel;
 # - the chain in eager mode, with a separate operation for each step of the norm: {claim: fusion_h200_lines}, which is
-#   {claim: fusion_h200_lines_ratio} the time of this kernel. This version makes many more than 7 transfers.
+#   {claim: fusion_h200_lines_ratio} the time of the fused kernel. This version makes many more than 7 transfers.
 #
 # `torch.compile` fuses this chain automatically. The name of each generated kernel says what the kernel does:
-# `triton_red_fused_add_…` is a [reduction](../glossary.md#reduction) with the operations around it, and `triton_poi_…`
-# is a pointwise (elementwise) chain. `torch.compile` does not fuse into library matmuls, or across operators that it
-# cannot trace.
+# `triton_red_fused_add_…` is a [reduction](../glossary.md#reduction) with the operations before and after it, and
+# `triton_poi_…` is a pointwise (elementwise) chain. `torch.compile` does not fuse operations into a matmul kernel of a
+# library, or across operators that it cannot trace.
 #
-# **Extra.** Also store x + residual, which a transformer needs for its next block. Eager mode still makes 7 transfers;
-# the fused kernel now makes 4. You can also write the [backward pass](../glossary.md#backward-pass) of RMSNorm; the
-# gradient of w is a sum over all rows. [Liger-Kernel](https://github.com/linkedin/Liger-Kernel) has such kernels for
-# training.
+# **Extra.** Also store x + residual, which a transformer needs for its next block. Eager mode stores this sum anyway,
+# so it still makes 7 transfers; the fused kernel now makes 4. You can also write the [backward
+# pass](../glossary.md#backward-pass) of RMSNorm; the gradient of w is a sum over all rows.
+# [Liger-Kernel](https://github.com/linkedin/Liger-Kernel) has such kernels for training.
 #
 # ## 3 LayerNorm
 #
 # LayerNorm is $y_n = (x_n - \mu)\, w_n / \sqrt{\sigma^2 + \varepsilon} + b_n$ with ε = 10⁻⁵. μ is the mean of the row
-# and σ² its variance. The row is in registers, so compute μ first, and then σ², the mean of (x − μ)². Do not use the
-# formula σ² = (mean of x²) − μ². It saves one cheap pass over the registers, but loses all precision if μ is much
-# larger than σ.
+# and σ² its variance. Compute μ first, then σ², the mean of (x − μ)²: the row is in registers, so a second pass is
+# cheap. Do not use the formula σ² = (mean of x²) − μ². If μ is much larger than σ, this formula subtracts two nearly
+# equal numbers and loses all precision.
 #
 # <details><summary>Hint 1</summary>In x − μ, the elements past the end are −μ. Which value adds nothing to the sum of
 # squares?</details>
@@ -296,16 +298,16 @@ lab.check("13_fusion/layer_norm")
 # ## 4 When fusion does not pay
 #
 # Fusion gains nothing if the operations are [compute-bound](../glossary.md#compute-bound). It gains nothing, or even
-# loses, in three more cases:
+# makes the chain slower, in three more cases:
 #
-# - The data of a fused kernel does not fit into registers and shared memory. Values then [spill](../glossary.md#spill),
-#   or the kernel reads its input from memory again.
+# - The data of the fused kernel does not fit into registers and shared memory. Values then
+#   [spill](../glossary.md#spill), or the kernel reads its input from memory again.
 # - One operation needs whole rows and the next needs whole columns, so the fused kernel still reads the matrix twice.
 # - A result is used several times, and the fused kernel computes the result again for each use.
 #
 # Write `fusion_speedup` with the [roofline](../glossary.md#roofline): a kernel takes bytes / bandwidth or
 # [FLOPs](../glossary.md#flop) / [peak](../glossary.md#peak), whichever is longer, and kernels run one after another.
-# `links` is a list of pairs (bytes, FLOPs), one for each kernel before fusion, and `fused` is the pair of the fused
+# `links` is a list with one pair (bytes, FLOPs) for each kernel before fusion, and `fused` is the pair of the fused
 # kernel. `bandwidth` is in 10⁹ bytes/s, `peak` in 10⁹ FLOP/s. The check uses six chains.
 
 
@@ -338,13 +340,13 @@ for name in ("rms_norm", "rms_residual_silu", "layer_norm") if lab.device.has_gp
 # %% [markdown] cell="manual" id="explain" points=2
 # **Explain.** The check's six chains are: bias, GELU and dropout; a large matmul, then GELU; softmax of rows too long
 # for registers and shared memory; the sum of each row, then of each column; two matmuls, where the first is recomputed
-# for each tile of the second; a linear layer whose result three kernels use. Which chains would you fuse? For each
-# other chain, give the reason (from section 4) not to fuse it.
+# for each tile of the second; a linear layer whose result three kernels use. Which chains would you fuse? For each of
+# the others, give the reason from section 4.
 #
 # Second question: in eager PyTorch, an RMSNorm written as x · rsqrt(mean(x²) + ε) · w is reported to take
 # {claim: fusion_claim_norm} the time of a fused RMSNorm. On an H200 we measured {claim: fusion_h200_norm}, with x in
-# fp16 and arithmetic in fp32. Count the bytes that the eager version and the fused kernel move. Which factor do the
-# bytes alone explain?
+# fp16 and arithmetic in fp32. Count the bytes that each of the two versions moves. What speedup do the bytes alone
+# predict?
 #
 # ### BEGIN SOLUTION
 # Fuse the bias, GELU and dropout chain (2.6 ×). After the large matmul, fuse the GELU if it costs nothing: it saves a

@@ -6,31 +6,32 @@
 #
 # **You will learn to**
 # - generate the same random mask twice instead of storing it;
-# - fuse an elementwise chain in the forward pass and in the backward pass.
+# - fuse a chain of elementwise operations in both passes.
 #
-# **You need** `06_elementwise_triton` and `13_fusion`. About 35 minutes. No GPU needed, except for timings.
+# **You need** `06_elementwise_triton` and `13_fusion`. About 35 minutes. You need a GPU only to measure times.
 #
-# ## A mask that is a function
+# ## Recompute the mask
 #
 # Let h be the result of a linear layer's [matmul](../glossary.md#matmul). You compute out = dropout(gelu(h + bias)).
 # With probability p, dropout sets an element to 0; otherwise it divides the element by 1 − p. For the backward pass,
-# PyTorch stores a *mask* that marks the elements that are kept. But a [counter-based
-# generator](../glossary.md#counter-based-generator) such as [Philox](../glossary.md#philox) is a function: the same
-# seed and counter always give the same numbers. So the backward pass can generate the mask again. This takes more
-# arithmetic, but saves 2 bytes per element: one written, one read.
+# PyTorch stores a *mask*, a Boolean (1 byte) per element. But a [counter-based
+# generator](../glossary.md#counter-based-generator) such as [Philox](../glossary.md#philox) has no state: it computes
+# random numbers from two integers, *seed* and *counter*. So the backward pass can compute the same mask again. This
+# takes more arithmetic, but saves 2 bytes of traffic per element: one byte written in the forward pass, one read in the
+# backward pass.
 #
-# The given function `uniform` returns random numbers. Philox computes four numbers from one counter. Element (m, n) of
-# the M × N matrix uses number n % 4 of counter m · ⌈N/4⌉ + n // 4, so each program can compute the numbers of its
-# elements independently. An element is **kept if its number is at least p**. GELU is approximated as in
-# `06_elementwise_triton`: gelu(x) = x · sigmoid(2a) with a = √(2/π) · (x + 0.044715·x³).
+# The given function `uniform` returns random numbers. Philox computes four numbers from each counter. Element (m, n) of
+# the M × N matrix uses counter m · ⌈N/4⌉ + n // 4, and of its four numbers the one with index n % 4. So a program needs
+# only m and n to compute the numbers of its elements. An element is **kept if its number is at least p**. GELU is
+# approximated as in `06_elementwise_triton`: gelu(x) = x · sigmoid(2a) with a = √(2/π) · (x + 0.044715·x³).
 #
 # Do not change the given line that computes `u`, one random number for each element.
 #
 # <details><summary>Hint 1</summary>Load <code>h</code> and <code>bias</code>, and convert both to fp32. Apply GELU.
 # Then drop elements with <code>tl.where(u &gt;= p, …, 0.0)</code>.</details>
-# <details><summary>Hint 2</summary>In the backward pass, dy is the gradient of out, and dh is the gradient of h.
-# Dropout and GELU are both elementwise, so dh = dy · f · gelu′(h + bias). The factor f is 1 / (1 − p) for a kept
-# element, and otherwise 0.</details>
+# <details><summary>Hint 2</summary>Input dy is the gradient of the loss with respect to out, and output dh is the
+# gradient with respect to h. Dropout and GELU are elementwise, so dh = dy · f · gelu′(h + bias), with the derivative
+# gelu′. The factor f is 1 / (1 − p) for a kept element, and otherwise 0.</details>
 # <details><summary>Hint 3</summary>With x = h + bias and s = sigmoid(2a), gelu′(x) = s + 2·x·s·(1 − s)·√(2/π)·(1 +
 # 3·0.044715·x²).</details>
 
@@ -142,14 +143,16 @@ for name in ("dropout_gelu", "dropout_gelu_backward") if lab.device.has_gpu() el
     print(lab.benchmark(f"13_fusion_dropout/{name}") or "")
 
 # %% [markdown]
-# **Extra.** One Philox call generates 128 bits: in this notebook, 32 for each of four elements. Use 16 bits per
-# element: one call is then enough for eight elements, so the mask takes half the arithmetic. On an H200 the random
-# numbers are the bottleneck: the two kernels reach {claim: dropout_h200_share} of the
-# [bandwidth](../glossary.md#bandwidth) of a copy. Also measure the kernels with `tl.rand`, which makes one Philox call
-# per element.
+# On an H200, random numbers are the bottleneck: together, both kernels reach only {claim: dropout_h200_share} of the
+# [bandwidth](../glossary.md#bandwidth) that a copy kernel reaches.
 #
-# **In practice**, `torch.compile` fuses this chain too. Write such a kernel yourself if the chain includes a matmul or
-# an unusual [reduction](../glossary.md#reduction), or if the mask must never be stored.
+# **Extra.** One Philox call generates 128 bits, 32 for each of four elements. Use 16 bits per element: one call is then
+# enough for eight elements, so the mask takes half the arithmetic. Compare the times. Also try `tl.rand` instead of
+# `uniform`: it makes one call per element.
+#
+# **In practice**, `torch.compile` fuses this chain too, but may store the mask. Write your own kernel if the mask must
+# not be stored, or if the chain includes a matmul or a [reduction](../glossary.md#reduction) that `torch.compile` does
+# not fuse.
 #
 # **Reading.** [Salmon and others, Parallel random numbers: as easy as 1, 2, 3](https://doi.org/10.1145/2063384.2063405)
 # introduces Philox.

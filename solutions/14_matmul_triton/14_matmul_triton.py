@@ -12,7 +12,7 @@
 #
 # **You need** `06_elementwise_triton` and `05_roofline`.
 #
-# About 60 minutes. Only measured times need a GPU.
+# About 60 minutes. You need a GPU only to measure times.
 
 # %% cell="setup"
 
@@ -20,8 +20,8 @@
 # ## Predict: how many bytes do the programs load?
 #
 # $C = A B$ with A of shape (M, K) and B of shape (K, N) takes 2·M·N·K FLOPs. For M = N = K in fp16, each matrix has
-# 2·M² bytes. If each matrix moved only once, the [arithmetic intensity](../glossary.md#arithmetic-intensity) would be
-# 2·M³ / (6·M²) = M/3 FLOPs per byte.
+# 2·M² bytes. If each matrix were read or written only once, the [arithmetic
+# intensity](../glossary.md#arithmetic-intensity) would be 2·M³ / (6·M²) = M/3 FLOPs per byte.
 #
 # But programs cannot share registers, so several programs load the same elements. One program computes a
 # [tile](../glossary.md#tile) of `block_m` × `block_n` elements of C. For this tile, the program loads `block_m` whole
@@ -53,8 +53,8 @@ from labutils import tiles
 tiles.stepper(tiles.by_rows(6, 6), k_tiles=4, running=6, l2_tiles=28)
 
 # %% [markdown]
-# With larger tiles, programs load less: a program uses each loaded element of A for `block_n` columns of C. In
-# [level](../glossary.md#level) 2 (below), more loads hit the L2 cache.
+# With larger tiles, programs load fewer bytes: a program uses each loaded element of A for `block_n` columns of C. In
+# [level](../glossary.md#level) 2, you order the programs so that more loads hit the L2 cache.
 #
 # ## Level 1: matmul and ReLU, for any sizes and strides
 #
@@ -67,7 +67,7 @@ tiles.stepper(tiles.by_rows(6, 6), k_tiles=4, running=6, l2_tiles=28)
 # | `a_ptr` | (M, K) | input: fp16, or fp32 in one test |
 # | `b_ptr` | (K, N) | input, of the same dtype |
 # | `c_ptr` | (M, N) | output, of the same dtype |
-# | `stride_am` | integer | the distance between neighboring rows of A, in elements; 1 if A is a transposed matrix |
+# | `stride_am` | integer | the distance between neighboring rows of A, in elements; 1 if A is stored column by column |
 # | `stride_ak` | integer | the distance between neighboring columns of A |
 # | `stride_bk`, … | integers | the strides of B and C, named in the same way |
 # | `BLOCK_M`, `BLOCK_N` | constants | the rows and columns of a tile of C |
@@ -78,8 +78,8 @@ tiles.stepper(tiles.by_rows(6, 6), k_tiles=4, running=6, l2_tiles=28)
 # [mantissa](../glossary.md#mantissa) bits. This exercise requires full fp32, so pass `input_precision="ieee"`. (Older
 # code has `allow_tf32=False` instead.) `input_precision` has no effect on fp16 inputs.
 #
-# <details><summary>Hint 1</summary>To get a tile of pointers, add a column of row offsets and a row of column offsets:
-# <code>a_ptr + offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak</code>.</details>
+# <details><summary>Hint 1</summary>To get a tile of pointers, add a column vector of row offsets and a row vector of
+# column offsets: <code>a_ptr + offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak</code>.</details>
 # <details><summary>Hint 2</summary>The loop goes over <code>k</code> = 0, BLOCK_K, 2 · BLOCK_K, … and loads the indices
 # <code>k + offs_k</code>. Where an index is K or more, load 0 for both <code>a</code> and <code>b</code>: <code>mask=…,
 # other=0.0</code>.</details>
@@ -172,17 +172,17 @@ lab.check("14_matmul_triton/matmul_relu")
 # So no second kernel has to load `a @ b` again.
 #
 # **[Grouped ordering](../glossary.md#grouped-ordering).** Suppose that 16 programs run at the same time. If programs
-# are numbered row by row, these 16 compute a row of 16 tiles of C. They read one strip of A, which has `BLOCK_M` rows,
-# and 16 strips of B, which have `BLOCK_N` columns each. If the 16 programs compute a square of 4 × 4 tiles instead,
-# they read only 4 strips of A and 4 strips of B. So number the programs in *groups* of `GROUP_M` rows of tiles. Within
-# a group, go down the first column of tiles, then down the next column. The last group may have fewer rows. For M = N =
-# K = 16384 on an A100, another course reports {claim: rows_order_a100} row by row, and {claim: grouped_order_a100} in
-# groups; we did not measure this. (1 TFLOP/s is 10¹² FLOPs per second.)
+# are numbered row by row, these 16 compute a row of 16 tiles of C. They read one strip of A (`BLOCK_M` rows) and 16
+# strips of B (`BLOCK_N` columns each). If the 16 programs compute a square of 4 × 4 tiles instead, they read only 4
+# strips of A and 4 strips of B. So number the tiles in *groups* of `GROUP_M` rows of tiles, one group after another.
+# Within a group, go down the first column of tiles, then down the next column. The last group may have fewer rows. For
+# M = N = K = 16384 on an A100, another course reports {claim: rows_order_a100} without groups, and
+# {claim: grouped_order_a100} with groups; we did not measure this. (1 TFLOP/s is 10¹² FLOPs per second.)
 #
 # In the check, C has 8 × 8 tiles of 16 × 16 elements, K is 32, `GROUP_M` is 4, and a [wave](../glossary.md#wave) has 16
-# programs. Row by row, a wave reads 2 strips of A and 8 strips of B; in groups, it reads 4 of each. A strip has 16 · 32
-# elements, as many as 2 tiles of C. So the ratio of bytes read to bytes stored is 10 · 2 / 16 = 1.25 row by row, and 8
-# · 2 / 16 = 1 in groups. The check allows 1.15.
+# programs. Without groups, a wave reads 2 strips of A and 8 strips of B. With groups, it reads 4 of each. A strip has
+# 16 · 32 elements, as many as 2 tiles of C, and a wave stores 16 tiles of C. So the ratio of bytes read to bytes stored
+# is 10 · 2 / 16 = 1.25 without groups, and 8 · 2 / 16 = 1 with groups. The check allows 1.15.
 #
 # <details><summary>Hint 1</summary>A group has <code>GROUP_M * tiles_n</code> programs. Which group contains program
 # <code>pid</code>? Let <code>first_m</code> be the first row of tiles of this group.</details>
@@ -303,12 +303,12 @@ tiles.stepper(tiles.recorded(linear, 96, 96, (16, 16)), k_tiles=4, running=6, l2
 
 # %% [markdown]
 # On a GPU, [`autotune`](../glossary.md#autotuning) timed the configurations that `few_for_small` returns, once for each
-# (M, N, K), and kept the fastest. Try other configurations in `CONFIGS`, such as `GROUP_M=1`.
+# (M, N, K), and kept the fastest. Try other configurations in `CONFIGS`, such as `GROUP_M=1`, and compare the speed.
 #
 # **Tensor cores.** `tl.dot` compiles to [tensor core](../glossary.md#tensor-core) instructions if the GPU has them for
 # the dtype. But current Triton does not generate these instructions for the T4, a GPU of the Turing generation
 # ([compute capability](../glossary.md#compute-capability) 7.5, or sm_75). The next cell compiles your kernel for Turing
-# (sm_75), Ampere (sm_80) and Hopper (sm_90).
+# (sm_75), Ampere (sm_80) and Hopper (sm_90), and prints its multiply instructions.
 
 # %%
 x = torch.empty(64, 64, dtype=torch.float16)
@@ -319,9 +319,10 @@ for capability in (75, 80, 90):
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** For M = N = K = 8192 in fp16, the three matrices take {claim: matmul_triton_8192_matrices}. Compare this
-# with the result of `loaded_bytes(8192, 8192, 8192, 128, 256, 2)`. On an H200, a Triton kernel with such tiles in
-# grouped ordering took {claim: matmul_triton_8192_ms}, and a copy reached {claim: matmul_h200_copy_bandwidth}. Which
-# serves more of the loaded bytes, memory or the L2? Why would your answer change if tiles were numbered row by row?
+# with the result of `loaded_bytes(8192, 8192, 8192, 128, 256, 2)`. On an H200, a Triton kernel with these tiles and
+# grouped ordering took {claim: matmul_triton_8192_ms}, and a copy kernel reached {claim: matmul_h200_copy_bandwidth}.
+# Do more of the loaded bytes come from memory or from the L2? How would your answer change if tiles were numbered row
+# by row, and why?
 #
 # ### BEGIN SOLUTION
 # The programs load {claim: matmul_triton_8192_loaded}, which is {claim: matmul_triton_8192_rate}, about twice what

@@ -13,7 +13,7 @@
 #
 # **You need** `14_matmul_triton`.
 #
-# About 75 minutes. Only measured times need a GPU.
+# About 75 minutes. You need a GPU only to measure times.
 
 # %% cell="setup"
 
@@ -21,11 +21,11 @@
 # ## Predict: what share of the GPU does useful work?
 #
 # An H200 has {claim: matmul_h200_sms} SMs. Let each SM compute one tile of 128 × 256 at a time. A matrix C of 2048 ×
-# 2048 has 16 · 8 = 128 tiles. They take one [wave](../glossary.md#wave), in which four SMs are idle. A matrix C of 2304
-# × 2304 has 18 · 9 = 162 tiles. They take two waves, and in the second wave only 30 SMs work.
+# 2048 has 16 · 8 = 128 tiles. These take one [wave](../glossary.md#wave), in which four SMs are idle. A matrix C of
+# 2304 × 2304 has 18 · 9 = 162 tiles. These take two waves, and in the second wave only 30 SMs work.
 #
-# An SM takes as long for a tile at the edge of C as for a full tile. So in each wave, `sms` SMs have time for `sms`
-# full tiles. Of the elements of these tiles, in all waves, what fraction are elements of C?
+# A tile that is partly outside C takes as much time as a full tile. So in each wave, a GPU with `sms` SMs has time for
+# `sms` full tiles. In all waves together, what fraction of the elements that it has time for are elements of C?
 
 # %% cell="solution" id="busy_share"
 def busy_share(M, N, block_m, block_n, sms):
@@ -74,24 +74,24 @@ def store_tile(c_desc, m, n, acc, BLOCK_N: tl.constexpr, HALVES: tl.constexpr):
 # %% [markdown]
 # ## Level 3: tensor descriptors in a persistent kernel
 #
-# Levels 1 and 2 are in `14_matmul_triton`. With Hopper's TMA, one instruction copies a whole tile. Such a copy needs no
-# pointers, no masks and no registers. A **tensor descriptor** (here `desc`) holds the address, shape and strides of a
-# matrix, and the shape of its tiles. (Descriptors replace the deprecated [block pointer](../glossary.md#block-pointer),
-# `tl.make_block_ptr`.)
+# Levels 1 and 2 are in `14_matmul_triton`. With Hopper's TMA, one instruction copies a whole tile to or from shared
+# memory. The copy needs no tile of pointers, no mask, and no registers for the data. A **tensor descriptor** (here
+# `desc`) holds the address, shape and strides of a matrix, and the shape of its tiles. (Descriptors replace the
+# deprecated [block pointer](../glossary.md#block-pointer), `tl.make_block_ptr`.)
 #
 # - `desc.load([m, k])` loads the tile whose first element is (m, k). Elements outside the matrix become 0.
 # - `desc.store([m, n], tile)` stores a tile. Elements outside the matrix are not written.
-# - Rows must start at multiples of 16 bytes, and the last stride must be 1. `lab.aligned` copies other matrices to such
-#   a layout.
+# - Rows must start at multiples of 16 bytes, and the last stride must be 1. `lab.aligned` copies a matrix that breaks
+#   these rules to a new array.
 #
-# The kernel is persistent: there are `NUM_PROGRAMS` programs, one per SM. Program p computes tiles p, p +
-# `NUM_PROGRAMS`, p + 2 · `NUM_PROGRAMS`, … of C. Write this loop over tiles with `tl.range`, and pass it two options:
+# The kernel is persistent: it has `NUM_PROGRAMS` programs, one per SM. Program p computes tiles p, p + `NUM_PROGRAMS`,
+# p + 2 · `NUM_PROGRAMS`, … of C. Write this loop over tiles with `tl.range` and these two options:
 #
-# - `flatten=FLATTEN` fuses this loop with the loop along K. Loads for the next tile of C then start while the current
-#   tile is stored.
+# - `flatten=FLATTEN` merges this loop with the loop along K inside it. Loads of A and B for the next tile of C then
+#   start while the current tile of C is stored.
 # - `warp_specialize=SPECIALIZE` moves the loads to separate warps ([warp
-#   specialization](../glossary.md#warp-specialization)). It is off by default: Triton documents it only for Blackwell
-#   GPUs, and on Hopper it works only in `device_kernel` below.
+#   specialization](../glossary.md#warp-specialization)). `SPECIALIZE` is False unless you set it: Triton documents this
+#   option only for Blackwell GPUs. On Hopper, the program must make its own descriptors, as in `device_kernel` below.
 #
 # B is stored as (K, N), or as (N, K) if `B_IS_NK` is true; weights of a linear layer are usually stored as (N, K).
 # [Tensor cores](../glossary.md#tensor-core) can read both forms. For (N, K), load at `[n, k]` and transpose the tile
@@ -205,11 +205,12 @@ lab.check("14_matmul_triton_persistent/persistent")
 # %% [markdown]
 # ## Level 4, optional: split-K
 #
-# When a language model generates text, A may have only 16 rows. For M = 16 and N = K = 4096, C has 32 tiles of 128
-# columns, and 100 of 132 SMs are idle. Split-K uses these SMs: `parts` programs compute one tile together.
+# A language model that generates 16 texts at a time computes one new token per text, so A has only 16 rows. For M = 16
+# and N = K = 4096, C has 32 tiles of 128 columns, and 100 of 132 SMs are idle. Split-K uses these SMs: several programs
+# (`parts` is their number) compute one tile together.
 #
-# 1. K is divided into blocks of `BLOCK_K`. Program `part` accumulates the products of blocks `part`, `part + parts`,
-#    `part + 2 * parts`, …
+# 1. K is divided into blocks of `BLOCK_K`. Program `part` of a tile (0 to `parts - 1`) multiplies blocks `part`,
+#    `part + parts`, `part + 2 * parts`, … of A and B, and accumulates the products.
 # 2. The program adds its accumulator to the fp32 array `sums` with [atomics](../glossary.md#atomic).
 # 3. The program adds 1 to the tile's counter in `arrived`, also with an atomic, which returns the old count. If the old
 #    count is `parts - 1`, this program is the last one of the tile.
@@ -220,11 +221,11 @@ lab.check("14_matmul_triton_persistent/persistent")
 # <details><summary>Hint 1</summary>The loop along K starts at <code>part * BLOCK_K</code>, with steps of <code>parts *
 # BLOCK_K</code>.</details>
 # <details><summary>Hint 2</summary>Add to <code>sums</code> with <code>tl.atomic_add(pointers, values, mask=…,
-# sem="relaxed")</code>: the order of these additions does not matter. Count with <code>tl.atomic_add(arrived_ptr + pid,
-# 1)</code>. Without <code>sem="relaxed"</code>, this atomic also makes the program's additions visible to the last
-# program.</details>
-# <details><summary>Hint 3</summary>Put <code>tl.debug_barrier()</code> between the additions and the count, so that all
-# threads of the program have added before one thread counts.</details>
+# sem="relaxed")</code>: this atomic orders no other accesses. Count with <code>tl.atomic_add(arrived_ptr + pid,
+# 1)</code>, without <code>sem="relaxed"</code>: the count then also makes the program's earlier additions visible to
+# the last program.</details>
+# <details><summary>Hint 3</summary>Only one thread counts. Put <code>tl.debug_barrier()</code> before the count, so
+# that all threads of the program have added by then.</details>
 
 
 # %% cell="solution" id="split_k_kernel"
@@ -300,28 +301,29 @@ lab.check("14_matmul_triton_persistent/split_k")
 # %% [markdown]
 # ## Autotuning in few trials
 #
-# We found the configurations above by timing many configurations on an H200. [Autotuning](../glossary.md#autotuning)
-# does this for each problem size. With four values each for `BLOCK_M`, `BLOCK_N` and `num_stages`, three for `BLOCK_K`
-# and two for `num_warps`, there are 4 · 4 · 4 · 3 · 2 = 384 configurations. Each configuration must be compiled before
-# it can be timed.
+# We found the configurations above by timing many on an H200. [Autotuning](../glossary.md#autotuning) does this for
+# each problem size. With four values each for `BLOCK_M`, `BLOCK_N` and `num_stages`, three for `BLOCK_K` and two for
+# `num_warps`, there are 4 · 4 · 4 · 3 · 2 = 384 configurations. Each configuration must be compiled before it can be
+# timed.
 #
-# Write `tune`, which times at most `trials` configurations of a simulated kernel and returns one that takes at most
-# 1.05 times the best time. `kernel.seconds(BLOCK_M=…, …)` returns the time of a configuration. Each call is one trial,
-# even if you have timed the same configuration before. The call raises `DoesNotFit` if the configuration needs more
-# [shared memory](../glossary.md#shared-memory) or [registers](../glossary.md#register) than a
-# [program](../glossary.md#program) can have. `space` maps each name to its values, from small to large.
+# Write `tune`, which chooses a configuration of a simulated kernel that is at most 5 % slower than the best
+# configuration. `kernel.seconds(BLOCK_M=…, …)` returns the time of a configuration. The call raises `DoesNotFit` if the
+# configuration needs more [shared memory](../glossary.md#shared-memory) or [registers](../glossary.md#register) than a
+# [program](../glossary.md#program) can have. Each call is one trial, even for a configuration that was timed before.
+# Use no more than `trials` trials. The dict `space` maps each parameter name (such as `BLOCK_M`) to its values, from
+# small to large.
 #
-# On this simulated kernel, the effects of the five values are almost independent: for example, the best `BLOCK_K` does
-# not depend on `BLOCK_M`. So you need not try all combinations. But whether a configuration fits depends on all its
-# values.
+# In this simulated kernel, the effects of the five parameters are almost independent: for example, the best `BLOCK_K`
+# does not depend on `BLOCK_M`. So you need not try all combinations. But whether a configuration fits depends on all
+# parameters.
 #
-# <details><summary>Hint 1</summary>Start with any configuration. For one name after another, time all its values and
-# keep the best. How many trials does this take?</details>
-# <details><summary>Hint 2</summary>A configuration that does not fit has no time to compare. So start with one that
-# fits: the fewest stages and the smallest tiles need the least shared memory. With more warps, each thread needs fewer
-# registers, because the accumulators of a tile are distributed over the threads.</details>
-# <details><summary>Hint 3</summary>Start with the smallest value of each name, but the largest <code>num_warps</code>.
-# Catch <code>DoesNotFit</code> and use <code>math.inf</code> as the time.</details>
+# <details><summary>Hint 1</summary>Start with any configuration. For one parameter after another, time all its values
+# and keep the best value. How many trials does this take?</details>
+# <details><summary>Hint 2</summary>A configuration that does not fit cannot be timed. So start with one that fits: the
+# fewest stages and the smallest tiles need the least shared memory. With more warps, each thread needs fewer registers,
+# because the accumulators of a tile are distributed over the threads.</details>
+# <details><summary>Hint 3</summary>Start with the smallest value of each parameter, but the largest
+# <code>num_warps</code>. Catch <code>DoesNotFit</code> and use <code>math.inf</code> as the time.</details>
 
 # %% cell="solution" id="tune"
 import math
@@ -354,9 +356,9 @@ def tune(kernel, space, trials):
 lab.check("14_matmul_triton_persistent/tune")
 
 # %% [markdown]
-# `triton.autotune` times *all* configurations of its list, again for each new combination of the arguments named in
-# `key`. In `key`, name only arguments that change the best choice: sizes, flags, and [strides](../glossary.md#stride)
-# if some layouts are slower. Do not name pointers, or numbers such as a learning rate.
+# `triton.autotune` times *all* configurations of its list. Its parameter `key` names arguments of the kernel: for each
+# new combination of their values, it times all configurations again. In `key`, name only arguments that change the best
+# choice: sizes, flags, and [strides](../glossary.md#stride) if some layouts are slower.
 
 
 # %% cell="given" id="matmul"
@@ -372,11 +374,13 @@ for name in ("persistent", "split_k"):
 tiles.claims(persistent)
 
 # %% [markdown]
-# **Next.** `15_matmul_cuda` builds a tiled matmul in CUDA C++. In this notebook you can still try two more steps:
+# **Next.** `15_matmul_cuda` builds a tiled matmul in CUDA C++. In this notebook you can try two more steps:
 #
-# - *[Stream-K](../glossary.md#stream-k)*: one program per SM, each with the same number of iterations along K.
-# - `HALVES=True` in `persistent_config` saves [shared memory](../glossary.md#shared-memory) for one more
-#   [stage](../glossary.md#stage): increase `num_stages`.
+# - *[Stream-K](../glossary.md#stream-k)*: divide the iterations along K, of all tiles, evenly among the SMs. A program
+#   may then start in the middle of a tile.
+# - Set `HALVES=True` in `persistent_config`. Tiles are then stored in halves, which takes less [shared
+#   memory](../glossary.md#shared-memory): use the freed memory for one more [stage](../glossary.md#stage)
+#   (`num_stages`).
 #
 # **Reading.** [Triton's tutorial on persistent
 # kernels](https://triton-lang.org/main/getting-started/tutorials/09-persistent-matmul.html).

@@ -12,7 +12,7 @@
 #
 # **You need** `08_coalescing`, `09_shared_memory` and `14_matmul_triton`.
 #
-# About 60 minutes. Only measured times need a GPU.
+# About 60 minutes. You need a GPU only to measure times.
 
 # %% cell="setup"
 
@@ -20,12 +20,12 @@
 # ## Predict: what does a tile save?
 #
 # A block computes a [tile](../glossary.md#tile) of `block_m` × `block_n` elements of C. For each index k along K, the
-# block reads `block_m` elements of A and `block_n` elements of B from memory. It then does one
+# block reads `block_m` elements of A and `block_n` elements of B from memory. With these, the block does one
 # [FMA](../glossary.md#fma) (a multiply-add, two FLOPs) per element of the tile. A thread of the block keeps `thread_m`
 # × `thread_n` elements of the tile in registers. For each k, the thread reads `thread_m` + `thread_n` numbers from
 # shared memory.
 #
-# 1. How many FLOPs per byte from memory does the block do? (This is its [arithmetic
+# 1. How many FLOPs does the block do per byte that it reads from memory? (This is its [arithmetic
 #    intensity](../glossary.md#arithmetic-intensity).)
 # 2. How many numbers does the thread read from shared memory per FMA?
 
@@ -67,13 +67,13 @@ lab.check("15_matmul_cuda/shared_reads")
 #
 # Matrices are row-major: element (m, k) of A is `a[m * K + k]`. All levels must work for any M, N, K ≥ 1.
 #
-# In the slow kernel above, a warp touches 32 sectors when it loads from A, and 32 when it stores. Let threads with
-# consecutive `threadIdx.x` compute consecutive *columns* of C. For each k, a warp then loads one element of A for all
-# its lanes, and 32 contiguous elements of B. In the launcher `naive` (below), the x axis of the grid already counts
-# columns.
+# In the slow kernel above, the 32 lanes of a warp compute 32 rows of C. So the warp touches 32 sectors when it loads
+# from A, and 32 when it stores. Instead, let threads with consecutive `threadIdx.x` compute consecutive *columns* of C.
+# For each k, all lanes of a warp then load the same element of A, and 32 contiguous elements of B. In the launcher
+# `naive` (below), the x axis of the grid already counts columns.
 #
-# The check counts sectors per [request](../glossary.md#request). It allows 4 per store and 3 per load: a load of A
-# needs 1 sector and a load of B needs 4, on average 2.5.
+# The check counts sectors per [request](../glossary.md#request). It allows 4 per store and, on average, 3 per load. (A
+# load of A needs 1 sector and a load of B needs 4, so the average is 2.5.)
 #
 # <details><summary>Hint 1</summary>Start from the slow kernel, and swap x and y in the computation of <code>m</code>
 # and <code>n</code>.</details>
@@ -135,7 +135,7 @@ lab.coalescing(lambda lane: 4 * lane * 64, title="The slow kernel: 32 lanes read
 lab.check("15_matmul_cuda/naive")
 
 # %% [markdown]
-# Use this table when a check of this notebook fails. Tiles occur in levels 2 and 3.
+# Use this table when a check of this notebook fails. Causes that name tiles are for levels 2 and 3.
 #
 # | the check reports | a common cause |
 # |---|---|
@@ -143,7 +143,7 @@ lab.check("15_matmul_cuda/naive")
 # | `uninitialized-shared`, `out-of-bounds` | elements past the edge are not replaced by 0 |
 # | `missing-accumulation` | the sum is reset for each tile, or only one tile is summed |
 # | `transposed`, `wrong-values` | rows and columns of a tile are swapped between its store and its load |
-# | correct results, but points for a count are missing | the kernel loads too often, or too many sectors |
+# | correct results, but points for a count are missing | too many loads, or too many sectors per load |
 #
 # ## Level 2: a block's tile in shared memory
 #
@@ -154,7 +154,7 @@ lab.check("15_matmul_cuda/naive")
 #
 # An element of C needs K elements of A and K of B. Now each loaded element of A serves 32 columns of C, and each loaded
 # element of B serves 32 rows. So K · (1/32 + 1/32) elements are loaded per element stored. The check allows the same
-# ratio of sectors. [Bank conflicts](../glossary.md#bank-conflict) cost points too.
+# number of sectors loaded per sector stored. [Bank conflicts](../glossary.md#bank-conflict) cost points too.
 #
 # <details><summary>Hint 1</summary>You need two barriers per iteration: one after the tiles are filled, and one before
 # they are refilled.</details>
@@ -201,10 +201,11 @@ lab.check("15_matmul_cuda/shared")
 # loaded per sector stored, and 0.25 numbers read from shared memory per FMA.
 #
 # The code that fills the tiles is given. Thread (`tx`, `ty`) computes the elements in rows `ty * TM + i` and columns
-# `tx + j * (BN / TN)`, for all i < `TM` and j < `TN`. So consecutive threads read consecutive elements of B.
+# `tx + j * (BN / TN)`, for all i < `TM` and j < `TN`. So for each j, consecutive threads read consecutive elements of
+# B.
 #
-# <details><summary>Hint 1</summary>Registers have no addresses, so <code>sum</code> stays in registers only if all its
-# indices are constants. Unroll all loops over these indices with <code>#pragma unroll</code>.</details>
+# <details><summary>Hint 1</summary>Registers have no addresses, so the compiler keeps <code>sum</code> in registers
+# only if all its indices are constants. Unroll all loops over these indices with <code>#pragma unroll</code>.</details>
 # <details><summary>Hint 2</summary>For each <code>k</code>, first read <code>TM</code> elements of A and
 # <code>TN</code> of B into two small arrays. The double loop over <code>i</code> and <code>j</code> then reads only
 # these arrays.</details>
@@ -267,9 +268,9 @@ ladder.show_counts(levels | {"register": register}, {})
 ladder.show_rates(levels | {"register": register}, {})
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** From "shared" (level 2) to "register" (level 3), loads from memory fall by a factor of 4, and shared
-# memory reads by a factor of 8. Which of these two changes made the kernel faster? Support your answer with the numbers
-# that the cell above prints for "register column" (`<64, 64, 8, 1>`).
+# **Explain.** From "shared" (level 2) to "register" (level 3), the number of loads from memory falls by a factor of 4,
+# and the number of shared memory reads by a factor of 8. Which of these two changes made the kernel faster? Support
+# your answer with the numbers that the cell above prints for "register column" (`<64, 64, 8, 1>`).
 #
 # ### BEGIN SOLUTION
 # Fewer shared memory reads did. In one cycle, an SM can do one FMA for each thread of four warps, but shared memory

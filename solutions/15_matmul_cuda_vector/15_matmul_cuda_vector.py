@@ -10,7 +10,7 @@
 #
 # **You need** `15_matmul_cuda`.
 #
-# About 45 minutes. Only measured times need a GPU.
+# About 45 minutes. You need a GPU only to measure times.
 
 # %% cell="setup"
 
@@ -26,9 +26,9 @@
 # - in columns `column` to `column + 3`, and `column + 16` to `column + 19`.
 #
 # The given code computes `row` and `column` such that the loads have no bank conflicts. Shared memory serves a 16-byte
-# load for eight lanes at a time, or for 16 lanes if each pair of lanes (2i, 2i + 1) reads the same address. So here the
-# two lanes of a pair read the same elements of B. In each group of eight consecutive lanes, the four even lanes read
-# the same elements of A, and the four odd lanes read the next four elements of A.
+# load for eight lanes at a time, or for 16 lanes if each pair of lanes (2i, 2i + 1) reads the same address. So in your
+# kernel, the two lanes of a pair read the same elements of B. In each group of eight consecutive lanes, the four even
+# lanes read the same elements of A, and the four odd lanes read the next four elements of A.
 #
 # Each row of A's tile has four unused elements at its end ([padding](../glossary.md#padding)). With this padding, the
 # stores to the transposed tile have no conflicts either. The given function `load4` loads four elements of a row, and
@@ -45,9 +45,9 @@
 # transposed. The four elements of B start at row <code>k = t / 32</code>, column <code>n = t % 32 * 4</code> of B's
 # tile.</details>
 # <details><summary>Hint 3</summary>Declare <code>float a_reg[8], b_reg[8];</code>. Then <code>*(float4 *)&amp;a_reg[0]
-# = *(float4 *)&amp;a_tile[k][row]</code> copies four elements at once. You need three more such lines. (In C++ style,
-# <code>(float4 *)</code> is <code>reinterpret_cast&lt;float4 *&gt;</code>: it treats an address as that of a
-# <code>float4</code>.)</details>
+# = *(float4 *)&amp;a_tile[k][row]</code> copies four elements at once. You need three more lines of this kind. (In C++
+# style, <code>(float4 *)</code> is <code>reinterpret_cast&lt;float4 *&gt;</code>: it treats an address as the address
+# of a <code>float4</code>.)</details>
 
 # %% cell="solution" id="matmul_vector"
 # %%cuda
@@ -133,9 +133,9 @@ lab.check("15_matmul_cuda_vector/vector")
 # %% [markdown]
 # ## Level 5: double buffering
 #
-# So far, a block loads nothing from memory while it computes. With *two* buffers in shared memory, a block can do both
-# at the same time ([double buffering](../glossary.md#double-buffering)). Each buffer holds a tile of A and a tile of B.
-# In each iteration, the threads
+# In level 4, a block loads nothing from memory while it computes. With *two* buffers in shared memory, a block can load
+# and compute at the same time ([double buffering](../glossary.md#double-buffering)). Each buffer holds a tile of A and
+# a tile of B. In each iteration, the threads
 #
 # 1. start to load the next tiles into registers (`fetch`);
 # 2. multiply the tiles in the current buffer (`multiply`);

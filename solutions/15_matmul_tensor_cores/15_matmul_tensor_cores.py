@@ -10,36 +10,36 @@
 #
 # **You need** `15_matmul_cuda_vector`.
 #
-# About 60 minutes. Only measured times need a GPU.
+# About 60 minutes. You need a GPU only to measure times.
 
 # %% cell="setup"
 
 # %% [markdown]
 # ## Level 6: tensor cores
 #
-# A tensor core multiplies small fp16 matrices and accumulates in fp32. With `nvcuda::wmma`, a whole *warp* holds a 16 ×
-# 16 matrix in its registers, a [fragment](../glossary.md#fragment). The documentation does not say which lane holds
-# which element.
+# A tensor core multiplies small fp16 matrices and accumulates in fp32. With `nvcuda::wmma`, a *warp* holds a 16 × 16
+# matrix in its registers. Such a matrix is a [fragment](../glossary.md#fragment). The documentation does not say which
+# lane holds which element.
 #
 # | function | what it does |
 # |---|---|
 # | `fill_fragment(fragment, value)` | sets all elements to `value` |
-# | `load_matrix_sync(fragment, pointer, row_length)` | loads a fragment; its rows in memory are `row_length` apart |
+# | `load_matrix_sync(fragment, pointer, row_length)` | loads a fragment; its rows are `row_length` elements apart |
 # | `mma_sync(d, a, b, c)` | computes d = a·b + c |
 # | `store_matrix_sync` | stores a fragment; only the given `store_piece` calls it |
 #
 # All 32 lanes must call these functions together.
 #
 # A block of 8 warps computes 128 × 128 elements of C. Each warp computes 64 × 32 elements, in 4 × 2 fragments. The
-# warp's part starts at row `wm` and column `wn` of the block's tile of C. [Tiles](../glossary.md#tile) of A and B have
-# a depth of 32 along K. The functions `copy_tile` and `store_piece` are given. In [shared
+# warp's 64 × 32 elements start at row `wm` and column `wn` of the block's tile of C. [Tiles](../glossary.md#tile) of A
+# and B have a depth of 32 along K. The functions `copy_tile` and `store_piece` are given. In [shared
 # memory](../glossary.md#shared-memory), each row has 8 unused elements at its end, to avoid [bank
 # conflicts](../glossary.md#bank-conflict). All elements have CUDA's fp16 type, `half`. As in level 3
 # (`15_matmul_cuda`), the check allows K · (1/128 + 1/128) [sectors](../glossary.md#sector) loaded per sector stored.
 #
-# <details><summary>Hint 1</summary>A tile has a depth of 32 and a fragment has a depth of 16, so loop over
-# <code>k</code> = 0 and 16. For each <code>k</code>, load 4 fragments of A and 2 of B, then call <code>mma_sync</code>
-# 8 times.</details>
+# <details><summary>Hint 1</summary>Along K, a tile has 32 elements and a fragment has 16, so loop over <code>k</code> =
+# 0 and 16. For each <code>k</code>, load 4 fragments of A and 2 of B, then call <code>mma_sync</code> 8
+# times.</details>
 # <details><summary>Hint 2</summary>Fragment i of A starts at <code>&amp;a_tile[wm + 16 * i][k]</code>. Fragment j of B
 # starts at <code>&amp;b_tile[k][wn + 16 * j]</code>. The row lengths are <code>PA</code> and <code>PB</code>.</details>
 # <details><summary>Hint 3</summary>Each iteration along K needs a barrier after the copies, and a barrier after the
@@ -153,13 +153,13 @@ lab.check("15_matmul_tensor_cores/tensor")
 #
 # Shared memory now has `STAGES` buffers, each for a tile of A and a tile of B. While the block multiplies the tiles in
 # one buffer, copies to the other buffers are [in flight](../glossary.md#in-flight). The check allows one barrier per
-# tile along K, and the given barrier after the loop.
+# tile along K, in addition to the given barrier after the loop.
 #
 # Each warp now computes 64 × 64 elements, in 4 × 4 fragments. In level 6, a warp loaded 6 fragments for 8 products,
-# 0.75 per product. Now it loads 8 fragments for 16 products, 0.5 per product. Tiles of C are numbered in [grouped
-# ordering](../glossary.md#grouped-ordering), as in `14_matmul_triton`. For small matrices, a block computes 128 × 128
-# elements, with tiles of depth 32. For large matrices, if the GPU allows 160 KB of shared memory per block, a block
-# computes 256 × 128 elements, with tiles of depth 64.
+# 0.75 per product. Now it loads 8 fragments for 16 products, 0.5 per product, so it reads shared memory less often.
+# Tiles of C are numbered in [grouped ordering](../glossary.md#grouped-ordering), as in `14_matmul_triton`. For small
+# matrices, a block computes 128 × 128 elements, with tiles of depth 32. For large matrices, if the GPU allows 160 KB of
+# shared memory per block, a block computes 256 × 128 elements, with tiles of depth 64.
 #
 # A warp processes a tile in steps of 16 along K. The warp has two sets of fragments: while it multiplies the fragments
 # of one step, it loads the fragments of the next step into the other set. Three functions are given:
@@ -175,14 +175,14 @@ lab.check("15_matmul_tensor_cores/tensor")
 # of the last tile.
 #
 # <details><summary>Hint 1</summary>Before the loop, fetch tiles 0 to <code>STAGES</code> − 2 and commit after each.
-# Tiles past the end are zeros, so you need no <code>if</code>.</details>
+# <code>fetch</code> copies zeros past the end, so you need no <code>if</code>.</details>
 # <details><summary>Hint 2</summary>In iteration s, first call <code>__pipeline_wait_prior(STAGES - 2)</code>, then
 # <code>__syncthreads()</code>. After this barrier, all copies of tile s have arrived, and no thread still reads tile s
 # − 1.</details>
 # <details><summary>Hint 3</summary>Then call <code>begin</code> on buffer <code>now</code>. Buffer <code>free</code>
 # held tile s − 1, so fetch tile s + <code>STAGES</code> − 1 into this buffer, and commit. Call <code>go_on</code> on
-# buffer <code>now</code>. Last, set <code>free</code> to <code>now</code>, and <code>now</code> to the next buffer;
-# after the last buffer comes buffer 0.</details>
+# buffer <code>now</code>. Last, set <code>free</code> to <code>now</code>, and then <code>now</code> to the next
+# buffer. The next buffer after the last one is buffer 0.</details>
 
 # %% cell="solution" id="matmul_pipelined"
 # %%cuda matmul_pipelined<2,2,32,3>

@@ -25,7 +25,7 @@
 # - **TMA**: *one* thread starts the copy of a whole [box](../glossary.md#box), a rectangle of a matrix, to shared
 #   memory. Elements outside the matrix become zeros.
 # - **WGMMA**: a [warpgroup](../glossary.md#warpgroup) (four warps) starts the product of a 64 × 16 tile of A and a 16 ×
-#   n tile of B (n ≤ 256). The tile of B is in shared memory, and that of A in shared memory or registers. The
+#   n tile of B (n ≤ 256). The tile of B must be in shared memory; the tile of A may also be in registers. The
 #   [accumulators](../glossary.md#accumulator) are in registers.
 #
 # The engines work while your threads continue, so a thread must wait until a copy or a product is complete. A thread
@@ -33,12 +33,12 @@
 # arrived, and the bytes that copies have delivered. When all expected threads and bytes have arrived, a
 # [phase](../glossary.md#phase) of the mbarrier ends and the next phase begins.
 #
-# 1. A [stage](../glossary.md#stage) is a buffer for a tile of A, `block_m` × `block_k`, and a tile of B, `block_n` ×
-#    `block_k`. The stage has one mbarrier for both copies. How many bytes does this mbarrier count in one phase?
-# 2. A tile has rows of 64 halves (fp16 numbers). A row has 128 bytes, or 8 chunks of 16 bytes. WGMMA reads 8 rows at a
-#    time, the same chunk of each row. Without a swizzle, these 8 chunks would be in the same four
-#    [banks](../glossary.md#bank). So the TMA writes chunk `p` of row `r` to position `p` XOR (`r` mod 8) of this row.
-#    At which byte of the tile is element (`row`, `column`)?
+# 1. A [stage](../glossary.md#stage) is a buffer for two tiles: a `block_m` × `block_k` tile of A and a `block_n` ×
+#    `block_k` tile of B. One mbarrier counts the bytes of both copies. How many bytes does it count in one phase?
+# 2. A tile has rows of 64 halves (fp16 numbers). A row has 128 bytes, or 8 chunks of 16 bytes. WGMMA reads the same
+#    chunk of 8 rows at a time. Without a swizzle, these 8 chunks would be in the same four [banks](../glossary.md#bank)
+#    and cause conflicts. So the TMA writes chunk `p` of row `r` to position `p` XOR (`r` mod 8) of this row. What is
+#    the byte offset of element (`row`, `column`) in the tile?
 
 # %% cell="solution" id="ledgers"
 def phase_bytes(block_m, block_n, block_k, itemsize):
@@ -74,7 +74,8 @@ lab.banks(lambda lane: swizzled(lane % 8, 0), 16, title="the same chunks, at the
 # Each function of our header `lab/hopper.cuh` is one or two [PTX](../glossary.md#ptx) instructions. The next code cell
 # prints three of these functions. A `CUtensorMap` (a [tensor descriptor](../glossary.md#tensor-descriptor)) describes a
 # matrix and the shape of the box that one copy moves. In Python, `lab.tensor_map(x, (rows, columns))` creates a
-# `CUtensorMap` for matrix `x` and boxes of this shape. A kernel takes it as a `__grid_constant__` parameter.
+# `CUtensorMap` for matrix `x` and boxes of `rows` × `columns` elements. A kernel takes a `CUtensorMap` as a
+# `__grid_constant__` parameter.
 #
 # | function | what it does |
 # |---|---|
@@ -91,8 +92,8 @@ lab.banks(lambda lane: swizzled(lane % 8, 0), 16, title="the same chunks, at the
 #
 # Compute `y = factor * x`. Each block of 128 threads handles one box of 64 × 64 halves. One thread loads the box, all
 # threads scale it in place, and one thread stores it. The TMA checks the bounds, so the kernel need not. The check
-# requires that only the TMA accesses global memory. (The TMA needs rows that start at multiples of 16 bytes;
-# `lab.aligned` copies other matrices to such a layout.)
+# requires that only the TMA accesses global memory. (The TMA needs rows that start at multiples of 16 bytes.
+# `lab.aligned` copies a matrix that breaks this rule to a new array.)
 #
 # <details><summary>Hint 1</summary>Thread 0 initializes the mbarrier for one arrival, and calls
 # <code>mbarrier_fence()</code>. All threads call <code>__syncthreads()</code>. Thread 0 then calls
@@ -158,13 +159,14 @@ lab.tiny("16_matmul_hopper/scale")
 lab.check("16_matmul_hopper/scale")
 
 # %% [markdown]
-# Use this table when a check fails. Rows with `wgmma` are about level 2.
+# Use this table when a check fails. (Words in parentheses are from the check's message.) Rows with `wgmma` are about
+# level 2.
 #
 # | the check reports | a common cause |
 # |---|---|
-# | `deadlock` … lacks arrivals and bytes | a missing `mbarrier_expect`, a wrong number of bytes, or a wrong parity |
+# | `deadlock` (lacks arrivals and bytes) | a missing `mbarrier_expect`, a wrong number of bytes, or a wrong parity |
 # | `uninitialized-shared`, `missing-wait` | a tile is read before the wait for its copy |
-# | `missing-wait` … overwrites | a copy to a tile starts before all `wgmma` that read the tile are complete |
+# | `missing-wait` (overwrites) | a copy to a tile starts before all `wgmma` that read the tile are complete |
 # | `missing-fence` | `fence_async()` is missing, or comes after `__syncthreads()` |
 # | `missing-accumulation` | `add` is false too often, or products are missing: one `wgmma` covers 16 of 64 columns |
 # | `wrong-values` | accumulators are read before `wgmma_wait`, `wgmma_commit` is missing, or an address is wrong |
@@ -183,25 +185,25 @@ lab.check("16_matmul_hopper/scale")
 # | `wgmma_wait<0>()` | waits until all batches are complete |
 # | `wgmma_wait<0>(sum)` | waits until all batches are complete, and makes `sum` safe to read |
 #
-# One `wgmma` multiplies 64 rows of a by n rows of b, over 16 columns. Here n is 128, so each of the 128 threads holds
-# 64 · 128 / 128 = 64 accumulators in `sum`.
+# One `wgmma` multiplies 64 rows of a by n rows of b, over 16 columns along K. Here n is 128, so each of the 128 threads
+# holds 64 · 128 / 128 = 64 accumulators in `sum`.
 #
 # One warpgroup computes 128 × 128 elements of c. The accumulators of the upper 64 rows are in `top`, and those of the
 # lower 64 rows are in `bottom`. An iteration covers 64 columns of a and b:
 #
 # 1. One thread starts the copies of both tiles, and all threads wait for the copies.
 # 2. The threads together start eight products: four for `top`, and four for `bottom`.
-# 3. All threads wait for the products, and then for each other.
+# 3. All threads wait for the products, and then for each other at a barrier.
 #
 # The check requires that only the TMA loads from global memory.
 #
-# <details><summary>Hint 1</summary>One mbarrier is enough: iteration <code>s</code> waits for phase <code>s</code>,
-# which has parity <code>s % 2</code>.</details>
+# <details><summary>Hint 1</summary>One mbarrier is enough: iteration <code>s</code> waits for the end of phase
+# <code>s</code>, which has parity <code>s % 2</code>.</details>
 # <details><summary>Hint 2</summary>For k = 0, 16, 32, 48, call
 # <code>wgmma(top, wgmma_tile(a_tile + k), wgmma_tile(b_tile + k), …)</code>. For <code>bottom</code>, the rows of a
 # start at <code>a_tile + 64 * 64 + k</code>.</details>
 # <details><summary>Hint 3</summary>The first product of <code>top</code> and the first of <code>bottom</code> must set
-# the accumulators; all later products must add. So pass <code>s + k > 0</code> as <code>add</code>. End the iteration
+# the accumulators; all later products must add. So pass <code>s + k > 0</code> as <code>add</code>. End each iteration
 # with <code>__syncthreads()</code>: all four warps must have read the tiles before the next copies overwrite
 # them.</details>
 

@@ -20,13 +20,13 @@
 # %% [markdown]
 # ## Predict: how many stages, and how many bytes?
 #
-# A stage is a buffer for a tile of A, `block_m` × `block_k`, and a tile of B, `block_n` × `block_k`.
+# A stage is a buffer for two tiles: a `block_m` × `block_k` tile of A and a `block_n` × `block_k` tile of B.
 #
 # 1. A block can use {claim: hopper_shared_per_block} of [shared memory](../glossary.md#shared-memory) (1 KB is 1024
-#    bytes). Other variables take `other` of these bytes. How many stages of fp16 tiles fit into the rest?
-# 2. A cluster has `cluster` blocks. Their tiles of C are one above the other, so all blocks need the same tile of B.
-#    Each block fetches its own tile of A, and 1 / `cluster` of the tile of B. This part of B is delivered to all
-#    blocks. How many FLOPs does a block do per byte that it fetches itself?
+#    bytes). Other variables take `other` bytes. How many stages of fp16 tiles fit into the rest?
+# 2. `cluster` is the number of blocks in a cluster. Their tiles of C are one above the other, so all blocks need the
+#    same tile of B. Each block fetches its own tile of A, and the fraction 1 / `cluster` of the tile of B. This
+#    fraction is delivered to all blocks. How many FLOPs does a block do per byte that it fetches itself?
 
 # %% cell="solution" id="ledgers"
 def stages(block_m, block_n, block_k, other):
@@ -52,8 +52,8 @@ lab.check("16_matmul_ring/cluster_intensity")
 # %% [markdown]
 # ## Level 3: a ring buffer, and warp specialization
 #
-# Levels 1 and 2 are in `16_matmul_hopper`. In level 2, [tensor cores](../glossary.md#tensor-core) idle while a tile is
-# copied. Now a block has nine warps, with two kinds of work ([warp
+# Levels 1 and 2 are in `16_matmul_hopper`. In level 2, the [tensor cores](../glossary.md#tensor-core) are idle while
+# tiles are copied. Now a block has nine warps, which do two kinds of work ([warp
 # specialization](../glossary.md#warp-specialization)):
 #
 # - Warp 8 is the producer. One of its lanes starts all copies. The producer can be up to `STAGES` iterations ahead of
@@ -67,16 +67,17 @@ lab.check("16_matmul_ring/cluster_intensity")
 # - The producer waits for `empty`. A phase of `empty` ends when all eight consumer warps have arrived. A consumer warp
 #   arrives when its products from this stage are complete.
 #
-# Iteration `s` uses stage `s % STAGES`. A *round* has `STAGES` iterations: iteration `s` is in round `turn = s /
-# STAGES`. In each round, each stage is filled once and read once. So consumers wait for `full` with parity `turn % 2`.
-# Before the producer fills a stage in round `turn`, the consumers must have read it in round `turn - 1`. So the
-# producer waits for `empty` with parity `(turn + 1) % 2`. In round 0, all stages are free, and the producer need not
-# wait: on a new mbarrier, a wait for parity 1 returns at once.
+# Iteration `s` uses stage `s % STAGES`. A *round* has `STAGES` iterations: iteration `s` is in round
+# `turn = s / STAGES`. In each round, each stage is filled once and read once, so round `turn` is phase `turn` of both
+# mbarriers. Consumers wait for the end of phase `turn` of `full`, which has parity `turn % 2`. Before the producer
+# fills a stage in round `turn`, the consumers must have read it in round `turn - 1`. So the producer waits for the end
+# of phase `turn - 1` of `empty`, which has parity `(turn + 1) % 2`. In round 0, all stages are free, and the producer
+# need not wait: on a new mbarrier, a wait for parity 1 returns at once.
 #
 # Nine warps leave few registers per thread. An SM has four [schedulers](../glossary.md#scheduler), so one scheduler has
-# three of the nine warps, or 96 threads. A scheduler has {claim: hopper_registers_per_scheduler} registers: 170 for
-# each of 96 threads. The number of registers per thread is a multiple of 8, so it is at most 168. A consumer thread
-# needs 128 registers for its [accumulators](../glossary.md#accumulator).
+# three of the nine warps, or 96 threads. A scheduler has {claim: hopper_registers_per_scheduler} registers, 170 for
+# each of these threads. The number of registers per thread is a multiple of 8, so it is at most 168. A consumer thread
+# needs 128 of them for its [accumulators](../glossary.md#accumulator), so 40 are left.
 #
 # <details><summary>Hint 1</summary>In each iteration, the producer waits for <code>empty[stage]</code>. Then it calls
 # <code>mbarrier_expect</code> on <code>full[stage]</code> with <code>(A_TILE + B_TILE) * sizeof(half)</code> bytes, and
@@ -193,10 +194,10 @@ lab.check("16_matmul_ring/ring")
 # - **Persistent grid.** There is one block per SM. Each block computes one tile of C after another. While the consumers
 #   store a tile of C, the producer already fetches A and B for the next tile of C.
 # - **Clusters.** A cluster has two blocks, whose tiles of C are one above the other. Each block fetches half of the
-#   tile of B, and `tma_load_multicast` delivers this half to both blocks. A stage is empty only when the consumers of
-#   *both* blocks have read it. So each consumer warp arrives at the `empty` mbarriers of both blocks. While a block can
-#   still access the shared memory of the other block, the other block must not exit. So both blocks call
-#   `cluster_sync()` at the end.
+#   tile of B, and `tma_load_multicast` delivers this half to both blocks. Each producer writes to both blocks, and must
+#   therefore wait until the consumers of *both* blocks have read a stage. So each consumer warp arrives at the `empty`
+#   mbarriers of both blocks. A block must not exit while the other block can still access its shared memory. So both
+#   blocks call `cluster_sync()` at the end.
 # - **[TMA](../glossary.md#tma) stores.** `store_pieces` writes results to swizzled boxes in shared memory, without
 #   [bank conflicts](../glossary.md#bank-conflict). `tma_store` copies the boxes to C.
 #
@@ -382,9 +383,9 @@ hopper.ladder({"ring": ring, "persistent": persistent})
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** The tensor cores of an SM do {claim: hopper_fp16_fma} fp16 multiply-adds per cycle. In level 3, the
-# products of one stage are 128 × 256 × 64 multiply-adds. How many cycles do they take? How many bytes must arrive in
-# that time? Compared with level 2, which wait does the ring remove? Which costs do the persistent grid and the cluster
-# remove?
+# products of one stage are 128 × 256 × 64 multiply-adds. How many cycles do these products take? How many bytes must
+# arrive in this time? Compared with level 2, which wait does the ring remove? Which costs do the persistent grid and
+# the cluster remove?
 #
 # ### BEGIN SOLUTION
 # The products take 128 × 256 × 64 / 2048 = 1024 cycles. In this time 48 KB must arrive, which is 48 bytes per cycle and
@@ -397,7 +398,8 @@ hopper.ladder({"ring": ring, "persistent": persistent})
 
 # %% [markdown]
 # **Next.** Try 3 stages, clusters of one block, and groups of 16: `persistent(a, b, c, stages=3, cluster=1, group=16)`.
-# Then let one consumer warpgroup store while the other warpgroup multiplies ([ping-pong](../glossary.md#ping-pong)).
+# Is it faster? Then let one consumer warpgroup store while the other warpgroup multiplies
+# ([ping-pong](../glossary.md#ping-pong)).
 #
 # **In practice** you call cuBLAS, or use CUTLASS, NVIDIA's C++ templates. Blackwell, the generation after Hopper
 # ([compute capability](../glossary.md#compute-capability) 10.0), replaces [WGMMA](../glossary.md#wgmma) by

@@ -13,15 +13,15 @@
 # **You need** `12_online_softmax` and `14_matmul_triton`. Level 3 also needs `14_matmul_triton_persistent`, and the
 # last part also needs `16_matmul_ring`.
 #
-# About 150 minutes. Only timings need a GPU.
+# About 150 minutes. You need a GPU only to measure times.
 #
 # ## Predict: bytes
 #
 # Attention is computed for many [*heads*](../glossary.md#head), independently of each other. For a sequence of N
 # tokens, the [queries Q, keys K, values V](../glossary.md#query-key-value) and the output of one head are N × D
 # matrices. The scores $S = QK^\top/\sqrt{D}$ and the weights $P = \mathrm{softmax}(S)$ are N × N matrices. The output
-# is $PV$: row i of the output is the average of all rows of V, with row i of P as weights. An element has `itemsize`
-# bytes.
+# is $PV$: row i of the output is the weighted average of all rows of V, with row i of P as weights. An element has
+# `itemsize` bytes.
 #
 # 1. `score_bytes`: how many bytes do the scores of all heads take?
 # 2. `naive_bytes`: three kernels compute S, then P, then PV. Each kernel reads its inputs from memory once and writes
@@ -138,15 +138,15 @@ attention.ledgers(score_bytes, naive_bytes, tiled_bytes)
 attention.stepper()
 
 # %% [markdown]
-# The two products of a head take 4·N²·D [FLOPs](../glossary.md#flop). For large N in [fp16](../glossary.md#fp16),
-# divide by your counts of bytes. The [arithmetic intensities](../glossary.md#arithmetic-intensity), in FLOPs per byte,
-# are:
+# The two products of a head take 4·N²·D [FLOPs](../glossary.md#flop). Divide this number by your counts of bytes. For
+# large N in [fp16](../glossary.md#fp16), you get these [arithmetic intensities](../glossary.md#arithmetic-intensity) in
+# FLOPs per byte:
 #
 # - Three kernels: D/2. They move N × N elements four times, which is 8·N² bytes.
-# - Two kernels, one for P and one for PV: D, as papers report. The kernels move N × N elements twice.
-# - One kernel with tiles: about `block_m`, for bytes that the programs load. Most of these bytes come from the [L2
-#   cache](../glossary.md#l2-cache). For bytes from memory, the intensity is N/2 if each byte comes from memory only
-#   once.
+# - Two kernels, one for P and one for PV: D, the number that papers report. These kernels move N × N elements twice.
+# - One kernel with tiles: about `block_m`, if you count the bytes that the programs load. Most of these bytes come from
+#   the [L2 cache](../glossary.md#l2-cache). If you count only bytes from memory, and each byte comes from memory once,
+#   the intensity is N/2.
 #
 # The figure above shows what a program keeps for each row of scores:
 #
@@ -154,7 +154,7 @@ attention.stepper()
 # - l, the sum of exp(s − m) over the scores s so far;
 # - acc, the sum of the rows of V so far, each row multiplied by its weight exp(s − m).
 #
-# Watch how a new maximum rescales l and acc.
+# Step through the figure: when the maximum grows, how do l and acc change?
 #
 # ## Level 1: process one tile
 #
@@ -233,12 +233,12 @@ def forward_kernel(
 lab.check("17_flash_attention/forward")
 
 # %% [markdown]
-# Use this table when a check of levels 1 to 3 fails:
+# Use this table when a check of levels 1 to 3 fails. (Words in parentheses say what the check's message is about.)
 #
 # | diagnosis | common cause |
 # |---|---|
-# | `wrong-formula`, not rescaled | l or acc is not multiplied by exp2(m − m_new) |
-# | `wrong-formula`, log₂ e | the factor log₂ e is missing before exp2, or the factor ln 2 is missing in lse |
+# | `wrong-formula` (rescaling) | l or acc is not multiplied by exp2(m − m_new) |
+# | `wrong-formula` (log₂ e) | the factor log₂ e is missing before exp2, or the factor ln 2 is missing in lse |
 # | `overflow` | the maximum is not subtracted before exp2; or a row of the first tile is all -inf, so m is -inf |
 # | `padded-lanes` | a key past the end has score 0, so its weight is not 0; its score must be -inf (level 2) |
 # | `missing-accumulation` | `acc = tl.dot(p, v)` drops the old acc; or the loop ends early |
@@ -337,12 +337,14 @@ lab.check("17_flash_attention/ragged")
 #
 # Programs usually start in the order of their [program IDs](../glossary.md#program-id). The last queries see the most
 # keys. The given line for `pid_m` assigns the last queries to the first programs, so that the longest programs start
-# first. If the GPU starts programs in another order, only the speed changes.
+# first. A long program that started last would still run when all others are done. If the GPU starts programs in
+# another order, only the speed changes.
 #
 # Pass `warp_specialize=SPECIALIZE` to the `tl.range` of the first loop. If `SPECIALIZE` is True, the compiler assigns
 # loads, products and softmax to different [warps](../glossary.md#warp) ([warp
-# specialization](../glossary.md#warp-specialization)). Triton documents this only for Blackwell GPUs. On Hopper, Triton
-# 3.7 can compile only some kernels with it, so the launcher passes False on all GPUs.
+# specialization](../glossary.md#warp-specialization)). Triton documents this option only for Blackwell GPUs, and on
+# Hopper, Triton 3.7 can compile only some kernels with it. So the launcher passes False, unless you change the
+# configuration.
 #
 # <details><summary>Hint 1</summary>With <code>CAUSAL</code>, all queries of the program see all keys before
 # <code>first</code>, the program's first query. The first loop ends at <code>first</code>, rounded down to a multiple
@@ -403,9 +405,9 @@ lab.check("17_flash_attention/flash")
 # ## Beyond Triton: the same loop in Gluon
 #
 # Triton's compiler orders loads and products for you. In [Gluon](../glossary.md#gluon) (see `16_matmul_ring`), you
-# choose the order. In the kernel `labutils/lessons/flash_gluon.py`, one warp copies tiles, and each
+# choose the order. In the kernel of the file `labutils/lessons/flash_gluon.py`, one warp copies tiles, and each
 # [warpgroup](../glossary.md#warpgroup) (four warps) computes the outputs of 64 queries. In each iteration, a warpgroup
-# calls `overlap`, the function in the next cell. It has three steps:
+# calls the function `overlap` of the next cell. This function has three steps:
 #
 # 1. Start the product q kᵀ for the scores s of the *next* tile.
 # 2. Start the product of the weights and values of the *current* tile.
@@ -432,15 +434,15 @@ lab.check("17_flash_attention/flash")
 # - *Version 2* (2023) works like your `flash`: a program takes one tile of queries and loops over keys. It divides by l
 #   only once, at the end.
 # - *Version 3* (2024, Hopper) gives loads to a separate warp. Two warpgroups use the tensor cores alternately
-#   ([ping-pong](../glossary.md#ping-pong)), and the next q kᵀ starts before the current softmax. Triton does not
-#   reorder your `flash` in this way on Hopper. But two programs of `flash` can run on the same [SM](../glossary.md#sm):
-#   one program multiplies while the other computes its softmax.
+#   ([ping-pong](../glossary.md#ping-pong)), and the product q kᵀ of the next tile starts before the softmax of the
+#   current tile. On Hopper, Triton does not reorder your `flash` in this way. But two programs of `flash` can run on
+#   the same [SM](../glossary.md#sm): one program multiplies while the other computes its softmax.
 # - *Version 4* (2025) is for Blackwell, which has faster tensor cores than Hopper, but not a faster exp2. So this
-#   version computes some exp2 values by polynomials, and skips rescaling when the maximum barely grows.
+#   version computes some exp2 values by polynomials, and skips the rescaling when the maximum grows only a little.
 #
-# **Next.** `18_flash_backward` computes gradients with the help of lse. `19_decode_attention` splits the keys of one
-# query over programs. `20_flash_cuda` is attention in CUDA C++. Try a sliding window of W keys: query i sees only keys
-# j with i − W < j ≤ i. Which loop bounds change, and which tiles need a mask?
+# **Next.** `18_flash_backward` computes gradients with the help of lse. `19_decode_attention` divides the keys of one
+# query among several programs. `20_flash_cuda` is attention in CUDA C++. In this notebook, you can try a sliding window
+# of W keys: query i sees only keys j with i − W < j ≤ i. Which loop bounds change, and which tiles need a mask?
 #
 # **In practice**, call `torch.nn.functional.scaled_dot_product_attention`, or `flex_attention` for a custom mask.
 #

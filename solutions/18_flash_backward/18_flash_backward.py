@@ -10,24 +10,24 @@
 # - recompute an N × N matrix from one number per row, instead of keeping it in memory;
 # - turn matrix formulas into kernels that work on [tiles](../glossary.md#tile);
 # - divide the work so that no two programs write the same element;
-# - check gradients against float64 and [finite differences](../glossary.md#finite-difference).
+# - check gradients against a float64 reference and against [finite differences](../glossary.md#finite-difference).
 #
 # **You need** `17_flash_attention`.
 #
-# About 120 minutes. Only timings need a GPU.
+# About 120 minutes. You need a GPU only to measure times.
 #
 # ## The formulas
 #
 # The forward pass computes $S = QK^\top/\sqrt{D}$, $P = \mathrm{softmax}(S)$ and $O = PV$. Let dO be the gradient of
-# the loss with respect to O, and name the other gradients in the same way. Below, ∘ is the elementwise product, and
-# each row has one number δ, which is called delta in the code:
+# the loss with respect to O. The other gradients are named in the same way. Below, ∘ is the elementwise product, and
+# each row has one number δ, called delta in the code:
 #
 # $$dV = P^\top dO, \quad dP = dO\,V^\top, \quad dS = P \circ (dP - \delta), \quad
 # dQ = dS\,K/\sqrt{D}, \quad dK = dS^\top Q/\sqrt{D}.$$
 #
 # δ comes from the derivative of the softmax: $dS_{ij} = P_{ij}\,(dP_{ij} - \sum_k P_{ik}\,dP_{ik})$. The sum over all N
-# keys k would need its own pass. But this sum equals a sum of only D terms: $\sum_k P_{ik}\,dP_{ik} = \sum_k
-# P_{ik}\,dO_i \cdot V_k = dO_i \cdot O_i$.
+# keys k is δ of row i, and would need its own pass. But it equals a sum of only D terms: $\sum_k P_{ik}\,dP_{ik} =
+# \sum_k P_{ik}\,dO_i \cdot V_k = dO_i \cdot O_i$.
 #
 # The forward pass does not store P. It stores the [log-sum-exp](../glossary.md#log-sum-exp) (lse) of each row of S. The
 # backward pass computes P again ([recomputation](../glossary.md#recomputation)), without maximum, sum or rescaling:
@@ -39,9 +39,10 @@
 # 2. `backward_flops`: one kernel computes dK and dV, and another kernel computes dQ. Each kernel computes S and dP
 #    itself. How many FLOPs do the matrix products of both kernels take, without a mask?
 #
-# The cell after the setup holds the launchers of your kernels. The cell also draws causal scores S as 8 rows of 8
-# tiles, and marks the tiles over which one program of each kernel loops. A program for dK and dV owns columns of S
-# (keys); a program for dQ owns rows (queries). No other program writes the gradients of these keys or queries.
+# The cell after the setup holds the launchers of your kernels. The cell also draws the scores S with a causal mask, as
+# 8 rows of 8 tiles, and marks the tiles over which one program of each kernel loops. A program for dK and dV *owns*
+# columns of S (keys), and a program for dQ owns rows (queries): no other program writes the gradients of these keys or
+# queries.
 
 # %% cell="setup"
 
@@ -139,9 +140,10 @@ lab.check("18_flash_backward/backward_flops")
 
 # %% [markdown]
 # Your kernels for the gradients compute seven products. A single kernel would compute S and dP only once, and need
-# five. (Papers count five products for every backward pass, and two for the forward pass.) But several programs of this
-# single kernel would add to the same rows of dQ with [atomics](../glossary.md#atomic). The order of these additions
-# varies, so dQ would differ from run to run.
+# five. (Papers count five products for every backward pass, even if a kernel computes more, and two for the forward
+# pass.) But several programs of this single kernel would add to the same rows of dQ with
+# [atomics](../glossary.md#atomic). The order of these additions varies, so the rounding of dQ would differ from run to
+# run.
 #
 # ## Level 1: delta
 #
@@ -192,8 +194,9 @@ lab.check("18_flash_backward/delta")
 #
 # Write `one_step` first. Its argument `seen` is True where a query sees a key. Use `seen` only if `MASKED`. In
 # `dkdv_kernel`, `first` is the program's first key. With a causal mask, queries before `first` see none of the
-# program's keys. A tile of queries needs the mask if one of its queries does not see the program's last key.
-# Descriptors return zeros for queries past the end. Load +∞ as the lse of these queries, so that P is 0.
+# program's keys: skip tiles that have only such queries. A tile of queries needs the mask if one of its queries does
+# not see the program's last key. Descriptors return zeros for queries past the end. Load +∞ as the lse of these
+# queries, so that P is 0.
 #
 # <details><summary>Hint 1</summary>Compute pᵀ = exp2(sᵀ · scale − lse[None, :] · log₂ e), and set pᵀ to 0 where a query
 # does not see a key. Then dsᵀ = pᵀ · (dpᵀ − delta[None, :]).</details>
@@ -281,14 +284,14 @@ def dkdv_kernel(
 lab.check("18_flash_backward/dkdv")
 
 # %% [markdown]
-# Use this table when a check of levels 1 to 3 fails:
+# Use this table when a check of levels 1 to 3 fails. (Words in parentheses say what the check's message is about.)
 #
 # | diagnosis | common cause |
 # |---|---|
-# | `wrong-formula`, lse | lse, a logarithm to base e, is not multiplied by log₂ e before exp2 |
-# | `wrong-formula`, 1 / √D | the factor 1 / √D is missing in dQ or dK, or is applied twice |
-# | `wrong-formula`, delta | delta is added or left out: it must be subtracted, and then each row of dS sums to 0 |
-# | `off-by-one`, mask | the mask of `dkdv_kernel` is not transposed: in this kernel, queries are columns |
+# | `wrong-formula` (lse) | lse, a logarithm to base e, is not multiplied by log₂ e before exp2 |
+# | `wrong-formula` (1 / √D) | the factor 1 / √D is missing in dQ or dK, or is applied twice |
+# | `wrong-formula` (delta) | delta is added or left out: it must be subtracted, and then each row of dS sums to 0 |
+# | `off-by-one` (mask) | the mask of `dkdv_kernel` is not transposed: in this kernel, queries are columns |
 # | `missing-accumulation` | an accumulator is set to 0 in a loop, or only one query head of a group is used |
 # | `overflow` | P is not set to 0 where a query does not see a key, or S lacks the factor 1 / √D |
 #
@@ -296,7 +299,7 @@ lab.check("18_flash_backward/dkdv")
 #
 # A program owns `BLOCK_M` queries of one head and loops over the keys that these queries see. The two loops are those
 # of `flash_kernel` in unit 17. The second loop runs only with `TAIL`, which the launcher sets if some tiles of keys
-# need a mask. Queries are rows again.
+# need a mask. In these tiles, queries are rows again.
 #
 # <details><summary>Hint 1</summary>Use the bounds and masks of <code>flash_kernel</code>.</details>
 # <details><summary>Hint 2</summary>Compute three products: s = q kᵀ, dp = dO vᵀ and dq += ds k. Use <code>lse[:,
