@@ -2,37 +2,37 @@
 # # Decode attention with a paged KV cache
 #
 # **You will** write attention for one new query per sequence, in three kernels. The first computes attention over a
-# part of the keys. The second combines the results of all parts. The third reads keys and values that are scattered
+# part of the keys, the second combines the results of all parts, and the third reads keys and values that are scattered
 # over [pages](../glossary.md#page) of memory.
 #
 # **You will learn to**
 #
 # - use [arithmetic intensity](../glossary.md#arithmetic-intensity) to explain why generating a token is
 #   [memory-bound](../glossary.md#memory-bound) and reading a prompt is not;
-# - split the keys over many programs, so that the whole GPU has work, and combine the partial results;
+# - split the keys over many programs to keep the whole GPU busy, and combine the partial results;
 # - read keys and values once for all query heads that share them;
-# - find pages through a [block table](../glossary.md#block-table), and count what pages and [continuous
+# - find the page of a key with a [block table](../glossary.md#block-table), and see what paging and [continuous
 #   batching](../glossary.md#continuous-batching) save.
 #
 # **You need** `12_online_softmax` and `17_flash_attention`.
 #
-# About 130 minutes. Only timings need a GPU.
+# About 130 minutes. You need a GPU only to measure times.
 #
 # ## Predict: bytes
 #
-# A language model first reads the prompt ([prefill](../glossary.md#prefill)), then generates one token at a time
-# ([decode](../glossary.md#decode)). The model keeps the keys and values of all tokens so far in the [KV
-# cache](../glossary.md#kv-cache). In every layer and head, the query of each new token attends to all keys in the cache
-# of its sequence. `group` query heads share one key head ([grouped-query
-# attention](../glossary.md#grouped-query-attention)).
+# A language model processes *tokens*: words, or parts of words. It first reads a user's text, the *prompt*
+# ([prefill](../glossary.md#prefill)), and then generates one token at a time ([decode](../glossary.md#decode)). The
+# prompt and the generated tokens form a *sequence*. The model keeps the keys and values of these tokens in the [KV
+# cache](../glossary.md#kv-cache). In every layer and head, the query of a new token attends to all keys of the token's
+# sequence. `group` query heads share one key head ([grouped-query attention](../glossary.md#grouped-query-attention)).
 #
 # 1. `intensity`: attention for `queries` new tokens of one sequence reads the sequence's keys and values once. In
 #    prefill, `queries` is in the thousands; in decode, it is 1. How many FLOPs does attention do per byte of keys and
-#    values that it reads? Count the products Q Kᵀ and P V of unit 17, for all `group` query heads. Ignore mask and
-#    softmax.
-# 2. `cache_bytes`: how many bytes does the cache of one sequence take?
+#    values that it reads? Count the FLOPs of the matrix products Q Kᵀ and P V of unit 17 (P: softmax weights), for all
+#    `group` query heads. Ignore mask and softmax.
+# 2. `cache_bytes`: how many bytes does the cache of a sequence of `tokens` tokens take? A key has `D` elements.
 # 3. `unused`: memory is reserved in *pages*, each for `page` tokens. A sequence of `length` tokens gets as few pages as
-#    possible. For how many more tokens do its pages have room?
+#    possible. How many more tokens fit on these pages?
 # 4. `sequences`: how many sequences of `length` tokens fit into `memory` bytes, if memory is reserved in pages?
 
 # %% cell="setup"
@@ -165,22 +165,23 @@ decoding.batching()
 decoding.pages()
 
 # %% [markdown]
-# The figures above show what pages and continuous batching save. A server processes a batch of users' requests, each in
-# one *slot*. Requests end at different times. With fixed batches, the slot of a request that has ended stays empty
-# until the longest request of the batch ends. With continuous batching, the slot goes to a new request before the next
-# token is generated. So the sequences of one launch have different lengths.
+# The output above shows how much memory small pages save, and how many steps continuous batching saves. A server
+# generates tokens for a *batch* of requests together, each in one *slot*. Requests end at different times. With fixed
+# batches, the slot of an ended request stays empty until the whole batch ends. With continuous batching, a new request
+# gets the slot before the next token is generated. One launch processes the sequences of all slots. They started at
+# different times, so their lengths differ.
 #
 # ## Level 1: part of the keys
 #
-# In decode, each head has one query, so you cannot distribute queries over programs. Many models have 8 key heads, but
-# an H200 has {claim: decode_sms} [SMs](../glossary.md#sm): with one program per key head, a batch of one sequence
-# leaves most SMs idle. So split the *keys* into S parts of `chunk` keys ([split-KV](../glossary.md#flash-decoding), or
-# Flash-Decoding). Each program handles one sequence `b`, one key head `key_head` and one part `split`. The part has the
-# keys with index `split * chunk` to `split * chunk + chunk - 1`, but only those below the sequence's length; a part
-# without keys is *empty*. The program writes the attention over this part of the keys, and the part's
-# [log-sum-exp](../glossary.md#log-sum-exp).
+# In decode, each head has only one query per sequence, so you cannot split the queries over several programs. With one
+# program for each of 8 key heads, a batch of one sequence leaves most of the {claim: decode_sms}
+# [SMs](../glossary.md#sm) of an H200 idle. So split the *keys* into S parts of `chunk` keys
+# ([split-KV](../glossary.md#flash-decoding), or Flash-Decoding). Each program handles one sequence `b`, one key head
+# `key_head` and one part `split`. The part has the keys `split * chunk` to `split * chunk + chunk - 1`, as far as these
+# indices are below the sequence's length. A part without keys is *empty*. The program stores the attention over its
+# part, and the part's [log-sum-exp](../glossary.md#log-sum-exp).
 #
-# The arrays hold B sequences, H query heads, HK key heads and caches of N keys.
+# In the shapes, B is the number of sequences, H of query heads and HK of key heads. A cache has room for N keys.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -191,11 +192,12 @@ decoding.pages()
 # | `lse_ptr` | (B, H, S) | output, fp32: log Σ exp(q·k / √D) of each part, to base e; -inf for an empty part |
 #
 # The last stride of every array is 1. `chunk` is a multiple of `BLOCK_N`, the number of keys per iteration. Reading the
-# cache takes most of the time. So a program reads its keys and values only once, for all `GROUP` query heads of its key
-# head. The queries of these heads are the rows of a [tile](../glossary.md#tile). [Tensor
+# cache takes most of the time, so a program must read its keys and values only once for all `GROUP` query heads of its
+# key head. Load the queries of these heads as the rows of one [tile](../glossary.md#tile). [Tensor
 # cores](../glossary.md#tensor-core) need at least 16 rows: if `GROUP` is smaller, `BLOCK_G` is 16, and you mask the
-# other rows. Copy `join` from unit 17. Because `scale` contains log₂ e, m + log2(l) is the log-sum-exp to base 2. So
-# lse is (m + log2(l)) · `LN_2`.
+# other rows. Copy `join` from unit 17: it updates the running maximum m, sum l and accumulators `acc` of each row.
+# `scale` is log₂ e / √D, so that `join` can use exp2; m + log2(l) is then the log-sum-exp to base 2. Multiply it by
+# `LN_2` to get lse.
 #
 # <details><summary>Hint 1</summary>The query heads of the tile are <code>key_head * GROUP + offs_g</code>, with the
 # mask <code>offs_g &lt; GROUP</code> for q, part and lse. The loop over keys ends at the smaller of
@@ -264,18 +266,19 @@ lab.check("19_decode_attention/partial")
 #
 # | diagnosis | common cause |
 # |---|---|
-# | `padded-lanes`; `wrong-formula`, lengths | the mask ends at N or at the end of the part, not at the length |
-# | `wrong-formula`, query head h | the kernel uses key head `h % HK` instead of `h // GROUP` |
+# | `padded-lanes`, or `wrong-formula`: "lengths" | the mask ends at N or at the end of the part, not at the length |
+# | `wrong-formula`: "query head h" | the kernel uses key head `h % HK` instead of `h // GROUP` |
 # | `overflow` | an empty part gives 0 / 0; or (level 2) the maximum is not subtracted from lse before exp |
 # | a count of bytes marked ✗ | a program reads the keys and values once per query head |
-# | `wrong-formula`, exp2 | (level 2) the weights are computed with exp2, but lse is a logarithm to base e |
+# | `wrong-formula`: "exp2" | (level 2) the weights are computed with exp2, but lse is a logarithm to base e |
 # | `out-of-bounds` on a page | (level 3) a table entry past the sequence's end, -1, is used as a page number |
 #
 # ## Level 2: combine the parts
 #
-# In the softmax over all keys, the keys of part `s` together have the weight exp(`lse[s]`), divided by the sum of
-# exp(`lse`) over all parts. So `out` is the weighted average of the parts. One program combines the S parts of one head
-# of one sequence. `part` and `lse` are contiguous here. For head `h` of sequence `b`, `row` is `b * H + h`.
+# In the softmax over all keys, the weights of the keys of part `s` add up to exp(`lse[s]`) / Σ exp(`lse`), where the
+# sum is over all parts. So `out` is the average of the rows `part[b, h, s]` over `s`, with these weights. The program
+# with the ID `row` = `b * H + h` computes `out[b, h]`. `part` and `lse` are contiguous, so the kernel gets no strides
+# for them.
 #
 # <details><summary>Hint 1</summary>As in any softmax, subtract the maximum lse before exp.</details>
 # <details><summary>Hint 2</summary>Load lse with the mask <code>offs_s &lt; S</code> and
@@ -316,17 +319,17 @@ lab.check("19_decode_attention/decode")
 #
 # Now two arrays of pages, the *pools*, hold the keys and the values of all sequences ([paged
 # attention](../glossary.md#pagedattention)). Page `p` of the first pool holds the keys of `PAGE` consecutive tokens of
-# a sequence, and page `p` of the second pool holds their values. Key `n` of sequence `b` is on page `table[b, n //
-# PAGE]`, at position `n % PAGE`. Value `n` is at the same place in the second pool. The pages of a sequence are in any
-# order. Sequences with a common prefix can share pages, as the last figure above shows. Past the last page of a
-# sequence, the block table `table` holds -1.
+# a sequence, and page `p` of the second pool holds their values. Row `b` of the block table `table` lists the pages of
+# sequence `b`: key `n` is on page `table[b, n // PAGE]`, at position `n % PAGE`. Value `n` is at the same place in the
+# second pool. The pages of a sequence can be anywhere in the pool. Sequences that begin with the same tokens can share
+# pages, as in the figure of block tables above. After the last page of a sequence, `table` holds -1.
 #
 # | argument | shape | meaning |
 # |---|---|---|
 # | `k_ptr`, `v_ptr` | (P, HK, PAGE, D) | pools of P pages |
 # | `table_ptr` | (B, T) | int32: page numbers; the last stride is 1 |
 #
-# All other arguments are those of level 1. A tile of `BLOCK_N` keys may cover part of a page, or many pages.
+# The other arguments are those of level 1. The `BLOCK_N` keys of a tile may be on one page, or on many pages.
 #
 # <details><summary>Hint 1</summary>In the loop, load <code>BLOCK_N</code> page numbers, one for each key of the tile,
 # with the mask of the keys. Then compute a pointer for each row of the tile.</details>
@@ -385,12 +388,12 @@ print(lab.benchmark("19_decode_attention/decode") or "")
 decoding.speeds(decode, paged, intensity)
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** A GPU generates one token for each of 64 sequences. With 128 sequences of the same length, the products
-# with the model's *weights* take hardly longer, but attention takes twice as long. Why do the two behave differently?
-# Which of your four functions of the first section returns the largest possible batch?
+# **Explain.** A GPU generates one token for each of 64 sequences. With 128 sequences of the same length, the matmuls
+# with the model's *weight matrices* take hardly longer, but attention takes twice as long. Why do they differ? Which of
+# your four functions of the first section returns the largest possible batch?
 #
 # ### BEGIN SOLUTION
-# All sequences share the weights, which are read once. So the intensity of the weights' products grows with the batch,
+# All sequences share the weight matrices, which are read once. So the intensity of these matmuls grows with the batch,
 # and below the ridge point more sequences take no more time. Each sequence has its own cache. The intensity of
 # attention in fp16 is the group size, for any batch, and far below the ridge point. So the time is the bytes of cache
 # divided by the bandwidth. `sequences` limits the batch: memory holds only so many caches. Pages allow more sequences
@@ -398,20 +401,19 @@ decoding.speeds(decode, paged, intensity)
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** `20_flash_cuda` is attention in CUDA C++. Things to try with the kernels of this unit:
+# **Next.** `20_flash_cuda` is attention in CUDA C++. Things to try here:
 #
 # - Store the cache in [fp8](../glossary.md#fp8), which halves the bytes.
-# - Allow several queries per sequence, for [speculative decoding](../glossary.md#speculative-decoding), where a draft
-#   model proposes several tokens.
-# - Let the last program that finishes combine the parts. An [atomic](../glossary.md#atomic) counter tells a program
-#   whether it is the last.
+# - Allow several queries per sequence. [Speculative decoding](../glossary.md#speculative-decoding) needs them: a small
+#   model proposes several tokens, and the large model checks them in one step.
+# - Let the program that finishes last combine the parts. An [atomic](../glossary.md#atomic) counter shows which one it
+#   is.
 #
-# **In practice**, inference servers such as vLLM and SGLang use paged caches and continuous batching. DeepSeek's MLA
-# (multi-head latent attention) stores one small vector per token for all heads, and reads it once for both K and V. All
-# 128 query heads share this vector, so `group` is 128, and decode gets close to the [ridge
-# point](../glossary.md#ridge-point).
+# **In practice**, inference servers such as vLLM and SGLang use paged caches and continuous batching. DeepSeek's models
+# use multi-head latent attention (MLA): one vector per token serves as key and as value of all 128 query heads. So
+# `group` is 128, and the intensity of decode gets close to the [ridge point](../glossary.md#ridge-point).
 #
-# **Reading.** [PagedAttention](https://arxiv.org/abs/2309.06180): why servers without pages waste most of their cache.
-# [Flash-Decoding](https://pytorch.org/blog/flash-decoding/): how the keys are split.
-# [Orca](https://www.usenix.org/conference/osdi22/presentation/yu): batches that change with every token.
+# **Reading.** [PagedAttention](https://arxiv.org/abs/2309.06180): why caches without pages waste memory.
+# [Flash-Decoding](https://pytorch.org/blog/flash-decoding/): splitting the keys.
+# [Orca](https://www.usenix.org/conference/osdi22/presentation/yu): continuous batching.
 # [GQA](https://arxiv.org/abs/2305.13245): fewer key heads.

@@ -1,34 +1,35 @@
 # %% [markdown]
 # # FlashAttention in CUDA C++
 #
-# **You will** write the forward pass of unit 17 as two CUDA kernels. The first uses scalar arithmetic and
-# [warp](../glossary.md#warp) [shuffles](../glossary.md#shuffle), the second [tensor core](../glossary.md#tensor-core)
-# instructions.
+# **You will** write two CUDA kernels; each computes the forward pass of unit 17. The first uses scalar arithmetic and
+# [warp](../glossary.md#warp) [shuffles](../glossary.md#shuffle). The second uses [tensor
+# core](../glossary.md#tensor-core) instructions.
 #
 # **You will learn to**
 #
 # - compute a softmax within a warp with shuffles, which exchange values between [lanes](../glossary.md#lane);
 # - find which lane holds which matrix element in a tensor core instruction;
-# - keep the result of one product in [registers](../glossary.md#register), and use it there as an operand of the next;
+# - keep the result of one product in [registers](../glossary.md#register), and use it there as an operand of the next
+#   product;
 # - explain when tensor cores wait for [shared memory](../glossary.md#shared-memory).
 #
 # **You need** `15_matmul_cuda`, `15_matmul_tensor_cores` and `17_flash_attention`.
 #
-# About 150 minutes. Works without a GPU; only measured times need one.
+# About 150 minutes. You need a GPU only to measure times.
 #
 # ## Predict: which lane holds what?
 #
 # The functions of [wmma](../glossary.md#wmma) hide which lane holds which element of a
-# [fragment](../glossary.md#fragment). For a softmax over rows, you must know which lanes hold a row. The layout of the
-# instruction [mma.sync](../glossary.md#mmasync) is documented. With the shape m16n8k16, mma.sync computes d += a·b,
-# where a is 16 × 16, b is 16 × 8 and d is 16 × 8. Each lane holds four elements of d, numbered 0 to 3. In lane `4 * r +
-# c` with `c` < 4, elements 0 and 1 are in row `r`, columns `2 * c` and `2 * c + 1`. Elements 2 and 3 are in the same
-# columns, 8 rows below.
+# [fragment](../glossary.md#fragment). To compute the softmax of a row, you must know which lanes hold the elements of
+# this row. For the instruction [mma.sync](../glossary.md#mmasync), NVIDIA documents this layout. With the shape
+# m16n8k16, mma.sync computes d += a·b, where a is 16 × 16, b is 16 × 8 and d is 16 × 8. Each lane holds four elements
+# of d, numbered 0 to 3. In lane `4 * r + c` with `c` < 4, elements 0 and 1 are in row `r`, columns `2 * c` and
+# `2 * c + 1`. Elements 2 and 3 are in the same columns, 8 rows below.
 #
 # 1. `row_of` and `column_of`: in which row, and in which column of d, is element `i` of lane `lane`?
 # 2. `shared_intensity`: a warp that holds `rows` queries reads each key and value of a [tile](../glossary.md#tile) from
-#    shared memory once. For each byte that it reads, how many FLOPs does the warp do in q kᵀ and p v together? An
-#    element has `itemsize` bytes.
+#    shared memory once. How many FLOPs does the warp do in q kᵀ and p v together, divided by the bytes that it reads?
+#    (p holds the softmax weights.) An element has `itemsize` bytes.
 
 # %% cell="setup"
 
@@ -64,12 +65,12 @@ lab.check("20_flash_cuda/shared_intensity")
 # %% [markdown]
 # An [SM](../glossary.md#sm) reads {claim: shared_bytes_per_cycle} bytes of shared memory per
 # [cycle](../glossary.md#cycle). With `mma.sync` on Hopper (sm_90), an SM does {claim: sm90_mma_sync_flops} FLOPs per
-# cycle. In fp16, warps with 16 queries do 16 FLOPs per byte, so shared memory allows at most 16 · 128 = 2048 FLOPs per
-# cycle: the tensor cores would wait for shared memory. With 32 queries per warp, it allows twice as many FLOPs per
-# cycle.
+# cycle. In fp16, a warp with 16 queries does 16 FLOPs per byte. So shared memory delivers bytes for at most 16 · 128 =
+# 2048 FLOPs per cycle, and the tensor cores would wait for it. With 32 queries per warp, the same bytes are enough for
+# twice as many FLOPs.
 #
-# The next cell draws which elements of a, b and d a lane holds. Put two 8-column pieces of d side by side: each lane
-# then holds elements at the same positions as in operand a.
+# The next cell draws which elements of a, b and d a lane holds. Compare the picture of a with two pictures of d side by
+# side: a lane holds elements at the same positions.
 
 # %% cell="given" id="launchers"
 from triton import cdiv
@@ -117,11 +118,11 @@ fragments.explorer()
 # | `scale` | a number | log₂ e / √D, because the kernel uses exp2 instead of exp, as in unit 17 |
 #
 # The four warps of a block read the same tiles of 32 keys and values. Each warp has 8 queries of its own. First, lane
-# `j` computes the scores of key `j` with all 8 queries, so the maximum over a query's scores is a maximum over lanes.
-# After the exponential, lane `j` has another role: it computes columns `j`, `j + 32`, … of the output. For these, it
-# needs the weights of *all* keys, so a shuffle copies each weight to all lanes.
+# `j` computes the scores of key `j` with all 8 queries. So the scores of one query are in 32 lanes, and their maximum
+# is a maximum over lanes. After the exponential, lane `j` has another task: it computes columns `j`, `j + 32`, … of the
+# output. For these columns, the lane needs the weights of *all* keys, so a shuffle copies each weight to all lanes.
 #
-# The given code loads the tiles, with zeros past the end. Write the code between the two
+# The given code loads the tiles, with zeros for rows past the end. Write the code between the two
 # [barriers](../glossary.md#barrier) (the calls of `__syncthreads`).
 #
 # <details><summary>Hint 1</summary>For the scores, loop over <code>d</code> in steps of 4, and read one
@@ -225,34 +226,36 @@ lab.check("20_flash_cuda/scalar")
 #
 # | function | what it does |
 # |---|---|
-# | `ldmatrix_x4(x, row)` | loads four 8 × 8 matrices into `x`; in lane 8·i + r, `row` points to row r of matrix i |
+# | `ldmatrix_x4(x, row)` | loads four 8 × 8 matrices into `x`; lane 8·i + r passes the address of row r of matrix i |
 # | `ldmatrix_x4_trans(x, row)` | loads four 8 × 8 matrices in the same way, and transposes each of them |
-# | `mma_m16n8k16(d, a, b0, b1)` | computes d += a·b for `float d[4]`, `unsigned a[4]`, and two registers of b |
-# | `pack(x, y)` | returns two floats as two halves in one `unsigned` |
+# | `mma_m16n8k16(d, a, b0, b1)` | computes d += a·b for `float d[4]`, `unsigned a[4]`, and the two registers of b |
+# | `pack(x, y)` | converts two floats to halves, and returns both in one `unsigned` |
 # | `fast_exp2(x)` | returns an approximate exp2, with one instruction |
 #
 # After [ldmatrix](../glossary.md#ldmatrix), `unsigned x[i]` of lane 4·r + c holds elements 2·c and 2·c + 1 of row r of
 # matrix i. Write three functions.
 #
-# **`scores`** computes s = q kᵀ. `s[t][n]` is the piece for query group `t` and keys `8 * n` to `8 * n + 7`. The
-# operand a, a part of q, consists of four 8 × 8 matrices, in this order:
+# **`scores`** computes s = q kᵀ. `s[t][n]` is the piece for query group `t` and keys `8 * n` to `8 * n + 7`. Operand a
+# is a part of q. It consists of four 8 × 8 matrices, in this order:
 #
 # 1. rows 0 to 7, columns 0 to 7;
 # 2. rows 8 to 15, columns 0 to 7;
 # 3. rows 0 to 7, columns 8 to 15;
 # 4. rows 8 to 15, columns 8 to 15.
 #
-# The operand b is a part of kᵀ: its 8 columns are keys, its 16 rows are elements of these keys. In lane 4·r + c, b0
-# holds rows 2·c and 2·c + 1 of column r, and b1 holds rows 2·c + 8 and 2·c + 9. Two adjacent elements of a key are
-# contiguous in k, so use plain `ldmatrix_x4`. One call loads b0 and b1 for 16 keys.
+# Operand b is a part of kᵀ: its 8 columns are keys, and its 16 rows are elements of these keys. In lane 4·r + c, b0
+# holds rows 2·c and 2·c + 1 of column r, and b1 holds rows 2·c + 8 and 2·c + 9. So each register holds two adjacent
+# elements of a key. They are contiguous in k, so use `ldmatrix_x4` without transposing. One call loads b0 and b1 for 16
+# keys.
 #
 # **`soften`** replaces s by the weights p, and updates the maxima m, the sums l and the output accumulators o. The four
-# lanes 4·r to 4·r + 3 hold rows r and r + 8 of a piece, so two shuffles are enough for the maximum of a row. `m[t][0]`
-# and `l[t][0]` are those of row r; `m[t][1]` and `l[t][1]` are those of row r + 8.
+# lanes 4·r to 4·r + 3 hold rows r and r + 8 of a piece, so the maximum of a row over these four lanes needs only two
+# shuffles. `m[t][0]` and `l[t][0]` belong to row r, and `m[t][1]` and `l[t][1]` to row r + 8.
 #
-# **`weigh`** computes o += p v. After conversion to halves, p already has the layout of operand a: the weights of keys
-# `16 * k` to `16 * k + 15` are in `p[t][2 * k]` and `p[t][2 * k + 1]`. The operand b is a part of v, 16 rows by 8
-# columns. Two adjacent elements of a column are not contiguous in v, so use `ldmatrix_x4_trans`.
+# **`weigh`** computes o += p v. Its argument `p` is the array that `soften` has changed from scores to weights. When
+# you convert these weights to halves, they already have the layout of operand a: the weights of keys `16 * k` to
+# `16 * k + 15` are in `p[t][2 * k]` and `p[t][2 * k + 1]`. Operand b is a part of v, 16 rows by 8 columns. Each
+# register of b holds two adjacent elements of a column. They are not contiguous in v, so use `ldmatrix_x4_trans`.
 #
 # <details><summary>Hint 1</summary>For q and v, pass the address of row <code>lane % 16</code>, column
 # <code>lane / 16 * 8</code> of a 16 × 16 part. For k, pass the address of key <code>lane / 16 * 8 + lane % 8</code>,

@@ -11,20 +11,20 @@
 #
 # **You will learn to**
 #
-# - find out whether the [host](../glossary.md#host) or the GPU is the bottleneck, and whether a graph helps;
+# - find out whether the [host](../glossary.md#host) or the GPU is the bottleneck, and whether a CUDA graph helps;
 # - order work with [streams](../glossary.md#stream) and [events](../glossary.md#event), and spot missing and
 #   unnecessary waits;
 # - find what prevents code from being recorded in a graph;
 # - distinguish [page faults](../glossary.md#page-fault) from [prefetches](../glossary.md#prefetch).
 #
 # **You need** `04_benchmarking` and `06_elementwise_triton`. About 90 minutes. Works without a GPU: the checks simulate
-# a GPU where they need one. Only measured times need a real GPU.
+# a GPU where they need one. You need a real GPU only to measure times.
 #
 # ## 1 Eager launches or a graph
 #
 # A [kernel launch](../glossary.md#launch) takes the host a few microseconds and returns before the kernel runs. In
-# *eager* execution, PyTorch's default, the host launches every kernel when Python reaches it. Many kernels of a model
-# are shorter than a launch. Then the GPU waits for the host:
+# *eager* execution, PyTorch's default, the host launches every kernel when Python reaches it. Many kernels of a neural
+# network run for less time than one launch takes. Then the GPU waits for the host:
 #
 # ```
 # host  |launch 0|launch 1|launch 2|                     a launch takes longer than a kernel:
@@ -44,7 +44,8 @@
 #   kernel, but at least `per_node` µs. Without nodes, the time is `graph_launch`.
 #
 # <details><summary>Hint 1</summary>Let a launch take 7 µs. Draw one kernel of 300 µs, followed by 100 kernels of 2 µs.
-# How many kernels has the host launched when the long kernel ends? Now put the long kernel last.</details>
+# How many kernels has the host launched when the long kernel ends? Then draw the long kernel last: does the queue
+# finish earlier or later?</details>
 # <details><summary>Hint 2</summary>For the eager time, loop over the kernels and update one variable: when the GPU
 # becomes free.</details>
 # <details><summary>Hint 3</summary><code>free = max(free, (i + 1) * launch) + kernel</code></details>
@@ -68,10 +69,10 @@ lab.check("21_launch_overhead/finish_times")
 # %% [markdown]
 # ## 2 Overlap copies with compute
 #
-# Data that does not fit into GPU memory is processed in pieces. Each piece needs three operations: copy in, kernel,
-# copy out. Most GPUs for data centers have separate hardware for each operation, so they do all three at the same
-# time, for different pieces. A stream is a queue that executes in order. An event marks a place in a stream. Different
-# streams run independently, unless one stream *waits* for an event of another stream.
+# Data that does not fit into GPU memory is processed in pieces. Each piece needs three operations: copy-in to the GPU,
+# kernel, copy-out to the host. Most GPUs for data centers have separate hardware for each operation, so they can do all
+# three at the same time, for different pieces. A stream is a queue that executes in order. An event marks a place in a
+# stream. Different streams run independently, unless one stream *waits* for an event of another stream.
 #
 # `machine`, a simulated GPU, has memory for **two slots**, 0 and 1. A slot consists of an input buffer and an output
 # buffer. Piece i uses slot i % 2.
@@ -79,32 +80,33 @@ lab.check("21_launch_overhead/finish_times")
 # | call | in PyTorch | meaning |
 # |---|---|---|
 # | `s = machine.stream()` | `torch.cuda.Stream()` | creates a stream |
-# | `machine.pin()` | `tensor.pin_memory()` | [pins](../glossary.md#pinned-memory) the pieces; slow, so call it once |
+# | `machine.pin()` | `tensor.pin_memory()` | [page-locks](../glossary.md#pinned-memory) host memory; slow: call once |
 # | `machine.copy_in(piece, slot, s)` | `x.copy_(…, non_blocking=True)` | copies the piece to the slot's input buffer |
 # | `machine.kernel(piece, slot, s)` | `kernel[grid](…)` | computes the slot's output buffer from its input buffer |
 # | `machine.copy_out(piece, slot, s)` | `….copy_(y, non_blocking=True)` | copies the slot's output buffer to the host |
-# | `e = machine.record(s)` | `event.record(s)` | returns an event: it occurs when all work now in `s` is done |
-# | `machine.wait(s, e)` | `s.wait_event(e)` | later work in `s` starts after `e`; the host does not wait |
+# | `e = machine.record(s)` | `event.record(s)` | returns an event, complete when the work in `s` so far is done |
+# | `machine.wait(s, e)` | `s.wait_event(e)` | later work in `s` starts when `e` is complete; the host does not wait |
 # | `machine.synchronize()` | `torch.cuda.synchronize()` | the host waits until everything is done |
 #
 # Without `pin`, host memory is *pageable*. A copy from or to pageable memory blocks the host until the copy is done.
 #
 # Your function `pipeline` queues the operations of all pieces, with the necessary waits. Such a sequence of calls is a
-# *plan*. A plan must follow four rules:
+# *plan*. A plan must follow four rules for each piece:
 #
-# 1. The kernel of a piece starts after the copy-in of the piece.
-# 2. The copy-out of a piece starts after the kernel of the piece.
-# 3. The copy-in of a piece starts after the kernel of the previous piece *in the same slot* is done.
-# 4. The kernel of a piece starts after the output of the previous piece in the same slot has been copied out.
+# 1. Its kernel starts after its copy-in has ended.
+# 2. Its copy-out starts after its kernel has ended.
+# 3. Its copy-in starts after the previous kernel *that uses the same slot* has ended.
+# 4. Its kernel starts after the previous copy-out from the same slot has ended.
 #
 # **Predict** first: if each operation takes one time unit, how many units do n pieces take with one stream, and how
-# many with the fastest plan? Then write `pipeline`. The check runs your plan and finds a missing wait even if the
-# operations happen to run in a correct order. Your plan may take at most 5 % longer than the fastest plan.
+# many with the fastest plan? Then write `pipeline`. The check runs your plan. It finds a missing wait even if the
+# operations happen to run in a correct order without it. Your plan may take at most 5 % longer than the fastest plan.
 #
 # <details><summary>Hint 1</summary>Use one stream for each of the three operations. In a loop over the pieces, queue
 # the copy-in, the kernel and the copy-out of piece i. Before each operation, queue its waits.</details>
 # <details><summary>Hint 2</summary>Record an event after each copy-in, each kernel and each copy-out. Keep the events
-# of kernels and of copy-outs in lists, because piece i also waits for two events of piece i − 2.</details>
+# of kernels and of copy-outs in lists: the copy-in and the kernel of piece i each also wait for an operation of piece i
+# − 2.</details>
 # <details><summary>Hint 3</summary>Copy-in i waits for kernel i − 2. Kernel i waits for copy-in i and for copy-out i −
 # 2. Copy-out i waits for kernel i. Synchronize once, at the end.</details>
 
@@ -150,7 +152,7 @@ queues.picture(pipeline, 6)
 # |---|---|
 # | `overwritten: …` | an operation overwrites a buffer without waiting for the operation that reads it |
 # | "the wrong stream" | the event is recorded in the same stream that waits for it |
-# | 3·n time units | there is only one stream, host memory is not pinned, or `synchronize` is in the loop |
+# | the time is 3·n units | there is only one stream, host memory is not pinned, or `synchronize` is in the loop |
 # | kernel i starts late | its stream waits for copy-out i − 1 instead of copy-out i − 2 |
 #
 # ## 3 A step that can be captured
@@ -159,14 +161,16 @@ queues.picture(pipeline, 6)
 # kernel runs: CUDA records the launches and the addresses of their tensors. A replay runs the same kernels with the
 # same addresses, without Python. So a step that you capture must follow these rules:
 #
-# - The host does not read a value from the GPU, because nothing is computed during capture.
-# - The host copies no value from pageable memory to the GPU: it cannot wait for a copy during capture.
-# - Inputs and results keep their addresses, so the step writes its results to existing tensors, *in place*.
-# - No `if` in Python depends on the data, because each replay repeats what the capture recorded.
+# - The host must not read a value from the GPU, because nothing is computed during capture.
+# - The host must not copy a value from pageable memory to the GPU. The host would wait until this copy is done, but no
+#   copy runs during capture.
+# - Inputs and results must keep their addresses. So write results to existing tensors, *in place*. Before a replay, new
+#   inputs are copied to the old input tensors.
+# - No `if` in Python may depend on the data, because each replay repeats what the capture recorded.
 #
 # The step `wobbly` in the next cell breaks each of these rules. Write `steady`, which computes the same numbers but
-# writes them to `out` and `running` in place. The check needs no GPU: instead of capturing your tensor operations, it
-# records them on a *tape*. Then it replays the tape on five other inputs, without running your Python code.
+# writes them to `out` and `running` in place. The check needs no GPU and no CUDA graph. It lists the PyTorch operations
+# of your function on a *tape*. Then it runs the listed operations on five other inputs, without running your function.
 #
 # <details><summary>Hint 1</summary><code>.item()</code> reads a value from the GPU. <code>torch.tensor(…)</code> copies
 # a value to the GPU. <code>running = …</code> makes a new tensor, which the next replay does not see. The
@@ -221,7 +225,7 @@ lab.check("21_launch_overhead/steady")
 # A graph removes the host's launches. But each node still reads its input from memory and writes its result. If a chain
 # of small updates is [elementwise](../glossary.md#elementwise-kernel), one kernel can do all updates in
 # [registers](../glossary.md#register) ([kernel fusion](../glossary.md#fusion)). In this exercise, the chain has `STEPS`
-# steps. Each step computes x ← a·x + b, with its own pair (a, b).
+# updates. Each computes x ← a·x + b, with its own pair (a, b).
 #
 # **Predict**: how many bytes move if each of 100 launches does one update of n floats? How many if one launch does all
 # 100 updates?
@@ -229,13 +233,13 @@ lab.check("21_launch_overhead/steady")
 # | argument | shape | meaning |
 # |---|---|---|
 # | `x_ptr`, `out_ptr` | (n,) | input, output; fp32 |
-# | `coef_ptr` | (STEPS, 2) | a and b of each step, in order |
+# | `coef_ptr` | (STEPS, 2) | a and b of each update, in order |
 #
 # One program computes `BLOCK` elements. The check also counts bytes: the kernel may move at most 1.05 times the
 # necessary bytes.
 #
 # <details><summary>Hint 1</summary>Load x once, with a mask, before the loop. Store x once, after the loop.</details>
-# <details><summary>Hint 2</summary>Load the pair of step i by <code>tl.load(coef_ptr + 2 * i)</code> and
+# <details><summary>Hint 2</summary>Load the pair of update i by <code>tl.load(coef_ptr + 2 * i)</code> and
 # <code>tl.load(coef_ptr + 2 * i + 1)</code>. Each load returns one number, which is used for all elements.</details>
 # <details><summary>Hint 3</summary><code>for i in range(STEPS): x = a * x + b</code></details>
 
@@ -276,12 +280,12 @@ lab.check("21_launch_overhead/chain")
 #
 # Unified memory (`cudaMallocManaged`) has the same addresses on host and GPU. It is divided into pages, and each page
 # is either in host memory or in GPU memory. If the GPU accesses a page in host memory (or the host accesses one in GPU
-# memory), there is a page fault: the access waits until the page has moved, which takes {claim: page_fault_us}. On some
-# systems, each side can access the other side's memory without faults. A prefetch (`cudaMemPrefetchAsync`) moves pages
-# in advance, without faults.
+# memory), there is a page fault: the access waits until the page has moved, which takes {claim: page_fault_us}. (On
+# some systems, host and GPU can access each other's memory without faults. Ignore these systems here.) A prefetch
+# (`cudaMemPrefetchAsync`) moves pages in advance, without faults.
 #
 # A page has `page` bytes. `accesses` is a list of tuples (side, first byte, last byte, prefetch), in order. The side is
-# `"gpu"` or `"host"`. The range includes the last byte. If `prefetch` is true, the entry is a prefetch to this side,
+# `"gpu"` or `"host"`. The last byte belongs to the range. If `prefetch` is true, the tuple is a prefetch to this side,
 # not an access. At first, all pages are on the host. Count the moves of pages to the GPU, the moves of pages to the
 # host, and the faults. Each page that an access moves counts as one fault.
 #
@@ -325,25 +329,26 @@ graphs.race(wobbly, steady)  # the time of both steps, and of a graph of `steady
 launches.managed()  # the time of page faults, and of prefetches
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** A model generates one token in 9 ms. Its 1200 kernels take 4 ms in total. One colleague proposes faster
-# kernels, another proposes a graph. The batch size varies, and the step reads the sampled token with `.item()`. How
-# much time per token can each proposal save? What must change in the step before a graph can be captured?
+# **Explain.** A language model generates one token in 9 ms. The 1200 kernels of this step take 4 ms in total. One
+# colleague proposes faster kernels, another proposes a CUDA graph. The number of sequences in a batch varies, so shapes
+# vary, too. At the end of each step, the host reads the new token with `.item()`. How much time per token can each
+# proposal save? What must change in the step before a graph can be captured?
 #
 # ### BEGIN SOLUTION
 # The host launches 1200 kernels in 9 ms, so a launch takes 7.5 µs. The host is the bottleneck, and the GPU idles for
 # more than half of the time. Faster kernels save nothing. A graph saves almost 5 ms: the step then takes little more
-# than the 4 ms of its kernels. Before the capture, the sampled token must stay in a tensor on the GPU, so the host can
-# test for the end of the sequence only later. Inputs and cache must keep their addresses. Sizes are fixed in a graph,
-# so capture one graph for each of a few batch sizes, and pad smaller batches. With the graph, the kernels are the
-# bottleneck, so faster or fewer kernels help.
+# than the 4 ms of its kernels. Before the capture, change the step so that the new token stays in a tensor on the GPU;
+# the host can test for the end of the sequence only later. Inputs and cache must keep their addresses. Shapes are fixed
+# in a graph, so capture one graph for each of a few batch sizes, and pad smaller batches. With the graph, the kernels
+# are the bottleneck, so faster or fewer kernels help.
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** On a GPU, capture the pipeline of part 2 in a graph. Each wait becomes an *edge*: it makes one node wait for
-# another.
+# **Next.** On a GPU, capture the pipeline of part 2 in a graph. Each wait becomes an *edge*, which makes one node wait
+# for another.
 #
 # **In practice**, `torch.compile(mode="reduce-overhead")` captures graphs for you, and launches kernels eagerly where
-# capture is impossible. Inference servers keep one graph per batch size.
+# capture is impossible. A graph has fixed shapes, so servers for language models keep one graph for each batch size.
 #
 # **Reading.** [CUDA Programming Guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/): asynchronous concurrent
 # execution, CUDA graphs, unified memory.

@@ -7,20 +7,20 @@
 # **You will learn to**
 #
 # - find which values a floating-point format can represent;
-# - [round to nearest even](../glossary.md#round-to-nearest-even) to any format, so that every machine computes the same
-#   bits;
+# - [round to nearest even](../glossary.md#round-to-nearest-even) in any format, so that your results are the same bits
+#   on every machine;
 # - choose which values share a [scale](../glossary.md#scale), and where in a kernel to apply the scale.
 #
 # **You need** `06_elementwise_triton`, `14_matmul_triton`, and the [roofline](../glossary.md#roofline) of unit 05.
 #
-# About 60 minutes. Works without a GPU; only measured times need one.
+# About 60 minutes. You need a GPU only to measure times.
 #
 # ## 1 Predict: what can a format represent?
 #
 # A number in a floating-point format, such as [FP16](../glossary.md#fp16) or [BF16](../glossary.md#bf16), is stored as
 # a *code*: a sign bit, an exponent field of `exponent` bits, and a mantissa field of `mantissa` bits. Let e be the
-# exponent field and m the mantissa field, both as integers, and let bias = 2^(`exponent` − 1) − 1. Without its sign,
-# the value of the code is
+# exponent field and m the mantissa field, both as integers, and let bias = 2^(`exponent` − 1) − 1. If the sign bit is
+# 0, the value of the code is
 #
 # - (1 + m / 2^`mantissa`) · 2^(e − bias) if e is not 0 (a [normal number](../glossary.md#normal-number));
 # - (m / 2^`mantissa`) · 2^(1 − bias) if e is 0 (a [subnormal number](../glossary.md#subnormal)).
@@ -34,8 +34,8 @@
 # | `"numbers"` | [E2M1](../glossary.md#e2m1) (FP4) | numbers |
 #
 # Write `facts`. It returns a format's largest value, its smallest normal number, its smallest positive value, and the
-# number of bits of its [significand](../glossary.md#significand) 1 + m / 2^`mantissa`. Try values in the widget: which
-# formats have a value close to 300, and which have one close to 0.001?
+# number of bits of its [significand](../glossary.md#significand) 1 + m / 2^`mantissa`. The widget below shows how
+# formats represent a number. Try numbers: which formats have a value close to 300, and which have one close to 0.001?
 
 # %% cell="setup"
 
@@ -97,9 +97,9 @@ lab.check("22_low_precision/facts")
 # has one scale, (largest |x|) / 448, so that the largest |x| becomes 448. For a row of zeros, the scale is 1.
 #
 # Round y = x / scale to the nearest value of E4M3; of two equally near values, take the one with the even code. An
-# addition in [fp32](../glossary.md#fp32) rounds in the same way, but to the nearest fp32 number. So add a power of two,
-# the *anchor*, to |y|. Near the sum, fp32 numbers must be as far apart as E4M3 values near |y|; then the addition
-# rounds |y| to E4M3:
+# addition in [fp32](../glossary.md#fp32) rounds in the same way, but to the nearest fp32 number. So let an addition
+# round: add a power of two, the *anchor*, to |y|. Choose the anchor so that fp32 numbers near the sum are as far apart
+# as E4M3 values near |y|. Then the rounded sum is the anchor plus |y| rounded to E4M3:
 #
 # - **Distance.** If |y| is at least 2^e and less than 2^(e + 1), neighboring values of E4M3 are 2^(e - 3) apart. E4M3
 #   keeps 3 of the 23 mantissa bits of fp32, so `SHIFT` = 20 bits are dropped. Between 2^(e + 20) and 2^(e + 21),
@@ -116,7 +116,8 @@ lab.check("22_low_precision/facts")
 # | `scale_ptr` | (M,) | output, fp32 |
 #
 # One program quantizes one row. `BLOCK_N` is at least N, so the program can load the row once. Divide with `tl.div_rn`,
-# which rounds correctly. On a GPU, the last bit of `/` may be wrong, and then a tie may be rounded to the wrong side.
+# which rounds correctly. On a GPU, the last bit of the result of `/` may be wrong. If y should be in the middle between
+# two values of E4M3 (a *tie*), it may then be rounded to the wrong one.
 #
 # <details><summary>Hint 1</summary><code>magnitude >> 23</code> is the exponent field of |y| in fp32: e + 127. The
 # smallest e is 1 − BIAS, so let <code>exponent</code> be the larger of this field and <code>128 -
@@ -179,7 +180,7 @@ print(lab.benchmark("22_low_precision/quantize_rows") or "")
 # | message | common cause |
 # |---|---|
 # | codes are low by one | the last bits are cut off, without rounding |
-# | ties away from zero | half a unit is added before bits are cut off, instead of adding the anchor |
+# | ties away from zero | half a unit is added, and then bits are cut off; add the anchor instead |
 # | values below the smallest normal number | e is not limited to -6 or more |
 # | the largest x, not the largest \|x\| | `tl.abs` is missing inside `tl.max` |
 # | the scale of another block | (part 3) an index of `sa` or `sb` is wrong: see hints 1 and 2 |
@@ -204,14 +205,14 @@ print(lab.benchmark("22_low_precision/quantize_rows") or "")
 # | `c_ptr` | (M, N) | fp16, output |
 #
 # One program computes `BLOCK_M` × `BLOCK_N` elements of c. Each iteration processes 128 columns of a and of b. So a
-# [tile](../glossary.md#tile) of a needs one column of scales. A tile of b needs only one scale, because 128 is a
-# multiple of `BLOCK_N`. In each iteration, multiply the product of the two tiles by the scales in fp32, and add the
-# result to `acc`. This also limits rounding errors: when Hopper's [tensor cores](../glossary.md#tensor-core) sum fp8
-# products, they keep only about {claim: fp8_accumulator_bits} bits of the sum. In your kernel, the tensor cores sum
-# only 128 products at a time, and `acc` sums the results in fp32.
+# [tile](../glossary.md#tile) of a needs one scale per row, a column of `sa`. A tile of b needs only one scale, because
+# 128 is a multiple of `BLOCK_N`. In each iteration, multiply the product of the two tiles by the scales in fp32, and
+# add the result to `acc`. This also limits rounding errors: when Hopper's [tensor cores](../glossary.md#tensor-core)
+# sum fp8 products, they keep only about {claim: fp8_accumulator_bits} bits of the sum. In your kernel, the tensor cores
+# sum only 128 products at a time, and `acc` sums the results in fp32.
 #
-# GPUs before Ada (sm_89) have no fp8 tensor cores. For these GPUs, and without a GPU, the given `operand` converts
-# codes to fp16, which changes no value.
+# GPUs before Ada (sm_89) have no fp8 tensor cores. For these GPUs, and without a GPU, the given function `operand`
+# converts codes to fp16, which changes no value.
 #
 # **Predict.** For a tile of 64 × 128 elements of c, the tensor cores do 64 × 128 × 128 multiply-adds in each iteration.
 # Then fp32 instructions scale the product and add it to `acc`: 64 × 128 multiply-adds. An [SM](../glossary.md#sm) of an
@@ -283,9 +284,10 @@ lab.check("22_low_precision/fp8_matmul")
 # 1. `lost`: the gradients are multiplied by `scale`, and then stored in a format whose smallest positive value is
 #    `smallest`. What fraction of the nonzero gradients becomes 0? If there are no nonzero gradients, return 0.
 # 2. `scaler`: a loss scale that is too large makes gradients overflow, so adapt it in each step. A step with finite
-#    gradients updates the weights. After `interval` such steps in a row, double the scale and count again from 0. A
-#    step with an inf or NaN gradient does not update them: halve the scale and count again from 0. Return a list with
-#    one pair per step: the scale that the step used, and whether it updated the weights.
+#    gradients updates the weights. After `interval` such steps, one directly after another, double the scale and count
+#    again from 0. A step with an inf or NaN gradient does not update the weights; after it, halve the scale and count
+#    again from 0. Return a list with one pair per step: the scale that the step used, and whether it updated the
+#    weights.
 
 
 # %% cell="solution" id="lost"
@@ -327,10 +329,10 @@ fewer_bits.claims(facts)
 fewer_bits.fp8_race(fp8_matmul)
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Compared with FP16, by which factors do FP8 operands raise the [roofline](../glossary.md#roofline)'s flat
-# line and a kernel's arithmetic intensity? How much faster can FP8 make a product with M = 1? Why does your kernel
-# scale the sum of 128 products instead of the operands? If each sum of 16 products had its own scale, how many cycles
-# per iteration would the scaling of a 64 × 128 tile take?
+# **Explain.** Compare FP8 operands with FP16 operands: by which factor does the [roofline](../glossary.md#roofline)'s
+# flat line rise, and by which factor a kernel's arithmetic intensity? How much faster can FP8 make a matmul with M = 1?
+# Why does your kernel scale the sum of 128 products instead of the operands? If each sum of 16 products had its own
+# scale, how many cycles per iteration would the scaling of a 64 × 128 tile take?
 #
 # ### BEGIN SOLUTION
 # The flat line is the peak of the tensor cores, which doubles. Operands with half the bytes double the intensity, if c
@@ -352,8 +354,7 @@ fewer_bits.fp8_race(fp8_matmul)
 #
 # **Reading**
 #
-# [Micikevicius et al., FP8 Formats for Deep Learning](https://arxiv.org/abs/2209.05433): why there are two formats,
-# E4M3 and E5M2.
+# [Micikevicius et al., FP8 Formats for Deep Learning](https://arxiv.org/abs/2209.05433): why there are two formats.
 #
 # [DeepSeek-V3 Technical Report](https://arxiv.org/abs/2412.19437), section 3.3: scales for blocks of 128, and the
 # accumulation in about {claim: fp8_accumulator_bits} bits.

@@ -13,14 +13,14 @@
 #
 # **You need** `22_low_precision`: formats, rounding, scales.
 #
-# About 60 minutes. Works without a GPU; only measured times need one.
+# About 60 minutes. You need a GPU only to measure times.
 #
 # ## 1 Four bits: E2M1 in blocks
 #
-# Four bits ([E2M1](../glossary.md#e2m1)) represent 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives. With so few values,
-# only a small block of elements can share a scale. So there are many scales, which are stored in only 8 bits each. An
-# element x is approximately the value of its code times the *full scale* of its block. Two formats are common. In the
-# table, `amax` is the largest |x| of a block:
+# The 4-bit format [E2M1](../glossary.md#e2m1) represents 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives. With so few
+# values, only a small block of elements can share a scale. So there are many scales, which are stored in only 8 bits
+# each. An element x is approximately the value of its code times the *full scale* of its block. Two formats are common.
+# In the table, `amax` is the largest |x| of a block:
 #
 # | format | elements per block | format of the block scale | code of the block scale | full scale |
 # |---|---|---|---|---|
@@ -29,10 +29,11 @@
 #
 # `tensor_scale` is one fp32 number for the whole tensor, chosen so that all block scales are in E4M3's range. In MXFP4,
 # the scale is 2^power, where amax / 2^power is at least 4 and less than 8. The code of this scale is the exponent field
-# of amax in fp32, minus 2. Elements whose |x| / scale is above 6 are stored as ±6.
+# of amax in fp32, minus 2. E2M1's largest value is 6, so elements with |x| / scale above 6 are stored as ±6.
 #
-# First write `dequantize_kernel`, which converts codes of NVFP4 to values. All arrays are contiguous. There are G
-# blocks with `SIZE` elements each; one program converts `BLOCK` of these blocks.
+# First write `dequantize_kernel`, which converts codes of NVFP4 to values, and its function `from_code`, which gets the
+# codes of one format. All arrays are contiguous. There are G blocks with `SIZE` elements each; one program converts
+# `BLOCK` of these blocks.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -40,12 +41,12 @@
 # | `scales_ptr` | (G,) | input, uint8: E4M3 codes of the block scales |
 # | `x_ptr` | (G, SIZE) | output, fp16 |
 #
-# <details><summary>Hint 1</summary>Shift the exponent and mantissa fields to their positions in fp32, by SHIFT bits. If
-# you read these bits as fp32, the value is too small by a factor of 2^(127 − BIAS), because the biases differ. The
-# factor is the same for subnormal codes.</details>
-# <details><summary>Hint 2</summary>If <code>low</code> and <code>high</code> have the shape (BLOCK, SIZE / 2),
-# <code>tl.join(low, high)</code> has the shape (BLOCK, SIZE / 2, 2). <code>tl.reshape</code> makes it (BLOCK,
-# SIZE).</details>
+# <details><summary>Hint 1</summary>In <code>from_code</code>, shift the exponent and mantissa fields by SHIFT bits to
+# their positions in fp32. If you read these bits as fp32, the value is too small by a factor of 2^(127 − BIAS), because
+# the biases differ. For subnormal codes, the factor is the same.</details>
+# <details><summary>Hint 2</summary>Let <code>low</code> and <code>high</code> be the two codes of each byte, with the
+# shape (BLOCK, SIZE / 2). Then <code>tl.join(low, high)</code> has the shape (BLOCK, SIZE / 2, 2).
+# <code>tl.reshape</code> makes it (BLOCK, SIZE).</details>
 # <details><summary>Hint 3</summary>The full scale is
 # <code>from_code(scale, EXPONENT=4, MANTISSA=3) * tensor_scale</code>.</details>
 
@@ -122,8 +123,8 @@ lab.check("22_sub_byte/dequantize")
 # %% [markdown]
 # ## 2 Quantize to NVFP4 and MXFP4
 #
-# Write `fp4_kernel`. If `MX` is true, it quantizes to MXFP4, otherwise to NVFP4. Divide by the *stored* scale, not by
-# the exact scale, because dequantization knows only the stored scale.
+# Write `fp4_kernel`. If `MX` is true, it quantizes to MXFP4, otherwise to NVFP4. Divide the elements by the *stored*
+# scale, which is rounded to 8 bits, because dequantization knows only this scale.
 #
 # Copy `to_code` from `22_low_precision`. Call it for the E2M1 codes of the elements, and for the E4M3 codes of the
 # block scales.
@@ -195,8 +196,8 @@ lab.check("22_sub_byte/mxfp4")
 # [weight-only quantization](../glossary.md#weight-only-quantization) is called W4A16: weights have 4 bits, and
 # activations have 16.
 #
-# **Predict.** At M = 1, how much faster can this product be than one with fp16 weights? Above which M are the [tensor
-# cores](../glossary.md#tensor-core) the bottleneck, instead of the bytes of the 4-bit weights? Assume a [ridge
+# **Predict.** At M = 1, how much faster can this product be than one with fp16 weights? Above which M do the [tensor
+# cores](../glossary.md#tensor-core) take longer than the loads of the 4-bit weights? Assume a [ridge
 # point](../glossary.md#ridge-point) of 200 FLOPs per byte.
 #
 # | argument | shape | meaning |
@@ -208,8 +209,8 @@ lab.check("22_sub_byte/mxfp4")
 #
 # One program computes `BLOCK_N` columns of out for all M rows and reads each word once. The tile of weights is the
 # *first* operand of `tl.dot`, and `a` is the second, so `acc` has the shape (BLOCK_N, BLOCK_M). The reason is Hopper's
-# tensor core instruction, [WGMMA](../glossary.md#wgmma): its first operand must have 64 rows, but 8 columns are enough
-# for its second operand. `BLOCK_M` is M, rounded up to 16, 32 or 64.
+# tensor core instruction, [WGMMA](../glossary.md#wgmma): its first operand must have 64 rows, but its second operand
+# needs only 8 columns. `BLOCK_M` is M, rounded up to 16, 32 or 64.
 #
 # <details><summary>Hint 1</summary><code>tl.join(words, words >> 16)</code> has the shape (BLOCK_N, 16, 2), with a new
 # last axis. Join the result x with x >> 8, and then the new result y with y >> 4. <code>tl.reshape</code> gives the
@@ -264,8 +265,8 @@ fewer_bits.w4_race(w4a16)
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** Compared with fp16 weights, 4-bit weights can make a product almost four times as fast for M = 1, but
-# they make a product slower for large M. Which of the two limits of the [roofline](../glossary.md#roofline), memory or
-# compute, do 4-bit weights raise? Why do they not help for large M?
+# they make a product slower for large M. The [roofline](../glossary.md#roofline) has two limits, memory and compute:
+# which one do 4-bit weights raise? Why do they not help for large M?
 #
 # ### BEGIN SOLUTION
 # 4-bit weights have fewer bytes but are multiplied in fp16, so they raise only the memory limit. This helps while the
@@ -280,11 +281,12 @@ fewer_bits.w4_race(w4a16)
 #
 # **Next.** Let 64 or 32 weights share a scale: how many bytes per weight do the scales then take? Store the weights in
 # the order in which the tensor cores need them, as the Marlin kernel does. The last code cell compares your kernel with
-# such a kernel.
+# a kernel that does this.
 #
 # **Reading**
 #
 # [OCP Microscaling](https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf): the
 # definition of the MX formats.
 #
-# [Marlin](https://arxiv.org/abs/2408.11743): a kernel for 4-bit weights. Compared with fp16: {claim: marlin_speedup}.
+# [Marlin](https://arxiv.org/abs/2408.11743): a kernel for 4-bit weights. It reports, compared with fp16 weights,
+# {claim: marlin_speedup}.

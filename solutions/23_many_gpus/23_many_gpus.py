@@ -7,11 +7,12 @@
 # **You will learn to**
 #
 # - predict the time of a [collective](../glossary.md#collective) from a link's bandwidth and latency;
-# - write a collective from messages, and recognize a deadlock;
+# - build a collective out of messages, and recognize a deadlock;
 # - split the weights of an MLP so that the GPUs communicate once in the forward pass and once in the backward pass.
 #
 # **You need** `05_roofline`. About 90 minutes. Works without a GPU: the checks simulate the links, and the measured
-# times come from processes on the CPU. With two GPUs or more, they come from [NCCL](../glossary.md#nccl).
+# times come from processes on the CPU. With two GPUs or more, you measure [NCCL](../glossary.md#nccl) on the GPUs
+# instead.
 #
 # ## 1 How long does an all-reduce take?
 #
@@ -22,10 +23,10 @@
 # A message over a link takes *latency + bytes / bandwidth*. An all-reduce can be built from messages in two ways:
 #
 # - **Ring.** Each rank sends only to the next rank, and the last rank sends to rank 0. Each rank cuts its buffer into p
-#   chunks. In each step, all ranks send one chunk each, at the same time. Phase 1, the
-#   [reduce-scatter](../glossary.md#reduce-scatter), takes p − 1 steps; then each rank has the complete sum of one
-#   chunk. Phase 2, the [all-gather](../glossary.md#all-gather), sends these sums to all other ranks in p − 1 more
-#   steps.
+#   chunks. In each step, all ranks send one chunk each, at the same time. In phase 1, the
+#   [reduce-scatter](../glossary.md#reduce-scatter), ranks add what they receive. After p − 1 steps, each rank has the
+#   complete sum of one chunk. Phase 2, the [all-gather](../glossary.md#all-gather), takes p − 1 more steps and sends
+#   these sums to all other ranks.
 # - **Tree.** At first, all ranks are active. In each step, half of the active ranks send their whole buffers to the
 #   other half. The receivers add these to their own buffers; the senders are no longer active. After ⌈log2 p⌉ steps,
 #   one rank has the sum. Another ⌈log2 p⌉ steps send the sum back to all ranks.
@@ -37,7 +38,7 @@
 # <details><summary>Hint 1</summary>1 GB/s is 1000 bytes per µs. How many bytes per µs can a rank send?</details>
 # <details><summary>Hint 2</summary>In a step of the ring, a message has bytes / gpus bytes; in a step of the tree, it
 # has all bytes. Add the latency once per step.</details>
-# <details><summary>Hint 3</summary>The ring has 2 (gpus − 1) steps, the tree
+# <details><summary>Hint 3</summary>The ring has 2 (gpus − 1) steps, the tree has
 # <code>2 * math.ceil(math.log2(gpus))</code>.</details>
 
 # %% cell="setup"
@@ -77,7 +78,7 @@ ranks.times(all_reduce_us, gpus=8)  # above which size is the ring faster than t
 # |---|---|---|
 # | `comm.send(tensor, to)` | `send` | returns when rank `to` has received the tensor |
 # | `comm.recv(buffer, source)` | `recv` | returns when the message of rank `source` is in the buffer |
-# | `e = comm.exchange(tensor, to, buffer, source)` | `batch_isend_irecv` | starts send and receive, and returns |
+# | `e = comm.exchange(tensor, to, buffer, source)` | `batch_isend_irecv` | starts both messages, and returns at once |
 # | `e.wait()` | `wait` | returns when send and receive are complete; only then may you read the buffer |
 #
 # If every rank calls `send` first, no rank receives, so all ranks wait forever: a [deadlock](../glossary.md#deadlock).
@@ -86,17 +87,18 @@ ranks.times(all_reduce_us, gpus=8)  # above which size is the ring faster than t
 # `x.tensor_split(world)` returns p chunks, which are views of x. If n, the number of elements of x, is not divisible by
 # p, some chunks have one element more than others.
 #
-# - *Reduce-scatter*: in step s = 0, …, p − 2, rank r sends its chunk r − s (modulo p). It adds the received chunk to
-#   its own chunk with the same number.
-# - *All-gather*: rank r now has the complete sum of chunk r + 1, and sends it first. In each later step, rank r sends
-#   the chunk that it received in the previous step. The received chunk replaces the rank's own.
+# - *Reduce-scatter*: in step s = 0, …, p − 2, rank r sends its chunk r − s (modulo p). Rank r adds the chunk that it
+#   receives to its own chunk with the same number.
+# - *All-gather*: rank r now has the complete sum of chunk r + 1. In step 0, it sends this chunk; in each later step, it
+#   sends the chunk that it received in the previous step. A received chunk replaces the rank's own chunk with the same
+#   number.
 #
-# The check replays your messages on simulated links. It counts the elements sent over each link, and your function must
-# take no longer than 2 (p − 1) steps. **Predict** first: how many elements does a rank send in total for n = 16 and p =
-# 4?
+# The check replays your messages on simulated links. It counts the elements sent over each link, and your function may
+# take at most the time of 2 (p − 1) steps. **Predict** first: how many elements does a rank send in total for n = 16
+# and p = 4?
 #
-# <details><summary>Hint 1</summary>Which chunk does the previous rank send in step s? It is rank r − 1, so you receive
-# chunk r − 1 − s.</details>
+# <details><summary>Hint 1</summary>Which chunk does the previous rank send in step s? The previous rank is r − 1, so
+# you receive chunk r − 1 − s.</details>
 # <details><summary>Hint 2</summary>A received chunk needs a buffer of its own size:
 # <code>torch.empty_like(chunks[k])</code>. Add the buffer to your chunk after <code>wait()</code>.</details>
 # <details><summary>Hint 3</summary>In step s of the all-gather, send chunk r + 1 − s and receive chunk r − s, directly
@@ -155,16 +157,16 @@ ranks.picture(ring_all_reduce, 4, 16)
 # relu(…) is the *hidden layer*. If the weights are too large for one GPU, each of p ranks keeps a part of them ([tensor
 # parallelism](../glossary.md#tensor-parallelism)). Every rank has the whole x.
 #
-# - Split `w_up` by **columns**: each rank computes some columns of the hidden layer. Each of its elements is then a
-#   complete dot product. ReLU needs complete sums: relu(a + b) is not relu(a) + relu(b).
-# - Split `w_down` by **rows**: each rank keeps the rows that belong to its hidden columns. The rank's product then has
-#   the shape of y, but is only one of p terms of a sum. One all-reduce adds the terms.
+# - Split `w_up` by **columns**: each rank computes some columns of the hidden layer. Each element of these columns is a
+#   complete dot product. ReLU needs complete dot products: relu(a + b) is not relu(a) + relu(b).
+# - Split `w_down` by **rows**: each rank keeps the rows that belong to its hidden columns. The product of the two parts
+#   has the shape of y, but is only one of p terms of a sum. One all-reduce adds the terms.
 #
 # `b_up` has one number for each hidden column, so split it, too. `b_down` is added to the complete sum, so each rank
-# keeps all of it. Write `shard`, which returns a rank's part. A rank has adjacent hidden columns; rank 0 has the first
-# ones. The number of hidden columns, `hidden`, is divisible by `world`.
+# keeps all of it. Write `shard`, which returns a rank's part of the four tensors. A rank has adjacent hidden columns;
+# rank 0 has the first ones. The number of hidden columns, `hidden`, is divisible by `world`.
 #
-# <details><summary>Hint 1</summary>How many hidden columns does each rank have? Which one is the first of rank
+# <details><summary>Hint 1</summary>How many hidden columns does each rank have? Which is the first column of rank
 # r?</details>
 # <details><summary>Hint 2</summary>You can use the same <code>slice</code> for three of the four tensors.</details>
 # <details><summary>Hint 3</summary><code>w_up[:, own], b_up[own], w_down[own], b_down</code></details>
@@ -198,8 +200,9 @@ lab.check("23_many_gpus/shard")
 # tensor by its sum over all ranks. `comm.all_gather(tensor)` returns the tensors of all ranks. **Predict** first: how
 # many collectives does the forward pass need, and how many the backward pass?
 #
-# The backward pass gets dy, the same on all ranks, and returns the gradients of x and of the rank's four tensors. On
-# one GPU, with z = x · w_up + b_up and h = relu(z), they are:
+# The backward pass gets dy, the gradient of y (the derivative of the loss with respect to y), which is the same on all
+# ranks. It returns the gradients of x and of the rank's four tensors. On one GPU, with z = x · w_up + b_up and h =
+# relu(z), these gradients are:
 #
 # | gradient | formula |
 # |---|---|
@@ -254,9 +257,9 @@ distributed.mlp_step(shard, mlp, mlp_backward)  # in real processes: is the resu
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** A layer's all-reduce has 16 KB when a model [decodes](../glossary.md#decode) one token, and 128 MB in
-# training. A colleague wants to buy links with twice the bandwidth. Use the ring's time of your `all_reduce_us`, with 8
-# GPUs, 900 GB/s and 3 µs: how many µs does each of the two all-reduces save? One of them saves very little: what would
-# make this one faster?
+# training. A colleague wants to buy links with twice the bandwidth. Compute the time of the ring with your
+# `all_reduce_us`, for 8 GPUs, 900 GB/s and a latency of 3 µs, and then with the new links. How many µs do they save for
+# each of the two all-reduces? For one of the two, they save very little: what else would make this all-reduce faster?
 #
 # ### BEGIN SOLUTION
 # A ring needs 42.06 µs for 16 KB, of which 42 µs are latency: 14 steps of 3 µs. Twice the bandwidth gains 0.03 µs.
@@ -270,8 +273,9 @@ distributed.mlp_step(shard, mlp, mlp_backward)  # in real processes: is the resu
 #
 # **In practice**, call `torch.distributed.all_reduce`: NCCL chooses ring or tree by the buffer's size. For a tree, it
 # cuts the buffer into pieces whose steps overlap, so trees reach high bandwidth, too. If a switch (NVSwitch) connects
-# the GPUs of a server, it can add the buffers (NVLink SHARP). Real MLPs use GeLU or SwiGLU; the split is the same.
+# the GPUs of a server, the switch can add the buffers (NVLink SHARP). Real MLPs use GeLU or SwiGLU; the split is the
+# same.
 #
 # **Reading.** Shoeybi et al., [Megatron-LM](https://arxiv.org/abs/1909.08053), the split of this notebook. [NCCL
-# tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md): how its two bandwidths are defined.
+# tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md): how NCCL's tests define two bandwidths.
 # [`torch.distributed`](https://docs.pytorch.org/docs/stable/distributed.html), all calls.

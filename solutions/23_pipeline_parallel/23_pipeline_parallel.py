@@ -8,17 +8,17 @@
 #
 # - write a schedule called 1F1B, and see in a picture how long its GPUs wait and what they keep in memory;
 # - compute how long each GPU of a pipeline waits;
-# - estimate the memory and time of a training step, and find the fastest split that fits.
+# - estimate the memory and time of a training step, and find the fastest split that fits into memory.
 #
 # **You need** `23_many_gpus`. About 75 minutes. Works without a GPU.
 #
 # ## 1 One forward, one backward
 #
 # In [pipeline parallelism](../glossary.md#pipeline-parallelism), each of p GPUs holds some consecutive layers: a
-# *stage*. A batch is cut into [microbatches](../glossary.md#microbatch). Each microbatch passes forward through stages
-# 0 to p − 1 and then backward through stages p − 1 to 0. A stage works on one microbatch at a time. While the first
-# microbatches arrive and the last ones leave, some stages are idle. This idle time is the
-# [bubble](../glossary.md#pipeline-bubble).
+# *stage*. A training step processes a *batch* of sequences, which is cut into
+# [microbatches](../glossary.md#microbatch). Each microbatch passes forward through stages 0 to p − 1 and then backward
+# through stages p − 1 to 0. A stage works on one microbatch at a time. While the first microbatches arrive and the last
+# ones leave, some stages are idle. This idle time is the [bubble](../glossary.md#pipeline-bubble).
 #
 # A *schedule* has one list of passes for each stage, in the order in which the stage runs them: `("F", 2)` is the
 # forward pass of microbatch 2, and `("B", 2)` is its backward pass. A pass starts as soon as its stage is free and the
@@ -27,15 +27,15 @@
 # - `("F", i)` needs `("F", i)` of the previous stage.
 # - `("B", i)` needs `("B", i)` of the next stage, and `("F", i)` of its own stage.
 #
-# A stage keeps the [activations](../glossary.md#activation-function) of a microbatch from its forward pass to its
-# backward pass. The simplest schedule, *GPipe* (shown in the picture below), runs all forward passes first, so a stage
-# keeps the activations of all m microbatches. **1F1B** (one forward, one backward) is as fast, but a stage keeps the
-# activations of at most p microbatches. Each stage starts with a few forward passes, and then alternates between one
-# forward and one backward pass.
+# A stage keeps the [activations](../glossary.md#activation-function) of a microbatch from the microbatch's forward pass
+# to its backward pass. The simplest schedule, *GPipe* (shown in the picture below), runs all forward passes first, so a
+# stage keeps the activations of all m microbatches. **1F1B** (one forward, one backward) is as fast, but a stage keeps
+# the activations of at most p microbatches. Each stage starts with a few forward passes, and then alternates between
+# one forward and one backward pass.
 #
-# **Predict.** A forward pass takes 1 ms, and a backward pass takes 2 ms. How many ms do m microbatches take on p stages
-# in the fastest schedule? Then write `schedule`. The check accepts every schedule that is as fast as possible and never
-# keeps the activations of more than p microbatches on a stage.
+# **Predict.** On each stage, a forward pass takes 1 ms, and a backward pass takes 2 ms. How many ms do m microbatches
+# take on p stages in the fastest schedule? Then write `schedule`. The check accepts every schedule that is as fast as
+# possible and never keeps the activations of more than p microbatches on a stage.
 #
 # <details><summary>Hint 1</summary>The last stage can run <code>("B", 0)</code> directly after <code>("F", 0)</code>.
 # By then, how many forward passes can the previous stage have started?</details>
@@ -93,13 +93,13 @@ pipelines.picture(schedule(4, 8))
 # too.
 #
 # **Predict.** Write `lost_ms`. Its arguments are a schedule, the times of a forward and of a backward pass on each
-# stage, and the time that a result needs to reach another stage. It returns how long each stage waits between time 0
-# and the end of the last pass of *all* stages. Sending a result does not keep a stage busy.
+# stage, and the time that a result needs to reach another stage. The function returns how long each stage waits, from
+# time 0 until *all* stages have ended their last pass. While a stage sends a result, it can run other passes.
 #
 # <details><summary>Hint 1</summary>Keep a dict with the end of each finished pass, and a list with the time when each
 # stage becomes free.</details>
 # <details><summary>Hint 2</summary>Go over the stages again and again. On each stage, run passes until the next pass
-# lacks an input.</details>
+# needs a result that is not there yet.</details>
 # <details><summary>Hint 3</summary>A pass starts when its stage is free and each result that it needs is there. A
 # result is there when its pass ends, plus <code>send</code> if the pass ran on another stage. A stage waits whenever it
 # runs no pass.</details>
@@ -149,7 +149,8 @@ print("last stage 25 % slower", lost_ms(plan, [1, 1, 1, 1.25], [2, 2, 2, 2.5], 0
 #
 # A *placement* (dp, tp, pp) splits a model over dp · tp · pp GPUs. There are dp copies of the model ([data
 # parallelism](../glossary.md#data-parallelism)). The layers of each copy are divided into pp stages, and each layer is
-# split over tp GPUs. Write `cost`, which estimates memory and time with this table. A microbatch is one sequence.
+# split over tp GPUs. Write `cost`, which estimates the memory of a GPU and the time of a training step with this table.
+# A microbatch is one sequence.
 #
 # | quantity | formula |
 # |---|---|
@@ -210,9 +211,9 @@ lab.check("23_pipeline_parallel/cost")
 # rules:
 #
 # - dp · tp · pp = `gpus`, and `batch` is divisible by dp.
-# - tp divides `node`, the number of GPUs in a node, because only links inside a node are fast.
+# - tp divides `node`, the number of GPUs in a node (a server), because only links inside a node are fast.
 # - pp is at most `layers`.
-# - The memory is at most `memory_gb`.
+# - A GPU needs at most `memory_gb` of memory.
 #
 # **Predict** first: which of dp, tp and pp should grow if GPUs have little memory? Which should grow if the network is
 # slow?
@@ -248,16 +249,16 @@ lab.check("23_pipeline_parallel/place")
 pipelines.placements(cost, place)
 
 # %% [markdown]
-# The last row agrees with the published choice for Llama 3 405B ({claim: llama_405b_placement}). But that training used
-# GPUs of 80 GB, for which your `place` finds no placement. In that training, Adam's numbers were split over the dp
-# copies ([FSDP](https://arxiv.org/abs/2304.11277)), so a GPU needed less than 16 bytes per parameter.
+# The last row of the table above agrees with the published choice for Llama 3 405B ({claim: llama_405b_placement}). But
+# Llama 3 was trained on GPUs of 80 GB, for which your `place` finds no placement. In that training, Adam's numbers were
+# split over the dp copies ([FSDP](https://arxiv.org/abs/2304.11277)), so a GPU needed less than 16 bytes per parameter.
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** Your cluster has 64 H200 in nodes of 8. Somebody uses tp = 16 for the 70B model of the table above,
-# "because pipelines have bubbles". A step has 512 sequences of 8192 tokens. Use `cost` to compare the step of (dp, tp,
-# pp) = (4, 16, 1) with the step of the placement that your `place` returns. The links inside a node have 450 GB/s
-# (`node_gbs`), the links between nodes 50 GB/s (`net_gbs`). With tp = 16, the all-reduces leave the node, so set both
-# to 50. How many seconds is the bubble that tp = 16 avoids?
+# "because pipelines have bubbles". A step has 512 sequences of 8192 tokens. Use `cost` to compare the times of a step:
+# with (dp, tp, pp) = (4, 16, 1), and with the placement that your `place` returns. The links inside a node have 450
+# GB/s (`node_gbs`), the links between nodes 50 GB/s (`net_gbs`). With tp = 16, the all-reduces leave the node, so set
+# both to 50. How many seconds does the bubble of your placement take, which tp = 16 avoids?
 #
 # ### BEGIN SOLUTION
 # For 70B with a batch of 512 on H200: (2, 8, 4) takes 81 s. With (4, 16, 1) and links of 50 GB/s, each of the 128
@@ -275,6 +276,6 @@ pipelines.placements(cost, place)
 # GPUs (context parallelism), and so are the experts of mixture-of-experts models.
 #
 # **Reading.** Narayanan et al., [Efficient large-scale training](https://arxiv.org/abs/2104.04473): 1F1B and
-# placements. Huang et al., [GPipe](https://arxiv.org/abs/1811.06965). Korthikanti et al.,
-# [Reducing activation recomputation](https://arxiv.org/abs/2205.05198): the 34 bytes. Rajbhandari et al.,
-# [ZeRO](https://arxiv.org/abs/1910.02054): the 16 bytes.
+# placements. Huang et al., [GPipe](https://arxiv.org/abs/1811.06965). Korthikanti et al., [Reducing activation
+# recomputation](https://arxiv.org/abs/2205.05198): why 34 bytes. Rajbhandari et al.,
+# [ZeRO](https://arxiv.org/abs/1910.02054): why 16 bytes.

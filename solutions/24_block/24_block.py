@@ -10,14 +10,14 @@
 # - recognize which operations can share a kernel;
 # - choose kernels by a search, as a compiler does.
 #
-# **You need** `13_fusion` and `17_flash_attention`. About 50 minutes. No GPU needed. In `24_capstone`, you write the
+# **You need** `13_fusion` and `17_flash_attention`. About 50 minutes. You need no GPU. In `24_capstone`, you write the
 # kernels that you plan here.
 #
 # ## 1 A block is a graph
 #
 # A transformer block is a graph. Its nodes are operations, and an operation's inputs are results of other nodes. The
 # nodes below are those of a block of Llama 3, for 8 sequences of 2048 tokens. Each result has one row per token. A node
-# has a `kind`; a `row` node also has `over`:
+# has a `kind`. A node of kind `row` also has a number `over`:
 #
 # | kind | what it computes | nodes |
 # |---|---|---|
@@ -37,11 +37,12 @@
 #
 # **Predict.** `traffic` returns the bytes that all kernels of a partition move:
 #
-# - A kernel reads each result that its nodes need, once, unless it computes this result itself.
+# - A kernel reads each result that its nodes need. It reads this result only once, and not at all if it computes the
+#   result itself.
 # - A kernel stores each of its results that another kernel needs. It also stores a result that no node needs: the
 #   result of the whole block.
 #
-# Leave out the weights: in every partition, each weight is read once.
+# Leave out the weights, because each weight is read once in every partition.
 #
 # <details><summary>Hint 1</summary>Handle one kernel at a time. Collect the names that it reads in a set, and the names
 # that it stores in another set.</details>
@@ -92,18 +93,19 @@ lab.check("24_block/traffic")
 # `elementwise` nodes can share it. A program of a matmul computes only a [tile](../glossary.md#tile) of 128 rows and at
 # most 256 columns. These are the rules:
 #
-# 1. **No cycle.** A kernel starts when all its inputs are in memory, so two kernels must not wait for each other, even
-#    through other kernels.
+# 1. **No cycle.** A kernel starts when all its inputs are in memory. So two kernels must not need each other's results,
+#    not even through other kernels.
 # 2. **One matmul.** A kernel has at most one `matmul` or `attention`.
 # 3. **After a matmul** (the [epilogue](../glossary.md#epilogue)), elementwise nodes are allowed. A `row` node is
 #    allowed only if `over` is at most 256: a program never holds a whole row of 4096 columns.
 # 4. **Before a matmul** (the [prologue](../glossary.md#prologue)), elementwise nodes are allowed. They run in the loop
-#    along K, when a tile of the input is loaded. The programs of one row of tiles all compute the same elements again,
-#    so a kernel must not store results of its prologue.
+#    along K, when a tile of the input is loaded. All programs of one row of tiles compute the same elements of the
+#    prologue. They would store them several times, so a kernel must not store results of its prologue.
 # 5. **A norm before a matmul.** The loop along K reads whole rows, so it can also compute each row's root mean square.
-#    The factor of a row is known only after the loop. But the factor is the same for all elements of the row, so it can
-#    multiply the row of the *product* instead. Rule 5 holds only for the chain `row`, elementwise, `matmul` with no
-#    other node between them, and only if the `row` node reduces all columns that the loop reads.
+#    The *factor* of a row, 1 / root mean square, is known only after the loop. But all elements of the row have the
+#    same factor, so the kernel can multiply the row of the *product* by it instead. This rule holds only for the chain
+#    `row`, elementwise, `matmul` with no other node between them, and only if the `row` node reduces all columns that
+#    the loop reads.
 # 6. **Nothing before attention**, because it reads keys and values that other programs compute.
 #
 # **Predict.** What is the smallest number of kernels for the block? Which results do they store?
@@ -153,9 +155,9 @@ blocks.show(graph, partition(graph))
 #
 # `torch.compile` works like your `partition`: it checks rules, and scores pairs of nodes by the bytes that a merge
 # saves. But it calls a library for most matmuls, and fuses nothing into these calls. The printed table shows how many
-# more bytes `torch.compile` moves because of this. Fewer bytes are not always less time: a matmul is compute-bound, and
-# a prologue can slow down its loop. So in `24_capstone` you measure: you implement this plan without one of its
-# fusions, and compare the block's time with that of `torch.compile`.
+# more bytes `torch.compile` moves because of this. A kernel that moves fewer bytes is not always faster: a matmul is
+# compute-bound, and a prologue can slow down its loop. So you measure in `24_capstone`: you implement this plan except
+# for one fusion, and compare the block's time with that of `torch.compile`.
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** Compare your prediction with the partition that your function found: how many kernels are there, and
@@ -177,4 +179,4 @@ blocks.show(graph, partition(graph))
 #
 # **In practice**, PyTorch's Inductor, XLA and TVM choose fusions with such searches, over graphs of thousands of nodes.
 #
-# **Reading.** [PyTorch 2](https://docs.pytorch.org/assets/pytorch2-2.pdf), section “Scheduling”, on Inductor's fusion.
+# **Reading.** [PyTorch 2](https://docs.pytorch.org/assets/pytorch2-2.pdf), section “Scheduling”: how Inductor fuses.

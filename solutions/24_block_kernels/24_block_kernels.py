@@ -12,8 +12,7 @@
 # - write a backward pass that [recomputes](../glossary.md#recomputation) values instead of loading them;
 # - sum over the rows of a matrix in two stages, without [atomics](../glossary.md#atomic).
 #
-# **You need** `06_elementwise_triton` and `13_fusion`. About 80 minutes. Works without a GPU; only measured times need
-# one.
+# **You need** `06_elementwise_triton` and `13_fusion`. About 80 minutes. You need a GPU only to measure times.
 #
 # ## 1 RoPE
 #
@@ -22,8 +21,8 @@
 # key](../glossary.md#query-key-value). The angle is proportional to the position of the token in its sequence. The
 # product of a query and a key then depends on the distance between their positions, not on the positions themselves.
 #
-# A [head](../glossary.md#head) has D elements, so it has D/2 pairs (a, b). Pair i of position t is rotated by the angle
-# t · 10000^(−2i/D):
+# In a [head](../glossary.md#head), a query or key has D elements, which form D/2 pairs (a, b). Pair i of position t is
+# rotated by the angle t · 10000^(−2i/D):
 #
 # - new a = a · cos − b · sin,
 # - new b = b · cos + a · sin.
@@ -34,7 +33,7 @@
 # half-split layout, as Llama models in Hugging Face Transformers do.
 #
 # The backward pass of a rotation is the rotation by the negative angle. So one kernel can compute both passes. In the
-# backward pass, its inputs are the gradients of the rotated q and k, and the kernel uses −sin instead of sin. (The
+# backward pass, the kernel gets the gradients of the rotated q and k as inputs, and uses −sin instead of sin. (The
 # *gradient* of an array holds the derivative of the loss with respect to each element of the array.)
 #
 # | argument | shape | meaning |
@@ -47,12 +46,12 @@
 # All arrays are [contiguous](../glossary.md#contiguous). HK is less than H in [grouped-query
 # attention](../glossary.md#grouped-query-attention). One [program](../glossary.md#program) rotates all heads of one
 # token, so all H + HK heads share one row of `cos` and one of `sin`. Models call this kernel *in place*: the outputs
-# are the same arrays as the inputs. That saves memory, but the kernel moves as many bytes as before. It works if a
-# program loads both elements of a pair before it stores either of them. In the check, row 0 of `cos` and `sin` is for
-# position 5, because position 0 is not rotated at all.
+# are the same arrays as the inputs. That saves memory, but the kernel moves as many bytes as before. Rotating in place
+# works if a program loads both elements of a pair before it stores one of them. In the check, row 0 of `cos` and `sin`
+# is for position 5: at position 0, all angles are 0, so mistakes would not show.
 #
 # **Predict.** For H = 32, HK = 8 and D = 128, how many elements of q and k does the kernel read and write per token? If
-# q and k are [fp16](../glossary.md#fp16), what share of the bytes are `cos` and `sin`?
+# q and k are [fp16](../glossary.md#fp16), what share of the kernel's bytes are those of `cos` and `sin`?
 #
 # <details><summary>Hint 1</summary>Program <code>pid</code> rotates token <code>pid % T</code> of a sequence, and needs
 # row <code>pid % T</code> of <code>cos</code> and <code>sin</code>. A row has D/2 elements.</details>
@@ -193,7 +192,7 @@ for position in (100, 1000, 8001):
 #
 # **Predict.** [Eager](../glossary.md#eager-mode) PyTorch runs one kernel for SiLU and one for the product. For each
 # element of out, how many elements do the two kernels read and write? How many must a single kernel read and write? The
-# ratio of the two numbers predicts the speedup of [fusion](../glossary.md#fusion). A common claim is
+# ratio of the two numbers predicts the speedup of [fusion](../glossary.md#fusion). A speedup that is often reported is
 # {claim: swiglu_claim}.
 #
 # | argument | shape | meaning |
@@ -234,12 +233,13 @@ lab.check("24_block_kernels/swiglu")
 # - gradient of the gate: dy · up · silu′(gate),
 # - gradient of up: dy · silu(gate).
 #
-# By the product rule, silu′(g) = s + g · s · (1 − s). The [forward pass](../glossary.md#forward-pass) has stored
-# neither s nor silu(gate). Recompute them from x.
+# By the product rule, the derivative of silu is silu′(g) = s + g · s · (1 − s). The [forward
+# pass](../glossary.md#forward-pass) has stored neither s nor silu(gate). Recompute them from x.
 #
 # **Predict.** For each element of dy, how many elements does the backward kernel read and write?
 #
-# `dy_ptr` is (M, N) with rows `stride_ym` elements apart. `dx_ptr` is (M, 2N) with rows `stride_dm` elements apart.
+# `dy_ptr` has the shape (M, N), with rows `stride_ym` elements apart. `dx_ptr` has the shape (M, 2N), with rows
+# `stride_dm` elements apart.
 
 
 # %% cell="solution" id="swiglu_backward_kernel"
@@ -278,9 +278,9 @@ lab.check("24_block_kernels/swiglu_backward")
 # the programs must combine their [partial sums](../glossary.md#partial-sum). With atomics, the order of the additions
 # changes from run to run, and so do the last bits of dw. Use two stages instead:
 #
-# 1. `rms_norm_backward_kernel` is [persistent](../glossary.md#persistent-kernel): each of P programs computes every
-#    P-th row. It accumulates dy · x · r of its rows in [registers](../glossary.md#register). At the end, it stores one
-#    row of `partial`.
+# 1. `rms_norm_backward_kernel` is [persistent](../glossary.md#persistent-kernel): P programs run, and program p
+#    computes rows p, p + P, p + 2P, … of dx. Over its rows, it accumulates dy · x · r in
+#    [registers](../glossary.md#register). At the end, it stores these sums as row p of `partial`.
 # 2. `column_sums_kernel` adds the P rows of `partial`.
 #
 # So x and dy are read only once for both gradients.
@@ -365,9 +365,10 @@ for name in ("rope", "swiglu", "swiglu_backward", "rms_norm_backward") if lab.de
 # %% [markdown] cell="manual" id="explain" points=2
 # **Explain.** Compare your predictions with the counts of bytes, or with times. Answer these questions:
 #
-# - RoPE: what share of the bytes are `cos` and `sin`? Why does rotating in place not make the kernel faster?
+# - RoPE: what share of the kernel's bytes are those of `cos` and `sin`? Why is the kernel not faster when it rotates in
+#   place?
 # - SwiGLU: what speedup over two eager kernels do the bytes predict?
-# - RMSNorm: why does your `partial_share` not depend on N? What is better with a small P, and what with a large P?
+# - RMSNorm: why does your `partial_share` not depend on N? Which advantage has a small P, and which has a large P?
 #
 # ### BEGIN SOLUTION
 # RoPE: 40 heads of 128 are 5120 elements, which are read and written: 20 480 bytes in fp16. The rows of cos and sin are

@@ -2,8 +2,8 @@
 # # Capstone: a transformer block from your own kernels
 #
 # **You will** compute the [forward pass](../glossary.md#forward-pass) of a whole [transformer
-# block](../glossary.md#transformer-block) with kernels that you wrote, race it against `torch.compile`, and keep a
-# [work log](../glossary.md#work-log) of what you tried.
+# block](../glossary.md#transformer-block) with kernels that you wrote, compare the block's speed with `torch.compile`,
+# and keep a [work log](../glossary.md#work-log) of what you tried.
 #
 # **You will learn to**
 #
@@ -11,8 +11,8 @@
 # - choose an order of the weights that makes an epilogue fast;
 # - optimize by prediction and measurement.
 #
-# **You need** `14_matmul_triton_persistent`, `17_flash_attention` and `24_block`. About 120 minutes. Works without a
-# GPU; only measured times need one.
+# **You need** `14_matmul_triton_persistent`, `17_flash_attention` and `24_block`. About 120 minutes. You need a GPU
+# only to measure times.
 #
 # ## 1 The plan
 #
@@ -30,21 +30,21 @@
 # S is the number of tokens of all sequences, and C is the width of a token. H and HK are the numbers of query and key
 # heads, with D elements each; F is the width of `hidden`.
 #
-# One part of the norms is not fused, the sums of squares: the loop along K would need the elements of x in
-# [registers](../glossary.md#register). On Hopper GPUs, the [tensor cores](../glossary.md#tensor-core) can read x
-# directly from [shared memory](../glossary.md#shared-memory). So two more launches, of `factor_kernel`, compute the
-# norm's *factor* 1 / √(mean(x²) + ε) for each row of x and of y. Each launch reads its input once, and stores 4 bytes
-# per row.
+# One part of the norms is not fused: the sums of squares. To compute them, the loop along K would need the elements of
+# x in [registers](../glossary.md#register), but Hopper's [tensor cores](../glossary.md#tensor-core) read x directly
+# from [shared memory](../glossary.md#shared-memory). So two more launches, of `factor_kernel`, compute the norm's
+# *factor* 1 / √(mean(x²) + ε) for each row of x and of y. Each launch reads its input once, and stores 4 bytes per row.
 #
-# **Weights.** When a model is loaded, its weights can be changed to make the kernels simpler:
+# **Weights.** When a model is loaded, its weights can be changed to make the kernels simpler. The weights that `block`
+# gets are already changed:
 #
-# - A norm multiplies each column of x by a weight. You can multiply the same column of the next matmul's matrix by this
-#   weight instead, once, in advance. Then norm(x) in the block is only x times the factor of the row.
+# - A norm multiplies each column of x by a weight. Instead, the same column of the next matmul's matrix was multiplied
+#   by this weight, once, in advance. So norm(x) in the block is only x times the factor of the row.
 # - RoPE needs both elements of a pair. In the interleaved layout (`24_block_kernels`), these are columns 2i and 2i + 1,
-#   which are in the same tile. The rows of `qkv` are already in this order. Attention gives the same result,
-#   because queries and keys have the same order.
-# - SwiGLU needs gate and up. The rows of `gate_up` alternate, so that columns 2i and 2i + 1 of the product are the gate
-#   and up of hidden column i.
+#   which are in the same tile. The rows of `qkv` are in this order. Attention gives the same result, because queries
+#   and keys have the same order.
+# - SwiGLU needs gate and up. The rows of `gate_up` alternate between gate and up, so that columns 2i and 2i + 1 of the
+#   product are the gate and up of hidden column i.
 #
 # **Predict** for 8 sequences of 2048 tokens, C = 4096, H = 32, HK = 8, D = 128 and F = 14 336, with 2 bytes per
 # element:
@@ -191,27 +191,27 @@ def linear(x, w, out, epilogue, factor=None, residual=None, cos=None, sin=None, 
 # The cell above has the kernels of earlier units; you may replace them by your own in new cells. You write the
 # epilogues of `linear_kernel`, and `block`, which launches all kernels.
 #
-# After the loop along K, `acc` has the products of `BLOCK_M` rows from `row` and `BLOCK_N` columns from
-# `column`. `EPILOGUE` is a [constexpr](../glossary.md#constexpr), so the compiler keeps only the code of one
-# epilogue:
+# After the loop along K, `acc` holds a tile of the product: `BLOCK_M` rows, the first of which is `row`, and `BLOCK_N`
+# columns, the first of which is `column`. `EPILOGUE` is a [constexpr](../glossary.md#constexpr), so the compiler keeps
+# only the code of one epilogue:
 #
-# - `ROPE`: multiply each row by its factor. Then rotate the pairs in all columns before `rotated`: the queries and
-#   keys. Row r has position r % T in its sequence of T tokens, and pair i of a head uses column i of `cos` and `sin`.
-#   Write the rotation as the function `rotate_pairs`.
+# - `ROPE`: multiply each row by its factor. Then rotate the pairs in all columns before column `rotated`: these are the
+#   queries and keys. Row r has position r % T in its sequence of T tokens, and pair i of a head uses column i of `cos`
+#   and `sin`. Write the rotation as the function `rotate_pairs`.
 # - `SWIGLU`: multiply each row by its factor, then store silu(gate) · up, which has `BLOCK_N // 2` columns.
 # - `RESIDUAL`: add the residual.
 #
-# The operands of three pipeline stages take 144 of the 227 KB of shared memory. A tile that a descriptor loads or
-# stores needs shared memory, too. To need less of it, `out_desc` and `residual_desc` have tiles of `BLOCK_N // 2`
-# columns: with `ROPE` or `RESIDUAL`, store the tile in two halves. Use `halves_of`, `pairs_of` and `from_pairs` of the
-# cell above. These functions do not move data between threads, because the columns that they separate or join are in
-# registers of the same thread.
+# On Hopper, the operands of three pipeline stages take 144 of a block's 227 KB of shared memory. A tile that a
+# descriptor loads or stores needs shared memory, too. To save shared memory, `out_desc` and `residual_desc` have tiles
+# of `BLOCK_N // 2` columns: with `ROPE` or `RESIDUAL`, store the tile in two halves. Use `halves_of`, `pairs_of` and
+# `from_pairs` of the cell above. These functions do not move data between threads, because the columns that they
+# separate or join are in registers of the same thread.
 #
 # | argument | shape | meaning |
 # |---|---|---|
 # | `x_desc`, `w_desc` | (M, K), (N, K) | operands |
 # | `out_desc` | (M, N), or (M, N / 2) with `SWIGLU` | output; tiles of `BLOCK_M` × `BLOCK_N // 2` |
-# | `residual_desc` | (M, N) | with `RESIDUAL`: what to add; tiles as large as those of `out_desc` |
+# | `residual_desc` | (M, N) | with `RESIDUAL`: the residual to add; tiles as large as those of `out_desc` |
 # | `factor_ptr` | (M,) | with `ROPE` and `SWIGLU`: factors, fp32 |
 # | `cos_ptr`, `sin_ptr` | (T, P) | with `ROPE`: fp32, P = D / 2; rows are `stride_ct` and `stride_st` elements apart |
 #
@@ -320,8 +320,8 @@ lab.check("24_capstone/block")
 # ## 3 The race and a work log
 #
 # The next cell times your block, eager PyTorch, and PyTorch with `torch.compile(mode="max-autotune-no-cudagraphs")`,
-# which also tries Triton kernels for each matmul. All three compute the same block with the same weights. Your goal is
-# to be 1.05 times as fast as `torch.compile`.
+# which also tries Triton kernels for each matmul. All three compute the same block with the same weights. Your block
+# should be at least 1.05 times as fast as `torch.compile`.
 
 # %%
 print(lab.benchmark("24_capstone/block", block) or "")
@@ -341,10 +341,10 @@ capstone.race(block)
 # | `measured` | the time or count after the change |
 # | `kept` | True if you keep the change |
 #
-# `before` equals `measured` of the last change that you kept. The check requires at least four entries, and at least
-# two of them must be changes that did not help. Such a change is useful, too: it shows that something else is the
-# bottleneck. Ideas: tile sizes and stages of each `linear`, another order of tiles, RoPE in its own kernel, factors
-# computed by the kernel that stores y, two heads per program of attention.
+# In each entry, `before` must equal `measured` of the last change that you kept. The check requires at least four
+# entries, and at least two of them must be changes that did not help. Such a change is useful, too: it shows that
+# something else is the bottleneck. Ideas: tile sizes and stages of each `linear`, another order of tiles, RoPE in its
+# own kernel, factors computed by the kernel that stores y, two heads per program of attention.
 
 
 # %% cell="solution" id="work_log"

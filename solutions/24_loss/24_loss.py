@@ -9,17 +9,17 @@
 # - find the matrices that determine the peak memory of a training step;
 # - compute a loss and its gradient in [chunks](../glossary.md#chunk): in one pass, and with little memory.
 #
-# **You need** `12_online_softmax` and `14_matmul_triton_persistent`. About 60 minutes. Works without a GPU; only
-# measured times need one.
+# **You need** `12_online_softmax` and `14_matmul_triton_persistent`. About 60 minutes. You need a GPU only to measure
+# times.
 #
 # ## 1 The largest matrix
 #
-# The last matrix of a language model is its *output head* w. With x, the output of the previous layers (one row per
-# token), it gives the logits z = x wᵀ. They have one column for each word of the
+# The last matrix of weights in a language model is its *output head* w. Let x be the output of the previous layers,
+# with one row per token. Then the logits are z = x wᵀ, with one row per token and one column for each word of the
 # [vocabulary](../glossary.md#vocabulary). The *target* of a row is the word that really came next. The row's loss is
 # the [cross-entropy](../glossary.md#cross-entropy): the [log-sum-exp](../glossary.md#log-sum-exp) of its logits minus
-# the target's logit. Rows with −100 instead of a target are ignored. The loss of the model is the mean over the other
-# rows; `count` is their number.
+# the target's logit. Rows with −100 instead of a target are ignored. The loss of the model is the mean loss of the
+# other rows; `count` is the number of these rows.
 #
 # In PyTorch, `cross_entropy(x @ w.T, targets)` and its backward pass hold three matrices of `rows` × `vocabulary`
 # elements at the same time: the log-softmax, its gradient and the gradient of the logits. But dx, the gradient of x,
@@ -27,9 +27,9 @@
 #
 # $$dx_i = \frac{1}{\text{count}} \Big( \sum_v p_{iv}\, w_v - w_{\text{target}_i} \Big)$$
 #
-# The sum over v is [attention](../glossary.md#attention): x holds the queries, and w is both the keys and the values.
-# So the loop of `17_flash_attention` works here, too: process the vocabulary in chunks of columns. For each chunk,
-# compute its logits, and update each row's maximum m, sum l and accumulators of dx.
+# The sum over all words v is [attention](../glossary.md#attention): x holds the queries, and w is both the keys and the
+# values. So the loop of `17_flash_attention` works here, too: process the vocabulary in chunks of columns. For each
+# chunk, compute its logits, and update each row's maximum m, sum l and accumulators of dx.
 #
 # **Predict** the memory in bytes, in addition to x, w and dx:
 #
@@ -41,7 +41,7 @@
 # <details><summary>Hint 2</summary>dx has the shape of x: rows × width elements. All chunks use the same
 # memory.</details>
 # <details><summary>Hint 3</summary><code>whole</code> is one product of sizes, and <code>chunked</code> is the sum of
-# two.</details>
+# two products.</details>
 
 # %% cell="setup"
 
@@ -159,8 +159,8 @@ def multiply(kernel, a, b, by_columns, M, N, K, *rest):
 # %% [markdown]
 # ## 2 A loss in chunks
 #
-# `linear_cross_entropy` below launches six different kernels, and you write two of them. First, `count_kernel` counts
-# the rows that have a target. Then, for each chunk:
+# `linear_cross_entropy` below launches six different kernels. You write the two in bold below. First, `count_kernel`
+# counts the rows that have a target. Then, for each chunk:
 #
 # 1. `logits_kernel` computes the chunk's logits z with a matmul.
 # 2. **`chunk_kernel`** updates m and l of each row, as in `12_online_softmax`. It overwrites z with the weights exp(z −
@@ -176,7 +176,7 @@ def multiply(kernel, a, b, by_columns, M, N, K, *rest):
 # | argument | shape | meaning |
 # |---|---|---|
 # | `z_ptr` | (M, chunk) | logits of this chunk, in the first `width` columns; rows are `stride_zm` elements apart |
-# | `target_ptr` | (M,) | number of the target in the whole vocabulary, or −100; int32 |
+# | `target_ptr` | (M,) | index of the target in the whole vocabulary, or −100; int32 |
 # | `m_ptr`, `l_ptr` | (M,) | maximum and sum of the chunks so far, fp32; at first -inf and 0 |
 # | `t_ptr` | (M,) | logit of the target, fp32 |
 # | `factor_ptr` | (M,) | output: exp(m_old − m), fp32 |
@@ -295,7 +295,7 @@ blocks.loss_memory(linear_cross_entropy, peak_bytes)
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** Your kernels compute each chunk of logits once. Why is this enough for dx? The gradient of w needs the
-# probabilities p. To compute p from the logits, which numbers do you need, and after which chunk do you know these
+# probabilities p. Which numbers do you need to compute p from the logits, and after which chunk do you know these
 # numbers? How many matmuls of 2·M·V·D FLOPs do the loss and dx need in PyTorch's eager mode, and how many in your
 # version?
 #

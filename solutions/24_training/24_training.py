@@ -11,7 +11,7 @@
 # - accept gradients with any strides;
 # - find out whether a difference that grows from step to step is rounding or a mistake.
 #
-# **You need** `24_block_kernels`. About 40 minutes. Works without a GPU; on a GPU, the model is larger.
+# **You need** `24_block_kernels`. About 40 minutes. You need no GPU; with a GPU, the model is larger.
 #
 # ## 1 Three functions
 #
@@ -19,8 +19,8 @@
 # expects one gradient for each *input* of `forward`, in the same order. Return `None` for an input that needs no
 # gradient, such as `cos`. `ctx.save_for_backward` keeps tensors for the [backward pass](../glossary.md#backward-pass).
 #
-# **Predict.** How many bytes does each function keep for the backward pass, if its result has M rows of N columns in
-# [fp32](../glossary.md#fp32)? Do not count tensors that another part of the model also keeps.
+# **Predict.** How many bytes does each of your three functions keep for the backward pass, if its result has M rows of
+# N columns in [fp32](../glossary.md#fp32)? Do not count tensors that another part of the model also keeps.
 #
 # The next cell has the kernels and their launchers. Write `forward` and `backward` of each class. The model calls the
 # class's `apply`:
@@ -284,12 +284,12 @@ training.gradients(RMSNorm.apply, RoPE.apply, SwiGLU.apply)
 # ## 2 Fifty steps
 #
 # The model is an embedding, one transformer block, and an output matrix. It learns sequences in which each number w is
-# followed by 3 · w + 1 (modulo the vocabulary). Differences grow during training: a rounding in step 0 changes the
-# weights, and so all later losses. A fixed tolerance would be either too strict for the last step or too loose for the
-# first. So the cell below measures how far roundings alone move the losses. It trains the model several times in
-# float64 with PyTorch, and each time makes random changes, no larger than fp32 rounding, to the results of the three
-# operations. These losses drift away from the float64 losses without changes. Your losses may differ from the latter by
-# a small multiple of this drift.
+# followed by 3 · w + 1 (modulo the size of the vocabulary). Differences grow during training: a rounding in step 0
+# changes the weights, and so all later losses. A fixed tolerance would be either too strict for the last step or too
+# loose for the first. So the cell below measures how far roundings alone move the losses. It trains the model in
+# float64 with PyTorch, once without changes and several times with random changes to the results of the three
+# operations. These changes are no larger than fp32 rounding, but the losses drift away from those without changes. Your
+# losses may differ from the losses without changes by a small multiple of this drift.
 #
 # **Predict.** Suppose that your `RMSNorm` leaves out the second term of dx. Is the loss of step 0 right? At which step
 # is the difference first larger than allowed?

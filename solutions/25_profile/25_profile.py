@@ -14,8 +14,8 @@
 # - find out whether the GPU waited for a launch, a copy or a [synchronization](../glossary.md#synchronize);
 # - read in [SASS](../glossary.md#sass) which instructions the compiler generated from your code.
 #
-# **You need** `08_coalescing`, `09_shared_memory` and `04_benchmarking`. About 90 minutes. Works without a GPU; only
-# measured times need one.
+# **You need** `08_coalescing`, `09_shared_memory` and `04_benchmarking`. About 90 minutes. You need a GPU only to
+# measure times.
 #
 # ## 1 Gaps in a timeline
 #
@@ -23,9 +23,9 @@
 # [Nsight Systems](../glossary.md#nsight-systems) or PyTorch's [profiler](../glossary.md#profiler) records when each
 # kernel, each copy and each call of the host begins and ends.
 #
-# A `timeline` is a list of events `(begin, end, engine, name, correlation)`, in µs. The engine is `"kernel"`, `"copy"`
-# or `"host"`. A host event is a call that queues work, such as `cudaLaunchKernel`, or a call that waits, such as
-# `cudaStreamSynchronize`. A kernel or a copy has the same [correlation](../glossary.md#correlation) as the call that
+# A `timeline` is a list of events `(begin, end, engine, name, correlation)`; times are in µs. The engine is `"kernel"`,
+# `"copy"` or `"host"`. A host event is a call that queues work, such as `cudaLaunchKernel`, or a call that waits, such
+# as `cudaStreamSynchronize`. A kernel or a copy has the same [correlation](../glossary.md#correlation) as the call that
 # queued it.
 #
 # ```
@@ -39,8 +39,8 @@
 # [streams](../glossary.md#stream) can overlap, so a gap begins when *all* kernels before it have ended. `gaps` returns
 # a dict with the waiting time of the GPU in µs, by cause:
 #
-# - `"copy"`: the part of the gap in which a copy runs. The rest of the gap has the first of the following causes that
-#   applies.
+# - `"copy"`: the part of the gap in which a copy runs. Count the rest of the gap under the first of the following
+#   causes that applies.
 # - `"sync"`: a call whose name contains `Synchronize` ends inside the gap. The host waited for a result, so it could
 #   not launch the next kernel in time.
 # - `"launch"`: the call that queues the next kernel ends only after the gap has begun. The host was too slow.
@@ -49,8 +49,8 @@
 # **Predict.** A step copies its input to the GPU, launches 12 small kernels, and reads the loss with `.item()`. Which
 # cause do you expect to have the longest waiting time?
 #
-# <details><summary>Hint 1</summary>Go through the kernels in the order in which they begin. Keep the latest end so
-# far.</details>
+# <details><summary>Hint 1</summary>Go through the kernels in the order in which they begin. Keep the latest end of all
+# kernels so far.</details>
 # <details><summary>Hint 2</summary><code>copying(timeline, begin, end)</code> is given. The rest of the gap is
 # <code>end - begin</code> minus its result.</details>
 # <details><summary>Hint 3</summary>A synchronization counts if it ends after the gap begins and before the gap
@@ -106,17 +106,17 @@ lab.check("25_profile/gaps")
 # [Nsight Compute](../glossary.md#nsight-compute) measures hundreds of [metrics](../glossary.md#metric) for one launch
 # of a kernel. A `report` is a dict from the names of metrics to numbers. Our stored reports come from kernels of this
 # course on an H200. Each kernel has one known bottleneck, which you can find from the metrics in the next code cell.
-# `diagnose` returns the first name whose condition holds:
+# `diagnose` returns the first name in this table whose condition holds:
 #
 # | name | condition |
 # |---|---|
 # | `"launch-bound"` | `TIME` below 5000 (ns) |
-# | `"tail wave"` | `WAVES` above 1, and `ACTIVE_AVG` below 0.85 · `ACTIVE_MAX` (active cycles of the SMs) |
+# | `"tail wave"` | `WAVES` above 1, and `ACTIVE_AVG` below 0.85 · `ACTIVE_MAX` (active cycles per SM: mean, maximum) |
 # | `"spills"` | any request to local memory (`LOCAL_LD`, `LOCAL_ST`) |
 # | `"divergence"` | `THREADS`, the mean number of active lanes per instruction, below 24 |
 # | `"compute-bound"` | `SM` (% of its peak) at least 50, and greater than `DRAM` |
 # | `"bank conflicts"` | `WAVEFRONTS` of loads and stores together above 4 times their `ACCESSES` |
-# | `"uncoalesced"` | for loads or stores, `USED` (bytes used per sector) below 16, but not 0 (no accesses) |
+# | `"uncoalesced"` | for loads or stores, `USED` (bytes used per sector) below 16 but not 0 (0: no accesses) |
 # | `"memory-bound"` | `DRAM` (global memory, % of its peak) at least 50 |
 # | `"latency-bound"` | none of the others: neither the SMs nor DRAM are busy |
 #
@@ -178,7 +178,7 @@ profiles.try_all(diagnose)
 # ## 3 Machine code
 #
 # The compiler may not do what you expect. To see what it did, read SASS, the machine code of NVIDIA's GPUs. NVIDIA
-# documents little more than the names of its instructions, but a few of them answer most questions:
+# documents little more than the names of SASS instructions, but a few instructions answer most questions:
 #
 # | instruction | meaning |
 # |---|---|
@@ -191,16 +191,16 @@ profiles.try_all(diagnose)
 # | `HGMMA` | tensor core instruction of four warps (`wgmma`) |
 # | `HFMA2.MMA` | two fp16 [multiply-adds](../glossary.md#fma), no tensor cores; often sets a register to a constant |
 #
-# After the name come suffixes, each after a dot. A load or store moves 4 bytes per lane, unless a suffix gives another
+# Suffixes follow the name, each after a dot. A load or store moves 4 bytes per lane, unless a suffix gives another
 # width in bits: `U8`, `S8`, `U16`, `64` or `128`. `@P0` or `@!P0` before an instruction is a
-# [predicate](../glossary.md#predicate): only lanes whose condition holds execute it. In `LDG.E.128 R4,
-# desc[UR4][R2.64]`, the `128` is the width of the load. The `64` belongs to the address.
+# [predicate](../glossary.md#predicate): only lanes whose condition holds execute it. In
+# `LDG.E.128 R4, desc[UR4][R2.64]`, the `128` is the width of the load. The `64` belongs to the address.
 #
 # `text` holds one instruction per line, such as `/*0040*/ @P0 LDG.E.128 R4, desc[UR4][R2.64] ;`. `read_sass` returns
 # three values:
 #
 # - the bytes per lane of the widest `LDG`, or 0 if there is none;
-# - `"wgmma"` or `"mma.sync"`, whichever tensor core instruction the kernel uses, or `None`;
+# - the tensor core instruction that the kernel uses, `"wgmma"` or `"mma.sync"`, or `None` if it uses none;
 # - the number of instructions that access local memory.
 #
 # <details><summary>Hint 1</summary>Split each line into words. The first word is the address, and the second one may be
@@ -254,9 +254,10 @@ lab.check("25_profile/read_sass")
 # ## 4 Make the compiler load 16 bytes
 #
 # Scale `x`, an image in [fp16](../glossary.md#fp16), by an fp32 number: `out[i] = scale * x[i]`. Part 3 printed the
-# listing of a kernel that loads 2 bytes per lane, so a request of 32 lanes moves 64 bytes. With the widest load, 16
-# bytes per lane, a request moves 512 bytes. The compiler could not use the widest load in that kernel: the address
-# might not be a multiple of 16. A cast to `uint4`, a type of 16 bytes, promises the compiler this alignment.
+# listing of a kernel in which each thread scales one value. It loads 2 bytes per lane, so a request of 32 lanes moves
+# 64 bytes. With the widest load, 16 bytes per lane, a request moves 512 bytes. For this load, a thread must process
+# eight adjacent values, and the address must be a multiple of 16. The compiler does not know whether it is. A cast to
+# `uint4`, a type of 16 bytes, promises this alignment.
 #
 # ```cpp
 # uint4 packed = reinterpret_cast<const uint4*>(x)[g];    // group g: eight fp16 values, loaded at once
@@ -264,9 +265,9 @@ lab.check("25_profile/read_sass")
 # ```
 #
 # The launcher passes `groups`, the number of whole groups of 8 elements. If `x` or `out` does not begin at a multiple
-# of 16 bytes, `groups` is 0. Your kernel loads and stores the elements after the last group one by one. You get 1 point
-# for a correct result, and 1 point each for loads and for stores that move at least 500 bytes per request. The check's
-# cell also shows the loads and stores in your kernel's machine code.
+# of 16 bytes, `groups` is 0. Your kernel must load and store the elements after the last group one by one. You get 1
+# point for a correct result, 1 point if loads move at least 500 bytes per request, and 1 point if stores do. The
+# check's cell also shows the loads and stores in your kernel's machine code.
 #
 # <details><summary>Hint 1</summary>Write two loops, one over the groups and one over the remaining elements. Both loops
 # advance by <code>threads</code>.</details>
@@ -308,7 +309,7 @@ profiles.code(brighten_kernel)  # the accesses of 2 bytes belong to the elements
 #
 # A sound recording has M channels with N samples each. `x` holds one channel after another; `out` holds sample 0 of all
 # channels, then sample 1 of all channels, and so on: `out[n][m] = clip(x[m][n])`. For an even m, `clip` is `even_clip`;
-# for an odd m, it is `odd_clip`. The results of this kernel are correct, but it is slow because of three faults:
+# for an odd m, it is `odd_clip`. The kernel below computes correct results, but it is slow because of three faults:
 #
 # ```cpp
 # __shared__ float tile[32][32];
@@ -326,7 +327,7 @@ profiles.code(brighten_kernel)  # the accesses of 2 bytes belong to the elements
 #
 # Copy this code into `interleave_kernel` and run the check. Find and fix one fault at a time, as you would with a
 # profiler: read the counter, change the code, and read the counter again. The check shows the next counter only when
-# the previous counter is right. You get 1 point for a correct result, and 1 point for each fault that you fix.
+# the previous counter has a good value. You get 1 point for a correct result, and 1 point for each fault that you fix.
 #
 # | step | what the check counts | metric in Nsight Compute |
 # |---|---|---|
@@ -384,8 +385,8 @@ lab.annotate(interleave_kernel)
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** A kernel reads one column of a row-major fp32 matrix with 1024 columns. The profiler reports that DRAM
 # reaches 85 % of its peak, and that loads use 4 bytes of each sector. A colleague wants to store the matrix in fp16,
-# because the kernel is memory-bound. Which of the two metrics shows that fp16 does not help? Which change does help?
-# After this change, would fp16 help?
+# because the kernel is memory-bound. Which of the two metrics shows that this does not help? Which other change does
+# help? Would fp16 help after this change?
 #
 # ### BEGIN SOLUTION
 # Loads use 4 of the 32 bytes of a sector, so seven eighths of the bytes that DRAM delivers are not used. In fp16, two
