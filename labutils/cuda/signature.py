@@ -115,7 +115,7 @@ def signatures(source: str) -> dict[str, Signature]:
     for i, (word, _) in enumerate(words):
         if word != "__global__" or i < behind:
             continue
-        at = _name_at(words, i + 1)
+        at = _name_at(words, i + 1, ends)
         if at + 1 >= len(words) or words[at + 1][0] != "(" or not words[at][0].isidentifier():
             continue
         name, end = words[at][0], ends.get(at + 1)
@@ -126,8 +126,9 @@ def signatures(source: str) -> dict[str, Signature]:
     return found
 
 
-def _name_at(words: list[tuple[str, int]], at: int) -> int:
-    """The word behind everything that may stand between `__global__` and a kernel's name."""
+def _name_at(words: list[tuple[str, int]], at: int, ends: dict[int, int]) -> int:
+    """The word behind everything that may stand between `__global__` and a kernel's name, a macro with arguments too:
+    another name with parentheses follows that."""
     while at < len(words):
         if words[at][0] in _BEFORE_A_NAME:
             at += 1
@@ -137,6 +138,14 @@ def _name_at(words: list[tuple[str, int]], at: int) -> int:
                     return len(words)
                 at += 1
             at += 1
+        elif (
+            (end := ends.get(at + 1))
+            and end + 2 < len(words)
+            and words[end + 2][0] == "("
+            and words[end + 1][0].isidentifier()
+            and words[end + 1][0] not in _WITH_NUMBERS
+        ):
+            at = end + 1
         else:
             break
     return at

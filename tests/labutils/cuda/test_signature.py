@@ -83,3 +83,11 @@ def test_register_limits_are_no_part_of_the_name():
         "__global__ void __maxnreg__(64) f(float* x) {} __global__ __launch_bounds__(256, 2) void g() {}"
     )
     assert list(found) == ["f", "g"]
+
+
+def test_a_macro_with_arguments_is_no_part_of_the_name():
+    found = signatures(
+        "#define BOUNDS(warps) __launch_bounds__(32 * (warps))\n"
+        "__global__ void BOUNDS(2)\nf(float* x) {} __global__ void g(int n) __launch_bounds__(64) {}"
+    )
+    assert {name: [p.name for p in s.parameters] for name, s in found.items()} == {"f": ["x"], "g": ["n"]}
