@@ -148,17 +148,23 @@ def _aligned(fn, found: Diagnosis) -> Diagnosis:
 
 
 def _coarse(fn, found: Diagnosis, refused: list[Tried]) -> Diagnosis:
-    """The line that rounds to 16 bits, if all arrays of these cases are wider."""
+    """Where all arrays of these cases are wider than 16 bits: the line that rounds to 16 bits or to TF32, or that no
+    conversion is missing."""
     floats = [b.view for t in refused for b in t.run.buffers.values() if b.view.is_floating_point()]
     if min((v.element_size() for v in floats), default=0) < 4:
         return found
-    lines = statements.naming(
-        names.texts(fn), r"\b(?:b?float16|__half2?|__nv_bfloat162?|half2?|bfloat16)\b|__float2half"
+    texts = names.texts(fn)
+    if lines := statements.naming(texts, r"\b(?:b?float16|__half2?|__nv_bfloat162?|half2?|bfloat16)\b|__float2half"):
+        named = f"All arrays of these cases are wider than 16 bits, but a type of 16 bits is named on {lines[0]}."
+        return replace(found, advice=f"{found.advice} {named}")
+    if lines := statements.naming(texts, r"\btl\.dot\((?!.*\bieee\b)"):
+        advice = f'tl.dot rounds fp32 operands to TF32 (10 bits) unless it gets input_precision="ieee": {lines[0]}.'
+        return replace(found, advice=advice)
+    advice = (
+        "All arrays of these cases are fp32 or wider and no line names a type of 16 bits: no conversion is missing. "
+        "Look for a difference of nearly equal numbers, such as the mean of x² minus the squared mean."
     )
-    if not lines:
-        return found
-    named = f"All arrays of these cases are wider than 16 bits, but a type of 16 bits is named on {lines[0]}."
-    return replace(found, advice=f"{found.advice} {named}")
+    return replace(found, advice=advice)
 
 
 def _raced(fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], seconds: float) -> Diagnosis:

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import re
 from dataclasses import replace
 
 import pytest
@@ -266,3 +267,50 @@ def test_a_known_mistake_of_another_case_is_a_place_to_begin(found, guesses, sai
 def test_unless_a_case_that_passed_refutes_it(passes, said):
     cases = [tried(MATMUL, 1, lambda a, b: 0 * (a @ b), LAST), tried(MATMUL, 2, passes, None if not said else OPEN)]
     assert ("Begin in the case" in evidence._with_guess(OPEN, OPEN, cases).advice) == said
+
+
+@triton.jit
+def coarse_dot_kernel(x_ptr, factor, out_ptr, n, BLOCK: tl.constexpr):
+    acc = tl.dot(x_ptr, out_ptr)  # noqa: F841
+
+
+@triton.jit
+def exact_dot_kernel(x_ptr, factor, out_ptr, n, BLOCK: tl.constexpr):
+    acc = tl.dot(x_ptr, out_ptr, input_precision="ieee")  # noqa: F841
+
+
+@triton.jit
+def halving_kernel(x_ptr, factor, out_ptr, n, BLOCK: tl.constexpr):
+    x = x_ptr.to(tl.float16)  # noqa: F841
+
+
+def halves(x, factor, out):
+    halving_kernel[(1,)](x, factor, out, 1, BLOCK=16)
+
+
+def coarse_dot(x, factor, out):
+    coarse_dot_kernel[(1,)](x, factor, out, 1, BLOCK=16)
+
+
+def exact_dot(x, factor, out):
+    exact_dot_kernel[(1,)](x, factor, out, 1, BLOCK=16)
+
+
+@pytest.mark.parametrize(
+    "fn, dtype, advice",
+    [
+        (
+            coarse_dot,
+            "float32",
+            r'tl\.dot rounds fp32 operands to TF32 \(10 bits\) unless .*"ieee": line \d+: `acc = tl',
+        ),
+        (exact_dot, "float32", "no conversion is missing. Look for a difference of nearly equal numbers"),
+        (halves, "float32", "a type of 16 bits is named on line"),
+        (coarse_dot, "float16", "^Convert$"),
+    ],
+)
+def test_where_fp32_arrays_lose_precision(fn, dtype, advice):
+    run = make_run(MATMUL, replace(MATMUL.cases[0], dtype=dtype), 5)
+    refused = [evidence.Tried(run, None, CaseResult(run.case.name))]
+    found = evidence._coarse(fn, Diagnosis("precision", "coarse", "Convert"), refused)
+    assert re.search(advice, found.advice), found.advice
