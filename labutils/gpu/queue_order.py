@@ -143,7 +143,7 @@ def _missing_wait(order: Order, first: Task, second: Task) -> str:
         )
     if any(stream == first.stream and index < first.call for index, stream in fresh):
         return f"The event of stream {first.stream} that stream {second.stream} waits for was recorded before {what}."
-    if any(i > second.call and _covers(event, first) and event[0] < second.call for i, event in waits):
+    if any(i > second.call and _covers(order, event, first) and event[0] < second.call for i, event in waits):
         return f"Stream {second.stream} waits for that event only after {then} is queued: wait first."
     return (
         f"Stream {second.stream} does not wait for stream {first.stream} here: record an event after {what}, and "
@@ -151,7 +151,9 @@ def _missing_wait(order: Order, first: Task, second: Task) -> str:
     )
 
 
-def _covers(record: tuple[int, int], task: Task) -> bool:
-    """Is an event recorded at (call, stream) after the task?"""
+def _covers(order: Order, record: tuple[int, int], task: Task) -> bool:
+    """Is an event recorded at (call, stream) after the task and before the next work of that stream? A later event is
+    meant for later work."""
     index, stream = record
-    return stream == task.stream and index > task.call
+    between = order.plan[task.call + 1 : index]
+    return stream == task.stream and index > task.call and not any(o[0] in WORK and o[3] == stream for o in between)
