@@ -146,7 +146,10 @@ def _of_arguments(exercise: PlainExercise, names: list[str]) -> Iterator[tuple[E
     for n in names:
         for value in (0, 1):
             yield (
-                Evidence(f"{n} has no effect, as if it were always {value}", f"Use {n} in the formula."),
+                Evidence(
+                    f"{n} has no effect, as if it were always {value}",
+                    f"Use {n} in the formula. If you do, it cancels out there.",
+                ),
                 with_(lambda s, n=n, value=value: {n: value}),
             )
     for a, b in itertools.combinations(names, 2):
@@ -227,14 +230,21 @@ def _described(exercise: PlainExercise, fn: Callable, calls: list[Call]) -> Evid
     refused, passed = ([Case("", c.sizes) for c in calls if c.wrong is wrong] for wrong in (True, False))
     parts = [_one_off(calls), patterns.apart(refused, passed)]
     sizes = next((c.sizes for c in calls if c.wrong), None)
-    follows, departs = _doubled(exercise, fn, sizes)
+    doubled = _doubled(exercise, fn, sizes)
+    follows = [d.name for d in doubled if d.is_same or d.grows]
+    departs = sorted((d for d in doubled if d.name not in follows), key=lambda d: -d.distance)
+    shares = [d for d in doubled if d.grows and not d.is_same]
     advice = ""
     if departs:
-        name, right, yours = departs[0]
-        parts.append(f"doubling {name} here {_changed(right, 'the right result')} and {_changed(yours, 'yours')}")
-        advice = f"Look at the terms with {_listed([d[0] for d in departs])}."
+        first = departs[0]
+        changes = f"{_changed(first.right, 'the right result')} and {_changed(first.yours, 'yours')}"
+        parts.append(f"doubling {first.name} here {changes}")
+        advice = f"Look at the terms with {_listed([d.name for d in departs])}."
         if follows:
             advice = f"{advice[:-1]}; a change of {_listed(follows)} alone has the right effect here."
+    elif shares:
+        parts.append(f"doubling {shares[0].name} here adds the right amount, {shares[0].growth:.6g}")
+        advice = f"The terms with {_listed([d.name for d in shares])} are right: a term without is missing or wrong."
     said = "; ".join(p for p in parts if p)
     return Evidence(said, advice) if said else None
 
@@ -249,22 +259,43 @@ def _one_off(calls: list[Call]) -> str:
     return f"in {len(wrong)} of {len(calls)} calls the result is 1 too {word}, as if it were rounded {rounded} there"
 
 
-def _doubled(exercise: PlainExercise, fn: Callable, sizes: Sizes) -> tuple[list[str], list[tuple[str, float, float]]]:
-    """Arguments that change the learner's result as they change the right one when doubled, and the others with both
-    factors."""
+@dataclass(frozen=True)
+class Doubled:
+    """What doubling an argument does: the factors by which it multiplies the right result and the learner's, and what
+    it adds to them."""
+
+    name: str
+    right: float
+    yours: float
+    right_growth: float
+    growth: float
+
+    @property
+    def is_same(self) -> bool:
+        return math.isclose(self.right, self.yours, rel_tol=0.01)
+
+    @property
+    def grows(self) -> bool:
+        """Does it add what it must? Then the terms with it are right, whatever others there are."""
+        return bool(self.growth) and math.isclose(self.right_growth, self.growth, rel_tol=1e-6)
+
+    @property
+    def distance(self) -> float:
+        """How far the factors are apart, on a scale of ratios."""
+        return abs(math.log(max(abs(self.right / self.yours), 1e-9))) if self.yours else math.inf
+
+
+def _doubled(exercise: PlainExercise, fn: Callable, sizes: Sizes) -> list[Doubled]:
+    """What doubling does, for each argument that is a number and not 0."""
     names = [n for n, v in sizes.items() if isinstance(v, (int, float)) and not isinstance(v, bool) and v]
     calls = _calls(exercise, fn, [sizes, *({**sizes, n: 2 * sizes[n]} for n in names)])
     if not calls or calls[0].sizes != sizes or not calls[0].right or not calls[0].yours:
-        return [], []
-    follows, departs = [], []
+        return []
+    old, found = calls[0], []
     for c in calls[1:]:
         name = next(n for n in names if c.sizes[n] != sizes[n])
-        right, yours = c.right / calls[0].right, c.yours / calls[0].yours
-        if math.isclose(right, yours, rel_tol=0.01):
-            follows.append(name)
-        else:
-            departs.append((name, right, yours))
-    return follows, sorted(departs, key=lambda d: -abs(math.log(max(abs(d[1] / d[2]), 1e-9))) if d[2] else -math.inf)
+        found.append(Doubled(name, c.right / old.right, c.yours / old.yours, c.right - old.right, c.yours - old.yours))
+    return found
 
 
 def _changed(factor: float, what: str) -> str:

@@ -64,6 +64,12 @@ def test_where_no_cause_fits_the_arguments_that_move_it_the_wrong_way_are_named(
     assert "doubling extra here" in found.symptom and "Look at the terms with" in found.advice
 
 
+def test_terms_that_grow_as_they_should_are_not_suspected():
+    found = explained(lambda n, block, extra: right(n, block, extra) + 7 + n % 2)
+    assert "doubling n here adds the right amount" in found.symptom
+    assert found.advice.startswith("The terms with n") and found.advice.endswith("a term without is missing or wrong.")
+
+
 @pytest.mark.parametrize("cases, kept", [((8, 9, 40), True), ((9,), False)])
 def test_advice_of_the_exercise_counts_if_all_refused_cases_give_it(cases, kept):
     hints = traffic_of(lambda sizes, yours, expected: "Round up." if sizes["n"] in cases else None)
