@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import atexit
-import contextlib
 import functools
 import hashlib
 import importlib.util
@@ -22,6 +21,7 @@ from pathlib import Path
 
 import labutils
 from grader.course import place
+from grader.judge import nvrtc_facts
 from labutils.cuda import nvrtc
 
 INSIDE, PACKAGE = Path(__file__).with_name("inside"), "gpulab_inside"
@@ -312,13 +312,10 @@ def environment(scratch: str, course: str, more: dict[str, str]) -> dict[str, st
 def _toolkit() -> dict[str, str]:
     """Where NVRTC and its headers were found outside: searching takes processes and seconds."""
     found = {k: os.environ[k] for k in TOOLKIT if k in os.environ}
-    if nvrtc.available():
-        found[nvrtc.HEADERS] = os.pathsep.join(nvrtc.include_folders())
-        with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
-            loaded = {line.split()[-1] for line in maps if "libnvrtc.so" in line}
-            folders = [str(Path(path).parent) for path in loaded]
-            known = found.get("LD_LIBRARY_PATH", "")
-            found["LD_LIBRARY_PATH"] = os.pathsep.join([*folders, *([known] if known else [])])
+    if known := nvrtc_facts.facts():
+        found[nvrtc.HEADERS] = os.pathsep.join(known["headers"])
+        before = found.get("LD_LIBRARY_PATH", "")
+        found["LD_LIBRARY_PATH"] = os.pathsep.join([*known["folders"], *([before] if before else [])])
     return found
 
 

@@ -10,11 +10,10 @@ from datetime import UTC, datetime
 
 import torch
 
-from grader.judge import sandbox
+from grader.judge import nvrtc_facts, sandbox
 from grader.judge.gpulock import first_gpu
 from grader.judge.judge import Judge
 from grader.judge.submission import Submission
-from labutils.cuda import nvrtc
 from labutils.gpu import device
 from labutils.spec.verdict import Verdict
 
@@ -70,7 +69,7 @@ def versions() -> dict[str, str | None]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "triton": known,
-        "nvrtc": nvrtc.version() if nvrtc.available() else None,
+        "nvrtc": (nvrtc_facts.facts() or {}).get("version"),
     }
 
 

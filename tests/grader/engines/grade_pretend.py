@@ -2,7 +2,6 @@
 SUBMISSIONS OUT [EXECUTOR] [--resume] [--workers=N] [--quick]`, where nbgrader's converters are pretended, too. Prints
 the memory of this process at a tenth of the class, at the end, and the most that it had."""
 
-import resource
 import sys
 from pathlib import Path
 
@@ -14,10 +13,11 @@ from tests.grader.engines.conftest import WORK
 from tests.grader.grading.pretended import quick_feedback, quick_record, quick_sanitized
 
 
-def resident() -> int:
-    """Megabytes of this process that are in memory."""
-    with open("/proc/self/statm") as f:
-        return int(f.read().split()[1]) * 4096 >> 20
+def resident(what: str = "VmRSS") -> int:
+    """Megabytes of this process that are in memory; VmHWM: the most that were. (`ru_maxrss` begins with that of the
+    process which started this one.)"""
+    with open("/proc/self/status") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith(what)) >> 10
 
 
 class Memory(Watcher):
@@ -41,8 +41,7 @@ def main(unit, submissions, out, *options):
     asked = GradeOptions(seed=3, resume="--resume" in options, executor=executor, work=WORK, workers=workers)
     status = exit_status(lambda: grade(Path(unit), Path(submissions), out, asked, watcher=watcher, clock=clock))
     print("seconds:", ", ".join(f"{step} {seconds:.0f}" for step, seconds in clock.steps.items()))
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-    print(f"memory: {watcher.early} MB, {resident()} MB, {most} MB")
+    print(f"memory: {watcher.early} MB, {resident()} MB, {resident('VmHWM')} MB")
     return status
 
 
