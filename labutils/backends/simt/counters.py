@@ -18,7 +18,7 @@ class Counters:
     `lanes` and `lane_slots` give the share of active lanes in them. `shared_copy_…` is what `cp.async` brings to shared
     memory; reading it from global memory counts as a load. Atomics are in `…_atomic_…` alone, as Nsight Compute has
     them apart; those whose result nobody uses, RED to a GPU, are in `…_reduction_…` too. Bounds that give points add
-    them to loads and stores (`labutils.spec.exercise.with_atomics`).
+    them to loads and stores (`labutils.spec.exercise.with_atomics`). `square_roots` counts threads, not warps.
     """
 
     global_load_requests: int = 0
@@ -61,6 +61,7 @@ class Counters:
     tma_stores: int = 0
     tma_store_bytes: int = 0
     wgmmas: int = 0
+    square_roots: int = 0
 
     def add(self, other: Counters) -> None:
         for f in fields(self):
@@ -145,6 +146,8 @@ class Report:
 OPERATIONS = {READ: "load", WRITE: "store", ATOMIC: "atomic", COPY: "copy", REDUCTION: "atomic"}
 _SITE = ("pc", "op", "array", "size", "requests", "lanes", "bytes", "sectors", "ideal_sectors", "wavefronts",
          "ideal_wavefronts", "issues", "active", "divergent")  # fmt: skip
+_TOTALS = ("barriers", "collectives", "tma_loads", "tma_load_bytes", "tma_stores", "tma_store_bytes", "wgmmas",
+           "square_roots")  # fmt: skip
 
 
 def collect(raw: dict, line_of: Mapping[int, int], array_name: Callable[[int], str]) -> Report:
@@ -165,7 +168,7 @@ def collect(raw: dict, line_of: Mapping[int, int], array_name: Callable[[int], s
             sums[i] += site[name]
     for counters in report.lines.values():
         report.total.add(counters)
-    for name in ("barriers", "collectives", "tma_loads", "tma_load_bytes", "tma_stores", "tma_store_bytes", "wgmmas"):
+    for name in _TOTALS:
         setattr(report.total, name, raw[name])
     report.lines = dict(sorted(report.lines.items()))
     report.accesses = [Access(*key, *sums) for key, sums in sorted(rows.items()) if sums[0]]

@@ -243,7 +243,8 @@ struct Counter {
   std::vector<std::unique_ptr<Runs>> runs;  // by site and warp
   u32 shared_stores[kMaxWarps] = {};
   u32 epoch = 0;
-  u64 barriers = 0, collectives = 0, copies = 0, copied_bytes = 0, stores = 0, stored_bytes = 0, products = 0;
+  u64 barriers = 0, collectives = 0, copies = 0, copied_bytes = 0, stores = 0, stored_bytes = 0, products = 0,
+      square_roots = 0;
 };
 
 struct Stream;  // stream.cpp
@@ -383,6 +384,7 @@ struct Worker {
   std::vector<Print> printed;
   size_t printed_bytes;
   u64 switches;
+  u64 square_roots;
   struct Taken {  // shared memory that a tma_store of this epoch reads, or the products of a warp group have read
     uptr low, high;
     u32 thread, epoch, wakes;

@@ -75,6 +75,7 @@ struct CaseCounts {  // totals of the launches of a case, by kind of access
     sum.barriers += c.barriers, sum.collectives += c.collectives, sum.products += c.products;
     sum.copies += c.copies, sum.copied_bytes += c.copied_bytes;
     sum.stores += c.stores, sum.stored_bytes += c.stored_bytes;
+    sum.square_roots += c.square_roots;
   }
 
   std::string text() {
@@ -136,7 +137,7 @@ static SIMT_HOT void take_request(Records& records, CountedLaunch& launch, const
 static void take_happening(CountedLaunch& launch, const Record& r) {
   auto what = static_cast<Happening>(r.kind - record_happening);
   u64 value = r.pc | u64{r.lanes} << 32;
-  if (what > happened_divergence || (what == happened_divergence && value >= launch.counter.site_of.size()))
+  if (what > happened_roots || (what == happened_divergence && value >= launch.counter.site_of.size()))
     throw Malformed{"a record of no known kind"};
   count(launch.counter, what, value);
 }

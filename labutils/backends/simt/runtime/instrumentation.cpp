@@ -207,6 +207,8 @@ void simt_copy_check(const void* to, const void* from, size_t bytes) {
 // Around a load by __ldg or ld.global.nc.
 void simt_read_only(int begins) { worker->current->read_only = begins ? kReadOnly : 0; }
 
+void simt_square_root() { worker->square_roots++; }
+
 void simt_enter(void* frame, void*) { worker->current->entry_frame = uptr(frame); }
 
 // A collective's function calls the learner's: what that does is recorded.

@@ -93,6 +93,7 @@ static void begin_counting(Worker& w) {
 }
 
 static void end_counting(Worker& w) {
+  if (w.square_roots) count(w, happened_roots, w.square_roots);
   if (!w.stream) return;
   Record record{0, 0, record_end};
   w.stream->put(&record, sizeof record);

@@ -256,6 +256,9 @@ loop("branch by warp does not part", "  if (n > 8) s = x[t];", {(4, "load", "glo
      dict(divergent_branches=0, warp_efficiency=1.0))  # fmt: skip
 loop("shuffles", "  s = x[t];\n  for (int o = 16; o; o /= 2)\n    s += __shfl_xor_sync(0xffffffffu, s, o);",
      {(4, "load", "global"): dict(requests=1)}, dict(collectives=5, divergent_branches=0))  # fmt: skip
+loop("square roots", "  if (t < 8) s = sqrtf(x[t]) + rsqrtf(x[t] + 1);\n  s += sqrt(x[t]) + sqrt((double)t);", {},
+     dict(square_roots=2 * 8 + 2 * 32))  # fmt: skip
+loop("a root that is not used", "  float a = x[t], b = sqrtf(a);\n  s = n > 0 ? a : b;", {}, dict(square_roots=32))
 
 
 def check(name):

@@ -24,6 +24,7 @@ KERNELS = {
     " __shared__ __align__(16) float s[128]; int i = threadIdx.x;"
     " if (i < 32) __pipeline_memcpy_async(s + 4 * i, x + 4 * i, 16);"
     " __syncthreads(); y[i] = __shfl_xor_sync(~0u, s[i], 1); }",
+    "roots": "__global__ void k(float* x, float* y) { int i = threadIdx.x; if (i % 3) y[i] = sqrtf(fabsf(x[i])); }",
 }
 
 

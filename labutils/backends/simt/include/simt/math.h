@@ -17,7 +17,9 @@ SIMT_MATH_1(log)
 SIMT_MATH_1(log2)
 SIMT_MATH_1(log10)
 SIMT_MATH_1(log1p)
+#ifndef SIMT_CHECKED
 SIMT_MATH_1(sqrt)
+#endif
 SIMT_MATH_1(cbrt)
 SIMT_MATH_1(sin)
 SIMT_MATH_1(cos)
@@ -59,6 +61,17 @@ int abs(int) noexcept;
 #undef SIMT_MATH_1
 #undef SIMT_MATH_2
 }
+
+#ifdef SIMT_CHECKED  // counted: neither accesses nor branches show that a value is computed and then not used
+SIMT_INLINE float sqrtf(float x) {
+  simt_square_root();
+  return __builtin_sqrtf(x);
+}
+SIMT_INLINE double sqrt(double x) {
+  simt_square_root();
+  return __builtin_sqrt(x);
+}
+#endif
 
 #define SIMT_OVERLOAD_1(name)                            \
   SIMT_INLINE float name(float x) { return name##f(x); } \

@@ -34,6 +34,7 @@ void simt_assert(const char* what, unsigned line);
 void simt_enter(void* frame, void* room);
 void simt_callback(int begins);
 void simt_read_only(int begins);
+void simt_square_root();
 void simt_copy_check(const void* to, const void* from, size_t bytes);
 void simt_atomic(int op, int type, void* p, const void* value, const void* expected);
 unsigned long long simt_atomic_result() __attribute__((pure));
