@@ -174,6 +174,7 @@ _WRITTEN = {
     "barriers": ("__syncthreads()", "keep only barriers between a write to shared memory and a read or a write of the "
                  "same elements by another warp"),
     "shared_bytes": ("__shared__", "declare only what threads exchange, with rows as long as the data"),
+    "square_roots": ("sqrt", "compute each side of the branch only in the warps that use its result"),
 }  # fmt: skip
 """Counts that stand in the text: the word that makes them, and what to try."""
 

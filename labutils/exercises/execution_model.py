@@ -19,6 +19,7 @@ from ..spec.exercise import (
     out,
     register,
 )
+from ._bounds import one_side
 from ._cases import draw_vector, vector_cases
 from ._numbers import sentence_for
 
@@ -215,6 +216,10 @@ register(
 # --- divergence ----------------------------------------------------------------------------------------------------
 
 STAGES = 16
+COUNTED = 8192
+"""Samples of the case whose counts are graded."""
+
+ONE_CHANNEL = one_side(STAGES * COUNTED // 2)
 
 
 def _left(v):
@@ -237,7 +242,15 @@ register(
         points=Points(
             correct=2,
             bounds=(
-                Bound("share of active lanes", "lanes", "lane_slots", at_least=0.9, reference=311_296, margin=3),
+                Bound(
+                    "share of active lanes",
+                    "lanes",
+                    "lane_slots",
+                    at_least=0.9,
+                    reference=311_296,
+                    margin=3,
+                    also=ONE_CHANNEL,
+                ),
                 Bound(
                     "share of divergent branches",
                     "divergent_branches",
@@ -245,6 +258,7 @@ register(
                     at_most=0.001,
                     reference=9728,
                     margin=3,
+                    also=ONE_CHANNEL,
                 ),
             ),
         ),
@@ -264,7 +278,7 @@ register(
             Case("n = 1000, values up to ten thousand", {"n": 1000}, "large"),
             Case("n = 1021, a prime", {"n": 1021}),
             Case("n = 1500, not aligned to 16 bytes", {"n": 1500}, layout="offset"),
-            Case("n = 8192, whole warps only", {"n": 8192}, "position"),
+            Case(f"n = {COUNTED}, whole warps only", {"n": COUNTED}, "position"),
         ),
         draw=lambda rng: {"n": rng.choice([rng.randrange(1, 64), 256 * rng.randrange(1, 9) + rng.choice([-1, 0, 1])])},
         tiny=Case("eight samples", {"n": 8}),

@@ -102,7 +102,7 @@ register(
             correct=2,
             bounds=(
                 # n / 8 sectors of data; each of the 8 blocks adds 2 for its halo and 3 for the weights
-                Bound("sectors loaded", "global_load_sectors", at_most=1200, points=1),
+                Bound("sectors loaded", "global_load_sectors", at_most=8192 // 8 + 8 * (2 + 3), points=1),
                 Bound(
                     "wavefronts per ideal wavefront, shared loads",
                     "shared_load_wavefronts",

@@ -24,7 +24,7 @@ class Bound:
     (`diluted_by`), no more counts than `margin` times `reference`, the reference solution's own number. A kernel that
     does more is judged by the ratio that is left. A floor, at least so many of an instruction, is met by useless ones:
     `also` is the bound on what these are to replace, without which the floor is not met. A ratio of loads may have one
-    for the stores, too. Nothing that `also` counts keeps it.
+    for the stores, too, and a share of active lanes one for what nobody needs. Nothing that `also` counts keeps it.
     """
 
     text: str
