@@ -209,7 +209,8 @@ lab.check("02_execution_model/mirror")
 # the right samples.
 #
 # You get 2 points for a correct result, 1 point if at least 90 % of the lanes are active, and 1 point if at most 0.1 %
-# of the executed branches diverge.
+# of the executed branches are divergent. The check also counts square roots: a kernel that computes both functions for
+# each sample gets neither of the last two points.
 #
 # <details><summary>Hint 1</summary>Compute the channel from the thread's position in the block. Then compute the index
 # <code>i</code> of the sample from this position and the channel. (If you change only the condition, some left samples

@@ -328,6 +328,7 @@ profiles.code(brighten_kernel)  # the accesses of 2 bytes belong to the elements
 # Copy this code into `interleave_kernel` and run the check. Find and fix one fault at a time, as you would with a
 # profiler: read the counter, change the code, and read the counter again. The check shows the next counter only when
 # the previous counter has a good value. You get 1 point for a correct result, and 1 point for each fault that you fix.
+# In step 3, square roots count, too: a kernel that computes both chains for every sample does not get this point.
 #
 # | step | what the check counts | metric in Nsight Compute |
 # |---|---|---|
