@@ -86,6 +86,7 @@ def replayed(planned: PlannedTask, at: Placed) -> dict:
         for a in arguments:
             if "number" not in a:
                 a["at"] = at.at((exercise.id, number), a["name"])
+                a["apart"] = planned.task.runs[number].buffers[a["name"]].apart
         cases.append({"arguments": arguments, "plan": planned.plans[number].to_json(), "turn": planned.turn(number)})
     return {"id": exercise.id, "language": exercise.language, "cases": cases}
 

@@ -52,6 +52,8 @@ class AccessFinding:
     past_end: bool = False
     lanes: bool = False
     """Do lanes of one store disagree, rather than programs?"""
+    overflowed: bool = False
+    """Would the element be inside if its offset had not overflowed 32 bits?"""
 
     def sentence(self) -> str:
         where = f" (line {self.line}: `{self.source}`)" if self.line else ""
@@ -59,6 +61,9 @@ class AccessFinding:
         verb = {"load": "reads", "store": "writes", "atomic": "updates"}[self.access]
         if self.kind == "misaligned":
             return f"{who} {verb} more than one element from {self.array}[{self.index}] on, which is not aligned{where}"
+        if self.overflowed:
+            offsets = f"{self.index + 2**32}, becomes {self.index} in 32 bits"
+            return f"{who} {verb} outside {self.array}: its offset, {offsets}{where}"
         if self.kind == "out-of-bounds":
             rest = f" and {self.count - 1} more elements" if self.count > 1 else ""
             return f"{who} {verb} {self.array}[{self.index}]{rest}, outside the array{where}"
@@ -106,6 +111,48 @@ class Tracked:
     @property
     def end(self) -> int:
         return self.base + self.inside.size * self.itemsize
+
+
+@dataclass(frozen=True)
+class Far:
+    """An array as a kernel sees it whose slices, along its first axis, are `apart` times as far apart as in memory.
+
+    Between them is nothing, so an array of a few kilobytes has the offsets of one of 2**32 elements. The kernel's
+    addresses are in a room of their own, above all addresses that a process can have.
+    """
+
+    name: str
+    itemsize: int
+    first: int
+    """Address of the first element in memory; for the kernel it is `room`."""
+    begin: int
+    end: int
+    """Addresses of the storage around the array."""
+    step: int
+    """Bytes from slice to slice in memory."""
+    apart: int
+    room: int
+
+    def holds(self, address: int) -> bool:
+        return self.begin <= address < self.end
+
+    def seen(self, address: int) -> int:
+        """An address in memory as the kernel gets it."""
+        return self.room + address - self.first
+
+    def mine(self, addresses: np.ndarray) -> np.ndarray:
+        return addresses >> np.uint64(ROOM) == self.room >> ROOM
+
+    def in_memory(self, addresses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where the kernel's addresses are in memory, and which of them are anywhere at all."""
+        offsets = (addresses - np.uint64(self.room)).astype(np.int64)
+        slices, rest = np.divmod(offsets, self.step * self.apart)
+        found = self.first + slices * self.step + rest
+        return found.astype(np.uint64), (rest < self.end - self.first) & (self.begin <= found) & (found < self.end)
+
+
+ROOM = 48
+"""A room for an array has addresses of so many bits, and the array begins in its middle. A process has 47 bits."""
 
 
 @dataclass
@@ -171,6 +218,7 @@ class Recorder:
 
     def __init__(self, keep_events: bool = False):
         self.arrays: list[Tracked] = []
+        self.far: list[Far] = []
         self.findings: list[AccessFinding] = []
         self.counts = Counts()
         self.events: list[tuple[str, str, int, np.ndarray, int]] | None = [] if keep_events else None
@@ -207,6 +255,32 @@ class Recorder:
         if scratch:
             given = sum(t.end - t.base for t in self.arrays if t.scratch)
             self.counts.scratch_bytes = max(self.counts.scratch_bytes, given)
+
+    def spread(self, name: str, first: int, step: int, apart: int) -> None:
+        """Let kernels see the slices of a tracked array, `step` bytes apart from address `first` on, `apart` times as
+        far apart."""
+        t = next(t for t in self.arrays if t.name == name)
+        room = (2 * len(self.far) + 3) << (ROOM - 1)
+        self.far.append(Far(name, t.itemsize, first, t.base, t.end, step, apart, room))
+
+    def stretched(self, number: int) -> int:
+        """A number that a kernel is launched with: the stride of a far array grows, all others stay."""
+        return next((number * f.apart for f in self.far if number * f.itemsize == f.step), number)
+
+    def seen(self, address: int) -> int:
+        """An address that a kernel is launched with, as the kernel gets it."""
+        return next((f.seen(address) for f in self.far if f.holds(address)), address)
+
+    def in_memory(self, addresses: np.ndarray) -> np.ndarray:
+        """Where a kernel's addresses are in memory. Those that are nowhere stay, and are outside of all arrays."""
+        if not self.far or not (addresses >> np.uint64(ROOM)).any():
+            return addresses
+        found = addresses.copy()
+        for f in self.far:
+            mine = f.mine(addresses)
+            at, there = f.in_memory(addresses[mine])
+            found[mine] = np.where(there, at, addresses[mine])
+        return found
 
     def knows(self, address: int) -> bool:
         return any(t.base <= address < t.end for t in self.arrays)
@@ -415,11 +489,11 @@ class Recorder:
         ok[here] = inside.all(axis=1) & aligned
         return touched[ok[here]].ravel()
 
-    def _add(self, kind, access, t_name, index, where, count, past_end=False, lanes=False):
+    def _add(self, kind, access, t_name, index, where, count, past_end=False, lanes=False, overflowed=False):
         if len(self.findings) < MAX_FINDINGS:
             line, source = where()
             facts = (kind, access, t_name, int(index), self._place, line, source, int(count), bool(past_end), lanes)
-            self.findings.append(AccessFinding(*facts))
+            self.findings.append(AccessFinding(*facts, overflowed))
 
     def _outside(self, access, t: Tracked, elements, where):
         index = elements - t.start
@@ -428,8 +502,15 @@ class Recorder:
         self._add("out-of-bounds", access, t.name, first, where, elements.size, first == last_inside + 1)
 
     def _wild(self, access, addresses, where):
-        """Not in any known storage: name the array whose end is nearest."""
+        """Not in any known storage: name the array whose end is nearest, or the far array whose room it is in."""
         address = int(addresses[0])
+        for f in self.far:
+            if f.mine(addresses[:1]).all():
+                without = addresses[:1] + np.uint64(f.itemsize << 32)
+                overflowed = bool(f.in_memory(without)[1].all())
+                index = (address - f.room) // f.itemsize
+                self._add("out-of-bounds", access, f.name, index, where, addresses.size, overflowed=overflowed)
+                return
         if not self.arrays:
             return
         t = min(self.arrays, key=lambda t: min(abs(address - t.base), abs(address - t.end)))

@@ -64,6 +64,7 @@ def recording(
         (builder, "set_grid_idx", hooks.grid_idx),
         (interpreter.GridExecutor, "__call__", hooks.launch),
         (Autotuner, "_bench", bench),
+        (interpreter, "_implicit_cvt", hooks.argument),
     ]
     if follow_pointers:
         table.append((builder, "create_int_to_ptr", hooks.int_to_ptr))
@@ -99,6 +100,7 @@ class _Hooks:
         self.storages: list[Storage] | None = None
 
     def load(self, method, builder, ptrs, mask, other, *rest, **named):
+        ptrs = self._in_memory(ptrs)
         volatile = bool(rest[2] if len(rest) > 2 else named.get("is_volatile"))  # behind two modifiers of caches
         ok = self.recorder.load(ptrs.data, _array(mask), _itemsize(ptrs), errors.calling_line, volatile)
         if ptrs.data.size == 1:  # a flag may be polled by a plain load
@@ -110,7 +112,7 @@ class _Hooks:
         return method(builder, ptrs, _allowed(mask, ok), other, *rest, **named)
 
     def store(self, method, builder, ptrs, value, mask, *rest, **named):
-        changes = None
+        ptrs, changes = self._in_memory(ptrs), None
         if self.recorder.thorough:
             changes = _changes(ptrs.data, value.data, _array(mask), self.recorder)
         ok = self.recorder.store(ptrs.data, _array(mask), _itemsize(ptrs), errors.calling_line, changes)
@@ -124,6 +126,7 @@ class _Hooks:
 
         if value.dtype.scalar == tl.bfloat16:
             raise NotImplementedError("the interpreter has no atomics on bfloat16: use float32 for the sum")
+        ptr = self._in_memory(ptr)
         mask_now = np.broadcast_to(_array(mask), ptr.data.shape)
         quiet = mask_now & atomics.leaves_all(str(op), np.broadcast_to(value.data, ptr.data.shape))
         run = lambda ok: method(builder, op, ptr, value, _allowed(mask, ok), sem, *rest, **named)  # noqa: E731
@@ -135,6 +138,7 @@ class _Hooks:
                 raise IndexError("atomic_cas outside the array")
             return method(builder, ptr, compare, value, sem, *rest, **named)
 
+        ptr = self._in_memory(ptr)
         everywhere = np.ones(ptr.data.shape, bool)
         same = np.broadcast_to(compare.data == value.data, ptr.data.shape)
         return self._atomic(ptr, everywhere, same, sem, run, expected=np.broadcast_to(compare.data, ptr.data.shape))
@@ -212,6 +216,21 @@ class _Hooks:
                 return method(executor, *args, **kwargs)
         finally:
             executor.fn, self.programs = function, outer
+
+    def argument(self, method, argument):
+        """An argument as the kernel gets it: strides and addresses of far arrays differ from the launcher's."""
+        if not self.recorder.far:
+            return method(argument)
+        if type(argument) is int:
+            return method(self.recorder.stretched(argument))
+        result = method(argument)
+        if hasattr(argument, "data_ptr"):
+            result.handle.data = np.array([self.recorder.seen(argument.data_ptr())], np.uint64)
+        return result
+
+    def _in_memory(self, ptrs):
+        """Pointers of the kernel as pointers of this process."""
+        return type(ptrs)(self.recorder.in_memory(ptrs.data), ptrs.dtype) if self.recorder.far else ptrs
 
     def int_to_ptr(self, method, builder, value, *rest):
         addresses = [a for a in np.unique(value.data).tolist() if a and not self.recorder.knows(a)]

@@ -155,6 +155,8 @@ def one_case(fn: Callable, run: Run, compiled: bool = True, recorder: Recorder |
     recorder, specs = recorder or Recorder(), []
     for b in run.buffers.values():
         recorder.track(b.name, b.storage.data_ptr(), b.storage.element_size(), b.inside().numpy(), b.start)
+        if b.apart > 1:
+            recorder.spread(b.name, b.view.data_ptr(), b.view.stride(0) * b.view.element_size(), b.apart)
     note = lambda *launch: compiled and _note(specs, *launch)  # noqa: E731
     with np.errstate(all="ignore"), recording(recorder, note, launch_order(run)):
         attempt = child.attempt(fn, run.arguments)

@@ -65,6 +65,12 @@ KINDS: dict[str, str] = {
 LANES_ADVICE = "Give each lane an address of its own, or reduce first: any of the lanes may be the last to write."
 """Of a race inside of one store."""
 
+OVERFLOW_ADVICE = (
+    "The array may have more than 2**31 elements: convert an index to 64 bits, .to(tl.int64), before you multiply it "
+    "by a stride."
+)
+"""Of an offset that overflows 32 bits."""
+
 CUDA_ADVICE = {
     "does-not-compile": slips.GENERAL["cuda"],
     "no-kernel": "Launch your kernel with kernel[grid, block](...); a result computed by PyTorch does not count.",
@@ -191,7 +197,10 @@ def _from_findings(outcome: Outcome, run: Run) -> list[Diagnosis]:
         kind = f.kind
         if kind == "out-of-bounds" and f.past_end and f.array in run.buffers:
             kind = "tail-unmasked"
-        found.append(diagnosis(kind, f.sentence(), advice=LANES_ADVICE if getattr(f, "lanes", False) else None))
+        advice = LANES_ADVICE if getattr(f, "lanes", False) else None
+        if getattr(f, "overflowed", False):
+            advice = OVERFLOW_ADVICE
+        found.append(diagnosis(kind, f.sentence(), advice=advice))
     return found
 
 

@@ -317,6 +317,8 @@ def _outside(fn, found: Diagnosis, shown: Tried, seconds: float) -> Diagnosis:
     if not wanted or wanted[0].index is None or not wanted[0].line:
         return found
     f = wanted[0]
+    if getattr(f, "overflowed", False):
+        return base
     seen = accesses.record(fn, _again(shown.run), seconds)
     evidence = placement.outside(shown.run, f.array, f.index, getattr(f, "access", ""), f.line, seen)
     return _added(base, evidence)
@@ -331,7 +333,7 @@ def _again(run: Run) -> Run:
         storage = shared_bytes(b.before.numel() * b.before.element_size()).view(b.before.dtype)
         storage.copy_(b.before)
         view = storage.as_strided(b.view.shape, b.view.stride(), b.start)
-        buffers[name] = Buffer(name, storage, view, b.is_output, b.before)
+        buffers[name] = Buffer(name, storage, view, b.is_output, b.before, b.apart)
     return Run(run.exercise, run.case, buffers, run.numbers)
 
 

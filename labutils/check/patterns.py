@@ -22,6 +22,7 @@ FILLS = {
 LAYOUTS = {
     "padded": "the rows lie further apart than their length: step from row to row by the stride",
     "offset": "the arrays start one element after a 16-byte boundary: a vector access may not start there",
+    "far": "the arrays span more than 2**31 elements: multiply by their first stride in 64 bits",
     "columns": "the arrays lie column by column: use both strides",
     "input columns": "the inputs lie column by column: use both strides",
 }

@@ -32,12 +32,13 @@ def most_keys(sizes) -> int:
     return sizes["N"] if "N" in sizes else sizes["T"] * sizes["PAGE"]
 
 
-def table(sizes, g):
+def table(sizes, g=None):
     """The pages of each sequence, in order of its keys: scattered over the pool, with a first page that all sequences
-    share if they fill it. Where the pool is too small, pages serve several sequences."""
+    share if they fill it. Where the pool is too small, pages serve several sequences. Follows from the sizes, as the
+    lengths do: where nothing is stored must be found again."""
     B, T, P, page = (sizes[n] for n in ("B", "T", "P", "PAGE"))
     used = -(-lengths(sizes) // page)
-    pool, taken = torch.randperm(P, generator=g), 0
+    pool, taken = torch.randperm(P, generator=generator(sizes["mix"], "table", B, T, P)), 0
     found = torch.full((B, T), NOT_THERE)
     for b, count in enumerate(used.tolist()):
         found[b, :count] = pool[torch.arange(taken, taken + count) % P]
@@ -45,6 +46,16 @@ def table(sizes, g):
     full = lengths(sizes) >= page
     found[full, 0] = found[0, 0]
     return found
+
+
+def unused(sizes):
+    """Where the pools, (P, HK, PAGE, D), hold the key of no sequence."""
+    P, page = sizes["P"], sizes["PAGE"]
+    free = torch.ones(P, page, dtype=torch.bool)
+    for numbers, length in zip(table(sizes), lengths(sizes), strict=True):
+        keys = torch.arange(int(length))
+        free[numbers[keys // page], keys % page] = False
+    return free[:, None, :, None].expand(P, sizes["HK"], page, sizes["D"])
 
 
 def group_of(q, k) -> int:

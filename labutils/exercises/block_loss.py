@@ -359,7 +359,7 @@ register(
             _of("one chunk, ", 3, CHUNK, 16, "position"),
             _of("", 1, CHUNK + 1, 16),
             _of("", 7, 2 * CHUNK, 32),
-            _of("", 12, 3 * CHUNK - 1, 32, "position"),
+            _of("2³² elements apart, ", 12, 3 * CHUNK - 1, 32, "position", "far"),
             _of("", 33, 2 * CHUNK + 5, 16),
             _of("logits far below zero, ", 6, 150, 16, "opposed"),
             _of("logits up to a thousand, ", 9, 140, 24, "integers"),

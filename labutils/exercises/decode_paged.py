@@ -8,9 +8,9 @@ from ._attention import attention, magnitude
 from .decode_kernels import cost, of_keys
 
 
-def _paged_of(B, H, HK, T, PAGE, D=32, mix=1, P=0):
+def _paged_of(B, H, HK, T, PAGE, D=32, mix=1, P=0, **more):
     """P pages in the pool: by default more than the sequences need."""
-    return {"B": B, "H": H, "HK": HK, "T": T, "PAGE": PAGE, "D": D, "mix": mix, "P": P or B * T + 3}
+    return {"B": B, "H": H, "HK": HK, "T": T, "PAGE": PAGE, "D": D, "mix": mix, "P": P or B * T + 3, **more}
 
 
 def _paged(q, k, v, table, lengths, of=attention):
@@ -49,7 +49,17 @@ def _first_key(q, k, v, table, lengths):
     return _paged(q, k[:, :, :1].expand_as(k), v[:, :, :1].expand_as(v), table, lengths)
 
 
+def _whole_pages(q, k, v, table, lengths):
+    page = k.shape[2]
+    return _paged(q, k, v, table, torch.ceil(lengths / page) * page)
+
+
 PAGES = (
+    KnownMistake(
+        "wrong-formula",
+        "each sequence's last page is taken to be full: {name} includes old data past the sequence's end",
+        _whole_pages,
+    ),
     KnownMistake(
         "wrong-formula",
         "the block table is not used: page t of the pool is read as page t of the sequence",
@@ -68,6 +78,9 @@ PAGES = (
     KnownMistake("wrong-formula", "the position on the page is ignored: all keys are the page's first", _first_key),
 )  # fmt: skip
 
+FAR = _paged_of(2, 4, 2, 7, 8, mix=9, P=15)
+"""So few pages that some which are used lie beyond 2³¹ elements."""
+
 register(
     KernelExercise(
         id="19_decode_attention/paged",
@@ -76,8 +89,8 @@ register(
         points=Points(correct=4),
         arguments={
             "q": array("B", "H", "D"),
-            "k": array("P", "HK", "PAGE", "D"),
-            "v": array("P", "HK", "PAGE", "D"),
+            "k": array("P", "HK", "PAGE", "D", unused=form.unused),
+            "v": array("P", "HK", "PAGE", "D", unused=form.unused),
             "table": array("B", "T", fill=form.table, dtype="int32"),
             "lengths": array("B", fill=form.lengths, dtype="int32"),
             "out": out("B", "H", "D"),
@@ -94,8 +107,10 @@ register(
             Case("2 sequences, 1 page each", _paged_of(2, 1, 1, 1, 8, mix=2), "position"),
             Case("1 sequence, 9 pages of 8 keys", _paged_of(1, 2, 1, 9, 8, mix=0), "position"),
             Case("3 sequences of different lengths, a shared first page", _paged_of(3, 4, 2, 9, 8), "position"),
-            Case("2 sequences, a partial last page", _paged_of(2, 4, 2, 7, 8, mix=9), "position"),
-            Case("pages of 64 keys, several tiles each", _paged_of(2, 3, 1, 2, 64, mix=3)),
+            Case("2 sequences, a partial last page, pools of 2³² elements", FAR, "position", "far"),
+            Case(
+                "pages of 64 keys, several tiles each, NaN in unused places", _paged_of(2, 3, 1, 2, 64, 32, 3, stale=1)
+            ),
             Case("2 sequences, scores far below zero", _paged_of(2, 2, 1, 6, 8, mix=3), "opposed"),
             Case("3 sequences, 2 key heads, padded rows", _paged_of(3, 4, 2, 6, 8, mix=5), "position", "padded"),
             Case("scores up to a hundred", _paged_of(2, 3, 1, 11, 8, mix=6), "integers"),

@@ -6,6 +6,7 @@ H query heads, HK heads of keys and values; H is a multiple of HK, and query hea
 import torch
 
 from ..spec.exercise import (
+    Bound,
     Case,
     Contract,
     Cost,
@@ -261,7 +262,11 @@ register(
         id="17_flash_attention/flash",
         title="Causal attention in two loops, with descriptors",
         entry="flash",
-        points=Points(correct=4),
+        # one tile above the diagonal for each program is 2.41
+        points=Points(
+            correct=3,
+            bounds=(Bound("bytes moved, relative to the minimum", "moved_bytes", "compulsory_bytes", at_most=2.25),),
+        ),
         arguments={**ARGUMENTS, "causal": Number("causal")},
         reference=_either,
         magnitude=lambda q, k, v, causal: magnitude(q, k, v, bool(causal)),
@@ -274,12 +279,11 @@ register(
                 f"causal, {TILE_M} queries: exactly one tile, bf16", _of(2, TILE_M, TILE_M, causal=1), dtype="bfloat16"
             ),
             Case(f"causal, {TILE_M + 1} queries", _of(1, TILE_M + 1, TILE_M + 1, causal=1), "position"),
-            Case("causal, 4 query heads on 2 key heads, 37 queries, head size 64", _of(4, 37, 37, 64, 2, causal=1)),
             Case("causal, 61 queries", _of(1, 61, 61, causal=1), "position"),
             Case("causal, 70 queries, scores up to a hundred", _of(1, 70, 70, causal=1), "integers"),
             Case("causal, 43 queries, scores far below zero", _of(1, 43, 43, causal=1), "opposed"),
             Case("causal, 2 heads, 41 queries, padded rows", _of(2, 41, 41, causal=1), "position", "padded"),
-            Case("causal, 97 queries", _of(1, 97, 97, causal=1)),
+            Case("causal, 4 query heads on 2 key heads, 75 queries, head size 64", _of(4, 75, 75, 64, 2, causal=1)),
             Case("not causal, 33 queries, 64 keys: whole tiles", _of(1, 33, 64, causal=0), "position"),
             Case(
                 "not causal, 3 query heads on 1 key head, 43 keys, unaligned",

@@ -1,6 +1,7 @@
 """Unit 18: the backward pass of attention. lse and delta are ordinary inputs: the formulas hold for any values.
 
-All inputs are normally distributed, so that P = exp(s − lse) and dS stay within the range of fp16.
+All inputs are normally distributed, so that P = exp(s − lse) and dS stay within the range of fp16. In one case q, k and
+lse have other means, of scores far below zero: P of a key of zeros is then infinite.
 """
 
 import math
@@ -8,6 +9,7 @@ import math
 import torch
 
 from ..spec.exercise import (
+    Bound,
     Case,
     Contract,
     Cost,
@@ -180,8 +182,8 @@ def _by_column(out, dout):
 
 
 def _cases() -> tuple[Case, ...]:
-    def of(H, M, D=32, HK=None, N=None, causal=1):
-        return {"H": H, "HK": HK or H, "M": M, "N": N or M, "D": D, "causal": causal}
+    def of(H, M, D=32, HK=None, N=None, causal=1, **more):
+        return {"H": H, "HK": HK or H, "M": M, "N": N or M, "D": D, "causal": causal, **more}
 
     return (
         Case("causal, 2 queries", of(1, 2)),
@@ -189,12 +191,15 @@ def _cases() -> tuple[Case, ...]:
         Case(f"causal, {TILE - 1} queries: one short of a tile", of(1, TILE - 1)),
         Case(f"causal, {TILE} queries: exactly one tile, bf16", of(1, TILE), dtype="bfloat16"),
         Case(f"causal, {TILE + 1} queries", of(1, TILE + 1)),
-        Case("causal, 4 query heads on 2 key heads, 37 queries, head size 64", of(4, 37, 64, HK=2)),
         Case("causal, 50 queries", of(1, 50)),
         Case("causal, 2 heads, 41 queries, padded rows", of(2, 41), layout="padded"),
-        Case("causal, 75 queries", of(1, 75)),
+        Case("causal, 4 query heads on 2 key heads, 75 queries, head size 64", of(4, 75, 64, HK=2)),
         Case("not causal, 33 queries, 64 keys: whole tiles of keys", of(1, 33, N=64, causal=0)),
-        Case("not causal, 3 query heads on 1 key head, 43 keys, unaligned", of(3, 17, 32, 1, 43, 0), layout="offset"),
+        Case(
+            "not causal, 3 query heads on 1 key head, 43 keys, scores far below zero, unaligned",
+            of(3, 17, 32, 1, 43, 0, below=1),
+            layout="offset",
+        ),
     )
 
 
@@ -220,24 +225,50 @@ def _cost(products: int, read: int):
     return cost
 
 
+MEAN = 4.25
+"""Of q, and with a minus of k, where scores are to be far below zero: about −18 · √D, so that exp of minus that is more
+than fp32 can hold."""
+
+
+def _around(mean, *dims: str):
+    """Normally distributed; close around the mean where scores are to be far below zero."""
+
+    def fill(sizes, g):
+        x = torch.randn([sizes[d] for d in dims], generator=g, dtype=torch.float64)
+        return mean + x / 16 if sizes.get("below") else x
+
+    return array(*dims, fill=fill)
+
+
+def _lse(sizes, g):
+    x = torch.randn(sizes["H"], sizes["M"], generator=g, dtype=torch.float64)
+    return x - MEAN**2 * sizes["D"] ** 0.5 if sizes.get("below") else x
+
+
 INPUTS = {
-    "q": array("H", "M", "D", fill="normal"),
-    "k": array("HK", "N", "D", fill="normal"),
+    "q": _around(MEAN, "H", "M", "D"),
+    "k": _around(-MEAN, "HK", "N", "D"),
     "v": array("HK", "N", "D", fill="normal"),
     "dout": array("H", "M", "D", fill="normal"),
-    "lse": array("H", "M", fill="normal", dtype="float32"),
+    "lse": array("H", "M", fill=_lse, dtype="float32"),
     "delta": array("H", "M", fill="normal", dtype="float32"),
 }
 
 
-def _register(name: str, title: str, outputs: tuple[str, ...], products: int, known_mistakes) -> None:
+def _register(name: str, title: str, outputs: tuple[str, ...], products: int, most: float, known_mistakes) -> None:
+    """`most`: bytes moved, relative to the minimum. A tile that is read without need for each program is 9 % more."""
     dims = ("H", "M", "D") if outputs == ("dq",) else ("HK", "N", "D")
     register(
         KernelExercise(
             id=f"18_flash_backward/{name}",
             title=title,
             entry=name,
-            points=Points(correct=4),
+            points=Points(
+                correct=3,
+                bounds=(
+                    Bound("bytes moved, relative to the minimum", "moved_bytes", "compulsory_bytes", at_most=most),
+                ),
+            ),
             arguments={**INPUTS, **{n: out(*dims) for n in outputs}, "causal": Number("causal")},
             reference=only(outputs, gradients),
             magnitude=only(outputs, magnitude),
@@ -257,6 +288,7 @@ _register(
     "Gradients of keys and values",
     ("dk", "dv"),
     4,
+    1.4,
     (
         KnownMistake("wrong-formula", "{name} lacks the weights: dV = Pᵀ dO, not just a sum of dO", without_weights),
         KnownMistake(
@@ -292,6 +324,7 @@ _register(
     "Gradients of queries",
     ("dq",),
     3,
+    1.9,
     (
         KnownMistake(
             "wrong-formula",

@@ -158,12 +158,14 @@ class Array:
     """An input array: its dimensions by name, and what fills it when the case does not say.
 
     Without dimensions it has one element. `fill` names a strategy, or is a function of (sizes, generator): lengths and
-    tables of numbers must fit the sizes.
+    tables of numbers must fit the sizes. `unused` maps sizes to a mask of the elements that no result may depend on: in
+    cases with the size `stale` they are NaN.
     """
 
     dims: tuple[str, ...]
     fill: str | Callable[[Mapping[str, int], Any], Any] | None = None
     dtype: str | None = None
+    unused: Callable[[Mapping[str, int]], Any] | None = None
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         return tuple(sizes[d] for d in self.dims) or (1,)
@@ -182,9 +184,11 @@ class Number:
     high: float = 2.0
 
 
-def array(*dims: str, fill: str | Callable | None = None, dtype: str | None = None) -> Array:
+def array(
+    *dims: str, fill: str | Callable | None = None, dtype: str | None = None, unused: Callable | None = None
+) -> Array:
     """An input array, `array("M", "N")`."""
-    return Array(dims, fill, dtype)
+    return Array(dims, fill, dtype, unused)
 
 
 def out(*dims: str, dtype: str | None = None) -> Out:

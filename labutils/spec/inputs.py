@@ -21,15 +21,20 @@ from .exercise import Array, Case, KernelExercise, Number, Out
 GUARD = 8192
 """Elements of guard on each side: more than the largest tile a beginner's kernel is likely to run over by."""
 
-LAYOUTS = ("contiguous", "offset", "padded", "columns", "input columns")
+LAYOUTS = ("contiguous", "offset", "padded", "far", "columns", "input columns")
 """offset: starts one element after a 16-byte boundary · padded: rows lie further apart than their length, in each array
-of a run by another number of elements, so that one array's stride is never right for another · columns: the two last
-axes change places in memory, so that a matrix lies column by column · input columns: so in the inputs only, for
-launchers that pass one stride of each output."""
+of a run by another number of elements, so that one array's stride is never right for another · far: slices of the first
+axis lie apart, and recorded kernels see so much room between them that the array spans almost 2**32 elements: an offset
+of 32 bits overflows · columns: the two last axes change places in memory, so that a matrix lies column by column ·
+input columns: so in the inputs only, for launchers that pass one stride of each output."""
 
 PADDING = 16
 """Elements between rows of the first padded array; the second has twice as many, and so on. A multiple of 16 bytes for
 every element type, as copies by the tensor memory accelerator want it."""
+
+SLICE = 4096
+"""Elements between slices of an array that is laid out far are a multiple of this, and a padding that no other array
+has: a recorded run knows its first stride by the number."""
 
 
 def generator(seed: int, *labels: Any) -> torch.Generator:
@@ -126,7 +131,8 @@ FILLS: Mapping[str, Callable] = {
 def values(argument: Array, sizes: Mapping[str, int], g: torch.Generator, dtype: str, fill: str) -> torch.Tensor:
     """What an input array holds, float64 or of its own type; `fill` is for arrays that do not say."""
     chosen = argument.fill or fill
-    return chosen(sizes, g) if callable(chosen) else FILLS[chosen](argument.shape(sizes), g, dtype)
+    data = chosen(sizes, g) if callable(chosen) else FILLS[chosen](argument.shape(sizes), g, dtype)
+    return data.masked_fill(argument.unused(sizes), torch.nan) if argument.unused and sizes.get("stale") else data
 
 
 def torch_dtype(name: str) -> torch.dtype:
@@ -147,6 +153,8 @@ class Buffer:
     view: torch.Tensor
     is_output: bool
     before: torch.Tensor = field(repr=False, default=None)
+    apart: int = 1
+    """How many times its first stride recorded kernels are given."""
 
     @property
     def start(self) -> int:
@@ -211,8 +219,18 @@ def _place(shape, layout: str, number: int) -> tuple[tuple[int, ...], int, int]:
         step *= shape[axis]
         if layout == "padded" and axis == len(shape) - 1:
             step += PADDING * (1 + number) + shape[axis] % 2
+        if layout == "far" and axis == 1:
+            step += -step % SLICE + PADDING * (1 + number)
     start = GUARD + (1 if layout == "offset" else 0)
     return tuple(strides), start, start + step + GUARD
+
+
+def _apart(shape, strides, layout: str) -> int:
+    """By how much the first stride can grow if it stays below 2**31 and every offset below 2**32, so that an offset in
+    32 bits becomes negative. Two slices can only be 2**31 elements apart if the stride itself has more than 32 bits."""
+    if layout != "far" or len(shape) < 2 or shape[0] < 3:
+        return 1
+    return (2**32 - 1) // ((shape[0] - 1) * strides[0])
 
 
 def make_run(
@@ -267,7 +285,8 @@ def _buffer(exercise, case, name, argument: Array, g, device, allocate) -> Buffe
         storage.as_strided(shape, strides, start).copy_(data.to(dtype))
     if device != "cpu":
         storage = storage.to(device)
-    return Buffer(name, storage, storage.as_strided(shape, strides, start), is_output, storage.clone())
+    view, apart = storage.as_strided(shape, strides, start), _apart(shape, strides, layout)
+    return Buffer(name, storage, view, is_output, storage.clone(), apart)
 
 
 def hidden_cases(exercise: KernelExercise, seed: int, count: int = 4) -> list[Case]:

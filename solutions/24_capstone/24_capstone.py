@@ -162,7 +162,7 @@ def attention(z, mixed, T, H, HK, D):
 def linear_config(M, N):
     gpu = lab.device.current()
     if M * N < 2**16:
-        return dict(BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, GROUP_M=4, FLATTEN=False, num_warps=4, num_stages=2)
+        return dict(BLOCK_M=16, BLOCK_N=64, BLOCK_K=32, GROUP_M=4, FLATTEN=False, num_warps=4, num_stages=2)
     if gpu and gpu.capability[0] == 9:
         return dict(BLOCK_M=128, BLOCK_N=256, BLOCK_K=64, GROUP_M=8, FLATTEN=True, num_warps=8, num_stages=3)
     return dict(BLOCK_M=128, BLOCK_N=128, BLOCK_K=32, GROUP_M=8, FLATTEN=False, num_warps=4, num_stages=3)

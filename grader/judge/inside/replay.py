@@ -43,6 +43,7 @@ class SharedArray:
     storage: torch.Tensor
     view: torch.Tensor
     start: int
+    apart: int
 
     def inside(self) -> torch.Tensor:
         mask = torch.zeros(self.storage.numel(), dtype=torch.bool)
@@ -66,7 +67,7 @@ def arrays(payload: dict, memory: memoryview) -> Case:
         dtype = getattr(torch, a["dtype"])
         storage = torch.frombuffer(memory, dtype=dtype, count=a["length"], offset=a["at"])
         view = storage.as_strided(a["shape"], a["strides"], a["start"])
-        buffers[a["name"]] = SharedArray(a["name"], storage, view, a["start"])
+        buffers[a["name"]] = SharedArray(a["name"], storage, view, a["start"], a["apart"])
         arguments.append(storage)
     return Case(buffers, arguments)
 

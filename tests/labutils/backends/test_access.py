@@ -54,6 +54,20 @@ def test_an_address_in_no_array_is_named_by_the_nearest(recorder):
     assert (finding.array, finding.index, finding.past_end) == ("x", 10**9, False)
 
 
+def test_an_offset_that_overflows_32_bits_is_named():
+    far, stride, apart = Recorder(), 4096, 2**31 // 4096 - 1
+    far.track("k", 1 << 30, 2, np.ones(3 * stride, bool))
+    far.spread("k", 1 << 30, 2 * stride, apart)
+    base, wide = far.seen(1 << 30), far.stretched(stride)
+    assert wide == stride * apart and far.stretched(stride + 1) == stride + 1
+    right = np.array([base, base + 2 * (2 * wide + 5)], np.uint64)
+    assert far.in_memory(right).tolist() == [1 << 30, (1 << 30) + 2 * (2 * stride + 5)]
+    wrapped = np.array([base + 2 * (2 * wide - 2**32)], np.uint64)
+    assert not far.load(far.in_memory(wrapped), np.ones(1, bool), 2, lambda: (None, "")).any()
+    assert far.findings[0].overflowed and far.findings[0].array == "k"
+    assert f"{2 * wide}, becomes {2 * wide - 2**32} in 32 bits" in far.findings[0].sentence()
+
+
 def test_masked_lanes_touch_nothing(recorder):
     ok = access(recorder, "load", 0, 5, 200, mask=np.array([True, False]))
     assert ok.tolist() == [True, False]

@@ -87,7 +87,7 @@ def test_layouts(layout):
     x = run.buffers["x"].view
     assert x.shape == (4, 33) and x.stride(1) == (4 if layout in ("columns", "input columns") else 1)
     assert run.buffers["out"].view.stride(1) == (4 if layout == "columns" else 1)
-    assert (x.stride(0) > 33) == (layout == "padded")
+    assert (x.stride(0) > 33) == (layout in ("padded", "far"))
     assert (x.data_ptr() % 16 == 0) == (layout != "offset")
     assert run.arguments[2] == 33 and run.arguments[1] == run.inputs()["factor"]
 
@@ -117,6 +117,16 @@ def test_rows_of_no_two_arrays_lie_equally_far_apart():
     run = make_run(exercise(), CASES[1], 7)
     strides = [buffer.view.stride(0) for buffer in run.buffers.values()]
     assert len(set(strides)) == len(strides) and min(strides) > 33
+
+
+def test_offsets_of_an_array_laid_out_far_overflow_32_bits_and_no_more():
+    for rows in (3, 4, 100):
+        run = make_run(exercise(), Case("far", {"M": rows, "N": 33}, layout="far"), 7)
+        x, out = run.buffers["x"], run.buffers["out"]
+        stride = x.view.stride(0) * x.apart
+        assert stride < 2**31 <= (rows - 1) * stride < 2**32
+        assert x.view.stride(0) != out.view.stride(0)
+    assert make_run(exercise(), Case("two", {"M": 2, "N": 33}, layout="far"), 7).buffers["x"].apart == 1
 
 
 def test_hidden_cases_have_padded_rows_where_the_launcher_takes_strides():
