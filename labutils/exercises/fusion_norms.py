@@ -74,7 +74,7 @@ def _norm_cases(shifted: bool = False) -> tuple[Case, ...]:
         Case("7 × 997, a prime, not aligned to 16 bytes", {"M": 7, "N": 997}, layout="offset"),
         Case("20 × 999, fp16, one large value per row", {"M": 20, "N": 999}, "outliers", dtype="float16"),
         Case(
-            "6 × 1000, bf16, padded, one large value per row",
+            "6 × 1000, bf16, padded rows, one large value in each",
             {"M": 6, "N": 1000},
             "outliers",
             "padded",
