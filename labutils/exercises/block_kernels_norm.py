@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..spec.exercise import Bound, Case, Contract, Cost, KernelExercise, KnownMistake, Points, array, out, register
-from .fusion_norms import RMS_EPS, by_row, wrong
+from .fusion_norms import IN_FP16, RMS_EPS, by_row, in_fp16, wrong
 
 UNIT = "24_block_kernels"
 
@@ -109,6 +109,7 @@ MISTAKES = (
         lambda x, w, dy, r: x * r * w * dy,
     ),
     wrong("eps is missing under the root", lambda x, w, dy: _without_eps(x, w, dy)),
+    wrong(IN_FP16, lambda x, w, dy: _squares_in_fp16(x, w, dy), "precision"),
     wrong("the mean square divides by BLOCK_N; divide by N", lambda x, w, dy: _block_mean(x, w, dy), "padded-lanes"),
     wrong(
         "the weight is used by row, not by column",
@@ -159,6 +160,11 @@ MISTAKES = (
 
 def _without_eps(x, w, dy):
     r = _scale(x, 0.0)
+    return {"dx": _corrected(x, w, dy, r), "dw": (dy * x * r).sum(0)}
+
+
+def _squares_in_fp16(x, w, dy):
+    r = torch.rsqrt(in_fp16(x**2).mean(1, keepdim=True) + RMS_EPS)
     return {"dx": _corrected(x, w, dy, r), "dw": (dy * x * r).sum(0)}
 
 
@@ -214,8 +220,14 @@ register(
             Case("12 × 700, values up to ten thousand", {"M": 12, "N": 700}, "large"),
             Case("33 × 243, wide range", {"M": 33, "N": 243}, "wide"),
             Case("19 × 997, a prime, not aligned to 16 bytes", {"M": 19, "N": 997}, layout="offset"),
-            Case("40 × 999, fp16", {"M": 40, "N": 999}, dtype="float16"),
-            Case("26 × 1000, bf16, padded rows", {"M": 26, "N": 1000}, layout="padded", dtype="bfloat16"),
+            Case("40 × 999, fp16, one large value per row", {"M": 40, "N": 999}, "outliers", dtype="float16"),
+            Case(
+                "26 × 1000, bf16, padded rows, one large value in each",
+                {"M": 26, "N": 1000},
+                "outliers",
+                "padded",
+                "bfloat16",
+            ),
             Case("200 × 255, many rows", {"M": 200, "N": 255}, "position"),
         ),
         draw=_draw,

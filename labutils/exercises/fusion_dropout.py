@@ -24,6 +24,8 @@ from .fusion_norms import by_row, wrong
 
 MASK32 = 0xFFFFFFFF
 
+AT_P = "an element whose random number is exactly p is dropped: u >= p keeps it"
+
 
 def philox(seed: int, counters: torch.Tensor) -> list[torch.Tensor]:
     """Four 32-bit numbers per counter (int64 tensors): Philox 4×32, 10 rounds (Salmon and others, 2011)."""
@@ -64,6 +66,10 @@ def _dropout_gelu_backward(h, bias, dy, p, seed):
     return _gelu_backward(h + bias, dy) * _kept(h, p, seed)
 
 
+def _kept_above(x, p, seed):
+    return (uniform(seed, *x.shape, x.device) > p).to(x.dtype) / (1 - p)
+
+
 def _by_column(x, p, seed):
     return _kept(x[:1], p, seed).expand_as(x)
 
@@ -75,7 +81,7 @@ def _flipped(x, p, seed):
 def _dropout_cases() -> tuple[Case, ...]:
     """Few programs: Philox takes the interpreter a hundred steps in each."""
     cases = (
-        Case("one element", {"M": 1, "N": 1}),
+        Case("one element, whose random number is exactly p", {"M": 1, "N": 1, "p": 0.375, "seed": 5_179_874}),
         Case("2 × 3", {"M": 2, "N": 3}, "position"),
         Case("3 × 1, a single column", {"M": 3, "N": 1}),
         Case("2 × 1023, one short of a block", {"M": 2, "N": 1023}, "position"),
@@ -88,12 +94,14 @@ def _dropout_cases() -> tuple[Case, ...]:
         Case("3 × 1030, bf16, padded rows", {"M": 3, "N": 1030}, layout="padded", dtype="bfloat16"),
         Case("5 × 3000, many blocks", {"M": 5, "N": 3000}, "position"),
     )
-    return tuple(replace(c, sizes={**c.sizes, "seed": 1000 + 7 * k}) for k, c in enumerate(cases))
+    return tuple(
+        replace(c, sizes={"p": (k % 6 + 1) / 8, "seed": 1000 + 7 * k} | dict(c.sizes)) for k, c in enumerate(cases)
+    )
 
 
 def _draw_dropout(rng) -> dict[str, int]:
     columns = rng.choice([rng.randrange(1, 200), 1024 * rng.randrange(1, 3) + rng.choice([-1, 0, 1])])
-    return {"M": rng.randrange(1, 6), "N": columns, "seed": rng.randrange(1, 2**31)}
+    return {"M": rng.randrange(1, 6), "N": columns, "p": rng.randrange(1, 7) / 8, "seed": rng.randrange(1, 2**31)}
 
 
 def _dropout(name, title, points, inputs, output, reads, reference, magnitude, library, known_mistakes) -> None:
@@ -104,7 +112,7 @@ def _dropout(name, title, points, inputs, output, reads, reference, magnitude, l
             entry=name,
             points=points,
             arguments={n: array("N") if n == "bias" else array("M", "N") for n in inputs}
-            | {"p": Number(low=0.125, high=0.75), "seed": Number("seed"), output: out("M", "N")},
+            | {"p": Number("p"), "seed": Number("seed"), output: out("M", "N")},
             reference=reference,
             magnitude=magnitude,
             contract=Contract(terms=24),
@@ -115,8 +123,8 @@ def _dropout(name, title, points, inputs, output, reads, reference, magnitude, l
             ),
             cases=_dropout_cases(),
             draw=_draw_dropout,
-            tiny=Case("2 rows of 4", {"M": 2, "N": 4, "seed": 3}),
-            bench={"M": 2**14, "N": 2**13, "seed": 12345},
+            tiny=Case("2 rows of 4", {"M": 2, "N": 4, "p": 0.5, "seed": 3}),
+            bench={"M": 2**14, "N": 2**13, "p": 0.25, "seed": 12345},
             library=library,
             known_mistakes=known_mistakes,
         )
@@ -136,6 +144,7 @@ _dropout(
         torch.nn.functional.gelu(h + bias, approximate="tanh"), p, training=True
     ),
     (
+        wrong(AT_P, lambda h, bias, p, seed: _gelu(h + bias) * _kept_above(h, p, seed)),
         wrong(
             "kept elements are not divided by 1 − p", lambda h, bias, p, seed: _dropout_gelu(h, bias, p, seed) * (1 - p)
         ),
@@ -187,6 +196,7 @@ _dropout(
     _steep,
     None,
     (
+        wrong(AT_P, lambda h, bias, dy, p, seed: _gelu_backward(h + bias, dy) * _kept_above(h, p, seed)),
         wrong("the mask is missing", lambda h, bias, dy, p, seed: _gelu_backward(h + bias, dy)),
         wrong(
             "kept elements are not divided by 1 − p",

@@ -29,6 +29,14 @@ def wrong(sentence: str, compute, kind: str = "wrong-formula") -> KnownMistake:
     return KnownMistake(kind, sentence, compute)
 
 
+IN_FP16 = "{name} uses squares computed in fp16, which are inf above 65504: convert to fp32 before you square"
+
+
+def in_fp16(squares):
+    """What fp16 makes of them: inf where they are too large."""
+    return squares.half().double()
+
+
 def _terms(sizes) -> int:
     """Depth of a row's sum over lanes and trees, at most N/32 additions, plus a few roundings."""
     return 24 + sizes["N"] // 32
@@ -64,8 +72,14 @@ def _norm_cases(shifted: bool = False) -> tuple[Case, ...]:
         Case("9 × 700, values up to ten thousand", {"M": 9, "N": 700}, "large"),
         Case("6 × 243, wide range", {"M": 6, "N": 243}, "wide"),
         Case("7 × 997, a prime, not aligned to 16 bytes", {"M": 7, "N": 997}, layout="offset"),
-        Case("20 × 999, fp16", {"M": 20, "N": 999}, dtype="float16"),
-        Case("6 × 1000, bf16, padded rows", {"M": 6, "N": 1000}, layout="padded", dtype="bfloat16"),
+        Case("20 × 999, fp16, one large value per row", {"M": 20, "N": 999}, "outliers", dtype="float16"),
+        Case(
+            "6 × 1000, bf16, padded rows, one large value in each",
+            {"M": 6, "N": 1000},
+            "outliers",
+            "padded",
+            "bfloat16",
+        ),
         Case("90 × 255, many rows", {"M": 90, "N": 255}, "position"),
     ]
     if shifted:
@@ -129,6 +143,7 @@ _norm(
             "padded-lanes",
         ),
         wrong("each lane past the end adds 1", lambda x, w: _rms_ones(x, w), "padded-lanes"),
+        wrong(IN_FP16, lambda x, w: _rms_in_fp16(x, w), "precision"),
         wrong("{name} uses the weight by row, not by column", lambda x, w: _rms(x, by_row(w, x)), "transposed"),
         wrong(
             "every row of {name} is the result of row 0", lambda x, w: _rms(x[:1], w).expand_as(x), "first-block-only"
@@ -145,8 +160,15 @@ def _rms_sum(x, w, count):
     return x * torch.rsqrt((x**2).sum(1, keepdim=True) / count + RMS_EPS) * w
 
 
+def _rms_in_fp16(x, w):
+    return x * torch.rsqrt(in_fp16(x**2).mean(1, keepdim=True) + RMS_EPS) * w
+
+
 def _rms_ones(x, w):
-    return x * torch.rsqrt(((x**2).sum(1, keepdim=True) + _width(x) - x.shape[1]) / x.shape[1] + RMS_EPS) * w
+    """NaN, which fits nothing, where the lanes change so little that any imprecise result would fit."""
+    squares, lanes = (x**2).sum(1, keepdim=True), _width(x) - x.shape[1]
+    lanes = torch.where(lanes < 0.02 * squares, torch.nan, lanes)
+    return x * torch.rsqrt((squares + lanes) / x.shape[1] + RMS_EPS) * w
 
 
 def _no_root(x, w):
@@ -197,6 +219,7 @@ _norm(
             lambda x, residual, w: _silu(_rms_sum(x + residual, w, _width(x))),
             "padded-lanes",
         ),
+        wrong(IN_FP16, lambda x, residual, w: _silu(_rms_in_fp16(x + residual, w)), "precision"),
         wrong(
             "every row of {name} is the result of row 0",
             lambda x, residual, w: _chain(x[:1], residual[:1], w).expand_as(x),
@@ -248,6 +271,7 @@ _norm(
             lambda x, w, b: _block_means(x, w, b),
             "padded-lanes",
         ),
+        wrong(IN_FP16, lambda x, w, b: _layer_in_fp16(x, w, b), "precision"),
         wrong(
             "every row of {name} is the result of row 0",
             lambda x, w, b: _layer(x[:1], w, b).expand_as(x),
@@ -255,6 +279,11 @@ _norm(
         ),
     ),
 )
+
+
+def _layer_in_fp16(x, w, b):
+    centered = x - x.mean(1, keepdim=True)
+    return centered * torch.rsqrt(in_fp16(centered**2).mean(1, keepdim=True) + LAYER_EPS) * w + b
 
 
 def _sample(x, w, b):

@@ -8,6 +8,7 @@ data are drawn on the CPU and copied.
 from __future__ import annotations
 
 import hashlib
+import math
 import mmap
 import random
 from collections.abc import Callable, Mapping
@@ -77,10 +78,13 @@ def _large(shape, g, dtype):
 
 
 def _lone(shape, g, dtype):
-    """Rows of -inf with one finite entry each."""
+    """Rows of -inf with one finite entry each: at the end of the first row, then row by row evenly to the front. In
+    some row a kernel finds no maximum if it leaves columns out of its search."""
+    *outer, n = shape
+    rows = math.prod(outer)
+    at = (n - 1 - torch.arange(rows) * (n // rows + 1)) % n
     x = torch.full(shape, -torch.inf, dtype=torch.float64)
-    at = torch.randint(0, shape[-1], (*shape[:-1], 1), generator=g)
-    return x.scatter(-1, at, torch.randn((*shape[:-1], 1), generator=g, dtype=torch.float64))
+    return x.scatter(-1, at.reshape(*outer, 1), torch.randn((*outer, 1), generator=g, dtype=torch.float64))
 
 
 def _masked(shape, g, dtype):
@@ -103,6 +107,28 @@ def _opposed(shape, g, dtype):
     return (_normal(shape, g, dtype).abs() + 1) * 5
 
 
+def _outliers(shape, g, dtype):
+    """One value in each row of a matrix that is far larger than the others: 256 to 512, so that its square leaves fp16.
+
+    It is most of the sum of the row's squares. Where a kernel squares in bf16, which does not overflow, the rounding of
+    this one square is not averaged away: it changes the whole row. Vectors, such as weights, are as in "normal".
+    """
+    if len(shape) < 2:
+        return _normal(shape, g, dtype)
+    at = torch.randint(0, shape[-1], (*shape[:-1], 1), generator=g)
+    size = (1 + torch.rand(at.shape, generator=g, dtype=torch.float64)) * 256
+    sign = torch.randint(0, 2, at.shape, generator=g).double() * 2 - 1
+    return _normal(shape, g, dtype).scatter(-1, at, sign * size)
+
+
+def _peaked(shape, g, dtype):
+    """Rows with up to three entries above 0 and the rest far below, so that these few are most of the sum of
+    exponentials: where a kernel rounds exponents or terms to 16 bits before it adds, the error is not averaged away."""
+    x = _normal(shape, g, dtype) / 2 - 4
+    at = torch.randint(0, shape[-1], (*shape[:-1], 3), generator=g)
+    return x.scatter(-1, at, torch.rand(at.shape, generator=g, dtype=torch.float64))
+
+
 def _shifted(shape, g, dtype):
     """Values far from zero beside their spread: a variance as the difference of two large numbers loses its digits."""
     return _normal(shape, g, dtype) + 1000
@@ -122,6 +148,8 @@ FILLS: Mapping[str, Callable] = {
     "masked": _masked,
     "below": _below,
     "opposed": _opposed,
+    "outliers": _outliers,
+    "peaked": _peaked,
     "shifted": _shifted,
     "ties": _ties,
 }

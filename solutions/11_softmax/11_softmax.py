@@ -315,22 +315,22 @@ lab.check("11_softmax/warp_softmax")
 
 # %% cell="solution" id="block_softmax_kernel"
 # %%cuda
-# // Load columns n, n + step, n + 2 * step, n + 3 * step of a row into v[0] … v[3]; past the end, load -INFINITY.
+# // Load columns n, n + step, n + 2 * step, n + 3 * step of a row into v[k] … v[k + 3]; past the end, load -INFINITY.
 # // For step 1 this is one vectorized load: n and N are then multiples of 4, and the row is 16-byte aligned.
-# __device__ void load4(float *v, const float *row, int n, int step, int N) {
+# __device__ void load4(float (&v)[32], int k, const float *row, int n, int step, int N) {
 #     if (step == 1) {
 #         float4 q = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
 #         if (n < N) q = *reinterpret_cast<const float4 *>(row + n);
-#         v[0] = q.x, v[1] = q.y, v[2] = q.z, v[3] = q.w;
+#         v[k] = q.x, v[k + 1] = q.y, v[k + 2] = q.z, v[k + 3] = q.w;
 #     } else {
-#         for (int e = 0; e < 4; e++) v[e] = n + e * step < N ? row[n + e * step] : -INFINITY;
+#         for (int e = 0; e < 4; e++) v[k + e] = n + e * step < N ? row[n + e * step] : -INFINITY;
 #     }
 # }
-# // Store v[0] … v[3] to the same columns, except past the end of the row.
-# __device__ void store4(float *row, int n, int step, int N, const float *v) {
+# // Store v[k] … v[k + 3] to the same columns, except past the end of the row.
+# __device__ void store4(float *row, int n, int step, int N, const float (&v)[32], int k) {
 #     if (step > 1) {
-#         for (int e = 0; e < 4; e++) if (n + e * step < N) row[n + e * step] = v[e];
-#     } else if (n < N) *reinterpret_cast<float4 *>(row + n) = make_float4(v[0], v[1], v[2], v[3]);
+#         for (int e = 0; e < 4; e++) if (n + e * step < N) row[n + e * step] = v[k + e];
+#     } else if (n < N) *reinterpret_cast<float4 *>(row + n) = make_float4(v[k], v[k + 1], v[k + 2], v[k + 3]);
 # }
 #
 # // out[m, n] = exp(x[m, n] - max) / sum. Each block computes one row, with at most 32 columns per thread.
@@ -345,7 +345,7 @@ lab.check("11_softmax/warp_softmax")
 #     // ### BEGIN SOLUTION
 #     float largest = -INFINITY, sum = 0.0f;
 #     #pragma unroll
-#     for (int k = 0; k < 32; k += 4) load4(&v[k], x, first + k * blockDim.x, step, N);
+#     for (int k = 0; k < 32; k += 4) load4(v, k, x, first + k * blockDim.x, step, N);
 #     #pragma unroll
 #     for (int k = 0; k < 32; k++) largest = fmaxf(largest, v[k]);
 #     for (int s = 16; s > 0; s /= 2) largest = fmaxf(largest, __shfl_xor_sync(0xffffffff, largest, s));
@@ -368,7 +368,7 @@ lab.check("11_softmax/warp_softmax")
 #     #pragma unroll
 #     for (int k = 0; k < 32; k++) v[k] *= scale;
 #     #pragma unroll
-#     for (int k = 0; k < 32; k += 4) store4(out, first + k * blockDim.x, step, N, &v[k]);
+#     for (int k = 0; k < 32; k += 4) store4(out, first + k * blockDim.x, step, N, v, k);
 #     // ### END SOLUTION
 # }
 

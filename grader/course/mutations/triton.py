@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Callable, Iterator
 
@@ -125,10 +126,21 @@ def memory_calls(source: _Text, node: ast.Call) -> Found:
 
 
 def _same_number(one: str, other: str) -> bool:
+    first, second = _number(one), _number(other)
+    return one == other if first is None or second is None else first == second
+
+
+def _number(text: str) -> float | None:
+    """What a literal or `float("inf")` is, with or without a sign; None for anything else."""
     try:
-        return float(ast.literal_eval(one)) == float(ast.literal_eval(other))
+        node, sign = ast.parse(text, mode="eval").body, 1
+        while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            node, sign = node.operand, -sign
+        if isinstance(node, ast.Call) and _called(node) == "float" and len(node.args) == 1:
+            node = node.args[0]
+        return sign * float(ast.literal_eval(node))
     except (ValueError, SyntaxError, TypeError):
-        return one == other
+        return None
 
 
 def other_calls(source: _Text, node: ast.Call) -> Found:
@@ -196,6 +208,8 @@ def comparisons(source: _Text, node: ast.Compare) -> Found:
         return
     left, right, kind = source.of(node.left), source.of(node.comparators[0]), type(node.ops[0])
     yield "comparison changed", node, f"{left} {COMPARISONS[kind]} {right}"
+    if math.isinf(_number(right) or 0):
+        return  # and one more or less is the same
     yield "bound one off", node, f"{left} {SYMBOLS[kind]} {right} - 1"
     yield "bound one off", node, f"{left} {SYMBOLS[kind]} {right} + 1"
 

@@ -64,6 +64,17 @@ def test_rules_of_triton(before, after):
     assert after in made(triton, before)
 
 
+@pytest.mark.parametrize("infinity", ['-float("inf")', 'float("-inf")', "-(float('inf'))"])
+def test_an_infinity_is_not_replaced_by_the_same_in_other_words(infinity):
+    load = triton.edits(f"x = tl.load(p + i, mask=m, other={infinity})")
+    others = {edit.new for edit in load if edit.operator == "other changed"}
+    assert others == {f"tl.load(p + i, mask=m, other={value})" for value in ("0.0", "1.0")}
+    full = triton.edits(f"m = tl.full((4,), {infinity}, tl.float32)")
+    values = {edit.new for edit in full if edit.operator == "initial value"}
+    assert values == {f"tl.full((4,), {value}, tl.float32)" for value in ("0.0", "1.0")}
+    assert "bound one off" not in {edit.operator for edit in triton.edits(f"m = a == {infinity}")}
+
+
 def test_a_stride_takes_the_place_of_another_of_the_same_kernel():
     text = "def f(p, stride_a, stride_b, n):\n    return p + n * stride_a\n"
     assert text.replace("n * stride_a", "n * stride_b") in made(triton, text)
