@@ -297,8 +297,8 @@ lab.check("11_softmax/warp_softmax")
 # array `part` in shared memory. After a barrier, every warp reads all results from `part` and reduces them by shuffles.
 #
 # <details><summary>Hint 1</summary>Fill all of <code>v</code> in a separate loop before you use it:
-# <code>load4(&amp;v[k], x, first + k * blockDim.x, step, N)</code> for k = 0, 4, …, 28. <code>store4</code> takes the
-# same arguments, but with <code>&amp;v[k]</code> last.</details>
+# <code>load4(v, k, x, first + k * blockDim.x, step, N)</code> for k = 0, 4, …, 28. <code>store4</code> takes the
+# same arguments, but with <code>v, k</code> last.</details>
 # <details><summary>Hint 2</summary>Write the sums to <code>part</code> only after all warps have read the maxima from
 # <code>part</code>.</details>
 # <details><summary>Hint 3</summary>A block may have fewer than 32 warps. In the second level, the lanes whose index is

@@ -330,6 +330,8 @@ lab.check("17_flash_attention/ragged")
 #   covers the last tile, if that tile is not full. The launcher sets `TAIL` to False if the second loop has nothing to
 #   do.
 #
+# The check counts bytes for 1 of the 4 points: do not load tiles that no query of the program sees.
+#
 # `desc.load([head, row, 0])` loads a tile of shape (1, rows, D), with zeros past the end of the head. `.reshape(rows,
 # D)` drops the first axis. Loads and stores through a [tensor descriptor](../glossary.md#tensor-descriptor) need no
 # strides and no masks. `lse_ptr` is an ordinary pointer, so the store of lse needs a stride and a mask. On Hopper and

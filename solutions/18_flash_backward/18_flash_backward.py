@@ -195,8 +195,8 @@ lab.check("18_flash_backward/delta")
 # Write `one_step` first. Its argument `seen` is True where a query sees a key. Use `seen` only if `MASKED`. In
 # `dkdv_kernel`, `first` is the program's first key. With a causal mask, queries before `first` see none of the
 # program's keys: skip tiles that have only such queries. A tile of queries needs the mask if one of its queries does
-# not see the program's last key. Descriptors return zeros for queries past the end. Load +∞ as the lse of these
-# queries, so that P is 0.
+# not see the program's last key. The check counts bytes for 1 point, here and in dq. Descriptors return zeros for
+# queries past the end. Load +∞ as the lse of these queries, so that P is 0.
 #
 # <details><summary>Hint 1</summary>Compute pᵀ = exp2(sᵀ · scale − lse[None, :] · log₂ e), and set pᵀ to 0 where a query
 # does not see a key. Then dsᵀ = pᵀ · (dpᵀ − delta[None, :]).</details>

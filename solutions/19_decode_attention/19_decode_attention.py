@@ -322,7 +322,8 @@ lab.check("19_decode_attention/decode")
 # a sequence, and page `p` of the second pool holds their values. Row `b` of the block table `table` lists the pages of
 # sequence `b`: key `n` is on page `table[b, n // PAGE]`, at position `n % PAGE`. Value `n` is at the same place in the
 # second pool. The pages of a sequence can be anywhere in the pool. Sequences that begin with the same tokens can share
-# pages, as in the figure of block tables above. After the last page of a sequence, `table` holds -1.
+# pages, as in the figure of block tables above. After the last page of a sequence, `table` holds -1. Unused places of
+# a pool may hold NaN.
 #
 # | argument | shape | meaning |
 # |---|---|---|

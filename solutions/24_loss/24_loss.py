@@ -176,7 +176,7 @@ def multiply(kernel, a, b, by_columns, M, N, K, *rest):
 # | argument | shape | meaning |
 # |---|---|---|
 # | `z_ptr` | (M, chunk) | logits of this chunk, in the first `width` columns; rows are `stride_zm` elements apart |
-# | `target_ptr` | (M,) | index of the target in the whole vocabulary, or −100; int32 |
+# | `target_ptr` | (M,) | index of the target in the whole vocabulary, or −100; int32: use `tl.int64` to address w |
 # | `m_ptr`, `l_ptr` | (M,) | maximum and sum of the chunks so far, fp32; at first -inf and 0 |
 # | `t_ptr` | (M,) | logit of the target, fp32 |
 # | `factor_ptr` | (M,) | output: exp(m_old − m), fp32 |
