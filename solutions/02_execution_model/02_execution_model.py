@@ -2,7 +2,8 @@
 # # Map threads to data and to the hardware
 #
 # **You will** compute how a [grid](../glossary.md#grid) fills a GPU. Then you write three CUDA C++
-# [kernels](../glossary.md#kernel): the first computes one index, the second two indices, and the third has a branch.
+# [kernels](../glossary.md#kernel): the first computes one index, the second two indices, and the third computes some
+# elements by one formula and the rest by another.
 #
 # **You will learn to**
 # - define grid, [block](../glossary.md#block), [warp](../glossary.md#warp) and [thread](../glossary.md#thread), and
@@ -37,8 +38,8 @@
 # blocks, so 148 − 12 = 136 SMs are idle. This loss is called *wave quantization*, or the [tail
 # effect](../glossary.md#tail-effect).
 #
-# **Predict.** Write `waves`: how many waves does a grid of `blocks` blocks need? Each wave offers every block slot of
-# the GPU once. Write `tail_efficiency`: what share of these slots, in all waves, do the blocks use?
+# **Predict.** Write `waves`: how many waves does a grid of `blocks` blocks need? In each wave, every block slot of the
+# GPU can take one block. Write `tail_efficiency`: what share of these slots, in all waves, do the blocks use?
 
 # %% cell="setup"
 
@@ -81,10 +82,11 @@ lab.widgets.waves(blocks=160, gpu="B200")
 # independent, the same kernel runs on GPUs with 20 and with 148 SMs.
 #
 # **Latency hiding.** A load from memory takes several hundred [cycles](../glossary.md#cycle). Meanwhile, other warps
-# can run. An SM of an A100, H100, H200 or B200 holds up to {claim: sm_warps}. (An SM of a T4 holds {claim: t4_warps},
-# of the series RTX 30, 40 and 50 {claim: rtx_warps}.) Each warp keeps its own registers, so a scheduler switches to
-# another warp without delay. In every cycle, each of the SM's four schedulers issues an instruction of one of its
-# *ready* warps (warps that do not wait). With enough warps, at least one warp is always ready.
+# can run. An SM of an A100, H100, H200 or B200 holds up to {claim: sm_warps}. (An SM of a T4 holds {claim: t4_warps}
+# warps, and one of a GPU in the GeForce RTX 30, 40 or 50 series holds {claim: rtx_warps}.) Each warp keeps its own
+# registers, so a scheduler switches to another warp without delay. In every cycle, each of the SM's four schedulers
+# issues an instruction of one of its *ready* warps (warps that do not wait). With enough warps, at least one warp is
+# always ready.
 #
 # ## 2 One index
 #
@@ -200,9 +202,10 @@ lab.check("02_execution_model/mirror")
 # In a stereo signal, even samples are left and odd samples are right. Your kernel applies `left_clip` to each left
 # sample and `right_clip` to each right sample. The obvious kernel branches on `i % 2`, so half of a warp's lanes take
 # each side, and the warp executes both sides. While one side runs, the lanes of the other side wait. This is
-# *divergence*. The cell below runs this kernel and prints its source, in which the column `lanes` is the share of
-# [active lanes](../glossary.md#active-lanes) in each line. (`__device__` marks a function that kernels call.) In the
-# menu of the picture, choose other conditions: which of them cause no divergence?
+# *divergence*. The cell below runs this kernel and prints a table: beside each line of the source, the column `lanes`
+# has the share of [active lanes](../glossary.md#active-lanes). Below the table, it shows an interactive picture of
+# divergence. (`__device__` marks a function that kernels call.) Choose other conditions in the picture's menu: which of
+# them cause no divergence?
 #
 # **Write** `by_warp_kernel`. It gives the same result, but each of its warps computes only one channel (left or right).
 # A block of 256 threads computes 256 consecutive samples. Its first four warps compute the left samples, the other four
@@ -314,12 +317,12 @@ for version in (stereo_by_thread, stereo):
 
 # %% [markdown]
 # **Next levels.** Let each thread process one left and one right sample, and read both with one load, as a `float2`
-# (two floats). This kernel has no branch, and its accesses are [coalesced](../glossary.md#coalesced-access): a warp
-# loads only bytes that it uses. Is it faster than yours?
+# (two floats). This kernel needs no branch to choose a side, and its accesses are
+# [coalesced](../glossary.md#coalesced-access): a warp loads only bytes that it uses. Is it faster than yours?
 #
 # **In practice** the compiler replaces a short branch by code in which every lane computes both sides and selects one
-# result, so the warp does not diverge. Programs that trace rays of light sort the rays so that all lanes of a warp take
-# the same side.
+# result, so the warp does not diverge. Ray tracers sort their rays so that all lanes of a warp take the same side of a
+# branch.
 #
 # **Reading.** [CUDA Programming Guide](https://docs.nvidia.com/cuda/cuda-c-programming-guide/), "Thread Hierarchy" and
 # "SIMT Architecture": what CUDA guarantees about blocks and warps.

@@ -18,9 +18,9 @@
 # and each addition rounds. So a test allows differences up to a tolerance. A tolerance that is too small rejects
 # correct kernels; a tolerance that is too large accepts wrong kernels.
 #
-# Rounding replaces a number x by the nearest number of a format. This changes x by at most u · |x|, where u is the
-# [unit roundoff](../glossary.md#unit-roundoff) of the format: 2^-24 for [fp32](../glossary.md#fp32), 2^-11 for
-# [fp16](../glossary.md#fp16) and 2^-8 for [bf16](../glossary.md#bf16).
+# Rounding replaces a number x by the nearest number that a [number format](../glossary.md#number-format) can represent.
+# This changes x by at most u · |x|, where u is the [unit roundoff](../glossary.md#unit-roundoff) of the format: 2^-24
+# for [fp32](../glossary.md#fp32), 2^-11 for [fp16](../glossary.md#fp16) and 2^-8 for [bf16](../glossary.md#bf16).
 #
 # A kernel that adds `terms` terms rounds after every addition. Each rounding error is at most u times the absolute
 # value of the sum so far. This absolute value is at most `magnitude`, the sum of the absolute values of all terms. So
@@ -35,9 +35,9 @@
 # `"fp32"`, `"fp16"` or `"bf16"`; u(`accumulate`) is the u of that format. Write `tolerance`, which computes this
 # formula.
 #
-# **Predict.** A kernel adds 1024 products in fp32 and stores the sum in fp16. Which part of the tolerance, before or
-# after the +, is larger if all terms have the same sign (magnitude = |expected|), and which if positive and negative
-# terms almost cancel, for example magnitude = 1000 · |expected|?
+# **Predict.** A kernel adds 1024 products in fp32 and stores the sum in fp16. Which part of the tolerance is larger,
+# the one before or the one after the +, if all terms have the same sign (magnitude = |expected|)? Which part is larger
+# if positive and negative terms almost cancel, for example if magnitude = 1000 · |expected|?
 #
 # <details><summary>Hint 1</summary>Put the three values of u into a dictionary <code>U</code>.</details>
 # <details><summary>Hint 2</summary>For which numbers of terms is 8 · √terms smaller than terms?</details>
@@ -83,8 +83,8 @@ rounding.dot_products(tolerance)
 # infinity is expected, accept only the same infinity.
 #
 # <details><summary>Hint 1</summary>Loop over the elements of the three lists. Before that, compare lengths.</details>
-# <details><summary>Hint 2</summary>First handle an expected NaN, then equal values, such as two infinities. Last,
-# compare the error with the tolerance.</details>
+# <details><summary>Hint 2</summary>First handle an expected NaN, then equal values, such as two infinities. An expected
+# infinity agrees with no other value. Last, compare the error with the tolerance.</details>
 # <details><summary>Hint 3</summary>If an error is NaN, <code>error &gt; limit</code> is False, and so is <code>error
 # &lt;= limit</code>. Which of these two tests must be True for a result that you accept?</details>
 

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Sum a vector at memory speed: warp shuffles, atomics, Triton
 #
-# **You will** write two more CUDA C++ versions of the sum of `10_reduction`, V5 and V6, and two sums in Triton.
+# **You will** write two more CUDA C++ versions, V5 and V6, of the sum in `10_reduction`, and two sums in Triton.
 #
 # **You will learn to**
 # - reduce in [registers](../glossary.md#register) with [warp](../glossary.md#warp) [shuffles](../glossary.md#shuffle);
@@ -16,15 +16,16 @@
 # In `reduce_v4` of `10_reduction`, only one warp adds in the steps with distance `s` = 32, 16, …, 1, but all warps of
 # the block still wait at every [barrier](../glossary.md#barrier). [Lanes](../glossary.md#lane) of a warp can read each
 # other's registers with a shuffle. In lane `k`, `__shfl_down_sync(0xffffffff, sum, s)` returns the `sum` of lane `k +
-# s`. The first argument is a mask with one bit per lane; the bit is 1 if the lane takes part. Here all 32 bits are 1.
-# Shuffles need no [shared memory](../glossary.md#shared-memory) and no barrier. Old code runs the last steps in shared
-# memory without barriers, because it assumes that the lanes of a warp always execute together. Since the Volta GPUs of
-# 2017 ([compute capability](../glossary.md#compute-capability) 7.0), this assumption is wrong.
+# s`, or the lane's own `sum` if `k + s` is more than 31. The first argument is a mask with one bit per lane; the bit is
+# 1 if the lane takes part. Here all 32 bits are 1. Shuffles need no [shared memory](../glossary.md#shared-memory) and
+# no barrier. CUDA programs written before 2017 often run the last steps in shared memory without barriers, because they
+# assume that the lanes of a warp always execute together. Since the Volta GPUs of 2017 ([compute
+# capability](../glossary.md#compute-capability) 7.0), this assumption is wrong.
 #
 # [Cooperative groups](../glossary.md#cooperative-groups) are an alternative: first write `auto warp =
-# cg::tiled_partition<32>(cg::this_thread_block());`, then `cg::reduce(warp, sum, cg::plus<float>())`. For floats, the
-# compiler generates the same shuffles, but takes longer. For integers, from compute capability 8.0 on, it generates a
-# single instruction, `redux.sync`.
+# cg::tiled_partition<32>(cg::this_thread_block());`, then `cg::reduce(warp, sum, cg::plus<float>())`. For floats, this
+# too is five shuffles, but the kernel takes longer to compile. For integers, from compute capability 8.0 on, it
+# generates a single instruction, `redux.sync`.
 #
 # <details><summary>Hint 1</summary>Load and reduce as in V4, but end the tree after the step with <code>s =
 # 32</code>.</details>
@@ -42,7 +43,7 @@ import triton.language as tl
 
 BLOCK = 256
 gpu = lab.device.current()
-RESIDENT = gpu.sms * (32 * gpu.limits.max_warps // BLOCK) if gpu else 64  # blocks that the GPU runs at the same time
+RESIDENT = gpu.sms * (32 * gpu.limits.max_warps // BLOCK) if gpu else 64  # blocks that the GPU runs at once
 
 
 def sum_v5(x, out):
@@ -110,8 +111,7 @@ lab.check("10_warp_reduction/sum_v5")
 # V6 sums `x` in one launch. Use four techniques, which let V6 run at the [bandwidth](../glossary.md#bandwidth) of
 # memory:
 #
-# - The launcher starts at most as many blocks as the GPU runs at once. Let each thread read `x` in a [grid-stride
-#   loop](../glossary.md#grid-stride-loop), and accumulate in a register.
+# - Let each thread read `x` in a [grid-stride loop](../glossary.md#grid-stride-loop), and accumulate in a register.
 # - Read `float4`: each [request](../glossary.md#request) then loads 16 bytes per lane, which is 512 bytes per warp.
 # - Keep several loads [in flight](../glossary.md#in-flight): `#pragma unroll 4` [unrolls](../glossary.md#unrolling) the
 #   loop, so that four loads can start before the first addition.
@@ -176,14 +176,15 @@ lab.check("10_warp_reduction/sum_v6")
 # In `row_sum`, each of M [programs](../glossary.md#program) sums one row. It loads the N elements of the row as one
 # block of `BLOCK_N` elements; `BLOCK_N` is the smallest power of two that is at least N.
 #
-# In `total_sum`, P programs sum a vector `x`. Each program keeps `BLOCK` running sums. It loops over every P-th block
-# of `x`, and adds element k of the block to running sum k. After the loop the program adds up its running sums, and
-# adds the result to `out` with `tl.atomic_add(out_ptr, …)`. The launcher has set `out` to 0.
+# In `total_sum`, P programs sum a vector `x`. `x` is divided into pieces of `BLOCK` elements. Program `pid` adds up the
+# pieces `pid`, `pid + P`, `pid + 2P`, and so on, with `BLOCK` running sums: element k of a piece is added to running
+# sum k. After the loop the program adds up its running sums, and adds the result to `out` with `tl.atomic_add(out_ptr,
+# …)`. The launcher has set `out` to 0.
 #
 # <details><summary>Hint 1</summary>A row starts at <code>x_ptr + pid * stride_m</code>. The mask compares column
 # indices with N.</details>
 # <details><summary>Hint 2</summary><code>for start in range(pid * BLOCK, n, tl.num_programs(0) * BLOCK)</code> visits
-# every P-th block, for P = <code>tl.num_programs(0)</code>.</details>
+# the first elements of these pieces, for P = <code>tl.num_programs(0)</code>.</details>
 # <details><summary>Hint 3</summary>Initialize the running sums with <code>tl.zeros((BLOCK,), tl.float32)</code>. One
 # call of <code>tl.sum</code> after the loop is cheaper than one call per iteration.</details>
 
@@ -215,7 +216,7 @@ def total_sum_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
     x_ptr    (n,)  input
     out_ptr  (1,)  output
-    Each of P programs sums every P-th block of BLOCK elements.
+    Program pid sums the pieces pid, pid + P, pid + 2P, ... of BLOCK elements; P is the number of programs.
     """
     ### BEGIN SOLUTION
     pid = tl.program_id(0)
@@ -256,8 +257,9 @@ for name in ("sum_v5", "sum_v6", "row_sum", "total_sum") if lab.device.has_gpu()
 #   block is last, use `__threadfence()` and a counter.
 #
 # **In practice** you call `torch.sum`, or in CUDA C++ `DeviceReduce` and `BlockReduce` of the library CUB. You write a
-# reduction yourself at the end of a kernel that already has the values in registers. With a cooperative launch, all
-# blocks can also wait for each other: `cg::this_grid().sync()`.
+# reduction yourself at the end of a kernel that already has the values in registers. If the kernel is started by a
+# [cooperative launch](../glossary.md#cooperative-launch), all blocks can wait for each other, by
+# `cg::this_grid().sync()`. Then one launch is enough for partial sums and their total.
 #
 # **Reading.** [Using CUDA warp-level primitives](https://developer.nvidia.com/blog/using-cuda-warp-level-primitives/)
 # explains masks, and why shuffles need them.

@@ -21,9 +21,10 @@
 # backward pass.
 #
 # The given function `uniform` returns random numbers. Philox computes four numbers from each counter. Element (m, n) of
-# the M × N matrix uses counter m · ⌈N/4⌉ + n // 4, and of its four numbers the one with index n % 4. So a program needs
-# only m and n to compute the numbers of its elements. An element is **kept if its number is at least p**. GELU is
-# approximated as in `06_elementwise_triton`: gelu(x) = x · sigmoid(2a) with a = √(2/π) · (x + 0.044715·x³).
+# the M × N matrix uses counter m · ⌈N/4⌉ + n // 4. Of the four numbers of this counter, it takes the one with index n %
+# 4. So a program can compute the numbers of its elements from the seed, m, n and N. An element is **kept if its number
+# is at least p**. GELU is approximated as in `06_elementwise_triton`: gelu(x) = x · sigmoid(2a) with a = √(2/π) · (x +
+# 0.044715·x³).
 #
 # Do not change the given line that computes `u`, one random number for each element.
 #
@@ -136,19 +137,19 @@ kept = (out != 0).double()
 spread = math.sqrt(0.25 * 0.75 / h.numel())
 rows = kept.mean(1)
 print(f"kept {kept.mean():.4f}, expected 0.75 ± {3 * spread:.4f}; single rows {rows.min():.3f} to {rows.max():.3f}")
-for name, other in (("its right neighbor", kept.roll(1, 1)), ("the row above", kept.roll(1, 0))):
-    print(f"correlation with {name}: {((kept - 0.75) * (other - 0.75)).mean() / 0.1875:+.4f}")
+for name, other in (("its left neighbor", kept.roll(1, 1)), ("the row above", kept.roll(1, 0))):
+    print(f"correlation with {name}: {((kept - 0.75) * (other - 0.75)).mean() / 0.1875:+.4f}, expected near 0")
 print("the same mask in both passes:", torch.equal(out != 0, dh != 0))
 for name in ("dropout_gelu", "dropout_gelu_backward") if lab.device.has_gpu() else []:
     print(lab.benchmark(f"13_fusion_dropout/{name}") or "")
 
 # %% [markdown]
-# On an H200, random numbers are the bottleneck: together, both kernels reach only {claim: dropout_h200_share} of the
-# [bandwidth](../glossary.md#bandwidth) that a copy kernel reaches.
+# On an H200, random numbers are the bottleneck. Run one after the other, the two kernels reach only
+# {claim: dropout_h200_share} of the [bandwidth](../glossary.md#bandwidth) that a copy kernel reaches.
 #
 # **Extra.** One Philox call generates 128 bits, 32 for each of four elements. Use 16 bits per element: one call is then
 # enough for eight elements, so the mask takes half the arithmetic. Compare the times. Also try `tl.rand` instead of
-# `uniform`: it makes one call per element.
+# `uniform`: `tl.rand` makes one call per element.
 #
 # **In practice**, `torch.compile` fuses this chain too, but may store the mask. Write your own kernel if the mask must
 # not be stored, or if the chain includes a matmul or a [reduction](../glossary.md#reduction) that `torch.compile` does

@@ -2,8 +2,8 @@
 # # Decode attention with a paged KV cache
 #
 # **You will** write attention for one new query per sequence, in three kernels. The first computes attention over a
-# part of the keys, the second combines the results of all parts, and the third reads keys and values that are scattered
-# over [pages](../glossary.md#page) of memory.
+# part of the keys. The second combines the results of all parts. The third does the same as the first, but reads keys
+# and values that are scattered over [pages](../glossary.md#page) of memory.
 #
 # **You will learn to**
 #
@@ -24,12 +24,13 @@
 # ([prefill](../glossary.md#prefill)), and then generates one token at a time ([decode](../glossary.md#decode)). The
 # prompt and the generated tokens form a *sequence*. The model keeps the keys and values of these tokens in the [KV
 # cache](../glossary.md#kv-cache). In every layer and head, the query of a new token attends to all keys of the token's
-# sequence. `group` query heads share one key head ([grouped-query attention](../glossary.md#grouped-query-attention)).
+# sequence. Each key head is shared by `group` query heads ([grouped-query
+# attention](../glossary.md#grouped-query-attention)).
 #
-# 1. `intensity`: attention for `queries` new tokens of one sequence reads the sequence's keys and values once. In
-#    prefill, `queries` is in the thousands; in decode, it is 1. How many FLOPs does attention do per byte of keys and
-#    values that it reads? Count the FLOPs of the matrix products Q Kᵀ and P V of unit 17 (P: softmax weights), for all
-#    `group` query heads. Ignore mask and softmax.
+# 1. `intensity`: how many FLOPs does attention do per byte of keys and values that it reads? It computes the outputs of
+#    `queries` new tokens of one sequence (thousands in prefill, one in decode), and reads the sequence's keys and
+#    values once. Count the FLOPs of the matrix products Q Kᵀ and P V of unit 17 (P: softmax weights), for all `group`
+#    query heads. Ignore mask and softmax.
 # 2. `cache_bytes`: how many bytes does the cache of a sequence of `tokens` tokens take? A key has `D` elements.
 # 3. `unused`: memory is reserved in *pages*, each for `page` tokens. A sequence of `length` tokens gets as few pages as
 #    possible. How many more tokens fit on these pages?
@@ -102,7 +103,7 @@ def tile_config(N):
 
 
 def constants(q, key_heads):
-    """Return the compile-time constants of partial_kernel and paged_kernel."""
+    """Return the sizes that partial_kernel and paged_kernel take by name."""
     group = q.shape[1] // key_heads
     return dict(GROUP=group, D=q.shape[2], BLOCK_G=max(16, triton.next_power_of_2(group)))
 
@@ -165,11 +166,11 @@ decoding.batching()
 decoding.pages()
 
 # %% [markdown]
-# The output above shows how much memory small pages save, and how many steps continuous batching saves. A server
-# generates tokens for a *batch* of requests together, each in one *slot*. Requests end at different times. With fixed
-# batches, the slot of an ended request stays empty until the whole batch ends. With continuous batching, a new request
-# gets the slot before the next token is generated. One launch processes the sequences of all slots. They started at
-# different times, so their lengths differ.
+# A server works on a *batch* of requests together. Each request has one *slot* of the batch. Requests end at different
+# times. With fixed batches, the slot of an ended request stays empty until the whole batch ends. With continuous
+# batching, a new request gets the slot before the next token is generated. The output above shows how many steps (one
+# token for each request) this saves, and how much memory small pages save. One launch processes the sequences of all
+# slots. They started at different times, so their lengths differ.
 #
 # ## Level 1: part of the keys
 #
@@ -181,7 +182,8 @@ decoding.pages()
 # indices are below the sequence's length. A part without keys is *empty*. The program stores the attention over its
 # part, and the part's [log-sum-exp](../glossary.md#log-sum-exp).
 #
-# In the shapes, B is the number of sequences, H of query heads and HK of key heads. A cache has room for N keys.
+# In the shapes, B is the number of sequences, H the number of query heads and HK the number of key heads. A cache has
+# room for N keys.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -196,8 +198,8 @@ decoding.pages()
 # key head. Load the queries of these heads as the rows of one [tile](../glossary.md#tile). [Tensor
 # cores](../glossary.md#tensor-core) need at least 16 rows: if `GROUP` is smaller, `BLOCK_G` is 16, and you mask the
 # other rows. Copy `join` from unit 17: it updates the running maximum m, sum l and accumulators `acc` of each row.
-# `scale` is log₂ e / √D, so that `join` can use exp2; m + log2(l) is then the log-sum-exp to base 2. Multiply it by
-# `LN_2` to get lse.
+# `scale` is log₂ e / √D, so that `join` can use exp2. The maximum m and the sum l then belong to the scores times log₂
+# e. So the log-sum-exp of the scores, lse, is `LN_2` · (m + log2(l)).
 #
 # <details><summary>Hint 1</summary>The query heads of the tile are <code>key_head * GROUP + offs_g</code>, with the
 # mask <code>offs_g &lt; GROUP</code> for q, part and lse. The loop over keys ends at the smaller of
@@ -275,8 +277,8 @@ lab.check("19_decode_attention/partial")
 #
 # ## Level 2: combine the parts
 #
-# In the softmax over all keys, the weights of the keys of part `s` add up to exp(`lse[s]`) / Σ exp(`lse`), where the
-# sum is over all parts. So `out` is the average of the rows `part[b, h, s]` over `s`, with these weights. The program
+# In the softmax over all keys, the weights of the keys of part `s` add up to w = exp(`lse[s]`) / Σ exp(`lse`), where
+# the sum is over all parts. So `out` is the average of the rows `part[b, h, s]` over `s`, weighted by w. The program
 # with the ID `row` = `b * H + h` computes `out[b, h]`. `part` and `lse` are contiguous, so the kernel gets no strides
 # for them.
 #
@@ -322,13 +324,13 @@ lab.check("19_decode_attention/decode")
 # a sequence, and page `p` of the second pool holds their values. Row `b` of the block table `table` lists the pages of
 # sequence `b`: key `n` is on page `table[b, n // PAGE]`, at position `n % PAGE`. Value `n` is at the same place in the
 # second pool. The pages of a sequence can be anywhere in the pool. Sequences that begin with the same tokens can share
-# pages, as in the figure of block tables above. After the last page of a sequence, `table` holds -1. Unused places of
-# a pool may hold NaN.
+# pages, as in the figure of block tables at the end of the first section. After the last page of a sequence, `table`
+# holds -1. Unused places of a pool may hold NaN.
 #
 # | argument | shape | meaning |
 # |---|---|---|
 # | `k_ptr`, `v_ptr` | (P, HK, PAGE, D) | pools of P pages |
-# | `table_ptr` | (B, T) | int32: page numbers; the last stride is 1 |
+# | `table_ptr` | (B, T) | int32: the numbers of up to T pages per sequence; the last stride is 1 |
 #
 # The other arguments are those of level 1. The `BLOCK_N` keys of a tile may be on one page, or on many pages.
 #
@@ -390,15 +392,16 @@ decoding.speeds(decode, paged, intensity)
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** A GPU generates one token for each of 64 sequences. With 128 sequences of the same length, the matmuls
-# with the model's *weight matrices* take hardly longer, but attention takes twice as long. Why do they differ? Which of
-# your four functions of the first section returns the largest possible batch?
+# with the matrices of the model's [linear layers](../glossary.md#linear-layer) take hardly longer, but attention takes
+# twice as long. Why do matmuls and attention differ? Which of your four functions of the first section returns the
+# largest possible batch?
 #
 # ### BEGIN SOLUTION
-# All sequences share the weight matrices, which are read once. So the intensity of these matmuls grows with the batch,
-# and below the ridge point more sequences take no more time. Each sequence has its own cache. The intensity of
-# attention in fp16 is the group size, for any batch, and far below the ridge point. So the time is the bytes of cache
-# divided by the bandwidth. `sequences` limits the batch: memory holds only so many caches. Pages allow more sequences
-# than reserving the maximum length does.
+# All sequences share the matrices of the linear layers, which are read once. So the intensity of these matmuls grows
+# with the batch, and below the ridge point more sequences take no more time. Each sequence has its own cache. The
+# intensity of attention in fp16 is the group size, for any batch, and far below the ridge point. So the time is the
+# bytes of cache divided by the bandwidth. `sequences` limits the batch: memory holds only so many caches. Pages allow
+# more sequences than reserving the maximum length does.
 # ### END SOLUTION
 
 # %% [markdown]
@@ -410,9 +413,10 @@ decoding.speeds(decode, paged, intensity)
 # - Let the program that finishes last combine the parts. An [atomic](../glossary.md#atomic) counter shows which one it
 #   is.
 #
-# **In practice**, inference servers such as vLLM and SGLang use paged caches and continuous batching. DeepSeek's models
-# use multi-head latent attention (MLA): one vector per token serves as key and as value of all 128 query heads. So
-# `group` is 128, and the intensity of decode gets close to the [ridge point](../glossary.md#ridge-point).
+# **In practice**, programs that serve language models, such as vLLM and SGLang, use paged caches and continuous
+# batching. DeepSeek's models use multi-head latent attention (MLA): one vector per token serves as key and as value of
+# all 128 query heads. So `group` is 128, and half as many bytes are read: the intensity of decode is about 256 FLOPs
+# per byte, close to the [ridge point](../glossary.md#ridge-point).
 #
 # **Reading.** [PagedAttention](https://arxiv.org/abs/2309.06180): why caches without pages waste memory.
 # [Flash-Decoding](https://pytorch.org/blog/flash-decoding/): splitting the keys.

@@ -88,7 +88,8 @@ lab.check("21_launch_overhead/finish_times")
 # | `machine.wait(s, e)` | `s.wait_event(e)` | later work in `s` starts when `e` is complete; the host does not wait |
 # | `machine.synchronize()` | `torch.cuda.synchronize()` | the host waits until everything is done |
 #
-# Without `pin`, host memory is *pageable*. A copy from or to pageable memory blocks the host until the copy is done.
+# With `non_blocking=True`, the host does not wait for the copy. Without `pin`, host memory is *pageable*. A copy from
+# or to pageable memory blocks the host until the copy is done.
 #
 # Your function `pipeline` queues the operations of all pieces, with the necessary waits. Such a sequence of calls is a
 # *plan*. A plan must follow four rules for each piece:
@@ -99,8 +100,8 @@ lab.check("21_launch_overhead/finish_times")
 # 4. Its kernel starts after the previous copy-out from the same slot has ended.
 #
 # **Predict** first: if each operation takes one time unit, how many units do n pieces take with one stream, and how
-# many with the fastest plan? Then write `pipeline`. The check runs your plan. It finds a missing wait even if the
-# operations happen to run in a correct order without it. Your plan may take at most 5 % longer than the fastest plan.
+# many with the fastest plan? Then write `pipeline`. The check runs your plan. A missing wait is found even if the
+# operations happen to run in a correct order. Your plan may take at most 5 % longer than the fastest plan.
 #
 # <details><summary>Hint 1</summary>Use one stream for each of the three operations. In a loop over the pieces, queue
 # the copy-in, the kernel and the copy-out of piece i. Before each operation, queue its waits.</details>
@@ -169,8 +170,9 @@ queues.picture(pipeline, 6)
 # - No `if` in Python may depend on the data, because each replay repeats what the capture recorded.
 #
 # The step `wobbly` in the next cell breaks each of these rules. Write `steady`, which computes the same numbers but
-# writes them to `out` and `running` in place. The check needs no GPU and no CUDA graph. It lists the PyTorch operations
-# of your function on a *tape*. Then it runs the listed operations on five other inputs, without running your function.
+# writes them to `out` and `running` in place. The check needs no GPU and no CUDA graph. It calls your function once and
+# records all PyTorch operations in a list, the *tape*. Then it runs the recorded operations on five other inputs,
+# without calling your function.
 #
 # <details><summary>Hint 1</summary><code>.item()</code> reads a value from the GPU. <code>torch.tensor(…)</code> copies
 # a value to the GPU. <code>running = …</code> makes a new tensor, which the next replay does not see. The
@@ -222,8 +224,8 @@ lab.check("21_launch_overhead/steady")
 # %% [markdown]
 # ## 4 Fuse a hundred kernels into one
 #
-# A graph removes the host's launches. But each node still reads its input from memory and writes its result. If a chain
-# of small updates is [elementwise](../glossary.md#elementwise-kernel), one kernel can do all updates in
+# A graph needs only one launch by the host. But each node still reads its input from memory and writes its result. If a
+# chain of small updates is [elementwise](../glossary.md#elementwise-kernel), one kernel can do all updates in
 # [registers](../glossary.md#register) ([kernel fusion](../glossary.md#fusion)). In this exercise, the chain has `STEPS`
 # updates. Each computes x ← a·x + b, with its own pair (a, b).
 #
