@@ -15,8 +15,9 @@ from .errors import LaunchError
 from .module import Build, Module, Parameter, static_shared
 
 MAX_THREADS, MAX_STATIC, MAX_SHARED = 1024, 48 * 1024, 227 * 1024
-MAX_COOPERATIVE_THREADS = 1 << 16
-"""Threads of a cooperative launch: all of them live at once."""
+MAX_LIVE_THREADS = 24 * 1024
+"""Threads that are simulated at the same time: each has a stack and a guard page, two mappings of the 65530 that Linux
+allows a process. All threads of a cooperative launch live at once."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,8 @@ class HostKernel:
         )  # fmt: skip
         shared, objects = _ranges(b.symbols.shared), _ranges(b.symbols.variables)
         in_order = bool(options.checked or options.cooperative or {"simt_atomic", "simt_fence"} & set(b.symbols.needed))
-        workers = 1 if in_order else max(1, min(options.threads or os.cpu_count() or 1, total, 64))
+        most = MAX_LIVE_THREADS // (shape.threads * options.cluster)
+        workers = 1 if in_order else max(1, min(options.threads or os.cpu_count() or 1, total, most, 64))
         spec = _LaunchSpec(
             entry=ctypes.cast(getattr(b.library, f"simt_entry_{self.number}"), ctypes.c_void_p).value,
             arguments=ctypes.addressof(pointers),
@@ -220,8 +222,11 @@ class HostKernel:
                 f"{static + shared_bytes:,} bytes of shared memory for a block: CUDA allows at most {MAX_SHARED:,} "
                 "(227 KB)"
             )
-        if cooperative and shape.blocks * threads > MAX_COOPERATIVE_THREADS:
-            raise LaunchError("a cooperative launch must fit on the GPU at once: use fewer blocks and a loop")
+        if cooperative and shape.blocks * threads > MAX_LIVE_THREADS:
+            raise LaunchError(
+                f"a cooperative launch of {shape.blocks * threads:,} threads: all of them run at the same time, and the "
+                f"emulator runs at most {MAX_LIVE_THREADS:,}. Use fewer blocks and a grid-stride loop"
+            )
 
     def _check_cluster(self, shape: _Shape, cluster: int, b: Build) -> None:
         """A cluster's blocks run as one block of as many times the threads."""

@@ -50,8 +50,8 @@ static void* first_frame(char* top, void (*function)()) {
 }
 
 // Stacks come in slabs that outlive a launch. Each has a guard page below, so that running over ends in a
-// signal.
-constexpr size_t kSlot = kPage + kStackBytes + kPage, kSlabStacks = 64;
+// signal. No more than kKeptSlabs stay: a stack is two mappings, and Linux allows a process 65530.
+constexpr size_t kSlot = kPage + kStackBytes + kPage, kSlabStacks = 64, kKeptSlabs = 64;
 static std::mutex slab_mutex;
 static std::vector<char*> free_slabs;
 
@@ -92,7 +92,11 @@ static char* stack_top(char* stack) {
 
 static void return_slabs(Worker& w) {
   std::lock_guard<std::mutex> lock(slab_mutex);
-  for (char* slab : w.slabs) free_slabs.push_back(slab);
+  for (char* slab : w.slabs)
+    if (free_slabs.size() < kKeptSlabs)
+      free_slabs.push_back(slab);
+    else
+      munmap(slab, kSlot * kSlabStacks);
   w.slabs.clear();
   w.free_stacks.clear();
 }

@@ -172,6 +172,23 @@ def test_grid_sync_needs_a_cooperative_launch():
     assert k.kernels["k"].launch(2, 32, 0, [0]).ok
 
 
+def mappings():
+    return len(Path("/proc/self/maps").read_text().splitlines())
+
+
+def test_threads_leave_room_for_the_mappings_of_others():
+    """Linux allows a process 65530 mappings; each thread of a block that waits takes two while the launch runs."""
+    k = simt.compile("#include <cooperative_groups.h>\n" + KERNEL.format("cooperative_groups::this_grid().sync();"))
+    before = mappings()
+    assert k.kernels["k"].launch(24, 1024, 0, [0]).ok
+    assert mappings() < before + 10_000
+    with pytest.raises(simt.LaunchError, match="25,600 threads.*at most 24,576"):
+        k.kernels["k"].launch(25, 1024, 0, [0])
+    waits = simt.compile(KERNEL.format("__syncthreads();"), checked=False)
+    assert waits.kernels["k"].launch(128, 1024, 0, [0], checked=False, threads=64).ok
+    assert mappings() < before + 20_000
+
+
 @pytest.mark.parametrize("checked", [True, False])
 def test_results_do_not_depend_on_the_number_of_threads(checked):
     k = simt.compile(KERNEL.format('if (threadIdx.x == 0) printf("%d ", blockIdx.x); if (blockIdx.x >= 40) assert(0);'))
