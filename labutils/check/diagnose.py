@@ -45,10 +45,11 @@ KINDS: dict[str, str] = {
     "missing-syncthreads": "Put __syncthreads() between the write and the read: threads of a block do not run in step.",
     "missing-syncwarp": "Put __syncwarp() between the write and the read: lanes of a warp need not run in step.",
     "missing-wait": "Wait for what you read, and let nobody overwrite what has still to be read.",
-    "missing-fence": "Call fence_async() between plain stores to shared memory and the copy that reads them.",
+    "missing-fence": "An engine sees what a thread wrote only after a fence by that thread: fence_async() after plain "
+    "stores to shared memory, mbarrier_fence() after mbarrier_init, wgmma_fence() before the first wgmma of a batch.",
     "uninitialized-shared": "Write every element of shared memory that is read, also those past the end of the data.",
     "misaligned": "A vector access needs an address that is a multiple of its size: look at where it starts.",
-    "assert": "The condition that you asserted does not hold.",
+    "assert": "A condition does not hold that your code asserts, or that a function requires which it calls.",
     "out-of-bounds": "Follow the index back: which offset, stride or mask lets it leave the array?",
     "race": "Two programs touch the same element and nothing orders them: give each its own output, or use an atomic.",
     "wrong-formula": "Compare your formula with the reference term by term.",

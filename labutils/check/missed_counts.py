@@ -175,6 +175,8 @@ _WRITTEN = {
                  "same elements by another warp"),
     "shared_bytes": ("__shared__", "declare only what threads exchange, with rows as long as the data"),
     "square_roots": ("sqrt", "compute each side of the branch only in the warps that use its result"),
+    "wgmma_drains": ("wgmma_wait<", "in a loop wait for all batches except the latest, so that the tensor cores have "
+                     "work while the threads wait; wait for all batches only before the accumulators are read"),
 }  # fmt: skip
 """Counts that stand in the text: the word that makes them, and what to try."""
 
@@ -186,7 +188,7 @@ def _written(bound: Bound, sources: list[str]) -> str:
     for source in sources:
         for number, text in enumerate(source.splitlines(), 1):
             if word in text and not text.lstrip().startswith("//"):
-                loops = [x for x in statements.enclosing_loops(source, number) if bound.count == "barriers"]
+                loops = [x for x in statements.enclosing_loops(source, number) if bound.count != "shared_bytes"]
                 inside = f" (in the loop of line {loops[0].number})" if loops else ""
                 found.append(f"line {number}, `{shortened(text, 60)}`{inside}")
     return f"They come from {'; '.join(found[:6])}. Try: {advice}." if found else ""

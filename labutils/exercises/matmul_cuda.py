@@ -97,7 +97,7 @@ def _cases(tile: int, depth: int, last: Case, half: bool) -> tuple[Case, ...]:
         Case("2 × 3, K = 4", mnk(2, 3, 4), "position"),
         Case(f"{tile - 1} × 7, K = {depth - 1}: one short", mnk(tile - 1, 7, depth - 1), "position"),
         Case(f"5 × {tile + 1}, K = {depth + 1}: one more", mnk(5, tile + 1, depth + 1), "position"),
-        Case("33 × 65, K = 17: edges everywhere", mnk(33, 65, 17), "position"),
+        Case(f"{tile + 1} × 65, K = 17: edges everywhere", mnk(tile + 1, 65, 17), "position"),
         Case("1 × 127, K = 50: a single row", mnk(1, 127, 50), "position"),
         Case("30 × 20, K = 300: long K", mnk(30, 20, 300)),
         Case("48 × 40, K = 70: small integers, compared bit for bit", mnk(48, 40, 70), exact=True),

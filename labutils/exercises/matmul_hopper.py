@@ -1,5 +1,7 @@
 """Unit 16: Hopper's TMA and WGMMA, and the matrix product built from them."""
 
+from dataclasses import replace
+
 from ..spec.exercise import (
     Bound,
     Case,
@@ -205,6 +207,11 @@ NO_LOADS = Bound("global loads by threads (not by the TMA)", "global_load_reques
 NO_STORES = Bound("global stores by threads (not by the TMA)", "global_store_requests", at_most=0)
 
 
+def _once(bound: Bound, way: str, boxes: int) -> Bound:
+    """The TMA does the work of threads, and each box only once."""
+    return replace(bound, also=Bound(f"boxes that the TMA {way}s", f"tma_{way}s", at_most=boxes))
+
+
 def _matrix(M, N):
     return {"M": M, "N": N}
 
@@ -214,7 +221,7 @@ register(
         id=f"{TILES}/scale",
         title="Copy a tile in and out by TMA",
         entry="scale",
-        points=Points(correct=2, bounds=(NO_LOADS, NO_STORES)),
+        points=Points(correct=2, bounds=(_once(NO_LOADS, "load", 12), _once(NO_STORES, "store", 12))),  # of 130 × 200
         arguments={"x": array("M", "N"), "factor": Number(), "y": out("M", "N")},
         reference=lambda x, factor: factor * x,
         magnitude=lambda x, factor: abs(factor) * x.abs(),
@@ -348,7 +355,14 @@ _product(
     RING,
     "persistent",
     "A persistent grid of clusters, with one batch in flight",
-    Points(correct=2, bounds=(NO_LOADS, NO_STORES)),
+    Points(
+        correct=2,
+        bounds=(
+            replace(NO_LOADS, also=NO_STORES),
+            # two clusters of two blocks compute three tiles each, with two warpgroups in each block
+            Bound("waits of warpgroups that leave no batch in flight", "wgmma_drains", at_most=2 * 2 * 3 * 2),
+        ),
+    ),
     256,
     (Case("300 × 520, K = 328: several tiles per block", mnk(300, 520, 328)),),
 )

@@ -1,5 +1,7 @@
 """Unit 14: matrix products in Triton. fp16 inputs, fp32 accumulators; fp32 inputs must not be rounded to TF32."""
 
+from dataclasses import replace
+
 import torch
 
 from ..gpu.device import SECTOR
@@ -140,18 +142,23 @@ def _relu(a, b):
     return (a @ b).clamp_min(0)
 
 
-def _cases(tile: int, large: Case, aligned: bool = False) -> tuple[Case, ...]:
+BLOCK_K = 32
+"""Of all launchers of these units, for small matrices."""
+
+
+def _cases(tile_m: int, tile_n: int, large: Case) -> tuple[Case, ...]:
     """Sizes around a tile, ties, unusual strides, and both a short and a long K."""
     return (
         Case("one element", mnk(1, 1, 1)),
         Case("2 × 3, K = 4", mnk(2, 3, 4), "position"),
-        Case(f"{tile - 1} × {tile + 1}, K = 17: next to a tile", mnk(tile - 1, tile + 1, 17), "position"),
-        Case(f"{tile} × {tile}, K = {tile}: exactly one tile", mnk(tile, tile, tile), "ties"),
-        Case("33 × 65, K = 17: edges everywhere", mnk(33, 65, 17), "position"),
+        Case(f"{tile_m - 1} × {tile_n + 1}, K = 17: next to a tile", mnk(tile_m - 1, tile_n + 1, 17), "position"),
+        Case(f"{tile_m} × {tile_n}, K = {BLOCK_K}: exactly one tile", mnk(tile_m, tile_n, BLOCK_K), "ties"),
+        Case("33 × 65, K = 33: edges everywhere", mnk(33, 65, BLOCK_K + 1), "position"),
         Case("1 × 127, K = 50: a single row", mnk(1, 127, 50), "position"),
         Case("40 × 24, K = 300: long K", mnk(40, 24, 300)),
         Case("48 × 80, K = 64: small integers, compared bit for bit", mnk(48, 80, 64), exact=True),
         Case("70 × 40, K = 100: column-major", mnk(70, 40, 100), "position", "columns"),
+        Case("20 × 30, K = 40: inputs column-major, output not", mnk(20, 30, 40), "position", "input columns"),
         Case("50 × 60, K = 40: padded rows", mnk(50, 60, 40), "position", "padded"),
         Case("50 × 36, K = 70: rows not aligned to 16 bytes", mnk(50, 36, 70), layout="offset"),
         large,
@@ -222,7 +229,7 @@ RELU_MISTAKES = (
         "elements past K are loaded as 1, not 0, in both a and b",
         lambda a, b: (a @ b - a.shape[1] % -32).clamp_min(0),
     ),
-    *_product_mistakes(lambda x: x.clamp_min(0), 32),
+    *_product_mistakes(lambda x: x.clamp_min(0), BLOCK_K),
 )
 
 
@@ -241,7 +248,7 @@ register(
         magnitude=magnitude,
         contract=FP16,
         cost=cost,
-        cases=(*_cases(32, FP32), LARGE),
+        cases=(*_cases(16, 64, FP32), LARGE),
         draw=_draw,
         tiny=Case("2 × 3, K = 4", mnk(2, 3, 4), "integers"),
         bench=mnk(8192, 8192, 8192),
@@ -254,17 +261,31 @@ register(
 # --- a linear layer, in grouped order ------------------------------------------------------------------------------
 
 
-def _leaky(x, bias, slope):
+NONE, RELU, LEAKY = 0, 1, 2
+"""Values of the launcher's argument `activation`; it has one more, GELU."""
+
+
+def _activated(x, bias, slope, activation):
     x = x + bias
-    return torch.where(x > 0, x, slope * x)
+    return torch.where(x > 0, x, (1, 0, slope)[activation] * x)
 
 
-def _linear(a, b, bias, slope):
-    return _leaky(a @ b, bias, slope)
+def _linear(a, b, bias, slope, activation):
+    return _activated(a @ b, bias, slope, activation)
 
 
-def _batched(cases):
-    return tuple(Case(c.name, {"B": 1, **c.sizes}, c.fill, c.layout, c.dtype, c.exact) for c in cases)
+def _layer(M: int, N: int, K: int, B: int = 1, activation: int = LEAKY) -> dict[str, int]:
+    return {"B": B, **mnk(M, N, K), "activation": activation}
+
+
+def _layers(cases):
+    return tuple(Case(c.name, _layer(**c.sizes), c.fill, c.layout, c.dtype, c.exact) for c in cases)
+
+
+def _library_layer(a, b, bias, slope, activation):
+    functional = torch.nn.functional
+    x = a @ b + bias
+    return (x, functional.relu(x), functional.leaky_relu(x, slope))[activation]
 
 
 WAVES = 128
@@ -295,53 +316,77 @@ register(
             "bias": array("N"),
             "slope": Number(low=0.125, high=0.5),
             "out": out("B", "M", "N"),
+            "activation": Number("activation"),
         },
         reference=_linear,
-        magnitude=lambda a, b, bias, slope: a.abs() @ b.abs() + bias.abs(),
+        magnitude=lambda a, b, bias, **_: a.abs() @ b.abs() + bias.abs(),
         contract=Contract(dtype="float16", terms=lambda sizes: sizes["K"] + 2),
         cost=cost,
         cases=(
-            *_batched(_cases(16, Case("3 of 20 × 30, K = 40: a batch", {"B": 3} | mnk(20, 30, 40), "position"))),
-            Case("2 of 50 × 33, K = 70: a batch, padded rows", {"B": 2} | mnk(50, 33, 70), layout="padded"),
-            Case("80 × 96, K = 16: the last group is not full", {"B": 1} | mnk(80, 96, 16), "position"),
-            Case(f"{WAVES} × {WAVES}, K = 32: waves", {"B": 1} | mnk(WAVES, WAVES, 32), "position"),
+            *_layers(_cases(16, 16, Case("3 of 20 × 30, K = 40: a batch", mnk(20, 30, 40) | {"B": 3}, "position"))),
+            Case("2 of 50 × 33, K = 70: a batch, padded rows", _layer(50, 33, 70, 2), layout="padded"),
+            Case("20 × 24, K = 40: ReLU", _layer(20, 24, 40, activation=RELU), "position"),
+            Case("24 × 20, K = 40: no activation", _layer(24, 20, 40, activation=NONE), "position"),
+            Case("80 × 96, K = 16: the last group is not full", _layer(80, 96, 16), "position"),
+            Case(f"{WAVES} × {WAVES}, K = 32: waves", _layer(WAVES, WAVES, 32), "position"),
         ),
-        draw=lambda rng: {"B": rng.randrange(1, 4)} | _draw(rng),
-        tiny=Case("2 × 3, K = 4", {"B": 1} | mnk(2, 3, 4), "integers"),
-        bench={"B": 1} | mnk(8192, 8192, 8192),
-        library=lambda a, b, bias, slope: torch.nn.functional.leaky_relu(a @ b + bias, slope),
+        draw=lambda rng: _layer(**_draw(rng), B=rng.randrange(1, 4), activation=rng.choice([LEAKY, LEAKY, RELU, NONE])),
+        tiny=Case("2 × 3, K = 4", _layer(2, 3, 4), "integers"),
+        bench=_layer(8192, 8192, 8192),
+        library=_library_layer,
         known_mistakes=(
-            KnownMistake("wrong-formula", "{name} has no bias", lambda a, b, bias, slope: _leaky(a @ b, 0, slope)),
-            KnownMistake("wrong-formula", "{name} has no activation", lambda a, b, bias, slope: a @ b + bias),
+            KnownMistake(
+                "wrong-formula",
+                "{name} has no bias",
+                lambda a, b, bias, slope, activation: _activated(a @ b, 0, slope, activation),
+            ),
+            KnownMistake("wrong-formula", "{name} has no activation", lambda a, b, bias, **_: a @ b + bias),
             KnownMistake(
                 "wrong-formula",
                 "the bias is added after the activation",
-                lambda a, b, bias, slope: _leaky(a @ b, 0, slope) + bias,
+                lambda a, b, bias, slope, activation: _activated(a @ b, 0, slope, activation) + bias,
             ),
             KnownMistake(
                 "wrong-formula",
                 "{name} is a ReLU: negative values are not multiplied by slope",
-                lambda a, b, bias, slope: (a @ b + bias).clamp_min(0),
+                lambda a, b, bias, slope, activation: _activated(a @ b, bias, slope, RELU),
             ),
             KnownMistake(
-                "transposed",
-                "the bias is added per row, not per column",
-                lambda a, b, bias, slope: _by_rows(a, b, bias, slope),
+                "wrong-formula",
+                "{name} is a leaky ReLU, whatever ACTIVATION is",
+                lambda a, b, bias, slope, activation: _activated(a @ b, bias, slope, LEAKY),
             ),
-            *_product_mistakes(_leaky, 32),
+            KnownMistake(
+                "transposed", "the bias is added per row, not per column", lambda **inputs: _by_rows(**inputs)
+            ),
+            *_product_mistakes(_activated, BLOCK_K),
         ),
     )
 )
 
 
-def _by_rows(a, b, bias, slope):
+def _by_rows(a, b, bias, slope, activation):
     """What a kernel computes that adds bias[m]; NaN where bias has no element m."""
     m = torch.arange(a.shape[1])
     column = torch.where(m < bias.numel(), bias[m.clamp(max=bias.numel() - 1)], torch.nan)
-    return _leaky(a @ b, column[:, None], slope)
+    return _activated(a @ b, column[:, None], slope, activation)
 
 
 # --- descriptors and split-K ---------------------------------------------------------------------------------------
+
+
+def _maybe_relu(a, b, relu):
+    return _relu(a, b) if relu else a @ b
+
+
+def _with_relu(case: Case) -> Case:
+    return replace(case, sizes={**case.sizes, "relu": 1})
+
+
+def _only_with_relu(mistake: KnownMistake) -> KnownMistake:
+    """The same mistake of a kernel that may apply a ReLU. Where it does not, the mistake changes nothing."""
+    return replace(mistake, compute=lambda a, b, relu: mistake.compute(a, b) if relu else a @ b)
+
 
 register(
     KernelExercise(
@@ -349,21 +394,25 @@ register(
         title="Tensor descriptors in a persistent kernel",
         entry="persistent",
         points=Points(correct=4),
-        arguments={"a": array("M", "K"), "b": array("K", "N"), "c": out("M", "N")},
-        reference=_relu,
-        magnitude=magnitude,
+        arguments={"a": array("M", "K"), "b": array("K", "N"), "c": out("M", "N"), "relu": Number("relu")},
+        reference=_maybe_relu,
+        magnitude=lambda a, b, relu: magnitude(a, b),
         contract=FP16,
         cost=cost,
         cases=(
-            *_cases(32, Case("96 × 160, K = 64: whole tiles", mnk(96, 160, 64))),
-            Case("75 × 8, K = 148: tall and narrow", mnk(75, 8, 148)),
-            LARGE,
+            *map(_with_relu, _cases(16, 64, Case("96 × 128, K = 64: whole tiles", mnk(96, 128, 64)))),
+            Case("75 × 8, K = 148: tall and narrow", mnk(75, 8, 148) | {"relu": 1}),
+            Case("25 × 60, K = 50: without ReLU", mnk(25, 60, 50) | {"relu": 0}, "position"),
+            _with_relu(LARGE),
         ),
-        draw=_draw,
-        tiny=Case("2 × 3, K = 4", mnk(2, 3, 4), "integers"),
-        bench=mnk(8192, 8192, 8192),
-        library=lambda a, b: torch.relu(a @ b),
-        known_mistakes=RELU_MISTAKES,
+        draw=lambda rng: (sizes := _draw(rng)) | {"relu": sizes["M"] % 2},
+        tiny=Case("2 × 3, K = 4", mnk(2, 3, 4) | {"relu": 1}, "integers"),
+        bench=mnk(8192, 8192, 8192) | {"relu": 1},
+        library=_maybe_relu,
+        known_mistakes=(
+            KnownMistake("wrong-formula", "{name} is max(a @ b, 0), whatever RELU is", lambda a, b, relu: _relu(a, b)),
+            *map(_only_with_relu, RELU_MISTAKES),
+        ),
     )
 )
 
@@ -379,7 +428,7 @@ register(
         contract=Contract(dtype="float16", terms=lambda sizes: sizes["K"] + 16, any_order=True),
         cost=cost,
         cases=(
-            *_cases(16, Case("16 × 48, K = 700: few tiles, many parts", mnk(16, 48, 700))),
+            *_cases(16, 16, Case("16 × 48, K = 700: few tiles, many parts", mnk(16, 48, 700))),
             Case("17 × 20, K = 300: one part per block of K", mnk(17, 20, 300), "position"),
         ),
         draw=lambda rng: mnk(rng.randrange(1, 40), rng.randrange(1, 50), rng.randrange(1, 700)),

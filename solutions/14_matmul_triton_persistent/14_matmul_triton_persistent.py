@@ -162,7 +162,8 @@ def device_kernel(
 def persistent_config(M, N):
     gpu = lab.device.current()
     if M * N < 2**16:
-        return dict(BLOCK_M=32, BLOCK_N=32, BLOCK_K=32, GROUP_M=4, num_warps=4, num_stages=2)
+        tile = dict(BLOCK_M=16, BLOCK_N=64, HALVES=True) if N > 32 else dict(BLOCK_M=64, BLOCK_N=16)
+        return dict(BLOCK_K=32, GROUP_M=4, num_warps=4, num_stages=2) | tile
     if gpu and gpu.capability[0] == 9:
         large = dict(BLOCK_K=64, GROUP_M=8, FLATTEN=True)
         waves = [triton.cdiv(triton.cdiv(M, 128) * triton.cdiv(N, n), gpu.sms) for n in (128, 256)]

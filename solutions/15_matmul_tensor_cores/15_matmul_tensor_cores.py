@@ -302,7 +302,7 @@ lab.check("15_matmul_tensor_cores/tensor")
 # }
 
 # %% cell="given" id="pipelined"
-SMALL, LARGE = (2, 2, 32, 3), (4, 2, 64, 3)  # warps along M and N, depth of a tile, stages
+SMALL, DEEP, LARGE = (2, 2, 32, 3), (2, 2, 64, 3), (4, 2, 64, 3)  # warps along M and N, depth of a tile, stages
 
 
 def needs(c, warps_m, warps_n, depth, stages):
@@ -313,8 +313,10 @@ def needs(c, warps_m, warps_n, depth, stages):
 
 def pipelined(a, b, c, config=None):
     gpu, (blocks, shared) = lab.device.current(), needs(c, *LARGE)
-    large = gpu and blocks >= gpu.sms and shared <= 1024 * gpu.limits.shared_per_block_kb
-    config = config or (LARGE if large else SMALL)
+    limit = 1024 * gpu.limits.shared_per_block_kb if gpu else shared
+    large = gpu and blocks >= gpu.sms and shared <= limit
+    deep = a.shape[1] >= 256 and needs(c, *DEEP)[1] <= limit
+    config = config or (LARGE if large else DEEP if deep else SMALL)
     kernel, (blocks, shared) = matmul_pipelined, needs(c, *config)
     if config != SMALL:
         kernel = kernel.module["matmul_pipelined<{},{},{},{}>".format(*config)]

@@ -94,17 +94,23 @@ def test_the_pipeline_in_other_sizes(sizes, tmp_path):
         assert torch.allclose(c.float(), a.float() @ b.float(), rtol=2e-3, atol=0.02), config
 
 
+SMALL, DEEP, LARGE = ("small", 128, 128, 56832), ("<2,2,64,3>", 128, 128, 107520), ("<4,2,64,3>", 256, 256, 162816)
+"""Kernel, rows of a tile, threads and shared memory of a block."""
+
+
 @pytest.mark.parametrize(
-    "capability, shape, large",
+    "capability, shape, depth, expected",
     [
-        ((9, 0), (4096, 4096), True),
-        ((9, 0), (1024, 512), False),
-        ((8, 9), (8192, 8192), False),
-        (None, (8192, 8192), False),
+        ((9, 0), (4096, 4096), 4096, LARGE),
+        ((9, 0), (1024, 512), 255, SMALL),
+        ((9, 0), (1024, 512), 256, DEEP),
+        ((8, 9), (8192, 8192), 4096, SMALL),
+        (None, (8192, 8192), 64, SMALL),
+        (None, (128, 128), 300, DEEP),
     ],
-    ids=["H200", "too few tiles", "99 KB", "no GPU"],
+    ids=["H200", "too few tiles", "long K", "99 KB", "no GPU", "no GPU, long K"],
 )
-def test_large_tiles_where_they_fit(capability, shape, large, tmp_path, monkeypatch):
+def test_large_tiles_where_they_fit(capability, shape, depth, expected, tmp_path, monkeypatch):
     unit = unit_of("15_matmul_tensor_cores", tmp_path)
     gpu = capability and device.GPU("", capability, 132, device.limits_for(capability), "")
     monkeypatch.setattr(device, "current", lambda: gpu)
@@ -118,10 +124,10 @@ def test_large_tiles_where_they_fit(capability, shape, large, tmp_path, monkeypa
             return Kernel(key) if isinstance(key, str) else launched.append((self.name, *key))
 
     unit.matmul_pipelined, unit.in_vectors = Kernel("small"), lambda *_: None
-    unit.pipelined(None, None, torch.empty(shape, device="meta"))
-    tiles = shape[0] // (256 if large else 128) * (shape[1] // 128)
-    small, big = ("small", tiles, 128, 56832), ("matmul_pipelined<4,2,64,3>", tiles, 256, 162816)
-    assert launched == [big if large else small]
+    unit.pipelined(torch.empty(shape[0], depth, device="meta"), None, torch.empty(shape, device="meta"))
+    name, rows, threads, shared = expected
+    name = name if name == "small" else f"matmul_pipelined{name}"
+    assert launched == [(name, shape[0] // rows * (shape[1] // 128), threads, shared)]
 
 
 @pytest.mark.gpu

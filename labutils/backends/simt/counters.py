@@ -19,6 +19,7 @@ class Counters:
     memory; reading it from global memory counts as a load. Atomics are in `…_atomic_…` alone, as Nsight Compute has
     them apart; those whose result nobody uses, RED to a GPU, are in `…_reduction_…` too. Bounds that give points add
     them to loads and stores (`labutils.spec.exercise.with_atomics`). `square_roots` counts threads, not warps.
+    `wgmma_drains` are waits of a warpgroup after which none of its products is in flight.
     """
 
     global_load_requests: int = 0
@@ -62,6 +63,7 @@ class Counters:
     tma_store_bytes: int = 0
     wgmmas: int = 0
     square_roots: int = 0
+    wgmma_drains: int = 0
 
     def add(self, other: Counters) -> None:
         for f in fields(self):
@@ -147,7 +149,8 @@ OPERATIONS = {READ: "load", WRITE: "store", ATOMIC: "atomic", COPY: "copy", REDU
 _SITE = ("pc", "op", "array", "size", "requests", "lanes", "bytes", "sectors", "ideal_sectors", "wavefronts",
          "ideal_wavefronts", "issues", "active", "divergent")  # fmt: skip
 _TOTALS = ("barriers", "collectives", "tma_loads", "tma_load_bytes", "tma_stores", "tma_store_bytes", "wgmmas",
-           "square_roots")  # fmt: skip
+           "square_roots", "wgmma_drains")  # fmt: skip
+"""Counts that belong to no instruction."""
 
 
 def collect(raw: dict, line_of: Mapping[int, int], array_name: Callable[[int], str]) -> Report:

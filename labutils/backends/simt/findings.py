@@ -26,12 +26,12 @@ ADVICE = {
     "endless-loop": "Check that the loop's condition changes and comes to an end for every thread.",
     "stack-overflow": "Recursion is too deep, or local arrays are too large.",
     "crash": "Check divisors and pointers.",
-    "assert": "The condition that you asserted does not hold.",
+    "assert": "A condition does not hold that your code asserts, or that a function requires which it calls.",
     "missing-wait": "Copies and products only start where they are called: wait for what you need, and let nobody "
     "overwrite a tile before all have waited for the products that read it.",
     "needs-gpu": "Put a __syncthreads() where the block can have one, or check the kernel on a GPU.",
-    "missing-fence": "Each thread that stored calls fence_async(), then all meet at a barrier, then one starts the "
-    "copy.",
+    "missing-fence": "An engine sees what a thread wrote only after a fence by that thread: fence_async() after plain "
+    "stores to shared memory, mbarrier_fence() after mbarrier_init, wgmma_fence() before the first wgmma of a batch.",
 }
 
 VERBS = ("reads", "writes", "updates")

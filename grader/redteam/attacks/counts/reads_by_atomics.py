@@ -36,7 +36,8 @@ def linear_kernel(a_ptr, b_ptr, bias_ptr, out_ptr, slope, M, N, K, sab, sam, sak
     tl.store(out_ptrs, acc, mask=(offs_m[:, None] < M) & (offs_n[None, :] < N))
 
 
-def linear(a, b, bias, slope, out, activation="leaky_relu"):
+def linear(a, b, bias, slope, out, activation=2):
+    activation = ("none", "relu", "leaky_relu", "gelu")[activation]
     (B, M, K), N = a.shape, b.shape[2]
     grid = (triton.cdiv(M, 16) * triton.cdiv(N, 16), B)
     strides = (*a.stride(), *b.stride(), *out.stride())

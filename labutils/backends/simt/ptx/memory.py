@@ -186,7 +186,7 @@ def _fence(op: Opcode, o: Sequence[Operand], r: Registers) -> str:
         op.need("release")
         op.need("cluster")
         expect(op, o, 0)
-        return "(void)0;"
+        return "simt_mbarrier_fence();"
     op.take("sc", "acq_rel")
     scope = op.need("cta", "cluster", "gpu", "sys", "gl")
     expect(op, o, 0)

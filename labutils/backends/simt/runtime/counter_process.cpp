@@ -73,6 +73,7 @@ struct CaseCounts {  // totals of the launches of a case, by kind of access
       row->passes += passes_of(s);
     }
     sum.barriers += c.barriers, sum.collectives += c.collectives, sum.products += c.products;
+    sum.drains += c.drains;
     sum.copies += c.copies, sum.copied_bytes += c.copied_bytes;
     sum.stores += c.stores, sum.stored_bytes += c.stored_bytes;
     sum.square_roots += c.square_roots;

@@ -173,7 +173,7 @@ static SIMT_HOT void count(Counter& c, const Request& r) {
 }
 
 enum Happening : u8 { happened_barrier, happened_epoch, happened_collective, happened_copy, happened_store,
-                      happened_product, happened_divergence, happened_roots };
+                      happened_product, happened_drain, happened_divergence, happened_roots };
 
 // What is counted beside requests; `value` is a number of bytes or of roots, or the pc of a branch.
 static void count(Counter& c, Happening what, u64 value) {
@@ -184,6 +184,7 @@ static void count(Counter& c, Happening what, u64 value) {
     case happened_copy: c.copies++, c.copied_bytes += value; break;
     case happened_store: c.stores++, c.stored_bytes += value; break;
     case happened_product: c.products++; break;
+    case happened_drain: c.drains++; break;
     case happened_divergence: site_of(c, value).divergent++; break;
     case happened_roots: c.square_roots += value; break;
   }

@@ -19,6 +19,8 @@ struct Barrier {
   int arrivals, pending;
   long long bytes;
   u32 phase;
+  u32 maker;    // the thread that initialized it
+  bool fenced;  // by that thread: copies may arrive at it
 };
 
 struct Transfer {  // one box on its way
@@ -47,11 +49,13 @@ struct Asynchronous {  // of one thread
   Awaits awaits = awaits_nothing;
   uptr barrier = 0;
   int number = 0;  // parity, barrier's number, or groups that may stay
+  u32 since = 0;   // phase of the barrier when the wait began
   u32 expected = 0;  // threads that a named barrier waits for
   std::vector<Product> products;
   std::vector<Transfer> stores;
   std::vector<u32> store_groups;
   u32 product_group = 0, store_group = 0;
+  bool fenced = false;  // by wgmma_fence(), since its accumulators could be used
 };
 
 struct Arrival {  // at a barrier of some of a block's threads: an mbarrier's address, or the number of a named one
@@ -106,6 +110,23 @@ static void arrive_at(Worker& w, uptr barrier, uptr pc) {
   lane.events[lane.count - 1].value = w.hopper->arrivals.size();
   auto found = w.hopper->barriers.find(barrier);
   w.hopper->arrivals.push_back({barrier, found == w.hopper->barriers.end() ? 0 : found->second.phase});
+}
+
+// An mbarrier is initialized (op_make) or used (op_use) now: the search for races takes that for a store and for loads.
+static void note_barrier(Worker& w, uptr barrier, Op op, uptr pc) {
+  bool is_static = barrier - w.shared_low < w.shared_size;
+  if (!w.checked || !(is_static || barrier - w.dynamic_low < w.dynamic_size)) return;
+  push(w, pc, barrier - (is_static ? w.shared_low : w.dynamic_low), op, 0, sizeof(u64),
+       is_static ? kStaticShared : kDynamicShared);
+  Lane& lane = w.lanes[w.current->lane];
+  lane.events[lane.count - 1].value = op == op_make ? ++w.unique_value : 0;
+}
+
+// Copies may arrive at the mbarriers that this thread has initialized.
+static void fence_barriers(Worker& w) {
+  if (!w.hopper) return;
+  for (auto& [address, barrier] : w.hopper->barriers)
+    if (barrier.maker == w.current->linear) barrier.fenced = true;
 }
 
 // Add what a thread did, and what it has seen of others; what it does from now on is not among it.
@@ -405,6 +426,7 @@ static void multiply(Worker& w, u32 first) {
     auto& mine = h.threads[first + t].products;
     mine.erase(mine.begin(), mine.begin() + std::min<size_t>(done, mine.size()));
   }
+  if (leader.products.empty()) count(w, happened_drain);
 }
 
 }  // namespace simt

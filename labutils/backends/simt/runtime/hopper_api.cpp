@@ -12,6 +12,7 @@ static void await(Worker& w, const char* what, Awaits kind, uptr barrier, int nu
   mine.awaits = kind;
   mine.barrier = barrier;
   mine.number = number;
+  if (kind == awaits_phase) mine.since = hopper(w).barriers.at(barrier).phase;
   me->waits_at = what;
   me->pc = pc;
   me->state = State::event;
@@ -77,6 +78,11 @@ static bool wake_all(Worker& w) {
     if (waits(w, i, awaits_phase)) {
       const Barrier& b = h.barriers.at(h.threads[i].barrier);
       over = (b.phase & 1) != u32(h.threads[i].number & 1);
+      // Parity tells one phase from the next. More phases in one wait: who arrived did not wait for this thread.
+      if (u32 ended = b.phase - h.threads[i].since; over && ended > 1)
+        complain(w, Kind::missing_wait, w.block->fibers[i],
+                 "an mbarrier ended " + std::to_string(ended) + " phases while this thread waited for one: more "
+                 "threads arrive than the " + std::to_string(b.arrivals) + " it was made for");
       if (over && w.checked) follow(w, i, h.threads[i].barrier, b.phase - 1);
     } else if (waits(w, i, awaits_group)) {
       over = met[i / w.block_threads][h.threads[i].number % kNamed];
@@ -210,14 +216,31 @@ static void require_sane(Worker& w, const TensorMap& m, uptr shared, uptr pc, co
              std::string(what) + ": with this swizzle a box begins at a multiple of " + std::to_string(unit) + " bytes");
 }
 
+// The copy engine sees an mbarrier only after a fence by the thread that initialized it.
+static void require_fenced(Worker& w, const Transfer& t) {
+  barrier_at(w, t.barrier, "tma_load");
+  for (u32 rank = 0; rank < w.spec->cluster; rank++) {
+    auto found = w.hopper->barriers.find(t.barrier + window(w, rank) - window(w, t.rank));
+    if (t.blocks >> rank & 1 && found != w.hopper->barriers.end() && !found->second.fenced)
+      complain(w, Kind::missing_fence, *w.current,
+               "a copy starts that will arrive at an mbarrier, and the thread that initialized it has called no "
+               "mbarrier_fence() since",
+               false);
+  }
+}
+
 }  // namespace simt
 
 extern "C" {
 using namespace simt;
 
 void simt_mbarrier_init(void* bar, int arrivals) {
-  hopper(*worker).barriers[uptr(bar)] = {arrivals, arrivals, 0, 0};
+  Worker& w = *worker;
+  note_barrier(w, uptr(bar), op_make, SIMT_CALLER);
+  hopper(w).barriers[uptr(bar)] = {arrivals, arrivals, 0, 0, w.current->linear, false};
 }
+
+void simt_mbarrier_fence() { fence_barriers(*worker); }
 
 void simt_mbarrier_arrive(void* bar, int rank, int bytes) {
   Worker& w = *worker;
@@ -225,6 +248,7 @@ void simt_mbarrier_arrive(void* bar, int rank, int bytes) {
   uptr address = uptr(bar);
   if (rank >= 0) address += window(w, rank) - window(w, rank_of(w, *w.current));
   barrier_at(w, address, bytes ? "mbarrier_expect" : "mbarrier_arrive");
+  note_barrier(w, address, op_use, SIMT_CALLER);
   arrive_at(w, address, SIMT_CALLER);
   Barrier& b = barrier_at(w, address, bytes ? "mbarrier_expect" : "mbarrier_arrive");
   if (b.pending == 0)
@@ -244,6 +268,9 @@ void simt_mbarrier_wait(void* bar, int parity) {
   Worker& w = *worker;
   w.current->pc = SIMT_CALLER;
   barrier_at(w, uptr(bar), "mbarrier_wait");
+  if (parity != 0 && parity != 1)
+    complain(w, Kind::assertion, *w.current, "mbarrier_wait with parity 0 or 1, not " + std::to_string(parity) + ",");
+  note_barrier(w, uptr(bar), op_use, SIMT_CALLER);
   await(w, "mbarrier_wait", awaits_phase, uptr(bar), parity, SIMT_CALLER);
 }
 
@@ -255,7 +282,8 @@ void simt_tma_load(void* to, const void* map, void* bar, int row, int column, in
     complain(w, Kind::assertion, *w.current,
              "tma_load_multicast to blocks of a cluster of " + std::to_string(w.spec->cluster) + " only");
   require_sane(w, t.map, t.shared, SIMT_CALLER, "tma_load");
-  barrier_at(w, t.barrier, "tma_load");
+  note_barrier(w, t.barrier, op_use, SIMT_CALLER);
+  require_fenced(w, t);
   check_products(w, t.shared, u64{t.map.box_rows} * t.map.box_columns * t.map.item, SIMT_CALLER, "this copy");
   count(w, happened_copy, u64{t.map.box_rows} * t.map.box_columns * t.map.item);
   hopper(w).loads.push_back(t);
@@ -292,6 +320,7 @@ void simt_tma_wait(int groups) { finish_stores(*worker, hopper(*worker).threads[
 void simt_fence_async() {
   settle(*worker);
   worker->current->unfenced_low = worker->current->unfenced_high = 0;
+  fence_barriers(*worker);
 }
 
 void simt_wgmma(float* d, int n, u64 a, u64 b, int add, int transposed) {
@@ -304,15 +333,21 @@ void simt_wgmma(float* d, int n, u64 a, u64 b, int add, int transposed) {
   if (w.current->lane == 0) {
     check_operand(w, p, *w.current, true);
     check_operand(w, p, *w.current, false);
+    if (!mine.fenced)
+      complain(w, Kind::missing_fence, *w.current,
+               "a wgmma starts with no wgmma_fence() since this thread may have used the accumulators", false);
   }
   mine.products.push_back(p);
 }
 
+void simt_wgmma_fence() { hopper(*worker).threads[worker->current->linear].fenced = true; }
+
 void simt_wgmma_commit() { hopper(*worker).threads[worker->current->linear].product_group++; }
 
-void simt_wgmma_wait(int groups) {
+void simt_wgmma_wait(int groups, int uses_sums) {
   Worker& w = *worker;
   Asynchronous& mine = hopper(w).threads[w.current->linear];
+  if (uses_sums) mine.fenced = false;
   if (mine.products.empty() || mine.products[0].group + groups >= mine.product_group) return;
   await(w, "wgmma_wait", awaits_products, 0, groups, SIMT_CALLER);
 }

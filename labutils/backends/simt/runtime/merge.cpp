@@ -44,6 +44,15 @@ static SIMT_HOT void issue(Worker& w, u32 warp, u32 lanes, Event** events) {
     shorten(w, warp, first.pc);
     return;
   }
+  if (first.op == op_make || first.op == op_use) {
+    for (u32 m = lanes; m; m &= m - 1) {
+      u32 lane = __builtin_ctz(m);
+      Event access = *events[lane];
+      access.op = first.op == op_make ? op_write : op_read;
+      check_access(w, access, warp * kLanes + lane, w.block->clocks[warp].time[lane], nullptr);
+    }
+    return;
+  }
   Request r;
   r.pc = first.pc, r.lanes = lanes, r.op = first.op, r.array = first.array, r.size = first.size;
   r.flags = first.flags, r.warp = warp;

@@ -79,6 +79,7 @@ static void append_counts(std::string& out, const Counter& c) {
   append_number(out, "tma_store_bytes", c.stored_bytes);
   append_number(out, "wgmmas", c.products);
   append_number(out, "square_roots", c.square_roots);
+  append_number(out, "wgmma_drains", c.drains);
   out += "\"sites\":[";
   for (const Site& s : c.sites) {
     if (out.back() != '[') out += ',';

@@ -76,6 +76,10 @@ def test_the_swizzle_moves_pieces_of_sixteen_bytes(swizzle):
         ("16 * 64 * sizeof", "17 * 64 * sizeof", "deadlock", "128 bytes"),
         ("mbarrier_init(&full, 1)", "mbarrier_init(&full, 2)", "deadlock", "1 arrival and"),
         ("mbarrier_init(&full, 1);", "", "assert", "mbarrier_init"),
+        ("mbarrier_fence();", "", "missing-fence", "mbarrier_fence"),
+        ("mbarrier_fence();", "fence_async();", None, None),
+        ("mbarrier_wait(&full, 0)", "mbarrier_wait(&full, 2)", "assert", "parity 0 or 1, not 2"),
+        ("mbarrier_wait(&full, 0)", "mbarrier_wait(&full, -1)", "assert", "parity 0 or 1, not -1"),
         ("tma_load(tile,", "tile[0] = 1; tma_load(tile,", "missing-fence", None),
         ("tma_store(&y", "tile[3] = 1; tma_store(&y", "missing-fence", "fence_async"),
         ("tma_store(&y", "tile[3] = 1; fence_async(); tma_store(&y", None, None),
@@ -95,6 +99,45 @@ def test_mistakes_are_found(old, new, kind, words):
     result = launch(source, *(tensor_map.tensor_map(t, (16, 64), 128) for t in (x, y)), 0, 0)
     assert [f.kind for f in result.findings] == ([kind] if kind else [])
     assert words is None or words in str(result.findings[0])
+
+
+MEET = """
+#include <lab/hopper.cuh>
+__global__ void meet(int *y) {
+    __shared__ uint64_t bar;
+    int t = threadIdx.x;
+    if (t == 0) mbarrier_init(&bar, 63);
+    __syncthreads();
+    if (t > 0) mbarrier_arrive(&bar);
+    mbarrier_wait(&bar, 0);
+    y[t] = t;
+}
+"""
+
+
+def meet(source):
+    y = torch.full((64,), -1, dtype=torch.int32)
+    arrays = {"y": simt.MemoryRange(y.data_ptr(), y.numel(), 4)}
+    return simt.compile(source).kernels["meet"].launch(1, 64, 0, [y.data_ptr()], arrays=arrays)
+
+
+@pytest.mark.parametrize(
+    "old, new, kind, words",
+    [
+        ("    __syncthreads();\n", "", "missing-syncthreads", "reads bar, which thread 0 wrote"),
+        ("    __syncthreads();\n", "    __syncwarp();\n", "missing-syncthreads", "thread 32 reads bar"),
+        ("    __syncthreads();\n", "    group_sync(1);\n", "deadlock", "group_sync"),  # it is a barrier of 128
+        ("(t == 0)", "(t < 2)", "race", "thread 1 writes bar, which thread 0 wrote"),
+        ("(t == 0)", "(t == 40)", None, None),
+        ("bar, 63", "bar, 21", "missing-wait", "ended 3 phases"),
+        ("bar, 63", "bar, 64", "deadlock", "lacks 1 arrival"),
+    ],
+)
+def test_an_mbarrier_is_made_once_and_before_it_is_used(old, new, kind, words):
+    assert meet(MEET).ok and old in MEET
+    result = meet(MEET.replace(old, new))
+    assert {f.kind for f in result.findings} == ({kind} if kind else set())
+    assert words is None or words in " ".join(map(str, result.findings))
 
 
 SEND = """
@@ -225,6 +268,7 @@ __global__ void twice(const __grid_constant__ CUtensorMap x, float *y) {
             tma_load(tile, &x, &full, 0, 64 * s);
         }
         mbarrier_wait(&full, s);
+        wgmma_fence();
         wgmma(sum, wgmma_tile(tile), wgmma_tile(tile), s > 0);
         wgmma_commit();
         wgmma_wait<0>();
@@ -233,6 +277,14 @@ __global__ void twice(const __grid_constant__ CUtensorMap x, float *y) {
     y[threadIdx.x] = sum[0];
 }
 """
+
+
+def twice(source):
+    x, y = torch.ones(64, 128).half(), torch.zeros(128)
+    kernel = simt.compile(source).kernels["twice"]
+    arrays = {"y": simt.MemoryRange(y.data_ptr(), y.numel(), 4)}
+    tiled = tensor_map.tensor_map(x, (64, 64), 128).described()
+    return kernel.launch(1, 128, 1 << 14, [tiled, y.data_ptr()], arrays=arrays)
 
 
 @pytest.mark.parametrize(
@@ -246,10 +298,51 @@ __global__ void twice(const __grid_constant__ CUtensorMap x, float *y) {
     ],
 )
 def test_a_tile_is_overwritten_only_after_the_warps_that_read_it_have_met(between, words):
-    x, y = torch.ones(64, 128).half(), torch.zeros(128)
-    kernel = simt.compile(TWICE % between).kernels["twice"]
-    arrays = {"y": simt.MemoryRange(y.data_ptr(), y.numel(), 4)}
-    tiled = tensor_map.tensor_map(x, (64, 64), 128).described()
-    result = kernel.launch(1, 128, 1 << 14, [tiled, y.data_ptr()], arrays=arrays)
+    result = twice(TWICE % between)
     assert [f.kind for f in result.findings] == (["missing-wait"] if words else [])
     assert words is None or words in str(result.findings[0])
+
+
+FENCE = "        wgmma_fence();\n"
+BEFORE = ("    for (int s", "    wgmma_fence();\n    for (int s")
+
+
+@pytest.mark.parametrize(
+    "changes, found",
+    [
+        ([(FENCE, "")], True),
+        ([(FENCE, ""), BEFORE], False),  # no thread uses the accumulators between the two products
+        ([(FENCE, ""), BEFORE, ("wait<0>();", "wait<0>(sum);")], True),
+        ([("wait<0>();", "wait<0>(sum);")], False),
+    ],
+)
+def test_products_start_after_a_fence_behind_the_last_use_of_their_accumulators(changes, found):
+    source = TWICE % "__syncthreads();"
+    for old, new in changes:
+        assert old in source
+        source = source.replace(old, new)
+    result = twice(source)
+    assert [f.kind for f in result.findings] == (["missing-fence"] if found else [])
+    assert not found or "wgmma_fence()" in str(result.findings[0])
+
+
+@pytest.mark.parametrize(
+    "wait, drains",
+    [
+        ("wgmma_wait<0>();", 3),
+        ("wgmma_wait<1>();", 1),
+        ("wgmma_wait<2>();", 1),
+        ("if (s == 1) wgmma_wait<0>();", 2),
+        ("wgmma_wait<1>(); wgmma_wait<0>();", 3),
+        ("wgmma_commit(); wgmma_wait<1>();", 3),  # an empty batch keeps nothing in flight
+    ],
+)
+def test_waits_after_which_no_product_is_in_flight_are_counted(wait, drains):
+    source = (TWICE % "").replace("wgmma_wait<0>();", wait).replace("s < 2", "s < 3")
+    source = source.replace("full, 0, 64 * s", "full, 0, 0").replace(
+        "if (threadIdx.x == 0) {\n            mb", "if (s == 0 && threadIdx.x == 0) {\n            mb"
+    )
+    source = source.replace("mbarrier_wait(&full, s)", "mbarrier_wait(&full, 0)")
+    source = source.replace("    y[threadIdx.x]", "    wgmma_wait<0>(sum);\n    y[threadIdx.x]")
+    result = twice(source)
+    assert result.ok and (result.counters.wgmmas, result.counters.wgmma_drains) == (3, drains)

@@ -8,6 +8,7 @@ struct CUtensorMap {
 
 extern "C" {
 void simt_mbarrier_init(void* bar, int arrivals);
+void simt_mbarrier_fence();
 void simt_mbarrier_arrive(void* bar, int rank, int bytes);
 void simt_mbarrier_wait(void* bar, int parity);
 void simt_tma_load(void* to, const void* map, void* bar, int row, int column, int blocks);
@@ -16,8 +17,9 @@ void simt_tma_commit();
 void simt_tma_wait(int groups);
 void simt_fence_async();
 void simt_wgmma(float* d, int n, uint64_t a, uint64_t b, int add, int transposed);
+void simt_wgmma_fence();
 void simt_wgmma_commit();
-void simt_wgmma_wait(int groups);
+void simt_wgmma_wait(int groups, int uses_sums);
 void simt_group_sync(int number);
 void simt_cluster_sync();
 void simt_store_async(void* to, uint64_t value, void* bar, int rank);
@@ -28,7 +30,7 @@ unsigned simt_cluster_rank() __attribute__((const));
 SIMT_INLINE uint32_t shared_address(const void* p) { return simt_shared_offset(p); }
 
 SIMT_INLINE void mbarrier_init(uint64_t* bar, int arrivals) { simt_mbarrier_init(bar, arrivals); }
-SIMT_INLINE void mbarrier_fence() {}
+SIMT_INLINE void mbarrier_fence() { simt_mbarrier_fence(); }
 SIMT_INLINE void mbarrier_expect(uint64_t* bar, int bytes) { simt_mbarrier_arrive(bar, -1, bytes); }
 SIMT_INLINE void mbarrier_arrive(uint64_t* bar) { simt_mbarrier_arrive(bar, -1, 0); }
 SIMT_INLINE void mbarrier_arrive(uint64_t* bar, int rank) { simt_mbarrier_arrive(bar, rank, 0); }
@@ -57,15 +59,15 @@ SIMT_INLINE uint64_t wgmma_tile(const void* tile, int stride = 1024, int leading
   return (address & 0x3ffff) >> 4 | (uint64_t)(leading >> 4) << 16 | (uint64_t)(stride >> 4) << 32 |
          swizzle_128 << 62;
 }
-SIMT_INLINE void wgmma_fence() {}
+SIMT_INLINE void wgmma_fence() { simt_wgmma_fence(); }
 SIMT_INLINE void wgmma_commit() { simt_wgmma_commit(); }
 template <int N>
 SIMT_INLINE void wgmma_wait() {
-  simt_wgmma_wait(N);
+  simt_wgmma_wait(N, 0);
 }
 template <int N, int COUNT>
 SIMT_INLINE void wgmma_wait(float (&)[COUNT]) {
-  simt_wgmma_wait(N);
+  simt_wgmma_wait(N, 1);
 }
 template <int TRANSPOSED = 0, int COUNT>
 SIMT_INLINE void wgmma(float (&d)[COUNT], uint64_t a, uint64_t b, bool add = true) {

@@ -5,6 +5,7 @@
 extern "C" {
 void simt_fence_async();
 void simt_mbarrier_init(void* bar, int arrivals);
+void simt_mbarrier_fence();
 void simt_mbarrier_arrive(void* bar, int rank, int bytes);
 void simt_mbarrier_wait(void* bar, int parity);
 unsigned simt_mbarrier_phase(void* bar);
