@@ -224,7 +224,7 @@ class HostKernel:
             )
         if cooperative and shape.blocks * threads > MAX_LIVE_THREADS:
             raise LaunchError(
-                f"a cooperative launch of {shape.blocks * threads:,} threads: all of them run at the same time, and the "
+                f"a cooperative launch of {shape.blocks * threads:,} threads: they all run at the same time, and the "
                 f"emulator runs at most {MAX_LIVE_THREADS:,}. Use fewer blocks and a grid-stride loop"
             )
 

@@ -79,7 +79,8 @@ struct LaunchSpec {
 
 // ---- traces
 
-enum Op : u8 { op_read, op_write, op_atomic, op_block, op_sync, op_copy, op_fence, op_reduction, op_land, op_arrive, op_make, op_use };
+enum Op : u8 { op_read, op_write, op_atomic, op_block, op_sync, op_copy, op_fence, op_reduction, op_land, op_arrive,
+               op_make, op_use };
 // op_copy, op_reduction: of a site only; op_make, op_use: of an mbarrier
 constexpr u8 kVolatile = 1, kReturns = 2, kReadOnly = 4, kPiece = 8, kCopied = 16;  // flags of an event
 constexpr u8 kOrders = 1;  // flag of a collective: it orders memory, which votes, shuffles and reductions do not
