@@ -39,9 +39,9 @@ lab.check("05_roofline/least_time")
 # %% [markdown]
 # Moving the bytes and doing the FLOPs take equally long if `flops / bytes = peak / bandwidth`. The left side is the
 # arithmetic intensity, a property of the kernel. The right side is the [ridge point](../glossary.md#ridge-point), a
-# property of the GPU. A kernel is [memory-bound](../glossary.md#memory-bound) if its intensity is below the ridge, and
-# compute-bound if it is above the ridge. A *roofline* shows the highest possible FLOP/s for each intensity: the line
-# rises up to the ridge, and is flat above the ridge.
+# property of the GPU (for one number format). A kernel is [memory-bound](../glossary.md#memory-bound) if its intensity
+# is below the ridge, and compute-bound if it is above the ridge. A *roofline* shows the highest possible FLOP/s for
+# each intensity: the line rises up to the ridge, and is flat above the ridge.
 #
 # ## 2 Ledgers
 #
@@ -53,9 +53,10 @@ lab.check("05_roofline/least_time")
 # an example.
 #
 # Write the ledgers of four fused kernels. Each kernel reads each input element once and writes each result once.
-# `itemsize` is the number of bytes per element. Count each +, −, ·, /, max and exp as one FLOP. Σ and max go over a
-# row, so they take one FLOP per element. Do not count operations that a kernel does once per row, such as those that
-# compute `rstd` from the sum. (`rstd` is the reciprocal of the standard deviation, or of the root mean square.)
+# `itemsize` is the number of bytes per element. Count each +, −, ·, /, max and exp as one FLOP. Σ and max are computed
+# over a row: a row of N elements takes N additions or N comparisons. Do not count operations that a kernel does once
+# per row, such as those that compute `rstd` from the sum. (`rstd` is the reciprocal of the standard deviation, or of
+# the root mean square.)
 #
 # | kernel | formula for each of M rows of N elements | arrays |
 # |---|---|---|
@@ -185,11 +186,12 @@ lab.check("05_roofline/verdict")
 # `STEPS` times by `0.5 * v + 1`, and stores `v`. Each replacement is one [FMA](../glossary.md#fma), which counts as two
 # FLOPs. So per element the kernel reads 4 bytes, writes 4 bytes and does 2 · `STEPS` FLOPs.
 #
-# The cell after the check runs your kernel with `STEPS` from 1 to 1024, and draws its measured FLOP/s on the roofline,
-# together with PyTorch's kernels. The printed verdicts use measured limits: the bandwidth of a plain copy, and the
-# FLOP/s of PyTorch's best matmul. Without a GPU your kernel is not timed: hollow marks on the roofline show the highest
-# FLOP/s that it can reach. **Predict:** for which values of `STEPS` is your kernel compute-bound? Which of PyTorch's
-# kernels reach the roofline?
+# After the check, the next cell runs your kernel with `STEPS` from 1 to 1024. It draws its measured FLOP/s on the
+# roofline, together with PyTorch's kernels. A GPU has one peak, and one ridge point, for each number format: your
+# kernel computes in fp32, PyTorch's matmuls in fp16. The printed verdicts use the peak of each kernel's format. Without
+# a GPU your kernel is not timed: hollow marks on the roofline show the highest FLOP/s that it can reach. **Predict:**
+# for which values of `STEPS` is your kernel compute-bound? Which of PyTorch's kernels (softmax and matmul, several
+# sizes) reach the roofline?
 #
 # <details><summary>Hint 1</summary>Offsets, mask, load and store are the same as in <code>scale_kernel</code> in
 # <code>00_start</code>.</details>
@@ -254,8 +256,9 @@ lab.widgets.roofline(lab.rooflines.points(placed), gpu=None if lab.device.has_gp
 #   {claim: claimed_flops} of the FLOPs, but took {claim: claimed_time} of the time.
 #
 # The code cell above prints each claim next to computed values. For the third claim, the values describe the [forward
-# pass](../glossary.md#forward-pass) of one layer of BERT-large, a transformer, in [fp16](../glossary.md#fp16). Each
-# operation is a kernel, and the input is 8 texts of 512 tokens (pieces of words).
+# pass](../glossary.md#forward-pass) of one of the 24 equal blocks of BERT-large, a
+# [transformer](../glossary.md#transformer-block), in [fp16](../glossary.md#fp16). Each operation is a kernel, and the
+# input is 8 texts of 512 tokens (pieces of words).
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** What is correct in each claim, and what is missing? For the third claim, why do few FLOPs take a large
@@ -277,7 +280,8 @@ lab.widgets.roofline(lab.rooflines.points(placed), gpu=None if lab.device.has_gp
 # **Next levels.** Add a second rising line to the roofline, for kernels whose data stay in the L2.
 #
 # **In practice** [Nsight Compute](../glossary.md#nsight-compute) draws rooflines from the bytes that the hardware
-# counts. If the hardware counts more bytes than your ledger, the kernel moves some data twice.
+# counts. If the hardware counts more bytes than your ledger, the kernel moves data more than once, or parts of sectors
+# that it does not use, or spilled registers.
 #
 # **Reading.** [Williams, Waterman and Patterson, Roofline](https://dl.acm.org/doi/10.1145/1498765.1498785): the
 # original paper. [Ivanov et al., Data Movement Is All You Need](https://arxiv.org/abs/2007.00072): the study behind the

@@ -94,14 +94,14 @@ lab.check("09_shared_memory/wavefronts_for_stride")
 # | `weights` | (2·radius + 1,) | input; `radius` is at most 8 |
 # | `out` | (n,) | output |
 #
-# A block has 128 threads: thread t computes outputs t, t + 128, …, t + 896 of the block. Neighboring lanes then access
-# neighboring words, and each thread has eight loads [in flight](../glossary.md#in-flight). You get 2 points for a
-# correct result. You get 1 point if the kernel loads few [sectors](../glossary.md#sector): at most n/8 for `x` (a
-# sector holds 8 floats), and in each block 2 more for the halo and 3 for the weights. You get 1 point if loads from
-# shared memory cause no bank conflicts.
+# A block has 128 threads: thread t computes outputs t, t + 128, …, t + 896 of the block. So neighboring lanes access
+# neighboring words. Fill the tile in the same order: each thread then has eight loads of `x` [in
+# flight](../glossary.md#in-flight). You get 2 points for a correct result. You get 1 point if the kernel loads few
+# [sectors](../glossary.md#sector): at most n/8 for `x` (a sector holds 8 floats), and in each block 2 more for the halo
+# and 3 for the weights. You get 1 point if loads from shared memory cause no bank conflicts.
 #
-# <details><summary>Hint 1</summary>Let <code>first</code> be the index of the block's first output. For every
-# <code>radius</code>, let <code>tile[k]</code> hold <code>x[first - MAX_RADIUS + k]</code>, or 0 if this element of
+# <details><summary>Hint 1</summary>Let <code>first</code> be the index of the block's first output. Whatever
+# <code>radius</code> is, let <code>tile[k]</code> hold <code>x[first - MAX_RADIUS + k]</code>, or 0 if this element of
 # <code>x</code> does not exist. <code>first - MAX_RADIUS</code> is a multiple of 8, so the loads begin at a sector
 # boundary. Load the weights into the shared array <code>taps</code>.</details>
 # <details><summary>Hint 2</summary>Each thread fills eight words: <code>tile[threadIdx.x]</code>,

@@ -2,11 +2,12 @@
 # # Fuse a row softmax into one kernel
 #
 # **You will** write four kernels that compute the [softmax](../glossary.md#softmax) of each row of a matrix. In Triton,
-# a [program](../glossary.md#program) computes one row, and in a [persistent kernel](../glossary.md#persistent-kernel)
-# many rows. In CUDA C++, a [warp](../glossary.md#warp) or a [block](../glossary.md#block) computes one row.
+# a [program](../glossary.md#program) computes one row, or in a [persistent kernel](../glossary.md#persistent-kernel) it
+# computes many rows. In CUDA C++, a [warp](../glossary.md#warp) or a [block](../glossary.md#block) computes one row.
 #
 # **You will learn to**
-# - count bytes in a [ledger](../glossary.md#ledger), and predict the speedup by [fusion](../glossary.md#fusion);
+# - count bytes in a [ledger](../glossary.md#ledger), and predict how much faster [fusion](../glossary.md#fusion) makes
+#   a kernel;
 # - subtract the maximum, and [mask](../glossary.md#mask) elements past the end of a row so that they change neither the
 #   maximum nor the sum;
 # - choose the [grid](../glossary.md#grid) size from the number of programs that the GPU runs at once;
@@ -49,7 +50,7 @@ def naive_softmax(x):
 def softmax(x, out):
     M, N = x.shape
     BLOCK_N = triton.next_power_of_2(N)
-    num_warps = min(max(BLOCK_N // 512, 1), 16)  # 16 elements per thread: four 16-byte loads in flight
+    num_warps = min(max(BLOCK_N // 512, 1), 16)  # mostly 16 elements per thread: in fp32, four 16-byte loads
     softmax_kernel[(M,)](x, out, N, x.stride(0), out.stride(0), BLOCK_N=BLOCK_N, num_warps=num_warps)
 
 
@@ -107,9 +108,9 @@ lab.check("11_softmax/naive_bytes")
 # row once, keep it in registers, and store the result y once. The kernel then moves 2MN elements for M rows.
 #
 # **Contract.** x and y are fp32, [fp16](../glossary.md#fp16) or [bf16](../glossary.md#bf16); compute in fp32 for all
-# three types. An element of x may be -inf; its result is exactly 0. (Attention sets elements that must not count to
-# -inf.) If *every* element of a row is -inf, the formula gives 0/0: the results are NaN, as in PyTorch. No other result
-# may be NaN.
+# three types. An element of x may be -inf; its result is exactly 0. (Attention uses -inf for elements that must get the
+# weight 0.) If *every* element of a row is -inf, x − m is -inf − -inf: the results are NaN, as in PyTorch. No other
+# result may be NaN.
 #
 # <details><summary>Hint 1</summary>Elements past the end of the row take part in the maximum and in the sum. Which
 # value never changes a maximum? What is exp of this value, and does it change the sum?</details>
@@ -162,8 +163,8 @@ traffic.ledger(
 #
 # | diagnosis | common cause |
 # |---|---|
-# | `padded-lanes` | `other=0.0`: each element past the end adds exp(0 − m) to the sum, and 0 may be the maximum |
-# | `no-max-subtraction` | the kernel computes exp(x) instead of exp(x − m); exp(x) is inf for x ≥ 89 |
+# | `padded-lanes` | `other=0.0`: each element past the end adds exp(0 − maximum) to the sum, and 0 may be the maximum |
+# | `no-max-subtraction` | the kernel computes exp(x) instead of exp(x − maximum); exp(x) is inf for x ≥ 89 |
 # | `overflow` | the maximum is taken over only a part of the row: if this part is all -inf, -inf − -inf is NaN |
 # | `precision` | exp or the sum is computed in fp16: convert x to fp32 right after the load |
 # | `wrong-stride` | the kernel assumes contiguous rows |
@@ -180,8 +181,9 @@ traffic.ledger(
 # On a GPU, the launcher starts 16 times as many programs as the GPU runs at once. On an H200 with rows of 256 elements,
 # the kernel then reached {claim: softmax_16_rounds}. Without the factor of 16, it reached only
 # {claim: softmax_1_round}: then all programs load at the same time, and later all store at the same time. With more
-# programs, some load while others store. With `num_stages` in `tl.range`, a program loads its next tile while it
-# computes the current one ([software pipelining](../glossary.md#software-pipelining)).
+# programs, the GPU starts a waiting program whenever one ends. Soon the programs are at different steps, and some load
+# while others store. With `num_stages` in `tl.range`, a program loads its next tile while it computes the current one
+# ([software pipelining](../glossary.md#software-pipelining)).
 #
 # <details><summary>Hint 1</summary>A tile has two axes. Its offsets are <code>offs_m[:, None]</code> times the stride,
 # plus <code>offs_n[None, :]</code>. Its mask must compare row indices with M and column indices with N.</details>
@@ -285,13 +287,14 @@ lab.check("11_softmax/warp_softmax")
 # the four columns of one `load4`.
 #
 # Why should a thread issue eight loads at once? To be as fast as a copy, a softmax must load x at
-# {claim: softmax_load_rate} on an H200. (The rate of a copy is twice as high, because it counts loads and stores.) A
+# {claim: softmax_load_rate} on an H200. (A copy's bandwidth is twice this rate, because it counts loads and stores.) A
 # load takes {claim: softmax_dram_latency} ({claim: softmax_dram_cycles}) on an idle GPU, and longer on a busy one. By
-# [Little's law](../glossary.md#littles-law), rate · latency bytes must be in flight: {claim: softmax_bytes_in_flight}
-# for each of the 132 [SMs](../glossary.md#sm). Suppose that the loop `for (n = t; n < N; n += T) row[n] = x[n];` copies
-# a row to an array `row` in shared memory. Each store waits for its load, and the next load usually starts only after
-# this store, so each thread has only 4 bytes in flight. But a thread that loads into registers can issue many loads
-# before it uses the first result. If 1024 threads on an SM load 32 floats each, up to 128 KB are in flight.
+# [Little's law](../glossary.md#littles-law), the bytes in flight must be at least rate · latency:
+# {claim: softmax_bytes_in_flight} for each of the 132 [SMs](../glossary.md#sm). An alternative would be to copy each
+# row to an array `row` in shared memory, with the loop `for (n = t; n < N; n += T) row[n] = x[n];`. Each store waits
+# for its load, and the next load usually starts only after this store, so each thread has only 4 bytes in flight. But a
+# thread that loads into registers can issue many loads before it uses the first result. If 1024 threads on an SM load
+# 32 floats each, up to 128 KB are in flight.
 #
 # Reduce in two levels. First each warp reduces its numbers by shuffles, and lane 0 of the warp writes the result to the
 # array `part` in shared memory. After a barrier, every warp reads all results from `part` and reduces them by shuffles.
@@ -305,10 +308,10 @@ lab.check("11_softmax/warp_softmax")
 # <code>warps</code> or more contribute -INFINITY to the maximum and 0 to the sum. Compute 1 / sum once, and multiply by
 # it.</details>
 #
-# **Extra.** On an H200, we also measured a kernel with the loop above and 256 threads for every row length. It reached
-# {claim: softmax_shared_2048} of a copy's [bandwidth](../glossary.md#bandwidth) at 2048 columns, and
-# {claim: softmax_shared_32768} at 32 768 columns. The array `row` takes shared memory: how many blocks fit on an SM at
-# each row length, and how many bytes are in flight?
+# **Extra.** On an H200, we also measured a kernel that copies each row to shared memory with the loop `for (n = t; n <
+# N; n += T) row[n] = x[n];`, with 256 threads for every row length. It reached {claim: softmax_shared_2048} of a copy's
+# [bandwidth](../glossary.md#bandwidth) at 2048 columns, and {claim: softmax_shared_32768} at 32 768 columns. The array
+# `row` takes shared memory: how many blocks fit on an SM at each row length, and how many bytes are in flight?
 #
 # **In practice** `torch.softmax` chooses among such kernels by row length. In `12_online_softmax`, rows are too long
 # for one program.
@@ -391,7 +394,7 @@ traffic.sweep(LENGTHS, KERNELS | {"torch.softmax": lambda x, out: torch.softmax(
 # {claim: softmax_h200_fused} for the fused kernel, {claim: softmax_h200_torch} for `torch.softmax` and
 # {claim: softmax_h200_copy} for a copy.
 #
-# According to your ledger, how many times as fast as the naive softmax is the fused kernel? If you have a GPU, compare
+# According to your ledger, what is the speedup of the fused kernel over the naive softmax? If you have a GPU, compare
 # this with your measurement. `torch.softmax` is also a single kernel that reads each element from memory once. Name
 # something other than bytes that may limit its speed.
 #

@@ -352,8 +352,8 @@ for name in ("rms_norm", "rms_residual_silu", "layer_norm") if lab.device.has_gp
 # Fuse the bias, GELU and dropout chain (2.6 ×). After the large matmul, fuse the GELU if it costs nothing: it saves a
 # round trip to memory, a tenth of the time, because the matmul is compute-bound. Do not fuse the long rows that do not
 # fit on the chip, nor the sums along two axes: fusion does not change the bytes that they move. Do not fuse the two
-# matmuls, nor the projection with three users: fused, they repeat arithmetic and take longer. Eager RMSNorm computes
-# fp16 in fp32. In units of N fp16 elements: to fp32 (1 + 2), square (2 + 2), mean (2), scale (2 + 2), to fp16 (2 + 1),
-# weight (1 + 1). That is 18, and a fused kernel moves 2. So the bytes predict a factor of 9.
+# matmuls, nor a matmul whose result three kernels read: fused, they repeat arithmetic and take longer. Eager RMSNorm
+# computes fp16 in fp32. In units of N fp16 elements: to fp32 (1 + 2), square (2 + 2), mean (2), scale (2 + 2), to fp16
+# (2 + 1), weight (1 + 1). That is 18, and a fused kernel moves 2. So the bytes predict a factor of 9.
 #
 # ### END SOLUTION

@@ -67,17 +67,17 @@ lab.check("16_matmul_ring/cluster_intensity")
 # - The producer waits for `empty`. A phase of `empty` ends when all eight consumer warps have arrived. A consumer warp
 #   arrives when its products from this stage are complete.
 #
-# Iteration `s` uses stage `s % STAGES`. A *round* has `STAGES` iterations: iteration `s` is in round
-# `turn = s / STAGES`. In each round, each stage is filled once and read once, so round `turn` is phase `turn` of both
-# mbarriers. Consumers wait for the end of phase `turn` of `full`, which has parity `turn % 2`. Before the producer
-# fills a stage in round `turn`, the consumers must have read it in round `turn - 1`. So the producer waits for the end
-# of phase `turn - 1` of `empty`, which has parity `(turn + 1) % 2`. In round 0, all stages are free, and the producer
-# need not wait: on a new mbarrier, a wait for parity 1 returns at once.
+# Iteration `s` uses stage `s % STAGES`. A *round* has `STAGES` iterations: iteration `s` is in round `turn = s /
+# STAGES`. In each round, each stage is filled once and read once, so round `turn` is phase `turn` of both mbarriers.
+# Consumers wait for the end of phase `turn` of `full`, which has parity `turn % 2`. Before the producer fills a stage
+# in round `turn`, the consumers must have read it in round `turn - 1`. So the producer waits for the end of phase `turn
+# - 1` of `empty`, which has the same parity as `turn + 1`, `(turn + 1) % 2`. In round 0, all stages are free. The
+# producer can call the same wait: on a new mbarrier, a wait for parity 1 returns at once.
 #
 # Nine warps leave few registers per thread. An SM has four [schedulers](../glossary.md#scheduler), so one scheduler has
 # three of the nine warps, or 96 threads. A scheduler has {claim: hopper_registers_per_scheduler} registers, 170 for
 # each of these threads. The number of registers per thread is a multiple of 8, so it is at most 168. A consumer thread
-# needs 128 of them for its [accumulators](../glossary.md#accumulator), so 40 are left.
+# needs 128 of them for its [accumulators](../glossary.md#accumulator), so 40 are left for addresses and loop variables.
 #
 # <details><summary>Hint 1</summary>In each iteration, the producer waits for <code>empty[stage]</code>. Then it calls
 # <code>mbarrier_expect</code> on <code>full[stage]</code> with <code>(A_TILE + B_TILE) * sizeof(half)</code> bytes, and
@@ -195,15 +195,16 @@ lab.check("16_matmul_ring/ring")
 #   store a tile of C, the producer already fetches A and B for the next tile of C.
 # - **Clusters.** A cluster has two blocks, whose tiles of C are one above the other. Each block fetches half of the
 #   tile of B, and `tma_load_multicast` delivers this half to both blocks. Each producer writes to both blocks, and must
-#   therefore wait until the consumers of *both* blocks have read a stage. So each consumer warp arrives at the `empty`
-#   mbarriers of both blocks. A block must not exit while the other block can still access its shared memory. So both
-#   blocks call `cluster_sync()` at the end.
+#   therefore wait until the consumers of *both* blocks have read the stage that it fills next. So each consumer warp
+#   arrives at the `empty` mbarriers of both blocks. A block must not exit while the other block can still access its
+#   shared memory. So both blocks call `cluster_sync()` at the end.
 # - **[TMA](../glossary.md#tma) stores.** `store_pieces` writes results to swizzled boxes in shared memory, without
 #   [bank conflicts](../glossary.md#bank-conflict). `tma_store` copies the boxes to C.
 #
 # You write only the consumers' loop along K. **Skip the other 100 lines of the cell**: you need only the names in the
-# table below. Your loop keeps **one batch in flight**: a warp starts the products of a stage before it waits for the
-# products of the previous stage, so the tensor cores always have work.
+# table below. The four products of a stage, committed together, are a *batch*. Your loop keeps **one batch in flight**:
+# a warp starts the batch of a stage before it waits for the batch of the previous stage, so the tensor cores always
+# have work.
 #
 # | name | meaning |
 # |---|---|
@@ -397,9 +398,9 @@ hopper.ladder({"ring": ring, "persistent": persistent})
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** Try 3 stages, clusters of one block, and groups of 16: `persistent(a, b, c, stages=3, cluster=1, group=16)`.
-# Is it faster? Then let one consumer warpgroup store while the other warpgroup multiplies
-# ([ping-pong](../glossary.md#ping-pong)).
+# **Next.** Try 3 stages, clusters of one block, and groups of 16 tiles in the [grouped
+# ordering](../glossary.md#grouped-ordering): `persistent(a, b, c, stages=3, cluster=1, group=16)`. Is it faster? Then
+# let one consumer warpgroup store while the other warpgroup multiplies ([ping-pong](../glossary.md#ping-pong)).
 #
 # **In practice** you call cuBLAS, or use CUTLASS, NVIDIA's C++ templates. Blackwell, the generation after Hopper
 # ([compute capability](../glossary.md#compute-capability) 10.0), replaces [WGMMA](../glossary.md#wgmma) by

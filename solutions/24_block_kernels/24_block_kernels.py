@@ -19,7 +19,7 @@
 # [Attention](../glossary.md#attention) itself does not know the order of the tokens. RoPE ([Su and
 # others](https://arxiv.org/abs/2104.09864)) rotates pairs of elements of each [query and each
 # key](../glossary.md#query-key-value). The angle is proportional to the position of the token in its sequence. The
-# product of a query and a key then depends on the distance between their positions, not on the positions themselves.
+# product of a query and a key then depends on the difference of their positions, not on the positions themselves.
 #
 # In a [head](../glossary.md#head), a query or key has D elements, which form D/2 pairs (a, b). Pair i of position t is
 # rotated by the angle t · 10000^(−2i/D):
@@ -48,13 +48,15 @@
 # token, so all H + HK heads share one row of `cos` and one of `sin`. Models call this kernel *in place*: the outputs
 # are the same arrays as the inputs. That saves memory, but the kernel moves as many bytes as before. Rotating in place
 # works if a program loads both elements of a pair before it stores one of them. In the check, row 0 of `cos` and `sin`
-# is for position 5: at position 0, all angles are 0, so mistakes would not show.
+# is for position 5: at position 0, all angles are 0, and a rotation by 0 would hide mistakes.
 #
-# **Predict.** For H = 32, HK = 8 and D = 128, how many elements of q and k does the kernel read and write per token? If
-# q and k are [fp16](../glossary.md#fp16), what share of the kernel's bytes are those of `cos` and `sin`?
+# **Predict.** For H = 32, HK = 8 and D = 128, how many elements of q and k does the kernel read per token, and how many
+# does it write? If q and k are [fp16](../glossary.md#fp16), what share of the kernel's bytes are those of `cos` and
+# `sin`?
 #
-# <details><summary>Hint 1</summary>Program <code>pid</code> rotates token <code>pid % T</code> of a sequence, and needs
-# row <code>pid % T</code> of <code>cos</code> and <code>sin</code>. A row has D/2 elements.</details>
+# <details><summary>Hint 1</summary>Program <code>pid</code> rotates the token at place <code>pid % T</code> of a
+# sequence, and needs row <code>pid % T</code> of <code>cos</code> and <code>sin</code>. A row has D/2
+# elements.</details>
 # <details><summary>Hint 2</summary>In <code>rotate_heads</code>, element d of head h is at
 # <code>x_ptr + h * D + d</code>. The other element of its pair is element d + D/2.</details>
 # <details><summary>Hint 3</summary>Call <code>rotate_heads</code> twice. For q, add <code>token * H * D</code> to both
@@ -91,7 +93,7 @@ def swiglu_backward(x, dy, dx, BLOCK_N=1024):
 
 
 def norm_programs(M, N):
-    """Programs for M rows of N elements: enough to keep memory busy, at least about 8 rows each, all about as many."""
+    """Number of programs for M rows of N elements: enough to keep memory busy, with 8 rows or more each."""
     gpu = lab.device.current()
     most = gpu.sms * min(max(8192 // N, 1), 8) if gpu else 8
     programs = min(M, max(triton.cdiv(M, 8), 2), most)
@@ -103,7 +105,7 @@ def rms_norm_backward(x, w, dy, dx, dw):
     programs = norm_programs(M, N)
     partial = torch.empty(programs, N, dtype=torch.float32, device=x.device)
     strides = x.stride(0), dy.stride(0), dx.stride(0)
-    alone = N > 4096 and BLOCK_N * x.element_size() <= 16_384  # on its SM; so it needs more loads in flight
+    alone = N > 4096 and BLOCK_N * x.element_size() <= 16_384  # one program per SM needs more loads in flight
     rms_norm_backward_kernel[(programs,)](
         x, w, dy, dx, partial, M, N, *strides,
         BLOCK_N=BLOCK_N, STAGES=4 if alone else 3 if BLOCK_N <= 8192 else 1, num_warps=min(max(BLOCK_N // 512, 1), 16),
@@ -178,22 +180,23 @@ for position in (100, 1000, 8001):
     print(f"position {position}: cos in bf16 is off by up to {error:.2g}")
 
 # %% [markdown]
-# [bf16](../glossary.md#bf16) has 8 significant bits. So position 8001 becomes 8000, and its product with the frequency
-# is rounded, too. Pairs with a small i, whose angles are large, get almost random angles. Compute `cos` and `sin` in
-# fp32, even for a model in bf16.
+# [bf16](../glossary.md#bf16) has 8 significant bits (7 are stored, and the first is always 1). So position 8001 becomes
+# 8000, and its product with the frequency is rounded, too. Pairs with a small i, whose angles are large, get almost
+# random angles. Compute `cos` and `sin` in fp32, even for a model in bf16.
 #
 # ## 2 SwiGLU
 #
-# The feed-forward layer of many models multiplies its input by two matrices; the two products are called *gate* and
-# *up*. One matmul computes both. For M tokens, the matmul's result x has the shape (M, 2N): the first N columns are the
-# gate, and the last N columns are up. SwiGLU ([Shazeer](https://arxiv.org/abs/2002.05202)) is
+# The feed-forward layer ([MLP](../glossary.md#mlp)) of many models multiplies its input by two matrices; the two
+# products are called *gate* and *up*. One matmul computes both. For M tokens, the matmul's result x has the shape (M,
+# 2N): the first N columns are the gate, and the last N columns are up. SwiGLU
+# ([Shazeer](https://arxiv.org/abs/2002.05202)) is
 #
 # out = silu(gate) · up, where [silu](../glossary.md#silu)(g) = g · s and s = sigmoid(g).
 #
-# **Predict.** [Eager](../glossary.md#eager-mode) PyTorch runs one kernel for SiLU and one for the product. For each
-# element of out, how many elements do the two kernels read and write? How many must a single kernel read and write? The
-# ratio of the two numbers predicts the speedup of [fusion](../glossary.md#fusion). A speedup that is often reported is
-# {claim: swiglu_claim}.
+# **Predict.** [Eager](../glossary.md#eager-mode) PyTorch runs one kernel for silu(gate) and one that multiplies it by
+# up. For each element of out, how many elements do the two kernels read and write? How many must a single kernel read
+# and write? The ratio of the two numbers predicts the speedup of [fusion](../glossary.md#fusion). A speedup that is
+# often reported is {claim: swiglu_claim}.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -363,12 +366,14 @@ for name in ("rope", "swiglu", "swiglu_backward", "rms_norm_backward") if lab.de
     print(lab.benchmark(f"24_block_kernels/{name}") or "")
 
 # %% [markdown] cell="manual" id="explain" points=2
-# **Explain.** Compare your predictions with the counts of bytes, or with times. Answer these questions:
+# **Explain.** Compare your predictions with the bytes that the checks print, or with measured times. Answer these
+# questions:
 #
 # - RoPE: what share of the kernel's bytes are those of `cos` and `sin`? Why is the kernel not faster when it rotates in
 #   place?
 # - SwiGLU: what speedup over two eager kernels do the bytes predict?
-# - RMSNorm: why does your `partial_share` not depend on N? Which advantage has a small P, and which has a large P?
+# - RMSNorm: why does your `partial_share` not depend on N? What is the advantage of a small P, and what is the
+#   advantage of a large P?
 #
 # ### BEGIN SOLUTION
 # RoPE: 40 heads of 128 are 5120 elements, which are read and written: 20 480 bytes in fp16. The rows of cos and sin are
@@ -383,7 +388,8 @@ for name in ("rope", "swiglu", "swiglu_backward", "rms_norm_backward") if lab.de
 # %% [markdown]
 # **Next.**
 #
-# - Fuse RoPE into the projection's [epilogue](../glossary.md#epilogue), or into an attention kernel.
+# - Fuse RoPE into the [epilogue](../glossary.md#epilogue) of the matmul that computes q and k, or into an attention
+#   kernel.
 # - Let the forward pass store r of each row (4 bytes), and let the backward kernel load it. Is this faster?
 # - For 5120 columns, `BLOCK_N` is 8192, so 3 of 8 elements are masked. Split each row into 4096 and 1024 columns
 #   instead. On an H200, this makes the kernel {claim: norm_parts} times as fast (`python -m bench.norm_backward`).

@@ -7,7 +7,7 @@
 # 2. Find the bottleneck of a kernel from its counters.
 # 3. Read a listing of machine code.
 # 4. Write a kernel whose machine code loads 16 bytes at a time.
-# 5. Fix three faults of a kernel, one counter at a time.
+# 5. Fix three faults of a kernel. Each fault shows in one [metric](../glossary.md#metric).
 #
 # **You will learn to**
 #
@@ -103,10 +103,10 @@ lab.check("25_profile/gaps")
 # %% [markdown]
 # ## 2 Find the bottleneck
 #
-# [Nsight Compute](../glossary.md#nsight-compute) measures hundreds of [metrics](../glossary.md#metric) for one launch
-# of a kernel. A `report` is a dict from the names of metrics to numbers. Our stored reports come from kernels of this
-# course on an H200. Each kernel has one known bottleneck, which you can find from the metrics in the next code cell.
-# `diagnose` returns the first name in this table whose condition holds:
+# [Nsight Compute](../glossary.md#nsight-compute) measures hundreds of [metrics](../glossary.md#metric), also called
+# counters, for one launch of a kernel. A `report` is a dict from the names of metrics to numbers. Our stored reports
+# come from kernels of this course on an H200. Each kernel has one known bottleneck, which you can find from the metrics
+# in the next code cell. `diagnose` returns the first name in this table whose condition holds:
 #
 # | name | condition |
 # |---|---|
@@ -115,13 +115,13 @@ lab.check("25_profile/gaps")
 # | `"spills"` | any request to local memory (`LOCAL_LD`, `LOCAL_ST`) |
 # | `"divergence"` | `THREADS`, the mean number of active lanes per instruction, below 24 |
 # | `"compute-bound"` | `SM` (% of its peak) at least 50, and greater than `DRAM` |
-# | `"bank conflicts"` | `WAVEFRONTS` of loads and stores together above 4 times their `ACCESSES` |
+# | `"bank conflicts"` | the sum of `WAVEFRONTS` (loads and stores) is above 4 times the sum of `ACCESSES` |
 # | `"uncoalesced"` | for loads or stores, `USED` (bytes used per sector) below 16 but not 0 (0: no accesses) |
 # | `"memory-bound"` | `DRAM` (global memory, % of its peak) at least 50 |
 # | `"latency-bound"` | none of the others: neither the SMs nor DRAM are busy |
 #
 # The order matters, because one bottleneck can cause others: spills, for example, also make a kernel wait for memory.
-# The check's cell also runs your function on all stored reports.
+# The cell that runs the check also runs your function on all stored reports.
 #
 # **Predict.** A transpose stores columns of a matrix, so each store uses 4 bytes of a sector. What does `diagnose`
 # return for this transpose?
@@ -189,7 +189,7 @@ profiles.try_all(diagnose)
 # | `LDGSTS`, `UTMALDG` | asynchronous copies from global to shared memory |
 # | `HMMA` | tensor core instruction of one warp (`mma.sync`) |
 # | `HGMMA` | tensor core instruction of four warps (`wgmma`) |
-# | `HFMA2.MMA` | two fp16 [multiply-adds](../glossary.md#fma), no tensor cores; often sets a register to a constant |
+# | `HFMA2.MMA` | two fp16 [multiply-adds](../glossary.md#fma), often sets a register to a constant: 0 · 0 + constant |
 #
 # Suffixes follow the name, each after a dot. A load or store moves 4 bytes per lane, unless a suffix gives another
 # width in bits: `U8`, `S8`, `U16`, `64` or `128`. `@P0` or `@!P0` before an instruction is a
@@ -256,8 +256,9 @@ lab.check("25_profile/read_sass")
 # Scale `x`, an image in [fp16](../glossary.md#fp16), by an fp32 number: `out[i] = scale * x[i]`. Part 3 printed the
 # listing of a kernel in which each thread scales one value. It loads 2 bytes per lane, so a request of 32 lanes moves
 # 64 bytes. With the widest load, 16 bytes per lane, a request moves 512 bytes. For this load, a thread must process
-# eight adjacent values, and the address must be a multiple of 16. The compiler does not know whether it is. A cast to
-# `uint4`, a type of 16 bytes, promises this alignment.
+# eight adjacent values, and the address must be a multiple of 16. The compiler does not know whether the address is a
+# multiple of 16. A cast of the pointer to `uint4*` promises it, because `uint4` is a type of 16 bytes that is aligned
+# to 16 bytes.
 #
 # ```cpp
 # uint4 packed = reinterpret_cast<const uint4*>(x)[g];    // group g: eight fp16 values, loaded at once
@@ -305,7 +306,7 @@ lab.check("25_profile/brighten")
 profiles.code(brighten_kernel)  # the accesses of 2 bytes belong to the elements after the last group
 
 # %% [markdown]
-# ## 5 Three faults, one counter at a time
+# ## 5 Three faults, one metric at a time
 #
 # A sound recording has M channels with N samples each. `x` holds one channel after another; `out` holds sample 0 of all
 # channels, then sample 1 of all channels, and so on: `out[n][m] = clip(x[m][n])`. For an even m, `clip` is `even_clip`;
@@ -328,19 +329,20 @@ profiles.code(brighten_kernel)  # the accesses of 2 bytes belong to the elements
 # Copy this code into `interleave_kernel` and run the check. Find and fix one fault at a time, as you would with a
 # profiler: read the counter, change the code, and read the counter again. The check shows the next counter only when
 # the previous counter has a good value. You get 1 point for a correct result, and 1 point for each fault that you fix.
-# In step 3, square roots count, too: a kernel that computes both chains for every sample does not get this point.
+# In step 3, the check also counts square roots: a kernel that computes both `even_clip` and `odd_clip` for every sample
+# does not get this point.
 #
 # | step | what the check counts | metric in Nsight Compute |
 # |---|---|---|
 # | 1 | sectors per request | `l1tex__t_sectors_…_global_op_ld.sum` over `l1tex__t_requests_…_global_op_ld.sum` |
-# | 2 | wavefronts per ideal wavefront | `l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum` |
-# | 3 | share of active lanes | `smsp__thread_inst_executed_per_inst_executed.ratio` |
+# | 2 | wavefronts, divided by those without bank conflicts | `l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum` |
+# | 3 | share of active lanes | `smsp__thread_inst_executed_per_inst_executed.ratio` over 32 |
 #
 # **Predict** before each change: which counter changes, and to what value? The check's cell also shows the counts of
 # each line.
 #
-# **In practice**, `ncu --set full -o report python program.py` writes all metrics to a file, and the program `ncu-ui`
-# shows them, with advice. Start with this advice, but compare it with the metrics.
+# **In practice**, `ncu --set full -o report python program.py` measures some hundreds of metrics and writes them to a
+# file, and the program `ncu-ui` shows them, with advice. Start with this advice, but compare it with the metrics.
 #
 # <details><summary>Hint 1</summary>Which index moves along a row of <code>x</code>, m or n? In the first loop, this
 # index should depend on <code>threadIdx.x</code>.</details>
