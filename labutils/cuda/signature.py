@@ -54,17 +54,27 @@ NUMBERS: dict[str, Any] = {
     "int32_t": ctypes.c_int32,
     "unsigned": ctypes.c_uint32,
     "unsigned int": ctypes.c_uint32,
+    "uint": ctypes.c_uint32,
     "uint32_t": ctypes.c_uint32,
     "long": ctypes.c_int64,
     "long long": ctypes.c_int64,
     "int64_t": ctypes.c_int64,
     "unsigned long": ctypes.c_uint64,
     "unsigned long long": ctypes.c_uint64,
+    "ulong": ctypes.c_uint64,
     "uint64_t": ctypes.c_uint64,
     "size_t": ctypes.c_uint64,
     "short": ctypes.c_int16,
+    "int16_t": ctypes.c_int16,
+    "unsigned short": ctypes.c_uint16,
+    "ushort": ctypes.c_uint16,
+    "uint16_t": ctypes.c_uint16,
     "char": ctypes.c_int8,
+    "signed char": ctypes.c_int8,
+    "int8_t": ctypes.c_int8,
     "unsigned char": ctypes.c_uint8,
+    "uchar": ctypes.c_uint8,
+    "uint8_t": ctypes.c_uint8,
     "bool": ctypes.c_bool,
     "float": ctypes.c_float,
     "double": ctypes.c_double,
@@ -270,7 +280,9 @@ def _number(signature: Signature, p: Parameter, value: Any):
         raise ArgumentError(f"{what} is a tensor; pass a number ({p.name}.item())")
     if not isinstance(value, (bool, int, float)):
         raise ArgumentError(f"{what} must be a number, not a {type(value).__name__}")
-    kind = NUMBERS.get(p.kind)
+    kind, element = NUMBERS.get(p.kind), ELEMENTS.get(p.kind)
+    if element in ((torch.float16, 1), (torch.bfloat16, 1)):
+        return torch.tensor(float(value), dtype=element[0]).view(torch.uint16).item(), ctypes.c_uint16
     if kind is None:
         if p.kind not in signature.template:
             raise ArgumentError(f"{what}: numbers of type {p.kind} cannot be passed from Python")

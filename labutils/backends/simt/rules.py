@@ -71,6 +71,8 @@ _RUNTIME = re.compile(r"cuda(Malloc|Free|Memcpy|Memset|DeviceSynchronize|GetLast
 _SPECIFIERS = {"const", "volatile", "static", "constexpr", "inline", "extern", "register", "signed", "unsigned", "int",
                "long", "double", "typedef", "mutable"}  # fmt: skip
 
+_UTILITY = ("move", "forward")
+"""Functions of <utility>: those of `std` that the emulator has."""
 _CUDAS_NAMESPACES = {"cooperative_groups", "nvcuda", "wmma", "cuda", "std"}
 
 _CUDAS_VARIABLES = frozenset(("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"))
@@ -230,7 +232,7 @@ class _Reader:
         if _RUNTIME.fullmatch(text):
             raise self.refuse(i, "calls to the CUDA runtime are host code: here Python allocates, copies and launches")
         cudas = self.is_sign(i - 1, "::") and self.is_word(i - 2, "cuda")
-        if text == "std" and self.is_sign(i + 1, "::") and not cudas:
+        if text == "std" and self.is_sign(i + 1, "::") and not cudas and not self.is_word(i + 2, *_UTILITY):
             raise self.refuse(i, "`std::` is the host's library: a kernel can call device functions only")
         if text == "main" and self.is_sign(i + 1, "(") and self.is_word(i - 1, "int", "void"):
             raise self.refuse(i, "`main` is host code: the cell holds kernels and device functions only")

@@ -21,7 +21,7 @@ HEADERS = frozenset(
     cooperative_groups/memcpy_async.h cuda_pipeline.h cuda_pipeline_primitives.h cuda/pipeline
     cuda/atomic cuda/barrier
     stdint.h cstdint stddef.h cstddef stdio.h cstdio math.h cmath assert.h cassert float.h cfloat limits.h
-    climits lab/hopper.cuh lab/mma.cuh""",
+    climits utility lab/hopper.cuh lab/mma.cuh""",
     )
 )
 
@@ -62,7 +62,7 @@ class Prepared:
 
 def prepare(text: str) -> Prepared:
     """Find the kernels and the memory of a text that has been read (`rules`); rewrite its dynamic shared arrays."""
-    text, bounded = bounds.told(text)
+    text, bounded = bounds.told(_shared_first(text))
     cell = _Cell(text)
     prepared = Prepared(text, bounded=bounded)
     prepared.kernels, prepared.templates = cell.kernels()
@@ -75,14 +75,29 @@ def prepare(text: str) -> Prepared:
 _ALIGNED = ("__align__", "alignas")
 
 
+def _shared_first(text: str) -> str:
+    """`extern T __shared__ s[];` as `extern __shared__ T s[];`, of the same length."""
+    found = code(text)
+    for i, token in enumerate(found):
+        if token.text != "extern":
+            continue
+        end = next((t for t in found[i + 1 : i + 8] if t.text in ("__shared__", ";", "[")), None)
+        if end and end.text == "__shared__" and end != found[i + 1]:
+            kind = text[token.end : end.start]
+            text = f"{text[: token.end]} __shared__{kind[:-1] if kind[-1].isspace() else kind}{text[end.end :]}"
+    return text
+
+
 @dataclass
 class _Dynamic:
-    """`extern __shared__ T s[];`: its tokens from `first` to `last`, the type as it is written, the name."""
+    """`extern __shared__ T s[];`: its tokens from `first` to `last`, the type as it is written, the name, and the
+    lengths that follow the empty brackets, such as `[16]`."""
 
     first: int
     last: int
     kind: str
     name: str
+    lengths: str
 
 
 class _Cell:
@@ -251,12 +266,14 @@ class _Cell:
                 i = begin
                 while i < len(self.found) and self.at(i) not in (";", "extern"):
                     i += 1
-                if self.at(i) == ";" and self.at(i - 2) == "[" and self.at(i - 1) == "]" and i - 4 >= begin:
-                    end = i - 3
+                empty = next((k for k in range(begin, i - 1) if self.at(k) == "[" and self.at(k + 1) == "]"), 0)
+                if self.at(i) == ";" and empty - 2 >= begin:
+                    end = empty - 1
                     if self.at(end - 1) == ")":  # an alignment between the type and the name
                         end = next((k for k in range(begin, end) if self.at(k) in _ALIGNED), end)
                     kind = self.text[self.found[begin].start : self.found[end - 1].end]
-                    yield _Dynamic(first, i, kind, self.at(i - 3))
+                    lengths = self.text[self.found[empty + 1].end : self.found[i].start]
+                    yield _Dynamic(first, i, kind, self.at(empty - 1), lengths)
             else:
                 i += 1
 
@@ -284,6 +301,8 @@ class _Cell:
 
 
 def _pointer(d: _Dynamic) -> str:
+    if d.lengths:
+        return f"{d.kind} (*const {d.name}){d.lengths} = ({d.kind} (*){d.lengths})simt_dynamic_shared();"
     return f"{d.kind}* const {d.name} = ({d.kind}*)simt_dynamic_shared();"
 
 

@@ -58,6 +58,17 @@ def test_arguments_that_fit():
     ]
 
 
+def test_numbers_of_sixteen_bits_are_passed_as_their_bits():
+    k = signatures("__global__ void k(half a, __nv_bfloat16 b, uint n, uint16_t m, int8_t z) {}")["k"]
+    assert convert(k, (1.5, -2, 7, 65535, -3), "cpu") == [
+        (0x3E00, ctypes.c_uint16),
+        (0xC000, ctypes.c_uint16),
+        (7, ctypes.c_uint32),
+        (65535, ctypes.c_uint16),
+        (-3, ctypes.c_int8),
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

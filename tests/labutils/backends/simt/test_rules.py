@@ -267,6 +267,42 @@ def test_line_numbers_survive_the_rewriting():
     assert prepared.shared["s"].dynamic
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "extern float __shared__ s[];\n__global__ void k(float* x) { BODY }",
+        "__global__ void k(float* x) { extern float __shared__ s[]; BODY }",
+        "__global__ void k(float* x) { extern volatile float __shared__ s[]; BODY }",
+        "__global__ void k(float* x) { extern\nfloat\n__shared__ s[]; BODY }",
+        "__global__ void k(float* x) { extern __shared__ float rows[][16]; float* s = rows[0]; BODY }",
+        "extern __shared__ __align__(16) float rows[][4][4];\n"
+        "__global__ void k(float* x) { float* s = rows[0][0]; BODY }",
+    ],
+)
+def test_dynamic_shared_memory_as_others_write_it(text):
+    body = "s[threadIdx.x] = threadIdx.x; __syncthreads(); x[threadIdx.x] = s[63 - threadIdx.x];"
+    x = torch.zeros(64)
+    k = simt.compile(text.replace("BODY", body)).kernels["k"]
+    assert k.launch(1, 64, 256, [x.data_ptr()], arrays={"x": simt.MemoryRange(x.data_ptr(), 64, 4)}).ok
+    assert x.tolist() == list(range(63, -1, -1))
+
+
+def test_move_and_forward_are_those_of_utility():
+    text = (
+        "#include <utility>\n#include <cuda/barrier>\n__global__ void k(float* x) {\n"
+        "__shared__ cuda::barrier<cuda::thread_scope_block> bar; if (threadIdx.x == 0) init(&bar, blockDim.x);\n"
+        "__syncthreads(); auto token = bar.arrive(); bar.wait(MOVE(token)); float a = 2;\n"
+        "x[threadIdx.x] = std::forward<float>(a); }"
+    )
+    for move in ("std::move", "cuda::std::move"):
+        x = torch.zeros(32)
+        k = simt.compile(text.replace("MOVE", move)).kernels["k"]
+        assert k.launch(1, 32, 0, [x.data_ptr()], arrays={"x": simt.MemoryRange(x.data_ptr(), 32, 4)}).ok
+        assert x.tolist() == [2] * 32
+    with pytest.raises(simt.CompileError, match="host's library"):
+        simt.compile(text.replace("MOVE", "std::launder"))
+
+
 def test_findings_and_counters_are_plain_data():
     k = kernel("x[threadIdx.x] += x[0];")
     x = torch.zeros(64)
