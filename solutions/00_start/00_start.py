@@ -254,9 +254,9 @@ lab.benchmark("00_start/scale_cuda")
 # - `lab.play` steps through a CUDA C++ launch: `lab.play(scale_cuda, torch.ones(300), 2.0, torch.empty(300))`.
 #
 # **AI assistants.** In a course, your instructor's rules apply. If you learn alone, write the first version yourself.
-# The aim is that you can predict what a kernel does; the predictions and explanations in the notebooks show whether you
-# can. Afterwards, an assistant may explain a compiler's message, a term, or each line of a kernel. An assistant's
-# statements about speed are guesses until you count or measure. State what you used an assistant for.
+# The aim of this course is that you can predict what a kernel does; the predictions and explanations in the notebooks
+# show whether you can. Afterwards, an assistant may explain a compiler's message, a term, or each line of a kernel. An
+# assistant's statements about speed are guesses until you count or measure. State what you used an assistant for.
 #
 # ## Submit
 #

@@ -18,9 +18,9 @@
 #
 # ## 1 Why throughput
 #
-# Until about 2005, smaller transistors switched faster at the same power. Then leakage (current through transistors
-# that are off) ended this trend, and clock rates have stayed at a few GHz. Transistor counts kept growing, so one way
-# to get faster remained: do more at once.
+# Until about 2005, smaller transistors switched faster, and a chip of the same size needed no more power. Then leakage
+# (current through transistors that are off) ended this trend, and clock rates have stayed at a few GHz. Transistor
+# counts kept growing, so one way to get faster remained: do more at once.
 #
 # A **CPU** spends its transistors on low [latency](../glossary.md#latency): [caches](../glossary.md#cache), [branch
 # prediction](../glossary.md#branch-prediction) and [out-of-order execution](../glossary.md#out-of-order-execution) make
@@ -104,7 +104,7 @@ lab.check("01_hardware/peak")
 # memory: [HBM](../glossary.md#hbm) on data-center GPUs.
 #
 # In a [pointer chase](../glossary.md#pointer-chase) one thread follows a chain of addresses, so each load must wait for
-# the previous one. The cell after the check prints each level's measured latency in cycles, and (as `claimed`) the
+# the previous one. After the next check, a cell prints each level's measured latency in cycles, and (as `claimed`) the
 # latency that is often quoted: {claim: quoted_latencies}.
 #
 # **Predict.** Write `on_chip_bytes`: how many bytes do all on-chip memories hold together? On-chip memories are the
@@ -133,7 +133,7 @@ lab.widgets.ladder(figures)
 
 # %% [markdown]
 # On an H200, registers and L1 hold more than half of the on-chip bytes. So most of a GPU's on-chip memory is next to
-# its arithmetic units, while most of a CPU's on-chip memory is in caches that all cores share.
+# its arithmetic units, while most of a CPU's on-chip memory is usually in caches that several cores share.
 #
 # | level | why the measured latency differs from the quoted one |
 # |---|---|
@@ -232,12 +232,13 @@ lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns(
 
 # %% [markdown]
 # **What the last code cell shows.** The first table has peaks that are often claimed, next to the peaks that your
-# formula gives. The {claim: h100_fp16_peak} TFLOP/s claimed for an H100 are a *dense* peak, without sparsity: the
-# factor 4 in the table is the number of tensor cores per SM. With sparsity, two of every four elements of a matrix are
-# zeros that the tensor cores skip, which doubles the peak to {claim: h100_sparse_peak} TFLOP/s. The figures claimed for
-# a B200 assume sparsity, so divide them by two. (The peak of 4-bit FP4 differs between B200 boards.) Also ask which
-# clock rate a figure assumes. NVIDIA quotes an H100's tensor-core peaks at {claim: h100_tensor_clock}, although its
-# highest clock rate (boost clock) is {claim: h100_boost_clock} MHz.
+# formula gives. The {claim: h100_fp16_peak} TFLOP/s claimed for an H100 are a *dense* peak, without sparsity. The
+# factor 4 in the table is not a factor for sparsity: it is the number of tensor cores per SM. With sparsity, two of
+# every four elements of a matrix are zeros that the tensor cores skip, which doubles the peak to
+# {claim: h100_sparse_peak} TFLOP/s. The figures claimed for a B200 assume sparsity, so divide them by two. (The peak of
+# 4-bit FP4 differs between B200 boards.) Also ask which clock rate a figure assumes. NVIDIA quotes an H100's
+# tensor-core peaks at {claim: h100_tensor_clock}, although its highest clock rate (boost clock) is
+# {claim: h100_boost_clock} MHz.
 #
 # The picture shows that on a large GPU, one float in flight per thread is not enough to reach the memory's bandwidth,
 # even with as many warps as an SM holds. Three things help: wider loads (`float4`, four floats), several loads before
@@ -258,7 +259,7 @@ lab.plots.show(lab.peaks.warps_by_width, warps_needed, round(figures.latency_ns(
 # | Turing 2018, sm_75 | tensor cores for 8-bit integers | trained networks needed 16-bit arithmetic |
 # | Ampere 2020, sm_80 | TF32, BF16; `cp.async`; {claim: a100_l2} of L2 | loads that had to pass through registers |
 # | Hopper 2022, sm_90 | TMA, `wgmma`, clusters, FP8 | threads that only computed addresses |
-# | Blackwell 2024, sm_100 | tensor memory, FP4 with block scales, two chips | accumulators that filled the registers |
+# | Blackwell 2024, sm_100 | tensor memory, FP4 with block scales, two dies | accumulators that filled the registers |
 #
 # **Links between chips** have these bandwidths (the sum of both directions):
 #

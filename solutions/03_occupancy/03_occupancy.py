@@ -18,8 +18,8 @@
 #
 # ## 1 Four limits
 #
-# An SM accepts blocks until one of the resources below is used up. A [warp](../glossary.md#warp) slot is a place for
-# one resident warp. Occupancy is the share of the warp slots that are used.
+# An SM accepts blocks until one of the resources below is too small for another block. A [warp](../glossary.md#warp)
+# slot is a place for one resident warp. Occupancy is the share of the warp slots that are used.
 #
 # | resource | amount per SM of an H100 | how it is allocated |
 # |---|---|---|
@@ -29,8 +29,8 @@
 # | shared memory | {claim: h100_shared_sm} | per block, in multiples of {claim: shared_unit} |
 #
 # On an H100, CUDA reserves {claim: shared_reserved} of shared memory per block for itself. A block keeps its resources
-# until all its [threads](../glossary.md#thread) end. Set the sliders of the picture below to each of these examples.
-# Which resource allows the fewest blocks?
+# until all its [threads](../glossary.md#thread) end. Set the sliders of the picture below to each of the next two
+# examples. Which resource allows the fewest blocks? (In one example, two resources do.)
 #
 # - Blocks of 128 threads with 160 registers per thread fill 12 of 64 warp slots: 12 / 64 = {claim: few_warps}
 #   occupancy.
@@ -188,7 +188,7 @@ lab.plots.show(lab.registers.staircase, occupancy)
 # If three or more blocks of `tile_kernel` must fit on an SM, the compiler uses every register that `register_budget`
 # allows, and spills the values that do not fit. Each thread stores and reloads every spilled byte through the [L1
 # cache](../glossary.md#l1-cache). The picture shows the occupancy for each number of registers per thread. At each step
-# down, one block fewer fits on the SM. The larger the blocks, the larger the steps.
+# down, at least one block fewer fits on the SM. The larger the blocks, the larger the steps.
 #
 # ## 6 When low occupancy is right
 #
@@ -219,7 +219,7 @@ lab.plots.show(lab.registers.throttled_copy, figures)
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** Copy the cell of one of your kernels from `02_execution_model` into this notebook. Then
+# **Next.** Copy the cell of one of your kernels from `02_execution_model` into this notebook. Then
 # `lab.widgets.occupancy(kernel)` sets the sliders to the resources that this kernel uses. Which resource limits its
 # occupancy?
 #

@@ -225,13 +225,14 @@ print(lab.compare(x, **contenders) or "The end of this notebook has a measuremen
 # A, B and C are kernels of NVIDIA's libraries. The names of such kernels follow these rules:
 #
 # - A kernel is a [matmul](../glossary.md#matmul) if its name contains `gemm` or begins with `nvjet_`.
-# - Letters in front of `gemm` or after `nvjet_` are data types, as in `sgemm`, `s16816gemm` and `nvjet_hsh`: `s` is
-#   [fp32](../glossary.md#fp32), `h` is [fp16](../glossary.md#fp16), `t` is [bf16](../glossary.md#bf16).
+# - Letters directly before `gemm`, before the digits in front of it, or directly after `nvjet_` are data types, as in
+#   `sgemm`, `s16816gemm` and `nvjet_hsh`: `s` is [fp32](../glossary.md#fp32), `h` is [fp16](../glossary.md#fp16), `t`
+#   is [bf16](../glossary.md#bf16).
 # - Digits between such a letter and `gemm` are the shape of a tensor-core instruction: `s16816gemm` multiplies with
 #   16×8×16 instructions.
 # - Matmuls whose name contains `warpgroup` or `tf32` (fp32 values rounded to [TF32](../glossary.md#tf32)), or begins
 #   with `nvjet_`, use tensor cores too. Other fp32 matmuls do not.
-# - The first pair of sizes in the name, such as `128x64`, is the output tile.
+# - The first two sizes joined by `x`, such as 128 and 64 in `128x64` or `128x64x32`, are the output tile.
 # - `tn` describes the two operands: `t` is transposed, `n` is not transposed.
 #
 # **Read the names.** Let `read_names` return a dictionary `{"A": (operation, tensor_cores, tile), …, "E": …}`.

@@ -266,8 +266,8 @@ lab.check("06_elementwise_triton/gelu_backward")
 # after each load. The store converts the result to the type of <code>out</code>.</details>
 #
 # **Predict, then measure.** The cell after the check times your kernels and PyTorch's (`library` in the output).
-# PyTorch has one kernel for GeLU and one for its gradient, but needs two for bias and scale. Which of your last three
-# kernels will be faster than PyTorch's, and by what factor?
+# PyTorch has one kernel for GeLU and one for its gradient, but needs two for bias and scale. Which of your kernels
+# `gelu`, `gelu_backward` and `bias_scale` will be faster than PyTorch's, and by what factor?
 #
 # Without a GPU, the cell prints the bytes that the programs request. For `bias_scale`, these are almost twice the bytes
 # that must move, because the programs of every row request `bias` and `scale` again. A GPU serves these requests from

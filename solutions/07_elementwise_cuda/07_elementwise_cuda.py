@@ -30,9 +30,9 @@
 # grid-stride loop, a thread first computes the element at its own index in the grid. Then it adds the number of threads
 # in the grid to this index, computes the element at the new index, and so on to the end of the array. The result is
 # correct with a grid of any size, so you can choose the fastest size. A large grid hides
-# [latency](../glossary.md#latency) better. In a small grid, each thread computes many elements, and computes only once
-# what all its elements need, such as a factor. In each iteration, neighboring threads access neighboring elements, as
-# without a loop.
+# [latency](../glossary.md#latency) better. In a small grid, each thread computes many elements, so it computes a value
+# that all of them need, such as a factor, only once. In each iteration, neighboring threads access neighboring
+# elements, as without a loop.
 #
 # **Predict.** A grid has `threads` threads, which execute a grid-stride loop over `n` elements. Write `passes`: how
 # many iterations does the thread with index `thread` execute?
@@ -68,8 +68,8 @@ lab.check("07_elementwise_cuda/passes")
 # `__restrict__` declares that the arrays do not overlap, so the compiler may move loads of the next iteration before
 # the store of the current iteration. You get 2 points for a correct result, 1 point for storing each element only once,
 # and 1 point for [coalesced](../glossary.md#coalesced-access) loads. A [warp](../glossary.md#warp) loads 32 floats at a
-# time, which are 32 · 4 = 128 bytes. They fill 4 [sectors](../glossary.md#sector) of 32 bytes, so a load may touch at
-# most 4 sectors.
+# time, which are 32 · 4 = 128 bytes. They fill 4 [sectors](../glossary.md#sector) of 32 bytes, so for this point a load
+# may touch at most 4 sectors.
 #
 # <details><summary>Hint 1</summary>A loop needs three things: the first index of the thread, the step, and the
 # condition that ends the loop.</details>
@@ -188,7 +188,7 @@ lab.check("07_elementwise_cuda/row_scale")
 # The address of a `float4` must be a multiple of 16. An array that starts at another address, such as `x[1:]`, cannot
 # be accessed as `float4`. If the number of elements is not a multiple of four, up to three elements are left over. The
 # launcher passes `groups`, the number of complete groups of four elements, or 0 if the address of `x` or `out` is not a
-# multiple of 16. The given lines of the kernel convert the pointers to pointers to `float4`. Compute elements 0 to
+# multiple of 16. The given lines of the kernel convert `x` and `out` to `float4` pointers. Compute elements 0 to
 # `4·groups − 1` in groups of four, and the others one by one.
 #
 # GeLU is $y = \frac{x}{2}\,(1 + \tanh a)$ with $a = \sqrt{2/\pi}\,(x + 0.044715\,x^3)$. Write this formula as the
@@ -289,8 +289,8 @@ for name in ("vector_add", "row_scale", "gelu"):
 # The operating system does not move [pinned memory](../glossary.md#pinned-memory), so the GPU can copy it while the CPU
 # does other work. A [stream](../glossary.md#stream) is a queue. Work in one stream runs in order; work in two streams
 # may overlap. If you split the work into pieces and alternate between two streams, one piece is copied while the kernel
-# processes another. Launches and asynchronous copies return at once, so the program sees an error of a kernel only
-# where the host waits. `21_launch_overhead` measures launches, streams and copies.
+# processes another. Launches and asynchronous copies return at once, so an error in a running kernel is reported by a
+# later call, at the latest where the host waits. `21_launch_overhead` measures launches, streams and copies.
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** The program above copies 64 MiB to the GPU and 64 MiB back, over [PCIe](../glossary.md#pcie) at about

@@ -17,13 +17,13 @@
 #
 # ## 1 Sectors
 #
-# When a warp executes a load, its 32 [lanes](../glossary.md#lane) make one request. Memory transfers whole *sectors* of
-# {claim: sector_bytes}: reading one byte of a sector moves all 32. Four adjacent sectors form a [cache
-# line](../glossary.md#cache-line) of {claim: line_bytes}. A cache looks up whole lines, but loads each sector
+# When a warp executes a load, its 32 [lanes](../glossary.md#lane) make one request. Data moves between memory and the
+# GPU in whole *sectors* of {claim: sector_bytes}: reading one byte of a sector moves all 32. Four adjacent sectors form
+# a [cache line](../glossary.md#cache-line) of {claim: line_bytes}. A cache looks up whole lines, but loads each sector
 # separately. A request is *coalesced* if it touches only as many sectors as its bytes need. 32 floats, for example,
 # need 4 sectors. It does not matter which lane accesses which of these floats. In the widget below, lane k loads
-# element `offset + k · stride`, and each element has `width` bytes. Find two settings of the widget for which memory
-# transfers exactly twice as many bytes as the lanes need.
+# element `offset + k · stride`, and each element has `width` bytes. Find two settings of the widget for which exactly
+# twice as many bytes move as the lanes need.
 #
 # **Predict.** Write `sectors_per_request`: how many sectors does a request touch for a given offset, stride and width?
 # The argument `first` is the `offset` of the widget, and `itemsize` is its `width`. The array begins at a sector
@@ -58,8 +58,8 @@ lab.check("08_coalescing/sectors_per_request")
 # Points in space, (x, y, z), can be stored as an [array of structures](../glossary.md#array-of-structures) (x y z x y z
 # …), or as a [structure of arrays](../glossary.md#structure-of-arrays) (all x, then all y, then all z). If each lane
 # loads one point, a warp makes three load requests: for x, for y and for z. What is the stride of these requests in an
-# array of structures? How many sectors does your function return for this stride? Compare with the sectors per load
-# request of both layouts, which the cell that defines `loads_of` prints.
+# array of structures? How many sectors does your function return for this stride? The code cell in section 2 that
+# defines `loads_of` prints the sectors per load request of both layouts: compare your numbers with these.
 #
 # ## 2 Fix a matmul
 #
@@ -311,8 +311,8 @@ print(lab.benchmark("08_coalescing/transpose") or "")
 # `09_shared_memory` fixes this. The matmul still loads each element of `a` and `b` many times; `15_matmul_cuda` fixes
 # that.
 #
-# **In practice** PyTorch offers memory layouts that let its kernels make coalesced accesses, such as `channels_last`
-# for images. `.contiguous()` of a transposed matrix runs a transpose like yours.
+# **In practice** PyTorch offers memory layouts, such as `channels_last` (NHWC) for images, with which its kernels make
+# coalesced accesses. `.contiguous()` of a transposed matrix copies it row by row, as your transpose does.
 #
 # **Reading.** [CUDA C++ Best Practices Guide, coalesced access to global
 # memory](https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/#coalesced-access-to-global-memory): this section

@@ -189,8 +189,8 @@ def gelu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 lab.check("09_debugging/fix_gelu")
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** All three kernels came with a test that passed. For each kernel, name one input that the test should have
-# contained, and the bug that shows with this input.
+# **Explain.** A test with one convenient input passes although a kernel has a bug. For each of the three kernels, name
+# one input that a test must contain, and the bug that shows with this input.
 #
 # ### BEGIN SOLUTION
 # The sum: an n larger than one iteration of the grid covers shows the step without gridDim.x; an n that is not a

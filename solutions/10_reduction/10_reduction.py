@@ -275,4 +275,4 @@ for k in range(1, 5) if lab.device.has_gpu() else [4]:
 #
 # **Reading.** [Optimizing Parallel Reduction in
 # CUDA](https://developer.download.nvidia.com/assets/cuda/files/reduction.pdf) by Mark Harris describes the same
-# versions, on a GPU from 2007.
+# versions, on a GPU from 2006.

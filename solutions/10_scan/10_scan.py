@@ -8,7 +8,7 @@
 # - give each [block](../glossary.md#block) private counters, so that [atomics](../glossary.md#atomic) wait less for
 #   each other;
 # - compute all prefix sums of a vector in parallel, within [warps](../glossary.md#warp), blocks and the whole grid;
-# - compute with prefix sums where each [program](../glossary.md#program) writes its results.
+# - use prefix sums to compute where each [program](../glossary.md#program) writes its results.
 #
 # **You need** `10_warp_reduction`. About 60 minutes. You need a GPU only to measure times.
 #
@@ -58,7 +58,7 @@ def histogram(x, bins, counts):
 
 
 def scan(x, out):
-    """Each block computes prefix sums. Those of the blocks' totals, computed likewise, are added to later blocks."""
+    """Each block computes its prefix sums. `scan` calls itself for the blocks' totals; later blocks add them."""
     n = x.numel()
     blocks = triton.cdiv(n, BLOCK)
     totals = torch.empty(blocks, device=x.device)
@@ -121,11 +121,11 @@ lab.check("10_scan/histogram")
 # A block scans in two levels, like the sum V6 of `10_warp_reduction`. Each warp scans its 32 elements and writes its
 # total to shared memory. The first warp scans these totals. Then each warp except the first adds the total of all warps
 # before it to its prefix sums. The given launcher `scan` does the same with blocks. `scan_kernel` stores the total of
-# each block, and `scan` calls itself to scan these totals. `add_offsets` then adds to the prefix sums of each block the
-# total of all blocks before it.
+# each block, and `scan` calls itself to scan these totals. Then `add_offsets` adds the total of all earlier blocks to
+# each block's prefix sums.
 #
-# <details><summary>Hint 1</summary>All lanes whose bits are set in the mask must reach the shuffle. So threads past the
-# end of x take part, with the value 0.</details>
+# <details><summary>Hint 1</summary>All lanes whose bits are set in the shuffle's first argument (here all 32) must
+# reach the shuffle. So threads past the end of x take part, with the value 0.</details>
 # <details><summary>Hint 2</summary><code>float left = __shfl_up_sync(0xffffffff, sum, s); if (lane &gt;= s) sum +=
 # left;</code> for s = 1, 2, 4, 8, 16.</details>
 # <details><summary>Hint 3</summary>After the scan of the first warp, <code>warp_sums[w]</code> is the total of warps 0
@@ -183,7 +183,7 @@ lab.check("10_scan/scan")
 #
 # 1. `count_kernel`: program p stores the number of kept elements of its block in `kept[p]`.
 # 2. `offsets_kernel` (given): one program computes `offsets`, the exclusive prefix sums of `kept`. Program p of the
-#    next launch begins to write at `out[offsets[p]]`. The program also stores the total of `kept` in `count`.
+#    next launch begins to write at `out[offsets[p]]`. `offsets_kernel` also stores the total of `kept` in `count`.
 # 3. `compact_kernel`: each program loads its block again, and stores the kept elements.
 #
 # `tl.cumsum(values, axis=0)` returns *inclusive* prefix sums within a block. The launcher has set `out` to 0.

@@ -176,9 +176,9 @@ traffic.ledger(
 # ## 2 One row on many programs
 #
 # With one program per row, sixteen rows of a million elements keep only 16 programs busy, but an H200 runs up to
-# {claim: online_h200_programs} programs of 8 warps at once. So split each row into parts of `BLOCK` elements (`parts`
-# is their number), with one program per part. A first launch writes (m, l) of each part to memory. In a second launch,
-# each program merges the pairs of all parts of its row, which is little work, and then stores its part of y.
+# {claim: online_h200_programs} programs of 8 warps at once. So split each row into `parts` parts of `BLOCK` elements
+# each, with one program per part. A first launch writes (m, l) of each part to memory. In a second launch, each program
+# merges the pairs of all parts of its row, which is little work, and then stores its part of y.
 #
 # The second launch also stores each row's [log-sum-exp](../glossary.md#log-sum-exp), lse = m + log l. A later kernel
 # that has lse needs neither m nor l, because y = exp(x − lse). The [backward pass](../glossary.md#backward-pass) of
@@ -261,7 +261,7 @@ lab.tiny("12_online_softmax/split_softmax")
 lab.check("12_online_softmax/split_softmax")
 
 # %% [markdown]
-# ## 3 One launch, and each element from memory once
+# ## 3 One launch, which reads each element from memory only once
 #
 # The second launch of `split_softmax` reads x after the first launch has read all of x. But 1024 rows of 200 000 floats
 # are 800 MB, far more than the L2 cache of an H200 holds ({claim: online_h200_l2}). So the second launch reads x from
@@ -372,8 +372,8 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 #
 # `one_launch_softmax` reads x twice, the second time from the L2 cache. The second read is not free: three transfers
 # per element (two reads, one write) go through the L2 cache and limit the speed. To read x only once, a kernel must
-# keep a row in registers. 200 000 floats are 800 KB. This is too much for the registers of one SM (256 KB), but not for
-# the registers of eight SMs.
+# keep a row on the SMs, for example in registers. 200 000 floats are 800 KB. This is too much for the registers of one
+# SM (256 KB), but not for the registers of eight SMs.
 #
 # Hopper can launch blocks in [clusters](../glossary.md#cluster). A cluster has up to {claim: online_cluster_size},
 # which run at the same time and can write to each other's [shared memory](../glossary.md#shared-memory). In
@@ -387,7 +387,8 @@ for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.dev
 # - The kernel is [persistent](../glossary.md#persistent-kernel): each cluster loops over rows. The kernel needs no
 #   tickets, counters or `LAG`.
 #
-# The whole kernel is in `labutils/lessons/cluster_kernel.py`. Only `exchange` is missing: **write it.**
+# The rest of the kernel is in `labutils/lessons/cluster_kernel.py`. Only `exchange` is missing: **write it** in the
+# CUDA cell below.
 #
 # <details><summary>Hint 1</summary>One thread announces how many bytes will arrive: <code>mbarrier_expect(bar, 8 *
 # blocks)</code>.</details>

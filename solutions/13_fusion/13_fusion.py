@@ -2,8 +2,8 @@
 # # Fuse a chain of memory-bound operations
 #
 # **You will** predict the speedup of [fusion](../glossary.md#fusion) from bytes, then write three fused kernels:
-# [RMSNorm](../glossary.md#rmsnorm), a chain of three operations (add a [residual](../glossary.md#residual), RMSNorm,
-# SiLU), and [LayerNorm](../glossary.md#layernorm).
+# [RMSNorm](../glossary.md#rmsnorm); a chain of three operations (add a [residual](../glossary.md#residual), RMSNorm,
+# SiLU); and [LayerNorm](../glossary.md#layernorm).
 #
 # **You will learn to**
 # - predict a speedup from a [ledger](../glossary.md#ledger) of bytes, and compare the prediction with timings;
@@ -173,8 +173,8 @@ lab.check("13_fusion/rms_norm")
 # intermediate results in registers, in fp32. One program computes one row.
 #
 # Load the weight only after the sum over the row. A weight that is loaded earlier occupies registers while the program
-# waits for the row. A row of 32 768 elements barely fits into the registers. Together with the weight it does not fit,
-# so registers [spill](../glossary.md#spill).
+# waits for the row. For 32 768 columns, each of 1024 threads has at most 64 registers, and 32 of them hold its elements
+# of the row. The weight would take 32 more, so registers [spill](../glossary.md#spill).
 #
 # <details><summary>Hint 1</summary>Load a row of <code>x</code> and of <code>residual</code>, add them, and normalize
 # the sum.</details>
@@ -239,13 +239,15 @@ if lab.device.has_gpu():
 # - `eager_chain` with `torch.compile`: {claim: fusion_h200_compiled};
 # - three kernels with 7 transfers (eager addition, our `rms_norm`, eager SiLU): {claim: fusion_h200_eager}, which is
 #   {claim: fusion_h200_eager_ratio} the time of the fused kernel;
-# - the chain in eager mode, with a separate operation for each step of the norm: {claim: fusion_h200_lines}, which is
-#   {claim: fusion_h200_lines_ratio} the time of the fused kernel. This version makes many more than 7 transfers.
+# - the chain in eager mode with RMSNorm written as separate operations (square, mean, rsqrt, two products; not the code
+#   of `eager_chain`): {claim: fusion_h200_lines}, which is {claim: fusion_h200_lines_ratio} the time of the fused
+#   kernel. This version makes many more than 7 transfers.
 #
 # `torch.compile` fuses this chain automatically. The name of each generated kernel says what the kernel does:
 # `triton_red_fused_add_…` is a [reduction](../glossary.md#reduction) with the operations before and after it, and
-# `triton_poi_…` is a pointwise (elementwise) chain. `torch.compile` does not fuse operations into a matmul kernel of a
-# library, or across operators that it cannot trace.
+# `triton_poi_…` is a pointwise (elementwise) chain. `torch.compile` does not fuse operations into a library's matmul
+# kernel. It also does not fuse two operations if there is an operator between them that it cannot
+# [trace](../glossary.md#torchcompile).
 #
 # **Extra.** Also store x + residual, which a transformer needs for its next block. Eager mode stores this sum anyway,
 # so it still makes 7 transfers; the fused kernel now makes 4. You can also write the [backward
@@ -338,15 +340,15 @@ for name in ("rms_norm", "rms_residual_silu", "layer_norm") if lab.device.has_gp
     print(lab.benchmark(f"13_fusion/{name}") or "")
 
 # %% [markdown] cell="manual" id="explain" points=2
-# **Explain.** The check's six chains are: bias, GELU and dropout; a large matmul, then GELU; softmax of rows too long
-# for registers and shared memory; the sum of each row, then of each column; two matmuls, where the first is recomputed
-# for each tile of the second; a linear layer whose result three kernels use. Which chains would you fuse? For each of
-# the others, give the reason from section 4.
+# **Explain.** The check's six chains are: bias, then GELU, then dropout; a large matmul, then GELU; softmax of rows too
+# long for registers and shared memory; the sum of each row, then of each column; two matmuls, where the first is
+# recomputed for each tile of the second; a linear layer whose result three kernels use. Which chains would you fuse?
+# For each of the others, give the reason from section 4.
 #
-# Second question: in eager PyTorch, an RMSNorm written as x · rsqrt(mean(x²) + ε) · w is reported to take
+# Second question: an RMSNorm can be written in eager PyTorch as x · rsqrt(mean(x²) + ε) · w. It is said to take
 # {claim: fusion_claim_norm} the time of a fused RMSNorm. On an H200 we measured {claim: fusion_h200_norm}, with x in
-# fp16 and arithmetic in fp32. Count the bytes that each of the two versions moves. What speedup do the bytes alone
-# predict?
+# fp16 and arithmetic in fp32. Count the bytes that the eager version and the fused version move; each operation and
+# each conversion between fp16 and fp32 is a kernel. What speedup do the bytes alone predict?
 #
 # ### BEGIN SOLUTION
 # Fuse the bias, GELU and dropout chain (2.6 ×). After the large matmul, fuse the GELU if it costs nothing: it saves a

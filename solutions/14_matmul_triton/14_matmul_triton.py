@@ -182,7 +182,7 @@ lab.check("14_matmul_triton/matmul_relu")
 # In the check, C has 8 × 8 tiles of 16 × 16 elements, K is 32, `GROUP_M` is 4, and a [wave](../glossary.md#wave) has 16
 # programs. Without groups, a wave reads 2 strips of A and 8 strips of B. With groups, it reads 4 of each. A strip has
 # 16 · 32 elements, as many as 2 tiles of C, and a wave stores 16 tiles of C. So the ratio of bytes read to bytes stored
-# is 10 · 2 / 16 = 1.25 without groups, and 8 · 2 / 16 = 1 with groups. The check allows 1.15.
+# is (2 + 8) · 2 / 16 = 1.25 without groups, and (4 + 4) · 2 / 16 = 1 with groups. The check allows 1.15.
 #
 # <details><summary>Hint 1</summary>A group has <code>GROUP_M * tiles_n</code> programs. Which group contains program
 # <code>pid</code>? Let <code>first_m</code> be the first row of tiles of this group.</details>
@@ -325,7 +325,7 @@ for capability in (75, 80, 90):
 # **Explain.** For M = N = K = 8192 in fp16, the three matrices take {claim: matmul_triton_8192_matrices}. Compare this
 # with the result of `loaded_bytes(8192, 8192, 8192, 128, 256, 2)`. On an H200, a Triton kernel with these tiles and
 # grouped ordering took {claim: matmul_triton_8192_ms}, and a copy kernel reached {claim: matmul_h200_copy_bandwidth}.
-# Do more of the loaded bytes come from memory or from the L2? How would your answer change if tiles were numbered row
+# Do most of the loaded bytes come from memory, or from the L2? How would your answer change if tiles were numbered row
 # by row, and why?
 #
 # ### BEGIN SOLUTION
@@ -337,11 +337,11 @@ for capability in (75, 80, 90):
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** In `14_matmul_triton_persistent`, Hopper's copy engine, the [TMA](../glossary.md#tma), copies tiles. If C
-# has few tiles, several programs compute one tile together.
+# **Next.** In `14_matmul_triton_persistent`, the [TMA](../glossary.md#tma), Hopper's copy engine, copies the tiles.
+# There, several programs compute one tile together if C has few tiles.
 #
-# **In practice** you call `torch.matmul`. With `mode="max-autotune"`, `torch.compile` generates such a kernel where a
-# fused epilogue is faster. You write your own kernel for other epilogues, other dtypes, or
+# **In practice** you call `torch.matmul`. With `mode="max-autotune"`, `torch.compile` generates a Triton kernel with a
+# fused epilogue, like yours, where this is faster. You write your own kernel for other epilogues, other dtypes, or
 # [quantized](../glossary.md#quantization) weights.
 #
 # **Reading.** [Triton's tutorial on matrix

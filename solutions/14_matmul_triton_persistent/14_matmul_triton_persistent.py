@@ -25,7 +25,7 @@
 # 2304 × 2304 has 18 · 9 = 162 tiles. These take two waves, and in the second wave only 30 SMs work.
 #
 # A tile that is partly outside C takes as much time as a full tile. So in each wave, a GPU with `sms` SMs has time for
-# `sms` full tiles. In all waves together, what fraction of the elements that it has time for are elements of C?
+# `sms` full tiles. Count the elements that the GPU has time for in all waves: what fraction of them are elements of C?
 
 # %% cell="solution" id="busy_share"
 def busy_share(M, N, block_m, block_n, sms):
@@ -81,17 +81,18 @@ def store_tile(c_desc, m, n, acc, BLOCK_N: tl.constexpr, HALVES: tl.constexpr):
 #
 # - `desc.load([m, k])` loads the tile whose first element is (m, k). Elements outside the matrix become 0.
 # - `desc.store([m, n], tile)` stores a tile. Elements outside the matrix are not written.
-# - Rows must start at multiples of 16 bytes, and the last stride must be 1. `lab.aligned` copies a matrix that breaks
-#   these rules to a new array.
+# - Rows must start at multiples of 16 bytes, and the last stride must be 1. If a matrix breaks these rules,
+#   `lab.aligned` copies it to a new array.
 #
-# The kernel is persistent: it has `NUM_PROGRAMS` programs, one per SM. Program p computes tiles p, p + `NUM_PROGRAMS`,
-# p + 2 · `NUM_PROGRAMS`, … of C. Write this loop over tiles with `tl.range` and these two options:
+# The kernel is persistent: it has at most `NUM_PROGRAMS` programs, one per SM. Program p computes tiles p, p +
+# `NUM_PROGRAMS`, p + 2 · `NUM_PROGRAMS`, … of C. Write this loop over tiles with `tl.range` and these two options:
 #
 # - `flatten=FLATTEN` merges this loop with the loop along K inside it. Loads of A and B for the next tile of C then
 #   start while the current tile of C is stored.
 # - `warp_specialize=SPECIALIZE` moves the loads to separate warps ([warp
 #   specialization](../glossary.md#warp-specialization)). `SPECIALIZE` is False unless you set it: Triton documents this
-#   option only for Blackwell GPUs. On Hopper, the program must make its own descriptors, as in `device_kernel` below.
+#   option only for Blackwell GPUs. On Hopper, this option also requires that each program makes its own descriptors, as
+#   in `device_kernel` below.
 #
 # B is stored as (K, N), or as (N, K) if `B_IS_NK` is true; weights of a linear layer are usually stored as (N, K).
 # [Tensor cores](../glossary.md#tensor-core) can read both forms. For (N, K), load at `[n, k]` and transpose the tile
@@ -115,7 +116,7 @@ def multiply_tiles(
 
     a_desc  (M, K), tiles BLOCK_M x BLOCK_K
     b_desc  (K, N), tiles BLOCK_K x BLOCK_N; with B_IS_NK (N, K), tiles BLOCK_N x BLOCK_K
-    c_desc  (M, N), tiles BLOCK_M x BLOCK_N
+    c_desc  (M, N), tiles BLOCK_M x BLOCK_N; with HALVES, BLOCK_M x BLOCK_N // 2
     One program computes every NUM_PROGRAMS-th tile, in the order of grouped_tile.
     """
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
@@ -206,9 +207,9 @@ lab.check("14_matmul_triton_persistent/persistent")
 # %% [markdown]
 # ## Level 4, optional: split-K
 #
-# A language model that generates 16 texts at a time computes one new token per text, so A has only 16 rows. For M = 16
-# and N = K = 4096, C has 32 tiles of 128 columns, and 100 of 132 SMs are idle. Split-K uses these SMs: several programs
-# (`parts` is their number) compute one tile together.
+# A language model that generates 16 texts at a time computes one new token per text in each step. A has one row per new
+# token, so it has only 16 rows. For M = 16 and N = K = 4096, C has 32 tiles of 128 columns, and 100 of 132 SMs are
+# idle. Split-K uses these SMs: several programs (`parts` is their number) compute one tile together.
 #
 # 1. K is divided into blocks of `BLOCK_K`. Program `part` of a tile (0 to `parts - 1`) multiplies blocks `part`,
 #    `part + parts`, `part + 2 * parts`, … of A and B, and accumulates the products.
@@ -225,8 +226,8 @@ lab.check("14_matmul_triton_persistent/persistent")
 # sem="relaxed")</code>: this atomic orders no other accesses. Count with <code>tl.atomic_add(arrived_ptr + pid,
 # 1)</code>, without <code>sem="relaxed"</code>: the count then also makes the program's earlier additions visible to
 # the last program.</details>
-# <details><summary>Hint 3</summary>Only one thread counts. Put <code>tl.debug_barrier()</code> before the count, so
-# that all threads of the program have added by then.</details>
+# <details><summary>Hint 3</summary>Only one thread executes the count. Put <code>tl.debug_barrier()</code> before it,
+# so that all threads of the program have added by then.</details>
 
 
 # %% cell="solution" id="split_k_kernel"
@@ -307,9 +308,9 @@ lab.check("14_matmul_triton_persistent/split_k")
 # `num_warps`, there are 4 · 4 · 4 · 3 · 2 = 384 configurations. Each configuration must be compiled before it can be
 # timed.
 #
-# Write `tune`, which chooses a configuration of a simulated kernel that is at most 5 % slower than the best
-# configuration. `kernel.seconds(BLOCK_M=…, …)` returns the time of a configuration. The call raises `DoesNotFit` if the
-# configuration needs more [shared memory](../glossary.md#shared-memory) or [registers](../glossary.md#register) than a
+# Write `tune` for a simulated kernel: return a configuration that is at most 5 % slower than the best one.
+# `kernel.seconds(BLOCK_M=…, …)` returns the time of a configuration. The call raises `DoesNotFit` if the configuration
+# needs more [shared memory](../glossary.md#shared-memory) or [registers](../glossary.md#register) than a
 # [program](../glossary.md#program) can have. Each call is one trial, even for a configuration that was timed before.
 # Use no more than `trials` trials. The dict `space` maps each parameter name (such as `BLOCK_M`) to its values, from
 # small to large.
@@ -377,8 +378,8 @@ tiles.claims(persistent)
 # %% [markdown]
 # **Next.** `15_matmul_cuda` builds a tiled matmul in CUDA C++. In this notebook you can try two more steps:
 #
-# - *[Stream-K](../glossary.md#stream-k)*: divide the iterations along K, of all tiles, evenly among the SMs. A program
-#   may then start in the middle of a tile.
+# - *[Stream-K](../glossary.md#stream-k)*: divide the K iterations of all tiles evenly among the SMs. A program may then
+#   start in the middle of a tile.
 # - Set `HALVES=True` in `persistent_config`. Tiles are then stored in halves, which takes less [shared
 #   memory](../glossary.md#shared-memory): use the freed memory for one more [stage](../glossary.md#stage)
 #   (`num_stages`).

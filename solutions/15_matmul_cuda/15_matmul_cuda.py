@@ -67,10 +67,10 @@ lab.check("15_matmul_cuda/shared_reads")
 #
 # Matrices are row-major: element (m, k) of A is `a[m * K + k]`. All levels must work for any M, N, K ≥ 1.
 #
-# In the slow kernel above, the 32 lanes of a warp compute 32 rows of C. So the warp touches 32 sectors when it loads
-# from A, and 32 when it stores. Instead, let threads with consecutive `threadIdx.x` compute consecutive *columns* of C.
-# For each k, all lanes of a warp then load the same element of A, and 32 contiguous elements of B. In the launcher
-# `naive` (below), the x axis of the grid already counts columns.
+# In the slow kernel above, the 32 lanes of a warp compute 32 elements of one column of C, in 32 rows. So the warp
+# touches 32 sectors when it loads from A, and 32 when it stores. Instead, let threads with consecutive `threadIdx.x`
+# compute consecutive *columns* of C. For each k, all lanes of a warp then load the same element of A, and 32 contiguous
+# elements of B. In the launcher `naive` (below), the x axis of the grid already counts columns.
 #
 # The check counts sectors per [request](../glossary.md#request). It allows 4 per store and, on average, 3 per load. (A
 # load of A needs 1 sector and a load of B needs 4, so the average is 2.5.)
@@ -149,14 +149,15 @@ lab.check("15_matmul_cuda/naive")
 #
 # ## Level 2: a block's tile in shared memory
 #
-# In level 1, N / 32 blocks load each element of A, and the 8 rows of threads in a block all load the same elements of
-# B. Now a block of 32 × 32 threads copies a 32 × 32 tile of A and a 32 × 32 tile of B to shared memory. Each thread
-# copies one element of A and one element of B. Then the thread adds 32 products to its sum. The next iteration does the
-# same for the next two tiles along K. For elements past the edge of a matrix, store 0 to shared memory.
+# In level 1, the 8 warps of a block all load the same elements of B. Each load of A uses only 4 of the 32 bytes of a
+# sector. Now a block of 32 × 32 threads copies a 32 × 32 tile of A and a 32 × 32 tile of B to shared memory. Each
+# thread copies one element of A and one element of B. Then the thread adds 32 products to its sum. The next iteration
+# does the same for the next two tiles along K. For elements past the edge of a matrix, store 0 to shared memory.
 #
-# An element of C needs K elements of A and K of B. Now each loaded element of A serves 32 columns of C, and each loaded
-# element of B serves 32 rows. So K · (1/32 + 1/32) elements are loaded per element stored. The check allows the same
-# number of sectors loaded per sector stored. [Bank conflicts](../glossary.md#bank-conflict) cost points too.
+# An element of C needs K elements of A and K of B. In shared memory, each loaded element of A serves 32 columns of C,
+# and each loaded element of B serves 32 rows. So K · (1/32 + 1/32) elements are loaded per element stored. The check
+# allows at most K · (1/32 + 1/32) sectors loaded per sector stored. [Bank conflicts](../glossary.md#bank-conflict) cost
+# points too.
 #
 # <details><summary>Hint 1</summary>You need two barriers per iteration: one after the tiles are filled, and one before
 # they are refilled.</details>
@@ -164,7 +165,7 @@ lab.check("15_matmul_cuda/naive")
 # <code>ty</code>) copies <code>a</code> at row <code>m</code>, column <code>k0 + tx</code>, and <code>b</code> at row
 # <code>k0 + ty</code>, column <code>n</code>. Check the bounds of both matrices.</details>
 # <details><summary>Hint 3</summary>No thread may return early: threads outside C still copy elements for others and
-# must reach the barriers. Only the store checks <code>m</code> and <code>n</code>.</details>
+# must reach the barriers. Outside the matrices, a copy writes 0 to shared memory, and the store does nothing.</details>
 
 # %% cell="solution" id="matmul_shared"
 # %%cuda
@@ -202,9 +203,9 @@ lab.check("15_matmul_cuda/shared")
 # 8, 8>` it computes 8 × 8 elements. The check uses only `<128, 128, 8, 8>`. It allows K · (1/128 + 1/128) sectors
 # loaded per sector stored, and 0.25 numbers read from shared memory per FMA.
 #
-# The code that fills the tiles is given. Thread (`tx`, `ty`) computes the elements in rows `ty * TM + i` and columns
-# `tx + j * (BN / TN)`, for all i < `TM` and j < `TN`. So for each j, consecutive threads read consecutive elements of
-# B.
+# The code that fills the tiles is given. The given code computes `tx` and `ty` from the thread's index. Thread (`tx`,
+# `ty`) computes the elements of the block's tile in rows `ty * TM + i` and columns `tx + j * (BN / TN)`, for all i <
+# `TM` and j < `TN`. So for each j, consecutive threads read consecutive elements of B.
 #
 # <details><summary>Hint 1</summary>Registers have no addresses, so the compiler keeps <code>sum</code> in registers
 # only if all its indices are constants. Unroll all loops over these indices with <code>#pragma unroll</code>.</details>
@@ -271,7 +272,7 @@ ladder.show_rates(levels | {"register": register}, {})
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** From "shared" (level 2) to "register" (level 3), the number of loads from memory falls by a factor of 4,
-# and the number of shared memory reads by a factor of 8. Which of these two changes made the kernel faster? Support
+# and the number of shared memory reads by a factor of 8. Which of these two changes makes the kernel faster? Support
 # your answer with the numbers that the cell above prints for "register column" (`<64, 64, 8, 1>`).
 #
 # ### BEGIN SOLUTION

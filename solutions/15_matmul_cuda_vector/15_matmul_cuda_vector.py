@@ -27,8 +27,8 @@
 #
 # The given code computes `row` and `column` such that the loads have no bank conflicts. Shared memory serves a 16-byte
 # load for eight lanes at a time, or for 16 lanes if each pair of lanes (2i, 2i + 1) reads the same address. So in your
-# kernel, the two lanes of a pair read the same elements of B. In each group of eight consecutive lanes, the four even
-# lanes read the same elements of A, and the four odd lanes read the next four elements of A.
+# kernel, the two lanes of a pair read the same elements of B. Each group of eight consecutive lanes reads eight
+# adjacent elements of A: the four even lanes read the first four, and the four odd lanes read the next four.
 #
 # Each row of A's tile has four unused elements at its end ([padding](../glossary.md#padding)). With this padding, the
 # stores to the transposed tile have no conflicts either. The given function `load4` loads four elements of a row, and
@@ -142,12 +142,12 @@ lab.check("15_matmul_cuda_vector/vector")
 # 3. store the registers to the other buffer (`put`);
 # 4. wait at one barrier.
 #
-# Call the three given functions (in parentheses) in this order. They are C++ [lambdas](../glossary.md#lambda):
-# functions that are defined inside the kernel and can use the kernel's variables. The variable `now` is the index of
-# the current buffer. Put `#pragma unroll 2` before the loop: the compiler then makes two copies of the loop body. In
-# each copy, `now` and the addresses of the buffers are constants. On an H200, this unrolling makes the kernel
-# {claim: double_buffer_unroll} faster. The check allows 9 barriers for 8 tiles along K: one per tile, and one before
-# the loop.
+# The names in parentheses are those of three given functions: call them in this order. They are C++
+# [lambdas](../glossary.md#lambda): functions that are defined inside the kernel and can use the kernel's variables. The
+# variable `now` is the index of the current buffer. Put `#pragma unroll 2` before the loop: the compiler then makes two
+# copies of the loop body. In each copy, `now` and the addresses of the buffers are constants. On an H200, this
+# unrolling makes the kernel {claim: double_buffer_unroll} faster. The check allows 9 barriers for 8 tiles along K: one
+# per tile, and one before the loop.
 #
 # <details><summary>Hint 1</summary>Before the loop, fetch the first tiles, put them into buffer 0, and wait at a
 # barrier.</details>
@@ -248,5 +248,5 @@ ladder.show_counts({"vector": vector, "double": double}, {})
 ladder.show_rates({"vector": vector, "double": double}, {})
 
 # %% [markdown]
-# **Next.** `15_matmul_tensor_cores` computes the same product in fp16. In this notebook you can still try tiles of
-# depth 16: set `BK` to 16 in level 5.
+# **Next.** `15_matmul_tensor_cores` computes the same product in fp16. In this notebook you can still try tiles that
+# have 16 elements along K: set `BK` to 16 in level 5.

@@ -28,14 +28,16 @@
 # | `mma_sync(d, a, b, c)` | computes d = a·b + c |
 # | `store_matrix_sync` | stores a fragment; only the given `store_piece` calls it |
 #
-# All 32 lanes must call these functions together.
+# All 32 lanes must call these functions together. A fragment of A is declared as `wmma::fragment<wmma::matrix_a, 16,
+# 16, 16, half, wmma::row_major>`, and one of B with `wmma::matrix_b`.
 #
 # A block of 8 warps computes 128 × 128 elements of C. Each warp computes 64 × 32 elements, in 4 × 2 fragments. The
 # warp's 64 × 32 elements start at row `wm` and column `wn` of the block's tile of C. [Tiles](../glossary.md#tile) of A
 # and B have a depth of 32 along K. The functions `copy_tile` and `store_piece` are given. In [shared
 # memory](../glossary.md#shared-memory), each row has 8 unused elements at its end, to avoid [bank
 # conflicts](../glossary.md#bank-conflict). All elements have CUDA's fp16 type, `half`. As in level 3
-# (`15_matmul_cuda`), the check allows K · (1/128 + 1/128) [sectors](../glossary.md#sector) loaded per sector stored.
+# (`15_matmul_cuda`), the check allows K · (1/128 + 1/128) [sectors](../glossary.md#sector) loaded per sector stored:
+# one term for A, one for B.
 #
 # <details><summary>Hint 1</summary>Along K, a tile has 32 elements and a fragment has 16, so loop over <code>k</code> =
 # 0 and 16. For each <code>k</code>, load 4 fragments of A and 2 of B, then call <code>mma_sync</code> 8
@@ -158,21 +160,21 @@ lab.check("15_matmul_tensor_cores/tensor")
 # Each warp now computes 64 × 64 elements, in 4 × 4 fragments. In level 6, a warp loaded 6 fragments for 8 products,
 # 0.75 per product. Now it loads 8 fragments for 16 products, 0.5 per product, so it reads shared memory less often.
 # Tiles of C are numbered in [grouped ordering](../glossary.md#grouped-ordering), as in `14_matmul_triton`. For small
-# matrices, a block computes 128 × 128 elements, with tiles of depth 32. For large matrices, if the GPU allows 160 KB of
-# shared memory per block, a block computes 256 × 128 elements, with tiles of depth 64.
+# matrices, a block computes 128 × 128 elements, with tiles of depth 32, or 64 if K is at least 256. For large matrices,
+# if the GPU allows 160 KB of shared memory per block, a block computes 256 × 128 elements, with tiles of depth 64.
 #
 # A warp processes a tile in steps of 16 along K. The warp has two sets of fragments: while it multiplies the fragments
 # of one step, it loads the fragments of the next step into the other set. Three functions are given:
 #
 # | given function | what it does |
 # |---|---|
-# | `fetch(tile, buffer)` | starts to copy the tiles with index `tile` along K to `buffer`; past K it copies zeros |
-# | `begin(buffer)` | loads the first fragments from `buffer`; multiplies the last fragments of the *previous* tile |
+# | `fetch(tile, buffer)` | starts to copy tiles number `tile` along K (of A and B) to `buffer`; past K it copies 0 |
+# | `begin(buffer)` | loads the fragments of two steps from `buffer`; multiplies the last ones of the *previous* tile |
 # | `go_on(buffer)` | multiplies the tile in `buffer`, except the last fragments: the next `begin` multiplies these |
 #
-# After `go_on(buffer)`, the warp no longer reads this buffer. The variable `now` is the index of the buffer to multiply
-# from, and `free` is the index of the buffer to fetch into. The given code after the loop multiplies the last fragments
-# of the last tile.
+# The last fragments are in registers then: after `go_on(buffer)`, the warp no longer reads this buffer. The variable
+# `now` is the index of the buffer to multiply from, and `free` is the index of the buffer to fetch into. The given code
+# after the loop multiplies the last fragments of the last tile.
 #
 # <details><summary>Hint 1</summary>Before the loop, fetch tiles 0 to <code>STAGES</code> − 2 and commit after each.
 # <code>fetch</code> copies zeros past the end, so you need no <code>if</code>.</details>

@@ -34,11 +34,12 @@
 # [phase](../glossary.md#phase) of the mbarrier ends and the next phase begins.
 #
 # 1. A [stage](../glossary.md#stage) is a buffer for two tiles: a `block_m` × `block_k` tile of A and a `block_n` ×
-#    `block_k` tile of B. One mbarrier counts the bytes of both copies. How many bytes does it count in one phase?
-# 2. A tile has rows of 64 halves (fp16 numbers). A row has 128 bytes, or 8 chunks of 16 bytes. WGMMA reads the same
-#    chunk of 8 rows at a time. Without a swizzle, these 8 chunks would be in the same four [banks](../glossary.md#bank)
-#    and cause conflicts. So the TMA writes chunk `p` of row `r` to position `p` XOR (`r` mod 8) of this row. What is
-#    the byte offset of element (`row`, `column`) in the tile?
+#    `block_k` tile of B (B is stored transposed, with K along its rows). One mbarrier counts the bytes of both copies.
+#    How many bytes does it count in one phase?
+# 2. A tile has rows of 64 halves (fp16 numbers). A row has 128 bytes, or 8 chunks of 16 bytes. WGMMA reads 8 chunks at
+#    a time: chunk `p` of each of 8 rows. Without a swizzle, these 8 chunks would be in the same four
+#    [banks](../glossary.md#bank) and cause conflicts. So the TMA writes chunk `p` of row `r` to position `p` XOR (`r`
+#    mod 8) of this row. What is the byte offset of element (`row`, `column`) in the tile?
 
 # %% cell="solution" id="ledgers"
 def phase_bytes(block_m, block_n, block_k, itemsize):
@@ -87,13 +88,13 @@ lab.banks(lambda lane: swizzled(lane % 8, 0), 16, title="the same chunks, at the
 # | `tma_load(to, &map, &bar, row, column)` | starts to copy the box at (row, column); `bar` counts the bytes |
 # | `fence_async()` | lets the engines see this thread's stores to shared memory; call it before `__syncthreads()` |
 # | `tma_store(&map, from, row, column)` | starts to copy a box to the matrix; skips elements outside the matrix |
-# | `tma_commit()` | makes one group of all stores that this thread started since the last commit |
+# | `tma_commit()` | puts all stores that this thread started since the last commit into one group |
 # | `tma_wait<0>()` | waits until the stores of all groups have read shared memory |
 #
 # Compute `y = factor * x`. Each block of 128 threads handles one box of 64 × 64 halves. One thread loads the box, all
 # threads scale it in place, and one thread stores it. The TMA checks the bounds, so the kernel need not. The check
-# requires that only the TMA accesses global memory. (The TMA needs rows that start at multiples of 16 bytes.
-# `lab.aligned` copies a matrix that breaks this rule to a new array.)
+# requires that only the TMA accesses global memory. (The TMA needs rows that start at multiples of 16 bytes. If a
+# matrix breaks this rule, `lab.aligned` copies it to a new array.)
 #
 # <details><summary>Hint 1</summary>Thread 0 initializes the mbarrier for one arrival, and calls
 # <code>mbarrier_fence()</code>. All threads call <code>__syncthreads()</code>. Thread 0 then calls
@@ -181,7 +182,7 @@ lab.check("16_matmul_hopper/scale")
 # | `wgmma_tile(p)` | describes the tile at address `p` to WGMMA; for the next 16 columns along K, pass `p + 16` |
 # | `wgmma_fence()` | tells WGMMA that the accumulators are ready; call it before the first product of a batch |
 # | `wgmma(sum, a, b, add)` | starts sum += a · bᵀ, or sum = a · bᵀ if `add` is false; a and b come from `wgmma_tile` |
-# | `wgmma_commit()` | makes one batch of all products started since the last commit |
+# | `wgmma_commit()` | puts all products started since the last commit into one batch |
 # | `wgmma_wait<0>()` | waits until all batches are complete |
 # | `wgmma_wait<0>(sum)` | waits until all batches are complete, and makes `sum` safe to read |
 #

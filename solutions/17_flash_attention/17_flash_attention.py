@@ -138,15 +138,15 @@ attention.ledgers(score_bytes, naive_bytes, tiled_bytes)
 attention.stepper()
 
 # %% [markdown]
-# The two products of a head take 4·N²·D [FLOPs](../glossary.md#flop). Divide this number by your counts of bytes. For
-# large N in [fp16](../glossary.md#fp16), you get these [arithmetic intensities](../glossary.md#arithmetic-intensity) in
-# FLOPs per byte:
+# The two products of a head take 4·N²·D [FLOPs](../glossary.md#flop). Divide this number by the bytes moved. For large
+# N in [fp16](../glossary.md#fp16), you get these [arithmetic intensities](../glossary.md#arithmetic-intensity) in FLOPs
+# per byte:
 #
 # - Three kernels: D/2. They move N × N elements four times, which is 8·N² bytes.
 # - Two kernels, one for P and one for PV: D, the number that papers report. These kernels move N × N elements twice.
 # - One kernel with tiles: about `block_m`, if you count the bytes that the programs load. Most of these bytes come from
-#   the [L2 cache](../glossary.md#l2-cache). If you count only bytes from memory, and each byte comes from memory once,
-#   the intensity is N/2.
+#   the [L2 cache](../glossary.md#l2-cache). If you count only bytes that move from or to memory, each once, the
+#   intensity is N/2.
 #
 # The figure above shows what a program keeps for each row of scores:
 #
@@ -324,13 +324,13 @@ lab.check("17_flash_attention/ragged")
 # tiles of scores lie above the diagonal: skip them. Most other tiles lie below the diagonal and need no mask. So write
 # two loops:
 #
-# - The first loop covers tiles in which every query sees every key. Without `CAUSAL`, these are all full tiles of
+# - The first loop covers tiles in which every query sees every key. Without `CAUSAL`, it covers every full tile of
 #   `BLOCK_N` keys.
 # - The second loop covers tiles on the diagonal, where scores with j > i become -inf. Without `CAUSAL`, this loop
 #   covers the last tile, if that tile is not full. The launcher sets `TAIL` to False if the second loop has nothing to
 #   do.
 #
-# The check counts bytes for 1 of the 4 points: do not load tiles that no query of the program sees.
+# For 1 of the 4 points, the check counts bytes: do not load tiles that no query of the program sees.
 #
 # `desc.load([head, row, 0])` loads a tile of shape (1, rows, D), with zeros past the end of the head. `.reshape(rows,
 # D)` drops the first axis. Loads and stores through a [tensor descriptor](../glossary.md#tensor-descriptor) need no
@@ -409,7 +409,7 @@ lab.check("17_flash_attention/flash")
 # Triton's compiler orders loads and products for you. In [Gluon](../glossary.md#gluon) (see `16_matmul_ring`), you
 # choose the order. In the kernel of the file `labutils/lessons/flash_gluon.py`, one warp copies tiles, and each
 # [warpgroup](../glossary.md#warpgroup) (four warps) computes the outputs of 64 queries. In each iteration, a warpgroup
-# calls the function `overlap` of the next cell. This function has three steps:
+# calls the function `overlap`, which is in the next code cell. This function has three steps:
 #
 # 1. Start the product q kᵀ for the scores s of the *next* tile.
 # 2. Start the product of the weights and values of the *current* tile.
@@ -436,9 +436,10 @@ lab.check("17_flash_attention/flash")
 # - *Version 2* (2023) works like your `flash`: a program takes one tile of queries and loops over keys. It divides by l
 #   only once, at the end.
 # - *Version 3* (2024, Hopper) gives loads to a separate warp. Two warpgroups use the tensor cores alternately
-#   ([ping-pong](../glossary.md#ping-pong)), and the product q kᵀ of the next tile starts before the softmax of the
-#   current tile. On Hopper, Triton does not reorder your `flash` in this way. But two programs of `flash` can run on
-#   the same [SM](../glossary.md#sm): one program multiplies while the other computes its softmax.
+#   ([ping-pong](../glossary.md#ping-pong)), and the softmax of the next tile overlaps with the product of the current
+#   tile's weights and values, as in `overlap`. On Hopper, Triton does not reorder your `flash` in this way. But two
+#   programs of `flash` can run on the same [SM](../glossary.md#sm): one program multiplies while the other computes its
+#   softmax.
 # - *Version 4* (2025) is for Blackwell, which has faster tensor cores than Hopper, but not a faster exp2. So this
 #   version computes some exp2 values by polynomials, and skips the rescaling when the maximum grows only a little.
 #

@@ -7,7 +7,7 @@
 #
 # **You will learn to**
 #
-# - recompute an N × N matrix from one number per row, instead of keeping it in memory;
+# - recompute the N × N matrix P from Q, K and one number per row, instead of keeping P in memory;
 # - turn matrix formulas into kernels that work on [tiles](../glossary.md#tile);
 # - divide the work so that no two programs write the same element;
 # - check gradients against a float64 reference and against [finite differences](../glossary.md#finite-difference).
@@ -19,8 +19,8 @@
 # ## The formulas
 #
 # The forward pass computes $S = QK^\top/\sqrt{D}$, $P = \mathrm{softmax}(S)$ and $O = PV$. Let dO be the gradient of
-# the loss with respect to O. The other gradients are named in the same way. Below, ∘ is the elementwise product, and
-# each row has one number δ, called delta in the code:
+# the loss with respect to O. The other gradients are named in the same way. Below, ∘ is the elementwise product. δ
+# (delta in the code) is one number per row of dP:
 #
 # $$dV = P^\top dO, \quad dP = dO\,V^\top, \quad dS = P \circ (dP - \delta), \quad
 # dQ = dS\,K/\sqrt{D}, \quad dK = dS^\top Q/\sqrt{D}.$$
@@ -40,9 +40,9 @@
 #    itself. How many FLOPs do the matrix products of both kernels take, without a mask?
 #
 # The cell after the setup holds the launchers of your kernels. The cell also draws the scores S with a causal mask, as
-# 8 rows of 8 tiles, and marks the tiles over which one program of each kernel loops. A program for dK and dV *owns*
-# columns of S (keys), and a program for dQ owns rows (queries): no other program writes the gradients of these keys or
-# queries.
+# 8 rows of 8 tiles, and marks the tiles that one program of each kernel processes in its loop. A program for dK and dV
+# *owns* columns of S (keys), and a program for dQ owns rows (queries): no other program writes the gradients of these
+# keys and values, or of these queries.
 
 # %% cell="setup"
 
@@ -65,7 +65,10 @@ def delta(out, dout, delta):
 
 
 def config_of(owned, walked, M, N, D):
-    """Return tile sizes, warps and stages. `owned` and `walked` name the tile sizes of a program and of its loop."""
+    """Return tile sizes, warps and stages.
+
+    `owned` is the name of the tile size of a program, and `walked` that of the tiles in its loop.
+    """
     gpu = lab.device.current()
     if M * N < 2**16:
         return {owned: 32, walked: 16, "num_warps": 4, "num_stages": 2}
@@ -140,10 +143,9 @@ lab.check("18_flash_backward/backward_flops")
 
 # %% [markdown]
 # Your kernels for the gradients compute seven products. A single kernel would compute S and dP only once, and need
-# five. (Papers count five products for every backward pass, even if a kernel computes more, and two for the forward
-# pass.) But several programs of this single kernel would add to the same rows of dQ with
-# [atomics](../glossary.md#atomic). The order of these additions varies, so the rounding of dQ would differ from run to
-# run.
+# five. But several programs of such a kernel would add to the same rows of dQ with [atomics](../glossary.md#atomic).
+# The order of these additions varies, so the rounding of dQ would differ from run to run. (For FLOP/s, papers count two
+# products for a forward pass, and five for a backward pass, even if the kernels compute more.)
 #
 # ## Level 1: delta
 #
@@ -195,8 +197,9 @@ lab.check("18_flash_backward/delta")
 # Write `one_step` first. Its argument `seen` is True where a query sees a key. Use `seen` only if `MASKED`. In
 # `dkdv_kernel`, `first` is the program's first key. With a causal mask, queries before `first` see none of the
 # program's keys: skip tiles that have only such queries. A tile of queries needs the mask if one of its queries does
-# not see the program's last key. The check counts bytes for 1 point, here and in dq. Descriptors return zeros for
-# queries past the end. Load +∞ as the lse of these queries, so that P is 0.
+# not see the program's last key. Here and in dq, you get 1 point if the kernel loads only tiles that it needs: the
+# check counts the bytes. Descriptors return zeros for queries past the end. Load +∞ as the lse of these queries, so
+# that P is 0.
 #
 # <details><summary>Hint 1</summary>Compute pᵀ = exp2(sᵀ · scale − lse[None, :] · log₂ e), and set pᵀ to 0 where a query
 # does not see a key. Then dsᵀ = pᵀ · (dpᵀ − delta[None, :]).</details>
@@ -299,7 +302,7 @@ lab.check("18_flash_backward/dkdv")
 #
 # A program owns `BLOCK_M` queries of one head and loops over the keys that these queries see. The two loops are those
 # of `flash_kernel` in unit 17. The second loop runs only with `TAIL`, which the launcher sets if some tiles of keys
-# need a mask. In these tiles, queries are rows again.
+# need a mask. In `dq_kernel`, the rows of all tiles are queries again.
 #
 # <details><summary>Hint 1</summary>Use the bounds and masks of <code>flash_kernel</code>.</details>
 # <details><summary>Hint 2</summary>Compute three products: s = q kᵀ, dp = dO vᵀ and dq += ds k. Use <code>lse[:,
@@ -361,8 +364,9 @@ lab.check("18_flash_backward/dq")
 # The next cell compares your gradients with two references:
 #
 # - the gradients that PyTorch computes from the formula in float64;
-# - finite differences: for a random direction t and a small ε, (loss(x + εt) − loss(x − εt)) / 2ε must equal the scalar
-#   product of the gradient and t. Both losses are computed in float64, because fp16 would round away their difference.
+# - finite differences: for a random direction t and a small ε, (loss(x + εt) − loss(x − εt)) / 2ε must be close to the
+#   scalar product of the gradient and t. Both losses are computed in float64, because fp16 would round away their
+#   difference.
 
 
 # %% cell="given" id="autograd"

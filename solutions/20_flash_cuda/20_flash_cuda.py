@@ -21,15 +21,15 @@
 #
 # The functions of [wmma](../glossary.md#wmma) hide which lane holds which element of a
 # [fragment](../glossary.md#fragment). To compute the softmax of a row, you must know which lanes hold the elements of
-# this row. For the instruction [mma.sync](../glossary.md#mmasync), NVIDIA documents this layout. With the shape
-# m16n8k16, mma.sync computes d += a·b, where a is 16 × 16, b is 16 × 8 and d is 16 × 8. Each lane holds four elements
-# of d, numbered 0 to 3. In lane `4 * r + c` with `c` < 4, elements 0 and 1 are in row `r`, columns `2 * c` and
-# `2 * c + 1`. Elements 2 and 3 are in the same columns, 8 rows below.
+# this row. For the instruction [mma.sync](../glossary.md#mmasync), NVIDIA documents which lane holds which element.
+# With the shape m16n8k16, mma.sync computes d += a·b, where a is 16 × 16, b is 16 × 8 and d is 16 × 8. Each lane holds
+# four elements of d, numbered 0 to 3. In lane `4 * r + c` with `c` < 4, elements 0 and 1 are in row `r`, columns `2 *
+# c` and `2 * c + 1`. Elements 2 and 3 are in the same columns, 8 rows below.
 #
 # 1. `row_of` and `column_of`: in which row, and in which column of d, is element `i` of lane `lane`?
 # 2. `shared_intensity`: a warp that holds `rows` queries reads each key and value of a [tile](../glossary.md#tile) from
-#    shared memory once. How many FLOPs does the warp do in q kᵀ and p v together, divided by the bytes that it reads?
-#    (p holds the softmax weights.) An element has `itemsize` bytes.
+#    shared memory once. How many FLOPs does the warp do per byte that it reads? Count the FLOPs of q kᵀ and p v
+#    together. (p holds the softmax weights.) An element has `itemsize` bytes.
 
 # %% cell="setup"
 
@@ -66,11 +66,11 @@ lab.check("20_flash_cuda/shared_intensity")
 # An [SM](../glossary.md#sm) reads {claim: shared_bytes_per_cycle} bytes of shared memory per
 # [cycle](../glossary.md#cycle). With `mma.sync` on Hopper (sm_90), an SM does {claim: sm90_mma_sync_flops} FLOPs per
 # cycle. In fp16, a warp with 16 queries does 16 FLOPs per byte. So shared memory delivers bytes for at most 16 · 128 =
-# 2048 FLOPs per cycle, and the tensor cores would wait for it. With 32 queries per warp, the same bytes are enough for
-# twice as many FLOPs.
+# 2048 FLOPs per cycle. Tensor cores that can do up to 2500 FLOPs per cycle must wait for these bytes. With 32 queries
+# per warp, the same bytes are enough for twice as many FLOPs.
 #
-# The next cell draws which elements of a, b and d a lane holds. Compare the picture of a with two pictures of d side by
-# side: a lane holds elements at the same positions.
+# The next cell draws which elements of a, b and d a lane holds. Compare the picture of a with two copies of the picture
+# of d, put side by side: each lane holds elements at the same positions in both.
 
 # %% cell="given" id="launchers"
 from triton import cdiv
@@ -108,7 +108,7 @@ def tensor(q, k, v, out, lse, config=None):
 fragments.explorer()
 
 # %% [markdown]
-# ## Level 1: lanes are keys, then columns
+# ## Level 1: one key per lane, then columns of the output
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -252,10 +252,10 @@ lab.check("20_flash_cuda/scalar")
 # lanes 4·r to 4·r + 3 hold rows r and r + 8 of a piece, so the maximum of a row over these four lanes needs only two
 # shuffles. `m[t][0]` and `l[t][0]` belong to row r, and `m[t][1]` and `l[t][1]` to row r + 8.
 #
-# **`weigh`** computes o += p v. Its argument `p` is the array that `soften` has changed from scores to weights. When
-# you convert these weights to halves, they already have the layout of operand a: the weights of keys `16 * k` to
-# `16 * k + 15` are in `p[t][2 * k]` and `p[t][2 * k + 1]`. Operand b is a part of v, 16 rows by 8 columns. Each
-# register of b holds two adjacent elements of a column. They are not contiguous in v, so use `ldmatrix_x4_trans`.
+# **`weigh`** computes o += p v. Its argument `p` is the array that `soften` has changed from scores to weights.
+# Converted to fp16, these weights already have the layout of operand a: the weights of keys `16 * k` to `16 * k + 15`
+# are in `p[t][2 * k]` and `p[t][2 * k + 1]`. Operand b is a part of v, 16 rows by 8 columns. Each register of b holds
+# two adjacent elements of a column. They are not contiguous in v, so use `ldmatrix_x4_trans`.
 #
 # <details><summary>Hint 1</summary>For q and v, pass the address of row <code>lane % 16</code>, column
 # <code>lane / 16 * 8</code> of a 16 × 16 part. For k, pass the address of key <code>lane / 16 * 8 + lane % 8</code>,
@@ -449,9 +449,10 @@ fragments.speeds({"scalar": scalar, "tensor": tensor})
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** For D = 64, a block of `flash_tensor` has 4 warps of 32 queries each. A thread needs
-# {claim: flash_tensor_registers} registers, so {claim: flash_tensor_warps} warps fit on an SM. With 8 warps of 16
-# queries each, a thread needs only {claim: flash_tensor_registers_16} registers, so {claim: flash_tensor_warps_16}
-# warps fit. Why is the version with 32 queries per warp faster, although fewer warps fit? Use `shared_intensity`.
+# {claim: flash_tensor_registers} registers, so {claim: flash_tensor_warps} warps fit on an SM. If a block has 8 warps
+# of 16 queries each instead, a thread needs only {claim: flash_tensor_registers_16} registers, so
+# {claim: flash_tensor_warps_16} warps fit on an SM. Why is the version with 32 queries per warp faster, although fewer
+# warps fit? Use `shared_intensity`.
 #
 # ### BEGIN SOLUTION
 # Every warp reads all keys and values of a tile. With 16 queries, a warp does 16 FLOPs per byte, so the 128 bytes per
@@ -472,13 +473,14 @@ fragments.speeds({"scalar": scalar, "tensor": tensor})
 # | softmax overlaps with products of | other warps | other warps | the other warpgroup | the other tile of queries |
 # | bank conflicts avoided by | padded rows | XOR swizzle | XOR swizzle, by the TMA | XOR swizzle, by the TMA |
 #
-# **Next.** Add a causal mask, with two loops as in unit 17. Load the next keys during `weigh` and the next values
-# during `scores`: then one buffer of keys and one of values are enough. Replace the [padding](../glossary.md#padding)
-# by unit 09's [swizzle](../glossary.md#swizzle). `16_matmul_hopper` introduces the instructions of FlashAttention-3.
+# **Next.** Add a causal mask, with two loops as in unit 17. During `weigh`, load the keys of the next tile; during
+# `scores`, load the values of the current tile. Then one buffer of keys and one of values are enough. Replace the
+# [padding](../glossary.md#padding) by unit 09's [swizzle](../glossary.md#swizzle). `16_matmul_hopper` introduces the
+# instructions of FlashAttention-3.
 #
-# **In practice**, you would start from Triton, which generates these instructions for you (unit 17), or from CuTe, a
-# part of NVIDIA's CUTLASS library. A CuTe layout describes which lane holds which element; here, you worked this out by
-# hand.
+# **In practice**, you would start from Triton, which generates tensor core instructions for you (unit 17), or from
+# CuTe, a part of NVIDIA's CUTLASS library. A CuTe layout describes which lane holds which element; here, you worked
+# this out by hand.
 #
 # **Reading.** [PTX:
 # mma.m16n8k16](https://docs.nvidia.com/cuda/parallel-thread-execution/#warp-level-matrix-fragment-mma-16816-float):

@@ -25,7 +25,7 @@
 # - (1 + m / 2^`mantissa`) · 2^(e − bias) if e is not 0 (a [normal number](../glossary.md#normal-number));
 # - (m / 2^`mantissa`) · 2^(1 − bias) if e is 0 (a [subnormal number](../glossary.md#subnormal)).
 #
-# Codes whose exponent bits are all 1 are special. The argument `top` of the function `facts` says what they mean:
+# Codes whose exponent bits are all 1 may have another meaning. The argument `top` of the function `facts` says which:
 #
 # | `top` | formats | codes with all exponent bits set |
 # |---|---|---|
@@ -99,15 +99,16 @@ lab.check("22_low_precision/facts")
 # Round y = x / scale to the nearest value of E4M3; of two equally near values, take the one with the even code. An
 # addition in [fp32](../glossary.md#fp32) rounds in the same way, but to the nearest fp32 number. So let an addition
 # round: add a power of two, the *anchor*, to |y|. Choose the anchor so that fp32 numbers near the sum are as far apart
-# as E4M3 values near |y|. Then the rounded sum is the anchor plus |y| rounded to E4M3:
+# as E4M3 values near |y|. Then the rounded sum is the anchor plus the E4M3 value nearest to |y|:
 #
-# - **Distance.** If |y| is at least 2^e and less than 2^(e + 1), neighboring values of E4M3 are 2^(e - 3) apart. E4M3
-#   keeps 3 of the 23 mantissa bits of fp32, so `SHIFT` = 20 bits are dropped. Between 2^(e + 20) and 2^(e + 21),
-#   neighboring fp32 numbers are also 2^(e - 3) apart, so the anchor is 2^(e + `SHIFT`).
+# - **Distance.** From here on, e is the exponent without bias: |y| is at least 2^e and less than 2^(e + 1). Near |y|,
+#   neighboring values of E4M3 are 2^(e - 3) apart. E4M3 keeps 3 of the 23 mantissa bits of fp32, so `SHIFT` = 20 bits
+#   are dropped. Between 2^(e + 20) and 2^(e + 21), neighboring fp32 numbers are also 2^(e - 3) apart, so the anchor is
+#   2^(e + `SHIFT`).
 # - **Subnormal.** Below E4M3's smallest normal number, 2^-6, the distance does not become smaller. So use e = -6 there.
-# - **Code.** Take the bits of |y| + anchor as an integer, and subtract the bits of the anchor. The difference is |y| in
-#   *units* of the distance: 8 to 16, or 0 to 8 if |y| is subnormal. With e = -6, the code is the number of units. If e
-#   is larger by 1, the code is larger by 8 for the same number of units.
+# - **Code.** Take the bits of |y| + anchor as an integer, and subtract the bits of the anchor. The difference is the
+#   rounded |y|, counted in *units* of 2^(e - 3): 8 to 16, or 0 to 8 if |y| is subnormal. With e = -6, the code is the
+#   number of units. If e is larger by 1, the code is larger by 8 for the same number of units.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -116,8 +117,8 @@ lab.check("22_low_precision/facts")
 # | `scale_ptr` | (M,) | output, fp32 |
 #
 # One program quantizes one row. `BLOCK_N` is at least N, so the program can load the row once. Divide with `tl.div_rn`,
-# which rounds correctly. On a GPU, the last bit of the result of `/` may be wrong. If y should be in the middle between
-# two values of E4M3 (a *tie*), it may then be rounded to the wrong one.
+# which rounds correctly. On a GPU, the last bit of the result of `/` may be wrong. If the exact quotient is a *tie*,
+# halfway between two values of E4M3, y may then be rounded to the wrong one.
 #
 # <details><summary>Hint 1</summary><code>magnitude >> 23</code> is the exponent field of |y| in fp32: e + 127. The
 # smallest e is 1 − BIAS, so let <code>exponent</code> be the larger of this field and <code>128 -
@@ -329,10 +330,10 @@ fewer_bits.claims(facts)
 fewer_bits.fp8_race(fp8_matmul)
 
 # %% [markdown] cell="manual" id="explain" points=1
-# **Explain.** Compare FP8 operands with FP16 operands: by which factor does the [roofline](../glossary.md#roofline)'s
-# flat line rise, and by which factor a kernel's arithmetic intensity? How much faster can FP8 make a matmul with M = 1?
-# Why does your kernel scale the sum of 128 products instead of the operands? If each sum of 16 products had its own
-# scale, how many cycles per iteration would the scaling of a 64 × 128 tile take?
+# **Explain.** Compare FP8 operands with FP16 operands: by what factor does the [roofline](../glossary.md#roofline)'s
+# flat line rise, and by what factor does a kernel's arithmetic intensity rise? How much faster can FP8 make a matmul
+# with M = 1? Why does your kernel scale the sum of 128 products instead of the operands? If each sum of 16 products had
+# its own scale, how many cycles per iteration would the scaling of a 64 × 128 tile take?
 #
 # ### BEGIN SOLUTION
 # The flat line is the peak of the tensor cores, which doubles. Operands with half the bytes double the intensity, if c

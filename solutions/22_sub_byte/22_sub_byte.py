@@ -18,9 +18,10 @@
 # ## 1 Four bits: E2M1 in blocks
 #
 # The 4-bit format [E2M1](../glossary.md#e2m1) represents 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives. With so few
-# values, only a small block of elements can share a scale. So there are many scales, which are stored in only 8 bits
-# each. An element x is approximately the value of its code times the *full scale* of its block. Two formats are common.
-# In the table, `amax` is the largest |x| of a block:
+# values, only elements of similar size can share a scale, so the blocks are small. So there are many scales, which are
+# stored in only 8 bits each. An element x is approximately the value of its code times the *full scale* of its block.
+# Two formats are common. In the table, `amax` is the largest |x| of a block, and `power` is the integer for which 4 ≤
+# amax / 2^power < 8:
 #
 # | format | elements per block | format of the block scale | code of the block scale | full scale |
 # |---|---|---|---|---|
@@ -28,12 +29,12 @@
 # | [MXFP4](../glossary.md#mxfp4) | 32 | [E8M0](../glossary.md#e8m0) | power + 127; 0 for a block of zeros | 2^power |
 #
 # `tensor_scale` is one fp32 number for the whole tensor, chosen so that all block scales are in E4M3's range. In MXFP4,
-# the scale is 2^power, where amax / 2^power is at least 4 and less than 8. The code of this scale is the exponent field
-# of amax in fp32, minus 2. E2M1's largest value is 6, so elements with |x| / scale above 6 are stored as ±6.
+# the code of the scale is the exponent field of amax in fp32, minus 2. E2M1's largest value is 6, so elements with |x|
+# / scale above 6 are stored as ±6.
 #
-# First write `dequantize_kernel`, which converts codes of NVFP4 to values, and its function `from_code`, which gets the
-# codes of one format. All arrays are contiguous. There are G blocks with `SIZE` elements each; one program converts
-# `BLOCK` of these blocks.
+# First write `from_code`, which converts codes of one format to fp32 values. Then write `dequantize_kernel`, which
+# calls it to convert NVFP4 blocks to values. All arrays are contiguous. There are G blocks with `SIZE` elements each;
+# one program converts `BLOCK` of these blocks.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -123,8 +124,9 @@ lab.check("22_sub_byte/dequantize")
 # %% [markdown]
 # ## 2 Quantize to NVFP4 and MXFP4
 #
-# Write `fp4_kernel`. If `MX` is true, it quantizes to MXFP4, otherwise to NVFP4. Divide the elements by the *stored*
-# scale, which is rounded to 8 bits, because dequantization knows only this scale.
+# Write `fp4_kernel`. If `MX` is true, it quantizes to MXFP4, otherwise to NVFP4. Compute the full scale from the
+# *stored* block scale, which is rounded to 8 bits, and divide the elements by it: dequantization multiplies by the same
+# full scale.
 #
 # Copy `to_code` from `22_low_precision`. Call it for the E2M1 codes of the elements, and for the E4M3 codes of the
 # block scales.
@@ -208,9 +210,9 @@ lab.check("22_sub_byte/mxfp4")
 # | `out_ptr` | (M, N) | output, fp16: a times the transposed weights |
 #
 # One program computes `BLOCK_N` columns of out for all M rows and reads each word once. The tile of weights is the
-# *first* operand of `tl.dot`, and `a` is the second, so `acc` has the shape (BLOCK_N, BLOCK_M). The reason is Hopper's
-# tensor core instruction, [WGMMA](../glossary.md#wgmma): its first operand must have 64 rows, but its second operand
-# needs only 8 columns. `BLOCK_M` is M, rounded up to 16, 32 or 64.
+# *first* operand of `tl.dot`, and `a` is the second, so `acc` has the shape (BLOCK_N, BLOCK_M). The reason for this
+# order is Hopper's tensor core instruction, [WGMMA](../glossary.md#wgmma): its first operand must have 64 rows, but its
+# second operand needs only 8 columns, and M is often small. `BLOCK_M` is M, rounded up to 16, 32 or 64.
 #
 # <details><summary>Hint 1</summary><code>tl.join(words, words >> 16)</code> has the shape (BLOCK_N, 16, 2), with a new
 # last axis. Join the result x with x >> 8, and then the new result y with y >> 4. <code>tl.reshape</code> gives the
@@ -288,5 +290,5 @@ fewer_bits.w4_race(w4a16)
 # [OCP Microscaling](https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf): the
 # definition of the MX formats.
 #
-# [Marlin](https://arxiv.org/abs/2408.11743): a kernel for 4-bit weights. It reports, compared with fp16 weights,
+# [Marlin](https://arxiv.org/abs/2408.11743): a kernel for 4-bit weights. The paper reports, compared with fp16 weights,
 # {claim: marlin_speedup}.

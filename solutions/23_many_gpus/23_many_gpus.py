@@ -78,7 +78,7 @@ ranks.times(all_reduce_us, gpus=8)  # above which size is the ring faster than t
 # |---|---|---|
 # | `comm.send(tensor, to)` | `send` | returns when rank `to` has received the tensor |
 # | `comm.recv(buffer, source)` | `recv` | returns when the message of rank `source` is in the buffer |
-# | `e = comm.exchange(tensor, to, buffer, source)` | `batch_isend_irecv` | starts both messages, and returns at once |
+# | `e = comm.exchange(tensor, to, buffer, source)` | `batch_isend_irecv` | starts to send and receive, and returns |
 # | `e.wait()` | `wait` | returns when send and receive are complete; only then may you read the buffer |
 #
 # If every rank calls `send` first, no rank receives, so all ranks wait forever: a [deadlock](../glossary.md#deadlock).
@@ -157,10 +157,10 @@ ranks.picture(ring_all_reduce, 4, 16)
 # relu(…) is the *hidden layer*. If the weights are too large for one GPU, each of p ranks keeps a part of them ([tensor
 # parallelism](../glossary.md#tensor-parallelism)). Every rank has the whole x.
 #
-# - Split `w_up` by **columns**: each rank computes some columns of the hidden layer. Each element of these columns is a
-#   complete dot product. ReLU needs complete dot products: relu(a + b) is not relu(a) + relu(b).
-# - Split `w_down` by **rows**: each rank keeps the rows that belong to its hidden columns. The product of the two parts
-#   has the shape of y, but is only one of p terms of a sum. One all-reduce adds the terms.
+# - Split `w_up` by **columns**: each rank computes some columns of the hidden layer. So each rank computes complete dot
+#   products. ReLU needs them: relu(a + b) is not relu(a) + relu(b).
+# - Split `w_down` by **rows**: each rank keeps the rows that belong to its hidden columns. The product of its hidden
+#   columns and these rows has the shape of y, but is only one of p terms of a sum. One all-reduce adds the terms.
 #
 # `b_up` has one number for each hidden column, so split it, too. `b_down` is added to the complete sum, so each rank
 # keeps all of it. Write `shard`, which returns a rank's part of the four tensors. A rank has adjacent hidden columns;
@@ -277,5 +277,5 @@ distributed.mlp_step(shard, mlp, mlp_backward)  # in real processes: is the resu
 # same.
 #
 # **Reading.** Shoeybi et al., [Megatron-LM](https://arxiv.org/abs/1909.08053), the split of this notebook. [NCCL
-# tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md): how NCCL's tests define two bandwidths.
-# [`torch.distributed`](https://docs.pytorch.org/docs/stable/distributed.html), all calls.
+# tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md): how NCCL's tests define algorithm
+# bandwidth and bus bandwidth. [`torch.distributed`](https://docs.pytorch.org/docs/stable/distributed.html), all calls.

@@ -39,8 +39,8 @@
 #
 # <details><summary>Hint 1</summary>The last stage can run <code>("B", 0)</code> directly after <code>("F", 0)</code>.
 # By then, how many forward passes can the previous stage have started?</details>
-# <details><summary>Hint 2</summary>Before it alternates, stage s runs <code>stages - 1 - s</code> forward passes, or
-# all of them if there are fewer microbatches.</details>
+# <details><summary>Hint 2</summary>Stage s first runs <code>stages - 1 - s</code> forward passes, or all its forward
+# passes if there are fewer microbatches. Then it alternates.</details>
 # <details><summary>Hint 3</summary>Let <code>ahead</code> be the number of hint 2. For each microbatch i, add
 # <code>("F", i + ahead)</code> if it exists, then <code>("B", i)</code>.</details>
 
@@ -79,13 +79,13 @@ pipelines.picture(schedule(4, 8))
 # | what the check prints | common cause |
 # |---|---|
 # | "for its own forward pass" | in a list, a backward pass comes before the forward pass of the same microbatch |
-# | `deadlock: stages 0 → 1 → 0` | a backward pass comes before forward passes that the next stage needs first |
+# | `deadlock: stages 0 → 1 → 0` | a backward pass needs the next stage's, which needs a forward pass that comes later |
 # | "holds the activations of …" | too many forward passes at the start |
 # | "correct, but slow" | too few forward passes at the start, or the same number on all stages |
 #
-# If a forward pass takes f ms and a backward pass b ms, every stage works for m (f + b) ms. Each stage also waits while
-# the pipeline fills and drains: (p − 1)(f + b) ms in total. So the bubble's share of the step is (p − 1) / (m + p − 1):
-# 27 % for p = 4 and m = 8. More microbatches make this share smaller, but the batch size of a training step is limited.
+# If a forward pass takes f ms and a backward pass b ms, every stage works for m (f + b) ms. Each stage also waits (p −
+# 1)(f + b) ms while the pipeline fills and drains. So the bubble's share of the step is (p − 1) / (m + p − 1): 27 % for
+# p = 4 and m = 8. More microbatches make this share smaller, but the batch size of a training step is limited.
 #
 # ## 2 The time in which GPUs wait
 #
@@ -142,8 +142,8 @@ print("equal stages          ", lost_ms(plan, [1] * 4, [2] * 4, 0))
 print("last stage 25 % slower", lost_ms(plan, [1, 1, 1, 1.25], [2, 2, 2, 2.5], 0))
 
 # %% [markdown]
-# One slow stage makes all other stages wait, for each microbatch. So give the last stage, which also computes the loss,
-# fewer layers.
+# If one stage is slow, all other stages wait for it at each microbatch. So give the last stage, which also computes the
+# loss, fewer layers.
 #
 # ## 3 Memory and time of a placement
 #
@@ -258,7 +258,7 @@ pipelines.placements(cost, place)
 # "because pipelines have bubbles". A step has 512 sequences of 8192 tokens. Use `cost` to compare the times of a step:
 # with (dp, tp, pp) = (4, 16, 1), and with the placement that your `place` returns. The links inside a node have 450
 # GB/s (`node_gbs`), the links between nodes 50 GB/s (`net_gbs`). With tp = 16, the all-reduces leave the node, so set
-# both to 50. How many seconds does the bubble of your placement take, which tp = 16 avoids?
+# both to 50. With tp = 16, there is no bubble. How many seconds does the bubble of your placement take?
 #
 # ### BEGIN SOLUTION
 # For 70B with a batch of 512 on H200: (2, 8, 4) takes 81 s. With (4, 16, 1) and links of 50 GB/s, each of the 128
@@ -271,9 +271,9 @@ pipelines.placements(cost, place)
 # **Next.** Let `cost` divide the optimizer's 12 bytes per parameter by dp; this method is called ZeRO-1. Which
 # placements become possible with 80 GB per GPU?
 #
-# **In practice**, each GPU holds several groups of layers (interleaved 1F1B). This makes the bubble smaller but needs
-# more messages. The all-reduce of the gradients overlaps with the backward pass. Long sequences are also split over
-# GPUs (context parallelism), and so are the experts of mixture-of-experts models.
+# **In practice**, a GPU often holds several groups of layers (interleaved 1F1B). This makes the bubble smaller but
+# needs more messages. The all-reduce of the gradients overlaps with the backward pass. Long sequences are also split
+# over GPUs (context parallelism), and so are the experts of mixture-of-experts models.
 #
 # **Reading.** Narayanan et al., [Efficient large-scale training](https://arxiv.org/abs/2104.04473): 1F1B and
 # placements. Huang et al., [GPipe](https://arxiv.org/abs/1811.06965). Korthikanti et al., [Reducing activation

@@ -16,8 +16,8 @@
 # ## 1 A block is a graph
 #
 # A transformer block is a graph. Its nodes are operations, and an operation's inputs are results of other nodes. The
-# nodes below are those of a block of Llama 3, for 8 sequences of 2048 tokens. Each result has one row per token. A node
-# has a `kind`. A node of kind `row` also has a number `over`:
+# nodes below are those of a block of the language model Llama 3, for 8 sequences of 2048 tokens. Each result has one
+# row per token. A node has a `kind`. A node of kind `row` also has a number `over`:
 #
 # | kind | what it computes | nodes |
 # |---|---|---|
@@ -35,7 +35,7 @@
 # A *partition* puts each node (except inputs) into exactly one kernel. A kernel reads its inputs from memory, keeps
 # intermediate results in registers and shared memory, and stores the results that other kernels need.
 #
-# **Predict.** `traffic` returns the bytes that all kernels of a partition move:
+# **Predict** the traffic: write `traffic`, which returns the bytes that all kernels of a partition move:
 #
 # - A kernel reads each result that its nodes need. It reads this result only once, and not at all if it computes the
 #   result itself.
@@ -106,7 +106,8 @@ lab.check("24_block/traffic")
 #    same factor, so the kernel can multiply the row of the *product* by it instead. This rule holds only for the chain
 #    `row`, elementwise, `matmul` with no other node between them, and only if the `row` node reduces all columns that
 #    the loop reads.
-# 6. **Nothing before attention**, because it reads keys and values that other programs compute.
+# 6. **Nothing before attention**: each program reads the keys and values of many rows, and in a merged kernel, other
+#    programs would compute them.
 #
 # **Predict.** What is the smallest number of kernels for the block? Which results do they store?
 #
@@ -148,7 +149,7 @@ blocks.show(graph, partition(graph))
 # %% [markdown]
 # | what the check prints | common cause |
 # |---|---|
-# | `a cycle` | two kernels are merged, although a third needs the first's result and computes the second's input |
+# | `a cycle` | kernels A and B are merged, although A → C → B: C needs a result of A, and B one of C |
 # | `a tile of … has only 256` | a norm is merged with the matmul before it |
 # | `no kernel stores it` | a norm that two matmuls read is merged with one of them |
 # | "merging … saves" | the search stops too early, or does not try every pair |

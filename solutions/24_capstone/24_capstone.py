@@ -8,7 +8,7 @@
 # **You will learn to**
 #
 # - fuse norms, RoPE, residuals and SwiGLU into the [epilogues](../glossary.md#epilogue) of matmuls;
-# - choose an order of the weights that makes an epilogue fast;
+# - choose an order of the weight matrices' rows that makes an epilogue fast;
 # - optimize by prediction and measurement.
 #
 # **You need** `14_matmul_triton_persistent`, `17_flash_attention` and `24_block`. About 120 minutes. You need a GPU
@@ -41,8 +41,8 @@
 # - A norm multiplies each column of x by a weight. Instead, the same column of the next matmul's matrix was multiplied
 #   by this weight, once, in advance. So norm(x) in the block is only x times the factor of the row.
 # - RoPE needs both elements of a pair. In the interleaved layout (`24_block_kernels`), these are columns 2i and 2i + 1,
-#   which are in the same tile. The rows of `qkv` are in this order. Attention gives the same result, because queries
-#   and keys have the same order.
+#   which are in the same tile. The rows of `qkv`, which give the columns of z, are in this order. Attention gives the
+#   same result, because queries and keys have the same order.
 # - SwiGLU needs gate and up. The rows of `gate_up` alternate between gate and up, so that columns 2i and 2i + 1 of the
 #   product are the gate and up of hidden column i.
 #
@@ -201,11 +201,11 @@ def linear(x, w, out, epilogue, factor=None, residual=None, cos=None, sin=None, 
 # - `SWIGLU`: multiply each row by its factor, then store silu(gate) · up, which has `BLOCK_N // 2` columns.
 # - `RESIDUAL`: add the residual.
 #
-# On Hopper, the operands of three pipeline stages take 144 of a block's 227 KB of shared memory. A tile that a
-# descriptor loads or stores needs shared memory, too. To save shared memory, `out_desc` and `residual_desc` have tiles
-# of `BLOCK_N // 2` columns: with `ROPE` or `RESIDUAL`, store the tile in two halves. Use `halves_of`, `pairs_of` and
-# `from_pairs` of the cell above. These functions do not move data between threads, because the columns that they
-# separate or join are in registers of the same thread.
+# On Hopper, the operands of three pipeline stages take 144 of the 227 KB of shared memory that a thread block can use.
+# A tile that a descriptor loads or stores needs shared memory, too. To save shared memory, `out_desc` and
+# `residual_desc` have tiles of `BLOCK_N // 2` columns: with `ROPE` or `RESIDUAL`, store the tile in two halves. Use
+# `halves_of`, `pairs_of` and `from_pairs` of the cell above. These functions do not move data between threads, because
+# the columns that they separate or join are in registers of the same thread.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -286,7 +286,7 @@ def block(x, qkv, cos, sin, proj, gate_up, down, out):
     """Compute the block's result `out` (S, C) from x (S, C): S / T sequences of T tokens.
 
     weights    qkv ((H + 2 HK) D, C), proj (C, H D), gate_up (2 F, C), down (C, F)
-    of angles  cos, sin (T, D / 2)
+    RoPE       cos, sin (T, D / 2)
     """
     (S, C), (T, P), HD = x.shape, cos.shape, proj.shape[1]
     D = 2 * P
@@ -341,10 +341,11 @@ capstone.race(block)
 # | `measured` | the time or count after the change |
 # | `kept` | True if you keep the change |
 #
-# In each entry, `before` must equal `measured` of the last change that you kept. The check requires at least four
-# entries, and at least two of them must be changes that did not help. Such a change is useful, too: it shows that
-# something else is the bottleneck. Ideas: tile sizes and stages of each `linear`, another order of tiles, RoPE in its
-# own kernel, factors computed by the kernel that stores y, two heads per program of attention.
+# In each entry after the first, `before` must equal `measured` of the last change that you kept, or the first `before`
+# if you have kept none yet. The check requires at least four entries, and at least two of them must be changes that did
+# not help. Such a change is useful, too: it shows that something else is the bottleneck. Ideas: tile sizes and stages
+# of each `linear`, another order of tiles, RoPE in its own kernel, factors computed by the kernel that stores y, two
+# heads per program of attention.
 
 
 # %% cell="solution" id="work_log"
@@ -402,7 +403,8 @@ capstone.show(work_log())
 # the matmuls. Or quantize the weights as in `22_low_precision`. `24_training` trains a small model with your kernels.
 #
 # **In practice**, inference engines such as vLLM and TensorRT-LLM also change the weights when they load a model: they
-# join q, k and v, and gate and up, into one matrix each, and some kernels need reordered rows.
+# join the weights of q, k and v into one matrix, and those of gate and up into another. Some kernels also need
+# reordered rows.
 #
 # **Reading.** [The Llama 3 Herd of Models](https://arxiv.org/abs/2407.21783).
 # [FlashAttention-2](https://arxiv.org/abs/2307.08691).

@@ -159,15 +159,16 @@ def multiply(kernel, a, b, by_columns, M, N, K, *rest):
 # %% [markdown]
 # ## 2 A loss in chunks
 #
-# `linear_cross_entropy` below launches six different kernels. You write the two in bold below. First, `count_kernel`
-# counts the rows that have a target. Then, for each chunk:
+# `linear_cross_entropy` below launches six different kernels. From here on, x has M rows and D columns, V is the size
+# of the vocabulary, and `width` is the number of words in a chunk. You write the two in bold below. First,
+# `count_kernel` counts the rows that have a target. Then, for each chunk:
 #
 # 1. `logits_kernel` computes the chunk's logits z with a matmul.
-# 2. **`chunk_kernel`** updates m and l of each row, as in `12_online_softmax`. It overwrites z with the weights exp(z −
-#    m), where m is the *new* maximum, and stores each row's factor exp(m_old − m). If the row's target is in this
-#    chunk, it also stores the target's logit.
-# 3. `accumulate_kernel` multiplies each row of the accumulators by its factor, and adds the matrix product of the
-#    weights and the chunk's rows of w.
+# 2. **`chunk_kernel`** updates m and l of each row, as in `12_online_softmax`. It overwrites z with the unnormalized
+#    softmax weights exp(z − m), where m is the *new* maximum, and stores each row's factor exp(m_old − m). If the row's
+#    target is in this chunk, it also stores the target's logit.
+# 3. `accumulate_kernel` multiplies each row of the accumulators by its factor, and adds the matrix product of these
+#    softmax weights and the chunk's rows of w.
 #
 # After the last chunk, **`finish_kernel`** computes two results for each row i: the row's share of the loss, (m + log l
 # − t) / count, where t is the target's logit; and row i of dx, (acc / l − w[target]) / count. Both are 0 for a row
@@ -309,8 +310,8 @@ blocks.loss_memory(linear_cross_entropy, peak_bytes)
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** Compute the gradient of w in a second pass over the chunks, with p = exp(z − lse). Or make chunks of *rows*
-# instead: each chunk then has the complete logits of its rows, so one pass gives both gradients.
+# **Next.** Compute the gradient of w in a second pass over the chunks, with p = exp(z − lse) and lse = m + log l. Or
+# make chunks of *rows* instead: each chunk then has the complete logits of its rows, so one pass gives both gradients.
 #
 # **In practice**, the libraries Liger Kernel and Cut Cross-Entropy compute this loss without storing all logits at
 # once.

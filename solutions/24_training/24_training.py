@@ -17,18 +17,20 @@
 #
 # Autograd calls `forward(ctx, …)` with the inputs. It calls `backward(ctx, …)` with one gradient for each result, and
 # expects one gradient for each *input* of `forward`, in the same order. Return `None` for an input that needs no
-# gradient, such as `cos`. `ctx.save_for_backward` keeps tensors for the [backward pass](../glossary.md#backward-pass).
+# gradient, such as `cos`. In `forward`, `ctx.save_for_backward(…)` keeps tensors for the [backward
+# pass](../glossary.md#backward-pass); in `backward`, `ctx.saved_tensors` returns them.
 #
-# **Predict.** How many bytes does each of your three functions keep for the backward pass, if its result has M rows of
-# N columns in [fp32](../glossary.md#fp32)? Do not count tensors that another part of the model also keeps.
+# **Predict.** How many bytes does each of the three functions below (RMSNorm, RoPE, SwiGLU) keep for the backward pass,
+# if its result has M · N elements in [fp32](../glossary.md#fp32)? Do not count weights, `cos` and `sin`, which the
+# model keeps anyway.
 #
-# The next cell has the kernels and their launchers. Write `forward` and `backward` of each class. The model calls the
-# class's `apply`:
+# The code cells below hold the kernels and their launchers. Write `forward` and `backward` of each class. The model
+# calls the class's `apply`:
 #
 # | class | inputs of `apply` | results | launchers |
 # |---|---|---|---|
 # | `RMSNorm` | x (M, N), w (N,) | y (M, N) | `rms_norm`, `rms_norm_backward` |
-# | `RoPE` | q, k (B, T, H, D), cos, sin | rotated q, k | `rope`, with `backward` 0 or 1 |
+# | `RoPE` | q (B, T, H, D), k (B, T, HK, D), cos, sin | rotated q, k | `rope`, with `backward` 0 or 1 |
 # | `SwiGLU` | x (M, 2N) | (M, N) | `swiglu`, `swiglu_backward` |
 #
 # A gradient that `backward` gets may have any [strides](../glossary.md#stride): it may be transposed, for example, or
@@ -285,14 +287,14 @@ training.gradients(RMSNorm.apply, RoPE.apply, SwiGLU.apply)
 #
 # The model is an embedding, one transformer block, and an output matrix. It learns sequences in which each number w is
 # followed by 3 · w + 1 (modulo the size of the vocabulary). Differences grow during training: a rounding in step 0
-# changes the weights, and so all later losses. A fixed tolerance would be either too strict for the last step or too
-# loose for the first. So the cell below measures how far roundings alone move the losses. It trains the model in
-# float64 with PyTorch, once without changes and several times with random changes to the results of the three
+# changes the weights, and therefore changes all later losses. A fixed tolerance would be either too strict for the last
+# step or too loose for the first. So the cell below measures how far roundings alone move the losses. It trains the
+# model in float64 with PyTorch, once without changes and several times with random changes to the results of the three
 # operations. These changes are no larger than fp32 rounding, but the losses drift away from those without changes. Your
 # losses may differ from the losses without changes by a small multiple of this drift.
 #
-# **Predict.** Suppose that your `RMSNorm` leaves out the second term of dx. Is the loss of step 0 right? At which step
-# is the difference first larger than allowed?
+# **Predict.** Suppose that `rms_norm_backward_kernel` leaves out the second term of dx (the one with `mean`). Is the
+# loss of step 0 right? At which step is the difference first larger than allowed?
 
 # %%
 training.compare(RMSNorm.apply, RoPE.apply, SwiGLU.apply)
@@ -313,7 +315,8 @@ training.compare(RMSNorm.apply, RoPE.apply, SwiGLU.apply)
 
 # %% [markdown]
 # **Next.** Replace PyTorch's attention by that of `18_flash_backward`, and the loss by `linear_cross_entropy` of
-# `24_loss`. What is missing for the gradient of the output matrix?
+# `24_loss`. `linear_cross_entropy` returns the loss and the gradient of x: what is missing for the gradient of the
+# output matrix?
 #
 # **In practice**, Liger Kernel replaces the same operations of Hugging Face models by Triton kernels.
 #

@@ -341,7 +341,7 @@ profiles.code(brighten_kernel)  # the accesses of 2 bytes belong to the elements
 # **Predict** before each change: which counter changes, and to what value? The check's cell also shows the counts of
 # each line.
 #
-# **In practice**, `ncu --set full -o report python program.py` measures some hundreds of metrics and writes them to a
+# **In practice**, `ncu --set full -o report python program.py` measures hundreds of metrics and writes them to a
 # file, and the program `ncu-ui` shows them, with advice. Start with this advice, but compare it with the metrics.
 #
 # <details><summary>Hint 1</summary>Which index moves along a row of <code>x</code>, m or n? In the first loop, this
