@@ -122,9 +122,16 @@ def python_text(source: str) -> str | None:
         if first.split()[0] not in ("%%time", "%%timeit", "%%capture"):
             return None
         source = rest
-    if (count := sum(map(_may_be_ipythons, source.split("\n")))) > MOST_IPYTHON:
-        raise ValueError(f"{count} lines look like IPython commands; at most {MOST_IPYTHON} of a cell are read")
+    if problem := too_many_commands(source):
+        raise ValueError(problem)
     return TransformerManager().transform_cell(source)
+
+
+def too_many_commands(source: str) -> str | None:
+    """A sentence if a cell has too many IPython commands: IPython itself takes half a minute for them."""
+    if (count := sum(map(_may_be_ipythons, source.split("\n")))) > MOST_IPYTHON:
+        return f"{count} lines look like IPython commands; at most {MOST_IPYTHON} of a cell are read"
+    return None
 
 
 def _may_be_ipythons(line: str) -> bool:

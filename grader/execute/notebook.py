@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
 
+from grader.course.cells import too_many_commands
 from grader.execute.kernel import CELL_TIMEOUT, Client, Stuck, fail, kernel
 
 KERNEL_DIED = "KernelDied"
@@ -92,7 +93,7 @@ class _Run:
     async def _until_it_dies(self, client: Client) -> None:
         """Catch up with what other kernels did, then go on; return when all is done or this kernel is spent."""
         for index, cell in enumerate(self.cells[: self.done]):
-            skip = index in self.killers or is_check(cell)
+            skip = index in self.killers or is_check(cell) or too_many_commands(cell.source)
             if not skip and not await self._repeat(client, index, copy.deepcopy(cell)):
                 return
         while self.done < len(self.cells) and time.monotonic() < self.deadline:
@@ -105,6 +106,8 @@ class _Run:
         cell, what = self.cells[index], self.names[index]
         begin, limit, usable = time.monotonic(), self._seconds(), True
         try:
+            if problem := too_many_commands(cell.source):
+                raise ValueError(problem)
             await client.run(cell, limit)
             if any(o.output_type == "error" and o.ename == CELL_TIMEOUT for o in cell.outputs):
                 self.log.events.append(f"{what} ran longer than {limit:.0f} s and was stopped.")
@@ -120,7 +123,7 @@ class _Run:
         except Stuck:
             usable = False
             self._killed(index, what, "did not end", f"stopped after {time.monotonic() - begin:.0f} s")
-        except Exception as problem:  # nbclient could not digest what the cell sent: that costs the cell
+        except Exception as problem:  # what nbclient cannot digest, or is spared, costs the cell
             fail(cell, type(problem).__name__, str(problem)[:300])
         self.log.cells[cell.id] = round(time.monotonic() - begin, 2)
         return usable

@@ -35,7 +35,7 @@ from .job import caged, job, tell_cases
 MODULE = "submission"
 
 MOST_STEPS = 1000
-"""Steps of a plan that are sent to the judge, which reads fewer."""
+"""Steps of a plan that are sent to the judge, which reads fewer. A launcher ends at the next one."""
 
 FILLS = {"zero_", "fill_", "zeros", "zeros_like", "new_zeros", "full", "full_like", "new_full", "ones", "ones_like",
          "new_ones"}  # fmt: skip
@@ -52,11 +52,20 @@ class Computed(RuntimeError):
     """The launcher let PyTorch do work that is the kernel's."""
 
 
+class _Steps(list):
+    """The steps of a plan, as far as anybody would read them."""
+
+    def append(self, step: dict) -> None:
+        if len(self) > MOST_STEPS:
+            raise RuntimeError("too many launches and copies")
+        super().append(step)
+
+
 class Plan:
     """What one call of a launcher did, in order: the steps of a launch plan, and the memory they name."""
 
     def __init__(self, case: list[dict]):
-        self.steps: list[dict] = []
+        self.steps: list[dict] = _Steps()
         self.specs: list[dict] = []
         self.scratch: list[int] = []
         self._known: dict[int, dict] = {}
@@ -299,8 +308,8 @@ def plan_of(task: dict, cells, case: list[dict]) -> dict:
             return attempt.returned
         if attempt.problem is None:
             attempt = child.attempt(attempt.returned, plan.arguments)
-    if len(plan.steps) > MOST_STEPS:  # more than the judge would read of them
-        message = f"your launcher makes more than {MOST_STEPS} launches and copies in one call; at most 64 are judged"
+    if len(plan.steps) > MOST_STEPS:
+        message = f"your launcher makes more than {MOST_STEPS} launches and copies in one call; far fewer are judged"
         attempt.problem, plan = Problem("error", message), Plan(case)
     return {
         **plan.to_json(),

@@ -74,6 +74,13 @@ def test_an_endless_cell_is_interrupted():
 
 
 @pytest.mark.timeout(120)
+def test_a_cell_of_shell_commands_is_not_run():
+    done = run("x = 1", "!true\n" * 5000, ("float(x)",))
+    assert [shown(c) for c in done.notebook.cells] == [[], ["ValueError"], ["1.0"]]
+    assert done.notebook.cells[1].outputs[0].evalue.startswith("5000 lines look like IPython commands")
+    assert done.log.cells["c1"] < 1
+
+
 def test_a_cell_that_ignores_the_interrupt_is_left_behind():
     deaf = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
     done = run("x = 5", deaf, ("float(x)",))
