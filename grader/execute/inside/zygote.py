@@ -233,6 +233,22 @@ def first_process(payload: dict, status: int) -> int:
     return 0
 
 
+def _answer_deep_cells() -> None:
+    """IPython asks whether a cell is asynchronous before it is ready for errors. A cell that nests deeper than Python's
+    compiler can read then gets no answer at all, and whoever waits for it waits for the time limit."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    asks = InteractiveShell.should_run_async
+
+    def answers(self, *arguments, **options):
+        try:
+            return asks(self, *arguments, **options)
+        except (RecursionError, MemoryError):
+            return False  # the cell then runs, and fails, where errors are shown
+
+    InteractiveShell.should_run_async = answers
+
+
 def run_kernel(payload: dict) -> None:
     """Be the kernel. Never returns."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -251,6 +267,7 @@ def run_kernel(payload: dict) -> None:
         sys.argv = ["ipykernel_launcher", "-f", "/connection/kernel.json", "--HistoryManager.enabled=False"]
         from ipykernel import kernelapp
 
+        _answer_deep_cells()
         kernelapp.launch_new_instance()
         code = 0
     except SystemExit as leaving:

@@ -81,6 +81,15 @@ def test_a_cell_of_shell_commands_is_not_run():
     assert done.log.cells["c1"] < 1
 
 
+@pytest.mark.parametrize(
+    "deep", ["if 0: pass\n" + "elif 0: pass\n" * 4500, "+".join("1" * 25_000), "x" + ".a" * 30_000]
+)
+def test_a_cell_that_nests_too_deep_fails_at_once(deep):
+    done = run("x = 1", deep, ("float(x)",))
+    assert [shown(c) for c in done.notebook.cells] == [[], ["RecursionError"], ["1.0"]]
+    assert done.log.events == []
+
+
 def test_a_cell_that_ignores_the_interrupt_is_left_behind():
     deaf = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
     done = run("x = 5", deaf, ("float(x)",))
