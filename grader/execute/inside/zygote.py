@@ -235,7 +235,7 @@ def first_process(payload: dict, status: int) -> int:
 
 def _answer_deep_cells() -> None:
     """IPython asks whether a cell is asynchronous before it is ready for errors. A cell that nests deeper than Python's
-    compiler can read then gets no answer at all, and whoever waits for it waits for the time limit."""
+    compiler can read then gets no answer at all: the grader would wait for the cell's time limit."""
     from IPython.core.interactiveshell import InteractiveShell
 
     asks = InteractiveShell.should_run_async
