@@ -41,7 +41,7 @@ class _ThisPython(KernelSpecManager):
     """Whatever kernels are installed, and whatever the notebook asks for: the Python that runs the grader."""
 
     def get_kernel_spec(self, kernel_name):
-        command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        command = [sys.executable, "-m", "grader.execute.inside.deep_cells", "-f", "{connection_file}"]
         return KernelSpec(argv=command, language="python", display_name="Python 3")
 
 

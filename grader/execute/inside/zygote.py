@@ -38,6 +38,7 @@ from gpulab_inside.namespaces import (
     read_only_processes,
     settle,
 )
+from gpulab_kernels import deep_cells
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 NICE = 5
@@ -233,22 +234,6 @@ def first_process(payload: dict, status: int) -> int:
     return 0
 
 
-def _answer_deep_cells() -> None:
-    """IPython asks whether a cell is asynchronous before it is ready for errors. A cell that nests deeper than Python's
-    compiler can read then gets no answer at all: the grader would wait for the cell's time limit."""
-    from IPython.core.interactiveshell import InteractiveShell
-
-    asks = InteractiveShell.should_run_async
-
-    def answers(self, *arguments, **options):
-        try:
-            return asks(self, *arguments, **options)
-        except (RecursionError, MemoryError):
-            return False  # the cell then runs, and fails, where errors are shown
-
-    InteractiveShell.should_run_async = answers
-
-
 def run_kernel(payload: dict) -> None:
     """Be the kernel. Never returns."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -265,10 +250,7 @@ def run_kernel(payload: dict) -> None:
         sys.path[0] = ""  # as in any kernel: the notebook's folder, not the zygote's
         # nobody comes back to this session: no database and no thread for its history
         sys.argv = ["ipykernel_launcher", "-f", "/connection/kernel.json", "--HistoryManager.enabled=False"]
-        from ipykernel import kernelapp
-
-        _answer_deep_cells()
-        kernelapp.launch_new_instance()
+        deep_cells.run()
         code = 0
     except SystemExit as leaving:
         code = leaving.code if isinstance(leaving.code, int) else 0
