@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from ..spec.exercise import Bound, Case, Contract, Cost, KernelExercise, KnownMistake, Points, array, out, register
-from .fusion_norms import IN_FP16, RMS_EPS, by_row, in_fp16, wrong
+from .fusion_norms import IN_FP16, RMS_EPS, by_row, in_fp16, large_value_cases, wrong
 
 UNIT = "24_block_kernels"
 
@@ -220,14 +220,7 @@ register(
             Case("12 × 700, values up to ten thousand", {"M": 12, "N": 700}, "large"),
             Case("33 × 243, wide range", {"M": 33, "N": 243}, "wide"),
             Case("19 × 997, a prime, not aligned to 16 bytes", {"M": 19, "N": 997}, layout="offset"),
-            Case("40 × 999, fp16, one large value per row", {"M": 40, "N": 999}, "outliers", dtype="float16"),
-            Case(
-                "26 × 1000, bf16, padded rows, one large value in each",
-                {"M": 26, "N": 1000},
-                "outliers",
-                "padded",
-                "bfloat16",
-            ),
+            *large_value_cases(40, 26),
             Case("200 × 255, many rows", {"M": 200, "N": 255}, "position"),
         ),
         draw=_draw,

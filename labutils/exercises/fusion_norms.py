@@ -60,6 +60,21 @@ def _moved(most: float) -> Bound:
     return Bound("bytes requested per compulsory byte", "moved_bytes", "compulsory_bytes", at_most=most)
 
 
+def large_value_cases(half: int, bfloat: int) -> tuple[Case, Case]:
+    """Rows in 16 bits with one large value in each, so that a square or a sum in 16 bits shows: `half` rows in fp16,
+    `bfloat` in bf16."""
+    return (
+        Case(f"{half} × 999, fp16, one large value per row", {"M": half, "N": 999}, "outliers", dtype="float16"),
+        Case(
+            f"{bfloat} × 1000, bf16, padded rows, one large value in each",
+            {"M": bfloat, "N": 1000},
+            "outliers",
+            "padded",
+            "bfloat16",
+        ),
+    )
+
+
 def _norm_cases(shifted: bool = False) -> tuple[Case, ...]:
     cases = [
         Case("one element", {"M": 1, "N": 1}),
@@ -72,14 +87,7 @@ def _norm_cases(shifted: bool = False) -> tuple[Case, ...]:
         Case("9 × 700, values up to ten thousand", {"M": 9, "N": 700}, "large"),
         Case("6 × 243, wide range", {"M": 6, "N": 243}, "wide"),
         Case("7 × 997, a prime, not aligned to 16 bytes", {"M": 7, "N": 997}, layout="offset"),
-        Case("20 × 999, fp16, one large value per row", {"M": 20, "N": 999}, "outliers", dtype="float16"),
-        Case(
-            "6 × 1000, bf16, padded rows, one large value in each",
-            {"M": 6, "N": 1000},
-            "outliers",
-            "padded",
-            "bfloat16",
-        ),
+        *large_value_cases(20, 6),
         Case("90 × 255, many rows", {"M": 90, "N": 255}, "position"),
     ]
     if shifted:

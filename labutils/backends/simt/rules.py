@@ -71,9 +71,10 @@ _RUNTIME = re.compile(r"cuda(Malloc|Free|Memcpy|Memset|DeviceSynchronize|GetLast
 _SPECIFIERS = {"const", "volatile", "static", "constexpr", "inline", "extern", "register", "signed", "unsigned", "int",
                "long", "double", "typedef", "mutable"}  # fmt: skip
 
+_CUDAS_NAMESPACES = {"cooperative_groups", "nvcuda", "wmma", "cuda", "std"}
+
 _UTILITY = ("move", "forward")
 """Functions of <utility>: those of `std` that the emulator has."""
-_CUDAS_NAMESPACES = {"cooperative_groups", "nvcuda", "wmma", "cuda", "std"}
 
 _CUDAS_VARIABLES = frozenset(("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"))
 
