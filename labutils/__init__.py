@@ -57,8 +57,13 @@ def _remember(exercise, verdict) -> None:
     from .study import explain, progress
 
     progress.note(exercise, verdict)
-    if line := explain.offer(exercise, verdict):
-        print(line)
+    offered = explain.offer(exercise, verdict)
+    if isinstance(offered, str):
+        print(offered, end="\n" if offered else "")
+    else:
+        from IPython.display import display
+
+        display(offered)
 
 
 _after.append(_remember)

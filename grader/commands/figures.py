@@ -85,7 +85,7 @@ def measure(unit: str) -> tuple[dict[str, dict], list[str]]:
 def compact(made: figures.Figures) -> dict:
     """What is stored: lines would show how the solution is written."""
     whole = made.to_json()
-    return {name: whole[name] for name in ("case", "counts", "code")}
+    return {name: whole[name] for name in ("case", "counts", "code", "work")}
 
 
 def write(known: dict) -> None:

@@ -71,6 +71,9 @@ class Launched:
     accesses: list[simt.Access]
     arrays: list[str]
     line_of: Callable[[set[int]], dict[int, int]]
+    sizes: dict[str, int] = field(default_factory=dict)
+    totals: dict[str, int] = field(default_factory=dict)
+    """`sizes`: bytes of each array. `totals`: counters of the launch, with those that belong to no line."""
 
 
 @dataclass
@@ -193,7 +196,21 @@ def _run(session: _Session, kernel: cuda.Kernel, grid, block, shared, arguments)
     session.shared_bytes = max(session.shared_bytes, result.shared_bytes)
     lines = [{"line": n} | c.to_json() for n, c in result.report.lines.items()]
     line_of = built.module.built(True).lines.of
-    session.launched.append(Launched(kernel, grid, block, shared, lines, result.report.accesses, list(arrays), line_of))
+    sizes = {name: a.elements * a.itemsize for name, a in arrays.items()}
+    session.launched.append(
+        Launched(
+            kernel,
+            grid,
+            block,
+            shared,
+            lines,
+            result.report.accesses,
+            list(arrays),
+            line_of,
+            sizes,
+            result.counters.to_json(),
+        )  # fmt: skip
+    )
     for f in result.findings:
         if f.kind != "needs-gpu" and len(session.findings) < PICTURED:
             end = session.lengths.get(f.array)

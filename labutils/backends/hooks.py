@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import inspect
 from collections.abc import Callable
 
 import numpy as np
@@ -70,6 +71,23 @@ def recording(
         table.append((builder, "create_int_to_ptr", hooks.int_to_ptr))
     with _patched(table):
         yield recorder
+
+
+@contextlib.contextmanager
+def planning(on_launch: Callable):
+    """Within this context no interpreted kernel runs: `on_launch(function, args, kwargs, grid)` takes its place."""
+    import triton.runtime.interpreter as interpreter
+    from triton.runtime.autotuner import Autotuner
+
+    def launch(method, executor, *args, **kwargs):
+        names = inspect.getfullargspec(executor.fn).args
+        named = {k: v for k, v in kwargs.items() if k in names}
+        values = inspect.getcallargs(executor.fn, *args, **named)
+        grid = executor.grid(values) if callable(executor.grid) else executor.grid
+        on_launch(executor.fn, args, kwargs, tuple(int(n) for n in grid))
+
+    with _patched([(interpreter.GridExecutor, "__call__", launch), (Autotuner, "_bench", bench)]):
+        yield
 
 
 @contextlib.contextmanager
@@ -203,7 +221,7 @@ class _Hooks:
         self.on_launch(executor.fn, args, kwargs)
         self.recorder.launch()
         self.storages = None
-        for name, tensor in _tensors([*zip(executor.arg_names, args, strict=False), *kwargs.items()]):
+        for name, tensor in tensors([*zip(executor.arg_names, args, strict=False), *kwargs.items()]):
             storage = tensor.untyped_storage()
             if storage.nbytes() and not self.recorder.knows(tensor.data_ptr()):
                 count = storage.nbytes() // tensor.element_size()
@@ -264,12 +282,12 @@ def _itemsize(ptrs) -> int:
     return max(1, ptrs.get_element_ty().primitive_bitwidth // 8)
 
 
-def _tensors(arguments):
+def tensors(arguments):
     """(name, tensor) of each array among the arguments of a launch."""
     for name, value in arguments:
         value = getattr(value, "base", value)  # a TensorDescriptor holds its tensor in .base
         if isinstance(value, tuple):
-            yield from _tensors((f"{name}[{i}]", v) for i, v in enumerate(value))
+            yield from tensors((f"{name}[{i}]", v) for i, v in enumerate(value))
         elif isinstance(value, torch.Tensor):
             yield name, value
 

@@ -150,14 +150,27 @@ def outcome(payload: dict) -> Outcome:
     return Outcome(**{**payload, "findings": findings, "problem": problem})
 
 
-def one_case(fn: Callable, run: Run, compiled: bool = True, recorder: Recorder | None = None) -> dict:
-    """Runs in the child: one case, recorded. `compiled`: with what a compiler needs of each launch."""
+def one_case(
+    fn: Callable,
+    run: Run,
+    compiled: bool = True,
+    recorder: Recorder | None = None,
+    on_launch: Callable = lambda *launch: None,
+) -> dict:
+    """Runs in the child: one case, recorded. `compiled`: with what a compiler needs of each launch.
+
+    `on_launch(function, args, kwargs)` is called before each one."""
     recorder, specs = recorder or Recorder(), []
     for b in run.buffers.values():
         recorder.track(b.name, b.storage.data_ptr(), b.storage.element_size(), b.inside().numpy(), b.start)
         if b.apart > 1:
             recorder.spread(b.name, b.view.data_ptr(), b.view.stride(0) * b.view.element_size(), b.apart)
-    note = lambda *launch: compiled and _note(specs, *launch)  # noqa: E731
+
+    def note(*launch) -> None:
+        on_launch(*launch)
+        if compiled:
+            _note(specs, *launch)
+
     with np.errstate(all="ignore"), recording(recorder, note, launch_order(run)):
         attempt = child.attempt(fn, run.arguments)
     problem, returned, done = attempt.problem, attempt.returned, recorder.counts.programs

@@ -6,23 +6,32 @@ for one target.
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from ..backends import TIME_LIMIT, child, emulator, interpreter, offline
+from ..backends import TIME_LIMIT, child, emulator, hooks, interpreter, offline
 from ..backends.access import Recorder
-from ..cuda import cubin, nvrtc
+from ..cuda import cubin, nvrtc, pipes
+from ..gpu import device
 from ..gpu.device import SECTOR
 from ..spec.exercise import Case, KernelExercise
 from ..spec.inputs import Run, make_run, torch_dtype
-from . import diagnose
+from . import diagnose, planned
+from .planned import Counted, Work
 
 TARGET = 90
 """Compute capability that machine code is made for, whichever GPU is here: figures of two machines compare."""
+
+MOST_FLOPS = 16_000_000
+"""FLOPs of the case that is counted: more take Triton's interpreter a second and longer."""
 
 KERNELS = 6
 """Different kernels of one launcher whose machine code is read at most."""
@@ -45,7 +54,7 @@ class Line:
 class Code:
     """Machine code of one kernel. `local` is local memory in bytes per thread: spills, and arrays that are indexed at
     run time. `load` is the widest global load of a thread in bytes; `tma`: the tensor memory accelerator loads.
-    `matrix` is the family of tensor-core instructions."""
+    `matrix` is the family of tensor-core instructions. `schedule`: what a thread executes."""
 
     kernel: str
     threads: int
@@ -55,11 +64,18 @@ class Code:
     load: int | None
     tma: bool
     matrix: str | None
+    schedule: pipes.Schedule | None = None
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Code:
+        plan = data.get("schedule")
+        return Code(**{**data, "schedule": pipes.Schedule.from_json(plan) if plan else None})
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Counts of one case in total and by line, and the machine code of the kernels that it launched."""
+    """Counts of one case in total and by line, and the machine code of the kernels at the benchmark's size (of those
+    that the case launched, where there is none). `work`: what they do at that size and at a smaller one."""
 
     exercise: str
     case: str
@@ -67,20 +83,23 @@ class Figures:
     code: tuple[Code, ...]
     lines: tuple[Line, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    work: tuple[Work, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Figures:
-        rows = {"code": Code, "lines": Line}
-        made = {key: tuple(row(**r) for r in data.get(key, ())) for key, row in rows.items()}
+        rows = {"code": Code.from_json, "lines": lambda row: Line(**row), "work": Work.from_json}
+        made = {key: tuple(row(r) for r in data.get(key, ())) for key, row in rows.items()}
         return Figures(**{**data, **made, "notes": tuple(data.get("notes", ()))})
 
 
 def counted_case(exercise: KernelExercise) -> Case:
-    """The public case that must move the most bytes."""
-    return max(reversed(exercise.cases), key=lambda case: _cost(exercise, case).bytes)
+    """The public case that must move the most bytes, of those that are recorded in a second."""
+    most = MOST_FLOPS if exercise.language == "triton" else math.inf
+    quick = [case for case in exercise.cases if _cost(exercise, case).flops <= most] or exercise.cases
+    return max(reversed(quick), key=lambda case: _cost(exercise, case).bytes)
 
 
 def _cost(exercise: KernelExercise, case: Case):
@@ -92,32 +111,91 @@ def figures(exercise: KernelExercise, fn: Callable, seed: int) -> Figures:
 
     Raises NoFigures where the result is wrong, or this machine cannot run the kernel.
     """
-    case = counted_case(exercise)
-    run = make_run(exercise, case, seed)
-    job = _triton if exercise.language == "triton" else _cuda
-    if exercise.language == "triton":
+    compiler = start_compiler(exercise)  # it starts while the case runs
+    try:
+        return compiled(exercise, recorded(exercise, fn, seed), compiler)
+    finally:
+        if compiler:
+            compiler.close()
+
+
+def start_compiler(exercise: KernelExercise) -> offline.Compiler | None:
+    """For Triton: importing it takes a second, so the compiler's process begins before it has work."""
+    if exercise.language == "triton" and not device.has_gpu():
         interpreter.require()
-    result = next(child.fork([lambda: job(fn, run)], TIME_LIMIT))
+    return offline.Compiler([TARGET]) if exercise.language == "triton" else None
+
+
+def recorded(exercise: KernelExercise, fn: Callable, seed: int) -> dict[str, Any]:
+    """All of the figures but machine code, as JSON: that of `Figures` under "figures", and under "compile" what is to
+    be compiled for it."""
+    triton, case = exercise.language == "triton", counted_case(exercise)
+    run = make_run(exercise, case, seed)
+    count = _triton if triton else _cuda
+    jobs = [lambda: count(fn, run), *(lambda at=at: _planned(exercise, fn, at) for at in planned.sizes(exercise))]
+    results = child.fork(jobs, TIME_LIMIT)
+    result = next(results)
     if isinstance(result, str):
         raise NoFigures(child.end(result).message)
-    made, lines, payload = result["code"], result["lines"], result["payload"]
-    payload.pop("compile", None)
-    outcome = (interpreter if exercise.language == "triton" else emulator).outcome(payload)
+    result["payload"].pop("compile", None)
+    outcome = (interpreter if triton else emulator).outcome(result["payload"])
     if (found := diagnose.examine(run, outcome, False).diagnosis) is not None:
         raise NoFigures(f"in the case {case.name!r} {found.symptom}")
-    notes, code = [], ()
-    try:
-        code = _triton_code(made) if exercise.language == "triton" else _cuda_code(made)
-    except (offline.CompilerFailed, nvrtc.Unavailable, nvrtc.CompileError, cubin.ToolMissing, RuntimeError) as e:
-        notes.append(f"No machine code: {e}")
-    cost = _cost(exercise, case)
+    plans = [None if isinstance(plan, str) else plan["plan"] for plan in results]
+    plans = list(itertools.takewhile(bool, plans))  # without one for the benchmark, one for another size says little
+    counted = {name: Counted.from_json(row) for name, row in result["counted"].items()}
+    work = [
+        Work(at, steps)
+        for at, plan in zip(planned.sizes(exercise), plans, strict=False)
+        if (steps := planned.steps(exercise, case, at, plan, counted)) is not None
+    ]
+    cost, lines = _cost(exercise, case), tuple(Line(*line) for line in result["lines"])
     counts = {name: int(n) for name, n in outcome.counts.items() if n} | {
         "compulsory_read": cost.read, "compulsory_written": cost.written, "compulsory_bytes": cost.bytes
     }  # fmt: skip
-    kept = tuple(Line(*line) for line in lines)
-    if exercise.language == "triton":
-        counts |= _sums(line.counts for line in kept)
-    return Figures(exercise.id, case.name, counts, code, kept, tuple(notes))
+    if triton:
+        counts |= _sums(line.counts for line in lines)
+    rows = plans[0] if work and _bound_by_memory(exercise) else result["code"]
+    work = [_with_code(w, plan, rows) for w, plan in zip(work, plans, strict=False)]
+    made = Figures(exercise.id, case.name, counts, (), lines, (), tuple(work))
+    return {"figures": made.to_json(), "compile": rows[:KERNELS]}
+
+
+def _bound_by_memory(exercise: KernelExercise) -> bool:
+    """Then the machine code of the benchmark's size is what matters, with its wide loads. That of a matmul takes the
+    compiler longer than a reader waits, where the counted case's has been compiled by the check."""
+    peak = device.find("H100 SXM").tensor_tflops["fp16"] * 1e12 / (device.find("H100 SXM").bandwidth_gbs * 1e9)
+    cost = exercise.cost(exercise.bench, torch_dtype(exercise.contract.dtype).itemsize)
+    return cost.intensity < peak
+
+
+def _with_code(work: Work, plan: list[dict], rows: list[dict | str]) -> Work:
+    """Each step with the number of its kernel's machine code."""
+    names = [planned.base(row["kernel"]) if isinstance(row, dict) else "" for row in rows[:KERNELS]]
+    steps = []
+    for number, (step, launched) in enumerate(zip(work.steps, plan, strict=True)):
+        same = number < len(names) and rows[number] is launched
+        name = planned.base(launched["kernel"])
+        steps.append(replace(step, code=number if same else names.index(name) if name in names else -1))
+    return replace(work, steps=tuple(steps))
+
+
+def compiled(exercise: KernelExercise, record: dict[str, Any], compiler: offline.Compiler | None) -> Figures:
+    """What `recorded` gave, with machine code."""
+    made, rows = Figures.from_json(record["figures"]), record["compile"]
+    try:
+        code = _triton_code(rows, compiler) if compiler else _cuda_code(rows)
+    except (offline.CompilerFailed, nvrtc.Unavailable, nvrtc.CompileError, cubin.ToolMissing, RuntimeError) as e:
+        return replace(made, notes=(*made.notes, f"No machine code: {e}"))
+    return replace(made, code=code)
+
+
+def _planned(exercise: KernelExercise, fn: Callable, at: dict[str, int]) -> dict:
+    """In the child: what is launched at that size; nothing where the launcher needs data that are not there."""
+    try:
+        return {"plan": planned.plan(exercise, fn, at)}
+    except (RuntimeError, ValueError, TypeError, offline.NotExtractable):
+        return {"plan": None}
 
 
 def _sums(rows: Iterable[dict[str, int]]) -> dict[str, int]:
@@ -135,14 +213,16 @@ def _cuda(fn: Callable, run: Run) -> dict:
     payload, launched = emulator.case_by_launch(fn, run, TIME_LIMIT)
     by_line: dict[tuple, Counter] = {}
     kernels: dict[tuple, dict] = {}
+    counted: dict[str, Counted] = {}
     for launch in launched:
+        _count(counted.setdefault(planned.base(launch.kernel.name), Counted()), launch, run)
         module, block = launch.kernel.module, launch.block
         text = module.source.splitlines()
         threads = block[0] * block[1] * block[2]
         kernels.setdefault(
             (module.source, launch.kernel.name, threads, launch.shared),
-            {"source": module.source, "name": launch.kernel.name, "options": module.options, "threads": threads,
-             "shared": launch.shared},
+            {"kernel": launch.kernel.name, "threads": threads, "shared": launch.shared,
+             "compile": {"source": module.source, "name": launch.kernel.name, "options": list(module.options)}},
         )  # fmt: skip
         for row in launch.lines:
             number = row["line"]
@@ -150,17 +230,54 @@ def _cuda(fn: Callable, run: Run) -> dict:
             by_line.setdefault(place, Counter()).update({k: v for k, v in row.items() if v and k != "line"})
     return {
         "payload": payload,
-        "code": list(kernels.values())[:KERNELS],
+        "code": list(kernels.values()),
         "lines": [[*place, dict(counts)] for place, counts in by_line.items()],
+        "counted": {name: c.to_json() for name, c in counted.items()},
     }
 
 
+def _count(found: Counted, launch: emulator.Launched, run: Run) -> None:
+    """Add one launch. Within it, what several blocks load is taken to come from a cache."""
+    sizes = dict(launch.sizes)
+    for name, b in run.buffers.items():  # without the guards; memory of the launcher's own may have the same name
+        if sizes.get(name) == b.storage.numel() * b.storage.element_size():
+            sizes[name] = b.view.numel() * b.view.element_size()
+    found.blocks += launch.grid[0] * launch.grid[1] * launch.grid[2]
+    touched: dict[tuple[str, str], int] = Counter()
+    for access in launch.accesses:
+        if access.space == "shared":
+            found.shared += access.wavefronts
+            continue
+        found.sectors += access.sectors
+        found.wavefronts += max(access.requests, access.sectors // 4)
+        if access.operation != "store":
+            touched["read", access.array] += access.bytes
+        if access.operation in ("store", "atomic"):
+            touched["written", access.array] += access.bytes
+    found.barriers += launch.totals["barriers"]
+    cost = run.exercise.cost(run.case.sizes, torch_dtype(run.exercise.dtype(run.case)).itemsize)
+    for way, kept, names, most in (
+        ("load", "read", set(run.buffers) - set(run.outputs), cost.read),
+        ("store", "written", set(run.outputs), cost.written),
+    ):  # bulk copies do not say which array they move: all inputs, or all outputs
+        bulk = launch.totals[f"tma_{way}_bytes"]
+        if bulk >= most / 2:
+            touched.update({(kept, name): sizes[name] for name in names if (kept, name) not in touched})
+        found.sectors += bulk // SECTOR
+    for name in {name for _, name in touched if name in sizes}:
+        found.arrays[name] += sizes[name]
+    for (kept, name), count in touched.items():
+        if name in sizes:
+            getattr(found, kept)[name] += min(count, sizes[name])
+
+
 def _cuda_code(kernels: list[dict]) -> tuple[Code, ...]:
-    found = []
-    for k in kernels:
-        done = nvrtc.compile_source(k["source"], (k["name"],), TARGET, tuple(k["options"]))
-        found.append(_read(done.cubin, done.lowered[k["name"]], k["name"], k["threads"], k["shared"]))
-    return tuple(found)
+    def read(k: dict) -> Code:
+        source, name, options = (k["compile"][key] for key in ("source", "name", "options"))
+        done = nvrtc.compile_source(source, (name,), TARGET, tuple(options))
+        return _read(done.cubin, done.lowered[name], name, k["threads"], k["shared"])
+
+    return tuple(_each(read, kernels))
 
 
 # --- Triton --------------------------------------------------------------------------------------------------------
@@ -172,6 +289,40 @@ class _ByLine(Recorder):
     def __init__(self):
         super().__init__()
         self.by_line: dict[tuple, Counter] = {}
+        self.counted: dict[str, Counted] = {}
+        self._sizes: dict[str, int] = {}
+        self._of_launch: Counted | None = None
+        self._seen: dict[tuple[str, str], list] = {}
+
+    def begin(self, run: Run, function, args: tuple, kwargs: dict) -> None:
+        """Before each launch."""
+        self.end()
+        names = {b.storage.untyped_storage().data_ptr(): b for b in run.buffers.values()}
+        self._of_launch = self.counted.setdefault(function.__name__, Counted())
+        arguments = [*zip(offline.parameters(offline.plain_function(function)), args, strict=False), *kwargs.items()]
+        for name, tensor in hooks.tensors(arguments):
+            buffer = names.get(tensor.untyped_storage().data_ptr())
+            size = buffer.view.numel() * buffer.view.element_size() if buffer else tensor.untyped_storage().nbytes()
+            name = buffer.name if buffer else self._scratch(tensor) or name
+            self._of_launch.arrays[name] += size
+
+    def _scratch(self, tensor) -> str | None:
+        """The name that memory of the launcher's own has here already."""
+        address = tensor.data_ptr()
+        return next((t.name for t in self.arrays if t.base <= address < t.end), None)
+
+    def end(self) -> None:
+        """After the last launch: sectors that were touched, each once, and those that a program loads again."""
+        for (kept, name), parts in self._seen.items():
+            sectors = np.concatenate([part for _, part in parts])
+            getattr(self._of_launch, kept)[name] += SECTOR * np.unique(sectors).size
+            if kept == "read":
+                programs = np.repeat([program for program, _ in parts], [part.size for _, part in parts])
+                own = np.unique(sectors * np.uint64(1 << 20) + programs.astype(np.uint64)).size
+                self._of_launch.again += SECTOR * (sectors.size - own)
+        self._seen = {}
+        if self._of_launch:
+            self._of_launch.blocks += self.grid
 
     def load(self, addresses, mask, itemsize, where, *rest):
         return self._noted("load", super().load(addresses, mask, itemsize, where, *rest), addresses, itemsize, where)
@@ -189,7 +340,14 @@ class _ByLine(Recorder):
     def _noted(self, access: str, ok: np.ndarray, addresses, itemsize: int, where) -> np.ndarray:
         number, source = where()
         distinct = np.unique(addresses[ok])
-        sectors = np.unique(distinct // np.uint64(SECTOR)).size
+        touched = np.unique(distinct // np.uint64(SECTOR))
+        sectors = touched.size
+        if distinct.size and self._of_launch:
+            first = int(distinct[0])
+            name = next((t.name for t in self.arrays if t.base <= first < t.end), "")
+            for kept in {"load": ("read",), "store": ("written",), "atomic": ("read", "written")}[access]:
+                self._seen.setdefault((kept, name), []).append((self._program, touched))
+            self._of_launch.sectors += sectors
         self.by_line.setdefault((number or 0, source), Counter()).update({
             f"global_{access}_requests": 1,
             f"global_{access}_sectors": int(sectors),
@@ -211,30 +369,50 @@ def triton_lines(fn: Callable, run: Run) -> list[list]:
 def _triton(fn: Callable, run: Run) -> dict:
     """In the child: the case in the interpreter."""
     recorder = _ByLine()
-    payload = interpreter.one_case(fn, run, recorder=recorder)
+    payload = interpreter.one_case(fn, run, recorder=recorder, on_launch=functools.partial(recorder.begin, run))
+    recorder.end()
     return {
         "payload": payload,
-        "code": payload["compile"],
+        "code": _refusals_or_best(payload["compile"]),
         "lines": [[*place, dict(counts)] for place, counts in recorder.by_line.items()],
+        "counted": {name: c.to_json() for name, c in recorder.counted.items()},
     }
 
 
-def _triton_code(specs: list[dict | str]) -> tuple[Code, ...]:
+def _refusals_or_best(specs: list[dict | str]) -> list[dict | str]:
+    """What is to be compiled: of launches that differ in alignment only the best aligned; or why nothing can be."""
     if refused := [spec for spec in specs if isinstance(spec, str)]:
+        return refused
+    return [{"kernel": spec["kernel"], "compile": spec} for spec in offline.best_aligned(specs)]
+
+
+def _triton_code(rows: list[dict | str], compiler: offline.Compiler) -> tuple[Code, ...]:
+    if refused := [row for row in rows if isinstance(row, str)]:
         raise offline.CompilerFailed(refused[0])
-    specs = offline.best_aligned(specs)[:KERNELS]
-    found = []
-    for spec, binary in zip(specs, offline.Compiler([TARGET]).binaries(specs), strict=True):
-        (symbol,) = cubin.resources(binary.cubin)
-        found.append(_read(binary.cubin, symbol, spec["kernel"], binary.threads, binary.shared))
-    return tuple(found)
+    specs = [row["compile"] for row in rows]
+    distinct = [spec for k, spec in enumerate(specs) if spec not in specs[:k]]
+    read = _each(lambda spec, made: _read(made.cubin, None, spec["kernel"], made.threads, made.shared),
+                 distinct, compiler.binaries(distinct))  # fmt: skip
+    return tuple(read[distinct.index(spec)] for spec in specs)
 
 
-def _read(binary: bytes, symbol: str, name: str, threads: int, dynamic: int) -> Code:
-    taken, code = cubin.resources(binary)[symbol], cubin.sass(binary)[symbol]
+def _each(read: Callable[..., Code], *rows: Iterable) -> list[Code]:
+    """The disassemblers are other programs, so that several can run at a time."""
+    with ThreadPoolExecutor(DISASSEMBLERS) as pool:
+        return list(pool.map(read, *rows))
+
+
+DISASSEMBLERS = 4
+
+
+def _read(binary: bytes, symbol: str | None, name: str, threads: int, dynamic: int) -> Code:
+    """Without a `symbol` the binary has one kernel."""
+    resources = cubin.resources(binary)
+    symbol = symbol or next(iter(resources))
+    taken, code = resources[symbol], cubin.sass(binary)[symbol]
     widths = [w for opcode in ("LDG", "LDGSTS") if (w := cubin.access_width(code, opcode))]
     tma = any(i.opcode.startswith(("UTMALDG", "UBLKCP")) for i in code)
     return Code(
         name, threads, taken.registers, taken.stack, taken.shared + dynamic, max(widths, default=None), tma,
-        cubin.matrix_instruction(code),
+        cubin.matrix_instruction(code), pipes.schedule(code),
     )  # fmt: skip

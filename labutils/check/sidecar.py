@@ -22,6 +22,7 @@ from ..backends.extract import module_parts
 from ..spec.verdict import Verdict
 
 if TYPE_CHECKING:
+    from ..spec.exercise import KernelExercise
     from .figures import Figures
 
 TIME_LIMIT = 120.0
@@ -54,19 +55,26 @@ class Sidecar:
         return answer.get("failed") or Verdict.from_json(answer)
 
 
-def figures(exercise_id: str, fn, seed: int) -> Figures:
-    """`figures.figures` in the process beside this one. Raises NoFigures, and NotExtractable."""
-    from .figures import Figures, NoFigures  # not above: a check does without, and so does the judge
+def figures(exercise: KernelExercise, fn, seed: int) -> Figures:
+    """`figures.figures`: recorded in the process beside this one. Raises NoFigures, and NotExtractable."""
+    from . import figures as here  # not above: a check does without, and so does the judge
 
-    job = {"task": "figures", "exercise": exercise_id, "entry": fn.__name__, "module": module_parts(fn), "seed": seed}
+    job = {"task": "figures", "exercise": exercise.id, "entry": fn.__name__, "module": module_parts(fn), "seed": seed}
     server = _server()
-    answer = server.answer(server.send(job))
-    if isinstance(answer, str):
-        _server.cache_clear()
-        raise NoFigures(answer)
-    if "failed" in answer:
-        raise NoFigures(answer["failed"])
-    return Figures.from_json(answer)
+    ticket = server.send(job)
+    compiler = here.start_compiler(exercise)  # here, where it waits for the next card
+    try:
+        answer = server.answer(ticket)
+        if isinstance(answer, str):
+            _server.cache_clear()
+            raise here.NoFigures(answer)
+        if "failed" in answer:
+            raise here.NoFigures(answer["failed"])
+        answer.pop("ticket", None)
+        return here.compiled(exercise, answer, compiler)
+    finally:
+        if compiler:
+            compiler.close()
 
 
 class _Server:

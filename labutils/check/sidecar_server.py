@@ -13,7 +13,7 @@ from ..backends import pick
 from ..backends.extract import load
 from ..backends.interpreter import Interpreter, Unavailable
 from .evaluate import evaluate
-from .figures import NoFigures, figures
+from .figures import NoFigures, recorded
 
 
 def main() -> None:
@@ -47,7 +47,7 @@ def _done(job: dict) -> dict:
         return {"failed": f"the text of the function could not be run by itself: {type(e).__name__}: {e}"}
     if job["task"] == "figures":
         try:
-            return figures(exercises.get(job["exercise"]), fn, job["seed"]).to_json()
+            return recorded(exercises.get(job["exercise"]), fn, job["seed"])
         except (NoFigures, Unavailable) as e:
             return {"failed": str(e)}
     options = {k: job[k] for k in ("seed", "hidden", "time_limit", "explain")}

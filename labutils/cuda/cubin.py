@@ -5,15 +5,20 @@ Reads cubins, whether NVRTC or Triton made them, with the disassemblers that com
 
 from __future__ import annotations
 
+import contextlib
+import gzip
+import hashlib
 import re
 import subprocess
 import tempfile
+import zlib
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .. import environment
 from ..gpu.device import limits_for
 from ..gpu.occupancy import Occupancy, occupancy
 
@@ -53,10 +58,12 @@ class Resources:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One machine instruction and the source line it comes from (None where the compiler does not say)."""
+    """One machine instruction and the source line it comes from (None where the compiler does not say). `label`: the
+    name that a branch to it has; that of a subroutine begins with "$"."""
 
     text: str
     line: int | None
+    label: str = ""
 
     @property
     def opcode(self) -> str:
@@ -88,6 +95,20 @@ def _run(name: str, cubin: bytes, *arguments: str) -> str:
     return done.stdout
 
 
+def _disassembled(cubin: bytes) -> str:
+    """From the cache, or else by the disassembler, which takes half a second to start."""
+    path = environment.cache_folder() / "sass" / (hashlib.sha256(cubin).hexdigest() + ".gz")
+    with contextlib.suppress(OSError, EOFError, zlib.error):
+        return gzip.decompress(path.read_bytes()).decode()
+    text = _run("nvdisasm", cubin, "--print-line-info")
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as f:
+            f.write(gzip.compress(text.encode(), 1))
+        Path(f.name).replace(path)
+    return text
+
+
 def capability(cubin: bytes) -> tuple[int, int]:
     """The compute capability that a cubin is for, from its ELF flags (bits 0–7; 8–15 since ABI 8)."""
     flags = int.from_bytes(cubin[48:52], "little")
@@ -116,14 +137,17 @@ def of(kernel: Kernel, capability: tuple[int, int] = (9, 0)) -> Resources:
 def sass(cubin: bytes) -> dict[str, list[Instruction]]:
     """Machine instructions of every kernel in a cubin, by symbol, with source lines where the cubin holds them."""
     kernels: dict[str, list[Instruction]] = {}
-    current, line = None, None
-    for text in _run("nvdisasm", cubin, "--print-line-info").splitlines():
+    current, line, label = None, None, ""
+    for text in _disassembled(cubin).splitlines():
         if section := re.match(r"\s*\.section\s+\.text\.([^,\s]+)", text):
             current, line = kernels.setdefault(section.group(1), []), None
         elif place := re.search(r"//##.*, line (\d+)", text):
             line = int(place.group(1))
+        elif target := re.match(r"(\.L_x_\d+|\$\S+):", text):
+            label = target.group(1)
         elif current is not None and (code := re.match(r"\s*/\*[0-9a-f]+\*/\s+(.*?)\s*;", text)):
-            current.append(Instruction(" ".join(code.group(1).split()), line))
+            current.append(Instruction(" ".join(code.group(1).split()), line, label))
+            label = ""
     return {name: code for name, code in kernels.items() if code}
 
 

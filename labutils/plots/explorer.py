@@ -142,14 +142,14 @@ class Explorer:
             return {"text/plain": "picture skipped while grading"}
         try:
             bundle = {"text/html": self._html(), "text/plain": self.figure().alt}
-            if _live():
+            if live():
                 bundle[VIEW] = self.widget()._repr_mimebundle_()[VIEW]
         except Unavailable as e:
             return {"text/plain": f"No picture: {e}"}
         return bundle
 
 
-def _live() -> bool:
+def live() -> bool:
     """Is there a notebook at the other end that could move a slider?"""
     try:
         import ipywidgets  # noqa: F401

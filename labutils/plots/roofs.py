@@ -21,7 +21,60 @@ STYLES = ("-", "--", "-.", ":")
 def roofline(roofs: Sequence[Roof], points: Mapping[str, tuple[float, float | None]], title: str = "") -> Figure:
     """Roofs, and kernels under the first of them: (FLOP per byte, FLOP/s measured, or None to put it on the roof)."""
     fig = figure(WIDTH, 3.9)
-    axis = fig.subplots()
+    fig.alt = _roofline(fig.subplots(), roofs, points)
+    fig.suptitle(title or roofs[0].name, fontsize=11)
+    return fig
+
+
+def parts_and_roofline(
+    parts: Mapping[str, Mapping[str, float]],
+    seconds: Mapping[str, float],
+    roofs: Sequence[Roof],
+    points: Mapping[str, tuple[float, float | None]],
+    title: str,
+) -> Figure:
+    """Bars: the seconds that each part of the GPU needs, for each of a few kernels. Below them the kernels on the
+    roofline, where they compute. `seconds` are the kernels' own."""
+    names = [name for name in next(iter(parts.values()), {}) if any(p.get(name) for p in parts.values())]
+    longest = {name: max(p.get(name, 0.0) for p in parts.values()) for name in names}
+    names.sort(key=longest.__getitem__, reverse=True)
+    heights = ([0.5 + 0.19 * len(parts) * len(names)] if names else []) + ([2.8] if points else [])
+    fig = figure(WIDTH, 0.5 + sum(heights))
+    axes = list(fig.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0])
+    texts = []
+    if names:
+        texts.append(_parts(axes.pop(0), names, parts, seconds))
+    if points:
+        texts.append(_roofline(axes.pop(0), roofs, points))
+    fig.alt = " ".join(texts)
+    fig.suptitle(title, fontsize=11)
+    return fig
+
+
+def _parts(axis, names: list[str], parts: Mapping, seconds: Mapping[str, float]) -> str:
+    wide, texts = 0.8 / len(parts), []
+    top = max(max(seconds.values()), max(p.get(n, 0.0) for p in parts.values() for n in names))
+    unit, factor = ("ms", 1e3) if top >= 1e-3 else ("µs", 1e6)
+    for k, (kernel, own) in enumerate(parts.items()):
+        values = [factor * own.get(name, 0.0) for name in names]
+        places = [row + k * wide for row in range(len(names))]
+        label = f"{kernel}: {units(seconds[kernel], 's')} in all"
+        axis.barh(places, values, wide * 0.9, color=(ORANGE, BLUE)[k % 2], alpha=0.85, label=label)
+        for place, value in zip(places, values, strict=True):
+            axis.text(value + 0.008 * factor * top, place, f"{value:.3g}", va="center", fontsize=7.5)
+        needed = ", ".join(f"{name} {units(own.get(name, 0.0), 's')}" for name in names)
+        texts.append(f"{kernel} takes {units(seconds[kernel], 's')}. Alone, its parts would take: {needed}.")
+    axis.set_yticks([row + wide * (len(parts) - 1) / 2 for row in range(len(names))], names, fontsize=9)
+    axis.set(xlim=(0, 1.1 * factor * top), xlabel=f"time that each part of the GPU needs alone, {unit}")
+    axis.invert_yaxis()
+    axis.grid(True, axis="x", color=GREY, alpha=0.3)
+    axis.set_axisbelow(True)
+    axis.legend(fontsize=8, loc="lower right")
+    return " ".join(texts)
+
+
+def _roofline(axis, roofs: Sequence[Roof], points: Mapping[str, tuple[float, float | None]]) -> str:
+    """Draws it; the text for screen readers."""
     spots = [x for x, _ in points.values() if 0 < x < math.inf] + [r.ridge for r in roofs]
     low, high = min(spots) / 8, max(spots) * 8
     for k, roof in enumerate(roofs):
@@ -34,8 +87,9 @@ def roofline(roofs: Sequence[Roof], points: Mapping[str, tuple[float, float | No
         best = roofs[0].attainable(intensity)
         x = min(max(intensity, low), high)
         at, filled = (rate, ORANGE) if rate else (best, "white")
-        axis.plot(x, at, MARKERS[k % 8], color=ORANGE, markerfacecolor=filled, markeredgecolor="black", markersize=9,
-                  label=f"{name}: {intensity:.3g} FLOP/byte", linestyle="none")  # fmt: skip
+        axis.plot(x, at, MARKERS[k % 8], color=ORANGE, markerfacecolor=filled, markeredgecolor="black",
+                  markersize=9 + 4 * k, zorder=3 - 0.1 * k, linestyle="none",
+                  label=f"{name}: {intensity:.3g} FLOP/byte")  # fmt: skip
         reached = f"{rate / best:.0%} of its roof" if rate else f"at most {units(best, 'FLOP/s')}"
         if rate and rate > 1.02 * best:
             reached = f"{rate / best:.2g} times this roof, so another pipe did it"
@@ -44,9 +98,7 @@ def roofline(roofs: Sequence[Roof], points: Mapping[str, tuple[float, float | No
     axis.grid(True, which="major", color=GREY, alpha=0.3)
     axis.legend(fontsize=8, loc="lower right")
     ridges = "; ".join(f"{r.name} has its ridge at {r.ridge:.3g} FLOP/byte" for r in roofs)
-    fig.alt = f"Roofline: {ridges}. " + "; ".join(parts) + ("." if parts else "")
-    fig.suptitle(title or roofs[0].name, fontsize=11)
-    return fig
+    return f"Roofline: {ridges}. " + "; ".join(parts) + ("." if parts else "")
 
 
 def formats(value: float, names: Sequence[str] = tuple(FORMATS), title: str = "") -> Figure:

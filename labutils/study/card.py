@@ -20,8 +20,9 @@ GPU = device.find("H100 SXM")
 """Whose limits the occupancy is calculated with: the machine code is for its compute capability."""
 
 EMULATED, INTERPRETED = "counted by the emulator", "counted by the interpreter"
-READ = f"read from the machine code of this launch, sm_{TARGET}"
+READ = f"read from the machine code, sm_{TARGET}"
 CALCULATED = "calculated"
+MODEL = "predicted by labutils/study/prediction.py"
 
 
 @dataclass(frozen=True)
@@ -74,12 +75,12 @@ class Card:
         return {"text/html": self.to_html(), "text/plain": repr(self)}
 
     def to_html(self) -> str:
-        """The table, what to change next, and where both kernels lie on the roofline of an H100."""
+        """The table, what to change next, and the picture."""
         cell = "padding:2px 10px;text-align:"
         body = "".join(
             f'<tr><th scope="row" style="{cell}left;font-weight:normal">{html.escape(r.name)}</th>'
-            f'<td style="{cell}right">{html.escape(r.yours)}{_bar(r.ratio)}</td>'
-            f'<td style="{cell}right">{html.escape(r.reference)}</td>'
+            f'<td style="{cell}right;white-space:nowrap">{html.escape(r.yours)}{_bar(r.ratio)}</td>'
+            f'<td style="{cell}right;white-space:nowrap">{html.escape(r.reference)}</td>'
             f'<td style="{cell}left;opacity:.75">{html.escape(r.how)}</td></tr>'
             for r in self.rows
         )
@@ -87,27 +88,32 @@ class Card:
                        (("", "left"), ("yours", "right"), ("reference", "right"), ("how", "left")))  # fmt: skip
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.yours.notes)
         return (
-            f'<div style="max-width:860px"><p>{html.escape(self.head)}</p>'
+            f'<div style="max-width:960px"><p>{html.escape(self.head)}</p>'
+            f"<p><b>Next:</b> {html.escape(str(self.advice))}</p>{self._picture()}"
             f'<table style="border-collapse:collapse"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-            f"{notes}<p><b>Next:</b> {html.escape(str(self.advice))}</p>{self._picture()}</div>"
+            f"{notes}</div>"
         )
 
     def figure(self):
-        """Both kernels on the roofline of an H100: FLOP per byte that each one moves."""
+        """What takes the time on an H100, and both kernels on its roofline, by FLOP per byte moved."""
         from .. import plots
 
+        pair = (("yours", self.yours), ("reference", self.reference))
+        times = {name: prediction.predict(self.exercise, f, GPU) for name, f in pair}
+        parts = {name: {prediction.NAMES[k]: s for k, s in made.parts.items()} for name, made in times.items() if made}
         roofs = [prediction.roof(self.exercise, self.yours, GPU)]
         theirs = prediction.roof(self.exercise, self.reference, GPU)
         roofs += [theirs] if theirs.name != roofs[0].name else []
-        points = {name: (self.intensity(f), None) for name, f in (("yours", self.yours), ("reference", self.reference))}
-        return plots.roofline(roofs, points, f"Most that your kernel can reach on an {GPU.name}")
+        points = {name: (self.intensity(f), None) for name, f in pair} if _flops(self.exercise, self.yours) else {}
+        title = f"Predicted for an {GPU.name}"
+        return plots.parts_and_roofline(parts, {n: m.seconds for n, m in times.items() if m}, roofs, points, title)
 
     def intensity(self, figures: Figures) -> float:
         """FLOP per byte of the sectors that the kernel requests, in the counted case."""
         return _flops(self.exercise, figures) / (SECTOR * prediction.sectors(figures.counts))
 
     def _picture(self) -> str:
-        if not _flops(self.exercise, self.yours):
+        if not self.exercise.bench and not _flops(self.exercise, self.yours):
             return ""
         try:
             return self.figure().to_html()
@@ -156,9 +162,19 @@ def _counts(card: Card) -> Iterator[Row]:
             lambda c: f"{c.get('divergent_branches', 0):,} of {c.get('branches', 0):,}",
         )  # fmt: skip
         yield row("barriers", lambda c: c.get("barriers", 0), lambda c: f"{c.get('barriers', 0):,}")
+    else:
+        yield Row("bank conflicts", *(_laid_out(f) for f in (card.yours, card.reference)), READ)
+        yield Row("divergent branches", "none", "none", "a Triton program branches as a whole; masks disable lanes")
     lanes = "active lanes" if card.exercise.language == "cuda" else "lanes that masks leave on"
     yield Row(lanes, *(_lanes(c) for c in (mine, theirs)), how)
     yield row("kernels launched", lambda c: c.get("launches", 0), lambda c: f"{c.get('launches', 0):,}")
+
+
+def _laid_out(figures: Figures) -> str:
+    """Triton's compiler chooses the layout of shared memory, so its accesses are not counted one by one."""
+    found = [code.schedule for code in figures.code if code.schedule]
+    accesses = sum(s.once.shared + s.loop.shared for s in found)
+    return f"layout by Triton, {accesses} accesses of a warp" if accesses else "no shared memory"
 
 
 def _used(counts: dict) -> str:
@@ -195,7 +211,19 @@ def _code(card: Card) -> Iterator[Row]:
     yield row("shared memory per block, bytes", lambda c: f"{c.shared:,}")
     yield row(f"occupancy on {GPU.name}", _occupancy, CALCULATED)
     yield row("widest global load, bytes", lambda c: "TMA" if c.tma else str(c.load or "none"))
+    yield row("loads in flight per thread, bytes", _in_flight)
+    yield row("barriers in the code of a block", lambda c: str(_barriers(c)))
     yield row("tensor cores", lambda c: c.matrix or "none")
+
+
+def _in_flight(code: Code) -> str:
+    if code.schedule is None:
+        return "unknown"
+    return "to shared memory" if code.schedule.copies else str(code.schedule.flight)
+
+
+def _barriers(code: Code) -> int | str:
+    return code.schedule.once.barriers + code.schedule.loop.barriers if code.schedule else "unknown"
 
 
 def _occupancy(code: Code) -> str:
@@ -211,10 +239,13 @@ def _times(card: Card) -> Iterator[Row]:
     top = [prediction.roof(card.exercise, f, GPU) for f in pair]
     how = f"{CALCULATED}: {cost.intensity:.3g} FLOP/byte"
     yield Row(f"bound on {GPU.name}", *(_bound(roof, cost.intensity) for roof in top), how)
-    how = f"{CALCULATED} for " + ", ".join(f"{k} = {v}" for k, v in card.exercise.bench.items())
-    for name in prediction.GPUS:
+    how = "for " + ", ".join(f"{k} = {v}" for k, v in card.exercise.bench.items())
+    for number, name in enumerate(prediction.GPUS):
         mine, theirs = (prediction.predict(card.exercise, f, device.find(name)) for f in pair)
-        yield Row(f"time on {name}", str(mine), str(theirs), how, _ratio(mine.most, theirs.most))
+        row = (f"{made} ({prediction.NAMES[made.bound]})" for made in (mine, theirs))
+        yield Row(
+            f"time on {name}", *row, f"{MODEL} {how}" if number == 0 else "as above", mine.seconds / theirs.seconds
+        )
 
 
 def _bound(roof: Roof, intensity: float) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import html
+import io
 from collections.abc import Callable
+from typing import Any
 
 from .. import exercises
 from ..backends.extract import NotExtractable
@@ -11,17 +15,57 @@ from ..check import figures, names, sidecar
 from ..check.check import _namespace
 from ..check.evaluate import PUBLIC_SEED, callable_problem
 from ..gpu import device
+from ..plots.explorer import VIEW, live
 from ..spec.exercise import Exercise, KernelExercise
 from ..spec.verdict import Verdict
 from . import reference
 from .card import Card
 
 
-def offer(exercise: Exercise, verdict: Verdict) -> str:
-    """One line for a check that passed: the card exists, and is made only when somebody asks for it."""
+def offer(exercise: Exercise, verdict: Verdict) -> Folded | str:
+    """What stands below a check that passed: the card, folded, or where nothing can be unfolded one line. The card is
+    made only when somebody asks for it."""
     if not verdict.passed or reference.of(exercise.id) is None:
         return ""
-    return f'lab.explain("{exercise.id}") shows what this kernel does beside the reference solution.'
+    folded = Folded(exercise.id)
+    return folded if live() else folded.line
+
+
+class Folded:
+    """The card of an exercise under a headline that a click unfolds."""
+
+    def __init__(self, exercise_id: str):
+        self.exercise_id = exercise_id
+        self._view: Any = None
+
+    @property
+    def line(self) -> str:
+        return f'lab.explain("{self.exercise_id}") shows what this kernel does beside the reference solution.'
+
+    def widget(self):
+        """The ipywidget. It makes the card when it is opened first."""
+        if self._view is None:
+            import ipywidgets as w
+
+            content = w.HTML("One moment: the kernel runs once more, and its machine code is read.")
+            self._view = w.Accordion([content], selected_index=None)
+            self._view.set_title(0, "What this kernel does beside the reference solution")
+
+            def opened(change) -> None:
+                self._view.unobserve(opened, "selected_index")
+                content.value = self._card()
+
+            self._view.observe(opened, "selected_index")
+        return self._view
+
+    def _card(self) -> str:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            card = explain(self.exercise_id)
+        return card.to_html() if card else f"<p>{html.escape(printed.getvalue())}</p>"
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        return {"text/plain": self.line, VIEW: self.widget()._repr_mimebundle_()[VIEW]}
 
 
 def explain(exercise_id: str, fn: Callable | None = None) -> Card | None:
@@ -47,7 +91,7 @@ def explain(exercise_id: str, fn: Callable | None = None) -> Card | None:
         return None
     try:
         if device.has_gpu():
-            yours = sidecar.figures(exercise.id, fn, PUBLIC_SEED)
+            yours = sidecar.figures(exercise, fn, PUBLIC_SEED)
         else:
             yours = figures.figures(exercise, fn, PUBLIC_SEED)
     except figures.NoFigures as e:

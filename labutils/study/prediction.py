@@ -1,47 +1,100 @@
 """How long a kernel takes on GPUs that are not here: from its counts, its machine code and the GPUs' datasheets.
 
-Memory is taken to reach the share of its datasheet's bandwidth that a copy reaches on an H200. A prediction leaves out
-the launch, waiting, and the bandwidth of the caches: it is a lower bound for a kernel that is bound by any of them.
+For each kernel, the time that each part of the GPU needs for its share of the work, and all of them together:
+
+memory        bytes read and written, over the share of the datasheet's bandwidth that READ and WRITTEN give. What a
+              block reads again comes from the L2 as far as the blocks that run at a time fit into it, else from memory;
+              arrays that an earlier kernel left in the L2 are not read from memory.
+in flight     bytes that are read, over the rate that Little's law allows: bytes in flight per thread, times the threads
+              that are resident, over the latency LATENCY_S, and BARRIER_S more for each barrier between two loads.
+L2            sectors requested, over the L2's bandwidth.
+shared        wavefronts of shared memory and of the L1 cache, one per cycle and SM.
+instructions  cycles of the busiest pipe of each of an SM's four schedulers, at ISSUED of the peak.
+tail          in the last three, SMs idle while the last wave runs.
+compute       FLOPs over the peak of the tensor cores or of fp32.
+launch        LAUNCH_S for the first kernel and NEXT_S for each further one.
+
+Parts of one kernel overlap, but not perfectly: their times are combined as (sum of cubes) ** (1/3), see OVERLAP.
+Kernels run one after another. The clock rate is the boost clock.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..check.figures import Figures
-from ..gpu import device
+from ..check.figures import Code, Figures
+from ..check.planned import Step, Work
+from ..cuda.pipes import Schedule
 from ..gpu.device import GPU, SECTOR
+from ..gpu.occupancy import SUB_PARTITIONS, WARP, occupancy
 from ..gpu.roofline import Roof, units
 from ..spec.bounds import with_atomics
 from ..spec.exercise import Cost, KernelExercise
 from ..spec.inputs import torch_dtype
-from ..timing.ceilings import H200
 
 GPUS = ("T4", "A100 80GB", "H100 SXM", "RTX 4090", "B200")
 
-REACHED = H200.copy_gbs / device.find("H200").bandwidth_gbs
-"""Share of the datasheet's bandwidth that a copy reaches."""
+READ, WRITTEN = 4400 / 4800, 4200 / 4800
+"""Shares of the datasheet's bandwidth that long reads and long writes reach on an H200 (docs/measured.md: a kernel that
+only reads reaches 4395 GB/s; copies of 64 MiB to 4 GiB take 4.6 µs and 1 s / 4297 GB, which gives the writes)."""
+
+LATENCY_S = 800e-9
+"""From a load's issue until its register may be used and its block's successor loads, with the memory busy. Fitted,
+with OVERLAP, to the 18 copies of `labutils/lessons/hardware_h200.json` (occupancy 12.5 to 100 %, 1 to 4 loads of 16
+bytes per thread): largest error 11 %."""
+
+BARRIER_S = 35e-9
+"""One step of a tree of partial sums: a barrier, and shared memory's latency of 23 cycles (`hardware_h200.json`) three
+times. An estimate."""
+
+OVERLAP = 3.0
+"""1: parts run one after another; infinite: they overlap perfectly."""
+
+L2_BYTES = 64 * 0.88
+"""Bytes per cycle and SM: 64 by the A100 whitepaper (5120 bytes per cycle for the whole GPU, and the same for its
+successors), of which `hardware_h200.json` reaches 88 % (14 728 GB/s)."""
+
+ISSUED = 0.8
+"""Share of the cycles in which a scheduler with enough warps issues to its busiest pipe. An estimate."""
+
+LAUNCH_S = 4.6e-6
+"""Of a kernel between two events: the intercept of the copies' times (see READ)."""
+
+NEXT_S = 4e-6
+"""Of a further kernel: docs/measured.md, the second launch of `rms_norm_backward`."""
+
+IN_L2 = 0.5
+"""Share of the L2 up to which an array that one kernel wrote or read is still there for the next."""
 
 REPEATED = 1.2
-"""From this many times the compulsory bytes on, it matters whether a cache holds what is read again."""
+"""Without a plan for the benchmark's size: from this many times the compulsory bytes on, they come from memory."""
 
 PRECISION = {"float16": "fp16", "bfloat16": "bf16", "float32": "tf32", "float8_e4m3fn": "fp8", "float8_e5m2": "fp8"}
 """Tensor-core peaks by element type of the inputs."""
 
+NAMES = {
+    "memory": "memory", "flight": "bytes in flight", "l2": "L2", "shared": "shared memory and L1",
+    "issue": "instructions", "compute": "compute", "launch": "launches",
+}  # fmt: skip
+"""What a reader sees of the parts."""
+
 
 @dataclass(frozen=True)
 class Prediction:
-    """Seconds if caches hold all that is read again, and if memory delivers every sector; `bound`: what takes longer in
-    the first case."""
+    """Seconds in all, and those that each part would need alone, by the keys of NAMES; `bound`: the longest."""
 
-    least: float
-    most: float
-    bound: str
+    seconds: float
+    parts: Mapping[str, float]
+
+    @property
+    def bound(self) -> str:
+        return max(self.parts, key=self.parts.__getitem__)
 
     def __str__(self) -> str:
-        span = f" … {units(self.most, 's')}" if self.most > self.least else ""
-        return units(self.least, "s") + span
+        return units(self.seconds, "s")
 
 
 def sectors(counts: Mapping[str, int]) -> float:
@@ -57,11 +110,10 @@ def from_memory(counts: Mapping[str, int]) -> float:
     return sectors(counts) - max(0, shared - counts.get("wave_load_sectors", shared))
 
 
-def work(exercise: KernelExercise) -> Cost | None:
-    """What must move and be computed at the size of the benchmark; None without one."""
-    if not exercise.bench:
-        return None
-    return exercise.cost(exercise.bench, torch_dtype(exercise.contract.dtype).itemsize)
+def work(exercise: KernelExercise, sizes: Mapping[str, int] | None = None) -> Cost | None:
+    """What must move and be computed at these sizes, by default those of the benchmark; None without one."""
+    sizes = sizes or exercise.bench
+    return exercise.cost(sizes, torch_dtype(exercise.contract.dtype).itemsize) if sizes else None
 
 
 def precision(exercise: KernelExercise, figures: Figures) -> str:
@@ -75,18 +127,130 @@ def roof(exercise: KernelExercise, figures: Figures, gpu: GPU) -> Roof:
     wanted = precision(exercise, figures)
     name = wanted if gpu.peak(wanted) else "fp32"
     known = Roof.of(gpu, name)
-    return Roof(known.name, known.flops, REACHED * known.bandwidth, known.source)
+    return Roof(known.name, known.flops, (READ + WRITTEN) / 2 * known.bandwidth, known.source)
 
 
-def predict(exercise: KernelExercise, figures: Figures, gpu: GPU) -> Prediction | None:
-    """The time at the size of the benchmark, with the counted case's ratio of sectors to compulsory bytes."""
-    cost = work(exercise)
+def predict(
+    exercise: KernelExercise, figures: Figures, gpu: GPU, sizes: Mapping[str, int] | None = None
+) -> Prediction | None:
+    """The time at these sizes, by default those of the benchmark; None where the exercise has no such size."""
+    cost = work(exercise, sizes)
     if cost is None:
         return None
-    top = roof(exercise, figures, gpu)
-    memory, compute = cost.bytes / top.bandwidth, cost.flops / top.flops
+    known = next((w for w in figures.work if w.sizes == dict(sizes or exercise.bench)), None)
+    compute = cost.flops / roof(exercise, figures, gpu).flops
+    parts = Counter(compute=compute)
+    if known is None:
+        _without_plan(parts, cost, figures, gpu)
+        kernels, launches = together(parts.values()), figures.counts.get("launches", 1)
+    else:
+        of_steps = [_parts(k, known, figures.code, gpu) for k in range(len(known.steps))]
+        for found in of_steps:
+            parts.update(found)
+        kernels = together([sum(together(found.values()) for found in of_steps), compute])
+        launches = sum(step.launches for step in known.steps)
+    parts["launch"] = LAUNCH_S + NEXT_S * (launches - 1)
+    return Prediction(kernels + parts["launch"], dict(parts))
+
+
+def together(seconds) -> float:
+    """Times of parts that overlap, as one."""
+    return sum(s**OVERLAP for s in seconds) ** (1 / OVERLAP)
+
+
+def _without_plan(parts: Counter, cost: Cost, figures: Figures, gpu: GPU) -> None:
+    """The counted case's ratio of sectors to compulsory bytes, at a larger size."""
     repeated = SECTOR * from_memory(figures.counts) / figures.counts["compulsory_bytes"]
-    least = max(memory, compute)
-    if compute > memory or repeated < REPEATED:
-        return Prediction(least, least, "compute" if compute > memory else "memory")
-    return Prediction(least, max(memory * repeated, compute), "memory")
+    parts["memory"] = (repeated if repeated >= REPEATED else 1.0) * _memory(gpu, cost.read, cost.written)
+
+
+def _memory(gpu: GPU, read: float, written: float) -> float:
+    return (read / READ + written / WRITTEN) / (gpu.bandwidth_gbs * 1e9)
+
+
+def _parts(number: int, work: Work, codes: tuple[Code, ...], gpu: GPU) -> dict[str, float]:
+    """Seconds that each part of the GPU needs for one kernel."""
+    step, l2 = work.steps[number], gpu.l2_mb * 2**20
+    code = codes[step.code] if 0 <= step.code < len(codes) else None
+    cycle = 1e-6 / gpu.boost_mhz
+    warm = lambda size: number > 0 and size / step.launches <= IN_L2 * l2  # noqa: E731
+    read = sum(size for size in step.reads if not warm(size))
+    written = sum(step.writes)
+    resident = _resident(step, code, gpu)
+    footprint = resident * (step.read + step.written) / max(1, step.blocks)
+    missed = max(0.0, 1 - l2 / footprint) if footprint else 0.0
+    read += missed * step.again
+    idle = _tail(step, resident)
+    parts = {
+        "memory": _memory(gpu, read, written),
+        "l2": SECTOR * step.sectors / L2_BYTES / gpu.sms * cycle,
+    }
+    schedule = code.schedule if code else None
+    rounds = iterations(step, code) if schedule else 1.0
+    wavefronts = step.wavefronts
+    if schedule and not wavefronts:  # a Triton kernel: by its machine code, without conflicts
+        warps = step.blocks * step.threads / WARP
+        wavefronts = warps * (schedule.once.shared + rounds * schedule.loop.shared) + step.sectors / 4
+    parts["shared"] = wavefronts / gpu.sms * cycle / idle
+    if schedule:
+        cycles = _executed(step, schedule) * schedule.once.busy + rounds * schedule.loop.busy
+        busy = step.blocks * -(-step.threads // WARP) * cycles
+        parts["issue"] = busy / (gpu.sms * SUB_PARTITIONS) * cycle / ISSUED / idle
+        parts["flight"] = _flight(step, code, resident, rounds, read + (1 - missed) * step.again)
+    return parts
+
+
+def _resident(step: Step, code: Code | None, gpu: GPU) -> float:
+    """Blocks that run at a time. A launch of a few blocks that move much is a persistent kernel: it fills the GPU
+    that it runs on."""
+    if code is None:
+        return float(min(step.blocks, gpu.sms))
+    held = max(1, occupancy(gpu.limits, step.threads, code.registers, code.shared).blocks) * gpu.sms
+    persistent = step.blocks < gpu.sms and step.read + step.written > PERSISTENT_BYTES * step.blocks
+    return float(held if persistent else min(step.blocks / step.launches, held))
+
+
+PERSISTENT_BYTES = 4 << 20
+"""Bytes that a block moves in a kernel whose launcher asked how many blocks the GPU holds."""
+
+
+def _tail(step: Step, resident: float) -> float:
+    """Share of the places in all waves that hold a block."""
+    waves = step.blocks / step.launches / resident
+    return waves / math.ceil(waves) if waves > 1 else 1.0
+
+
+def iterations(step: Step, code: Code) -> float:
+    """How often a block's loops run, from the barriers or the bytes that it must come to."""
+    schedule, blocks = code.schedule, max(1, step.blocks)
+    if step.barriers and schedule.loop.barriers:
+        return max(0.0, step.barriers / blocks - schedule.once.barriers) / schedule.loop.barriers
+    if schedule.loop.load:
+        return max(0.0, _loaded(step) - schedule.once.load) / schedule.loop.load
+    return 1.0
+
+
+def _loaded(step: Step) -> float:
+    """Bytes that a thread loads."""
+    return (step.read + step.again) / (max(1, step.blocks) * step.threads)
+
+
+def _executed(step: Step, schedule: Schedule) -> float:
+    """Share of the code outside of loops that a thread executes: where it has loads for a part of the data that is not
+    there, such as the end of an array, it loads less than the text says."""
+    if not schedule.once.load or schedule.loop.load:
+        return 1.0
+    return min(1.0, _loaded(step) / schedule.once.load)
+
+
+def _flight(step: Step, code: Code, resident: float, rounds: float, read: float) -> float:
+    """Seconds by Little's law."""
+    schedule = code.schedule
+    ahead = code.shared if schedule.copies else 0
+    in_flight = max(step.threads * schedule.flight, ahead)
+    if not in_flight or not read:
+        return 0.0
+    trips = max(1.0, read / max(1, step.blocks) / in_flight)
+    barriers = step.barriers / max(1, step.blocks) or schedule.once.barriers + rounds * schedule.loop.barriers
+    latency = LATENCY_S + (0.0 if schedule.copies else BARRIER_S * barriers / trips)
+    return read * latency / (resident * in_flight)

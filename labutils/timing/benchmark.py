@@ -215,7 +215,7 @@ def measure(exercise: KernelExercise, fn: Callable, sizes: dict[str, int] | None
     cost = exercise.cost(case.sizes, torch_dtype(exercise.dtype(case)).itemsize)
     watch = Stopwatch()
     count = max(RING_MIN, -(-4 * watch.l2_bytes // cost.bytes))
-    runs = [_draw(exercise, case, seed) for seed in range(count)]
+    runs = [draw(exercise, case, seed) for seed in range(count)]
     fn(*runs[0].arguments)
     torch.cuda.synchronize()
     if problem := wrong(runs[0]):
@@ -270,7 +270,7 @@ def whose(call: Callable[[], object]) -> str:
     return rows[0].kernel.library if rows and rows[0].kernel.library != UNKNOWN else "PyTorch"
 
 
-def _draw(exercise: KernelExercise, case: Case, seed: int) -> Run:
+def draw(exercise: KernelExercise, case: Case, seed: int) -> Run:
     """Large inputs are drawn on the GPU: a gigabyte from the CPU's generator would take longer than the benchmark."""
     import torch
 

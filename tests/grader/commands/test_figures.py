@@ -18,7 +18,7 @@ def test_every_kernel_exercise_has_figures_and_no_other():
 
 def test_no_line_of_a_solution_is_stored():
     for name, found in reference.stored()["figures"].items():
-        assert set(found) == {"case", "counts", "code"}, name
+        assert set(found) == {"case", "counts", "code", "work"}, name
         assert all(isinstance(value, int) for value in found["counts"].values())
 
 

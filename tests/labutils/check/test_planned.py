@@ -1,0 +1,81 @@
+"""What launchers launch at sizes that nobody runs, and what kernels of a counted case do there."""
+
+from collections import Counter
+
+import pytest
+
+from grader.course.solutions import load_text, solution_text
+from labutils import exercises
+from labutils.backends import child
+from labutils.check import figures, planned
+from labutils.check.planned import Counted, Step, Work
+
+TRITON, CUDA, SCAN = "06_elementwise_triton/vector_add", "08_coalescing/transpose", "10_scan/scan"
+
+
+def plan(name: str, tmp_path) -> list[dict]:
+    """In a child, as a card plans."""
+    exercise = exercises.get(name)
+    fn = getattr(load_text(solution_text(exercise.unit), tmp_path), exercise.entry)
+    (found,) = child.fork([lambda: {"plan": planned.plan(exercise, fn, exercise.bench)}], 30.0)
+    return found["plan"]
+
+
+def test_a_triton_launcher_is_planned_at_the_benchmarks_size(tmp_path):
+    pytest.importorskip("triton")
+    (launch,) = plan(TRITON, tmp_path)
+    n = exercises.get(TRITON).bench["n"]
+    assert launch["arrays"] == {"x": 4 * n, "y": 4 * n, "out": 4 * n}
+    assert launch["blocks"] * 1024 == n and launch["compile"]["kernel"] == launch["kernel"]
+
+
+@pytest.mark.compiler
+def test_a_cuda_launcher_is_planned_with_its_levels(tmp_path):
+    (launch,) = plan(CUDA, tmp_path)
+    assert launch["blocks"] == 8192 // 32 * 8192 // 32 and launch["threads"] == 256
+    first, second = plan(SCAN, tmp_path)
+    assert first["launches"] == 4 and second["launches"] == 3
+
+
+def test_a_smaller_size_is_a_quarter_of_the_bytes():
+    for name in (TRITON, CUDA, "19_decode_attention/paged", "22_sub_byte/w4a16"):
+        exercise = exercises.get(name)
+        large, small = planned.sizes(exercise)
+        cost = [exercise.cost(at, 4).bytes for at in (large, small)]
+        assert 0.2 < cost[1] / cost[0] < 0.35, name
+    assert planned.sizes(exercises.get("19_decode_attention/paged"))[1]["P"] == 8192
+
+
+def test_a_kernel_touches_the_same_share_of_each_array_at_another_size():
+    exercise = exercises.get(TRITON)
+    case = figures.counted_case(exercise)
+    size = 4 * case.sizes["n"]
+    arrays = Counter(x=size, y=size, out=size)
+    seen = Counted(4, arrays, Counter(x=size, y=size), Counter(out=size), 0, 3 * size // 32, 0, 96, 8)
+    large = 4 * 1024 * case.sizes["n"]
+    launch = {"kernel": "add<4>", "launches": 1, "blocks": 4096, "threads": 128,
+              "arrays": {"x": large, "y": large, "out": large}}  # fmt: skip
+    (step,) = planned.steps(exercise, case, {"n": large // 4}, [launch], {"add": seen})
+    assert (step.read, step.written, step.blocks) == (2 * large, large, 4096)
+    assert step.sectors == 3 * large // 32 and step.wavefronts == 96 * 1024 and step.barriers == 8 * 1024
+    assert planned.steps(exercise, case, {"n": 4}, [launch], {"other": seen}) is None
+
+
+def test_what_must_move_does_move_where_the_counted_case_was_ragged():
+    exercise = exercises.get(TRITON)
+    case = figures.counted_case(exercise)
+    seen = Counted(1, Counter(x=100, y=100, out=100), Counter(x=60, y=60), Counter(out=100))
+    launch = {"kernel": "add", "launches": 1, "blocks": 1, "threads": 32, "arrays": {"x": 400, "y": 400, "out": 400}}
+    (step,) = planned.steps(exercise, case, {"n": 100}, [launch], {"add": seen})
+    assert step.reads == (400, 400) and step.writes == (400,)
+
+
+def test_launches_of_one_kernel_are_one_step():
+    rows = [{"kernel": "k", "threads": 32, "blocks": b, "arrays": {"x": 4 * b}} for b in (8, 2)]
+    (row,) = planned.together(rows)
+    assert (row["launches"], row["blocks"], row["arrays"]) == (2, 10, {"x": 40})
+
+
+def test_work_survives_json():
+    work = Work({"n": 4}, (Step(0, 1, 2, 32, (4, 4), (4,)),))
+    assert Work.from_json({"sizes": {"n": 4}, "steps": [vars(work.steps[0])]}) == work
