@@ -83,7 +83,10 @@ def lab(tmp_path_factory, chromium):
     (folder / "notebooks").mkdir()
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
     command += [f"--IdentityProvider.token={TOKEN}", "--ServerApp.root_dir=" + str(folder / "notebooks")]
-    command += [f"--LabApp.app_settings_dir={ROOT / 'tools/lab'}"]  # as `make lab` does
+    command += [  # as `make lab` does
+        f"--LabApp.app_settings_dir={ROOT / 'tools/lab'}",
+        f"--LabApp.extra_labextensions_path={ROOT / 'tools/lab/extensions'}",
+    ]
     log = (folder / "log").open("w")
     server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
     url = f"http://127.0.0.1:{port}"
