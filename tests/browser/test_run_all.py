@@ -7,6 +7,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from tests.browser.conftest import setting
+
 ROOT = Path(__file__).resolve().parents[2]
 UNFILLED = "is not written yet"
 ACTIVE = "const e = document.querySelector('.jp-Notebook .jp-Cell.jp-mod-active');"
@@ -17,7 +19,7 @@ MODES = ("contentVisibility", "defer", "full", "none")
 @pytest.fixture
 def windowing(lab):
     """A function that sets how JupyterLab keeps cells outside of the window."""
-    path = lab[0].parent / "home/.jupyter/lab/user-settings/@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
+    path = setting(lab[0].parent, "notebook-extension/tracker")
     before = path.read_text()
     yield lambda mode: path.write_text(json.dumps({"windowingMode": mode}))
     path.write_text(before)
@@ -55,9 +57,8 @@ def test_a_kernel_without_the_course_fails_in_the_first_cell_and_is_shown_there(
     notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     text = "\n\n".join(f"Line {k}." for k in range(30))
     notebook.cells = [nbformat.v4.new_code_cell("import course_that_is_not_here")]
-    notebook.cells += [nbformat.v4.new_markdown_cell(text), nbformat.v4.new_code_cell("1 + 1")] * 3
-    for k, cell in enumerate(notebook.cells):
-        cell.id = f"cell{k}"
+    for _ in range(3):
+        notebook.cells += [nbformat.v4.new_markdown_cell(text), nbformat.v4.new_code_cell("1 + 1")]
     path = tmp_path / "wrong_kernel.ipynb"
     nbformat.write(notebook, path)
     page = open_notebook(path)
