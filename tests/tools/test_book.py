@@ -140,3 +140,10 @@ def test_a_notebook_is_stopped_when_the_time_is_used_up():
     notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     with pytest.raises(book.NoTime, match="some_unit: not finished after"):
         book.run(notebook, "some_unit", book.time.monotonic() + 2)
+
+
+def test_matplotlib_is_loaded_before_triton():
+    cells = [v4.new_markdown_cell("# T"), v4.new_code_cell("import sys; print('matplotlib.figure' in sys.modules)")]
+    notebook = v4.new_notebook(cells=cells)
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    assert book.run(notebook, "some_unit").cells[1].outputs[0].text == "True\n"

@@ -46,6 +46,9 @@ LEAST_SECONDS = 30
 CODE_COLORS = {"light": "xcode", "dark": "monokai"}
 """Pygments' styles whose colors all have a contrast of 4.5 or more."""
 
+FIRST = "import matplotlib.figure as _"
+"""Run before a unit. With Triton 3.6 on Python 3.12, matplotlib's font library fails if Triton's was loaded first."""
+
 _MARKER = re.compile(r"^.*### (?:BEGIN|END) (?:SOLUTION|HIDDEN TESTS).*\n?", re.MULTILINE)
 _HEADING_LINK = re.compile(r'<a class="anchor-link"[^>]*>.*?</a>')
 _LINK = re.compile(r'href="\.\./(?:(glossary)\.md|(\w+)/\2\.ipynb)(#[^"]*)?"')
@@ -105,7 +108,13 @@ def run(notebook: NotebookNode, unit: str, end: float = math.inf) -> NotebookNod
         os.environ |= {"PYTHONPATH": path, "GPULAB_PROGRESS": f"{scratch}/progress.json"}  # the kernel inherits it
         try:
             place = {"metadata": {"path": scratch}}
-            client = NotebookClient(notebook, timeout_func=seconds_left, resources=place, store_widget_state=False)
+            client = NotebookClient(
+                notebook,
+                timeout_func=seconds_left,
+                resources=place,
+                store_widget_state=False,
+                extra_arguments=[f"--IPKernelApp.exec_lines={FIRST}"],
+            )
             client.execute()
         except CellExecutionError as e:
             raise NotRun(f"{unit}: {e.ename}: {e.evalue}") from None
