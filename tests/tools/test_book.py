@@ -101,6 +101,15 @@ def test_units_are_stored_once_and_shown_from_data(course, monkeypatch, capsys):
     assert "1 of 1 points" in re.sub(r"<[^>]+>", "", (course / f"out/site/book/{UNIT}.html").read_text())
 
 
+def test_units_without_outputs_are_named_and_fail_only_where_they_were_asked_for(course, monkeypatch, capsys):
+    (course / "out" / "site").mkdir(parents=True)
+    monkeypatch.setattr(book.sys, "argv", ["book", "--outputs", str(course)])
+    (course / "out" / "site" / "index.html").write_text("<p>")
+    assert book.main() == 0 and f"Without outputs: {UNIT}\nBuilt 0 units" in capsys.readouterr().out
+    monkeypatch.setattr(book.sys, "argv", ["book", UNIT, "--outputs", str(course)])
+    assert book.main() == 1
+
+
 def test_a_unit_that_needs_too_long_comes_last_in_the_next_call(monkeypatch, tmp_path):
     monkeypatch.setattr(book, "RUNS", tmp_path / "runs")
     monkeypatch.setattr(book, "solved", lambda unit: ran())

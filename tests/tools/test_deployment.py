@@ -47,6 +47,10 @@ def test_every_jupyterlab_of_ours_has_the_extension():
     copied = "cp -r tools/lab/extensions/. "
     assert f"{copied}.venv/share/jupyter/labextensions/" in " ".join(instructions("RUN"))
     assert f'{copied}"$share/labextensions/"' in (ROOT / ".binder/postBuild").read_text()
+    assert (
+        "tools/lab/extensions/. /opt/venv/share/jupyter/labextensions/"
+        in (ROOT / "tools/jupyterhub/Dockerfile").read_text()
+    )
     assert "--LabApp.extra_labextensions_path=$(CURDIR)/tools/lab/extensions" in (ROOT / "Makefile").read_text()
 
 
