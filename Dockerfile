@@ -30,7 +30,7 @@ ARG EXTRA=
 RUN if [ -n "${EXTRA}" ]; then .venv/bin/pip install --no-cache-dir ${EXTRA}; fi
 
 COPY --chown=learner . .
-RUN touch .venv/.stamp
+RUN touch .venv/.stamp && cp -r tools/lab/extensions/. .venv/share/jupyter/labextensions/
 
 ENV PATH=/home/learner/course/.venv/bin:$PATH
 EXPOSE 8888

@@ -40,7 +40,8 @@ lint: $(SETUP)  ## check the formatting, and that notebooks/ is what solutions/ 
 	$(PY) -m grader build --check
 
 lab: $(SETUP)  ## open the notebooks in JupyterLab
-	$(PY) -m jupyter lab notebooks/index.ipynb --LabApp.app_settings_dir=$(CURDIR)/tools/lab
+	$(PY) -m jupyter lab notebooks/index.ipynb --LabApp.app_settings_dir=$(CURDIR)/tools/lab \
+		--LabApp.extra_labextensions_path=$(CURDIR)/tools/lab/extensions
 
 build: $(SETUP)  ## make notebooks/ from solutions/
 	$(PY) -m grader build
@@ -57,8 +58,8 @@ bench: $(SETUP)  ## time the solutions against the libraries; needs a CUDA GPU
 site: $(SITE)/.stamp  ## build the documentation site, out/site/html/index.html, and check its links
 	$(SITE)/bin/python -m tools.site.build
 
-book: $(SETUP) site  ## run every solution and add it to the site, with its outputs; UNITS="00_start …" for some
-	$(PY) -m tools.site.book $(UNITS)
+book: $(SETUP) site  ## run every solution and add it to the site; UNITS="00_start …" for some, OUTPUTS=DIR runs nothing
+	$(PY) -m tools.site.book $(if $(OUTPUTS),--outputs $(OUTPUTS)) $(UNITS)
 
 corners: $(SETUP)  ## run unit 00 in other environments: CORNERS="colab oldest newest cuda", or Colab's alone
 	$(PY) -m tools.corners $(CORNERS)

@@ -66,6 +66,11 @@ def wait_for(server: subprocess.Popen, url: str, log: Path) -> None:
             time.sleep(0.25)
 
 
+def setting(folder: Path, name: str) -> Path:
+    """The file with a user's settings of one of JupyterLab's extensions, for the `lab` server of this folder."""
+    return folder / "home/.jupyter/lab/user-settings/@jupyterlab" / f"{name}.jupyterlab-settings"
+
+
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory, chromium):
     """A JupyterLab server on a folder of its own; gives (folder, URL)."""
@@ -77,13 +82,16 @@ def lab(tmp_path_factory, chromium):
     environment = os.environ | {"HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
     environment.pop("GPULAB_SEED", None)
     # JupyterLab takes cells out of the page that are scrolled away; a test wants to read all of them
-    settings = folder / "home/.jupyter/lab/user-settings/@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
+    settings = setting(folder, "notebook-extension/tracker")
     settings.parent.mkdir(parents=True)
     settings.write_text('{"windowingMode": "none"}')
     (folder / "notebooks").mkdir()
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"]
     command += [f"--IdentityProvider.token={TOKEN}", "--ServerApp.root_dir=" + str(folder / "notebooks")]
-    command += [f"--LabApp.app_settings_dir={ROOT / 'tools/lab'}"]  # as `make lab` does
+    command += [  # as `make lab` does
+        f"--LabApp.app_settings_dir={ROOT / 'tools/lab'}",
+        f"--LabApp.extra_labextensions_path={ROOT / 'tools/lab/extensions'}",
+    ]
     log = (folder / "log").open("w")
     server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
     url = f"http://127.0.0.1:{port}"
@@ -148,13 +156,16 @@ class Page:
             self.driver.find_element(By.XPATH, "//div[contains(@class,'lm-MenuBar-itemLabel')][text()='Run']").click()
             self._until(lambda: self.driver.find_elements(By.XPATH, "//*[@data-command='runmenu:run-all']"), 10)
             self.driver.find_element(By.XPATH, "//*[@data-command='runmenu:run-all']").click()
-            time.sleep(2)
-            if self.script(
-                "return [...document.querySelectorAll('.jp-InputPrompt')].some(e => /[0-9*]/.test(e.textContent))"
-            ):
+            if self._within(10, self._has_started):
                 break
         self._until(lambda: self.kernel_status() == "idle", limit)
         time.sleep(1)
+
+    def _has_started(self) -> bool:
+        """Does a cell wait, run, or have a number?"""
+        return self.script(
+            "return [...document.querySelectorAll('.jp-InputPrompt')].some(e => /[0-9*]/.test(e.textContent))"
+        )
 
     def outputs(self) -> list[str]:
         """Text of every output area that shows something, in order."""
@@ -192,14 +203,20 @@ class Page:
         )
         time.sleep(0.5)
 
-    def _until(self, true, limit: float) -> None:
+    def _within(self, limit: float, true) -> bool:
+        """Does it become true in so many seconds?"""
         end = time.monotonic() + limit
         while time.monotonic() < end:
             try:
                 if true():
-                    return
+                    return True
             except Exception:  # the page is still being built
                 pass
             time.sleep(0.3)
+        return False
+
+    def _until(self, true, limit: float) -> None:
+        if self._within(limit, true):
+            return
         self.screenshot("timeout")
         raise TimeoutError(f"the page did not get there in {limit} s")

@@ -39,6 +39,21 @@ def test_the_container_opens_the_map_without_popups():
     assert (ROOT / settings / "overrides.json").exists()
 
 
+def test_every_jupyterlab_of_ours_has_the_extension():
+    """tests/browser/test_run_all.py tries it in JupyterLab."""
+    (about,) = (ROOT / "tools/lab/extensions").glob("*/package.json")
+    build = json.loads(about.read_text())["jupyterlab"]["_build"]
+    assert (about.parent / build["load"]).exists() and json.loads(about.read_text())["name"] == about.parent.name
+    copied = "cp -r tools/lab/extensions/. "
+    assert f"{copied}.venv/share/jupyter/labextensions/" in " ".join(instructions("RUN"))
+    assert f'{copied}"$share/labextensions/"' in (ROOT / ".binder/postBuild").read_text()
+    assert (
+        "tools/lab/extensions/. /opt/venv/share/jupyter/labextensions/"
+        in (ROOT / "tools/jupyterhub/Dockerfile").read_text()
+    )
+    assert "--LabApp.extra_labextensions_path=$(CURDIR)/tools/lab/extensions" in (ROOT / "Makefile").read_text()
+
+
 def test_secrets_and_environments_stay_out_of_the_image():
     ignored = (ROOT / ".dockerignore").read_text().split()
     assert {".git", ".venv", "out"} <= set(ignored)
@@ -117,6 +132,16 @@ def test_workflows_run_targets_and_modules_that_there_are(path):
     for module in re.findall(r"python -m (tools\.\w+|labutils)\b", commands):
         assert (ROOT / f"{module.replace('.', '/')}.py").exists() or (ROOT / module / "__main__.py").exists()
     assert all(job["runs-on"] == "ubuntu-24.04" for job in jobs)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github/workflows").glob("*.yml")), ids=lambda path: path.stem)
+def test_workflows_may_only_read_and_put_no_names_into_a_shell(path):
+    workflow = yaml.safe_load(path.read_text())
+    assert workflow["permissions"] == {"contents": "read"}
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    assert not [step["run"] for step in steps if re.search(r"\{\{\s*github\.", step.get("run", ""))]
+    checkouts = [step for step in steps if step.get("uses", "").startswith("actions/checkout")]
+    assert all(step["with"]["persist-credentials"] is False for step in checkouts)
 
 
 def test_a_release_is_published_only_for_a_tag():

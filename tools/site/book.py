@@ -2,11 +2,15 @@
 
     python -m tools.site.book                        # `make book`: all units, below out/site/html/book
     python -m tools.site.book 00_start 05_roofline   # these alone
-    python -m tools.site.book --outputs DIR          # show notebooks that were run elsewhere, such as on a GPU
+    python -m tools.site.book --outputs DIR          # show what was run elsewhere, such as on a GPU; run nothing
+    python -m tools.site.book --store DIR            # run the units and keep their outputs as data; build no pages
 
-What was run is kept in out/book, and `--outputs out/book` shows it again without running anything: run the book where
-there is a GPU, copy that folder, and build the pages anywhere. Each page names the machine on which its unit was run.
+`make book OUTPUTS=tools/site/outputs` shows the outputs that are kept in the repository (tools/site/outputs.py). What
+was run here is kept in out/book, which `--outputs` takes, too. Each page names the machine on which its unit was run.
 The pages stand beside those of the site, whose glossary they link to: `make site` comes first.
+
+`--store` runs one unit after the other, so that times are right, and may be called again: it leaves out units whose
+code is that of their file in DIR. With `--minutes 9` it ends by then, and the next call goes on.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import html
+import math
 import os
 import re
 import sys
@@ -26,18 +31,23 @@ from nbformat import NotebookNode
 
 from grader.course.place import CODE, ROOT
 from grader.course.sources import source_notebook, unit_names
+from tools.site import outputs
 from tools.site.links import broken
+from tools.site.outputs import SHOWN
 
 RUNS = ROOT / "out" / "book"
 SITE = ROOT / "out" / "site" / "html"
 SECONDS = 1800
 """Longest that one cell may take."""
 
-SHOWN = ("text/html", "image/svg+xml", "image/png", "image/jpeg", "text/markdown", "text/latex", "text/plain")
-"""Outputs in order of preference: a widget's picture, and not the widget, which is dead on a page."""
+LEAST_SECONDS = 30
+"""With less time left, `store` begins no unit."""
 
 CODE_COLORS = {"light": "xcode", "dark": "monokai"}
 """Pygments' styles whose colors all have a contrast of 4.5 or more."""
+
+FIRST = "import matplotlib.figure as _"
+"""Run before a unit. With Triton 3.6 on Python 3.12, matplotlib's font library fails if Triton's was loaded first."""
 
 _MARKER = re.compile(r"^.*### (?:BEGIN|END) (?:SOLUTION|HIDDEN TESTS).*\n?", re.MULTILINE)
 _HEADING_LINK = re.compile(r'<a class="anchor-link"[^>]*>.*?</a>')
@@ -64,7 +74,11 @@ img { max-width: 100%; height: auto; background: #ffffff; }
 
 
 class NotRun(Exception):
-    """A unit's notebook ended with an error; the message names the cell."""
+    """A unit's notebook ended with an error; the message names it."""
+
+
+class NoTime(NotRun):
+    """The time was used up before the unit's last cell."""
 
 
 def solved(unit: str) -> NotebookNode:
@@ -75,24 +89,39 @@ def solved(unit: str) -> NotebookNode:
     return notebook
 
 
-def run(notebook: NotebookNode, unit: str) -> NotebookNode:
-    """The notebook after every cell was run here; its metadata say on which machine. Raises NotRun."""
+def run(notebook: NotebookNode, unit: str, end: float = math.inf) -> NotebookNode:
+    """The notebook after every cell was run here; its metadata say on which machine.
+
+    Raises NotRun, and NoTime where that would go on beyond `end` of the monotonic clock.
+    """
     from nbclient import NotebookClient
-    from nbclient.exceptions import CellExecutionError
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
     from labutils.gpu import device
+
+    def seconds_left(cell: NotebookNode) -> int:
+        return max(1, int(min(SECONDS, end - time.monotonic())))
 
     begin, before = time.monotonic(), dict(os.environ)
     with tempfile.TemporaryDirectory() as scratch:
         path = os.pathsep.join(p for p in (str(CODE), os.environ.get("PYTHONPATH")) if p)
         os.environ |= {"PYTHONPATH": path, "GPULAB_PROGRESS": f"{scratch}/progress.json"}  # the kernel inherits it
         try:
+            place = {"metadata": {"path": scratch}}
             client = NotebookClient(
-                notebook, timeout=SECONDS, resources={"metadata": {"path": scratch}}, store_widget_state=False
+                notebook,
+                timeout_func=seconds_left,
+                resources=place,
+                store_widget_state=False,
+                extra_arguments=[f"--IPKernelApp.exec_lines={FIRST}"],
             )
             client.execute()
         except CellExecutionError as e:
             raise NotRun(f"{unit}: {e.ename}: {e.evalue}") from None
+        except CellTimeoutError:
+            raise NoTime(f"{unit}: not finished after {time.monotonic() - begin:.0f} s") from None
+        except DeadKernelError:
+            raise NotRun(f"{unit}: its kernel died") from None
         finally:
             os.environ.clear()
             os.environ |= before
@@ -102,6 +131,51 @@ def run(notebook: NotebookNode, unit: str) -> NotebookNode:
         "seconds": round(time.monotonic() - begin),
     }
     return notebook
+
+
+def store(units: list[str], folder: Path, minutes: float) -> list[str]:
+    """Run units, one after the other, and keep their outputs in `folder`; what is left or failed, in sentences.
+
+    A unit that fails, or that takes longer than one call may, is noted in out/book and comes last in the next call.
+    """
+    end = time.monotonic() + 60 * minutes
+    notebooks = {unit: solved(unit) for unit in units}
+    left = [unit for unit in units if not _is_kept(notebooks[unit], folder / f"{unit}.json")]
+    failed = {unit: RUNS / f"{unit}.failed" for unit in left}
+    left.sort(key=lambda unit: failed[unit].exists())  # a stable sort: else in the course's order
+    first, problems = left[:1], []
+    while left and end - time.monotonic() >= min(LEAST_SECONDS, 30 * minutes):
+        unit = left[0]
+        try:
+            ran = run(notebooks[unit], unit, end)
+        except NotRun as problem:
+            if isinstance(problem, NoTime) and [unit] != first:
+                break  # it began late: the next call begins with it
+            RUNS.mkdir(parents=True, exist_ok=True)
+            failed[unit].write_text(f"{problem}\n", encoding="utf-8")
+            problems.append(str(problem))
+        else:
+            data = outputs.pack(ran, ROOT, CODE, Path.home(), tempfile.gettempdir())
+            outputs.write(folder / f"{unit}.json", data)
+            failed[unit].unlink(missing_ok=True)
+            print(f"{unit}: {data['seconds']} s, {(folder / f'{unit}.json').stat().st_size >> 10} KB", flush=True)
+        left.pop(0)
+    if left:
+        problems.append(f"Left for the next call: {', '.join(left)}")
+    return problems
+
+
+def _is_kept(notebook: NotebookNode, path: Path) -> bool:
+    return path.exists() and outputs.is_current(notebook, outputs.read(path))
+
+
+def kept(unit: str, folder: Path) -> NotebookNode | None:
+    """A unit with the outputs of a folder: a notebook that was run, or data of `store`. None if it has neither."""
+    if (path := folder / f"{unit}.ipynb").exists():
+        return nbformat.read(path, as_version=4)
+    if (path := folder / f"{unit}.json").exists():
+        return outputs.unpack(solved(unit), outputs.read(path))
+    return None
 
 
 def page(notebook: NotebookNode, unit: str, units: list[str]) -> str:
@@ -165,25 +239,35 @@ def _document(title: str, body: str, more: str = "") -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.site.book", description="run the solutions, write pages")
     parser.add_argument("unit", nargs="*", help="default: all")
-    parser.add_argument(
-        "--outputs", type=Path, metavar="DIR", help="show the run notebooks of this folder; run nothing"
-    )
+    parser.add_argument("--outputs", type=Path, metavar="DIR", help="show the outputs of this folder; run nothing")
+    parser.add_argument("--store", type=Path, metavar="DIR", help="run, keep the outputs here, and build no pages")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="with --store: end after so many")
     args = parser.parse_args()
     units, pages, failed = args.unit or unit_names(ROOT), {}, []
     if unknown := sorted(set(units) - set(unit_names(ROOT))):
         print(f"There is no unit {', '.join(unknown)}.")
         return 2
+    if args.store:
+        problems = store(units, args.store, args.minutes)
+        size = sum(path.stat().st_size for path in args.store.glob("*.json"))
+        print(*problems, f"{args.store}: {len(list(args.store.glob('*.json')))} units, {size / 1e6:.1f} MB", sep="\n")
+        return int(bool(problems))
     for unit in units:
         try:
             if args.outputs:
-                pages[unit] = nbformat.read(args.outputs / f"{unit}.ipynb", as_version=4)
+                if notebook := kept(unit, args.outputs):
+                    pages[unit] = notebook
+                elif args.unit:
+                    failed.append(f"{unit}: no outputs in {args.outputs}")
                 continue
             pages[unit] = run(solved(unit), unit)
             RUNS.mkdir(parents=True, exist_ok=True)
             nbformat.write(pages[unit], RUNS / f"{unit}.ipynb")
             print(f"{unit}: {pages[unit].metadata['gpu_kernel_lab']['seconds']} s", flush=True)
-        except (NotRun, FileNotFoundError) as problem:
+        except NotRun as problem:
             failed.append(str(problem))
+    if args.outputs and (missing := [unit for unit in units if unit not in pages]):
+        print(f"Without outputs: {', '.join(missing)}")
     book = SITE / "book"
     book.mkdir(parents=True, exist_ok=True)
     for unit, notebook in pages.items():

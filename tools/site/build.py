@@ -66,7 +66,15 @@ API = {
 }
 """Pages of the API: the title, and the modules whose docstrings it shows."""
 
-SHOWN = PAGES | {"labutils/__init__.py": "api/notebooks.md"}
+BOOK = "book/index.html"
+"""The solutions with their outputs. `make book` writes them; `make site` alone has a page that says so."""
+
+NO_BOOK = (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Solutions</title></head><body><main>'
+    "<p>These pages are not built here: <code>make book</code> builds them.</p></main></body></html>\n"
+)
+
+SHOWN = PAGES | {"labutils/__init__.py": "api/notebooks.md", "solutions": BOOK}
 """Files that a link to the repository need not lead to: a page has their content."""
 
 # Code is passed over: a fenced block, an indented line, a span.
@@ -122,6 +130,8 @@ def write_pages(folder: Path, settings: CourseSettings) -> None:
     for page, (title, modules) in API.items():
         (folder / page).parent.mkdir(parents=True, exist_ok=True)
         (folder / page).write_text(api_page(title, modules), encoding="utf-8")
+    (folder / BOOK).parent.mkdir(parents=True, exist_ok=True)
+    (folder / BOOK).write_text(NO_BOOK, encoding="utf-8")
     shutil.copytree(HERE / "assets", folder / "assets")
     shutil.copytree(ROOT / PICTURES, folder / "pictures", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
 
