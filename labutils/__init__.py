@@ -1,7 +1,7 @@
 """GPU Kernel Lab's helpers for notebooks: `import labutils as lab`.
 
 `lab.setup()` shows the device, `lab.tiny()` a small case, `lab.check()` checks an exercise. `lab.hint()` gives a hint,
-`lab.explain()` says what a kernel does, `lab.progress()` what you have done. Modules with more:
+`lab.explain()` says what a kernel does, `lab.walkthrough()` shows a solution, `lab.progress()` what you have done. More:
 `lab.device`, `lab.exercise`, `lab.inputs`, `lab.roofline`.
 """
 
@@ -54,11 +54,12 @@ _use_emulator(_emulator)  # without a GPU `lab.cuda` launches there; it is loade
 
 def _remember(exercise, verdict) -> None:
     """After a check: progress, and where to look further."""
-    from .study import explain, progress
+    from .study import explain, progress, walkthroughs
 
     progress.note(exercise, verdict)
-    if line := explain.offer(exercise, verdict):
-        print(line)
+    for offer in (explain.offer, walkthroughs.offer):
+        if line := offer(exercise, verdict):
+            print(line)
 
 
 _after.append(_remember)
@@ -96,6 +97,17 @@ def hint(exercise_id: str) -> None:
     from .study.hints import hint as show
 
     show(exercise_id)
+
+
+@_for_readers
+def walkthrough(name: str, anyway: bool = False):
+    """A solution, why it is written so, and the next exercise: for a solved exercise, or `anyway`.
+
+    With the name of a unit, such as "06_elementwise_triton": model answers to its questions.
+    """
+    from .study.walkthroughs import walkthrough as show
+
+    return show(name, anyway)
 
 
 @_for_readers
@@ -285,4 +297,5 @@ def __getattr__(name: str):
 __all__ = [
     "access_map", "aligned", "annotate", "banks", "benchmark", "ceilings", "check", "coalescing", "compare", "cuda",
     "device", "explain", "hint", "padded", "play", "profile", "progress", "record", "setup", "tensor_map", "tiny",
+    "walkthrough",
 ]  # fmt: skip
