@@ -111,6 +111,28 @@ def walkthrough(name: str, anyway: bool = False):
 
 
 @_for_readers
+def claims(unit: str, **predicted: float) -> None:
+    """A two-minute quiz: claims of a unit with a number left out. Predict each, then have it counted.
+
+    In a notebook it has boxes and buttons; anywhere, `lab.claims(unit, name=prediction)` answers the card `name`.
+    """
+    from .study.claims import quiz
+
+    if (cards := quiz(unit, **predicted)) is None:
+        return
+    try:
+        from IPython import get_ipython
+        from IPython.display import display
+    except ImportError:
+        print(cards)
+        return
+    if get_ipython() is None:
+        print(cards)
+    else:
+        display(cards)
+
+
+@_for_readers
 def progress():
     """Exercises done, points, and what comes next: from one file on this machine, which nobody else reads."""
     from .study.progress import progress as known
@@ -278,6 +300,7 @@ _NAMES = {
     "GPU": "gpu.machine",
     "Ledger": "gpu.roofline",
     "SimulatedGPU": "gpu.machine",
+    "counted": "study.claims",
     "Roof": "gpu.roofline",
     "fuse": "gpu.roofline",
     "units": "gpu.roofline",
@@ -295,7 +318,7 @@ def __getattr__(name: str):
 
 
 __all__ = [
-    "access_map", "aligned", "annotate", "banks", "benchmark", "ceilings", "check", "coalescing", "compare", "cuda",
+    "access_map", "aligned", "annotate", "banks", "benchmark", "ceilings", "check", "claims", "coalescing", "compare", "cuda",
     "device", "explain", "hint", "padded", "play", "profile", "progress", "record", "setup", "tensor_map", "tiny",
     "walkthrough",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from grader.course import claims, glossary, hints, index, self_check, walkthroughs
+from grader.course import cards, claims, glossary, hints, index, self_check, walkthroughs
 from grader.course.holes import holes
 from grader.course.nbgrader_config import NbGraderAPI, course_config
 from grader.course.regions import BuildError, located
@@ -85,6 +85,7 @@ def build(
     if out == root / "notebooks" and (study := root / "labutils" / "study").exists():
         problems += _collect_hints(out, study / "hints.json", check)
         problems += _collect_walkthroughs(root, study / "walkthroughs.json", check)
+        problems += _collect_cards(root, study / "claims.json", check)
     problems += [f"{path} contains answers and must not be released" for path in sorted(out.glob("**/mutants"))]
     if not units:
         for path in stale_releases(root, out):
@@ -149,6 +150,14 @@ def _collect_walkthroughs(root: Path, target: Path, check: bool) -> list[str]:
         return [*found, f"{target.name}: it differs from its sources; run `python -m grader build`"]
     _replace(target, content)
     return found
+
+
+def _collect_cards(root: Path, target: Path, check: bool) -> list[str]:
+    """Put the claim cards where `lab.claims` reads them, or with `check` say if they are not there."""
+    try:
+        return _put(cards.released(root).encode(), target, check)
+    except BuildError as problem:
+        return [str(problem)]
 
 
 def _claim_problems(solutions: Path, units: list[str]) -> list[str]:
