@@ -1,8 +1,8 @@
 """GPU Kernel Lab's helpers for notebooks: `import labutils as lab`.
 
 `lab.setup()` shows the device, `lab.tiny()` a small case, `lab.check()` checks an exercise. `lab.hint()` gives a hint,
-`lab.explain()` says what a kernel does, `lab.walkthrough()` shows a solution, `lab.progress()` what you have done. More:
-`lab.device`, `lab.exercise`, `lab.inputs`, `lab.roofline`.
+`lab.explain()` says what a kernel does, `lab.walkthrough()` shows a solution, `lab.claims()` asks for predictions,
+`lab.progress()` says what you have done. Modules with more: `lab.device`, `lab.exercise`, `lab.inputs`, `lab.roofline`.
 """
 
 import functools
@@ -318,7 +318,7 @@ def __getattr__(name: str):
 
 
 __all__ = [
-    "access_map", "aligned", "annotate", "banks", "benchmark", "ceilings", "check", "claims", "coalescing", "compare", "cuda",
-    "device", "explain", "hint", "padded", "play", "profile", "progress", "record", "setup", "tensor_map", "tiny",
-    "walkthrough",
+    "access_map", "aligned", "annotate", "banks", "benchmark", "ceilings", "check", "claims", "coalescing",
+    "compare", "cuda", "device", "explain", "hint", "padded", "play", "profile", "progress", "record", "setup",
+    "tensor_map", "tiny", "walkthrough",
 ]  # fmt: skip

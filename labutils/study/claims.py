@@ -28,7 +28,7 @@ RIGHT, NEAR = 1.1, 2.0
 
 
 @dataclass(frozen=True)
-class Card:
+class ClaimCard:
     """One claim. `line` is the code that gives its number; without one, `number` was measured, and `source` says where.
 
     `unit` is what the number counts.
@@ -77,7 +77,7 @@ class Quiz:
     """The cards of a unit, with the predictions made so far: boxes to fill in a notebook, text elsewhere."""
 
     unit: str
-    cards: tuple[Card, ...]
+    cards: tuple[ClaimCard, ...]
     predicted: Mapping[str, float]
 
     def __repr__(self) -> str:
@@ -102,7 +102,7 @@ class Quiz:
 
         return w.VBox([self._row(w, card) for card in self.cards])
 
-    def _row(self, w, card: Card):
+    def _row(self, w, card: ClaimCard):
         known = self.predicted.get(card.name)
         box = w.FloatText(value=known or 0.0, description="predict", layout=w.Layout(width="16em"))
         button = w.Button(description="compare", layout=w.Layout(width="7em"))
@@ -129,7 +129,7 @@ def quiz(unit: str, **predicted: float) -> Quiz | None:
         near = difflib.get_close_matches(unit, stored(), 1)
         print(f"lab.claims: there are no cards of {unit!r}" + (f"; did you mean {near[0]!r}?" if near else "."))
         return None
-    cards = tuple(Card(**card) for card in found)
+    cards = tuple(ClaimCard(**card) for card in found)
     if unknown := sorted(predicted.keys() - {card.name for card in cards}):
         names = ", ".join(card.name for card in cards)
         print(f"lab.claims: {unit} has no card {', '.join(unknown)}; there are {names}.")
@@ -138,8 +138,8 @@ def quiz(unit: str, **predicted: float) -> Quiz | None:
 
 
 def counted(exercise_id: str, count: str, per: str = "") -> float:
-    """A count of the reference solution in the case that `lab.explain` shows, such as "global_load_sectors"; with `per`,
-    in units of another count.
+    """A count of the reference solution in the case that `lab.explain` shows, such as "global_load_sectors". With
+    `per`, it is in units of another count.
 
     Your own kernel's: `lab.explain(exercise_id).yours.counts`.
     """

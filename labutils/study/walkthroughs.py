@@ -1,7 +1,7 @@
 """`lab.walkthrough`: a solution and why it is written so, once the exercise is solved or the learner asks for it.
 
-The texts are in a file of their own, which `python -m grader build` writes. A course may leave it out of what it gives to
-learners, in whole or for some units, and no sandbox of the judge has it.
+The texts are in a file of their own, which `python -m grader build` writes. A course may leave it out of what it gives
+to learners, in whole or for some units, and no sandbox of the judge has it.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def stored() -> Mapping[str, Any]:
 
 
 def walkthrough(name: str, anyway: bool = False) -> Walkthrough | Answers | None:
-    """The walkthrough of an exercise, or the model answers of a unit; prints why and returns None where it is locked."""
+    """The walkthrough of an exercise, or the model answers of a unit. Where it is locked: prints why, returns None."""
     unit = next((e.unit for e in exercises.all_exercises().values() if e.unit == name), None)
     try:
         exercise = None if unit else exercises.get(name)

@@ -231,6 +231,7 @@ lab.check("00_start/scale_cuda")
 # a plain copy on the same GPU. Predict first: what fraction of the copy's bandwidth will your kernels reach?
 
 # %%
+lab.claims("00_start")  # a two-minute quiz: predict each number, then compare
 print(lab.benchmark("00_start/scale") or "")
 lab.benchmark("00_start/scale_cuda")
 
