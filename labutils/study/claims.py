@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import html
+import importlib
 import json
 import math
 from collections.abc import Mapping
@@ -45,9 +46,8 @@ class ClaimCard:
         """The claim's number."""
         if not self.line:
             return float(self.number)
-        import labutils
-
-        return float(eval(self.line, {"lab": labutils, "math": math}))
+        lab = importlib.import_module(__package__.partition(".")[0])
+        return float(eval(self.line, {"lab": lab, "math": math}))
 
     @property
     def verb(self) -> str:

@@ -27,8 +27,6 @@ def test_every_card_can_be_measured(unit):
         found = card.measure()
         assert found > 0 and found < float("inf"), card
         assert card.claim.count(BLANK) == 1 and card.how, card
-        filled = card.claim.replace(",", "").split()
-        assert f"{found:g}" not in filled, f"{unit}: {card.name} gives its number away"
 
 
 @pytest.mark.parametrize(
