@@ -78,7 +78,7 @@ def questions(unit: Path) -> list[list[str]]:
         if cell.cell_type == "markdown" and grading.get("solution"):
             regions = [region for region in find_regions(cell.source, code=False) if region.kind == SOLUTION]
             model = "\n".join(line for region in regions for line in region.lines).strip()
-            found.append(["\n".join(outside(cell.source, regions)).strip(), model])
+            found.append([outside(cell.source, regions).strip(), model])
     return found
 
 

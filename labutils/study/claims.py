@@ -69,7 +69,7 @@ class ClaimCard:
         ratio = predicted / found
         factor = max(ratio, 1 / ratio)
         verdict = "right" if factor <= RIGHT else "near" if factor <= NEAR else "off"
-        return f"{text}: {ratio:.2g} times, {verdict}. {self.how}"
+        return f"{text}: {ratio:.3g} times, {verdict}. {self.how}"
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,8 @@ def test_the_stored_file_is_that_of_the_sources():
 def test_every_question_for_a_written_answer_has_a_model_answer():
     for name in UNITS:
         for question, model in walkthroughs.questions(ROOT / "solutions" / name):
-            assert len(question.split()) >= 5 and len(model.split()) >= 5, (name, question)
+            assert question.startswith("**") and len(question.split()) >= 5, (name, question)
+            assert len(model.split()) >= 5 and "SOLUTION" not in question + model, (name, question)
 
 
 @pytest.mark.parametrize("name", UNITS)

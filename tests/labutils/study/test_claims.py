@@ -33,8 +33,8 @@ def test_every_card_can_be_measured(unit):
     ("card", "predicted", "text"),
     [
         (COUNTED, 1024, "1,024 predicted, 1,024 bytes calculated: 1 times, right"),
-        (COUNTED, 600, "0.59 times, near"),
-        (COUNTED, 100, "0.098 times, off"),
+        (COUNTED, 600, "0.586 times, near"),
+        (COUNTED, 100, "0.0977 times, off"),
         (COUNTED, 0, "0 predicted, 1,024 bytes calculated: not the same"),
         (COUNTED, -1024, "not the same"),
         (MEASURED, 8800, "8,800 predicted, 4,000 GB/s measured: 2.2 times, off"),
