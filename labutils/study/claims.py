@@ -109,7 +109,7 @@ class Quiz:
         result = w.HTML(_paragraph(card.result(known)) if known is not None else "")
 
         def show(_=None) -> None:
-            result.value = _paragraph(card.result(box.value))
+            result.value = _paragraph(card.result(box.value) if box.value else "Type your prediction first.")
 
         button.on_click(show)
         claim = w.HTML(_paragraph(card.claim))

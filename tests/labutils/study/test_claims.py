@@ -66,6 +66,8 @@ def test_the_widget_compares_what_was_typed():
     claim, row, result = quiz("10_reduction").widget().children[0].children
     box, _, button = row.children
     assert BLANK in claim.value and result.value == ""
+    button.click()
+    assert "prediction first" in result.value
     box.value = 823
     button.click()
     assert "right" in result.value
