@@ -124,14 +124,15 @@ def test_a_sandbox_of_an_installed_grader_reads_no_answers(tmp_path, bubblewrap)
     secret.parent.mkdir(parents=True)
     secret.write_text("answer = 42")
     (jupytext,) = packages.glob("jupytext/__init__.py")
-    files = [packages / "labutils/exercises/start.py", packages / "grader/judge/judge.py", secret, jupytext]
+    files = [packages / "labutils/exercises/start.py", packages / "grader/judge/judge.py", secret]
+    files += [packages / "labutils/study/walkthroughs.json", jupytext]
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     environment |= {} if bubblewrap else {"GPULAB_NO_BWRAP": "1"}
     command = [str(python), "-c", PROBE, *map(str, files)]
     done = subprocess.run(
         command, cwd=tmp_path / "course", env=environment, capture_output=True, text=True, timeout=200
     )
-    assert done.stdout.split() == ["hidden", "hidden", "hidden", "read"], done.stdout + done.stderr
+    assert done.stdout.split() == ["hidden", "hidden", "hidden", "hidden", "read"], done.stdout + done.stderr
 
 
 def test_a_sandbox_has_no_function_that_computes_an_answer():
