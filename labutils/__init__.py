@@ -1,8 +1,8 @@
 """GPU Kernel Lab's helpers for notebooks: `import labutils as lab`.
 
 `lab.setup()` shows the device, `lab.tiny()` a small case, `lab.check()` checks an exercise. `lab.hint()` gives a hint,
-`lab.explain()` says what a kernel does, `lab.progress()` what you have done. Modules with more:
-`lab.device`, `lab.exercise`, `lab.inputs`, `lab.roofline`.
+`lab.explain()` says what a kernel does, `lab.walkthrough()` shows a solution, `lab.claims()` asks for predictions,
+`lab.progress()` says what you have done. Modules with more: `lab.device`, `lab.exercise`, `lab.inputs`, `lab.roofline`.
 """
 
 import functools
@@ -54,16 +54,17 @@ _use_emulator(_emulator)  # without a GPU `lab.cuda` launches there; it is loade
 
 def _remember(exercise, verdict) -> None:
     """After a check: progress, and where to look further."""
-    from .study import explain, progress
+    from .study import explain, progress, walkthroughs
 
     progress.note(exercise, verdict)
-    offered = explain.offer(exercise, verdict)
-    if isinstance(offered, str):
-        print(offered, end="\n" if offered else "")
-    else:
-        from IPython.display import display
+    for offer in (explain.offer, walkthroughs.offer):
+        offered = offer(exercise, verdict)
+        if isinstance(offered, str):
+            print(offered, end="\n" if offered else "")
+        else:
+            from IPython.display import display
 
-        display(offered)
+            display(offered)
 
 
 _after.append(_remember)
@@ -101,6 +102,39 @@ def hint(exercise_id: str) -> None:
     from .study.hints import hint as show
 
     show(exercise_id)
+
+
+@_for_readers
+def walkthrough(name: str, anyway: bool = False):
+    """A solution, why it is written so, and the next exercise: for a solved exercise, or `anyway`.
+
+    With the name of a unit, such as "06_elementwise_triton": model answers to its questions.
+    """
+    from .study.walkthroughs import walkthrough as show
+
+    return show(name, anyway)
+
+
+@_for_readers
+def claims(unit: str, **predicted: float) -> None:
+    """A two-minute quiz: claims of a unit with a number left out. Predict each, then have it counted.
+
+    In a notebook it has boxes and buttons; anywhere, `lab.claims(unit, name=prediction)` answers the card `name`.
+    """
+    from .study.claims import quiz
+
+    if (cards := quiz(unit, **predicted)) is None:
+        return
+    try:
+        from IPython import get_ipython
+        from IPython.display import display
+    except ImportError:
+        print(cards)
+        return
+    if get_ipython() is None:
+        print(cards)
+    else:
+        display(cards)
 
 
 @_for_readers
@@ -271,6 +305,7 @@ _NAMES = {
     "GPU": "gpu.machine",
     "Ledger": "gpu.roofline",
     "SimulatedGPU": "gpu.machine",
+    "counted": "study.claims",
     "Roof": "gpu.roofline",
     "fuse": "gpu.roofline",
     "units": "gpu.roofline",
@@ -288,6 +323,7 @@ def __getattr__(name: str):
 
 
 __all__ = [
-    "access_map", "aligned", "annotate", "banks", "benchmark", "ceilings", "check", "coalescing", "compare", "cuda",
-    "device", "explain", "hint", "padded", "play", "profile", "progress", "record", "setup", "tensor_map", "tiny",
+    "access_map", "aligned", "annotate", "banks", "benchmark", "ceilings", "check", "claims", "coalescing",
+    "compare", "cuda", "device", "explain", "hint", "padded", "play", "profile", "progress", "record", "setup",
+    "tensor_map", "tiny", "walkthrough",
 ]  # fmt: skip

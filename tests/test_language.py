@@ -141,7 +141,7 @@ PLACES = {
     "grader": ["grader/**/*.py", "grader/reports/templates/*"],
     "lessons": ["labutils/exercises/*.py", "labutils/lessons/*.py"],
     "labutils": ["labutils/**/*.py", "labutils/**/*.cuh"],
-    "units": ["solutions/*/*.py", "solutions/*/mutants/*.toml", "solutions/*/claims.toml"],
+    "units": ["solutions/*/*.py", "solutions/*/mutants/*.toml", "solutions/*/*.toml"],
 }
 """Files of each place; a file belongs to the first place that names it."""
 
@@ -166,7 +166,7 @@ def texts(path: Path) -> Iterator[Text]:
     source = path.read_text(encoding="utf-8")
     if path.suffix == ".toml":
         for table in tomllib.loads(source).values():
-            for key in ("why", "value", "source"):
+            for key in ("why", "value", "source", "production", "tried", "claim"):
                 if isinstance(words := isinstance(table, dict) and table.get(key), str):
                     yield Text(path, source[: source.find(words[:40])].count("\n") + 1, words)
     elif path.suffix == ".cuh":

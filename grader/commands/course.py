@@ -72,7 +72,7 @@ def results(args) -> int:
 def init(args) -> int:
     """Write the course's two files. What was set before stays unless a flag or an answer changes it."""
     before = read_settings(args.root)
-    table = {f: getattr(before, f) for f in ("branch", "weights", "scale", *QUESTIONS)}
+    table = {f: getattr(before, f) for f in ("branch", "weights", "scale", "walkthroughs", *QUESTIONS)}
     for name in ("branch", *QUESTIONS):
         given = getattr(args, name)
         if given is None and name in QUESTIONS and not args.yes and sys.stdin.isatty():

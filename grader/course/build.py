@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from grader.course import claims, glossary, hints, index, self_check
+from grader.course import cards, claims, glossary, hints, index, self_check, walkthroughs
 from grader.course.holes import holes
 from grader.course.nbgrader_config import NbGraderAPI, course_config
 from grader.course.regions import BuildError, located
@@ -84,6 +84,8 @@ def build(
         problems += _put(notebook_bytes(index.index_notebook(readme)), out / "index.ipynb", check)
     if out == root / "notebooks" and (study := root / "labutils" / "study").exists():
         problems += _collect_hints(out, study / "hints.json", check)
+        problems += _collect_walkthroughs(root, study / "walkthroughs.json", check)
+        problems += _collect_cards(root, study / "claims.json", check)
     problems += [f"{path} contains answers and must not be released" for path in sorted(out.glob("**/mutants"))]
     if not units:
         for path in stale_releases(root, out):
@@ -133,6 +135,29 @@ def _collect_hints(notebooks: Path, target: Path, check: bool) -> list[str]:
         return [f"{target.name}: it does not hold the hints of the notebooks; run `python -m grader build`"]
     _replace(target, content)
     return []
+
+
+def _collect_walkthroughs(root: Path, target: Path, check: bool) -> list[str]:
+    """Put the walkthroughs where `lab.walkthrough` reads them, or with `check` say if they are not there."""
+    try:
+        left, content = walkthroughs.missing(root), walkthroughs.released(root).encode()
+    except (BuildError, ValueError) as problem:
+        return [str(problem)]
+    found = [f"{name}: {walkthroughs.FILE} has no text of this exercise" for name in left]
+    if target.exists() and target.read_bytes() == content:
+        return found
+    if check:
+        return [*found, f"{target.name}: it differs from its sources; run `python -m grader build`"]
+    _replace(target, content)
+    return found
+
+
+def _collect_cards(root: Path, target: Path, check: bool) -> list[str]:
+    """Put the claim cards where `lab.claims` reads them, or with `check` say if they are not there."""
+    try:
+        return _put(cards.released(root).encode(), target, check)
+    except BuildError as problem:
+        return [str(problem)]
 
 
 def _claim_problems(solutions: Path, units: list[str]) -> list[str]:

@@ -77,14 +77,20 @@ def fill(notebook: NotebookNode, claims: Mapping[str, Claim], unit: str) -> None
     for number, cell in enumerate(notebook.cells, start=1):
         place = f"{unit}.py, cell {number}"
         if cell.cell_type == "markdown":
-            cell.source = _USE.sub(lambda use, place=place: _value(use[1], claims, place), cell.source)
+            cell.source = filled(cell.source, claims, place)
         elif _IN_CODE.search(cell.source):
             raise BuildError(f"{place}: a claim stands in a code cell; only text cells take claims")
 
 
+def filled(text: str, claims: Mapping[str, Claim], place: str) -> str:
+    """A text with the values of its claims. Raises BuildError for an unknown key."""
+    return _USE.sub(lambda use: _value(use[1], claims, place), text)
+
+
 def unused(solutions: Path, claims: Mapping[str, Claim], units: Collection[str] = ()) -> list[str]:
     """A sentence for each claim (of `units`, or of all) that no text and no `compute` of any unit uses."""
-    used = {use[1] for path in solutions.glob("*/*.py") for use in _USE.finditer(path.read_text(encoding="utf-8"))}
+    paths = [path for pattern in ("*/*.py", "*/walkthroughs.toml") for path in solutions.glob(pattern)]
+    used = {use[1] for path in paths for use in _USE.finditer(path.read_text(encoding="utf-8"))}
     for claim in claims.values():
         used |= _names(claim.compute) - {claim.key}
     return [

@@ -6,6 +6,7 @@
     wheel = "https://example.org/labutils-1.0-py3-none-any.whl"   # what Colab installs instead of the repository
     exchange = "/srv/nbgrader/exchange"                        # nbgrader's exchange
     roster = "roster.csv"                                      # who takes the course (grader/intake/roster.py)
+    walkthroughs = ["00_start"]                                # units whose solutions `lab.walkthrough` shows; ["all"]
 
     [weights]                                                  # of each unit in the course's result; left out: 1
     "06_elementwise_triton" = 2
@@ -45,6 +46,7 @@ class CourseSettings:
     wheel: str = ""
     exchange: str = ""
     roster: str = ""
+    walkthroughs: tuple[str, ...] = ("all",)
     weights: Mapping[str, float] = field(default_factory=dict)
     scale: Mapping[str, float] = field(default_factory=dict)
 
@@ -75,6 +77,8 @@ class CourseSettings:
             value = getattr(self, f.name)
             if isinstance(value, str) and (value or f.name in ("course_id", "repository")):
                 lines.append(f"{f.name} = {_quoted(value)}")
+        if self.walkthroughs != ("all",):
+            lines.append(f"walkthroughs = [{', '.join(map(_quoted, self.walkthroughs))}]")
         for name in ("weights", "scale"):
             if table := getattr(self, name):
                 lines += ["", f"[{name}]", *(f"{_quoted(key)} = {number:g}" for key, number in table.items())]
@@ -104,6 +108,10 @@ def checked(table: dict) -> CourseSettings:
         if name in ("weights", "scale"):
             if not isinstance(value, dict) or not all(_is_share(number) for number in value.values()):
                 raise ValueError(f"{name}: each line is a name and a number that is not negative")
+        elif name == "walkthroughs":
+            if not isinstance(value, (list, tuple)) or not all(isinstance(unit, str) for unit in value):
+                raise ValueError('walkthroughs is a list of units: ["all"], [] for none, or ["00_start", …]')
+            table = table | {name: tuple(value)}
         elif not isinstance(value, str):
             raise ValueError(f"{name} = {value!r} must be text")
     settings = CourseSettings(**table)

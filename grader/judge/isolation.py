@@ -49,6 +49,9 @@ ANSWERS = {
 """Functions of labutils that compute what an exercise asks for. They are for the lessons and the checks: where a
 submission's Python runs, they are there by name only."""
 
+LEFT_OUT = ("walkthroughs.json",)
+"""Files of labutils with solutions, which no sandbox has, not even one that runs a notebook for its feedback."""
+
 PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 """Where a sandboxed process finds programs, the C++ compiler among them."""
 
@@ -108,8 +111,8 @@ def warning() -> str | None:
 
 @functools.cache
 def course(exercises: bool = False) -> Path:
-    """A folder with what runs inside: labutils, without the exercises and `ANSWERS` unless they are asked for, and the
-    readers.
+    """A folder with what runs inside: labutils, without `LEFT_OUT`, and without the exercises and `ANSWERS` unless they
+    are asked for, and the readers.
 
     With the bytecode that Python keeps beside a module: nothing inside may write it.
     """
@@ -118,7 +121,7 @@ def course(exercises: bool = False) -> Path:
 
 def _fill(exercises: bool, folder: Path) -> None:
     source = Path(labutils.__file__).parent
-    hide = shutil.ignore_patterns(*([] if exercises else ["exercises"]))
+    hide = shutil.ignore_patterns(*LEFT_OUT, *([] if exercises else ["exercises"]))
     shutil.copytree(source, folder / "labutils", ignore=hide, copy_function=copy)
     shutil.copytree(INSIDE, folder / PACKAGE, ignore=hide, copy_function=copy)
     if not exercises:

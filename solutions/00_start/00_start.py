@@ -231,6 +231,7 @@ lab.check("00_start/scale_cuda")
 # a plain copy on the same GPU. Predict first: what fraction of the copy's bandwidth will your kernels reach?
 
 # %%
+lab.claims("00_start")  # a two-minute quiz: predict each number, then compare
 print(lab.benchmark("00_start/scale") or "")
 lab.benchmark("00_start/scale_cuda")
 
@@ -249,6 +250,9 @@ lab.benchmark("00_start/scale_cuda")
 # - `lab.explain("00_start/scale")` compares your kernel with the reference solution (bytes moved, machine code,
 #   predicted times on five GPUs) and suggests what to change next. It works for every exercise with a kernel.
 # - `lab.hint("00_start/scale")` prints the next hint of an exercise.
+# - `lab.walkthrough("00_start/scale")` shows a solution, why it is written so, and what comes next. It opens after full
+#   points, or with `anyway=True`. A course may keep it back until the deadline.
+# - `lab.claims("00_start")` is a two-minute quiz: predict numbers of the unit, then compare. Every unit has one.
 # - `lab.progress()` shows your points, what you have done, and what to do next if you have a day, a week or a term.
 #   Your points are stored in one file on this machine and never sent anywhere.
 # - `lab.play` steps through a CUDA C++ launch: `lab.play(scale_cuda, torch.ones(300), 2.0, torch.empty(300))`.

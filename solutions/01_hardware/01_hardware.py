@@ -212,6 +212,7 @@ lab.check("01_hardware/in_flight")
 lab.check("01_hardware/warps_needed")
 
 # %%
+lab.claims("01_hardware")  # a two-minute quiz: predict each number, then compare
 # Your formulas, applied to real GPUs.
 lab.peaks.headlines(peak_tflops)
 lab.peaks.ridges(ridge)

@@ -297,6 +297,7 @@ lab.widgets.divergence("thread % 2 == 0")
 lab.check("02_execution_model/diverge")
 
 # %%
+lab.claims("02_execution_model")  # a two-minute quiz: predict each number, then compare
 active_share(stereo)
 lab.annotate(by_warp_kernel)
 for version in (stereo_by_thread, stereo):

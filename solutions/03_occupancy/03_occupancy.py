@@ -200,6 +200,7 @@ lab.plots.show(lab.registers.staircase, occupancy)
 # which with 4?
 
 # %%
+lab.claims("03_occupancy")  # a two-minute quiz: predict each number, then compare
 print(lab.hardware.COPY)
 figures = lab.hardware.figures()  # measured here if there is a GPU; otherwise stored (the plot's title names the GPU)
 lab.plots.show(lab.registers.throttled_copy, figures)

@@ -242,6 +242,7 @@ print(lab.compare(x, **contenders) or "The end of this notebook has a measuremen
 # addition and a matmul.
 
 # %%
+lab.claims("04_benchmarking")  # a two-minute quiz: predict each number, then compare
 a = torch.randn(4096 if gpu else 4, 4096 if gpu else 4, device=x.device, dtype=torch.float16)
 
 

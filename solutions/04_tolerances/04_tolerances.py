@@ -62,6 +62,7 @@ def tolerance(terms, magnitude, expected, accumulate, stored):
 lab.check("04_tolerances/tolerance")
 
 # %%
+lab.claims("04_tolerances")  # a two-minute quiz: predict each number, then compare
 # Errors of dot products of K normally distributed numbers, divided by your tolerance, and by the default tolerance of
 # numpy.allclose, 1e-5 · |expected| + 1e-8. Quotients up to 1 are accepted.
 from labutils import rounding

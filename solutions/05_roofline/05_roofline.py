@@ -233,6 +233,7 @@ lab.tiny("05_roofline/own_kernel")
 lab.check("05_roofline/own_kernel")
 
 # %%
+lab.claims("05_roofline")  # a two-minute quiz: predict each number, then compare
 placed = lab.rooflines.library_kernels(softmax_ledger, matmul_ledger) | lab.rooflines.own_kernel(fma_chain)
 lab.rooflines.verdicts(placed, verdict)
 lab.rooflines.claims(softmax_ledger, layer_norm_ledger, matmul_ledger)

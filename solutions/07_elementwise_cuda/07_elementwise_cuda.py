@@ -249,6 +249,7 @@ lab.tiny("07_elementwise_cuda/gelu")
 lab.check("07_elementwise_cuda/gelu")
 
 # %%
+lab.claims("07_elementwise_cuda")  # a two-minute quiz: predict each number, then compare
 # Predict first: which of your kernels comes closest to a copy's bandwidth? Is gelu (float4) closer than vector_add?
 # The annotated source shows the counts for 1027 elements: find the groups of four and the last three elements.
 with lab.record():

@@ -287,6 +287,7 @@ lab.tiny("08_coalescing/transpose")
 lab.check("08_coalescing/transpose")
 
 # %%
+lab.claims("08_coalescing")  # a two-minute quiz: predict each number, then compare
 with lab.record():
     transpose(torch.rand(64, 64), torch.empty(64, 64))
 lab.annotate(transpose_kernel)  # `degree` 32: this access to shared memory takes 32 times as long as necessary

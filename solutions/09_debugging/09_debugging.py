@@ -70,6 +70,9 @@ def gelu(x, out, BLOCK=1024):
     gelu_kernel[(triton.cdiv(n, BLOCK),)](x, out, n, BLOCK=BLOCK)
 
 
+lab.claims("09_debugging")  # a two-minute quiz: predict each number, then compare
+
+
 # %% cell="solution" id="sum_kernel"
 # %%cuda
 # // out[0] += x[0] + … + x[n - 1]

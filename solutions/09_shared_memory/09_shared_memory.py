@@ -247,6 +247,7 @@ lab.check("09_shared_memory/transpose_padded")
 lab.check("09_shared_memory/transpose_swizzled")
 
 # %%
+lab.claims("09_shared_memory")  # a two-minute quiz: predict each number, then compare
 with lab.record():
     transpose_swizzled(torch.rand(64, 64), torch.empty(64, 64))
 lab.annotate(transpose_swizzled_kernel)

@@ -246,6 +246,7 @@ lab.check("10_reduction/sum_v3")
 lab.check("10_reduction/sum_v4")
 
 # %%
+lab.claims("10_reduction")  # a two-minute quiz: predict each number, then compare
 # Other courses say that each version is twice as fast as the previous one. Is this true of your versions on a GPU?
 x = (torch.arange(2**15) % 17 - 8.0).to("cuda" if lab.device.has_gpu() else "cpu")
 counts = ["launches", "divergent_branches", "shared_load_wavefronts", "barriers", "global_load_requests"]

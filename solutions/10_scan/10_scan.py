@@ -239,6 +239,7 @@ lab.tiny("10_scan/compact")
 lab.check("10_scan/compact")
 
 # %%
+lab.claims("10_scan")  # a two-minute quiz: predict each number, then compare
 if lab.device.has_gpu():
     for name in ("histogram", "scan", "compact"):
         print(lab.benchmark(f"10_scan/{name}") or "")

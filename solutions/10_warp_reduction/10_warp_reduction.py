@@ -236,6 +236,7 @@ lab.check("10_warp_reduction/row_sum")
 lab.check("10_warp_reduction/total_sum")
 
 # %%
+lab.claims("10_warp_reduction")  # a two-minute quiz: predict each number, then compare
 x = (torch.arange(2**15) % 17 - 8.0).to("cuda" if lab.device.has_gpu() else "cpu")
 counts = ["launches", "shared_load_wavefronts", "barriers", "global_load_requests", "atomics"]
 print("  ", *counts)

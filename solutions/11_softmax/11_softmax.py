@@ -381,6 +381,7 @@ lab.tiny("11_softmax/block_softmax")
 lab.check("11_softmax/block_softmax")
 
 # %%
+lab.claims("11_softmax")  # a two-minute quiz: predict each number, then compare
 # Which row lengths suit each kernel, and where does its bandwidth drop? The copy shows what is achievable.
 LENGTHS = [256, 512, 1024, 2048, 4096, 8192, 16384, 32768]
 KERNELS = {"fused": softmax, "persistent": persistent_softmax, "naive": lambda x, out: naive_softmax(x)}

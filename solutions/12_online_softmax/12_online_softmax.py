@@ -344,6 +344,7 @@ lab.tiny("12_online_softmax/one_launch_softmax")
 lab.check("12_online_softmax/one_launch_softmax")
 
 # %%
+lab.claims("12_online_softmax")  # a two-minute quiz: predict each number, then compare
 # If a kernel reads x from memory twice, how much longer than a copy must it take? And if it reads x once?
 for name in ("online_softmax", "split_softmax", "one_launch_softmax") if lab.device.has_gpu() else ["online_softmax"]:
     print(lab.benchmark(f"12_online_softmax/{name}") or "")

@@ -127,6 +127,7 @@ lab.check("13_fusion_dropout/dropout_gelu")
 lab.check("13_fusion_dropout/dropout_gelu_backward")
 
 # %%
+lab.claims("13_fusion_dropout")  # a two-minute quiz: predict each number, then compare
 # Is the mask random, and is it the same in both passes? This test has 64 × 4096 elements and p = 0.25.
 h, zero = torch.ones(64, 4096), torch.zeros(4096)
 h, zero = (h.cuda(), zero.cuda()) if lab.device.has_gpu() else (h, zero)

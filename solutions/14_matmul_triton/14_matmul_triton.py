@@ -315,6 +315,7 @@ tiles.stepper(tiles.recorded(linear, 96, 96, (16, 16)), k_tiles=4, running=6, l2
 # (sm_75), Ampere (sm_80) and Hopper (sm_90), and prints its multiply instructions.
 
 # %%
+lab.claims("14_matmul_triton")  # a two-minute quiz: predict each number, then compare
 x = torch.empty(64, 64, dtype=torch.float16)
 for capability in (75, 80, 90):
     options = dict(BLOCK_M=64, BLOCK_N=64, BLOCK_K=32)

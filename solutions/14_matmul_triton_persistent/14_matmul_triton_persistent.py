@@ -374,6 +374,7 @@ def matmul(a, b, c):
 for name in ("persistent", "split_k"):
     print(lab.benchmark(f"14_matmul_triton_persistent/{name}") or "")
 tiles.claims(persistent)
+lab.claims("14_matmul_triton_persistent")  # a two-minute quiz: predict each number, then compare
 
 # %% [markdown]
 # **Next.** `15_matmul_cuda` builds a tiled matmul in CUDA C++. In this notebook you can try two more steps:

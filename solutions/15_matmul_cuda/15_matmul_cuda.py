@@ -265,6 +265,7 @@ lab.check("15_matmul_cuda/shared")
 lab.check("15_matmul_cuda/register")
 
 # %%
+lab.claims("15_matmul_cuda")  # a two-minute quiz: predict each number, then compare
 # For each version, this cell counts accesses to memory and to shared memory. On a GPU, it also measures the speed.
 levels = {"by columns": by_columns, "naive": naive, "shared": shared, "register column": register_column}
 ladder.show_counts(levels | {"register": register}, {})

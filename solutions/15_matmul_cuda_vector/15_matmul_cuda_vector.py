@@ -243,6 +243,7 @@ lab.check("15_matmul_cuda_vector/vector")
 lab.check("15_matmul_cuda_vector/double")
 
 # %%
+lab.claims("15_matmul_cuda_vector")  # a two-minute quiz: predict each number, then compare
 # For both levels, this cell counts accesses to memory and to shared memory. On a GPU, it also measures the speed.
 ladder.show_counts({"vector": vector, "double": double}, {})
 ladder.show_rates({"vector": vector, "double": double}, {})

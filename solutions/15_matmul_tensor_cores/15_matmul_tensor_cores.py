@@ -329,6 +329,7 @@ def pipelined(a, b, c, config=None):
 lab.check("15_matmul_tensor_cores/pipelined")
 
 # %%
+lab.claims("15_matmul_tensor_cores")  # a two-minute quiz: predict each number, then compare
 # For both levels, this cell counts memory accesses. On a GPU, it also measures the speed.
 ladder.show_counts({}, {"tensor": tensor, "pipelined": pipelined})
 ladder.show_rates({}, {"tensor": tensor, "pipelined": pipelined})

@@ -287,6 +287,7 @@ def tile(a, b, c):
 lab.check("16_matmul_hopper/tile")
 
 # %%
+lab.claims("16_matmul_hopper")  # a two-minute quiz: predict each number, then compare
 # This cell counts instructions in the compiled machine code; it needs no GPU. Which belong to the
 # TMA, and which to WGMMA?
 hopper.instructions(tma_scale, matmul_tile)

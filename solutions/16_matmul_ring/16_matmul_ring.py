@@ -379,6 +379,7 @@ hopper.instructions(matmul_ring, matmul_persistent)
 # `warp_specialize` adds one warp, which runs `produce`.
 
 # %%
+lab.claims("16_matmul_ring")  # a two-minute quiz: predict each number, then compare
 hopper.show_gluon()
 hopper.ladder({"ring": ring, "persistent": persistent})
 

@@ -484,6 +484,7 @@ def overlap(q, k_t, v, k_read, zeros, weights, acc, m, l, scale):
 
 
 # %%
+lab.claims("17_flash_attention")  # a two-minute quiz: predict each number, then compare
 # This cell prints your TFLOP/s and those of two PyTorch backends, then your peak memory and the bytes of the scores.
 for name in ("forward", "ragged", "flash"):
     print(lab.benchmark(f"17_flash_attention/{name}") or "")

@@ -395,6 +395,7 @@ attention.gradient_table(Attention.apply)
 for name in ("delta", "dkdv", "dq"):
     print(lab.benchmark(f"18_flash_backward/{name}") or "")
 attention.backward_claims(Attention.apply)
+lab.claims("18_flash_backward")  # a two-minute quiz: predict each number, then compare
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** Your kernels do seven matrix products, but the reported TFLOP/s count only five. Suppose that your

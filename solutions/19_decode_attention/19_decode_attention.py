@@ -386,6 +386,7 @@ lab.tiny("19_decode_attention/paged")
 lab.check("19_decode_attention/paged")
 
 # %%
+lab.claims("19_decode_attention")  # a two-minute quiz: predict each number, then compare
 # This cell prints your times, PyTorch's times, and how long it takes just to read the cache.
 print(lab.benchmark("19_decode_attention/decode") or "")
 decoding.speeds(decode, paged, intensity)

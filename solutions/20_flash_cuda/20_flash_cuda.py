@@ -443,6 +443,7 @@ lab.check("20_flash_cuda/scalar")
 lab.check("20_flash_cuda/tensor")
 
 # %%
+lab.claims("20_flash_cuda")  # a two-minute quiz: predict each number, then compare
 # This cell counts the bytes that your two kernels read, and compares their speed with two attention kernels of PyTorch.
 fragments.counts({"scalar": scalar, "tensor": tensor})
 fragments.speeds({"scalar": scalar, "tensor": tensor})

@@ -326,6 +326,7 @@ lab.check("21_launch_overhead/migrations")
 # %%
 from labutils import launches
 
+lab.claims("21_launch_overhead")  # a two-minute quiz: predict each number, then compare
 launches.hundred(finish_times, chain)  # the time of 100 launches, of a graph with 100 nodes, and of one fused kernel
 graphs.race(wobbly, steady)  # the time of both steps, and of a graph of `steady`
 launches.managed()  # the time of page faults, and of prefetches

@@ -325,6 +325,7 @@ def scaler(finite, scale, interval):
 lab.check("22_low_precision/scaler")
 
 # %%
+lab.claims("22_low_precision")  # a two-minute quiz: predict each number, then compare
 fewer_bits.gradients(lost)
 fewer_bits.claims(facts)
 fewer_bits.fp8_race(fp8_matmul)

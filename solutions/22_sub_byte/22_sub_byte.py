@@ -263,6 +263,7 @@ lab.tiny("22_sub_byte/w4a16")
 lab.check("22_sub_byte/w4a16")
 
 # %%
+lab.claims("22_sub_byte")  # a two-minute quiz: predict each number, then compare
 fewer_bits.w4_race(w4a16)
 
 # %% [markdown] cell="manual" id="explain" points=1

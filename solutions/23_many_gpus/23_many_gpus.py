@@ -253,6 +253,7 @@ def mlp_run(tokens, width, hidden, world):
 lab.check("23_many_gpus/mlp")
 
 # %%
+lab.claims("23_many_gpus")  # a two-minute quiz: predict each number, then compare
 distributed.mlp_step(shard, mlp, mlp_backward)  # in real processes: is the result right, and how long is a step?
 
 # %% [markdown] cell="manual" id="explain" points=1

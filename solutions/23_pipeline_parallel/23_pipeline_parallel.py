@@ -246,6 +246,7 @@ def place(model, machine):
 lab.check("23_pipeline_parallel/place")
 
 # %%
+lab.claims("23_pipeline_parallel")  # a two-minute quiz: predict each number, then compare
 pipelines.placements(cost, place)
 
 # %% [markdown]

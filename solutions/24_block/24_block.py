@@ -144,6 +144,7 @@ def partition(graph):
 lab.check("24_block/partition")
 
 # %%
+lab.claims("24_block")  # a two-minute quiz: predict each number, then compare
 blocks.show(graph, partition(graph))
 
 # %% [markdown]

@@ -360,6 +360,7 @@ lab.tiny("24_block_kernels/rms_norm_backward")
 lab.check("24_block_kernels/rms_norm_backward")
 
 # %%
+lab.claims("24_block_kernels")  # a two-minute quiz: predict each number, then compare
 for P in (132, 264, 8192):
     print(f"{P:4} programs, 8192 × 4096 in fp16: partial adds {partial_share(8192, 4096, P, 2):.1%} to the bytes")
 for name in ("rope", "swiglu", "swiglu_backward", "rms_norm_backward") if lab.device.has_gpu() else ["swiglu"]:

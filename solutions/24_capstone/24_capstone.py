@@ -379,6 +379,7 @@ def work_log():
 lab.check("24_capstone/work_log")
 
 # %%
+lab.claims("24_capstone")  # a two-minute quiz: predict each number, then compare
 capstone.show(work_log())
 
 # %% [markdown] cell="manual" id="explain" points=3

@@ -291,6 +291,7 @@ lab.tiny("24_loss/linear_cross_entropy")
 lab.check("24_loss/linear_cross_entropy")
 
 # %%
+lab.claims("24_loss")  # a two-minute quiz: predict each number, then compare
 print(lab.benchmark("24_loss/linear_cross_entropy", linear_cross_entropy) or "")
 blocks.loss_memory(linear_cross_entropy, peak_bytes)
 

@@ -297,6 +297,7 @@ training.gradients(RMSNorm.apply, RoPE.apply, SwiGLU.apply)
 # loss of step 0 right? At which step is the difference first larger than allowed?
 
 # %%
+lab.claims("24_training")  # a two-minute quiz: predict each number, then compare
 training.compare(RMSNorm.apply, RoPE.apply, SwiGLU.apply)
 
 # %% [markdown] cell="manual" id="explain" points=3

@@ -228,6 +228,7 @@ def interleave(x, out):
 
 
 print(profiles.listing("one fp16 value per thread"))
+lab.claims("25_profile")  # a two-minute quiz: predict each number, then compare
 
 
 # %% cell="solution" id="read_sass"

@@ -38,6 +38,7 @@ def test_a_file_is_read_as_it_was_written(tmp_path):
             "repository": "https://github.com/uni/gpu.git/",
             "scale": {"A": 90, "F": 0},
             "weights": {"06": 2},
+            "walkthroughs": ["00_start"],
         }
     )
     (tmp_path / "course.toml").write_text(written.as_toml())
@@ -54,6 +55,8 @@ def test_a_file_is_read_as_it_was_written(tmp_path):
         "course_id = 3",
         'course_id = "../x"',
         "[scale]\nA = -1",
+        'walkthroughs = "all"',
+        "walkthroughs = [1]",
         "[",
         'branch = "a\\" b"',
     ],

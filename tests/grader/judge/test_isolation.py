@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import labutils
 from grader.course import place
 from grader.judge import isolation
 from tools import corners
@@ -123,14 +124,15 @@ def test_a_sandbox_of_an_installed_grader_reads_no_answers(tmp_path, bubblewrap)
     secret.parent.mkdir(parents=True)
     secret.write_text("answer = 42")
     (jupytext,) = packages.glob("jupytext/__init__.py")
-    files = [packages / "labutils/exercises/start.py", packages / "grader/judge/judge.py", secret, jupytext]
+    files = [packages / "labutils/exercises/start.py", packages / "grader/judge/judge.py", secret]
+    files += [packages / "labutils/study/walkthroughs.json", jupytext]
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     environment |= {} if bubblewrap else {"GPULAB_NO_BWRAP": "1"}
     command = [str(python), "-c", PROBE, *map(str, files)]
     done = subprocess.run(
         command, cwd=tmp_path / "course", env=environment, capture_output=True, text=True, timeout=200
     )
-    assert done.stdout.split() == ["hidden", "hidden", "hidden", "read"], done.stdout + done.stderr
+    assert done.stdout.split() == ["hidden", "hidden", "hidden", "hidden", "read"], done.stdout + done.stderr
 
 
 def test_a_sandbox_has_no_function_that_computes_an_answer():
@@ -144,6 +146,25 @@ def test_a_sandbox_has_no_function_that_computes_an_answer():
     env |= {"PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run([sys.executable, "-c", program], env=env, cwd="/", capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:-1] == ["left out"] * 3
+
+
+@pytest.mark.parametrize("exercises", [False, True])
+def test_no_sandbox_has_the_walkthroughs(exercises):
+    """They hold the solutions: not where a submission is judged, and not where its notebook runs for the feedback."""
+    assert (Path(labutils.__file__).parent / "study" / "walkthroughs.json").exists()
+    folder = isolation.course(exercises)
+    assert (folder / "labutils" / "study" / "hints.json").exists()
+    assert [str(path) for name in isolation.LEFT_OUT for path in folder.rglob(name)] == []
+    program = (
+        "from labutils.study import walkthroughs\n"
+        "print(walkthroughs.PATH.is_relative_to(sys.argv[1]), dict(walkthroughs.stored()))\n"
+    )
+    env = {"PYTHONPATH": os.pathsep.join([str(folder), *sys.path[1:]]), "PATH": isolation.PATH}
+    env |= {"PYTHONDONTWRITEBYTECODE": "1"}
+    if exercises:
+        command = [sys.executable, "-c", "import sys\n" + program, str(folder)]
+        done = subprocess.run(command, env=env, cwd="/", capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == "True {'exercises': {}, 'questions': {}}"
 
 
 def test_no_bytecode_of_an_answer_is_left():
