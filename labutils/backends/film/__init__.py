@@ -28,7 +28,7 @@ def film(fn: Callable, *arguments) -> Film:
     shared: dict[tuple, torch.Tensor] = {}
     copies = tuple(emulator.copied(a, shared) for a in arguments)
     result = next(child.fork([lambda: filmed(fn, copies)], TIME_LIMIT))
-    if not isinstance(result, str) and "failed" in result and device.has_gpu():  # Triton runs compiled in this process
+    if (isinstance(result, str) or "failed" in result) and device.has_gpu():  # Triton runs compiled in this process
         result = _interpreted(fn, copies) or result
     if isinstance(result, str):
         raise NotFilmed(child.end(result).message)
