@@ -83,9 +83,10 @@ def explain(exercise_id: str, fn=None):
 
 @_for_readers
 def play(fn, *arguments):
-    """The first CUDA C++ launch of `fn(*arguments)` as a film: step through what every warp and lane does.
+    """The first launch of `fn(*arguments)` as a film: step through what every warp, or every Triton program, does.
 
-    For small launches: it runs in the emulator, on copies. `.save("film.html")` writes a page for any browser.
+    For small launches: it runs in the emulator or the interpreter, on copies. `.save("film.html")` writes a page for
+    any browser.
     """
     from .backends import film
     from .plots.theater import Theater

@@ -27,7 +27,7 @@ from ..spec.inputs import Run, shared_bytes
 from . import TIME_LIMIT, Outcome, Problem, child, launch_order, simt
 from .errors import NeedsGpu
 from .interpreter import Unavailable
-from .simt import counting
+from .simt import counting, elf
 
 TARGET = 80
 """The compute capability that NVRTC compiles for beside the emulator: its diagnostics are the same for all."""
@@ -226,16 +226,17 @@ def _run(session: _Session, kernel: cuda.Kernel, grid, block, shared, arguments)
 
 @dataclass(frozen=True)
 class OneBlock:
-    """One block of a launch: its arrays in the order of their numbers, findings as sentences, and what gives the source
-    line of a request's `pc`."""
+    """One block of a launch: its arrays in the order of their numbers, findings as sentences, what gives the source
+    line of a request's `pc`, and the static shared variables of the module."""
 
     arrays: dict[str, simt.MemoryRange]
     messages: list[str]
     lines: Callable[[set[int]], dict[int, int]]
+    shared: list[elf.Variable]
 
 
 def one_block(kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple, number: int, trace: int) -> OneBlock:
-    """Run block `number` of a launch; its requests are written to the file descriptor `trace`. Call this in a child."""
+    """Run block `number` of a launch; the file descriptor `trace` gets a film of it. Call this in a child."""
     values = [t(v) for v, t in convert(kernel.signature, arguments, "cpu")]
     built, arrays = _build(kernel.module, kernel.name), {}
     for parameter, a in zip(kernel.signature.parameters, arguments, strict=True):
@@ -243,9 +244,11 @@ def one_block(kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple, n
             arrays[parameter.name] = simt.MemoryRange(a.data_ptr(), a.numel(), a.element_size())
     result = built.launch(
         grid, block, shared, values, arrays=arrays, time_limit=TIME_LIMIT, cluster=kernel.cluster, trace=trace,
-        blocks=[number],
+        blocks=[number], film=True,
     )  # fmt: skip
-    return OneBlock(arrays, [f"{f.message}. {f.advice}" for f in result.findings], built.module.built(True).lines.of)
+    build = built.module.built(True)
+    messages = [f"{f.message}. {f.advice}" for f in result.findings]
+    return OneBlock(arrays, messages, build.lines.of, build.symbols.shared)
 
 
 def _known(arrays: dict[str, simt.MemoryRange], address: int) -> bool:

@@ -61,9 +61,9 @@ def trace(fn: Callable, *arguments) -> Trace:
     Raises TraceFailed when the learner's code fails, `backends.interpreter.Unavailable` where Triton cannot run.
     """
     copies = [a.detach().cpu() if isinstance(a, torch.Tensor) else a for a in arguments]
-    names = _names(fn, len(arguments))
+    names = names_of(fn, len(arguments))
     if device.has_gpu():
-        result = _elsewhere(fn, names, copies)
+        result = elsewhere(__name__, fn, names, copies)
     else:
         interpreter.require()
         result = next(child.fork([lambda: record(fn, names, copies)], TIME_LIMIT))
@@ -74,7 +74,7 @@ def trace(fn: Callable, *arguments) -> Trace:
     return Trace(events, shapes, result["counts"], tuple(result["findings"]))
 
 
-def _names(fn: Callable, count: int) -> list[str]:
+def names_of(fn: Callable, count: int) -> list[str]:
     code = getattr(fn, "__code__", None)
     names = list(code.co_varnames[: code.co_argcount]) if code else []
     return (names + [f"argument {i + 1}" for i in range(len(names), count)])[:count]
@@ -84,18 +84,8 @@ def record(fn: Callable, names: list[str], arguments: list) -> dict:
     """In a process that interprets: run once with a recorder, give plain JSON."""
     from . import errors
 
-    recorder, guarded = Recorder(keep_events=True), []
-    for name, a in zip(names, arguments, strict=True):
-        if not isinstance(a, torch.Tensor):
-            guarded.append(a)
-            continue
-        storage = shared_bytes((a.numel() + 2 * PAD) * a.element_size()).view(a.dtype)
-        view = storage[PAD : PAD + a.numel()].view(a.shape)
-        view.copy_(a)
-        inside = np.zeros(storage.numel(), bool)
-        inside[PAD : PAD + a.numel()] = True
-        recorder.track(name, storage.data_ptr(), a.element_size(), inside, PAD)
-        guarded.append(view)
+    recorder = Recorder(keep_events=True)
+    guarded = guard(recorder, names, arguments)
     try:
         with interpreter.recording(recorder, follow_pointers=True), np.errstate(all="ignore"):
             fn(*guarded)
@@ -110,14 +100,32 @@ def record(fn: Callable, names: list[str], arguments: list) -> dict:
     }
 
 
-def _elsewhere(fn: Callable, names: list[str], arguments: list) -> dict:
-    """Record in a second process without a GPU: the function travels as text, the tensors as a file."""
+def guard(recorder: Recorder, names: list[str], arguments: list) -> list:
+    """The arguments with copies of the tensors, which the recorder knows, with room on both sides."""
+    guarded = []
+    for name, a in zip(names, arguments, strict=True):
+        if not isinstance(a, torch.Tensor):
+            guarded.append(a)
+            continue
+        storage = shared_bytes((a.numel() + 2 * PAD) * a.element_size()).view(a.dtype)
+        view = storage[PAD : PAD + a.numel()].view(a.shape)
+        view.copy_(a)
+        inside = np.zeros(storage.numel(), bool)
+        inside[PAD : PAD + a.numel()] = True
+        recorder.track(name, storage.data_ptr(), a.element_size(), inside, PAD)
+        guarded.append(view)
+    return guarded
+
+
+def elsewhere(module: str, fn: Callable, names: list[str], arguments: list) -> dict:
+    """Record in a second process without a GPU, by `module`, which calls `serve`: the function travels as text, the
+    tensors as a file."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "learner.py").write_text(module_text(fn))
         torch.save({"names": names, "arguments": arguments, "entry": fn.__name__}, Path(folder, "job.pt"))
         try:
             done = subprocess.run(
-                [sys.executable, "-m", "labutils.backends.trace", folder],
+                [sys.executable, "-m", module, folder],
                 capture_output=True,
                 text=True,
                 env=interpreter.environment(),
@@ -131,14 +139,15 @@ def _elsewhere(fn: Callable, names: list[str], arguments: list) -> dict:
         return {"failed": f"the recording process failed: {done.stderr.strip().splitlines()[-1:]}"}
 
 
-def main() -> None:
+def serve(record: Callable[[Callable, list[str], list], dict]) -> None:
+    """In the second process."""
     folder = Path(sys.argv[1])
     job = torch.load(folder / "job.pt", weights_only=True)
     path = folder / "learner.py"
     scope: dict = {"__name__": "learner", "__file__": str(path)}
     exec(compile(path.read_text(), str(path), "exec"), scope)
-    print("\n" + json.dumps(record(scope[job["entry"]], job["names"], job["arguments"])))
+    print("\n" + json.dumps(record(scope[job["entry"]], job["names"], job["arguments"])))  # the last line counts
 
 
 if __name__ == "__main__":
-    main()
+    serve(record)

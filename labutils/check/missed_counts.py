@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..backends import TIME_LIMIT, child, emulator, film
+from ..backends import TIME_LIMIT, child, emulator
+from ..backends.film import stream
 from ..gpu.device import SECTOR
 from ..spec.bounds import Bound
 from ..spec.exercise import KernelExercise
@@ -86,7 +87,7 @@ def _patterns(fn: Callable, run: Run) -> dict:
         worst: dict[tuple, tuple] = {}
         steps: Counter = Counter()
         for number, (launch, pc, operation, lanes, array, size, base, offsets) in enumerate(
-            film.launch_records(file, [one.arrays for one in launched])
+            stream.launch_records(file, [one.arrays for one in launched])
         ):
             if number >= MOST_REQUESTS:
                 break

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
-from ..backends.film import MAX_BLOCKS, Film
+import numpy as np
+
+from ..backends.film import Film, Frame
 
 TEMPLATE = Path(__file__).with_name("theater.html")
+
+MOST_CHARACTERS = 1_400_000
+"""Of a page's frames: with the rest, a page has at most 1.5 MB."""
 
 
 class Theater:
@@ -36,28 +43,83 @@ class Theater:
         """A frame of its own, so that neither page changes the other's style."""
         return (
             f'<iframe title="{html.escape(self.film.kernel)}, step by step" sandbox="allow-scripts" '
-            f'style="width:100%;height:720px;border:1px solid #999" srcdoc="{html.escape(self.page)}"></iframe>'
+            f'style="width:100%;height:760px;border:1px solid #999" srcdoc="{html.escape(self.page)}"></iframe>'
         )
 
 
 def _data(film: Film) -> dict:
-    """What the page reads."""
-    arrays = {name: {"bytes": size, "start": start} for name, (size, _, start) in film.arrays.items()}
-    frames = [[f.block, f.warp, f.line, f.operation, f.lanes, f.array, f.size, f.offsets] for f in film.frames]
+    """What the page reads. Frames after the first `MOST_CHARACTERS` are left out."""
+    frames, characters = [], 0
+    for frame in film.frames:
+        frames.append(_frame(frame))
+        characters += len(json.dumps(frames[-1], separators=(",", ":"))) + 1
+        if characters > MOST_CHARACTERS:
+            frames.pop()
+            break
     return {
         "kernel": film.kernel,
         "blocks": math.prod(film.grid),
         "threads": film.threads,
         "source": film.source.splitlines(),
-        "arrays": arrays | {"shared": {"bytes": 0, "start": 0}},
+        "first": film.first_line,
+        "arrays": {
+            n: {"bytes": a.bytes, "item": a.itemsize, "start": a.start, "type": a.type, "shape": a.shape}
+            for n, a in film.arrays.items()
+        },
+        "shared": [[v.name, v.offset, v.bytes, v.type] for v in film.shared],
         "frames": frames,
-        "about": _about(film),
+        "about": _about(film, film.cut or len(frames) < len(film.frames)),
     }
 
 
-def _about(film: Film) -> str:
-    parts = ["Run by the emulator, a block at a time, and in a block a warp until it waits; a GPU interleaves them."]
-    if film.cut:
-        parts.append(f"Only the beginning is shown, at most {MAX_BLOCKS} blocks: take smaller arrays to see all of it.")
+def _frame(f: Frame) -> dict:
+    """A frame with short names, and without what is empty."""
+    m = f.mbarrier
+    named = {
+        "b": f.block,
+        "w": f.warp,
+        "l": f.line,
+        "o": f.operation,
+        "m": f.lanes,
+        "a": f.array,
+        "s": f.size,
+        "r": runs(f.offsets),
+        "v": base64.b64encode(np.array(f.values, "<u4").tobytes()).decode(),
+        "h": f.shape,
+        "k": f.mask,
+        "p": f.at,
+        "t": f.to,
+        "n": f.what,
+        "q": [m.name, m.phase, m.pending, m.arrivals, m.bytes] if m else None,
+    }
+    return {k: v for k, v in named.items() if v or k in "bwo"}
+
+
+def runs(offsets: Sequence[int]) -> list[int]:
+    """The offsets as runs of equal steps: first, step, count, and so on."""
+    made: list[int] = []
+    for offset in offsets:
+        if made:
+            first, step, count = made[-3:]
+            if count == 1:
+                made[-2:] = [offset - first, 2]
+                continue
+            if offset == first + step * count:
+                made[-1] += 1
+                continue
+        made += [offset, 0, 1]
+    return made
+
+
+def _about(film: Film, cut: bool) -> str:
+    if film.threads:
+        parts = ["Run by the emulator: one block after another, and each warp until it waits. A GPU interleaves them."]
+        if any(f.operation == "land" for f in film.frames):
+            parts.append("Copies by the TMA and products arrive here as late as they may: when no warp can go on.")
+    else:
+        parts = ["Run by Triton's interpreter, one program after another; a GPU runs many at the same time."]
+    parts.append("Films are for small launches.")
+    if cut:
+        parts.append("This one shows only the beginning: take smaller arrays to see all of it.")
     parts += [f"Found: {message}" for message in film.messages]
     return " ".join(parts)

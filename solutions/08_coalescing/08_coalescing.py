@@ -292,6 +292,7 @@ with lab.record():
     transpose(torch.rand(64, 64), torch.empty(64, 64))
 lab.annotate(transpose_kernel)  # `degree` 32: this access to shared memory takes 32 times as long as necessary
 print(lab.benchmark("08_coalescing/transpose") or "")
+lab.play(transpose, torch.rand(40, 40), torch.empty(40, 40))  # step through: which sectors, which banks, who waits?
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** The slow matmul loads 16.5 sectors per request, the mean of 32 (for `a`) and 1 (for `b`). The fixed

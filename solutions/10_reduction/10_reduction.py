@@ -259,6 +259,7 @@ print("\nThe last launch of V1, a single block, line by line:")
 lab.annotate(reduce_v1)
 for k in range(1, 5) if lab.device.has_gpu() else [4]:
     print(lab.benchmark(f"10_reduction/sum_v{k}") or "")
+lab.play(sum_v4, torch.rand(1000), torch.empty(1))  # step through V4: which warps add, and which only wait?
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** In V1's eight steps, 8, 8, 8, 8, 8, 4, 2 and 1 warps are busy, as you predicted. How many warps are busy

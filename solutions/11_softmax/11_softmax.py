@@ -149,6 +149,7 @@ lab.check("11_softmax/softmax")
 # %%
 x, y = torch.arange(60.0).reshape(5, 12), torch.empty(5, 12)
 display(lab.access_map(softmax, x, y, title="your softmax: one load, one store"))
+display(lab.play(softmax, x, y))  # step through the programs, tile by tile
 traffic.ledger(
     {  # for each step: (elements read, elements written)
         "naive": {"max": (60, 5), "x − max": (65, 60), "exp": (60, 60), "sum": (60, 5), "e / sum": (65, 60)},

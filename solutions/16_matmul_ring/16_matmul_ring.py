@@ -186,6 +186,12 @@ def ring(a, b, c, stages=4):
 # %% cell="check" exercise="16_matmul_ring/ring"
 lab.check("16_matmul_ring/ring")
 
+# %%
+import torch
+
+# Step through six iterations of your ring: which tiles are in flight, and who waits for `full` and `empty`?
+lab.play(ring, *(torch.rand(shape).half() for shape in ((128, 384), (256, 384), (128, 256))))
+
 # %% [markdown]
 # ## Level 4: a persistent grid of clusters
 #

@@ -29,7 +29,8 @@ class LaunchOptions:
     kernel with atomics, and any checked launch, runs its blocks one after another on one, so that the result never
     depends on the machine; `order` seeds the order in which a checked one takes them (0: by number). `cooperative`:
     None means if the kernel calls grid.sync(). `cluster` is the number of blocks of a cluster. `trace` is the file
-    descriptor of a counter's process (counting.py), which then counts in place of this one.
+    descriptor of a counter's process (counting.py), which then counts in place of this one; with `film` it is one of a
+    file, which also gets notes and values (runtime/film.cpp).
     """
 
     arrays: Mapping[str, MemoryRange | tuple] | None = None
@@ -42,6 +43,7 @@ class LaunchOptions:
     cluster: int = 1
     trace: int = -1
     order: int = 0
+    film: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,7 @@ class _LaunchSpec(ctypes.Structure):
         ("object_count", ctypes.c_uint32), ("block_count", ctypes.c_uint32), ("checked", ctypes.c_uint32),
         ("threads", ctypes.c_uint32), ("cooperative", ctypes.c_uint32), ("cluster", ctypes.c_uint32),
         ("trace", ctypes.c_int32), ("static_shared_bytes", ctypes.c_uint32), ("order", ctypes.c_uint64),
+        ("film", ctypes.c_uint32), ("unused", ctypes.c_uint32),
     ]  # fmt: skip
 
 
@@ -193,6 +196,7 @@ class HostKernel:
             trace=options.trace if options.checked else -1,
             static_shared_bytes=static_shared(b.symbols, self.name, self.module.source.kernels),
             order=options.order,
+            film=int(options.film and options.checked),
         )
         return json.loads(self.module.load_runtime().simt_launch(ctypes.byref(spec)).decode(errors="replace"))
 

@@ -75,13 +75,14 @@ struct LaunchSpec {
   int32_t trace;           // where to stream requests for the counter's process; negative: count here
   u32 static_shared_bytes;  // of one block of this kernel
   u64 order;  // the order of blocks; 0: as they are numbered
+  u32 film, unused;  // is `trace` a film (film.cpp)? Then it holds notes and values, too
 };
 
 // ---- traces
 
 enum Op : u8 { op_read, op_write, op_atomic, op_block, op_sync, op_copy, op_fence, op_reduction, op_land, op_arrive,
-               op_make, op_use };
-// op_copy, op_reduction: of a site only; op_make, op_use: of an mbarrier
+               op_make, op_use, op_note };
+// op_note: number of a note of a film (film.cpp); op_copy, op_reduction: of a site only; op_make, op_use: of an mbarrier
 constexpr u8 kVolatile = 1, kReturns = 2, kReadOnly = 4, kPiece = 8, kCopied = 16;  // flags of an event
 constexpr u8 kOrders = 1;  // flag of a collective: it orders memory, which votes, shuffles and reductions do not
 constexpr u8 kStaticShared = 254, kDynamicShared = 255;            // in place of an array's number
@@ -234,6 +235,7 @@ struct Request {  // one instruction of a warp, for the lanes that reach it toge
   u8 op, array, size, flags, warp;
   u32 offsets[kLanes];  // by lane: into the array
   u32 to[kLanes];       // by lane, of a copy's load: into shared memory
+  u32 values[kLanes];   // by lane, in a film: the first four bytes that were read or written
 };
 
 // What one launch costs. It sees requests and nothing else, so that it may run in a process of its own (stream.cpp).
@@ -249,6 +251,7 @@ struct Counter {
 };
 
 struct Stream;  // stream.cpp
+struct Note;    // film.cpp
 
 struct Array {
   uptr low;
@@ -379,6 +382,7 @@ struct Worker {
   Cell* static_shadow;
   Cell* dynamic_shadow;
   Counter counter;
+  std::shared_ptr<std::vector<Note>> notes;  // of a film; null: there is none
   std::shared_ptr<Stream> stream;  // to the process that counts instead of `counter`; null: there is none
   std::vector<u32> owners;  // by epoch: the block whose it was; in checked launches
   std::vector<char*> slabs, free_stacks;

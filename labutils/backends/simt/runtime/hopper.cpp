@@ -68,6 +68,12 @@ struct Arrived {  // what those that arrived in a phase, or in an earlier one, d
   std::vector<u16> known;
 };
 
+struct Woken {  // the lanes of a warp whose waits at one place have ended
+  u32 warp, lanes;
+  Awaits awaits;
+  uptr barrier;
+};
+
 struct Hopper {  // of one block, or cluster of blocks
   std::vector<Arrival> arrivals;  // by number
   std::unordered_map<uptr, Arrived[2]> met;  // by barrier, and by parity of its phase
@@ -77,6 +83,7 @@ struct Hopper {  // of one block, or cluster of blocks
   std::vector<Push> pushes;
   size_t landed = 0, pushed = 0;
   std::vector<Asynchronous> threads;
+  std::vector<Woken> woken;  // in a film, since it was told
   u32 arrived[32][kNamed] = {};  // by block of the cluster and named barrier: threads that arrived and do not wait
 };
 
@@ -211,6 +218,44 @@ static uptr swizzled(Worker& w, uptr address, u32 rank, u32 swizzle) {
   return base + (offset ^ ((offset >> 7 & bits) << 4));
 }
 
+// ---- a film's notes
+
+static Note note_of(Worker& w, NoteKind kind, uptr barrier, u32 amount = 0) {
+  Note n;
+  n.kind = kind, n.amount = amount;
+  auto found = w.hopper ? w.hopper->barriers.find(barrier) : decltype(w.hopper->barriers.end()){};
+  if (!w.hopper || found == w.hopper->barriers.end()) return n;
+  const Barrier& b = found->second;
+  n.barrier = shared_place(w, barrier) + 1;
+  n.bytes = b.bytes, n.phase = b.phase, n.pending = b.pending, n.arrivals = b.arrivals;
+  return n;
+}
+
+static Note note_of(Worker& w, NoteKind kind, const Transfer& t, uptr shared, uptr barrier) {
+  u64 bytes = u64{t.map.box_rows} * t.map.box_columns * t.map.item;
+  Note n = note_of(w, kind, barrier, bytes);
+  n.memory = t.map.address, n.row = t.row, n.column = t.column, n.shared = shared_place(w, shared);
+  n.detail = t.map.box_rows << 16 | t.map.box_columns;
+  return n;
+}
+
+static void note_landing(Worker& w, const Transfer& t, uptr to, u64 bytes, uptr barrier) {
+  if (filming(w)) write_note(w, note_of(w, note_land, t, to, barrier), 0, 0, 0);
+}
+
+static void note_at_barrier(Worker& w, uptr pc) { note(w, note_of(w, note_sync, 0), pc); }
+
+// The waits that have ended, a note for each warp and place.
+static void note_woken(Worker& w) {
+  if (!filming(w)) return;
+  for (const Woken& k : w.hopper->woken) {
+    Note n = note_of(w, note_wake, k.awaits == awaits_phase ? k.barrier : 0);
+    n.detail = k.awaits;
+    write_note(w, n, 0, k.warp, k.lanes);
+  }
+  w.hopper->woken.clear();
+}
+
 // ---- mbarriers
 
 static Barrier& barrier_at(Worker& w, uptr address, const char* what) {
@@ -309,6 +354,7 @@ static void land(Worker& w, const Transfer& t) {
         memcpy(at + p.skip, p.memory, p.bytes);
       }
     arrived(w, to, bytes, bar);
+    note_landing(w, t, to, bytes, bar);
   }
 }
 
@@ -427,6 +473,7 @@ static void multiply(Worker& w, u32 first) {
     mine.erase(mine.begin(), mine.begin() + std::min<size_t>(done, mine.size()));
   }
   if (leader.products.empty()) count(w, happened_drain);
+  if (filming(w)) write_note(w, note_of(w, note_product, 0, done), 0, first / kLanes, ~0u);
 }
 
 }  // namespace simt

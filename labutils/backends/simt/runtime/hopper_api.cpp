@@ -15,6 +15,11 @@ static void await(Worker& w, const char* what, Awaits kind, uptr barrier, int nu
   if (kind == awaits_phase) mine.since = hopper(w).barriers.at(barrier).phase;
   me->waits_at = what;
   me->pc = pc;
+  if (filming(w)) {
+    Note n = note_of(w, note_wait, kind == awaits_phase ? barrier : 0, number);
+    n.detail = kind;
+    note(w, n, pc);
+  }
   me->state = State::event;
   wait(w);
 }
@@ -22,6 +27,13 @@ static void await(Worker& w, const char* what, Awaits kind, uptr barrier, int nu
 static void wake(Worker& w, u32 linear) {
   Fiber& f = w.block->fibers[linear];
   f.state = State::ready;
+  if (filming(w)) {
+    const Asynchronous& a = w.hopper->threads[linear];
+    auto& woken = w.hopper->woken;
+    if (woken.empty() || woken.back().warp != f.warp || woken.back().barrier != a.barrier || woken.back().awaits != a.awaits)
+      woken.push_back({f.warp, 0, a.awaits, a.barrier});
+    woken.back().lanes |= 1u << f.lane;
+  }
   w.hopper->threads[linear].awaits = awaits_nothing;
   w.block->warps[linear / kLanes].ready |= 1u << linear % kLanes;
 }
@@ -97,6 +109,7 @@ static bool wake_all(Worker& w) {
       for (u32 number = 0; number < kNamed; number++)
         if (met[block][number]) h.arrived[block][number] = 0, h.met.erase(named(block, number));
   if (woken) {
+    note_woken(w);
     w.wakes++;
     count(w, happened_epoch);
   }
@@ -136,6 +149,7 @@ static bool asynchronous_progress(Worker& w) {
     if (!all) continue;
     multiply(w, first);
     for (u32 t = 0; t < kGroup; t++) wake(w, first + t);
+    note_woken(w);
     woken = true;
   }
   return woken;
@@ -238,6 +252,7 @@ void simt_mbarrier_init(void* bar, int arrivals) {
   Worker& w = *worker;
   note_barrier(w, uptr(bar), op_make, SIMT_CALLER);
   hopper(w).barriers[uptr(bar)] = {arrivals, arrivals, 0, 0, w.current->linear, false};
+  if (filming(w)) note(w, note_of(w, note_make, uptr(bar)), SIMT_CALLER);
 }
 
 void simt_mbarrier_fence() { fence_barriers(*worker); }
@@ -257,6 +272,7 @@ void simt_mbarrier_arrive(void* bar, int rank, int bytes) {
   b.bytes += bytes;
   b.pending--;
   count_down(b);
+  if (filming(w)) note(w, note_of(w, note_arrive, address, bytes), SIMT_CALLER);
 }
 
 u32 simt_mbarrier_phase(void* bar) {
@@ -287,6 +303,7 @@ void simt_tma_load(void* to, const void* map, void* bar, int row, int column, in
   check_products(w, t.shared, u64{t.map.box_rows} * t.map.box_columns * t.map.item, SIMT_CALLER, "this copy");
   count(w, happened_copy, u64{t.map.box_rows} * t.map.box_columns * t.map.item);
   hopper(w).loads.push_back(t);
+  if (filming(w)) note(w, note_of(w, note_copy, t, t.shared, t.barrier), SIMT_CALLER);
 }
 
 void simt_tma_store(const void* map, const void* from, int row, int column) {
@@ -311,6 +328,7 @@ void simt_tma_store(const void* map, const void* from, int row, int column) {
   count(w, happened_store, bytes);
   mine.stores.push_back(t);
   mine.store_groups.push_back(mine.store_group);
+  if (filming(w)) note(w, note_of(w, note_store, t, t.shared, 0), SIMT_CALLER);
 }
 
 void simt_tma_commit() { hopper(*worker).threads[worker->current->linear].store_group++; }

@@ -16,6 +16,7 @@ static SIMT_HOT void issue(Worker& w, u32 warp, u32 lanes, Event** events) {
       u32 group = lanes & static_cast<u32>(events[__builtin_ctz(left)]->offset);
       if (!group) group = left & -left;
       if (events[__builtin_ctz(left)]->flags & kOrders) join_lanes(w, warp, group);
+      if (filming(w)) note_meeting(w, warp, group, first.pc);
       left &= ~group;
     }
     shorten(w, warp, first.pc);
@@ -44,6 +45,7 @@ static SIMT_HOT void issue(Worker& w, u32 warp, u32 lanes, Event** events) {
     shorten(w, warp, first.pc);
     return;
   }
+  if (first.op == op_note) return issue_note(w, warp, lanes, events);
   if (first.op == op_make || first.op == op_use) {
     for (u32 m = lanes; m; m &= m - 1) {
       u32 lane = __builtin_ctz(m);
@@ -61,6 +63,10 @@ static SIMT_HOT void issue(Worker& w, u32 warp, u32 lanes, Event** events) {
     u32 lane = __builtin_ctz(m);
     r.offsets[lane] = events[lane]->offset;
     r.to[lane] = events[lane]->value;
+    if (filming(w)) {
+      const Event& e = *events[lane];
+      r.values[lane] = e.op == op_write ? e.value : w.lanes[lane].more[&e - w.lanes[lane].events][0];
+    }
   }
   count(w, r);
   const WarpClock& clock = w.block->clocks[warp];

@@ -8,6 +8,7 @@
 namespace simt {
 
 static void thread_main();
+static void note_at_barrier(Worker& w, uptr pc);
 static SIMT_HOT void push(Worker& w, uptr pc, u64 offset, u8 op, u8 flags, u8 size, u8 array);
 static SIMT_HOT void access(uptr address, u32 size, u8 op, u8 flags, uptr pc, uptr frame);
 static SIMT_HOT bool own_variable(Worker& w, uptr address, u64 size, bool written, uptr frame);
@@ -221,6 +222,7 @@ static void arrive(const char* what, u32 line, uptr pc, BarrierKind kind, int pr
   me->state = State::barrier;
   me->barrier_kind = kind;
   me->barrier_result = result;
+  if (filming(w)) note_at_barrier(w, pc);
   if (kind == barrier_grid) {
     b.at_grid_barrier++;
   } else {

@@ -7,6 +7,7 @@
 #include "stream.cpp"
 #include "order.cpp"
 #include "copies.cpp"
+#include "film.cpp"
 #include "merge.cpp"
 #include "scheduler.cpp"
 #include "hopper.cpp"

@@ -19,7 +19,8 @@ enum : u8 {  // kinds above those of `Op`
   record_happening = 16,
   record_begin = 64,  // pc: size of the module; lanes: number of arrays; followed by LaunchHead and ArrayPlace each
   record_end,
-  record_case_end  // written by Python (simt/counting.py); pc: number of the case
+  record_note = 128,  // of a film, followed by a Note; films are never counted
+  record_case_end = record_end + 1  // written by Python (simt/counting.py); pc: number of the case
 };
 
 struct LaunchHead {
@@ -29,6 +30,20 @@ struct LaunchHead {
 struct ArrayPlace {
   u64 low, bytes;
 };
+
+// What a film tells beside requests: of mbarriers, copies, products, and of who waits.
+enum NoteKind : u8 { note_make, note_arrive, note_wait, note_wake, note_copy, note_land, note_store, note_product,
+                     note_sync, note_meet };
+
+struct Note {
+  u64 barrier = 0, memory = 0;  // barrier: its offset in shared memory, from 2^32 on in dynamic; memory: the matrix's
+  int64_t bytes = 0;            // that the barrier's phase still expects
+  u32 phase = 0, pending = 0, arrivals = 0;  // of the barrier, afterwards
+  int row = 0, column = 0;                   // of a box
+  u32 shared = 0, amount = 0, detail = 0;
+  u8 kind = 0, unused[7] = {};
+};
+static_assert(sizeof(Note) == 64);
 
 struct Stream {
   int fd;
@@ -61,10 +76,12 @@ static SIMT_HOT void count(Worker& w, const Request& r) {
   Record record{r.pc, r.lanes, r.op, r.array, r.size, r.flags, r.warp, {}};
   w.stream->put(&record, sizeof record);
   if (r.op == op_block) return;
-  u32 packed[2 * kLanes], n = 0;
+  u32 packed[3 * kLanes], n = 0;
   for (u32 m = r.lanes; m; m &= m - 1) packed[n++] = r.offsets[__builtin_ctz(m)];
   if (r.flags & kCopied)
     for (u32 m = r.lanes; m; m &= m - 1) packed[n++] = r.to[__builtin_ctz(m)];
+  if (w.notes)
+    for (u32 m = r.lanes; m; m &= m - 1) packed[n++] = r.values[__builtin_ctz(m)];
   w.stream->put(packed, n * sizeof *packed);
 }
 
@@ -82,6 +99,7 @@ static void begin_counting(Worker& w) {
   if (s.trace < 0) return;
   w.stream = std::make_shared<Stream>(s.trace);
   Record record{static_cast<u32>(w.code_high - w.module_low), w.array_count, record_begin};
+  if (s.film) w.notes = std::make_shared<std::vector<Note>>();
   w.stream->put(&record, sizeof record);
   LaunchHead head{s.shared_bytes + s.static_shared_bytes};
   w.stream->put(&head, sizeof head);
