@@ -100,7 +100,7 @@ def linear_kernel(
     offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     offs_k = tl.arange(0, BLOCK_K)
     # The modulo replaces row and column indices past the end by existing ones, so loads of a and b need no masks along
-    # M and N. (Your store must mask these rows and columns.) If BLOCK_K divides K, the loads need no mask at all:
+    # M and N. If BLOCK_K divides K, the loads need no mask at all:
     # `triton.heuristics` above computes EVEN_K before each launch.
     a_ptrs = a_ptr + batch * stride_ab + (offs_m % M)[:, None] * stride_am + offs_k[None, :] * stride_ak
     b_ptrs = b_ptr + batch * stride_bb + offs_k[:, None] * stride_bk + (offs_n % N)[None, :] * stride_bn

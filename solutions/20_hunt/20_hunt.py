@@ -31,13 +31,10 @@ def strides(*arrays):
 
 
 def tile_config(N):
-    if N <= 256:
-        return dict(BLOCK_N=16, num_warps=4, num_stages=2)
-    return dict(BLOCK_N=64, num_warps=4, num_stages=3)
+    return dict(BLOCK_N=64, num_warps=4, num_stages=3) if N > 256 else dict(BLOCK_N=16, num_warps=4, num_stages=2)
 
 
 def constants(q, key_heads):
-    """Return the sizes that partial_kernel and paged_kernel take by name."""
     group = q.shape[1] // key_heads
     return dict(GROUP=group, D=q.shape[2], BLOCK_G=max(16, triton.next_power_of_2(group)))
 
@@ -101,12 +98,7 @@ def paged(q, k, v, table, lengths, out, chunk=None, config=None):
 def combine_kernel(
     part_ptr, lse_ptr, out_ptr, S, H, stride_ob, stride_oh, D: tl.constexpr, BLOCK_S: tl.constexpr
 ):  # fmt: skip
-    """Compute out[b, h] = sum over s of softmax(lse[b, h])[s] * part[b, h, s], for one row = b * H + h.
-
-    out   (B, H, D)
-    part  (B, H, S, D)
-    lse   (B, H, S)
-    """
+    """Compute out[b, h] = sum over s of softmax(lse[b, h])[s] * part[b, h, s], for one row = b * H + h."""
     row = tl.program_id(0).to(tl.int64)
     offs_s, offs_d = tl.arange(0, BLOCK_S), tl.arange(0, D)
     mask_s = offs_s < S
