@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..spec.bounds import Bound
 from ..spec.exercise import Case, KernelExercise, PlainExercise, Points, register, registered
 
 # The exercises that the kernels come from are registered first.
@@ -41,16 +42,27 @@ from . import (  # noqa: F401
     softmax,
 )
 
+LEAST = 0.25
+"""Points for each thing that is right before the fix, where only a count is wrong."""
+
 ANSWERS = Path(__file__).with_name("hunt_answers.json")
 
 
 @dataclass(frozen=True)
 class Hunt:
-    """A kernel with a bug: its title, the exercise it comes from, and whether that one's bounds on counts stay."""
+    """A kernel with a bug: its title, and the exercise it comes from. `missed`: the texts of the bounds on counts that
+    the kernel misses, if its results are right; the exercise then keeps all of its bounds."""
 
     title: str
     kernel: str
-    counted: bool = False
+    missed: tuple[str, ...] = ()
+
+    def points(self, bounds: tuple[Bound, ...]) -> Points:
+        """What the fix earns: nearly all of it is for what is wrong."""
+        if not self.missed:
+            return Points(correct=1)
+        kept = tuple(replace(b, points=2 / len(self.missed) if b.text in self.missed else LEAST) for b in bounds)
+        return Points(correct=LEAST, bounds=kept)
 
 
 @dataclass(frozen=True)
@@ -65,7 +77,14 @@ UNITS: dict[str, HuntUnit] = {
     "08_hunt": HuntUnit(
         {
             "bias_scale": Hunt("Bias and scale", "06_elementwise_triton/bias_scale"),
-            "gelu": Hunt("GeLU with 16-byte accesses", "07_elementwise_cuda/gelu", counted=True),
+            "gelu": Hunt(
+                "GeLU with 16-byte accesses",
+                "07_elementwise_cuda/gelu",
+                missed=(
+                    "bytes per load request",
+                    "bytes per store request",
+                ),
+            ),
             "transpose": Hunt("A transpose", "08_coalescing/transpose"),
         },
         (
@@ -82,7 +101,11 @@ UNITS: dict[str, HuntUnit] = {
     "10_hunt": HuntUnit(
         {
             "conv1d": Hunt("A convolution", "09_shared_memory/conv1d"),
-            "transpose_padded": Hunt("A transpose of 64 × 64 tiles", "09_shared_memory/transpose_padded", counted=True),
+            "transpose_padded": Hunt(
+                "A transpose of 64 × 64 tiles",
+                "09_shared_memory/transpose_padded",
+                missed=("wavefronts per ideal wavefront, shared loads",),
+            ),
             "smooth": Hunt("Repeated smoothing", "09_shared_memory/fix_race"),
         },
         (
@@ -321,8 +344,7 @@ def _register(unit: str, of: HuntUnit) -> None:
     for name, hunt in of.hunts.items():
         source = registered()[hunt.kernel]
         assert isinstance(source, KernelExercise)
-        points = Points(correct=0.5, bounds=source.points.bounds) if hunt.counted else Points(correct=1)
-        register(replace(source, id=f"{unit}/{name}", title=hunt.title, points=points))
+        register(replace(source, id=f"{unit}/{name}", title=hunt.title, points=hunt.points(source.points.bounds)))
     register(
         PlainExercise(
             id=f"{unit}/bug",
