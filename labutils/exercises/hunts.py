@@ -121,7 +121,7 @@ UNITS: dict[str, HuntUnit] = {
     ),
     "11_hunt": HuntUnit(
         {
-            "sum_v4": Hunt("Two elements per thread", "10_reduction/sum_v4"),
+            "tree": Hunt("Two elements per thread", "10_reduction/sum_v4"),
             "scan": Hunt("Prefix sums", "10_scan/scan"),
             "histogram": Hunt("A histogram", "10_scan/histogram"),
         },

@@ -66,7 +66,7 @@ def histogram(x, bins, counts):
 # Each thread adds two elements, then a tree in shared memory adds the block's 256 numbers. Each block stores its sum,
 # and the launcher runs the kernel again on these sums. Arrays of one block give the right sum.
 
-# %% cell="hunt" id="sum_v4_kernel" exercise="11_hunt/sum_v4"
+# %% cell="hunt" id="tree_kernel" exercise="11_hunt/tree"
 # %%cuda
 # // partial[b] = x[512·b] + … + x[512·b + 511]. Elements past the end count as 0. Each thread loads two elements.
 # __global__ void reduce_v4(const float *x, float *partial, int n) {
@@ -87,8 +87,8 @@ def histogram(x, bins, counts):
 # }
 
 # %%
-lab.evidence("11_hunt/sum_v4")
-lab.tiny("11_hunt/sum_v4")
+lab.evidence("11_hunt/tree")
+lab.tiny("11_hunt/tree")
 
 # %% [markdown]
 # ## 2 Prefix sums
@@ -178,7 +178,7 @@ lab.evidence("11_hunt/histogram")
 # - uninitialized shared memory
 # - last step missing
 #
-# <details><summary>Hint 1</summary><code>sum_v4</code>: write down which elements block 0 adds, and which block
+# <details><summary>Hint 1</summary><code>tree</code>: write down which elements block 0 adds, and which block
 # 1.</details>
 # <details><summary>Hint 2</summary><code>scan</code>: which warp writes <code>warp_sums</code>, and what tells the
 # other warps that it has finished?</details>
@@ -190,11 +190,11 @@ lab.evidence("11_hunt/histogram")
 def bug(hunt):
     """Return the line and the cause of a hunt's bug, such as {"line": 12, "cause": "…"}.
 
-    hunt  "sum_v4" or "scan" or "histogram"
+    hunt  "tree" or "scan" or "histogram"
     """
     ### BEGIN SOLUTION
     found = {
-        "sum_v4": {"line": 6, "cause": "blocks overlap"},
+        "tree": {"line": 6, "cause": "blocks overlap"},
         "scan": {"line": 21, "cause": "missing barrier"},
         "histogram": {"line": 8, "cause": "missing atomic"},
     }
@@ -211,8 +211,8 @@ lab.check("11_hunt/bug")
 # Change the kernels in their cells above, run the cells, and check. A fix needs few characters or lines; the rest of
 # the kernel is right.
 
-# %% cell="check" exercise="11_hunt/sum_v4"
-lab.check("11_hunt/sum_v4")
+# %% cell="check" exercise="11_hunt/tree"
+lab.check("11_hunt/tree")
 
 # %% cell="check" exercise="11_hunt/scan"
 lab.check("11_hunt/scan")
