@@ -14,6 +14,7 @@ from pathlib import Path
 from bench.machine import present, versions
 from grader.course.solutions import load, solution_text
 from labutils.exercises import all_exercises
+from labutils.exercises.hunts import is_hunt
 from labutils.gpu import device
 from labutils.spec.exercise import KernelExercise
 from labutils.timing.benchmark import measure
@@ -46,8 +47,10 @@ def main() -> int:
 
 
 def wanted(names: list[str]) -> list[KernelExercise]:
-    """Kernel exercises with a benchmark size, of these ids or units."""
+    """Kernel exercises with a benchmark size, of these ids or units; without names all but hunts, whose kernels are
+    those of other exercises."""
     tasks = [t for t in all_exercises().values() if isinstance(t, KernelExercise) and t.bench]
+    tasks = [t for t in tasks if names or not is_hunt(t.id)]
     return [t for t in tasks if device.runs(t.only) and (not names or t.id in names or t.unit in names)]
 
 

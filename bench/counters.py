@@ -20,6 +20,7 @@ from pathlib import Path
 import labutils as lab
 from grader.course.solutions import load, solution_text
 from labutils.exercises import all_exercises, get
+from labutils.exercises.hunts import is_hunt
 from labutils.gpu import device
 from labutils.spec.exercise import KernelExercise
 from labutils.spec.inputs import make_run
@@ -44,6 +45,7 @@ def ncu() -> str | None:
 
 def cuda_exercises(names=()) -> list[KernelExercise]:
     tasks = [t for t in all_exercises().values() if isinstance(t, KernelExercise) and t.language == "cuda"]
+    tasks = [t for t in tasks if names or not is_hunt(t.id)]
     return [t for t in tasks if not names or t.id in names or t.unit in names]
 
 

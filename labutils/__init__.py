@@ -82,6 +82,14 @@ def explain(exercise_id: str, fn=None):
 
 
 @_for_readers
+def evidence(exercise_id: str, fn=None) -> None:
+    """What a kernel with a bug does in each case: which cases fail, and where. The cause is yours to find."""
+    from .study.hunt import evidence as show
+
+    show(exercise_id, fn)
+
+
+@_for_readers
 def play(fn, *arguments):
     """The first launch of `fn(*arguments)` as a film: step through what every warp, or every Triton program, does.
 
@@ -325,6 +333,6 @@ def __getattr__(name: str):
 
 __all__ = [
     "access_map", "aligned", "annotate", "banks", "benchmark", "ceilings", "check", "claims", "coalescing",
-    "compare", "cuda", "device", "explain", "hint", "padded", "play", "profile", "progress", "record", "setup",
-    "tensor_map", "tiny", "walkthrough",
+    "compare", "cuda", "device", "evidence", "explain", "hint", "padded", "play", "profile", "progress", "record",
+    "setup", "tensor_map", "tiny", "walkthrough",
 ]  # fmt: skip

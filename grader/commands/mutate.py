@@ -18,6 +18,7 @@ from grader.commands.audit import ACCEPTED, REFUSED, Attempt, Trial, run_trials,
 from grader.course.mutations import Mutation, equivalents, executed, mutations
 from grader.course.solutions import solution_text
 from labutils import exercises
+from labutils.exercises.hunts import is_hunt
 from labutils.spec.exercise import KernelExercise
 
 SAMPLE = 12
@@ -48,8 +49,10 @@ class Score:
 
 
 def kernels(names: Iterable[str]) -> list[str]:
-    """Ids of the kernel exercises that are named by unit or id; all without names. Raises KeyError as `select` does."""
-    return [i for i in select(names) if isinstance(exercises.get(i), KernelExercise)]
+    """Ids of the kernel exercises that are named by unit or id; without names all but hunts, whose kernels are
+    those of other exercises. Raises KeyError as `select` does."""
+    kernels = [i for i in select(names) if isinstance(exercises.get(i), KernelExercise)]
+    return kernels if names else [i for i in kernels if not is_hunt(i)]
 
 
 def mutate(

@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from grader.course import cards, claims, glossary, hints, index, self_check, walkthroughs
+from grader.course import cards, claims, glossary, hints, hunts, index, self_check, walkthroughs
 from grader.course.holes import holes
 from grader.course.nbgrader_config import NbGraderAPI, course_config
 from grader.course.regions import BuildError, located
@@ -62,7 +62,12 @@ def build(
     units = list(units)
     if not unit_names(root):
         return [f"{root / 'solutions'} holds no unit NN_unit/NN_unit.py"]
-    releases, problems = _releases(root, units or unit_names(root), points_of)
+    answers = root / "labutils" / "exercises" / hunts.ANSWERS.name
+    problems = (
+        _collect_answers(root, points_of, answers, check) if answers.exists() else []
+    )  # checks of hunts read them
+    releases, found = _releases(root, units or unit_names(root), points_of)
+    problems += found
     problems = list(dict.fromkeys(problems + _claim_problems(root / "solutions", units)))
     for unit, release in releases.items():
         target = out / unit / f"{unit}.ipynb"
@@ -158,6 +163,20 @@ def _collect_cards(root: Path, target: Path, check: bool) -> list[str]:
         return _put(cards.released(root).encode(), target, check)
     except BuildError as problem:
         return [str(problem)]
+
+
+def _collect_answers(root: Path, points_of: PointsOf, target: Path, check: bool) -> list[str]:
+    """Put the hashes of the hunts' answers where their check reads them, or with `check` say if they are not there."""
+    found = {}
+    for unit in unit_names(root):
+        if 'cell="hunt"' not in (root / "solutions" / unit / f"{unit}.py").read_text(encoding="utf-8"):
+            continue
+        try:
+            folder = root / "solutions" / unit
+            found |= hunts.hashes(source_notebook(folder, points_of), folder)
+        except BuildError as problem:
+            return [str(problem)]
+    return _put(hunts.released(found).encode(), target, check)
 
 
 def _claim_problems(solutions: Path, units: list[str]) -> list[str]:

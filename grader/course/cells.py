@@ -3,6 +3,7 @@
     # %% cell="setup"                                        the course's set-up code, written by the build
     # %% cell="given" [id="launcher"]                        locked: restored when a submission is graded
     # %% cell="solution" id="add_kernel"                     the learner fills its solution regions
+    # %% cell="hunt" id="sum_kernel" exercise="10_hunt/sum"  a kernel, released with a bug (grader/course/hunts.py)
     # %% cell="check" exercise="06_elementwise_triton/add"   locked test; its points come from the exercise
     # %% [markdown] cell="manual" id="explain" points=1      written answer, graded by a person
     # %% [markdown] cell="task" id="plot" points=2           locked task, graded by a person
@@ -56,6 +57,7 @@ KINDS = {
     "setup": Kind(locked=True),
     "given": Kind(locked=True, types=("code", "markdown"), may=("id",)),
     "solution": Kind(solution=True, needs=("id",), region=SOLUTION),
+    "hunt": Kind(solution=True, needs=("id", "exercise"), region=SOLUTION),
     "check": Kind(grade=True, locked=True, needs=("exercise",), region=HIDDEN_TESTS),
     "manual": Kind(grade=True, solution=True, types=("markdown",), needs=("id", "points"), region=SOLUTION),
     # Locked, or nbgrader cannot autograde the assignment once it is released.
@@ -101,7 +103,9 @@ def expand(notebook: NotebookNode, unit: str, points_of: Callable[[str], float],
                 grade_id=cell.id,
                 schema_version=3,
             )
-            if kind_name == "check":
+            if kind_name == "hunt":
+                cell.metadata.hunt = header["exercise"]
+            elif kind_name == "check":
                 cell.metadata.nbgrader.points = _exercise_points(cell.source, header["exercise"], points_of)
             elif kind.grade or kind.task:
                 cell.metadata.nbgrader.points = float(header["points"])

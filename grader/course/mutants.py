@@ -15,7 +15,8 @@ function that is checked and whatever it needs, in CUDA C++ the `%%cuda` cell. A
     base = "natural"                            # another mutant of the exercise
     text = '''…'''                              # none: the answer is a different one
 
-The mutant `unfilled` is what the build releases, so it has no table.
+The mutant `unfilled` is what the build releases, so it has no table. A hunt is released as its mutant `planted`
+(`grader/course/hunts.py`), and has no `unfilled`.
 """
 
 import ast
@@ -24,13 +25,14 @@ import functools
 import re
 import symtable
 import tomllib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
 from nbformat import NotebookNode
 
 from grader.course.cells import is_cuda
+from grader.course.edits import edited, edits_of, is_marker, without_markers
+from grader.course.hunts import PLANTED
 from grader.course.solutions import ROOT, code_cells
 from grader.course.sources import source_notebook
 from grader.course.stubs import stub_source
@@ -41,8 +43,8 @@ SOURCES = ROOT / "solutions"
 
 ACCEPTED = "accepted"
 
-_MARKER = re.compile(r"^[ \t]*(?:// )?### (?:BEGIN|END) SOLUTION[ \t]*\n", re.MULTILINE)
 _KEYS = {"expect", "marks", "why", "edit", "edits", "base", "text"}
+_PLANTED_KEYS = {"cause", "also"}
 
 
 @dataclass(frozen=True)
@@ -62,22 +64,6 @@ class Mutant:
     marks: float | None = None
 
 
-def edited(text: str, edits: Iterable[Iterable[str]]) -> str:
-    """The text with each old part replaced by the new one. Raises ValueError unless each stands in it exactly once."""
-    places = []
-    for old, new in edits:
-        if not old or text.count(old) != 1:
-            raise ValueError(f"{old!r} stands in the text {text.count(old) if old else 'no'} times, not once")
-        places.append((text.index(old), old, new))
-    places.sort()
-    for (first, old, _), (second, other, _) in pairwise(places):
-        if first + len(old) > second:
-            raise ValueError(f"{old!r} and {other!r} overlap")
-    for begin, old, new in reversed(places):
-        text = text[:begin] + new + text[begin + len(old) :]
-    return text
-
-
 def mutants(exercise_id: str) -> list[Mutant]:
     """The mutants of an exercise by name. Raises ValueError, which names exercise and mutant, for a wrong table."""
     unit, name = exercise_id.split("/")
@@ -93,7 +79,8 @@ def mutants(exercise_id: str) -> list[Mutant]:
             found.append(_mutant(exercise_id, title, table, text, language))
         except (ValueError, OSError) as problem:
             raise ValueError(f"{exercise_id}, mutant {title}: {problem}") from None
-    return sorted([*found, unfilled(exercise_id)], key=lambda mutant: mutant.name)
+    released = [] if PLANTED in tables else [unfilled(exercise_id)]
+    return sorted([*found, *released], key=lambda mutant: mutant.name)
 
 
 def unfilled(exercise_id: str) -> Mutant:
@@ -112,13 +99,8 @@ def marked_answer(exercise_id: str) -> str:
     return _answer(exercise_id, _source(exercise_id.split("/")[0]))
 
 
-def without_markers(text: str) -> str:
-    """A text without the lines that mark solution regions."""
-    return _MARKER.sub("", text)
-
-
 def _mutant(exercise_id: str, name: str, table: dict, text: str, language: str) -> Mutant:
-    if unknown := set(table) - _KEYS:
+    if unknown := set(table) - _KEYS - (_PLANTED_KEYS if name == PLANTED else set()):
         raise ValueError(f"{', '.join(sorted(unknown))} is not a field of a mutant")
     if table.get("expect") not in (ACCEPTED, *KINDS):
         raise ValueError(f"expect = {table.get('expect')!r} is neither a kind of diagnosis nor '{ACCEPTED}'")
@@ -132,7 +114,7 @@ def _resolved(exercise_id: str, tables: dict, name: str, above: tuple[str, ...] 
     if name in above or name not in tables:
         raise ValueError(f"there is no base {name!r}")
     table = tables[name]
-    edits = [table["edit"]] if "edit" in table else table.get("edits", [])
+    edits = edits_of(table)
     if not edits and not {"base", "text"} & set(table) or "text" in table and {"base", "edit", "edits"} & set(table):
         raise ValueError("a mutant has edits, a base, or a text")
     language = language_of(exercise_id)
@@ -195,8 +177,8 @@ def _needed(notebook: NotebookNode, entry: str) -> list[tuple[str, str]]:
             first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
             last = node.end_lineno
             # the markers around what a learner writes belong to it
-            first -= first > 1 and bool(_MARKER.fullmatch(lines[first - 2] + "\n"))
-            last += last < len(lines) and bool(_MARKER.fullmatch(lines[last] + "\n"))
+            first -= first > 1 and is_marker(lines[first - 2])
+            last += last < len(lines) and is_marker(lines[last])
             statement = "\n".join(lines[first - 1 : last])
             statements.append((cell_id, statement, *_names(statement)))
     wanted, kept, before = {entry}, set(), -1

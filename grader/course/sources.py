@@ -9,6 +9,7 @@ from nbformat import NotebookNode
 
 from grader.course.cells import expand
 from grader.course.claims import fill, read_claims
+from grader.course.hunts import plant
 from grader.course.place import ROOT as ROOT
 from grader.course.regions import BuildError
 from grader.course.settings import read_settings
@@ -31,6 +32,7 @@ def source_notebook(unit: Path, points_of: PointsOf = exercise_points) -> Notebo
         raise BuildError(f"{path} cannot be read: {problem.strerror}") from None
     fill(notebook, read_claims(unit.parent), unit.name)
     expand(notebook, unit.name, points_of, read_settings(unit.parent.parent))
+    plant(notebook, unit)
     notebook.metadata = NotebookNode(
         kernelspec={"display_name": "Python 3", "language": "python", "name": "python3"},
         language_info={"name": "python"},

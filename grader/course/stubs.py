@@ -25,12 +25,15 @@ _NEW_SCOPES = (
 
 
 class KernelStubs(ClearSolutions):
-    """nbgrader's ClearSolutions with stubs that fit kernels; everything else is nbgrader's own."""
+    """nbgrader's ClearSolutions with stubs that fit kernels, and hunts with their bugs; the rest is nbgrader's own."""
 
     def _replace_solution_region(self, cell, language: str) -> bool:
         if cell.cell_type != "code":
             return super()._replace_solution_region(cell, language)
         before = cell.source
+        if cell.metadata.pop("hunt", None):
+            cell.source = cell.metadata.pop("planted")
+            return True
         cell.source = stub_source(before, cell.metadata.get("nbgrader", {}).get("grade_id", "the answer"))
         return cell.source != before
 

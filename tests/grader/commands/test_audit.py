@@ -10,6 +10,7 @@ from grader.commands import audit
 from grader.course import mutants
 from labutils import exercises
 from labutils.check.diagnose import KINDS
+from labutils.exercises.hunts import is_hunt
 from labutils.spec.exercise import KernelExercise, PlainExercise
 
 # An audit loads a unit's whole solution, with its CUDA kernels.
@@ -25,6 +26,11 @@ FLOOR = "edit = ['(n + block - 1) // block', 'n // block']"
 def test_every_exercise_has_wrong_and_honest_mutants(exercise_id):
     expectations = [mutant.expect for mutant in mutants.mutants(exercise_id)]  # each says what is wrong, and loads
     honest = expectations.count(audit.ACCEPTED)
+    if is_hunt(exercise_id):  # the exercise that the kernel comes from has more of both
+        names = [mutant.name for mutant in mutants.mutants(exercise_id)]
+        assert "planted" in names and "unfilled" not in names
+        assert len(expectations) - honest >= 2 and honest >= 1, f"{exercise_id}: two wrong ones and one correct"
+        return
     enough = 3 if isinstance(exercises.get(exercise_id), PlainExercise) else 6
     assert len(expectations) - honest >= enough and honest >= 3, f"{exercise_id}: {enough} wrong ones and 3 correct"
     assert "unfilled" in expectations

@@ -9,9 +9,10 @@ from grader.course.mutants import answer, marked_answer, without_markers
 from grader.course.mutations import cuda, mutations, triton
 from grader.course.mutations.edits import Edit, regions
 from labutils import exercises
+from labutils.exercises.hunts import is_hunt
 from labutils.spec.exercise import KernelExercise
 
-KERNELS = [i for i, e in exercises.all_exercises().items() if isinstance(e, KernelExercise)]
+KERNELS = [i for i, e in exercises.all_exercises().items() if isinstance(e, KernelExercise) and not is_hunt(i)]
 
 
 def made(module, text: str) -> set[str]:

@@ -1,0 +1,239 @@
+# %% [markdown]
+# # Bug hunt: online softmax and fused kernels
+#
+# **You will** find one bug in each of three fused kernels. First the kernels show only what they do: cases that fail,
+# values, counts. You name line and cause, then you fix the kernel.
+#
+# **You will learn to**
+# - find the length of a row from which a result is wrong;
+# - recognize a difference of two large numbers;
+# - test what random numbers have in common.
+#
+# **You need** `12_online_softmax`, `13_fusion` and `13_fusion_dropout`. About 45 minutes. You need no GPU.
+#
+# Do not run the checks of the last section before you have named the bugs: they name causes, too.
+
+# %% cell="setup"
+
+# %% cell="given" id="launchers"
+import math
+
+import triton
+import triton.language as tl
+
+
+def online_softmax(x, out, BLOCK_N=4096):
+    M, N = x.shape
+    online_softmax_kernel[(M,)](x, out, N, x.stride(0), out.stride(0), BLOCK_N=BLOCK_N, num_warps=8)
+
+
+LAYER_EPS = tl.constexpr(1e-5)
+
+
+def warps_for(BLOCK_N):
+    """Warps of a program with one row, tuned on an H200 by `python -m bench.fusion --tune`."""
+    return min(max(BLOCK_N // 512, 1), 8) if BLOCK_N <= 4096 else min(BLOCK_N // 1024, 32)
+
+
+def options_for(N):
+    """Tile size and launch options for rows of N elements."""
+    BLOCK_N = triton.next_power_of_2(N)
+    return dict(BLOCK_N=BLOCK_N, num_warps=warps_for(BLOCK_N))
+
+
+def layer_norm(x, w, b, out):
+    M, N = x.shape
+    layer_norm_kernel[(M,)](x, w, b, out, N, x.stride(0), out.stride(0), **options_for(N))
+
+
+ROOT = tl.constexpr(math.sqrt(2 / math.pi))
+CUBIC = tl.constexpr(0.044715)
+
+
+@triton.jit
+def uniform(seed, first, BLOCK: tl.constexpr):
+    """Return BLOCK random numbers in [0, 1): four per counter, in order, starting with counter `first`."""
+    r0, r1, r2, r3 = tl.rand4x(seed, first + tl.arange(0, BLOCK // 4))
+    return tl.interleave(tl.interleave(r0, r2), tl.interleave(r1, r3))
+
+
+def dropout_gelu(h, bias, p, seed, out, BLOCK_N=1024):
+    M, N = h.shape
+    grid = (M * triton.cdiv(N, BLOCK_N),)
+    dropout_gelu_kernel[grid](h, bias, out, p, seed, N, h.stride(0), out.stride(0), BLOCK_N=BLOCK_N)
+
+
+# %% [markdown]
+# ## 1 Softmax in blocks
+#
+# The kernel reads a row in blocks and keeps the maximum m and the sum l of what it has read. For rows of one block, its
+# results are right.
+
+
+# %% cell="hunt" id="online_softmax_kernel" exercise="13_hunt/online_softmax"
+@triton.jit
+def online_softmax_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr):
+    """Softmax of each row, in blocks.
+
+    out[m, n] = exp(x[m, n] - max) / sum_k exp(x[m, k] - max), where max = max_k x[m, k]
+
+    x_ptr    (M, N)  input; rows are stride_xm elements apart
+    out_ptr  (M, N)  output; rows are stride_om elements apart
+    One program computes one row, m = pid.
+    """
+    row = tl.program_id(0).to(tl.int64)
+    x_ptr += row * stride_xm
+    out_ptr += row * stride_om
+    m = tl.full((), -float("inf"), tl.float32)
+    l = tl.full((), 0.0, tl.float32)
+    ### BEGIN SOLUTION
+    for start in tl.range(0, N, BLOCK_N, num_stages=3):
+        offs_n = start + tl.arange(0, BLOCK_N)
+        x = tl.load(x_ptr + offs_n, mask=offs_n < N, other=-float("inf")).to(tl.float32)
+        m_new = tl.maximum(m, tl.max(x))
+        shift = tl.where(m_new == -float("inf"), 0.0, m_new)
+        l = l * tl.exp(m - shift) + tl.sum(tl.exp(x - shift))
+        m = m_new
+    for start in tl.range(0, N, BLOCK_N, num_stages=3):
+        offs_n = start + tl.arange(0, BLOCK_N)
+        x = tl.load(x_ptr + offs_n, mask=offs_n < N, other=0.0).to(tl.float32)
+        tl.store(out_ptr + offs_n, tl.exp(x - m) / l, mask=offs_n < N)
+    ### END SOLUTION
+
+
+# %%
+lab.evidence("13_hunt/online_softmax")
+
+# %% [markdown]
+# ## 2 LayerNorm
+#
+# The kernel passes its test: normally distributed numbers, compared with `torch.nn.functional.layer_norm`. In a
+# network, one of the inputs has a large mean.
+
+
+# %% cell="hunt" id="layer_norm_kernel" exercise="13_hunt/layer_norm"
+@triton.jit
+def layer_norm_kernel(x_ptr, w_ptr, b_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr):
+    """Normalize each row to mean 0 and variance 1, then multiply by the weight and add the bias.
+
+    out[m, n] = (x[m, n] - mean) * w[n] / sqrt(sum_k (x[m, k] - mean)^2 / N + LAYER_EPS) + b[n]
+
+    x_ptr         (M, N)  input; rows are stride_xm elements apart
+    w_ptr         (N,)    input: weight
+    b_ptr         (N,)    input: bias
+    out_ptr       (M, N)  output; rows are stride_om elements apart
+    One program computes one row, m = pid.
+    """
+    row = tl.program_id(0)
+    offs_n = tl.arange(0, BLOCK_N)
+    mask_n = offs_n < N
+    ### BEGIN SOLUTION
+    x = tl.load(x_ptr + row * stride_xm + offs_n, mask=mask_n, other=0.0).to(tl.float32)
+    centered = tl.where(mask_n, x - tl.sum(x) / N, 0.0)
+    scale = tl.rsqrt(tl.sum(centered * centered) / N + LAYER_EPS)
+    w = tl.load(w_ptr + offs_n, mask=mask_n, other=0.0).to(tl.float32)
+    b = tl.load(b_ptr + offs_n, mask=mask_n, other=0.0).to(tl.float32)
+    tl.store(out_ptr + row * stride_om + offs_n, centered * scale * w + b, mask=mask_n)
+    ### END SOLUTION
+
+
+# %%
+lab.evidence("13_hunt/layer_norm")
+
+# %% [markdown]
+# ## 3 Dropout after GELU
+#
+# The kernel sets each element to 0 with probability p. The share of zeros is right, and so is the mean of the output.
+# But training with it is worse than with PyTorch's dropout.
+
+
+# %% cell="hunt" id="dropout_gelu_kernel" exercise="13_hunt/dropout_gelu"
+@triton.jit
+def dropout_gelu_kernel(h_ptr, bias_ptr, out_ptr, p, seed, N, stride_hm, stride_om, BLOCK_N: tl.constexpr):
+    """out[m, n] = gelu(h[m, n] + bias[n]) / (1 - p) where the random number u[m, n] >= p, else 0.
+
+    h_ptr     (M, N)  input; rows are stride_hm elements apart
+    bias_ptr  (N,)    input
+    out_ptr   (M, N)  output; rows are stride_om elements apart
+    One program computes BLOCK_N columns of one row.
+    """
+    blocks = tl.cdiv(N, BLOCK_N)
+    row, block = tl.program_id(0) // blocks, tl.program_id(0) % blocks
+    offs_n = block * BLOCK_N + tl.arange(0, BLOCK_N)
+    mask_n = offs_n < N
+    u = uniform(seed, row * tl.cdiv(N, 4) + block * (BLOCK_N // 4), BLOCK_N)
+    ### BEGIN SOLUTION
+    h = tl.load(h_ptr + row * stride_hm + offs_n, mask=mask_n).to(tl.float32)
+    x = h + tl.load(bias_ptr + offs_n, mask=mask_n).to(tl.float32)
+    a = ROOT * x * (1 + CUBIC * x * x)
+    y = x / (1 + tl.exp(-2 * a))
+    tl.store(out_ptr + row * stride_om + offs_n, tl.where(u >= p, y / (1 - p), 0.0), mask=mask_n)
+    ### END SOLUTION
+
+
+# %%
+lab.evidence("13_hunt/dropout_gelu")
+lab.tiny("13_hunt/dropout_gelu")
+
+# %% [markdown]
+# ## 4 Name the bugs
+#
+# Fill in `bug`: for each hunt, the line of its kernel's cell where the bug is, and the cause. Lines count from 1 (View
+# → Show Line Numbers). If several lines can be changed to fix the bug, any of them is right.
+#
+# The causes to choose from:
+#
+# - missing rescale
+# - cancellation
+# - repeated random numbers
+# - padded lanes
+# - wrong divisor
+# - wrong stride
+# - too few programs
+# - maximum not subtracted
+#
+# <details><summary>Hint 1</summary><code>online_softmax</code>: which rows fail? When the maximum grows, what becomes
+# of the terms that are already added?</details>
+# <details><summary>Hint 2</summary><code>layer_norm</code>: in which cases is the mean much larger than the deviations
+# from it?</details>
+# <details><summary>Hint 3</summary><code>dropout_gelu</code>: compare the zeros in row 0 with those in row 1.</details>
+
+
+# %% cell="solution" id="bug"
+def bug(hunt):
+    """Return the line and the cause of a hunt's bug, such as {"line": 12, "cause": "…"}.
+
+    hunt  "online_softmax" or "layer_norm" or "dropout_gelu"
+    """
+    ### BEGIN SOLUTION
+    found = {
+        "online_softmax": {"line": 21, "cause": "missing rescale"},
+        "layer_norm": {"line": 18, "cause": "cancellation"},
+        "dropout_gelu": {"line": 14, "cause": "repeated random numbers"},
+    }
+    return found[hunt]
+    ### END SOLUTION
+
+
+# %% cell="check" exercise="13_hunt/bug"
+lab.check("13_hunt/bug")
+
+# %% [markdown]
+# ## 5 Fix them
+#
+# Change the kernels in their cells above, run the cells, and check. A fix needs few characters or lines; the rest of
+# the kernel is right.
+
+# %% cell="check" exercise="13_hunt/online_softmax"
+lab.check("13_hunt/online_softmax")
+
+# %% cell="check" exercise="13_hunt/layer_norm"
+lab.check("13_hunt/layer_norm")
+
+# %% cell="check" exercise="13_hunt/dropout_gelu"
+lab.check("13_hunt/dropout_gelu")
+
+# %% [markdown]
+# **Next.** `14_matmul_triton` multiplies matrices, and `15_hunt` hides bugs in its kernels.
+#
+# **In practice** keep each bug that you fix as a test: the smallest case that showed it.
