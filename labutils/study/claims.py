@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..plots.explorer import VIEW, _live
+from ..plots.explorer import VIEW, live
 from . import reference
 
 PATH = Path(__file__).with_name("claims.json")
@@ -92,7 +92,7 @@ class Quiz:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
         bundle: dict[str, Any] = {"text/plain": repr(self)}
-        if _live():
+        if live():
             bundle[VIEW] = self.widget()._repr_mimebundle_()[VIEW]
         return bundle
 
