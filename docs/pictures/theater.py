@@ -1,15 +1,18 @@
 """Write theater.html: the film of a small ring of tiles, which the documentation site's first page shows.
 
-    python docs/pictures/theater.py
+python docs/pictures/theater.py
 """
 
+import sys
 from pathlib import Path
 
-import torch
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import labutils as lab
-from labutils.backends.film import film
-from labutils.plots.theater import Theater
+import torch  # noqa: E402
+
+import labutils as lab  # noqa: E402
+from labutils.backends.film import film  # noqa: E402
+from labutils.plots.theater import Theater  # noqa: E402
 
 RING = """
 #include <lab/hopper.cuh>

@@ -97,7 +97,7 @@ class Camera(Recorder):
         raise Enough
 
     def film(self, messages: list[str]) -> Film:
-        """What was filmed. `messages` are told beside what the recorder found."""
+        """What was filmed, with `messages` before what the recorder found."""
         lines, first = inspect.getsourcelines(self.kernel)
         arrays = {}
         for t in self.arrays:
