@@ -45,6 +45,12 @@ def test_what_an_exercise_takes_from_another_module_counts():
     assert "labutils/exercises/reports_h200.json" in provenance.code("25_profile")
 
 
+def test_a_hunt_depends_on_the_units_of_its_kernels_and_not_the_other_way_round():
+    hunt = provenance.code("08_hunt")
+    assert {f"labutils/exercises/{name}" for name in ("hunts.py", "hunt_answers.json", "coalescing.py")} <= hunt.keys()
+    assert "labutils/exercises/hunts.py" not in provenance.code("08_coalescing")
+
+
 def test_every_unit_with_checks_has_a_module():
     units = [u for u in unit_names(ROOT) if "lab.check(" in (ROOT / "solutions" / u / f"{u}.py").read_text()]
     assert len(units) > 20
