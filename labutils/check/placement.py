@@ -363,7 +363,8 @@ def _guard_advice(array: str, text: str, guards: list[statements.Line], guard: s
     tested = set().union(*(names for g in guards for names in statements.compared(g.text))) | bounded | sizes
     found = re.findall(rf"\b{re.escape(array)}\d?\s*((?:\[[^\]]*\])+)", text)
     for index in found:
-        variables = [v for v in dict.fromkeys(re.findall(r"[A-Za-z_]\w*", index)) if not v.isupper() and "Idx" not in v]
+        named = re.findall(r"[A-Za-z_]\w*", re.sub(r"\b(?:thread|block|grid)(?:Idx|Dim)\.[xyz]", "", index))
+        variables = [v for v in dict.fromkeys(named) if not v.isupper()]
         alone = index.strip("[] ")
         if alone in sizes - bounded or re.search(rf"\b(?:int|size_t|unsigned)\s+{re.escape(alone)}\s*[,)]", source):
             return f"{array}{index} does not exist, its last element is one before: which index belongs there?"
@@ -397,6 +398,12 @@ def conflict(line: int, message: str, sources: list[str]) -> Evidence | None:
     barrier = statements.barrier_near(source, line)
     if barrier is None:
         return None
+    if re.match(r"if\b", barrier.text):
+        return Evidence(
+            f"both accesses are on {here}; in the iterations in which the condition of {barrier} is false, no barrier "
+            "separates them",
+            "Let all threads reach the barrier in every iteration.",
+        )
     return Evidence(
         f"both accesses are on {here}, in the same iteration, and the barrier of {barrier} separates only iterations",
         "In one iteration each element may be written by one thread and read by no other: check the indices of that "

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .. import exercises
+from ..exercises import hunts
 from ..spec.exercise import Exercise, KernelExercise
 from .progress import changing
 
@@ -24,9 +25,13 @@ def stored() -> Mapping[str, list[str]]:
 
 
 def of(exercise: Exercise) -> list[str]:
-    """The hints of an exercise; without any, the common mistakes that its check knows."""
+    """The hints of an exercise; without any, the common mistakes that its check knows. A hunt's kernel has the hint
+    that its notebook gives for naming the bug: the common mistakes are other ones."""
     if found := stored().get(exercise.id):
         return found
+    if hunts.is_hunt(exercise.id):
+        name = exercise.id.partition("/")[2]
+        return [text for text in stored().get(f"{exercise.unit}/bug", []) if text.startswith(f"`{name}`")]
     if not isinstance(exercise, KernelExercise):
         return []
     output = next(iter(exercise.outputs))

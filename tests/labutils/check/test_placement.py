@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from labutils.check import placement
+from labutils.check import placement, statements
 from labutils.check.accesses import Access, Recording
 from labutils.spec.inputs import make_run
 from tests.labutils.check.small_exercises import COPY, MATMUL, ROW_SUM
@@ -168,6 +168,34 @@ def test_a_barrier_that_stands_there_is_not_asked_for(message, line):
     found = placement.conflict(line, message, [TILES])
     assert "line 5: `__syncthreads();` stands between the two lines in one iteration" in found.cause
     assert "the next iteration's line 4" in found.cause and "separates the iterations" in found.advice
+
+
+HALVING = """\
+__global__ void tree(float* out) {
+    __shared__ float tile[64];
+    int t = threadIdx.x;
+    for (int s = 32; s > 0; s /= 2) {
+        if (t < s) tile[t] += tile[t + s];
+        if (s > 32) __syncthreads();
+    }
+}
+"""
+
+
+def test_a_barrier_under_a_condition_is_named_with_it():
+    message = "thread 0 reads tile[16], which thread 16 wrote, with no __syncwarp() in between"
+    found = placement.conflict(5, message, [HALVING])
+    assert "the condition of line 6: `if (s > 32) __syncthreads();` is false" in found.cause
+    everywhere = placement.conflict(5, message, [HALVING.replace("if (s > 32) ", "")])
+    assert "separates only iterations" in everywhere.cause
+
+
+def test_a_builtin_in_an_index_is_no_variable_to_test():
+    line = statements.Line(4, "tile[t] = x[i] + x[i + blockDim.x];")
+    advice = placement._guard_advice("x", line.text, [statements.Line(4, "if (i < n)")], "if (i < n)", "")
+    assert "Work out the index [i + blockDim.x]" in advice
+    advice = placement._guard_advice("x", "x[k + threadIdx.x]", [statements.Line(4, "if (i < n)")], "if (i < n)", "")
+    assert "No condition bounds k of the index" in advice
 
 
 def test_without_a_barrier_nothing_else_is_said():

@@ -7,7 +7,7 @@ import pytest
 import labutils as lab
 from labutils import environment, exercises
 from labutils.spec.verdict import CaseResult, Verdict
-from labutils.study import progress
+from labutils.study import hints, progress
 from labutils.study.progress import PATHS, Entry
 
 EXERCISE = "00_start/number_of_programs"
@@ -111,6 +111,11 @@ def test_hints_come_one_by_one_and_are_remembered(capsys):
         assert shown.count("Hint ") == count
     assert "These are all hints" in shown
     assert progress.progress().of("06_elementwise_triton/vector_add").hints == 3
+
+
+def test_the_kernel_of_a_hunt_has_the_hint_for_its_bug():
+    (text,) = hints.of(exercises.get("11_hunt/histogram"))
+    assert text.startswith("`histogram`") and text in hints.stored()["11_hunt/bug"]
 
 
 def test_an_exercise_without_hints_says_so_or_names_common_mistakes(capsys):
