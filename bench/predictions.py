@@ -2,11 +2,12 @@
 
     python -m bench.predictions [EXERCISE…] [--json FILE] [--no-mutants]
     python -m bench.predictions --without-gpu "H200"
-    python -m bench.predictions --again FILE
+    python -m bench.predictions --again FILE [--table]
 
 The first command times the reference solution of every memory-bound exercise, and slower variants of some, at the
 benchmark's size and at a quarter of it, with the course's stopwatch. The second one needs no GPU and prints predictions
-for one of the catalogue. The third one prints the table of a file again, with the predictions of today's model.
+for one of the catalogue. The third one prints the table of a file again, with the predictions of today's model; with
+`--table` it prints the section of docs/measured.md. Hunts show kernels of other exercises, and are left out.
 """
 
 import argparse
@@ -66,6 +67,7 @@ class Row:
     figures: dict
     p20: float | None = None
     p80: float | None = None
+    least: str = ""
 
     @property
     def ratio(self) -> float:
@@ -75,7 +77,11 @@ class Row:
     def __str__(self) -> str:
         measured = "| |" if self.seconds is None else f"{units(self.seconds, 's')} | {self.ratio:.2f} |"
         sizes = ", ".join(f"{k} = {v}" for k, v in self.sizes.items())
-        return f"| {self.kernel} | {sizes} | {units(self.predicted, 's')} | {measured} {prediction.NAMES[self.bound]} |"
+        least = "at least " if self.least else ""
+        return (
+            f"| {self.kernel} | {sizes} | {least}{units(self.predicted, 's')} | {measured} "
+            f"{prediction.NAMES[self.bound]} |"
+        )
 
 
 HEAD = "| kernel | size | predicted | measured | ratio | bound |\n|---|---|---|---|---|---|"
@@ -86,7 +92,7 @@ def memory_bound(names: list[str], gpu: GPU) -> Iterator[KernelExercise]:
     for task in exercises.all_exercises().values():
         if not isinstance(task, KernelExercise) or not task.bench:
             continue
-        if names and task.id not in names and task.unit not in names:
+        if task.unit.endswith("_hunt") if not names else task.id not in names and task.unit not in names:
             continue
         found = reference.of(task.id)
         if found and prediction.work(task).intensity < prediction.roof(task, found, gpu).ridge:
@@ -97,7 +103,8 @@ def predicted(task: KernelExercise, kernel: str, found: Figures, gpu: GPU, sizes
     """A row without a measurement."""
     made = prediction.predict(task, found, gpu, sizes)
     known = {key: found.to_json()[key] for key in ("case", "counts", "code", "work")}
-    return Row(kernel, dict(sizes), gpu.name, made.seconds, None, made.bound, dict(made.parts), known)
+    parts = dict(made.parts)
+    return Row(kernel, dict(sizes), gpu.name, made.seconds, None, made.bound, parts, known, least=made.least)
 
 
 Texts = tuple[str, str]
@@ -182,12 +189,25 @@ def measured(names: list[str], gpu: GPU, with_mutants: bool, limit: float) -> It
 
 
 def again(path: Path) -> Iterator[Row]:
-    """Rows of a file, with predictions of today's model."""
+    """Rows of a file, with predictions of today's model. Solutions have today's figures where they do the same work."""
     for data in json.loads(path.read_text(encoding="utf-8"))["rows"]:
         task = exercises.get(data["kernel"].partition(":")[0])
-        found = Figures.from_json({"exercise": task.id, **data["figures"]})
+        if task.unit.endswith("_hunt"):
+            continue
+        found, today = Figures.from_json({"exercise": task.id, **data["figures"]}), reference.of(task.id)
+        if task.id == data["kernel"] and today and _same_work(found, today):
+            found = today
         row = predicted(task, data["kernel"], found, device.find(data["gpu"]), data["sizes"])
         yield Row(**{**vars(row), "seconds": data["seconds"], "p20": data["p20"], "p80": data["p80"]})
+
+
+def _same_work(one: Figures, other: Figures) -> bool:
+    """Whether the kernels read and write the same arrays with the same grids."""
+    return _described(one) == _described(other)
+
+
+def _described(found: Figures) -> list:
+    return [(w.sizes, [(s.blocks, s.threads, s.reads, s.writes) for s in w.steps]) for w in found.work]
 
 
 def summary(rows: list[Row]) -> str:
@@ -197,12 +217,40 @@ def summary(rows: list[Row]) -> str:
     return f"{near} of {len(own)} predictions for solutions are within {WITHIN:.0%} of the measured time."
 
 
+def halves(rows: list[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """Of the solutions' rows that are no lower bounds: those on which constants were chosen, and the others."""
+    own = [row for row in rows if row.seconds is not None and ":" not in row.kernel]
+    number = {kernel: k for k, kernel in enumerate(dict.fromkeys(row.kernel for row in own))}
+    for name, odd in (("chosen on", 0), ("not seen", 1)):
+        yield name, [row for row in own if number[row.kernel] % 2 == odd and not row.least]
+
+
+def table(rows: list[Row]) -> str:
+    """One line for each kernel: errors in percent at both sizes, and the half that it is in."""
+    of = {row.kernel: name for name, found in halves(rows) for row in found}
+    kernels: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.seconds is not None and ":" not in row.kernel:
+            kernels.setdefault(row.kernel, []).append(row)
+    lines = ["| kernel | measured | error | at a quarter | error | bound | half |", "|---|---|---|---|---|---|---|"]
+    for kernel, found in kernels.items():
+        cells = [f"{units(row.seconds, 's')} | {'≥ ' if row.least else ''}{row.ratio - 1:+.0%}" for row in found[:2]]
+        cells += ["|"] * (2 - len(cells))
+        bound = found[0].least or prediction.NAMES[found[0].bound]
+        lines.append(f"| `{kernel}` | {' | '.join(cells)} | {bound} | {of.get(kernel, 'apart')} |")
+    parts = [
+        f"{sum(abs(row.ratio - 1) <= WITHIN for row in found)} of {len(found)} ({name})" for name, found in halves(rows)
+    ]
+    return "\n".join([*lines, "", f"Predictions within {WITHIN:.0%}: {', '.join(parts)}."])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.predictions", description=__doc__.splitlines()[0])
     parser.add_argument("exercises", nargs="*", help="ids or units; all by default")
     parser.add_argument("--json", type=Path, help="also write the rows here")
     parser.add_argument("--no-mutants", action="store_true", help="only the solutions")
     parser.add_argument("--limit", type=float, default=220.0, help="begin no kernel after so many seconds")
+    parser.add_argument("--table", action="store_true", help="with --again: one line for each kernel")
     other = parser.add_mutually_exclusive_group()
     other.add_argument("--without-gpu", metavar="GPU", help="only predict, for this GPU of the catalogue")
     other.add_argument("--again", type=Path, metavar="FILE", help="predict again what a file holds")
@@ -224,6 +272,9 @@ def main() -> int:
             print("This GPU is not in the catalogue, so nothing can be predicted for it.")
             return 0
         found = measured(names, gpu, with_mutants, arguments.limit)
+    if arguments.table:
+        print(table(list(found)))
+        return 0
     print(HEAD)
     rows = []
     for row in found:

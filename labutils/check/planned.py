@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from .. import cuda
 from ..backends import child, hooks, offline
@@ -35,7 +36,8 @@ class Step:
     """All launches of one kernel at one size. `code`: its number among the machine codes, -1 without one.
 
     `reads` and `writes` hold bytes by array, counted once for each launch. `again`: bytes of these that a block reads
-    once more. `sectors`, `wavefronts` and `barriers` are those of all blocks, scaled from the counted case."""
+    once more. `sectors`, `wavefronts` and `barriers` are those of all blocks, scaled from the counted case. `fills`:
+    kernels of PyTorch that the launcher starts before these, such as one that sets an array to zero."""
 
     code: int
     launches: int
@@ -47,6 +49,7 @@ class Step:
     sectors: int = 0
     wavefronts: int = 0
     barriers: int = 0
+    fills: int = 0
 
     @property
     def read(self) -> int:
@@ -128,6 +131,7 @@ def plan(exercise: KernelExercise, fn: Callable, at: Mapping[str, int]) -> list[
     arguments = _arguments(exercise, case)
     names = {t.untyped_storage().data_ptr(): name for name, t in arguments.items() if isinstance(t, torch.Tensor)}
     launches: list[dict] = []
+    fills = _Fills()
 
     def arrays(tensors) -> dict[str, int]:
         found = {}
@@ -142,7 +146,7 @@ def plan(exercise: KernelExercise, fn: Callable, at: Mapping[str, int]) -> list[
         tensors = [(n, getattr(v, "tensor", v)) for n, v in named if isinstance(getattr(v, "tensor", v), torch.Tensor)]
         launches.append({
             "kernel": kernel.name, "blocks": grid[0] * grid[1] * grid[2], "threads": block[0] * block[1] * block[2],
-            "shared": shared, "arrays": arrays(tensors),
+            "shared": shared, "arrays": arrays(tensors), "fills": fills.taken(),
             "compile": {"source": kernel.module.source, "name": kernel.name, "options": list(kernel.module.options)},
         })  # fmt: skip
 
@@ -153,15 +157,35 @@ def plan(exercise: KernelExercise, fn: Callable, at: Mapping[str, int]) -> list[
             blocks *= n
         launches.append({
             "kernel": function.__name__, "blocks": blocks, "threads": 32 * options.get("num_warps", 4),
-            "arrays": arrays(tensors), "compile": offline.launch_spec(function, values, options),
+            "arrays": arrays(tensors), "fills": fills.taken(),
+            "compile": offline.launch_spec(function, values, options),
         })  # fmt: skip
 
     redirected = cuda.redirected(on_cuda) if exercise.language == "cuda" else hooks.planning(on_triton)
-    with redirected:
+    with redirected, fills:
         attempt = child.attempt(fn, list(arguments.values()))
     if attempt.problem:
         raise RuntimeError(attempt.problem.message)
     return together(launches)
+
+
+class _Fills(TorchDispatchMode):
+    """Counts operations of PyTorch that start a kernel on a GPU."""
+
+    OPERATIONS = frozenset(("arange", "cat", "clone", "copy_", "fill_", "full", "ones", "zero_", "zeros", "zeros_like"))
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def taken(self) -> int:
+        """How many since the last call."""
+        count, self.count = self.count, 0
+        return count
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        self.count += operation.overloadpacket.__name__ in self.OPERATIONS
+        return operation(*args, **(kwargs or {}))
 
 
 def _arguments(exercise: KernelExercise, case: Case) -> dict[str, Any]:
@@ -183,8 +207,9 @@ def together(launches: list[dict]) -> list[dict]:
     found: dict[tuple, dict] = {}
     for launch in launches:
         key = (launch["kernel"], launch["threads"], launch.get("shared", 0))
-        row = found.setdefault(key, {**launch, "launches": 0, "blocks": 0, "arrays": Counter()})
+        row = found.setdefault(key, {**launch, "launches": 0, "blocks": 0, "fills": 0, "arrays": Counter()})
         row["launches"] += 1
+        row["fills"] += launch.get("fills", 0)
         row["blocks"] += launch["blocks"]
         row["arrays"].update(launch["arrays"])
     return [{**row, "arrays": dict(row["arrays"])} for row in found.values()]
@@ -222,6 +247,7 @@ def steps(
                 round(larger * (least + denser * (kernel.sectors - least))),
                 round(larger * (kernel.wavefronts + denser * kernel.shared)),
                 round(kernel.barriers * row["blocks"] / max(1, kernel.blocks)),
+                row.get("fills", 0),
             )  # fmt: skip
         )
     return tuple(found)

@@ -10,19 +10,21 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .cubin import Instruction
 
-CYCLES = {"fp32": 1, "half": 1, "int": 2, "convert": 2, "fp64": 2, "special": 8}
+CYCLES = {"fma": 1, "multiply": 2, "alu": 2, "convert": 2, "fp64": 2, "shuffle": 4, "special": 8}
 """Cycles that an instruction of a warp occupies its pipe: 128 results per cycle and SM for fp32 and fp16x2, 64 for
-integers, comparisons, conversions and fp64, 16 for special functions and for what counts bits."""
+integers, comparisons, conversions and fp64, 32 for shuffles, 16 for special functions and for what counts bits. Integer
+multiplications take one half of the fp32 pipe, additions and logic a pipe of their own."""
 
 _PIPES = {
-    "fp32": ("FADD", "FMUL", "FFMA", "FSWZADD"),
-    "half": ("HADD2", "HMUL2", "HFMA2"),
-    "int": ("IMAD", "IMUL", "IADD", "IADD3", "LOP", "LOP3", "LEA", "SHF", "SHL", "SHR", "ISETP", "FSETP", "HSETP2",
+    "fma": ("FADD", "FMUL", "FFMA", "FSWZADD", "HADD2", "HMUL2", "HFMA2"),
+    "multiply": ("IMAD", "IMUL"),
+    "shuffle": ("SHFL",),
+    "alu": ("IADD", "IADD3", "LOP", "LOP3", "LEA", "SHF", "SHL", "SHR", "ISETP", "FSETP", "HSETP2",
             "IMNMX", "VIMNMX", "FMNMX", "HMNMX2", "SEL", "FSEL", "PRMT", "IABS", "FSET", "HSET2", "PLOP3", "VIADD",
             "BMSK", "SGXT", "FCHK"),
     "convert": ("I2FP", "F2FP", "I2F", "F2I", "F2F", "I2I", "FRND"),
@@ -30,20 +32,24 @@ _PIPES = {
     "fp64": ("DADD", "DMUL", "DFMA", "DSETP", "DMNMX"),
 }  # fmt: skip
 
-# IMAD multiplies in the pipe of fp32, so it does not queue behind additions and logic: half of the integer work at most
-# waits for the other half. Both are counted in one pipe here, and copies in disguise, such as IMAD.MOV, as well.
 _PIPE = {opcode: pipe for pipe, opcodes in _PIPES.items() for opcode in opcodes}
 
 
 @dataclass(frozen=True)
 class Part:
     """What a thread executes of a piece of code: cycles of the busiest pipe, bytes of global loads, wavefronts of
-    shared memory without bank conflicts, and barriers."""
+    shared memory without bank conflicts, barriers, and instructions. `either`: cycles of both sides of conditions, of
+    which a warp whose lanes agree executes one. `skipped` and `skipped_load`: cycles and bytes that a condition may
+    skip."""
 
     busy: int = 0
     load: int = 0
     shared: int = 0
     barriers: int = 0
+    issued: int = 0
+    either: int = 0
+    skipped: int = 0
+    skipped_load: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,37 +57,97 @@ class Schedule:
     """What the threads of a block execute `once`, and in one iteration of the loops.
 
     `flight`: bytes of a thread's global loads that are in flight before it needs the first of them. `copies`: loads
-    go to shared memory while the threads work, by cp.async or the tensor memory accelerator.
+    go to shared memory while the threads work, by cp.async or the tensor memory accelerator. `atomics`: there are
+    some in a loop. `spins`: a loop reads what another block writes.
     """
 
     once: Part
     loop: Part
     flight: int
     copies: bool
+    atomics: bool = False
+    spins: bool = False
 
     @staticmethod
     def from_json(data: dict) -> Schedule:
-        return Schedule(Part(**data["once"]), Part(**data["loop"]), data["flight"], data["copies"])
+        return Schedule(**{**data, "once": Part(**data["once"]), "loop": Part(**data["loop"])})
 
 
 def schedule(code: Sequence[Instruction]) -> Schedule:
     """Read from the text: every instruction outside of loops is taken to run once, and all loops equally often.
     Subroutines, which handle what is rare in divisions and square roots, are left out."""
     code = list(itertools.takewhile(lambda i: not i.label.startswith("$"), code))
-    code = [i for i in code if i.opcode != "NOP"]
-    inside = _in_loops(code)
-    once, loop = ([i for i, deep in zip(code, inside, strict=True) if deep == kind] for kind in (False, True))
+    code = _usual([i for i in code if i.opcode != "NOP"])
+    inside, either = _in_loops(code), _either(code)
+    skipped = {k for begin, end in _skips(code) for k in range(begin + 1, end)}
+    parts = []
+    for kind in (False, True):
+        kept = [k for k, deep in enumerate(inside) if deep == kind]
+        of = [code[k] for k in kept if either[k]], [code[k] for k in kept if k in skipped and not either[k]]
+        parts.append(_part([code[k] for k in kept], *of))
     copies = any(i.opcode.startswith(("LDGSTS", "UTMALDG", "UBLKCP")) for i in code)
-    return Schedule(_part(once), _part(loop), in_flight(code), copies)
+    loop = [i.opcode for i, deep in zip(code, inside, strict=True) if deep]
+    atomics = any(o.startswith(("ATOM", "RED.")) for o in loop)
+    spins = any(_waits(code[first : last + 1]) for first, last in _loops(code) if last - first < SPIN)
+    return Schedule(*parts, in_flight(code), copies, atomics, spins)
 
 
-def _part(code: Sequence[Instruction]) -> Part:
+def _part(code: Sequence[Instruction], either: Sequence[Instruction], skipped: Sequence[Instruction]) -> Part:
     return Part(
         _busy(code),
-        sum(_width(i) for i in code if _base(i) in ("LDG", "LDGSTS")),
+        _load(code),
         sum(_wavefronts(i) for i in code),
         sum(_base(i) == "BAR" for i in code),
+        len(code),
+        _busy(either),
+        _busy(skipped),
+        _load(skipped),
     )
+
+
+def _load(code: Sequence[Instruction]) -> int:
+    """Bytes."""
+    return sum(_width(i) for i in code if _base(i) in ("LDG", "LDGSTS"))
+
+
+def _usual(code: Sequence[Instruction]) -> list[Instruction]:
+    """Without calls of subroutines that a condition skips, and what belongs to them."""
+    left = list(code)
+    for k, end in _skips(code):
+        between = range(k + 1, end)
+        if any(_base(code[j]) == "CALL" and "$" in code[j].text for j in between) and len(between) <= SLOW_PATH:
+            for j in between:
+                left[j] = None
+    return [i for i in left if i is not None]
+
+
+SLOW_PATH = 12
+"""Instructions around the call of a subroutine, at most."""
+
+
+def _skips(code: Sequence[Instruction]) -> Iterator[tuple[int, int]]:
+    """Conditional branches forward: from where to where."""
+    at = {i.label: k for k, i in enumerate(code) if i.label}
+    for k, i in enumerate(code):
+        if i.text.startswith("@") and (target := _target(i)) and at.get(target, 0) > k:
+            yield k, at[target]
+
+
+def _either(code: Sequence[Instruction]) -> list[bool]:
+    """Whether each instruction is on one of two sides of a condition: before the second one a branch skips it."""
+    at, found = {i.label: k for k, i in enumerate(code) if i.label}, [False] * len(code)
+    for k, other in _skips(code):
+        last = code[other - 1]
+        end = at.get(_target(last), 0) if not last.text.startswith("@") else 0
+        if other - 1 > k and end > other:
+            found[k + 1 : end] = [True] * (end - k - 1)
+    return found
+
+
+def _target(instruction: Instruction) -> str | None:
+    """The label that a branch names."""
+    found = re.search(r"\.L_x_\d+", instruction.text) if _base(instruction) == "BRA" else None
+    return found.group() if found else None
 
 
 def _wavefronts(instruction: Instruction) -> int:
@@ -92,16 +158,31 @@ def _wavefronts(instruction: Instruction) -> int:
     return max(1, _width(instruction) // 4) if opcode in ("LDS", "STS") else 0
 
 
-def _in_loops(code: Sequence[Instruction]) -> list[bool]:
-    """Whether each instruction is between the target of a backward branch and that branch. A branch to itself, with
-    which every kernel ends, is no loop."""
+SPIN = 40
+"""Instructions of a loop that only waits, at most."""
+
+
+def _waits(loop: Sequence[Instruction]) -> bool:
+    """Whether it reads, past the L1, what another block may have written."""
+    return any(_base(i) in ("LD", "LDG", "ATOM", "ATOMG") and ".STRONG." in i.opcode for i in loop)
+
+
+def _loops(code: Sequence[Instruction]) -> Iterator[tuple[int, int]]:
+    """First and last instruction: the target of a backward branch and that branch. A branch to itself, with which
+    every kernel ends, is no loop, nor is one that comes back from behind the end, where the compiler puts what is
+    rare."""
     at = {i.label: k for k, i in enumerate(code) if i.label}
-    inside = [False] * len(code)
     for k, instruction in enumerate(code):
-        if instruction.opcode.startswith("BRA") and (target := re.search(r"\.L_x_\d+", instruction.text)):
-            begin = at.get(target.group(), k)
-            if begin < k:
-                inside[begin : k + 1] = [True] * (k + 1 - begin)
+        begin = at.get(_target(instruction) or "", k)
+        if begin < k and not any(i.text == "EXIT" for i in code[begin:k]):
+            yield begin, k
+
+
+def _in_loops(code: Sequence[Instruction]) -> list[bool]:
+    """Whether each instruction is in a loop."""
+    inside = [False] * len(code)
+    for begin, end in _loops(code):
+        inside[begin : end + 1] = [True] * (end + 1 - begin)
     return inside
 
 
@@ -111,11 +192,9 @@ def _base(instruction: Instruction) -> str:
 
 def _busy(code: Sequence[Instruction]) -> int:
     """Cycles of the busiest pipe; issuing takes one cycle for each instruction."""
-    pipes: Counter[str] = Counter()
-    for instruction in code:
-        if pipe := _PIPE.get(_base(instruction)):
-            pipes[pipe] += CYCLES[pipe]
-    return max([len(code), *pipes.values()])
+    counts = Counter(_PIPE.get(_base(instruction)) for instruction in code)
+    both_halves = counts["fma"] + counts["multiply"]
+    return max([len(code), both_halves, *(cycles * counts[pipe] for pipe, cycles in CYCLES.items())])
 
 
 def _width(instruction: Instruction) -> int:

@@ -5,24 +5,29 @@ For each kernel, the time that each part of the GPU needs for its share of the w
 memory        bytes read and written, over the share of the datasheet's bandwidth that READ and WRITTEN give. What a
               block reads again comes from the L2 as far as the blocks that run at a time fit into it, else from memory;
               arrays that an earlier kernel left in the L2 are not read from memory.
-in flight     bytes that are read, over the rate that Little's law allows: bytes in flight per thread, times the threads
-              that are resident, over the latency LATENCY_S, and BARRIER_S more for each barrier between two loads.
+in flight     the lifetime of a block, times the waves of blocks (Little's law): HBM_S for each time that a thread waits
+              for all bytes that it has in flight, BARRIER_S for each barrier, CHAIN cycles for each instruction, and
+              TURNOVER_S until its successor loads. Loads that a pipeline makes ahead overlap with instructions.
 L2            sectors requested, over the L2's bandwidth.
-shared        wavefronts of shared memory and of the L1 cache, one per cycle and SM.
+shared        wavefronts of shared memory and of the L1 cache, WAVEFRONTS per cycle and SM.
 instructions  cycles of the busiest pipe of each of an SM's four schedulers, at ISSUED of the peak.
 tail          in the last three, SMs idle while the last wave runs.
 compute       FLOPs over the peak of the tensor cores or of fp32.
 launch        LAUNCH_S for the first kernel and NEXT_S for each further one.
 
-Parts of one kernel overlap, but not perfectly: their times are combined as (sum of cubes) ** (1/3), see OVERLAP.
+Parts of one kernel overlap, but not perfectly. Memory and bytes in flight depend on each other, since latency grows
+with the load: their times are combined as (sum of cubes) ** (1/3), see OVERLAP. All others overlap better, see APART.
 Kernels run one after another. The clock rate is the boost clock.
+
+Counts and machine code do not show how long atomic operations in a loop wait for each other, or how long a block waits
+in a loop for another one. Such predictions are lower bounds ("at least").
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..check.figures import Code, Figures
@@ -37,28 +42,38 @@ from ..spec.inputs import torch_dtype
 
 GPUS = ("T4", "A100 80GB", "H100 SXM", "RTX 4090", "B200")
 
-READ, WRITTEN = 4400 / 4800, 4200 / 4800
-"""Shares of the datasheet's bandwidth that long reads and long writes reach on an H200 (docs/measured.md: a kernel that
-only reads reaches 4395 GB/s; copies of 64 MiB to 4 GiB take 4.6 µs and 1 s / 4297 GB, which gives the writes)."""
+READ, WRITTEN = 4573 / 4800, 4052 / 4800
+"""Shares of the datasheet's bandwidth that long reads and long writes reach on an H200 (`hardware_h200.json`: 4573 GB/s
+for reads; docs/measured.md: copies of 64 MiB to 4 GiB take 4.6 µs and 1 s / 4297 GB, which gives the writes)."""
 
-LATENCY_S = 800e-9
-"""From a load's issue until its register may be used and its block's successor loads, with the memory busy. Fitted,
-with OVERLAP, to the 18 copies of `labutils/lessons/hardware_h200.json` (occupancy 12.5 to 100 %, 1 to 4 loads of 16
-bytes per thread): largest error 11 %."""
+HBM_S = 664 / 1980e6
+"""Latency of a load from memory (`labutils/lessons/hardware_h200.json`: 664 cycles at 1980 MHz)."""
 
-BARRIER_S = 35e-9
-"""One step of a tree of partial sums: a barrier, and shared memory's latency of 23 cycles (`hardware_h200.json`) three
-times. An estimate."""
+TURNOVER_S = 460e-9
+"""Between a block's last load and the first one of its successor, besides its instructions. Fitted, with OVERLAP, to
+the 18 copies of `hardware_h200.json` (occupancy 12.5 to 100 %, 1 to 4 loads of 16 bytes per thread): within 9 %."""
 
-OVERLAP = 3.0
-"""1: parts run one after another; infinite: they overlap perfectly."""
+CHAIN = 2.5
+"""Cycles from one instruction of a warp to its next one. An instruction that needs the one before it waits for 4.1
+cycles (`hardware_h200.json`), an independent one for 1: an estimate between them."""
+
+BARRIER_S = 2 * 23 / 1980e6
+"""A barrier, and what was stored before it is read: twice shared memory's latency of 23 cycles (`hardware_h200.json`).
+An estimate."""
+
+OVERLAP, APART = 3.0, 8.0
+"""1: parts run one after another; infinite: they overlap perfectly. APART was chosen on half of the kernels of
+docs/measured.md, as was ISSUED."""
 
 L2_BYTES = 64 * 0.88
 """Bytes per cycle and SM: 64 by the A100 whitepaper (5120 bytes per cycle for the whole GPU, and the same for its
 successors), of which `hardware_h200.json` reaches 88 % (14 728 GB/s)."""
 
 ISSUED = 0.8
-"""Share of the cycles in which a scheduler with enough warps issues to its busiest pipe. An estimate."""
+"""Share of the cycles in which a scheduler with enough warps issues to its busiest pipe."""
+
+WAVEFRONTS = 0.88
+"""Share of the cycles with a wavefront: as L2_BYTES."""
 
 LAUNCH_S = 4.6e-6
 """Of a kernel between two events: the intercept of the copies' times (see READ)."""
@@ -84,17 +99,19 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Prediction:
-    """Seconds in all, and those that each part would need alone, by the keys of NAMES; `bound`: the longest."""
+    """Seconds in all, and those that each part would need alone, by the keys of NAMES; `bound`: the longest. `least`:
+    why it takes at least so long, "" where the prediction is no lower bound."""
 
     seconds: float
     parts: Mapping[str, float]
+    least: str = ""
 
     @property
     def bound(self) -> str:
         return max(self.parts, key=self.parts.__getitem__)
 
     def __str__(self) -> str:
-        return units(self.seconds, "s")
+        return ("at least " if self.least else "") + units(self.seconds, "s")
 
 
 def sectors(counts: Mapping[str, int]) -> float:
@@ -142,20 +159,35 @@ def predict(
     parts = Counter(compute=compute)
     if known is None:
         _without_plan(parts, cost, figures, gpu)
-        kernels, launches = together(parts.values()), figures.counts.get("launches", 1)
+        kernels, launches = _whole(parts), figures.counts.get("launches", 1)
     else:
-        of_steps = [_parts(k, known, figures.code, gpu) for k in range(len(known.steps))]
+        agreed = not figures.counts.get("divergent_branches")
+        of_steps = [_parts(k, known, figures.code, gpu, agreed) for k in range(len(known.steps))]
         for found in of_steps:
             parts.update(found)
-        kernels = together([sum(together(found.values()) for found in of_steps), compute])
-        launches = sum(step.launches for step in known.steps)
+        kernels = together([sum(_whole(found) for found in of_steps), compute], APART)
+        launches = sum(step.launches + step.fills for step in known.steps)
     parts["launch"] = LAUNCH_S + NEXT_S * (launches - 1)
-    return Prediction(kernels + parts["launch"], dict(parts))
+    return Prediction(kernels + parts["launch"], dict(parts), _least(figures))
 
 
-def together(seconds) -> float:
+def _least(figures: Figures) -> str:
+    """What takes longer than the machine code shows."""
+    schedules = [code.schedule for code in figures.code if code.schedule]
+    if any(s.spins for s in schedules):
+        return "blocks wait for other blocks"
+    return "atomic operations in a loop" if any(s.atomics for s in schedules) else ""
+
+
+def together(seconds: Iterable[float], power: float) -> float:
     """Times of parts that overlap, as one."""
-    return sum(s**OVERLAP for s in seconds) ** (1 / OVERLAP)
+    return sum(s**power for s in seconds) ** (1 / power)
+
+
+def _whole(parts: Mapping[str, float]) -> float:
+    """The time of one kernel."""
+    memory = together([parts.get("memory", 0.0), parts.get("flight", 0.0)], OVERLAP)
+    return together([memory, *(s for name, s in parts.items() if name not in ("memory", "flight"))], APART)
 
 
 def _without_plan(parts: Counter, cost: Cost, figures: Figures, gpu: GPU) -> None:
@@ -168,8 +200,9 @@ def _memory(gpu: GPU, read: float, written: float) -> float:
     return (read / READ + written / WRITTEN) / (gpu.bandwidth_gbs * 1e9)
 
 
-def _parts(number: int, work: Work, codes: tuple[Code, ...], gpu: GPU) -> dict[str, float]:
-    """Seconds that each part of the GPU needs for one kernel."""
+def _parts(number: int, work: Work, codes: tuple[Code, ...], gpu: GPU, agreed: bool) -> dict[str, float]:
+    """Seconds that each part of the GPU needs for one kernel. `agreed`: the lanes of a warp always take the same side
+    of a condition."""
     step, l2 = work.steps[number], gpu.l2_mb * 2**20
     code = codes[step.code] if 0 <= step.code < len(codes) else None
     cycle = 1e-6 / gpu.boost_mhz
@@ -191,12 +224,13 @@ def _parts(number: int, work: Work, codes: tuple[Code, ...], gpu: GPU) -> dict[s
     if schedule and not wavefronts:  # a Triton kernel: by its machine code, without conflicts
         warps = step.blocks * step.threads / WARP
         wavefronts = warps * (schedule.once.shared + rounds * schedule.loop.shared) + step.sectors / 4
-    parts["shared"] = wavefronts / gpu.sms * cycle / idle
+    parts["shared"] = wavefronts / gpu.sms * cycle / WAVEFRONTS / idle
     if schedule:
-        cycles = _executed(step, schedule) * schedule.once.busy + rounds * schedule.loop.busy
+        once, loop = (p.busy - p.either / 2 * agreed for p in (schedule.once, schedule.loop))
+        cycles = once - (1 - _executed(step, schedule)) * schedule.once.skipped + rounds * loop
         busy = step.blocks * -(-step.threads // WARP) * cycles
         parts["issue"] = busy / (gpu.sms * SUB_PARTITIONS) * cycle / ISSUED / idle
-        parts["flight"] = _flight(step, code, resident, rounds, read + (1 - missed) * step.again)
+        parts["flight"] = _flight(step, code, resident, rounds, read + (1 - missed) * step.again, cycle)
     return parts
 
 
@@ -210,8 +244,9 @@ def _resident(step: Step, code: Code | None, gpu: GPU) -> float:
     return float(held if persistent else min(step.blocks / step.launches, held))
 
 
-PERSISTENT_BYTES = 4 << 20
-"""Bytes that a block moves in a kernel whose launcher asked how many blocks the GPU holds."""
+PERSISTENT_BYTES = 1 << 20
+"""Bytes that a block moves in a kernel whose launcher asked how many blocks the GPU holds. Without a GPU, such
+launchers take a small number."""
 
 
 def _tail(step: Step, resident: float) -> float:
@@ -236,21 +271,20 @@ def _loaded(step: Step) -> float:
 
 
 def _executed(step: Step, schedule: Schedule) -> float:
-    """Share of the code outside of loops that a thread executes: where it has loads for a part of the data that is not
-    there, such as the end of an array, it loads less than the text says."""
-    if not schedule.once.load or schedule.loop.load:
+    """Share of what conditions may skip that a thread executes: as much as the bytes that it loads need."""
+    once = schedule.once
+    if not once.skipped_load or schedule.loop.load:
         return 1.0
-    return min(1.0, _loaded(step) / schedule.once.load)
+    return min(1.0, max(0.0, _loaded(step) - once.load + once.skipped_load) / once.skipped_load)
 
 
-def _flight(step: Step, code: Code, resident: float, rounds: float, read: float) -> float:
+def _flight(step: Step, code: Code, resident: float, rounds: float, read: float, cycle: float) -> float:
     """Seconds by Little's law."""
-    schedule = code.schedule
+    schedule, blocks = code.schedule, max(1, step.blocks)
     ahead = code.shared if schedule.copies else 0
     in_flight = max(step.threads * schedule.flight, ahead)
-    if not in_flight or not read:
-        return 0.0
-    trips = max(1.0, read / max(1, step.blocks) / in_flight)
-    barriers = step.barriers / max(1, step.blocks) or schedule.once.barriers + rounds * schedule.loop.barriers
-    latency = LATENCY_S + (0.0 if schedule.copies else BARRIER_S * barriers / trips)
-    return read * latency / (resident * in_flight)
+    waits = HBM_S * max(1.0, read / blocks / in_flight) if in_flight and read else 0.0
+    barriers = step.barriers / blocks or schedule.once.barriers + rounds * schedule.loop.barriers
+    works = BARRIER_S * barriers + CHAIN * cycle * (schedule.once.issued + rounds * schedule.loop.issued)
+    life = TURNOVER_S + (max(waits, works) if schedule.copies else waits + works)
+    return life * blocks / resident

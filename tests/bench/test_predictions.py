@@ -81,3 +81,15 @@ def test_a_kernel_is_timed_with_the_courses_stopwatch(monkeypatch):
 
 def test_the_parts_have_names():
     assert {key for row in rows() for key in row.parts} <= set(prediction.NAMES)
+
+
+def test_a_table_has_a_line_for_each_kernel_and_counts_the_halves():
+    found = [replace(row, seconds=row.predicted / 1.1) for row in rows()]
+    bounds = [replace(row, kernel="10_scan/histogram", least="atomic operations in a loop") for row in found]
+    shown = predictions.table(found + bounds)
+    assert shown.count("+10%") == 4 and shown.count("≥ +10%") == 2
+    assert "2 of 2 (chosen on), 0 of 0 (not seen)" in shown
+
+
+def test_hunts_are_left_out():
+    assert not [task for task in predictions.memory_bound([], H200) if task.unit.endswith("_hunt")]

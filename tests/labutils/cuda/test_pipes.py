@@ -61,3 +61,29 @@ def test_loads_are_in_flight_until_a_register_is_read():
 def test_copies_to_shared_memory_are_seen():
     assert schedule(code("LDGSTS.E.128 [R1], desc[UR4][R2.64]")).copies
     assert schedule(code("UTMALDG.2D [UR8], [UR4]")).copies
+
+
+def test_integer_multiplications_share_the_pipe_of_fp32():
+    assert schedule(code(*["IMAD R1, R2, R3, R4"] * 2, *["IADD3 R1, R2, R3, RZ"] * 2)).once.busy == 4
+    assert schedule(code("IMAD R1, R2, R3, R4", *["FADD R1, R2, R3"] * 3)).once.busy == 4
+
+
+def test_calls_of_rare_subroutines_are_left_out():
+    rare = ("@!P0 BRA `(.L_x_1)", "CALL.REL.NOINC `($__internal_0_$sqrt)", "MOV R1, R2", ".L_x_1:", "EXIT")
+    assert schedule(code(*rare)).once.issued == 2
+
+
+def test_a_warp_takes_one_of_two_sides():
+    sides = ("@P0 BRA `(.L_x_1)", "FADD R1, R1, R1", "BRA `(.L_x_2)", ".L_x_1:", "FADD R2, R2, R2", ".L_x_2:", "EXIT")
+    assert schedule(code(*sides)).once.either == 3
+
+
+def test_what_comes_back_from_behind_the_end_is_no_loop():
+    wait = ("@P0 BRA `(.L_x_2)", ".L_x_1:", "FADD R1, R1, R1", "EXIT", ".L_x_2:", "NANOSLEEP R1", "BRA `(.L_x_1)")
+    assert not schedule(code(*wait)).loop.issued
+
+
+def test_loops_that_wait_and_atomic_operations_in_loops_are_seen():
+    spin = (".L_x_1:", "LDG.E.STRONG.GPU R1, desc[UR4][R2.64]", "ISETP.NE.AND P0, PT, R1, RZ, PT", "@P0 BRA `(.L_x_1)")
+    assert schedule(code(*spin)).spins and not schedule(code(*spin)).atomics
+    assert schedule(code(".L_x_1:", "ATOMS.ADD R1, [R2], R3", "@P0 BRA `(.L_x_1)", "EXIT")).atomics
