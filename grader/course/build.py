@@ -89,7 +89,8 @@ def build(
         problems += _put(notebook_bytes(index.index_notebook(readme)), out / "index.ipynb", check)
     if out == root / "notebooks" and (study := root / "labutils" / "study").exists():
         problems += _collect_hints(out, study / "hints.json", check)
-        problems += _collect_walkthroughs(root, study / "walkthroughs.json", check)
+        if root == ROOT:  # a solution's code is read from the course that this grader belongs to
+            problems += _collect_walkthroughs(root, study / "walkthroughs.json", check)
         problems += _collect_cards(root, study / "claims.json", check)
     problems += [f"{path} contains answers and must not be released" for path in sorted(out.glob("**/mutants"))]
     if not units:

@@ -128,7 +128,8 @@ def _race(f: dict, c: Context, base: Finding, who: str) -> Finding:
         kind = "missing-syncwarp" if scope == "w" else "missing-syncthreads"
         advice, between = ADVICE[kind], f"with no __{kind[8:]}() in between"
     if relation == "w" and base.line == base.other_line:
-        kind, advice, between = "race", advice if scope == "g" else ADVICE["race"], "so that one of the two values may be lost"
+        kind, advice = "race", advice if scope == "g" else ADVICE["race"]
+        between = "so that one of the two values may be lost"
     verb, did = {
         "r": ("reads", "wrote"),
         "w": (VERBS[f["op"]], "wrote"),

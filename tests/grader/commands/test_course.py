@@ -35,7 +35,12 @@ def test_flags_become_the_courses_files_and_stay(root, capsys):
     assert run("init", "--root", root, "--yes", "--repository", "https://github.com/uni/gpu") == 0
     settings = read_settings(root)
     assert settings == CourseSettings(
-        "gpu-1", "https://github.com/uni/gpu", "", "", "/srv/x", "roster.csv", {"06_unit": 2}, {"A": 90, "F": 0}
+        "gpu-1",
+        "https://github.com/uni/gpu",
+        exchange="/srv/x",
+        roster="roster.csv",
+        weights={"06_unit": 2},
+        scale={"A": 90, "F": 0},
     )
     text = (root / "nbgrader_config.py").read_text()
     assert '"gpu-1"' in text and '"notebooks"' in text and '"/srv/x"' in text

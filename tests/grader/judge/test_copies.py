@@ -198,5 +198,6 @@ def test_only_matrix_products_have_arguments_in_another_order_than_their_indices
         f"{tiles}/linear",
         f"{persistent}/persistent",
         f"{persistent}/split_k",
+        *(f"15_hunt/{name}" for name in ("matmul_relu", "linear", "split_k")),
         "22_low_precision/fp8_matmul",
     }
