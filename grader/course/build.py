@@ -63,9 +63,8 @@ def build(
     if not unit_names(root):
         return [f"{root / 'solutions'} holds no unit NN_unit/NN_unit.py"]
     answers = root / "labutils" / "exercises" / hunts.ANSWERS.name
-    problems = (
-        _collect_answers(root, points_of, answers, check) if answers.exists() else []
-    )  # checks of hunts read them
+    # first, because the checks of hunts read them
+    problems = _collect_answers(root, points_of, answers, check) if answers.exists() else []
     releases, found = _releases(root, units or unit_names(root), points_of)
     problems += found
     problems = list(dict.fromkeys(problems + _claim_problems(root / "solutions", units)))
@@ -150,12 +149,7 @@ def _collect_walkthroughs(root: Path, target: Path, check: bool) -> list[str]:
     except (BuildError, ValueError) as problem:
         return [str(problem)]
     found = [f"{name}: {walkthroughs.FILE} has no text of this exercise" for name in left]
-    if target.exists() and target.read_bytes() == content:
-        return found
-    if check:
-        return [*found, f"{target.name}: it differs from its sources; run `python -m grader build`"]
-    _replace(target, content)
-    return found
+    return found + _put(content, target, check)
 
 
 def _collect_cards(root: Path, target: Path, check: bool) -> list[str]:
