@@ -121,8 +121,6 @@ def figures(exercise: KernelExercise, fn: Callable, seed: int) -> Figures:
 
 def start_compiler(exercise: KernelExercise) -> offline.Compiler | None:
     """For Triton: importing it takes a second, so the compiler's process begins before it has work."""
-    if exercise.language == "triton" and not device.has_gpu():
-        interpreter.require()
     return offline.Compiler([TARGET]) if exercise.language == "triton" else None
 
 
@@ -130,6 +128,8 @@ def recorded(exercise: KernelExercise, fn: Callable, seed: int) -> dict[str, Any
     """All of the figures but machine code, as JSON: that of `Figures` under "figures", and under "compile" what is to
     be compiled for it."""
     triton, case = exercise.language == "triton", counted_case(exercise)
+    if triton:
+        interpreter.require()  # also beside a GPU, where nothing else has patched this process's interpreter
     run = make_run(exercise, case, seed)
     count = _triton if triton else _cuda
     jobs = [lambda: count(fn, run), *(lambda at=at: _planned(exercise, fn, at) for at in planned.sizes(exercise))]

@@ -1,5 +1,7 @@
 """The recording process beside a GPU: the function travels as text, the verdict names the lines it has here."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -119,3 +121,20 @@ def test_a_broken_gpu_says_so_at_once():
     gpu.left_behind = Problem("died", "an earlier kernel never ended: restart")
     verdict = evaluate(get(EXERCISE), vector_add, backend=gpu)
     assert verdict.headline.symptom == "an earlier kernel never ended: restart" and not gpu.launched
+
+
+def test_figures_come_from_the_mended_interpreter():
+    """Triton 3.6 alone cannot run a loop over a tensor's length. In the recording process, nothing else mends it."""
+    text = f"""
+from labutils.backends import interpreter
+from labutils.check import figures, sidecar_server
+mended = []
+interpreter.self_test = lambda: mended.append(True)
+figures.child.fork = lambda jobs, limit: iter(["stopped"] if mended else ["the interpreter is as Triton made it"])
+figures.child.end = lambda said: type("Ended", (), {{"message": said}})
+job = {{"task": "figures", "exercise": "{EXERCISE}", "entry": "f", "seed": 1}}
+sidecar_server.load = lambda module: {{"f": print}}
+print(sidecar_server._done(job | {{"module": {{}}}}))
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "{'failed': 'stopped'}\n", done.stderr
