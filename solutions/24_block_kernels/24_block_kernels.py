@@ -77,7 +77,7 @@ def rope(q, k, cos, sin, backward, q_out, k_out):
     BLOCK_H, BLOCK_HK, BLOCK_D = (triton.next_power_of_2(n) for n in (H, HK, D // 2))
     rope_kernel[(B * T,)](
         q, k, cos, sin, q_out, k_out, T, H=H, HK=HK, D=D, BACKWARD=bool(backward),
-        BLOCK_H=BLOCK_H, BLOCK_HK=BLOCK_HK, BLOCK_D=BLOCK_D, num_warps=2,
+        BLOCK_H=BLOCK_H, BLOCK_HK=BLOCK_HK, BLOCK_D=BLOCK_D, num_warps=8,
     )  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def swiglu_backward(x, dy, dx, BLOCK_N=1024):
 def norm_programs(M, N):
     """Number of programs for M rows of N elements: enough to keep memory busy, with 8 rows or more each."""
     gpu = lab.device.current()
-    most = gpu.sms * min(max(8192 // N, 1), 8) if gpu else 8
+    most = gpu.sms * min(max(4096 // N, 1), 8) if gpu else 8
     programs = min(M, max(triton.cdiv(M, 8), 2), most)
     return triton.cdiv(M, triton.cdiv(M, programs))
 
@@ -105,10 +105,11 @@ def rms_norm_backward(x, w, dy, dx, dw):
     programs = norm_programs(M, N)
     partial = torch.empty(programs, N, dtype=torch.float32, device=x.device)
     strides = x.stride(0), dy.stride(0), dx.stride(0)
-    alone = N > 4096 and BLOCK_N * x.element_size() <= 16_384  # one program per SM needs more loads in flight
+    gpu, stage_bytes = lab.device.current(), 2 * BLOCK_N * x.element_size()  # a row of x and one of dy
+    stages = min(gpu.limits.shared_per_block_kb * 1024 // stage_bytes, 5) if gpu else 3
     rms_norm_backward_kernel[(programs,)](
         x, w, dy, dx, partial, M, N, *strides,
-        BLOCK_N=BLOCK_N, STAGES=4 if alone else 3 if BLOCK_N <= 8192 else 1, num_warps=min(max(BLOCK_N // 512, 1), 16),
+        BLOCK_N=BLOCK_N, STAGES=max(stages, 1), num_warps=min(max(BLOCK_N // 512, 1), 16),
     )  # fmt: skip
     BLOCK_P = min(triton.next_power_of_2(programs), 512) if lab.device.has_gpu() else 4
     column_sums_kernel[(triton.cdiv(N, 32),)](partial, dw, programs, N, BLOCK_P=BLOCK_P, BLOCK_N=32, num_warps=8)
