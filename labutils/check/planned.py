@@ -183,6 +183,12 @@ class _Fills(TorchDispatchMode):
         count, self.count = self.count, 0
         return count
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Where this is true, PyTorch (2.10 and later) wraps the method below, and the wrapper's first call imports
+        `torch.compile`: 2 s in each child."""
+        return False
+
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         self.count += operation.overloadpacket.__name__ in self.OPERATIONS
         return operation(*args, **(kwargs or {}))

@@ -1,5 +1,7 @@
 """What launchers launch at sizes that nobody runs, and what kernels of a counted case do there."""
 
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -79,3 +81,15 @@ def test_launches_of_one_kernel_are_one_step():
 def test_work_survives_json():
     work = Work({"n": 4}, (Step(0, 1, 2, 32, (4, 4), (4,)),))
     assert Work.from_json({"sizes": {"n": 4}, "steps": [vars(work.steps[0])]}) == work
+
+
+def test_counting_fills_does_not_import_the_compiler():
+    """`torch.compile` takes seconds to import, and each plan has a process of its own."""
+    text = (
+        "import sys, torch\n"
+        "from labutils.check.planned import _Fills\n"
+        "with _Fills() as fills: torch.empty(3).zero_()\n"
+        "print(fills.taken(), 'torch._dynamo' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "1 False\n", done.stderr
