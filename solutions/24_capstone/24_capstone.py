@@ -219,8 +219,8 @@ def linear(x, w, out, epilogue, factor=None, residual=None, cos=None, sin=None, 
 # `block` gets all inputs, and `out` for the result. Intermediate results have the type of x. Allocate memory only for
 # results that the plan stores, because the check counts the memory that you allocate.
 #
-# <details><summary>Hint 1</summary><code>pairs</code> holds the numbers of the tile's pairs, so <code>pairs % P</code> is
-# the index of each pair in its head.</details>
+# <details><summary>Hint 1</summary><code>pairs</code> holds the numbers of the tile's pairs, so <code>pairs % P</code>
+# is the index of each pair in its head.</details>
 # <details><summary>Hint 2</summary>Columns from <code>rotated</code> on must not change. Load 1 as their cosine and 0
 # as their sine, with a mask and <code>other</code>.</details>
 # <details><summary>Hint 3</summary>Load the residual like an operand: <code>residual_desc.load([row, column])</code>.
