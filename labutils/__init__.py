@@ -203,7 +203,7 @@ def record():
 
 @_for_readers
 def annotate(kernel) -> None:
-    """Print the source of a kernel's last recorded launch with what each line costs."""
+    """Print the source of a CUDA C++ kernel's last recorded launch with what each line costs. Takes a launcher, too."""
     from .backends.recording import annotate as show
 
     show(kernel)

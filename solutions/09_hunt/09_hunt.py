@@ -155,8 +155,8 @@ lab.evidence("09_hunt/repair_matmul")
 # - wrong stride
 # - missing factor
 #
-# <details><summary>Hint 1</summary><code>gelu_backward</code>: results are NaN only where x is large and positive. Follow
-# such an x through each line.</details>
+# <details><summary>Hint 1</summary><code>gelu_backward</code>: results are NaN only where x is large and positive.
+# Follow such an x through each line.</details>
 # <details><summary>Hint 2</summary><code>row_scale</code>: the access map shows which rows no block stores. How many
 # rows further does a thread go in each iteration, and how many rows does the grid cover at a time?</details>
 # <details><summary>Hint 3</summary><code>repair_matmul</code>: which values of m and n have the threads at the right
