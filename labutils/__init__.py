@@ -156,19 +156,27 @@ def progress():
 
 @_for_readers
 def access_map(fn, *arguments, title: str = ""):
-    """A picture of which elements each program of `fn(*arguments)` loads and stores, and which lanes are masked off."""
+    """A picture of which elements each program of `fn(*arguments)` loads and stores, and which lanes are masked off.
+
+    Of CUDA C++: which elements each block of the first launch loads and stores. The first 1024 elements are drawn.
+    """
     from . import plots
-    from .backends import trace
+    from .backends.extract import NotExtractable
+    from .backends.film.accesses import accesses
+    from .backends.trace import TraceFailed
 
     try:
-        return plots.access_map(trace.trace(fn, *arguments), title)
-    except (trace.TraceFailed, _interpreter.Unavailable, plots.Unavailable) as e:
+        return plots.access_map(accesses(fn, *arguments), title)
+    except (TraceFailed, NotExtractable, _interpreter.Unavailable, plots.Unavailable) as e:
         print(f"No picture: {e}")
 
 
 @_for_readers
 def coalescing(offset, width: int = 4, title: str = ""):
-    """A picture of one global access of a warp: lane k touches `width` bytes at byte `offset(k)`."""
+    """A picture of one global access of a warp: lane k touches `width` bytes from *byte* `offset(k)` on.
+
+    `offset` is a function of the lane, in bytes, not in elements: `lambda lane: 4 * lane` for x[lane] of 4 bytes.
+    """
     from . import plots
 
     return plots.coalescing(offset, width, title)
@@ -176,7 +184,11 @@ def coalescing(offset, width: int = 4, title: str = ""):
 
 @_for_readers
 def banks(offset, width: int = 4, title: str = ""):
-    """A picture of one shared-memory access of a warp: lane k touches `width` bytes at byte `offset(k)`."""
+    """A picture of one shared-memory access of a warp: lane k touches `width` bytes from *byte* `offset(k)` on.
+
+    `offset` is a function of the lane, in bytes, not in elements: `lambda lane: 4 * 32 * lane` for tile[lane][0] of a
+    float tile with rows of 32.
+    """
     from . import plots
 
     return plots.banks(offset, width, title)
@@ -191,7 +203,7 @@ def record():
 
 @_for_readers
 def annotate(kernel) -> None:
-    """Print the source of a kernel's last recorded launch with what each line costs."""
+    """Print the source of a CUDA C++ kernel's last recorded launch with what each line costs. Takes a launcher, too."""
     from .backends.recording import annotate as show
 
     show(kernel)

@@ -1,5 +1,6 @@
 """notebooks/index.ipynb: the map of the course that `make lab` opens, made from the README's own sections."""
 
+import json
 import re
 
 from nbformat import NotebookNode, v4
@@ -30,6 +31,12 @@ def path_units(readme: str) -> dict[str, list[str]]:
     """The units of each path by the path's name, in the order in which they are to be done."""
     rows = re.findall(r"^\| \*\*(.+?)\*\*(.+)$", _section(readme, "Paths"), re.MULTILINE)
     return {name: _UNIT.findall(row) for name, row in rows}
+
+
+def released_paths(readme: str) -> str:
+    """The paths as data, for `lab.progress`: "a day" and its units, and so on."""
+    rows = (f" {json.dumps(n[0].lower() + n[1:])}: {json.dumps(units)}" for n, units in path_units(readme).items())
+    return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
 def _section(readme: str, name: str) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from .. import cuda
@@ -95,11 +95,28 @@ lanes     share of a warp's 32 lanes that are active on this line"""
 """What `annotate` shows, a line for each column."""
 
 
-def annotate(kernel: cuda.Kernel) -> None:
-    """Print the source of a kernel's last recorded launch with what each line costs.
+def annotate(kernel: cuda.Kernel | Callable) -> None:
+    """Print the source of a kernel's last recorded launch with what each line costs: of a CUDA C++ kernel, or of each
+    one that a launcher names.
 
     Columns: requests and sectors (global memory), wavefronts (shared memory), the share of lanes that are active.
     """
+    kernels = [kernel] if isinstance(kernel, cuda.Kernel) else _named_by(kernel)
+    if not kernels:
+        name = getattr(kernel, "__name__", repr(kernel))
+        print(f"lab.annotate takes a CUDA C++ kernel, or a launcher of one; {name} names no such kernel.")
+    for one in kernels:
+        _annotate(one)
+
+
+def _named_by(launcher: Callable) -> list[cuda.Kernel]:
+    """The CUDA C++ kernels among the global names that a function uses."""
+    code, names = getattr(launcher, "__code__", None), getattr(launcher, "__globals__", {})
+    used = (names.get(name) for name in code.co_names) if code else ()
+    return [one for one in used if isinstance(one, cuda.Kernel)]
+
+
+def _annotate(kernel: cuda.Kernel) -> None:
     kept = _last.get(kernel.name)
     if kept is None:
         print(f"{kernel.name} was not recorded yet: launch it inside `with lab.record():`")

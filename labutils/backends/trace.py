@@ -23,8 +23,9 @@ from . import child, interpreter
 from .access import Recorder
 from .extract import module_text
 
-PAD = 256
-"""Elements of room on each side of an array, for masked lanes to point into."""
+PAD = 1 << 16
+"""Elements of room on each side of an array, for masked lanes to point into: more than a block has, so that none points
+into another array. Memory that nobody touches costs nothing."""
 
 TIME_LIMIT = 20.0
 """Seconds; a picture is of a small case."""
@@ -43,12 +44,18 @@ class Event:
 
 @dataclass(frozen=True)
 class Trace:
-    """All accesses of the launches of one call. `shapes` gives the arrays in the order of the arguments."""
+    """All accesses of the launches of one call.
+
+    `inside` gives the arrays in the order of the arguments: for each element from the first to the last of its memory,
+    whether the array has it. A slice has gaps. Elements of events are places in that memory, too. `unit` is what a
+    program is called: a CUDA C++ launch has blocks.
+    """
 
     events: tuple[Event, ...]
-    shapes: dict[str, tuple[int, ...]]
+    inside: dict[str, tuple[bool, ...]]
     counts: dict[str, int]
     findings: tuple[str, ...]
+    unit: str = "program"
 
 
 class TraceFailed(RuntimeError):
@@ -60,7 +67,7 @@ def trace(fn: Callable, *arguments) -> Trace:
 
     Raises TraceFailed when the learner's code fails, `backends.interpreter.Unavailable` where Triton cannot run.
     """
-    copies = [a.detach().cpu() if isinstance(a, torch.Tensor) else a for a in arguments]
+    copies = [_on_cpu(a) if isinstance(a, torch.Tensor) else a for a in arguments]
     names = names_of(fn, len(arguments))
     if device.has_gpu():
         result = elsewhere(__name__, fn, names, copies)
@@ -70,8 +77,35 @@ def trace(fn: Callable, *arguments) -> Trace:
     if isinstance(result, str) or "failed" in result:
         raise TraceFailed(result if isinstance(result, str) else result["failed"])
     events = tuple(Event(a, n, p, tuple(e), i) for a, n, p, e, i in result["events"])
-    shapes = {n: tuple(c.shape) for n, c in zip(names, copies, strict=True) if isinstance(c, torch.Tensor)}
-    return Trace(events, shapes, result["counts"], tuple(result["findings"]))
+    inside = {n: inside_of(c) for n, c in zip(names, copies, strict=True) if isinstance(c, torch.Tensor)}
+    return Trace(events, inside, result["counts"], tuple(result["findings"]))
+
+
+def span(tensor: torch.Tensor) -> int:
+    """Elements of memory from the first to the last of a tensor; more than it has if it is a slice."""
+    if not tensor.numel():
+        return 0
+    return 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+
+
+def inside_of(tensor: torch.Tensor) -> tuple[bool, ...]:
+    """Which elements of its span a tensor has."""
+    marks = torch.zeros(span(tensor), dtype=torch.bool)
+    places = torch.zeros(tensor.shape, dtype=torch.int64)
+    for axis, (n, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
+        places += (torch.arange(n) * stride).reshape([-1 if k == axis else 1 for k in range(tensor.dim())])
+    marks[places.flatten()] = True
+    return tuple(marks.tolist())
+
+
+def _memory(tensor: torch.Tensor) -> torch.Tensor:
+    """The memory of a tensor from its first to its last element, with what stands in the gaps of a slice."""
+    return tensor.detach().as_strided((span(tensor),), (1,), tensor.storage_offset())
+
+
+def _on_cpu(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor on the CPU with the strides that it has."""
+    return _memory(tensor).cpu().as_strided(tensor.shape, tensor.stride(), 0)
 
 
 def names_of(fn: Callable, count: int) -> list[str]:
@@ -107,12 +141,13 @@ def guard(recorder: Recorder, names: list[str], arguments: list) -> list:
         if not isinstance(a, torch.Tensor):
             guarded.append(a)
             continue
-        storage = shared_bytes((a.numel() + 2 * PAD) * a.element_size()).view(a.dtype)
-        view = storage[PAD : PAD + a.numel()].view(a.shape)
-        view.copy_(a)
+        length = span(a)
+        storage = shared_bytes((length + 2 * PAD) * a.element_size()).view(a.dtype)
+        storage[PAD : PAD + length].copy_(_memory(a))
         inside = np.zeros(storage.numel(), bool)
-        inside[PAD : PAD + a.numel()] = True
+        inside[PAD : PAD + length] = True  # a slice has gaps, which are memory that a kernel may read
         recorder.track(name, storage.data_ptr(), a.element_size(), inside, PAD)
+        view = storage.as_strided(a.shape, a.stride(), PAD)
         guarded.append(view)
     return guarded
 

@@ -22,6 +22,7 @@ from ..backends.access import Recorder
 from ..cuda import cubin, nvrtc, pipes
 from ..gpu import device
 from ..gpu.device import SECTOR
+from ..spec import traffic
 from ..spec.exercise import Case, KernelExercise
 from ..spec.inputs import Run, make_run, torch_dtype
 from . import diagnose, planned
@@ -155,6 +156,7 @@ def recorded(exercise: KernelExercise, fn: Callable, seed: int) -> dict[str, Any
     }  # fmt: skip
     if triton:
         counts |= _sums(line.counts for line in lines)
+    counts["needed_sectors"] = traffic.needed([line.counts for line in lines], counts)
     rows = plans[0] if work and _bound_by_memory(exercise) else result["code"]
     work = [_with_code(w, plan, rows) for w, plan in zip(work, plans, strict=False)]
     made = Figures(exercise.id, case.name, counts, (), lines, (), tuple(work))

@@ -34,6 +34,7 @@ from . import (  # noqa: F401
     low_precision,
     low_precision_blocks,
     matmul_cuda,
+    matmul_hopper,
     matmul_triton,
     online_softmax,
     reduction,
@@ -98,6 +99,23 @@ UNITS: dict[str, HuntUnit] = {
             "too few bits",
         ),
     ),
+    "09_hunt": HuntUnit(
+        {
+            "gelu_backward": Hunt("The gradient of GeLU", "06_elementwise_triton/gelu_backward"),
+            "row_scale": Hunt("A factor for each row", "07_elementwise_cuda/row_scale"),
+            "repair_matmul": Hunt("A matmul with coalesced accesses", "08_coalescing/repair_matmul"),
+        },
+        (
+            "overflow",
+            "missing guard",
+            "wrong axis of the grid",
+            "precision",
+            "uncoalesced access",
+            "off by one",
+            "wrong stride",
+            "missing factor",
+        ),
+    ),
     "10_hunt": HuntUnit(
         {
             "conv1d": Hunt("A convolution", "09_shared_memory/conv1d"),
@@ -158,6 +176,7 @@ UNITS: dict[str, HuntUnit] = {
             "online_softmax": Hunt("Softmax in blocks", "12_online_softmax/online_softmax"),
             "layer_norm": Hunt("LayerNorm", "13_fusion/layer_norm"),
             "dropout_gelu": Hunt("Dropout after GELU", "13_fusion_dropout/dropout_gelu"),
+            "split_softmax": Hunt("Softmax in two launches", "12_online_softmax/split_softmax"),
         },
         (
             "missing rescale",
@@ -236,6 +255,23 @@ UNITS: dict[str, HuntUnit] = {
             "missing mask",
             "missing accumulation",
             "wrong head",
+        ),
+    ),
+    "19_hunt": HuntUnit(
+        {
+            "scale": Hunt("Scale a matrix", "16_matmul_hopper/scale"),
+            "tile": Hunt("One tile at a time", "16_matmul_hopper/tile"),
+            "ring": Hunt("A ring of tiles", "16_matmul_ring/ring"),
+        },
+        (
+            "missing fence",
+            "wrong parity",
+            "stage released too early",
+            "wrong number of bytes",
+            "missing barrier",
+            "accumulators reset",
+            "too many arrivals",
+            "wrong rows of A",
         ),
     ),
     "20_hunt": HuntUnit(

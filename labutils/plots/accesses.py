@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from .base import PALETTE, figure
@@ -18,31 +19,29 @@ MAX_PICTURED = 1024
 
 
 def access_map(trace: Trace, title: str = "") -> Figure:
-    """Which element each program touches: one strip per array, one row per program.
+    """Which element each program, or each block, touches: one strip per array, one row per program.
 
-    Filled: loaded or stored. Hollow: the lane pointed there, but its mask switched it off.
+    Filled: loaded or stored. Hollow: the lane pointed there, but its mask switched it off. Gray background: elements of
+    the array; a slice of a larger array has gaps.
     """
-    arrays = {n: s for n, s in trace.shapes.items() if any(e.array == n for e in trace.events)}
+    arrays = {n: inside for n, inside in trace.inside.items() if any(e.array == n for e in trace.events)}
     programs = 1 + max((e.program for e in trace.events), default=0)
     fig = figure(8.0, 0.9 + len(arrays) * (0.6 + 0.16 * min(programs, 16)))
     axes = fig.subplots(max(len(arrays), 1), 1, squeeze=False)[:, 0]
-    for axis, (name, shape) in zip(axes, arrays.items(), strict=False):
-        _strip(axis, trace, name, shape, programs)
-    fig.suptitle(title or f"{programs} programs", fontsize=11)
+    for axis, (name, inside) in zip(axes, arrays.items(), strict=False):
+        _strip(axis, trace, name, inside, programs)
+    number = f"{programs} {trace.unit}{'s' * (programs != 1)}"
+    fig.suptitle(title or number, fontsize=11)
     c = trace.counts
-    fig.alt = (
-        f"Access map: {programs} programs; {c['load_bytes']} bytes loaded, {c['store_bytes']} bytes stored, "
-        f"{c['masked_lanes']} lanes masked off."
+    fig.alt = f"Access map: {number}; {c['load_bytes']} bytes loaded, {c['store_bytes']} bytes stored" + (
+        f", {c['masked_lanes']} lanes masked off." if trace.unit == "program" else "."
     )
     fig.supxlabel(fig.alt, fontsize=9)
     return fig
 
 
-def _strip(axis, trace: Trace, name: str, shape, programs: int) -> None:
-    count = 1
-    for n in shape:
-        count *= n
-    drawn = min(count, MAX_PICTURED)
+def _strip(axis, trace: Trace, name: str, inside: Sequence[bool], programs: int) -> None:
+    drawn = min(len(inside), MAX_PICTURED)
     for e in trace.events:
         if e.array != name:
             continue
@@ -59,14 +58,26 @@ def _strip(axis, trace: Trace, name: str, shape, programs: int) -> None:
             markeredgewidth=0.6,
             linestyle="none",
         )
-    axis.axvspan(-0.5, count - 0.5, color="#999999", alpha=0.15, lw=0)
+    for first, last in _runs(inside[:drawn]):
+        axis.axvspan(first - 0.5, last + 0.5, color="#999999", alpha=0.25, lw=0)
     verbs = {e.access.split()[-1] for e in trace.events if e.array == name}
-    axis.set_title(f"{name} ({' and '.join(sorted(verbs))}), {count} elements", fontsize=9, loc="left")
-    axis.set_ylabel("program", fontsize=8)
+    gaps = "" if all(inside) else f" of a slice, in {len(inside)} elements of memory"
+    axis.set_title(f"{name} ({' and '.join(sorted(verbs))}), {sum(inside)} elements{gaps}", fontsize=9, loc="left")
+    axis.set_ylabel(trace.unit, fontsize=8)
     axis.set_ylim(programs - 0.5, -0.5)
     axis.set_xlim(-4, drawn + 12)
     axis.yaxis.get_major_locator().set_params(integer=True)
     axis.tick_params(labelsize=8)
+
+
+def _runs(inside: Sequence[bool]) -> Iterator[tuple[int, int]]:
+    """First and last element of each run of elements that the array has."""
+    at = 0
+    for has, run in itertools.groupby(inside):
+        length = len(list(run))
+        if has:
+            yield at, at + length - 1
+        at += length
 
 
 LANES = 32

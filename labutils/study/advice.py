@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..check.figures import Figures, Line
-from .prediction import sectors
+from ..spec.traffic import requested, sectors
 
 CLOSE = 1.15
 """Up to this many times the reference solution's count nothing needs to change."""
@@ -51,11 +51,6 @@ def idle(counts: Mapping[str, int]) -> int:
     return counts.get("lane_slots", 0) - counts.get("lanes", 0)
 
 
-def moved(counts: Mapping[str, int]) -> int:
-    """Bytes that active lanes loaded and stored."""
-    return counts.get("load_bytes", 0) + counts.get("store_bytes", 0)
-
-
 _WAYS = ("load", "store")
 
 
@@ -81,12 +76,12 @@ def _spills(yours: Figures, reference: Figures) -> Advice | None:
 
 
 def _bytes(yours: Figures, reference: Figures) -> Advice | None:
-    mine, theirs = moved(yours.counts), moved(reference.counts)
+    mine, theirs = requested(yours.counts), requested(reference.counts)
     if mine <= CLOSE * theirs:
         return None
     return Advice(
-        f"The kernel moves {mine / theirs:.2g} times the bytes of the reference solution: load each element once and "
-        "keep it in registers or shared memory. Most bytes move here.",
+        f"The kernel requests {mine / theirs:.2g} times the bytes of the reference solution: load each element once "
+        "and keep it in registers or shared memory. Most bytes are requested here.",
         _worst(yours, _global_bytes),
     )
 

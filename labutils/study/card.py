@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from ..check.figures import TARGET, Code, Figures
 from ..gpu import device
-from ..gpu.device import SECTOR
 from ..gpu.occupancy import occupancy
-from ..gpu.roofline import Roof, units
+from ..gpu.roofline import units
 from ..plots.base import PALETTE, Unavailable
+from ..spec import traffic
 from ..spec.exercise import KernelExercise
 from . import prediction
-from .advice import Advice, conflicts, moved, next_step
+from .advice import Advice, conflicts, next_step
 
 GPU = device.find("H100 SXM")
 """Whose limits the occupancy is calculated with: the machine code is for its compute capability."""
@@ -95,7 +95,7 @@ class Card:
         )
 
     def figure(self):
-        """What takes the time on an H100, and both kernels on its roofline, by FLOP per byte moved."""
+        """What takes the time on an H100, and both kernels on its roofline, at the FLOP per byte of the table."""
         from .. import plots
 
         pair = (("yours", self.yours), ("reference", self.reference))
@@ -104,16 +104,18 @@ class Card:
         roofs = [prediction.roof(self.exercise, self.yours, GPU)]
         theirs = prediction.roof(self.exercise, self.reference, GPU)
         roofs += [theirs] if theirs.name != roofs[0].name else []
-        points = {name: (self.intensity(f), None) for name, f in pair} if _flops(self.exercise, self.yours) else {}
+        points = {name: (self.intensity(f), None) for name, f in pair if self.intensity(f)}
         title = f"Predicted for an {GPU.name}"
         return plots.parts_and_roofline(parts, {n: m.seconds for n, m in times.items() if m}, roofs, points, title)
 
     def intensity(self, figures: Figures) -> float:
-        """FLOP per byte of the sectors that the kernel requests, in the counted case."""
-        return _flops(self.exercise, figures) / (SECTOR * prediction.sectors(figures.counts))
+        """FLOP per byte that memory moves, at the benchmark's size as predicted for the GPU; 0 without such a size or
+        without FLOPs."""
+        made = prediction.predict(self.exercise, figures, GPU)
+        return prediction.work(self.exercise).flops / made.bytes if made and made.bytes else 0.0
 
     def _picture(self) -> str:
-        if not self.exercise.bench and not _flops(self.exercise, self.yours):
+        if not self.exercise.bench:
             return ""
         try:
             return self.figure().to_html()
@@ -132,11 +134,6 @@ def _bar(ratio: float | None) -> str:
     )
 
 
-def _flops(exercise: KernelExercise, figures: Figures) -> int:
-    case = next(c for c in exercise.cases if c.name == figures.case)
-    return exercise.cost(case.sizes, 4).flops
-
-
 def _ratio(mine: float, theirs: float) -> float | None:
     return mine / theirs if theirs else None
 
@@ -150,8 +147,12 @@ def _counts(card: Card) -> Iterator[Row]:
     def row(name: str, value: Callable[[dict], float], text: Callable[[dict], str]) -> Row:
         return Row(name, text(mine), text(theirs), how, _ratio(value(mine), value(theirs)))
 
-    yield row("bytes moved", moved, lambda c: f"{moved(c):,} ({moved(c) / least:.2f} ×)")
-    yield row("sectors of 32 bytes", prediction.sectors, lambda c: f"{prediction.sectors(c):,.0f} ({_used(c)} used)")
+    yield row(
+        "bytes requested by lanes", traffic.requested,
+        lambda c: f"{traffic.requested(c):,} ({traffic.requested(c) / least:.2f} ×)",
+    )  # fmt: skip
+    yield row("bytes in their sectors", traffic.in_sectors, lambda c: f"{traffic.in_sectors(c):,.0f}")
+    yield row("sectors of 32 bytes", traffic.sectors, lambda c: f"{traffic.sectors(c):,.0f} ({_needed(c)})")
     if card.exercise.language == "cuda":
         yield row(
             "sectors per request", _per_request, lambda c: f"{_per_request(c):.3g}" if _per_request(c) else "none"
@@ -177,11 +178,10 @@ def _laid_out(figures: Figures) -> str:
     return f"layout by Triton, {accesses} accesses of a warp" if accesses else "no shared memory"
 
 
-def _used(counts: dict) -> str:
+def _needed(counts: dict) -> str:
     """Share of the requested sectors that could not be left out."""
-    asked = sum(counts.get(f"global_{way}_sectors", 0) for way in ("load", "store"))
-    ideal = sum(counts.get(f"ideal_{way}_sectors", 0) for way in ("load", "store"))
-    return f"{ideal / asked:.0%}" if asked else "all"
+    asked = traffic.sectors(counts)
+    return f"{counts['needed_sectors'] / asked:.0%} needed" if asked else "none"
 
 
 def _per_request(counts: dict) -> float:
@@ -232,21 +232,17 @@ def _occupancy(code: Code) -> str:
 
 
 def _times(card: Card) -> Iterator[Row]:
-    """Place on the roofline and predicted times, for the size of the benchmark."""
+    """FLOP per byte, and predicted times with what takes longest, for the size of the benchmark."""
     cost, pair = prediction.work(card.exercise), (card.yours, card.reference)
     if cost is None:
         return
-    top = [prediction.roof(card.exercise, f, GPU) for f in pair]
-    how = f"{CALCULATED}: {cost.intensity:.3g} FLOP/byte"
-    yield Row(f"bound on {GPU.name}", *(_bound(roof, cost.intensity) for roof in top), how)
-    how = "for " + ", ".join(f"{k} = {v}" for k, v in card.exercise.bench.items())
+    size = "for " + ", ".join(f"{k} = {v}" for k, v in card.exercise.bench.items())
+    if cost.flops:
+        ridges = {f"{roof.name}: {roof.ridge:.3g}" for roof in (prediction.roof(card.exercise, f, GPU) for f in pair)}
+        how = f"{MODEL} {size}; ridge of {', '.join(sorted(ridges))}"
+        yield Row("FLOP per byte of memory", *(f"{card.intensity(f):.3g}" for f in pair), how)
     for number, name in enumerate(prediction.GPUS):
         mine, theirs = (prediction.predict(card.exercise, f, device.find(name)) for f in pair)
         row = (f"{made} ({prediction.NAMES[made.bound]})" for made in (mine, theirs))
-        yield Row(
-            f"time on {name}", *row, f"{MODEL} {how}" if number == 0 else "as above", mine.seconds / theirs.seconds
-        )
-
-
-def _bound(roof: Roof, intensity: float) -> str:
-    return f"{roof.bound(intensity)} (ridge {roof.ridge:.3g})"
+        how = f"{MODEL} {size}; its longest part in parentheses" if number == 0 else "as above"
+        yield Row(f"time on {name}", *row, how, mine.seconds / theirs.seconds)

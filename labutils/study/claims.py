@@ -25,7 +25,8 @@ PATH = Path(__file__).with_name("claims.json")
 BLANK = "___"
 
 RIGHT, NEAR = 1.1, 2.0
-"""Up to these factors a prediction is right, or near."""
+"""Up to these factors the prediction of a measurement is right, or near. What is counted or calculated has one answer,
+so a prediction is right or wrong."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,9 @@ class ClaimCard:
     @property
     def verb(self) -> str:
         """What was done to get the number."""
-        return "counted" if "counted(" in self.line else "calculated" if self.line else "measured"
+        if not self.line or "stored()" in self.line:  # stored measurements of a GPU
+            return "measured"
+        return "counted" if "counted(" in self.line else "calculated"
 
     @property
     def how(self) -> str:
@@ -63,13 +66,21 @@ class ClaimCard:
         """Predicted beside measured, with the ratio."""
         found = self.measure()
         text = f"{_digits(predicted)} predicted, {' '.join([_digits(found), *self.unit.split()])} {self.verb}"
-        if not found or not predicted or found * predicted < 0:
-            same = predicted == found
-            return f"{text}: {'right' if same else 'not the same'}. {self.how}"
+        if self.verb != "measured" or not found or found * predicted <= 0:
+            return f"{text}: {'right' if same(predicted, found) else 'wrong'}. {self.how}"
         ratio = predicted / found
         factor = max(ratio, 1 / ratio)
         verdict = "right" if factor <= RIGHT else "near" if factor <= NEAR else "off"
         return f"{text}: {ratio:.3g} times, {verdict}. {self.how}"
+
+
+def same(predicted: float, exact: float) -> bool:
+    """Is a prediction the exact number, or that number rounded to as many digits as were given, at least two? A whole
+    number must be met."""
+    if math.isclose(exact, round(exact), rel_tol=1e-9):
+        return math.isclose(predicted, exact, rel_tol=1e-9)
+    given = len(f"{abs(predicted):.12g}".replace(".", "").strip("0"))
+    return float(f"{exact:.{max(2, given)}g}") == predicted
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,9 @@ from ..cuda.pipes import Schedule
 from ..gpu.device import GPU, SECTOR
 from ..gpu.occupancy import SUB_PARTITIONS, WARP, occupancy
 from ..gpu.roofline import Roof, units
-from ..spec.bounds import with_atomics
 from ..spec.exercise import Cost, KernelExercise
 from ..spec.inputs import torch_dtype
+from ..spec.traffic import sectors
 
 GPUS = ("T4", "A100 80GB", "H100 SXM", "RTX 4090", "B200")
 
@@ -99,11 +99,12 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Prediction:
-    """Seconds in all, and those that each part would need alone, by the keys of NAMES; `bound`: the longest. `least`:
-    why it takes at least so long, "" where the prediction is no lower bound."""
+    """Seconds in all, and those that each part would need alone, by the keys of NAMES; `bound`: the longest. `bytes`:
+    what memory reads and writes. `least`: why it takes at least so long, "" where the prediction is no lower bound."""
 
     seconds: float
     parts: Mapping[str, float]
+    bytes: float
     least: str = ""
 
     @property
@@ -112,12 +113,6 @@ class Prediction:
 
     def __str__(self) -> str:
         return ("at least " if self.least else "") + units(self.seconds, "s")
-
-
-def sectors(counts: Mapping[str, int]) -> float:
-    """Sectors that loads, stores and atomics request, and those that bulk copies move."""
-    direct = sum(with_atomics(counts, f"global_{way}_sectors") for way in ("load", "store"))
-    return direct + sum(counts.get(f"tma_{way}_bytes", 0) for way in ("load", "store")) / SECTOR
 
 
 def from_memory(counts: Mapping[str, int]) -> float:
@@ -158,17 +153,19 @@ def predict(
     compute = cost.flops / roof(exercise, figures, gpu).flops
     parts = Counter(compute=compute)
     if known is None:
-        _without_plan(parts, cost, figures, gpu)
+        moved = _without_plan(parts, cost, figures, gpu)
         kernels, launches = _whole(parts), figures.counts.get("launches", 1)
     else:
         agreed = not figures.counts.get("divergent_branches")
-        of_steps = [_parts(k, known, figures.code, gpu, agreed) for k in range(len(known.steps))]
+        moves = [_from_memory(k, known, figures.code, gpu) for k in range(len(known.steps))]
+        moved = sum(move.read + move.written for move in moves)
+        of_steps = [_parts(k, known, figures.code, gpu, agreed, move) for k, move in enumerate(moves)]
         for found in of_steps:
             parts.update(found)
         kernels = together([sum(_whole(found) for found in of_steps), compute], APART)
         launches = sum(step.launches + step.fills for step in known.steps)
     parts["launch"] = LAUNCH_S + NEXT_S * (launches - 1)
-    return Prediction(kernels + parts["launch"], dict(parts), _least(figures))
+    return Prediction(kernels + parts["launch"], dict(parts), moved, _least(figures))
 
 
 def _least(figures: Figures) -> str:
@@ -190,32 +187,54 @@ def _whole(parts: Mapping[str, float]) -> float:
     return together([memory, *(s for name, s in parts.items() if name not in ("memory", "flight"))], APART)
 
 
-def _without_plan(parts: Counter, cost: Cost, figures: Figures, gpu: GPU) -> None:
-    """The counted case's ratio of sectors to compulsory bytes, at a larger size."""
+def _without_plan(parts: Counter, cost: Cost, figures: Figures, gpu: GPU) -> float:
+    """The counted case's ratio of sectors to compulsory bytes, at a larger size. Gives the bytes."""
     repeated = SECTOR * from_memory(figures.counts) / figures.counts["compulsory_bytes"]
-    parts["memory"] = (repeated if repeated >= REPEATED else 1.0) * _memory(gpu, cost.read, cost.written)
+    repeated = repeated if repeated >= REPEATED else 1.0
+    parts["memory"] = repeated * _memory(gpu, cost.read, cost.written)
+    return repeated * cost.bytes
 
 
 def _memory(gpu: GPU, read: float, written: float) -> float:
     return (read / READ + written / WRITTEN) / (gpu.bandwidth_gbs * 1e9)
 
 
-def _parts(number: int, work: Work, codes: tuple[Code, ...], gpu: GPU, agreed: bool) -> dict[str, float]:
-    """Seconds that each part of the GPU needs for one kernel. `agreed`: the lanes of a warp always take the same side
-    of a condition."""
+@dataclass(frozen=True)
+class _Move:
+    """Bytes that memory reads and writes for one kernel, how many blocks run at a time, and the share of what blocks
+    read again that misses the L2."""
+
+    read: float
+    written: float
+    resident: float
+    missed: float
+
+
+def _from_memory(number: int, work: Work, codes: tuple[Code, ...], gpu: GPU) -> _Move:
+    """What the L2 does not hold of one kernel's bytes."""
     step, l2 = work.steps[number], gpu.l2_mb * 2**20
-    code = codes[step.code] if 0 <= step.code < len(codes) else None
-    cycle = 1e-6 / gpu.boost_mhz
     warm = lambda size: number > 0 and size / step.launches <= IN_L2 * l2  # noqa: E731
     read = sum(size for size in step.reads if not warm(size))
-    written = sum(step.writes)
-    resident = _resident(step, code, gpu)
+    resident = _resident(step, _code_of(step, codes), gpu)
     footprint = resident * (step.read + step.written) / max(1, step.blocks)
     missed = max(0.0, 1 - l2 / footprint) if footprint else 0.0
-    read += missed * step.again
+    return _Move(read + missed * step.again, sum(step.writes), resident, missed)
+
+
+def _code_of(step: Step, codes: tuple[Code, ...]) -> Code | None:
+    return codes[step.code] if 0 <= step.code < len(codes) else None
+
+
+def _parts(number: int, work: Work, codes: tuple[Code, ...], gpu: GPU, agreed: bool, move: _Move) -> dict[str, float]:
+    """Seconds that each part of the GPU needs for one kernel. `agreed`: the lanes of a warp always take the same side
+    of a condition."""
+    step = work.steps[number]
+    code = _code_of(step, codes)
+    cycle = 1e-6 / gpu.boost_mhz
+    resident = move.resident
     idle = _tail(step, resident)
     parts = {
-        "memory": _memory(gpu, read, written),
+        "memory": _memory(gpu, move.read, move.written),
         "l2": SECTOR * step.sectors / L2_BYTES / gpu.sms * cycle,
     }
     schedule = code.schedule if code else None
@@ -230,7 +249,7 @@ def _parts(number: int, work: Work, codes: tuple[Code, ...], gpu: GPU, agreed: b
         cycles = once - (1 - _executed(step, schedule)) * schedule.once.skipped + rounds * loop
         busy = step.blocks * -(-step.threads // WARP) * cycles
         parts["issue"] = busy / (gpu.sms * SUB_PARTITIONS) * cycle / ISSUED / idle
-        parts["flight"] = _flight(step, code, resident, rounds, read + (1 - missed) * step.again, cycle)
+        parts["flight"] = _flight(step, code, resident, rounds, move.read + (1 - move.missed) * step.again, cycle)
     return parts
 
 

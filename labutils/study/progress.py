@@ -6,6 +6,7 @@ Grading never reads it, and nothing sends it anywhere. A file that cannot be rea
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import tempfile
@@ -18,16 +19,13 @@ from .. import environment, exercises
 from ..spec.exercise import Exercise
 from ..spec.verdict import Verdict
 
-PATHS: dict[str, tuple[str, ...]] = {
-    "a day": ("00_start", "01_hardware", "06_elementwise_triton", "08_coalescing", "10_reduction"),
-    "a week": (
-        "00_start", "01_hardware", "02_execution_model", "03_occupancy", "04_benchmarking", "05_roofline",
-        "06_elementwise_triton", "07_elementwise_cuda", "08_coalescing", "09_shared_memory", "10_reduction",
-        "11_softmax", "14_matmul_triton", "17_flash_attention",
-    ),
-    "a term": (),
-}  # fmt: skip
-"""Units by path, in order; the longest path has every unit."""
+PATHS = Path(__file__).with_name("paths.json")
+
+
+@functools.cache
+def paths() -> dict[str, list[str]]:
+    """Units by path, in order; no unit stands for every unit. `python -m grader build` takes them from the README."""
+    return json.loads(PATHS.read_text(encoding="utf-8"))
 
 
 @dataclass
@@ -64,8 +62,8 @@ class Progress:
     def rows(self) -> list[tuple[str, int, int, float, float]]:
         """For each unit that was begun: exercises done and in all, points reached and in all."""
         found = []
-        for unit in dict.fromkeys(e.unit for e in _course("a term")):
-            own = [e for e in _course("a term") if e.unit == unit]
+        for unit in dict.fromkeys(e.unit for e in _known()):
+            own = [e for e in _known() if e.unit == unit]
             if any(e.id in self.entries for e in own):
                 done = sum(self.done(e.id) for e in own)
                 points = sum(self.entries[e.id].points for e in own if e.id in self.entries)
@@ -73,7 +71,7 @@ class Progress:
         return found
 
     def __repr__(self) -> str:
-        course = _course("a term")
+        course = _known()
         done = sum(self.done(e.id) for e in course)
         lines = [f"{done} of {len(course)} exercises done, {self._points():g} points"]
         rows = self.rows()
@@ -82,7 +80,7 @@ class Progress:
             bar = "█" * round(10 * done / count)
             lines.append(f"  {unit:{wide}}  {bar:·<10}  {done} of {count}   {points:g} of {total:g} points")
         lines.append("Next:")
-        for path in PATHS:
+        for path in paths():
             left = sum(not self.done(e.id) for e in _course(path))
             lines.append(f"  in {path}: {self.following(path) or 'all done'}" + (f" ({left} left)" if left else ""))
         lines.append(f"Kept in {self.file}; it is yours, and nothing sends it anywhere.")
@@ -92,11 +90,15 @@ class Progress:
         return sum(entry.points for entry in self.entries.values())
 
 
+def _known() -> list[Exercise]:
+    """All exercises, in the order of the units."""
+    return list(exercises.all_exercises().values())
+
+
 def _course(path: str) -> list[Exercise]:
     """The exercises of a path, in its order."""
-    known = list(exercises.all_exercises().values())
-    units = PATHS[path] or tuple(dict.fromkeys(e.unit for e in known))
-    return [e for unit in units for e in known if e.unit == unit]
+    units = paths()[path] or dict.fromkeys(e.unit for e in _known())
+    return [e for unit in units for e in _known() if e.unit == unit]
 
 
 def progress() -> Progress:

@@ -14,6 +14,7 @@ from ..check.compare import magnitude, mismatches
 from ..check.evaluate import callable_problem, evaluate
 from ..gpu import device
 from ..gpu.roofline import Roof, units
+from ..spec import traffic
 from ..spec.exercise import Case, Cost, KernelExercise, Number, Out
 from ..spec.inputs import Buffer, Run, make_run, torch_dtype
 from .kernel_names import UNKNOWN
@@ -186,15 +187,16 @@ def benchmark(exercise_id: str, fn: Callable | None = None) -> Benchmark | None:
 
 
 def _counts(exercise: KernelExercise, fn) -> str:
-    """What is known without timing: bytes moved, compared with bytes that must move."""
+    """What is known without timing: the bytes that lanes request and those of their sectors, beside what must move."""
     verdict = evaluate(exercise, fn)
     if verdict.unfilled or not verdict.counts:
         return "Fill the kernel first; then its bytes are counted here."
     c = verdict.counts
-    share = c["moved_bytes"] / c["compulsory_bytes"]
+    least = c["compulsory_bytes"]
     counted = (
-        f"Counted instead ({c['case']}): {c['moved_bytes']:,} bytes moved, {c['compulsory_bytes']:,} must move, "
-        f"{share:.2f} ×; "
+        f"Counted instead ({c['case']}): at least {least:,} bytes must move. Lanes request "
+        f"{traffic.requested(c):,} bytes ({traffic.requested(c) / least:.2f} ×), in sectors of "
+        f"{traffic.in_sectors(c):,.0f} bytes ({traffic.in_sectors(c) / least:.2f} ×); "
     )
     if exercise.language == "cuda":
         return counted + (

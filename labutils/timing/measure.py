@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ..gpu import device
 from ..gpu.machine import Machine
 from ..gpu.roofline import units
+from ..spec import traffic
 from . import ceilings as roofs
 from .stopwatch import MAX_SECONDS, SHORT_S, Ratio, Sample, Stopwatch, ratio
 
@@ -241,7 +242,10 @@ def _counts(fn: Callable, arguments: Sequence) -> str:
     loaded, stored = totals.get("load_bytes", 0), totals.get("store_bytes", 0)
     if not loaded + stored:
         return f"{_name(fn)} launches no kernel of yours, so there is nothing to count."
-    return f"Counted instead, one call of {_name(fn)}: {loaded:,} bytes loaded, {stored:,} stored."
+    return (
+        f"Counted instead, one call of {_name(fn)}: lanes request {loaded:,} bytes in loads and {stored:,} in stores, "
+        f"in sectors of {traffic.in_sectors(totals):,.0f} bytes."
+    )
 
 
 def _name(fn: Callable) -> str:

@@ -170,9 +170,11 @@ lab.check("00_start/scale")
 # | the check [reports](../glossary.md#check-code) | common cause |
 # |---|---|
 # | `tail-unmasked` | a load or a store has no mask |
-# | `not-written` | the kernel does not store, or stores to `x_ptr` |
+# | `not-written` | the kernel does not store |
+# | `input-overwritten` | the kernel stores to `x_ptr` |
 # | `wrong-formula` | the kernel adds where it must multiply, or does not use `factor` |
-# | `first-block-only` | the load or the store uses `tl.arange(0, BLOCK)` instead of `offs` |
+# | `first-block-only` | the store uses `tl.arange(0, BLOCK)` instead of `offs` |
+# | `wrong-values` | only the load uses `tl.arange(0, BLOCK)` instead of `offs` |
 # | `does-not-compile` | the kernel contains Python that Triton cannot compile, such as a NumPy call |
 #
 # If your kernel passes, break it on purpose: remove the mask from your store, run the kernel's cell and the check
@@ -252,7 +254,8 @@ lab.benchmark("00_start/scale_cuda")
 # - `lab.hint("00_start/scale")` prints the next hint of an exercise.
 # - `lab.walkthrough("00_start/scale")` shows a solution, why it is written so, and what comes next. It opens after full
 #   points, or with `anyway=True`. A course may keep it back until the deadline.
-# - `lab.claims("00_start")` is a two-minute quiz: predict numbers of the unit, then compare. Every unit has one.
+# - `lab.claims("00_start")` is a two-minute quiz: predict numbers of the unit, then compare. Every unit has one, except
+#   the bug hunts.
 # - `lab.progress()` shows your points, what you have done, and what to do next if you have a day, a week or a term.
 #   Your points are stored in one file on this machine and never sent anywhere.
 # - `lab.play` steps through a CUDA C++ launch: `lab.play(scale_cuda, torch.ones(300), 2.0, torch.empty(300))`.

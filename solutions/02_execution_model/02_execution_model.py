@@ -159,7 +159,7 @@ lab.check("02_execution_model/fade")
 #
 # | the check reports | common cause |
 # |---|---|
-# | `tail-unmasked`, `out-of-bounds` | the guard is missing or uses `<=`; (part 3) only one of two indices is guarded |
+# | `tail-unmasked` | the guard is missing or uses `<=`; (part 3) only one of two indices is guarded |
 # | `first-block-only`, `tail-not-written` | the index is `threadIdx` alone, so every block computes the same elements |
 # | `first-block-only` (part 3) | `.x` and `.y` are swapped: compute the column from `.x`, and the row from `.y` |
 # | [`race`](../glossary.md#race) | (part 4) the threads of a left and of a right sample write the same element |

@@ -315,7 +315,7 @@ def add_in_eights(x, y, out):
 lab.claims("06_elementwise_triton")  # a two-minute quiz: predict each number, then compare
 for name in ("vector_add", "gelu", "gelu_backward", "bias_scale"):
     print(lab.benchmark(f"06_elementwise_triton/{name}") or "")  # "copy" is a copy of as many bytes as the kernel moves
-lab.access_map(add_in_eights, torch.arange(20.0), torch.ones(20), torch.empty(20), title="your vector add")
+display(lab.access_map(add_in_eights, torch.arange(20.0), torch.ones(20), torch.empty(20), title="your vector add"))
 x = torch.ones(4096, device="cuda" if lab.device.has_gpu() else "cpu")
 compiled.stages(vector_add_kernel, x, x, x, 4096, BLOCK=1024)  # your vector add in four stages of compilation
 

@@ -124,8 +124,8 @@ lab.check("07_elementwise_cuda/vector_add")
 #
 # | the check reports | common cause |
 # |---|---|
-# | `first-block-only`, `tail-not-written`, `not-written` | there is no loop, or its step is too large |
-# | `missing-syncthreads`, `race` | two threads store the same element: where does each thread start? |
+# | `first-block-only`, `tail-not-written` | there is no loop, or its step is too large |
+# | `not-written` | every block starts at the same element |
 # | `timeout` | the loop counter does not change |
 # | `misaligned` (part 3) | a `float4` is accessed at an element index that is not a multiple of four |
 # | too many bytes stored | the step is the number of threads of one block, so several blocks store the same elements |

@@ -290,7 +290,7 @@ lab.check("08_coalescing/transpose")
 lab.claims("08_coalescing")  # a two-minute quiz: predict each number, then compare
 with lab.record():
     transpose(torch.rand(64, 64), torch.empty(64, 64))
-lab.annotate(transpose_kernel)  # `degree` 32: this access to shared memory takes 32 times as long as necessary
+lab.annotate(transpose_kernel)  # `degree`: how many times as long as necessary an access to shared memory takes
 print(lab.benchmark("08_coalescing/transpose") or "")
 lab.play(transpose, torch.rand(40, 40), torch.empty(40, 40))  # step through: which sectors, which banks, who waits?
 

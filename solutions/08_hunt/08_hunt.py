@@ -218,7 +218,8 @@ lab.check("08_hunt/gelu")
 lab.check("08_hunt/transpose")
 
 # %% [markdown]
-# **Next.** `09_shared_memory` explains barriers and bank conflicts, and `10_hunt` hides bugs in its kernels.
+# **Next.** `09_hunt` has three more bugs in kernels of these units. `09_shared_memory` explains barriers and bank
+# conflicts.
 #
 # **In practice** a bug report has the smallest case that fails and the nearest case that passes. Bisect between the
 # two: sizes, strides, element types, one at a time.

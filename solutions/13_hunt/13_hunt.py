@@ -9,7 +9,7 @@
 # - recognize a difference of two large numbers;
 # - test what random numbers have in common.
 #
-# **You need** `12_online_softmax`, `13_fusion` and `13_fusion_dropout`. About 45 minutes. You need no GPU.
+# **You need** `12_online_softmax`, `13_fusion` and `13_fusion_dropout`. About 60 minutes. You need no GPU.
 #
 # Do not run the checks of the last section before you have named the bugs: they name causes, too.
 
@@ -18,6 +18,7 @@
 # %% cell="given" id="launchers"
 import math
 
+import torch
 import triton
 import triton.language as tl
 
@@ -61,6 +62,50 @@ def dropout_gelu(h, bias, p, seed, out, BLOCK_N=1024):
     M, N = h.shape
     grid = (M * triton.cdiv(N, BLOCK_N),)
     dropout_gelu_kernel[grid](h, bias, out, p, seed, N, h.stride(0), out.stride(0), BLOCK_N=BLOCK_N)
+
+
+@triton.jit
+def part_stats(x):
+    """Return (m, l) of x, the elements of one part. Elements past the end of the row are -inf."""
+    m = tl.max(x)
+    shift = tl.where(m == -float("inf"), 0.0, m)
+    return m, tl.sum(tl.exp(x - shift))
+
+
+@triton.jit
+def merged_stats(m, l):
+    """Return (m, l) of a whole row. m and l have one element per part; past the last part, m is -inf and l is 0."""
+    largest = tl.max(m)
+    shift = tl.where(largest == -float("inf"), 0.0, largest)
+    return largest, tl.sum(l * tl.exp(m - shift))
+
+
+@triton.jit
+def normalize_kernel(
+    x_ptr, m_ptr, l_ptr, out_ptr, lse_ptr, N, parts, stride_xm, stride_om, BLOCK: tl.constexpr, BLOCK_P: tl.constexpr
+):
+    """Store exp(x - m) / l of one part of one row, with m and l of the whole row. Store lse[row] = m + log(l)."""
+    row = (tl.program_id(0) // parts).to(tl.int64)
+    part = tl.program_id(0) % parts
+    offs_n = part * BLOCK + tl.arange(0, BLOCK)
+    offs_p = tl.arange(0, BLOCK_P)
+    ms = tl.load(m_ptr + row * parts + offs_p, mask=offs_p < parts, other=-float("inf"))
+    ls = tl.load(l_ptr + row * parts + offs_p, mask=offs_p < parts, other=0.0)
+    m, l = merged_stats(ms, ls)
+    x = tl.load(x_ptr + row * stride_xm + offs_n, mask=offs_n < N, other=0.0).to(tl.float32)
+    tl.store(out_ptr + row * stride_om + offs_n, tl.exp(x - m) / l, mask=offs_n < N)
+    if part == 0:
+        tl.store(lse_ptr + row, m + tl.log(l))
+
+
+def split_softmax(x, out, lse, BLOCK=8192):
+    M, N = x.shape
+    parts = triton.cdiv(N, BLOCK)
+    m, l = torch.empty(2, M, parts, dtype=torch.float32, device=x.device)
+    grid, sizes = (M * parts,), dict(BLOCK=BLOCK, num_warps=16)
+    stats_kernel[grid](x, m, l, N, parts, x.stride(0), **sizes)
+    BLOCK_P = max(16, triton.next_power_of_2(parts))
+    normalize_kernel[grid](x, m, l, out, lse, N, parts, x.stride(0), out.stride(0), BLOCK_P=BLOCK_P, **sizes)
 
 
 # %% [markdown]
@@ -176,7 +221,33 @@ lab.evidence("13_hunt/dropout_gelu")
 lab.tiny("13_hunt/dropout_gelu")
 
 # %% [markdown]
-# ## 4 Name the bugs
+# ## 4 Softmax in two launches
+#
+# A first launch of `stats_kernel` stores maximum and sum of each part of a row. The second launch merges them and
+# normalizes. Only the first launch has a bug. Softmax was right in a model whose rows have a power of two of columns.
+
+
+# %% cell="hunt" id="stats_kernel" exercise="13_hunt/split_softmax"
+@triton.jit
+def stats_kernel(x_ptr, m_ptr, l_ptr, N, parts, stride_xm, BLOCK: tl.constexpr):
+    """Store m[row, part] and l[row, part] of BLOCK elements of x. One program computes one part of one row."""
+    row = (tl.program_id(0) // parts).to(tl.int64)
+    part = tl.program_id(0) % parts
+    offs_n = part * BLOCK + tl.arange(0, BLOCK)
+    ### BEGIN SOLUTION
+    x = tl.load(x_ptr + row * stride_xm + offs_n, mask=offs_n < N, other=-float("inf")).to(tl.float32)
+    m, l = part_stats(x)
+    tl.store(m_ptr + row * parts + part, m)
+    tl.store(l_ptr + row * parts + part, l)
+    ### END SOLUTION
+
+
+# %%
+lab.evidence("13_hunt/split_softmax")
+lab.tiny("13_hunt/split_softmax")
+
+# %% [markdown]
+# ## 5 Name the bugs
 #
 # Fill in `bug`: for each hunt, the line of its kernel's cell where the bug is, and the cause. Lines count from 1 (View
 # → Show Line Numbers). If several lines can be changed to fix the bug, any of them is right.
@@ -196,20 +267,22 @@ lab.tiny("13_hunt/dropout_gelu")
 # of the terms that are already added?</details>
 # <details><summary>Hint 2</summary><code>layer_norm</code>: in which cases is the mean much larger than the deviations
 # from it?</details>
-# <details><summary>Hint 3</summary><code>dropout_gelu</code>: compare the zeros in row 0 with those in row 1.</details>
+# <details><summary>Hint 3</summary><code>dropout_gelu</code>: compare the zeros in row 0 with those in row 1.
+# <code>split_softmax</code>: what do lanes past the end of a row add to its last part?</details>
 
 
 # %% cell="solution" id="bug"
 def bug(hunt):
     """Return the line and the cause of a hunt's bug, such as {"line": 12, "cause": "…"}.
 
-    hunt  "online_softmax" or "layer_norm" or "dropout_gelu"
+    hunt  "online_softmax", "layer_norm", "dropout_gelu" or "split_softmax"
     """
     ### BEGIN SOLUTION
     found = {
         "online_softmax": {"line": 21, "cause": "missing rescale"},
         "layer_norm": {"line": 18, "cause": "cancellation"},
         "dropout_gelu": {"line": 14, "cause": "repeated random numbers"},
+        "split_softmax": {"line": 7, "cause": "padded lanes"},
     }
     return found[hunt]
     ### END SOLUTION
@@ -219,7 +292,7 @@ def bug(hunt):
 lab.check("13_hunt/bug")
 
 # %% [markdown]
-# ## 5 Fix them
+# ## 6 Fix them
 #
 # Change the kernels in their cells above, run the cells, and check. A fix needs few characters or lines; the rest of
 # the kernel is right.
@@ -232,6 +305,9 @@ lab.check("13_hunt/layer_norm")
 
 # %% cell="check" exercise="13_hunt/dropout_gelu"
 lab.check("13_hunt/dropout_gelu")
+
+# %% cell="check" exercise="13_hunt/split_softmax"
+lab.check("13_hunt/split_softmax")
 
 # %% [markdown]
 # **Next.** `14_matmul_triton` multiplies matrices, and `15_hunt` hides bugs in its kernels.

@@ -160,8 +160,8 @@ lab.check("14_matmul_triton/matmul_relu")
 # | the check reports | a common cause |
 # |---|---|
 # | `missing-accumulation` | `tl.dot` overwrites `acc`, or the pointers do not advance along K |
-# | `out-of-bounds`, `tail-unmasked` | a load or store has no mask along K, M or N |
-# | `transposed`, `wrong-stride` | a stride multiplies the wrong offset, or the kernel assumes a stride of N, K or 1 |
+# | `tail-unmasked` | no mask along K, M or N; swapped strides; or the kernel assumes a stride of N or K |
+# | `transposed` | the kernel assumes a stride of 1 |
 # | `precision` | `acc` is fp16, or fp32 inputs are rounded to TF32 |
 # | `wrong-formula` | the code for ReLU, bias or activation is inside the loop, in the wrong order, or missing |
 #

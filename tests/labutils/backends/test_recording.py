@@ -64,6 +64,27 @@ def test_nothing_recorded_is_said(capsys):
     assert "never was not recorded yet" in capsys.readouterr().out
 
 
+NEVER = "__global__ void never(float* x) {}"
+never = lab.cuda.Module(NEVER, signatures(NEVER)).never
+
+
+def launcher(x):
+    never[1, 32](x)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (launcher, "never was not recorded yet"),
+        (print, "print names no such kernel"),
+        (12, "takes a CUDA C++ kernel, or a launcher of one; 12 names no such kernel"),
+    ],
+)
+def test_a_launcher_stands_for_its_kernels(given, said, capsys):
+    lab.annotate(given)
+    assert said in capsys.readouterr().out
+
+
 def test_triton_counts_sectors_where_it_is_interpreted():
     triton = pytest.importorskip("triton")
     import triton.language as tl

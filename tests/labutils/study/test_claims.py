@@ -12,6 +12,8 @@ from labutils.study.claims import BLANK, ClaimCard, counted, quiz
 
 UNITS = list(dict.fromkeys(e.unit for e in exercises.all_exercises().values()))
 COUNTED = ClaimCard("kilo", "A kilobyte has ___ bytes.", "bytes", line="2 ** 10")
+SHARE = ClaimCard("share", "12 of 64 are ___ %.", "%", line="100 * 12 / 64")
+STORED = ClaimCard("wait", "It takes ___ µs.", "µs", line='lab.hardware.stored().launch_us["launch and wait"]')
 MEASURED = ClaimCard(
     "copy", "A copy moves ___ GB/s.", "GB/s", number=4000.0, source="measured: docs/measured.md on an H200."
 )
@@ -33,12 +35,20 @@ def test_every_card_can_be_measured(unit):
 @pytest.mark.parametrize(
     ("card", "predicted", "text"),
     [
-        (COUNTED, 1024, "1,024 predicted, 1,024 bytes calculated: 1 times, right"),
-        (COUNTED, 600, "0.586 times, near"),
-        (COUNTED, 100, "0.0977 times, off"),
-        (COUNTED, 0, "0 predicted, 1,024 bytes calculated: not the same"),
-        (COUNTED, -1024, "not the same"),
+        (COUNTED, 1024, "1,024 predicted, 1,024 bytes calculated: right"),
+        (COUNTED, 1023, "1,023 predicted, 1,024 bytes calculated: wrong"),
+        (COUNTED, 1000, ": wrong"),
+        (COUNTED, 0, "0 predicted, 1,024 bytes calculated: wrong"),
+        (COUNTED, -1024, ": wrong"),
+        (SHARE, 18.75, "18.75 predicted, 18.75 % calculated: right"),
+        (SHARE, 19, ": right"),  # rounded
+        (SHARE, 18.7, ": wrong"),
+        (SHARE, 20, ": wrong"),
+        (MEASURED, 4000, "4,000 predicted, 4,000 GB/s measured: 1 times, right"),
+        (MEASURED, 3000, "0.75 times, near"),
         (MEASURED, 8800, "8,800 predicted, 4,000 GB/s measured: 2.2 times, off"),
+        (MEASURED, -8800, "measured: wrong"),
+        (STORED, 19, "19.81 µs measured: 0.959 times, right"),
     ],
 )
 def test_predicted_stands_beside_measured(card, predicted, text):
@@ -52,7 +62,7 @@ def test_as_text_it_says_how_to_answer(capsys):
     assert 'lab.claims("10_reduction", divergent=…)' in shown and "823" not in shown
     lab.claims("10_reduction", divergent=800)
     shown = capsys.readouterr().out
-    assert "800 predicted, 823 branches counted" in shown and "lab.counted(" in shown
+    assert "800 predicted, 823 branches counted: wrong" in shown and "lab.counted(" in shown
 
 
 def test_it_works_without_ipywidgets(monkeypatch, capsys):

@@ -5,12 +5,15 @@ import json
 import pytest
 
 import labutils as lab
+from grader.course.index import path_units
+from grader.course.place import ROOT
 from labutils import environment, exercises
 from labutils.spec.verdict import CaseResult, Verdict
 from labutils.study import hints, progress
-from labutils.study.progress import PATHS, Entry
+from labutils.study.progress import Entry, paths
 
 EXERCISE = "00_start/number_of_programs"
+UNITS = list(dict.fromkeys(e.unit for e in exercises.all_exercises().values()))
 
 
 @pytest.fixture(autouse=True)
@@ -50,15 +53,17 @@ def test_a_failed_check_is_not_done():
 def test_the_next_exercise_of_every_path_is_the_first_that_is_not_done():
     checked(1.0)
     known = progress.progress()
-    assert {known.following(path) for path in PATHS} == {"00_start/scale"}
+    assert {known.following(path) for path in paths()} == {"00_start/scale"}
     shown = repr(known)
     assert "1 of 3" in shown and "in a week: 00_start/scale" in shown and str(known.file) in shown
 
 
-def test_paths_name_units_that_exist_and_grow():
-    units = list(dict.fromkeys(e.unit for e in exercises.all_exercises().values()))
-    assert set(PATHS["a day"]) < set(PATHS["a week"]) < set(units)
-    assert [units.index(unit) for unit in PATHS["a week"]] == sorted(units.index(unit) for unit in PATHS["a week"])
+def test_paths_are_those_of_the_readme():
+    course = path_units((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert {name.lower(): units for name, units in course.items()} == paths()
+    for path, units in paths().items():
+        shown = [e.unit for e in progress._course(path)]
+        assert list(dict.fromkeys(shown)) == (units or UNITS)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"exercises": {"a": {"unknown": 1}}}', '{"exercises": [1]}', "\xff"])
