@@ -9,6 +9,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
+REPEATED = "repeated work"
+"""The reason of a verdict that says of a right kernel that its programs all do the same work."""
+
+
 @dataclass(frozen=True)
 class Diagnosis:
     """A refusal explained: `kind` is a key of `diagnose.KINDS`; `symptom` says what was seen, `advice` what to try.
@@ -60,7 +64,8 @@ class Verdict:
     points: float = 0.0
     open: float = 0.0
     reasons: dict[str, str] = field(default_factory=dict)
-    """Why counts are missed, by the text of the bound: for learners only, where the kernel could run again."""
+    """Why counts are missed, by the text of the bound, and what REPEATED says: for learners only, where the kernel could
+    run again."""
     explained: bool = False
     """Has the headline's cause been looked for? Then it stays as it is."""
 
