@@ -35,9 +35,10 @@ def out_of_time(
     if why := _repeated(fn, several, seconds) or _serial(fn, ended[-1][0], seconds):
         return replace(found, symptom=f"the kernel is slow, not endless: {why.cause}; {late}", advice=why.advice)
     where = found.symptom[found.symptom.rindex(" (") :] if found.symptom.endswith(")") else ""
+    symptom = f"{late}, and smaller cases came to an end: the kernel is slow, or a loop has no end at this size"
     return replace(
         found,
-        symptom=f"{late}, and smaller cases came to an end: the kernel is slow, or a loop has no end at this size{where}",
+        symptom=symptom + where,
         advice="Work out how many iterations each loop has in this case. More than it needs? Or can its condition stay "
         "true?",
     )
