@@ -349,14 +349,15 @@ def _values(exercise, fn, found: Diagnosis, refused: list[Tried], tried: list[Tr
     placed = _placed(fn, replace(base, symptom=base.symptom + _in_case(shown)), refused, tried, seconds / 2)
     if placed.advice != base.advice:
         return placed
-    moves = influence.study(exercise, fn, shown.run.case, seed, max(0.5, end - time.monotonic()))
+    studied = influence.study(exercise, fn, shown.run.case, seed, max(0.5, end - time.monotonic()))
+    moves = studied.moves
     right = _right_outputs(outputs, refused)
     innocent = {m.group.array for n in right for m in moves.get(n, ()) if m.must.any()}
     its = [m for m in moves.get(name, ()) if m.group.array not in innocent]
-    if its and (story := influence.story(name, its, output.bad)):
+    if its and (story := influence.story(name, its, output.bad, studied)):
         return _added(replace(base, symptom=base.symptom + _in_case(shown) + _also_right(right)), story, name)
-    studied = influence.is_right(moves[name], output.bad) if moves else False
-    return _described(base, shown, output, refused, tried, studied, right)
+    reads_right = influence.is_right(moves[name], output.bad) if moves else False
+    return _described(base, shown, output, refused, tried, reads_right, right)
 
 
 def _right_outputs(outputs: dict[str, OutputComparison], refused: list[Tried]) -> list[str]:
