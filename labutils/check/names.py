@@ -30,7 +30,7 @@ _KERNEL = re.compile(r"__global__\s+void\s*(?:__launch_bounds__\s*\([^)]*\)\s*)?
 @dataclass
 class Cells:
     """What the cells that ran so far defined. `failed`: name to the error of its latest cell and what to try;
-    `replaced`: name to the names that its cell defines now; `cell_of`: the cell of a name, the latest definition last."""
+    `replaced`: name to the names that its cell defines now; `cell_of`: the cell of a name, the latest last."""
 
     failed: dict[str, tuple[str, str]] = field(default_factory=dict)
     replaced: dict[str, tuple[str, ...]] = field(default_factory=dict)
