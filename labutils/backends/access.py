@@ -173,6 +173,8 @@ class Counts:
     global_atomic_sectors: int = 0
     wave_load_sectors: int = 0
     masked_lanes: int = 0
+    repeated_stores: int = 0
+    """Elements that a program stored after another one of the launch had, with nothing to order the two."""
     scratch_bytes: int = 0
     """The most memory of the launcher's own that one launch was given."""
 
@@ -528,6 +530,7 @@ class Recorder:
     def _conflicts(self, access, t: Tracked, elements, changes, where):
         bad = ~self._happened_before(t.writer[elements])
         if access == "store":
+            self.counts.repeated_stores += int(bad.sum())
             bad |= ~self._happened_before(t.reader[elements])
             if changes is not None:
                 bad &= changes

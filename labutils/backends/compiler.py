@@ -8,6 +8,7 @@ compiler may die of a kernel.
 
 from __future__ import annotations
 
+import ast
 import base64
 import importlib.util
 import json
@@ -15,6 +16,7 @@ import linecache
 import os
 import sys
 import tempfile
+import textwrap
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -108,8 +110,34 @@ def compile_all(job: dict) -> Iterator[dict]:
         except (OSError, NameError, ImportError) as e:
             result["failed"] = f"{type(e).__name__}: {e}"
         except Exception as e:  # any refusal is a result; the parent turns it into a sentence
-            result["error"] = describe(e)
+            result["error"] = described(e, namespace[spec["kernel"]])
         yield result
+
+
+def described(error: BaseException, kernel) -> dict:
+    """What a compiler's exception says. Of a kernel that returns a value Triton's compiler names neither line nor
+    reason."""
+    found = describe(error)
+    node = None if found["line"] else _returned(kernel.src)
+    if node is not None and (place := _place(kernel.src, node)):
+        return {
+            "message": "a kernel stores its results, and this one returns a value",
+            "line": place[0],
+            "source": place[1],
+        }
+    return found
+
+
+def _returned(text: str) -> ast.Return | None:
+    """The first `return` of a value in a function's own body."""
+    open_ = list(ast.parse(textwrap.dedent(text)).body[0].body)
+    while open_:
+        node = open_.pop(0)
+        if isinstance(node, ast.Return) and node.value is not None and getattr(node.value, "value", ...) is not None:
+            return node
+        if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            open_ += ast.iter_child_nodes(node)
+    return None
 
 
 def answer(job: dict) -> dict:

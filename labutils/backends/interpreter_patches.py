@@ -437,6 +437,24 @@ def patch_nested_errors() -> None:
     interpreter.repr = brief  # found before the built-in one
 
 
+def patch_max_and_min() -> None:
+    """A compiler takes Python's `max` and `min` of tensors element by element. In the interpreter every block counts as
+    true, so that they gave one of the blocks."""
+
+    def of_tensors(ordinary: Callable, own: Callable) -> Callable:
+        @functools.wraps(ordinary)
+        def called(*args, **kwargs):
+            if len(args) > 1 and not kwargs and any(isinstance(a, tl.tensor) for a in args):
+                return functools.reduce(functools.partial(own, _semantic=interpreter.interpreter_semantic), args)
+            return ordinary(*args, **kwargs)
+
+        return called
+
+    # kernels see the interpreter's own globals before Python's
+    interpreter.max = of_tensors(max, tl.core.maximum)
+    interpreter.min = of_tensors(min, tl.core.minimum)
+
+
 def patch_promises() -> None:
     """The interpreter believes `tl.multiple_of` and its relatives, also where they are false and a GPU would read
     elsewhere. The patch looks at the values."""
@@ -480,6 +498,7 @@ PATCHES = (
     patch_dot_scaled,
     patch_loop_bounds,
     patch_nested_errors,
+    patch_max_and_min,
     patch_promises,
 )
 

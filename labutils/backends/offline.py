@@ -11,6 +11,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -280,17 +281,27 @@ def _started() -> subprocess.Popen:
     )
 
 
+REASON = re.compile(r"^\S*?:(\d+):\d+: error: (?!Failures have been detected)(.*)\n\s*(.*)$", re.MULTILINE)
+"""Of what the compiler writes to stderr: line, reason and source."""
+
+
+def _with_reason(error: dict, noise: str) -> dict:
+    """An error whose reason is in what the compiler wrote beside it, with that."""
+    if "PassManager" not in error["message"] and "error encountered during parsing" not in error["message"]:
+        return error
+    if found := REASON.search(noise):
+        return {"message": found[2], "line": int(found[1]), "source": found[3].strip()}
+    reasons = [x.partition("error: ")[2] for x in noise.splitlines() if "error: " in x]
+    return {**error, "message": (reasons or [error["message"]])[-1]}
+
+
 def problem_of(result: dict, noise: str) -> Problem | None:
     """What the compiler process says about one launch; raises CompilerFailed where it could not do its work."""
     kernel = result["kernel"]
     if "failed" in result:
         raise CompilerFailed(f"{kernel}: {result['failed']}")
     if "error" in result:
-        error = result["error"]
-        if "PassManager" in error["message"]:  # the reason is in what the compiler wrote beside it
-            reasons = [x.partition("error: ")[2] for x in noise.splitlines() if "error: " in x]
-            error["message"] = (reasons or [error["message"]])[-1]
-        return refusal(error, f"{kernel} does not compile for sm_{result['target']}")
+        return refusal(_with_reason(result["error"], noise), f"{kernel} does not compile for sm_{result['target']}")
     least = min(r["shared"] for r in result["targets"].values())
     if least > SHARED_LIMIT:
         message = f"{kernel} needs {least // 1024} KB of shared memory, and a GPU has at most {SHARED_LIMIT // 1024} KB"

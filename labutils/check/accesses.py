@@ -17,7 +17,7 @@ import torch
 from .. import cuda
 from ..backends import child, emulator, errors, hooks
 from ..backends.access import Recorder
-from ..spec.inputs import Buffer, Run
+from ..spec.inputs import Buffer, Run, shared_bytes
 
 MOST_ELEMENTS = 300_000
 """Elements of all accesses that are kept; a run that touches more is not small."""
@@ -118,6 +118,17 @@ def record(fn: Callable, run: Run, seconds: float) -> Recording:
     accesses = [Access(k, a, tuple(p), f, n, tuple(e), tuple(m)) for k, a, p, f, n, e, m in result["accesses"]]
     launches = [(tuple(g), tuple(b) if b else None) for g, b in result["launches"]]
     return Recording(accesses, launches, result["sources"])
+
+
+def again(run: Run) -> Run:
+    """The run with its buffers as they were before it, in memory of its own: the outputs are still to be shown."""
+    buffers = {}
+    for name, b in run.buffers.items():
+        storage = shared_bytes(b.before.numel() * b.before.element_size()).view(b.before.dtype)
+        storage.copy_(b.before)
+        view = storage.as_strided(b.view.shape, b.view.stride(), b.start)
+        buffers[name] = Buffer(name, storage, view, b.is_output, b.before, b.apart)
+    return Run(run.exercise, run.case, buffers, run.numbers)
 
 
 def _triton_job(fn: Callable, run: Run) -> dict:

@@ -69,6 +69,8 @@ def check(exercise_id: str, fn: Callable | None = None) -> float:
         verdict = evaluate(
             exercise, fn, seed=int(seed) if seed else PUBLIC_SEED, hidden=HIDDEN_CASES if seed else 0, explain=True
         )
+    if fn is not None and (said := names.unused(fn, exercise.entry)):
+        verdict.notes.append(said)
     if fn is None and (near := _similar(exercise, namespace)):
         advice = f"Did you mean {near}? Name it {exercise.entry}, run its cell, then run this check again."
         verdict.headline = replace(verdict.headline, advice=advice)

@@ -15,7 +15,7 @@ from ..backends.interpreter import Unavailable
 from ..backends.offline import CompilerFailed
 from ..spec.exercise import Case, Exercise, KernelExercise, PlainExercise
 from ..spec.inputs import Run, hidden_cases, make_run
-from ..spec.verdict import CaseResult, Diagnosis, Verdict
+from ..spec.verdict import REPEATED, CaseResult, Diagnosis, Verdict
 from . import diagnose
 from .sidecar import Sidecar
 
@@ -64,6 +64,7 @@ def conclude(exercise: Exercise, verdict: Verdict) -> Verdict:
         verdict.headline = _headline(verdict)
     if verdict.passed:
         verdict.notes += exercise.points.notes(verdict)
+        verdict.notes += [why for what, why in verdict.reasons.items() if what == REPEATED]
     verdict.marks, verdict.open = exercise.points.award(verdict), exercise.points.open(verdict)
     return verdict
 
@@ -125,16 +126,18 @@ def _kernel(exercise: KernelExercise, fn, verdict: Verdict, seed, hidden, backen
             verdict.headline = diagnose.from_problem(problem)
     except CompilerFailed as e:
         verdict.notes.append(f"The kernel was not compiled for a GPU: {e}.")
-    if explain and "record" in backend.can and (found := _headline(verdict)) is not None:
-        from . import evidence  # not above: it is needed only after a failure
+    if not explain or "record" not in backend.can:
+        return
+    from . import evidence, missed_counts, slowness  # not above: the judge's sandboxes need none of them
 
-        seconds = evidence.SECONDS + time.monotonic() - begin
+    seconds = evidence.SECONDS + time.monotonic() - begin
+    if (found := _headline(verdict)) is not None:
         verdict.headline, verdict.explained = evidence.refine(exercise, fn, found, tried, seed, seconds), True
-    elif explain and "record" in backend.can and verdict.passed and verdict.counts:
-        from . import missed_counts  # not above: it is needed only for a bound that is not met
-
+    elif verdict.passed and verdict.counts:
         missed = [b for b in exercise.points.reached(verdict) if not b.met(verdict.counts)]
         verdict.reasons = missed_counts.reasons(exercise, fn, verdict.counts, missed, seed)
+        ended = [(run, outcome) for run, outcome, _ in tried]
+        verdict.reasons |= slowness.reasons(fn, ended, seconds)
 
 
 def cases_of(exercise: Exercise, seed: int, hidden: int) -> list[tuple[Case, bool]]:

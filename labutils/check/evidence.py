@@ -31,6 +31,7 @@ from . import (
     placement,
     regions,
     repairs,
+    slowness,
     statements,
 )
 from .compare import Comparison, OutputComparison, most_poison_matches
@@ -99,6 +100,9 @@ def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, seco
         return _coarse(fn, found, refused)
     if found.kind in VALUES:
         return _values(exercise, fn, found, refused, tried, seed, seconds)
+    if exercise.language == "triton" and found.kind == "timeout":
+        ended = sorted((t for t in tried if t.outcome.problem is None and t.outcome.launches), key=_size)
+        return slowness.out_of_time(fn, found, refused[0].run, [(t.run, t.outcome) for t in ended], seconds)
     if exercise.language == "cuda" and found.kind in THREADS:
         return _threads(fn, found, refused[0])
     if found.kind == "race":
@@ -171,7 +175,7 @@ def _raced(fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], secon
     """Of programs in Triton: a counter that announces what is not there yet, or the place of a change."""
     race = next((f for f in refused[0].outcome.findings if f.kind == "race"), None)
     if race is not None and race.access == "load":
-        seen = accesses.record(fn, _again(refused[0].run), seconds)
+        seen = accesses.record(fn, accesses.again(refused[0].run), seconds)
         if early := placement.waits_by_changing(seen) or placement.raised_early(race.array, seen):
             return _added(found, early)
     placed = _placed(fn, found, refused, tried, seconds)
@@ -221,7 +225,7 @@ def _placed(fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], seco
     if refused[0].run.exercise.language == "cuda":
         return found
     passed = sorted((t for t in tried if t.result.passed), key=_size)
-    again = [_again(t.run) for t in _spread(refused)], [_again(t.run) for t in passed[:1]]
+    again = [accesses.again(t.run) for t in _spread(refused)], [accesses.again(t.run) for t in passed[:1]]
     lines = set(map(int, re.findall(r"\bline (\d+)", found.symptom + found.advice)))
     place = repairs.find(fn, *again, lines, seconds)
     if place is None:
@@ -306,7 +310,7 @@ def _unwritten(fn, found: Diagnosis, shown: Tried, seconds: float) -> Diagnosis:
     for name in shown.run.outputs:
         missing = comparison.output(name).unwritten
         if missing.any() and base.symptom and name in base.symptom:
-            seen = accesses.record(fn, _again(shown.run), seconds)
+            seen = accesses.record(fn, accesses.again(shown.run), seconds)
             return _added(base, placement.unwritten(shown.run, name, missing, seen), name)
     return found
 
@@ -319,22 +323,9 @@ def _outside(fn, found: Diagnosis, shown: Tried, seconds: float) -> Diagnosis:
     f = wanted[0]
     if getattr(f, "overflowed", False):
         return base
-    seen = accesses.record(fn, _again(shown.run), seconds)
+    seen = accesses.record(fn, accesses.again(shown.run), seconds)
     evidence = placement.outside(shown.run, f.array, f.index, getattr(f, "access", ""), f.line, seen)
     return _added(base, evidence)
-
-
-def _again(run: Run) -> Run:
-    """The run with its buffers as they were before it, in memory of its own: the outputs are still to be shown."""
-    from ..spec.inputs import Buffer, shared_bytes
-
-    buffers = {}
-    for name, b in run.buffers.items():
-        storage = shared_bytes(b.before.numel() * b.before.element_size()).view(b.before.dtype)
-        storage.copy_(b.before)
-        view = storage.as_strided(b.view.shape, b.view.stride(), b.start)
-        buffers[name] = Buffer(name, storage, view, b.is_output, b.before, b.apart)
-    return Run(run.exercise, run.case, buffers, run.numbers)
 
 
 # --- wrong values --------------------------------------------------------------------------------------------------
@@ -358,14 +349,15 @@ def _values(exercise, fn, found: Diagnosis, refused: list[Tried], tried: list[Tr
     placed = _placed(fn, replace(base, symptom=base.symptom + _in_case(shown)), refused, tried, seconds / 2)
     if placed.advice != base.advice:
         return placed
-    moves = influence.study(exercise, fn, shown.run.case, seed, max(0.5, end - time.monotonic()))
+    studied = influence.study(exercise, fn, shown.run.case, seed, max(0.5, end - time.monotonic()))
+    moves = studied.moves
     right = _right_outputs(outputs, refused)
     innocent = {m.group.array for n in right for m in moves.get(n, ()) if m.must.any()}
     its = [m for m in moves.get(name, ()) if m.group.array not in innocent]
-    if its and (story := influence.story(name, its, output.bad)):
+    if its and (story := influence.story(name, its, output.bad, studied)):
         return _added(replace(base, symptom=base.symptom + _in_case(shown) + _also_right(right)), story, name)
-    studied = influence.is_right(moves[name], output.bad) if moves else False
-    return _described(base, shown, output, refused, tried, studied, right)
+    reads_right = influence.is_right(moves[name], output.bad) if moves else False
+    return _described(base, shown, output, refused, tried, reads_right, right)
 
 
 def _right_outputs(outputs: dict[str, OutputComparison], refused: list[Tried]) -> list[str]:
@@ -477,7 +469,7 @@ def _not_finite(fn, base: Diagnosis, shown: Tried, output: OutputComparison, ref
     symptom = f"{base.symptom}{_in_case(shown)}, first {first}" + (f"; {cases}" if cases else "")
     if shown.run.exercise.language == "triton":
         nan = bool(output.got[strange].isnan().any())
-        events = not_finite.trace(fn, _again(shown.run), seconds)
+        events = not_finite.trace(fn, accesses.again(shown.run), seconds)
         inputs = [v for v in shown.run.inputs().values() if isinstance(v, torch.Tensor)]
         finite = all(not v.isinf().any() for v in inputs)
         if made := not_finite.evidence(events, nan, linecache.getlines, finite):

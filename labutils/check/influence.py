@@ -1,8 +1,9 @@
 """Which inputs an output depends on: change a few elements of an input at a time, and see which outputs move.
 
 In a small case every element is changed by itself; in a larger one blocks along each axis, and single positions at its
-two ends, where mistakes are; then the blocks that matter are narrowed down to positions. What moves is compared with
-what moves in the reference.
+two ends, where mistakes are. What moves is compared with what moves in the reference. A block that moves an output says
+only that some element of it does, so for the one output that is reported the block is divided until single elements are
+left. A sentence names those, or says of a block no more than is known of it.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
 from ..backends import child, emulator, interpreter
 from ..spec.exercise import Case, KernelExercise
 from ..spec.inputs import Run, make_run, shared_bytes
-from . import regions
+from . import accesses, regions
 from .compare import Comparison, OutputComparison
 from .findings import Evidence
 
@@ -27,8 +28,9 @@ EACH = 40
 BLOCKS, ENDS = 6, 3
 """Blocks along each axis of a larger array, and single positions at each of its ends."""
 
-MOST_SINGLES = 24
-"""Positions of one block that are looked at one by one."""
+PIECES, MOST_PARTS = 8, 4
+"""Pieces into which a block is divided, and how many of them are divided further. Of others it is only known that they
+hold elements that count."""
 
 PART = 0.05
 """The part of the wrong elements that must show a wrong influence: it does not explain the others."""
@@ -48,7 +50,7 @@ class Group:
     begin: int
     stop: int
 
-    @property
+    @functools.cached_property
     def marked(self) -> torch.Tensor:
         """The elements as a mask."""
         marked = torch.zeros(self.shape, dtype=torch.bool)
@@ -58,15 +60,25 @@ class Group:
         return marked
 
 
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Any elements of one input that are changed together, as a mask."""
+
+    array: str
+    marked: torch.Tensor
+
+
 @dataclass
 class Moves:
     """What moved when a group was changed, for one output: in the learner's result (`moved`), and in the reference so
     much that it must be seen (`must`) or at all (`may`)."""
 
-    group: Group
+    group: Group | Cells
     moved: torch.Tensor
     must: torch.Tensor
     may: torch.Tensor
+    clearly: torch.Tensor | None = None
+    """Where the learner's result moved by more than another order of atomics would move it."""
 
     @property
     def missing(self) -> torch.Tensor:
@@ -74,26 +86,55 @@ class Moves:
 
     @property
     def extra(self) -> torch.Tensor:
-        return self.moved & ~self.may
+        return (self.moved if self.clearly is None else self.clearly) & ~self.may
 
 
-def study(exercise: KernelExercise, fn: Callable, case: Case, seed: int, seconds: float) -> dict[str, list[Moves]]:
-    """The moves of each output by its name; empty where the case could not be run often enough."""
+@dataclass
+class Study:
+    """What was seen of one case: `moves` of each output by its name, empty where the case could not be run often
+    enough. More can be asked until `end`, by the clock `time.monotonic`."""
+
+    exercise: KernelExercise
+    fn: Callable
+    base: Run
+    seed: int
+    end: float
+    moves: dict[str, list[Moves]] = field(default_factory=dict)
+
+    def look(self, output: str, groups: list[Cells]) -> list[Moves]:
+        """The moves of an output for further groups, as far as there is time."""
+        if time.monotonic() > self.end:
+            return []
+        return [
+            m[output] for m in _tried(self.exercise, self.fn, accesses.again(self.base), groups, self.seed, self.end)
+        ]
+
+    def needed(self, output: str, array: str, at: tuple[int, ...]) -> torch.Tensor | None:
+        """The elements of an input on which the reference's element depends, by its gradient; None if it has none."""
+        inputs = _plain(self.base.inputs())
+        leaf = inputs[array].double().requires_grad_()
+        try:
+            result = self.exercise.expected({**inputs, array: leaf})[output].expand(
+                self.base.outputs[output].view.shape
+            )
+            (gradient,) = torch.autograd.grad(result[at], leaf)
+        except (RuntimeError, TypeError):  # codes, counts and whatever else is not differentiable
+            return None
+        return gradient != 0
+
+
+def study(exercise: KernelExercise, fn: Callable, case: Case, seed: int, seconds: float) -> Study:
+    """Change each group of the inputs of one case in turn."""
     end = time.monotonic() + seconds
-    base = make_run(exercise, case, seed, "cpu", shared_bytes)
-    groups = list(_groups(base))
-    moves = _tried(exercise, fn, base, groups, seed, end)
-    if len(moves) < min(len(groups), EACH // 2):
-        return {}
-    comparison = Comparison(base)
-    if groups[0].axis is not None:
-        name, wrong = _first_wrong(moves, {n: comparison.output(n).bad for n in exercise.outputs})
-        if wrong is not None:
-            moves += _tried(exercise, fn, base, _narrower(moves, name, wrong), seed, end)
-    return {n: [m[n] for m in moves] for n in exercise.outputs}
+    found = Study(exercise, fn, make_run(exercise, case, seed, "cpu", shared_bytes), seed, end)
+    groups = list(_groups(found.base))
+    moves = _tried(exercise, fn, found.base, groups, seed, end)
+    if len(moves) >= min(len(groups), EACH // 2):
+        found.moves = {n: [m[n] for m in moves] for n in exercise.outputs}
+    return found
 
 
-def _tried(exercise, fn, base: Run, groups: list[Group], seed: int, end: float) -> list[dict[str, Moves]]:
+def _tried(exercise, fn, base: Run, groups: list[Group] | list[Cells], seed: int, end: float) -> list[dict[str, Moves]]:
     """The moves of each output for as many of the groups as there is time for. `base` is run too, if it was not.
 
     Nothing if `base` gives other outputs at the end than at the start: then values move by themselves, as memory that
@@ -140,28 +181,6 @@ def _differ(one: torch.Tensor, other: torch.Tensor, output: OutputComparison) ->
     return bool((~((a - b).abs() <= limit) & (a != b) & ~(a.isnan() & b.isnan())).any())
 
 
-def _first_wrong(moves: list[dict[str, Moves]], bad: dict[str, torch.Tensor]):
-    """An output and the index of one of its wrong elements that depends on the wrong inputs, or (…, None)."""
-    for name, where in bad.items():
-        wrong = torch.stack([m[name].missing | m[name].extra for m in moves]).any(0) & where
-        if wrong.any():
-            return name, tuple(wrong.nonzero()[0].tolist())
-    return "", None
-
-
-def _narrower(moves: list[dict[str, Moves]], name: str, at: tuple[int, ...]) -> list[Group]:
-    """Single positions in the blocks in which something is wrong with one element, or that move it."""
-    known = {(m[name].group.array, m[name].group.axis, m[name].group.begin) for m in moves
-             if m[name].group.stop - m[name].group.begin == 1}  # fmt: skip
-    found = []
-    for m in (m[name] for m in moves):
-        g = m.group
-        if g.stop - g.begin > 1 and bool((m.missing | m.extra)[at]):
-            singles = [p for p in range(g.begin, g.stop) if (g.array, g.axis, p) not in known]
-            found += [Group(g.array, g.shape, g.axis, p, p + 1) for p in singles[:MOST_SINGLES]]
-    return found
-
-
 def _interpreted(fn: Callable, run: Run) -> dict:
     return interpreter.one_case(fn, run, compiled=False)
 
@@ -181,7 +200,7 @@ def _groups(run: Run) -> Iterator[Group]:
             yield from (Group(name, shape, axis, b, e) for b, e in sorted(spans))
 
 
-def _changed(exercise: KernelExercise, case: Case, seed: int, group: Group) -> Run:
+def _changed(exercise: KernelExercise, case: Case, seed: int, group: Group | Cells) -> Run:
     """The same run with the group's elements moved up by more than the array's values span."""
     run = make_run(exercise, case, seed, "cpu", shared_bytes)
     b = run.buffers[group.array]
@@ -194,7 +213,7 @@ def _changed(exercise: KernelExercise, case: Case, seed: int, group: Group) -> R
     return run
 
 
-def _otherwise(inputs: dict, group: Group) -> Iterator[dict]:
+def _otherwise(inputs: dict, group: Group | Cells) -> Iterator[dict]:
     """The inputs with the group's elements changed in other ways: a result may depend on a sign alone."""
     value = inputs[group.array]
     for factor, offset in ((-0.7, 0.0), (1.0, 0.25)):
@@ -214,7 +233,7 @@ def _plain(inputs: dict) -> dict:
 
 
 def _compared(
-    output: OutputComparison, run: Run, group: Group, expected: list[torch.Tensor], plain, structural
+    output: OutputComparison, run: Run, group: Group | Cells, expected: list[torch.Tensor], plain, structural
 ) -> Moves:
     """`expected` are the reference's results for the run, and for other changes of the same elements; `structural` are
     those for ordinary inputs, changed likewise, and `plain` without a change."""
@@ -232,20 +251,23 @@ def _compared(
     limit = torch.nan_to_num(output.limit, posinf=0.0) + 1e-5 * output.magnitude.abs().nan_to_num(posinf=0.0)
     got0, got1 = output.got, run.outputs[name].view.double()
     moved = (got0 != got1) & ~(got0.isnan() & got1.isnan())
-    return Moves(group, moved, change > VISIBLE * limit, may)
+    clearly = moved & ~((got0 - got1).abs() <= limit)
+    return Moves(group, moved, change > VISIBLE * limit, may, clearly)
 
 
 # --- what it says --------------------------------------------------------------------------------------------------
 
 
-def story(name: str, moves: list[Moves], bad: torch.Tensor) -> Evidence | None:
-    """The first thing that is wrong with what an output depends on; None where it depends on the right elements."""
+def story(name: str, moves: list[Moves], bad: torch.Tensor, study: Study | None = None) -> Evidence | None:
+    """The first thing that is wrong with what an output depends on; None where it depends on the right elements.
+    Without a study nothing is looked at more closely."""
     by_array: dict[str, list[Moves]] = {}
     for m in moves:
         by_array.setdefault(m.group.array, []).append(m)
     dead = [
         a for a, its in by_array.items()
         if not any(m.moved.any() for m in its) and any((m.must & bad).any() for m in its)
+        and torch.stack([m.group.marked for m in its]).any(0).all()
     ]  # fmt: skip
     if len(dead) > 1:
         return Evidence(
@@ -261,9 +283,13 @@ def story(name: str, moves: list[Moves], bad: torch.Tensor) -> Evidence | None:
     wrong = {a: torch.stack([m.missing | m.extra for m in its]).any(0) & bad for a, its in by_array.items()}
     wrong = {a: w for a, w in wrong.items() if w.any() and w.sum() >= PART * bad.sum()}
     if len(wrong) > 1 and (together := torch.stack([*wrong.values()]).all(0)).any():
-        return _of_several(name, {a: by_array[a] for a in wrong}, tuple(together.nonzero()[0].tolist()))
+        at = tuple(together.nonzero()[0].tolist())
+        return _of_several(name, {a: facts(name, by_array[a], at, study) for a in wrong}, at)
     for array, where in wrong.items():
-        return _one(name, array, by_array[array], where)
+        at = tuple(where.nonzero()[0].tolist())
+        others = int(where.sum()) - 1
+        also = f" (and {others} other element{'s' * (others > 1)} of {name} likewise)" if others else ""
+        return _sentence(regions.element(name, at), array, facts(name, by_array[array], at, study), also)
     return None
 
 
@@ -272,26 +298,118 @@ def is_right(moves: list[Moves], bad: torch.Tensor) -> bool:
     return bool(moves) and not any(((m.missing | m.extra) & bad).any() for m in moves)
 
 
-def _of_several(name: str, by_array: dict[str, list[Moves]], at: tuple[int, ...]) -> Evidence:
+@dataclass(frozen=True)
+class Part:
+    """Elements of an input. `exact`: what is said is true of each of them, and if `more`, of others too. If not, it is
+    true of some of them."""
+
+    marked: torch.Tensor
+    exact: bool = True
+    more: bool = False
+
+    def describe(self, array: str) -> str:
+        if not self.exact:
+            return f"some of {regions.describe(array, self.marked)}"
+        return regions.describe(array, self.marked) + " and others" * self.more
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of one element of an output and one input: the part that it lacks, which it should depend on and
+    does not; what it has, on which it depends and should not; and all on which it depends, where that is known."""
+
+    lacks: Part | None
+    has: Part | None
+    only: torch.Tensor | None
+
+
+def facts(output: str, moves: list[Moves], at: tuple[int, ...], study: Study | None = None) -> Facts:
+    """What the moves of one input say of the output's element `at`, after a closer look at the blocks among them."""
+    array, nothing = moves[0].group.array, torch.zeros_like(moves[0].group.marked)
+    look = functools.partial(study.look, output) if study else lambda groups: []
+    quiet = _union([m.group.marked for m in moves if not m.moved[at]], nothing)
+    lacking = [m.group.marked for m in moves if m.missing[at]]
+    having = [g for m in moves if m.extra[at] and (g := m.group.marked & ~quiet).any()]
+    zone = _union(lacking, nothing)
+    needed = study.needed(output, array, at) if study and lacking else None
+    if needed is not None and (needed & zone).any():
+        lacks = Part(_union([m for m in lacking if m.sum() == 1], needed & zone))
+    else:
+        lacks = _part(array, lacking, look, lambda m: m.missing[at])
+    has = _part(array, having, look, lambda m: m.extra[at])
+    return Facts(lacks, has, None if has else _all(array, moves, at, quiet, look if lacks else None))
+
+
+def _union(masks: list[torch.Tensor], start: torch.Tensor) -> torch.Tensor:
+    return functools.reduce(torch.logical_or, masks, start)
+
+
+Look = Callable[[list[Cells]], list[Moves]]
+"""Gives the moves of an output for further groups, fewer if there is no time."""
+
+
+def _part(array: str, groups: list[torch.Tensor], look: Look, true: Callable[[Moves], bool]) -> Part | None:
+    """Elements of which something is true, where it is true of at least one in each of the groups."""
+    if not groups:
+        return None
+    nothing = torch.zeros_like(groups[0])
+    known = _union([g for g in groups if g.sum() == 1], nothing)
+    zone = _union(groups, nothing) & ~known
+    parts = [zone] if zone.any() and (zone.sum() > 1 or known.any()) else []
+    while parts:
+        pieces = [Cells(array, piece) for part in parts[:MOST_PARTS] for piece in _pieces(part)]
+        found = [m.group.marked for m in look(pieces) if true(m)]
+        groups = groups + found
+        parts = [marked for marked in found if marked.sum() > 1]
+    known = _union([g for g in groups if g.sum() == 1], nothing)
+    if not known.any():
+        return Part(min(groups, key=lambda g: int(g.sum())), exact=False)
+    return Part(known, more=any(not (g & known).any() for g in groups))
+
+
+def _pieces(marked: torch.Tensor) -> list[torch.Tensor]:
+    """The marked elements in pieces: each by itself if they are few."""
+    numbers = marked.flatten().nonzero().flatten().tolist()
+    size = 1 if len(numbers) <= EACH else -(-len(numbers) // PIECES)
+    return [_only(marked, numbers[k : k + size]) for k in range(0, len(numbers), size)]
+
+
+def _only(like: torch.Tensor, numbers: list[int]) -> torch.Tensor:
+    """The elements with these numbers in row-major order."""
+    marked = torch.zeros_like(like)
+    marked.view(-1)[numbers] = True
+    return marked
+
+
+def _all(array: str, moves: list[Moves], at, quiet: torch.Tensor, look: Look | None) -> torch.Tensor | None:
+    """All elements on which an output's element depends; None where that is not known, or where there are none."""
+    single = [m for m in moves if m.group.marked.sum() == 1]
+    left = ~_union([m.group.marked for m in single], quiet)
+    if look is not None and 0 < left.sum() <= EACH:
+        single = [*single, *look([Cells(array, piece) for piece in _pieces(left)])]
+    known = _union([m.group.marked for m in single], quiet)
+    seen = _union([m.group.marked for m in single if m.moved[at]], torch.zeros_like(quiet))
+    return seen if seen.any() and known.all() else None
+
+
+def _of_several(name: str, seen: dict[str, Facts], at: tuple[int, ...]) -> Evidence:
     """Several arrays have the wrong influence on one element. What one of them is read at instead hides the others, as
     a factor of 0 does, so the one whose wrong elements are seen is named, and else none alone."""
     place = regions.element(name, at)
-    seen = {a: [_marked(its, at, k) for k in ("missing", "extra")] for a, its in by_array.items()}
-    if len(read := [a for a, (lacks, has) in seen.items() if lacks is not None and has is not None]) == 1:
-        array = read[0]
-        return Evidence(*_sentence(place, array, *seen[array], None, ""))
-    listed = " nor on ".join(regions.describe(a, lacks) for a, (lacks, _) in seen.items() if lacks is not None)
-    if listed and all(has is None for _, has in seen.values()):
+    if len(read := [a for a, f in seen.items() if f.lacks and f.has]) == 1:
+        return _sentence(place, read[0], seen[read[0]], "")
+    listed = " nor on ".join(regions.describe(a, f.lacks.marked) for a, f in seen.items() if f.lacks)
+    if listed and all(f.has is None for f in seen.values()):
         return Evidence(
             f"{place} depends neither on {listed}",
             f"Their part of {place} is not computed, is lost, or is multiplied by what was read past an end. Compute "
             f"by hand all indices that are read for {place}, and follow the partial result to the store.",
         )
     both = "; ".join(
-        f"{word} {regions.describe(a, marked)}"
-        for a, pair in seen.items()
-        for word, marked in zip(("lacks", "takes in"), pair, strict=True)
-        if marked is not None
+        f"{word} {part.describe(a)}"
+        for a, f in seen.items()
+        for word, part in (("lacks", f.lacks), ("takes in", f.has))
+        if part is not None
     )
     return Evidence(
         f"{place} is put together from the wrong elements ({both})",
@@ -300,57 +418,28 @@ def _of_several(name: str, by_array: dict[str, list[Moves]], at: tuple[int, ...]
     )
 
 
-def _one(name: str, array: str, moves: list[Moves], wrong: torch.Tensor) -> Evidence | None:
-    """What is wrong with one array's influence on one output."""
-    at = tuple(wrong.nonzero()[0].tolist())
-    lacks, has, seen = (_marked(moves, at, kind) for kind in ("missing", "extra", "moved"))
-    if any(m.moved[at] and m.group.stop - m.group.begin > 1 for m in moves):
-        seen = None  # of a block that was changed as a whole perhaps not all elements count
-    if seen is not None and lacks is not None and (lacks & seen).any():
-        seen = None
-    others = int(wrong.sum()) - 1
-    also = f" (and {others} other element{'s' * (others > 1)} of {name} likewise)" if others else ""
-    return Evidence(*_sentence(regions.element(name, at), array, lacks, has, seen, also))
-
-
-def _sentence(place: str, array: str, lacks, has, seen, also: str) -> tuple[str, str]:
-    too_much = (
-        f"Find where those elements of {array} come into {place}: by the index of a load, or with a partial result, "
-        "such as a sum or a maximum, that takes in too much. Compute the first and the last index by hand."
-    )
-    if lacks is not None and has is not None:
-        return (
-            f"{place} depends on {regions.describe(array, has)}; it should depend on "
-            f"{regions.describe(array, lacks)}{also}",
+def _sentence(place: str, array: str, known: Facts, also: str) -> Evidence | None:
+    """What is wrong with one array's influence on one element of an output."""
+    lacks, has = known.lacks, known.has
+    if lacks and has:
+        return Evidence(
+            f"{place} depends on {has.describe(array)}; it should depend on {lacks.describe(array)}{also}",
             f"Compute by hand the index with which {array} is read for {place}.",
         )
-    if lacks is not None:
-        only = f", only on {regions.describe(array, seen)}" if seen is not None else ""
-        return (
-            f"{place} does not depend on {regions.describe(array, lacks)}{only}, although it should{also}",
+    if lacks:
+        only = f", only on {regions.describe(array, known.only)}" if known.only is not None else ""
+        needs = f"does not depend on {lacks.describe(array)}{only}, although it should"
+        if not lacks.exact:
+            needs = f"depends on nothing in {regions.describe(array, lacks.marked)}, and should on some of it{only}"
+        return Evidence(
+            f"{place} {needs}{also}",
             f"Compute by hand the first and the last index of {array} that is read for {place}: where the block or the "
             "window starts, how far it goes. If all are read, follow the partial results to the store.",
         )
-    return (
-        f"{place} depends on {regions.describe(array, has)} too, which belongs to other results{also}",
-        too_much,
-    )
-
-
-def _marked(moves: list[Moves], at: tuple[int, ...], kind: str) -> torch.Tensor | None:
-    """The elements of the array of which `kind` is true for one element of the output. The smallest group that covers
-    a position decides; along each axis where any is true, and where none is all."""
-    groups = [m.group for m in moves]
-    flags = [bool(getattr(m, kind)[at]) for m in moves]
-    if not any(flags):
-        return None
-    marked = torch.ones(groups[0].shape, dtype=torch.bool)
-    for axis in dict.fromkeys(g.axis for g in groups):
-        along = torch.zeros(marked.numel() if axis is None else marked.shape[axis], dtype=torch.bool)
-        for g, flag in sorted(zip(groups, flags, strict=True), key=lambda x: x[0].begin - x[0].stop):
-            if g.axis == axis:
-                along[g.begin : g.stop] = flag
-        if along.any():
-            shape = marked.shape if axis is None else [-1 if k == axis else 1 for k in range(marked.dim())]
-            marked &= along.reshape(shape)
-    return marked
+    if has:
+        return Evidence(
+            f"{place} depends on {has.describe(array)} too, which belongs to other results{also}",
+            f"Find where those elements of {array} come into {place}: by the index of a load, or with a partial "
+            "result, such as a sum or a maximum, that takes in too much. Compute the first and the last index by hand.",
+        )
+    return None

@@ -6,6 +6,7 @@ cells are watched as they run: `failed` holds the names whose latest cell did no
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import difflib
 import dis
@@ -28,27 +29,33 @@ _KERNEL = re.compile(r"__global__\s+void\s*(?:__launch_bounds__\s*\([^)]*\)\s*)?
 
 @dataclass
 class Cells:
-    """What the cells that ran so far defined. `failed`: name to the error of its latest cell; `replaced`: name to the
-    names that its cell defines now; `cell_of`: the cell that defined a name."""
+    """What the cells that ran so far defined. `failed`: name to the error of its latest cell and what to try;
+    `replaced`: name to the names that its cell defines now; `cell_of`: the cell of a name, the latest last."""
 
-    failed: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, tuple[str, str]] = field(default_factory=dict)
     replaced: dict[str, tuple[str, ...]] = field(default_factory=dict)
     cell_of: dict[str, str] = field(default_factory=dict)
 
+    def begins(self, cell: str, text: str) -> None:
+        """A cell begins to run: what it no longer defines is replaced, also for a check in the same cell."""
+        names = defined(text)
+        for gone in [n for n, c in self.cell_of.items() if cell and c == cell and n not in names] if names else ():
+            self.replaced[gone] = names
+            del self.cell_of[gone]
+
     def ran(self, cell: str, text: str, error: BaseException | None) -> None:
         """A cell has run; `error` is what ended it. `cell` is its id, "" where the front end gives none."""
+        self.begins(cell, text)
         names = defined(text)
         if error is not None:
             done = _defined_before(text, error)
-            self.failed |= dict.fromkeys([n for n in names if n not in done], _sentence(error))
+            why = _sentence(error), getattr(error, "advice", "")
+            self.failed |= dict.fromkeys([n for n in names if n not in done], why)
             names = done
-        if names:
-            for gone in [n for n, c in self.cell_of.items() if cell and c == cell and n not in names]:
-                self.replaced[gone] = names
-                del self.cell_of[gone]
         for name in names:
             self.failed.pop(name, None)
             self.replaced.pop(name, None)
+            self.cell_of.pop(name, None)
             self.cell_of[name] = cell
 
 
@@ -86,6 +93,7 @@ def watch() -> None:
         shell = get_ipython()
         if shell is not None and not getattr(shell, "_gpulab_watched", False):
             shell._gpulab_watched = True
+            shell.events.register("pre_run_cell", _begins)
             shell.events.register("post_run_cell", _ran)
             shell.set_custom_exc((NotImplementedError, *_interpreters_error()), _unfilled)
 
@@ -110,6 +118,10 @@ def _unfilled(shell, kind, error, trace, tb_offset=None):
     return None
 
 
+def _begins(info) -> None:
+    cells.begins(getattr(info, "cell_id", None) or "", info.raw_cell or "")
+
+
 def _ran(result) -> None:
     info = result.info
     error = result.error_before_exec or result.error_in_exec
@@ -118,19 +130,55 @@ def _ran(result) -> None:
 
 def outdated(fn: Any, entry: str) -> tuple[str, str] | None:
     """What is checked is not what the cells say: a symptom and advice; None where all is well."""
-    for name in dict.fromkeys([entry, *reached(fn)]):
+    own = getattr(fn, "__name__", entry)  # another function may be given to the check
+    for name in dict.fromkeys([own, *reached(fn)]):
         if name in cells.failed:
-            return (
-                f"the latest version of {name} did not run: {cells.failed[name]}",
-                f"Correct the cell of {name} and run it, then run this check again. An earlier version is not graded.",
+            why, advice = cells.failed[name]
+            again = (
+                f"Correct the cell of {name} and run it, then run this check again. An earlier version is not graded."
             )
-        if name in cells.replaced and name != entry:
+            return f"the latest version of {name} did not run: {why}", f"{advice} {again}".strip()
+        if name in cells.replaced:
             now = " and ".join(cells.replaced[name])
+            uses = f"{entry} still uses {name}, whose cell" if name != own else f"the cell of {name}"
             return (
-                f"{entry} still uses {name}, whose cell now defines {now} instead",
-                f"Did you mean to rename it? Name it {name} again and run its cell.",
+                f"{uses} now defines {now} instead",
+                f"Did you mean to rename it? Name it {name} again and run its cell. An earlier version is not graded.",
             )
     return None
+
+
+ALIKE = 0.6
+"""Names are alike from this ratio of `difflib` on: add_kernel and my_add_kernel, add_kernel_v2, kernel_add."""
+
+
+def unused(fn: Any, entry: str) -> str:
+    """A line on a function or kernel that was defined after one of those in use, is called nearly alike, takes the same
+    arguments, and is not used; "" where there is none."""
+    values = getattr(fn, "__globals__", {})
+    used = dict.fromkeys([getattr(fn, "__name__", entry), *reached(fn)])
+    order = list(cells.cell_of)
+    for name in used:
+        later = order[order.index(name) + 1 :] if name in order else ()
+        parameters = _parameters(values.get(name))
+        for other in later if parameters else ():
+            alike = difflib.SequenceMatcher(None, name, other).ratio() >= ALIKE
+            if other not in used and alike and _parameters(values.get(other)) == parameters:
+                return (
+                    f"{name} was checked. {other} was defined after it, takes the same arguments, and is not used by "
+                    f"{entry}: if you mean that one, name it {name} and run its cell."
+                )
+    return ""
+
+
+def _parameters(value: Any) -> tuple[str, ...]:
+    """The names of what a function or kernel takes."""
+    if isinstance(value, Kernel):
+        return tuple(p.name for p in value.signature.parameters)
+    function = getattr(value, "fn", value)
+    if not isinstance(function, FunctionType):
+        return ()
+    return function.__code__.co_varnames[: function.__code__.co_argcount]
 
 
 def not_built(fn: Any) -> str:
@@ -193,8 +241,15 @@ def missing(message: str, fn: Callable) -> tuple[str, str] | None:
     name = m[1] or m[2]
     if name in cells.failed:
         return (
-            f"{name} does not exist: its cell did not run: {cells.failed[name]}",
-            f"Correct the cell of {name} and run it, then run this check again.",
+            f"{name} does not exist: its cell did not run: {cells.failed[name][0]}",
+            f"{cells.failed[name][1]} Correct the cell of {name} and run it, then run this check again.".strip(),
+        )
+    if meant := ELSEWHERE.get(name) or (f"tl.{name}" if name in TYPES else ""):
+        return f"the name {name} is not defined", f"In a Triton kernel write {meant}."
+    if hasattr(builtins, name):
+        return (
+            f"a kernel cannot use Python's {name}",
+            "A kernel takes range, tl's functions and other kernels' helpers.",
         )
     known, local = _known(fn)
     near = difflib.get_close_matches(name, sorted(known - {name}), n=1, cutoff=0.6)
@@ -204,6 +259,19 @@ def missing(message: str, fn: Callable) -> tuple[str, str] | None:
     if name in local:
         return symptom, f"Assign {name} before it is used."
     return symptom, f"Run the cell that defines {name}, or define it before it is used."
+
+
+TYPES = {"float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint32", "constexpr"}
+"""Names that only tl has."""
+
+ELSEWHERE = {
+    "blockIdx": "tl.program_id(0), the number of the program",
+    "threadIdx": "tl.arange(0, BLOCK): a program works on a block, and has no threads to name",
+    "blockDim": "BLOCK, the number of elements of a program",
+    "gridDim": "tl.num_programs(0)",
+    "np": "tl's functions: NumPy runs on the host, not in a kernel",
+}
+"""What stands in Triton for names of CUDA C++ and of NumPy."""
 
 
 def _known(fn: Callable) -> tuple[set[str], set[str]]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import environment, support
-from . import compiler, compiler_process
+from . import compiler, compiler_process, slips
 
 PACKAGES = "nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl cuda-bindings cuda-pathfinder"
 
@@ -62,14 +62,16 @@ def _own_headers() -> str:
 
 
 class CompileError(Exception):
-    """The source was refused. `text` holds the compiler's messages, with the learner's line numbers."""
+    """The source was refused. `text` holds the compiler's messages, with the learner's line numbers; `advice` says what
+    to try, or is ""."""
 
     def __init__(self, text: str):
-        self.text = text
+        self.text, self.advice = text, slips.advice(text)
         super().__init__(text)
 
     def _render_traceback_(self):
-        return [f"The CUDA C++ does not compile:\n{self.text}"]
+        more = f"\nWhat to try: {self.advice}" if self.advice else ""
+        return [f"The CUDA C++ does not compile:\n{self.text}{more}"]
 
 
 class NeedsGpu(CompileError):

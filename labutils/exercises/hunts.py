@@ -44,26 +44,27 @@ from . import (  # noqa: F401
 )
 
 LEAST = 0.25
-"""Points for each thing that is right before the fix, where only a count is wrong."""
+"""Points for each count that the bug leaves as it is, and for right results where the bug leaves these."""
 
 ANSWERS = Path(__file__).with_name("hunt_answers.json")
 
 
 @dataclass(frozen=True)
 class Hunt:
-    """A kernel with a bug: its title, and the exercise it comes from. `missed`: the texts of the bounds on counts that
-    the kernel misses, if its results are right; the exercise then keeps all of its bounds."""
+    """A kernel with a bug: its title, and the exercise it comes from, whose bounds on counts a fix must keep. `missed`:
+    the texts of the bounds that the kernel misses, if its results are right."""
 
     title: str
     kernel: str
     missed: tuple[str, ...] = ()
 
     def points(self, bounds: tuple[Bound, ...]) -> Points:
-        """What the fix earns: nearly all of it is for what is wrong."""
+        """What the fix earns: most of it is for what is wrong, and nothing for the kernel as it is released."""
         if not self.missed:
-            return Points(correct=1)
+            kept = tuple(replace(b, points=LEAST) for b in bounds)
+            return Points(correct=1 - LEAST * len(kept), bounds=kept)
         kept = tuple(replace(b, points=2 / len(self.missed) if b.text in self.missed else LEAST) for b in bounds)
-        return Points(correct=LEAST, bounds=kept)
+        return Points(correct=LEAST, bounds=kept, needs=self.missed)
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,9 @@ class Points:
 
     `in_order`: the bounds are steps. The first one that is not met ends them: the steps after it are neither shown nor
     worth points yet.
+
+    `needs`: texts of bounds. A kernel that meets none of them earns nothing, as one that is right already when it is
+    released.
     """
 
     correct: float
@@ -72,6 +75,7 @@ class Points:
     speed: float = 0.0
     traffic: float = 1.0
     in_order: bool = False
+    needs: tuple[str, ...] = ()
 
     def __post_init__(self):
         if not 0 < self.correct < 1000:
@@ -83,11 +87,14 @@ class Points:
 
     def award(self, verdict) -> float:
         """Points for a verdict: the one place where a verdict becomes a number."""
-        if not verdict.passed:
+        if not verdict.passed or not self._has_what_it_needs(verdict.counts):
             return 0.0
         kept = sum(b.points for b in self.reached(verdict) if b.met(verdict.counts)) if verdict.counts else 0.0
         slower = self.slower(verdict)
         return round(float(self.correct + kept + self.speed * (0.0 if slower is None else share_of_speed(slower))), 2)
+
+    def _has_what_it_needs(self, counts) -> bool:
+        return not self.needs or bool(counts) and any(b.met(counts) for b in self.bounds if b.text in self.needs)
 
     def reached(self, verdict) -> tuple[Bound, ...]:
         """The bounds that count: all, or in order as far as the first that is not met."""
@@ -104,6 +111,8 @@ class Points:
             return 0.0
         if verdict.counts:  # they stand in for the time, unless they were dodged
             return 0.0
+        if self.needs:
+            return round(self.total, 2)
         return round(float(sum(b.points for b in self.bounds) + (0.0 if verdict.timing else self.speed)), 2)
 
     def slower(self, verdict) -> float | None:
@@ -129,6 +138,8 @@ class Points:
                 lines.append(b.line(verdict.counts))
                 if why := verdict.reasons.get(b.text):
                     lines.append(f"      {why}")
+            if not self._has_what_it_needs(verdict.counts):
+                lines.append("Nothing is earned yet: a count that is missed must be met.")
             if left := len(self.bounds) - len(reached):
                 lines.append(f"  … {left} more count{'s' * (left != 1)}, shown when this one is met")
         slower = self.slower(verdict)

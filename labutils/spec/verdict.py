@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+REPEATED = "repeated work"
+"""The reason of a verdict that says of a right kernel that its programs all do the same work."""
+
 
 @dataclass(frozen=True)
 class Diagnosis:
@@ -60,7 +63,7 @@ class Verdict:
     points: float = 0.0
     open: float = 0.0
     reasons: dict[str, str] = field(default_factory=dict)
-    """Why counts are missed, by the text of the bound: for learners only, where the kernel could run again."""
+    """Why counts are missed, by the text of the bound, and REPEATED: for learners, where the kernel could run again."""
     explained: bool = False
     """Has the headline's cause been looked for? Then it stays as it is."""
 

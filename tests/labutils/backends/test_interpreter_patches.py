@@ -292,6 +292,10 @@ def names_kernel(x_ptr, out_ptr, what: tl.constexpr):
         r = tl.extra.libdevice.log1p(x)
     elif what == "math":
         r = imported_sqrt(x)
+    elif what == "Python's max":
+        r = max(x, 1.5)
+    elif what == "Python's min and max":
+        r = min(max(1.0, x, x), tl.full((8,), 2.0, tl.float32)) + max(1, 0) - min(2, 3) + 1
     elif what == "only on a GPU":
         r = libdevice.cyl_bessel_i0(x)
     elif what == "inline":
@@ -306,6 +310,8 @@ NAMES = {
     "two arguments": torch.square,
     "tl.extra": torch.log1p,
     "math": torch.sqrt,
+    "Python's max": lambda x: x.clamp(min=1.5),
+    "Python's min and max": lambda x: x.clamp(1, 2),
 }
 
 

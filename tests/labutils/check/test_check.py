@@ -328,6 +328,20 @@ def negated(x):
 
 
 @triton.jit
+def returning_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK), mask=tl.arange(0, BLOCK) < n)
+    return x * 2
+
+
+@triton.jit
+def either_kernel(x_ptr, out_ptr, n):
+    offs = tl.arange(0, 8)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    x = x if x > 0 else -x
+    tl.store(out_ptr + offs, x, mask=offs < n)
+
+
+@triton.jit
 def ptx_kernel(x_ptr, out_ptr, n):
     tl.store(out_ptr, negated(tl.load(x_ptr)))
 
@@ -348,6 +362,8 @@ def launch(kernel, grid=(1,), **constants):
         (launch(hundred_kernel), "does-not-compile", "arange's range must be a power of 2", "offs = tl.arange(0, 100)"),
         (launch(counting_kernel, (100,)), "does-not-compile", "unsupported AST node type: Break", "break"),
         (launch(recursive_kernel), "does-not-compile", "recursive calls itself", "return recursive(x + 1)"),
+        (launch(returning_kernel, BLOCK=128), "does-not-compile", "this one returns a value", "return x * 2"),
+        (launch(either_kernel), "does-not-compile", "this condition is a block", "x = x if x > 0 else -x"),
         (launch(ptx_kernel), "needs-gpu", "runs on an NVIDIA GPU only", "return tl.inline_asm_elementwise("),
         (launch(empty_kernel, (2**31 - 1,)), "timeout", "of 2147483647 programs were begun", ""),
     ],

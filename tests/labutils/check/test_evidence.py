@@ -123,10 +123,10 @@ def adding(what):
 )
 def test_influence_names_both_elements(what, case, cause):
     exercise_case = BIAS.cases[case]
-    moves = influence.study(BIAS, adding(what), exercise_case, 5, 60.0)
+    study = influence.study(BIAS, adding(what), exercise_case, 5, 60.0)
     everywhere = torch.ones(exercise_case.sizes["M"], exercise_case.sizes["N"], dtype=torch.bool)
     everywhere[:, 0] = False
-    story = influence.story("out", moves["out"], everywhere)
+    story = influence.story("out", study.moves["out"], everywhere, study)
     assert (story and story.cause.split(" (and")[0]) == cause
 
 

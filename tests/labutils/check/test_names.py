@@ -57,14 +57,61 @@ def test_a_kernel_that_was_renamed(cells):
     assert "rename" in advice
 
 
+def my_launcher():
+    return kernel()
+
+
+def test_a_launcher_that_was_renamed(cells):
+    cells.ran("a", "def launcher():\n    return kernel()", None)
+    cells.begins("a", "def my_launcher():\n    return kernel()\nlab.check('…')")  # a check in the same cell
+    symptom, advice = names.outdated(launcher, "launcher")
+    assert symptom == "the cell of launcher now defines my_launcher instead" and "not graded" in advice
+    assert names.outdated(my_launcher, "launcher") is None, "the new one was given to the check"
+
+
+def add_kernel(x_ptr, n):
+    return 1
+
+
+def my_add_kernel(x_ptr, n):
+    return 2
+
+
+def add_kernel_2(x_ptr):
+    return 3
+
+
+def add(x):
+    return add_kernel(x, 1)
+
+
+def test_a_later_kernel_that_is_not_used_is_named(cells):
+    cells.ran("a", "def add_kernel(x_ptr, n):\n    return 1", None)
+    cells.ran("b", "def add(x):\n    return add_kernel(x, 1)", None)
+    cells.ran("c", "def add_kernel_2(x_ptr):\n    return 3", None)
+    assert names.unused(add, "add") == "", "it takes other arguments"
+    cells.ran("d", "def my_add_kernel(x_ptr, n):\n    return 2", None)
+    assert names.unused(add, "add").startswith("add_kernel was checked. my_add_kernel was defined after it")
+    cells.ran("a", "def add_kernel(x_ptr, n):\n    return 1", None)
+    assert names.unused(add, "add") == "", "the one that is used is the latest"
+
+
+def test_names_of_other_languages(cells):
+    assert "tl.float32" in names.missing("NameError: name 'float32' is not defined", launcher)[1]
+    assert "tl.program_id(0)" in names.missing("NameError: name 'blockIdx' is not defined", launcher)[1]
+    assert names.missing("enumerate is not defined", launcher)[0] == "a kernel cannot use Python's enumerate"
+
+
 def test_a_cuda_cell_that_does_not_compile(cells):
     class Refused(Exception):
         text = 'line 3: expected a ";"\n    y'
+        advice = "Look for a missing ;."
 
     text = "%%cuda\n__global__ void __launch_bounds__(256) kernel(float *x) { }"
     cells.ran("a", text, Refused())
     assert names.defined(text) == ("kernel",)
-    assert names.missing("NameError: name 'kernel' is not defined", launcher)[0].endswith('line 3: expected a ";"')
+    symptom, advice = names.missing("NameError: name 'kernel' is not defined", launcher)
+    assert symptom.endswith('line 3: expected a ";"') and advice.startswith("Look for a missing ;. Correct")
 
 
 def test_a_name_that_is_nearly_right(cells):

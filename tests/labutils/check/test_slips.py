@@ -3,6 +3,7 @@
 import pytest
 
 from labutils.check.slips import explained
+from labutils.cuda import nvrtc
 
 HEAD = "k does not compile for sm_80: "
 
@@ -18,12 +19,55 @@ HEAD = "k does not compile for sm_80: "
         ("TypeError('cannot add pointers together')", "", "adds addresses", "Load both"),
         ("ValueError('unexpected')", "m = tl.max(m, tl.max(x, axis=0))", "reduces one tensor", "tl.maximum"),
         ("ValueError('unexpected')", "m = tl.max(x, 1)", "unexpected", None),
+        ("'Name' object has no attribute 'func'", "for i in offs:", "not over a block", "without a loop"),
+        ("AttributeError(\"'Name' object has no attribute 'func'\")", "x = f(y)", "no attribute 'func'", None),
+        ("invalid operands of type pointer<fp32> and triton.language.int32", "x_ptr * 2", "is an address", "2 * x"),
+        ("invalid operands of type pointer<fp32> and triton.language.float32", "x_ptr + o", "must be an integer", "//"),
+        ("For loop bounds and step must all be ints, are (int32, fp32, int32)", "", "is a float", "tl.cdiv"),
+        ("arange's arguments must be of type tl.constexpr", "tl.arange(0, B / 2)", "gets a float", "//"),
+        ("arange's arguments must be of type tl.constexpr", "tl.arange(0, n // 2)", "sizes that are known", "mask"),
+        ("unexpected type fp32", "row = pid // blocks", "take integers", "//"),
+        ("a kernel stores its results, and this one returns a value", "return x", "returns a value", "tl.store"),
+        ("Mismatched type for z between then block (<['8'], fp32>) and else block (int32)", "", "a block of 8", ""),
+        ("Loop-carried variable a has initial type int32 but is re-assigned to fp32 in loop!", "", "a is int32", "0.0"),
         ("invalid axis 1. Expected -1 <= axis < 1", "", "no axis 1: the tensor has 1", "axis=0"),
     ],
 )  # fmt: skip
 def test_messages_name_the_slip(message, line, sentence, advice):
     said, tried = explained(HEAD + message, line)
     assert said.startswith(HEAD) and sentence in said and (tried is None if advice is None else advice in tried)
+
+
+CELL = """extern "C" __global__ void k(const float* x, float* out, int n) {{
+    int i = threadIdx.x;
+    {}
+}}"""
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize(
+    "line, advice",
+    [
+        ("if i < n: out[i] = x[i];", "parentheses"),
+        ("for i in range(n): out[i] = x[i];", "parentheses"),
+        ("out[i] = x[i]", "missing before line 4"),
+        ("out[i] = x[i] out[i] = 1;", "that place and at the end of the line before"),
+        ("float f = i; out[f] = x[f];", "as int"),
+        ("out[threadIdx] = blockIdx * 2;", "blockIdx.x"),
+        ("j = 1; out[j] = x[i];", "int j = …"),
+        ("out[threadidx.x] = x[i];", "Did you mean threadIdx?"),
+        ("return x[i];", "returns nothing"),
+        ("out[i] = x[i]**2;", "x * x"),
+        ("__shared__ float s[n]; out[i] = s[i];", "constexpr"),
+        ("if (i < n) { out[i] = x[i];", "never closed"),
+        ("out[i] = True;", "true, false"),
+    ],
+)
+def test_cuda_cells_get_advice_for_their_first_error(line, advice):
+    with pytest.raises(nvrtc.CompileError) as e:
+        nvrtc.compile_source(CELL.format(line), ("k",), 80)
+    assert advice in e.value.advice, e.value.text
+    assert "What to try: " + e.value.advice in e.value._render_traceback_()[0]
 
 
 def test_a_missing_decorator():
