@@ -43,8 +43,8 @@ def check(
     """Check `fn` (by default the notebook's function of the exercise's name), print the report, return the points.
 
     Raises NotWrittenYet when the exercise is unfilled, so that running all cells stops there. Every other failure is
-    reported and returns 0.0. Never writes to stderr. `after` gets every report that a learner has read, unless a class is
-    being graded.
+    reported and returns 0.0. Never writes to stderr. `after` gets every report that a learner has read, unless a
+    class is being graded.
     """
     from .. import exercises  # not above: what the judge lets a submission see has no exercises
 
