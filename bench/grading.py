@@ -66,7 +66,8 @@ def stock(unit: str, submissions: Path, folder: Path, count: int, ours: Path) ->
         target = course / "submitted" / path.stem / unit / f"{unit}.ipynb"
         target.parent.mkdir(parents=True)
         shutil.copy(path, target)
-    env = os.environ | {"PYTHONPATH": str(ROOT), "GPULAB_SEED": "1"}
+    paths = os.pathsep.join(p for p in (str(ROOT), os.environ.get("PYTHONPATH")) if p)  # packages may come from there
+    env = os.environ | {"PYTHONPATH": paths, "GPULAB_SEED": "1"}
     line = [sys.executable, "-m", "bench.stock_nbgrader", str(course), unit]
     done = subprocess.run(line, cwd=ROOT, env=env, capture_output=True, text=True)
     return json.loads(done.stdout.splitlines()[-1])

@@ -12,14 +12,11 @@ from . import support as _support
 
 _support.require()  # before anything that needs torch
 
+# Nothing below imports PyTorch, unless a GPU's driver is here: it takes a second, and not every process that imports
+# labutils runs a kernel.
+from . import check as _check  # noqa: F401  (now: the first import of this package would hide the function below)
 from . import cuda, environment
 from .backends import bootstrap as _bootstrap  # noqa: F401  (before anything that imports Triton)
-from .backends import interpreter as _interpreter
-from .backends.hooks import guard_plain_launches as _guard_plain_launches
-from .check import names as _names
-from .check.check import after as _after
-from .check.check import check
-from .check.check import tiny as _tiny
 from .cuda.alignment import aligned, padded
 from .cuda.kernel import use_emulator as _use_emulator
 from .gpu import device
@@ -40,9 +37,6 @@ def _for_readers(show):
     return shown
 
 
-tiny = _for_readers(_tiny)
-
-
 def _emulator():
     from .backends import emulator
 
@@ -50,6 +44,13 @@ def _emulator():
 
 
 _use_emulator(_emulator)  # without a GPU `lab.cuda` launches there; it is loaded for the first kernel
+
+
+def check(exercise_id: str, fn=None) -> float:
+    """Check `fn` (by default the notebook's function of the exercise's name), print the report, return the points."""
+    from .check.check import check as checked
+
+    return checked(exercise_id, fn, _remember)
 
 
 def _remember(exercise, verdict) -> None:
@@ -67,7 +68,12 @@ def _remember(exercise, verdict) -> None:
             display(offered)
 
 
-_after.append(_remember)
+@_for_readers
+def tiny(exercise_id: str, fn=None) -> None:
+    """Print inputs, yours and expected of the exercise's tiny case side by side."""
+    from .check.check import tiny as show
+
+    show(exercise_id, fn)
 
 
 @_for_readers
@@ -161,13 +167,14 @@ def access_map(fn, *arguments, title: str = ""):
     Of CUDA C++: which elements each block of the first launch loads and stores. The first 1024 elements are drawn.
     """
     from . import plots
+    from .backends import interpreter
     from .backends.extract import NotExtractable
     from .backends.film.accesses import accesses
     from .backends.trace import TraceFailed
 
     try:
         return plots.access_map(accesses(fn, *arguments), title)
-    except (TraceFailed, NotExtractable, _interpreter.Unavailable, plots.Unavailable) as e:
+    except (TraceFailed, NotExtractable, interpreter.Unavailable, plots.Unavailable) as e:
         print(f"No picture: {e}")
 
 
@@ -255,6 +262,8 @@ def tensor_map(tensor, box, swizzle: int = 0):
 
 def setup() -> None:
     """Print the device card: what this notebook's kernels will run on, and what that means."""
+    from .check import names
+
     print(device.card())
     for sentence in _support.limits():
         print(sentence)
@@ -264,13 +273,15 @@ def setup() -> None:
     except environment.NoRoom as e:  # plain Python works all the same
         print(e)
     cuda.register_magic()
-    _names.watch()
+    names.watch()
     if not device.has_gpu():
+        from .backends import hooks, interpreter
+
         try:
-            _interpreter.require()
+            interpreter.require()
             importlib.import_module(f"{__name__}.backends.driver").install()
-            _guard_plain_launches(_print_outside)
-        except _interpreter.Unavailable as e:
+            hooks.guard_plain_launches(_print_outside)
+        except interpreter.Unavailable as e:
             print(e)
 
 

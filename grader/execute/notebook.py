@@ -20,7 +20,7 @@ KERNEL_DIED = "KernelDied"
 """Name of the error in the output of a cell whose kernel died, or that was not run because of that."""
 
 VERDICT_MIME = "application/vnd.gpu-kernel-lab.verdict+json"
-"""labutils.check.check.VERDICT_MIME, without the two seconds that importing labutils takes."""
+"""labutils.check.check.VERDICT_MIME, without the two seconds that importing PyTorch takes."""
 
 # What labutils' CUDA backend says when a check's process loses its GPU, and in each later check of that process.
 _LOST_GPU, _LOST_BEFORE = "Kernel → Restart", "an earlier kernel"

@@ -23,7 +23,7 @@ MOST_TEXT = 30_000
 """Letters of a cell that are looked at; an answer has a few thousand."""
 
 NOT_WRITTEN = "is not written yet"
-"""labutils.spec.exercise.NOT_WRITTEN, without the second that importing labutils takes."""
+"""labutils.spec.exercise.NOT_WRITTEN, without importing labutils."""
 
 _DEFINITION = re.compile(
     r"^(?:async\s+)?(?:def|class)\s+(\w+)"

@@ -10,12 +10,13 @@ import functools
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
-from ..spec.inputs import Run
-from .access import AccessFinding
+    from ..spec.inputs import Run
+    from .access import AccessFinding
 
 TIME_LIMIT = 10.0
 """Seconds that one case may take before it counts as endless; an honest one needs about one."""
@@ -99,6 +100,8 @@ def pick(language: str = "triton", only: int | None = None) -> Backend:
 def launch_order(run) -> int:
     """A seed for the order in which blocks or programs run, from the bytes of a run's arrays: nobody knows it who does
     not know the inputs, and the same inputs give the same order. Never 0."""
+    import torch
+
     seed = 0
     for b in run.buffers.values():
         storage = b.storage[: 4096 // b.storage.element_size()]

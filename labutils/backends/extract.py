@@ -56,16 +56,21 @@ def module_text(fn: Any) -> str:
 def load(parts: list[Part], name: str = "learner") -> dict[str, Any]:
     """Run the parts as a module of this process; return its namespace."""
     module = sys.modules[name] = types.ModuleType(name)
+    keep_lines(parts)
+    for text, file, line in parts:
+        exec(compile("\n" * (line - 1) + text, file, "exec"), module.__dict__)
+    return module.__dict__
+
+
+def keep_lines(parts: list[Part]) -> None:
+    """Put the lines of these parts where inspect.getsource, which Triton uses, looks first."""
     lines: dict[str, list[str]] = {}
     for text, file, line in parts:
         into, own = lines.setdefault(file, []), text.splitlines(keepends=True)
         into.extend(["\n"] * (line - 1 + len(own) - len(into)))
         into[line - 1 : line - 1 + len(own)] = own
-    for file, known in lines.items():  # inspect.getsource, which Triton uses, looks here first
+    for file, known in lines.items():
         linecache.cache[file] = (sum(map(len, known)), None, known, file)
-    for text, file, line in parts:
-        exec(compile("\n" * (line - 1) + text, file, "exec"), module.__dict__)
-    return module.__dict__
 
 
 def flat(values: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ module imports Triton, so import it only where Triton is installed and the inter
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import importlib
 import inspect
@@ -197,21 +198,40 @@ def patch_constexpr_operators() -> None:
 
 
 def patch_repeated_patching() -> None:
-    """Each call of a helper goes through all names of Triton's language, to replace what is replaced already.
+    """Each launch, and each call of a helper in it, goes through all names of Triton's language to replace some.
 
     This takes milliseconds, and helpers such as `tl.sum` and `tl.flip` call others. The patch looks whether there is
-    anything to replace.
+    anything to replace, and remembers what an earlier launch replaced by what.
     """
-    original = interpreter._patch_lang
+    original, known = interpreter._patch_lang, {}
 
     def patched(function):
-        languages = [v for v in function.__globals__.values() if v is tl or v is tl.core]
+        languages = tuple(v for v in function.__globals__.values() if v is tl or v is tl.core)
         if languages and not any(tl.core.is_builtin(language.load) for language in languages):
             return interpreter._LangPatchScope()
-        return original(function)
+        if languages not in known or any(getattr(o, n, missing) is not was for o, n, was, _ in known[languages]):
+            scope = original(function)
+            before = {(o, n): was for o, n, was in reversed(scope._changes)}  # some are replaced twice
+            known[languages] = [(o, n, was, getattr(o, n)) for (o, n), was in before.items()]
+            return scope
+        scope = interpreter._LangPatchScope()
+        for owner, name, _, value in known[languages]:
+            scope.set_attr(owner, name, value)
+        return scope
 
     if hasattr(interpreter, "_LangPatchScope"):  # Triton 3.6 has another way to restore what it replaced
+        missing = interpreter._MISSING
         interpreter._patch_lang = patched
+
+
+def patch_unread_overflow_checks() -> None:
+    """Sums and products of integers are computed once more in 64 bits, for an assertion that only `debug` would make.
+
+    Offsets are such sums: this is a third of what a small kernel costs. The patch leaves the assertion's operands out.
+    """
+    options = interpreter.interpreter_builder.options
+    if not options.debug:
+        interpreter.interpreter_builder.options = dataclasses.replace(options, sanitize_overflow=False)
 
 
 class _Fold:
@@ -489,6 +509,7 @@ PATCHES = (
     patch_bf16_constants,
     patch_constexpr_operators,
     patch_repeated_patching,
+    patch_unread_overflow_checks,
     patch_reductions,
     patch_scans,
     patch_float_exchange,

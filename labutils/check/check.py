@@ -27,10 +27,7 @@ VERDICT_MIME = "application/vnd.gpu-kernel-lab.verdict+json"
 
 HIDDEN_CASES = 4
 
-after: list[Callable[[Exercise, Verdict], None]] = []
-"""Called with every report that a learner has read; not while a class is graded."""
-
-__all__ = ["HIDDEN_CASES", "PUBLIC_SEED", "VERDICT_MIME", "NotWrittenYet", "after", "check", "evaluate", "tiny"]
+__all__ = ["HIDDEN_CASES", "PUBLIC_SEED", "VERDICT_MIME", "NotWrittenYet", "check", "evaluate", "tiny"]
 
 
 class NotWrittenYet(Exception):
@@ -40,11 +37,14 @@ class NotWrittenYet(Exception):
         return [str(self)]
 
 
-def check(exercise_id: str, fn: Callable | None = None) -> float:
+def check(
+    exercise_id: str, fn: Callable | None = None, after: Callable[[Exercise, Verdict], None] = lambda *report: None
+) -> float:
     """Check `fn` (by default the notebook's function of the exercise's name), print the report, return the points.
 
     Raises NotWrittenYet when the exercise is unfilled, so that running all cells stops there. Every other failure is
-    reported and returns 0.0. Never writes to stderr.
+    reported and returns 0.0. Never writes to stderr. `after` gets every report that a learner has read, unless a
+    class is being graded.
     """
     from .. import exercises  # not above: what the judge lets a submission see has no exercises
 
@@ -83,8 +83,7 @@ def check(exercise_id: str, fn: Callable | None = None) -> float:
         )
     print(verdict.text())
     if not seed and not environment.grading_in_progress():
-        for then in after:
-            then(exercise, verdict)
+        after(exercise, verdict)
     return float(verdict.marks)
 
 

@@ -12,7 +12,10 @@ and rows of 33 halves, 66 bytes apart, do not.
 
 from __future__ import annotations
 
-import torch
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
 
 VECTOR = 16
 """Bytes of the widest access of a thread."""

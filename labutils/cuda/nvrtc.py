@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -177,10 +178,15 @@ def compile_source(
     return done
 
 
+def compile_by(ask: Callable[[dict], dict]) -> None:
+    """From now on have `ask` compile, which does what `compiler_process.ask` does, and raises what it raises."""
+    global _ask
+    _ask = ask
+
+
 def stay_in_process() -> None:
     """From now on compile in this process: one that is a sandbox, may start no other and may die."""
-    global _ask
-    _ask = compiler.compile_job
+    compile_by(compiler.compile_job)
 
 
 _ask = compiler_process.ask

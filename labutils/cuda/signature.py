@@ -7,47 +7,45 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from .tensor_map import BYTES, TensorMap
 from .text import blank
 
-ELEMENTS: dict[str, tuple[torch.dtype, int]] = {
-    "float": (torch.float32, 1),
-    "float2": (torch.float32, 2),
-    "float3": (torch.float32, 3),
-    "float4": (torch.float32, 4),
-    "double": (torch.float64, 1),
-    "double2": (torch.float64, 2),
-    "int": (torch.int32, 1),
-    "int2": (torch.int32, 2),
-    "int4": (torch.int32, 4),
-    "int32_t": (torch.int32, 1),
-    "unsigned": (torch.int32, 1),
-    "unsigned int": (torch.int32, 1),
-    "uint32_t": (torch.int32, 1),
-    "uint4": (torch.int32, 4),
-    "long long": (torch.int64, 1),
-    "int64_t": (torch.int64, 1),
-    "unsigned long long": (torch.int64, 1),
-    "short": (torch.int16, 1),
-    "char": (torch.int8, 1),
-    "signed char": (torch.int8, 1),
-    "int8_t": (torch.int8, 1),
-    "unsigned char": (torch.uint8, 1),
-    "uint8_t": (torch.uint8, 1),
-    "uchar4": (torch.uint8, 4),
-    "bool": (torch.bool, 1),
-    "half": (torch.float16, 1),
-    "__half": (torch.float16, 1),
-    "half2": (torch.float16, 2),
-    "__half2": (torch.float16, 2),
-    "__nv_bfloat16": (torch.bfloat16, 1),
-    "__nv_bfloat162": (torch.bfloat16, 2),
-    "nv_bfloat16": (torch.bfloat16, 1),
-    "nv_bfloat162": (torch.bfloat16, 2),
+ELEMENTS: dict[str, tuple[str, int]] = {
+    "float": ("float32", 1),
+    "float2": ("float32", 2),
+    "float3": ("float32", 3),
+    "float4": ("float32", 4),
+    "double": ("float64", 1),
+    "double2": ("float64", 2),
+    "int": ("int32", 1),
+    "int2": ("int32", 2),
+    "int4": ("int32", 4),
+    "int32_t": ("int32", 1),
+    "unsigned": ("int32", 1),
+    "unsigned int": ("int32", 1),
+    "uint32_t": ("int32", 1),
+    "uint4": ("int32", 4),
+    "long long": ("int64", 1),
+    "int64_t": ("int64", 1),
+    "unsigned long long": ("int64", 1),
+    "short": ("int16", 1),
+    "char": ("int8", 1),
+    "signed char": ("int8", 1),
+    "int8_t": ("int8", 1),
+    "unsigned char": ("uint8", 1),
+    "uint8_t": ("uint8", 1),
+    "uchar4": ("uint8", 4),
+    "bool": ("bool", 1),
+    "half": ("float16", 1),
+    "__half": ("float16", 1),
+    "half2": ("float16", 2),
+    "__half2": ("float16", 2),
+    "__nv_bfloat16": ("bfloat16", 1),
+    "__nv_bfloat162": ("bfloat16", 2),
+    "nv_bfloat16": ("bfloat16", 1),
+    "nv_bfloat162": ("bfloat16", 2),
 }
-"""Element type in C++ -> (the tensor's dtype, how many tensor elements one of them holds)."""
+"""Element type in C++ -> (PyTorch's name of the tensor's dtype, how many tensor elements one of them holds)."""
 
 NUMBERS: dict[str, Any] = {
     "int": ctypes.c_int32,
@@ -258,6 +256,8 @@ def _pointer(signature: Signature, p: Parameter, value: Any, device: str):
     what = f"{signature.name}: the argument for {p.kind}* {p.name}"
     if value is None:
         return 0, ctypes.c_void_p
+    import torch
+
     if not isinstance(value, torch.Tensor):
         raise ArgumentError(f"{what} must be a tensor, not a {type(value).__name__}")
     if value.device.type != device:
@@ -265,24 +265,26 @@ def _pointer(signature: Signature, p: Parameter, value: Any, device: str):
     if not value.is_contiguous():
         raise ArgumentError(f"{what} is not contiguous: a pointer knows no strides; pass {p.name}.contiguous()")
     if p.kind in ELEMENTS:
-        dtype, width = ELEMENTS[p.kind]
-        if value.dtype != dtype:
-            raise ArgumentError(f"{what} has dtype {_short(value.dtype)}, but {p.kind}* needs {_short(dtype)}")
-        unit = dtype.itemsize * (1 if width == 3 else width)
+        wanted, width = ELEMENTS[p.kind]
+        if (given := str(value.dtype).removeprefix("torch.")) != wanted:
+            raise ArgumentError(f"{what} has dtype {given}, but {p.kind}* needs {wanted}")
+        unit = value.element_size() * (1 if width == 3 else width)
         if value.data_ptr() % unit:
             raise ArgumentError(f"{what} starts at an address that is not a multiple of {unit} bytes")
     return value.data_ptr(), ctypes.c_void_p
 
 
 def _number(signature: Signature, p: Parameter, value: Any):
+    import torch
+
     what = f"{signature.name}: the argument for {p.kind} {p.name}"
     if isinstance(value, torch.Tensor):
         raise ArgumentError(f"{what} is a tensor; pass a number ({p.name}.item())")
     if not isinstance(value, (bool, int, float)):
         raise ArgumentError(f"{what} must be a number, not a {type(value).__name__}")
     kind, element = NUMBERS.get(p.kind), ELEMENTS.get(p.kind)
-    if element in ((torch.float16, 1), (torch.bfloat16, 1)):
-        return torch.tensor(float(value), dtype=element[0]).view(torch.uint16).item(), ctypes.c_uint16
+    if element in (("float16", 1), ("bfloat16", 1)):
+        return torch.tensor(float(value), dtype=getattr(torch, element[0])).view(torch.uint16).item(), ctypes.c_uint16
     if kind is None:
         if p.kind not in signature.template:
             raise ArgumentError(f"{what}: numbers of type {p.kind} cannot be passed from Python")
@@ -294,7 +296,3 @@ def _number(signature: Signature, p: Parameter, value: Any):
     if kind is not ctypes.c_bool and kind(value).value != value:
         raise ArgumentError(f"{what} is {value}, which does not fit into {p.kind}")
     return value, kind
-
-
-def _short(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

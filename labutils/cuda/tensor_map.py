@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 BYTES = 128
 """Size of a CUtensorMap."""
@@ -18,18 +20,14 @@ BYTES = 128
 EMULATED = 0x70616D5F726F736E
 """First word of a map that the emulator reads."""
 
-TYPES = {
-    torch.uint8: "UINT8",
-    torch.int32: "INT32",
-    torch.int64: "INT64",
-    torch.float16: "FLOAT16",
-    torch.bfloat16: "BFLOAT16",
-    torch.float32: "FLOAT32",
-    torch.float64: "FLOAT64",
-}
-"""The driver's names of element types."""
+TYPES = ("uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64")
+"""PyTorch's names of the element types that a map can have. The driver has the same, in capitals."""
 
 SWIZZLES = (0, 32, 64, 128)
+
+
+def _name(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class TensorMap:
         from cuda.bindings import driver as cu
 
         x = self.tensor
-        kind = getattr(cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{TYPES[x.dtype]}")
+        kind = getattr(cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{_name(x).upper()}")
         swizzle = f"SWIZZLE_{self.swizzle}B" if self.swizzle else "SWIZZLE_NONE"
         status, made = cu.cuTensorMapEncodeTiled(
             kind,
@@ -89,9 +87,11 @@ def tensor_map(tensor: torch.Tensor, box: tuple[int, int], swizzle: int = 0) -> 
     The rules are the copy engine's: columns lie side by side, rows begin at multiples of 16 bytes, a box has at most
     256 rows and columns, and with a swizzle a row of it has at most as many bytes.
     """
+    import torch
+
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"tensor_map: the first argument must be a tensor, not a {type(tensor).__name__}")
-    if tensor.dtype not in TYPES or tensor.ndim != 2:
+    if _name(tensor) not in TYPES or tensor.ndim != 2:
         raise ValueError(f"tensor_map: a matrix of a plain type, not {tuple(tensor.shape)} of {tensor.dtype}")
     item, (rows, columns) = tensor.element_size(), box
     if tensor.stride(1) != 1 and tensor.shape[1] > 1:

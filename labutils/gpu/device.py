@@ -7,6 +7,7 @@ This is the only module that asks PyTorch whether there is a GPU; everyone else 
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import sys
@@ -149,8 +150,20 @@ def runs(only: int | None) -> bool:
     return has_gpu() and only in (None, current().sm)
 
 
+@lru_cache
+def _has_driver() -> bool:
+    """Tell whether NVIDIA's driver is here. Where it is not, nobody needs PyTorch, which takes a second to import."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
 def _usable() -> bool:
     """Tell whether PyTorch can use a CUDA GPU here."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") == "" or not _has_driver():
+        return False
     import torch
 
     with warnings.catch_warnings():

@@ -15,6 +15,7 @@ of /kernels only its own sockets. It is process 2 there: a process 1 could not b
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import importlib
 import json
@@ -25,6 +26,7 @@ import signal
 import socket
 import sys
 
+from gpulab_inside import huge_pages
 from gpulab_inside.namespaces import (
     MS_BIND,
     MS_NODEV,
@@ -92,9 +94,22 @@ def prepare() -> None:
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.suppress(Exception):
         labutils.setup()
         labutils.cuda.nvrtc.version()
+        labutils.cuda.nvrtc.compile_by(compile_in_a_child)
     gc.collect()
     gc.freeze()  # a collection in a kernel would touch, and so copy, every page of what is shared
+    huge_pages.collapse()
     gc.enable()
+
+
+def compile_in_a_child(job: dict) -> dict:
+    """What NVRTC makes of a cell. It is loaded here already: a fork has it ten times as fast as a new process."""
+    from labutils.backends import child
+    from labutils.cuda import compiler, compiler_process
+
+    result = next(child.fork([functools.partial(compiler.compile_job, job)], compiler_process.TIME_LIMIT))
+    if isinstance(result, str):
+        raise compiler_process.Died(result.removeprefix("died: "))
+    return result
 
 
 class Zygote:

@@ -25,7 +25,7 @@ import torch
 
 import labutils  # noqa: F401  (switches the interpreter on)
 from labutils.backends import child, emulator, errors, interpreter
-from labutils.backends.extract import grouped, load
+from labutils.backends.extract import grouped, keep_lines, load
 from labutils.backends.simt import counting
 from labutils.cuda import nvrtc, tensor_map
 from labutils.gpu import device
@@ -83,7 +83,7 @@ def launcher(plan: dict, turn: int):
             if spec["language"] == "cuda":
                 kernels[index] = builds.loaded(spec)
             else:
-                kernels[index] = load([tuple(p) for p in spec["module"]], f"kernel_{index}")
+                kernels[index] = _module(tuple(tuple(p) for p in spec["module"]), f"kernel_{index}")
         return kernels[index]
 
     def call(*storages):
@@ -132,6 +132,18 @@ def launcher(plan: dict, turn: int):
             namespace[spec["kernel"]][tuple(step["grid"])](**args)
 
     return call
+
+
+_modules: dict[tuple, dict] = {}
+
+
+def _module(parts: tuple, name: str) -> dict:
+    """The namespace of a Triton kernel's module. Most cases of a task launch the same text: it is run once."""
+    if (name, parts) in _modules:
+        keep_lines(parts)  # another kernel of the same cell may have taken their place
+    else:
+        _modules[name, parts] = load(parts, name)
+    return _modules[name, parts]
 
 
 def _constant(payload, namespace):

@@ -19,7 +19,7 @@ import signal
 import socket
 import sys
 
-from . import monitor, namespaces
+from . import huge_pages, monitor, namespaces
 from .namespaces import PR_SET_PDEATHSIG, libc
 
 FIRST_FD = 400
@@ -33,6 +33,7 @@ def serve(program: str, channel: socket.socket) -> None:
     namespaces.machine_facts()
     gc.collect()
     gc.freeze()  # a collection in a job would touch, and so copy, every page of what is shared
+    huge_pages.collapse()
     gc.enable()
     monitors: dict[int, int] = {}
     wake, awake = os.pipe()

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from dataclasses import replace
 
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
@@ -88,6 +89,15 @@ def test_a_cell_that_nests_too_deep_fails_at_once(deep):
     done = run("x = 1", deep, ("float(x)",))
     assert [shown(c) for c in done.notebook.cells] == [[], ["RecursionError"], ["1.0"]]
     assert done.log.events == []
+
+
+def test_a_text_that_kills_nvidias_compiler_leaves_the_kernel_alive():
+    deadly = "lab.cuda.compile('''template <int N>\n__global__ void k(unknown_t* x) { x[0] = N; }''', 'k<4>')"
+    right = "%%cuda\n__global__ void scale(float* x) { x[0] *= 2; }"
+    setup = "import os, labutils as lab\nlab.setup()\nbegan = os.getpid()"
+    done = run(setup, deadly, right, "(os.getpid() == began, scale.name)", limits=replace(SHORT, cell=30))
+    assert 'line 2: identifier "unknown_t" is undefined' in str(done.notebook.cells[1].outputs)
+    assert shown(done.notebook.cells[3]) == ["(True, 'scale')"] and not done.log.events
 
 
 def test_a_cell_that_ignores_the_interrupt_is_left_behind():

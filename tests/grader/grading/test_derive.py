@@ -2,7 +2,10 @@
 
 from grader.gradebook import by_hand
 from grader.gradebook.gradebook import Course
+from grader.grading.marking import device_of
+from grader.marks.results import Graded, Outcome
 from grader.reports import report
+from labutils.spec.verdict import CaseResult, Verdict
 from tests.grader.grading.pretended import Here
 from tests.grader.reports.test_report import Page
 from tests.grader.small import UNIT
@@ -26,3 +29,11 @@ def test_written_points_and_comments_are_on_the_learners_page(class_):
     assert "from 0 to 0.25" in text["dee"]
     read = by_hand.read(course.folder, UNIT)
     assert (read["ana"].waiting, read["ben"].waiting, read["dee"].changed) == (0, 1, {"check-add_bytes": 0.25})
+
+
+def test_of_two_backends_as_frequent_the_first_is_named():
+    """The order of a set of texts changes from process to process."""
+    names = [f"backend {n}" for n in range(20)]
+    verdicts = [Verdict("00_start/scale", name, results=[CaseResult("a case")]) for name in names]
+    outcomes = [Outcome("scale", "c", 1.0, 1.0, "", "", verdict) for verdict in verdicts]
+    assert device_of([Graded("ana", outcomes)]) == names[0]

@@ -373,3 +373,20 @@ __global__ void k(float* x) { typename D<18>::type t; t.missing(); }"""
     finally:
         box.close()
     assert "P<P<P<" in json.loads(line)["error"] and len(line) < 50_000
+
+
+def test_a_kernels_text_is_run_once_and_found_again_by_those_who_read_it():
+    """Two kernels of one cell: each has the cell's other lines empty."""
+    pytest.importorskip("triton")
+    program = """
+import inspect
+from grader.judge.inside import replay
+first = (("N = 3\\ndef helper(x):\\n    return N * x\\n", "<cell>", 1),)
+second = (("def other(x):\\n    return x\\n", "<cell>", 7),)
+module = replay._module(first, "kernel_0")
+assert replay._module(second, "kernel_1") is not module
+assert replay._module(first, "kernel_0") is module
+print(inspect.getsource(module["helper"]), end="")
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout == "def helper(x):\n    return N * x\n", done.stderr

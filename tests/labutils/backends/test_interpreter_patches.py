@@ -360,3 +360,42 @@ def test_false_promises_to_the_compiler_are_refused(what):
         promises_kernel[(1,)](out, 2, what, 16)
     problem = explain(caught.value)
     assert problem.kind == "error" and "promises" in problem.message and problem.line
+
+
+# --- what costs time -----------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def wrapping_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    tl.store(out_ptr + offs, tl.load(x_ptr + offs) * 3 + 1)
+
+
+def wrapped() -> list[int]:
+    x, out = torch.tensor([2**31 - 1, 5], dtype=torch.int32), torch.zeros(2, dtype=torch.int32)
+    wrapping_kernel[(1,)](x, out, BLOCK=2)
+    return out.tolist()
+
+
+def test_no_operand_of_an_assertion_that_nobody_makes_is_computed(monkeypatch):
+    from triton.language.semantic import TritonSemantic
+
+    asserted = []
+    monkeypatch.setattr(TritonSemantic, "device_assert", lambda self, *what: asserted.append(what))
+    assert wrapped() == [2**31 - 2, 16] and not asserted
+
+
+def test_later_launches_replace_names_of_the_language_without_a_search(monkeypatch):
+    from triton.runtime import interpreter as theirs
+
+    if not hasattr(theirs, "_LangPatchScope"):
+        pytest.skip("this Triton restores names in another way")
+    before = dict(vars(tl))
+    expected, searched, search = wrapped(), [], theirs._patch_builtin
+    monkeypatch.setattr(theirs, "_patch_builtin", lambda *a: (searched.append(a), search(*a)))
+    assert wrapped() == expected and not searched
+    assert vars(tl) == before
+    # somebody's own function under such a name is replaced, and comes back
+    own = tl.core.builtin(lambda *a, _semantic=None, **k: before["load"](*a, **k, _semantic=_semantic))
+    monkeypatch.setattr(tl, "load", own)
+    assert wrapped() == expected and searched and tl.load is own

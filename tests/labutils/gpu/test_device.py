@@ -37,6 +37,8 @@ def plug_in(monkeypatch):
     def plug(**changes):
         driver = SimpleNamespace(**{**vars(H200), **changes})
         monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+        monkeypatch.setattr(device, "_has_driver", lambda: True)
         monkeypatch.setattr(torch.version, "cuda", "13.0")
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
         monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
