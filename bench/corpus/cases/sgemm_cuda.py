@@ -1,0 +1,5 @@
+"""SGEMM_CUDA (Simon Boehm): matrix products from naive to warp tiles."""
+
+from ..cuda import Case
+
+CASES: list[Case] = []
