@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 import tempfile
+from collections.abc import Callable
 
 from ...cuda.tokens import Token, split
 from . import build
@@ -35,6 +36,23 @@ _MACROS = {"threadIdx", "blockIdx", "blockDim", "gridDim", "memcpy", "memset", "
 _PREDEFINED = ("__DATE__", "__TIME__", "__TIMESTAMP__", "__COUNTER__", "__FILE__", "__BASE_FILE__", "__INCLUDE_LEVEL__")
 
 _CONDITIONS = ("if", "ifdef", "ifndef", "elif")
+
+DECIDED = {
+    "__CUDA_ARCH__": "800",
+    "__CUDACC__": "1",
+    "__CUDACC_VER_MAJOR__": "12",
+    "__CUDACC_VER_MINOR__": "0",
+    "__cplusplus": "201703L",
+    "__linux__": "1",
+}
+"""Macros of NVIDIA's compiler that conditions may ask for, as they are decided: for both compilers in the same way, so
+that they get one text. In the code itself they have no place."""
+
+_GUARD = re.compile(r"_+\w+_(H|HPP|CH|CUH|CU)_*", re.IGNORECASE)
+"""The name of an include guard, which its file may define, as nothing."""
+
+_ELSEWHERE = re.compile(r"_?WIN(32|64)|_MSC_VER|__APPLE__|__MACOSX|__QNX\w*|__ANDROID__")
+"""Macros of other systems: not defined."""
 
 
 def refuse(line: int, why: str) -> CompileError:
@@ -95,14 +113,19 @@ def _around(found: list[Token], i: int) -> str:
     return "".join(t.text for t in found[i : i + 3])
 
 
-def directives(text: str) -> tuple[str, list[str], bool]:
+def directives(text: str, strict: bool = False) -> tuple[str, list[str], bool]:
     """The text with its includes and pragmas replaced by marks, the includes, and whether there is anything left for a
-    preprocessor to do. Raises CompileError for what a cell may not ask of it."""
+    preprocessor to do. Raises CompileError for what a cell may not ask of it. `strict`: conditions may ask for macros
+    of the text alone, and not for `DECIDED` or what nobody defines."""
     lines, includes, needed = _without_comments(text), [], False
     words = [_directive(line) for line in lines]
     defined = {_macro(rest) for word, rest in filter(None, words) if word == "define"}
+    known = (lambda name: name in defined) if strict else (lambda name: name in defined or _decided(name))
     original = text.split("\n")
     for number, found in enumerate(words):
+        if found is None or found[0] not in _CONDITIONS:
+            if used := DECIDED.keys() & set(re.findall(r"\w+", lines[number])):
+                raise refuse(number + 1, f"`{min(used)}` can only be asked for by #if")
         if found is None:
             needed = needed or "__LINE__" in lines[number]
             continue
@@ -114,7 +137,7 @@ def directives(text: str) -> tuple[str, list[str], bool]:
             original[number] = _pragma(rest, number + 1)
             needed = needed or bool(original[number])
         else:
-            _check(word, rest, defined, number + 1)
+            _check(word, rest, known, number + 1)
             needed = True
     return "\n".join(original), includes, needed
 
@@ -160,18 +183,37 @@ def _include(line: str, number: int) -> str:
 def _pragma(rest: str, number: int) -> str:
     if found := re.match(r"\s*unroll\b(.*)", rest):
         return f"@unroll {found[1]}"
-    if re.match(r"\s*(once|(nv_)?diag_\w+|nv_diagnostic)\b", rest):  # what a compiler warns of is no part of a kernel
+    if re.match(
+        r"\s*(once|(nv_)?diag_\w+|nv_diagnostic|(clang|GCC) diagnostic)\b", rest
+    ):  # what a compiler warns of is no part of a kernel
         return ""
     raise refuse(number, f"`#pragma{rest.rstrip()[:80]}` is not allowed: a kernel may use #pragma unroll only")
 
 
-def _check(word: str, rest: str, defined: set[str], number: int) -> None:
+def _decided(name: str) -> bool:
+    """Is it known to both compilers whether a macro that the text does not define is defined?"""
+    if name in DECIDED or _ELSEWHERE.fullmatch(name):
+        return True
+    return not _OWNED.fullmatch(name) and not name.startswith("_") and name not in _of_headers()
+
+
+@functools.cache
+def _of_headers() -> frozenset[str]:
+    """The macros of the emulator's headers: those that NVIDIA's compiler knows have a meaning there, too."""
+    texts = (p.read_text(encoding="utf-8") for p in (build.HERE / "include").rglob("*") if p.is_file())
+    return frozenset(name for text in texts for name in re.findall(r"#\s*define\s+(\w+)", text))
+
+
+def _check(word: str, rest: str, known: Callable[[str], bool], number: int) -> None:
     if word in ("define", "undef"):
         name = _macro(rest)
+        if word == "define" and _GUARD.fullmatch(rest.strip()):
+            return
         if not name or _OWNED.fullmatch(name) or name in _MACROS:
             raise refuse(number, f"#{word} cannot give `{name}` another meaning: choose another name")
     elif word in _CONDITIONS:
-        foreign = set(re.findall(r"[^\W\d]\w*", rest)) - {"defined", "true", "false", "and", "or", "not"} - defined
+        asked = set(re.findall(r"[^\W\d]\w*", rest)) - {"defined", "true", "false", "and", "or", "not"}
+        foreign = {name for name in asked if not known(name)}
         if foreign:
             raise refuse(
                 number, f"#{word} may ask only for macros of your own, not `{min(foreign)}`: a kernel must be the same "
@@ -185,7 +227,7 @@ def without_directives(source: str) -> str:
     """The text before the preprocessor with its directives blank, but for what macros stand for. Raises CompileError
     for a directive that is not allowed."""
     text = joined(source)
-    directives(text)
+    directives(text, strict=True)
     lines = text.split("\n")
     for number, found in enumerate(map(_directive, _without_comments(text))):
         if found and found[0] == "define":
@@ -223,7 +265,8 @@ def _preprocessed(text: str, compiler: build.Compiler) -> str:
 def _run(text: str, compiler: build.Compiler) -> str:
     # limits of its own: a few lines of macros can ask for any amount of text, and of time
     limits = f"ulimit -f {LIMIT // 512}; ulimit -t {SECONDS}; ulimit -v 2000000"
-    command = ["sh", "-c", f'{limits}; exec "$@"', "sh", *compiler.command, "-E", "-undef", "-nostdinc",
+    decided = [f"-D{name}={value}" for name, value in DECIDED.items() if name != "__cplusplus"]
+    command = ["sh", "-c", f'{limits}; exec "$@"', "sh", *compiler.command, "-E", "-undef", "-nostdinc", *decided,
                "-std=c++17", "-fdiagnostics-color=never", "-x", "c++", "-"]  # fmt: skip
     with tempfile.TemporaryFile() as output:
         done = subprocess.run(

@@ -36,6 +36,28 @@ def test_macros_of_headers_decide_nothing(text):
     assert "here" not in expansion.expand(text + KERNEL)
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "#if __CUDA_ARCH__ >= 800",
+        "#ifdef __CUDACC__",
+        "#ifndef _WIN32",
+        "#if defined(__cplusplus) && !defined(_MSC_VER)",
+    ],
+)
+def test_conditions_on_nvcc_and_the_system_are_decided(condition):
+    text = f"#ifndef _MINE_H_\n#define _MINE_H_\n{condition}\nint here;\n#endif\n{KERNEL}\n#endif\n"
+    assert "here" in expansion.expand(text)
+    with pytest.raises(simt.CompileError, match="macros of your own"):
+        expansion.without_directives(text)  # as the judge reads it
+
+
+@pytest.mark.parametrize("text", ["#define A __CUDA_ARCH__\n", "int x = __CUDA_ARCH__;\n"])
+def test_what_is_decided_is_no_value(text):
+    with pytest.raises(simt.CompileError, match="line 1: `__CUDA_ARCH__`"):
+        expansion.expand(text + KERNEL)
+
+
 def test_macros_change_no_header():
     text = "#define simple 3\n#define x y\n#define sync nothing\n#include <cooperative_groups.h>\n"
     assert simt.compile(text + "__global__ void k(float* x) { x[0] = simple; }").kernels
