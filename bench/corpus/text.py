@@ -66,10 +66,10 @@ def device_code(
                 if inside in seen:
                     return gap
                 try:
-                    return taken(inside) + gap
+                    return gap + taken(inside)
                 except FileNotFoundError:
                     continue
-            return f"#include <{name}>{gap}" if CUDA_HEADER.fullmatch(name) else gap
+            return f"{gap}#include <{name}>" if CUDA_HEADER.fullmatch(name) else gap
         if re.match(r"\s*#\s*pragma\s+once", code):
             return gap
         if match := re.match(r"\s*#\s*define\s+(\w+)", code):

@@ -16,8 +16,15 @@ SQUARE = 128
 """Rows, columns and terms of a matrix product in tiles of 128."""
 
 
+UTILS = ("kernels/flash-attn/utils", "kernels/hgemm/utils")
+"""Folders of headers that its builds name."""
+
+
 def case(path, kernel, grid, block, arguments, expect, **more):
-    CASES.append(Case("LeetCUDA", f"kernels/{path}", kernel, grid, block, arguments, expect, **more))
+    folders = [folder for folder in UTILS if f"kernels/{path}".startswith(folder.removesuffix("utils"))]
+    CASES.append(
+        Case("LeetCUDA", f"kernels/{path}", kernel, grid, block, arguments, expect, folders=tuple(folders), **more)
+    )
 
 
 # --- functions of one element ---------------------------------------------------------------------------------------
@@ -104,14 +111,16 @@ for variant, width, accumulator in (
     *((v, w, "f16") for v, w in (("fp8_e4m3", 1), ("fp8_e5m2", 1), ("fp8_e4m3x16_pack", 16), ("fp8_e5m2x16_pack", 16))),
     *((v, w, "i32") for v, w in (("i8", 1), ("i8x16_pack", 16))),
 ):
-    kernel = f"block_all_reduce_sum_{variant}_{accumulator}_kernel<{256 // width}>"
+    threads = max(32, 256 // width)
+    kernel = f"block_all_reduce_sum_{variant}_{accumulator}_kernel<{threads}>"
     kind, y = type_of(variant), full(0, 1, dtype=i32 if accumulator == "i32" else f32)
     a = integers(N, low=-9, high=10, dtype=kind) if kind == i8 else uniform(N, dtype=kind)
     expect, precision = (lambda a: {"y": a.sum(dtype=a.dtype if a.dtype == float else int)}), kind
     if kind == u8:
         kind = E4M3 if "e4m3" in variant else E5M2
         a, expect, precision = eighth(kind), (lambda a, kind=kind: {"y": decoded(a, kind).sum()}), f16
-    case("reduce/block_all_reduce.cu", kernel, N // 256, 256 // width, dict(a=a, y=y, N=N), expect, precision=precision)
+    case("reduce/block_all_reduce.cu", kernel, N // threads // width, threads, dict(a=a, y=y, N=N), expect,
+         precision=precision)  # fmt: skip
 
 for variant, width in {"f32": 1, "f32x4": 4, "f16": 1, "f16x2": 2, "f16x8_pack": 8}.items():
     kind = type_of(variant)
@@ -149,9 +158,10 @@ for kernel, width, kind in (
     ("online_safe_softmax_f32_per_token", 1, f32), ("online_safe_softmax_f32x4_pack_per_token", 4, f32),
 ):  # fmt: skip
     threads = COLUMNS // width
+    fault = "the first warp reads shared[0] to shared[31], but it has an element for each warp only"
     case("softmax/softmax.cu", f"{kernel}_kernel<{threads}>", ROWS, threads,
          dict(x=normal(ROWS, COLUMNS, dtype=kind), y=out(ROWS, COLUMNS, dtype=kind), N=ROWS * COLUMNS), softmax,
-         steps=16)  # fmt: skip
+         steps=16, fault=fault if kernel.startswith("online") else "")  # fmt: skip
 
 for norm, reference, numbers in (
     ("rms_norm", rms_norm, dict(g=1.5)), ("layer_norm", layer_norm, dict(g=1.5, b=0.25)),
@@ -332,8 +342,8 @@ def flash(file, kernel, shared, keys=8, tail="8, 8, 8", accumulator="1, ", queri
     arrays = {n: normal(1, HEADS, LENGTH, WIDTH, dtype=f16) for n in "QKV"}
     blocks, threads = (LENGTH // 64, HEADS), 256 if queries[0] == "2" else 128
     kernel = f"flash_attn_mma_stages_{kernel}_kernel<{WIDTH}, 16, 8, 16, {tiles}, {accumulator}2, {tail}>"
-    case(f"flash-attn/mma/{file}.cu", kernel, blocks, threads, arrays | dict(O=out(1, HEADS, LENGTH, WIDTH, dtype=f16), QKV_seqlen=LENGTH, QKV_head=HEADS),
-         attention, steps=64, shared=2 * shared)  # fmt: skip
+    arguments = arrays | dict(O=out(1, HEADS, LENGTH, WIDTH, dtype=f16), QKV_seqlen=LENGTH, QKV_head=HEADS)
+    case(f"flash-attn/mma/{file}.cu", kernel, blocks, threads, arguments, attention, steps=64, shared=2 * shared)
 
 
 PADDED = WIDTH + 8
@@ -386,7 +396,8 @@ for name, kind in (("float", f32), ("half", f16), ("__nv_bfloat16", bf16)):
                  suffix_output=normal(8, 4, 64, dtype=kind), suffix_lse=normal(4, 8))  # fmt: skip
     if kind == f32:
         case("openai-triton/merge-attn-states/cuda_merge_attn_states.cu", f"merge_attn_states_kernel<{name}, 128>",
-             4, 128, shape | dict(num_tokens=8, num_heads=4, head_size=64), merged)  # fmt: skip
+             4, 128, shape | dict(num_tokens=8, num_heads=4, head_size=64), merged,
+             setup="#include <cuda_fp16.h>\n#include <cuda_bf16.h>")  # fmt: skip
 
 # --- others ---------------------------------------------------------------------------------------------------------
 
@@ -436,9 +447,9 @@ for path, kernel in (
     *(
         (
             "mat-transpose/mat_transpose_cute.cu",
-            f"mat_transpose_cute_smem{suffix}_kernel<float, 1, 1, int, int, int, int>",
+            f"mat_transpose_cute_{name}_kernel<float, 1, 1, int, int, int, int>",
         )
-        for suffix in ("", "_vectorized", "_vectorized_optimized")
+        for name in ("smem", "smem_vectorized", "smem_vectorized_optimized")
     ),
     ("hgemm/cutlass/hgemm_mma_stage_tn_cute.cu", "hgemm_mma_stages_block_swizzle_tn_cute_kernel<half>"),
     ("cutlass/cute/vector_add.cu", "vector_add_local_tile_multi_elem_per_thread_half<8>"),

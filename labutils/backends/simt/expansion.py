@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 import tempfile
+from collections.abc import Callable
 
 from ...cuda.tokens import Token, split
 from . import build
@@ -95,10 +96,13 @@ def _around(found: list[Token], i: int) -> str:
     return "".join(t.text for t in found[i : i + 3])
 
 
-def directives(text: str) -> tuple[str, list[str], bool]:
+def directives(
+    text: str, nobody_defines: Callable[[list[str], list[str]], bool] | None = None
+) -> tuple[str, list[str], bool]:
     """The text with its includes and pragmas replaced by marks, the includes, and whether there is anything left for a
-    preprocessor to do. Raises CompileError for what a cell may not ask of it."""
-    lines, includes, needed = _without_comments(text), [], False
+    preprocessor to do. Raises CompileError for what a cell may not ask of it: macros of others too, unless
+    `nobody_defines(includes, names)` says that these includes leave them undefined everywhere."""
+    lines, includes, needed, foreign = _without_comments(text), [], False, {}
     words = [_directive(line) for line in lines]
     defined = {_macro(rest) for word, rest in filter(None, words) if word == "define"}
     original = text.split("\n")
@@ -114,8 +118,15 @@ def directives(text: str) -> tuple[str, list[str], bool]:
             original[number] = _pragma(rest, number + 1)
             needed = needed or bool(original[number])
         else:
-            _check(word, rest, defined, number + 1)
+            foreign |= {name: (word, number + 1) for name in _asked(word, rest, number + 1) if name not in defined}
             needed = True
+    names = sorted(foreign)
+    if names and not (nobody_defines and not any(map(_OWNED.fullmatch, names)) and nobody_defines(includes, names)):
+        word, line = foreign[names[0]]
+        raise refuse(
+            line, f"#{word} may ask only for macros of your own, not `{names[0]}`: a kernel must be the same for every "
+            "compiler"
+        )  # fmt: skip
     return "\n".join(original), includes, needed
 
 
@@ -165,20 +176,18 @@ def _pragma(rest: str, number: int) -> str:
     raise refuse(number, f"`#pragma{rest.rstrip()[:80]}` is not allowed: a kernel may use #pragma unroll only")
 
 
-def _check(word: str, rest: str, defined: set[str], number: int) -> None:
+def _asked(word: str, rest: str, number: int) -> set[str]:
+    """The macros that a directive asks for. Raises CompileError where the directive is not allowed."""
     if word in ("define", "undef"):
         name = _macro(rest)
         if not name or _OWNED.fullmatch(name) or name in _MACROS:
             raise refuse(number, f"#{word} cannot give `{name}` another meaning: choose another name")
     elif word in _CONDITIONS:
-        foreign = set(re.findall(r"[^\W\d]\w*", rest)) - {"defined", "true", "false", "and", "or", "not"} - defined
-        if foreign:
-            raise refuse(
-                number, f"#{word} may ask only for macros of your own, not `{min(foreign)}`: a kernel must be the same "
-                "for every compiler"
-            )  # fmt: skip
+        words = set(re.findall(r"[^\W\d]\w*", rest))
+        return words - {"defined", "true", "false", "and", "or", "not"}
     elif word not in ("", "else", "endif", "error"):
         raise refuse(number, f"`#{word}` is not allowed in a kernel")
+    return set()
 
 
 def without_directives(source: str) -> str:
@@ -195,9 +204,13 @@ def without_directives(source: str) -> str:
     return "\n".join(lines)
 
 
-def expand(source: str, compiler: build.Compiler | None = None) -> str:
-    """The text that both compilers get. Raises CompileError, NoCompiler."""
-    text, includes, needed = directives(joined(source))
+def expand(
+    source: str,
+    compiler: build.Compiler | None = None,
+    nobody_defines: Callable[[list[str], list[str]], bool] | None = None,
+) -> str:
+    """The text that both compilers get; `nobody_defines` is that of `directives`. Raises CompileError, NoCompiler."""
+    text, includes, needed = directives(joined(source), nobody_defines)
     if needed:
         for name in _PREDEFINED:
             if name in text:

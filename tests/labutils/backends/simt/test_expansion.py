@@ -2,8 +2,10 @@
 
 import pytest
 
+from labutils import cuda
 from labutils.backends import simt
 from labutils.backends.simt import expansion
+from labutils.cuda import nvrtc
 
 KERNEL = "__global__ void k(float* x) { x[0] = N; }"
 
@@ -34,6 +36,20 @@ def test_an_unroll_pragma_takes_its_number_from_a_macro():
 )
 def test_macros_of_headers_decide_nothing(text):
     assert "here" not in expansion.expand(text + KERNEL)
+
+
+@pytest.mark.parametrize("name", ["MY_DEBUG", "CUDART_VERSION", "INFINITY", "__CUDA_ARCH__"])
+def test_macros_that_nobody_defines_may_be_asked_for(name):
+    text = f"#include <cuda_runtime.h>\n#ifdef {name}\nint here;\n#endif\n" + KERNEL.replace("N", "1")
+    with pytest.raises(simt.CompileError, match=f"line 2: #ifdef may ask only for macros of your own, not `{name}`"):
+        expansion.expand(text)  # as the judge reads it
+    if not nvrtc.available():
+        return
+    if name == "MY_DEBUG":
+        assert cuda.compile(text, "k").name == "k"
+    else:
+        with pytest.raises(cuda.CompileError, match="a kernel must be the same for every compiler"):
+            cuda.compile(text, "k")
 
 
 def test_macros_change_no_header():
