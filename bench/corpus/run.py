@@ -43,7 +43,9 @@ def examine(case: Case) -> tuple[str, str]:
         seen = case.launch_emulated(arguments)
     except NotHere as e:
         return "not here", str(e)
-    except (cuda.CompileError, cuda.ArgumentError, cuda.LaunchError, Unavailable) as e:
+    except cuda.CompileError as e:
+        return ("fault", case.fault) if case.fault else ("refused", str(e))
+    except (cuda.ArgumentError, cuda.LaunchError, Unavailable) as e:
         return "refused", str(e)
     except emulator.KernelStopped as e:
         return "crash", str(e)

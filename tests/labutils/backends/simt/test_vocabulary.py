@@ -21,6 +21,13 @@ template <float (*f)(float)> __device__ float mapped(float x) { return f(x); }
 __device__ float sum(float a, float b) { return a + b; }
 __device__ float twice(float x) { return 2 * x; }
 
+__device__ float kept(float x) {
+    static __shared__ float memory[1];
+    __shared__ static float more[1];
+    memory[0] = x, more[0] = x;
+    return memory[0] + more[0];
+}
+
 __global__ void k(float* y, unsigned* u, float* s, __nv_bfloat16* unused) {
     auto tile = cooperative_groups::tiled_partition<32>(cooperative_groups::this_thread_block());
     unsigned t = tile.thread_rank();
@@ -36,6 +43,7 @@ __global__ void k(float* y, unsigned* u, float* s, __nv_bfloat16* unused) {
     double whole;
     y[6] = modf(-2.75, &whole), y[7] = whole;
     y[8] = folded<sum>(3, 4), y[9] = mapped<twice>(5), y[10] = M_PI, y[11] = memory[0];
+    y[12] = kept(21), y[13] = M_LN10 * M_LOG10E + M_LN2 * M_LOG2E + M_1_PI * M_PI_4 + M_2_PI + M_2_SQRTPI;
     clock_t start = clock();
     u[0] = umin(~0u, 7u), u[1] = umax(~0u - 1, 7u), u[2] = clock() >= start;
     u[3] = atomicCAS_system(u + 4, 40u, 41u), u[5] = atomicCAS_block(u + 4, 41u, 42u);
@@ -45,11 +53,12 @@ __global__ void k(float* y, unsigned* u, float* s, __nv_bfloat16* unused) {
 
 
 def test_words_of_public_kernels(build):
-    y, s, unused = torch.zeros(12), torch.zeros(32), torch.zeros(1, dtype=torch.bfloat16)
+    y, s, unused = torch.zeros(14), torch.zeros(32), torch.zeros(1, dtype=torch.bfloat16)
     u = torch.zeros(8, dtype=torch.int32)
     u[4] = 40
     assert build(WORDS)[1, 32, 128](y, u, s, unused).ok
-    assert y.tolist() == pytest.approx([-0.75, 4, 0, 0, 0.5, -139, -0.75, -2, 7, 10, math.pi, 1])
+    last = 2.25 + 2 / math.pi + 2 / math.sqrt(math.pi)
+    assert y.tolist() == pytest.approx([-0.75, 4, 0, 0, 0.5, -139, -0.75, -2, 7, 10, math.pi, 1, 42, last])
     assert u.tolist() == [7, -2, 1, 40, 42, 41, 9, -5]
     assert s.tolist() == [300 + (t ^ 1) for t in range(32)]
 
@@ -138,3 +147,47 @@ def test_a_comparison_in_a_template_list_hides_no_pointer_behind_it(first):
 def test_what_the_emulator_lacks_is_named(body, words):
     with pytest.raises(simt.NeedsGpu, match=words):
         simt.compile("#include <cuda/pipeline>\n__global__ void k(float* x) { " + body + " }")
+
+
+EIGHT_BITS = """
+#include <cuda_fp8.h>
+template <__nv_fp8_interpretation_t kind, class One, class Two, class Four>
+__global__ void k(const double* x, unsigned char* stored, unsigned char* saturated, float* widened, unsigned* packed) {
+    int i = threadIdx.x;
+    stored[i] = __nv_cvt_double_to_fp8(x[i], __NV_NOSAT, kind);
+    saturated[i] = One(x[i]).__x;
+    One one;
+    one.__x = (unsigned char)i;
+    widened[i] = float(one);
+    half h = __nv_cvt_fp8_to_halfraw(one.__x, kind);
+    if (__half_raw(h).x != __half_raw(half(float(one))).x && float(h) == float(h)) widened[i] = -1;
+    if (i) return;
+    float4 f = float4(Four(make_float4(1, -2, 3, 0.5f)));
+    float2 g = float2(Two(__floats2half2_rn(f.x, f.y)));
+    packed[0] = Four(f).__x, packed[1] = Two(g).__x;
+}
+"""
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("e4m3", torch.float8_e4m3fn), ("e5m2", torch.float8_e5m2)])
+def test_numbers_of_8_bits(build, kind, dtype):
+    codes = torch.arange(256, dtype=torch.uint8)
+    numbers = codes.view(dtype).double()
+    middles = (numbers[:-1] + numbers[1:]) / 2  # ties, and beyond the largest
+    beside = middles.float().nextafter(torch.tensor(0.0)).double()
+    x = torch.cat([numbers, middles, beside, torch.tensor([math.inf, -math.inf, 1e9, 1e-9])])[:1024].contiguous()
+    stored, saturated = torch.zeros(1024, dtype=torch.uint8), torch.zeros(1024, dtype=torch.uint8)
+    widened, packed = torch.zeros(1024), torch.zeros(2, dtype=torch.int32)
+    n, up = len(x), kind.upper()
+    kernel = build(EIGHT_BITS, f"k<__NV_{up}, __nv_fp8_{kind}, __nv_fp8x2_{kind}, __nv_fp8x4_{kind}>")
+    assert kernel[1, n](x, stored, saturated, widened, packed).ok
+    expected, largest = x.to(dtype).double(), numbers[numbers.isfinite()].max()
+    given = stored[:n].view(dtype).double()
+    if kind == "e4m3":  # PyTorch gives no NaN beyond the largest number there
+        expected[x.abs() > 464] = math.nan
+    assert torch.equal(given.nan_to_num(9e9), expected.nan_to_num(9e9))
+    inside = saturated[:n].view(dtype).double()
+    assert torch.equal(inside[~x.isnan()], torch.where(expected.isfinite(), expected, largest * x.sign())[~x.isnan()])
+    assert torch.equal(widened[:256].double().nan_to_num(9e9), numbers.nan_to_num(9e9))
+    parts = torch.tensor([1, -2, 3, 0.5]).to(dtype).view(torch.uint8).view(torch.int32)
+    assert packed.tolist() == [int(parts[0]), int(parts[0]) & 0xFFFF]
