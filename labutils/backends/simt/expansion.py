@@ -48,7 +48,7 @@ DECIDED = {
 """Macros of NVIDIA's compiler that conditions may ask for, as they are decided: for both compilers in the same way, so
 that they get one text. In the code itself they have no place."""
 
-_GUARD = re.compile(r"_+\w+_(H|HPP|CH|CUH|CU)_*", re.IGNORECASE)
+_GUARD = re.compile(r"_[A-Z]\w*[A-Z0-9]_|_+\w+_(?i:H|HPP|CH|CUH|CU)_*")
 """The name of an include guard, which its file may define, as nothing."""
 
 _ELSEWHERE = re.compile(r"_?WIN(32|64)|_MSC_VER|__APPLE__|__MACOSX|__QNX\w*|__ANDROID__")
