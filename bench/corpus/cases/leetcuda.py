@@ -258,7 +258,7 @@ for tile, depth, block in (("8x8", 16, (16, 16)), ("8x8", 32, (16, 16)), ("16x8"
         kernel = (
             f"hgemm_t_{tile}_sliced_k{depth}_f16x8_pack_{how}_kernel<128, 128, {depth}, {tile.replace('x', ', ')}, 8>"
         )
-        product("hgemm/naive/hgemm_async.cu", kernel, f16, 1, block, SQUARE, SQUARE, 96)
+        product("hgemm/naive/hgemm_async.cu", kernel, f16, 1, block, SQUARE, SQUARE, 64)
 
 # with wmma
 
@@ -453,6 +453,6 @@ for path, kernel in (
     ),
     ("hgemm/cutlass/hgemm_mma_stage_tn_cute.cu", "hgemm_mma_stages_block_swizzle_tn_cute_kernel<half>"),
     ("cutlass/cute/vector_add.cu", "vector_add_local_tile_multi_elem_per_thread_half<8>"),
-    ("flash-attn/cutlass/flash_attn_cute.cu", "flash_attn_cute_kernel"),
+    ("flash-attn/cutlass/flash_attn_cute.cu", "flash_attn_cute_kernel<void>"),
 ):
     case(path, kernel, 1, 1, {}, lambda: {}, needs=CUTE)
