@@ -3,9 +3,9 @@
     python -m bench.corpus.counters --export FOLDER
     GPULAB_CORPUS=FOLDER python -m bench.corpus.counters [PATTERN…] [--json FILE]
 
-The first copies the files that are needed, where the collections can be read. The second needs a CUDA GPU and `ncu`, and
-no network; without them it prints the emulator's counts alone. The kernels were chosen before any of their counts was known, for what they do: wide and narrow accesses, halves,
-atomics, transposes, tiles, asynchronous copies, tensor cores.
+The first copies the files that are needed, where the collections can be read. The second needs a CUDA GPU, `ncu` and no
+network; without a GPU it prints the emulator's counts alone. The kernels were chosen before any of their counts was
+known, for what they do: wide and narrow accesses, halves, atomics, transposes, tiles, asynchronous copies, mma.
 """
 
 import argparse
@@ -106,6 +106,18 @@ def measured(cases: list[Case]) -> list[dict[str, int]]:
     return [launches[number] for number in sorted(launches)]
 
 
+def compare(cases: list[Case], on_hardware: bool = True) -> list[dict]:
+    """A row for each kernel and counter that is not zero: ours, and the hardware's or None."""
+    ours = [emulated(case) for case in cases]
+    theirs = measured(cases) if on_hardware else [{}] * len(cases)
+    return [
+        {"kernel": case.id, "counter": name, "emulator": mine[name], "hardware": hers.get(name)}
+        for case, mine, hers in zip(cases, ours, theirs, strict=True)
+        for name in COUNTED
+        if mine[name] or hers.get(name)
+    ]
+
+
 def export(cases: list[Case], folder: Path) -> None:
     """Copy the files that these cases read, each under its collection's name."""
     for case in cases:
@@ -129,15 +141,8 @@ def main() -> int:
     if arguments.run:
         run(cases)
         return 0
-    ours = [emulated(case) for case in cases]
     here = device.has_gpu() and ncu() is not None
-    theirs = measured(cases) if here else [{}] * len(cases)
-    rows = [
-        {"kernel": case.id, "counter": name, "emulator": mine[name], "hardware": hers.get(name)}
-        for case, mine, hers in zip(cases, ours, theirs, strict=True)
-        for name in COUNTED
-        if mine[name] or hers.get(name)
-    ]
+    rows = compare(cases, here)
     for r in rows:
         mark = " " if not here else "=" if r["emulator"] == r["hardware"] else "≠"
         name = r["kernel"].split(":")[1].split("<")[0]
