@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,10 +38,15 @@ Make = Callable[[np.random.Generator], torch.Tensor]
 
 @dataclass(frozen=True)
 class Array:
-    """An argument that is a tensor. `is_output`: the kernel writes it, and what it held before is poison."""
+    """An argument that is a tensor. `is_output`: the kernel writes it, and what it held before is poison. `is_scratch`:
+    what it holds afterwards is the kernel's own business."""
 
     make: Make
     is_output: bool = False
+    is_scratch: bool = False
+
+    def as_scratch(self) -> Array:
+        return replace(self, is_scratch=True)
 
 
 def normal(*shape: int, dtype=f32, scale: float = 1.0, mean: float = 0.0) -> Array:
@@ -71,6 +76,11 @@ def out(*shape: int, dtype=f32) -> Array:
     """An array that the kernel fills."""
     poison = float("nan") if dtype.is_floating_point else POISON % 256 if dtype == u8 else POISON
     return Array(lambda rng: torch.full(shape, poison, dtype=dtype), is_output=True)
+
+
+def scratch(*shape: int, dtype=f32) -> Array:
+    """Zeros, for the kernel to write what it likes."""
+    return Array(lambda rng: torch.zeros(shape, dtype=dtype), is_scratch=True)
 
 
 @dataclass(frozen=True)
@@ -155,18 +165,21 @@ class Case:
             result = {name: result}
         if missing := set(outputs) - set(result):
             raise ValueError(f"{self.id}: nothing is expected of {', '.join(sorted(missing))}")
-        return {n: np.asarray(result.get(n, a)) for n, a in exact.items() if isinstance(a, np.ndarray)}
+        checked = {n for n, a in self.arguments.items() if isinstance(a, Array) and not a.is_scratch}
+        return {n: np.ma.asarray(result.get(n, exact[n])) for n in exact if n in checked}
 
     def difference(self, arguments: Mapping[str, Any], references: Mapping[str, np.ndarray]) -> str:
         """Where the arrays are not what they must be, in a sentence, or ""."""
         for name, wanted in references.items():
             given = _exact(arguments[name]).reshape(-1)
-            wanted = np.broadcast_to(wanted, arguments[name].shape).reshape(-1)
+            wanted = np.broadcast_to(wanted, arguments[name].shape, subok=True).reshape(-1)
+            ignored, wanted = np.ma.getmaskarray(wanted), np.ma.getdata(wanted)
             unit = ROUNDING.get(self.precision or arguments[name].dtype, 0.0)
             finite = np.abs(wanted[np.isfinite(wanted)]).astype(np.float64)
             allowed = self.steps * unit * (np.abs(wanted) + (finite.mean() if finite.size else 0.0))
             with np.errstate(invalid="ignore"):
                 same = (given == wanted) | (np.isnan(given) & np.isnan(wanted)) | (np.abs(given - wanted) <= allowed)
+            same |= ignored
             if not same.all():
                 at = int(np.argmin(same))
                 return (
@@ -182,4 +195,5 @@ class Case:
 
 
 def _exact(tensor: torch.Tensor) -> np.ndarray:
-    return (tensor.double() if tensor.is_floating_point() else tensor).cpu().numpy()
+    exact = tensor.double() if tensor.is_floating_point() else tensor.byte() if tensor.dtype == torch.bool else tensor
+    return exact.cpu().numpy()

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from labutils.cuda.tokens import Token, split
 
 DEVICE = frozenset(("__global__", "__device__", "__constant__", "__shared__", "__managed__"))
-DECLARES = frozenset(("struct", "class", "union", "enum", "typedef", "using", "const", "constexpr", "static_assert"))
+DECLARES = frozenset(
+    ("struct", "class", "union", "enum", "typedef", "using", "const", "constexpr", "static_assert", "namespace")
+)
 CUDA_HEADER = re.compile(
-    r"cuda(_\w+)?\.h|cuda/.*|mma\.h|cooperative_groups.*|cub/.*|cute/.*|cutlass/.*|vector_types\.h|math_constants\.h"
-    r"|device_launch_parameters\.h|c?(assert|float|limits|math|stddef|stdint|stdio)(\.h)?"
+    r"cuda(_(?!profiler|gl)\w+)?\.h|cuda/.*|mma\.h|cooperative_groups.*|cub/.*|cute/.*|cutlass/.*|vector_types\.h"
+    r"|math_constants\.h|device_launch_parameters\.h|type_traits|c?(assert|float|limits|math|stddef|stdint|stdio)(\.h)?"
 )
 
 
@@ -61,7 +63,7 @@ def device_code(
         code = _without_comments(text)
         if match := re.match(r'\s*#\s*include\s*([<"])([^>"]+)', code):
             quoted, name = match[1] == '"', match[2]
-            for folder in (posixpath.dirname(path), *folders) if quoted else ():
+            for folder in (posixpath.dirname(path), *folders) if quoted else folders:
                 inside = posixpath.normpath(posixpath.join(folder, name))
                 if inside in seen:
                     return gap
@@ -76,7 +78,7 @@ def device_code(
             words = set(re.findall(r"\w+", code[match.end() :]))
             if words & marks:
                 marks.add(match[1])
-            if match[1] in drop:
+            if match[1] in drop or "__FILE__" in words:  # a host's check of an error
                 return gap
         return text
 
@@ -141,7 +143,8 @@ def _items(text: str) -> Iterator[_Item]:
                     yield item("bracket", i)
                     begin, code = i, []
                     continue
-                function = len(code) > 1 and code[-2].text in (")", "const", "noexcept")
+                of_type = code[0].text in ("typedef", "struct", "class", "union", "enum")  # it may be aligned
+                function = len(code) > 1 and code[-2].text in (")", "const", "noexcept") and not of_type
             depth += 1
         elif sign in (")", "]", "}"):
             if not depth:  # the end of a namespace
@@ -191,4 +194,4 @@ def _is_call(code: list[Token]) -> bool:
 
 def _opens_scope(code: list[Token]) -> bool:
     words = [t.text for t in code]
-    return words[0] in ("namespace", "inline") and "namespace" in words[:2] or words[:2] == ["extern", '"C"']
+    return words[0] in ("namespace", "inline") and "namespace" in words[:2] or words == ["extern", '"C"', "{"]

@@ -64,6 +64,8 @@ NUMBERS: dict[str, Any] = {
     "ulong": ctypes.c_uint64,
     "uint64_t": ctypes.c_uint64,
     "size_t": ctypes.c_uint64,
+    "ptrdiff_t": ctypes.c_int64,
+    "clock_t": ctypes.c_int64,
     "short": ctypes.c_int16,
     "int16_t": ctypes.c_int16,
     "unsigned short": ctypes.c_uint16,
@@ -137,6 +139,7 @@ def signatures(source: str) -> dict[str, Signature]:
     text = blank(source)
     words = [(m.group(), m.start()) for m in _WORD.finditer(text)]
     ends, templates, found, behind = _ends(words), _templates(words), {}, 0
+    declared: set[str] = set()
     for i, (word, _) in enumerate(words):
         if word != "__global__" or i < behind:
             continue
@@ -147,8 +150,17 @@ def signatures(source: str) -> dict[str, Signature]:
         behind = at + 1 if end is None else end  # no kernel is defined among another one's parameters
         pieces = [] if end is None else _split(text[words[at + 1][1] + 1 : words[end][1] + 1])
         template = _template(text, words, i, templates)
-        found.setdefault(name, Signature(name, tuple(map(_parameter, pieces)), template))
+        signature = Signature(name, tuple(map(_parameter, pieces)), template)
+        if name not in found or (name in declared and not _ends_there(words, end)):
+            found[name] = signature  # a definition has the parameters' names
+        if _ends_there(words, end):
+            declared.add(name)
     return found
+
+
+def _ends_there(words: list[tuple[str, int]], end: int | None) -> bool:
+    """Is the function whose parameters end at that word declared and not defined?"""
+    return end is not None and end + 1 < len(words) and words[end + 1][0] == ";"
 
 
 def _name_at(words: list[tuple[str, int]], at: int, ends: dict[int, int]) -> int:

@@ -5,6 +5,6 @@ from ..cuda import Case
 
 def all_cases() -> list[Case]:
     """Every case, in the order of the collections."""
-    from . import leetcuda, sgemm_cuda
+    from . import cuda_samples, leetcuda, llm_c, sgemm_cuda
 
-    return [case for module in (leetcuda, sgemm_cuda) for case in module.CASES]
+    return [case for module in (leetcuda, sgemm_cuda, llm_c, cuda_samples) for case in module.CASES]

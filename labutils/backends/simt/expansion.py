@@ -37,6 +37,23 @@ _PREDEFINED = ("__DATE__", "__TIME__", "__TIMESTAMP__", "__COUNTER__", "__FILE__
 
 _CONDITIONS = ("if", "ifdef", "ifndef", "elif")
 
+DECIDED = {
+    "__CUDA_ARCH__": "800",
+    "__CUDACC__": "1",
+    "__CUDACC_VER_MAJOR__": "12",
+    "__CUDACC_VER_MINOR__": "0",
+    "__cplusplus": "201703L",
+    "__linux__": "1",
+}
+"""Macros of NVIDIA's compiler that conditions may ask for, as they are decided: for both compilers in the same way, so
+that they get one text. In the code itself they have no place."""
+
+_GUARD = re.compile(r"_+\w+_(H|HPP|CH|CUH|CU)_*", re.IGNORECASE)
+"""The name of an include guard, which its file may define, as nothing."""
+
+_ELSEWHERE = re.compile(r"_?WIN(32|64)|_MSC_VER|__APPLE__|__MACOSX|__QNX\w*|__ANDROID__")
+"""Macros of other systems: not defined."""
+
 
 def refuse(line: int, why: str) -> CompileError:
     """An error at a line, as the compilers' own are shown."""
@@ -101,12 +118,16 @@ def directives(
 ) -> tuple[str, list[str], bool]:
     """The text with its includes and pragmas replaced by marks, the includes, and whether there is anything left for a
     preprocessor to do. Raises CompileError for what a cell may not ask of it: macros of others too, unless
-    `nobody_defines(includes, names)` says that these includes leave them undefined everywhere."""
+    `nobody_defines(includes, names)` says that these includes leave them undefined everywhere. Where it may say so,
+    conditions may also ask for what is `DECIDED`."""
     lines, includes, needed, foreign = _without_comments(text), [], False, {}
     words = [_directive(line) for line in lines]
     defined = {_macro(rest) for word, rest in filter(None, words) if word == "define"}
     original = text.split("\n")
     for number, found in enumerate(words):
+        is_condition = found is not None and found[0] in _CONDITIONS
+        if not is_condition and (used := DECIDED.keys() & set(re.findall(r"\w+", lines[number]))):
+            raise refuse(number + 1, f"`{min(used)}` can only be asked for by #if")
         if found is None:
             needed = needed or "__LINE__" in lines[number]
             continue
@@ -120,7 +141,7 @@ def directives(
         else:
             foreign |= {name: (word, number + 1) for name in _asked(word, rest, number + 1) if name not in defined}
             needed = True
-    names = sorted(foreign)
+    names = sorted(n for n in foreign if not (nobody_defines and (n in DECIDED or _ELSEWHERE.fullmatch(n))))
     if names and not (nobody_defines and not any(map(_OWNED.fullmatch, names)) and nobody_defines(includes, names)):
         word, line = foreign[names[0]]
         raise refuse(
@@ -171,7 +192,9 @@ def _include(line: str, number: int) -> str:
 def _pragma(rest: str, number: int) -> str:
     if found := re.match(r"\s*unroll\b(.*)", rest):
         return f"@unroll {found[1]}"
-    if re.match(r"\s*(once|(nv_)?diag_\w+|nv_diagnostic)\b", rest):  # what a compiler warns of is no part of a kernel
+    if re.match(
+        r"\s*(once|(nv_)?diag_\w+|nv_diagnostic|(clang|GCC) diagnostic)\b", rest
+    ):  # what a compiler warns of is no part of a kernel
         return ""
     raise refuse(number, f"`#pragma{rest.rstrip()[:80]}` is not allowed: a kernel may use #pragma unroll only")
 
@@ -180,6 +203,8 @@ def _asked(word: str, rest: str, number: int) -> set[str]:
     """The macros that a directive asks for. Raises CompileError where the directive is not allowed."""
     if word in ("define", "undef"):
         name = _macro(rest)
+        if word == "define" and _GUARD.fullmatch(rest.strip()):
+            return set()
         if not name or _OWNED.fullmatch(name) or name in _MACROS:
             raise refuse(number, f"#{word} cannot give `{name}` another meaning: choose another name")
     elif word in _CONDITIONS:
@@ -236,7 +261,8 @@ def _preprocessed(text: str, compiler: build.Compiler) -> str:
 def _run(text: str, compiler: build.Compiler) -> str:
     # limits of its own: a few lines of macros can ask for any amount of text, and of time
     limits = f"ulimit -f {LIMIT // 512}; ulimit -t {SECONDS}; ulimit -v 2000000"
-    command = ["sh", "-c", f'{limits}; exec "$@"', "sh", *compiler.command, "-E", "-undef", "-nostdinc",
+    decided = [f"-D{name}={value}" for name, value in DECIDED.items() if name != "__cplusplus"]
+    command = ["sh", "-c", f'{limits}; exec "$@"', "sh", *compiler.command, "-E", "-undef", "-nostdinc", *decided,
                "-std=c++17", "-fdiagnostics-color=never", "-x", "c++", "-"]  # fmt: skip
     with tempfile.TemporaryFile() as output:
         done = subprocess.run(

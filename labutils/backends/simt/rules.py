@@ -73,8 +73,10 @@ _SPECIFIERS = {"const", "volatile", "static", "constexpr", "inline", "extern", "
 
 _CUDAS_NAMESPACES = {"cooperative_groups", "nvcuda", "wmma", "cuda", "std"}
 
-_UTILITY = ("move", "forward")
-"""Functions of <utility>: those of `std` that the emulator has."""
+_STANDARD = re.compile(
+    r"move|forward|(integral|bool)_constant|(true|false)_type|(enable_if|conditional|void)(_t)?|(remove|is)_\w+"
+)
+"""Names of <utility> and <type_traits>: those of `std` that the emulator has."""
 
 _CUDAS_VARIABLES = frozenset(("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"))
 
@@ -233,7 +235,8 @@ class _Reader:
         if _RUNTIME.fullmatch(text):
             raise self.refuse(i, "calls to the CUDA runtime are host code: here Python allocates, copies and launches")
         cudas = self.is_sign(i - 1, "::") and self.is_word(i - 2, "cuda")
-        if text == "std" and self.is_sign(i + 1, "::") and not cudas and not self.is_word(i + 2, *_UTILITY):
+        named = self.found[i + 2].text if i + 2 < len(self.found) else ""
+        if text == "std" and self.is_sign(i + 1, "::") and not cudas and not _STANDARD.fullmatch(named):
             raise self.refuse(i, "`std::` is the host's library: a kernel can call device functions only")
         if text == "main" and self.is_sign(i + 1, "(") and self.is_word(i - 1, "int", "void"):
             raise self.refuse(i, "`main` is host code: the cell holds kernels and device functions only")

@@ -44,6 +44,11 @@ def test_every_kernel_is_found_with_its_parameters():
     assert [p.name for p in found["grid"].parameters] == ["d", "a", "n"]
 
 
+def test_a_declaration_without_names_gives_way_to_the_definition():
+    found = signatures("__global__ void k(float *, int); __global__ void k(float *y, ptrdiff_t n) {}")["k"]
+    assert [(p.name, p.kind) for p in found.parameters] == [("y", "float"), ("n", "ptrdiff_t")]
+
+
 K = signatures("__global__ void k(float* y, const float4* x, int n, float f) {}")["k"]
 
 

@@ -4,6 +4,7 @@
 
 SIMT_HALF(__half, __half2, half_to_float, float_to_half)
 SIMT_ATOMIC_TYPE(__half, 7)
+SIMT_ATOMIC_PAIR(__half2, 10)
 typedef __half half;
 typedef __half2 half2;
 

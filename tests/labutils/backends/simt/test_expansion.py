@@ -38,7 +38,30 @@ def test_macros_of_headers_decide_nothing(text):
     assert "here" not in expansion.expand(text + KERNEL)
 
 
-@pytest.mark.parametrize("name", ["MY_DEBUG", "CUDART_VERSION", "INFINITY", "__CUDA_ARCH__"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "#if __CUDA_ARCH__ >= 800",
+        "#ifdef __CUDACC__",
+        "#ifndef _WIN32",
+        "#if defined(__cplusplus) && !defined(_MSC_VER)",
+    ],
+)
+def test_conditions_on_nvcc_and_the_system_are_decided(condition):
+    text = f"#ifndef _MINE_H_\n#define _MINE_H_\n{condition}\nint here;\n#endif\n{KERNEL}\n#endif\n"
+    assert "here" in expansion.expand(text, nobody_defines=lambda includes, names: False)
+    for read in (expansion.expand, expansion.without_directives):  # as the judge does
+        with pytest.raises(simt.CompileError, match="macros of your own"):
+            read(text)
+
+
+@pytest.mark.parametrize("text", ["#define A __CUDA_ARCH__\n", "int x = __CUDA_ARCH__;\n"])
+def test_what_is_decided_is_no_value(text):
+    with pytest.raises(simt.CompileError, match="line 1: `__CUDA_ARCH__`"):
+        expansion.expand(text + KERNEL)
+
+
+@pytest.mark.parametrize("name", ["MY_DEBUG", "CUDART_VERSION", "INFINITY", "__CUDACC_RTC__"])
 def test_macros_that_nobody_defines_may_be_asked_for(name):
     text = f"#include <cuda_runtime.h>\n#ifdef {name}\nint here;\n#endif\n" + KERNEL.replace("N", "1")
     with pytest.raises(simt.CompileError, match=f"line 2: #ifdef may ask only for macros of your own, not `{name}`"):

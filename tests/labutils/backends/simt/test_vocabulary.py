@@ -67,6 +67,30 @@ def test_words_of_public_kernels(build):
     assert s.tolist() == [300 + (t ^ 1) for t in range(32)]
 
 
+PAIRS = """
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+#include <type_traits>
+template <class T, bool twice>
+__device__ void add(T* p, T value, std::bool_constant<twice>) {
+    static_assert(!std::is_same_v<T, float> && std::is_integral<int>::value && !std::is_pointer_v<T>);
+    atomicAdd(p, value);
+    if constexpr (twice) atomicAdd(p, value);
+}
+__global__ void k(__half2* h, __nv_bfloat162* b, unsigned short* bits) {
+    add(h, __half2(1.0f, 0.5f), std::false_type{});
+    add(b, __nv_bfloat162(2.0f, 0.25f), std::true_type{});
+    if (threadIdx.x == 0) bits[0] = __bfloat16_as_ushort(__ushort_as_bfloat16(16320));
+}
+"""
+
+
+def test_pairs_of_16_bit_floats_are_added_atomically(build):
+    h, b, bits = torch.zeros(2).half(), torch.zeros(2).bfloat16(), torch.zeros(1, dtype=torch.int16)
+    assert build(PAIRS)[2, 32, 0](h, b, bits).ok
+    assert (h.tolist(), b.tolist(), bits.tolist()) == ([64, 32], [256, 32], [16320])
+
+
 COPIES = """
 #include <cuda/barrier>
 __global__ void k(float4* x) {
