@@ -132,6 +132,26 @@ def test_the_files_of_the_counted_kernels_can_be_carried_along(collection, tmp_p
     assert len(counters.chosen()) == 20
 
 
+PROFILER = """\
+#!/bin/sh
+echo "==PROF== Connected"
+echo '"ID","Kernel Name","Metric Name","Metric Value"'
+echo '"0","void fill<(int)3>(float *)","l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum","1,024"'
+echo '"0","void fill<(int)3>(float *)","another","7"'
+echo '"1","twice(const float *, float *, int)","l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum","2"'
+"""
+
+
+def test_a_profile_is_read_launch_by_launch(collection, tmp_path, monkeypatch):
+    (tmp_path / "ncu").write_text(PROFILER)
+    (tmp_path / "ncu").chmod(0o755)
+    monkeypatch.setattr(counters, "ncu", lambda: str(tmp_path / "ncu"))
+    cases = [made("fill<3>", {"y": out(64)}, dict), made("twice", {}, dict)]
+    assert counters.measured(cases) == [{"global_store_sectors": 1024}, {"global_load_requests": 2}]
+    with pytest.raises(RuntimeError, match="2 of 1 launches were profiled"):
+        counters.measured(cases[:1])
+
+
 @pytest.mark.gpu
 @pytest.mark.timeout(900)
 def test_totals_of_public_kernels_equal_nsight_computes():
