@@ -98,6 +98,10 @@ VECTORS: dict[str, tuple[str, int]] = {
 """Vector type in C++ -> (the type of its members, how many it has)."""
 
 
+_TAG = re.compile(r"(bool|integral)_constant<.*>|(true|false)_type")
+"""Types of parameters that choose a function: all that there is to them is the type."""
+
+
 class MapBytes(ctypes.Structure):
     """A tensor map as a kernel's parameter."""
 
@@ -248,7 +252,8 @@ def _parameter(text: str) -> Parameter:
     words = re.findall(r"[\w:]+(?:<[^>]*>)?", text.replace("*", " ").replace("&", " "))
     is_const = "const" in words
     words = [w for w in words if w != "const"] or [""]
-    return Parameter(words[-1], " ".join(words[:-1]).removeprefix("std::"), is_pointer, is_const)
+    kind = " ".join(words[:-1]) if len(words) > 1 else words[0]  # it may have no name
+    return Parameter(words[-1], kind.removeprefix("std::"), is_pointer, is_const)
 
 
 def convert(signature: Signature, arguments: tuple, device: str) -> list[tuple[Any, Any]]:
@@ -319,6 +324,8 @@ def _number(signature: Signature, p: Parameter, value: Any):
         raise ArgumentError(f"{what} is a tensor; pass a number ({p.name}.item())")
     if not isinstance(value, (bool, int, float)):
         raise ArgumentError(f"{what} must be a number, not a {type(value).__name__}")
+    if _TAG.fullmatch(p.kind):
+        return 0, ctypes.c_uint8
     kind, element = NUMBERS.get(p.kind), ELEMENTS.get(p.kind)
     if element in ((torch.float16, 1), (torch.bfloat16, 1)):
         return torch.tensor(float(value), dtype=element[0]).view(torch.uint16).item(), ctypes.c_uint16

@@ -48,7 +48,7 @@ DECIDED = {
 """Macros of NVIDIA's compiler that conditions may ask for, as they are decided: for both compilers in the same way, so
 that they get one text. In the code itself they have no place."""
 
-_GUARD = re.compile(r"_+\w+_(H|HPP|CH|CUH|CU)_*", re.IGNORECASE)
+_GUARD = re.compile(r"_[A-Z]\w*[A-Z0-9]_|_+\w+_(?i:H|HPP|CH|CUH|CU)_*")
 """The name of an include guard, which its file may define, as nothing."""
 
 _ELSEWHERE = re.compile(r"_?WIN(32|64)|_MSC_VER|__APPLE__|__MACOSX|__QNX\w*|__ANDROID__")
@@ -125,10 +125,8 @@ def directives(
     defined = {_macro(rest) for word, rest in filter(None, words) if word == "define"}
     original = text.split("\n")
     for number, found in enumerate(words):
-        is_condition = found is not None and found[0] in _CONDITIONS
-        if not is_condition and (used := DECIDED.keys() & set(re.findall(r"\w+", lines[number]))):
-            raise refuse(number + 1, f"`{min(used)}` can only be asked for by #if")
         if found is None:
+            _refuse_values(lines[number], number + 1)
             needed = needed or "__LINE__" in lines[number]
             continue
         word, rest = found
@@ -140,6 +138,8 @@ def directives(
             needed = needed or bool(original[number])
         else:
             foreign |= {name: (word, number + 1) for name in _asked(word, rest, number + 1) if name not in defined}
+            if word not in _CONDITIONS:
+                _refuse_values(rest, number + 1)
             needed = True
     names = sorted(n for n in foreign if not (nobody_defines and (n in DECIDED or _ELSEWHERE.fullmatch(n))))
     if names and not (nobody_defines and not any(map(_OWNED.fullmatch, names)) and nobody_defines(includes, names)):
@@ -197,6 +197,12 @@ def _pragma(rest: str, number: int) -> str:
     ):  # what a compiler warns of is no part of a kernel
         return ""
     raise refuse(number, f"`#pragma{rest.rstrip()[:80]}` is not allowed: a kernel may use #pragma unroll only")
+
+
+def _refuse_values(text: str, number: int) -> None:
+    """A condition may ask for what is `DECIDED`, and nothing may use its value."""
+    if used := DECIDED.keys() & set(re.findall(r"\w+", text)):
+        raise refuse(number, f"`{min(used)}` can only be asked for by #if")
 
 
 def _asked(word: str, rest: str, number: int) -> set[str]:

@@ -409,6 +409,7 @@ def _in_line(following: list[str]) -> bool:
     """Does a definition with C linkage begin like one of a kernel or device function?"""
     return following[:1] in (
         ["__global__"],
+        ["__launch_bounds__"],
         ["__device__"],
         ["__constant__"],
         ["static"],

@@ -49,6 +49,12 @@ def test_a_declaration_without_names_gives_way_to_the_definition():
     assert [(p.name, p.kind) for p in found.parameters] == [("y", "float"), ("n", "ptrdiff_t")]
 
 
+def test_a_tag_without_a_name_is_passed_as_a_byte():
+    k = signatures("template <bool b> __global__ void k(float* y, std::bool_constant<b>) {}")["k"]
+    y = torch.zeros(1)
+    assert convert(k, (y, True), "cpu") == [(y.data_ptr(), ctypes.c_void_p), (0, ctypes.c_uint8)]
+
+
 K = signatures("__global__ void k(float* y, const float4* x, int n, float f) {}")["k"]
 
 
