@@ -120,10 +120,19 @@ class Case:
     def id(self) -> str:
         return f"{self.source}/{self.path}:{self.kernel}"
 
+    def files(self) -> dict[str, str]:
+        """The texts of the files that it is made of, by path. Raises NotHere."""
+        found: dict[str, str] = {}
+        self._device_code(lambda path: found.setdefault(path, SOURCES[self.source].read(path)))
+        return found
+
+    def _device_code(self, read: Callable[[str], str]) -> str:
+        name = self.kernel.split("<")[0]
+        return device_code(read, self.path, name, self.keep, self.drop, self.folders)
+
     def text(self) -> str:
         """The device code that is compiled. Raises NotHere."""
-        name = self.kernel.split("<")[0]
-        text = device_code(SOURCES[self.source].read, self.path, name, self.keep, self.drop, self.folders)
+        text = self._device_code(SOURCES[self.source].read)
         for old, new in self.edits:
             if text.count(old) != 1:
                 raise ValueError(f"{self.id}: {old!r} stands {text.count(old)} times in the text")

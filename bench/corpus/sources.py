@@ -58,10 +58,10 @@ def _read(source: Source, path: str) -> str | None:
     where = _place(source)
     if not _is_clone(where):
         file = where / path
-        return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else None
+        return file.read_text(encoding="utf-8-sig", errors="replace") if file.is_file() else None
     done = _git("-C", str(where), "show", f"{source.commit}:{path}")
     if done.returncode == 0:
-        return done.stdout.decode(errors="replace")
+        return done.stdout.decode("utf-8-sig", errors="replace")
     if _git("-C", str(where), "cat-file", "-e", f"{source.commit}^{{commit}}").returncode:
         raise NotHere(f"{where} has no commit {source.commit[:12]} of {source.owner}/{source.name}")
     return None

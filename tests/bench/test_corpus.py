@@ -5,9 +5,11 @@ import subprocess
 import numpy as np
 import pytest
 
-from bench.corpus import run, sources
+from bench.corpus import counters, run, sources
 from bench.corpus.cases import all_cases
 from bench.corpus.cuda import Case, f32, normal, out
+from bench.counters import ncu
+from labutils.gpu import device
 
 FILE = """\
 #include <iostream>
@@ -47,7 +49,7 @@ int main() { twice<<<1, 1>>>(0, 0, 0); return 0; }
 def collection(tmp_path, monkeypatch):
     """The name of a collection: a file, and a header of its own."""
     (tmp_path / "made" / "src" / "lib").mkdir(parents=True)
-    (tmp_path / "made" / "src" / "file.cu").write_text(FILE)
+    (tmp_path / "made" / "src" / "file.cu").write_text("\ufeff" + FILE)
     (tmp_path / "made" / "src" / "lib" / "common.h").write_text("#pragma once\n#define SCALE 2\nvoid on_host_too();\n")
     monkeypatch.setenv(sources.FOLDER, str(tmp_path))
     monkeypatch.setitem(sources.SOURCES, "made", sources.Source("made", "nobody", "0" * 40, "MIT"))
@@ -116,6 +118,51 @@ def test_a_collection_is_fetched_at_its_commit(tmp_path, monkeypatch):
         source.read("b.cu")
     with pytest.raises(sources.NotHere, match="cannot be fetched"):
         sources.Source("others", "somebody", "1" * 40, "MIT").read("a.cu")
+
+
+def test_the_files_of_the_counted_kernels_can_be_carried_along(collection, tmp_path, monkeypatch):
+    case = made("twice", {}, dict)
+    counters.export([case], tmp_path / "carried")
+    assert sorted(p.name for p in (tmp_path / "carried" / "made" / "src").rglob("*.*")) == ["common.h", "file.cu"]
+    text = case.text()
+    monkeypatch.setenv(sources.FOLDER, str(tmp_path / "carried"))
+    sources._place.cache_clear()
+    sources._read.cache_clear()
+    assert case.text() == text
+    assert len(counters.chosen()) == 20
+
+
+PROFILER = """\
+#!/bin/sh
+echo "==PROF== Connected"
+echo '"ID","Kernel Name","Metric Name","Metric Value"'
+echo '"0","void fill<(int)3>(float *)","l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum","1,024"'
+echo '"0","void fill<(int)3>(float *)","another","7"'
+echo '"1","twice(const float *, float *, int)","l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum","2"'
+"""
+
+
+def test_a_profile_is_read_launch_by_launch(collection, tmp_path, monkeypatch):
+    (tmp_path / "ncu").write_text(PROFILER)
+    (tmp_path / "ncu").chmod(0o755)
+    monkeypatch.setattr(counters, "ncu", lambda: str(tmp_path / "ncu"))
+    cases = [made("fill<3>", {"y": out(64)}, dict), made("twice", {}, dict)]
+    assert counters.measured(cases) == [{"global_store_sectors": 1024}, {"global_load_requests": 2}]
+    with pytest.raises(RuntimeError, match="2 of 1 launches were profiled"):
+        counters.measured(cases[:1])
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(900)
+def test_totals_of_public_kernels_equal_nsight_computes():
+    if not device.has_gpu() or ncu() is None:
+        pytest.skip("needs a CUDA GPU and Nsight Compute (ncu)")
+    try:
+        rows = counters.compare(counters.chosen())
+    except sources.NotHere as e:
+        pytest.skip(str(e))
+    same = [r for r in rows if r["emulator"] == r["hardware"]]
+    assert len(same) >= 0.98 * len(rows), [r for r in rows if r not in same]
 
 
 @pytest.mark.compiler

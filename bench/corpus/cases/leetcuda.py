@@ -55,7 +55,8 @@ UNARY = {
 
 for name, function in UNARY.items():
     for variant, width in WIDTHS.items():
-        arguments = dict(x=normal(N, dtype=type_of(variant), scale=2), y=out(N, dtype=type_of(variant)), N=N)
+        scale = 1 if name == "gelu" else 2  # exp(2 x) of a half is infinite where x is 4.06 or more, and gelu NaN
+        arguments = dict(x=normal(N, dtype=type_of(variant), scale=scale), y=out(N, dtype=type_of(variant)), N=N)
         case(f"{name}/{name}.cu", f"{name}_{variant}_kernel", N // 256, 256 // width, arguments, function)
         if name == "relu":
             case("nvidia-nsight/relu.cu", f"relu_{variant}_kernel", N // 256, 256 // width, arguments, function)
@@ -258,7 +259,7 @@ for tile, depth, block in (("8x8", 16, (16, 16)), ("8x8", 32, (16, 16)), ("16x8"
         kernel = (
             f"hgemm_t_{tile}_sliced_k{depth}_f16x8_pack_{how}_kernel<128, 128, {depth}, {tile.replace('x', ', ')}, 8>"
         )
-        product("hgemm/naive/hgemm_async.cu", kernel, f16, 1, block, SQUARE, SQUARE, 96)
+        product("hgemm/naive/hgemm_async.cu", kernel, f16, 1, block, SQUARE, SQUARE, 64)
 
 # with wmma
 
@@ -336,14 +337,17 @@ def attention(Q, K, V):  # noqa: N803
     return softmax(Q @ K.swapaxes(-1, -2) / math.sqrt(WIDTH)) @ V
 
 
-def flash(file, kernel, shared, keys=8, tail="8, 8, 8", accumulator="1, ", queries="4, 1, 4, 1, 1"):
-    """A kernel of 4 warps on 64 queries and `keys` times 8 keys, in two stages."""
+def flash(file, kernel, shared, keys=8, tail="8, 8, 8", accumulator="1, ", queries="4, 1, 4, 1, 1", columns=False):
+    """A kernel of 4 warps on 64 queries and `keys` times 8 keys, in two stages. `columns`: V is given transposed."""
     tiles = f"{queries}, {keys}, {queries[-1]}, {2 if queries[0] == '2' else 8}"
     arrays = {n: normal(1, HEADS, LENGTH, WIDTH, dtype=f16) for n in "QKV"}
+    if columns:
+        arrays["V"] = normal(1, HEADS, WIDTH, LENGTH, dtype=f16)
+    expect = (lambda Q, K, V: attention(Q, K, V.swapaxes(-1, -2))) if columns else attention
     blocks, threads = (LENGTH // 64, HEADS), 256 if queries[0] == "2" else 128
     kernel = f"flash_attn_mma_stages_{kernel}_kernel<{WIDTH}, 16, 8, 16, {tiles}, {accumulator}2, {tail}>"
     arguments = arrays | dict(O=out(1, HEADS, LENGTH, WIDTH, dtype=f16), QKV_seqlen=LENGTH, QKV_head=HEADS)
-    case(f"flash-attn/mma/{file}.cu", kernel, blocks, threads, arguments, attention, steps=64, shared=2 * shared)
+    case(f"flash-attn/mma/{file}.cu", kernel, blocks, threads, arguments, expect, steps=64, shared=2 * shared)
 
 
 PADDED = WIDTH + 8
@@ -366,14 +370,21 @@ for swizzled, pads in (("q", "0, 8, 8"), ("qk", "0, 0, 8"), ("qkv", "0, 0, 0")):
     widest = WIDTH if swizzled == "qkv" else PADDED
     for shared, elements in (("kv", 64 * WIDTH + 2 * 32 * widest), ("qkv", max(64 * WIDTH, 2 * 32 * widest))):
         name = f"{shared}_swizzle_{swizzled}"
-        flash(f"swizzle/flash_attn_mma_share_{name}", f"split_q_shared_{name}", elements, 4, pads)
+        flash(
+            f"swizzle/flash_attn_mma_share_{name}",
+            f"split_q_shared_{name}",
+            elements,
+            4,
+            pads,
+            columns=pads == "0, 0, 0",
+        )
     for tiling, kinds in (("qk", ("",)), ("qkv", ("", "F32F16F16F32"))):
         for kind in kinds:
             name = f"split_q_tiling_{tiling}{'_acc_f32' if kind else ''}_swizzle_{swizzled}"
             q_and_k = sum(2 * 64 * (16 + int(pad)) for pad in pads.split(", ")[:2])
             v = 2 * WIDTH * (16 + int(pads[-1])) if tiling == "qkv" or swizzled == "qkv" else 2 * 16 * PADDED
             file = f"swizzle/flash_attn_mma_tiling_{tiling}_swizzle_{swizzled}{'_' * bool(kind)}{kind}"
-            flash(file, name, max(q_and_k, v), tail=pads)
+            flash(file, name, max(q_and_k, v), tail=pads, columns=tiling == "qk" and pads == "0, 0, 0")
 for file, kernel in (
     ("basic/flash_attn_mma_tiling_qk", "tiling_qk"), ("basic/flash_attn_mma_tiling_qkv", "tiling_qkv"),
     ("basic/flash_attn_mma_tiling_qk_F32F16F16F32", "tiling_qk_acc_f32"),
@@ -453,6 +464,6 @@ for path, kernel in (
     ),
     ("hgemm/cutlass/hgemm_mma_stage_tn_cute.cu", "hgemm_mma_stages_block_swizzle_tn_cute_kernel<half>"),
     ("cutlass/cute/vector_add.cu", "vector_add_local_tile_multi_elem_per_thread_half<8>"),
-    ("flash-attn/cutlass/flash_attn_cute.cu", "flash_attn_cute_kernel"),
+    ("flash-attn/cutlass/flash_attn_cute.cu", "flash_attn_cute_kernel<void>"),
 ):
     case(path, kernel, 1, 1, {}, lambda: {}, needs=CUTE)

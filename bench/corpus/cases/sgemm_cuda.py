@@ -37,6 +37,7 @@ for number, name, kernel, threads, m, n, k in (
             arguments,
             lambda A, B, C: {"C": 0.5 * A @ B + 3 * C},
             steps=k // 2,
+            fault="half of the block waits at one __syncthreads(), the other half at another" if number == 11 else "",
             setup="const int WARPSIZE = 32;" if number > 10 else "",  # kernels.cuh has it from the file before
         )
     )

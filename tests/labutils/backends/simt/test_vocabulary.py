@@ -9,6 +9,8 @@ from labutils.backends import simt
 
 WORDS = """
 #include <cuda.h>
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 #pragma nv_diag_suppress static_var_with_dynamic_init
@@ -43,6 +45,8 @@ __global__ void k(float* y, unsigned* u, float* s, __nv_bfloat16* unused) {
     double whole;
     y[6] = modf(-2.75, &whole), y[7] = whole;
     y[8] = folded<sum>(3, 4), y[9] = mapped<twice>(5), y[10] = M_PI, y[11] = memory[0];
+    y[14] = __half2int_rz(half(-2.5f)) + 10 * __half2int_rd(half(-2.5f)) + 100 * __half2uint_ru(half(2.5f));
+    y[15] = __half2short_rn(half(2.5f)) + 10 * __bfloat162int_rz(__nv_bfloat16(-7.5f)) + 100 * (int)__short2half_rn(-3);
     y[12] = kept(21), y[13] = M_LN10 * M_LOG10E + M_LN2 * M_LOG2E + M_1_PI * M_PI_4 + M_2_PI + M_2_SQRTPI;
     clock_t start = clock();
     u[0] = umin(~0u, 7u), u[1] = umax(~0u - 1, 7u), u[2] = clock() >= start;
@@ -53,12 +57,12 @@ __global__ void k(float* y, unsigned* u, float* s, __nv_bfloat16* unused) {
 
 
 def test_words_of_public_kernels(build):
-    y, s, unused = torch.zeros(14), torch.zeros(32), torch.zeros(1, dtype=torch.bfloat16)
+    y, s, unused = torch.zeros(16), torch.zeros(32), torch.zeros(1, dtype=torch.bfloat16)
     u = torch.zeros(8, dtype=torch.int32)
     u[4] = 40
     assert build(WORDS)[1, 32, 128](y, u, s, unused).ok
     last = 2.25 + 2 / math.pi + 2 / math.sqrt(math.pi)
-    assert y.tolist() == pytest.approx([-0.75, 4, 0, 0, 0.5, -139, -0.75, -2, 7, 10, math.pi, 1, 42, last])
+    assert y.tolist() == pytest.approx([-0.75, 4, 0, 0, 0.5, -139, -0.75, -2, 7, 10, math.pi, 1, 42, last, 268, -368])
     assert u.tolist() == [7, -2, 1, 40, 42, 41, 9, -5]
     assert s.tolist() == [300 + (t ^ 1) for t in range(32)]
 

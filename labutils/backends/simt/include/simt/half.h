@@ -144,3 +144,17 @@ SIMT_INLINE float fused_for_half(float a, float b, float c) {
   SIMT_INLINE name hrcp(name a) { return name(1.0f / (float)a); }                               \
   SIMT_INLINE float __low2float(pair a) { return (float)a.x; }                                  \
   SIMT_INLINE float __high2float(pair a) { return (float)a.y; }
+
+// Whole numbers of a half, in each of the four ways of rounding; `word` is how CUDA's names begin.
+#define SIMT_HALF_TO_INT_BY(name, word, way)                                                                    \
+  SIMT_INLINE int word##2int_##way(name h) { return __float2int_##way((float)h); }                               \
+  SIMT_INLINE unsigned word##2uint_##way(name h) { return __float2uint_##way((float)h); }                        \
+  SIMT_INLINE short word##2short_##way(name h) {                                                                 \
+    const int i = __float2int_##way((float)h);                                                                   \
+    return (short)(i < -32768 ? -32768 : i > 32767 ? 32767 : i);                                                 \
+  }
+#define SIMT_HALF_TO_INT(name, word)  \
+  SIMT_HALF_TO_INT_BY(name, word, rn) \
+  SIMT_HALF_TO_INT_BY(name, word, rz) \
+  SIMT_HALF_TO_INT_BY(name, word, rd) \
+  SIMT_HALF_TO_INT_BY(name, word, ru)
