@@ -48,8 +48,8 @@ DECIDED = {
 """Macros of NVIDIA's compiler that conditions may ask for, as they are decided: for both compilers in the same way, so
 that they get one text. In the code itself they have no place."""
 
-_GUARD = re.compile(r"_[A-Z]\w*[A-Z0-9]_|_+\w+_(?i:H|HPP|CH|CUH|CU)_*")
-"""The name of an include guard, which its file may define, as nothing."""
+_GUARD = re.compile(r"_+[A-Z][A-Z0-9_]*(?<!__)|_+\w+_(?i:H|HPP|CH|CUH|CU)_*")
+"""Names with which files guard themselves and set switches: a text may define them, as nothing."""
 
 _ELSEWHERE = re.compile(r"_?WIN(32|64)|_MSC_VER|__APPLE__|__MACOSX|__QNX\w*|__ANDROID__")
 """Macros of other systems: not defined."""
@@ -178,7 +178,7 @@ def _macro(rest: str) -> str:
 def _include(line: str, number: int) -> str:
     text = "".join(t.text for t in split(line) if t.kind != "comment").strip(" \t\f\v")
     found = re.fullmatch(r'#[ \t\f\v]*include[ \t\f\v]*(<[^<>"]*>|"[^<>"]*")', text)
-    if found and GPU_HEADERS.fullmatch(found[1][1:-1]):
+    if found and found[1][1:-1] not in HEADERS and GPU_HEADERS.fullmatch(found[1][1:-1]):
         raise NeedsGpu(f"line {number}: {found[1]} is not among the emulator's headers", number)
     if not found or found[1][1:-1] not in HEADERS:
         shown = text[:80] if not found else f"#include {found[1]}"

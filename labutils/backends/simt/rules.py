@@ -23,7 +23,7 @@ UNDERSCORED = re.compile(
     r"umul\w+|fmaf?\w*|f\w+_r\w|d\w+_r\w|exp\w*f|log\w*f|sinf|cosf|tanf|powf|saturatef|fdividef|sincosf|tanhf|"
     r"float\w*|double\w*|longlong_as_double|int\w*|uint\w*|ll\w*|ull\w*|short\w*|ushort\w*|half\w*|bfloat\w*|low\w*|high\w*|h\w+|"
     r"byte_perm|dp[24]a\w*|v\w+[24]|nv_\w+|NV_(NOSAT|SATFINITE|E4M3|E5M2)|x|pipeline_\w+|nanosleep|assert\w*|prof_trigger|trap|brkpt|cvta_\w+|"
-    r"isShared|isGlobal|isLocal|isConstant|unroll|builtin_assume|builtin_expect|"
+    r"isShared|isGlobal|isLocal|isConstant|unroll|builtin_assume(_aligned)?|builtin_expect|"
     r"barrier_\w+|smem(_d)?|alignof|LINE|VA_ARGS|funnelshift_\w+|\w+2half\w*|\w+2bfloat\w*|\w+_rn|\w+_rz|\w+_ru|\w+_rd)(__)?"
 )
 """Names of CUDA that begin with two underscores, and `__smem`, as NVIDIA's samples call a block's memory; all others

@@ -19,7 +19,7 @@ HEADERS = frozenset(
         """cuda.h cuda_runtime.h cuda_runtime_api.h device_launch_parameters.h math_constants.h vector_types.h
     cuda_fp16.h cuda_bf16.h cuda_fp8.h mma.h cooperative_groups.h cooperative_groups/reduce.h cooperative_groups/scan.h
     cooperative_groups/memcpy_async.h cuda_pipeline.h cuda_pipeline_primitives.h cuda/pipeline
-    cuda/atomic cuda/barrier
+    cuda/atomic cuda/barrier cuda/std/type_traits
     stdint.h cstdint stddef.h cstddef stdio.h cstdio math.h cmath assert.h cassert float.h cfloat limits.h
     climits type_traits utility lab/hopper.cuh lab/mma.cuh""",
     )

@@ -70,10 +70,11 @@ def test_words_of_public_kernels(build):
 PAIRS = """
 #include <cuda_fp16.h>
 #include <cuda_bf16.h>
+#include <cuda/std/type_traits>
 #include <type_traits>
 template <class T, bool twice>
 __device__ void add(T* p, T value, std::bool_constant<twice>) {
-    static_assert(!std::is_same_v<T, float> && std::is_integral<int>::value && !std::is_pointer_v<T>);
+    static_assert(!std::is_same_v<T, float> && cuda::std::is_integral<int>::value && !std::is_pointer_v<T>);
     atomicAdd(p, value);
     if constexpr (twice) atomicAdd(p, value);
 }
@@ -89,6 +90,40 @@ def test_pairs_of_16_bit_floats_are_added_atomically(build):
     h, b, bits = torch.zeros(2).half(), torch.zeros(2).bfloat16(), torch.zeros(1, dtype=torch.int16)
     assert build(PAIRS)[2, 32, 0](h, b, bits).ok
     assert (h.tolist(), b.tolist(), bits.tolist()) == ([64, 32], [256, 32], [16320])
+
+
+PRODUCTS = """
+#include <mma.h>
+using namespace nvcuda;
+__global__ void k(double* d, int* i, const double* a, const signed char* b) {
+    __builtin_assume(blockDim.x == 32);
+    const double* aligned = reinterpret_cast<const double*>(__builtin_assume_aligned(a, 16));
+    wmma::fragment<wmma::matrix_a, 8, 8, 4, double, wmma::row_major> da;
+    wmma::fragment<wmma::matrix_b, 8, 8, 4, double, wmma::col_major> db;
+    wmma::fragment<wmma::accumulator, 8, 8, 4, double> dc;
+    wmma::load_matrix_sync(da, aligned, 4);
+    wmma::load_matrix_sync(db, aligned, 4);
+    wmma::fill_fragment(dc, 0.0);
+    wmma::mma_sync(dc, da, db, dc);
+    wmma::store_matrix_sync(d, dc, 8, wmma::mem_row_major);
+    wmma::fragment<wmma::matrix_a, 16, 16, 16, signed char, wmma::row_major> ia;
+    wmma::fragment<wmma::matrix_b, 16, 16, 16, signed char, wmma::col_major> ib;
+    wmma::fragment<wmma::accumulator, 16, 16, 16, int> ic;
+    wmma::load_matrix_sync(ia, b, 16);
+    wmma::load_matrix_sync(ib, b, 16);
+    wmma::fill_fragment(ic, (1 << 30) + 1);
+    wmma::mma_sync(ic, ia, ib, ic);
+    wmma::store_matrix_sync(i, ic, 16, wmma::mem_row_major);
+}
+"""
+
+
+def test_products_of_doubles_and_of_integers_are_as_exact_as_on_a_gpu(build):
+    a, b = torch.randn(8, 4, dtype=torch.float64), torch.randint(-9, 9, (16, 16), dtype=torch.int8)
+    d, i = torch.zeros(8, 8, dtype=torch.float64), torch.zeros(16, 16, dtype=torch.int32)
+    assert build(PRODUCTS)[1, 32, 0](d, i, a, b).ok
+    assert torch.allclose(d, a @ a.T, rtol=1e-14, atol=1e-14)
+    assert torch.equal(i, b.int() @ b.int().T + (1 << 30) + 1)
 
 
 COPIES = """

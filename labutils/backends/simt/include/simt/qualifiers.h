@@ -61,6 +61,12 @@ typedef uint64_t uintptr_t;
 #define __shared__ static __constinit thread_local __attribute__((aligned(16)))
 #endif
 
+// What a kernel promises its compiler changes nothing here.
+#ifndef __clang__
+#define __builtin_assume(condition) ((void)0)
+#endif
+#define __builtin_assume_aligned(pointer, ...) ((void*)(pointer))
+
 #ifndef INFINITY
 #define INFINITY (__builtin_inff())
 #endif
