@@ -323,6 +323,7 @@ llmc(
         inp=values(lambda _: TOKENS, torch.int32), seed=5, B=B, T=T, C=WIDE,
     ),
     expect=lambda dwte, dout: dict(dwte=encoder_gradient(dwte, 0, dout, TOKENS)["dwte"]),
+    fault="threads return before a barrier that others reach: allowed since Volta only, and reported here",
 )  # fmt: skip
 llmc(
     "encoder",
@@ -656,7 +657,7 @@ for width, more in (
         "fused_classifier",
         "fused_classifier_kernel5<true, true>",
         grid=ROWS,
-        block=128,
+        block=32,  # with more threads than V / 16 its size_t index wraps below zero and the loop has no end
         arguments=dict(
             logits=padded(bf16, width), losses=full(0, ROWS), probs=full(0, ROWS, P, dtype=bf16), dlosses=0.25,
             targets=integers(ROWS, high=width), B=2, T=ROWS // 2, V=width, P=P, write=True,
