@@ -1,4 +1,13 @@
-"""NVIDIA's cuda-samples: those that are about kernels. What is left out: docs/corpus.md."""
+"""NVIDIA's cuda-samples: those that are about kernels.
+
+Left out, since the emulator does not have what they are about: textures and surfaces (one case says so), graphics
+(OpenGL, Vulkan, Direct3D), kernels that launch kernels (cdp…), cuRAND inside of kernels (MonteCarloMultiGPU,
+MC_EstimatePiInline…, MC_SingleAsianOption), Thrust and CUB (segmentationTreeThrust, radixSort…), conditional graphs.
+Left out, since a launch from Python cannot state them: structs by value (interval, particles, LargeKernelParameter,
+validateGPU of graphMemoryNodes), results in `__device__` variables (binomialOptions), pointers into the middle of an
+array (eigenvalues), several GPUs. Left out, since they compute nothing: kernels that spin (delay, clockBlock, latches) or
+are empty. Copies of a kernel in another sample are taken where the text differs.
+"""
 
 import functools
 from math import erf, sqrt

@@ -1,4 +1,8 @@
-"""llm.c (Andrej Karpathy): the kernels of dev/cuda, of llmc/ and of train_gpt2_fp32.cu, except calls of libraries."""
+"""llm.c (Andrej Karpathy): every kernel of dev/cuda, of llmc/ and of train_gpt2_fp32.cu.
+
+Products that it leaves to cuBLAS and cuDNN are no kernels of its own; where one stands between two of them, each has a
+case of its own.
+"""
 
 import functools
 from math import sqrt
