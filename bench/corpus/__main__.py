@@ -37,6 +37,8 @@ def main() -> int:
     print("\n" + f"{'':14}{'kernels':>12}" + "".join(f"{s:>12}" for s in STATUSES))
     for name, counts in [*totals.items(), ("all", sum(totals.values(), Counter()))]:
         print(f"{name:14}{counts.total():12}" + "".join(f"{counts[s]:12}" for s in STATUSES))
+    for what, count in Counter(c.needs for c, r in zip(cases, found, strict=True) if r.status == "refused").items():
+        print(f"refused: {count:3} {'need ' + what if what else 'for other reasons'}")
     if arguments.json:
         arguments.json.write_text(json.dumps(as_rows(found), indent=1), encoding="utf-8")
     return 0 if all(r.as_it_should_be for r in found) else 1

@@ -44,19 +44,23 @@ def examine(case: Case) -> tuple[str, str]:
     except NotHere as e:
         return "not here", str(e)
     except cuda.CompileError as e:
-        return ("fault", case.fault) if case.fault else ("refused", str(e))
+        return ("fault", case.fault) if case.fault else _refused(case, str(e))
     except (cuda.ArgumentError, cuda.LaunchError, Unavailable) as e:
-        return "refused", str(e)
+        return _refused(case, str(e))
     except emulator.KernelStopped as e:
         return "crash", str(e)
     if seen["unchecked"]:
-        return "refused", seen["unchecked"]
+        return _refused(case, seen["unchecked"])
     difference, finding = case.difference(arguments, references), next(iter(seen["messages"]), "")
     if case.fault:
         return ("fault", case.fault) if difference or finding else ("wrong", f"does not show its fault: {case.fault}")
     if difference:
         return "wrong", f"{finding} {difference}".strip()
     return ("false alarm", finding) if finding else ("right", "")
+
+
+def _refused(case: Case, sentence: str) -> tuple[str, str]:
+    return "refused", f"(needs {case.needs}) {sentence}" if case.needs else sentence
 
 
 def results(cases: Sequence[Case], time_limit: float = 120.0) -> Iterator[Result]:

@@ -74,9 +74,10 @@ _SPECIFIERS = {"const", "volatile", "static", "constexpr", "inline", "extern", "
 _CUDAS_NAMESPACES = {"cooperative_groups", "nvcuda", "wmma", "cuda", "std"}
 
 _STANDARD = re.compile(
-    r"move|forward|(integral|bool)_constant|(true|false)_type|(enable_if|conditional|void)(_t)?|(remove|is)_\w+"
+    r"move|forward|numeric_limits|is(inf|nan|finite)|(integral|bool)_constant|(true|false)_type|"
+    r"(enable_if|conditional|void)(_t)?|(remove|is)_\w+"
 )
-"""Names of <utility> and <type_traits>: those of `std` that the emulator has."""
+"""Names of <utility>, <type_traits>, <limits> and <cmath>: those of `std` that the emulator has."""
 
 _CUDAS_VARIABLES = frozenset(("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"))
 

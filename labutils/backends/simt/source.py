@@ -21,7 +21,7 @@ HEADERS = frozenset(
     cooperative_groups/memcpy_async.h cuda_pipeline.h cuda_pipeline_primitives.h cuda/pipeline
     cuda/atomic cuda/barrier cuda/std/type_traits
     stdint.h cstdint stddef.h cstddef stdio.h cstdio math.h cmath assert.h cassert float.h cfloat limits.h
-    climits type_traits utility lab/hopper.cuh lab/mma.cuh""",
+    climits limits type_traits utility lab/hopper.cuh lab/mma.cuh""",
     )
 )
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from labutils.backends import simt
+from labutils.cuda import nvrtc
 
 WORDS = """
 #include <cuda.h>
@@ -124,6 +125,35 @@ def test_products_of_doubles_and_of_integers_are_as_exact_as_on_a_gpu(build):
     assert build(PRODUCTS)[1, 32, 0](d, i, a, b).ok
     assert torch.allclose(d, a @ a.T, rtol=1e-14, atol=1e-14)
     assert torch.equal(i, b.int() @ b.int().T + (1 << 30) + 1)
+
+
+LIMITS = """
+#include <cmath>
+#include <limits>
+template <class T>
+__device__ void ends(double* y) {
+    using limits = std::numeric_limits<T>;
+    y[0] = (double)limits::lowest(), y[1] = (double)limits::max(), y[2] = (double)limits::min(), y[3] = limits::digits;
+}
+__global__ void k(double* y, float* special) {
+    ends<float>(y), ends<double>(y + 4), ends<int>(y + 8), ends<unsigned long long>(y + 12), ends<signed char>(y + 16);
+    special[0] = std::numeric_limits<float>::infinity(), special[1] = std::numeric_limits<double>::quiet_NaN();
+    special[2] = std::isinf(special[0]) + 2 * std::isnan(special[1]) + 4 * std::isfinite(special[0]);
+    special[3] = std::numeric_limits<float>::epsilon(), special[4] = std::numeric_limits<float>::denorm_min();
+}
+"""
+
+
+def test_limits_of_types(build):
+    y, special = torch.zeros(20, dtype=torch.float64), torch.zeros(5)
+    assert build(LIMITS)[1, 1](y, special).ok
+    f, d = torch.finfo(torch.float32), torch.finfo(torch.float64)
+    assert y[:8].tolist() == [f.min, f.max, f.tiny, 24, d.min, d.max, d.tiny, 53]
+    assert y[8:].tolist() == [-(2**31), 2**31 - 1, -(2**31), 31, 0, 2.0**64, 0, 64, -128, 127, -128, 7]
+    assert special.tolist()[0] == math.inf and math.isnan(special[1])
+    assert special[2:].tolist() == [3, 2**-23, 2**-149]
+    if nvrtc.available():
+        nvrtc.compile_source(LIMITS, ("k",), 80)
 
 
 COPIES = """
