@@ -175,7 +175,7 @@ def _name_at(words: list[tuple[str, int]], at: int, ends: dict[int, int]) -> int
             at += 1
         elif words[at][0] in _WITH_NUMBERS and at + 1 < len(words) and words[at + 1][0] == "(":
             end = ends.get(at + 1)
-            if end is None or any(word == "__global__" for word, _ in words[at:end]):
+            if end is None or any(words[i][0] == "__global__" for i in range(at, end)):
                 return len(words)
             at = end + 1
         elif (

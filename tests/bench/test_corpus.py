@@ -167,6 +167,7 @@ def test_totals_of_public_kernels_equal_nsight_computes():
 
 @pytest.mark.compiler
 @pytest.mark.slow
+@pytest.mark.timeout(4 * 3600)
 def test_the_corpus_runs():
     """Every kernel of the collections that can be read here: no wrong result, no false alarm, no crash."""
     found = list(run.results(all_cases()))
