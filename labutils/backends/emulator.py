@@ -132,10 +132,25 @@ def _read(module: cuda.Module, name: str) -> None:
 @functools.lru_cache(maxsize=256)
 def _build(module: cuda.Module, name: str) -> simt.HostKernel:
     with _refused():
-        module = dataclasses.replace(module, source=simt.expand(module.source))  # both compilers get the same text
+        source = simt.expand(module.source, nobody_defines=_nobody_defines)
+        module = dataclasses.replace(module, source=source)  # both compilers get the same text
         if nvrtc.available():
             _read(module, name)
         return simt.compile(module.source, [name]).kernels[name]
+
+
+def _nobody_defines(includes: list[str], names: list[str]) -> bool:
+    """Are these macros, which a cell asks for and does not define, defined nowhere? What only NVIDIA's compiler with
+    the cell's headers can say. The judge takes no such cell."""
+    if environment.grading_in_progress() or not nvrtc.available():
+        return False
+    lines = [f"#include {header}" for header in includes]
+    lines += [f"#ifdef {name}\n#error {name}\n#endif" for name in names]
+    try:
+        nvrtc.compile_source("\n".join([*lines, "__global__ void k() {}"]), (), TARGET)
+    except nvrtc.CompileError:
+        return False
+    return True
 
 
 def build_files(source: str, name: str, options: tuple[str, ...]) -> None:
@@ -255,11 +270,13 @@ def _known(arrays: dict[str, simt.MemoryRange], address: int) -> bool:
     return any(a.address <= address < a.address + a.elements * a.itemsize for a in arrays.values())
 
 
-def alone(kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple) -> dict[str, Any]:
+def alone(
+    kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple, time_limit: float = TIME_LIMIT
+) -> dict[str, Any]:
     """A launch outside a check: in a child, on copies, so that nothing it does can hurt the notebook.
 
-    Gives `messages` (findings as sentences), `printed`, the `counts` and the counters of each line in `lines`.
-    Tensors may be on any device; results are copied back to them.
+    Gives `messages` (findings as sentences), of them what only a GPU can run in `unchecked`, `printed`, the `counts`
+    and the counters of each line in `lines`. Tensors may be on any device; results are copied back to them.
     """
     for a in arguments:
         if isinstance(a, torch.Tensor) and not a.is_contiguous():
@@ -270,20 +287,20 @@ def alone(kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple) -> di
     _build(kernel.module, kernel.name)
 
     def job() -> dict:
-        session = _Session({}, {}, time_limit=own_limit(TIME_LIMIT))
-        unchecked = []
+        session = _Session({}, {}, time_limit=own_limit(time_limit))
+        unchecked = ""
         try:
             _run(session, kernel, grid, block, shared, copies)
         except KernelStopped:
             pass  # the finding that stopped it is among those said
         except NeedsGpu as e:
-            unchecked = [f"{e}."]
-        messages = [f"{f.sentence()}. {f.advice}" for f in session.findings] + unchecked
+            unchecked = f"{e}."
+        messages = [f"{f.sentence()}. {f.advice}" for f in session.findings] + [unchecked] * bool(unchecked)
         counts, printed = _counts(session.counts, session.launches), "".join(session.printed)
         lines = session.launched[-1].lines if session.launched else []
-        return {"messages": messages, "printed": printed, "counts": counts, "lines": lines}
+        return {"messages": messages, "unchecked": unchecked, "printed": printed, "counts": counts, "lines": lines}
 
-    result = next(child.fork([job], TIME_LIMIT))
+    result = next(child.fork([job], time_limit))
     if isinstance(result, str):
         raise KernelStopped(child.end(result).message)
     for a, copy in zip(arguments, copies, strict=True):

@@ -233,7 +233,7 @@ def _launch_on_gpu(kernel: Kernel, grid, block, shared: int, arguments: tuple) -
     converted = convert(kernel.signature, arguments, "cuda")
     function = _function(kernel, device.current().sm)
     stream = torch.cuda.current_stream().cuda_stream
-    if kernel.cluster == 1 and not any(p.kind == "CUtensorMap" for p in kernel.signature.parameters):
+    if kernel.cluster == 1 and all(isinstance(t, type) for _, t in converted):
         values, types = tuple(v for v, _ in converted), tuple(t for _, t in converted)
         _ok(driver.cuLaunchKernel(function, *grid, *block, shared, stream, (values, types), 0))
         return

@@ -62,6 +62,8 @@ NUMBERS: dict[str, Any] = {
     "ulong": ctypes.c_uint64,
     "uint64_t": ctypes.c_uint64,
     "size_t": ctypes.c_uint64,
+    "ptrdiff_t": ctypes.c_int64,
+    "clock_t": ctypes.c_int64,
     "short": ctypes.c_int16,
     "int16_t": ctypes.c_int16,
     "unsigned short": ctypes.c_uint16,
@@ -77,6 +79,25 @@ NUMBERS: dict[str, Any] = {
     "float": ctypes.c_float,
     "double": ctypes.c_double,
 }
+
+
+VECTORS: dict[str, tuple[str, int]] = {
+    **{
+        f"{kind}{n}": (element, n)
+        for kind, element in (
+            ("char", "char"), ("uchar", "unsigned char"), ("short", "short"), ("ushort", "unsigned short"),
+            ("int", "int"), ("uint", "unsigned"), ("longlong", "long long"), ("ulonglong", "unsigned long long"),
+            ("float", "float"), ("double", "double"),
+        )
+        for n in (1, 2, 3, 4)
+    },
+    "dim3": ("unsigned", 3),
+}  # fmt: skip
+"""Vector type in C++ -> (the type of its members, how many it has)."""
+
+
+_TAG = re.compile(r"(bool|integral)_constant<.*>|(true|false)_type")
+"""Types of parameters that choose a function: all that there is to them is the type."""
 
 
 class MapBytes(ctypes.Structure):
@@ -120,6 +141,7 @@ def signatures(source: str) -> dict[str, Signature]:
     text = blank(source)
     words = [(m.group(), m.start()) for m in _WORD.finditer(text)]
     ends, templates, found, behind = _ends(words), _templates(words), {}, 0
+    declared: set[str] = set()
     for i, (word, _) in enumerate(words):
         if word != "__global__" or i < behind:
             continue
@@ -130,8 +152,17 @@ def signatures(source: str) -> dict[str, Signature]:
         behind = at + 1 if end is None else end  # no kernel is defined among another one's parameters
         pieces = [] if end is None else _split(text[words[at + 1][1] + 1 : words[end][1] + 1])
         template = _template(text, words, i, templates)
-        found.setdefault(name, Signature(name, tuple(map(_parameter, pieces)), template))
+        signature = Signature(name, tuple(map(_parameter, pieces)), template)
+        if name not in found or (name in declared and not _ends_there(words, end)):
+            found[name] = signature  # a definition has the parameters' names
+        if _ends_there(words, end):
+            declared.add(name)
     return found
+
+
+def _ends_there(words: list[tuple[str, int]], end: int | None) -> bool:
+    """Is the function whose parameters end at that word declared and not defined?"""
+    return end is not None and end + 1 < len(words) and words[end + 1][0] == ";"
 
 
 def _name_at(words: list[tuple[str, int]], at: int, ends: dict[int, int]) -> int:
@@ -141,11 +172,10 @@ def _name_at(words: list[tuple[str, int]], at: int, ends: dict[int, int]) -> int
         if words[at][0] in _BEFORE_A_NAME:
             at += 1
         elif words[at][0] in _WITH_NUMBERS and at + 1 < len(words) and words[at + 1][0] == "(":
-            while at < len(words) and words[at][0] != ")":
-                if words[at][0] == "__global__":
-                    return len(words)
-                at += 1
-            at += 1
+            end = ends.get(at + 1)
+            if end is None or any(words[i][0] == "__global__" for i in range(at, end)):
+                return len(words)
+            at = end + 1
         elif (
             (end := ends.get(at + 1))
             and end + 2 < len(words)
@@ -220,7 +250,8 @@ def _parameter(text: str) -> Parameter:
     words = re.findall(r"[\w:]+(?:<[^>]*>)?", text.replace("*", " ").replace("&", " "))
     is_const = "const" in words
     words = [w for w in words if w != "const"] or [""]
-    return Parameter(words[-1], " ".join(words[:-1]).removeprefix("std::"), is_pointer, is_const)
+    kind = " ".join(words[:-1]) if len(words) > 1 else words[0]  # it may have no name
+    return Parameter(words[-1], kind.removeprefix("std::"), is_pointer, is_const)
 
 
 def convert(signature: Signature, arguments: tuple, device: str) -> list[tuple[Any, Any]]:
@@ -237,6 +268,8 @@ def convert(signature: Signature, arguments: tuple, device: str) -> list[tuple[A
 def _one(signature: Signature, p: Parameter, value: Any, device: str):
     if p.kind == "CUtensorMap" and not p.is_pointer:
         return _map(signature, p, value, device)
+    if p.kind in VECTORS and not p.is_pointer:
+        return _vector(signature, p, value)
     return _pointer(signature, p, value, device) if p.is_pointer else _number(signature, p, value)
 
 
@@ -274,6 +307,17 @@ def _pointer(signature: Signature, p: Parameter, value: Any, device: str):
     return value.data_ptr(), ctypes.c_void_p
 
 
+def _vector(signature: Signature, p: Parameter, value: Any):
+    """The bytes of a vector that is passed by value, from a tuple of numbers."""
+    element, count = VECTORS[p.kind]
+    if not isinstance(value, (tuple, list)) or len(value) != count:
+        what = f"{signature.name}: the argument for {p.kind} {p.name}"
+        raise ArgumentError(f"{what} must be a tuple of {count} numbers, not {value!r}")
+    members = [_number(signature, Parameter(f"{p.name}[{i}]", element, False, True), v) for i, v in enumerate(value)]
+    array = members[0][1] * count
+    return bytes(array(*(v for v, _ in members))), array.from_buffer_copy
+
+
 def _number(signature: Signature, p: Parameter, value: Any):
     import torch
 
@@ -282,6 +326,8 @@ def _number(signature: Signature, p: Parameter, value: Any):
         raise ArgumentError(f"{what} is a tensor; pass a number ({p.name}.item())")
     if not isinstance(value, (bool, int, float)):
         raise ArgumentError(f"{what} must be a number, not a {type(value).__name__}")
+    if _TAG.fullmatch(p.kind):
+        return 0, ctypes.c_uint8
     kind, element = NUMBERS.get(p.kind), ELEMENTS.get(p.kind)
     if element in (("float16", 1), ("bfloat16", 1)):
         return torch.tensor(float(value), dtype=getattr(torch, element[0])).view(torch.uint16).item(), ctypes.c_uint16

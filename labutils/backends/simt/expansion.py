@@ -14,6 +14,7 @@ import os
 import re
 import subprocess
 import tempfile
+from collections.abc import Callable
 
 from ...cuda.tokens import Token, split
 from . import build
@@ -35,6 +36,23 @@ _MACROS = {"threadIdx", "blockIdx", "blockDim", "gridDim", "memcpy", "memset", "
 _PREDEFINED = ("__DATE__", "__TIME__", "__TIMESTAMP__", "__COUNTER__", "__FILE__", "__BASE_FILE__", "__INCLUDE_LEVEL__")
 
 _CONDITIONS = ("if", "ifdef", "ifndef", "elif")
+
+DECIDED = {
+    "__CUDA_ARCH__": "800",
+    "__CUDACC__": "1",
+    "__CUDACC_VER_MAJOR__": "12",
+    "__CUDACC_VER_MINOR__": "0",
+    "__cplusplus": "201703L",
+    "__linux__": "1",
+}
+"""Macros of NVIDIA's compiler that conditions may ask for, as they are decided: for both compilers in the same way, so
+that they get one text. In the code itself they have no place."""
+
+_GUARD = re.compile(r"_+[A-Z][A-Z0-9_]*(?<!__)|_+\w+_(?i:H|HPP|CH|CUH|CU)_*")
+"""Names with which files guard themselves and set switches: a text may define them, as nothing."""
+
+_ELSEWHERE = re.compile(r"_?WIN(32|64)|_MSC_VER|__APPLE__|__MACOSX|__QNX\w*|__ANDROID__")
+"""Macros of other systems: not defined."""
 
 
 def refuse(line: int, why: str) -> CompileError:
@@ -95,15 +113,20 @@ def _around(found: list[Token], i: int) -> str:
     return "".join(t.text for t in found[i : i + 3])
 
 
-def directives(text: str) -> tuple[str, list[str], bool]:
+def directives(
+    text: str, nobody_defines: Callable[[list[str], list[str]], bool] | None = None
+) -> tuple[str, list[str], bool]:
     """The text with its includes and pragmas replaced by marks, the includes, and whether there is anything left for a
-    preprocessor to do. Raises CompileError for what a cell may not ask of it."""
-    lines, includes, needed = _without_comments(text), [], False
+    preprocessor to do. Raises CompileError for what a cell may not ask of it: macros of others too, unless
+    `nobody_defines(includes, names)` says that these includes leave them undefined everywhere. Where it may say so,
+    conditions may also ask for what is `DECIDED`."""
+    lines, includes, needed, foreign = _without_comments(text), [], False, {}
     words = [_directive(line) for line in lines]
     defined = {_macro(rest) for word, rest in filter(None, words) if word == "define"}
     original = text.split("\n")
     for number, found in enumerate(words):
         if found is None:
+            _refuse_values(lines[number], number + 1)
             needed = needed or "__LINE__" in lines[number]
             continue
         word, rest = found
@@ -114,8 +137,17 @@ def directives(text: str) -> tuple[str, list[str], bool]:
             original[number] = _pragma(rest, number + 1)
             needed = needed or bool(original[number])
         else:
-            _check(word, rest, defined, number + 1)
+            foreign |= {name: (word, number + 1) for name in _asked(word, rest, number + 1) if name not in defined}
+            if word not in _CONDITIONS:
+                _refuse_values(rest, number + 1)
             needed = True
+    names = sorted(n for n in foreign if not (nobody_defines and (n in DECIDED or _ELSEWHERE.fullmatch(n))))
+    if names and not (nobody_defines and not any(map(_OWNED.fullmatch, names)) and nobody_defines(includes, names)):
+        word, line = foreign[names[0]]
+        raise refuse(
+            line, f"#{word} may ask only for macros of your own, not `{names[0]}`: a kernel must be the same for every "
+            "compiler"
+        )  # fmt: skip
     return "\n".join(original), includes, needed
 
 
@@ -146,7 +178,7 @@ def _macro(rest: str) -> str:
 def _include(line: str, number: int) -> str:
     text = "".join(t.text for t in split(line) if t.kind != "comment").strip(" \t\f\v")
     found = re.fullmatch(r'#[ \t\f\v]*include[ \t\f\v]*(<[^<>"]*>|"[^<>"]*")', text)
-    if found and GPU_HEADERS.fullmatch(found[1][1:-1]):
+    if found and found[1][1:-1] not in HEADERS and GPU_HEADERS.fullmatch(found[1][1:-1]):
         raise NeedsGpu(f"line {number}: {found[1]} is not among the emulator's headers", number)
     if not found or found[1][1:-1] not in HEADERS:
         shown = text[:80] if not found else f"#include {found[1]}"
@@ -160,25 +192,33 @@ def _include(line: str, number: int) -> str:
 def _pragma(rest: str, number: int) -> str:
     if found := re.match(r"\s*unroll\b(.*)", rest):
         return f"@unroll {found[1]}"
-    if re.match(r"\s*(once|(nv_)?diag_\w+|nv_diagnostic)\b", rest):  # what a compiler warns of is no part of a kernel
+    if re.match(
+        r"\s*(once|(nv_)?diag_\w+|nv_diagnostic|(clang|GCC) diagnostic)\b", rest
+    ):  # what a compiler warns of is no part of a kernel
         return ""
     raise refuse(number, f"`#pragma{rest.rstrip()[:80]}` is not allowed: a kernel may use #pragma unroll only")
 
 
-def _check(word: str, rest: str, defined: set[str], number: int) -> None:
+def _refuse_values(text: str, number: int) -> None:
+    """A condition may ask for what is `DECIDED`, and nothing may use its value."""
+    if used := DECIDED.keys() & set(re.findall(r"\w+", text)):
+        raise refuse(number, f"`{min(used)}` can only be asked for by #if")
+
+
+def _asked(word: str, rest: str, number: int) -> set[str]:
+    """The macros that a directive asks for. Raises CompileError where the directive is not allowed."""
     if word in ("define", "undef"):
         name = _macro(rest)
+        if word == "define" and _GUARD.fullmatch(rest.strip()):
+            return set()
         if not name or _OWNED.fullmatch(name) or name in _MACROS:
             raise refuse(number, f"#{word} cannot give `{name}` another meaning: choose another name")
     elif word in _CONDITIONS:
-        foreign = set(re.findall(r"[^\W\d]\w*", rest)) - {"defined", "true", "false", "and", "or", "not"} - defined
-        if foreign:
-            raise refuse(
-                number, f"#{word} may ask only for macros of your own, not `{min(foreign)}`: a kernel must be the same "
-                "for every compiler"
-            )  # fmt: skip
+        words = set(re.findall(r"[^\W\d]\w*", rest))
+        return words - {"defined", "true", "false", "and", "or", "not"}
     elif word not in ("", "else", "endif", "error"):
         raise refuse(number, f"`#{word}` is not allowed in a kernel")
+    return set()
 
 
 def without_directives(source: str) -> str:
@@ -195,9 +235,13 @@ def without_directives(source: str) -> str:
     return "\n".join(lines)
 
 
-def expand(source: str, compiler: build.Compiler | None = None) -> str:
-    """The text that both compilers get. Raises CompileError, NoCompiler."""
-    text, includes, needed = directives(joined(source))
+def expand(
+    source: str,
+    compiler: build.Compiler | None = None,
+    nobody_defines: Callable[[list[str], list[str]], bool] | None = None,
+) -> str:
+    """The text that both compilers get; `nobody_defines` is that of `directives`. Raises CompileError, NoCompiler."""
+    text, includes, needed = directives(joined(source), nobody_defines)
     if needed:
         for name in _PREDEFINED:
             if name in text:
@@ -223,7 +267,8 @@ def _preprocessed(text: str, compiler: build.Compiler) -> str:
 def _run(text: str, compiler: build.Compiler) -> str:
     # limits of its own: a few lines of macros can ask for any amount of text, and of time
     limits = f"ulimit -f {LIMIT // 512}; ulimit -t {SECONDS}; ulimit -v 2000000"
-    command = ["sh", "-c", f'{limits}; exec "$@"', "sh", *compiler.command, "-E", "-undef", "-nostdinc",
+    decided = [f"-D{name}={value}" for name, value in DECIDED.items() if name != "__cplusplus"]
+    command = ["sh", "-c", f'{limits}; exec "$@"', "sh", *compiler.command, "-E", "-undef", "-nostdinc", *decided,
                "-std=c++17", "-fdiagnostics-color=never", "-x", "c++", "-"]  # fmt: skip
     with tempfile.TemporaryFile() as output:
         done = subprocess.run(

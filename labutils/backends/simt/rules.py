@@ -22,8 +22,8 @@ UNDERSCORED = re.compile(
     r"activemask|match\w*|reduce_\w+|popc\w*|clz\w*|ffs\w*|brev\w*|ldg|ldca|ldcg|ldcs|ldlu|ldcv|st\w\w|sad|usad|mul\w+|"
     r"umul\w+|fmaf?\w*|f\w+_r\w|d\w+_r\w|exp\w*f|log\w*f|sinf|cosf|tanf|powf|saturatef|fdividef|sincosf|tanhf|"
     r"float\w*|double\w*|longlong_as_double|int\w*|uint\w*|ll\w*|ull\w*|short\w*|ushort\w*|half\w*|bfloat\w*|low\w*|high\w*|h\w+|"
-    r"byte_perm|dp[24]a\w*|v\w+[24]|nv_\w+|pipeline_\w+|nanosleep|assert\w*|prof_trigger|trap|brkpt|cvta_\w+|"
-    r"isShared|isGlobal|isLocal|isConstant|unroll|builtin_assume|builtin_expect|"
+    r"byte_perm|dp[24]a\w*|v\w+[24]|nv_\w+|NV_(NOSAT|SATFINITE|E4M3|E5M2)|x|pipeline_\w+|nanosleep|assert\w*|prof_trigger|trap|brkpt|cvta_\w+|"
+    r"isShared|isGlobal|isLocal|isConstant|unroll|builtin_assume(_aligned)?|builtin_expect|"
     r"barrier_\w+|smem(_d)?|alignof|LINE|VA_ARGS|funnelshift_\w+|\w+2half\w*|\w+2bfloat\w*|\w+_rn|\w+_rz|\w+_ru|\w+_rd)(__)?"
 )
 """Names of CUDA that begin with two underscores, and `__smem`, as NVIDIA's samples call a block's memory; all others
@@ -73,8 +73,11 @@ _SPECIFIERS = {"const", "volatile", "static", "constexpr", "inline", "extern", "
 
 _CUDAS_NAMESPACES = {"cooperative_groups", "nvcuda", "wmma", "cuda", "std"}
 
-_UTILITY = ("move", "forward")
-"""Functions of <utility>: those of `std` that the emulator has."""
+_STANDARD = re.compile(
+    r"move|forward|numeric_limits|is(inf|nan|finite)|(integral|bool)_constant|(true|false)_type|"
+    r"(enable_if|conditional|void)(_t)?|(remove|is)_\w+"
+)
+"""Names of <utility>, <type_traits>, <limits> and <cmath>: those of `std` that the emulator has."""
 
 _CUDAS_VARIABLES = frozenset(("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"))
 
@@ -233,7 +236,8 @@ class _Reader:
         if _RUNTIME.fullmatch(text):
             raise self.refuse(i, "calls to the CUDA runtime are host code: here Python allocates, copies and launches")
         cudas = self.is_sign(i - 1, "::") and self.is_word(i - 2, "cuda")
-        if text == "std" and self.is_sign(i + 1, "::") and not cudas and not self.is_word(i + 2, *_UTILITY):
+        named = self.found[i + 2].text if i + 2 < len(self.found) else ""
+        if text == "std" and self.is_sign(i + 1, "::") and not cudas and not _STANDARD.fullmatch(named):
             raise self.refuse(i, "`std::` is the host's library: a kernel can call device functions only")
         if text == "main" and self.is_sign(i + 1, "(") and self.is_word(i - 1, "int", "void"):
             raise self.refuse(i, "`main` is host code: the cell holds kernels and device functions only")
@@ -406,6 +410,7 @@ def _in_line(following: list[str]) -> bool:
     """Does a definition with C linkage begin like one of a kernel or device function?"""
     return following[:1] in (
         ["__global__"],
+        ["__launch_bounds__"],
         ["__device__"],
         ["__constant__"],
         ["static"],

@@ -17,15 +17,15 @@ HEADERS = frozenset(
     re.findall(
         r"\S+",
         """cuda.h cuda_runtime.h cuda_runtime_api.h device_launch_parameters.h math_constants.h vector_types.h
-    cuda_fp16.h cuda_bf16.h mma.h cooperative_groups.h cooperative_groups/reduce.h cooperative_groups/scan.h
+    cuda_fp16.h cuda_bf16.h cuda_fp8.h mma.h cooperative_groups.h cooperative_groups/reduce.h cooperative_groups/scan.h
     cooperative_groups/memcpy_async.h cuda_pipeline.h cuda_pipeline_primitives.h cuda/pipeline
-    cuda/atomic cuda/barrier
+    cuda/atomic cuda/barrier cuda/std/type_traits
     stdint.h cstdint stddef.h cstddef stdio.h cstdio math.h cmath assert.h cassert float.h cfloat limits.h
-    climits utility lab/hopper.cuh lab/mma.cuh""",
+    climits limits type_traits utility lab/hopper.cuh lab/mma.cuh""",
     )
 )
 
-GPU_HEADERS = re.compile(r"cuda/(std/\w+|ptx|semaphore|latch|functional)|cuda_fp8\.h|cub/[\w./]+")
+GPU_HEADERS = re.compile(r"cuda/(std/\w+|ptx|semaphore|latch|functional)|cub/[\w./]+")
 """Headers of CUDA that the emulator does not have, and NVIDIA's compiler does."""
 
 _SIZES = {
@@ -76,9 +76,14 @@ _ALIGNED = ("__align__", "alignas")
 
 
 def _shared_first(text: str) -> str:
-    """`extern T __shared__ s[];` as `extern __shared__ T s[];`, of the same length."""
+    """`extern T __shared__ s[];` as `extern __shared__ T s[];`, and `static __shared__` without the word that it means
+    in any case; of the same length."""
     found = code(text)
     for i, token in enumerate(found):
+        if token.text == "static" and "__shared__" in (
+            t.text for t in (*found[i + 1 : i + 2], *found[max(i, 1) - 1 : i])
+        ):
+            text = f"{text[: token.start]}{' ' * len(token.text)}{text[token.end :]}"
         if token.text != "extern":
             continue
         end = next((t for t in found[i + 1 : i + 8] if t.text in ("__shared__", ";", "[")), None)

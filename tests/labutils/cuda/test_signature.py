@@ -44,6 +44,17 @@ def test_every_kernel_is_found_with_its_parameters():
     assert [p.name for p in found["grid"].parameters] == ["d", "a", "n"]
 
 
+def test_a_declaration_without_names_gives_way_to_the_definition():
+    found = signatures("__global__ void k(float *, int); __global__ void k(float *y, ptrdiff_t n) {}")["k"]
+    assert [(p.name, p.kind) for p in found.parameters] == [("y", "float"), ("n", "ptrdiff_t")]
+
+
+def test_a_tag_without_a_name_is_passed_as_a_byte():
+    k = signatures("template <bool b> __global__ void k(float* y, std::bool_constant<b>) {}")["k"]
+    y = torch.zeros(1)
+    assert convert(k, (y, True), "cpu") == [(y.data_ptr(), ctypes.c_void_p), (0, ctypes.c_uint8)]
+
+
 K = signatures("__global__ void k(float* y, const float4* x, int n, float f) {}")["k"]
 
 
@@ -69,6 +80,20 @@ def test_numbers_of_sixteen_bits_are_passed_as_their_bits():
     ]
 
 
+def test_vectors_are_passed_as_tuples():
+    k = signatures("__global__ void k(const int2 size, float3 x, dim3 grid) {}")["k"]
+    values = [make(value) for value, make in convert(k, ((3, -4), (1.5, 2, 0.25), [7, 8, 9]), "cpu")]
+    assert [tuple(v) for v in values] == [(3, -4), (1.5, 2.0, 0.25), (7, 8, 9)]
+    assert [ctypes.sizeof(v) for v in values] == [8, 12, 12]
+    for wrong, message in (
+        (3, r"int2 size must be a tuple of 2 numbers, not 3"),
+        ((1, 2, 3), "must be a tuple of 2 numbers"),
+        ((1, 2.5), r"int size\[1\] is 2.5; an integer is needed"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            convert(k, (wrong, (1, 2, 3), (1, 1, 1)), "cpu")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -92,8 +117,9 @@ def test_arguments_that_do_not_fit(arguments, message):
 def test_register_limits_are_no_part_of_the_name():
     found = signatures(
         "__global__ void __maxnreg__(64) f(float* x) {} __global__ __launch_bounds__(256, 2) void g() {}"
+        "__global__ void __launch_bounds__((A * B) / (C * (D)), 1) h(int n) {}"
     )
-    assert list(found) == ["f", "g"]
+    assert {name: len(s.parameters) for name, s in found.items()} == {"f": 1, "g": 0, "h": 1}
 
 
 def test_a_macro_with_arguments_is_no_part_of_the_name():

@@ -4,6 +4,7 @@
 
 SIMT_HALF(__half, __half2, half_to_float, float_to_half)
 SIMT_ATOMIC_TYPE(__half, 7)
+SIMT_ATOMIC_PAIR(__half2, 10)
 typedef __half half;
 typedef __half2 half2;
 
@@ -12,7 +13,9 @@ SIMT_INLINE __half __float2half(float f) { return __half(f); }
 SIMT_INLINE __half __float2half_rn(float f) { return __half(f); }
 SIMT_INLINE __half __double2half(double f) { return __half(f); }
 SIMT_INLINE __half __int2half_rn(int i) { return __half(i); }
-SIMT_INLINE int __half2int_rn(__half h) { return __float2int_rn((float)h); }
+SIMT_INLINE __half __uint2half_rn(unsigned i) { return __half(i); }
+SIMT_INLINE __half __short2half_rn(short i) { return __half((int)i); }
+SIMT_HALF_TO_INT(__half, __half)
 SIMT_INLINE __half __ushort_as_half(unsigned short bits) {
   __half h;
   h.__x = bits;

@@ -1,5 +1,5 @@
-// Warp matrix instructions (wmma). Products are summed in float, one depth after another: tensor cores sum in
-// another order, so results differ in the last bits. Accumulators of 16 x 16 are laid out as the hardware does, and
+// Warp matrix instructions (wmma). Products are summed one depth after another, of doubles in double, of integers as
+// unsigned, others in float: tensor cores sum in another order, so results differ in the last bits. Accumulators of 16 x 16 are laid out as the hardware does, and
 // operands of 16 x 16 halves are read as ldmatrix does it; the traffic of other operands is an approximation.
 #pragma once
 #include "cuda_bf16.h"
@@ -108,26 +108,52 @@ struct Operands {
   Held<C> c;
 };
 
+// The type of an accumulator -> in which it is summed; integers wrap around.
+template <class T>
+struct Summed {
+  typedef float type;
+};
+template <>
+struct Summed<int> {
+  typedef unsigned type;
+};
+template <>
+struct Summed<double> {
+  typedef double type;
+};
+
+template <class T>
+SIMT_UNTRACED void matrix_multiply(const T* a, const T* b, T* c, int rows, int columns, int depth) {
+  for (int i = 0; i < rows; i++)
+    for (int j = 0; j < columns; j++)
+      for (int k = 0; k < depth; k++) c[i * columns + j] += a[i * depth + k] * b[j * depth + k];
+}
+SIMT_UNTRACED inline void matrix_multiply(const float* a, const float* b, float* c, int rows, int columns,
+                                          int depth) {
+  simt_matrix_multiply(a, b, c, rows, columns, depth);
+}
+
 template <int M, int N, int K, class D, class A, class B, class C>
 SIMT_UNTRACED void combine_wmma(void** payloads, unsigned, unsigned) {
   typedef Operands<D, A, B, C> Lane;
-  float a[M * K], b[N * K], c[M * N];
+  typedef typename Summed<typename D::type>::type T;
+  T a[M * K], b[N * K], c[M * N];
   for (int lane = 0; lane < 32; lane++) {
     const Lane& o = *(const Lane*)payloads[lane];
     for (int i = 0; i < A::count; i++) {
       Place at = A::place(lane, i);
-      a[at.row * K + at.column] = (float)o.a.x[i];
+      a[at.row * K + at.column] = (T)o.a.x[i];
     }
     for (int i = 0; i < B::count; i++) {
       Place at = B::place(lane, i);
-      b[at.column * K + at.row] = (float)o.b.x[i];
+      b[at.column * K + at.row] = (T)o.b.x[i];
     }
     for (int i = 0; i < C::count; i++) {
       Place at = C::place(lane, i);
-      c[at.row * N + at.column] = (float)o.c.x[i];
+      c[at.row * N + at.column] = (T)o.c.x[i];
     }
   }
-  simt_matrix_multiply(a, b, c, M, N, K);
+  matrix_multiply(a, b, c, M, N, K);
   for (int lane = 0; lane < 32; lane++) {
     Lane& o = *(Lane*)payloads[lane];
     for (int i = 0; i < D::count; i++) {

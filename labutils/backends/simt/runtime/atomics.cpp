@@ -49,6 +49,11 @@ struct Bfloat16 {
   }
 };
 
+template <class H>
+struct Pair {
+  H low, high;
+};
+
 enum AtomicOp {
   atomic_add,
   atomic_sub,
@@ -83,6 +88,12 @@ static T combine_atomic(int op, T old, T value, T expected) {
   return old;
 }
 
+// CUDA only adds pairs.
+template <class H>
+static Pair<H> combine_atomic(int, Pair<H> old, Pair<H> value, Pair<H>) {
+  return {H(old.low + value.low), H(old.high + value.high)};
+}
+
 template <class T, class Bits>
 static bool update(int op, void* p, const void* value, const void* expected, void* old_out) {
   static_assert(sizeof(T) == sizeof(Bits));
@@ -110,10 +121,12 @@ enum AtomicType {
   type_f64,
   type_half,
   type_bfloat16,
-  type_u16
+  type_u16,
+  type_half2,
+  type_bfloat162
 };
 
-static const u8 atomic_bytes[] = {0, 4, 4, 8, 8, 4, 8, 2, 2, 2};
+static const u8 atomic_bytes[] = {0, 4, 4, 8, 8, 4, 8, 2, 2, 2, 4, 4};
 
 static void follow_lock(Worker& w, int op, uptr address, bool changed, const void* value, const void* expected,
                         u32 bytes) {
@@ -136,6 +149,8 @@ static bool update_as(int type, int op, void* p, const void* value, const void* 
     case type_half: return update<Half, u16>(op, p, value, expected, old);
     case type_bfloat16: return update<Bfloat16, u16>(op, p, value, expected, old);
     case type_u16: return update<u16, u16>(op, p, value, expected, old);
+    case type_half2: return update<Pair<Half>, u32>(op, p, value, expected, old);
+    case type_bfloat162: return update<Pair<Bfloat16>, u32>(op, p, value, expected, old);
   }
   return false;
 }
@@ -169,9 +184,11 @@ extern "C" void simt_atomic(int op, int type, void* p, const void* value, const 
   bool changed = update_as(type, op, p, value, expected, old);
   if (w.checked) {
     follow_lock(w, op, uptr(p), changed, value, expected, bytes);
-    if (op == atomic_compare && w.current->read_address == uptr(p))
-      w.guesses.insert(static_cast<u32>(w.current->read_pc - w.module_low));
-    w.current->read_address = 0;
+    for (auto& read : w.current->reads) {  // several may begin loops: one for each variable
+      if (op == atomic_compare && read.address == uptr(p))
+        w.guesses.insert(static_cast<u32>(read.pc - w.module_low));
+      if (op != atomic_compare || read.address == uptr(p)) read.address = 0;
+    }
     bool shared = uptr(p) - w.shared_low < w.shared_size || uptr(p) - w.dynamic_low < w.dynamic_size;
     SyncVariable* followed = !shared || (op == atomic_compare && changed) ? variable_at(w, uptr(p)) : nullptr;
     if (followed && shared) stored(w, *followed, before);

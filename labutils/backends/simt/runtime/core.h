@@ -124,7 +124,10 @@ struct alignas(64) Fiber {
   uptr copying;   // to where cp.async stores what is read and stored now; 0: no copy
   uptr delayed;   // shared memory whose store is held back as a copy; 0: none
   u8 before[16];  // what lies there until it arrives
-  uptr read_address, read_pc;  // of its latest plain load
+  struct {
+    uptr address, pc;
+  } reads[4];      // its latest plain loads
+  u8 latest_read;  // the number of the last of them
   // where and for what it waits
   const char* waits_at;
   uptr pc;

@@ -150,7 +150,8 @@ static SIMT_HOT void access(uptr address, u32 size, u8 op, u8 flags, uptr pc, up
     uptr to = w.current->copying, in_static = to - w.shared_low;
     if (flags & kCopied) e.value = static_cast<u32>(in_static < w.shared_size ? in_static : to - w.dynamic_low);
     if (op == op_read) {
-      w.current->read_address = address, w.current->read_pc = pc;
+      w.current->latest_read = (w.current->latest_read + 1) % 4;
+      w.current->reads[w.current->latest_read] = {address, pc};
       if (filming(w)) memcpy(w.lanes[w.current->lane].more[w.lanes[w.current->lane].count - 1],
                              reinterpret_cast<const void*>(address), std::min(4u, size));
       if (!w.guesses.empty() && w.guesses.count(e.pc)) guess(w, address, size);

@@ -36,7 +36,8 @@ static SIMT_HOT Fiber* take_lane(Worker& w, u32 warp_number, u32 among) {
     fiber->state = State::fresh;
     fiber->spins = fiber->locks = fiber->fence = 0;
     fiber->copying = fiber->delayed = 0;
-    fiber->read_address = 0;
+    for (auto& read : fiber->reads) read.address = 0;
+    fiber->latest_read = 0;
     fiber->read_only = 0;
     fiber->entry_frame = 0;
     fiber->barrier_result = nullptr;

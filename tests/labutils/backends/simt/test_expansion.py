@@ -2,8 +2,10 @@
 
 import pytest
 
+from labutils import cuda
 from labutils.backends import simt
 from labutils.backends.simt import expansion
+from labutils.cuda import nvrtc
 
 KERNEL = "__global__ void k(float* x) { x[0] = N; }"
 
@@ -34,6 +36,43 @@ def test_an_unroll_pragma_takes_its_number_from_a_macro():
 )
 def test_macros_of_headers_decide_nothing(text):
     assert "here" not in expansion.expand(text + KERNEL)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "#if __CUDA_ARCH__ >= 800",
+        "#ifdef __CUDACC__",
+        "#ifndef _WIN32",
+        "#if defined(__cplusplus) && !defined(_MSC_VER)",
+    ],
+)
+def test_conditions_on_nvcc_and_the_system_are_decided(condition):
+    text = f"#ifndef _MINE_H_\n#define _MINE_H_\n{condition}\nint here;\n#endif\n{KERNEL}\n#endif\n"
+    assert "here" in expansion.expand(text, nobody_defines=lambda includes, names: False)
+    for read in (expansion.expand, expansion.without_directives):  # as the judge does
+        with pytest.raises(simt.CompileError, match="macros of your own"):
+            read(text)
+
+
+@pytest.mark.parametrize("text", ["#define A __CUDA_ARCH__\n", "int x = __CUDA_ARCH__;\n"])
+def test_what_is_decided_is_no_value(text):
+    with pytest.raises(simt.CompileError, match="line 1: `__CUDA_ARCH__`"):
+        expansion.expand(text + KERNEL)
+
+
+@pytest.mark.parametrize("name", ["MY_DEBUG", "CUDART_VERSION", "INFINITY", "__CUDACC_RTC__"])
+def test_macros_that_nobody_defines_may_be_asked_for(name):
+    text = f"#include <cuda_runtime.h>\n#ifdef {name}\nint here;\n#endif\n" + KERNEL.replace("N", "1")
+    with pytest.raises(simt.CompileError, match=f"line 2: #ifdef may ask only for macros of your own, not `{name}`"):
+        expansion.expand(text)  # as the judge reads it
+    if not nvrtc.available():
+        return
+    if name == "MY_DEBUG":
+        assert cuda.compile(text, "k").name == "k"
+    else:
+        with pytest.raises(cuda.CompileError, match="a kernel must be the same for every compiler"):
+            cuda.compile(text, "k")
 
 
 def test_macros_change_no_header():

@@ -84,6 +84,15 @@ def test_a_loop_of_swaps_may_begin_with_a_plain_load(build, memory):
     assert out[0] == 256
 
 
+def test_loops_of_swaps_for_two_variables_may_begin_with_both_loads(build):
+    head = "__global__ void k(int* data, int* flag, int* out) { "
+    swap = "while (atomicCAS({p}, {old}, {old} + 1) != {old}) {old} = *(volatile int*){p}; "
+    body = "int a = out[0], b = out[1]; " + swap.format(p="out", old="a") + swap.format(p="(out + 1)", old="b")
+    result, out = run(build, body, 4, 3, 64, head)
+    assert result.ok, [str(f) for f in result.findings]
+    assert out[0] == out[1] == 256
+
+
 def test_local_variables_hold_nothing_of_an_earlier_thread(build):
     body = "volatile int kept[64]; if (blockIdx.x == 0 && threadIdx.x == 0) kept[3] = 0; kept[3] = kept[3] + 1;"
     result, out = run(build, body + " if (threadIdx.x == 31) out[blockIdx.x] = kept[3];", 2, 0, 32,

@@ -71,3 +71,10 @@ SIMT_CAS(atomicCAS)
 SIMT_CAS(atomicCAS_block)
 SIMT_CAS(atomicCAS_system)
 #undef SIMT_CAS
+
+// The one atomic operation on a pair of 16-bit floats.
+#define SIMT_ATOMIC_PAIR(pair, number)                      \
+  SIMT_INLINE pair atomicAdd(pair* p, pair value) {         \
+    simt_atomic(0, number, (void*)p, &value, nullptr);      \
+    return simt::atomic_result<pair>();                     \
+  }

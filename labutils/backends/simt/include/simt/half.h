@@ -76,6 +76,12 @@ SIMT_INLINE float fused_for_half(float a, float b, float c) {
   SIMT_INLINE pair h2##function(pair a) { return pair(name(f((float)a.x)), name(f((float)a.y))); }
 
 #define SIMT_HALF(name, pair, to_float, from_float)                                             \
+  struct name##_raw {                                                                           \
+    unsigned short x;                                                                           \
+  };                                                                                            \
+  struct pair##_raw {                                                                           \
+    unsigned short x, y;                                                                        \
+  };                                                                                            \
   struct name {                                                                                 \
     unsigned short __x;                                                                         \
     name() = default;                                                                           \
@@ -83,12 +89,16 @@ SIMT_INLINE float fused_for_half(float a, float b, float c) {
     SIMT_INLINE name(double f) : __x(simt::from_float((float)f)) {}                             \
     SIMT_INLINE name(int i) : __x(simt::from_float((float)i)) {}                                \
     SIMT_INLINE name(unsigned i) : __x(simt::from_float((float)i)) {}                           \
+    SIMT_INLINE name(name##_raw bits) : __x(bits.x) {}                                          \
     SIMT_INLINE operator float() const { return simt::to_float(__x); }                          \
+    SIMT_INLINE operator name##_raw() const { return {__x}; }                                   \
   };                                                                                            \
   struct __attribute__((aligned(4))) pair {                                                     \
     name x, y;                                                                                  \
     pair() = default;                                                                           \
     SIMT_INLINE pair(name a, name b) : x(a), y(b) {}                                            \
+    SIMT_INLINE pair(pair##_raw bits) : x(name##_raw{bits.x}), y(name##_raw{bits.y}) {}         \
+    SIMT_INLINE operator pair##_raw() const { return {x.__x, y.__x}; }                          \
     SIMT_COPY_PAIR(pair)                                                                        \
   };                                                                                            \
   SIMT_COPIED_WHOLE(pair)                                                                       \
@@ -134,3 +144,17 @@ SIMT_INLINE float fused_for_half(float a, float b, float c) {
   SIMT_INLINE name hrcp(name a) { return name(1.0f / (float)a); }                               \
   SIMT_INLINE float __low2float(pair a) { return (float)a.x; }                                  \
   SIMT_INLINE float __high2float(pair a) { return (float)a.y; }
+
+// Whole numbers of a half, in each of the four ways of rounding; `word` is how CUDA's names begin.
+#define SIMT_HALF_TO_INT_BY(name, word, way)                                                                    \
+  SIMT_INLINE int word##2int_##way(name h) { return __float2int_##way((float)h); }                               \
+  SIMT_INLINE unsigned word##2uint_##way(name h) { return __float2uint_##way((float)h); }                        \
+  SIMT_INLINE short word##2short_##way(name h) {                                                                 \
+    const int i = __float2int_##way((float)h);                                                                   \
+    return (short)(i < -32768 ? -32768 : i > 32767 ? 32767 : i);                                                 \
+  }
+#define SIMT_HALF_TO_INT(name, word)  \
+  SIMT_HALF_TO_INT_BY(name, word, rn) \
+  SIMT_HALF_TO_INT_BY(name, word, rz) \
+  SIMT_HALF_TO_INT_BY(name, word, rd) \
+  SIMT_HALF_TO_INT_BY(name, word, ru)

@@ -264,6 +264,9 @@ SIMT_INLINE int __float2int_rd(float x) { return (int)floorf(x); }
 SIMT_INLINE int __float2int_ru(float x) { return (int)ceilf(x); }
 SIMT_INLINE int __float2int_rz(float x) { return (int)x; }
 SIMT_INLINE unsigned __float2uint_rn(float x) { return (unsigned)__builtin_rintf(x); }
+SIMT_INLINE unsigned __float2uint_rd(float x) { return (unsigned)floorf(x); }
+SIMT_INLINE unsigned __float2uint_ru(float x) { return (unsigned)ceilf(x); }
+SIMT_INLINE unsigned __float2uint_rz(float x) { return (unsigned)x; }
 SIMT_INLINE float __int2float_rn(int x) { return (float)x; }
 SIMT_INLINE float __uint2float_rn(unsigned x) { return (float)x; }
 SIMT_INLINE float __double2float_rn(double x) { return (float)x; }
