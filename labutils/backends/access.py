@@ -216,9 +216,12 @@ class Recorder:
     """Findings, counts and (with `keep_events`) every access of the launches it watches."""
 
     thorough = True
-    """Does it look for more than accesses outside of the arrays? Then masked lanes without `other` hold anything."""
+    """Does it look for more than accesses outside of the arrays?"""
 
-    def __init__(self, keep_events: bool = False):
+    def __init__(self, keep_events: bool = False, poisons: bool = True):
+        self.poisons = poisons and self.thorough
+        """Does what Triton leaves undefined hold anything? Else masked lanes of a load without `other` hold 0, as they
+        do on NVIDIA's GPUs."""
         self.arrays: list[Tracked] = []
         self.far: list[Far] = []
         self.findings: list[AccessFinding] = []

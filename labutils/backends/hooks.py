@@ -125,7 +125,7 @@ class _Hooks:
             again, self.polled_at = self.polled_at == ptrs.data.item(), ptrs.data.item()
             if again and self.programs:
                 self.programs.polled(for_good=False)
-        if other is None and self.recorder.thorough and not ok.all():
+        if other is None and self.recorder.poisons and not ok.all():
             other = poison.masked_lanes(ptrs, self.random)
         return method(builder, ptrs, _allowed(mask, ok), other, *rest, **named)
 
@@ -196,7 +196,7 @@ class _Hooks:
         result = method(builder, value, distance)
         bits = 8 * result.data.dtype.itemsize
         beyond = (distance.data < 0) | (distance.data >= bits)
-        if self.recorder.thorough and beyond.any():
+        if self.recorder.poisons and beyond.any():
             result.data = np.where(beyond, poison.bits(result.data.shape, result.data.dtype, self.random), result.data)
         return result
 
@@ -227,6 +227,7 @@ class _Hooks:
                 count = storage.nbytes() // tensor.element_size()
                 inside = np.ones(count, bool)
                 self.recorder.track(name, storage.data_ptr(), tensor.element_size(), inside, scratch=True)
+        self._follow([a.data_ptr() for a in (*args, *kwargs.values()) if _points(a)])
         function, outer = executor.fn, self.programs
         executor.fn = self.programs = Programs(function, self.recorder, self.order)
         try:
@@ -251,7 +252,12 @@ class _Hooks:
         return type(ptrs)(self.recorder.in_memory(ptrs.data), ptrs.dtype) if self.recorder.far else ptrs
 
     def int_to_ptr(self, method, builder, value, *rest):
-        addresses = [a for a in np.unique(value.data).tolist() if a and not self.recorder.knows(a)]
+        self._follow(a for a in np.unique(value.data).tolist() if a)
+        return method(builder, value, *rest)
+
+    def _follow(self, addresses) -> None:
+        """Watch the tensors of this process that lie at these addresses."""
+        addresses = [a for a in addresses if not self.recorder.knows(a)]
         if addresses and self.storages is None:
             self.storages = live_storages()
         for address in addresses:
@@ -259,7 +265,11 @@ class _Hooks:
                 if s.base <= address < s.end and not self.recorder.knows(address):
                     inside = np.ones((s.end - s.base) // s.itemsize, bool)
                     self.recorder.track(s.name, s.base, s.itemsize, inside, scratch=True)
-        return method(builder, value, *rest)
+
+
+def _points(argument) -> bool:
+    """Is it no tensor, and stands for one?"""
+    return hasattr(argument, "data_ptr") and not isinstance(argument, torch.Tensor)
 
 
 def bench(method, autotuner, *args, config, **meta):
@@ -295,7 +305,7 @@ def tensors(arguments):
 def _changes(addresses, values, mask, recorder: Recorder) -> np.ndarray | None:
     """Lanes whose store would change memory. Read only where the recorder knows the memory; None when unsure."""
     addresses, values = np.broadcast_arrays(addresses, values)
-    mask = np.broadcast_to(mask, addresses.shape)
+    mask = np.broadcast_to(np.asarray(mask, bool), addresses.shape)
     changes = np.ones(addresses.shape, bool)
     for t in recorder.arrays:
         if values.dtype.itemsize != t.itemsize:

@@ -15,10 +15,12 @@ import textwrap
 from collections.abc import Callable
 
 import numpy as np
+import torch
 import triton
 import triton.language as tl
 import triton.runtime.interpreter as interpreter
 from triton.language.semantic import TritonSemantic
+from triton.runtime.autotuner import Autotuner
 from triton.runtime.interpreter import TensorHandle
 
 from . import libdevice, promises
@@ -163,6 +165,25 @@ def patch_bf16_conversions() -> None:
         _wrap(BUILDER, name, rounded)
 
 
+def patch_fp8_conversions() -> None:
+    """A number that is rounded up to a power of two becomes half of it, or less, as an 8-bit float.
+
+    The patch rounds as PyTorch does, to nearest even. What is too large becomes the largest number, as on a GPU.
+    """
+    types = {tl.float8e4nv: torch.float8_e4m3fn, tl.float8e5: torch.float8_e5m2}
+
+    def rounded(method, self, src, dst_type, *rest):
+        to = types.get(dst_type.scalar)
+        if to is None or src.data.dtype.kind != "f" or "RTZ" in str(rest[0] if rest else None):
+            return method(self, src, dst_type, *rest)
+        largest = torch.finfo(to).max
+        values = torch.from_numpy(np.ascontiguousarray(src.data, np.float32)).clamp(-largest, largest)
+        return TensorHandle(values.to(to).view(torch.uint8).numpy(), dst_type.scalar)
+
+    for name in CONVERSIONS:
+        _wrap(BUILDER, name, rounded)
+
+
 def patch_bf16_constants() -> None:
     """Before Triton 3.9 the builder has no bfloat16 constants: `x + 1.0` fails. In 3.9 the patch changes nothing."""
     BUILDER.get_bf16 = lambda self, value: _narrowed(np.array([value], np.float32))
@@ -206,8 +227,8 @@ def patch_repeated_patching() -> None:
     original, known = interpreter._patch_lang, {}
 
     def patched(function):
-        languages = tuple(v for v in function.__globals__.values() if v is tl or v is tl.core)
-        if languages and not any(tl.core.is_builtin(language.load) for language in languages):
+        languages = tuple(v for v in function.__globals__.values() if v is tl or v is tl.core) or (tl,)
+        if not any(tl.core.is_builtin(language.load) for language in languages):
             return interpreter._LangPatchScope()
         if languages not in known or any(getattr(o, n, missing) is not was for o, n, was, _ in known[languages]):
             scope = original(function)
@@ -444,6 +465,184 @@ def patch_loop_bounds() -> None:
     interpreter._patch_lang_tensor = patched
 
 
+def patch_plain_arguments() -> None:
+    """A float that a kernel is launched with stays a number of Python: it has no `.to`, 64 bits, and takes on the type
+    of what it is multiplied by. A bool is refused. The patch makes them a float32 and an int1, as a GPU gets them."""
+    original = interpreter._implicit_cvt
+    types = {float: (np.float32, tl.float32), bool: (np.bool_, tl.int1)}
+
+    def converted(argument):
+        if type(argument) not in types:
+            return original(argument)
+        in_numpy, in_triton = types[type(argument)]
+        return tl.tensor(TensorHandle(np.array([argument], in_numpy), in_triton), in_triton)
+
+    interpreter._implicit_cvt = converted
+
+
+class LoopIndex(int):
+    """What a loop counts with: a number that has a tensor's `to`, as its sums and products have."""
+
+    def to(self, *args, **kwargs):
+        return interpreter.interpreter_semantic.to_tensor(int(self)).to(*args, **kwargs)
+
+
+def _closed(name: str) -> Callable:
+    operation = getattr(int, name)
+
+    def computed(self, other):
+        result = operation(self, other)
+        return LoopIndex(result) if type(result) is int else result
+
+    return computed
+
+
+for _name in ("add", "sub", "mul", "floordiv", "mod"):
+    for _side in ("__", "__r"):
+        setattr(LoopIndex, f"{_side}{_name}__", _closed(f"{_side}{_name}__"))
+
+
+def patch_loop_indices() -> None:
+    """The index of a loop over `range` is a number of Python, which has no `.to`. The patch gives it that method."""
+
+    def visit_for(self, node):
+        self.generic_visit(node)
+        name = ast.Name("_loop_indices", ast.Load())
+        node.iter = ast.copy_location(ast.Call(name, [node.iter], []), node.iter)
+        return node
+
+    interpreter.ASTTransformer.visit_For = visit_for
+    interpreter._loop_indices = lambda values: map(LoopIndex, values) if isinstance(values, range) else values
+
+
+def _is_block(value) -> bool:
+    return isinstance(value, tl.tensor) and value.type.is_block()
+
+
+def _truth(value):
+    """A tensor as booleans."""
+    return value if value.dtype == tl.int1 else value != 0
+
+
+def _joined(conjunction: bool, value, *later: Callable):
+    """`value and later[0]() and …`, or the same with `or`. What decides and is no tensor ends it."""
+    for operand in later:
+        if not isinstance(value, tl.tensor):
+            if bool(value) != conjunction:
+                return value
+            value = operand()
+        elif isinstance(other := operand(), tl.tensor):
+            value = _truth(value) & _truth(other) if conjunction else _truth(value) | _truth(other)
+        elif bool(other) != conjunction:
+            return other
+    return value
+
+
+def patch_boolean_operators() -> None:
+    """`a and b` of two blocks is b, `a or b` is a, and `not a` is False: Python asks blocks for one truth.
+
+    A compiled kernel computes them lane by lane, so masks written that way let lanes through here that a GPU stops. It
+    also evaluates what stands behind a scalar that decides, loads too. The patch does both.
+    """
+
+    def call(name: str, arguments: list, node):
+        return ast.copy_location(ast.Call(ast.Name(name, ast.Load()), arguments, []), node)
+
+    def visit_bool(self, node):
+        self.generic_visit(node)
+        nothing = ast.arguments([], [], None, [], [], None, [])
+        first, *later = node.values
+        later = [ast.copy_location(ast.Lambda(nothing, value), value) for value in later]
+        return call("_joined", [ast.Constant(isinstance(node.op, ast.And)), first, *later], node)
+
+    def visit_unary(self, node):
+        self.generic_visit(node)
+        return call("_negated", [node.operand], node) if isinstance(node.op, ast.Not) else node
+
+    def visit_assign(method, self, node):
+        node.value = self.visit(node.value)  # the method goes through the targets only
+        return method(self, node)
+
+    _wrap(interpreter.ASTTransformer, "visit_Assign", visit_assign)
+    interpreter.ASTTransformer.visit_BoolOp = visit_bool
+    interpreter.ASTTransformer.visit_UnaryOp = visit_unary
+    interpreter._joined = _joined
+    interpreter._negated = lambda value: value == 0 if _is_block(value) else not value
+
+
+def patch_unsigned_inversion() -> None:
+    """`~x` of unsigned integers fails: the interpreter asks NumPy for -1 in an unsigned type."""
+
+    def all_ones(self, dtype):
+        bits = np.full(1, -1, np.int64).astype(interpreter._get_np_dtype(dtype))
+        return TensorHandle(bits, dtype.scalar)
+
+    BUILDER.get_all_ones_value = all_ones
+
+
+def patch_type_arguments() -> None:
+    """A type that a helper is called with is a constexpr for the compiler, and helpers take its `.value`."""
+    tl.dtype.value = property(lambda self: self)
+
+
+def patch_grids() -> None:
+    """The interpreter refuses a grid of more than three numbers, and a grid function gets tensors in place of numbers.
+
+    Triton's launcher ignores what stands behind the third number. The patch does so, and makes them integers.
+    """
+
+    def whole(method, self, function, names, grid, *rest, **named):
+        def three(meta):
+            return tuple(int(n) for n in (grid(meta) if callable(grid) else grid)[:3])
+
+        return method(self, function, names, three, *rest, **named)
+
+    _wrap(interpreter.GridExecutor, "__init__", whole)
+
+
+class StaticAssertion(AssertionError):
+    """A `tl.static_assert` does not hold."""
+
+
+def patch_autotuned_assertions() -> None:
+    """A configuration whose `tl.static_assert` does not hold is one that an autotuner passes over, since it does not
+    compile. The interpreter stops there. The patch takes the next one, as long as there is another."""
+    original = interpreter._patch_lang_core
+
+    def asserted(holds, message=""):
+        if not holds:
+            raise StaticAssertion(message)
+
+    def patched(lang, *rest):
+        original(lang, *rest)
+        lang.static_assert = asserted
+
+    def passed_over(method, self, *args, **kwargs):
+        try:
+            return method(self, *args, **kwargs)
+        except interpreter.InterpreterError as error:
+            cause = error
+            while cause.__cause__ is not None:
+                cause = cause.__cause__
+            if not isinstance(cause, StaticAssertion) or len(self.configs) < 2:
+                raise
+            self.configs = [c for c in self.configs if c is not self.best_config]
+            self.cache = {key: c for key, c in self.cache.items() if c is not self.best_config}
+            return passed_over(method, self, *args, **kwargs)
+
+    interpreter._patch_lang_core = patched
+    _wrap(Autotuner, "run", passed_over)
+
+
+def patch_copies_of_arguments() -> None:
+    """A launch wraps each array as if it had to be copied from a GPU, and takes nothing but tensors: a compiled kernel
+    takes whatever has a type and a `data_ptr`. Without a GPU there is nothing to copy, and the patch leaves them."""
+    if torch.cuda.is_available():
+        return
+    interpreter.GridExecutor._init_args_hst = lambda self, args, kwargs: (list(args), dict(kwargs))
+    interpreter.GridExecutor._restore_args_dev = lambda self, *_: None
+
+
 def patch_nested_errors() -> None:
     """Every function that an exception passes quotes the message so far, which doubles its backslashes.
 
@@ -504,7 +703,8 @@ def patch_promises() -> None:
 PATCHES = (
     patch_bf16_arithmetic,
     patch_tf32_dot,  # outside the patch before it: both wrap create_dot
-    patch_bf16_conversions,
+    patch_fp8_conversions,
+    patch_bf16_conversions,  # outside the patch before it: bfloat16 becomes float32 on the way
     patch_bf16_reductions,
     patch_bf16_constants,
     patch_constexpr_operators,
@@ -518,6 +718,14 @@ PATCHES = (
     patch_inline_asm,
     patch_dot_scaled,
     patch_loop_bounds,
+    patch_plain_arguments,
+    patch_loop_indices,
+    patch_boolean_operators,
+    patch_unsigned_inversion,
+    patch_type_arguments,
+    patch_grids,
+    patch_copies_of_arguments,
+    patch_autotuned_assertions,
     patch_nested_errors,
     patch_max_and_min,
     patch_promises,

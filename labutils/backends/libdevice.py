@@ -92,6 +92,13 @@ ROUNDED: dict[str, Callable[..., np.ndarray]] = {
 }
 """Operations rounded to nearest even: `__nv_fadd_rn` is "add" for float32, `__nv_dadd_rn` for float64."""
 
+DIRECTED: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "rd": lambda exact, near: near > exact,
+    "ru": lambda exact, near: near < exact,
+    "rz": lambda exact, near: np.abs(near) > np.abs(exact),
+}
+"""Which results of rounding to nearest are one number too far, for other ways to round: down, up, towards zero."""
+
 TESTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "isfinited": np.isfinite,
     **{f"isinf{t}": np.isinf for t in ("d", "f")},
@@ -155,7 +162,22 @@ def function(symbol: str) -> Callable[..., np.ndarray] | None:
     if name.endswith("_rn"):
         plain = name.removesuffix("_rn")
         return _wide(ROUNDED.get(plain[1:]) or REAL.get(plain.removesuffix("f")))
+    plain, _, way = name.rpartition("_")
+    if way in DIRECTED and plain[:1] == "f" and plain[1:] in ROUNDED:
+        return _directed(_wide(ROUNDED[plain[1:]]), way)
     return _wide(REAL.get(name) or REAL.get(name.removesuffix("f")))
+
+
+def _directed(compute: Callable, way: str) -> Callable:
+    """`compute` in float64, rounded to float32 in one direction."""
+    target = {"rd": -np.inf, "ru": np.inf, "rz": 0.0}[way]
+
+    def rounded(*values):
+        exact = compute(*values)
+        near = exact.astype(np.float32)
+        return np.where(DIRECTED[way](exact, near), np.nextafter(near, np.float32(target)), near)
+
+    return rounded
 
 
 def _wide(compute: Callable | None) -> Callable | None:

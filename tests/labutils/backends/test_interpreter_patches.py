@@ -5,6 +5,8 @@ import os
 import pytest
 
 from labutils.backends import interpreter
+from labutils.backends.access import Recorder
+from labutils.backends.hooks import recording
 
 triton = pytest.importorskip("triton")
 import torch  # noqa: E402
@@ -399,3 +401,147 @@ def test_later_launches_replace_names_of_the_language_without_a_search(monkeypat
     own = tl.core.builtin(lambda *a, _semantic=None, **k: before["load"](*a, **k, _semantic=_semantic))
     monkeypatch.setattr(tl, "load", own)
     assert wrapped() == expected and searched and tl.load is own
+
+
+# --- what a launcher passes, and how Python reads a kernel ---------------------------------------------------------
+
+
+@triton.jit
+def arguments_kernel(x_ptr, out_ptr, scale, negative, what: tl.constexpr):
+    offs = tl.arange(0, 8)
+    x = tl.load(x_ptr + offs)
+    if what == "float":
+        r = x * scale.to(tl.float32)
+    elif what == "bool":
+        r = tl.where(negative, -x, x)
+    tl.store(out_ptr + offs, r)
+
+
+@pytest.mark.parametrize(("what", "expected"), [("float", 1 / 3), ("bool", -1.0)])
+def test_floats_and_bools_are_tensors_in_the_kernel(what, expected):
+    """A product with a float32 has 24 bits, also where the other side has 11 of them."""
+    out = torch.empty(8)
+    arguments_kernel[(1,)](torch.ones(8, dtype=torch.float16), out, 1 / 3, True, what)
+    assert torch.equal(out, torch.full((8,), expected))
+
+
+@triton.jit
+def lanes_kernel(x_ptr, out_ptr, n, what: tl.constexpr):
+    offs = tl.arange(0, 16)
+    low, high = offs >= 3, offs < n
+    if what == "and":
+        mask = low and high
+    elif what == "or":
+        mask = low or high
+    elif what == "not":
+        mask = not low
+    elif what == "three":
+        mask = low and high and offs != 5
+    elif what == "scalar":
+        mask = n > 0 and low
+    elif what == "decided":
+        mask = n == 0 and tl.load(x_ptr + 16) > 0
+    elif what == "scalars":
+        if n > 0 and not n == 3:  # noqa: SIM201
+            mask = high
+    elif what == "inverted":
+        mask = (~offs.to(tl.uint32) & 3) == 3
+    tl.store(out_ptr + offs, tl.load(x_ptr + offs), mask=mask)
+
+
+LANES = {
+    "and": lambda k: (k >= 3) & (k < 7),
+    "or": lambda k: (k >= 3) | (k < 7),
+    "not": lambda k: k < 3,
+    "three": lambda k: (k >= 3) & (k < 7) & (k != 5),
+    "scalar": lambda k: k >= 3,
+    "scalars": lambda k: k < 7,
+    "inverted": lambda k: k % 4 == 0,
+}
+
+
+@pytest.mark.parametrize("what", LANES)
+def test_boolean_operators_work_lane_by_lane(what):
+    out = torch.zeros(16)
+    lanes_kernel[(1,)](torch.ones(16), out, 7, what)
+    assert torch.equal(out > 0, LANES[what](torch.arange(16)))
+
+
+def test_what_stands_behind_a_scalar_that_decides_is_evaluated():
+    with recording(Recorder()) as recorder:
+        lanes_kernel[(1,)](torch.ones(16), torch.zeros(16), 7, "decided")
+    assert [(f.kind, f.index) for f in recorder.findings] == [("out-of-bounds", 16)]
+
+
+@triton.jit
+def loop_kernel(out_ptr, n):
+    for k in range(n):
+        tl.store(out_ptr + (2 * k + 1).to(tl.int64), k.to(tl.float32))
+    for k in tl.static_range(2):
+        tl.store(out_ptr + 2 * k, k)
+
+
+def test_the_index_of_a_loop_can_be_converted():
+    out = torch.full((8,), -1.0)
+    loop_kernel[(1,)](out, 4)
+    assert out.tolist() == [0, 0, 1, 1, -1, 2, -1, 3]
+
+
+@triton.jit
+def limit(dtype: tl.constexpr):
+    return 2 ** (dtype.value.primitive_bitwidth - 1) - 1
+
+
+@triton.jit
+def type_kernel(out_ptr):
+    tl.store(out_ptr + tl.program_id(0), limit(out_ptr.dtype.element_ty))
+
+
+class Stands:
+    """For a tensor, with no more than what a compiled kernel needs."""
+
+    def __init__(self, tensor):
+        self.dtype, self.data_ptr = tensor.dtype, tensor.data_ptr
+
+
+def test_what_a_compiled_launch_takes_is_taken():
+    """A grid of four numbers, a grid function that divides an argument, and an object that stands for a tensor."""
+    out = torch.zeros(2, dtype=torch.int16)
+    type_kernel[(2, 1, 1, 1)](Stands(out))
+    assert out.tolist() == [2**15 - 1] * 2
+    total = torch.empty(4)
+    loop_kernel[lambda meta: (triton.cdiv(meta["n"], 4),)](total, 2)
+    assert total[1::2].tolist() == [0, 1]
+
+
+@triton.autotune([triton.Config({"BLOCK": b}) for b in (64, 32, 8)], key=["n"])
+@triton.jit
+def asserting_kernel(out_ptr, n, MOST: tl.constexpr, BLOCK: tl.constexpr):
+    tl.static_assert(BLOCK <= MOST)
+    tl.store(out_ptr + tl.arange(0, BLOCK), BLOCK, mask=tl.arange(0, BLOCK) < n)
+
+
+def test_an_autotuner_passes_over_what_does_not_compile(monkeypatch):
+    monkeypatch.setattr(asserting_kernel, "configs", list(asserting_kernel.configs))
+    monkeypatch.setattr(asserting_kernel, "cache", {})
+    out = torch.empty(4)
+    with recording(Recorder()):
+        asserting_kernel[(1,)](out, 4, MOST=16)
+        assert out.tolist() == [8] * 4
+        with pytest.raises(Exception, match="StaticAssertion"):
+            asserting_kernel[(1,)](out, 4, MOST=4)
+
+
+@triton.jit
+def fp8_kernel(x_ptr, out_ptr):
+    offs = tl.arange(0, 512)
+    tl.store(out_ptr + offs, tl.load(x_ptr + offs).to(out_ptr.dtype.element_ty))
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_fp8_is_rounded_to_nearest(dtype):
+    """Also up to a power of two, and no further than to the largest number."""
+    x, out = torch.logspace(-3, 5, 512) * (-1) ** torch.arange(512), torch.empty(512, dtype=dtype)
+    fp8_kernel[(1,)](x, out)
+    most = torch.finfo(dtype).max
+    assert torch.equal(out.float(), x.clamp(-most, most).to(dtype).float())

@@ -55,7 +55,18 @@ def test_integers_and_bits():
 
 def test_what_is_not_here_is_left_to_a_gpu():
     assert libdevice.function("__nv_j0f") is None
-    assert libdevice.function("__nv_fadd_ru") is None, "another rounding must not be computed as nearest"
+    assert libdevice.function("__nv_dadd_ru") is None, "another rounding must not be computed as nearest"
+
+
+def test_rounding_in_a_direction():
+    """A third is between two numbers of float32."""
+    one, three = np.float32([1, -1]), np.float32([3, 3])
+    down, up, zero = (
+        libdevice.function(f"__nv_fdiv_{way}")(one, three).astype(np.float32) for way in ("rd", "ru", "rz")
+    )
+    assert (down < up).all() and (np.nextafter(down, np.float32(1)) == up).all()
+    assert zero[0] == down[0] and zero[1] == up[1]
+    assert libdevice.function("__nv_fdiv_rz")(one, three / 3).tolist() == [1, -1], "exact results stay"
 
 
 def test_every_name_is_one_of_libdevice():

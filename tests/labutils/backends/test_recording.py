@@ -102,3 +102,25 @@ def test_triton_counts_sectors_where_it_is_interpreted():
         every_other[(1,)](x, y, BLOCK=32)
     assert torch.equal(y, x[::2])
     assert r.totals()["global_load_sectors"] == 8 and r.totals()["global_store_sectors"] == 4
+
+
+def test_triton_results_are_those_of_a_gpu():
+    """Masked lanes of a load hold 0, and what two programs store alike is no race, also by a mask made of a scalar."""
+    triton = pytest.importorskip("triton")
+    import triton.language as tl
+
+    if lab.device.has_gpu():
+        pytest.skip("Triton kernels are recorded where they are interpreted")
+
+    @triton.jit
+    def careless(x_ptr, y_ptr, total_ptr, n, programs, BLOCK: tl.constexpr):
+        offs = tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + offs, mask=offs < n)
+        tl.store(y_ptr + offs, x, mask=(offs < n) & (tl.program_id(0) < programs))
+        tl.store(total_ptr + tl.program_id(0), tl.sum(x))
+
+    x, y, total = torch.arange(1.0, 17), torch.zeros(16), torch.zeros(2)
+    with lab.record() as r:
+        careless[(2,)](x, y, total, 9, 2, BLOCK=16)
+    assert total.tolist() == [45, 45] and y.tolist() == [*range(1, 10), *[0] * 7]
+    assert r.findings == []
