@@ -220,7 +220,7 @@ def _times(sample: Sample) -> int | None:
 
 
 TELLING = 0.05
-"""The part of a row's largest element from which on an element tells the factor of its row."""
+"""An element tells the factor of its row if it is at least this part of the row's largest element."""
 
 
 MOST_FREE = 8
