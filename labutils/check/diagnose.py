@@ -91,6 +91,8 @@ CUDA_ADVICE = {
 """Advice that reads differently for CUDA C++."""
 
 GUESS_ADVICE = {
+    "padded-lanes": "What lies beyond the row must not count: load it as the neutral value (0 for a sum, -inf for a "
+    "maximum), mask again after arithmetic that changes it, and divide by the length of the row, not of the block.",
     "wrong-formula": "Correct that term, then look at yours and expected in the tiny case: lab.tiny.",
     "missing-accumulation": "Follow the partial results: which line adds them up, and does every thread, program and "
     "iteration whose part counts reach it?",

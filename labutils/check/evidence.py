@@ -117,6 +117,7 @@ def _with_guess(refined: Diagnosis, found: Diagnosis, tried: list[Tried]) -> Dia
     if found.guess or not open_:
         return refined
     shown = [t for t in tried if t.result.diagnosis and t.result.diagnosis.guess and not t.result.hidden]
+    shown = [t for t in shown if not _reads_outside(t)]  # what was not read there makes other values
     guesses = {t.result.diagnosis.symptom for t in shown}
     if len(guesses) != 1:
         return refined
@@ -127,6 +128,10 @@ def _with_guess(refined: Diagnosis, found: Diagnosis, tried: list[Tried]) -> Dia
         return refined
     place = f'in the case "{shown[0].run.case.name}"'
     return replace(refined, advice=f"Begin {place}: there {guess.symptom}. {refined.advice}")
+
+
+def _reads_outside(t: Tried) -> bool:
+    return t.outcome is not None and any(f.kind == "out-of-bounds" for f in t.outcome.findings)
 
 
 def _wrong_elements(t: Tried) -> int:

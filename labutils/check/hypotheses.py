@@ -20,7 +20,7 @@ from ..spec.exercise import Array, named
 from ..spec.precision import ROUND_OFF
 from .compare import Comparison, OutputComparison
 from .findings import Evidence
-from .transformed import by_case, carried_over, changes, elsewhere, of_result
+from .transformed import by_case, by_row, carried_over, changes, elsewhere, of_result
 
 SECONDS = 1.0
 """CPU time for all hypotheses of one verdict."""
@@ -75,7 +75,7 @@ def find(
             return hypothesis.evidence
     if elsewhere(samples, right):
         return elsewhere([*samples, *others()], right)
-    return None
+    return by_row([*samples, *others()]) if by_row(samples) else None
 
 
 def _size(inputs: Inputs) -> int:

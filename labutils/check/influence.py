@@ -300,7 +300,7 @@ def is_right(moves: list[Moves], bad: torch.Tensor) -> bool:
 
 @dataclass(frozen=True)
 class Part:
-    """Elements of an input. `exact`: what is said is true of each of them, and if `more`, of others too. If not, it is
+    """Elements of an input. `exact`: the sentence is true of each of them, and if `more`, of others too. If not, it is
     true of some of them."""
 
     marked: torch.Tensor

@@ -265,7 +265,7 @@ TYPES = {"float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", 
 """Names that only tl has."""
 
 ELSEWHERE = {
-    "blockIdx": "tl.program_id(0), the number of the program",
+    "blockIdx": "tl.program_id(0), the program ID",
     "threadIdx": "tl.arange(0, BLOCK): a program works on a block, and has no threads to name",
     "blockDim": "BLOCK, the number of elements of a program",
     "gridDim": "tl.num_programs(0)",

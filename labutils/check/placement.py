@@ -61,8 +61,11 @@ def _no_store(run: Run, name: str, programs: int, seen: Recording) -> Evidence:
 
 
 def _masked_off(run: Run, name: str, missing, stores: list[Access], seen: Recording) -> Evidence | None:
-    """Programs point at the missing elements, but their mask is False there."""
+    """Programs point at the missing elements, but their mask is False there. All of them: behind the end of a row lies
+    the next one, at which lanes that are rightly masked point as well."""
     wanted = set(missing.flatten().nonzero().flatten().tolist())
+    if not wanted <= _masked(run, name, stores):
+        return None
     for a in stores:
         off = [n for n in numbers(run.buffers[name], a.masked) if n in wanted]
         if off:
@@ -79,6 +82,11 @@ def _masked_off(run: Run, name: str, missing, stores: list[Access], seen: Record
                 f"`{mask}` must be True for each index that exists in {name}, and only there{where}.",
             )
     return None
+
+
+def _masked(run: Run, name: str, stores: list[Access]) -> set[int]:
+    """The elements at which lanes point that are masked."""
+    return {n for a in stores for n in numbers(run.buffers[name], a.masked)}
 
 
 def _same_place(run: Run, name: str, stores: list[Access], seen: Recording) -> Evidence | None:
@@ -144,7 +152,8 @@ def _not_reached(run: Run, name: str, missing, stores: list[Access], seen: Recor
     stored = f"{name}[{min(beyond)}] and behind, past its end" if beyond else "nothing"
     if last.elements:
         stored = regions.of_flat(name, shape, numbers(run.buffers[name], last.elements))
-    first = regions.element(name, missing.nonzero()[0].tolist())
+    unseen = sorted(set(missing.flatten().nonzero().flatten().tolist()) - _masked(run, name, stores))
+    first = regions.at(name, shape, unseen[0])
     per = {a.program: 0 for a in stores}
     for a in stores:
         per[a.program] += len(a.elements) + len(a.masked)

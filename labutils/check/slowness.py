@@ -19,7 +19,7 @@ from .accesses import Access, Recording
 from .findings import Evidence
 
 SERIAL = 8
-"""Stores of single elements by one program from which on they are a loop over elements."""
+"""So many stores of single elements by one program, or more, are a loop over elements."""
 
 
 def out_of_time(

@@ -219,6 +219,50 @@ def _times(sample: Sample) -> int | None:
     return k if _holds([sample], lambda s: s[1].expected * k, least=1) else None
 
 
+TELLING = 0.05
+"""An element tells the factor of its row if it is at least this part of the row's largest element."""
+
+
+MOST_FREE = 8
+"""Wrong elements that must fit a row's factor, beside the one of each row that gives it."""
+
+
+def by_row(samples: list[Sample]) -> Evidence | None:
+    """The right result times a factor that each row has of its own: what rows are divided by is wrong."""
+    factors = [_row_factors(o) for _, o in samples]
+    known = torch.cat([f[f.isfinite()] for f in factors])
+    if known.numel() < 2 or known.max() - known.min() <= 1e-3 * known.abs().max() or (known == 0).all():
+        return None
+    telling = 0
+    for (_, output), factor in zip(samples, factors, strict=True):
+        wanted = output.expected * factor
+        there = ~wanted.isnan()
+        if (_close(output.got, wanted, output) & there).sum() < 0.97 * there.sum():
+            return None
+        telling += int((output.bad & there).sum()) - int(factor.isfinite().sum())
+    if telling < MOST_FREE:
+        return None
+    first, second = known[0].item(), known[(known - known[0]).abs().argmax()].item()
+    return Evidence(
+        f"each row of {{name}} is the right one times a factor of its own, such as {first:.4g} and {second:.4g}",
+        "What a row is divided or multiplied by is wrong: a sum, a mean, a norm or a maximum of it. Print it for one "
+        "row: which elements enter it, and by which number is it divided?",
+        replaces=True,
+    )
+
+
+def _row_factors(output: OutputComparison) -> torch.Tensor:
+    """For each row of an output the factor from the right row to it, as a column; NaN where too little tells it."""
+    y, got = output.expected, output.got
+    if y.dim() < 2 or y.shape[-1] < 2:
+        return torch.full((*y.shape[:-1], 1), torch.nan, dtype=torch.float64)
+    size = y.abs().nan_to_num(posinf=0.0)
+    tells = y.isfinite() & (size > TELLING * size.amax(-1, keepdim=True)) & (size > 8 * output.limit)
+    ratio = torch.where(tells, got / y, torch.nan)
+    factor = ratio.nanmedian(-1, keepdim=True).values
+    return torch.where(tells.sum(-1, keepdim=True) >= 2, factor, torch.nan)
+
+
 def _size_factor(samples: list[Sample], right: Sequence[Sample]) -> Evidence | None:
     if len(samples) < 2:
         return None

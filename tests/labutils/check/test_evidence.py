@@ -60,6 +60,7 @@ def samples(exercise, wrong):
         (BIAS, lambda x, bias: 2 * (x + bias), "2 times the right result"),
         (BIAS, lambda x, bias: x + bias + 3, "the right result + 3"),
         (BIAS, lambda x, bias: (x + bias) ** 2, "the square of the right result"),
+        (BIAS, lambda x, bias: (x + bias) / x.abs().sum(1, True), "each row of {name} is the right one times a factor"),
         (BIAS, lambda x, bias: torch.zeros_like(x), "every element of {name} is 0"),
         (ROW_SUM, lambda x: x[:, :-1].sum(1), "the last element along N is missing"),
         (ROW_SUM, lambda x: x[:, :32].sum(1), "only the first 32 elements along N count"),

@@ -301,6 +301,16 @@ def test_stores_between_rows_are_named(case, between):
     assert ("out's own stride" in found.advice) == between
 
 
+@pytest.mark.parametrize("lanes, cause", [(96, "no store points at out[2, 6]"), (450, "its mask is False there")])
+def test_a_masked_lane_behind_a_row_points_at_the_next_row(lanes, cause):
+    """Two programs store a row of 90 each; the lanes behind it are masked, and point at rows that nobody stores."""
+    run = make_run(COPY, COPY.cases[0], 5)
+    rows = [(tuple(range(90 * k, 90 * k + 90)), tuple(range(90 * k + 90, 90 * k + lanes))) for k in range(2)]
+    stored = [Access("store", "out", (k, 0, 0), "k.py", 4, *row) for k, row in enumerate(rows)]
+    missing = torch.arange(6)[:, None].expand(6, 90) > 1
+    assert cause in placement.unwritten(run, "out", missing, Shown(stored, [((2, 1, 1), None)])).cause
+
+
 def test_counter_and_sums_may_be_parts_of_one_tensor():
     lines = [Access("atomic", "sums", (0, 0, 0), "k.py", 2, (0, 1), ()),
              Access("atomic", "sums", (0, 0, 0), "k.py", 1, (9,), ())]  # fmt: skip
