@@ -87,8 +87,8 @@ def build(
         readme = source.read_text(encoding="utf-8")
         problems += _put(notebook_bytes(index.index_notebook(readme)), out / "index.ipynb", check)
         if root == ROOT:
-            paths = root / "labutils" / "study" / "paths.json"
-            problems += _put(index.released_paths(readme).encode(), paths, check)
+            course = root / "labutils" / "study" / "course.json"
+            problems += _put(index.released_course(readme, out).encode(), course, check)
     if out == root / "notebooks" and (study := root / "labutils" / "study").exists():
         problems += _collect_hints(out, study / "hints.json", check)
         if root == ROOT:  # a solution's code is read from the course that this grader belongs to

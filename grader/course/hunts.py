@@ -21,7 +21,10 @@ from grader.course.edits import edited, edits_of, without_markers
 from grader.course.regions import BuildError, located
 from labutils.exercises.hunts import ANSWERS, digest
 
-__all__ = ["ANSWERS", "PLANTED", "answers", "hashes", "lines_of", "plant", "planted_text", "read_planted", "released"]
+__all__ = [
+    "ANSWERS", "PLANTED", "answers", "described", "hashes", "lines_of", "plant", "planted_text", "read_planted",
+    "released",
+]  # fmt: skip
 
 PLANTED = "planted"
 """The name of the mutant that is released."""
@@ -90,6 +93,19 @@ def hashes(notebook: NotebookNode, unit: Path) -> dict[str, dict[str, list[str]]
         }
         for name, (lines, cause) in answers(notebook, unit).items()
     }
+
+
+def described(notebook: NotebookNode, unit: Path) -> dict[str, str]:
+    """What each bug was, by hunt: its line or lines as released, the cause, and the sentence of the mutant."""
+    cells = {cell.metadata.hunt: cell for cell in notebook.cells if cell.metadata.get("hunt")}
+    found = {}
+    for name, (numbers, cause) in answers(notebook, unit).items():
+        table = read_planted(unit, name)
+        shown = cells[name].metadata.planted.split("\n")
+        place = f"Line{'s' * (len(numbers) > 1)} {' or '.join(map(str, numbers))}"
+        code = " … ".join(f"`{shown[number - 1].strip()}`" for number in numbers[:2])
+        found[name] = f"{place}, {code}: {cause}. {table['why']}"
+    return found
 
 
 def released(found: dict[str, dict[str, list[str]]]) -> str:

@@ -2,8 +2,9 @@
 
 import json
 import re
+from pathlib import Path
 
-from nbformat import NotebookNode, v4
+from nbformat import NotebookNode, read, v4
 
 SECTIONS = ("Paths", "Units")
 """Headings of the README whose text the map holds, in this order."""
@@ -33,10 +34,24 @@ def path_units(readme: str) -> dict[str, list[str]]:
     return {name: _UNIT.findall(row) for name, row in rows}
 
 
-def released_paths(readme: str) -> str:
-    """The paths as data, for `lab.progress`: "a day" and its units, and so on."""
-    rows = (f" {json.dumps(n[0].lower() + n[1:])}: {json.dumps(units)}" for n, units in path_units(readme).items())
-    return "{\n" + ",\n".join(rows) + "\n}\n"
+_CHECK = re.compile(r"^lab\.check\(\"([^\"]+)\"", re.MULTILINE)
+
+
+def order(readme: str, notebooks: Path) -> list[str]:
+    """All exercises as a learner comes to them: by unit as in the README, by cell within a notebook."""
+    found: dict[str, None] = {}
+    for unit in _UNIT.findall(_section(readme, "Units")):
+        path = notebooks / unit / f"{unit}.ipynb"
+        for cell in read(path, as_version=4).cells if path.exists() else ():
+            if cell.cell_type == "code":
+                found |= dict.fromkeys(name for name in _CHECK.findall(cell.source) if name.startswith(f"{unit}/"))
+    return list(found)
+
+
+def released_course(readme: str, notebooks: Path) -> str:
+    """Paths and order as data, for `lab.progress` and `lab.walkthrough`."""
+    paths = {name[0].lower() + name[1:]: units for name, units in path_units(readme).items()}
+    return json.dumps({"paths": paths, "order": order(readme, notebooks)}, indent=1) + "\n"
 
 
 def _section(readme: str, name: str) -> str:

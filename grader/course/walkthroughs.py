@@ -7,8 +7,13 @@
     production = "…"        # what libraries do
     tried = "…"             # what was slower or wrong
 
-Together they have 60 to 150 words. `{claim: key}` is replaced by the claim's value, as in a notebook. The code is the
-solution itself. Model answers are those in the written-answer cells of the unit's source.
+Together they have 60 to 150 words. A hunt's table has, in 30 to 90 words,
+
+    evidence = "…"          # which case, count or picture shows the bug, and how it leads to the line
+    practice = "…"          # how such a bug is found in practice
+
+Line and cause are those of the planted bug. In both, `{claim: key}` is replaced by the claim's value, as in a notebook.
+The code is the solution itself. Model answers are those in the written-answer cells of the unit's source.
 
 `walkthroughs` in course.toml names the units whose walkthroughs learners get.
 """
@@ -21,6 +26,7 @@ import tomllib
 from pathlib import Path
 
 from grader.course.claims import filled, read_claims
+from grader.course.hunts import described
 from grader.course.mutants import answer
 from grader.course.regions import SOLUTION, BuildError, find_regions, outside
 from grader.course.settings import read_settings
@@ -28,12 +34,15 @@ from grader.course.sources import source_notebook
 from labutils import exercises
 from labutils.exercises import hunts
 from labutils.spec.exercise import KernelExercise
-from labutils.study.walkthroughs import PARTS
+from labutils.study.walkthroughs import HUNT_PARTS, PARTS
 
 FILE = "walkthroughs.toml"
 
 LEAST, MOST = 60, 150
 """Words of an exercise's text."""
+
+HUNT_LEAST, HUNT_MOST = 30, 90
+"""Words of a hunt's text."""
 
 
 def texts(unit: Path) -> dict[str, dict[str, str]]:
@@ -51,19 +60,26 @@ def texts(unit: Path) -> dict[str, dict[str, str]]:
         place = f"{unit.name}/{FILE}: {name}"
         if problem := _problem(f"{unit.name}/{name}", table):
             raise BuildError(f"{place} {problem}")
-        found[name] = {part: filled(" ".join(table[part].split()), claims, place) for part in PARTS}
+        found[name] = {
+            part: filled(" ".join(table[part].split()), claims, place) for part in PARTS | HUNT_PARTS if part in table
+        }
+    if unit.name in hunts.UNITS:
+        bugs = described(source_notebook(unit), unit)
+        found = {name: {"bug": bugs[f"{unit.name}/{name}"], **parts} for name, parts in found.items()}
     return found
 
 
 def _problem(exercise_id: str, table) -> str:
     if exercise_id not in exercises.all_exercises():
         return "is no exercise of this unit"
-    if not isinstance(table, dict) or set(table) != set(PARTS):
-        return f"must have {', '.join(PARTS)}"
+    hunt = hunts.is_hunt(exercise_id)
+    parts = [part for part in HUNT_PARTS if part != "bug"] if hunt else list(PARTS)
+    if not isinstance(table, dict) or set(table) != set(parts):
+        return f"must have {', '.join(parts)}"
     if not all(isinstance(text, str) and text.strip() for text in table.values()):
         return "must hold texts"
-    count = words(table)
-    return "" if LEAST <= count <= MOST else f"has {count} words, not {LEAST} to {MOST}"
+    count, (least, most) = words(table), (HUNT_LEAST, HUNT_MOST) if hunt else (LEAST, MOST)
+    return "" if least <= count <= most else f"has {count} words, not {least} to {most}"
 
 
 def words(table: dict[str, str]) -> int:
@@ -107,7 +123,7 @@ def _row(name: str, value) -> str:
 
 
 def missing(root: Path) -> list[str]:
-    """Exercises with a kernel that have no text. A hunt needs none: its kernel's own exercise has one."""
+    """Exercises with a kernel that have no text."""
     known = {unit: texts(root / "solutions" / unit) for unit in {e.unit for e in exercises.all_exercises().values()}}
     kernels = (e for e in exercises.all_exercises().values() if isinstance(e, KernelExercise))
-    return [e.id for e in kernels if e.unit not in hunts.UNITS and e.id.split("/")[1] not in known[e.unit]]
+    return [e.id for e in kernels if e.id.split("/")[1] not in known[e.unit]]

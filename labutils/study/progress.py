@@ -14,18 +14,36 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from .. import environment, exercises
 from ..spec.exercise import Exercise
 from ..spec.verdict import Verdict
 
-PATHS = Path(__file__).with_name("paths.json")
+COURSE = Path(__file__).with_name("course.json")
 
 
 @functools.cache
+def _stored() -> dict[str, Any]:
+    """What `python -m grader build` takes from the README and the notebooks: "paths", and the "order" of exercises."""
+    return json.loads(COURSE.read_text(encoding="utf-8"))
+
+
 def paths() -> dict[str, list[str]]:
-    """Units by path, in order; no unit stands for every unit. `python -m grader build` takes them from the README."""
-    return json.loads(PATHS.read_text(encoding="utf-8"))
+    """Units by path, in order; no unit stands for every unit."""
+    return _stored()["paths"]
+
+
+def in_order() -> list[Exercise]:
+    """All exercises as the notebooks have them, one after another."""
+    place = {name: number for number, name in enumerate(_stored()["order"])}
+    return sorted(exercises.all_exercises().values(), key=lambda exercise: place.get(exercise.id, len(place)))
+
+
+def following(exercise_id: str) -> str | None:
+    """The exercise after this one in the course; None after the last."""
+    names = [exercise.id for exercise in in_order()]
+    return dict(zip(names, names[1:], strict=False)).get(exercise_id)
 
 
 @dataclass
@@ -62,8 +80,8 @@ class Progress:
     def rows(self) -> list[tuple[str, int, int, float, float]]:
         """For each unit that was begun: exercises done and in all, points reached and in all."""
         found = []
-        for unit in dict.fromkeys(e.unit for e in _known()):
-            own = [e for e in _known() if e.unit == unit]
+        for unit in dict.fromkeys(e.unit for e in in_order()):
+            own = [e for e in in_order() if e.unit == unit]
             if any(e.id in self.entries for e in own):
                 done = sum(self.done(e.id) for e in own)
                 points = sum(self.entries[e.id].points for e in own if e.id in self.entries)
@@ -71,7 +89,7 @@ class Progress:
         return found
 
     def __repr__(self) -> str:
-        course = _known()
+        course = in_order()
         done = sum(self.done(e.id) for e in course)
         lines = [f"{done} of {len(course)} exercises done, {self._points():g} points"]
         rows = self.rows()
@@ -90,15 +108,10 @@ class Progress:
         return sum(entry.points for entry in self.entries.values())
 
 
-def _known() -> list[Exercise]:
-    """All exercises, in the order of the units."""
-    return list(exercises.all_exercises().values())
-
-
 def _course(path: str) -> list[Exercise]:
     """The exercises of a path, in its order."""
-    units = paths()[path] or dict.fromkeys(e.unit for e in _known())
-    return [e for unit in units for e in _known() if e.unit == unit]
+    units = paths()[path] or dict.fromkeys(e.unit for e in in_order())
+    return [e for unit in units for e in in_order() if e.unit == unit]
 
 
 def progress() -> Progress:

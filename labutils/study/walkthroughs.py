@@ -19,7 +19,7 @@ from typing import Any
 from .. import exercises
 from ..spec.exercise import Exercise
 from ..spec.verdict import Verdict
-from .progress import progress
+from .progress import following, progress
 
 PATH = Path(__file__).with_name("walkthroughs.json")
 
@@ -28,6 +28,9 @@ RULE = "GPULAB_WALKTHROUGHS"
 
 PARTS = {"why": "Why this way", "production": "In production code", "tried": "Tried"}
 """The parts of a text, with their titles."""
+
+HUNT_PARTS = {"bug": "The bug", "evidence": "The evidence", "practice": "In practice"}
+"""Those of a hunt: line and cause, which case, count or picture shows it, and how such a bug is found elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ class Walkthrough:
     @property
     def steps(self) -> list[tuple[str, str]]:
         """Titles and texts, in order."""
-        found = [(title, self.texts[part]) for part, title in PARTS.items() if part in self.texts]
+        titles = (PARTS | HUNT_PARTS).items()
+        found = [(title, self.texts[part]) for part, title in titles if part in self.texts]
         return [*found, ("Next", f'lab.check("{self.following}")' if self.following else "This was the last exercise.")]
 
     def __repr__(self) -> str:
@@ -129,13 +133,6 @@ def solved(exercise: Exercise) -> bool:
     return bool(entry and entry.passed) and entry.points >= exercise.points.total
 
 
-def following(exercise: Exercise) -> str | None:
-    """The exercise after this one in the course."""
-    names = list(exercises.all_exercises())
-    place = names.index(exercise.id) + 1
-    return names[place] if place < len(names) else None
-
-
 def _solution(exercise: Exercise, anyway: bool) -> Walkthrough | None:
     found = stored()["exercises"].get(exercise.id)
     if found is None:
@@ -147,9 +144,9 @@ def _solution(exercise: Exercise, anyway: bool) -> Walkthrough | None:
             f'lab.walkthrough("{exercise.id}", anyway=True).'
         )
         return None
-    texts = {part: found[part] for part in PARTS if part in found}
+    texts = {part: found[part] for part in PARTS | HUNT_PARTS if part in found}
     language = getattr(exercise, "language", "python")
-    return Walkthrough(exercise.id, exercise.title, found["code"], language, texts, following(exercise))
+    return Walkthrough(exercise.id, exercise.title, found["code"], language, texts, following(exercise.id))
 
 
 def _answers(unit: str, anyway: bool) -> Answers | None:

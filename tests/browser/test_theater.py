@@ -190,3 +190,16 @@ def test_pictures_for_a_person(driver, opened):
         made = opened(name)
         go(driver, min(len(made.frames) // 3, 150))
         driver.save_screenshot(str(Path(os.environ["GPULAB_SCREENSHOTS"]) / f"theater_{name}.png"))
+
+
+@pytest.mark.parametrize("width", [1100, 1280, 1600])
+def test_no_line_of_the_source_is_cut(driver, opened, width):
+    driver.set_window_size(width, 1000)
+    try:
+        opened("transpose")
+        seen, whole = driver.execute_script(
+            "const s = document.querySelector('.source'); return [s.clientWidth, s.scrollWidth]"
+        )
+    finally:
+        driver.set_window_size(1400, 1000)
+    assert seen >= whole

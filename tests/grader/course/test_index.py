@@ -1,12 +1,15 @@
 """The map of the course: each unit is a link, and each path says its time and puts prerequisites first."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
-from grader.course.index import index_notebook, path_units
+from grader.course.index import index_notebook, path_units, released_course
 from grader.course.sources import ROOT, unit_names
+from labutils import exercises
+from labutils.study import progress
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PATHS = path_units(README)
@@ -45,3 +48,9 @@ def test_prerequisites_come_first(name):
 def test_a_readme_without_the_sections_is_refused():
     with pytest.raises(ValueError, match="Paths"):
         index_notebook("# Title\n\n## Units\n\n`00_start`\n")
+
+
+def test_the_stored_order_is_that_of_the_notebooks_and_complete():
+    course = released_course(README, ROOT / "notebooks")
+    assert course == progress.COURSE.read_text(encoding="utf-8")
+    assert set(json.loads(course)["order"]) == set(exercises.all_exercises())

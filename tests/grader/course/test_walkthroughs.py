@@ -80,3 +80,11 @@ def test_a_course_ships_what_it_chooses(tmp_path, chosen, units):
     found = json.loads(walkthroughs.released(tmp_path))
     assert {name.split("/")[0] for name in found["exercises"]} == units
     assert set(found["questions"]) <= units
+
+
+def test_a_hunt_tells_line_cause_evidence_and_practice():
+    shown = walkthroughs.texts(ROOT / "solutions" / "08_hunt")["bias_scale"]
+    assert (
+        shown["bug"].startswith("Line 17, `x = tl.load(x_ptr + row * N + offs_n") and ": wrong stride. " in shown["bug"]
+    )
+    assert set(shown) == {"bug", "evidence", "practice"}

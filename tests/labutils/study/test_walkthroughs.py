@@ -58,8 +58,14 @@ def test_it_shows_code_texts_and_the_next_exercise():
 
 
 def test_the_last_exercise_has_no_next_one():
-    last = list(exercises.all_exercises().values())[-1]
-    assert walkthroughs.following(last) is None
+    last = progress.in_order()[-1]
+    assert progress.following(last.id) is None
+
+
+def test_the_next_one_is_the_notebooks_next_one():
+    assert progress.following("08_hunt/bug") == "08_hunt/bias_scale"
+    assert progress.following("10_warp_reduction/sum_v6") == "10_warp_reduction/row_sum"
+    assert progress.following("08_hunt/transpose") == "09_hunt/bug"
 
 
 def test_a_check_with_full_points_offers_it():
