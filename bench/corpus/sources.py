@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,24 @@ class Source:
         if text is None:
             raise FileNotFoundError(f"{self.owner}/{self.name} has no {path} at {self.commit[:12]}")
         return text
+
+    def checkout(self, folder: str) -> Path:
+        """A folder that holds this repository's `folder`. Raises NotHere."""
+        where = _place(self)
+        if not _is_clone(where):
+            return where
+        there = cache_folder() / "corpus" / f"{self.name}-{self.commit[:12]}"
+        if not (there / folder).is_dir():
+            begun = there.with_suffix(f".{os.getpid()}")
+            begun.mkdir(parents=True)
+            done = _git("-C", str(where), f"--work-tree={begun}", "checkout", self.commit, "--", folder, index=begun)
+            if done.returncode:
+                raise NotHere(f"{where}: {done.stderr.decode(errors='replace').strip()}")
+            try:
+                begun.rename(there)
+            except OSError:  # another process was faster
+                shutil.rmtree(begun)
+        return there
 
 
 SOURCES = {
@@ -99,5 +118,7 @@ def _fetch(source: Source, clone: Path) -> None:
             raise NotHere(f"{source.url} cannot be fetched ({why}); ${FOLDER} may name a folder that holds it")
 
 
-def _git(*arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run(["git", *arguments], capture_output=True, env=os.environ | {"GIT_TERMINAL_PROMPT": "0"})
+def _git(*arguments: str, index: Path | None = None) -> subprocess.CompletedProcess:
+    """`index`: a folder beside which git keeps what it has checked out, in place of the clone."""
+    own = {"GIT_INDEX_FILE": f"{index}.index"} if index else {}
+    return subprocess.run(["git", *arguments], capture_output=True, env=os.environ | own | {"GIT_TERMINAL_PROMPT": "0"})
