@@ -1,0 +1,1 @@
+"""The cases, a module for each repository: its `COLLECTION` holds them."""
