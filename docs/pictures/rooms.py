@@ -28,6 +28,7 @@ ROOMS = {
     "labutils.environment": (1.9, "where compiled code is kept"),
     "labutils.support": (4.5, "versions that work"),
     "labutils.__main__": (8.8, "the doctor"),
+    "labutils.language": (7.2, "messages in other languages"),
     "labutils.gpu": (6.8, "GPUs as numbers"),
     "labutils.plots": (2.7, "data in, figure out"),
     "labutils.spec": (2.1, "what an exercise is"),

@@ -19,6 +19,7 @@ from grader.course import cards, claims, glossary, hints, hunts, index, self_che
 from grader.course.holes import holes
 from grader.course.locales.catalogs import editions
 from grader.course.locales.edition import Translated
+from grader.course.locales.tables import tables
 from grader.course.nbgrader_config import NbGraderAPI, course_config
 from grader.course.regions import BuildError, located
 from grader.course.release_check import check_release, size_warnings
@@ -161,20 +162,20 @@ def _put_edition(
             continue
         problems += _put_notebook(release, folder / unit / f"{unit}.ipynb", name, check, say)
     for name, content in translated.beside_notebooks().items():
-        problems += _put(content, folder / name, check)
+        problems += _put(content, folder / name, check, f"{translated.edition.name}/{name}")
     if out == translated.root / "notebooks":
-        for name, content in translated.documents().items():
-            problems += _put(content, translated.root / name, check)
+        for name, content in (translated.documents() | tables(translated, out)).items():
+            problems += _put(content, translated.root / name, check, name)
     return problems
 
 
-def _put(content: bytes, target: Path, check: bool) -> list[str]:
+def _put(content: bytes, target: Path, check: bool, name: str = "") -> list[str]:
     """Write what stands beside the units' folders, or with `check` say if it is not there."""
     if target.exists() and target.read_bytes() == content:
         return []
     if check:
         state = "it differs from its source" if target.exists() else "it is missing"
-        return [f"{target.name}: {state}; run `python -m grader build`"]
+        return [f"{name or target.name}: {state}; run `python -m grader build`"]
     _replace(target, content)
     return []
 

@@ -36,7 +36,13 @@ try:
 except ModuleNotFoundError:  # on Colab: install the course's helper package, visibly
     %pip install "{requirement}"
     import labutils as lab
-lab.setup()"""
+lab.setup({language})"""
+
+
+def setup_code(settings: CourseSettings, language: str = "") -> str:
+    """The text of a unit's set-up cell; `language` is that of its messages."""
+    chosen = f'language="{language}"' if language else ""
+    return SETUP.format(requirement=settings.requirement, language=chosen)
 
 
 @dataclass(frozen=True)
@@ -223,7 +229,7 @@ def _check_header(cell: NotebookNode, kind_name: str | None, kind: Kind, header:
 
 def _write_text(cell: NotebookNode, kind_name: str | None, settings: CourseSettings) -> None:
     if kind_name == "setup":
-        cell.source = SETUP.format(requirement=settings.requirement)
+        cell.source = setup_code(settings)
     elif cell.cell_type == "code" and is_cuda(cell.source):
         first, *rest = cell.source.split("\n")
         if any(line.strip() and line != "#" and not line.startswith("# ") for line in rest):

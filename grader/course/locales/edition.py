@@ -1,4 +1,4 @@
-"""The notebooks and documents of an edition. What has no translation is in English. Code, ids and points are the same."""
+"""The notebooks and documents of an edition. What has no translation is English; code, ids and points are the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 from nbgrader.utils import compute_checksum
 
 from grader.course import index
-from grader.course.cells import below_title, links
+from grader.course.cells import below_title, links, setup_code
 from grader.course.claims import Claim, filled, read_claims
 from grader.course.locales import markdown
 from grader.course.locales.catalogs import Edition
@@ -43,9 +43,11 @@ class Translated:
         here, there = f"notebooks/{unit}/{unit}.ipynb", f"notebooks/{self.edition.name}/{unit}/{unit}.ipynb"
         written = written_notebook(self.root / "solutions" / unit).cells
         for cell, original in zip(notebook.cells, written, strict=True):
-            if cell.cell_type == "markdown":
+            if cell.id == "setup" and cell.cell_type == "code":
+                cell.source = setup_code(settings, self.edition.name)
+            elif cell.cell_type == "markdown":
                 text = texts.get(original.source, original.source)
-                text = filled(text, self._claims, f"{self.edition.path(unit).name}, cell {cell.id}")
+                text = self.filled(text, f"{unit}, cell {cell.id}")
                 cell.source = markdown.moved(text, here, there, self._places)
         first = notebook.cells[0]
         first.source = below_title(first.source, links(settings, there, self.page(GLOSSARY), self.word))
@@ -58,8 +60,10 @@ class Translated:
             if cell.cell_type == "markdown":
                 with located(f"cell {cell.id}"):
                     cell.source = self._without_answers(original.source)
-                if "checksum" in cell.metadata.get("nbgrader", {}):
-                    cell.metadata.nbgrader.checksum = compute_checksum(cell)
+            elif cell.id == "setup":
+                cell.source = original.source
+            if "checksum" in cell.metadata.get("nbgrader", {}):
+                cell.metadata.nbgrader.checksum = compute_checksum(cell)
         return notebook
 
     def document(self, name: str, target: str) -> str:
@@ -97,6 +101,10 @@ class Translated:
             notebook = index.index_notebook(readme, lambda t: markdown.translated(t, lambda m: texts.get(m, m)))
             found["index.ipynb"] = notebook_bytes(notebook)
         return found
+
+    def filled(self, text: str, place: str) -> str:
+        """A text with the values of its claims, as this edition writes them."""
+        return filled(text, self._claims, f"{place} ({self.edition.language})")
 
     def word(self, word: str) -> str:
         """What the build writes into notebooks."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 
 from grader.course import cards, index, walkthroughs
 from grader.course.claims import read_claims
-from grader.course.locales import markdown
+from grader.course.locales import extract, markdown
 from grader.course.locales.catalogs import Edition, Message
+from grader.course.place import CODE
 from grader.course.sources import unit_names, written_notebook
+from labutils.language.translator import PUNCTUATION
 from labutils.study.walkthroughs import PARTS
 
 DOCS = ("README.md", "docs/learners.md", "docs/start.md", "docs/instructors.md", "docs/glossary.md")
@@ -22,9 +23,13 @@ WORDS = ("Glossary", "Open in Colab", "YOUR ANSWER HERE")
 _UNITS = re.compile(r"\b(?:[KMGT]?B|[KMGTP]?FLOPs?|SMs?|[munµ]?s|[KMG]?Hz|bits?|fp\d+)\b")
 
 
+_GRADER = ("reports", "marks", "intake", "gradebook", "grading", "judge", "execute")
+"""Rooms of the grader whose texts a report or a feedback page may show."""
+
+
 def catalogs(root: Path) -> list[str]:
     """The names of the catalogs of the course in `root`."""
-    return [*unit_names(root), "docs", "grader"]
+    return [*unit_names(root), "docs", "lab", "grader"]
 
 
 def messages(root: Path, catalog: str) -> list[Message]:
@@ -32,7 +37,10 @@ def messages(root: Path, catalog: str) -> list[Message]:
     if catalog == "docs":
         found = _docs(root)
     elif catalog == "grader":
-        found = [Message(word, "notebooks") for word in WORDS]
+        found = [Message(word, "notebooks") for word in WORDS] + _pages()
+    elif catalog == "lab":
+        found = [Message(mark, "punctuation") for mark in PUNCTUATION]
+        found += [Message(text, place) for text, place in extract.of_folders([CODE / "labutils"]).items()]
     else:
         found = _unit(root / "solutions" / catalog)
     return list({message.text: message for message in reversed(found)}.values())[::-1]
@@ -53,11 +61,8 @@ def _unit(unit: Path) -> list[Message]:
         if cell.cell_type == "markdown" and markdown.says_something(cell.source):
             header = [cell.metadata[key] for key in ("cell", "id") if key in cell.metadata]
             found.append(Message(cell.source, " ".join(header)))
-    for name, table in _tables(unit / cards.FILE).items():
-        found.append(Message(" ".join(table["claim"].split()), f"claim card {name}"))
-        if markdown.says_something(table["unit"]):
-            found.append(Message(table["unit"], "what a claim card counts"))
-    for name, table in _tables(unit / walkthroughs.FILE).items():
+    found += [Message(text, "claim card") for text in cards.texts(unit) if markdown.says_something(text)]
+    for name, table in walkthroughs.tables(unit).items():
         found += [Message(" ".join(table[part].split()), f"walkthrough of {name}: {part}") for part in PARTS]
     claims = (claim for claim in read_claims(unit.parent).values() if claim.unit == unit.name)
     return found + [Message(c.value, f"value of {c.key}") for c in claims if has_words(c.value)]
@@ -68,8 +73,13 @@ def has_words(value: str) -> bool:
     return bool(re.search(r"[a-z]{2}", _UNITS.sub("", value)))
 
 
-def _tables(path: Path) -> dict[str, dict]:
-    return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+def _pages() -> list[Message]:
+    """What the grader's pages and tables say."""
+    folders = extract.of_folders(CODE / "grader" / room for room in _GRADER)
+    found = [Message(text, place) for text, place in folders.items()]
+    for path in sorted((CODE / "grader" / "reports" / "templates").glob("*.html.j2")):
+        found += [Message(text, path.name) for text in extract.of_page(path.read_text(encoding="utf-8"))]
+    return found
 
 
 def _docs(root: Path) -> list[Message]:

@@ -1,0 +1,61 @@
+"""The texts of a picture in another language, in a font that has its characters."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from . import fonts
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+    from matplotlib.ticker import FixedFormatter
+
+MOST_COMMON = 0x2FFF
+"""Characters up to here are those that English pictures may have, too; the scripts that need a font come after."""
+
+_DONE = "_gpulab_shown"
+
+
+def translate(figure: Figure, translated: Callable[[str], str]) -> None:
+    """Translate the texts of a figure that have not been; numbers and ticks that matplotlib makes stay."""
+    from matplotlib.text import Text
+
+    new = {artist: translated(artist.get_text()) for artist in figure.findobj(Text) if _is_new(artist)}
+    ticks = {formatter: [translated(str(text)) for text in formatter.seq] for formatter in _named_ticks(figure)}
+    texts = [*new.values(), *(text for seq in ticks.values() for text in seq)]
+    family = fonts.family("".join(sorted({c for text in texts for c in text if ord(c) > MOST_COMMON})))
+    if family is None:
+        _say_once(fonts.MISSING)
+        return
+    for formatter, seq in ticks.items():
+        formatter.seq = seq
+        setattr(formatter, _DONE, True)
+    for artist, text in new.items():
+        artist.set_text(text)
+        setattr(artist, _DONE, text)
+    for artist in figure.findobj(Text) if family else ():
+        if family not in artist.get_fontfamily():
+            artist.set_fontfamily([*artist.get_fontfamily(), family])
+
+
+def _is_new(artist: Text) -> bool:
+    return bool(artist.get_text()) and getattr(artist, _DONE, None) != artist.get_text()
+
+
+def _named_ticks(figure: Figure) -> Iterator[FixedFormatter]:
+    """The ticks that have names of ours."""
+    from matplotlib.ticker import FixedFormatter
+
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            formatter = axis.get_major_formatter()
+            if isinstance(formatter, FixedFormatter) and not hasattr(formatter, _DONE):
+                yield formatter
+
+
+@functools.cache
+def _say_once(sentence: str) -> None:
+    print(sentence)
