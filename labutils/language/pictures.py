@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from . import fonts
 
 if TYPE_CHECKING:
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
     from matplotlib.text import Text
-    from matplotlib.ticker import FixedFormatter
 
 MOST_COMMON = 0x2FFF
 """Characters up to here are those that English pictures may have, too; the scripts that need a font come after."""
@@ -24,15 +24,14 @@ def translate(figure: Figure, translated: Callable[[str], str]) -> None:
     from matplotlib.text import Text
 
     new = {artist: translated(artist.get_text()) for artist in figure.findobj(Text) if _is_new(artist)}
-    ticks = {formatter: [translated(str(text)) for text in formatter.seq] for formatter in _named_ticks(figure)}
-    texts = [*new.values(), *(text for seq in ticks.values() for text in seq)]
+    ticks = list(_named_ticks(figure))
+    texts = [*new.values(), *(translated(text) for axis in ticks for text in _tick_texts(axis))]
     family = fonts.family("".join(sorted({c for text in texts for c in text if ord(c) > MOST_COMMON})))
     if family is None:
         _say_once(fonts.MISSING)
         return
-    for formatter, seq in ticks.items():
-        formatter.seq = seq
-        setattr(formatter, _DONE, True)
+    for axis in ticks:
+        _translate_ticks(axis, translated)
     for artist, text in new.items():
         artist.set_text(text)
         setattr(artist, _DONE, text)
@@ -45,15 +44,31 @@ def _is_new(artist: Text) -> bool:
     return bool(artist.get_text()) and getattr(artist, _DONE, None) != artist.get_text()
 
 
-def _named_ticks(figure: Figure) -> Iterator[FixedFormatter]:
-    """The ticks that have names of ours."""
-    from matplotlib.ticker import FixedFormatter
+def _named_ticks(figure: Figure) -> Iterator[Axis]:
+    """The axes whose ticks have names of ours."""
+    from matplotlib.ticker import FixedFormatter, FuncFormatter
 
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             formatter = axis.get_major_formatter()
-            if isinstance(formatter, FixedFormatter) and not hasattr(formatter, _DONE):
-                yield formatter
+            if isinstance(formatter, (FixedFormatter, FuncFormatter)) and not hasattr(formatter, _DONE):
+                yield axis
+
+
+def _tick_texts(axis: Axis) -> list[str]:
+    """What stands at the ticks."""
+    formatter, places = axis.get_major_formatter(), axis.get_ticklocs()
+    return [str(formatter(place, k)) for k, place in enumerate(places)]
+
+
+def _translate_ticks(axis: Axis, translated: Callable[[str], str]) -> None:
+    """Have the axis name its ticks in the other language."""
+    from matplotlib.ticker import FuncFormatter
+
+    before = axis.get_major_formatter()
+    after = FuncFormatter(lambda place, k=None: translated(str(before(place, k))))
+    setattr(after, _DONE, True)
+    axis.set_major_formatter(after)
 
 
 @functools.cache

@@ -54,7 +54,8 @@ def label(figure: Figure) -> None:
 
 def _print_translated(*values: Any, **options: Any) -> None:
     """`print`, which translates what labutils prints; what the learner prints stays."""
-    if _is_ours(sys._getframe(1).f_globals.get("__name__", "")):
+    caller = sys._getframe(1).f_globals
+    if _is_ours(caller.get("__package__") or caller.get("__name__", "")):  # `python -m labutils` is called __main__
         values = tuple(shown(str(value)) for value in values)
     _print(*values, **options)
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nbformat import NotebookNode
-from nbgrader.utils import compute_checksum
 
 from grader.course import index
 from grader.course.cells import below_title, links, setup_code
@@ -18,6 +17,7 @@ from grader.course.claims import Claim, filled, read_claims
 from grader.course.locales import markdown
 from grader.course.locales.catalogs import Edition
 from grader.course.locales.messages import DOCS
+from grader.course.nbgrader_config import compute_checksum
 from grader.course.regions import SOLUTION, find_regions, located
 from grader.course.settings import read_settings
 from grader.course.sources import notebook_bytes, written_notebook
@@ -82,7 +82,11 @@ class Translated:
             return f'{level} <a id="{anchor}"></a>{heading}'
 
         english = (self.root / name).read_text(encoding="utf-8")
-        return markdown.moved(markdown.translated(english, translate), name, target, self._places)
+        text = markdown.moved(markdown.translated(english, translate), name, target, self._places)
+        if not target.startswith("docs/"):
+            return text
+        title, _, rest = text.partition("\n")
+        return f"{title}\n\n[English]({posixpath.relpath(name, posixpath.dirname(target))})\n{rest}"
 
     def documents(self) -> dict[str, bytes]:
         """The documents by their place in the repository."""

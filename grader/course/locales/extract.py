@@ -16,8 +16,8 @@ from labutils.language.template import HOLE
 PLURALS = frozenset(("s", "es", "y", "ies", ""))
 """What an English plural adds: a hole for it is called `plural`, and a translation may leave it out."""
 
-SENTENCE = 4
-"""A key of so many words is a text."""
+SENTENCE = 2
+"""A key of a dict that has so many words is a text."""
 
 _SHOWING = re.compile(
     "print|set_(title|xlabel|ylabel|label)|suptitle|text|annotate|legend|barh?|plot|ax[hv]line|scatter|Patch|Line2D"
@@ -182,7 +182,7 @@ class _Finder(ast.NodeVisitor):
         for line in text.split("\n"):
             for part in _MARKUP.split(line):
                 part = part.removeprefix(". ")  # joined to a sentence, it is the next one
-                if _reads_as_english(part) or (self.words and _is_a_word(part)):
+                if _reads_as_english(part) or _is_a_headline(part) or (self.words and _is_a_word(part)):
                     self.found.append(part if part.strip() == part else _one_blank(part))
 
 
@@ -229,6 +229,10 @@ def _is_plural(node: ast.AST | None) -> bool:
     if isinstance(node, ast.IfExp):
         return _is_plural(node.body) and _is_plural(node.orelse)
     return isinstance(node, ast.Constant) and node.value in PLURALS
+
+
+def _is_a_headline(text: str) -> bool:
+    return bool(re.fullmatch(r"[A-Z][a-z]+:\s*", text))
 
 
 def _is_a_word(text: str) -> bool:

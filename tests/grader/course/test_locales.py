@@ -1,5 +1,6 @@
 """Editions in other languages: what is a message, what a translation must keep, and what is built from it."""
 
+import copy
 import json
 import re
 
@@ -13,6 +14,7 @@ from grader.course.locales import catalogs, markdown, rules
 from grader.course.locales.edition import Translated
 from grader.course.locales.messages import DOCS, has_words, shares
 from grader.course.sources import ROOT, unit_names
+from grader.intake.repair import repair
 from tests.grader.sample import POINTS, SAMPLE, UNIT, run, write_unit
 
 EDITIONS = catalogs.editions(ROOT)
@@ -251,3 +253,14 @@ def test_a_language_is_a_folder(tmp_path):
     (tmp_path / "locale" / "zh_TW").mkdir()
     with pytest.raises(ValueError, match="two editions"):
         catalogs.editions(tmp_path)
+
+
+def test_a_submission_of_an_edition_needs_no_repair(tmp_path):
+    root, _ = course(tmp_path)
+    run(root)
+    english, chinese = (nbformat.read(root / f / UNIT / f"{UNIT}.ipynb", 4) for f in ("notebooks", "notebooks/zh"))
+    assert chinese.cells != english.cells
+    assert repair(copy.deepcopy(chinese), english) == []
+    changed = next(cell for cell in chinese.cells if cell.id == "plot")
+    changed.source += " 再画一张。"
+    assert repair(chinese, english) == ["The given cell 'plot' had been edited; it runs as released."]
