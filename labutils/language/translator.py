@@ -14,7 +14,7 @@ SEPARATORS = (". ", "; ", ": ", ", ", " (", "**", " · ")
 """Where a text may be joined of several, the strongest first."""
 
 PUNCTUATION = (".", ":", ",", ";", "?", "!")
-"""Marks that a language may write in its own way; a catalog has them as messages."""
+"""Signs that a language may write in its own way; a catalog has them as messages."""
 
 MARKS = ".:;,?!)"
 """What may stand behind a message."""
