@@ -53,10 +53,10 @@ def label(figure: Figure) -> None:
 
 
 def _print_translated(*values: Any, **options: Any) -> None:
-    """`print`, which translates what labutils prints; what the learner prints stays."""
+    """`print`, which translates what labutils prints, and objects of ours; what the learner prints stays."""
     caller = sys._getframe(1).f_globals
-    if _is_ours(caller.get("__package__") or caller.get("__name__", "")):  # `python -m labutils` is called __main__
-        values = tuple(shown(str(value)) for value in values)
+    ours = _is_ours(caller.get("__package__") or caller.get("__name__", ""))  # `python -m labutils` is called __main__
+    values = tuple(shown(str(v)) if ours or _is_ours(type(v).__module__) else v for v in values)
     _print(*values, **options)
 
 

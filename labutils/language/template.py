@@ -15,7 +15,7 @@ HOLE = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 
 MOST_BLANKS = 3
 
-_MARK = re.compile(r"[.:;!?()—]")
+_MARK = re.compile(r"[.:;!?()—`]")
 _TOKEN = re.compile(r"[A-Za-z\0]+")
 
 
@@ -79,7 +79,7 @@ class Template:
 
     @cached_property
     def of_words(self) -> list[bool]:
-        """Which holes are among words, and not beside a mark, as in "{who} reads": they hold no sentence."""
+        """Which holes are among words, not beside a mark or in code, as in "{who} reads": they hold no sentence."""
         around = zip(self.names, self.literals[:-1], self.literals[1:], strict=True)
         return [
             bool(name) and not (_MARK.search(before.rstrip()[-1:]) or _MARK.match(after.lstrip()))

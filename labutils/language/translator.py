@@ -37,7 +37,7 @@ _BULLET = re.compile(r"(?:[^\w`\"'(“\[]*\s)?")
 _COLUMNS = re.compile(r"(\s{2,})")
 _TAG = re.compile(r"(<[^>]*>)")
 _LABEL = re.compile(r'\b(alt|title|aria-label|placeholder)="([^"]*)"')
-_PROSE = re.compile(r"(?<![\w`.\"'\[(])[a-z]{2,}(?![\w`\"'(\[]|\.\w)")
+_PROSE = re.compile(r"(?<![\w`./\"'\[])(?<!\w\()[a-z]{2,}(?![\w/`\"'(\[]|\.\w)")
 
 
 class Translator:
@@ -98,12 +98,14 @@ class Translator:
         core = line[begin:].rstrip()
         new, left = self._phrase(core)
         if left and len(parts := _COLUMNS.split(line)) > 1:
-            return self._columns(parts)
+            columns, more = self._columns(parts)
+            if more < left:
+                return columns
         return line[:begin] + new + line[begin + len(core) :]
 
-    def _columns(self, parts: list[str]) -> str:
+    def _columns(self, parts: list[str]) -> tuple[str, int]:
         """Cells of a table, and between them the blanks, which make up for wider and narrower translations."""
-        out, owed = "", 0
+        out, owed, left = "", 0, 0
         for k, part in enumerate(parts):
             if k % 2:
                 width = max(1, len(part) - owed)
@@ -111,10 +113,11 @@ class Translator:
                 out += " " * width
             else:
                 begin = _BULLET.match(part).end()
-                new = part[:begin] + self._phrase(part[begin:])[0]
+                found, more = self._phrase(part[begin:])
+                new, left = part[:begin] + found, left + more
                 owed += _width(new) - _width(part)
                 out += new
-        return out
+        return out, left
 
     def _phrase(self, text: str) -> tuple[str, int]:
         """A translation, and how many English words are left in it."""
