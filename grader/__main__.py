@@ -14,6 +14,7 @@ from grader.engines.importing import without_collections
 VERBS = {
     "build": ("grader.course.build", "write notebooks/ from solutions/, without the answers"),
     "course": ("grader.commands.course", "set up your own course: repository, roster, weights, nbgrader"),
+    "locale": ("grader.commands.locale", "catalogs of other languages: update, export, import"),
     "new": ("grader.commands.new", "write the skeleton of a new exercise, with marked holes"),
     "audit": ("grader.commands.audit", "check every exercise's solution and mutants"),
     "mutate": ("grader.commands.mutate", "run the check on solutions with one small generated mistake"),

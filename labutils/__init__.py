@@ -260,10 +260,16 @@ def tensor_map(tensor, box, swizzle: int = 0):
     return describe(tensor, box, swizzle)
 
 
-def setup() -> None:
-    """Print the device card: what this notebook's kernels will run on, and what that means."""
-    from .check import names
+def setup(language: str | None = None) -> None:
+    """Print the device card: what this notebook's kernels will run on, and what that means.
 
+    `language`, such as "zh", is that of all messages; by default that of $GPULAB_LANG, or else of the system.
+    """
+    from .check import names
+    from .language import show
+
+    if sentence := show.use(language):
+        print(sentence)
     print(device.card())
     for sentence in _support.limits():
         print(sentence)

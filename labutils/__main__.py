@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from . import environment, support
+from .language import show
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ def findings() -> Iterator[Finding]:
 
 
 def main() -> int:
+    show.use()
     sound = True
     for finding in findings():
         sound &= not finding.problem

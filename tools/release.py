@@ -5,6 +5,7 @@
 
 The version is the one of labutils/__init__.py. For a tag it must be the tag's, CHANGELOG.md must have its section, and
 the notebooks must install labutils from that tag or from a wheel of that version: never from a branch, which moves.
+Every message must be translated into every language of locale/.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
+
+from grader.course.locales.catalogs import editions
+from grader.course.locales.messages import shares
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "out" / "release"
@@ -60,7 +64,17 @@ def problems(tag: str, root: Path = ROOT) -> list[str]:
     if f"@{tag}#" not in (wanted := requirement(root)) and f"-{number}-py3" not in wanted:
         command = f"python -m grader course init --yes --branch {tag} && python -m grader build"
         found.append(f"The notebooks install {wanted!r}, which is not this release: {command}")
-    return found
+    return found + untranslated(root)
+
+
+def untranslated(root: Path = ROOT) -> list[str]:
+    """The catalogs of other languages that lack translations, in sentences."""
+    return [
+        f"{edition.path(name).relative_to(root)} has translations of {done} of {count} messages."
+        for edition in editions(root)
+        for name, (done, count) in shares(root, edition).items()
+        if done < count
+    ]
 
 
 def build(out: Path, root: Path = ROOT) -> list[Path]:

@@ -8,7 +8,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
@@ -16,6 +17,9 @@ from nbformat import NotebookNode
 
 from grader.course import cards, claims, glossary, hints, hunts, index, self_check, walkthroughs
 from grader.course.holes import holes
+from grader.course.locales.catalogs import editions
+from grader.course.locales.edition import Translated
+from grader.course.locales.tables import tables
 from grader.course.nbgrader_config import NbGraderAPI, course_config
 from grader.course.regions import BuildError, located
 from grader.course.release_check import check_release, size_warnings
@@ -23,8 +27,21 @@ from grader.course.sources import ROOT, PointsOf, exercise_points, notebook_byte
 from grader.course.stubs import release_preprocessors, stub_source
 
 
+@dataclass(frozen=True)
+class Built:
+    """A unit's notebook with its answers, and the checked one that learners get."""
+
+    source: NotebookNode
+    release: NotebookNode
+
+
 def release_notebook(unit: Path, points_of: PointsOf = exercise_points) -> NotebookNode:
     """The checked notebook that learners get. Raises BuildError if anything is wrong with the unit."""
+    return build_unit(unit, points_of).release
+
+
+def build_unit(unit: Path, points_of: PointsOf = exercise_points) -> Built:
+    """A unit's notebooks. Raises BuildError if anything is wrong with the unit."""
     source = source_notebook(unit, points_of)
     for cell in source.cells:
         if cell.cell_type == "code":
@@ -36,7 +53,7 @@ def release_notebook(unit: Path, points_of: PointsOf = exercise_points) -> Noteb
         if [cell.id for cell in release.cells] != [cell.id for cell in source.cells]:
             raise BuildError("nbgrader changed the ids of the cells")
         check_release(release, source)
-    return release
+    return Built(source, release)
 
 
 def stale_releases(root: Path, out: Path) -> list[Path]:
@@ -68,19 +85,10 @@ def build(
     releases, found = _releases(root, units or unit_names(root), points_of)
     problems += found
     problems = list(dict.fromkeys(problems + _claim_problems(root / "solutions", units)))
-    for unit, release in releases.items():
-        target = out / unit / f"{unit}.ipynb"
-        for warning in size_warnings(release):
+    for unit, built in releases.items():
+        for warning in size_warnings(built.release):
             say(f"{unit}: warning: {warning}")
-        content = notebook_bytes(release)
-        same = target.exists() and target.read_bytes() == content
-        if check and not same:
-            state = "differs from its source" if target.exists() else "is missing"
-            problems.append(f"{unit}: the released notebook {state}; run `python -m grader build {unit}`")
-        elif not check and not same:
-            _replace(target, content)
-        if not check:
-            say(f"{unit}: {'unchanged' if same else 'written'}, {len(release.cells)} cells")
+        problems += _put_notebook(built.release, out / unit / f"{unit}.ipynb", unit, check, say)
     if (source := root / "docs" / "glossary.md").exists():
         problems += _put(glossary.released(source.read_text(encoding="utf-8")).encode(), out / "glossary.md", check)
     if (source := root / "README.md").exists():
@@ -94,9 +102,11 @@ def build(
         if root == ROOT:  # a solution's code is read from the course that this grader belongs to
             problems += _collect_walkthroughs(root, study / "walkthroughs.json", check)
         problems += _collect_cards(root, study / "claims.json", check)
+    for edition in editions(root):
+        problems += _put_edition(Translated(root, edition), releases, out, check, say)
     problems += [f"{path} contains answers and must not be released" for path in sorted(out.glob("**/mutants"))]
-    if not units:
-        for path in stale_releases(root, out):
+    for folder in (out, *(out / edition.name for edition in editions(root))):
+        for path in [] if units else stale_releases(root, folder):
             if check:
                 problems.append(f"{path.stem}: the released notebook has no source; run `python -m grader build`")
             else:
@@ -105,15 +115,15 @@ def build(
     return problems
 
 
-def _releases(root: Path, units: list[str], points_of: PointsOf) -> tuple[dict[str, NotebookNode], list[str]]:
-    """The releases of the units that are complete and right, and what is wrong with the others, in sentences."""
+def _releases(root: Path, units: list[str], points_of: PointsOf) -> tuple[dict[str, Built], list[str]]:
+    """The notebooks of the units that are complete and right, and what is wrong with the others, in sentences."""
     releases, problems = {}, []
     for unit in units:
         if left := holes(root, unit):
             problems += left
             continue
         try:
-            releases[unit] = release_notebook(root / "solutions" / unit, points_of)
+            releases[unit] = build_unit(root / "solutions" / unit, points_of)
         except BuildError as problem:
             problems.append(str(problem))
     for unit, found in self_check.problems_of(root / "solutions" / unit for unit in releases).items():
@@ -123,13 +133,52 @@ def _releases(root: Path, units: list[str], points_of: PointsOf) -> tuple[dict[s
     return releases, problems
 
 
-def _put(content: bytes, target: Path, check: bool) -> list[str]:
+def _put_notebook(release: NotebookNode, target: Path, name: str, check: bool, say: Callable[[str], None]) -> list[str]:
+    """Write a released notebook, or with `check` say if it is not there."""
+    content = notebook_bytes(release)
+    same = target.exists() and target.read_bytes() == content
+    if not check:
+        if not same:
+            _replace(target, content)
+        say(f"{name}: {'unchanged' if same else 'written'}, {len(release.cells)} cells")
+    elif not same:
+        state = "differs from its source" if target.exists() else "is missing"
+        return [f"{name}: the released notebook {state}; run `python -m grader build {target.stem}`"]
+    return []
+
+
+def _put_edition(
+    translated: Translated, units: Mapping[str, Built], out: Path, check: bool, say: Callable[[str], None]
+) -> list[str]:
+    """Write an edition's notebooks of the units, and its documents; returns what is wrong."""
+    problems = []
+    folder = out / translated.edition.name
+    for unit, built in units.items():
+        name = f"{translated.edition.name}/{unit}"
+        try:
+            with located(name):
+                source = translated.source(built.source, unit)
+                release = translated.release(built.release, source)
+                check_release(release, source)
+        except BuildError as problem:
+            problems.append(str(problem))
+            continue
+        problems += _put_notebook(release, folder / unit / f"{unit}.ipynb", name, check, say)
+    for name, content in translated.beside_notebooks().items():
+        problems += _put(content, folder / name, check, f"{translated.edition.name}/{name}")
+    if out == translated.root / "notebooks":
+        for name, content in (translated.documents() | tables(translated, out)).items():
+            problems += _put(content, translated.root / name, check, name)
+    return problems
+
+
+def _put(content: bytes, target: Path, check: bool, name: str = "") -> list[str]:
     """Write what stands beside the units' folders, or with `check` say if it is not there."""
     if target.exists() and target.read_bytes() == content:
         return []
     if check:
         state = "it differs from its source" if target.exists() else "it is missing"
-        return [f"{target.name}: {state}; run `python -m grader build`"]
+        return [f"{name or target.name}: {state}; run `python -m grader build`"]
     _replace(target, content)
     return []
 

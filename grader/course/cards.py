@@ -49,6 +49,12 @@ def cards(unit: Path, claims: dict[str, Claim]) -> list[dict]:
     return found
 
 
+def texts(unit: Path) -> list[str]:
+    """What a reader sees of a unit's cards in words: claims, what they count, and sources."""
+    shown = cards(unit, read_claims(unit.parent))
+    return list(dict.fromkeys(card[key] for card in shown for key in ("claim", "unit", "source") if card.get(key)))
+
+
 def _problem(name: str, table, claims: dict[str, Claim]) -> str:
     if not name.isidentifier():
         return "must be a name that Python takes as an argument"

@@ -36,7 +36,13 @@ try:
 except ModuleNotFoundError:  # on Colab: install the course's helper package, visibly
     %pip install "{requirement}"
     import labutils as lab
-lab.setup()"""
+lab.setup({language})"""
+
+
+def setup_code(settings: CourseSettings, language: str = "") -> str:
+    """The text of a unit's set-up cell; `language` is that of its messages."""
+    chosen = f'language="{language}"' if language else ""
+    return SETUP.format(requirement=settings.requirement, language=chosen)
 
 
 @dataclass(frozen=True)
@@ -181,16 +187,27 @@ def _label(header: dict) -> str:
     return f" ({name})" if name else ""
 
 
+def below_title(source: str, links: str) -> str:
+    """A unit's first cell with its links between the title and the rest."""
+    title, _, rest = source.partition("\n")
+    return f"{title}\n\n{links}\n\n{rest.lstrip()}".rstrip()
+
+
+def links(settings: CourseSettings, notebook: str, glossary: str = "docs/glossary.md", translate=str) -> str:
+    """The links below a unit's title; `notebook` and `glossary` are paths in the repository."""
+    # Colab resolves a link such as ../glossary.md within Colab, where nothing but a notebook opens: one full address.
+    found = [f"[{translate('Glossary')}]({settings.page(glossary)})"]
+    if page := settings.colab(notebook):
+        badge = "https://colab.research.google.com/assets/colab-badge.svg"
+        found.insert(0, f"[![{translate('Open in Colab')}]({badge})]({page})")
+    return " · ".join(found)
+
+
 def _add_links(notebook: NotebookNode, unit: str, settings: CourseSettings) -> None:
     first = notebook.cells[0] if notebook.cells else None
     if first is None or first.cell_type != "markdown" or not first.source.startswith("# "):
         raise BuildError(f"{unit}.py, cell 1: a unit begins with a markdown cell that contains its title, '# …'")
-    title, _, rest = first.source.partition("\n")
-    # Colab resolves a link such as ../glossary.md within Colab, where nothing but a notebook opens: one full address.
-    links = [f"[Glossary]({settings.page('docs/glossary.md')})"]
-    if page := settings.colab(f"notebooks/{unit}/{unit}.ipynb"):
-        links.insert(0, f"[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]({page})")
-    first.source = f"{title}\n\n{' · '.join(links)}\n\n{rest.lstrip()}".rstrip()
+    first.source = below_title(first.source, links(settings, f"notebooks/{unit}/{unit}.ipynb"))
 
 
 def _check_header(cell: NotebookNode, kind_name: str | None, kind: Kind, header: dict) -> None:
@@ -212,7 +229,7 @@ def _check_header(cell: NotebookNode, kind_name: str | None, kind: Kind, header:
 
 def _write_text(cell: NotebookNode, kind_name: str | None, settings: CourseSettings) -> None:
     if kind_name == "setup":
-        cell.source = SETUP.format(requirement=settings.requirement)
+        cell.source = setup_code(settings)
     elif cell.cell_type == "code" and is_cuda(cell.source):
         first, *rest = cell.source.split("\n")
         if any(line.strip() and line != "#" and not line.startswith("# ") for line in rest):

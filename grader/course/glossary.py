@@ -8,6 +8,8 @@ blanks, no other signs. JupyterLab keeps case and signs, so the copy holds GitHu
 import re
 from dataclasses import dataclass
 
+from grader.course.locales.markdown import anchor
+
 _TERM = re.compile(r"^### (.+)$", re.MULTILINE)
 _UNIT = re.compile(r"\.\./notebooks/((\w+)/\w+\.ipynb)")
 
@@ -23,11 +25,6 @@ class Term:
     @property
     def anchor(self) -> str:
         return anchor(self.name)
-
-
-def anchor(heading: str) -> str:
-    """The fragment that GitHub gives a heading."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def terms(glossary: str) -> list[Term]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from nbformat import NotebookNode, read, v4
@@ -9,20 +10,20 @@ from nbformat import NotebookNode, read, v4
 SECTIONS = ("Paths", "Units")
 """Headings of the README whose text the map holds, in this order."""
 
+TITLE = "# GPU Kernel Lab: the course\n\nOpen a unit, fill in its kernels, check them."
+
 _UNIT = re.compile(r"`(\d\d_\w+)`")
 
 
-def index_notebook(readme: str) -> NotebookNode:
-    """The map: each unit that the sections name is a link to its notebook.
+def index_notebook(readme: str, translate: Callable[[str], str] = str) -> NotebookNode:
+    """The map: each unit that the sections name is a link to its notebook. `translate` gets title and sections.
 
     Raises ValueError if the README lacks a section.
     """
-    text = "\n\n".join(f"## {name}\n\n{_linked(_section(readme, name))}" for name in SECTIONS)
+    text = "\n\n".join(f"## {name}\n\n{_section(readme, name)}" for name in SECTIONS)
     cells = [
-        v4.new_markdown_cell(
-            "# GPU Kernel Lab: the course\n\nOpen a unit, fill in its kernels, check them.", id="title"
-        ),
-        v4.new_markdown_cell(text, id="units"),
+        v4.new_markdown_cell(translate(TITLE), id="title"),
+        v4.new_markdown_cell(_linked(translate(text)), id="units"),
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     return v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})

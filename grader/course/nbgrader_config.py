@@ -27,6 +27,7 @@ from nbgrader.converters import Autograde, GenerateAssignment  # noqa: E402
 from nbgrader.dbutil import ALEMBIC_DIR  # noqa: E402
 from nbgrader.nbgraderformat import common  # noqa: E402
 from nbgrader.preprocessors import ClearSolutions, Execute, NbGraderPreprocessor  # noqa: E402
+from nbgrader.utils import compute_checksum  # noqa: E402
 
 # Every step of nbgrader opens the grade book anew, and SQLAlchemy compiles its statements anew for each engine: a third
 # of the time that recording takes. With one engine for each grade book they are compiled once, and tables looked for.
@@ -55,6 +56,7 @@ __all__ = [
     "MissingEntry",
     "NbGraderAPI",
     "NbGraderPreprocessor",
+    "compute_checksum",
     "course_config",
 ]
 

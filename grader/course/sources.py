@@ -23,13 +23,18 @@ def exercise_points(exercise_id: str) -> float:
     return exercises.get(exercise_id).points.total
 
 
-def source_notebook(unit: Path, points_of: PointsOf = exercise_points) -> NotebookNode:
-    """The notebook of the unit in the folder `unit`, with answers, nbgrader's metadata and the values of its claims."""
+def written_notebook(unit: Path) -> NotebookNode:
+    """The cells of the unit in the folder `unit` as the author wrote them."""
     path = unit / f"{unit.name}.py"
     try:
-        notebook = jupytext.reads(path.read_text(encoding="utf-8"), fmt="py:percent")
+        return jupytext.reads(path.read_text(encoding="utf-8"), fmt="py:percent")
     except OSError as problem:
         raise BuildError(f"{path} cannot be read: {problem.strerror}") from None
+
+
+def source_notebook(unit: Path, points_of: PointsOf = exercise_points) -> NotebookNode:
+    """The notebook of the unit in the folder `unit`, with answers, nbgrader's metadata and the values of its claims."""
+    notebook = written_notebook(unit)
     fill(notebook, read_claims(unit.parent), unit.name)
     expand(notebook, unit.name, points_of, read_settings(unit.parent.parent))
     plant(notebook, unit)

@@ -47,16 +47,9 @@ HUNT_LEAST, HUNT_MOST = 30, 90
 
 def texts(unit: Path) -> dict[str, dict[str, str]]:
     """The texts of a unit by exercise, with the values of claims. Raises BuildError with file and exercise."""
-    path = unit / FILE
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except tomllib.TOMLDecodeError as problem:
-        raise BuildError(f"{unit.name}/{FILE}: {problem}") from None
     claims = read_claims(unit.parent)
     found = {}
-    for name, table in tables.items():
+    for name, table in tables(unit).items():
         place = f"{unit.name}/{FILE}: {name}"
         if problem := _problem(f"{unit.name}/{name}", table):
             raise BuildError(f"{place} {problem}")
@@ -67,6 +60,16 @@ def texts(unit: Path) -> dict[str, dict[str, str]]:
         bugs = described(source_notebook(unit), unit)
         found = {name: {"bug": bugs[f"{unit.name}/{name}"], **parts} for name, parts in found.items()}
     return found
+
+
+def tables(unit: Path) -> dict[str, dict[str, str]]:
+    """The texts as the author wrote them. Raises BuildError for a file that is no TOML."""
+    try:
+        return tomllib.loads((unit / FILE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except tomllib.TOMLDecodeError as problem:
+        raise BuildError(f"{unit.name}/{FILE}: {problem}") from None
 
 
 def _problem(exercise_id: str, table) -> str:
@@ -88,15 +91,16 @@ def words(table: dict[str, str]) -> int:
 
 
 def questions(unit: Path) -> list[list[str]]:
-    """The questions for a written answer, each with its model answer."""
-    found = []
-    for cell in source_notebook(unit).cells:
-        grading = cell.metadata.get("nbgrader", {})
-        if cell.cell_type == "markdown" and grading.get("solution"):
-            regions = [region for region in find_regions(cell.source, code=False) if region.kind == SOLUTION]
-            model = "\n".join(line for region in regions for line in region.lines).strip()
-            found.append([outside(cell.source, regions).strip(), model])
-    return found
+    """The questions of a unit for a written answer, each with its model answer."""
+    cells = (cell for cell in source_notebook(unit).cells if cell.metadata.get("nbgrader", {}).get("solution"))
+    return [question(cell.source) for cell in cells if cell.cell_type == "markdown"]
+
+
+def question(source: str) -> list[str]:
+    """The question of a cell for a written answer, and its model answer."""
+    regions = [region for region in find_regions(source, code=False) if region.kind == SOLUTION]
+    model = "\n".join(line for region in regions for line in region.lines).strip()
+    return [outside(source, regions).strip(), model]
 
 
 def released(root: Path) -> str:

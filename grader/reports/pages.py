@@ -6,6 +6,7 @@ The `Content-Security-Policy` enforces this in the browser, so nothing runs even
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from urllib.parse import quote
@@ -14,6 +15,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from grader.reports import charts
 from grader.reports.next_steps import by_kind
+from labutils.language import choice
+from labutils.language.translator import Translator
+
+LANGUAGES = Path(__file__).with_name("language")
+"""Holds a file for each language, which the build writes."""
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _UNSHOWABLE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -26,8 +32,15 @@ def clean(text: str, most: int = 100_000) -> str:
 
 
 def render(template: str, **values) -> str:
-    """A page of `grader/templates/`."""
-    return _ENVIRONMENT.get_template(template).render(**values)
+    """A page of `grader/templates/`, in the language of $GPULAB_LANG or of the system."""
+    page = _ENVIRONMENT.get_template(template).render(**values)
+    translator = _translator(choice.wanted())
+    return translator.page(page) if translator else page
+
+
+@functools.cache
+def _translator(language: str) -> Translator | None:
+    return choice.translator(language, LANGUAGES)
 
 
 def file_name(student: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .. import environment, support
+from ..language import show as language
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,6 +44,10 @@ def _picture() -> type[Figure]:
 
     class Picture(Figure):
         alt = "Figure"
+
+        def draw(self, renderer) -> None:
+            language.label(self)
+            super().draw(renderer)
 
         def to_html(self, dpi: int = 96) -> str:
             """The picture as one `<img>` with its text; as wide as the figure, on narrow screens as wide as those."""

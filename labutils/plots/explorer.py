@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .. import environment
+from ..language.show import shown, shown_page
 from .base import Unavailable
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ class Slider:
         if self.doubling:
             powers = [1 << k for k in range(self.low.bit_length() - 1, self.high.bit_length()) if 1 << k >= self.low]
             powers = sorted({*powers, value})
-            return w.SelectionSlider(options=powers, value=value, description=self.label, **style)
-        return w.IntSlider(value, self.low, self.high, self.step, description=self.label, **style)
+            return w.SelectionSlider(options=powers, value=value, description=shown(self.label), **style)
+        return w.IntSlider(value, self.low, self.high, self.step, description=shown(self.label), **style)
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class Choice:
         return value
 
     def widget(self, w, value: str, style: dict):
-        return w.Dropdown(options=self.options, value=value, description=self.label, **style)
+        options = [(shown(option), option) for option in self.options]
+        return w.Dropdown(options=options, value=value, description=shown(self.label), **style)
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Quantity:
         return float(value)
 
     def widget(self, w, value: float, style: dict):
-        return w.FloatText(value=value, description=self.label, **style)
+        return w.FloatText(value=value, description=shown(self.label), **style)
 
 
 Control = Slider | Choice | Quantity
@@ -114,7 +116,7 @@ class Explorer:
 
     def _show(self) -> None:
         if self._picture is not None:
-            self._picture.value = self._html()
+            self._picture.value = shown_page(self._html())
 
     def widget(self):
         """The ipywidget: the controls above the picture; on a narrow screen below each other."""
@@ -127,7 +129,7 @@ class Explorer:
                 view = control.widget(w, self._state[name], style)
                 view.observe(lambda change, name=name: self._follow(name, change["new"]), "value")
                 self._views[name] = view
-            self._picture = w.HTML(self._html())
+            self._picture = w.HTML(shown_page(self._html()))
             row = w.Box(list(self._views.values()), layout=w.Layout(flex_flow="row wrap", width="100%"))
             self._view = w.VBox([row, self._picture], layout=w.Layout(width="100%"))
         return self._view

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..language.show import shown
 from ..plots.explorer import VIEW, live
 from . import reference
 
@@ -115,8 +116,8 @@ class Quiz:
 
     def _row(self, w, card: ClaimCard):
         known = self.predicted.get(card.name)
-        box = w.FloatText(value=known or 0.0, description="predict", layout=w.Layout(width="16em"))
-        button = w.Button(description="compare", layout=w.Layout(width="7em"))
+        box = w.FloatText(value=known or 0.0, description=shown("predict"), layout=w.Layout(width="16em"))
+        button = w.Button(description=shown("compare"), layout=w.Layout(width="7em"))
         result = w.HTML(_paragraph(card.result(known)) if known is not None else "")
 
         def show(_=None) -> None:
@@ -124,7 +125,7 @@ class Quiz:
 
         button.on_click(show)
         claim = w.HTML(_paragraph(card.claim))
-        return w.VBox([claim, w.HBox([box, w.HTML(html.escape(card.unit)), button]), result])
+        return w.VBox([claim, w.HBox([box, w.HTML(html.escape(shown(card.unit))), button]), result])
 
 
 @functools.cache
@@ -164,7 +165,7 @@ def counted(exercise_id: str, count: str, per: str = "") -> float:
 
 
 def _paragraph(text: str) -> str:
-    return f'<p role="status" style="line-height:1.4;max-width:48em;margin:0">{html.escape(text)}</p>'
+    return f'<p role="status" style="line-height:1.4;max-width:48em;margin:0">{html.escape(shown(text))}</p>'
 
 
 def _digits(value: float) -> str:

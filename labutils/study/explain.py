@@ -15,6 +15,7 @@ from ..check import figures, names, sidecar
 from ..check.check import _namespace
 from ..check.evaluate import PUBLIC_SEED, callable_problem
 from ..gpu import device
+from ..language.show import shown, shown_page
 from ..plots.explorer import VIEW, live
 from ..spec.exercise import Exercise, KernelExercise
 from ..spec.verdict import Verdict
@@ -47,9 +48,9 @@ class Folded:
         if self._view is None:
             import ipywidgets as w
 
-            content = w.HTML("One moment: the kernel runs once more, and its machine code is read.")
+            content = w.HTML(shown("One moment: the kernel runs once more, and its machine code is read."))
             self._view = w.Accordion([content], selected_index=None)
-            self._view.set_title(0, "What this kernel does beside the reference solution")
+            self._view.set_title(0, shown("What this kernel does beside the reference solution"))
 
             def opened(change) -> None:
                 self._view.unobserve(opened, "selected_index")
@@ -62,7 +63,7 @@ class Folded:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             card = explain(self.exercise_id)
-        return card.to_html() if card else f"<p>{html.escape(printed.getvalue())}</p>"
+        return shown_page(card.to_html()) if card else f"<p>{html.escape(printed.getvalue())}</p>"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         return {"text/plain": self.line, VIEW: self.widget()._repr_mimebundle_()[VIEW]}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from .. import exercises
 from ..exercises import hunts
+from ..language import show
 from ..spec.exercise import Exercise, KernelExercise
 from .progress import changing
 
@@ -55,6 +56,6 @@ def hint(exercise_id: str) -> None:
         new = entry.hints < len(texts)
         shown = entry.hints = min(len(texts), entry.hints + 1)
     for number, text in enumerate(texts[:shown], 1):
-        print(f"Hint {number} of {len(texts)}: {text}")
+        print(f"Hint {number} of {len(texts)}: {show.shown(text)}")
     if not new:
         print("These are all hints. The check's message names the place of a mistake.")

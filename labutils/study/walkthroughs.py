@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import exercises
+from ..language.show import shown
 from ..spec.exercise import Exercise
 from ..spec.verdict import Verdict
 from .progress import following, progress
@@ -161,4 +162,4 @@ def _answers(unit: str, anyway: bool) -> Answers | None:
             f'lab.walkthrough("{unit}", anyway=True).'
         )
         return None
-    return Answers(unit, tuple((question, answer) for question, answer in pairs))
+    return Answers(unit, tuple((shown(question), shown(answer)) for question, answer in pairs))

@@ -24,9 +24,10 @@ by_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: pa
 
 
 def anchors(markdown: str) -> set[str]:
-    """The fragments that GitHub gives the headings."""
+    """The fragments that lead to a place: those that GitHub gives the headings, and a translation's own."""
     headings = re.findall(r"^#+ (.+)$", markdown, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    github = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return github | set(re.findall(r'<a id="([^"]+)"></a>', markdown))
 
 
 @by_document

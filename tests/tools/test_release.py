@@ -6,6 +6,8 @@ import zipfile
 
 import pytest
 
+from grader.commands import locale
+from grader.course.locales import catalogs
 from tools import release
 
 
@@ -35,6 +37,17 @@ def test_what_does_not_fit_the_tag_is_named(tree):
     changes, notebooks = release.problems("v0.3.0", tree)
     assert "no section “## 0.3.0”" in changes
     assert "git+https://x.org/y#subdirectory" in notebooks and "course init --yes --branch v0.3.0" in notebooks
+
+
+def test_a_release_has_every_message_in_every_language(tree):
+    (tree / "README.md").write_text("# Course\n\nOne line.\n")
+    edition = catalogs.Edition(tree / "locale" / "zh_CN")
+    locale.updated(tree, edition)
+    assert "locale/zh_CN/docs.po has translations of 0 of 4 messages." in release.problems("v0.3.0", tree)
+    for name in ("docs", "grader"):
+        texts = [entry.text for entry in catalogs.entries(edition.path(name))]
+        catalogs.fill(edition.path(name), dict.fromkeys(texts, "字"), edition.language)
+    assert release.problems("v0.3.0", tree) == []
 
 
 def test_a_wheel_by_address_is_pinned_too(tree):

@@ -1,0 +1,90 @@
+"""What is to be translated: the messages of each catalog, in the order in which a reader meets them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from grader.course import cards, index, walkthroughs
+from grader.course.claims import read_claims
+from grader.course.locales import extract, markdown
+from grader.course.locales.catalogs import Edition, Message
+from grader.course.place import CODE
+from grader.course.sources import unit_names, written_notebook
+from labutils.language.translator import PUNCTUATION
+from labutils.study.walkthroughs import PARTS
+
+DOCS = ("README.md", "docs/learners.md", "docs/start.md", "docs/instructors.md", "docs/glossary.md")
+"""The documents of an edition."""
+
+WORDS = ("Glossary", "Open in Colab", "YOUR ANSWER HERE")
+"""What the build itself writes into notebooks."""
+
+_UNITS = re.compile(r"\b(?:[KMGT]?B|[KMGTP]?FLOPs?|SMs?|[munµ]?s|[KMG]?Hz|bits?|fp\d+)\b")
+
+
+_GRADER = ("reports", "marks", "intake", "gradebook", "grading", "judge", "execute")
+"""Rooms of the grader whose texts a report or a feedback page may show."""
+
+
+def catalogs(root: Path) -> list[str]:
+    """The names of the catalogs of the course in `root`."""
+    return [*unit_names(root), "docs", "lab", "grader"]
+
+
+def messages(root: Path, catalog: str) -> list[Message]:
+    """The messages of a catalog, each once."""
+    if catalog == "docs":
+        found = _docs(root)
+    elif catalog == "grader":
+        found = [Message(word, "notebooks") for word in WORDS] + _pages()
+    elif catalog == "lab":
+        found = [Message(mark, "punctuation") for mark in PUNCTUATION]
+        found += [Message(text, place) for text, place in extract.of_folders([CODE / "labutils"]).items()]
+    else:
+        found = _unit(root / "solutions" / catalog)
+    return list({message.text: message for message in reversed(found)}.values())[::-1]
+
+
+def shares(root: Path, edition: Edition) -> dict[str, tuple[int, int]]:
+    """By catalog, how many of its messages are translated, and how many there are."""
+    found = {}
+    for name in catalogs(root):
+        texts = {message.text for message in messages(root, name)}
+        found[name] = len(texts & edition.translations(name).keys()), len(texts)
+    return found
+
+
+def _unit(unit: Path) -> list[Message]:
+    found = []
+    for cell in written_notebook(unit).cells:
+        if cell.cell_type == "markdown" and markdown.says_something(cell.source):
+            header = [cell.metadata[key] for key in ("cell", "id") if key in cell.metadata]
+            found.append(Message(cell.source, " ".join(header)))
+    found += [Message(text, "claim card") for text in cards.texts(unit) if markdown.says_something(text)]
+    for name, table in walkthroughs.tables(unit).items():
+        found += [Message(" ".join(table[part].split()), f"walkthrough of {name}: {part}") for part in PARTS]
+    claims = (claim for claim in read_claims(unit.parent).values() if claim.unit == unit.name)
+    return found + [Message(c.value, f"value of {c.key}") for c in claims if has_words(c.value)]
+
+
+def has_words(value: str) -> bool:
+    """Has the value of a claim more than numbers and their units?"""
+    return bool(re.search(r"[a-z]{2}", _UNITS.sub("", value)))
+
+
+def _pages() -> list[Message]:
+    """What the grader's pages and tables say."""
+    folders = extract.of_folders(CODE / "grader" / room for room in _GRADER)
+    found = [Message(text, place) for text, place in folders.items()]
+    for path in sorted((CODE / "grader" / "reports" / "templates").glob("*.html.j2")):
+        found += [Message(text, path.name) for text in extract.of_page(path.read_text(encoding="utf-8"))]
+    return found
+
+
+def _docs(root: Path) -> list[Message]:
+    found = [Message(text, "the notebook with the map of the course") for text in markdown.messages(index.TITLE)]
+    for name in DOCS:
+        if (path := root / name).exists():
+            found += [Message(text, name) for text in markdown.messages(path.read_text(encoding="utf-8"))]
+    return found

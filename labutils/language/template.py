@@ -1,0 +1,126 @@
+"""A message with holes, such as "the last {count} of {n} elements were not written", matched with finished text.
+
+A template that begins with white space or a comma, or ends with white space, was made to be joined to other text: it
+has one more hole there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+HOLE = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
+
+MOST_BLANKS = 3
+
+_MARK = re.compile(r"[.:;!?()—`]")
+_TOKEN = re.compile(r"[A-Za-z\0]+")
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in lower case, without those that touch a hole (`\\0`)."""
+    return [token.lower() for token in _TOKEN.findall(text) if "\0" not in token]
+
+
+def is_joined(end: str, marks: str) -> bool:
+    """Does a text with this first or last character go on there?"""
+    return end.isspace() or bool(end) and end in marks
+
+
+def _holes(text: str, literals: list[str], skipped: int) -> list[str] | None:
+    """The texts around the literals; `skipped`: how many blanks the hole before the first single blank holds."""
+    found, at = [], 0
+    for literal in literals:
+        there = text.find(literal, at)
+        for _ in range(skipped if literal == " " else 0):
+            there = text.find(literal, there + 1) if there >= 0 else there
+        if there < 0:
+            return None
+        skipped = 0 if literal == " " else skipped
+        found.append(text[at:there])
+        at = there + len(literal)
+    return [*found, text[at:]]
+
+
+@dataclass(frozen=True)
+class Template:
+    """An English message and its translation."""
+
+    text: str
+    translation: str
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The words that every text made of the template has."""
+        return words(HOLE.sub("\0", self.text))
+
+    @cached_property
+    def size(self) -> int:
+        """How many words the template has, also those that go on in a hole."""
+        return len(words(HOLE.sub(" ", self.text)))
+
+    @cached_property
+    def weight(self) -> int:
+        """How much the template says by itself: the letters of its words."""
+        return sum(map(len, self.words))
+
+    @cached_property
+    def literals(self) -> list[str]:
+        """The texts around the holes: one more than there are holes."""
+        found = HOLE.split(self.text)[::2]
+        return [""] * self._joined_before + found + [""] * self._joined_after
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the holes, in order; "" for those at the ends."""
+        return [""] * self._joined_before + HOLE.split(self.text)[1::2] + [""] * self._joined_after
+
+    @cached_property
+    def of_words(self) -> list[bool]:
+        """Which holes are among words, not beside a mark or in code, as in "{who} reads": they hold no sentence."""
+        around = zip(self.names, self.literals[:-1], self.literals[1:], strict=True)
+        return [
+            bool(name) and not (_MARK.search(before.rstrip()[-1:]) or _MARK.match(after.lstrip()))
+            for name, before, after in around
+        ]
+
+    @cached_property
+    def in_code(self) -> list[bool]:
+        """Which holes are in code, as in `{source}`."""
+        return [before.endswith("`") for before in self.literals[:-1]]
+
+    @property
+    def _joined_before(self) -> bool:
+        return is_joined(self.text[:1], ",;:)")
+
+    @property
+    def _joined_after(self) -> bool:
+        return is_joined(self.text[-1:], "(")
+
+    def match(self, text: str) -> Iterator[list[str]]:
+        """What stands in the holes, if the text may have been made of this template.
+
+        Each literal is taken where it occurs first, so the time is linear in the text. Of two holes with a blank
+        between them, the first may hold up to `MOST_BLANKS` blanks. The first letter may be a capital.
+        """
+        first, *inner, last = self.literals
+        if padded := self._joined_before and not text[:1].isspace():
+            text = " " + text
+        if self._joined_after:
+            text += " "
+        same = text.startswith(first) or (first and text[:1].lower() + text[1 : len(first)] == first)
+        end = len(text) - len(last)
+        if not same or len(first) > end or not text.endswith(last):
+            return
+        for skipped in range(MOST_BLANKS + 1 if " " in inner else 1):
+            if (found := _holes(text[len(first) : end], inner, skipped)) is not None:
+                yield [found[0][padded:], *found[1:]]
+
+    def filled(self, values: list[str]) -> str:
+        """The translation of a text that has these values in its holes."""
+        named = dict(zip(self.names, values, strict=True))
+        text = HOLE.sub(lambda hole: named.get(hole[1], hole[0]), self.translation)
+        before = values[0].rstrip() if self._joined_before else ""
+        return before + text + (values[-1].strip() if self._joined_after else "")

@@ -1,0 +1,260 @@
+"""Finished English text to another language, by the templates that it was made from."""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+
+from .template import HOLE, Template, words
+
+SEPARATORS = (". ", "; ", ": ", ", ", " (", "**", " · ")
+"""Where a text may be joined of several, the strongest first."""
+
+PUNCTUATION = (".", ":", ",", ";", "?", "!")
+"""Signs that a language may write in its own way; a catalog has them as messages."""
+
+MARKS = ".:;,?!)"
+"""What may stand behind a message."""
+
+AS_THEY_ARE = frozenset(("name", "names", "array", "source", "code", "entry", "exercise", "exercise_id", "own", "path"))
+"""Holes whose one word is a name or code."""
+
+MOST_TRIES, LONGEST, DEEPEST = 4000, 2000, 20
+"""Templates that are tried for one text, characters of a line, messages in a message: what is untrusted cannot take
+long."""
+
+OFTEN = 20
+"""A word that so many messages have is English, and no name, where it fills a hole alone."""
+
+WEAK, PHRASE = 3, 4
+"""A template of fewer words fits many texts by chance: it counts only where all of the text is translated, and where no
+hole among its words holds so many."""
+
+_BULLET = re.compile(r"(?:[^\w`\"'(“\[]*\s)?")
+_COLUMNS = re.compile(r"(\s{2,})")
+_TAG = re.compile(r"(<[^>]*>)")
+_LABEL = re.compile(r'\b(alt|title|aria-label|placeholder)="([^"]*)"')
+_PROSE = re.compile(r"(?<![\w`./\"'\[])(?<!\w\()[a-z]{2,}(?![\w/`\"'(\[]|\.\w)")
+
+
+class Translator:
+    """`text` and `page` give the translation, and English where there is none."""
+
+    def __init__(self, catalog: Mapping[str, str], language: str = ""):
+        self.language = language
+        known = [Template(text, new) for text, new in catalog.items()]
+        templates = [template for template in known if template.names]
+        self._exact = {_plain(text): new for text, new in catalog.items() if not HOLE.search(text)}
+        self._marks = {mark: catalog[mark] for mark in PUNCTUATION if catalog.get(mark)}
+        self._known: dict[str, tuple[str, int]] = {}
+        self._messages: dict[str, tuple[str, int] | None] = {}
+        self._tries = self._depth = 0
+        common = Counter(word for template in known for word in set(template.words))
+        self._often = {word for word, count in common.items() if count >= OFTEN and len(word) > 3}
+        self._by_word: dict[str, list[Template]] = defaultdict(list)
+        for template in sorted(templates, key=lambda t: -t.weight):
+            if template.words:
+                self._by_word[min(template.words, key=lambda word: (common[word], word))].append(template)
+
+    def text(self, text: str) -> str:
+        """A text of one or more lines; code between fences stays."""
+        if (new := self._exact.get(_plain(text))) is not None:
+            return new
+        lines, fenced = [], False
+        for line in text.split("\n"):
+            fence = line.lstrip().startswith("```")
+            lines.append(line if fence or fenced else self._line(line))
+            fenced ^= fence
+        return "\n".join(lines)
+
+    def page(self, page: str) -> str:
+        """HTML: its texts, and its attributes for readers. What is marked translate="no" stays."""
+        parts, silent = _TAG.split(page.replace('<html lang="en">', f'<html lang="{self.language}">', 1)), ""
+        for k, part in enumerate(parts):
+            if k % 2:
+                name = re.match(r"</?([a-z]*)", part)[1]
+                if part.startswith("</"):
+                    silent = "" if name == silent else silent
+                elif not silent and (name in ("script", "style") or 'translate="no"' in part):
+                    silent = name
+                parts[k] = _LABEL.sub(lambda m: f'{m[1]}="{html.escape(self.text(html.unescape(m[2])))}"', part)
+            elif part and not silent:
+                plain = html.unescape(part)
+                if (new := self.text(plain)) != plain:
+                    parts[k] = html.escape(new, quote=False)
+        return "".join(parts)
+
+    def _line(self, line: str) -> str:
+        if len(line) > LONGEST:
+            return self._exact.get(_plain(line), line)
+        self._tries = 0
+        if len(self._messages) > 10_000:
+            self._known.clear()
+            self._messages.clear()
+        begin = _BULLET.match(line).end()
+        core = line[begin:].rstrip()
+        new, left = self._phrase(core)
+        if left and len(parts := _COLUMNS.split(line)) > 1:
+            columns, more = self._columns(parts)
+            if more < left:
+                return columns
+        return line[:begin] + new + line[begin + len(core) :]
+
+    def _columns(self, parts: list[str]) -> tuple[str, int]:
+        """Cells of a table, and between them the blanks, which make up for wider and narrower translations."""
+        out, owed, left = "", 0, 0
+        for k, part in enumerate(parts):
+            if k % 2:
+                width = max(1, len(part) - owed)
+                owed -= len(part) - width
+                out += " " * width
+            else:
+                begin = _BULLET.match(part).end()
+                found, more = self._phrase(part[begin:])
+                new, left = part[:begin] + found, left + more
+                owed += _width(new) - _width(part)
+                out += new
+        return out, left
+
+    def _phrase(self, text: str) -> tuple[str, int]:
+        """A translation, and how many English words are left in it."""
+        if not words(text):
+            return text, 0
+        if text in self._known:
+            return self._known[text]
+        if self._depth >= DEEPEST:
+            return text, _prose(text)
+        self._known[text] = text, _prose(text)  # while it is looked for
+        self._depth += 1
+        best = min(self._readings(text), key=lambda found: found[1], default=None)
+        self._depth -= 1
+        if best is not None and (best[1] < _prose(text) or best[1] == 0):
+            self._known[text] = best
+        return self._known[text]
+
+    def _readings(self, text: str) -> Iterator[tuple[str, int]]:
+        """Translations, up to the first that leaves nothing."""
+        whole = self._whole(text)
+        if whole is not None:
+            yield whole
+        if (whole is None or whole[1]) and any(c.isspace() for c in text):
+            for reading in self._joined(text):
+                yield reading
+                if reading[1] == 0:
+                    return
+
+    def _whole(self, text: str) -> tuple[str, int] | None:
+        """The text as one message, perhaps with a mark behind it."""
+        if text not in self._messages:
+            self._messages[text] = None  # while it is looked for
+            self._messages[text] = self._message(text)
+        return self._messages[text]
+
+    def _message(self, text: str) -> tuple[str, int] | None:
+        bare = [(text, "")] + [(text[:-1], mark) for mark in MARKS if text.endswith(mark)]
+        for core, mark in bare:
+            if (new := self._exact.get(_plain(core))) is not None:
+                return new + self._marks.get(mark, mark), 0
+        best = None
+        for core, mark in bare:
+            for found, left in self._fitting(core):
+                if best is None or left < best[1]:
+                    best = found + self._marks.get(mark, mark), left
+                if left == 0:
+                    return best
+        return best
+
+    def _fitting(self, text: str) -> Iterator[tuple[str, int]]:
+        """Translations by the templates that the text may be made of, those that say most first."""
+        has = set(words(text))
+        candidates = [t for word in has for t in self._by_word.get(word, ()) if has.issuperset(t.words)]
+        for template in sorted(candidates, key=lambda t: -t.weight):
+            if self._tries >= MOST_TRIES:
+                return
+            self._tries += 1
+            weak = template.size < WEAK
+            for values in template.match(text):
+                if weak and _overfull(template, values):
+                    continue
+                found = [
+                    (value, 0) if in_code else self._hole(name, value, text)
+                    for name, value, in_code in zip(template.names, values, template.in_code, strict=True)
+                ]
+                left = sum(more for _, more in found)
+                if left == 0 or not weak or 15 * left <= len(text):
+                    yield template.filled([new for new, _ in found]), left
+
+    def _hole(self, name: str, value: str, around: str) -> tuple[str, int]:
+        core = value.strip()
+        one = bool(name) and not any(character.isspace() for character in core)
+        if not core or core == around or one and name in AS_THEY_ARE:
+            return value, 0 if one or not core else _prose(core)
+        new, left = self._phrase(core)
+        return value.replace(core, new, 1), 0 if one and core not in self._often else left
+
+    def _joined(self, text: str) -> Iterator[tuple[str, int]]:
+        """The text as several messages one after another, for each separator that it has."""
+        if text[0] + text[-1] in ("()", "“”", '""'):
+            new, left = self._phrase(text[1:-1])
+            yield text[0] + new + text[-1], left
+        for separator in SEPARATORS:
+            parts = _split(text, separator)
+            if 1 < len(parts) <= 60:
+                yield self._sequence(parts, separator)
+
+    def _sequence(self, parts: list[str], separator: str) -> tuple[str, int]:
+        mark = separator.strip() if separator[0] in PUNCTUATION else ""
+        if mark:  # it belongs to the part before it
+            parts, separator = [part + mark for part in parts[:-1]] + parts[-1:], " "
+        out, left, at = [], 0, 0
+        while at < len(parts):
+            for end in range(min(len(parts), at + 6), at, -1):
+                piece = separator.join(parts[at:end])
+                if end - at == len(parts):
+                    continue
+                found = self._phrase(piece) if end == at + 1 else self._whole(piece)
+                if found is not None and (end == at + 1 or found[1] == 0):
+                    out.append(found[0])
+                    left += found[1]
+                    at = end
+                    break
+        text = out[0]
+        for part in out[1:]:
+            text += part if mark and not text[-1:].isascii() else separator + part
+        return text, left
+
+
+def _overfull(template: Template, values: list[str]) -> bool:
+    """Does a hole among words hold a sentence?"""
+    pairs = zip(template.of_words, values, strict=True)
+    return any(of_words and value.count(" ") >= PHRASE for of_words, value in pairs)
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """The parts of a text; within code and brackets it is not split."""
+    parts: list[str] = []
+    for part in text.split(separator):
+        if parts and (parts[-1].count("`") % 2 or separator != " (" and parts[-1].count("(") > parts[-1].count(")")):
+            parts[-1] += separator + part
+        else:
+            parts.append(part)
+    return parts
+
+
+def _plain(text: str) -> str:
+    """A message as a key: its first letter may be a capital, and where it was joined does not matter."""
+    text = text.strip()
+    return text[:1].lower() + text[1:]
+
+
+def _width(text: str) -> int:
+    """Columns that a text takes in a terminal: Chinese characters take two."""
+    return sum(1 + (unicodedata.east_asian_width(character) in "WF") for character in text)
+
+
+def _prose(text: str) -> int:
+    """How many words of a text are English prose, as far as one can tell: neither names nor code."""
+    return len(_PROSE.findall(text))

@@ -1,0 +1,95 @@
+"""Finished English text is recognized as the messages that it was made of, and all else stays as it is."""
+
+import time
+
+import pytest
+
+from labutils.language.template import Template
+from labutils.language.translator import Translator
+
+CATALOG = {
+    "the last {count} of {n} {of} were not written": "{n} 个{of}中最后 {count} 个没有写入",
+    "elements of {name}": "{name} 的元素",
+    "only {count} element{plural} of {array}": "{array} 只有 {count} 个元素",
+    " (line {line}: `{source}`)": "（第 {line} 行：`{source}`）",
+    "What is wrong: ": "错误：",
+    "{who} {verb} {array}[{index}], outside the array": "{who}{verb} {array}[{index}]，超出数组",
+    "program {program}": "第 {program} 个程序",
+    "reads": "读取",
+    " and ": "和",
+    "rows": "行",
+    "sectors": "扇区",
+    "Mask it: mask = offs < n, for every load.": "屏蔽它：每次加载 mask = offs < n。",
+    "Start again.": "重新开始。",
+    "one\ntext": "一段",
+    ".": "。",
+    ":": "：",
+    ",": "，",
+}
+T = Translator(CATALOG, "zh")
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        ("the last 3 of 1,025 elements of out were not written", "1,025 个out 的元素中最后 3 个没有写入"),
+        ("The last 1 of 2 rows were not written.", "2 个行中最后 1 个没有写入。"),
+        ("only 1 element of x", "x 只有 1 个元素"),
+        ("only 2 elements of x", "x 只有 2 个元素"),
+        (
+            "What is wrong: program 0 reads x[2], outside the array (line 25: `x = tl.load(x, rows)`)",
+            "错误：第 0 个程序读取 x[2]，超出数组（第 25 行：`x = tl.load(x, rows)`）",
+        ),
+        ("Start again. Mask it: mask = offs < n, for every load.", "重新开始。屏蔽它：每次加载 mask = offs < n。"),
+        ("  ✓ rows", "  ✓ 行"),
+        ("rows and sectors", "行和扇区"),
+        ("rows\n  sectors", "行\n  扇区"),
+        ("one\ntext", "一段"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_a_text_is_made_of_its_messages(english, chinese):
+    assert T.text(english) == chinese
+
+
+@pytest.mark.parametrize(
+    "text", ["What a learner wrote here", "x = rows[0] + 1", "tensor([1, 2])", "06_unit/name", "```\nrows\n```"]
+)
+def test_what_is_no_message_stays(text):
+    assert T.text(text) == text
+
+
+def test_columns_keep_their_places():
+    english = "rows        sectors   1.5\nrows        sectors   2.5"
+    chinese = "行          扇区      1.5\n行          扇区      2.5"
+    assert T.text(english) == chinese
+
+
+def test_html_keeps_its_tags():
+    page = (
+        '<html lang="en"><style>rows { }</style><p title="rows">What is wrong: sectors</p>'
+        '<img alt="x &lt; rows"><pre translate="no">rows</pre><b>rows</b> &amp; <i>sectors</i></html>'
+    )
+    assert T.page(page) == (
+        '<html lang="zh"><style>rows { }</style><p title="行">错误：扇区</p>'
+        '<img alt="x &lt; rows"><pre translate="no">rows</pre><b>行</b> &amp; <i>扇区</i></html>'
+    )
+
+
+def test_a_template_takes_each_literal_where_it_occurs_first():
+    template = Template("{a} of {b} is {c}", "")
+    assert list(template.match("1 of 2 of 3 is is 4")) == [["1", "2 of 3", "is 4"]]
+    assert list(template.match("1 of 2")) == []
+    assert list(Template("of {a} of", "").match("of of")) == []
+    assert list(Template("{a} {b}s", "").match("1 2 3s")) == [["1", "2 3"], ["1 2", "3"]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["rows and " * 20_000, "the last of " * 10_000, "(" * 50_000 + "rows", "a. " * 30_000, "rows  " * 20_000],
+    ids=["joined", "literals", "brackets", "sentences", "columns"],
+)
+def test_a_hostile_text_takes_no_time(text):
+    begin = time.process_time()
+    T.text(text)
+    assert time.process_time() - begin < 5
