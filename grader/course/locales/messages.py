@@ -7,12 +7,13 @@ from pathlib import Path
 
 from grader.course import cards, index, walkthroughs
 from grader.course.claims import read_claims
+from grader.course.hunts import described
 from grader.course.locales import extract, markdown
 from grader.course.locales.catalogs import Edition, Message
 from grader.course.place import CODE
-from grader.course.sources import unit_names, written_notebook
+from grader.course.sources import source_notebook, unit_names, written_notebook
+from labutils.exercises import hunts
 from labutils.language.translator import PUNCTUATION
-from labutils.study.walkthroughs import PARTS
 
 DOCS = ("README.md", "docs/learners.md", "docs/start.md", "docs/instructors.md", "docs/glossary.md")
 """The documents of an edition."""
@@ -63,7 +64,10 @@ def _unit(unit: Path) -> list[Message]:
             found.append(Message(cell.source, " ".join(header)))
     found += [Message(text, "claim card") for text in cards.texts(unit) if markdown.says_something(text)]
     for name, table in walkthroughs.tables(unit).items():
-        found += [Message(" ".join(table[part].split()), f"walkthrough of {name}: {part}") for part in PARTS]
+        found += [Message(" ".join(text.split()), f"walkthrough of {name}: {part}") for part, text in table.items()]
+    if unit.name in hunts.UNITS:
+        bugs = described(source_notebook(unit), unit)
+        found += [Message(text, f"walkthrough of {name}: bug") for name, text in bugs.items()]
     claims = (claim for claim in read_claims(unit.parent).values() if claim.unit == unit.name)
     return found + [Message(c.value, f"value of {c.key}") for c in claims if has_words(c.value)]
 

@@ -59,7 +59,7 @@ def _of_units(translated: Translated, notebooks: Path) -> Iterator[tuple[str, st
         texts = translated.edition.translations(unit.name)
         pairs = [(text, texts[text]) for text in cards.texts(unit) if text in texts]
         for table in walkthroughs.tables(unit).values():
-            words = (" ".join(table[part].split()) for part in walkthroughs.PARTS)
+            words = (" ".join(text.split()) for text in table.values())
             pairs += [(text, texts[text]) for text in words if text in texts]
         for english, other in [*pairs, *_answers(texts, unit)]:
             yield filled(english, claims, unit.name), translated.filled(other, unit.name)
