@@ -149,8 +149,9 @@ class Template:
         end = len(text) - len(last)
         if not same or len(first) > end or not text.endswith(last):
             return
-        if self._joined_before and inner and not self._joined_after:
-            if (found := _holes_from_right(text[len(first) : end], inner)) is not None:
+        if self._joined_before and not self._joined_after:
+            found = _holes_from_right(text[len(first) : end], inner)
+            if found is not None:
                 yield [found[0][padded:], *found[1:]]
         for skipped in range(MOST_BLANKS + 1 if " " in inner else 1):
             if (found := _holes(text[len(first) : end], inner, skipped)) is not None:

@@ -33,7 +33,10 @@ WEAK, PHRASE = 3, 4
 """A template of fewer words fits many texts by chance: it counts only where all of the text is translated, and where no
 hole among its words holds so many."""
 
-_BULLET = re.compile(r"(?:[^\w`\"'(“\[]*\s)?")
+_BULLET = re.compile(r"(?:[^\w`\"'(“\[%…]*\s)?")
+_NAMED = re.compile(r"(?![A-Z]?[a-z]+ing |and |or |the )[A-Za-z_]\w*(?:\[[^\]]*\])? ")
+"""A name, and behind it what is said of it."""
+
 _COLUMNS = re.compile(r"(\s{2,})")
 _TAG = re.compile(r"(<[^>]*>)")
 _LABEL = re.compile(r'\b(alt|title|aria-label|placeholder)="([^"]*)"')
@@ -140,6 +143,9 @@ class Translator:
         whole = self._whole(text)
         if whole is not None:
             yield whole
+        named = _NAMED.match(text)
+        if named and (whole is None or whole[1]) and (rest := self._exact.get(_plain(text[named.end() :]))):
+            yield f"{named[0]}{rest}", 0
         if (whole is None or whole[1]) and any(c.isspace() for c in text):
             for reading in self._joined(text):
                 yield reading
