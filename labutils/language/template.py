@@ -28,10 +28,8 @@ def words(text: str) -> list[str]:
 
 def joined(before: str, after: str) -> str:
     """Two texts, one behind the other; beside a full-width mark, which brings its own, there is no blank."""
-    if _is_full_width(before.rstrip()[-1:]):
-        after = after.lstrip(" ")
-    if _is_full_width(after.lstrip()[:1]):
-        before = before.rstrip(" ")
+    if _is_full_width(before.rstrip()[-1:]) or _is_full_width(after.lstrip()[:1]):
+        before, after = before.rstrip(" "), after.lstrip(" ")
     return before + after
 
 
