@@ -94,9 +94,9 @@ class Template:
         return len(words(HOLE.sub(" ", self.text)))
 
     @cached_property
-    def weight(self) -> int:
-        """How much the template says by itself: the letters of its words."""
-        return sum(map(len, self.words))
+    def order(self) -> tuple[int, int, str]:
+        """Templates that say more by themselves come first: by the letters of their words, then by all characters."""
+        return -sum(map(len, self.words)), -len(HOLE.sub("", self.text)), self.text
 
     @cached_property
     def literals(self) -> list[str]:

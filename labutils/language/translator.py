@@ -37,6 +37,7 @@ _BULLET = re.compile(r"(?:[^\w`\"'(“\[%…]*\s)?")
 _NAMED = re.compile(r"(?![A-Z]?[a-z]+ing |and |or |the )[A-Za-z_]\w*(?:\[[^\]]*\])? ")
 """A name, and behind it what is said of it."""
 
+_HEADLINE = re.compile(r"[A-Z][\w ]*: +(?=\S)")
 _COLUMNS = re.compile(r"(\s{2,})")
 _TAG = re.compile(r"(<[^>]*>)")
 _LABEL = re.compile(r'\b(alt|title|aria-label|placeholder)="([^"]*)"')
@@ -58,7 +59,7 @@ class Translator:
         common = Counter(word for template in known for word in set(template.words))
         self._often = {word for word, count in common.items() if count >= OFTEN and len(word) > 3}
         self._by_word: dict[str, list[Template]] = defaultdict(list)
-        for template in sorted(templates, key=lambda t: -t.weight):
+        for template in sorted(templates, key=lambda t: t.order):
             if template.words:
                 self._by_word[min(template.words, key=lambda word: (common[word], word))].append(template)
 
@@ -99,7 +100,12 @@ class Translator:
             self._messages.clear()
         begin = _BULLET.match(line).end()
         core = line[begin:].rstrip()
-        new, left = self._phrase(core)
+        headline = _HEADLINE.match(core)
+        if headline and (known := self._exact.get(_plain(headline[0]))):  # it heads all that follows
+            new, left = self._phrase(core[headline.end() :])
+            new = joined(known, new)
+        else:
+            new, left = self._phrase(core)
         if left and len(parts := _COLUMNS.split(line)) > 1:
             columns, more = self._columns(parts)
             if more < left:
@@ -183,7 +189,7 @@ class Translator:
             for t in self._by_word.get(word, ())
             if has.issuperset(t.words) and not (colon and t.names[-1] and not t.literals[-1])
         ]
-        for template in sorted(candidates, key=lambda t: -t.weight):
+        for template in sorted(candidates, key=lambda t: t.order):
             if self._tries >= MOST_TRIES:
                 return
             self._tries += 1
