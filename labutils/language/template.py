@@ -111,10 +111,14 @@ class Template:
 
     @cached_property
     def of_words(self) -> list[bool]:
-        """Which holes are among words, not beside a mark or in code, as in "{who} reads": they hold no sentence."""
+        """Which holes are among words, as in "{who} reads", not beside a mark, behind a comma or in code.
+
+        They hold no sentence.
+        """
         around = zip(self.names, self.literals[:-1], self.literals[1:], strict=True)
         return [
-            bool(name) and not (_MARK.search(before.rstrip()[-1:]) or _MARK.match(after.lstrip()))
+            bool(name)
+            and not (_MARK.search(before.rstrip()[-1:]) or before.endswith(", ") or _MARK.match(after.lstrip()))
             for name, before, after in around
         ]
 

@@ -195,7 +195,7 @@ class Translator:
             self._tries += 1
             weak = template.size < WEAK
             for values in template.match(text):
-                if weak and _overfull(template, values):
+                if _overfull(template, values, weak):
                     continue
                 found = [
                     (value, 0) if in_code else self._hole(name, value, text)
@@ -247,10 +247,12 @@ class Translator:
         return text, left
 
 
-def _overfull(template: Template, values: list[str]) -> bool:
-    """Does a hole among words hold a sentence?"""
-    pairs = zip(template.of_words, values, strict=True)
-    return any(of_words and value.count(" ") >= PHRASE for of_words, value in pairs)
+def _overfull(template: Template, values: list[str], weak: bool) -> bool:
+    """Does a hole among words hold a sentence? Of a template of many words, only its beginning counts."""
+    long = [of_words and value.count(" ") >= PHRASE for of_words, value in zip(template.of_words, values, strict=True)]
+    if weak:
+        return any(long)
+    return long[0] and not template.literals[0] and ": " in values[0].partition("`")[0]
 
 
 def _split(text: str, separator: str) -> list[str]:
