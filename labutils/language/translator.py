@@ -35,7 +35,7 @@ hole among its words holds so many."""
 
 _BULLET = re.compile(r"(?:[^\w`\"'(“\[%…]*\s)?")
 _NAMED = re.compile(r"(?![A-Z]?[a-z]+ing |and |or |the )[A-Za-z_]\w*(?:\[[^\]]*\])? ")
-"""A name, and behind it what is said of it."""
+"""A name before a message about it."""
 
 _HEADLINE = re.compile(r"[A-Z][\w ]*: +(?=\S)")
 _COLUMNS = re.compile(r"(\s{2,})")
