@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ..spec.exercise import Case, PlainExercise, Points, register
 
 KEYS = {"change": str, "before": float, "predicted": float, "measured": float, "kept": bool}
@@ -10,6 +12,8 @@ LEAST, FAILED = 4, 2
 """Entries, and those of changes that were not kept."""
 WORDS = 3
 """A change is described in at least so many words."""
+_WORD = re.compile(r"[\u3400-\u9fff]|[^\s\u3400-\u9fff]+")
+"""A word; Chinese has no blanks between words, so each of its characters counts."""
 NOISE = 0.1
 """`before` of an entry may differ so much from what the last kept change measured: runs differ, versions do not."""
 
@@ -25,7 +29,7 @@ def _problem_of(number: int, entry) -> tuple[str, str] | None:
         if not right:
             wanted = {str: "a text", float: "a positive number", bool: "True or False"}[kind]
             return f"entry {number}: {key} is {str(value)[:40]!r}", f"{key} must be {wanted}."
-    if len(entry["change"].split()) < WORDS:
+    if len(_WORD.findall(entry["change"])) < WORDS:
         return (
             f"entry {number}: {entry['change']!r} does not say what was changed",
             f"Describe the change in {WORDS} words or more, so that somebody else could repeat it.",

@@ -28,10 +28,8 @@ def words(text: str) -> list[str]:
 
 def joined(before: str, after: str) -> str:
     """Two texts, one behind the other; beside a full-width mark, which brings its own, there is no blank."""
-    if _is_full_width(before.rstrip()[-1:]):
-        after = after.lstrip(" ")
-    if _is_full_width(after.lstrip()[:1]):
-        before = before.rstrip(" ")
+    if _is_full_width(before.rstrip()[-1:]) or _is_full_width(after.lstrip()[:1]):
+        before, after = before.rstrip(" "), after.lstrip(" ")
     return before + after
 
 
@@ -96,9 +94,9 @@ class Template:
         return len(words(HOLE.sub(" ", self.text)))
 
     @cached_property
-    def weight(self) -> int:
-        """How much the template says by itself: the letters of its words."""
-        return sum(map(len, self.words))
+    def order(self) -> tuple[int, int, str]:
+        """Templates that say more by themselves come first: by the letters of their words, then by all characters."""
+        return -sum(map(len, self.words)), -len(HOLE.sub("", self.text)), self.text
 
     @cached_property
     def literals(self) -> list[str]:
@@ -113,10 +111,14 @@ class Template:
 
     @cached_property
     def of_words(self) -> list[bool]:
-        """Which holes are among words, not beside a mark or in code, as in "{who} reads": they hold no sentence."""
+        """Which holes are among words, as in "{who} reads", not beside a mark, behind a comma or in code.
+
+        They hold no sentence.
+        """
         around = zip(self.names, self.literals[:-1], self.literals[1:], strict=True)
         return [
-            bool(name) and not (_MARK.search(before.rstrip()[-1:]) or _MARK.match(after.lstrip()))
+            bool(name)
+            and not (_MARK.search(before.rstrip()[-1:]) or before.endswith(", ") or _MARK.match(after.lstrip()))
             for name, before, after in around
         ]
 
@@ -149,8 +151,9 @@ class Template:
         end = len(text) - len(last)
         if not same or len(first) > end or not text.endswith(last):
             return
-        if self._joined_before and inner and not self._joined_after:
-            if (found := _holes_from_right(text[len(first) : end], inner)) is not None:
+        if self._joined_before and not self._joined_after:
+            found = _holes_from_right(text[len(first) : end], inner)
+            if found is not None:
                 yield [found[0][padded:], *found[1:]]
         for skipped in range(MOST_BLANKS + 1 if " " in inner else 1):
             if (found := _holes(text[len(first) : end], inner, skipped)) is not None:

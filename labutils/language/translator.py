@@ -33,7 +33,11 @@ WEAK, PHRASE = 3, 4
 """A template of fewer words fits many texts by chance: it counts only where all of the text is translated, and where no
 hole among its words holds so many."""
 
-_BULLET = re.compile(r"(?:[^\w`\"'(“\[]*\s)?")
+_BULLET = re.compile(r"(?:[^\w`\"'(“\[%…]*\s)?")
+_NAMED = re.compile(r"(?![A-Z]?[a-z]+ing |and |or |the )[A-Za-z_]\w*(?:\[[^\]]*\])? ")
+"""A name before a message about it."""
+
+_HEADLINE = re.compile(r"[A-Z][\w ]*: +(?=\S)")
 _COLUMNS = re.compile(r"(\s{2,})")
 _TAG = re.compile(r"(<[^>]*>)")
 _LABEL = re.compile(r'\b(alt|title|aria-label|placeholder)="([^"]*)"')
@@ -55,7 +59,7 @@ class Translator:
         common = Counter(word for template in known for word in set(template.words))
         self._often = {word for word, count in common.items() if count >= OFTEN and len(word) > 3}
         self._by_word: dict[str, list[Template]] = defaultdict(list)
-        for template in sorted(templates, key=lambda t: -t.weight):
+        for template in sorted(templates, key=lambda t: t.order):
             if template.words:
                 self._by_word[min(template.words, key=lambda word: (common[word], word))].append(template)
 
@@ -96,7 +100,12 @@ class Translator:
             self._messages.clear()
         begin = _BULLET.match(line).end()
         core = line[begin:].rstrip()
-        new, left = self._phrase(core)
+        headline = _HEADLINE.match(core)
+        if headline and (known := self._exact.get(_plain(headline[0]))):  # it heads all that follows
+            new, left = self._phrase(core[headline.end() :])
+            new = joined(known, new)
+        else:
+            new, left = self._phrase(core)
         if left and len(parts := _COLUMNS.split(line)) > 1:
             columns, more = self._columns(parts)
             if more < left:
@@ -140,6 +149,9 @@ class Translator:
         whole = self._whole(text)
         if whole is not None:
             yield whole
+        named = _NAMED.match(text)
+        if named and (whole is None or whole[1]) and (rest := self._exact.get(_plain(text[named.end() :]))):
+            yield f"{named[0]}{rest}", 0
         if (whole is None or whole[1]) and any(c.isspace() for c in text):
             for reading in self._joined(text):
                 yield reading
@@ -177,13 +189,13 @@ class Translator:
             for t in self._by_word.get(word, ())
             if has.issuperset(t.words) and not (colon and t.names[-1] and not t.literals[-1])
         ]
-        for template in sorted(candidates, key=lambda t: -t.weight):
+        for template in sorted(candidates, key=lambda t: t.order):
             if self._tries >= MOST_TRIES:
                 return
             self._tries += 1
             weak = template.size < WEAK
             for values in template.match(text):
-                if weak and _overfull(template, values):
+                if _overfull(template, values, weak):
                     continue
                 found = [
                     (value, 0) if in_code else self._hole(name, value, text)
@@ -235,10 +247,12 @@ class Translator:
         return text, left
 
 
-def _overfull(template: Template, values: list[str]) -> bool:
-    """Does a hole among words hold a sentence?"""
-    pairs = zip(template.of_words, values, strict=True)
-    return any(of_words and value.count(" ") >= PHRASE for of_words, value in pairs)
+def _overfull(template: Template, values: list[str], weak: bool) -> bool:
+    """Does a hole among words hold a sentence? Of a template of many words, only its beginning counts."""
+    long = [of_words and value.count(" ") >= PHRASE for of_words, value in zip(template.of_words, values, strict=True)]
+    if weak:
+        return any(long)
+    return long[0] and not template.literals[0] and ": " in values[0].partition("`")[0]
 
 
 def _split(text: str, separator: str) -> list[str]:

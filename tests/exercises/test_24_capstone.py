@@ -58,6 +58,7 @@ ENTRY = {"change": "one two three", "before": 10.0, "predicted": 8.0, "measured"
 def test_a_log_is_complete():
     log = [ENTRY | {"change": f"change number {k}"} for k in range(block_work_log.LEAST)]
     assert block_work_log.problem(log) is None
+    assert block_work_log.problem([entry | {"change": f"分块加大{k}"} for k, entry in enumerate(log)]) is None
     assert "entries" in block_work_log.problem(log[:-1])[0]
 
 

@@ -36,7 +36,8 @@ _NO_TEXT = re.compile(
 """Functions whose arguments are no text for readers."""
 
 _CODE = re.compile(
-    r"\(\?[P:=!<]|\\[nsdwb(]|;\s*$|__\w+__\(|^\s*(?:import|from|def|class|return|#include|template|using|asm) |[{}]\s*$"
+    r"\(\?[P:=!<]|\\[nsdwb(]|[^…];\s*$|__\w+__\(|[{}]\s*$|_\w*<|>\(|^<.*>$"
+    r"|^\s*(?:import|from|def|class|return|#include|template|using|asm|const) "
     r"|\w::\w|\w->\w|==|&&|%[drpl]\w*[,;]|</?[a-z]+|https?://"
 )
 _IDENTIFIER = re.compile(r"[\w.:/+-]*[_./\d][\w.:/+-]*|[a-z]+[A-Z]\w*")
@@ -47,7 +48,10 @@ _OPTION = re.compile(
 """Words that are options of other programs."""
 
 _WORD = re.compile(r"[A-Za-z]{2,}")
-_MARKUP = re.compile(r"<[^>]*>")
+_MARKUP = re.compile(r"</?[a-z][^>]*>")
+_BULLET = re.compile(r"^(?:[✓✗]|\s*\{mark\}) ")
+_FORMATTED = re.compile(r"\{:[^{}]*\}")
+"""A hole for `str.format`."""
 
 
 def of_folders(folders: Iterable[Path]) -> dict[str, str]:
@@ -57,10 +61,10 @@ def of_folders(folders: Iterable[Path]) -> dict[str, str]:
         for folder in folders
         for path in sorted(folder.rglob("*.py"))
     }
-    constants = {name: text for tree in trees.values() for name, text in _constants(tree)}
+    known = {Path(place).stem: dict(_constants(tree)) for place, tree in trees.items()}
     found: dict[str, str] = {}
     for place, tree in trees.items():
-        for template in of_tree(tree, constants):
+        for template in of_tree(tree, dict(_imported(tree, known)) | known[Path(place).stem]):
             found.setdefault(template, place)
     return found
 
@@ -77,6 +81,18 @@ def _constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield from ((t.id, node.value.value) for t in node.targets if isinstance(t, ast.Name) and t.id.isupper())
+
+
+def _imported(tree: ast.Module, known: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[str, str]]:
+    """The texts with names in capitals of the modules that a file imports, or from which it imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            texts = known.get((node.module or "").split(".")[-1], {})
+            yield from ((alias.asname or alias.name, texts[alias.name]) for alias in node.names if alias.name in texts)
+            for alias in node.names:
+                yield from (
+                    (f"{alias.asname or alias.name}.{name}", t) for name, t in known.get(alias.name, {}).items()
+                )
 
 
 def _looked_up(tree: ast.AST) -> Iterator[str]:
@@ -163,7 +179,8 @@ class _Finder(ast.NodeVisitor):
 
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str):
-            self._keep(node.value)
+            names: list[str] = []
+            self._keep(_FORMATTED.sub(lambda _: _hole("value", names), node.value))
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         self._keep(_template(node, self.constants))
@@ -181,7 +198,7 @@ class _Finder(ast.NodeVisitor):
             return  # a program
         for line in text.split("\n"):
             for part in _MARKUP.split(line):
-                part = part.removeprefix(". ")  # joined to a sentence, it is the next one
+                part = _BULLET.sub("", part.removeprefix(". "))  # joined to a sentence, it is the next one
                 if _reads_as_english(part) or _is_a_headline(part) or (self.words and _is_a_word(part)):
                     self.found.append(part if part.strip() == part else _one_blank(part))
 
@@ -198,7 +215,7 @@ def _template(node: ast.JoinedStr, constants: Mapping[str, str]) -> str:
         if isinstance(value, ast.Constant):
             text += value.value
             touching = False
-        elif (known := constants.get(getattr(value.value, "attr", getattr(value.value, "id", "")))) is not None:
+        elif (known := constants.get(ast.unparse(value.value))) is not None:
             text += known
             touching = False
         elif not touching:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 FENCE = re.compile(r"^ *(`{3,}|~{3,}).*?^ *\1[^\n]*$", re.MULTILINE | re.DOTALL)
-CODE = re.compile(r"<code>.*?</code>|(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
+CODE = re.compile(r"<code>.*?</code>|(``+|`(?! ))(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 FIELD = re.compile(r"\{[^{}\n]*\}")
 LATEX = re.compile(r"\$\$.+?\$\$|\$[^\s$](?:[^$\n]*[^\s$])?\$(?!\d)", re.DOTALL)
 TAG = re.compile(r"</?[a-zA-Z][^<>]*>")

@@ -14,6 +14,7 @@ from grader.course.place import CODE
 from grader.course.sources import source_notebook, unit_names, written_notebook
 from labutils.exercises import hunts
 from labutils.language.translator import PUNCTUATION
+from labutils.study.progress import paths
 
 DOCS = ("README.md", "docs/learners.md", "docs/start.md", "docs/instructors.md", "docs/glossary.md")
 """The documents of an edition."""
@@ -41,6 +42,7 @@ def messages(root: Path, catalog: str) -> list[Message]:
         found = [Message(word, "notebooks") for word in WORDS] + _pages()
     elif catalog == "lab":
         found = [Message(mark, "punctuation") for mark in PUNCTUATION]
+        found += [Message(path, "a path through the course") for path in paths()]
         found += [Message(text, place) for text, place in extract.of_folders([CODE / "labutils"]).items()]
     else:
         found = _unit(root / "solutions" / catalog)

@@ -92,18 +92,17 @@ class Namer:
             index = next((k for k in span if not a.holds(k)), index + origin) - origin
         if kind == "dynamic":
             size_text = f"{length:,} bytes of dynamic shared memory that the launch asked for"
-        elif kind == "guarded":
-            inside = self._arrays[name].inside
+            return findings.Element(f"{name}[{index}], outside the {size_text}", name, index)
+        elements = length // item
+        if kind == "guarded":
+            kind, inside = "", self._arrays[name].inside
             last = inside.rindex(1) - origin if 1 in inside else -1
             if 0 <= index <= last:
-                size_text = "array: this lies between its rows"
-            else:
-                elements = inside.count(1)
-                size_text = f"array of {elements} element{'s' if elements != 1 else ''}"
-        else:
-            count = length // item
-            size_text = f"{kind}array of {count} element{'s' if count != 1 else ''}"
-        return findings.Element(f"{name}[{index}], outside the {size_text}", name, index)
+                text = f"{name}[{index}], outside the array: this lies between its rows"
+                return findings.Element(text, name, index)
+            elements = inside.count(1)
+        size_text = f" of {elements} element{'s' if elements != 1 else ''}"
+        return findings.Element(f"{name}[{index}], outside the {kind}array{size_text}", name, index)
 
     def _regions(self):
         for name, a in self._arrays.items():

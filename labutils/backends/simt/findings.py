@@ -136,7 +136,8 @@ def _race(f: dict, c: Context, base: Finding, who: str) -> Finding:
         "o": ("overwrites", "read"),
     }[relation]
     at = f" (line {base.other_line})" if base.other_line and base.other_line != base.line else ""
-    message = f"{who} {verb} {element.text}, which {other} {did}{at}, {between}"
+    by = f"{other} wrote" if did == "wrote" else f"{other} read"
+    message = f"{who} {verb} {element.text}, which {by}{at}, {between}"
     return replace(base, kind=kind, advice=advice, message=message, array=element.array, index=element.index)
 
 

@@ -88,7 +88,10 @@ def test_values_of_claims_with_words_are_messages():
 
 # --- rules ---------------------------------------------------------------------------------------------------------
 
-ENGLISH = "## Four\n\nAn [SM](../glossary.md#sm) has {claim: few} `a[i]`, $x^2$ and ___ `x\nof y` few{plural}.\n\n- one\n- two\n\n| a | b |\n"
+ENGLISH = (
+    "## Four\n\nAn [SM](../glossary.md#sm) has {claim: few} `a[i]`, $x^2$ and ___ `x\nof y` few{plural}.\n\n"
+    "- one\n- two\n\n| a | b |\n"
+)
 
 
 @pytest.mark.parametrize(
