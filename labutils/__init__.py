@@ -193,7 +193,7 @@ def coalescing(offset, width: int = 4, title: str = ""):
 def banks(offset, width: int = 4, title: str = ""):
     """A picture of one shared-memory access of a warp: lane k touches `width` bytes from *byte* `offset(k)` on.
 
-    `offset` is a function of the lane, in bytes, not in elements: `lambda lane: 4 * 32 * lane` for tile[lane][0] of a
+    `offset` is a function of the lane, in bytes, not in elements: `lambda lane: 4 * 32 * lane` for `tile[lane][0]` of a
     float tile with rows of 32.
     """
     from . import plots

@@ -13,6 +13,7 @@ FILLS = {
     "below": "every value far below zero: a maximum that starts at 0 in place of -inf is never replaced",
     "opposed": "every score far below zero: a maximum that starts at 0 in place of -inf is never replaced",
     "large": "very large values: exp overflows unless the maximum is subtracted first",
+    "faint": "values of about a thousandth, whose squares are no larger than ε: a wrong place of ε shows",
     "lone": "rows of -inf with one finite value: inf − inf and 0 · inf are NaN",
     "masked": "entries of -inf, also a whole row of them: inf − inf and 0 · inf are NaN",
     "ties": "many equal values",

@@ -7,6 +7,7 @@ has one more hole there.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,7 @@ HOLE = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 
 MOST_BLANKS = 3
 
+_PLURAL = re.compile(r"\{plural\d*\}")
 _MARK = re.compile(r"[.:;!?()—`]")
 _TOKEN = re.compile(r"[A-Za-z\0]+")
 
@@ -24,9 +26,34 @@ def words(text: str) -> list[str]:
     return [token.lower() for token in _TOKEN.findall(text) if "\0" not in token]
 
 
+def joined(before: str, after: str) -> str:
+    """Two texts, one behind the other; beside a full-width mark, which brings its own, there is no blank."""
+    if _is_full_width(before.rstrip()[-1:]):
+        after = after.lstrip(" ")
+    if _is_full_width(after.lstrip()[:1]):
+        before = before.rstrip(" ")
+    return before + after
+
+
+def _is_full_width(mark: str) -> bool:
+    return bool(mark) and unicodedata.east_asian_width(mark) in "WF" and unicodedata.category(mark)[0] == "P"
+
+
 def is_joined(end: str, marks: str) -> bool:
     """Does a text with this first or last character go on there?"""
     return end.isspace() or bool(end) and end in marks
+
+
+def _holes_from_right(text: str, literals: list[str]) -> list[str] | None:
+    """The texts around the literals, each of which is taken where it occurs last."""
+    found, end = [], len(text)
+    for literal in reversed(literals):
+        there = text.rfind(literal, 0, end)
+        if there < 0:
+            return None
+        found.append(text[there + len(literal) : end])
+        end = there
+    return [*reversed([*found, text[:end]])]
 
 
 def _holes(text: str, literals: list[str], skipped: int) -> list[str] | None:
@@ -50,6 +77,13 @@ class Template:
 
     text: str
     translation: str
+
+    def forms(self) -> Iterator[Template]:
+        """The template, with a hole for an “s” also as the singular and as the plural, whose words are whole."""
+        if _PLURAL.search(self.text):
+            for end in ("s", ""):
+                yield Template(_PLURAL.sub(end, self.text), _PLURAL.sub(end, self.translation))
+        yield self
 
     @cached_property
     def words(self) -> list[str]:
@@ -102,8 +136,9 @@ class Template:
     def match(self, text: str) -> Iterator[list[str]]:
         """What stands in the holes, if the text may have been made of this template.
 
-        Each literal is taken where it occurs first, so the time is linear in the text. Of two holes with a blank
-        between them, the first may hold up to `MOST_BLANKS` blanks. The first letter may be a capital.
+        Each literal is taken where it occurs first, so the time is linear in the text; in a template that is joined to
+        what stands before it, where it occurs last. Of two holes with a blank between them, the first may hold up to
+        `MOST_BLANKS` blanks. The first letter may be a capital.
         """
         first, *inner, last = self.literals
         if padded := self._joined_before and not text[:1].isspace():
@@ -114,6 +149,9 @@ class Template:
         end = len(text) - len(last)
         if not same or len(first) > end or not text.endswith(last):
             return
+        if self._joined_before and inner and not self._joined_after:
+            if (found := _holes_from_right(text[len(first) : end], inner)) is not None:
+                yield [found[0][padded:], *found[1:]]
         for skipped in range(MOST_BLANKS + 1 if " " in inner else 1):
             if (found := _holes(text[len(first) : end], inner, skipped)) is not None:
                 yield [found[0][padded:], *found[1:]]
@@ -121,6 +159,7 @@ class Template:
     def filled(self, values: list[str]) -> str:
         """The translation of a text that has these values in its holes."""
         named = dict(zip(self.names, values, strict=True))
-        text = HOLE.sub(lambda hole: named.get(hole[1], hole[0]), self.translation)
-        before = values[0].rstrip() if self._joined_before else ""
-        return before + text + (values[-1].strip() if self._joined_after else "")
+        text = values[0].rstrip() if self._joined_before else ""
+        for k, part in enumerate(HOLE.split(self.translation)):
+            text = joined(text, named.get(part, f"{{{part}}}") if k % 2 else part)
+        return joined(text, values[-1].strip()) if self._joined_after else text

@@ -8,7 +8,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
-from .template import HOLE, Template, words
+from .template import HOLE, Template, joined, words
 
 SEPARATORS = (". ", "; ", ": ", ", ", " (", "**", " · ")
 """Where a text may be joined of several, the strongest first."""
@@ -45,9 +45,9 @@ class Translator:
 
     def __init__(self, catalog: Mapping[str, str], language: str = ""):
         self.language = language
-        known = [Template(text, new) for text, new in catalog.items()]
+        known = [form for text, new in catalog.items() for form in Template(text, new).forms()]
         templates = [template for template in known if template.names]
-        self._exact = {_plain(text): new for text, new in catalog.items() if not HOLE.search(text)}
+        self._exact = {_plain(form.text): form.translation for form in known if not HOLE.search(form.text)}
         self._marks = {mark: catalog[mark] for mark in PUNCTUATION if catalog.get(mark)}
         self._known: dict[str, tuple[str, int]] = {}
         self._messages: dict[str, tuple[str, int] | None] = {}
@@ -170,7 +170,13 @@ class Translator:
     def _fitting(self, text: str) -> Iterator[tuple[str, int]]:
         """Translations by the templates that the text may be made of, those that say most first."""
         has = set(words(text))
-        candidates = [t for word in has for t in self._by_word.get(word, ()) if has.issuperset(t.words)]
+        colon = text.endswith(":")  # of the text, not of what fills its last hole
+        candidates = [
+            t
+            for word in has
+            for t in self._by_word.get(word, ())
+            if has.issuperset(t.words) and not (colon and t.names[-1] and not t.literals[-1])
+        ]
         for template in sorted(candidates, key=lambda t: -t.weight):
             if self._tries >= MOST_TRIES:
                 return
@@ -193,7 +199,7 @@ class Translator:
         if not core or core == around or one and name in AS_THEY_ARE:
             return value, 0 if one or not core else _prose(core)
         new, left = self._phrase(core)
-        return value.replace(core, new, 1), 0 if one and core not in self._often else left
+        return value.replace(core, new.strip(), 1), 0 if one and core not in self._often else left
 
     def _joined(self, text: str) -> Iterator[tuple[str, int]]:
         """The text as several messages one after another, for each separator that it has."""
@@ -221,9 +227,11 @@ class Translator:
                     left += found[1]
                     at = end
                     break
-        text = out[0]
+        text, changed = out[0], separator.join(parts) != separator.join(out)
         for part in out[1:]:
-            text += part if mark and not text[-1:].isascii() else separator + part
+            if changed and mark == ":" and text.endswith(mark):  # behind a name
+                text = text[:-1] + self._marks.get(mark, mark)
+            text = joined(joined(text, separator), part)
         return text, left
 
 

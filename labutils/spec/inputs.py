@@ -77,6 +77,11 @@ def _large(shape, g, dtype):
     return _normal(shape, g, dtype).clamp(-3, 3) * 1e4 / 3
 
 
+def _faint(shape, g, dtype):
+    """Squares are no larger than the ε of a norm."""
+    return _normal(shape, g, dtype) * 1e-3
+
+
 def _lone(shape, g, dtype):
     """Rows of -inf with one finite entry each: at the end of the first row, then row by row evenly to the front. In
     some row a kernel finds no maximum if it leaves columns out of its search."""
@@ -144,6 +149,7 @@ FILLS: Mapping[str, Callable] = {
     "integers": _integers,
     "wide": _wide,
     "large": _large,
+    "faint": _faint,
     "lone": _lone,
     "masked": _masked,
     "below": _below,

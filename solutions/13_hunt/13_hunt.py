@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Bug hunt: online softmax and fused kernels
 #
-# **You will** find one bug in each of three fused kernels. First the kernels show only what they do: cases that fail,
+# **You will** find one bug in each of four fused kernels. First the kernels show only what they do: cases that fail,
 # values, counts. You name line and cause, then you fix the kernel.
 #
 # **You will learn to**

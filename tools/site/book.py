@@ -4,6 +4,7 @@
     python -m tools.site.book 00_start 05_roofline   # these alone
     python -m tools.site.book --outputs DIR          # show what was run elsewhere, such as on a GPU; run nothing
     python -m tools.site.book --store DIR            # run the units and keep their outputs as data; build no pages
+    python -m tools.site.book --language zh          # run the units of an edition into out/book/zh; build no pages
 
 `make book OUTPUTS=tools/site/outputs` shows the outputs that are kept in the repository (tools/site/outputs.py). What
 was run here is kept in out/book, which `--outputs` takes, too. Each page names the machine on which its unit was run.
@@ -29,6 +30,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from grader.course.locales.catalogs import editions
+from grader.course.locales.edition import Translated
 from grader.course.place import CODE, ROOT
 from grader.course.sources import source_notebook, unit_names
 from tools.site import outputs
@@ -81,9 +84,12 @@ class NoTime(NotRun):
     """The time was used up before the unit's last cell."""
 
 
-def solved(unit: str) -> NotebookNode:
-    """The unit's notebook with its answers, without the markers around them."""
+def solved(unit: str, language: str = "") -> NotebookNode:
+    """The unit's notebook with its answers, without the markers around them; English, or of the course's edition."""
     notebook = source_notebook(ROOT / "solutions" / unit)
+    if language:
+        edition = next(edition for edition in editions(ROOT) if edition.name == language)
+        notebook = Translated(ROOT, edition).source(notebook, unit)
     for cell in notebook.cells:
         cell.source = _MARKER.sub("", cell.source).rstrip("\n")
     return notebook
@@ -241,9 +247,13 @@ def main() -> int:
     parser.add_argument("unit", nargs="*", help="default: all")
     parser.add_argument("--outputs", type=Path, metavar="DIR", help="show the outputs of this folder; run nothing")
     parser.add_argument("--store", type=Path, metavar="DIR", help="run, keep the outputs here, and build no pages")
+    parser.add_argument("--language", default="", metavar="zh", help="run the edition of this name, and build no pages")
     parser.add_argument("--minutes", type=float, default=math.inf, help="with --store: end after so many")
     args = parser.parse_args()
     units, pages, failed = args.unit or unit_names(ROOT), {}, []
+    if args.language and args.language not in (names := [edition.name for edition in editions(ROOT)]):
+        print(f"There is no edition {args.language}, only {', '.join(names)}.")
+        return 2
     if unknown := sorted(set(units) - set(unit_names(ROOT))):
         print(f"There is no unit {', '.join(unknown)}.")
         return 2
@@ -260,12 +270,15 @@ def main() -> int:
                 elif args.unit:
                     failed.append(f"{unit}: no outputs in {args.outputs}")
                 continue
-            pages[unit] = run(solved(unit), unit)
-            RUNS.mkdir(parents=True, exist_ok=True)
-            nbformat.write(pages[unit], RUNS / f"{unit}.ipynb")
+            pages[unit] = run(solved(unit, args.language), unit)
+            (RUNS / args.language).mkdir(parents=True, exist_ok=True)
+            nbformat.write(pages[unit], RUNS / args.language / f"{unit}.ipynb")
             print(f"{unit}: {pages[unit].metadata['gpu_kernel_lab']['seconds']} s", flush=True)
         except NotRun as problem:
             failed.append(str(problem))
+    if args.language:
+        print(*failed, f"Ran {len(pages)} units: {(RUNS / args.language).relative_to(ROOT)}", sep="\n")
+        return int(bool(failed))
     if args.outputs and (missing := [unit for unit in units if unit not in pages]):
         print(f"Without outputs: {', '.join(missing)}")
     book = SITE / "book"

@@ -37,6 +37,12 @@ PAGES = {
     "docs/judging.md": "judging.md",
     "docs/architecture.md": "architecture.md",
     "docs/emulator.md": "emulator.md",
+    "docs/translating.md": "translating.md",
+    "docs/zh/README.md": "zh/index.md",
+    "docs/zh/start.md": "zh/start.md",
+    "docs/zh/learners.md": "zh/learners.md",
+    "docs/zh/glossary.md": "zh/glossary.md",
+    "docs/zh/instructors.md": "zh/instructors.md",
 }
 """Files of the repository, and the page that each becomes."""
 

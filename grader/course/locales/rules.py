@@ -16,14 +16,16 @@ _CELL = re.compile(r"(?<!\\)\|")
 _HAN = r"[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uff00-\uffef]"
 _BROKEN = re.compile(rf"({_HAN})\n *({_HAN})")
 _QUIZ = re.compile("___")
+_PLURAL = re.compile(r"\{plural\d*\}")
+"""The hole for the “s” of an English plural, which a language may not have."""
 
 
 def violations(text: str, translation: str) -> list[str]:
     """What is wrong with a translation, a sentence each."""
     found = []
     outside, translated_outside = FENCE.sub("", text), FENCE.sub("", translation)
-    prose, translated_prose = CODE.sub("", outside), CODE.sub("", translated_outside)
-    found += _counts("code block", _whole(FENCE, text), _whole(FENCE, translation))
+    prose, translated_prose = (_PLURAL.sub("", CODE.sub("", part)) for part in (outside, translated_outside))
+    found += _counts("code block", (m[0] for m in FENCE.finditer(text)), (m[0] for m in FENCE.finditer(translation)))
     found += _sets("code", _whole(CODE, outside), _whole(CODE, translated_outside))
     for what, pattern in (("field", FIELD), ("link", TARGET), ("tag", TAG), ("marker", _MARKER), ("blank", _QUIZ)):
         found += _counts(what, _whole(pattern, prose), _whole(pattern, translated_prose))
@@ -40,13 +42,12 @@ def violations(text: str, translation: str) -> list[str]:
         found.append(f"has rows of {columns[1]} bars, not {columns[0]}")
     if broken := _BROKEN.search(translated_outside):
         found.append(f"breaks a line at “{broken[0]}”: a browser shows a blank there, so write a paragraph in one line")
-    if text[:1].isspace() != translation[:1].isspace() or text[-1:].isspace() != translation[-1:].isspace():
-        found.append("begins or ends with other white space")
     return found
 
 
 def _whole(pattern: re.Pattern, text: str) -> list[str]:
-    return [match[0].strip() for match in pattern.finditer(text)]
+    """What a pattern finds; where a line ends in it does not matter."""
+    return [" ".join(match[0].split()) for match in pattern.finditer(text)]
 
 
 def _counts(what: str, wanted: Iterable[str], has: Iterable[str]) -> list[str]:

@@ -88,7 +88,7 @@ def test_values_of_claims_with_words_are_messages():
 
 # --- rules ---------------------------------------------------------------------------------------------------------
 
-ENGLISH = "## Four\n\nAn [SM](../glossary.md#sm) has {claim: few} `a[i]`, $x^2$ and ___.\n\n- one\n- two\n\n| a | b |\n"
+ENGLISH = "## Four\n\nAn [SM](../glossary.md#sm) has {claim: few} `a[i]`, $x^2$ and ___ `x\nof y` few{plural}.\n\n- one\n- two\n\n| a | b |\n"
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,10 @@ ENGLISH = "## Four\n\nAn [SM](../glossary.md#sm) has {claim: few} `a[i]`, $x^2$ 
         ("| a | b |", "| 甲 |", "has rows of [2] bars, not [3]"),
         ("An ", "一个\n中文", "breaks a line"),
         ("An ", "<b>某</b>", "adds the tag '<b>'"),
-        ("| b |\n", "| b |", "white space"),
+        ("| b |\n", "| b |", ""),
+        ("few{plural}", "few", ""),
+        ("`x\nof y`", "`x of y`", ""),
+        ("`x\nof y`", "`x of z`", "lacks the code '`x of y`'"),
     ],
 )
 def test_a_broken_rule_is_named(old, new, said):
