@@ -92,7 +92,9 @@ def tokens(text: str) -> list[Token]:
         if token.kind == "broken":
             raise refuse(line, "a quotation mark or a comment is not closed")
         if token.kind == "sign" and token.text in "<%:?@`$" and _split_differently(found, i):
-            raise refuse(line, f"trigraphs, digraphs, at signs, backticks and dollar signs cannot be used: `{_around(found, i)}`")
+            raise refuse(
+                line, f"trigraphs, digraphs, at signs, backticks and dollar signs cannot be used: `{_around(found, i)}`"
+            )
         line += token.text.count("\n")
     return found
 
