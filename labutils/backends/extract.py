@@ -10,6 +10,7 @@ Imports nothing of labutils: the compiler process loads this file alone.
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import inspect
 import linecache
@@ -132,9 +133,14 @@ def _collect(fn: Any, parts: dict[str, Part], seen: set[int], kernel: bool = Fal
         parts["triton"] = Part("import triton")
         text = f"{text.rstrip()}\n{own} = triton.jit({own})\n"
     for name in _names(node, function):
-        if name in scope and name not in parts and name != own:
+        if name in scope and name not in parts and name != own and not _stands_for_builtin(name, scope[name]):
             _define(name, scope[name], parts, seen)
     parts[own] = Part(text, inspect.getsourcefile(function) or function.__code__.co_filename, first)
+
+
+def _stands_for_builtin(name: str, value: Any) -> bool:
+    """Is it what the interpreter calls in place of Python's `max` or `min`? A compiler has its own."""
+    return hasattr(builtins, name) and getattr(value, "__wrapped__", None) is getattr(builtins, name)
 
 
 def _names(node: ast.FunctionDef, function: types.FunctionType) -> list[str]:

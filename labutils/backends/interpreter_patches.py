@@ -23,6 +23,7 @@ from triton.language.semantic import TritonSemantic
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.interpreter import TensorHandle
 
+from ..gpu import device
 from . import libdevice, promises
 from .errors import NeedsGpu
 
@@ -637,7 +638,7 @@ def patch_autotuned_assertions() -> None:
 def patch_copies_of_arguments() -> None:
     """A launch wraps each array as if it had to be copied from a GPU, and takes nothing but tensors: a compiled kernel
     takes whatever has a type and a `data_ptr`. Without a GPU there is nothing to copy, and the patch leaves them."""
-    if torch.cuda.is_available():
+    if device.has_gpu():
         return
     interpreter.GridExecutor._init_args_hst = lambda self, args, kwargs: (list(args), dict(kwargs))
     interpreter.GridExecutor._restore_args_dev = lambda self, *_: None

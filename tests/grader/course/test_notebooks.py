@@ -14,7 +14,7 @@ from labutils import exercises
 from labutils.check.diagnose import KINDS
 from labutils.study import claims
 
-UNITS = sorted(path.parent.name for path in (ROOT / "notebooks").glob("*/*.ipynb"))
+UNITS = sorted(path.stem for path in (ROOT / "notebooks").glob("*/*.ipynb") if path.stem == path.parent.name)
 SHOWN = {"access_map", "banks", "coalescing", "play"}
 """Functions that return a picture, and print nothing."""
 

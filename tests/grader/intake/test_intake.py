@@ -599,3 +599,14 @@ def test_what_is_neither_folder_nor_zip_is_said(tmp_path, release):
     (tmp_path / "x").write_text("")
     with pytest.raises(Unreadable, match="neither a folder nor a zip"):
         collect(tmp_path / "x", UNIT, release)
+
+
+def test_the_checksum_of_a_cell_is_nbgraders(release):
+    from nbgrader.utils import compute_checksum
+
+    from grader.intake.repair import _checksum
+
+    cells = [cell for cell in release.cells if "checksum" in cell.metadata.get("nbgrader", {})]
+    assert len({cell.metadata.nbgrader.get("grade") for cell in cells}) == 2
+    for cell in cells:
+        assert _checksum(cell, cell.metadata.nbgrader) == compute_checksum(cell)

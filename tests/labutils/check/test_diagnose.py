@@ -256,7 +256,6 @@ WRONG = [
     ("not-written", SCALE, scaling("even")),
     ("race", ROW_SUM, row_sum_racing),
     ("precision", ROW_SUM, row_sum_in_fp16),
-    ("precision", SCALE, scaling("half")),
     ("wrong-values", SCALE, scaling("strange")),
 ]
 
