@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from .. import cuda
 from ..backends import child, hooks, offline
 from ..gpu.device import SECTOR
+from ..spec.dispatch import DispatchMode
 from ..spec.exercise import Case, Cost, KernelExercise, Number, Out
 from ..spec.inputs import numbers_of, torch_dtype
 
@@ -169,7 +169,7 @@ def plan(exercise: KernelExercise, fn: Callable, at: Mapping[str, int]) -> list[
     return together(launches)
 
 
-class _Fills(TorchDispatchMode):
+class _Fills(DispatchMode):
     """Counts operations of PyTorch that start a kernel on a GPU."""
 
     OPERATIONS = frozenset(("arange", "cat", "clone", "copy_", "fill_", "full", "ones", "zero_", "zeros", "zeros_like"))
@@ -182,12 +182,6 @@ class _Fills(TorchDispatchMode):
         """How many since the last call."""
         count, self.count = self.count, 0
         return count
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Where this is true, PyTorch (2.10 and later) wraps the method below, and the wrapper's first call imports
-        `torch.compile`: 2 s in each child."""
-        return False
 
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         self.count += operation.overloadpacket.__name__ in self.OPERATIONS

@@ -18,7 +18,6 @@ import types
 import torch
 import triton  # noqa: F401  (before labutils, which would switch to the interpreter)
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from labutils import cuda
 from labutils.backends import Problem, child, extract, offline
@@ -27,6 +26,7 @@ from labutils.check.evaluate import signature_problem
 from labutils.cuda.signature import convert
 from labutils.cuda.tensor_map import TensorMap
 from labutils.gpu import device, roofline  # noqa: F401  (the last one is imported where answers are told)
+from labutils.spec.dispatch import DispatchMode
 from labutils.spec.serialize import decode, encode
 
 from . import cage, read
@@ -182,13 +182,8 @@ class _OnMeta(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-class _NoWork(TorchDispatchMode):
+class _NoWork(DispatchMode):
     """Allocations, views and fills are a launcher's business; anything else is the kernel's."""
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """PyTorch would import its compiler, which takes over a second, to keep it away from here."""
-        return False
 
     def __init__(self, plan: Plan):
         super().__init__()
