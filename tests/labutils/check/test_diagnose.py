@@ -207,7 +207,7 @@ def scale_kernel(x_ptr, factor, out_ptr, n, what: tl.constexpr, BLOCK: tl.conste
     elif what == "strange":
         tl.store(out_ptr + offs, x * x + factor, mask=mask)
     elif what == "half":
-        tl.store(out_ptr + offs, x.to(tl.float16) * factor, mask=mask)
+        tl.store(out_ptr + offs, x.to(tl.float16) * factor.to(tl.float16), mask=mask)
     elif what == "even":
         tl.store(out_ptr + offs, x * factor, mask=mask & (offs % 2 == 0))
     elif what == "overflowing":
@@ -256,6 +256,7 @@ WRONG = [
     ("not-written", SCALE, scaling("even")),
     ("race", ROW_SUM, row_sum_racing),
     ("precision", ROW_SUM, row_sum_in_fp16),
+    ("precision", SCALE, scaling("half")),
     ("wrong-values", SCALE, scaling("strange")),
 ]
 

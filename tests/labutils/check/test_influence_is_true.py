@@ -104,10 +104,10 @@ def sentence_for(seed: int, shape: tuple[int, ...]) -> tuple[str, torch.Tensor, 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_every_sentence_is_true(shape):
-    said = [found for seed in range(4) if (found := sentence_for(seed, shape))]
+    said = [found for seed in range(6) if (found := sentence_for(seed, shape))]
     for sentence, yours, right in said:
         check(sentence, yours, right, shape)
-    assert len(said) >= 2, "half of the mistakes are seen"
+    assert len(said) >= 4, "most mistakes are seen"
 
 
 def test_a_false_sentence_is_seen():
