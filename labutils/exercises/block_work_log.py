@@ -58,14 +58,19 @@ def problem(log) -> tuple[str, str] | None:
     names = [" ".join(entry["change"].lower().split()) for entry in log]
     if twice := next((n for k, n in enumerate(names, 1) if names.index(n) != k - 1), None):
         return f"two entries have the change {twice!r}", "Each entry is another change."
-    now = None
+    now = dropped = None
     for number, entry in enumerate(log, 1):
+        if entry["before"] == dropped != now:
+            return (
+                f"entry {number} starts from {dropped:g}, which the change before it measured, but it was not kept",
+                f"`before` is the time of the version that you changed, here {now:g}.",
+            )
         if now is not None and abs(entry["before"] - now) > NOISE * now:
             return (
                 f"entry {number} starts from {entry['before']:g}, but the version before took {now:g}",
                 "`before` is the time of the version that you changed: what the last kept change measured.",
             )
-        now = entry["measured"] if entry["kept"] else entry["before"]
+        now, dropped = (entry["measured"], None) if entry["kept"] else (entry["before"], entry["measured"])
     if sum(not entry["kept"] for entry in log) < FAILED:
         return (
             f"fewer than {FAILED} changes failed",

@@ -4,7 +4,10 @@ import random
 
 import pytest
 
+from grader.course.solutions import load_text, solution_text
 from labutils import exercises
+from labutils.backends.interpreter import Interpreter
+from labutils.check.evaluate import evaluate
 from labutils.exercises import roofline as unit
 from labutils.gpu.roofline import Ledger, Roof
 
@@ -50,3 +53,13 @@ def test_every_ledger_has_cases_and_is_drawn():
         assert task.examine(sizes, arguments, unit.reference_ledger(**arguments)) is None
         message, advice = task.examine(sizes, arguments, Ledger())
         assert message.startswith(arguments["kernel"]) and advice
+
+
+def test_a_store_in_the_loop_costs_the_point_for_bytes(tmp_path):
+    task = exercises.get("05_roofline/own_kernel")
+    stored = "    tl.store(out_ptr + offs, v, mask=mask)\n"
+    source = solution_text("05_roofline")
+    assert source.count(stored) == 1
+    for text, points in ((source, 2.0), (source.replace(stored, "    " + stored), 1.0)):
+        verdict = evaluate(task, load_text(text, tmp_path).fma_chain, backend=Interpreter(targets=()), time_limit=120)
+        assert verdict.passed and task.points.award(verdict) == points, verdict.text()

@@ -62,6 +62,15 @@ def test_a_log_is_complete():
     assert "entries" in block_work_log.problem(log[:-1])[0]
 
 
+def test_a_change_that_was_not_kept_is_no_version_to_start_from():
+    log = [ENTRY | {"change": f"change number {k}"} for k in range(block_work_log.LEAST)]
+    log[2]["before"] = 9.0  # within the noise of the first version's 10
+    symptom, advice = block_work_log.problem(log)
+    assert "entry 3 starts from 9" in symptom and "here 10" in advice
+    log[1]["kept"] = True
+    assert "entry 4" in block_work_log.problem([*log[:3], log[3] | {"before": 20.0}])[0]
+
+
 @pytest.mark.parametrize("value", [0, -1.0, True, "9", None, float("inf"), float("nan")])
 def test_a_time_is_a_positive_number(value):
     symptom, advice = block_work_log.problem([ENTRY | {"measured": value}])
