@@ -34,7 +34,8 @@ def out_of_time(
     several = [pair for pair in ended if pair[1].counts.get("repeated_stores")]
     if why := _repeated(fn, several, seconds) or _serial(fn, ended[-1][0], seconds):
         return replace(found, symptom=f"the kernel is slow, not endless: {why.cause}; {late}", advice=why.advice)
-    where = found.symptom[found.symptom.rindex(" (") :] if found.symptom.endswith(")") else ""
+    place = found.symptom.find(" (line ")  # the statement quoted there may hold brackets of its own
+    where = found.symptom[place:] if place >= 0 else ""
     symptom = f"{late}, and smaller cases came to an end: the kernel is slow, or a loop has no end at this size"
     return replace(
         found,

@@ -2,10 +2,13 @@
 
 import importlib
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from labutils.check import slowness
 from labutils.spec.exercise import Case
+from labutils.spec.verdict import Diagnosis
 from tests.labutils.check.small_exercises import SCALE
 
 triton = pytest.importorskip("triton")
@@ -76,3 +79,12 @@ def test_a_kernel_that_passes(what, notes):
     verdict = evaluate(SCALE, launcher(what), explain=True)
     assert verdict.passed and verdict.marks == verdict.points
     assert [a.startswith(b) for a, b in zip(verdict.notes, notes, strict=True)] == [True] * len(notes), verdict.notes
+
+
+def test_a_quoted_statement_may_hold_brackets(monkeypatch):
+    place = " (line 33: `while (what == 1) & (n > 10_000):`)"
+    found = Diagnosis("timeout", f"took longer than 1 s; 1 of 4 programs were begun{place}", "")
+    small, large = (SimpleNamespace(case=case) for case in (LARGE.cases[0], LARGE.cases[-1]))
+    monkeypatch.setattr(slowness, "_serial", lambda *run: None)
+    told = slowness.out_of_time(kernel, found, large, [(small, SimpleNamespace(counts={}))], 0.0)
+    assert told.symptom.endswith("has no end at this size" + place)
