@@ -153,6 +153,8 @@ def compile(source: str, name: str | None = None, options: tuple[str, ...] = ())
         for kernel in kernels:
             _function(kernel, device.current().sm)
     else:
+        if waiting := _emulator().first_build():
+            print(waiting, flush=True)  # before the seconds that it takes
         _emulator().prepare(module, tuple(k.name for k in kernels))
     return kernels[0] if name else module
 
@@ -298,8 +300,6 @@ def register_magic() -> None:
             print(f"{names[0] if names else 'The kernel'} {NOT_WRITTEN}: fill the cell, then run it again.")
             return
         try:
-            if not device.has_gpu() and (waiting := _emulator().first_build()):
-                print(waiting, flush=True)  # before the seconds that it takes
             module = compile(source)
         except Missing as e:  # the notebook goes on: its checks say the same
             shell.user_ns.update({n.split("<")[0]: NotBuilt(n, str(e)) for n in names})

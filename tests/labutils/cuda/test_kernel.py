@@ -177,6 +177,9 @@ def test_a_kernel_that_this_machine_cannot_build_is_said_and_bound(cell, capsys,
     assert capsys.readouterr().out == "Building.\nInstall g++.\n"
     with pytest.raises(support.Missing, match="Install g"):
         variables["k"][1, 32](torch.zeros(1))
+    with pytest.raises(support.Missing, match="Install g"):
+        cuda.compile("__global__ void k(float* x) { x[0] = 1; }", "k")
+    assert capsys.readouterr().out == "Building.\n"
 
 
 def test_the_first_build_is_announced_and_later_ones_are_not(monkeypatch):
