@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import re
 import sys
 import time
 from collections import Counter
@@ -20,7 +21,7 @@ import numpy as np
 import torch
 
 from .. import cuda, environment
-from ..cuda import nvrtc
+from ..cuda import cubin, nvrtc
 from ..cuda.signature import convert
 from ..cuda.tensor_map import TensorMap
 from ..spec.inputs import Run, shared_bytes
@@ -29,11 +30,9 @@ from .errors import NeedsGpu
 from .interpreter import Unavailable
 from .simt import counting, elf
 
-TARGET = 80
-"""The compute capability that NVRTC compiles for beside the emulator: its diagnostics are the same for all."""
-
-NEWER_TARGET = 90
-"""The one that it compiles for where inline PTX asks for more, such as `stmatrix`."""
+TARGET = 90
+"""The compute capability that NVRTC compiles for beside the emulator. Its diagnostics are the same for all, but for
+inline PTX such as `stmatrix`; which loads it joins is not, and the counters are an H100's."""
 
 FATAL = {"endless-loop": "timeout", "stack-overflow": "died", "crash": "died"}
 """Findings that end a launch, as kinds of problems."""
@@ -119,14 +118,20 @@ def first_build() -> str:
     return "Building the CUDA C++ emulator. This happens once on this machine and takes about ten seconds."
 
 
-def _read(module: cuda.Module, name: str) -> None:
-    only = nvrtc.only_for(module.source)
+def _read(module: cuda.Module, name: str) -> nvrtc.Compiled:
+    return nvrtc.compile_source(module.source, (name,), nvrtc.only_for(module.source) or TARGET, module.options)
+
+
+def _forms(module: cuda.Module, name: str) -> dict[int, cubin.Form] | None:
+    """What a kernel's machine code does with shared memory and atomics, by line; None: nobody can tell. It is kept in
+    the cache."""
+    if not re.search(r"__shared__|atomic", module.source):
+        return {}
     try:
-        nvrtc.compile_source(module.source, (name,), only or TARGET, module.options)
-    except nvrtc.CompileError as e:
-        if only or ".target" not in e.text:
-            raise
-        nvrtc.compile_source(module.source, (name,), NEWER_TARGET, module.options)
+        compiled = _read(module, name)
+        return cubin.forms(cubin.sass(compiled.cubin)[compiled.lowered[name]])
+    except (nvrtc.Unavailable, cubin.ToolMissing, OSError):
+        return None
 
 
 @functools.lru_cache(maxsize=256)
@@ -136,7 +141,10 @@ def _build(module: cuda.Module, name: str) -> simt.HostKernel:
         module = dataclasses.replace(module, source=source)  # both compilers get the same text
         if nvrtc.available():
             _read(module, name)
-        return simt.compile(module.source, [name]).kernels[name]
+        kernel = simt.compile(module.source, [name]).kernels[name]
+        if (forms := _forms(module, name)) is not None:
+            kernel.use_forms(forms)
+        return kernel
 
 
 def _nobody_defines(includes: list[str], names: list[str]) -> bool:
@@ -160,6 +168,7 @@ def build_files(source: str, name: str, options: tuple[str, ...]) -> None:
         source = simt.expand(source)
         if nvrtc.available():
             _read(cuda.Module(source, {}, options), name)
+            _forms(cuda.Module(source, {}, options), name)
         simt.ptx.refuse(source)
         simt.build_files(source, name)
 
