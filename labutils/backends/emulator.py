@@ -52,6 +52,8 @@ class LaunchFinding:
     message: str
     advice: str
     past_end: bool = False
+    note: bool = False
+    """A mistake in an exercise only (`simt.Finding.note`)."""
 
     def sentence(self) -> str:
         return self.message + (f" (line {self.line})" if self.line else "")
@@ -197,6 +199,8 @@ def launch(kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple) -> N
     print(seen["printed"], end="")
     for message in seen["messages"]:
         print(f"{kernel.name}: {message}")
+    for note in seen["notes"]:
+        print(f"{kernel.name}, a note: {note}")
 
 
 def _run(session: _Session, kernel: cuda.Kernel, grid, block, shared, arguments) -> None:
@@ -237,9 +241,9 @@ def _run(session: _Session, kernel: cuda.Kernel, grid, block, shared, arguments)
     )
     for f in result.findings:
         if f.kind != "needs-gpu" and len(session.findings) < PICTURED:
-            end = session.lengths.get(f.array)
+            past_end = f.index is not None and f.index == session.lengths.get(f.array)
             session.findings.append(
-                LaunchFinding(f.kind, f.array, f.index, f.line, f.message, f.advice, end is not None and f.index == end)
+                LaunchFinding(f.kind, f.array, f.index, f.line, f.message, f.advice, past_end, f.note)
             )
     fatal = [f for f in result.findings if f.fatal]
     if fatal and fatal[0].kind == "needs-gpu":
@@ -284,8 +288,8 @@ def alone(
 ) -> dict[str, Any]:
     """A launch outside a check: in a child, on copies, so that nothing it does can hurt the notebook.
 
-    Gives `messages` (findings as sentences), of them what only a GPU can run in `unchecked`, `printed`, the `counts`
-    and the counters of each line in `lines`. Tensors may be on any device; results are copied back to them.
+    Gives `messages` (findings as sentences), of them what only a GPU can run in `unchecked`, `notes` on what a GPU of
+    today does as it is meant, `printed`, the `counts` and the counters of each line in `lines`. Tensors may be on any device; results are copied back to them.
     """
     for a in arguments:
         if isinstance(a, torch.Tensor) and not a.is_contiguous():
@@ -304,10 +308,16 @@ def alone(
             pass  # the finding that stopped it is among those said
         except NeedsGpu as e:
             unchecked = f"{e}."
-        messages = [f"{f.sentence()}. {f.advice}" for f in session.findings] + [unchecked] * bool(unchecked)
+        messages, notes = (
+            [f"{f.sentence()}. {f.advice}" for f in session.findings if f.note == is_note] for is_note in (False, True)
+        )
+        messages += [unchecked] * bool(unchecked)
         counts, printed = _counts(session.counts, session.launches), "".join(session.printed)
         lines = session.launched[-1].lines if session.launched else []
-        return {"messages": messages, "unchecked": unchecked, "printed": printed, "counts": counts, "lines": lines}
+        return {
+            "messages": messages, "notes": notes, "unchecked": unchecked, "printed": printed, "counts": counts,
+            "lines": lines,
+        }  # fmt: skip
 
     result = next(child.fork([job], time_limit))
     if isinstance(result, str):

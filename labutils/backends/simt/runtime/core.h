@@ -354,6 +354,7 @@ struct Launch {
 
 struct Order;   // order.cpp
 struct Hopper;  // hopper.cpp
+struct Poisons;  // poison.cpp
 
 struct Span {
   uptr low;
@@ -398,6 +399,7 @@ struct Worker {
   u32 block_threads;
   u64 dynamic_stride;  // from one block's dynamic shared memory to the next one's
   std::shared_ptr<Hopper> hopper;
+  std::shared_ptr<Poisons> poisons;  // null until a shuffle has read a lane that takes no part
   void* main_stack_pointer;
   u32 epoch, last_epoch, phase_epoch;
   u32 wakes;   // how often waits at barriers of some of a block's threads have ended
