@@ -289,7 +289,8 @@ def alone(
     """A launch outside a check: in a child, on copies, so that nothing it does can hurt the notebook.
 
     Gives `messages` (findings as sentences), of them what only a GPU can run in `unchecked`, `notes` on what a GPU of
-    today does as it is meant, `printed`, the `counts` and the counters of each line in `lines`. Tensors may be on any device; results are copied back to them.
+    today does as it is meant, `printed`, the `counts` and the counters of each line in `lines`. Tensors may be on any
+    device; results are copied back to them.
     """
     for a in arguments:
         if isinstance(a, torch.Tensor) and not a.is_contiguous():

@@ -20,8 +20,8 @@ ADVICE = {
     "end of the data.",
     "barrier-divergence": "A barrier must be reached by all threads of the block at the same place: move it out of the "
     "branch, and guard the work instead of returning early.",
-    "returned": "A barrier waits for the threads that have not returned, and on GPUs before Volta for all: guard the work "
-    "instead of returning early, so that all threads reach it.",
+    "returned": "A barrier waits for the threads that have not returned, and on GPUs before Volta for all: guard the "
+    "work instead of returning early, so that all threads reach it.",
     "deadlock": "Let every lane that the mask names reach the call: move it out of the branch, or name only the lanes "
     "that come. At an mbarrier count the arrivals and bytes of a phase, and follow its parity.",
     "shuffle-mask": "The mask must name the calling lane and exactly the lanes that make the same call.",

@@ -29,22 +29,22 @@ OTHER_HALF = r"lane (1[6-9]|2\d|3[01]), which the shuffle's mask 0x0000ffff does
 CASES = {
     "thrown away": (eight("if (t == 0) y[0] = v;"), None),
     "stored to shared memory and thrown away": (eight("s[t] = v; __syncwarp(0xff); if (t == 0) y[0] = s[0];"), None),
-    "stored": (eight("y[t] = v;"), (10, r"stores \(line 11\) what this shuffle brought from lane (8|9|10|11), which the "
-                                    "shuffle's mask 0x000000ff does not name")),
+    "stored": (eight("y[t] = v;"), (10, r"stores \(line 11\) what this shuffle brought from lane (8|9|10|11), which "
+                                    "the shuffle's mask 0x000000ff does not name")),
     "by way of shared memory": (eight("s[t] = v; __syncwarp(0xff); y[t] = s[t];"), (10, "0x000000ff does not name")),
     "computed with": (eight("y[t] = -2 * v + 1;"), (10, "0x000000ff does not name")),
     "added by an atomic": (eight("atomicAdd(y, v);"), (10, "0x000000ff does not name")),
     "of a double": ("double v = x[t];\n  if (t < 16) v = __shfl_xor_sync(0xffff, v, 16);\n  ((double*)y)[t] = v * 2;",
                     (8, OTHER_HALF)),
-    "of a half": ("half v = __float2half(x[t]);\n  if (t < 16) v = __shfl_xor_sync(0xffff, v, 16);\n  ((half*)y)[t] = v;",
-                  (8, OTHER_HALF)),
+    "of a half": ("half v = __float2half(x[t]);\n  if (t < 16) v = __shfl_xor_sync(0xffff, v, 16);\n"
+                  "  ((half*)y)[t] = v;", (8, OTHER_HALF)),
     "of a bfloat16": ("__nv_bfloat16 v = __float2bfloat16(x[t]);\n  if (t < 16) v = __shfl_xor_sync(0xffff, v, 16);\n"
                       "  y[t] = __bfloat162float(v);", (8, OTHER_HALF)),
     "of an int": ("int v = t;\n  if (t < 16) v = __shfl_sync(0xffff, v, 20);\n  ((int*)y)[t] = v;", (8, "lane 20")),
     "four at once": ("float v = x[t];\n  if (t < 16) v = __shfl_xor_sync(0xffff, v, 16);\n"
                      "  ((float4*)y)[t] = make_float4(1, 2, v, 3);", (8, OTHER_HALF)),
-    "of a lane that has returned": ("if (t >= 24) return;\n  float v = x[t];\n  y[t] = __shfl_xor_sync(0xffffff, v, 16);",
-                                    (9, "lane 24, which the shuffle's mask 0x00ffffff does not name")),
+    "of a lane that has returned": ("if (t >= 24) return;\n  float v = x[t];\n"
+                                    "  y[t] = __shfl_xor_sync(0xffffff, v, 16);", (9, "lane 24, which the shuffle's mask 0x00ffffff does not name")),
     "numbers that look alike": ("if (t < 16) x = (const float*)__shfl_xor_sync(0xffff, (long long)x, 16);\n"
                                 "  ((int*)y)[t] = -1;\n  ((short*)y)[200 + t] = -1;", None),
 }  # fmt: skip
