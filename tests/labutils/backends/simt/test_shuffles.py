@@ -44,7 +44,8 @@ CASES = {
     "four at once": ("float v = x[t];\n  if (t < 16) v = __shfl_xor_sync(0xffff, v, 16);\n"
                      "  ((float4*)y)[t] = make_float4(1, 2, v, 3);", (8, OTHER_HALF)),
     "of a lane that has returned": ("if (t >= 24) return;\n  float v = x[t];\n"
-                                    "  y[t] = __shfl_xor_sync(0xffffff, v, 16);", (9, "lane 24, which the shuffle's mask 0x00ffffff does not name")),
+                                    "  y[t] = __shfl_xor_sync(0xffffff, v, 16);",
+                                    (9, "lane 24, which the shuffle's mask 0x00ffffff does not name")),
     "numbers that look alike": ("if (t < 16) x = (const float*)__shfl_xor_sync(0xffff, (long long)x, 16);\n"
                                 "  ((int*)y)[t] = -1;\n  ((short*)y)[200 + t] = -1;", None),
 }  # fmt: skip
