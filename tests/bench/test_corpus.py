@@ -96,6 +96,11 @@ def test_statuses(collection):
         assert said in found[number][1]
 
 
+def test_no_kernel_is_counted_twice():
+    ids = [case.id for case in all_cases()]
+    assert len(ids) == len(set(ids))
+
+
 def test_a_collection_is_fetched_at_its_commit(tmp_path, monkeypatch):
     def git(*arguments):
         subprocess.run(["git", "-C", tmp_path / "theirs", *arguments], check=True, capture_output=True)
