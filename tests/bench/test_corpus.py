@@ -127,7 +127,7 @@ def test_a_collection_is_fetched_at_its_commit(tmp_path, monkeypatch):
 
 def test_the_files_of_the_counted_kernels_can_be_carried_along(collection, tmp_path, monkeypatch):
     case = made("twice", {}, dict)
-    counters.export([case], tmp_path / "carried")
+    sources.export(case.source, case.files(), tmp_path / "carried")
     assert sorted(p.name for p in (tmp_path / "carried" / "made" / "src").rglob("*.*")) == ["common.h", "file.cu"]
     text = case.text()
     monkeypatch.setenv(sources.FOLDER, str(tmp_path / "carried"))
