@@ -29,24 +29,24 @@ static u32 count_copied(const Counter& c, const Request& r) {
   return count;
 }
 
-// Lanes whose atomics meet at one address take turns, and each turn touches its sectors anew: so Nsight Compute counts
-// on an H100. Where all lanes of a warp are known to meet, the compiler may have one do the work of all.
-static u32 count_turns(const Counter& c, const Site& site, const Request& r) {
+// Lanes whose atomics hit the same address are serialized, and each pass touches its sectors again: so Nsight Compute
+// counts on an H100. Where all lanes of a warp are known to share an address, the compiler may have one add for all.
+static u32 count_serialized(const Counter& c, const Site& site, const Request& r) {
   struct {
     u64 address;
-    u32 turn;
+    u32 pass;
   } seen[kLanes];
   u32 lanes = 0, count = 0;
   for (u32 m = r.lanes; m; m &= m - 1) {
     u64 address = c.arrays[r.array] + r.offsets[__builtin_ctz(m)];
-    u32 turn = 0;
-    for (u32 k = 0; k < lanes; k++) turn += seen[k].address == address;
+    u32 pass = 0;
+    for (u32 k = 0; k < lanes; k++) pass += seen[k].address == address;
     u32 k = 0;
-    while (k < lanes && (seen[k].turn != turn || seen[k].address >> 5 != address >> 5)) k++;
+    while (k < lanes && (seen[k].pass != pass || seen[k].address >> 5 != address >> 5)) k++;
     count += k == lanes;
-    seen[lanes++] = {address, turn};
+    seen[lanes++] = {address, pass};
   }
-  bool one_address = seen[lanes - 1].turn + 1 == lanes;
+  bool one_address = seen[lanes - 1].pass + 1 == lanes;
   return one_address && (site.forms & kElects || !c.knows_forms) ? 1 : count;
 }
 
@@ -68,7 +68,7 @@ static SIMT_HOT void count_sectors(const Counter& c, Site& site, const Request& 
     }
   }
   if (r.flags & kCopied) count = std::max(count, count_copied(c, r));
-  if (r.op == op_atomic) count = count_turns(c, site, r);
+  if (r.op == op_atomic) count = count_serialized(c, site, r);
   site.sectors += count;
   site.ideal_sectors += (u64{static_cast<u32>(__builtin_popcount(r.lanes))} * site.size + 31) / 32;
 }

@@ -1,4 +1,4 @@
-"""Counts as the machine code has them: which loads of shared memory the compiler joins, and how atomics meet.
+"""Counts as the machine code has them: which loads of shared memory the compiler joins, and what contended atomics cost.
 
 The patterns are those of public kernels whose totals Nsight Compute gave on an H100 (bench/corpus/counters.py).
 """
@@ -46,11 +46,11 @@ CASES = {
         "float v = s[32 * warp];\n  s[(t + 7) % 256 + 512] = v;\n  y[t] = v + s[32 * warp + 1];",
         {"shared_load_wavefronts": 8 * 2},
     ),
-    "scattered atomics take a turn for each that meets another": (
+    "scattered atomics take a pass for each that hits the same address": (
         "atomicAdd(counts + bins[t], 1);",
-        {"global_reduction_requests": 8, "global_reduction_sectors": "turns"},
+        {"global_reduction_requests": 8, "global_reduction_sectors": "passes"},
     ),
-    "atomics of floats on one word take 32 turns": (
+    "atomics of floats on one word take 32 passes": (
         "atomicAdd(y, x[t]);",
         {"global_reduction_requests": 8, "global_reduction_sectors": 8 * 32},
     ),
@@ -65,8 +65,8 @@ CASES = {
 }
 
 
-def turns(bins: torch.Tensor) -> int:
-    """For each warp and sector of 8 counts, the most lanes that meet at one of them."""
+def passes(bins: torch.Tensor) -> int:
+    """For each warp and sector of 8 counts, the most lanes that hit one of them."""
     return sum(
         max(counts[first : first + 8])
         for warp in bins.reshape(-1, 32)
@@ -84,7 +84,7 @@ def test_counts_follow_the_machine_code(name):
     arguments = torch.rand(256), torch.zeros(256), bins, torch.zeros(64, dtype=torch.int32)
     counts = emulator.alone(cuda.compile(KERNEL.format(body), "k"), 1, 256, 0, arguments)["counts"]
     for counter, wanted in expected.items():
-        assert (counter, counts[counter]) == (counter, turns(bins) if wanted == "turns" else wanted)
+        assert (counter, counts[counter]) == (counter, passes(bins) if wanted == "passes" else wanted)
 
 
 def test_forms_are_those_of_the_kernels_own_instructions():
