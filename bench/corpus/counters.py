@@ -24,6 +24,7 @@ from labutils.gpu import device
 
 from .cases import all_cases
 from .cuda import Case
+from .sources import export
 
 CHOSEN = (
     "LeetCUDA/kernels/elementwise/elementwise.cu:elementwise_add_f16x8_pack_kernel",
@@ -118,15 +119,6 @@ def compare(cases: list[Case], on_hardware: bool = True) -> list[dict]:
     ]
 
 
-def export(cases: list[Case], folder: Path) -> None:
-    """Copy the files that these cases read, each under its collection's name."""
-    for case in cases:
-        for path, text in case.files().items():
-            file = folder / case.source / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.corpus.counters", description=__doc__.splitlines()[0])
     parser.add_argument("patterns", nargs="*", metavar="PATTERN")
@@ -136,7 +128,8 @@ def main() -> int:
     arguments = parser.parse_args()
     cases = chosen(arguments.patterns if not arguments.run else [p.split("<")[0] for p in arguments.patterns])
     if arguments.export:
-        export(cases, arguments.export)
+        for case in cases:
+            export(case.source, case.files(), arguments.export)
         return 0
     if arguments.run:
         run(cases)

@@ -72,6 +72,14 @@ SOURCES = {
 }
 
 
+def export(name: str, files: dict[str, str], folder: Path) -> None:
+    """Write files of a repository, given by path, to `folder`, where $GPULAB_CORPUS may then point."""
+    for path, text in files.items():
+        file = folder / name / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
 @functools.lru_cache(maxsize=4096)
 def _read(source: Source, path: str) -> str | None:
     where = _place(source)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import re
 import sys
 import time
 from collections import Counter
@@ -20,7 +21,7 @@ import numpy as np
 import torch
 
 from .. import cuda, environment
-from ..cuda import nvrtc
+from ..cuda import cubin, nvrtc
 from ..cuda.signature import convert
 from ..cuda.tensor_map import TensorMap
 from ..spec.inputs import Run, shared_bytes
@@ -29,11 +30,9 @@ from .errors import NeedsGpu
 from .interpreter import Unavailable
 from .simt import counting, elf
 
-TARGET = 80
-"""The compute capability that NVRTC compiles for beside the emulator: its diagnostics are the same for all."""
-
-NEWER_TARGET = 90
-"""The one that it compiles for where inline PTX asks for more, such as `stmatrix`."""
+TARGET = 90
+"""The compute capability that NVRTC compiles for beside the emulator. Its diagnostics are the same for all, but for
+inline PTX such as `stmatrix`; which loads it joins is not, and the counters are an H100's."""
 
 FATAL = {"endless-loop": "timeout", "stack-overflow": "died", "crash": "died"}
 """Findings that end a launch, as kinds of problems."""
@@ -53,6 +52,8 @@ class LaunchFinding:
     message: str
     advice: str
     past_end: bool = False
+    note: bool = False
+    """A mistake in an exercise only (`simt.Finding.note`)."""
 
     def sentence(self) -> str:
         return self.message + (f" (line {self.line})" if self.line else "")
@@ -119,14 +120,20 @@ def first_build() -> str:
     return "Building the CUDA C++ emulator. This happens once on this machine and takes about ten seconds."
 
 
-def _read(module: cuda.Module, name: str) -> None:
-    only = nvrtc.only_for(module.source)
+def _read(module: cuda.Module, name: str) -> nvrtc.Compiled:
+    return nvrtc.compile_source(module.source, (name,), nvrtc.only_for(module.source) or TARGET, module.options)
+
+
+def _forms(module: cuda.Module, name: str) -> dict[int, cubin.Form] | None:
+    """What a kernel's machine code does with shared memory and atomics, by line; None: nobody can tell. It is kept in
+    the cache."""
+    if not re.search(r"__shared__|atomic", module.source):
+        return {}
     try:
-        nvrtc.compile_source(module.source, (name,), only or TARGET, module.options)
-    except nvrtc.CompileError as e:
-        if only or ".target" not in e.text:
-            raise
-        nvrtc.compile_source(module.source, (name,), NEWER_TARGET, module.options)
+        compiled = _read(module, name)
+        return cubin.forms(cubin.sass(compiled.cubin)[compiled.lowered[name]])
+    except (nvrtc.Unavailable, cubin.ToolMissing, OSError):
+        return None
 
 
 @functools.lru_cache(maxsize=256)
@@ -136,7 +143,10 @@ def _build(module: cuda.Module, name: str) -> simt.HostKernel:
         module = dataclasses.replace(module, source=source)  # both compilers get the same text
         if nvrtc.available():
             _read(module, name)
-        return simt.compile(module.source, [name]).kernels[name]
+        kernel = simt.compile(module.source, [name]).kernels[name]
+        if (forms := _forms(module, name)) is not None:
+            kernel.use_forms(forms)
+        return kernel
 
 
 def _nobody_defines(includes: list[str], names: list[str]) -> bool:
@@ -160,6 +170,7 @@ def build_files(source: str, name: str, options: tuple[str, ...]) -> None:
         source = simt.expand(source)
         if nvrtc.available():
             _read(cuda.Module(source, {}, options), name)
+            _forms(cuda.Module(source, {}, options), name)
         simt.ptx.refuse(source)
         simt.build_files(source, name)
 
@@ -188,6 +199,8 @@ def launch(kernel: cuda.Kernel, grid, block, shared: int, arguments: tuple) -> N
     print(seen["printed"], end="")
     for message in seen["messages"]:
         print(f"{kernel.name}: {message}")
+    for note in seen["notes"]:
+        print(f"{kernel.name}, a note: {note}")
 
 
 def _run(session: _Session, kernel: cuda.Kernel, grid, block, shared, arguments) -> None:
@@ -228,9 +241,9 @@ def _run(session: _Session, kernel: cuda.Kernel, grid, block, shared, arguments)
     )
     for f in result.findings:
         if f.kind != "needs-gpu" and len(session.findings) < PICTURED:
-            end = session.lengths.get(f.array)
+            past_end = f.index is not None and f.index == session.lengths.get(f.array)
             session.findings.append(
-                LaunchFinding(f.kind, f.array, f.index, f.line, f.message, f.advice, end is not None and f.index == end)
+                LaunchFinding(f.kind, f.array, f.index, f.line, f.message, f.advice, past_end, f.note)
             )
     fatal = [f for f in result.findings if f.fatal]
     if fatal and fatal[0].kind == "needs-gpu":
@@ -275,8 +288,9 @@ def alone(
 ) -> dict[str, Any]:
     """A launch outside a check: in a child, on copies, so that nothing it does can hurt the notebook.
 
-    Gives `messages` (findings as sentences), of them what only a GPU can run in `unchecked`, `printed`, the `counts`
-    and the counters of each line in `lines`. Tensors may be on any device; results are copied back to them.
+    Gives `messages` (findings as sentences), of them what only a GPU can run in `unchecked`, `notes` on what a GPU of
+    today does as it is meant, `printed`, the `counts` and the counters of each line in `lines`. Tensors may be on any
+    device; results are copied back to them.
     """
     for a in arguments:
         if isinstance(a, torch.Tensor) and not a.is_contiguous():
@@ -295,10 +309,16 @@ def alone(
             pass  # the finding that stopped it is among those said
         except NeedsGpu as e:
             unchecked = f"{e}."
-        messages = [f"{f.sentence()}. {f.advice}" for f in session.findings] + [unchecked] * bool(unchecked)
+        messages, notes = (
+            [f"{f.sentence()}. {f.advice}" for f in session.findings if f.note == is_note] for is_note in (False, True)
+        )
+        messages += [unchecked] * bool(unchecked)
         counts, printed = _counts(session.counts, session.launches), "".join(session.printed)
         lines = session.launched[-1].lines if session.launched else []
-        return {"messages": messages, "unchecked": unchecked, "printed": printed, "counts": counts, "lines": lines}
+        return {
+            "messages": messages, "notes": notes, "unchecked": unchecked, "printed": printed, "counts": counts,
+            "lines": lines,
+        }  # fmt: skip
 
     result = next(child.fork([job], time_limit))
     if isinstance(result, str):

@@ -104,7 +104,7 @@ def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, seco
         ended = sorted((t for t in tried if t.outcome.problem is None and t.outcome.launches), key=_size)
         return slowness.out_of_time(fn, found, refused[0].run, [(t.run, t.outcome) for t in ended], seconds)
     if exercise.language == "cuda" and found.kind in THREADS:
-        return _threads(fn, found, refused[0])
+        return _threads(fn, found, refused[0], tried)
     if found.kind == "race":
         return _raced(fn, found, refused, tried, seconds)
     return found
@@ -207,12 +207,15 @@ def _unordered(found: Diagnosis, tried: list[Tried]) -> Diagnosis:
     )
 
 
-def _threads(fn, found: Diagnosis, first: Tried) -> Diagnosis:
+def _threads(fn, found: Diagnosis, first: Tried, tried: list[Tried]) -> Diagnosis:
     """Of CUDA C++: threads that meet, shared memory that nobody wrote, loops without end."""
     sources = [text for _, text in names.texts(fn)]
     if found.kind == "timeout":
         line = re.search(r"\(line (\d+)", found.symptom)
-        return _added(found, placement.endless(int(line[1]), sources) if line else None)
+        why = placement.endless(int(line[1]), sources) if line else None
+        if why and any(t.outcome.problem is None and t.outcome.launches for t in tried):
+            why = replace(why, cause=f"{why.cause}; other cases came to an end, so the kernel may be slow, not endless")
+        return _added(found, why)
     finding = next((f for f in first.outcome.findings if f.kind == found.kind), None)
     if finding is None:
         return found

@@ -505,17 +505,28 @@ READ_OR_WRITTEN = (
 
 
 def endless(line: int, sources: list[str]) -> Evidence | None:
-    """The loop that does not come to an end."""
+    """The loop that does not come to an end, or takes too long."""
     source = next((s for s in sources if statements.line_of(s, line)), "")
     loops = statements.enclosing_loops(source, line)
     if not loops:
         return None
     for loop in loops:
+        if statements.is_open(loop):
+            ways = statements.exits(source, loop)
+            if not ways:
+                return Evidence(
+                    f"the loop is {loop}, and nothing in it ends it", "Give it a condition, or a break when it is done."
+                )
+            only = "only " * (len(ways) == 1) + " and ".join(map(str, ways[:2]))
+            return Evidence(
+                f"the loop is {loop}, which {only} can end",
+                "Work out the condition there for a few iterations: does it come true, for each thread, and how soon?",
+            )
         if why := statements.endless(loop):
             return Evidence(f"the loop is {loop}: {why}", "Test what the loop changes.")
     return Evidence(
         f"the loop is {loops[0]}",
-        "Work out its variable for a few iterations: does it reach the end, and does the step move it?",
+        "Work out its variable for a few iterations: does the step move it, and does it reach the end, and how soon?",
     )
 
 

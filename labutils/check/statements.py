@@ -243,15 +243,20 @@ def made_of(source: str, line: Line) -> list[Line]:
 
 
 def enclosing_loops(source: str, number: int) -> list[Line]:
-    """The headers of the loops of C++ around a line, the innermost first; a loop on the line itself counts."""
+    """The headers of the loops of C++ around a line, the innermost first; a loop on the line itself counts. That of
+    `do … while (…)` is where it begins."""
     lines, found, depth = source.splitlines(), [], 0
     for k in range(min(number, len(lines)), 0, -1):
         code = re.sub(r"//.*$", "", lines[k - 1])
         if k < number:
             depth += code.count("}") - code.count("{")
         alone = k == number or ("{" not in code and k == number - 1)
-        if re.search(r"\b(for|while)\s*\(", code) and (alone or depth < 0):
+        if re.search(r"(?<!\})(?<!\} )\b(for|while)\s*\(", code) and (alone or depth < 0):
             found.append(Line(k, lines[k - 1].strip()))
+        elif re.search(r"\bdo\s*(\{|$)", code) and (alone or depth < 0):
+            end = lines[(_closing(lines, k) or k) - 1]
+            condition = re.search(r"while\s*\(.*\)", end)
+            found.append(Line(k, f"do … {condition[0]};" if condition else lines[k - 1].strip()))
         depth = max(depth, 0)
     return found
 
@@ -270,6 +275,26 @@ def barrier_near(source: str, number: int) -> Line | None:
         if depth <= 0 and k >= number:
             return None
     return None
+
+
+def is_open(header: Line) -> bool:
+    """Does a loop's header test nothing that could end it?"""
+    always = r"\bwhile\s*\(\s*(true|1)\s*\)|\bfor\s*\([^;]*;\s*(true|1)?\s*;"
+    return re.search(always, header.text) is not None
+
+
+def exits(source: str, header: Line) -> list[Line]:
+    """The lines of C++ in a loop's body that end it: each `break` of its own, and each `return`."""
+    lines = source.splitlines()
+    last = _closing(lines, header.number) or header.number + 1
+    found = []
+    for k in range(header.number, min(last, len(lines)) + 1):
+        code = re.sub(r"//.*$", "", lines[k - 1])
+        own = re.search(r"\bbreak\b", code) and [h.number for h in enclosing_loops(source, k)][:1] == [header.number]
+        if own or re.search(r"\b(return|goto)\b", code):
+            above = k > 1 and not re.search(r"\bif\b", code) and re.search(r"\bif\s*\(", lines[k - 2])
+            found.append(Line(k, f"{lines[k - 2].strip()} {code.strip()}" if above else code.strip()))
+    return found
 
 
 def endless(header: Line) -> str:

@@ -14,6 +14,7 @@ import tempfile
 import zlib
 from collections import Counter
 from dataclasses import dataclass
+from enum import IntFlag
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -160,6 +161,30 @@ def matrix_instruction(code: list[Instruction]) -> str | None:
 def mix(code: list[Instruction]) -> Counter[str]:
     """How often each opcode stands in the code, with its width ("LDG.E.128")."""
     return Counter(".".join(p for p in i.opcode.split(".") if p not in ("CONSTANT", "STRONG", "GPU")) for i in code)
+
+
+class Form(IntFlag):
+    """What the machine code of a source line does that its text does not say: loads of shared memory of 8 and of 16
+    bytes, which several narrow ones can have become, and atomics for which one lane of a warp stands in for all (these
+    bits are `kLoads8`, `kLoads16` and `kElects` of the emulator's runtime)."""
+
+    LOADS_8 = 1
+    LOADS_16 = 2
+    ELECTS = 4
+
+
+def forms(code: list[Instruction]) -> dict[int, Form]:
+    """The forms of each source line that has any."""
+    found: dict[int, Form] = {}
+    votes = {i.line for i in code if i.opcode in ("VOTE.ANY", "VOTEU.ANY")}
+    for i in code:
+        opcode, _, kind = i.opcode.partition(".")
+        wide = opcode == "LDS" and re.search(r"\b(64|128)\b", kind)
+        elects = opcode in ("RED", "REDG", "ATOM", "ATOMG") and i.text.startswith("@") and i.line in votes
+        form = Form.ELECTS if elects else wide and (Form.LOADS_8 if wide[1] == "64" else Form.LOADS_16)
+        if form and i.line:
+            found[i.line] = found.get(i.line, Form(0)) | form
+    return found
 
 
 def access_width(code: list[Instruction], opcode: str = "LDG") -> int | None:

@@ -96,6 +96,11 @@ def test_statuses(collection):
         assert said in found[number][1]
 
 
+def test_no_kernel_is_counted_twice():
+    ids = [case.id for case in all_cases()]
+    assert len(ids) == len(set(ids))
+
+
 def test_a_collection_is_fetched_at_its_commit(tmp_path, monkeypatch):
     def git(*arguments):
         subprocess.run(["git", "-C", tmp_path / "theirs", *arguments], check=True, capture_output=True)
@@ -122,7 +127,7 @@ def test_a_collection_is_fetched_at_its_commit(tmp_path, monkeypatch):
 
 def test_the_files_of_the_counted_kernels_can_be_carried_along(collection, tmp_path, monkeypatch):
     case = made("twice", {}, dict)
-    counters.export([case], tmp_path / "carried")
+    sources.export(case.source, case.files(), tmp_path / "carried")
     assert sorted(p.name for p in (tmp_path / "carried" / "made" / "src").rglob("*.*")) == ["common.h", "file.cu"]
     text = case.text()
     monkeypatch.setenv(sources.FOLDER, str(tmp_path / "carried"))

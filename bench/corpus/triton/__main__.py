@@ -1,9 +1,11 @@
 """Other people's Triton kernels, run unchanged in the recorded interpreter, and in plain Triton's for comparison.
 
-    python -m bench.corpus.triton [PATTERN…] [--only recorded] [--json FILE]
+    python -m bench.corpus.triton [PATTERN…] [--only recorded] [--jobs N] [--json FILE]
+    python -m bench.corpus.triton --export FOLDER
 
 Each pattern selects the cases whose `source/path:case` holds it. $GPULAB_CORPUS names a folder with the repositories,
-each under its name; without it they are fetched from GitHub.
+each under its name; without it they are fetched from GitHub. `--export` copies their modules to such a folder, for a
+machine without a network.
 """
 
 import argparse
@@ -14,13 +16,18 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from ..sources import NotHere, Source
+from ..sources import NotHere, Source, export
 from . import cases
 from .case import Collection
+from .worker import selected
 
 MODES = ("recorded", "strict", "plain")
+MOST = 12
+"""Cases of one worker, of which importing its modules is a large part."""
+
 STATUSES = ("right", "fault", "wrong", "refused", "crash", "false alarm")
 """What a kernel came to, best first: of several cases the worst counts."""
 
@@ -30,18 +37,34 @@ def main() -> int:
     parser.add_argument("patterns", nargs="*", metavar="PATTERN")
     parser.add_argument("--only", choices=MODES, help="one mode, not all")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="so many processes at a time")
+    parser.add_argument("--export", type=Path, metavar="FOLDER")
     arguments = parser.parse_args()
-    rows = []
+    work = []
     for name, collection in collections():
-        chosen = [c for c in collection.cases if not arguments.patterns or any(p in c.id for p in arguments.patterns)]
-        if not chosen:
+        chosen = selected(collection, arguments.patterns)
+        source = Source(collection.source, collection.owner, collection.commit, collection.license)
+        try:
+            folder = source.checkout(collection.folder) if chosen else None
+        except NotHere as e:
+            print(e, file=sys.stderr)
             continue
+        if arguments.export and chosen:
+            export(collection.source, texts(folder, collection.folder), arguments.export)
+            continue
+        parts = -(-len(chosen) // MOST)
         for mode in [arguments.only] if arguments.only else MODES:
-            for row in run(name, collection, mode, arguments.patterns):
-                rows.append(row)
+            work += [(name, folder, mode, f"{part}/{parts}", *arguments.patterns) for part in range(parts)]
+    if arguments.export:
+        return 0
+    rows = []
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        for found in pool.map(run, work):
+            rows += found
+            for row in found:
                 sentence = " ".join(row["sentence"].split())
                 print(
-                    f"{mode:9}{row['status']:12} {row['source']}/{row['path']}:{row['case']} {sentence}"[:600],
+                    f"{row['mode']:9}{row['status']:12} {row['source']}/{row['path']}:{row['case']} {sentence}"[:600],
                     flush=True,
                 )
     print(f"\n{table(rows)}")
@@ -55,19 +78,19 @@ def collections() -> Iterator[tuple[str, Collection]]:
         yield module.name, importlib.import_module(f"{cases.__name__}.{module.name}").COLLECTION
 
 
-def run(name: str, collection: Collection, mode: str, patterns: list[str]) -> Iterator[dict]:
-    source = Source(collection.source, collection.owner, collection.commit, collection.license)
-    try:
-        folder = source.checkout(collection.folder)
-    except NotHere as e:
-        print(e, file=sys.stderr)
-        return
-    command = [sys.executable, "-m", "bench.corpus.triton.worker", name, str(folder), mode, *patterns]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as worker:
-        for line in worker.stdout:
-            yield json.loads(line) | {"mode": mode}
-    if worker.returncode:
-        raise SystemExit(f"the worker for {collection.source} ended with {worker.returncode}: {' '.join(command)}")
+def run(arguments: tuple) -> list[dict]:
+    """A row for each case of one worker with these arguments. Raises RuntimeError where it does not come to an end."""
+    command = [sys.executable, "-m", "bench.corpus.triton.worker", *map(str, arguments)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    if done.returncode:
+        raise RuntimeError(f"a worker ended with {done.returncode}: {' '.join(command)}")
+    return [json.loads(line) | {"mode": arguments[2]} for line in done.stdout.splitlines()]
+
+
+def texts(root: Path, folder: str) -> dict[str, str]:
+    """What a repository's modules are made of, by path: Python, and what it reads when it is imported."""
+    files = (p for p in (root / folder).rglob("*") if p.suffix in (".py", ".yaml", ".json", ".toml") and p.is_file())
+    return {str(p.relative_to(root)): p.read_text(encoding="utf-8") for p in files}
 
 
 def table(rows: list[dict]) -> str:

@@ -1,6 +1,8 @@
 """Runs the cases of one source in a process of its own, each in a fork, and prints a row of JSON for each.
 
-    python -m bench.corpus.triton.worker COLLECTION FOLDER {recorded,strict,plain} [PATTERN…]
+    python -m bench.corpus.triton.worker COLLECTION FOLDER {recorded,strict,plain} PART/PARTS [PATTERN…]
+
+Of the cases that the patterns select it runs each PARTS-th, from number PART on.
 
 "recorded": in this repository's interpreter, every access recorded, as `lab.record` does. "strict": as `lab.check`
 does, where masked lanes of a load without `other` hold anything. "plain": in Triton's own, of which nothing is patched;
@@ -18,6 +20,7 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -30,7 +33,7 @@ LIMIT = 60
 """Seconds of CPU time for a case; six times as many by the clock."""
 
 
-def main(name: str, folder: str, mode: str, *patterns: str) -> None:
+def main(name: str, folder: str, mode: str, part: str, *patterns: str) -> None:
     os.environ |= {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}  # before anything imports Triton
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)  # a fork has no others
@@ -43,9 +46,8 @@ def main(name: str, folder: str, mode: str, *patterns: str) -> None:
         interpreter.require()
     importlib.import_module("labutils.backends.driver").install()
     collection.open(Path(folder))
-    for case in collection.cases:
-        if patterns and not any(p in case.id for p in patterns):
-            continue
+    first, parts = map(int, part.split("/"))
+    for case in selected(collection, patterns)[first::parts]:
         try:
             module = collection.load(case, Path(folder))
         except (Exception, SystemExit) as e:
@@ -53,6 +55,10 @@ def main(name: str, folder: str, mode: str, *patterns: str) -> None:
         else:
             row = forked(lambda case=case, module=module: run(case, module, mode))
         print(json.dumps({"source": case.source, "path": case.path, "case": case.run.__name__} | row), flush=True)
+
+
+def selected(collection: Collection, patterns: Sequence[str]) -> list[Case]:
+    return [case for case in collection.cases if not patterns or any(p in case.id for p in patterns)]
 
 
 def forked(job) -> dict:

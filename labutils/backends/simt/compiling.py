@@ -36,7 +36,7 @@ def build_files(text: str, name: str, *, filename: str = "cell") -> None:
     same text afterwards starts no program. Raises CompileError, NoCompiler."""
     module = _module(text, [name], filename)
     (path,) = build.kernels(module.compiler, module.text, module.names, [True], module.filename)
-    lines.Lines(str(path), module.filename).look_up_calls()
+    lines.Lines(str(path), module.filename).of_calls()
 
 
 def _module(text: str, names: Sequence[str] | None, filename: str) -> Module:

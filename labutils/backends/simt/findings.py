@@ -20,9 +20,12 @@ ADVICE = {
     "end of the data.",
     "barrier-divergence": "A barrier must be reached by all threads of the block at the same place: move it out of the "
     "branch, and guard the work instead of returning early.",
+    "returned": "A barrier waits for the threads that have not returned, and on GPUs before Volta for all: guard the "
+    "work instead of returning early, so that all threads reach it.",
     "deadlock": "Let every lane that the mask names reach the call: move it out of the branch, or name only the lanes "
     "that come. At an mbarrier count the arrivals and bytes of a phase, and follow its parity.",
     "shuffle-mask": "The mask must name the calling lane and exactly the lanes that make the same call.",
+    "undefined": "Name every lane in the mask whose value is used, and let it make the same call.",
     "endless-loop": "Check that the loop's condition changes and comes to an end for every thread.",
     "stack-overflow": "Recursion is too deep, or local arrays are too large.",
     "crash": "Check divisors and pointers.",
@@ -44,6 +47,7 @@ class Finding:
 
     `line` and `other_line` are the learner's (0: unknown). `thread` and `other_thread` are (x, y, z). `index` is the
     element of `array`; None where there is none. `fatal` findings ended the launch. `count` is how often it was seen.
+    A `note` is a mistake in an exercise only: GPUs of today do what is meant.
     """
 
     kind: str
@@ -59,6 +63,7 @@ class Finding:
     other_block: tuple[int, int, int] | None = None
     fatal: bool = False
     count: int = 1
+    note: bool = False
 
     def __str__(self) -> str:
         where = f"line {self.line}: " if self.line else ""
@@ -184,10 +189,23 @@ def _barrier(f: dict, c: Context, base: Finding, who: str) -> Finding:
         message = f"{who} calls grid.sync() in a launch that is not cooperative"
         return replace(base, message=message, advice="Launch the kernel as a cooperative one.")
     if f["detail"] == "returned":
-        return replace(base, message=f"block {_short(base.block)}: some threads had returned before this barrier")
+        message = f"block {_short(base.block)}: some threads had returned before this barrier"
+        return replace(base, message=message, advice=ADVICE["returned"], note=True)
     other = _short(base.other_thread)
     message = f"{who} waits at this barrier, but thread {other} at the one in line {base.other_line}"
     return replace(base, message=message)
+
+
+def _shuffle(f: dict, c: Context, base: Finding, who: str) -> Finding:
+    if f["detail"] != "undefined":
+        return replace(base, message=f"{who}: {f['detail']}")
+    lane, mask = f["address"], f["offset"]
+    why = f"which the block does not have or which has returned (mask {mask:#010x})"
+    if not mask >> lane & 1:
+        why = f"which the shuffle's mask {mask:#010x} does not name"
+    at = f" (line {base.other_line})" if base.other_line and base.other_line != base.line else ""
+    message = f"{who} stores{at} what this shuffle brought from lane {lane}, {why}: such a value is undefined"
+    return replace(base, message=message, advice=ADVICE["undefined"])
 
 
 def _detailed(before: str) -> Callable[[dict, Context, Finding, str], Finding]:
@@ -204,7 +222,7 @@ _MESSAGES = {
     "uninitialized-shared": _uninitialized,
     "barrier-divergence": _barrier,
     "deadlock": _detailed("block {block} cannot go on: {detail}"),
-    "shuffle-mask": _detailed("{who}: {detail}"),
+    "shuffle-mask": _shuffle,
     "endless-loop": _detailed("{who} had not come to an end when the time limit was reached"),
     "stack-overflow": _detailed("{who} has used up its stack"),
     "crash": _detailed("{who} {detail}"),

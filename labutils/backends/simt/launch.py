@@ -95,6 +95,10 @@ class _Range(ctypes.Structure):
     _fields_ = [("offset", ctypes.c_uint64), ("size", ctypes.c_uint64)]
 
 
+class _FormSpec(ctypes.Structure):
+    _fields_ = [("pc", ctypes.c_uint32), ("forms", ctypes.c_uint32)]
+
+
 class _LaunchSpec(ctypes.Structure):
     _fields_ = [
         ("entry", ctypes.c_void_p), ("arguments", ctypes.c_void_p), ("argument_block", ctypes.c_void_p),
@@ -105,19 +109,28 @@ class _LaunchSpec(ctypes.Structure):
         ("object_count", ctypes.c_uint32), ("block_count", ctypes.c_uint32), ("checked", ctypes.c_uint32),
         ("threads", ctypes.c_uint32), ("cooperative", ctypes.c_uint32), ("cluster", ctypes.c_uint32),
         ("trace", ctypes.c_int32), ("static_shared_bytes", ctypes.c_uint32), ("order", ctypes.c_uint64),
-        ("film", ctypes.c_uint32), ("unused", ctypes.c_uint32),
+        ("film", ctypes.c_uint32), ("form_count", ctypes.c_uint32), ("forms", ctypes.c_void_p),
     ]  # fmt: skip
 
 
 @dataclass
 class HostKernel:
-    """A kernel of a module. `bound` is the number of threads in its `__launch_bounds__`, or 0."""
+    """A kernel of a module. `bound` is the number of threads in its `__launch_bounds__`, or 0. `forms` are what
+    the machine code of the lines of its instructions does, or None: nobody knows."""
 
     module: Module
     name: str
     number: int
     parameters: list[Parameter]
     bound: int = 0
+    forms: ctypes.Array | None = None
+
+    def use_forms(self, forms: Mapping[int, int]) -> None:
+        """From now on count as the compiler's machine code does: `forms` are those of each source line that has any
+        (`cuda.cubin.Form`)."""
+        lines = self.module.built(True).lines.of_calls() if forms else {}
+        found = [(pc, forms[line]) for pc, line in lines.items() if line in forms]
+        self.forms = (_FormSpec * max(1, len(found)))(*found)
 
     def launch(
         self,
@@ -197,6 +210,8 @@ class HostKernel:
             static_shared_bytes=static_shared(b.symbols, self.name, self.module.source.kernels),
             order=options.order,
             film=int(options.film and options.checked),
+            forms=None if self.forms is None else ctypes.addressof(self.forms),
+            form_count=sum(1 for known in self.forms or () if known.pc),
         )
         return json.loads(self.module.load_runtime().simt_launch(ctypes.byref(spec)).decode(errors="replace"))
 

@@ -45,11 +45,10 @@ class Lines:
             self._look_up(missing)
         return {p: self._known.get(p, 0) for p in wanted}
 
-    def look_up_calls(self) -> None:
-        """Look up every place to which a call returns, where all that is counted is seen: a process that may start no
-        program then finds them beside the module."""
-        if missing := sorted(set(elf.call_returns(self._module)) - self._known.keys()):
-            self._look_up(missing)
+    def of_calls(self) -> dict[int, int]:
+        """Line of every place to which a call returns, where all that is counted is seen. A process that may start no
+        program later finds them beside the module."""
+        return self.of(elf.call_returns(self._module))
 
     def _look_up(self, offsets: list[int]) -> None:
         try:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from labutils.backends import Outcome
 from labutils.check import evidence, hypotheses, influence, repairs
 from labutils.check.compare import Comparison
 from labutils.spec.exercise import Case, Contract, array, out
@@ -262,6 +263,22 @@ def test_a_known_mistake_of_another_case_is_a_place_to_begin(found, guesses, sai
     refined = evidence._with_guess(found, OPEN, cases)
     assert (f'Begin in the case "{MATMUL.cases[1].name}": there c holds only' in refined.advice) == said
     assert said or refined == found
+
+
+def looping(y, n): ...
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_loop_that_ran_out_of_time_may_be_slow_if_other_cases_ended(ends, monkeypatch):
+    late = "block 0, thread 0 had not come to an end when the time limit was reached (line 3)"
+    found = Diagnosis("timeout", late, "Look.")
+    text = "__global__ void k(float* y, int n) {\n  while (true) {\n    if (y[0] > n) break;\n  }\n}"
+    monkeypatch.setattr(evidence.names, "texts", lambda fn: [(1, text)])
+    others = [tried(MATMUL, 2, lambda a, b: a @ b)] if ends else []
+    done = [replace(t, outcome=Outcome(None, launches=1)) for t in others]
+    said = evidence._threads(looping, found, None, done).symptom
+    assert "which only line 3: `if (y[0] > n) break;` can end" in said
+    assert ("other cases came to an end, so the kernel may be slow, not endless" in said) == ends
 
 
 @pytest.mark.parametrize("passes, said", [(lambda a, b: a @ b, False), (lambda a, b: 0 * (a @ b), True)])

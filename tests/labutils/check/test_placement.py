@@ -316,3 +316,38 @@ def test_counter_and_sums_may_be_parts_of_one_tensor():
              Access("atomic", "sums", (0, 0, 0), "k.py", 1, (9,), ())]  # fmt: skip
     assert "one thread does so" in placement.raised_early("sums", Shown(lines)).cause
     assert "before it changes sums" in placement.raised_early("sums", Shown(lines[::-1])).cause
+
+
+def loop(*body, head="while (true) {"):
+    text = [
+        "__global__ void k(float* y, int n) {",
+        "  for (int a = 0; a < 3; a++) {",
+        "    y[a] = 0;",
+        "  }",
+        f"  {head}",
+    ]
+    return "\n".join([*text, *(f"    {line}" for line in body), "  }", "}"])
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "said"),
+    [
+        (loop("if (k > n) break;", "k = 0;"), 7, "`while (true) {`, which only line 6: `if (k > n) break;` can end"),
+        (loop("y[0] = 1;"), 6, "line 5: `while (true) {`, and nothing in it ends it"),
+        (loop("y[0] = 1;", "if (k == n)", "  return;"), 6, "which only line 8: `if (k == n) return;` can end"),
+        (loop("for (;;) if (k) break;"), 5, "and nothing in it ends it"),
+        (loop("if (k == 7) break;", head="for (int k = 0;; k += 2) {"), 5, "which only line 6: `if (k == 7) break;`"),
+        (loop("if (k == 7) break;", "if (k > n) return;"), 6, "which line 6: `if (k == 7) break;` and line 7: `if (k"),
+        (loop("k++;", head="for (int i = 0; i < n; j++) {"), 6, "it changes j, but its condition tests i, n"),
+        (loop("k = k % 7;", head="do {").replace("\n  }\n}", "\n  } while (k < 8);\n}"), 6,
+         "the loop is line 5: `do … while (k < 8);`"),
+        (loop("k = k % 7;", head="while (k < 8) {"), 6, "the loop is line 5: `while (k < 8) {`"),
+    ],
+)  # fmt: skip
+def test_a_loop_without_end_is_named_with_what_could_end_it(source, line, said):
+    assert said in placement.endless(line, [source]).cause
+
+
+def test_a_loop_after_do_while_is_not_mistaken_for_it():
+    source = loop("k++;", head="do {").replace("\n  }\n}", "\n  } while (k < 8);\n  y[1] = 0;\n}")
+    assert placement.endless(8, [source]) is None

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from labutils import cuda, support
-from labutils.backends import emulator, simt
+from labutils.backends import emulator, recording, simt
 from labutils.cuda import nvrtc
 
 pytestmark = pytest.mark.skipif(simt.available() is not None, reason=f"needs a C++ compiler: {simt.available()}")
@@ -54,6 +54,30 @@ def test_device_helpers_constant_memory_dynamic_shared_memory_and_printf(capsys)
     cuda.compile(source, "neighbours")[1, 64, 64 * 4](y, x)
     assert torch.equal(y, x + 10 * x.roll(-1))
     assert capsys.readouterr().out == "seven holds 7\n"
+
+
+RETURNS = """
+__global__ void rest(const float* x, float* y, int n) {
+  __shared__ float s[64];
+  if (threadIdx.x >= n) return;
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  y[threadIdx.x] = s[n - 1 - threadIdx.x];
+}
+"""
+
+
+@pytest.mark.parametrize("n, notes", [(64, 0), (40, 1)])
+def test_a_return_before_a_barrier_is_a_note_and_no_finding(n, notes, capsys):
+    """CUDA C++ Programming Guide, compute capability 7.x: a barrier waits for "all non-exited threads"."""
+    kernel, x, y = cuda.compile(RETURNS, "rest"), torch.rand(64), torch.zeros(64)
+    kernel[1, 64](x, y, n)
+    said = capsys.readouterr().out
+    assert said.count("rest, a note: block 0: some threads had returned before this barrier (line 6)") == notes
+    assert torch.equal(y[:n], x[:n].flip(0)) and len(said.splitlines()) == notes
+    with recording.record() as r:
+        kernel[1, 64](x, y, n)
+    assert r.findings == []
 
 
 def test_what_a_launch_did_wrong_is_printed_and_the_notebook_lives(capsys):

@@ -190,6 +190,7 @@ extern "C" void simt_atomic(int op, int type, void* p, const void* value, const 
       if (op != atomic_compare || read.address == uptr(p)) read.address = 0;
     }
     bool shared = uptr(p) - w.shared_low < w.shared_size || uptr(p) - w.dynamic_low < w.dynamic_size;
+    if (w.poisons && !shared) check_poison(w, value, bytes, pc);
     SyncVariable* followed = !shared || (op == atomic_compare && changed) ? variable_at(w, uptr(p)) : nullptr;
     if (followed && shared) stored(w, *followed, before);
     if (followed && !shared) {

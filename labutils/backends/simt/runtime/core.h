@@ -58,6 +58,14 @@ struct Range {
   u64 offset, size;
 };
 
+// What the machine code of a line is seen to do: loads of shared memory of 8 bytes, of 16, and atomics for which one
+// lane stands in for all.
+constexpr u8 kLoads8 = 1, kLoads16 = 2, kElects = 4;
+
+struct FormSpec {  // an instruction of the module, and the forms that its line has
+  u32 pc, forms;
+};
+
 struct LaunchSpec {
   void (*entry)(void**);
   void** arguments;
@@ -75,7 +83,9 @@ struct LaunchSpec {
   int32_t trace;           // where to stream requests for the counter's process; negative: count here
   u32 static_shared_bytes;  // of one block of this kernel
   u64 order;  // the order of blocks; 0: as they are numbered
-  u32 film, unused;  // is `trace` a film (film.cpp)? Then it holds notes and values, too
+  u32 film;  // is `trace` a film (film.cpp)? Then it holds notes and values, too
+  u32 form_count;
+  const FormSpec* forms;  // null: nobody knows the machine code
 };
 
 // ---- traces
@@ -205,31 +215,41 @@ struct Passes {  // over the 32 banks of shared memory
   void operator-=(Passes other) { wavefronts -= other.wavefronts, ideal -= other.ideal; }
 };
 
-constexpr u32 kWide[] = {8, 16};  // bytes of the wide loads that neighbouring ones can become
+constexpr u32 kWide[] = {8, 16};  // bytes of the wide loads that neighboring ones can become
+
+// Loads of shared memory that may be one wide load: what a warp's lanes read of so many aligned bytes each.
+struct Chunk {
+  u8 array;
+  u8 forms;  // of the lines of its loads
+  u32 owner;  // number of the site of all of them; kNone: they may be of several
+  u32 lanes, epoch, stores;
+  u32 at[kLanes];  // by lane, where the bytes begin
+  u32 bytes, covered;  // covered: a bit for each byte that has been read
+  u32 count;
+  struct {
+    u32 site, begin;
+    Passes alone, counted;  // counted: with joined loads
+  } parts[kWide[1]];
+};
+
+struct Chunks {  // of a warp, the latest
+  static constexpr u32 kept = 32;
+  Chunk chunks[kept];
+  u32 next;
+};
 
 struct Wide {
-  bool unaligned;  // somewhere a run of neighbouring loads does not begin at a multiple of the width
+  bool joins, refused;  // refused: somewhere a chunk does not begin with its first bytes, where no code is known
   Passes passes;
-};
-
-struct Run {  // of a warp's loads by one instruction, each behind the one before
-  u32 lanes, epoch, stores, bytes;
-  u32 start[kLanes];
-  Passes pending[2];  // of loads that do not fill a wide one yet
-};
-
-struct Runs {  // those that may go on: a loop over rows goes on with each in turn
-  static constexpr u32 kept = 8;
-  Run runs[kept];
-  u32 next;
 };
 
 struct Site {  // counts of one instruction
   u32 pc;
   u8 op, array, size;
   u64 requests, lanes, bytes, sectors, ideal_sectors;
+  u8 forms;  // of its line
   Passes passes;
-  Wide wide[2];
+  Wide wide[2];  // the same with joined loads
   u64 issues, active, divergent;
 };
 
@@ -246,7 +266,9 @@ struct Counter {
   std::vector<uptr> arrays;  // addresses, by number
   std::vector<u32> site_of;  // by pc: number in `sites` plus one
   std::vector<Site> sites;
-  std::vector<std::unique_ptr<Runs>> runs;  // by site and warp
+  std::unordered_map<u32, u8> forms;  // by pc; of sites whose line has none: no entry
+  bool knows_forms = false;           // else any load may be wide, and all lanes may elect one
+  std::unique_ptr<Chunks> chunks[kMaxWarps][2];  // by width; of known code all in the second
   u32 shared_stores[kMaxWarps] = {};
   u32 epoch = 0;
   u64 barriers = 0, collectives = 0, copies = 0, copied_bytes = 0, stores = 0, stored_bytes = 0, products = 0,
@@ -332,6 +354,7 @@ struct Launch {
 
 struct Order;   // order.cpp
 struct Hopper;  // hopper.cpp
+struct Poisons;  // poison.cpp
 
 struct Span {
   uptr low;
@@ -376,6 +399,7 @@ struct Worker {
   u32 block_threads;
   u64 dynamic_stride;  // from one block's dynamic shared memory to the next one's
   std::shared_ptr<Hopper> hopper;
+  std::shared_ptr<Poisons> poisons;  // null until a shuffle has read a lane that takes no part
   void* main_stack_pointer;
   u32 epoch, last_epoch, phase_epoch;
   u32 wakes;   // how often waits at barriers of some of a block's threads have ended

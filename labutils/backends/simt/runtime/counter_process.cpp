@@ -80,7 +80,6 @@ struct CaseCounts {  // totals of the launches of a case, by kind of access
   }
 
   std::string text() {
-    for (Site& row : rows) row.size = 16;  // its passes are final
     sum.sites = rows;
     std::string out = "{";
     append_number(out, "launches", launches);
@@ -175,6 +174,10 @@ static void count_cases(Records& records, int to) {
       launch = announced(records, r);
     } else if (!launch) {
       throw Malformed{"a record outside a launch"};
+    } else if (r.kind == record_form) {
+      if (launch->counter.forms.size() > kMaxSites) throw Malformed{"more instructions than a kernel has"};
+      launch->counter.knows_forms = true;
+      if (r.pc) launch->counter.forms[r.pc] = r.lanes;
     } else if (r.kind == record_end) {
       counts.launches++;
       counts.shared_bytes = std::max(counts.shared_bytes, launch->shared_bytes);

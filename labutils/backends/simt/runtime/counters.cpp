@@ -8,6 +8,7 @@ static SIMT_HOT Site& site_of(Counter& c, u32 pc) {
   if (__builtin_expect(!number, 0)) {
     c.sites.push_back(Site{});
     c.sites.back().pc = pc;
+    if (auto known = c.forms.find(pc); known != c.forms.end()) c.sites.back().forms = known->second;
     number = c.sites.size();
   }
   return c.sites[number - 1];
@@ -28,6 +29,27 @@ static u32 count_copied(const Counter& c, const Request& r) {
   return count;
 }
 
+// Lanes whose atomics hit the same address are serialized, and each pass touches its sectors again: so Nsight Compute
+// counts on an H100. Where all lanes of a warp are known to share an address, the compiler may have one add for all.
+static u32 count_serialized(const Counter& c, const Site& site, const Request& r) {
+  struct {
+    u64 address;
+    u32 pass;
+  } seen[kLanes];
+  u32 lanes = 0, count = 0;
+  for (u32 m = r.lanes; m; m &= m - 1) {
+    u64 address = c.arrays[r.array] + r.offsets[__builtin_ctz(m)];
+    u32 pass = 0;
+    for (u32 k = 0; k < lanes; k++) pass += seen[k].address == address;
+    u32 k = 0;
+    while (k < lanes && (seen[k].pass != pass || seen[k].address >> 5 != address >> 5)) k++;
+    count += k == lanes;
+    seen[lanes++] = {address, pass};
+  }
+  bool one_address = seen[lanes - 1].pass + 1 == lanes;
+  return one_address && (site.forms & kElects || !c.knows_forms) ? 1 : count;
+}
+
 static SIMT_HOT void count_sectors(const Counter& c, Site& site, const Request& r) {
   u64 seen[2 * kLanes], largest = 0;
   u32 count = 0;
@@ -46,6 +68,7 @@ static SIMT_HOT void count_sectors(const Counter& c, Site& site, const Request& 
     }
   }
   if (r.flags & kCopied) count = std::max(count, count_copied(c, r));
+  if (r.op == op_atomic) count = count_serialized(c, site, r);
   site.sectors += count;
   site.ideal_sectors += (u64{static_cast<u32>(__builtin_popcount(r.lanes))} * site.size + 31) / 32;
 }
@@ -96,49 +119,89 @@ static SIMT_HOT Passes count_banks(u32 lanes, const u32* offsets, u32 size) {
   return found;
 }
 
-// NVIDIA's compiler reads neighbouring elements of an unrolled loop at once, 8 or 16 bytes, if it knows how
-// they are aligned. So loads of one instruction that follow each other in memory, with the same lanes and no
-// barrier or store between them, count as wide ones: if they begin aligned wherever that instruction is met.
-static bool goes_on(const Run& run, u32 lanes, const u32* offsets) {
-  if (run.lanes != lanes) return false;
-  for (u32 m = lanes; m; m &= m - 1) {
+// NVIDIA's compiler reads neighboring elements at once, 8 or 16 bytes, if it knows how they are aligned. So loads of one
+// such chunk, with the same lanes and no barrier or store between, count as one wide load if the machine code of one of
+// their lines has loads of that width: it reads 16 bytes also for three floats. Where no code is known, they are loads
+// of one instruction that read all of the chunk and its beginning first, as a loop over aligned rows does.
+static bool fits(const Counter& c, const Chunk& chunk, const Request& r, u32 owner, u32 bytes, u32 covers) {
+  if (chunk.epoch != c.epoch || chunk.stores != c.shared_stores[r.warp] || chunk.owner != owner) return false;
+  if (chunk.array != r.array || chunk.lanes != r.lanes || chunk.bytes != bytes || chunk.covered & covers) return false;
+  for (u32 m = r.lanes; m; m &= m - 1) {
     u32 lane = __builtin_ctz(m);
-    if (offsets[lane] != run.start[lane] + run.bytes) return false;
+    if (r.offsets[lane] / bytes * bytes != chunk.at[lane]) return false;
   }
   return true;
 }
 
-static SIMT_HOT Run& run_of(Counter& c, Site& site, u32 warp, u32 lanes, const u32* offsets) {
-  u32 number = &site - c.sites.data();
-  if (c.runs.size() < (number + 1) * kMaxWarps) c.runs.resize((number + 1) * kMaxWarps);
-  auto& known = c.runs[number * kMaxWarps + warp];
-  if (!known) known = std::make_unique<Runs>();
-  for (Run& run : known->runs)
-    if (run.epoch == c.epoch && run.stores == c.shared_stores[warp] && goes_on(run, lanes, offsets)) return run;
-  Run& run = known->runs[known->next++ % Runs::kept];
-  run = {lanes, c.epoch, c.shared_stores[warp], 0, {}, {}};
-  for (u32 m = lanes; m; m &= m - 1) {
-    u32 lane = __builtin_ctz(m);
-    run.start[lane] = offsets[lane];
-    for (u32 i = 0; i < 2; i++) site.wide[i].unaligned |= offsets[lane] % kWide[i] != 0;
+// Count the loads of these bytes of a chunk as one, or each alone.
+static void count_part(Counter& c, Chunk& chunk, u32 width, u32 begin, u32 bytes, bool joins) {
+  bool first = true;
+  for (u32 i = 0; i < chunk.count; i++) {
+    auto& part = chunk.parts[i];
+    if (part.begin < begin || part.begin >= begin + bytes) continue;
+    Passes now = part.alone;
+    if (joins && first) {
+      u32 from[kLanes];
+      for (u32 lane = 0; lane < kLanes; lane++) from[lane] = chunk.at[lane] + begin;
+      now = count_banks(chunk.lanes, from, bytes);
+    } else if (joins) {
+      now = {};
+    }
+    Wide& wide = c.sites[part.site].wide[width];
+    wide.joins |= joins;
+    wide.passes -= part.counted;
+    wide.passes += now;
+    part.counted = now;
+    first = false;
   }
-  return run;
 }
 
-static SIMT_HOT void follow_run(Counter& c, Site& site, u32 warp, u32 lanes, const u32* offsets, Passes once) {
-  Run& run = run_of(c, site, warp, lanes, offsets);
-  run.bytes += site.size;
-  for (u32 i = 0; i < 2; i++) {
-    Wide& wide = site.wide[i];
-    wide.passes += once;
-    run.pending[i] += once;
-    if (run.bytes % kWide[i]) continue;
-    u32 from[kLanes];
-    for (u32 lane = 0; lane < kLanes; lane++) from[lane] = run.start[lane] + run.bytes - kWide[i];
-    wide.passes -= run.pending[i];
-    wide.passes += count_banks(lanes, from, kWide[i]);
-    run.pending[i] = {};
+static void count_chunk(Counter& c, Chunk& chunk, u32 width) {
+  u32 all = (1u << chunk.bytes) - 1, low = chunk.covered & 0xff, high = chunk.covered >> 8;
+  if (!c.knows_forms) {
+    if (chunk.covered == all) count_part(c, chunk, width, 0, chunk.bytes, true);
+    return;
   }
+  bool pairs = chunk.forms & kLoads8;
+  if (chunk.forms & kLoads16 && chunk.bytes == 16 && chunk.count > 1 && !(pairs && !(low && high)))
+    return count_part(c, chunk, width, 0, 16, true);
+  for (u32 half : {0, 8}) count_part(c, chunk, width, half, 8, pairs && (half ? high : low) == 0xff);
+}
+
+static SIMT_HOT void join(Counter& c, Site& site, const Request& r, u32 width, Passes alone) {
+  site.wide[width].passes += alone;
+  u32 bytes = kWide[width], lanes = r.lanes, at = r.offsets[__builtin_ctz(lanes)];
+  auto aligned = [&] {
+    for (u32 m = lanes; m; m &= m - 1)
+      if ((r.offsets[__builtin_ctz(m)] ^ at) % bytes) return false;
+    return true;
+  };
+  if (!aligned()) {
+    site.wide[width].refused |= !c.knows_forms;
+    if (!c.knows_forms || site.size >= (bytes = 8) || !aligned()) return;
+  }
+  u32 number = &site - c.sites.data(), owner = c.knows_forms ? kNone : number, begin = at % bytes;
+  if (site.size >= bytes || begin % site.size) return;
+  u32 covers = ((1u << site.size) - 1) << begin;
+  auto& known = c.chunks[r.warp][width];
+  if (!known) known = std::make_unique<Chunks>();
+  Chunk* chunk = std::find_if(known->chunks, known->chunks + Chunks::kept,
+                              [&](const Chunk& k) { return fits(c, k, r, owner, bytes, covers); });
+  if (chunk == known->chunks + Chunks::kept) {
+    site.wide[width].refused |= begin && !c.knows_forms;
+    chunk = known->chunks + known->next++ % Chunks::kept;
+    chunk->array = r.array, chunk->owner = owner, chunk->lanes = lanes, chunk->bytes = bytes;
+    chunk->epoch = c.epoch, chunk->stores = c.shared_stores[r.warp];
+    chunk->covered = chunk->count = chunk->forms = 0;
+    for (u32 m = lanes; m; m &= m - 1) {
+      u32 lane = __builtin_ctz(m);
+      chunk->at[lane] = r.offsets[lane] - begin;
+    }
+  }
+  chunk->covered |= covers;
+  chunk->forms |= site.forms;
+  chunk->parts[chunk->count++] = {number, begin, alone, alone};
+  count_chunk(c, *chunk, width);
 }
 
 static SIMT_HOT void count_shared(Counter& c, Site& site, const Request& r) {
@@ -146,8 +209,10 @@ static SIMT_HOT void count_shared(Counter& c, Site& site, const Request& r) {
   site.passes += once;
   if (site.op != op_read)
     c.shared_stores[r.warp]++;
-  else if (site.size < 16)
-    follow_run(c, site, r.warp, r.lanes, r.offsets, once);
+  else if (!c.forms.empty())
+    join(c, site, r, 1, once);
+  else if (!c.knows_forms)
+    for (u32 width : {0, 1}) join(c, site, r, width, once);
 }
 
 static SIMT_HOT void count(Counter& c, const Request& r) {
@@ -190,11 +255,10 @@ static void count(Counter& c, Happening what, u64 value) {
   }
 }
 
-// What the whole site took: as wide loads where the compiler can make them.
+// What the whole site took: as wide loads where the compiler joins them.
 static Passes passes_of(const Site& site) {
-  if (site.op == op_read && site.size < 16 && is_shared(site.array))
-    for (u32 i : {1, 0})
-      if (!site.wide[i].unaligned && kWide[i] > site.size) return site.wide[i].passes;
+  for (u32 width : {1, 0})
+    if (site.wide[width].joins && !site.wide[width].refused) return site.wide[width].passes;
   return site.passes;
 }
 

@@ -8,9 +8,10 @@ enum ShuffleMode { shuffle_index, shuffle_up, shuffle_down, shuffle_xor };
 struct Shuffle {
   u64* value;
   int argument, width, mode;
+  uptr pc;
 };
 
-static void combine_shuffle(void** payloads, u32, u32 present) {
+static void combine_shuffle(void** payloads, u32 mask, u32 present) {
   u64 values[kLanes];
   for (u32 m = present; m; m &= m - 1) {
     u32 lane = __builtin_ctz(m);
@@ -28,8 +29,7 @@ static void combine_shuffle(void** payloads, u32, u32 present) {
     }
     // Up stops at its segment's start, down and xor at its end: such a lane keeps its value.
     if (s.mode == shuffle_up ? source < first : source >= end || source < 0) continue;
-    // The value of a lane that takes no part is undefined: make it one that shows.
-    *s.value = present >> source & 1 ? values[source] : 0x7fc0dead7fc0deadull;
+    *s.value = present >> source & 1 ? values[source] : poison(*worker, s.pc, mask, lane, source);
   }
 }
 
@@ -163,7 +163,7 @@ void simt_shuffle(const char* what, u32 mask, u64* value, int argument, int widt
     access(uptr(value), sizeof *value, op_read, 0, SIMT_CALLER - 1, SIMT_FRAME);
     access(uptr(value), sizeof *value, op_write, 0, SIMT_CALLER - 2, SIMT_FRAME);
   }
-  Shuffle s{value, argument, width, mode};
+  Shuffle s{value, argument, width, mode, SIMT_CALLER};
   meet(what, mask, &s, combine_shuffle, SIMT_CALLER);
 }
 

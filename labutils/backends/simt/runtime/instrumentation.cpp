@@ -12,6 +12,8 @@ static SIMT_HOT void settle(Worker& w) {
   memcpy(&first, reinterpret_cast<const u8*>(w.pending_address), std::min(4u, size));
   w.pending->value = first;
   if (size > 4 && w.pending_more) memcpy(w.pending_more, reinterpret_cast<const u8*>(w.pending_address) + 4, size - 4);
+  if (__builtin_expect(w.poisons != nullptr, 0) && w.pending != &w.shown_event && !is_shared(w.pending->array))
+    check_poison(w, reinterpret_cast<const void*>(w.pending_address), size, w.module_low + w.pending->pc);
   w.pending = nullptr;
   if (w.shown_size) restore_shown(w);
 }

@@ -2,6 +2,7 @@
 #include "core.h"
 #include "fibers.cpp"
 #include "findings.cpp"
+#include "poison.cpp"
 #include "shadow.cpp"
 #include "counters.cpp"
 #include "stream.cpp"

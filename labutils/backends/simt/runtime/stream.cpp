@@ -19,6 +19,7 @@ enum : u8 {  // kinds above those of `Op`
   record_happening = 16,
   record_begin = 64,  // pc: size of the module; lanes: number of arrays; followed by LaunchHead and ArrayPlace each
   record_end,
+  record_form = record_end + 2,  // pc: of an instruction; lanes: its forms (FormSpec)
   record_note = 128,  // of a film, followed by a Note; films are never counted
   record_case_end = record_end + 1  // written by Python (simt/counting.py); pc: number of the case
 };
@@ -96,6 +97,8 @@ static void begin_counting(Worker& w) {
   const LaunchSpec& s = *w.spec;
   w.counter.site_of.assign(w.code_high - w.module_low, 0);
   for (u32 i = 0; i < w.array_count; i++) w.counter.arrays.push_back(w.arrays[i].low);
+  w.counter.knows_forms = s.forms;
+  for (u32 i = 0; i < s.form_count; i++) w.counter.forms[s.forms[i].pc] = s.forms[i].forms;
   if (s.trace < 0) return;
   w.stream = std::make_shared<Stream>(s.trace);
   Record record{static_cast<u32>(w.code_high - w.module_low), w.array_count, record_begin};
@@ -107,6 +110,11 @@ static void begin_counting(Worker& w) {
     ArrayPlace place{w.arrays[i].low, w.arrays[i].bytes};
     w.stream->put(&place, sizeof place);
   }
+  if (s.forms && !s.film)
+    for (u32 i = 0; i <= s.form_count; i++) {  // and one of no instruction: they are known
+      Record known{i ? s.forms[i - 1].pc : 0, i ? s.forms[i - 1].forms : 0, record_form};
+      w.stream->put(&known, sizeof known);
+    }
   w.stream->flush();  // before any of the kernel's code runs
 }
 

@@ -71,6 +71,7 @@ LAUNCHES = {
     "last_block_without_fence": lambda: (4, 32, 0, f(4), f(4), f(1)),
     "endless_loop": lambda: (1, 32, 0, f(256), 256),
     "endless_arithmetic": lambda: (1, 32, 0, i(32), 63),
+    "endless_emptied": lambda: (1, 32, 0, f(32), 5),
     "endless_lock": lambda: (1, 32, 0, f(1)),
     "deep_recursion": lambda: (1, 32, 0, f(1), f(32), 5000),
     "deep_frames": lambda: (1, 64, 0, f(1), f(64), 30),
