@@ -7,6 +7,8 @@ that nobody touches.
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ import torch
 
 from .. import cuda
 from ..backends import child, hooks, offline
+from ..gpu import device
 from ..gpu.device import SECTOR
 from ..spec.dispatch import DispatchMode
 from ..spec.exercise import Case, Cost, KernelExercise, Number, Out
@@ -37,7 +40,8 @@ class Step:
 
     `reads` and `writes` hold bytes by array, counted once for each launch. `again`: bytes of these that a block reads
     once more. `sectors`, `wavefronts` and `barriers` are those of all blocks, scaled from the counted case. `fills`:
-    kernels of PyTorch that the launcher starts before these, such as one that sets an array to zero."""
+    kernels of PyTorch that the launcher starts before these, such as one that sets an array to zero. `partial`: of the
+    sectors those that are stored in part. `asked`: before these launches the launcher asked which GPU there is."""
 
     code: int
     launches: int
@@ -50,6 +54,8 @@ class Step:
     wavefronts: int = 0
     barriers: int = 0
     fills: int = 0
+    partial: int = 0
+    asked: bool = False
 
     @property
     def read(self) -> int:
@@ -80,7 +86,8 @@ class Counted:
     """One kernel in the counted case, all its launches.
 
     `arrays`: bytes of each array, added up over the launches; `read` and `written`: those touched, each counted once
-    for each launch. `wavefronts` are those of global memory, `shared` those of shared memory."""
+    for each launch. `wavefronts` are those of global memory, `shared` those of shared memory. `partial`: sectors of
+    stores that fill half of their sectors or less; at the edges of arrays others do so, too."""
 
     blocks: int = 0
     arrays: Counter = field(default_factory=Counter)
@@ -91,6 +98,12 @@ class Counted:
     wavefronts: int = 0
     shared: int = 0
     barriers: int = 0
+    partial: int = 0
+
+    def store(self, size: int, sectors: int) -> None:
+        """Count a store of so many bytes."""
+        if 2 * size <= SECTOR * sectors:
+            self.partial += sectors
 
     def to_json(self) -> dict:
         return {name: dict(v) if isinstance(v, Counter) else v for name, v in vars(self).items()}
@@ -131,7 +144,7 @@ def plan(exercise: KernelExercise, fn: Callable, at: Mapping[str, int]) -> list[
     arguments = _arguments(exercise, case)
     names = {t.untyped_storage().data_ptr(): name for name, t in arguments.items() if isinstance(t, torch.Tensor)}
     launches: list[dict] = []
-    fills = _Fills()
+    fills, asked = _Fills(), []
 
     def arrays(tensors) -> dict[str, int]:
         found = {}
@@ -146,7 +159,7 @@ def plan(exercise: KernelExercise, fn: Callable, at: Mapping[str, int]) -> list[
         tensors = [(n, getattr(v, "tensor", v)) for n, v in named if isinstance(getattr(v, "tensor", v), torch.Tensor)]
         launches.append({
             "kernel": kernel.name, "blocks": grid[0] * grid[1] * grid[2], "threads": block[0] * block[1] * block[2],
-            "shared": shared, "arrays": arrays(tensors), "fills": fills.taken(),
+            "shared": shared, "arrays": arrays(tensors), "fills": fills.taken(), "asked": bool(asked),
             "compile": {"source": kernel.module.source, "name": kernel.name, "options": list(kernel.module.options)},
         })  # fmt: skip
 
@@ -157,16 +170,34 @@ def plan(exercise: KernelExercise, fn: Callable, at: Mapping[str, int]) -> list[
             blocks *= n
         launches.append({
             "kernel": function.__name__, "blocks": blocks, "threads": 32 * options.get("num_warps", 4),
-            "arrays": arrays(tensors), "fills": fills.taken(),
+            "arrays": arrays(tensors), "fills": fills.taken(), "asked": bool(asked),
             "compile": offline.launch_spec(function, values, options),
         })  # fmt: skip
 
     redirected = cuda.redirected(on_cuda) if exercise.language == "cuda" else hooks.planning(on_triton)
-    with redirected, fills:
+    with redirected, fills, _noting(asked):
         attempt = child.attempt(fn, list(arguments.values()))
     if attempt.problem:
         raise RuntimeError(attempt.problem.message)
     return together(launches)
+
+
+@contextlib.contextmanager
+def _noting(asked: list[None]):
+    """Within this context, each time that a launcher calls `device.current` is one more element. Our own code does so,
+    too, for the limits of a launch."""
+    current = device.current
+
+    def noted():
+        if sys._getframe(1).f_globals["__name__"] != cuda.kernel.__name__:
+            asked.append(None)
+        return current()
+
+    device.current = noted
+    try:
+        yield
+    finally:
+        device.current = current
 
 
 class _Fills(DispatchMode):
@@ -248,6 +279,8 @@ def steps(
                 round(larger * (kernel.wavefronts + denser * kernel.shared)),
                 round(kernel.barriers * row["blocks"] / max(1, kernel.blocks)),
                 row.get("fills", 0),
+                round(larger * kernel.partial),
+                row.get("asked", False),
             )  # fmt: skip
         )
     return tuple(found)

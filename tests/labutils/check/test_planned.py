@@ -39,6 +39,21 @@ def test_a_cuda_launcher_is_planned_with_its_levels(tmp_path):
     assert first["launches"] == 4 and second["launches"] == 3
 
 
+@pytest.mark.compiler
+def test_a_launcher_that_sizes_its_grid_by_the_gpu_asks_for_it(tmp_path):
+    """Without a GPU both launch 64 blocks."""
+    for name, asked in (("10_warp_reduction/sum_v6", True), ("09_debugging/fix_sum", False)):
+        (launch,) = plan(name, tmp_path)
+        assert (launch["blocks"], launch["asked"]) == (64, asked)
+
+
+def test_stores_that_fill_half_of_their_sectors_are_partial():
+    seen = Counted()
+    for size, sectors in ((1024, 32), (992, 32), (512, 32), (128, 32)):
+        seen.store(size, sectors)
+    assert seen.partial == 64
+
+
 def test_a_smaller_size_is_a_quarter_of_the_bytes():
     for name in (TRITON, CUDA, "19_decode_attention/paged", "22_sub_byte/w4a16"):
         exercise = exercises.get(name)
