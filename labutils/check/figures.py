@@ -132,8 +132,9 @@ def recorded(exercise: KernelExercise, fn: Callable, seed: int) -> dict[str, Any
     if triton:
         interpreter.require()  # also beside a GPU, where nothing else has patched this process's interpreter
     run = make_run(exercise, case, seed)
-    count = _triton if triton else _cuda
-    jobs = [lambda: count(fn, run), *(lambda at=at: _planned(exercise, fn, at) for at in planned.sizes(exercise))]
+    asked = planned.Asked()
+    plans = [lambda at=at: _planned(exercise, fn, at, asked) for at in planned.sizes(exercise)]
+    jobs = [lambda: _counted(exercise, fn, run, asked), *plans]
     results = child.fork(jobs, TIME_LIMIT)
     result = next(results)
     if isinstance(result, str):
@@ -192,10 +193,16 @@ def compiled(exercise: KernelExercise, record: dict[str, Any], compiler: offline
     return replace(made, code=code)
 
 
-def _planned(exercise: KernelExercise, fn: Callable, at: dict[str, int]) -> dict:
+def _counted(exercise: KernelExercise, fn: Callable, run: Run, asked: planned.Asked) -> dict:
+    """In the child: the case, run with everything recorded."""
+    with asked:
+        return _triton(fn, run) if exercise.language == "triton" else _cuda(fn, run)
+
+
+def _planned(exercise: KernelExercise, fn: Callable, at: dict[str, int], asked: planned.Asked) -> dict:
     """In the child: what is launched at that size; nothing where the launcher needs data that are not there."""
     try:
-        return {"plan": planned.plan(exercise, fn, at)}
+        return {"plan": planned.plan(exercise, fn, at, asked)}
     except (RuntimeError, ValueError, TypeError, offline.NotExtractable):
         return {"plan": None}
 

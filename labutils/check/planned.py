@@ -7,7 +7,6 @@ that nobody touches.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -41,7 +40,7 @@ class Step:
     `reads` and `writes` hold bytes by array, counted once for each launch. `again`: bytes of these that a block reads
     once more. `sectors`, `wavefronts` and `barriers` are those of all blocks, scaled from the counted case. `fills`:
     kernels of PyTorch that the launcher starts before these, such as one that sets an array to zero. `partial`: of the
-    sectors those that are stored in part. `asked`: before these launches the launcher asked which GPU there is."""
+    sectors those that are stored in part. `asked`: the launcher has asked which GPU there is."""
 
     code: int
     launches: int
@@ -138,13 +137,13 @@ def _smaller(exercise: KernelExercise) -> dict[str, int] | None:
 # --- the plan ------------------------------------------------------------------------------------------------------
 
 
-def plan(exercise: KernelExercise, fn: Callable, at: Mapping[str, int]) -> list[dict]:
+def plan(exercise: KernelExercise, fn: Callable, at: Mapping[str, int], asked: Asked) -> list[dict]:
     """In a child: each launch as JSON, in order. Raises what the launcher raises."""
     case = Case("planned", dict(at))
     arguments = _arguments(exercise, case)
     names = {t.untyped_storage().data_ptr(): name for name, t in arguments.items() if isinstance(t, torch.Tensor)}
     launches: list[dict] = []
-    fills, asked = _Fills(), []
+    fills = _Fills()
 
     def arrays(tensors) -> dict[str, int]:
         found = {}
@@ -159,7 +158,7 @@ def plan(exercise: KernelExercise, fn: Callable, at: Mapping[str, int]) -> list[
         tensors = [(n, getattr(v, "tensor", v)) for n, v in named if isinstance(getattr(v, "tensor", v), torch.Tensor)]
         launches.append({
             "kernel": kernel.name, "blocks": grid[0] * grid[1] * grid[2], "threads": block[0] * block[1] * block[2],
-            "shared": shared, "arrays": arrays(tensors), "fills": fills.taken(), "asked": bool(asked),
+            "shared": shared, "arrays": arrays(tensors), "fills": fills.taken(), "asked": asked.gpu,
             "compile": {"source": kernel.module.source, "name": kernel.name, "options": list(kernel.module.options)},
         })  # fmt: skip
 
@@ -170,34 +169,35 @@ def plan(exercise: KernelExercise, fn: Callable, at: Mapping[str, int]) -> list[
             blocks *= n
         launches.append({
             "kernel": function.__name__, "blocks": blocks, "threads": 32 * options.get("num_warps", 4),
-            "arrays": arrays(tensors), "fills": fills.taken(), "asked": bool(asked),
+            "arrays": arrays(tensors), "fills": fills.taken(), "asked": asked.gpu,
             "compile": offline.launch_spec(function, values, options),
         })  # fmt: skip
 
     redirected = cuda.redirected(on_cuda) if exercise.language == "cuda" else hooks.planning(on_triton)
-    with redirected, fills, _noting(asked):
+    with redirected, fills, asked:
         attempt = child.attempt(fn, list(arguments.values()))
     if attempt.problem:
         raise RuntimeError(attempt.problem.message)
     return together(launches)
 
 
-@contextlib.contextmanager
-def _noting(asked: list[None]):
-    """Within this context, each time that a launcher calls `device.current` is one more element. Our own code does so,
-    too, for the limits of a launch."""
-    current = device.current
+class Asked:
+    """Within this context, notes whether a launcher calls `device.current`. It may remember the answer, so what it has
+    asked once counts for all its later runs in the same process. Our own code asks, too, for the limits of a launch."""
 
-    def noted():
-        if sys._getframe(1).f_globals["__name__"] != cuda.kernel.__name__:
-            asked.append(None)
-        return current()
+    def __init__(self):
+        self.gpu = False
 
-    device.current = noted
-    try:
-        yield
-    finally:
-        device.current = current
+    def __enter__(self) -> None:
+        self._current = device.current
+        device.current = self._noted
+
+    def __exit__(self, *_) -> None:
+        device.current = self._current
+
+    def _noted(self):
+        self.gpu |= sys._getframe(1).f_globals["__name__"] != cuda.kernel.__name__
+        return self._current()
 
 
 class _Fills(DispatchMode):
