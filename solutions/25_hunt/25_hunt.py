@@ -294,6 +294,4 @@ lab.check("25_hunt/swiglu")
 lab.check("25_hunt/interleave")
 
 # %% [markdown]
-# **Next.** If you left out the last hunt: `25_profile` finds slow kernels by their counters. Then come back.
-#
 # **In practice** keep each bug that you fix as a test: the smallest case that showed it.
