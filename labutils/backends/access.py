@@ -208,8 +208,13 @@ WAVE = 16
 """Programs that are taken to run at the same time: few, so that the small cases of a check have many waves."""
 
 
-def _sectors(addresses: np.ndarray, active: np.ndarray) -> np.ndarray:
-    return np.unique(addresses[active] // np.uint64(SECTOR))
+def distinct(values: np.ndarray) -> np.ndarray:
+    """`np.unique`; in a tenth of its time where the values are in order, as most accesses' addresses are."""
+    values = values.ravel()
+    later = values[1:]
+    if (later < values[:-1]).any():
+        return np.unique(values)
+    return np.concatenate([values[:1], later[later != values[:-1]]])
 
 
 class Recorder:
@@ -290,6 +295,13 @@ class Recorder:
     def knows(self, address: int) -> bool:
         return any(t.base <= address < t.end for t in self.arrays)
 
+    def between(self, addresses: np.ndarray) -> list[Tracked]:
+        """The arrays that some of these addresses may be in: most accesses are in one."""
+        if not addresses.size:
+            return []
+        first, last = addresses.min(), addresses.max()
+        return [t for t in self.arrays if t.base <= last and first < t.end]
+
     def launch(self) -> None:
         """A new launch: everything before it has finished."""
         self.counts.launches += 1
@@ -338,13 +350,17 @@ class Recorder:
                 self._unordered_updates(t, elements, where)
         self.counts.loads += 1
         self.counts.load_bytes += int(ok.sum()) * itemsize
-        sectors = _sectors(addresses, ok)
+        sectors = self._sectors("load", addresses[ok], itemsize, ok.size, where)
         self.counts.global_load_sectors += sectors.size
-        self.counts.wave_load_sectors += self._new_in_wave(sectors)
+        self.counts.wave_load_sectors += self._new_in_wave(sectors, touched)
         return ok
 
-    def _new_in_wave(self, sectors: np.ndarray) -> int:
-        return sum(t.new_in_wave(sectors, self._program // WAVE) for t in self.arrays)
+    def _sectors(self, access: str, addresses: np.ndarray, itemsize: int, lanes: int, where) -> np.ndarray:
+        """The sectors that one access touches, in order. `addresses` are those of its active lanes, of `lanes`."""
+        return distinct(addresses // np.uint64(SECTOR))
+
+    def _new_in_wave(self, sectors: np.ndarray, touched: list[tuple[Tracked, np.ndarray]]) -> int:
+        return sum(t.new_in_wave(sectors, self._program // WAVE) for t, _ in touched)
 
     def store(self, addresses, mask, itemsize: int, where, changes: np.ndarray | None = None) -> np.ndarray:
         """Lanes that may write. `changes` marks lanes whose value differs from what memory holds: writing the same
@@ -352,7 +368,7 @@ class Recorder:
         ok = self._resolve("store", addresses, mask, itemsize, where, changes)
         self.counts.stores += 1
         self.counts.store_bytes += int(ok.sum()) * itemsize
-        self.counts.global_store_sectors += _sectors(addresses, ok).size
+        self.counts.global_store_sectors += self._sectors("store", addresses[ok], itemsize, ok.size, where).size
         return ok
 
     def disagree(self, addresses: np.ndarray, ok: np.ndarray, values: np.ndarray, where) -> None:
@@ -381,9 +397,9 @@ class Recorder:
         touched: list[tuple[Tracked, np.ndarray]] = []
         ok = self._resolve("atomic", addresses, mask, itemsize, where, touched=touched)
         self.counts.atomics += 1
-        sectors = _sectors(addresses, ok)
+        sectors = self._sectors("atomic", addresses[ok], itemsize, ok.size, where)
         self.counts.global_atomic_sectors += sectors.size
-        self.counts.wave_load_sectors += self._new_in_wave(sectors)  # an atomic reads, too
+        self.counts.wave_load_sectors += self._new_in_wave(sectors, touched)  # an atomic reads, too
         self.counts.load_bytes += int(ok.sum()) * itemsize
         self.counts.store_bytes += int(ok.sum()) * itemsize
         clock, epoch = self._clocks[self._program], self._epochs[self._now]
@@ -456,7 +472,7 @@ class Recorder:
             self._keep_masked(access, addresses[~mask], itemsize)
         ok = np.zeros(addresses.shape, bool)
         left = mask.copy()
-        for t in self.arrays:
+        for t in self.between(addresses[mask]):
             here = left & (addresses >= t.base) & (addresses < t.end)
             if not here.any():
                 continue

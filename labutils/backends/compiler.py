@@ -2,7 +2,7 @@
 
 Runs as a script of its own and imports nothing of labutils but extract.py, to start quickly: Triton is imported
 while the parent still interprets. Its one argument is the folder that holds the parent's Triton. A job is a line on
-standard input, and its answer a line on standard output: {"results", "noise"}. Each is done in a fork, because a
+standard input, and its answer a line on standard output: {"results", "noise"}. Each is done in forks, because a
 compiler may die of a kernel.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import base64
 import importlib.util
+import itertools
 import json
 import linecache
 import os
@@ -100,8 +101,8 @@ def compile_all(job: dict) -> Iterator[dict]:
     found = importlib.util.spec_from_file_location("extract", Path(__file__).with_name("extract.py"))
     extract = importlib.util.module_from_spec(found)
     found.loader.exec_module(extract)
-    for number, spec in enumerate(job["specs"]):
-        result = {"spec": number, "kernel": spec["kernel"], "targets": {}}
+    for spec in job["specs"]:
+        result = {"kernel": spec["kernel"], "targets": {}}
         try:
             namespace = extract.load(spec["module"])
             for target in job["targets"]:
@@ -141,10 +142,36 @@ def _returned(text: str) -> ast.Return | None:
 
 
 def answer(job: dict) -> dict:
-    """The results of a job, which a child of this process compiles, and what that wrote to stderr beside them."""
-    with tempfile.TemporaryFile() as results, tempfile.TemporaryFile() as noise:
-        child = os.fork()
-        if child == 0:
+    """The results of a job, which children of this process compile, and what they wrote to stderr beside them: both in
+    the order of the specs."""
+    outputs = [worker.output() for worker in [Worker(share) for share in shares(job)]]
+    results = [found for found, _ in outputs]
+    return {
+        "results": None if None in results else [result for found in results for result in found],
+        "noise": "".join(noise for _, noise in outputs),
+    }
+
+
+WORKERS = 4
+"""Processes that compile at the same time, at most: a launcher rarely has more kernels."""
+
+
+def shares(job: dict) -> list[dict]:
+    """The job in parts, each of specs that follow one another: for every core one, as far as there are specs."""
+    specs = job["specs"]
+    count = max(1, min(len(specs), WORKERS, len(os.sched_getaffinity(0))))
+    ends = [len(specs) * k // count for k in range(count + 1)]
+    return [{**job, "specs": specs[begin:end]} for begin, end in itertools.pairwise(ends)]
+
+
+class Worker:
+    """A child that compiles a job."""
+
+    def __init__(self, job: dict):
+        self._files = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 (`output` closes them)
+        self._child = os.fork()
+        if self._child == 0:
+            results, noise = self._files
             os.dup2(os.open(os.devnull, os.O_RDWR), 1)
             os.dup2(noise.fileno(), 2)
             try:
@@ -153,9 +180,14 @@ def answer(job: dict) -> dict:
             except BaseException:
                 traceback.print_exc()
             os._exit(0)
-        os.waitpid(child, 0)
-        outputs = [os.pread(f.fileno(), os.fstat(f.fileno()).st_size, 0) for f in (results, noise)]
-    return {"results": json.loads(outputs[0]) if outputs[0] else None, "noise": outputs[1].decode(errors="replace")}
+
+    def output(self) -> tuple[list[dict] | None, str]:
+        """Its results when it has ended, None if it died; and its stderr."""
+        os.waitpid(self._child, 0)
+        results, noise = (os.pread(f.fileno(), os.fstat(f.fileno()).st_size, 0) for f in self._files)
+        for f in self._files:
+            f.close()
+        return json.loads(results) if results else None, noise.decode(errors="replace")
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ import re
 import sys
 import sysconfig
 import traceback
+from collections.abc import Iterator
 
 from ..cuda.nvrtc import CompileError, NeedsGpu
 from ..spec.exercise import NOT_WRITTEN
@@ -41,6 +42,7 @@ def _library_folders() -> tuple[str, ...]:
     return tuple({name + os.sep for p in paths for name in (os.path.abspath(p), os.path.realpath(p))})
 
 
+@functools.cache
 def is_learners(filename: str) -> bool:
     """Is this the learner's code, rather than a library's or ours?"""
     if filename.startswith("<frozen") or filename.startswith(_library_folders()):
@@ -51,8 +53,8 @@ def is_learners(filename: str) -> bool:
 
 
 def learners_line(frames) -> tuple[int | None, str]:
-    """Line number and text of the innermost frame, of (filename, lineno) from outer to inner, in learner's code."""
-    for filename, lineno in reversed(list(frames)):
+    """Line number and text of the first frame, of (filename, lineno) from inner to outer, in learner's code."""
+    for filename, lineno in frames:
         if is_learners(filename) and (text := linecache.getline(filename, lineno).strip()):  # else it is generated
             return lineno, text
     return None, ""
@@ -60,11 +62,13 @@ def learners_line(frames) -> tuple[int | None, str]:
 
 def calling_line() -> tuple[int | None, str]:
     """The learner's line that is being executed right now."""
-    frames, frame = [], sys._getframe(1)
+    return learners_line(_frames(sys._getframe(1)))
+
+
+def _frames(frame) -> Iterator[tuple[str, int]]:
     while frame is not None:
-        frames.append((frame.f_code.co_filename, frame.f_lineno))
+        yield frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
-    return learners_line(reversed(frames))
 
 
 def result_is_dropped() -> bool:
@@ -115,7 +119,7 @@ def explain(error: BaseException) -> Problem:
     frames = []
     for e in (error, cause):
         frames += [(f.filename, f.lineno) for f in traceback.extract_tb(e.__traceback__)]
-    line, source = learners_line(frames)
+    line, source = learners_line(reversed(frames))
     if isinstance(error, TimeLimit):
         return Problem("timeout", "the code did not come to an end", line, source)
     if isinstance(cause, Deadlock):

@@ -17,6 +17,7 @@ import linecache
 import sys
 import textwrap
 import types
+import weakref
 from typing import Any, NamedTuple
 
 LITERALS = (bool, int, float, str, type(None))
@@ -119,7 +120,7 @@ def _collect(fn: Any, parts: dict[str, Part], seen: set[int], kernel: bool = Fal
     if function.__closure__:
         raise NotExtractable(f"{own} uses variables of an enclosing function")
     try:
-        lines, first = inspect.getsourcelines(function)
+        lines, first = _lines(function)
     except (OSError, TypeError):
         raise NotExtractable(f"the source of {own} cannot be read") from None
     text = textwrap.dedent("".join(lines))
@@ -136,6 +137,16 @@ def _collect(fn: Any, parts: dict[str, Part], seen: set[int], kernel: bool = Fal
         if name in scope and name not in parts and name != own and not _stands_for_builtin(name, scope[name]):
             _define(name, scope[name], parts, seen)
     parts[own] = Part(text, inspect.getsourcefile(function) or function.__code__.co_filename, first)
+
+
+_known: weakref.WeakKeyDictionary[types.FunctionType, tuple[list[str], int]] = weakref.WeakKeyDictionary()
+
+
+def _lines(function: types.FunctionType) -> tuple[list[str], int]:
+    """`inspect.getsourcelines`, once for each function: a launcher launches its kernels again and again."""
+    if function not in _known:
+        _known[function] = inspect.getsourcelines(function)
+    return _known[function]
 
 
 def _stands_for_builtin(name: str, value: Any) -> bool:

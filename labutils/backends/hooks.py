@@ -307,7 +307,7 @@ def _changes(addresses, values, mask, recorder: Recorder) -> np.ndarray | None:
     addresses, values = np.broadcast_arrays(addresses, values)
     mask = np.broadcast_to(np.asarray(mask, bool), addresses.shape)
     changes = np.ones(addresses.shape, bool)
-    for t in recorder.arrays:
+    for t in recorder.between(addresses[mask]):
         if values.dtype.itemsize != t.itemsize:
             continue
         here = mask & (addresses >= t.base) & (addresses + t.itemsize <= t.end)

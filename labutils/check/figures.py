@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..backends import TIME_LIMIT, child, emulator, hooks, interpreter, offline
-from ..backends.access import Recorder
+from ..backends.access import Recorder, distinct
 from ..cuda import cubin, nvrtc, pipes
 from ..gpu import device
 from ..gpu.device import SECTOR
@@ -132,8 +132,9 @@ def recorded(exercise: KernelExercise, fn: Callable, seed: int) -> dict[str, Any
     if triton:
         interpreter.require()  # also beside a GPU, where nothing else has patched this process's interpreter
     run = make_run(exercise, case, seed)
-    count = _triton if triton else _cuda
-    jobs = [lambda: count(fn, run), *(lambda at=at: _planned(exercise, fn, at) for at in planned.sizes(exercise))]
+    asked = planned.Asked()
+    plans = [lambda at=at: _planned(exercise, fn, at, asked) for at in planned.sizes(exercise)]
+    jobs = [lambda: _counted(exercise, fn, run, asked), *plans]
     results = child.fork(jobs, TIME_LIMIT)
     result = next(results)
     if isinstance(result, str):
@@ -192,10 +193,16 @@ def compiled(exercise: KernelExercise, record: dict[str, Any], compiler: offline
     return replace(made, code=code)
 
 
-def _planned(exercise: KernelExercise, fn: Callable, at: dict[str, int]) -> dict:
+def _counted(exercise: KernelExercise, fn: Callable, run: Run, asked: planned.Asked) -> dict:
+    """In the child: the case, run with everything recorded."""
+    with asked:
+        return _triton(fn, run) if exercise.language == "triton" else _cuda(fn, run)
+
+
+def _planned(exercise: KernelExercise, fn: Callable, at: dict[str, int], asked: planned.Asked) -> dict:
     """In the child: what is launched at that size; nothing where the launcher needs data that are not there."""
     try:
-        return {"plan": planned.plan(exercise, fn, at)}
+        return {"plan": planned.plan(exercise, fn, at, asked)}
     except (RuntimeError, ValueError, TypeError, offline.NotExtractable):
         return {"plan": None}
 
@@ -256,6 +263,8 @@ def _count(found: Counted, launch: emulator.Launched, run: Run) -> None:
             touched["read", access.array] += access.bytes
         if access.operation in ("store", "atomic"):
             touched["written", access.array] += access.bytes
+        if access.operation == "store":
+            found.store(access.bytes, access.sectors)
     found.barriers += launch.totals["barriers"]
     cost = run.exercise.cost(run.case.sizes, torch_dtype(run.exercise.dtype(run.case)).itemsize)
     for way, kept, names, most in (
@@ -326,39 +335,27 @@ class _ByLine(Recorder):
         if self._of_launch:
             self._of_launch.blocks += self.grid
 
-    def load(self, addresses, mask, itemsize, where, *rest):
-        return self._noted("load", super().load(addresses, mask, itemsize, where, *rest), addresses, itemsize, where)
-
-    def store(self, addresses, mask, itemsize, where, changes=None):
-        return self._noted(
-            "store", super().store(addresses, mask, itemsize, where, changes), addresses, itemsize, where
-        )
-
-    def atomic(self, addresses, mask, itemsize, where, *rest):
-        return self._noted(
-            "atomic", super().atomic(addresses, mask, itemsize, where, *rest), addresses, itemsize, where
-        )
-
-    def _noted(self, access: str, ok: np.ndarray, addresses, itemsize: int, where) -> np.ndarray:
+    def _sectors(self, access: str, addresses: np.ndarray, itemsize: int, lanes: int, where) -> np.ndarray:
         number, source = where()
-        distinct = np.unique(addresses[ok])
-        touched = np.unique(distinct // np.uint64(SECTOR))
-        sectors = touched.size
-        if distinct.size and self._of_launch:
-            first = int(distinct[0])
+        elements = distinct(addresses)
+        touched = super()._sectors(access, elements, itemsize, lanes, where)
+        if elements.size and self._of_launch:
+            first = int(elements[0])
             name = next((t.name for t in self.arrays if t.base <= first < t.end), "")
             for kept in {"load": ("read",), "store": ("written",), "atomic": ("read", "written")}[access]:
                 self._seen.setdefault((kept, name), []).append((self._program, touched))
-            self._of_launch.sectors += sectors
+            self._of_launch.sectors += touched.size
+            if access == "store":
+                self._of_launch.store(elements.size * itemsize, touched.size)
         self.by_line.setdefault((number or 0, source), Counter()).update({
             f"global_{access}_requests": 1,
-            f"global_{access}_sectors": int(sectors),
-            f"ideal_{access}_sectors": -(-distinct.size * itemsize // SECTOR),
-            f"global_{access}_bytes": int(ok.sum()) * itemsize,
-            "lanes": int(ok.sum()),
-            "lane_slots": int(ok.size),
+            f"global_{access}_sectors": touched.size,
+            f"ideal_{access}_sectors": -(-elements.size * itemsize // SECTOR),
+            f"global_{access}_bytes": addresses.size * itemsize,
+            "lanes": addresses.size,
+            "lane_slots": lanes,
         })  # fmt: skip
-        return ok
+        return touched
 
 
 def triton_lines(fn: Callable, run: Run) -> list[list]:

@@ -7,6 +7,7 @@ that nobody touches.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import torch
 
 from .. import cuda
 from ..backends import child, hooks, offline
+from ..gpu import device
 from ..gpu.device import SECTOR
 from ..spec.dispatch import DispatchMode
 from ..spec.exercise import Case, Cost, KernelExercise, Number, Out
@@ -37,7 +39,8 @@ class Step:
 
     `reads` and `writes` hold bytes by array, counted once for each launch. `again`: bytes of these that a block reads
     once more. `sectors`, `wavefronts` and `barriers` are those of all blocks, scaled from the counted case. `fills`:
-    kernels of PyTorch that the launcher starts before these, such as one that sets an array to zero."""
+    kernels of PyTorch that the launcher starts before these, such as one that sets an array to zero. `partial`: of the
+    sectors those that are stored in part. `asked`: the launcher has asked which GPU there is."""
 
     code: int
     launches: int
@@ -50,6 +53,8 @@ class Step:
     wavefronts: int = 0
     barriers: int = 0
     fills: int = 0
+    partial: int = 0
+    asked: bool = False
 
     @property
     def read(self) -> int:
@@ -80,7 +85,8 @@ class Counted:
     """One kernel in the counted case, all its launches.
 
     `arrays`: bytes of each array, added up over the launches; `read` and `written`: those touched, each counted once
-    for each launch. `wavefronts` are those of global memory, `shared` those of shared memory."""
+    for each launch. `wavefronts` are those of global memory, `shared` those of shared memory. `partial`: sectors of
+    stores that fill half of their sectors or less; at the edges of arrays others do so, too."""
 
     blocks: int = 0
     arrays: Counter = field(default_factory=Counter)
@@ -91,6 +97,12 @@ class Counted:
     wavefronts: int = 0
     shared: int = 0
     barriers: int = 0
+    partial: int = 0
+
+    def store(self, size: int, sectors: int) -> None:
+        """Count a store of so many bytes."""
+        if 2 * size <= SECTOR * sectors:
+            self.partial += sectors
 
     def to_json(self) -> dict:
         return {name: dict(v) if isinstance(v, Counter) else v for name, v in vars(self).items()}
@@ -125,7 +137,7 @@ def _smaller(exercise: KernelExercise) -> dict[str, int] | None:
 # --- the plan ------------------------------------------------------------------------------------------------------
 
 
-def plan(exercise: KernelExercise, fn: Callable, at: Mapping[str, int]) -> list[dict]:
+def plan(exercise: KernelExercise, fn: Callable, at: Mapping[str, int], asked: Asked) -> list[dict]:
     """In a child: each launch as JSON, in order. Raises what the launcher raises."""
     case = Case("planned", dict(at))
     arguments = _arguments(exercise, case)
@@ -146,7 +158,7 @@ def plan(exercise: KernelExercise, fn: Callable, at: Mapping[str, int]) -> list[
         tensors = [(n, getattr(v, "tensor", v)) for n, v in named if isinstance(getattr(v, "tensor", v), torch.Tensor)]
         launches.append({
             "kernel": kernel.name, "blocks": grid[0] * grid[1] * grid[2], "threads": block[0] * block[1] * block[2],
-            "shared": shared, "arrays": arrays(tensors), "fills": fills.taken(),
+            "shared": shared, "arrays": arrays(tensors), "fills": fills.taken(), "asked": asked.gpu,
             "compile": {"source": kernel.module.source, "name": kernel.name, "options": list(kernel.module.options)},
         })  # fmt: skip
 
@@ -157,16 +169,35 @@ def plan(exercise: KernelExercise, fn: Callable, at: Mapping[str, int]) -> list[
             blocks *= n
         launches.append({
             "kernel": function.__name__, "blocks": blocks, "threads": 32 * options.get("num_warps", 4),
-            "arrays": arrays(tensors), "fills": fills.taken(),
+            "arrays": arrays(tensors), "fills": fills.taken(), "asked": asked.gpu,
             "compile": offline.launch_spec(function, values, options),
         })  # fmt: skip
 
     redirected = cuda.redirected(on_cuda) if exercise.language == "cuda" else hooks.planning(on_triton)
-    with redirected, fills:
+    with redirected, fills, asked:
         attempt = child.attempt(fn, list(arguments.values()))
     if attempt.problem:
         raise RuntimeError(attempt.problem.message)
     return together(launches)
+
+
+class Asked:
+    """Within this context, notes whether a launcher calls `device.current`. It may remember the answer, so what it has
+    asked once counts for all its later runs in the same process. Our own code asks, too, for the limits of a launch."""
+
+    def __init__(self):
+        self.gpu = False
+
+    def __enter__(self) -> None:
+        self._current = device.current
+        device.current = self._noted
+
+    def __exit__(self, *_) -> None:
+        device.current = self._current
+
+    def _noted(self):
+        self.gpu |= sys._getframe(1).f_globals["__name__"] != cuda.kernel.__name__
+        return self._current()
 
 
 class _Fills(DispatchMode):
@@ -248,6 +279,8 @@ def steps(
                 round(larger * (kernel.wavefronts + denser * kernel.shared)),
                 round(kernel.barriers * row["blocks"] / max(1, kernel.blocks)),
                 row.get("fills", 0),
+                round(larger * kernel.partial),
+                row.get("asked", False),
             )  # fmt: skip
         )
     return tuple(found)

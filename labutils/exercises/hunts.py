@@ -33,10 +33,12 @@ from . import (  # noqa: F401
     launch_overhead,
     low_precision,
     low_precision_blocks,
+    low_precision_matmul,
     matmul_cuda,
     matmul_hopper,
     matmul_triton,
     online_softmax,
+    profile_repair,
     reduction,
     scan,
     shared_memory,
@@ -280,6 +282,7 @@ UNITS: dict[str, HuntUnit] = {
             "partial": Hunt("A part of the keys", "19_decode_attention/partial"),
             "paged": Hunt("A paged cache", "19_decode_attention/paged"),
             "scalar": Hunt("Attention with shuffles", "20_flash_cuda/scalar"),
+            "tensor": Hunt("Attention on tensor cores", "20_flash_cuda/tensor"),
         },
         (
             "wrong sequence",
@@ -297,6 +300,7 @@ UNITS: dict[str, HuntUnit] = {
             "chain": Hunt("A chain of updates", "21_launch_overhead/chain"),
             "quantize_rows": Hunt("Rows in 8 bits", "22_low_precision/quantize_rows"),
             "dequantize": Hunt("Numbers of 4 bits", "22_sub_byte/dequantize"),
+            "fp8_matmul": Hunt("Matmul in fp8", "22_low_precision/fp8_matmul"),
         },
         (
             "wrong stride",
@@ -314,6 +318,7 @@ UNITS: dict[str, HuntUnit] = {
             "rope": Hunt("RoPE", "24_block_kernels/rope"),
             "rms_norm_backward": Hunt("RMSNorm's backward pass", "24_block_kernels/rms_norm_backward"),
             "swiglu": Hunt("SwiGLU", "24_block_kernels/swiglu"),
+            "interleave": Hunt("Channels of a recording", "25_profile/interleave", missed=("share of active lanes",)),
         },
         (
             "wrong position",
@@ -323,7 +328,7 @@ UNITS: dict[str, HuntUnit] = {
             "wrong stride",
             "wrong divisor",
             "missing mask",
-            "wrong sign",
+            "divergent lanes",
         ),
     ),
 }

@@ -8,10 +8,12 @@ memory        bytes read and written, over the share of the datasheet's bandwidt
 in flight     the lifetime of a block, times the waves of blocks (Little's law): HBM_S for each time that a thread waits
               for all bytes that it has in flight, BARRIER_S for each barrier, CHAIN cycles for each instruction, and
               TURNOVER_S until its successor loads. Loads that a pipeline makes ahead overlap with instructions.
-L2            sectors requested, over the L2's bandwidth.
+L2            sectors requested, over the L2's bandwidth. A store of part of a sector takes a slice of the L2 longer
+              (PARTIAL), and memory reads the rest of the sector.
 shared        wavefronts of shared memory and of the L1 cache, WAVEFRONTS per cycle and SM.
 instructions  cycles of the busiest pipe of each of an SM's four schedulers, at ISSUED of the peak.
-tail          in the last three, SMs idle while the last wave runs.
+tail          in the last three, SMs idle while the last wave runs, or have no block at all.
+dispatch      blocks over the rate at which the GPU starts them.
 compute       FLOPs over the peak of the tensor cores or of fp32.
 launch        LAUNCH_S for the first kernel and NEXT_S for each further one.
 
@@ -69,6 +71,15 @@ L2_BYTES = 64 * 0.88
 """Bytes per cycle and SM: 64 by the A100 whitepaper (5120 bytes per cycle for the whole GPU, and the same for its
 successors), of which `hardware_h200.json` reaches 88 % (14 728 GB/s)."""
 
+PARTIAL = 4
+"""Whole sectors that an L2 slice moves while it stores part of one: it reads the sector, whose error-correcting bits it
+must compute anew, and writes it. At 64 bytes per cycle these two cycles are four sectors. An estimate."""
+
+DISPATCH = 0.84
+"""Blocks per cycle that a GPU starts: 1.665 per ns on an H100 (1980 MHz), for blocks of one and of four warps that do
+almost nothing (4 times within 1.5 %, the variants `small_tile` of `00_start/scale` and `small_block` of
+`05_roofline/own_kernel`)."""
+
 ISSUED = 0.8
 """Share of the cycles in which a scheduler with enough warps issues to its busiest pipe."""
 
@@ -92,7 +103,7 @@ PRECISION = {"float16": "fp16", "bfloat16": "bf16", "float32": "tf32", "float8_e
 
 NAMES = {
     "memory": "memory", "flight": "bytes in flight", "l2": "L2", "shared": "shared memory and L1",
-    "issue": "instructions", "compute": "compute", "launch": "launches",
+    "issue": "instructions", "dispatch": "starts of blocks", "compute": "compute", "launch": "launches",
 }  # fmt: skip
 """What a reader sees of the parts."""
 
@@ -218,7 +229,8 @@ def _from_memory(number: int, work: Work, codes: tuple[Code, ...], gpu: GPU) -> 
     resident = _resident(step, _code_of(step, codes), gpu)
     footprint = resident * (step.read + step.written) / max(1, step.blocks)
     missed = max(0.0, 1 - l2 / footprint) if footprint else 0.0
-    return _Move(read + missed * step.again, sum(step.writes), resident, missed)
+    filled = min(sum(step.writes), SECTOR * step.partial)
+    return _Move(read + missed * step.again + filled, sum(step.writes), resident, missed)
 
 
 def _code_of(step: Step, codes: tuple[Code, ...]) -> Code | None:
@@ -232,10 +244,11 @@ def _parts(number: int, work: Work, codes: tuple[Code, ...], gpu: GPU, agreed: b
     code = _code_of(step, codes)
     cycle = 1e-6 / gpu.boost_mhz
     resident = move.resident
-    idle = _tail(step, resident)
+    sms, idle = min(gpu.sms, resident), _tail(step, resident)
     parts = {
         "memory": _memory(gpu, move.read, move.written),
-        "l2": SECTOR * step.sectors / L2_BYTES / gpu.sms * cycle,
+        "l2": SECTOR * (step.sectors + (PARTIAL - 1) * step.partial) / L2_BYTES / sms * cycle,
+        "dispatch": max(step.blocks, resident) / DISPATCH * cycle,
     }
     schedule = code.schedule if code else None
     rounds = iterations(step, code) if schedule else 1.0
@@ -243,29 +256,29 @@ def _parts(number: int, work: Work, codes: tuple[Code, ...], gpu: GPU, agreed: b
     if schedule and not wavefronts:  # a Triton kernel: by its machine code, without conflicts
         warps = step.blocks * step.threads / WARP
         wavefronts = warps * (schedule.once.shared + rounds * schedule.loop.shared) + step.sectors / 4
-    parts["shared"] = wavefronts / gpu.sms * cycle / WAVEFRONTS / idle
+    parts["shared"] = wavefronts / sms * cycle / WAVEFRONTS / idle
     if schedule:
         once, loop = (p.busy - p.either / 2 * agreed for p in (schedule.once, schedule.loop))
         cycles = once - (1 - _executed(step, schedule)) * schedule.once.skipped + rounds * loop
         busy = step.blocks * -(-step.threads // WARP) * cycles
-        parts["issue"] = busy / (gpu.sms * SUB_PARTITIONS) * cycle / ISSUED / idle
+        parts["issue"] = busy / (sms * SUB_PARTITIONS) * cycle / ISSUED / idle
         parts["flight"] = _flight(step, code, resident, rounds, move.read + (1 - move.missed) * step.again, cycle)
     return parts
 
 
 def _resident(step: Step, code: Code | None, gpu: GPU) -> float:
-    """Blocks that run at a time. A launch of a few blocks that move much is a persistent kernel: it fills the GPU
-    that it runs on."""
+    """Blocks that run at a time. A launcher that asked for the GPU, and without one launches a few blocks that move
+    much, has a persistent kernel: it fills the GPU that it runs on."""
     if code is None:
         return float(min(step.blocks, gpu.sms))
     held = max(1, occupancy(gpu.limits, step.threads, code.registers, code.shared).blocks) * gpu.sms
-    persistent = step.blocks < gpu.sms and step.read + step.written > PERSISTENT_BYTES * step.blocks
-    return float(held if persistent else min(step.blocks / step.launches, held))
+    few = step.blocks < gpu.sms and step.read + step.written > PERSISTENT_BYTES * step.blocks
+    return float(held if few and step.asked else min(step.blocks / step.launches, held))
 
 
 PERSISTENT_BYTES = 1 << 20
-"""Bytes that a block moves in a kernel whose launcher asked how many blocks the GPU holds. Without a GPU, such
-launchers take a small number."""
+"""Bytes that a block of a persistent kernel moves at least, where a launcher asked for a GPU and there was none: others
+ask for its sizes, to choose tiles."""
 
 
 def _tail(step: Step, resident: float) -> float:

@@ -42,8 +42,12 @@ import triton
 import triton.language as tl
 
 BLOCK = 256
-gpu = lab.device.current()
-RESIDENT = gpu.sms * (32 * gpu.limits.max_warps // BLOCK) if gpu else 64  # blocks that the GPU runs at once
+
+
+def resident():
+    """Return how many blocks the GPU runs at the same time."""
+    gpu = lab.device.current()
+    return gpu.sms * (32 * gpu.limits.max_warps // BLOCK) if gpu else 64
 
 
 def sum_v5(x, out):
@@ -61,7 +65,7 @@ def sum_v6(x, out):
     x = lab.aligned(x)  # float4 needs 16-byte alignment: new tensors have it, slices such as y[1:] may not
     out.zero_()
     n = x.numel()
-    blocks = min(triton.cdiv(n, 16 * BLOCK), RESIDENT)
+    blocks = min(triton.cdiv(n, 16 * BLOCK), resident())
     reduce_v6[blocks, BLOCK](x, out, n)
 
 
@@ -73,7 +77,7 @@ def row_sum(x, out):
 def total_sum(x, out, BLOCK=4096):
     n = x.numel()
     out.zero_()
-    programs = min(triton.cdiv(n, 4 * BLOCK), RESIDENT)
+    programs = min(triton.cdiv(n, 4 * BLOCK), resident())
     total_sum_kernel[(programs,)](x, out, n, BLOCK=BLOCK, num_warps=8)
 
 

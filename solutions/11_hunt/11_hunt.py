@@ -49,14 +49,16 @@ def scan(x, out):
         add_offsets[blocks - 1, BLOCK](out, offsets, n)
 
 
-gpu = lab.device.current()
-RESIDENT = gpu.sms * (32 * gpu.limits.max_warps // BLOCK) if gpu else 64  # blocks that the GPU runs at the same time
+def resident():
+    """Return how many blocks the GPU runs at the same time."""
+    gpu = lab.device.current()
+    return gpu.sms * (32 * gpu.limits.max_warps // BLOCK) if gpu else 64
 
 
 def histogram(x, bins, counts):
     counts.zero_()
     n = x.numel()
-    blocks = min(triton.cdiv(n, 16 * BLOCK), RESIDENT)
+    blocks = min(triton.cdiv(n, 16 * BLOCK), resident())
     histogram_kernel[blocks, BLOCK](x, counts, n, bins)
 
 

@@ -358,8 +358,8 @@ def persistent(a, b, c, stages=4, cluster=2, group=8):
     """Compute c = a @ b.T. b has shape (N, K); either of its axes may be contiguous in memory."""
     (M, N), across = c.shape, int(b.stride(1) != 1)
     kernel = matmul_persistent.module[f"matmul_persistent<{stages},{cluster},{group},{across}>"].clustered(cluster)
-    sms = lab.device.current().sms if a.is_cuda else 2 * cluster
-    grid = cluster * min(sms // cluster, cdiv(M, 128 * cluster) * cdiv(N, 256))
+    gpu = lab.device.current()
+    grid = cluster * min((gpu.sms if gpu else 2 * cluster) // cluster, cdiv(M, 128 * cluster) * cdiv(N, 256))
     launch = kernel[grid, 288, stages * (128 + 256) * 64 * 2 + 4 * 64 * 64 * 2 + 2 * stages * 8]
     height = 64 if across else 256 // cluster
     b = b.T if across else b

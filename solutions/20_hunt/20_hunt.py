@@ -1,15 +1,16 @@
 # %% [markdown]
 # # Bug hunt: decoding, and attention in CUDA C++
 #
-# **You will** find one bug in each of three attention kernels. First the kernels show only what they do: cases that
+# **You will** find one bug in each of four attention kernels. First the kernels show only what they do: cases that
 # fail, values, counts. You name line and cause, then you fix the kernel.
 #
 # **You will learn to**
 # - test a batch whose sequences differ;
 # - compute how large an offset can become;
-# - follow a value from one lane to another.
+# - follow a value from one lane to another;
+# - look for a pattern in the columns that are wrong.
 #
-# **You need** `19_decode_attention` and `20_flash_cuda`. About 50 minutes. You need no GPU.
+# **You need** `19_decode_attention` and `20_flash_cuda`. About 65 minutes. You need no GPU.
 #
 # Do not run the checks of the last section before you have named the bugs: they name causes, too.
 
@@ -114,6 +115,20 @@ def scalar(q, k, v, out, lse):
     (H, M, D), N = q.shape, k.shape[1]
     kernel = flash_scalar if D == 64 else flash_scalar.module[f"flash_scalar<{D}>"]
     kernel[(cdiv(M, 32), H), 128](q, k, v, out, lse, M, N, LOG2_E.value * D**-0.5)
+
+
+def tensor(q, k, v, out, lse):
+    (H, M, D), N = q.shape, k.shape[1]
+    warps, tiles, block_n = (2, 2, 32) if M * N < 2**16 else (4, 2, 64)
+    kernel = flash_tensor
+    if (D, warps, block_n) != (64, 2, 32):
+        kernel = kernel.module[f"flash_tensor<{D},{warps},{tiles},{block_n}>"]
+    block_m, shared = 16 * tiles * warps, 2 * (16 * tiles * warps + 4 * block_n) * (D + 8)
+    # 16-byte copies need 16-byte aligned arrays
+    q, k, v, o = lab.aligned(q), lab.aligned(k), lab.aligned(v), lab.aligned(out, keep=False)
+    kernel[(cdiv(M, block_m), H), 32 * warps, shared](q, k, v, o, lse, M, N, LOG2_E.value * D**-0.5)
+    if o is not out:
+        out.copy_(o)
 
 
 # %% [markdown]
@@ -285,7 +300,183 @@ lab.evidence("20_hunt/paged")
 lab.evidence("20_hunt/scalar")
 
 # %% [markdown]
-# ## 4 Name the bugs
+# ## 4 Attention on tensor cores
+#
+# The kernel of unit 20's second level: each warp computes 32 queries, and a lane holds pairs of neighboring columns of
+# the output. Short sequences pass every test.
+
+# %% cell="hunt" id="tensor_kernel" exercise="20_hunt/tensor"
+# %%cuda flash_tensor<64,2,2,32>
+# #include <cuda_fp16.h>
+# #include <cuda_pipeline.h>
+# #include <lab/mma.cuh>
+#
+# // Starts to copy x[row + i][j] to tile[i][j], with 0 past the end. Rows are padded to D + 8 to avoid bank conflicts.
+# template <int ROWS, int D, int THREADS>
+# __device__ void copy_rows(half *tile, const half *x, int row, int rows) {
+#     #pragma unroll
+#     for (int p = 0; p < ROWS * D / 8 / THREADS; p++) {
+#         int i = threadIdx.x + p * THREADS, r = i / (D / 8), c = i % (D / 8) * 8;
+#         bool inside = row + r < rows;
+#         copy_async(tile + r * (D + 8) + c, x + (row + r) * D + c, inside);
+#     }
+# }
+#
+# // Computes s = q k^T.
+# //   s       (16 * TILES) x BLOCK_N, in pieces of 16 x 8
+# //   q_tile  (16 * TILES) x D
+# //   k_tile  BLOCK_N x D
+# template <int D, int TILES, int BLOCK_N>
+# __device__ void scores(float (&s)[TILES][BLOCK_N / 8][4], const half *q_tile, const half *k_tile) {
+#     constexpr int PITCH = D + 8;
+#     int lane = threadIdx.x % 32;
+#     #pragma unroll
+#     for (int t = 0; t < TILES; t++)
+#         #pragma unroll
+#         for (int n = 0; n < BLOCK_N / 8; n++) s[t][n][0] = s[t][n][1] = s[t][n][2] = s[t][n][3] = 0.0f;
+#     // ### BEGIN SOLUTION
+#     const half *q_row = q_tile + lane % 16 * PITCH + lane / 16 * 8;
+#     const half *k_row = k_tile + (lane / 16 * 8 + lane % 8) * PITCH + lane / 8 % 2 * 8;
+#     #pragma unroll
+#     for (int d = 0; d < D; d += 16) {
+#         unsigned a[TILES][4];
+#         #pragma unroll
+#         for (int t = 0; t < TILES; t++) ldmatrix_x4(a[t], q_row + 16 * t * PITCH + d);
+#         #pragma unroll
+#         for (int n = 0; n < BLOCK_N / 8; n += 2) {
+#             unsigned b[4];
+#             ldmatrix_x4(b, k_row + 8 * n * PITCH + d);
+#             #pragma unroll
+#             for (int t = 0; t < TILES; t++) {
+#                 mma_m16n8k16(s[t][n], a[t], b[0], b[1]);
+#                 mma_m16n8k16(s[t][n + 1], a[t], b[2], b[3]);
+#             }
+#         }
+#     }
+#     // ### END SOLUTION
+# }
+#
+# // Replaces s by p = exp2(scale * s - m) with the new maxima m, rescales l and o, and adds the lane's own p to l.
+# template <int D, int TILES, int BLOCK_N>
+# __device__ void soften(float (&s)[TILES][BLOCK_N / 8][4], float (&m)[TILES][2], float (&l)[TILES][2],
+#                        float (&o)[TILES][D / 8][4], float scale) {
+#     // ### BEGIN SOLUTION
+#     #pragma unroll
+#     for (int t = 0; t < TILES; t++)
+#         #pragma unroll
+#         for (int h = 0; h < 2; h++) {
+#             float largest = -INFINITY;
+#             #pragma unroll
+#             for (int n = 0; n < BLOCK_N / 8; n++) largest = fmaxf(largest, fmaxf(s[t][n][2 * h], s[t][n][2 * h + 1]));
+#             largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 1));
+#             largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, 2));
+#             float m_new = fmaxf(m[t][h], largest * scale), factor = fast_exp2(m[t][h] - m_new), sum = 0.0f;
+#             #pragma unroll
+#             for (int n = 0; n < BLOCK_N / 8; n++)
+#                 #pragma unroll
+#                 for (int i = 2 * h; i < 2 * h + 2; i++) sum += s[t][n][i] = fast_exp2(s[t][n][i] * scale - m_new);
+#             m[t][h] = m_new;
+#             l[t][h] = l[t][h] * factor + sum;
+#             #pragma unroll
+#             for (int n = 0; n < D / 8; n++) o[t][n][2 * h] *= factor, o[t][n][2 * h + 1] *= factor;
+#         }
+#     // ### END SOLUTION
+# }
+#
+# // Adds p v to o.
+# //   p       (16 * TILES) x BLOCK_N, in pieces of 16 x 8
+# //   v_tile  BLOCK_N x D
+# //   o       (16 * TILES) x D, in pieces of 16 x 8
+# template <int D, int TILES, int BLOCK_N>
+# __device__ void weigh(float (&o)[TILES][D / 8][4], float (&p)[TILES][BLOCK_N / 8][4], const half *v_tile) {
+#     constexpr int PITCH = D + 8;
+#     int lane = threadIdx.x % 32;
+#     // ### BEGIN SOLUTION
+#     const half *v_row = v_tile + lane % 16 * PITCH + lane / 16 * 8;
+#     #pragma unroll
+#     for (int k = 0; k < BLOCK_N / 16; k++) {
+#         unsigned a[TILES][4];
+#         #pragma unroll
+#         for (int t = 0; t < TILES; t++)
+#             #pragma unroll
+#             for (int i = 0; i < 4; i++) {
+#                 float *two = &p[t][2 * k + i / 2][i % 2 * 2];
+#                 a[t][i] = pack(two[0], two[1]);
+#             }
+#         #pragma unroll
+#         for (int n = 0; n < D / 8; n += 2) {
+#             unsigned b[4];
+#             ldmatrix_x4_trans(b, v_row + 16 * k * PITCH + 8 * n);
+#             #pragma unroll
+#             for (int t = 0; t < TILES; t++) {
+#                 mma_m16n8k16(o[t][n], a[t], b[0], b[1]);
+#                 mma_m16n8k16(o[t][n + 1], a[t], b[2], b[3]);
+#             }
+#         }
+#     }
+#     // ### END SOLUTION
+# }
+#
+# // Computes what flash_scalar computes, with 16 * TILES queries per warp and two buffers of BLOCK_N keys and values.
+# template <int D, int WARPS, int TILES, int BLOCK_N>
+# __global__ void __launch_bounds__(32 * WARPS)
+# flash_tensor(const half *q, const half *k, const half *v, half *out, float *lse, int M, int N, float scale) {
+#     constexpr int PITCH = D + 8, BLOCK_M = 16 * TILES * WARPS, THREADS = 32 * WARPS, TILE = BLOCK_N * PITCH;
+#     extern __shared__ __align__(128) half memory[];
+#     half *q_tile = memory, *kv_tiles = memory + BLOCK_M * PITCH;
+#     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = blockIdx.x * BLOCK_M;
+#     size_t head = blockIdx.y;
+#     q += head * M * D, out += head * M * D, lse += head * M, k += head * N * D, v += head * N * D;
+#     auto fetch = [&](int start, int buffer) {  // a function that can use all variables above
+#         copy_rows<BLOCK_N, D, THREADS>(kv_tiles + 2 * buffer * TILE, k, start, N);
+#         copy_rows<BLOCK_N, D, THREADS>(kv_tiles + (2 * buffer + 1) * TILE, v, start, N);
+#         __pipeline_commit();
+#     };
+#     copy_rows<BLOCK_M, D, THREADS>(q_tile, q, first, M);
+#     fetch(0, 0);
+#     float m[TILES][2], l[TILES][2] = {}, o[TILES][D / 8][4] = {}, s[TILES][BLOCK_N / 8][4];
+#     for (int t = 0; t < TILES; t++) m[t][0] = m[t][1] = -INFINITY;
+#     for (int start = 0, now = 0; start < N; start += BLOCK_N, now = 1 - now) {
+#         __pipeline_wait_prior(0);
+#         __syncthreads();  // buffer `now` is full, and no warp still reads the other buffer
+#         if (start + BLOCK_N < N) fetch(start + BLOCK_N, 1 - now);
+#         const half *k_tile = kv_tiles + 2 * now * TILE, *v_tile = k_tile + TILE;
+#         scores<D, TILES, BLOCK_N>(s, q_tile + 16 * TILES * warp * PITCH, k_tile);
+#         if (start + BLOCK_N > N) {  // some keys are past the end
+#             #pragma unroll
+#             for (int t = 0; t < TILES; t++)
+#                 #pragma unroll
+#                 for (int n = 0; n < BLOCK_N / 8; n++)
+#                     #pragma unroll
+#                     for (int i = 0; i < 4; i++)
+#                         if (start + 8 * n + lane % 4 * 2 + i % 2 >= N) s[t][n][i] = -INFINITY;
+#         }
+#         soften<D, TILES, BLOCK_N>(s, m, l, o, scale);
+#         weigh<D, TILES, BLOCK_N>(o, s, v_tile);
+#     }
+#     #pragma unroll
+#     for (int t = 0; t < TILES; t++)
+#         #pragma unroll
+#         for (int h = 0; h < 2; h++) {
+#             int row = first + 16 * (TILES * warp + t) + 8 * h + lane / 4;
+#             float sum = l[t][h];
+#             sum += __shfl_xor_sync(~0u, sum, 1);
+#             sum += __shfl_xor_sync(~0u, sum, 2);
+#             if (row >= M) continue;
+#             float inverse = 1.0f / sum;
+#             unsigned *out_row = reinterpret_cast<unsigned *>(out + row * D) + lane % 4;
+#             #pragma unroll
+#             for (int n = 0; n < D / 8; n++)
+#                 out_row[4 * n] = pack(o[t][n][2 * h] * inverse, o[t][n][2 * h + 1] * inverse);
+#             if (lane % 4 == 0) lse[row] = (m[t][h] + log2f(sum)) * 0.6931471805599453f;
+#         }
+# }
+
+# %%
+lab.evidence("20_hunt/tensor")
+
+# %% [markdown]
+# ## 5 Name the bugs
 #
 # Fill in `bug`: for each hunt, the line of its kernel's cell where the bug is, and the cause. Lines count from 1 (View
 # → Show Line Numbers); in a CUDA C++ cell, `%%cuda` is line 1. If several lines can be changed to fix the bug, any of
@@ -307,19 +498,22 @@ lab.evidence("20_hunt/scalar")
 # type has the product?</details>
 # <details><summary>Hint 3</summary><code>scalar</code>: the weight of key j for a query is in one lane. Which lanes
 # need it?</details>
+# <details><summary>Hint 4</summary><code>tensor</code>: which columns of the output are wrong? Which element of a piece
+# of o holds such a column?</details>
 
 
 # %% cell="solution" id="bug"
 def bug(hunt):
     """Return the line and the cause of a hunt's bug, such as {"line": 12, "cause": "…"}.
 
-    hunt  "partial" or "paged" or "scalar"
+    hunt  "partial", "paged", "scalar", or "tensor"
     """
     ### BEGIN SOLUTION
     found = {
         "partial": {"line": 11, "cause": "wrong sequence"},
         "paged": {"line": 24, "cause": "32-bit overflow"},
         "scalar": {"line": 50, "cause": "wrong lane"},
+        "tensor": {"line": 70, "cause": "missing rescale"},
     }
     return found[hunt]
     ### END SOLUTION
@@ -329,7 +523,7 @@ def bug(hunt):
 lab.check("20_hunt/bug")
 
 # %% [markdown]
-# ## 5 Fix them
+# ## 6 Fix them
 #
 # Change the kernels in their cells above, run the cells, and check. A fix needs few characters or lines; the rest of
 # the kernel is right.
@@ -342,6 +536,9 @@ lab.check("20_hunt/paged")
 
 # %% cell="check" exercise="20_hunt/scalar"
 lab.check("20_hunt/scalar")
+
+# %% cell="check" exercise="20_hunt/tensor"
+lab.check("20_hunt/tensor")
 
 # %% [markdown]
 # **Next.** `21_launch_overhead` is about the time between kernels.

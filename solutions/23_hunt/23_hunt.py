@@ -1,23 +1,26 @@
 # %% [markdown]
 # # Bug hunt: a fused chain and low precision
 #
-# **You will** find one bug in each of three kernels. First the kernels show only what they do: cases that fail, values,
+# **You will** find one bug in each of four kernels. First the kernels show only what they do: cases that fail, values,
 # counts. You name line and cause, then you fix the kernel.
 #
 # **You will learn to**
 # - choose inputs that tell the elements of a table apart;
 # - choose inputs of both signs;
-# - compare neighbors in a result.
+# - compare neighbors in a result;
+# - choose sizes beyond one block of scales.
 #
-# **You need** `21_launch_overhead`, `22_low_precision` and `22_sub_byte`. About 45 minutes. You need no GPU.
+# **You need** `21_launch_overhead`, `22_low_precision` and `22_sub_byte`. About 60 minutes. You need no GPU.
 #
 # Do not run the checks of the last section before you have named the bugs: they name causes, too.
 
 # %% cell="setup"
 
 # %% cell="given" id="launchers"
+import torch
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 
 def chain(x, coef, out, BLOCK=1024):
@@ -59,6 +62,31 @@ def from_code(code, EXPONENT: tl.constexpr, MANTISSA: tl.constexpr):
     magnitude = code & (1 << EXPONENT + MANTISSA) - 1
     value = (magnitude << SHIFT).to(tl.float32, bitcast=True) * 2.0 ** (127 - BIAS)
     return tl.where(code >> EXPONENT + MANTISSA != 0, -value, value)
+
+
+def fp8_matmul(a, b, sa, sb, c):
+    (M, K), N = a.shape, b.shape[0]
+    a, b = lab.aligned(a), lab.aligned(b)
+    gpu = lab.device.current()
+    if gpu and gpu.capability >= (8, 9):
+        a, b = a.view(torch.float8_e4m3fn), b.view(torch.float8_e4m3fn)
+    large = M * N > 2**16
+    BLOCK_M, BLOCK_N = (64, 128) if large else (32, 32)
+    grid = (triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N),)
+    fp8_matmul_kernel[grid](
+        TensorDescriptor.from_tensor(a, [BLOCK_M, 128]), TensorDescriptor.from_tensor(b, [BLOCK_N, 128]),
+        sa, sb, c, M, N, K, *sa.stride(), *sb.stride(), c.stride(0),
+        BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, GROUP_M=16, num_warps=4, num_stages=3 if large else 2,
+    )  # fmt: skip
+
+
+@triton.jit
+def operand(x):
+    """Return a tile for tl.dot: an fp8 tile unchanged, or the values of uint8 codes as fp16."""
+    if x.dtype == tl.uint8:  # fp16's bias is 15, E4M3's is 7: multiply by 2^(15 - 7)
+        code = x.to(tl.uint16)
+        x = ((code & 0x80) << 8 | (code & 0x7F) << 7).to(tl.float16, bitcast=True) * 256
+    return x
 
 
 # %% [markdown]
@@ -150,7 +178,44 @@ lab.evidence("23_hunt/dequantize")
 lab.tiny("23_hunt/dequantize")
 
 # %% [markdown]
-# ## 4 Name the bugs
+# ## 4 A matmul in fp8
+#
+# Both operands are E4M3 codes. A block of 128 elements of a row of a has a scale, and a block of 128 × 128 elements of
+# b has one. `operand` is right. Layers with at most 128 outputs lose no accuracy.
+
+
+# %% cell="hunt" id="fp8_matmul_kernel" exercise="23_hunt/fp8_matmul"
+@triton.jit
+def fp8_matmul_kernel(
+    a_desc, b_desc, sa_ptr, sb_ptr, c_ptr, M, N, K, stride_sam, stride_sak, stride_sbn, stride_sbk, stride_cm,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, GROUP_M: tl.constexpr,
+):  # fmt: skip
+    """Compute a tile of c[m, n] = sum over k of a[m, k] * sa[m, k // 128] * b[n, k] * sb[n // 128, k // 128]."""
+    tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
+    # tiles in groups of GROUP_M rows, as in unit 14: programs that run at the same time share what they read
+    pid, per_group = tl.program_id(0), GROUP_M * tiles_n
+    first = pid // per_group * GROUP_M
+    rows = tl.minimum(tiles_m - first, GROUP_M)
+    m, n = (first + pid % per_group % rows) * BLOCK_M, pid % per_group // rows * BLOCK_N
+    offs_m, offs_n = m + tl.arange(0, BLOCK_M), n + tl.arange(0, BLOCK_N)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    ### BEGIN SOLUTION
+    for k in range(tl.cdiv(K, 128)):
+        a = operand(a_desc.load([m, k * 128]))
+        b = operand(b_desc.load([n, k * 128]))
+        sa = tl.load(sa_ptr + offs_m * stride_sam + k * stride_sak, mask=offs_m < M, other=0.0)
+        sb = tl.load(sb_ptr + n // 128 * stride_sbn + k * stride_sbk)
+        acc += tl.dot(a, b.T) * (sa * sb)[:, None]
+    ### END SOLUTION
+    c_ptrs = c_ptr + offs_m[:, None].to(tl.int64) * stride_cm + offs_n[None, :]
+    tl.store(c_ptrs, acc.to(tl.float16), mask=(offs_m[:, None] < M) & (offs_n[None, :] < N))
+
+
+# %%
+lab.evidence("23_hunt/fp8_matmul")
+
+# %% [markdown]
+# ## 5 Name the bugs
 #
 # Fill in `bug`: for each hunt, the line of its kernel's cell where the bug is, and the cause. Lines count from 1 (View
 # → Show Line Numbers). If several lines can be changed to fix the bug, any of them is right.
@@ -172,19 +237,22 @@ lab.tiny("23_hunt/dequantize")
 # get?</details>
 # <details><summary>Hint 3</summary><code>dequantize</code>: compare two neighbors of your result with the expected
 # ones.</details>
+# <details><summary>Hint 4</summary><code>fp8_matmul</code>: which is the first wrong column? Which of the two scales
+# changes there?</details>
 
 
 # %% cell="solution" id="bug"
 def bug(hunt):
     """Return the line and the cause of a hunt's bug, such as {"line": 12, "cause": "…"}.
 
-    hunt  "chain" or "quantize_rows" or "dequantize"
+    hunt  "chain", "quantize_rows", "dequantize", or "fp8_matmul"
     """
     ### BEGIN SOLUTION
     found = {
         "chain": {"line": 12, "cause": "wrong stride"},
         "quantize_rows": {"line": 8, "cause": "sign ignored"},
         "dequantize": {"line": 11, "cause": "swapped halves"},
+        "fp8_matmul": {"line": 19, "cause": "wrong block's scale"},
     }
     return found[hunt]
     ### END SOLUTION
@@ -194,7 +262,7 @@ def bug(hunt):
 lab.check("23_hunt/bug")
 
 # %% [markdown]
-# ## 5 Fix them
+# ## 6 Fix them
 #
 # Change the kernels in their cells above, run the cells, and check. A fix needs few characters or lines; the rest of
 # the kernel is right.
@@ -207,6 +275,9 @@ lab.check("23_hunt/quantize_rows")
 
 # %% cell="check" exercise="23_hunt/dequantize"
 lab.check("23_hunt/dequantize")
+
+# %% cell="check" exercise="23_hunt/fp8_matmul"
+lab.check("23_hunt/fp8_matmul")
 
 # %% [markdown]
 # **Next.** `23_many_gpus` computes on several GPUs.

@@ -1,15 +1,17 @@
 # %% [markdown]
-# # Bug hunt: kernels of a transformer block
+# # Bug hunt: kernels of a transformer block, and one to profile
 #
-# **You will** find one bug in each of three kernels of a transformer block. First the kernels show only what they do:
+# **You will** find one bug in each of three kernels of a transformer block, and in a kernel that is right but slow.
+# First the kernels show only what they do:
 # cases that fail, values, counts. You name line and cause, then you fix the kernel.
 #
 # **You will learn to**
 # - test a batch of several sequences;
 # - look at the last row of a reduction in two stages;
-# - compare a rounding with PyTorch's.
+# - compare a rounding with PyTorch's;
+# - find a fault that only counters show.
 #
-# **You need** `24_block_kernels`. About 45 minutes. You need no GPU.
+# **You need** `24_block_kernels` and `25_profile`. About 60 minutes. You need no GPU.
 #
 # Do not run the checks of the last section before you have named the bugs: they name causes, too.
 
@@ -75,6 +77,11 @@ def rms_norm_backward(x, w, dy, dx, dw):
 def swiglu(x, out, BLOCK_N=1024):
     M, N = out.shape
     swiglu_kernel[(M * triton.cdiv(N, BLOCK_N),)](x, out, N, x.stride(0), out.stride(0), BLOCK_N=BLOCK_N)
+
+
+def interleave(x, out):
+    M, N = x.shape
+    interleave_kernel[(triton.cdiv(N, 32), triton.cdiv(M, 32)), (32, 8)](out, x, M, N)
 
 
 # %% [markdown]
@@ -184,10 +191,49 @@ def swiglu_kernel(x_ptr, out_ptr, N, stride_xm, stride_om, BLOCK_N: tl.constexpr
 lab.evidence("25_hunt/swiglu")
 
 # %% [markdown]
-# ## 4 Name the bugs
+# ## 4 Channels of a recording
+#
+# The kernel of unit 25 transposes a sound recording and clips it: even channels `m` in one way, odd ones in another.
+# Every result is right, its accesses are coalesced, and it has no bank conflicts. Solve `25_profile` first: the kernel
+# is that of its last exercise.
+
+# %% cell="hunt" id="interleave_kernel" exercise="25_hunt/interleave"
+# %%cuda
+# __device__ float even_clip(float v) {
+#     for (int k = 0; k < 8; k++) v = v / (1.0f + fabsf(v));
+#     return v;
+# }
+# __device__ float odd_clip(float v) {
+#     for (int k = 0; k < 8; k++) v = v / sqrtf(1.0f + v * v);
+#     return v;
+# }
+#
+# __global__ void interleave_kernel(float* out, const float* x, int M, int N) {
+#     // out[n][m] = clip(x[m][n]); a block of 32 * 8 threads moves a tile of 32 * 32 samples.
+#     const int tx = threadIdx.x, first_m = blockIdx.y * 32, first_n = blockIdx.x * 32;
+#     // ### BEGIN SOLUTION
+#     __shared__ float tile[32][33];
+#     for (int y = threadIdx.y; y < 32; y += 8) {
+#         const int m = first_m + y, n = first_n + tx;
+#         if (m < M && n < N) tile[y][tx] = m % 2 == 0 ? even_clip(x[m * N + n]) : odd_clip(x[m * N + n]);
+#     }
+#     __syncthreads();
+#     for (int y = threadIdx.y; y < 32; y += 8) {
+#         const int m = first_m + tx, n = first_n + y;
+#         if (m < M && n < N) out[n * M + m] = tile[tx][y];
+#     }
+#     // ### END SOLUTION
+# }
+
+# %%
+lab.evidence("25_hunt/interleave")
+
+# %% [markdown]
+# ## 5 Name the bugs
 #
 # Fill in `bug`: for each hunt, the line of its kernel's cell where the bug is, and the cause. Lines count from 1 (View
-# → Show Line Numbers). If several lines can be changed to fix the bug, any of them is right.
+# → Show Line Numbers); in a CUDA C++ cell, `%%cuda` is line 1. If several lines can be changed to fix the bug, any of
+# them is right.
 #
 # The causes to choose from:
 #
@@ -198,26 +244,29 @@ lab.evidence("25_hunt/swiglu")
 # - wrong stride
 # - wrong divisor
 # - missing mask
-# - wrong sign
+# - divergent lanes
 #
 # <details><summary>Hint 1</summary><code>rope</code>: which token is the first that is wrong? Which row of cos does it
 # need?</details>
 # <details><summary>Hint 2</summary><code>rms_norm_backward</code>: <code>dx</code> is right. Subtract your
 # <code>dw</code> from the expected one: which rows are missing?</details>
 # <details><summary>Hint 3</summary><code>swiglu</code>: in which type is the value that is multiplied by up?</details>
+# <details><summary>Hint 4</summary><code>interleave</code>: in each of the two loops, which lanes of a warp have the
+# same channel m?</details>
 
 
 # %% cell="solution" id="bug"
 def bug(hunt):
     """Return the line and the cause of a hunt's bug, such as {"line": 12, "cause": "…"}.
 
-    hunt  "rope" or "rms_norm_backward" or "swiglu"
+    hunt  "rope", "rms_norm_backward", "swiglu", or "interleave"
     """
     ### BEGIN SOLUTION
     found = {
         "rope": {"line": 12, "cause": "wrong position"},
         "rms_norm_backward": {"line": 29, "cause": "last row missing"},
         "swiglu": {"line": 10, "cause": "rounded too early"},
+        "interleave": {"line": 17, "cause": "divergent lanes"},
     }
     return found[hunt]
     ### END SOLUTION
@@ -227,7 +276,7 @@ def bug(hunt):
 lab.check("25_hunt/bug")
 
 # %% [markdown]
-# ## 5 Fix them
+# ## 6 Fix them
 #
 # Change the kernels in their cells above, run the cells, and check. A fix needs few characters or lines; the rest of
 # the kernel is right.
@@ -241,7 +290,8 @@ lab.check("25_hunt/rms_norm_backward")
 # %% cell="check" exercise="25_hunt/swiglu"
 lab.check("25_hunt/swiglu")
 
+# %% cell="check" exercise="25_hunt/interleave"
+lab.check("25_hunt/interleave")
+
 # %% [markdown]
-# **Next.** `25_profile` finds slow kernels by their counters.
-#
 # **In practice** keep each bug that you fix as a test: the smallest case that showed it.

@@ -36,7 +36,7 @@ def test_one_kernel_that_takes_too_long_shortens_the_time_of_the_next(monkeypatc
     class Compiler:
         @staticmethod
         def compile_all(job):
-            yield {"spec": 0, "kernel": job["specs"][0]["kernel"], "targets": {"80": {}}}
+            yield {"kernel": job["specs"][0]["kernel"], "targets": {"80": {}}}
 
     def within(seconds, work):
         given.append(seconds)

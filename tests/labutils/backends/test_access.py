@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labutils.backends.access import WAVE, Recorder
+from labutils.backends.access import WAVE, Recorder, distinct
 
 BASE, ITEM = 4096, 4
 
@@ -66,6 +66,21 @@ def test_an_offset_that_overflows_32_bits_is_named():
     assert not far.load(far.in_memory(wrapped), np.ones(1, bool), 2, lambda: (None, "")).any()
     assert far.findings[0].overflowed and far.findings[0].array == "k"
     assert f"{2 * wide}, becomes {2 * wide - 2**32} in 32 bits" in far.findings[0].sentence()
+
+
+@pytest.mark.parametrize("values", [[], [7], [1, 1, 2, 2, 5], [5, 1, 5, 0], [[0, 1], [1, 2]], [[2, 3], [0, 1]]])
+def test_distinct_values_are_in_order(values):
+    values = np.array(values, np.uint64)
+    assert distinct(values).tolist() == np.unique(values).tolist()
+
+
+def test_only_arrays_that_an_access_may_touch_are_looked_at(recorder):
+    recorder.track("y", BASE + 200 * ITEM, ITEM, np.ones(40, bool))
+    x, y = recorder.arrays
+    assert recorder.between(at(0, 5)) == [x] and recorder.between(at(195)) == [y]
+    assert recorder.between(at(0, 195)) == [x, y] == recorder.between(at(5, 500)) and recorder.between(at()) == []
+    assert access(recorder, "load", 0, 99, 195, 150).tolist() == [True, True, False]
+    assert kinds(recorder) == ["out-of-bounds"]
 
 
 def test_masked_lanes_touch_nothing(recorder):

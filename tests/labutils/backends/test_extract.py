@@ -111,6 +111,12 @@ def test_lines_keep_their_numbers():
         assert inspect.getsource(namespace[fn.__name__]) == inspect.getsource(fn)
 
 
+def test_the_text_of_a_function_is_read_once(monkeypatch):
+    first = module_parts(launcher)
+    monkeypatch.setattr(inspect, "getsourcelines", lambda function: pytest.fail("read again"))
+    assert module_parts(launcher) == first
+
+
 def test_module_text_is_a_module():
     namespace: dict = {}
     exec(module_text(plain), namespace)

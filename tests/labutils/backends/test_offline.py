@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from labutils.backends import interpreter, offline
+from labutils.backends import compiler, interpreter, offline
 from labutils.backends.compiler import _place
 from labutils.backends.extract import NotExtractable
 
@@ -181,6 +181,28 @@ def test_a_compiler_serves_the_next_one_and_survives_a_kernel_that_kills_it(monk
     process.kill()
     process.wait()
     assert offline.Compiler((80,))._process is not process
+
+
+@pytest.mark.parametrize(("cores", "sizes"), [(1, [5]), (2, [2, 3]), (3, [1, 2, 2]), (16, [1, 1, 1, 2])])
+def test_each_core_compiles_specs_that_follow_one_another(cores, sizes, monkeypatch):
+    monkeypatch.setattr(compiler.os, "sched_getaffinity", lambda pid: range(cores))
+    shares = compiler.shares({"specs": list("abcde"), "targets": [80]})
+    assert [len(share["specs"]) for share in shares] == sizes
+    assert "".join("".join(share["specs"]) for share in shares) == "abcde"
+    assert compiler.shares({"specs": [], "targets": [80]}) == [{"specs": [], "targets": [80]}]
+
+
+def test_what_several_processes_compile_stays_in_order(monkeypatch):
+    monkeypatch.setattr(compiler.os, "sched_getaffinity", lambda pid: range(2))
+
+    def compile_all(job):
+        for spec in job["specs"]:
+            os.write(2, f"{spec} ".encode())
+            yield {"kernel": spec}
+
+    monkeypatch.setattr(compiler, "compile_all", compile_all)
+    found = compiler.answer({"specs": list("abc"), "targets": [80]})
+    assert found == {"results": [{"kernel": name} for name in "abc"], "noise": "a b c "}
 
 
 def test_a_compiler_that_never_ends_is_ended(monkeypatch):

@@ -1,5 +1,6 @@
 """What launchers launch at sizes that nobody runs, and what kernels of a counted case do there."""
 
+import functools
 import subprocess
 import sys
 from collections import Counter
@@ -11,6 +12,7 @@ from labutils import exercises
 from labutils.backends import child
 from labutils.check import figures, planned
 from labutils.check.planned import Counted, Step, Work
+from labutils.gpu import device
 
 TRITON, CUDA, SCAN = "06_elementwise_triton/vector_add", "08_coalescing/transpose", "10_scan/scan"
 
@@ -19,7 +21,7 @@ def plan(name: str, tmp_path) -> list[dict]:
     """In a child, as a card plans."""
     exercise = exercises.get(name)
     fn = getattr(load_text(solution_text(exercise.unit), tmp_path), exercise.entry)
-    (found,) = child.fork([lambda: {"plan": planned.plan(exercise, fn, exercise.bench)}], 30.0)
+    (found,) = child.fork([lambda: {"plan": planned.plan(exercise, fn, exercise.bench, planned.Asked())}], 30.0)
     return found["plan"]
 
 
@@ -37,6 +39,30 @@ def test_a_cuda_launcher_is_planned_with_its_levels(tmp_path):
     assert launch["blocks"] == 8192 // 32 * 8192 // 32 and launch["threads"] == 256
     first, second = plan(SCAN, tmp_path)
     assert first["launches"] == 4 and second["launches"] == 3
+
+
+@pytest.mark.compiler
+def test_a_launcher_that_sizes_its_grid_by_the_gpu_asks_for_it(tmp_path):
+    """Without a GPU both launch 64 blocks."""
+    for name, asked in (("10_warp_reduction/sum_v6", True), ("09_debugging/fix_sum", False)):
+        (launch,) = plan(name, tmp_path)
+        assert (launch["blocks"], launch["asked"]) == (64, asked)
+
+
+def test_what_a_launcher_has_asked_once_counts_for_its_later_runs():
+    asked = planned.Asked()
+    remembered = functools.cache(lambda: device.current())
+    for _ in range(2):
+        with asked:
+            remembered()
+        assert asked.gpu and device.current.__module__ == device.__name__
+
+
+def test_stores_that_fill_half_of_their_sectors_are_partial():
+    seen = Counted()
+    for size, sectors in ((1024, 32), (992, 32), (512, 32), (128, 32)):
+        seen.store(size, sectors)
+    assert seen.partial == 64
 
 
 def test_a_smaller_size_is_a_quarter_of_the_bytes():

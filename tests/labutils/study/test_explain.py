@@ -169,6 +169,29 @@ def test_each_part_that_needs_more_time_makes_it_longer():
     assert predicted(blocks=STEP.blocks, again=4 * BENCH["n"]).seconds == pytest.approx(plain, rel=0.05)  # L2 hits
 
 
+def test_a_few_blocks_leave_most_of_the_gpu_idle_unless_their_number_depends_on_it():
+    # docs/measured.md: the 64 blocks of fix_sum take 3.13 ms on an H200, and a kernel that fills it 241 µs
+    h200 = device.find("H200")
+    for name, seconds in (("09_debugging/fix_sum", 3.13e-3), ("10_warp_reduction/sum_v6", 241e-6)):
+        made = prediction.predict(exercises.get(name), reference.of(name), h200)
+        assert made.seconds == pytest.approx(seconds, rel=0.15)
+    few = [predicted(blocks=blocks, sectors=STEP.sectors) for blocks in (8, 16)]
+    assert few[0].seconds == pytest.approx(2 * few[1].seconds, rel=0.05)
+    assert few[0].parts["l2"] == pytest.approx(132 / 8 * predicted().parts["l2"])
+    assert predicted(blocks=8, asked=True).seconds == pytest.approx(predicted().seconds, rel=0.1)
+
+
+def test_a_store_of_part_of_a_sector_takes_the_l2_longer_and_memory_reads_the_rest():
+    partial = predicted(partial=STEP.written // 32)
+    assert partial.parts["memory"] == pytest.approx(predicted(reads=(4 * BENCH["n"],) * 3).parts["memory"])
+    assert partial.parts["l2"] == pytest.approx(2 * predicted().parts["l2"])
+
+
+def test_a_gpu_starts_so_many_blocks_in_a_cycle():
+    made = predicted("H100 SXM", blocks=1 << 21, threads=32)
+    assert made.bound == "dispatch" and made.seconds == pytest.approx(1.26e-3, rel=0.05)
+
+
 def test_without_a_plan_sectors_that_are_requested_again_come_from_memory():
     exercise = exercises.get(TRITON)
     plain = prediction.predict(exercise, REFERENCE, device.find("T4")).parts["memory"]
