@@ -1,4 +1,4 @@
-"""Counts as the machine code has them: which loads of shared memory the compiler joins, and what contended atomics cost.
+"""Counts as the machine code has them: which loads of shared memory the compiler joins, what contended atomics cost.
 
 The patterns are those of public kernels whose totals Nsight Compute gave on an H100 (bench/corpus/counters.py).
 """
