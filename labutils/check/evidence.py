@@ -97,7 +97,8 @@ def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, seco
     if found.kind in OUTSIDE:
         return _placed(fn, _outside(fn, found, _shown(refused), seconds), refused, tried, seconds)
     if found.kind == "precision":
-        return _coarse(fn, found, refused)
+        passed = sorted((t for t in tried if t.result.passed and not t.result.hidden), key=_size)
+        return _explained(found, refused, passed) or _coarse(fn, found, refused)
     if found.kind in VALUES:
         return _values(exercise, fn, found, refused, tried, seed, seconds)
     if exercise.language == "triton" and found.kind == "timeout":
