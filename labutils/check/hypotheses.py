@@ -22,7 +22,7 @@ from . import formulas
 from .compare import Comparison, OutputComparison
 from .findings import Evidence
 from .known_mistakes import barely_moved as barely
-from .transformed import by_case, by_row, carried_over, changes, elsewhere, of_result
+from .transformed import by_case, by_part, by_row, carried_over, changes, elsewhere, of_result
 
 SECONDS = 1.0
 """CPU time for the hypotheses on inputs of one verdict, and again for those on the formula."""
@@ -78,10 +78,12 @@ def find(
             refuted = not explains or any(_refutes(hypothesis, reference, c, o) for c, o in right)
             if not refuted and all(_explains(hypothesis, reference, c, o) for c, o in others()):
                 return hypothesis.evidence
-        end = time.process_time() + seconds
+        end = time.process_time() + 2 * seconds
     if elsewhere(samples, right):
         return elsewhere([*samples, *others()], right)
-    return by_row([*samples, *others()]) if by_row(samples) else None
+    if by_row(samples):
+        return by_row([*samples, *others()])
+    return by_part(samples)
 
 
 def _size(inputs: Inputs) -> int:

@@ -7,6 +7,7 @@ right one are where the mistake is.
 
 from __future__ import annotations
 
+import copy
 import functools
 import itertools
 import math
@@ -84,11 +85,14 @@ def _place(exercise: PlainExercise, fn: Callable, tried: list[tuple[Case, Diagno
     """The place in the function's text where one change makes every case right."""
     wrong, right = ([case for case, d in tried if (d is not None) is refused] for refused in (True, False))
     drawn = [Case("", sizes) for sizes in _drawn(exercise)]
-    return plain_repairs.find(exercise, fn, [*wrong, *right, *drawn], functools.partial(_is_right, exercise))
+    cases = [(case, exercise.arguments(case)) for case in [*wrong, *right, *drawn]]
+    return plain_repairs.find(fn, [functools.partial(_is_right, exercise, *c) for c in cases])
 
 
-def _is_right(exercise: PlainExercise, fn: Callable, case: Case) -> bool:
-    return evaluate.one_plain(exercise, fn, case)["diagnosis"] is None
+def _is_right(exercise: PlainExercise, case: Case, arguments: Mapping[str, Any], fn: Callable) -> bool:
+    given = copy.deepcopy(arguments)
+    attempt = child.attempt(fn, given.values())
+    return not attempt.problem and evaluate.compare_plain(exercise, case, attempt.returned, given) is None
 
 
 def _agreed(found: Diagnosis, tried: list[tuple[Case, Diagnosis | None]]) -> float:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ..backends import child, extract
-from ..spec.exercise import Case, PlainExercise
 from . import edits, statements
 
 SECONDS, EACH = 2.0, 0.5
@@ -42,9 +41,9 @@ class Place:
         )
 
 
-def find(exercise: PlainExercise, fn: Callable, cases: list[Case], is_right, seconds: float = SECONDS) -> Place | None:
-    """The first place where one small change makes every case right. `cases`: the likeliest to be wrong first;
-    `is_right(fn, case)` runs in a child."""
+def find(fn: Callable, tests: list[Callable[[Callable], bool]], seconds: float = SECONDS) -> Place | None:
+    """The first place where one small change makes all tests true. `tests` take the function, in a child; those that
+    `fn` itself fails come first."""
     end = time.monotonic() + seconds
     try:
         parts = extract.module_parts(fn)
@@ -53,7 +52,7 @@ def find(exercise: PlainExercise, fn: Callable, cases: list[Case], is_right, sec
     tries = [(n, c) for n, part in enumerate(parts) if part.text.lstrip().startswith("def ") for c in _changes(part)]
     at = 0
     while at < min(len(tries), MOST) and time.monotonic() < end:
-        jobs = [functools.partial(_all_right, fn.__name__, parts, *t, cases, is_right) for t in tries[at:MOST]]
+        jobs = [functools.partial(_all_right, fn.__name__, parts, *t, tests) for t in tries[at:MOST]]
         results = child.run(jobs, EACH)
         for result in results:
             at += 1
@@ -75,14 +74,14 @@ def _changes(part: extract.Part) -> list[edits.Change]:
         return []
 
 
-def _all_right(entry: str, parts, number: int, change: edits.Change, cases, is_right) -> dict:
+def _all_right(entry: str, parts, number: int, change: edits.Change, tests) -> dict:
     part, changed = parts[number], [*parts]
     changed[number] = part._replace(text=change.applied(part.text), file=f"<changed {part.file}>")
     try:
         fn = extract.load(changed, "changed")[entry]
     except Exception:  # a change that is no Python is no repair
         return {"right": False}
-    return {"right": all(is_right(fn, case) for case in cases)}
+    return {"right": all(test(fn) for test in tests)}
 
 
 def _place(parts: list[extract.Part], number: int, change: edits.Change) -> Place:
