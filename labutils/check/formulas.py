@@ -53,7 +53,7 @@ def changed(reference: Callable[..., Any]) -> tuple[Changed, ...]:
     found: dict[str, Changed] = {}
     for name, node in parts.items():
         for what, text in _changes(node):
-            found.setdefault(what, Changed(what, functools.partial(_call, reference, parts, name, text)))
+            found.setdefault(what, Changed(what, functools.partial(_call, reference, name, text)))
     return tuple(found.values())
 
 
@@ -98,23 +98,28 @@ def _node(fn: FunctionType) -> ast.Lambda | ast.FunctionDef | None:
     return None
 
 
-def _call(reference, parts, name: str, text: str, **inputs):
-    return _compiled(reference, tuple(parts), name, text)(**inputs)
+def _call(reference: FunctionType, name: str, text: str, **inputs):
+    return _defined(reference, name, text)(**inputs)
 
 
 @functools.lru_cache(maxsize=512)
-def _compiled(reference: FunctionType, names: tuple[str, ...], changed_name: str, text: str) -> Callable[..., Any]:
+def _defined(reference: FunctionType, changed_name: str, text: str) -> Callable[..., Any]:
     """The reference with one of its functions defined anew. The others of its parts are too: they may call it."""
-    namespace = {}
-    parts = _parts(reference)
+    namespace: dict[str, Any] = {}
     for fn in _functions(reference):
         namespace |= fn.__globals__
-    for name in names:
-        source = text if name == changed_name else ast.unparse(parts[name])
-        if isinstance(parts[name], ast.Lambda):
-            source = f"{_plain(name)} = {source}"
-        exec(source, namespace)
+    for name, code in _code(reference):
+        exec(_compiled(name, text) if name == changed_name else code, namespace)
     return namespace[_plain(reference.__name__)]
+
+
+@functools.lru_cache(maxsize=64)
+def _code(reference: FunctionType) -> list[tuple[str, Any]]:
+    return [(name, _compiled(name, ast.unparse(node))) for name, node in _parts(reference).items()]
+
+
+def _compiled(name: str, text: str):
+    return compile(f"{_plain(name)} = {text}" if name == "<lambda>" else text, "<formula>", "exec")
 
 
 def _functions(reference: FunctionType) -> list[FunctionType]:
