@@ -128,10 +128,11 @@ def _stored_again(seen: dict, outputs: dict[str, int]) -> dict[int, str]:
                     loops += statements.enclosing_loops(source, a["line"])[:1]
         where = "; ".join(f"line {a['line']} stores {a['bytes']:,} bytes" for a in rows[:3])
         check = f": check the first index, the step and the end of {'; '.join(map(str, dict.fromkeys(loops)))}"
+        check = check if loops else ""
         for a in rows:
             said[a["line"]] = (
                 f"{name} has {size:,} bytes, and {stored:,} are stored to it ({where}): elements are stored more than "
-                f"once. Try: let one thread, and one iteration of it, store each element{check if loops else ''}."
+                f"once. Try: let one thread, and one iteration of it, store each element{check}."
             )
     return said
 

@@ -56,7 +56,7 @@ def refine(
     agreed = _agreed(found, tried)
     if exercise.reference is None:
         place = _place(exercise, fn, tried)
-        return replace(found, advice=f"{found.advice} {_sentence(place.cause)} {place.advice}") if place else found
+        return replace(found, advice=f"{found.advice} {place.sentence} {place.advice}") if place else found
     if ", expected " not in found.symptom or agreed == 1:
         return found
     own = [dict(case.sizes) for case, _ in tried]
@@ -75,10 +75,6 @@ def refine(
 
 
 WORK_OUT = "Work this case out by hand, then compare term by term."
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:] + "."
 
 
 def _place(exercise: PlainExercise, fn: Callable, tried: list[tuple[Case, Diagnosis | None]]):

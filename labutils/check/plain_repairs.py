@@ -34,6 +34,11 @@ class Place:
         return f"one change on line {self.line} makes every result right, `{statements.shortened(self.statement)}`"
 
     @property
+    def sentence(self) -> str:
+        """The cause as a sentence of its own."""
+        return f"One change on line {self.line} makes every result right, `{statements.shortened(self.statement)}`."
+
+    @property
     def advice(self) -> str:
         return (
             f"Look at line {self.line}, first at `{statements.shortened(self.text, 80)}`. If that is as it should be, "
