@@ -35,7 +35,7 @@ FUNCTIONS = {"exp": ("exp2",), "exp2": ("exp",), "log": ("log2",), "log2": ("log
 INFINITE = ("float('-inf')", "0.0")
 
 
-class _Text:
+class Text:
     """A kernel's text with its tree and the names that it has."""
 
     def __init__(self, text: str):
@@ -72,20 +72,22 @@ def _is_docstring(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def changes(text: str) -> list[Change]:
-    """All small changes of one kernel's text, the likeliest mistakes first."""
-    source = _Text(text)
-    found = [change for rules in RULES for node in source.nodes for rule in rules for change in rule(source, node)]
+def changes(text: str, groups: Rules | None = None) -> list[Change]:
+    """All small changes of one kernel's text, or by other rules of another function's, the likeliest mistakes first."""
+    source = Text(text)
+    found = [
+        change for rules in groups or RULES for node in source.nodes for rule in rules for change in rule(source, node)
+    ]
     return list({change.applied(text): change for change in reversed(found)}.values())[::-1]
 
 
-def _comparisons(source: _Text, node: ast.AST) -> Iterator[Change]:
+def comparisons(source: Text, node: ast.AST) -> Iterator[Change]:
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARED:
         left, right = source.of(node.left), source.of(node.comparators[0])
         yield source.change("the comparison", node, f"{left} {COMPARED[type(node.ops[0])]} {right}")
 
 
-def _functions(source: _Text, node: ast.AST) -> Iterator[Change]:
+def _functions(source: Text, node: ast.AST) -> Iterator[Change]:
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
         return
     name = node.func.attr
@@ -107,7 +109,7 @@ def _functions(source: _Text, node: ast.AST) -> Iterator[Change]:
             yield source.change("the accumulator", node.args[1], f"{source.of(node.args[1])}, {acc}")
 
 
-def _memory(source: _Text, node: ast.AST) -> Iterator[Change]:
+def _memory(source: Text, node: ast.AST) -> Iterator[Change]:
     """The mask, and what masked lanes hold."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
         return
@@ -134,15 +136,17 @@ def _memory(source: _Text, node: ast.AST) -> Iterator[Change]:
         yield source.change("the type of what is loaded", node, f"{source.of(node)}.to(tl.float32)")
 
 
-def _guessed_masks(source: _Text) -> list[str]:
+def _guessed_masks(source: Text) -> list[str]:
     offsets = [n for n in source.assigned if n.startswith("off")]
     sizes = [p for p in source.parameters if re.fullmatch("[A-Zn]", p)]
     return [f"{o} < {s}" for o in offsets for s in sizes][:4]
 
 
-def _operators(source: _Text, node: ast.AST) -> Iterator[Change]:
+def operators(source: Text, node: ast.AST) -> Iterator[Change]:
     if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
         left, right = source.of(node.left), source.of(node.right)
+        if isinstance(node.op, ast.FloorDiv):
+            yield source.change("the rounding", node, f"(({left} + {right} - 1) // {right})")
         for symbol in OPERATORS[type(node.op)]:
             yield source.change("the operator", node, f"({left} {symbol} {right})")
         if isinstance(node.op, (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod)):
@@ -154,18 +158,32 @@ def _operators(source: _Text, node: ast.AST) -> Iterator[Change]:
         yield source.change("the sign", node, source.of(node.operand))
 
 
-def _terms(source: _Text, node: ast.AST) -> Iterator[Change]:
+def terms(source: Text, node: ast.AST) -> Iterator[Change]:
     """A term or a factor too many."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.BitAnd)):
         for side in (node.left, node.right):
             yield source.change("the term (one may be too many)", node, source.of(side))
 
 
+def _missing(source: Text, node: ast.AST) -> Iterator[Change]:
+    """A term or a factor too few: one of the intermediate results that the text has, or a small number."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.Div))):
+        return
+    text = source.of(node)
+    for number in (2, 3, 0.5):
+        yield source.change("the factor (one may be missing)", node, f"({number} * ({text}))")
+    before = [n for n in source.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    for name in dict.fromkeys(n.id for n in before if n.lineno < node.lineno):
+        if not re.match(r"pid|off|mask|row|col", name):
+            yield source.change("the term (one may be missing)", node, f"({text} + {name})")
+            yield source.change("the factor (one may be missing)", node, f"(({text}) * {name})")
+
+
 def _symbol(op: ast.operator) -> str:
     return {ast.Sub: "-", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%"}[type(op)]
 
 
-def _accumulations(source: _Text, node: ast.AST) -> Iterator[Change]:
+def _accumulations(source: Text, node: ast.AST) -> Iterator[Change]:
     """`acc = part` that should add."""
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
         name = node.targets[0].id
@@ -177,7 +195,7 @@ def _accumulations(source: _Text, node: ast.AST) -> Iterator[Change]:
             )
 
 
-def _names(source: _Text, node: ast.AST) -> Iterator[Change]:
+def _names(source: Text, node: ast.AST) -> Iterator[Change]:
     """Another stride, size, tile, index or program ID."""
     if not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)):
         return
@@ -198,7 +216,7 @@ FAMILIES = (
 )
 
 
-def _shapes(source: _Text, node: ast.AST) -> Iterator[Change]:
+def _shapes(source: Text, node: ast.AST) -> Iterator[Change]:
     if isinstance(node, ast.Subscript):
         inside = "".join(source.of(node.slice).split())
         for one, other in ((":,None", "None, :"), ("None,:", ":, None")):
@@ -206,7 +224,7 @@ def _shapes(source: _Text, node: ast.AST) -> Iterator[Change]:
                 yield source.change("[:, None] or [None, :]", node, f"{source.of(node.value)}[{other}]")
 
 
-def _exchanged(source: _Text, node: ast.AST) -> Iterator[Change]:
+def _exchanged(source: Text, node: ast.AST) -> Iterator[Change]:
     """Two strides of one address, or the two sizes of one mask, in each other's place."""
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.Add, ast.BitAnd)):
         return
@@ -227,7 +245,7 @@ def _exchanged(source: _Text, node: ast.AST) -> Iterator[Change]:
     yield source.change(what, node, text[: a - begin] + other + text[b - begin : c - begin] + one + text[d - begin :])
 
 
-def _constants(source: _Text, node: ast.AST) -> Iterator[Change]:
+def constants(source: Text, node: ast.AST) -> Iterator[Change]:
     if not isinstance(node, ast.Constant) or isinstance(node.value, (str, bool, type(None))):
         return
     if isinstance(node.value, int):
@@ -241,13 +259,13 @@ def _constants(source: _Text, node: ast.AST) -> Iterator[Change]:
         yield source.change("the initial value", node, "float('-inf')")
 
 
-def _initial(source: _Text, node: ast.AST) -> Iterator[Change]:
+def _initial(source: Text, node: ast.AST) -> Iterator[Change]:
     """-inf in place of 0, and the other way round."""
     if isinstance(node, ast.Call) and ast.unparse(node) in ("float('-inf')", "float('inf')"):
         yield source.change("the initial value", node, "0.0")
 
 
-def _addresses(source: _Text, node: ast.AST) -> Iterator[Change]:
+def _addresses(source: Text, node: ast.AST) -> Iterator[Change]:
     """A term that an address lacks: the row, the block, the batch."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
         return
@@ -265,9 +283,12 @@ def _addresses(source: _Text, node: ast.AST) -> Iterator[Change]:
                 )
 
 
-RULES: tuple[tuple[Callable[[_Text, ast.AST], Iterator[Change]], ...], ...] = (
-    (_comparisons, _functions, _accumulations, _shapes, _initial, _exchanged),
-    (_memory, _addresses, _operators),
-    (_names, _constants, _terms),
+Rules = tuple[tuple[Callable[[Text, ast.AST], Iterator[Change]], ...], ...]
+
+RULES: Rules = (
+    (comparisons, _functions, _accumulations, _shapes, _initial, _exchanged),
+    (_memory, _addresses, operators),
+    (_names, constants, terms),
+    (_missing,),
 )
 """The likeliest first; those of one group go through the text together."""

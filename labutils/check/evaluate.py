@@ -208,7 +208,7 @@ def _add_counts(verdict: Verdict, exercise: KernelExercise, case: Case, outcome)
 
 def _plain(exercise: PlainExercise, fn, verdict: Verdict, seed, hidden, time_limit, explain) -> None:
     cases = cases_of(exercise, seed, hidden)
-    jobs = [lambda case=case: _one_plain(exercise, fn, case) for case, _ in cases]
+    jobs = [lambda case=case: one_plain(exercise, fn, case) for case, _ in cases]
     for (case, is_hidden), result in zip(cases, child.run(jobs, time_limit), strict=False):
         if isinstance(result, str):
             diagnosis = diagnose.from_problem(child.end(result))
@@ -235,7 +235,8 @@ def _hidden_plain(exercise: PlainExercise, seed: int, count: int) -> list[Case]:
     return cases
 
 
-def _one_plain(exercise: PlainExercise, fn, case: Case) -> dict:
+def one_plain(exercise: PlainExercise, fn, case: Case) -> dict:
+    """In a child: what is wrong with the function in one case, as JSON, and what it printed."""
     arguments = exercise.arguments(case)
     attempt = child.attempt(fn, arguments.values())
     if attempt.problem:

@@ -95,9 +95,22 @@ def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, seco
     if found.kind in UNWRITTEN and not found.guess:
         return _placed(fn, _unwritten(fn, found, _shown(refused), seconds), refused, tried, seconds)
     if found.kind in OUTSIDE:
-        return _placed(fn, _outside(fn, found, _shown(refused), seconds), refused, tried, seconds)
+        outside = _outside(fn, found, _shown(refused), seconds)
+        placed = _placed(fn, outside, refused, tried, seconds)
+        values = [t for t in _of_kinds(tried, VALUES) if not _reads_outside(t)]
+        if placed == outside and len(values) > len(refused):  # where nothing is read outside, the index is wrong too
+            inside = _values(exercise, fn, values[0].result.diagnosis, values, tried, seed, seconds, describe=False)
+            if inside is not None:
+                return replace(inside, kind=found.kind, symptom=f"{inside.symptom}; {placed.symptom}")
+        return placed
     if found.kind == "precision":
-        return _coarse(fn, found, refused)
+        passed = sorted((t for t in tried if t.result.passed and not t.result.hidden), key=_size)
+        return _explained(found, refused, passed) or _coarse(fn, found, refused)
+    finite = [t for t in _of_kinds(tried, ("wrong-values",)) if not _all_strange([t])]
+    if found.kind == "overflow" and len(finite) >= len(refused):  # NaN tells less than the wrong numbers
+        passed = sorted((t for t in tried if t.result.passed and not t.result.hidden), key=_size)
+        if explained := _explained(found, finite, passed):
+            return explained
     if found.kind in VALUES:
         return _values(exercise, fn, found, refused, tried, seed, seconds)
     if exercise.language == "triton" and found.kind == "timeout":
@@ -108,6 +121,12 @@ def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, seco
     if found.kind == "race":
         return _raced(fn, found, refused, tried, seconds)
     return found
+
+
+def _of_kinds(tried: list[Tried], kinds: tuple[str, ...]) -> list[Tried]:
+    """The cases with a diagnosis of these kinds, the smallest first."""
+    found = [t for t in tried if t.result.diagnosis and t.result.diagnosis.kind in kinds and not t.result.hidden]
+    return sorted(found, key=_size)
 
 
 def _with_guess(refined: Diagnosis, found: Diagnosis, tried: list[Tried]) -> Diagnosis:
@@ -339,7 +358,10 @@ def _outside(fn, found: Diagnosis, shown: Tried, seconds: float) -> Diagnosis:
 # --- wrong values --------------------------------------------------------------------------------------------------
 
 
-def _values(exercise, fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], seed: int, seconds) -> Diagnosis:
+def _values(
+    exercise, fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], seed: int, seconds, describe: bool = True
+) -> Diagnosis | None:
+    """What wrong values come from. Without `describe` nothing where no cause is found."""
     end = time.monotonic() + seconds
     passed = sorted((t for t in tried if t.result.passed and not t.result.hidden), key=_size)
     if not _all_strange(refused) and (explained := _explained(found, refused, passed)):
@@ -350,10 +372,10 @@ def _values(exercise, fn, found: Diagnosis, refused: list[Tried], tried: list[Tr
     outputs = {n: comparison.output(n) for n in shown.run.outputs}
     name = next((n for n, o in outputs.items() if (o.bad & ~o.unwritten).any()), None)
     if name is None:
-        return found
+        return found if describe else None
     base, output = shown.result.diagnosis, outputs[name]
     if output.is_strange():  # what is not finite moves with nothing
-        return _not_finite(fn, base, shown, output, refused, tried, seconds)
+        return _not_finite(fn, base, shown, output, refused, tried, seconds) if describe else None
     placed = _placed(fn, replace(base, symptom=base.symptom + _in_case(shown)), refused, tried, seconds / 2)
     if placed.advice != base.advice:
         return placed
@@ -363,9 +385,47 @@ def _values(exercise, fn, found: Diagnosis, refused: list[Tried], tried: list[Tr
     innocent = {m.group.array for n in right for m in moves.get(n, ()) if m.must.any()}
     its = [m for m in moves.get(name, ()) if m.group.array not in innocent]
     if its and (story := influence.story(name, its, output.bad, studied)):
+        if story.nothing and (other := _in_a_larger_case(exercise, fn, name, refused, shown, seed, seconds)):
+            shown, story = other
+            base = shown.result.diagnosis
+        if exercise.language == "cuda":
+            story = _with_loads(fn, story)
         return _added(replace(base, symptom=base.symptom + _in_case(shown) + _also_right(right)), story, name)
+    if not describe:
+        return None
     reads_right = influence.is_right(moves[name], output.bad) if moves else False
     return _described(base, shown, output, refused, tried, reads_right, right)
+
+
+def _in_a_larger_case(
+    exercise, fn, name: str, refused: list[Tried], shown: Tried, seed: int, seconds: float
+) -> tuple[Tried, Evidence] | None:
+    """What an output depends on in another refused case, where in the smallest it depends on nothing."""
+    larger = [t for t in refused if _size(t) > _size(shown)]
+    t = larger[len(larger) // 2] if larger else None
+    if t is None or _size(t) > hypotheses.LARGEST:
+        return None
+    output = Comparison(t.run).output(name)
+    studied = influence.study(exercise, fn, t.run.case, seed, max(0.5, seconds))
+    story = influence.story(name, studied.moves.get(name, []), output.bad, studied) if output.bad.any() else None
+    return (t, story) if story is not None and not story.nothing else None
+
+
+def _with_loads(fn, story: Evidence) -> Evidence:
+    """Of CUDA C++: with the lines that read the array whose elements are missing, and the conditions on the way."""
+    for _, source in names.texts(fn) if story.array else ():
+        loads = [x for x in statements.uses(source, story.array) if not re.search(r"\bfor\s*\(", x.text)]
+        if not loads:
+            continue
+        guard = statements.guard(source, loads[0].number)
+        under = [x for x in (guard, *statements.enclosing_loops(source, loads[0].number)[:1]) if x is not None]
+        said = f"{story.array} is read on {loads[0]}"
+        if under := list(dict.fromkeys(x for x in under if x != loads[0])):
+            said += f", under {' and '.join(map(str, under))}: for which indices is that true?"
+        else:
+            said += "."
+        return replace(story, advice=f"{story.advice} {said}")
+    return story
 
 
 def _right_outputs(outputs: dict[str, OutputComparison], refused: list[Tried]) -> list[str]:

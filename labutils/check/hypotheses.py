@@ -18,12 +18,14 @@ import torch
 
 from ..spec.exercise import Array, named
 from ..spec.precision import ROUND_OFF
+from . import formulas
 from .compare import Comparison, OutputComparison
 from .findings import Evidence
-from .transformed import by_case, by_row, carried_over, changes, elsewhere, of_result
+from .known_mistakes import barely_moved as barely
+from .transformed import by_case, by_part, by_row, carried_over, changes, elsewhere, of_result
 
 SECONDS = 1.0
-"""CPU time for all hypotheses of one verdict."""
+"""CPU time for the hypotheses on inputs of one verdict, and again for those on the formula."""
 
 LARGEST = 300_000
 """Elements of a case's inputs up to which it is looked at."""
@@ -39,10 +41,12 @@ Inputs = dict[str, Any]
 @dataclass(frozen=True)
 class Hypothesis:
     """Inputs that make the reference give what the learner's kernel gave, if this is the mistake. None: it cannot be
-    made for these inputs."""
+    made for these inputs. Or a `reference` with the mistake in it; `of_result` takes what belongs to the output."""
 
     evidence: Evidence
     change: Callable[[Inputs], Inputs | None]
+    of_result: Callable[[torch.Tensor], torch.Tensor] = lambda y: y
+    reference: Callable[..., Any] | None = None
 
 
 Sample = tuple[Comparison, OutputComparison]
@@ -66,16 +70,20 @@ def find(
     if not found and (found := by_case(samples) or carried_over(samples)):
         return found
     reference = samples[0][0].exercise.reference
-    for hypothesis in _hypotheses(samples[-1][0]):
-        if time.process_time() > end:
-            break
-        explains = all(_explains(hypothesis, reference, c, o) for c, o in samples) and _enough(samples)
-        refuted = not explains or any(_refutes(hypothesis, reference, c, o) for c, o in right)
-        if not refuted and all(_explains(hypothesis, reference, c, o) for c, o in others()):
-            return hypothesis.evidence
+    for suspected in (_hypotheses(samples[-1][0]), _formula(reference)) if _enough(samples) else ():
+        for hypothesis in suspected:
+            if time.process_time() > end:
+                break
+            explains = all(_explains(hypothesis, reference, c, o) for c, o in samples)
+            refuted = not explains or any(_refutes(hypothesis, reference, c, o) for c, o in right)
+            if not refuted and all(_explains(hypothesis, reference, c, o) for c, o in others()):
+                return hypothesis.evidence
+        end = time.process_time() + 2 * seconds
     if elsewhere(samples, right):
         return elsewhere([*samples, *others()], right)
-    return by_row([*samples, *others()]) if by_row(samples) else None
+    if by_row(samples):
+        return by_row([*samples, *others()])
+    return by_part(samples)
 
 
 def _size(inputs: Inputs) -> int:
@@ -90,7 +98,9 @@ def _enough(samples) -> bool:
 
 def _explains(hypothesis: Hypothesis, reference, comparison: Comparison, output: OutputComparison) -> bool:
     wrong = _result(hypothesis, reference, comparison, output)
-    return wrong is not None and fits(wrong, output)
+    if wrong is None or not fits(wrong, output):
+        return False
+    return hypothesis.reference is None or not barely(wrong, output)  # many changes of a formula move it a little
 
 
 def _refutes(hypothesis: Hypothesis, reference, comparison: Comparison, output: OutputComparison) -> bool:
@@ -105,10 +115,12 @@ def _result(hypothesis: Hypothesis, reference, comparison: Comparison, output: O
         changed = hypothesis.change(dict(comparison.inputs))
         if changed is None:
             return None
-        wrong = named(reference(**changed), tuple(comparison.exercise.outputs)).get(output.name)
-    except (RuntimeError, ValueError, IndexError, TypeError, ZeroDivisionError):
+        result = (hypothesis.reference or reference)(**changed)
+        wrong = named(result, tuple(comparison.exercise.outputs)).get(output.name)
+        wrong = None if wrong is None else hypothesis.of_result(wrong).double()
+    except (RuntimeError, ValueError, IndexError, TypeError, ArithmeticError, AttributeError, AssertionError):
         return None
-    return None if wrong is None or wrong.shape != output.got.shape else wrong.double()
+    return None if wrong is None or wrong.shape != output.got.shape else wrong
 
 
 def fits(wrong: torch.Tensor, output: OutputComparison) -> bool:
@@ -141,11 +153,15 @@ def _hypotheses(comparison: Comparison) -> Iterator[Hypothesis]:
         yield from _ignored(n)
     yield from _confused(arrays, inputs)
     for n in numbers:
-        yield from _numbers(n)
+        yield from _numbers(n, inputs[n])
     for n in arrays:
         yield from _first_for_all(n, dims[n], inputs[n])
         yield from _shifted(n, dims[n], inputs[n])
         yield from _swapped_axes(n, inputs[n])
+    for d in dict.fromkeys(d for n in exercise.outputs for d in dims[n]):
+        axes = {n: dims[n].index(d) for n in arrays if d in dims[n]}
+        if axes and all(dims[n].count(d) == 1 for n in exercise.outputs):
+            yield from _beyond(d, axes, {n: dims[n].index(d) for n in exercise.outputs})
     inner = list(dict.fromkeys(d for n in arrays for d in dims[n] if d not in outer))
     for d in inner:
         axes = {n: dims[n].index(d) for n in arrays if d in dims[n]}
@@ -154,6 +170,19 @@ def _hypotheses(comparison: Comparison) -> Iterator[Hypothesis]:
     for n in arrays:
         if exercise.language == "triton" or dims[n]:
             yield from _strides(n, arrays, comparison)
+
+
+def _formula(reference: Callable[..., Any]) -> Iterator[Hypothesis]:
+    """A term, a factor, a function or a number of the reference is another one."""
+    for change in formulas.changed(reference):
+        yield Hypothesis(
+            _evidence(
+                f"{{name}} is what comes out if {change.what}",
+                "Compare that part with your lines, and with the formula in the text of the exercise.",
+            ),
+            lambda x: x,
+            reference=change.reference,
+        )
 
 
 def _evidence(sentence: str, advice: str) -> Evidence:
@@ -169,6 +198,10 @@ def _ignored(n: str) -> Iterator[Hypothesis]:
             ),
             lambda x, n=n, value=value: {**x, n: torch.full_like(x[n], value)},
         )
+    yield Hypothesis(
+        _evidence(f"{n} is cut to whole numbers", f"Which type has the variable that holds {n}? It must be a float."),
+        lambda x: {**x, n: x[n].trunc()},
+    )
     yield Hypothesis(
         _evidence(f"{{name}} has the wrong sign in {n}: it uses −{n}", f"Check the signs in front of {n}."),
         lambda x: {**x, n: -x[n]},
@@ -193,8 +226,8 @@ def _confused(arrays: list[str], inputs: Inputs) -> Iterator[Hypothesis]:
             )
 
 
-def _numbers(n: str) -> Iterator[Hypothesis]:
-    changes = {
+def _numbers(n: str, value: Any) -> Iterator[Hypothesis]:
+    changes: dict[str, Callable[[Any], Any]] = {
         f"{n} is not used (as if it were 1)": lambda v: type(v)(1),
         f"{n} is not used (as if it were 0)": lambda v: type(v)(0),
         f"it has 1 / {n} where {n} belongs": lambda v: 1 / v,
@@ -204,6 +237,8 @@ def _numbers(n: str) -> Iterator[Hypothesis]:
         f"{n} is applied twice": lambda v: v * v,
         f"it has 1 − {n} where {n} belongs": lambda v: 1 - v,
     }
+    if isinstance(value, float):
+        changes[f"{n} is cut to a whole number"] = lambda v: float(int(v))
     for sentence, change in changes.items():
         yield Hypothesis(
             _evidence(f"{{name}} is wrong in {n}: {sentence}", f"Follow {n} from the argument to the formula."),
@@ -253,6 +288,46 @@ def _moved(x: Inputs, n: str, axis: int, step: int) -> Inputs | None:
     moved = torch.roll(x[n], -step, axis)
     moved.select(axis, size - 1 if step > 0 else 0).fill_(torch.nan)
     return {**x, n: moved}
+
+
+HALO = 8
+"""Elements beyond each end of an axis that a window is supposed to reach at most."""
+
+
+def _beyond(d: str, axes: dict[str, int], outputs: dict[str, int]) -> Iterator[Hypothesis]:
+    """Of windows: what lies beyond the ends of an axis is not what the exercise says."""
+    axis = next(iter(outputs.values()))
+    if any(a != axis for a in outputs.values()):
+        return
+    kinds: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
+        "the nearest element inside is used": lambda k, n: k.clamp(0, n - 1),
+        "an element of the other end is used": lambda k, n: k % n,
+        "an element inside is used, as in a mirror": lambda k, n: torch.where(
+            k < 0, -k, torch.where(k >= n, 2 * n - 2 - k, k)
+        ),
+    }
+    for text, source in kinds.items():
+        for where, begin, end in (("both ends", HALO, HALO), ("the beginning", HALO, 0), ("the end", 0, HALO)):
+            yield Hypothesis(
+                _evidence(
+                    f"beyond {where} of {d}, {text}",
+                    f"Look at the line that reads an index before 0 or behind the last one along {d}: compare what it "
+                    "gives for an index that does not exist with the text of the exercise.",
+                ),
+                lambda x, source=source, begin=begin, end=end: _extended(x, axes, source, begin, end),
+                lambda y, begin=begin, end=end: y.narrow(axis, begin, max(y.shape[axis] - begin - end, 0)),
+            )
+
+
+def _extended(x: Inputs, axes: dict[str, int], source, begin: int, end: int) -> Inputs | None:
+    changed = dict(x)
+    for n, axis in axes.items():
+        size = x[n].shape[axis]
+        index = source(torch.arange(-begin, size + end), size)
+        if size == 0 or int(index.min()) < 0 or int(index.max()) >= size:
+            return None
+        changed[n] = x[n].index_select(axis, index)
+    return changed
 
 
 def _swapped_axes(n: str, value: torch.Tensor) -> Iterator[Hypothesis]:

@@ -279,6 +279,8 @@ def story(name: str, moves: list[Moves], bad: torch.Tensor, study: Study | None 
         return Evidence(
             f"{name} does not depend on {array}: changing any of its elements changes nothing",
             f"Find where {array} is loaded, and where what was loaded enters the formula; check the address.",
+            array=array,
+            nothing=True,
         )
     wrong = {a: torch.stack([m.missing | m.extra for m in its]).any(0) & bad for a, its in by_array.items()}
     wrong = {a: w for a, w in wrong.items() if w.any() and w.sum() >= PART * bad.sum()}
@@ -435,6 +437,7 @@ def _sentence(place: str, array: str, known: Facts, also: str) -> Evidence | Non
             f"{place} {needs}{also}",
             f"Compute by hand the first and the last index of {array} that is read for {place}: where the block or the "
             "window starts, how far it goes. If all are read, follow the partial results to the store.",
+            array=array,
         )
     if has:
         return Evidence(

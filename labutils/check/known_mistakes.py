@@ -33,7 +33,13 @@ def recognise(comparison: Comparison, output: OutputComparison) -> KnownMistake 
 
 def barely(mistake: KnownMistake, comparison: Comparison, output: OutputComparison) -> bool:
     """Does this mistake move the wrong elements so little beside the tolerance that others would look the same?"""
-    wrong = named(mistake.compute(**comparison.inputs), tuple(comparison.exercise.outputs))[output.name].double()
+    return barely_moved(
+        named(mistake.compute(**comparison.inputs), tuple(comparison.exercise.outputs))[output.name].double(), output
+    )
+
+
+def barely_moved(wrong: torch.Tensor, output: OutputComparison) -> bool:
+    """Is this wrong result so near the right one, beside the tolerance, that others would look the same?"""
     where = output.bad & output.expected.isfinite() & wrong.isfinite() & (output.limit > 0)
     moved = (wrong - output.expected).abs()[where] / output.limit[where]
     return bool(moved.numel() and float(moved.median()) < NEAR)

@@ -44,7 +44,10 @@ def reasons(exercise: KernelExercise, fn: Callable, counts: Mapping[str, Any], m
             "requests": [],
             "steps": [],
         }
-        said = {text: _of_cuda(b, seen, patterns, counts) for text, b in bounds.items()}
+        outputs = {n: b.view.numel() * b.view.element_size() for n, b in make_run(exercise, case, seed).buffers.items()
+                   if b.is_output}  # fmt: skip
+        again = _stored_again(seen, outputs)
+        said = {text: _of_cuda(b, seen, patterns, counts, again) for text, b in bounds.items()}
     return {text: why for text, why in said.items() if why}
 
 
@@ -109,11 +112,36 @@ def _patterns(fn: Callable, run: Run) -> dict:
 # --- sentences -----------------------------------------------------------------------------------------------------
 
 
-def _of_cuda(bound: Bound, seen: dict, patterns: dict, counts: Mapping[str, Any]) -> str:
+def _stored_again(seen: dict, outputs: dict[str, int]) -> dict[int, str]:
+    """Of outputs of which more is stored than there is: what to say of each line that takes part. `outputs`: bytes."""
+    said = {}
+    for name, size in outputs.items():
+        rows = [a for a in seen["accesses"] if a["array"] == name and a["operation"] == "store"]
+        stored = sum(a["bytes"] for a in rows)
+        if stored <= 1.01 * size:
+            continue
+        loops = []
+        for source in seen["sources"]:
+            for a in rows:
+                here = statements.line_of(source, a["line"])
+                if here is not None and here.text == a["text"]:
+                    loops += statements.enclosing_loops(source, a["line"])[:1]
+        where = "; ".join(f"line {a['line']} stores {a['bytes']:,} bytes" for a in rows[:3])
+        check = f": check the first index, the step and the end of {'; '.join(map(str, dict.fromkeys(loops)))}"
+        check = check if loops else ""
+        for a in rows:
+            said[a["line"]] = (
+                f"{name} has {size:,} bytes, and {stored:,} are stored to it ({where}): elements are stored more than "
+                f"once. Try: let one thread, and one iteration of it, store each element{check}."
+            )
+    return said
+
+
+def _of_cuda(bound: Bound, seen: dict, patterns: dict, counts: Mapping[str, Any], again: dict[int, str]) -> str:
     space, _, rest = bound.count.partition("_")
     way, _, unit = rest.partition("_")
     if space in ("global", "shared") and way in ("load", "store") and bound.count != "shared_bytes":
-        return _of_access(bound, space, way, unit, seen["accesses"], patterns["requests"])
+        return _of_access(bound, space, way, unit, seen["accesses"], patterns["requests"], again)
     if bound.count in ("divergent_branches", "lanes"):
         return _of_lanes(bound, seen["lines"], patterns["steps"])
     if bound.count in _WRITTEN:
@@ -125,7 +153,7 @@ def _of_cuda(bound: Bound, seen: dict, patterns: dict, counts: Mapping[str, Any]
     return ""
 
 
-def _of_access(bound: Bound, space: str, way: str, unit: str, accesses: list[dict], requests: list) -> str:
+def _of_access(bound, space: str, way: str, unit: str, accesses: list[dict], requests: list, again) -> str:
     ways = (way, "atomic", "copy") if way == "load" else (way, "atomic")
     rows = [a for a in accesses if a["space"] == space and a["operation"] in ways]
     if unit == "bytes" and bound.at_least is not None:
@@ -156,6 +184,8 @@ def _of_access(bound: Bound, space: str, way: str, unit: str, accesses: list[dic
              and (r[1] == a["operation"] or a["operation"] == "copy")]  # fmt: skip
     lanes = max(worst, key=lambda r: r[4], default=None)
     per, bytes_each = a["requests"], a["bytes"] / a["requests"]
+    if a["line"] in again and space == "global" and unit in ("bytes", "requests", "total"):
+        return f"{what}; {again[a['line']]}"
     if unit == "sectors":
         figure = f"has {a['sectors'] / per:.3g} sectors per request; its bytes need {a['ideal_sectors'] / per:.3g}"
         why = lane_patterns.of_memory(lanes[5], lanes[6], lanes[7], a["size"]) if lanes else ""

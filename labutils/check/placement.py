@@ -209,13 +209,20 @@ def _unwritten_cuda(run: Run, name: str, missing, seen: Recording) -> Evidence |
     if bool(missing.all()):
         advice = "Which threads reach it?" + "".join(f" Check {x}." for x in ([guard] if guard else []) + made)
         return Evidence(f"{ran}, and none of them stored to {name} ({line})", advice)
+    for place, division, rest in statements.rounded_down(source, line.number, dict(run.case.sizes)):
+        if rest == int(missing.any(tuple(range(missing.dim() - 1))).sum() if missing.dim() > 1 else missing.sum()):
+            return Evidence(
+                f"as many are left over by {division} on {place}, which rounds down",
+                "The rest counts too: let the loop go on to the last element, and guard what lies beyond it.",
+            )
+    loops = [x for x in statements.enclosing_loops(source, line.number) if x not in (guard, line)]
     first = regions.element(name, missing.nonzero()[0].tolist())
     cause = f"{ran}; which of them should store {first}? The store is {line}"
     whom = (
         "thread 0 of block 1 and for the last thread of the last block" if blocks > 1 else "threads 0, 1 and the last"
     )
     advice = f"Work out the index of that store for {whom}"
-    also = [str(x) for x in ([guard] if guard and guard != line else []) + made]
+    also = [str(x) for x in dict.fromkeys([*([guard] if guard and guard != line else []), *loops, *made])]
     return Evidence(cause, advice + (f"; check {', '.join(also)}." if also else "."))
 
 
@@ -241,10 +248,14 @@ def outside(run: Run, array: str, index: int, kind: str, line: int, seen: Record
     if index < 0:
         return Evidence(bound, f"An index became negative: check {made}." if made else "An index became negative.")
     if not call.mask:
-        return Evidence(
-            f"{bound}, and there is no mask on that line",
-            "Give it mask=…, which compares the index with the size of that axis.",
-        )
+        cause = f"{bound}, and there is no mask on that line"
+        if len(a.elements) == 1 and (axes := _axes(run, array)):
+            return Evidence(
+                cause,
+                f"A program reads one element there, and {array} has one for each index along {axes}: is "
+                f"`{call.pointer}` such an index? If it is another axis's, use the right one; else give it mask=….",
+            )
+        return Evidence(cause, "Give it mask=…, which compares the index with the size of that axis.")
     also = f" The index comes from {made}." if made else ""
     base = re.match(r"\w+", call.pointer)
     if base and (step := statements.moved(lines, base[0], line)):
@@ -264,6 +275,12 @@ def outside(run: Run, array: str, index: int, kind: str, line: int, seen: Record
             f"the mask compares each index with the size of its own axis.{also}",
         )
     return _wide_mask(lines, call, line, f"{bound}, and the mask lets that lane through", also)
+
+
+def _axes(run: Run, array: str) -> str:
+    """The axis along which an array of one axis has its elements; "" for any other array."""
+    dims = getattr(run.exercise.arguments.get(array), "dims", ())
+    return dims[0] if len(dims) == 1 and len(run.case.sizes) > 1 else ""
 
 
 def _wide_mask(lines: list[str], call, line: int, cause: str, also: str) -> Evidence:
@@ -379,7 +396,10 @@ def _guard_advice(array: str, text: str, guards: list[statements.Line], guard: s
             return f"{array}{index} does not exist, its last element is one before: which index belongs there?"
         if untested := [v for v in variables if v not in tested]:
             names = " and ".join(untested)
-            return f"No condition bounds {names} of the index {index}: test {names} too, or use what is tested."
+            return (
+                f"No condition bounds {names} of the index {index}: test {names} itself, or, if that index is wrong, "
+                "use what is tested."
+            )
     index = max(found, key=len, default="of that line")
     return (
         f"Work out the index {index} for that thread: a term of it is wrong, or the condition compares it with the "

@@ -7,6 +7,7 @@ right one are where the mistake is.
 
 from __future__ import annotations
 
+import copy
 import functools
 import itertools
 import math
@@ -19,7 +20,7 @@ from typing import Any
 from ..backends import child
 from ..spec.exercise import Case, PlainExercise
 from ..spec.verdict import Diagnosis
-from . import patterns
+from . import evaluate, patterns, plain_repairs
 from .findings import Evidence
 
 DRAWN = 12
@@ -50,21 +51,44 @@ def refine(
     exercise: PlainExercise, fn: Callable, found: Diagnosis, tried: list[tuple[Case, Diagnosis | None]]
 ) -> Diagnosis:
     """The diagnosis of a wrong number with its cause, as far as more calls show one."""
-    if exercise.reference is None or found.kind not in ("wrong-formula", "wrong-values"):
+    if found.kind not in ("wrong-formula", "wrong-values"):
         return found
     agreed = _agreed(found, tried)
+    if exercise.reference is None:
+        place = _place(exercise, fn, tried)
+        return replace(found, advice=f"{found.advice} {place.sentence} {place.advice}") if place else found
     if ", expected " not in found.symptom or agreed == 1:
         return found
     own = [dict(case.sizes) for case, _ in tried]
-    calls = _calls(exercise, fn, [*own, *_drawn(exercise)])
+    calls = _calls(exercise, fn, [*own, *(_drawn(exercise) if exercise.draw else _doublings(own))])
     if not any(c.wrong for c in calls):
         return found
     evidence = _cause(exercise, calls)
+    if evidence is None and (place := _place(exercise, fn, tried)):
+        evidence = Evidence(place.cause, place.advice)
     if evidence is None and agreed <= 0.5:
-        evidence = _described(exercise, fn, calls)
+        evidence = _described(exercise, fn, calls) or Evidence("", WORK_OUT)  # what one case says is a coincidence
     if evidence is None:
         return found
-    return replace(found, symptom=f"{found.symptom}: {evidence.cause}", advice=evidence.advice or found.advice)
+    symptom = f"{found.symptom}: {evidence.cause}" if evidence.cause else found.symptom
+    return replace(found, symptom=symptom, advice=evidence.advice or found.advice)
+
+
+WORK_OUT = "Work this case out by hand, then compare term by term."
+
+
+def _place(exercise: PlainExercise, fn: Callable, tried: list[tuple[Case, Diagnosis | None]]):
+    """The place in the function's text where one change makes every case right."""
+    wrong, right = ([case for case, d in tried if (d is not None) is refused] for refused in (True, False))
+    drawn = [Case("", sizes) for sizes in _drawn(exercise)]
+    cases = [(case, exercise.arguments(case)) for case in [*wrong, *right, *drawn]]
+    return plain_repairs.find(fn, [functools.partial(_is_right, exercise, *c) for c in cases])
+
+
+def _is_right(exercise: PlainExercise, case: Case, arguments: Mapping[str, Any], fn: Callable) -> bool:
+    given = copy.deepcopy(arguments)
+    attempt = child.attempt(fn, given.values())
+    return not attempt.problem and evaluate.compare_plain(exercise, case, attempt.returned, given) is None
 
 
 def _agreed(found: Diagnosis, tried: list[tuple[Case, Diagnosis | None]]) -> float:
@@ -84,6 +108,14 @@ def _drawn(exercise: PlainExercise) -> Iterator[Sizes]:
     rng = random.Random(0)
     for _ in range(DRAWN if exercise.draw else 0):
         yield dict(exercise.draw(rng))
+
+
+def _doublings(own: list[Sizes]) -> Iterator[Sizes]:
+    """The exercise's own arguments, each number of them doubled in turn: where no others can be drawn."""
+    for sizes in own[:DRAWN]:
+        for n, value in sizes.items():
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and value:
+                yield {**sizes, n: 2 * value}
 
 
 def _calls(exercise: PlainExercise, fn: Callable, points: list[Sizes]) -> list[Call]:
@@ -120,11 +152,19 @@ def _number(value: Callable[[], Any]) -> float | None:
 def _cause(exercise: PlainExercise, calls: list[Call]) -> Evidence | None:
     """The first suspected cause that gives the learner's number in every call."""
     wrong = [c for c in calls if c.wrong]
+    if len({c.yours for c in calls}) == 1 and len({c.right for c in calls}) > 1 and len(calls) > 2:
+        return Evidence(
+            f"the result is {calls[0].yours:.6g} in every call, whatever the arguments",
+            "If the formula names the arguments, they cancel out: a term is missing, or is counted more or less often "
+            "than it should be. Write down for each term with which arguments it grows.",
+        )
     for evidence, formula in _suspected(exercise, wrong):
         given = [_number(lambda c=c, formula=formula: formula(c.sizes, c.right)) for c in calls]
         known = [(c, g) for c, g in zip(calls, given, strict=True) if g is not None]
         telling = [c for c, g in known if c.wrong]
         if len({c.right for c in telling}) < 2 or len(known) < 0.8 * len(calls):
+            continue
+        if len({c.yours for c in telling}) < 2:  # one number is what many formulas give
             continue
         if all(math.isclose(g, c.yours, rel_tol=CLOSE, abs_tol=1e-12) for c, g in known):
             return evidence

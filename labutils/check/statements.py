@@ -222,12 +222,45 @@ def uses(source: str, array: str, stored: bool = False) -> list[Line]:
 def compared(condition: str) -> tuple[set[str], set[str]]:
     """Names that a condition of C++ bounds, and those that it compares them with."""
     bounded, sizes = set(), set()
-    for part in re.split(r"&&|\|\||[;?{]", condition):
+    for part in (part for tested in _tested(condition) for part in re.split(r"&&|\|\||[;?{]", tested)):
         if m := re.search(r"(.*?)(?<![<>])(<=|>=|<|>|==)(?![<>])(.*)", part):
             left, right = (set(re.findall(r"[A-Za-z_]\w*", side)) for side in (m[1], m[3]))
             small, large = (right, left) if m[2] in (">", ">=") else (left, right)
             bounded, sizes = bounded | small, sizes | large
     return bounded, sizes
+
+
+def _tested(text: str) -> list[str]:
+    """The conditions of a line of C++, without what depends on them; the whole line if it has no `if`, loop or `?`."""
+    found = []
+    for m in re.finditer(r"\b(?:if|while|for)\s*\(", text):
+        depth = 1
+        for end in range(m.end(), len(text)):
+            depth += (text[end] == "(") - (text[end] == ")")
+            if not depth:
+                break
+        found.append(text[m.end() : end if not depth else None])
+    for m in re.finditer(r"\?", text):
+        found.append(re.split(r"(?<![=<>!])=(?!=)|\breturn\b|[;{]", text[: m.start()])[-1])
+    return found or [text]
+
+
+def rounded_down(source: str, number: int, sizes: dict[str, int]) -> list[tuple[Line, str, int]]:
+    """Divisions of a size by a whole number in the headers of the loops of C++ around a line, or where a name of such
+    a header is computed: (the line, `N / 32`, what is left over)."""
+    lines, found = source.splitlines(), []
+    for header in enclosing_loops(source, number):
+        places = [header]
+        for name in set(re.findall(r"[A-Za-z_]\w*", header.text)):
+            made = next(
+                (k for k in range(header.number - 1, 0, -1) if re.search(rf"\b{name}\s*=[^=]", lines[k - 1])), 0
+            )
+            places += [Line(made, lines[made - 1].strip())] if made else []
+        for place in places:
+            for m in re.finditer(r"(?<![\w)\]])(\w+)\s*/\s*(\d+)\b", place.text):
+                if m[1] in sizes and sizes[m[1]] % int(m[2]):
+                    found.append((place, m[0], sizes[m[1]] % int(m[2])))
+    return found
 
 
 def made_of(source: str, line: Line) -> list[Line]:

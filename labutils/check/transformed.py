@@ -251,13 +251,66 @@ def by_row(samples: list[Sample]) -> Evidence | None:
     )
 
 
+PARTS = (32, 64, 128, 16, 256)
+"""Elements of a row that a warp or a block of columns has."""
+
+
+def by_part(samples: list[Sample]) -> Evidence | None:
+    """The right result times a factor that each part of a row has of its own: what a row shares was not combined."""
+    for part in PARTS:
+        telling, factors = 0, []
+        for _, output in samples:
+            if output.got.dim() < 2 or output.got.shape[-1] <= part:
+                continue
+            y, got, limit = (_in_parts(x, part) for x in (output.expected, output.got, output.limit))
+            factor = _factors(y, got, limit)
+            wanted = y * factor
+            there = ~wanted.isnan()
+            slack = 2 * limit.nan_to_num(posinf=0.0) + max(4 * ROUND_OFF[output.dtype], 2e-6) * wanted.abs()
+            if (there & ((got - wanted).abs() <= slack)).sum() < 0.97 * there.sum():
+                break
+            telling += int(there.sum()) - int(factor.isfinite().sum())
+            factors.append(factor[..., 0])
+        else:
+            apart = [f[tuple(row)] for f in factors for row in _apart(f).unbind()]
+            if telling >= MOST_FREE and len(apart) >= 2:
+                first = apart[0][apart[0].isfinite()]
+                return Evidence(
+                    f"each {part} neighbors in a row of {{name}} are the right elements times a factor of their own, "
+                    f"such as {first.min():.4g} and {first.max():.4g} in one row",
+                    "What a whole row shares, its maximum or its sum, is that of one warp or of one block of columns: "
+                    "find the line where these are combined, and whether all of the row then use the result.",
+                    replaces=True,
+                )
+    return None
+
+
+def _in_parts(x: torch.Tensor, part: int) -> torch.Tensor:
+    """Rows cut into parts of so many elements along a new last axis; NaN behind a row's end."""
+    more = -x.shape[-1] % part
+    return torch.nn.functional.pad(x.double(), (0, more), value=torch.nan).unflatten(-1, (-1, part))
+
+
+def _apart(factors: torch.Tensor) -> torch.Tensor:
+    """The rows whose parts have different factors."""
+    known = factors.isfinite()
+    low = torch.where(known, factors, torch.inf).amin(-1)
+    high = torch.where(known, factors, -torch.inf).amax(-1)
+    return ((high - low > 1e-2 * high.abs()) & (known.sum(-1) >= 2)).nonzero()
+
+
 def _row_factors(output: OutputComparison) -> torch.Tensor:
     """For each row of an output the factor from the right row to it, as a column; NaN where too little tells it."""
     y, got = output.expected, output.got
     if y.dim() < 2 or y.shape[-1] < 2:
         return torch.full((*y.shape[:-1], 1), torch.nan, dtype=torch.float64)
+    return _factors(y, got, output.limit)
+
+
+def _factors(y: torch.Tensor, got: torch.Tensor, limit: torch.Tensor) -> torch.Tensor:
+    """For each row the factor from the right one, `y`, to the learner's; NaN where too little tells it."""
     size = y.abs().nan_to_num(posinf=0.0)
-    tells = y.isfinite() & (size > TELLING * size.amax(-1, keepdim=True)) & (size > 8 * output.limit)
+    tells = y.isfinite() & (size > TELLING * size.amax(-1, keepdim=True)) & (size > 8 * limit)
     ratio = torch.where(tells, got / y, torch.nan)
     factor = ratio.nanmedian(-1, keepdim=True).values
     return torch.where(tells.sum(-1, keepdim=True) >= 2, factor, torch.nan)

@@ -179,6 +179,18 @@ def _warps_unscanned(x) -> torch.Tensor:
     return mine + offsets.repeat_interleave(BLOCK)[: len(x)]
 
 
+def _unguarded(x) -> torch.Tensor:
+    """Every lane adds what the shuffle returns, also a lane that gets its own sum back."""
+    warps = _blocks(x, BLOCK).reshape(-1, 32)
+    for s in (1, 2, 4, 8, 16):
+        warps = warps + torch.cat([warps[:, :s], warps[:, :-s]], 1)
+    totals = warps[:, -1].reshape(-1, BLOCK // 32)
+    blocks = (warps + (totals.cumsum(1) - totals).reshape(-1, 1)).reshape(-1, BLOCK)
+    if len(blocks) > 1:
+        blocks = blocks + torch.cat([x.new_zeros(1), _unguarded(blocks[:, -1])[:-1]])[:, None]
+    return blocks.flatten()[: len(x)]
+
+
 SCAN_MISTAKES = (
     KnownMistake(
         "wrong-formula",
@@ -202,6 +214,11 @@ SCAN_MISTAKES = (
         _warps_unscanned,
     ),
     KnownMistake("missing-accumulation", "{name} is x: nothing is added", lambda x: x),
+    KnownMistake(
+        "wrong-formula",
+        "each lane adds what __shfl_up_sync returns, also a lane below s, which gets its own sum back",
+        _unguarded,
+    ),
     KnownMistake(
         "wrong-formula",
         "{name} holds sums from the end: out[i] is x[0] + … + x[i]",

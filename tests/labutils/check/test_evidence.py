@@ -10,6 +10,7 @@ import pytest
 from labutils.backends import Outcome
 from labutils.check import evidence, hypotheses, influence, repairs
 from labutils.check.compare import Comparison
+from labutils.exercises import get
 from labutils.spec.exercise import Case, Contract, array, out
 from labutils.spec.inputs import make_run
 from labutils.spec.verdict import CaseResult, Diagnosis
@@ -30,6 +31,27 @@ BIAS = small(
     contract=Contract(terms=1),
     cases=(Case("4 × 6", {"M": 4, "N": 6}), Case("6 × 20", {"M": 6, "N": 20})),
 )
+
+
+def gate(u):
+    return u * torch.sigmoid(u)
+
+
+def cubic(x):
+    u = x + 0.5 * x**3
+    return u * torch.sigmoid(u)
+
+
+CUBIC = small(
+    "cubic",
+    "cubic",
+    arguments={"x": array("n"), "out": out("n")},
+    reference=cubic,
+    magnitude=lambda x: 1 + x.abs(),
+    contract=Contract(terms=4),
+    cases=(Case("n = 100", {"n": 100}), Case("n = 300", {"n": 300})),
+)
+WINDOW = get("09_debugging/fix_window")
 
 # --- hypotheses: outputs made by hand ------------------------------------------------------------------------------
 
@@ -63,6 +85,12 @@ def samples(exercise, wrong):
         (BIAS, lambda x, bias: (x + bias) ** 2, "the square of the right result"),
         (BIAS, lambda x, bias: (x + bias) / x.abs().sum(1, True), "each row of {name} is the right one times a factor"),
         (BIAS, lambda x, bias: torch.zeros_like(x), "every element of {name} is 0"),
+        (BIAS, lambda x, bias: x + bias.trunc(), "bias is cut to whole numbers"),
+        (BIAS, lambda x, bias: x * bias, "has · in place of +"),
+        (WINDOW, lambda x: WINDOW.reference(x, ends=(float(x[0]), 0.0)), "beyond the beginning of n, the nearest"),
+        (CUBIC, lambda x: gate(x), "the term `0.5 * x ** 3` is left out of `x + 0.5 * x ** 3`"),
+        (CUBIC, lambda x: gate(x + 0.5 * x**2), "`x ** 3` has 2 in place of 3"),
+        (CUBIC, lambda x: x + 0.5 * x**3, "the factor `sigmoid(x + 0.5 * x ** 3)` is left out of the formula"),
         (ROW_SUM, lambda x: x[:, :-1].sum(1), "the last element along N is missing"),
         (ROW_SUM, lambda x: x[:, :32].sum(1), "only the first 32 elements along N count"),
         (MATMUL, lambda a, b: torch.relu(a @ b), "negative values set to 0"),

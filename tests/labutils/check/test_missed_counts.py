@@ -12,6 +12,7 @@ MISSED = [
     ("02_execution_model/diverge", "by_thread", ["channel == 0", "branches diverge", "Lanes 0, 2, 4, 6"]),
     ("02_execution_model/diverge", "both_selected", ["sqrtf(1.0f + v * v)", "each side of the branch"]),
     ("07_elementwise_cuda/vector_add", "side_by_side", ["load of x", "16 sectors per request", "16 bytes apart"]),
+    ("07_elementwise_cuda/row_scale", "step_of_a_block", ["stored more than once", "the step and the end of line"]),
     ("08_coalescing/transpose", "direct_store", ["store to out", "32 sectors", "1,024 bytes apart"]),
     ("09_shared_memory/transpose_padded", "padded_by_two", ["load of tile", "2 wavefronts", "66 mod 32 = 2"]),
     ("09_shared_memory/conv1d", "all_from_global", ["load of x", "requests"]),

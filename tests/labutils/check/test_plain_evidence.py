@@ -77,5 +77,47 @@ def test_advice_of_the_exercise_counts_if_all_refused_cases_give_it(cases, kept)
     assert (found.advice == "Round up.") is kept and ("too small by extra" in found.symptom) is not kept
 
 
+SPEEDUP = PlainExercise(
+    id="99_test/speedup",
+    title="A ratio",
+    entry="speedup",
+    points=Points(correct=1),
+    cases=tuple(Case(f"n = {n}", {"n": n, "rows": rows}) for n, rows in ((2, 1), (8, 6), (4096, 64))),
+    reference=lambda n, rows: (7 * n * rows + n) / (3 * n * rows + n),
+)
+
+
+def test_one_number_for_all_arguments_is_not_said_to_be_rounded():
+    found = explained(lambda n, rows: 2 * n / n, SPEEDUP)
+    assert "the result is 2 in every call" in found.symptom and "rounded" not in found.symptom
+
+
+def whole_then_times(n, block, extra):
+    blocks = -(-n // block)
+    return 4 * blocks * extra + extra
+
+
+def too_early(n, block, extra):
+    part = -(-n // block) * 4 * block
+    return part // 3 * 3 + extra
+
+
+@pytest.mark.parametrize(
+    "fn, place",
+    [
+        (whole_then_times, "one change on line {} makes every result right, `return 4 * blocks * extra + extra`"),
+        (too_early, "one change on line {} makes every result right, `return part // 3 * 3 + extra`"),
+    ],
+)
+def test_the_place_of_one_wrong_part_is_named(fn, place):
+    line = fn.__code__.co_firstlineno + 2
+    assert place.format(line) in explained(fn).symptom
+
+
+def test_what_one_case_says_is_no_advice_where_the_others_contradict_it():
+    hints = traffic_of(lambda sizes, yours, expected: "A quarter." if sizes["n"] == 9 else None)
+    assert explained(lambda n, block, extra: hash((n, block, extra)) % 97, hints).advice != "A quarter."
+
+
 def test_functions_that_return_no_number_keep_their_message():
     assert explained(lambda n, block, extra: None).symptom.endswith("returned None")

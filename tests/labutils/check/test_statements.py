@@ -49,6 +49,15 @@ def test_what_a_condition_bounds():
         "row" in statements.compared("if (row < M && n > column)")[0]
     )
     assert statements.compared("x << 2") == (set(), set())
+    assert statements.compared("if (half == 0) out[i] = f(x[i]);") == ({"half"}, set())
+    assert statements.compared("tile[t] = i < n ? x[j] : 0.0f;") == ({"i"}, {"n"})
+
+
+@pytest.mark.parametrize("n, left", [(70, [6]), (64, [])])
+def test_a_loop_that_rounds_down(n, left):
+    source = "{\n  int chunks = N / 32;\n  for (int k = 0; k < chunks; k++) {\n    out[k] = 0;\n  }\n}"
+    found = statements.rounded_down(source, 4, {"N": n})
+    assert [rest for *_, rest in found] == left and all(line.number == 2 for line, *_ in found)
 
 
 def test_lines_that_can_overflow_are_named_once():

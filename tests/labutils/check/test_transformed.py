@@ -67,6 +67,31 @@ def test_a_factor_that_differs_from_case_to_case_is_said_by_case():
     assert transformed.by_case([twice, sample(ROW_SUM, 1, doubled)]) is None
 
 
+ROWS = small(
+    "rows",
+    "rows",
+    arguments={"x": array("M", "N"), "out": out("M", "N")},
+    reference=lambda x: torch.softmax(x, 1),
+    magnitude=lambda x: x.abs(),
+    contract=Contract(terms=8),
+    cases=(Case("3 × 96", {"M": 3, "N": 96}), Case("2 × 150", {"M": 2, "N": 150})),
+)
+
+
+def own_maximum(x):
+    """A softmax in which each 32 elements subtract their own maximum."""
+    parts = [part.sub(part.amax(1, keepdim=True)).exp() for part in x["x"].split(32, 1)]
+    return torch.cat(parts, 1) / sum(part.sum(1, keepdim=True) for part in parts)
+
+
+def test_a_factor_of_each_part_of_a_row():
+    found = transformed.by_part([sample(ROWS, 0, own_maximum), sample(ROWS, 1, own_maximum)])
+    assert "each 32 neighbors in a row" in found.cause
+    of_a_row = [sample(ROWS, k, lambda x: torch.softmax(x["x"], 1) * torch.rand(len(x["x"]), 1)) for k in (0, 1)]
+    noise = [sample(ROWS, k, lambda x: torch.rand_like(x["x"])) for k in (0, 1)]
+    assert transformed.by_part(of_a_row) is None and transformed.by_part(noise) is None
+
+
 CODES = small(
     "codes",
     "codes",
