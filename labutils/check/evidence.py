@@ -40,7 +40,9 @@ from .findings import Evidence
 UNWRITTEN = ("not-written", "tail-not-written", "first-block-only")
 OUTSIDE = ("out-of-bounds", "tail-unmasked")
 VALUES = ("wrong-values", "overflow")
-THREADS = ("missing-syncthreads", "missing-syncwarp", "uninitialized-shared", "timeout", "race", "deadlock")
+THREADS = (
+    "missing-syncthreads", "missing-syncwarp", "missing-wait", "uninitialized-shared", "timeout", "race", "deadlock",
+)  # fmt: skip
 
 SECONDS = 1.5
 """Time for running the kernel again, on top of as much as the check took."""
@@ -218,6 +220,8 @@ def _threads(fn, found: Diagnosis, first: Tried) -> Diagnosis:
         return found
     if found.kind == "deadlock":
         return _added(found, placement.stuck(found.symptom, finding.line or 0, sources))
+    if found.kind == "missing-wait":
+        return _added(found, placement.unwaited(finding.sentence(), finding.line or 0, sources))
     if found.kind == "uninitialized-shared":
         return _added(found, placement.not_initialised(finding.array.split("[")[0], sources))
     if found.kind == "race":
@@ -303,7 +307,7 @@ def _added(found: Diagnosis, evidence: Evidence | None, name: str = "") -> Diagn
     if evidence is None:
         return found
     cause = evidence.cause.replace("{name}", name)
-    symptom = cause if evidence.replaces else f"{found.symptom}: {cause}"
+    symptom = cause if evidence.replaces else f"{found.symptom}: {cause}" if cause else found.symptom
     return replace(found, symptom=symptom, advice=(evidence.advice or found.advice).replace("{name}", name))
 
 
