@@ -255,7 +255,9 @@ def outside(run: Run, array: str, index: int, kind: str, line: int, seen: Record
     if base and (step := statements.moved(lines, base[0], line)):
         also += f" It moves on {step}."
     if not call.mask:
-        return Evidence(f"{bound}, and there is no mask on that line", _no_mask(call.pointer, len(a.elements) + len(a.masked), also))
+        return Evidence(
+            f"{bound}, and there is no mask on that line", _no_mask(call.pointer, len(a.elements) + len(a.masked), also)
+        )
     if base and (passed := statements.passed_as(lines, base[0], line, array)):
         also = f" The pointer is passed on {passed}.{also}"
     touched = {e for b in found for e in b.elements}
@@ -394,16 +396,16 @@ def _slip(array: str, text: str, guards: list[statements.Line]) -> str | None:
 
 def _joined(guard: statements.Line, variables: set[str], leaves: bool) -> str | None:
     """A guard of two indices that are joined the wrong way round: `m >= M && n >= N` before a return."""
-    joint, other, sign = ("&&", "||", ">") if leaves else ("||", "&&", "<")
+    joint, sign = ("&&", ">") if leaves else ("||", "<")
     condition = re.search(r"\bif\s*\((.*)\)", guard.text)
     if condition is None or joint not in condition[1]:
         return None
     tests = [re.match(rf"[\s(!]*(\w+)\s*{sign}=?\s*\w", part) for part in condition[1].split(joint)]
     if not all(tests) or not variables & {m[1] for m in tests}:
         return None
-    passes = "leaves only threads that are outside in all directions" if leaves else "lets a thread in that is inside in "
-    passes = passes if leaves else passes + "one direction alone"
-    return f"{guard} {passes}: `{joint}` must be `{other}`."
+    if leaves:
+        return f"{guard} stops only threads that are outside in each direction: `&&` must be `||`."
+    return f"{guard} lets a thread in that is inside in one direction alone: `||` must be `&&`."
 
 
 def _guard_advice(array: str, text: str, guards: list[statements.Line], guard: str, source: str) -> str:
@@ -446,7 +448,9 @@ def conflict(line: int, message: str, sources: list[str]) -> Evidence | None:
         return _of_two_lines(m[1] == "reads", m[2], here, statements.line_of(source, int(m[3])), source)
     if here is None or "(line" in message:
         return None
-    if (m := re.search(r"\b(?:reads|overwrites|writes) (\w+)\[", message)) and (own := _own_element(m[1], here, source)):
+    if (m := re.search(r"\b(?:reads|overwrites|writes) (\w+)\[", message)) and (
+        own := _own_element(m[1], here, source)
+    ):
         return own
     barrier = statements.barrier_near(source, line)
     if barrier is None:
@@ -472,7 +476,11 @@ def _own_element(array: str, here: statements.Line, source: str) -> Evidence | N
     if len(set(indices)) != 1:
         return None
     loops = statements.enclosing_loops(source, here.number)
-    around = f" The loop is {loops[0]}: where does each thread start, and is the step the number of threads?" if loops else ""
+    around = (
+        f" The loop is {loops[0]}: where does each thread start, and is the step the number of threads?"
+        if loops
+        else ""
+    )
     return Evidence(
         f"both accesses are on {here}, at one and the same index {indices[0]}, so two threads work on the same element",
         f"No barrier helps: each element should have one thread. Work out {indices[0]} for both threads.{around}",
@@ -516,7 +524,11 @@ def _before_the_loop(array: str, written: statements.Line, read: statements.Line
     for one in statements.calls_of(source, written):
         for two in statements.calls_of(source, read):
             behind = [first for first, _ in statements.loops(source, two.number) if first > one.number]
-            if behind and behind[-1] - one.number <= CLOSE and not statements.barriers(source, one.number, two.number + 1):
+            if (
+                behind
+                and behind[-1] - one.number <= CLOSE
+                and not statements.barriers(source, one.number, two.number + 1)
+            ):
                 return Evidence(
                     f"{one} writes {array} before the loop and {two} reads it in the first iteration, and no "
                     "__syncthreads() stands between them",

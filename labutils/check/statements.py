@@ -335,6 +335,40 @@ def barrier_near(source: str, number: int) -> Line | None:
     return None
 
 
+def python_loop(texts: list[tuple[int, str]], number: int) -> Line | None:
+    """The header of the innermost loop around a line of Python; texts are given as (first line's number, text)."""
+    for first, text in texts:
+        lines = text.splitlines()
+        if not first <= number < first + len(lines):
+            continue
+        depth = _indent(lines[number - first])
+        for k in range(number - first - 1, -1, -1):
+            if lines[k].strip() and _indent(lines[k]) < depth:
+                depth = _indent(lines[k])
+                if re.match(r"\s*(for|while)\b", lines[k]):
+                    return Line(first + k, statement(lines, k + 1))
+    return None
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())
+
+
+def bounds_of(texts: list[tuple[int, str]], header: Line) -> list[Line]:
+    """The assignments, above a loop of Python, to the variables that bound it."""
+    found = []
+    for first, text in texts:
+        lines = text.splitlines()
+        if not first <= header.number < first + len(lines):
+            continue
+        bounds = header.text.split(" in ", 1)[-1]
+        variables = {n for n in re.findall(r"[A-Za-z_]\w*", bounds) if not n.isupper()}
+        for k, line in enumerate(lines[: header.number - first]):
+            if (m := re.match(r"\s*([\w, ]+?)\s*=[^=]", line)) and variables & set(re.findall(r"\w+", m[1])):
+                found.append(Line(first + k, statement(lines, k + 1)))
+    return found
+
+
 def endless(header: Line) -> str:
     """What a loop's header tests and what it changes, if these have no name in common; else ""."""
     m = re.search(r"\bfor\s*\(([^;]*);([^;]*);(.*)\)", header.text)
