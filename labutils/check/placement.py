@@ -357,7 +357,10 @@ def _outside_cuda(run: Run, array: str, index: int | None, line: int, seen: Reco
         return Evidence(cause, wrong)
     guards = statements.conditions(source, line)
     return Evidence(
-        cause, _slip(array, here.text, guards) or _guard_advice(array, here.text, guards, guard.text, source)
+        cause,
+        _joined(array, here.text, guards)
+        or _slip(array, here.text, guards)
+        or _guard_advice(array, here.text, guards, guard.text, source),
     )
 
 
@@ -384,8 +387,6 @@ def _slip(array: str, text: str, guards: list[statements.Line]) -> str | None:
     }
     for guard in guards:
         leaves = re.search(r"\b(return|continue|break)\b", guard.text)
-        if wrong := _joined(guard, variables, bool(leaves)):
-            return wrong
         sign = r">(?!=|>)" if leaves else "<="
         for part in re.split(r"&&|\|\||[;?{(]", guard.text):
             m = re.search(rf"\b(\w+)\s*(?<!>){sign}\s*([A-Za-z]\w*)", part)
@@ -394,18 +395,22 @@ def _slip(array: str, text: str, guards: list[statements.Line]) -> str | None:
     return None
 
 
-def _joined(guard: statements.Line, variables: set[str], leaves: bool) -> str | None:
+def _joined(array: str, text: str, guards: list[statements.Line]) -> str | None:
     """A guard of two indices that are joined the wrong way round: `m >= M && n >= N` before a return."""
-    joint, sign = ("&&", ">") if leaves else ("||", "<")
-    condition = re.search(r"\bif\s*\((.*)\)", guard.text)
-    if condition is None or joint not in condition[1]:
-        return None
-    tests = [re.match(rf"[\s(!]*(\w+)\s*{sign}=?\s*\w", part) for part in condition[1].split(joint)]
-    if not all(tests) or not variables & {m[1] for m in tests}:
-        return None
-    if leaves:
-        return f"{guard} stops only threads that are outside in each direction: `&&` must be `||`."
-    return f"{guard} lets a thread in that is inside in one direction alone: `||` must be `&&`."
+    variables = set(re.findall(r"[A-Za-z_]\w*", " ".join(re.findall(rf"\b{re.escape(array)}\d?\s*\[([^\]]*)\]", text))))
+    for guard in guards:
+        leaves = re.search(r"\b(return|continue|break)\b", guard.text)
+        joint, sign = ("&&", ">") if leaves else ("||", "<")
+        condition = re.search(r"\bif\s*\((.*)\)", guard.text)
+        if condition is None or joint not in condition[1]:
+            continue
+        tests = [re.match(rf"[\s(!]*(\w+)\s*{sign}=?\s*\w", part) for part in condition[1].split(joint)]
+        if not all(tests) or not variables & {m[1] for m in tests}:
+            continue
+        if leaves:
+            return f"{guard} stops only threads that are outside in each direction: `&&` must be `||`."
+        return f"{guard} lets a thread in that is inside in one direction alone: `||` must be `&&`."
+    return None
 
 
 def _guard_advice(array: str, text: str, guards: list[statements.Line], guard: str, source: str) -> str:

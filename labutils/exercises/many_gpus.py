@@ -205,7 +205,7 @@ def _traffic(report: Report, world: int, n: int) -> tuple[str, str] | None:
             return (
                 f"the sums are right, but rank {rank} sends {elements} elements; {2 * (world - 1)} chunks of {chunk} "
                 f"are {2 * (world - 1) * chunk}",
-                max(m.count for m in sent) <= chunk
+                all(n // world <= m.count <= chunk for m in sent)
                 and _steps(report, world)
                 or "Send one chunk in a step, not the whole buffer: then each rank sends 2(p − 1)/p·n elements.",
             )

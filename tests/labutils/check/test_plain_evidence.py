@@ -4,8 +4,10 @@ import math
 
 import pytest
 
+from labutils.check import plain_evidence
 from labutils.check.evaluate import evaluate
 from labutils.spec.exercise import Case, PlainExercise, Points
+from labutils.spec.verdict import Diagnosis
 
 
 def traffic_of(explain=None):
@@ -75,6 +77,14 @@ def test_advice_of_the_exercise_counts_if_all_refused_cases_give_it(cases, kept)
     hints = traffic_of(lambda sizes, yours, expected: "Round up." if sizes["n"] in cases else None)
     found = explained(lambda n, block, extra: right(n, block, extra) - extra, hints)
     assert (found.advice == "Round up.") is kept and ("too small by extra" in found.symptom) is not kept
+
+
+def test_of_sentences_that_fit_the_one_that_fits_most_cases_is_taken():
+    found = Diagnosis("wrong-formula", "8, expected 4", "Coincidence.")
+    fitting = [["Coincidence.", "Cause of 8."], [], ["Cause of 4."], ["Cause of 2.", "Another."]]
+    assert plain_evidence.likeliest(found, fitting).advice == "Cause of 8."
+    assert plain_evidence.likeliest(found, fitting[:1]).advice == "Coincidence."
+    assert plain_evidence.likeliest(found, []).advice == "Coincidence."
 
 
 def test_functions_that_return_no_number_keep_their_message():
