@@ -119,8 +119,9 @@ def _memory(source: Text, node: ast.AST) -> Iterator[Change]:
     keywords = {k.arg: k.value for k in node.keywords}
     last = [*node.args, *keywords.values()][-1]
     if "mask" not in keywords and len(node.args) < (2 if name == "load" else 3):
+        other = ", other=0.0" if name == "load" else ""  # without it masked lanes hold anything
         for mask in source.masks or _guessed_masks(source):
-            yield source.change("the mask", last, f"{source.of(last)}, mask={mask}")
+            yield source.change("the mask", last, f"{source.of(last)}, mask={mask}{other}")
     elif "mask" in keywords:
         for mask in source.masks:
             if mask != source.of(keywords["mask"]):

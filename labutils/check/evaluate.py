@@ -209,12 +209,14 @@ def _add_counts(verdict: Verdict, exercise: KernelExercise, case: Case, outcome)
 def _plain(exercise: PlainExercise, fn, verdict: Verdict, seed, hidden, time_limit, explain) -> None:
     cases = cases_of(exercise, seed, hidden)
     jobs = [lambda case=case: one_plain(exercise, fn, case) for case, _ in cases]
+    fitting = []
     for (case, is_hidden), result in zip(cases, child.run(jobs, time_limit), strict=False):
         if isinstance(result, str):
             diagnosis = diagnose.from_problem(child.end(result))
         else:
             diagnosis = Diagnosis(**result["diagnosis"]) if result["diagnosis"] else None
             verdict.printed = verdict.printed or result["printed"]
+            fitting += [result["fitting"]] if not is_hidden else []
         verdict.results.append(CaseResult(case.name, diagnosis, hidden=is_hidden))
         if diagnosis and diagnosis.kind in ("unfilled", "timeout", "died"):
             break
@@ -222,7 +224,8 @@ def _plain(exercise: PlainExercise, fn, verdict: Verdict, seed, hidden, time_lim
         from . import plain_evidence  # not above: it is needed only after a failure
 
         tried = [(case, r.diagnosis) for (case, _), r in zip(cases, verdict.results, strict=False) if not r.hidden]
-        verdict.headline, verdict.explained = plain_evidence.refine(exercise, fn, found, tried), True
+        likeliest = plain_evidence.likeliest(found, fitting)
+        verdict.headline, verdict.explained = plain_evidence.refine(exercise, fn, likeliest, tried), True
 
 
 def _hidden_plain(exercise: PlainExercise, seed: int, count: int) -> list[Case]:
@@ -243,7 +246,8 @@ def one_plain(exercise: PlainExercise, fn, case: Case) -> dict:
         diagnosis = diagnose.from_problem(attempt.problem)
     else:
         diagnosis = compare_plain(exercise, case, attempt.returned, arguments)
-    return {"diagnosis": asdict(diagnosis) if diagnosis else None, "printed": attempt.printed}
+    fitting = getattr(diagnosis.advice, "fitting", ()) if diagnosis else ()
+    return {"diagnosis": asdict(diagnosis) if diagnosis else None, "printed": attempt.printed, "fitting": [*fitting]}
 
 
 def compare_plain(exercise: PlainExercise, case: Case, yours, arguments: Mapping[str, Any]) -> Diagnosis | None:

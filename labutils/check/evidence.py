@@ -40,7 +40,9 @@ from .findings import Evidence
 UNWRITTEN = ("not-written", "tail-not-written", "first-block-only")
 OUTSIDE = ("out-of-bounds", "tail-unmasked")
 VALUES = ("wrong-values", "overflow")
-THREADS = ("missing-syncthreads", "missing-syncwarp", "uninitialized-shared", "timeout", "race", "deadlock")
+THREADS = (
+    "missing-syncthreads", "missing-syncwarp", "missing-wait", "uninitialized-shared", "timeout", "race", "deadlock",
+)  # fmt: skip
 
 SECONDS = 1.5
 """Time for running the kernel again, on top of as much as the check took."""
@@ -175,21 +177,35 @@ def _aligned(fn, found: Diagnosis) -> Diagnosis:
     return found
 
 
+ADDED_UP_IN_16_BITS = (
+    r"\btl\.(?:zeros|full)\(.*\btl\.b?float16\b|\bout_dtype=tl\.b?float16|\baccumulator\b[^;]*\b(?:half|__half)\b|"
+    r"^\s*(?:__half2?|half2?|__nv_bfloat162?)\s+\w+(?:\[\w+\])*\s*=\s*(?:\w+\()?\{?0(?:\.0?)?f?\b"
+)
+"""A running sum that starts in a type of 16 bits."""
+
+KEEP_WIDE = "Add up in float32, and convert only what is stored."
+
+
 def _coarse(fn, found: Diagnosis, refused: list[Tried]) -> Diagnosis:
     """Where all arrays of these cases are wider than 16 bits: the line that rounds to 16 bits or to TF32, or that no
     conversion is missing."""
-    floats = [b.view for t in refused for b in t.run.buffers.values() if b.view.is_floating_point()]
-    if min((v.element_size() for v in floats), default=0) < 4:
-        return found
     texts = names.texts(fn)
+    if lines := statements.naming(texts, ADDED_UP_IN_16_BITS):
+        return replace(found, advice=f"{lines[0]} holds a running sum in 16 bits, so each step rounds it. {KEEP_WIDE}")
+    floats = [[b.view for b in t.run.buffers.values() if b.view.is_floating_point()] for t in refused]
+    if not any(views and min(v.element_size() for v in views) >= 4 for views in floats):
+        if lines := statements.naming(texts, r"^(?!.*\btl\.store\().*\.to\(tl\.b?float16\)"):
+            named = f"{lines[0]} rounds to 16 bits before the end: only what the exercise lets have 16 bits may."
+            return replace(found, advice=f"{found.advice} {named}")
+        return found
     if lines := statements.naming(texts, r"\b(?:b?float16|__half2?|__nv_bfloat162?|half2?|bfloat16)\b|__float2half"):
-        named = f"All arrays of these cases are wider than 16 bits, but a type of 16 bits is named on {lines[0]}."
+        named = f"Some cases have only arrays wider than 16 bits, and a type of 16 bits is named on {lines[0]}."
         return replace(found, advice=f"{found.advice} {named}")
     if lines := statements.naming(texts, r"\btl\.dot\((?!.*\bieee\b)"):
         advice = f'tl.dot rounds fp32 operands to TF32 (10 bits) unless it gets input_precision="ieee": {lines[0]}.'
         return replace(found, advice=advice)
     advice = (
-        "All arrays of these cases are fp32 or wider and no line names a type of 16 bits: no conversion is missing. "
+        "Some cases have only arrays of fp32 or wider, and no line names a type of 16 bits: no conversion is missing. "
         "Look for a difference of nearly equal numbers, such as the mean of x² minus the squared mean."
     )
     return replace(found, advice=advice)
@@ -240,6 +256,8 @@ def _threads(fn, found: Diagnosis, first: Tried, tried: list[Tried]) -> Diagnosi
         return found
     if found.kind == "deadlock":
         return _added(found, placement.stuck(found.symptom, finding.line or 0, sources))
+    if found.kind == "missing-wait":
+        return _added(found, placement.unwaited(finding.sentence(), finding.line or 0, sources))
     if found.kind == "uninitialized-shared":
         return _added(found, placement.not_initialised(finding.array.split("[")[0], sources))
     if found.kind == "race":
@@ -325,7 +343,7 @@ def _added(found: Diagnosis, evidence: Evidence | None, name: str = "") -> Diagn
     if evidence is None:
         return found
     cause = evidence.cause.replace("{name}", name)
-    symptom = cause if evidence.replaces else f"{found.symptom}: {cause}"
+    symptom = cause if evidence.replaces else f"{found.symptom}: {cause}" if cause else found.symptom
     return replace(found, symptom=symptom, advice=(evidence.advice or found.advice).replace("{name}", name))
 
 
@@ -511,8 +529,11 @@ def _described(
             patterns.advice([t.run.case for t in refused], [t.run.case for t in tried if t.result.passed]) or advice
         )
     if right and not cases:
-        shared = f"What {' and '.join(right)} need{'s' * (len(right) == 1)} too is right"
-        advice = f"{shared}: look at the steps that only {output.name} needs. {advice}"
+        others = " and ".join(right)
+        advice = (
+            f"Look at the steps that only {output.name} needs, and at what cancels out in {others}, such as a maximum "
+            f"or a common factor. {advice}"
+        )
     said = "; ".join(p for p in parts if p)
     symptom = base.symptom + _in_case(shown) + _also_right(right) + (f": {said}" if said else "")
     return replace(base, symptom=symptom, advice=advice)
@@ -540,8 +561,12 @@ def _not_finite(fn, base: Diagnosis, shown: Tried, output: OutputComparison, ref
         events = not_finite.trace(fn, accesses.again(shown.run), seconds)
         inputs = [v for v in shown.run.inputs().values() if isinstance(v, torch.Tensor)]
         finite = all(not v.isinf().any() for v in inputs)
-        if made := not_finite.evidence(events, nan, linecache.getlines, finite):
+        if made := not_finite.evidence(events or [], nan, linecache.getlines, finite):
             return replace(base, symptom=f"{symptom}; {made.cause}", advice=made.advice)
+        if nan and events is not None and all(e.what != "invalid" for e in events):
+            loaded = not_finite.loaded(names.texts(fn))
+            base, symptom = replace(base, advice=loaded.advice), f"{symptom}; {loaded.cause}"
+            return _placed(fn, replace(base, symptom=symptom), refused, tried, seconds)
     placed = _placed(fn, replace(base, symptom=symptom), refused, tried, seconds)
     lines = statements.risky(names.texts(fn))
     if not lines or placed.advice != base.advice:

@@ -291,6 +291,10 @@ def story(name: str, moves: list[Moves], bad: torch.Tensor, study: Study | None 
         at = tuple(where.nonzero()[0].tolist())
         others = int(where.sum()) - 1
         also = f" (and {others} other element{'s' * (others > 1)} of {name} likewise)" if others else ""
+        if study and (reader := _reader(study, name, by_array[array], at)):
+            known = facts(name, by_array[array], at, study)
+            if known.lacks and not known.has:
+                return _factor(regions.element(name, at), array, known, regions.element(name, reader), also)
         return _sentence(regions.element(name, at), array, facts(name, by_array[array], at, study), also)
     return None
 
@@ -298,6 +302,33 @@ def story(name: str, moves: list[Moves], bad: torch.Tensor, study: Study | None 
 def is_right(moves: list[Moves], bad: torch.Tensor) -> bool:
     """Does each wrong element depend on the right elements of the inputs, as far as was looked?"""
     return bool(moves) and not any(((m.missing | m.extra) & bad).any() for m in moves)
+
+
+def _reader(study: Study, name: str, moves: list[Moves], at: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Another element of the output that needs the same elements of an input as `at`, which lacks them, and depends on
+    them: it differs from `at` along dimensions that the input does not have."""
+    arguments = study.exercise.arguments
+    own = arguments[moves[0].group.array].dims
+    free = [axis for axis, d in enumerate(arguments[name].dims) if d not in own]
+    lacking = [m for m in moves if m.missing[at]]
+    if not free or not lacking:
+        return None
+    seen = torch.stack([m.moved & m.must for m in lacking]).all(0)
+    line = seen[tuple(slice(None) if axis in free else k for axis, k in enumerate(at))]
+    if not line.any():
+        return None
+    there = iter(line.nonzero()[0].tolist())
+    return tuple(next(there) if axis in free else k for axis, k in enumerate(at))
+
+
+def _factor(place: str, array: str, known: Facts, reader: str, also: str) -> Evidence:
+    """Of elements that reach other results which need them, and not this one."""
+    lacked = known.lacks.describe(array)
+    return Evidence(
+        f"{place} does not depend on {lacked}, although it should, and {reader} does{also}",
+        f"So these elements of {array} are read. For {place} look at what they are multiplied by: which thread, lane "
+        "or register holds that factor, and of which element is it? Then follow the partial result to the store.",
+    )
 
 
 @dataclass(frozen=True)
@@ -413,6 +444,13 @@ def _of_several(name: str, seen: dict[str, Facts], at: tuple[int, ...]) -> Evide
         for word, part in (("lacks", f.lacks), ("takes in", f.has))
         if part is not None
     )
+    if all(f.lacks is None for f in seen.values()):
+        return Evidence(
+            f"{place} takes in what belongs to other results ({both})",
+            f"Nothing that was looked at is missing in {place}; more comes in. Either a partial result (a sum, a "
+            "maximum) is not set back to its initial value in between, or a loop or a mask takes in more than "
+            f"what belongs to {place}: where do they begin and end?",
+        )
     return Evidence(
         f"{place} is put together from the wrong elements ({both})",
         f"Elements of different inputs meet that do not belong together: compute by hand, for {place}, the index with "
@@ -436,7 +474,8 @@ def _sentence(place: str, array: str, known: Facts, also: str) -> Evidence | Non
         return Evidence(
             f"{place} {needs}{also}",
             f"Compute by hand the first and the last index of {array} that is read for {place}: where the block or the "
-            "window starts, how far it goes. If all are read, follow the partial results to the store.",
+            "window starts, how far it goes. If all are read, look at what they are multiplied by (is it 0, or does it "
+            "belong to another element?), and follow the partial results to the store.",
             array=array,
         )
     if has:

@@ -19,7 +19,7 @@ from ..gpu.device import SECTOR
 from ..spec.bounds import Bound
 from ..spec.exercise import KernelExercise
 from ..spec.inputs import Run, make_run
-from . import figures, lane_patterns, statements
+from . import figures, lane_patterns, names, statements
 from .statements import shortened
 
 MOST_REQUESTS = 400_000
@@ -34,7 +34,8 @@ def reasons(exercise: KernelExercise, fn: Callable, counts: Mapping[str, Any], m
     bounds = {b.text: b.missed(counts) for b in missed}
     if exercise.language == "triton":
         lines = _run(lambda: figures.triton_lines(fn, make_run(exercise, case, seed)))
-        said = {text: _moved(b, lines or [], counts) for text, b in bounds.items()}
+        texts = names.texts(fn)
+        said = {text: _moved(b, lines or [], counts, texts) for text, b in bounds.items()}
     else:
         job = functools.partial(_accesses, fn, make_run(exercise, case, seed))
         seen = _run(job)
@@ -256,7 +257,7 @@ def _of_lanes(bound: Bound, lines: list[dict], steps: list) -> str:
     return f"Line {row['line']}, `{shortened(row['text'])}`: {figure}. {why}".rstrip()
 
 
-def _moved(bound: Bound, lines: list, counts: Mapping[str, Any]) -> str:
+def _moved(bound: Bound, lines: list, counts: Mapping[str, Any], texts: list[tuple[int, str]] = ()) -> str:
     """Of bytes that move more often than they must: the lines that move most of them."""
     if bound.count not in ("moved_bytes", "wave_load_sectors", "global_store_sectors", "atomics"):
         return ""
@@ -269,7 +270,12 @@ def _moved(bound: Bound, lines: list, counts: Mapping[str, Any]) -> str:
     if not most:
         return ""
     must = f"{counts['compulsory_read']:,} bytes must be read and {counts['compulsory_written']:,} written"
+    loops = [h for size, n, _ in rows[:3] if size and (h := statements.python_loop(texts, n))]
+    repeated = ""
+    if loops:
+        made = "".join(f"; {line}" for line in statements.bounds_of(texts, loops[0])[:4])
+        repeated = f"leave out iterations that change no result (where does {loops[0]} begin and end{made}?), "
     return (
-        f"Most move on {'; '.join(most)}; {must}. Try: load on one line what two of these load, or store no "
+        f"Most move on {'; '.join(most)}; {must}. Try: {repeated}load on one line what two of these load, or store no "
         f"intermediate result, and access whole sectors of {SECTOR} bytes."
     )

@@ -44,11 +44,11 @@ class _Listener(Recorder):
         np.seterr(invalid="call", divide="call", over="call", under="ignore")
 
 
-def trace(fn: Callable, run: Run, seconds: float) -> list[Event]:
-    """The first operations that make inf or NaN; empty where the kernel cannot be run or makes none."""
+def trace(fn: Callable, run: Run, seconds: float) -> list[Event] | None:
+    """The first operations that make inf or NaN; empty where none does, None where the kernel cannot be run."""
     result = next(iter(child.run([functools.partial(_job, fn, run)], seconds)), "died")
     if isinstance(result, str):
-        return []
+        return None
     return [Event(*e) for e in result["events"]]
 
 
@@ -123,6 +123,24 @@ def _unary(x, op) -> str:
 
 def _shown(value) -> str:
     return "0" if value == 0 else f"{float(value):.4g}".replace("-", "−")
+
+
+def loaded(texts: list[tuple[int, str]]) -> Evidence:
+    """Of NaN that no operation makes: the loads that can bring it. `texts` are the kernels' texts."""
+    loads = statements.naming(texts, r"\btl\.load\(")
+    calls = [(line, statements.memory_call(line.text)) for line in loads]
+    unmasked = [line for line, call in calls if call and not call.mask]
+    undefined = [line for line, call in calls if call and call.mask and "other" not in line.text]
+    lines, what = (
+        (unmasked, "without mask") if unmasked else (undefined, "without `other`, so masked lanes hold anything")
+    )
+    advice = "Follow what is stored back to the loads: which of them reads memory that holds no data?"
+    if lines:
+        advice = (
+            f"Loads {what}: {'; '.join(map(str, lines[:3]))}. Which of them also reads places that hold no data? A "
+            "factor of 0 does not help there, since 0 · NaN is NaN."
+        )
+    return Evidence("no operation makes the first NaN, so it comes from a load or a product of matrices", advice)
 
 
 _WHERE = "Only if that value is right choose the result of this case with tl.where."

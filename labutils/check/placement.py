@@ -150,9 +150,13 @@ def _not_reached(run: Run, name: str, missing, stores: list[Access], seen: Recor
     where = f"line {last.line}: `{statements.shortened(text)}`"
     beyond = [m for m in last.masked if m >= run.buffers[name].view.numel()]
     stored = f"{name}[{min(beyond)}] and behind, past its end" if beyond else "nothing"
-    if last.elements:
-        stored = regions.of_flat(name, shape, numbers(run.buffers[name], last.elements))
+    if inside := numbers(run.buffers[name], last.elements):
+        stored = regions.of_flat(name, shape, inside)
+    elif last.elements:
+        stored = f"memory that is no element of {name}"
     unseen = sorted(set(missing.flatten().nonzero().flatten().tolist()) - _masked(run, name, stores))
+    if not unseen:
+        return None
     first = regions.at(name, shape, unseen[0])
     per = {a.program: 0 for a in stores}
     for a in stores:
@@ -247,19 +251,19 @@ def outside(run: Run, array: str, index: int, kind: str, line: int, seen: Record
     bound = _bound(run, array, index)
     if index < 0:
         return Evidence(bound, f"An index became negative: check {made}." if made else "An index became negative.")
-    if not call.mask:
-        cause = f"{bound}, and there is no mask on that line"
-        if len(a.elements) == 1 and (axes := _axes(run, array)):
-            return Evidence(
-                cause,
-                f"A program reads one element there, and {array} has one for each index along {axes}: is "
-                f"`{call.pointer}` such an index? If it is another axis's, use the right one; else give it mask=….",
-            )
-        return Evidence(cause, "Give it mask=…, which compares the index with the size of that axis.")
+    if foreign := statements.foreign_stride(lines, call.pointer, line):
+        where, stride, owner = foreign
+        return Evidence(
+            f"{bound}; {where} steps through {array} by {stride}, by its name a stride of {owner}",
+            f"Step through {array} by its own strides, or by the length of its own rows.",
+        )
     also = f" The index comes from {made}." if made else ""
     base = re.match(r"\w+", call.pointer)
     if base and (step := statements.moved(lines, base[0], line)):
         also += f" It moves on {step}."
+    if not call.mask:
+        advice = _no_mask(call.pointer, len(a.elements) + len(a.masked), array, _axis(run, array), also)
+        return Evidence(f"{bound}, and there is no mask on that line", advice)
     if base and (passed := statements.passed_as(lines, base[0], line, array)):
         also = f" The pointer is passed on {passed}.{also}"
     touched = {e for b in found for e in b.elements}
@@ -277,10 +281,28 @@ def outside(run: Run, array: str, index: int, kind: str, line: int, seen: Record
     return _wide_mask(lines, call, line, f"{bound}, and the mask lets that lane through", also)
 
 
-def _axes(run: Run, array: str) -> str:
+def _axis(run: Run, array: str) -> str:
     """The axis along which an array of one axis has its elements; "" for any other array."""
     dims = getattr(run.exercise.arguments.get(array), "dims", ())
     return dims[0] if len(dims) == 1 and len(run.case.sizes) > 1 else ""
+
+
+def _no_mask(pointer: str, lanes: int, array: str, axis: str, also: str) -> str:
+    """What to try without a mask: a single element may be meant, and then the index is wrong."""
+    if lanes == 1 and axis:
+        return (
+            f"A program reads one element there, and {array} has one for each index along {axis}: is "
+            f"`{pointer}` such an index? If it is another axis's, use the right one; else give it mask=….{also}"
+        )
+    if lanes == 1:
+        return (
+            f"Each program reads or writes a single element there. Work out `{pointer}` for that program: a term of "
+            f"it is wrong, or that program has nothing to do there.{also}"
+        )
+    return (
+        "If lanes past the end have nothing to do there, give it mask=…, which compares the index with the size of "
+        f"that axis. If each lane should have an element, a term of `{pointer}` is wrong.{also}"
+    )
 
 
 def _wide_mask(lines: list[str], call, line: int, cause: str, also: str) -> Evidence:
@@ -292,12 +314,18 @@ def _wide_mask(lines: list[str], call, line: int, cause: str, also: str) -> Evid
         return Evidence(
             cause, f"{mask}: `and` and `or` do not combine blocks; write (a < b) & (c < d), in parentheses."
         )
+    if re.search(r"(?<!\|)\|(?!\|)", text):
+        return Evidence(
+            cause, f"{mask}: `|` lets a lane through that is inside along one axis alone; both must be true, `&`."
+        )
     if "<=" in text:
         return Evidence(cause, f"{mask} has `<=`: the index that equals the size does not exist, so it must be `<`.")
     if also and masked and masked.text in also:
         also = ""
     return Evidence(
-        cause, f"{mask} must compare each index of the address with the size of the axis it runs along, with `<`.{also}"
+        cause,
+        f"{mask} must compare each index of the address with the size of the axis it runs along, with `<`. If it "
+        f"does, a term of `{call.pointer}` is wrong.{also}",
     )
 
 
@@ -346,7 +374,10 @@ def _outside_cuda(run: Run, array: str, index: int | None, line: int, seen: Reco
         return Evidence(cause, wrong)
     guards = statements.conditions(source, line)
     return Evidence(
-        cause, _slip(array, here.text, guards) or _guard_advice(array, here.text, guards, guard.text, source)
+        cause,
+        _joined(array, here.text, guards)
+        or _slip(array, here.text, guards)
+        or _guard_advice(array, here.text, guards, guard.text, source),
     )
 
 
@@ -378,6 +409,24 @@ def _slip(array: str, text: str, guards: list[statements.Line]) -> str | None:
             m = re.search(rf"\b(\w+)\s*(?<!>){sign}\s*([A-Za-z]\w*)", part)
             if m and m[1] in variables and not re.search(rf"\b{m[1]}\s*-", text):
                 return f"{guard}: `{m[0].strip()}` lets {m[1]} = {m[2]} through, but the last index is {m[2]} − 1."
+    return None
+
+
+def _joined(array: str, text: str, guards: list[statements.Line]) -> str | None:
+    """A guard of two indices that are joined the wrong way round: `m >= M && n >= N` before a return."""
+    variables = set(re.findall(r"[A-Za-z_]\w*", " ".join(re.findall(rf"\b{re.escape(array)}\d?\s*\[([^\]]*)\]", text))))
+    for guard in guards:
+        leaves = re.search(r"\b(return|continue|break)\b", guard.text)
+        joint, sign = ("&&", ">") if leaves else ("||", "<")
+        condition = re.search(r"\bif\s*\((.*)\)", guard.text)
+        if condition is None or joint not in condition[1]:
+            continue
+        tests = [re.match(rf"[\s(!]*(\w+)\s*{sign}=?\s*\w", part) for part in condition[1].split(joint)]
+        if not all(tests) or not variables & {m[1] for m in tests}:
+            continue
+        if leaves:
+            return f"{guard} stops only threads that are outside in each direction: `&&` must be `||`."
+        return f"{guard} lets a thread in that is inside in one direction alone: `||` must be `&&`."
     return None
 
 
@@ -424,6 +473,10 @@ def conflict(line: int, message: str, sources: list[str]) -> Evidence | None:
         return _of_two_lines(m[1] == "reads", m[2], here, statements.line_of(source, int(m[3])), source)
     if here is None or "(line" in message:
         return None
+    if (m := re.search(r"\b(?:reads|overwrites|writes) (\w+)\[", message)) and (
+        own := _own_element(m[1], here, source)
+    ):
+        return own
     barrier = statements.barrier_near(source, line)
     if barrier is None:
         return None
@@ -440,14 +493,35 @@ def conflict(line: int, message: str, sources: list[str]) -> Evidence | None:
     )
 
 
+def _own_element(array: str, here: statements.Line, source: str) -> Evidence | None:
+    """One statement reads and writes one and the same element: no barrier can stand in between."""
+    indices = re.findall(rf"\b{re.escape(array)}\s*((?:\[[^\]]*\])+)", here.text)
+    if len(indices) < 2 and not re.search(rf"\b{re.escape(array)}\s*(?:\[[^\]]*\])+\s*[-+*/|^&]=", here.text):
+        return None
+    if len(set(indices)) != 1:
+        return None
+    loops = statements.enclosing_loops(source, here.number)
+    around = (
+        f" The loop is {loops[0]}: where does each thread start, and is the step the number of threads?"
+        if loops
+        else ""
+    )
+    return Evidence(
+        f"both accesses are on {here}, at one and the same index {indices[0]}, so two threads work on the same element",
+        f"No barrier helps: each element should have one thread. Work out {indices[0]} for both threads.{around}",
+    )
+
+
 def _of_two_lines(
     reads: bool, array: str, here: statements.Line, other: statements.Line | None, source: str
 ) -> Evidence | None:
     """A write and a read on two lines: which way round nothing orders them, seen from the barriers in the text."""
     if other is None or here == other:
         return None
-    here, other = statements.in_the_kernel(source, here), statements.in_the_kernel(source, other)
     written, read = (other, here) if reads else (here, other)
+    if first := _before_the_loop(array, written, read, source):
+        return first
+    written, read = statements.in_the_kernel(source, written), statements.in_the_kernel(source, read)
     if not (loop := statements.common_loop(source, written.number, read.number)):
         return None
     between = statements.barriers(source, *sorted((written.number, read.number)))
@@ -468,6 +542,29 @@ def _of_two_lines(
             f"of {array} on both lines for two iterations.",
         )
     return None
+
+
+def _before_the_loop(array: str, written: statements.Line, read: statements.Line, source: str) -> Evidence | None:
+    """A write before a loop and a read in its first iteration, with no barrier between the two in the text."""
+    for one in statements.calls_of(source, written):
+        for two in statements.calls_of(source, read):
+            behind = [first for first, _ in statements.loops(source, two.number) if first > one.number]
+            if (
+                behind
+                and behind[-1] - one.number <= CLOSE
+                and not statements.barriers(source, one.number, two.number + 1)
+            ):
+                return Evidence(
+                    f"{one} writes {array} before the loop and {two} reads it in the first iteration, and no "
+                    "__syncthreads() stands between them",
+                    "Let all threads meet between the two: the barriers in the loop come too late for what was written "
+                    "before it.",
+                )
+    return None
+
+
+CLOSE = 12
+"""Lines before a loop in which a write counts as the one that fills its first tile."""
 
 
 def _stored_twice(array: str, here: statements.Line, other: statements.Line, source: str) -> Evidence:
@@ -603,6 +700,59 @@ def raised_early(array: str, seen: Recording) -> Evidence | None:
     return None
 
 
+UNWAITED = {
+    "does not lie in shared memory": "Work out the address of that tile for the largest indices. p + n goes n elements "
+    "of p's type further, not n bytes.",
+    "do not fit into shared memory there": "Work out the address of that box for the largest indices, and the bytes of "
+    "shared memory that are asked for. p + n goes n elements of p's type further, not n bytes.",
+    "begins at a multiple of": "Work out the address of that box for each stage and part: which term is no multiple?",
+    "which nobody has filled": "Either no copy fills that tile, or another tile is meant: compare the address there "
+    "with the one that the copy fills.",
+    "different products": "No thread of the group may leave out or change a call of wgmma: look at the conditions and "
+    "the addresses, which may depend on the thread only by its group.",
+    "than it was made for|it was made for": "Compare the count in mbarrier_init with the threads that arrive in each "
+    "phase: a condition on the thread may be missing around the arrival.",
+    "a wgmma, started and not waited for": "Which stage is given back there, and have the products that read it been "
+    "waited for? wgmma_wait<1> lets the latest batch run on.",
+    "other warps' products": "Each warp waits for its own part of the products only: let all four meet, or count an "
+    "arrival of each, before the tile is overwritten.",
+}
+"""What to try where a copy, a product or an mbarrier is used the wrong way, by words of the emulator's report."""
+
+
+def unwaited(message: str, line: int, sources: list[str]) -> Evidence | None:
+    """Of an access to what is still under way: whether a wait, a commit or the choice of the buffer is wrong."""
+    if advice := next((text for words, text in UNWAITED.items() if re.search(words, message)), None):
+        return Evidence("", advice)
+    source = next((s for s in sources if statements.line_of(s, line)), "")
+    commits = _calls(source, "__pipeline_commit", "cp_async_commit")
+    waits = _calls(source, "__pipeline_wait_prior", "cp_async_wait")
+    if "asynchronous copy" not in message or not commits or not waits:
+        return None
+    listed = "; ".join(map(str, waits))
+    skipped = [c for c in commits if statements.condition(source, c)]
+    if "let it go on" in message and skipped:
+        return Evidence(
+            f"{skipped[0]} stands under {statements.condition(source, skipped[0])}",
+            f"A wait counts groups, the latest first ({listed}). Where no group is committed, the copy that is needed "
+            "is among the latest ones: commit in each iteration, also a group without copies.",
+        )
+    if "let it go on" in message:
+        return Evidence(
+            "",
+            f"Count the groups for the first and the last iterations: how many are committed after the copy that is "
+            f"needed, and how many may still be under way ({listed})?",
+        )
+    if "no wait since" in message:
+        return Evidence(
+            "",
+            f"Is it the copy for a later iteration? Then it goes into a buffer that is still read: work out, for three "
+            f"iterations, which buffer is filled and which is read. If it is the copy that is read here, a wait and a "
+            f"barrier are missing in between ({listed}).",
+        )
+    return None
+
+
 WAITS = re.compile(
     r"(\d+) threads? waits? at mbarrier_wait for the end of a phase of parity (\d)[^;]*? lacks (\d+) arrivals? and "
     r"(-?\d+) bytes(?:, after (\d+) phases?)?"
@@ -636,6 +786,8 @@ def stuck(message: str, line: int, sources: list[str]) -> Evidence | None:
                 f"{count - lacks} of the {count} arrivals at {name} have come, and the others never do",
                 f"Compare the count of {name} with the threads that arrive in each phase: {inits}; {arrivals}.",
             )
+    if of_text := _set_back(source, lines) or _given_back_early(source, lines):
+        return of_text
     if len(waits) > 1:
         return Evidence(
             _phases({name: w[4] for name, w in zip(order, waits, strict=False) if name})
@@ -649,6 +801,52 @@ def stuck(message: str, line: int, sources: list[str]) -> Evidence | None:
         f"Each wait ({listed}) needs one phase that ends: do both sides run through the same number of rounds, and is "
         "every stage released?",
     )
+
+
+def _set_back(source: str, waits: list[statements.Line]) -> Evidence | None:
+    """One side of a ring sets stage and parity back for each tile, and the other goes on around the ring."""
+    for wait in waits:
+        around = statements.loops(source, wait.number)
+        names = re.findall(r"\w+", wait.text.split("mbarrier_wait", 1)[-1])
+        if len(around) < 2:
+            continue
+        (inner, _), (outer, end) = around[0], around[-1]
+        for number in range(outer + 1, inner):
+            line = statements.line_of(source, number)
+            back = line and re.match(r"(\w+)\s*=\s*0\b", line.text)
+            other = next((w for w in waits if not outer <= w.number <= end), None)
+            if back and back[1] in names and other:
+                return Evidence(
+                    f"{line} sets {back[1]} back in each iteration of {statements.line_of(source, outer)}, and the "
+                    f"side of {other} goes on around the ring",
+                    "Both sides must be at the same stage and parity in each round: let them go on from tile to tile.",
+                )
+    return None
+
+
+def _given_back_early(source: str, waits: list[statements.Line]) -> Evidence | None:
+    """A stage is given back in the iteration that started its products, of which the latest batch may still run."""
+    lines = [re.sub(r"//.*$", "", text) for text in source.splitlines()]
+    for wait in waits:
+        index = re.search(r"mbarrier_wait\(&?\w+\[(\w+)\]", wait.text)
+        around = statements.loops(source, wait.number)
+        if not index or not around:
+            continue
+        stage, partly = index[1], None
+        for number in range(wait.number + 1, around[0][1]):
+            text = lines[number - 1]
+            if re.search(rf"\b{stage}\s*(\+\+|[-+^]?=[^=])|\+\+{stage}\b|\bnext_\w+\(", text):
+                break
+            if re.search(r"wgmma_wait<[1-9]", text):
+                partly = statements.Line(number, text.strip())
+            gives = re.search(rf"\b(?:release|mbarrier_arrive)\w*\([^;]*\b{stage}\b", text)
+            if partly and gives:
+                return Evidence(
+                    f"line {number}: `{statements.shortened(text)}` gives {stage} back, the stage of the latest batch, "
+                    f"which {partly} lets run on",
+                    "Give back the stage whose products have been waited for: that of the batch before.",
+                )
+    return None
 
 
 AHEAD = 2

@@ -13,6 +13,7 @@ import itertools
 import math
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -91,17 +92,27 @@ def _is_right(exercise: PlainExercise, case: Case, arguments: Mapping[str, Any],
     return not attempt.problem and evaluate.compare_plain(exercise, case, attempt.returned, given) is None
 
 
+def likeliest(found: Diagnosis, fitting: list[list[str]]) -> Diagnosis:
+    """The diagnosis with the advice that fits most of the refused cases, of those that fit its own. `fitting` are the
+    sentences that fit each refused case; the first ones of a case are the likeliest."""
+    own = next((sentences for sentences in fitting if found.advice in sentences), [])
+    often = Counter(word for sentences in fitting for word in {_words(s) for s in sentences})
+    best = max(own, key=lambda s: often[_words(s)], default=found.advice)  # the first of equals
+    return replace(found, advice=best)
+
+
+def _words(sentence: str) -> str:
+    """A sentence apart from the numbers in it."""
+    return re.sub(r"\d[\d.]*", "0", sentence)
+
+
 def _agreed(found: Diagnosis, tried: list[tuple[Case, Diagnosis | None]]) -> float:
     """The share of the refused cases that give the exercise's own advice, apart from the numbers in it. What only one
     of several says is a coincidence of numbers."""
-
-    def words(d: Diagnosis) -> str:
-        return re.sub(r"\d[\d.]*", "0", d.advice)
-
     refused = [d for _, d in tried if d is not None]
     if found.kind != "wrong-formula" or not refused:
         return 0.0
-    return sum(d.kind == found.kind and words(d) == words(found) for d in refused) / len(refused)
+    return sum(d.kind == found.kind and _words(d.advice) == _words(found.advice) for d in refused) / len(refused)
 
 
 def _drawn(exercise: PlainExercise) -> Iterator[Sizes]:

@@ -117,6 +117,34 @@ def passed_as(lines: list[str], pointer: str, number: int, array: str) -> Line |
     return None
 
 
+def foreign_stride(lines: list[str], pointer: str, number: int) -> tuple[Line, str, str] | None:
+    """The statement that makes or moves the pointer of a line by a stride which is named after another array, with the
+    stride and that array. `stride_kn` is named after k if the kernel has a k_ptr; `stride_dm` after dx if no other
+    pointer begins with d."""
+    header = next((k for k in range(number, 0, -1) if re.match(r"def\s", lines[k - 1])), 0)
+    arrays = re.findall(r"\b(\w+?)_ptr\b", statement(lines, header)) if header else []
+    made = [Line(number, statement(lines, number))] + [
+        d for n in re.findall(r"[A-Za-z_]\w*", pointer) if n.endswith("ptrs") and (d := definition(lines, n, number))
+    ]
+    own = next((m[1] for text in (pointer, *(x.text for x in made)) if (m := re.search(r"\b(\w+?)_ptr\b", text))), "")
+    base = re.match(r"\w+", pointer)
+    if base and (step := moved(lines, base[0], number)):
+        made.append(step)
+    for line in made if own in arrays else ():
+        for stride in re.findall(r"\bstride_\w{2,}", line.text):
+            owner = _owner(stride.removeprefix("stride_"), arrays)
+            if owner not in ("", own):
+                return line, stride, owner
+    return None
+
+
+def _owner(named: str, arrays: list[str]) -> str:
+    """The array after which a stride is named; "" if that is none, or not certain."""
+    whole = max((a for a in arrays if named.startswith(a)), key=len, default="")
+    begins = [a for a in arrays if a[0] == named[0]]
+    return whole or (begins[0] if len(begins) == 1 else "")
+
+
 def origin(lines: list[str], expression: str, before: int) -> Line | None:
     """Where the first name of an expression that is not a pointer was computed."""
     for name in re.findall(r"[A-Za-z_]\w*", expression):
@@ -186,6 +214,41 @@ def in_the_kernel(source: str, line: Line) -> Line:
             calls = [n for n in calls if loops(source, n)]
             return in_the_kernel(source, Line(calls[-1], lines[calls[-1] - 1].strip())) if calls else line
     return line
+
+
+def calls_of(source: str, line: Line) -> list[Line]:
+    """The calls of the lambda or function of the device around a line of C++, if it has no barrier of its own; without
+    such a function the line itself."""
+    lines = source.splitlines()
+    for k in range(line.number, 0, -1):
+        if m := re.match(r"\s*auto\s+(\w+)\s*=\s*\[|.*__device__[^(]*?(\w+)\s*\(", lines[k - 1]):
+            end = _closing(lines, k) or len(lines)
+            if not k < line.number <= end:
+                continue
+            if barriers(source, k, end):
+                return []
+            name = m[1] or m[2]
+            return [
+                Line(n, lines[n - 1].strip())
+                for n in range(end + 1, len(lines) + 1)
+                if re.search(rf"\b{name}\s*\(", re.sub(r"//.*$", "", lines[n - 1]))
+            ]
+    return [line]
+
+
+def condition(source: str, line: Line) -> Line | None:
+    """The `if` of C++ on a line or around it, inside of the innermost loop around that line."""
+    lines, depth = source.splitlines(), 0
+    first = max((begin for begin, _ in loops(source, line.number)), default=0)
+    for k in range(line.number, first, -1):
+        code = re.sub(r"//.*$", "", lines[k - 1])
+        if k < line.number:
+            depth += code.count("}") - code.count("{")
+        alone = k == line.number or ("{" not in code and k == line.number - 1)
+        if re.match(r"\s*(?:\}\s*)?(?:else\s+)?if\s*\(", code) and (alone or depth < 0):
+            return Line(k, lines[k - 1].strip())
+        depth = max(depth, 0)
+    return None
 
 
 def common_loop(source: str, one: int, other: int) -> tuple[int, int] | None:
@@ -327,6 +390,40 @@ def exits(source: str, header: Line) -> list[Line]:
         if own or re.search(r"\b(return|goto)\b", code):
             above = k > 1 and not re.search(r"\bif\b", code) and re.search(r"\bif\s*\(", lines[k - 2])
             found.append(Line(k, f"{lines[k - 2].strip()} {code.strip()}" if above else code.strip()))
+    return found
+
+
+def python_loop(texts: list[tuple[int, str]], number: int) -> Line | None:
+    """The header of the innermost loop around a line of Python; texts are given as (first line's number, text)."""
+    for first, text in texts:
+        lines = text.splitlines()
+        if not first <= number < first + len(lines):
+            continue
+        depth = _indent(lines[number - first])
+        for k in range(number - first - 1, -1, -1):
+            if lines[k].strip() and _indent(lines[k]) < depth:
+                depth = _indent(lines[k])
+                if re.match(r"\s*(for|while)\b", lines[k]):
+                    return Line(first + k, statement(lines, k + 1))
+    return None
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())
+
+
+def bounds_of(texts: list[tuple[int, str]], header: Line) -> list[Line]:
+    """The assignments, above a loop of Python, to the variables that bound it."""
+    found = []
+    for first, text in texts:
+        lines = text.splitlines()
+        if not first <= header.number < first + len(lines):
+            continue
+        bounds = header.text.split(" in ", 1)[-1]
+        variables = {n for n in re.findall(r"[A-Za-z_]\w*", bounds) if not n.isupper()}
+        for k, line in enumerate(lines[: header.number - first]):
+            if (m := re.match(r"\s*([\w, ]+?)\s*=[^=]", line)) and variables & set(re.findall(r"\w+", m[1])):
+                found.append(Line(first + k, statement(lines, k + 1)))
     return found
 
 

@@ -125,6 +125,9 @@ def _codes(samples: list[Sample]) -> Evidence | None:
         said = f"every wrong element of {{name}} is {abs(int(difference))} too {'large' if difference > 0 else 'small'}"
     elif len(bits) == 1:
         said = f"every wrong element of {{name}} differs from the right one in the same bits, {int(bits):#x}"
+    elif field := _one_code(got, right):
+        wrong, belongs, each = field
+        said = f"every wrong code of {each} bits in {{name}} is {wrong} where {belongs} belongs, apart from its sign"
     elif fields := _fields(bits.tolist()):
         said = f"every wrong element of {{name}} is wrong in bit {fields[0]}, and some in bit {fields[1]}"
     else:
@@ -139,6 +142,22 @@ def _codes(samples: list[Sample]) -> Evidence | None:
         "wrong bit, and what do the inputs of these elements have in common?",
         replaces=True,
     )
+
+
+def _one_code(got: torch.Tensor, right: torch.Tensor) -> tuple[int, int, int] | None:
+    """Where one magnitude stands for one other one in all wrong codes of 4 bits, two in a byte, or of 8: (wrong, right,
+    bits); else None."""
+    for bits, shifts in ((8, (0,)), (4, (0, 4))):
+        wrong = set()
+        for shift in shifts:
+            one, other = got >> shift & (1 << bits) - 1, right >> shift & (1 << bits) - 1
+            differ = one != other
+            wrong |= set(zip(one[differ].tolist(), other[differ].tolist(), strict=True))
+        sign = 1 << bits - 1
+        sizes = {(a & sign - 1, b & sign - 1) for a, b in wrong}
+        if len(sizes) == 1 and all(a & sign == b & sign for a, b in wrong):
+            return *sizes.pop(), bits
+    return None
 
 
 def _fields(differences: list[int]) -> tuple[str, str] | None:

@@ -168,9 +168,19 @@ def _of_lse(scored) -> tuple[KnownMistake, ...]:
 
         return KnownMistake("wrong-formula", sentence, lse)
 
+    def unscaled(sentence, factor):
+        def lse(q, k, v, **more):
+            s = scored(q, k, **more)
+            m = s.amax(-1)
+            return {"lse": torch.logsumexp(s, -1) - m + factor * m * math.sqrt(q.shape[-1])}
+
+        return KnownMistake("wrong-formula", sentence, lse)
+
     return (
         of_lse("{name} is in base 2: multiply it by ln 2", lambda s, m, lse: lse / math.log(2)),
         of_lse("{name} is log l: the maximum is missing", lambda s, m, lse: lse - m),
+        unscaled("{name} takes the maximum of scores without their scale", 1.0),
+        unscaled("{name} takes the maximum of scores without their scale, in base 2", math.log(2)),
         of_lse("{name} is only the maximum", lambda s, m, lse: m),
         of_lse("{name} is m + log l with m still in base 2", lambda s, m, lse: m / math.log(2) + lse - m),
         of_lse("{name} mixes bases: m is natural, log l is base 2", lambda s, m, lse: m + (lse - m) / math.log(2)),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
+from ..spec.exercise import Hint
+
 
 def near(yours, value: float) -> bool:
     """Is this that number, up to rounding? Nothing that is no number is."""
@@ -14,7 +16,7 @@ def near(yours, value: float) -> bool:
         return False
 
 
-def sentence_for(yours, messages: Mapping[float, str] | Iterable[tuple[float, str]]) -> str | None:
-    """The sentence of the first known wrong value that equals yours."""
+def sentence_for(yours, messages: Mapping[float, str] | Iterable[tuple[float, str]]) -> Hint | None:
+    """The sentences of the known wrong values that equal yours; None without any."""
     pairs = messages.items() if isinstance(messages, Mapping) else messages
-    return next((text for value, text in pairs if near(yours, value)), None)
+    return Hint.of(text for value, text in pairs if near(yours, value))

@@ -64,12 +64,14 @@ class Evidence:
     value: Callable[[Report], float]
     words: str
     shows: Callable[[float], bool]
+    otherwise: Callable[[Report], str] = lambda report: ""
+    """What to say where the value says nothing; "" where it does."""
 
     def present(self, report: Report) -> bool:
         return self.shows(self.value(report))
 
     def line(self, report: Report) -> str:
-        return self.words.format(self.value(report))
+        return self.otherwise(report) or self.words.format(self.value(report))
 
 
 def busier(report: Report, one: str, other: str) -> float:
@@ -85,6 +87,7 @@ EVIDENCE = {
         lambda r: balance(r) if r[WAVES] > 1 else 1.0,
         "after the first wave, the average SM is active for {:.0%} of the busiest SM's cycles",
         lambda share: share < 0.85,
+        lambda r: "" if r[WAVES] > 1 else f"there are only {r[WAVES]:.2g} waves, and a tail needs more than 1",
     ),
     "spills": Evidence(local, "there are {:,.0f} requests to local memory", lambda requests: requests > 0),
     "divergence": Evidence(
@@ -93,6 +96,8 @@ EVIDENCE = {
     "compute-bound": Evidence(
         lambda r: busier(r, SM, DRAM), "the SMs, if busier than DRAM, reach {:.0f} % of their peak",
         lambda percent: percent >= 50,
+        lambda r: "" if r[SM] > r[DRAM]
+        else f"DRAM is busier, {r[DRAM]:.0f} % of its peak, than the SMs, {r[SM]:.0f} %",
     ),
     "bank conflicts": Evidence(
         wavefronts, "an access to shared memory takes {:.1f} wavefronts", lambda count: count > 4

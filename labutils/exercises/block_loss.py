@@ -269,6 +269,10 @@ KNOWN_MISTAKES = (
         "the logit of the target comes from a later chunk: store it only where the target's chunk is",
         _with_target(_within_chunk),
     ),
+    _mistake(
+        "the target is compared with columns of the chunk: compare it with start + column, as it counts all words",
+        _of_loss(lambda z, t: torch.logsumexp(z, 1) - torch.where(t < CHUNK, z.gather(1, t[:, None])[:, 0], 0.0)),
+    ),
     _mistake("the logit of the target is kept only if the target is in the last chunk", _with_target(_only_last)),
     _mistake("each lane past the end adds exp(0 − m): load logits past `width` as -inf", _padded, "padded-lanes"),
     _mistake(

@@ -3,7 +3,7 @@
 import itertools
 
 from ..gpu import kernel_graph
-from ..spec.exercise import Case, PlainExercise, Points, register
+from ..spec.exercise import Case, Hint, PlainExercise, Points, register
 from . import _partitions
 from .block_graphs import HEAD, graph
 
@@ -105,7 +105,7 @@ def _examine_traffic(sizes, arguments, yours) -> tuple[str, str] | None:
         return f"traffic returned {type(yours).__name__}, not a number", "Return a number of bytes."
     if value == expected:
         return None
-    hint = next((text for wrong, text in _traffic_mistakes(nodes, kernels) if value == wrong), None)
+    hint = Hint.of(text for wrong, text in _traffic_mistakes(nodes, kernels) if value == wrong)
     shown = f"{value:,.0f} bytes, expected {expected:,} for the kernels {kernels[:3]} and so on"
     return shown, hint or "For each kernel, collect the names that it must read and those that it must store."
 

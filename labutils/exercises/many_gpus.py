@@ -5,7 +5,7 @@ import math
 from ..gpu.links import GBS, LATENCY_US, BadLog, Mismatch, Report
 from ..gpu.rank_inputs import BASE, vectors
 from ..gpu.simulated_comm import POISON, replay
-from ..spec.exercise import Case, PlainExercise, Points, register
+from ..spec.exercise import Case, Hint, PlainExercise, Points, register
 
 UNIT = "23_many_gpus"
 
@@ -78,7 +78,7 @@ def _examine_times(sizes, arguments, yours) -> tuple[str, str] | None:
         if not _close(ring, expected[0])
         else ("tree", tree, expected[1], _tree_mistakes, "2·ceil(log2 p) steps, each with one latency and all bytes.")
     )
-    hint = next((text for wrong, text in mistakes(**arguments) if _close(value, wrong)), None)
+    hint = Hint.of(text for wrong, text in mistakes(**arguments) if _close(value, wrong))
     return f"{part}: {value:.6g} µs, expected {right:.6g}", hint or advice
 
 
@@ -178,6 +178,17 @@ def _sum_advice(missing: list[int], twice: list[int], results: list[list[int]], 
     return "Follow one chunk on paper: which rank holds it after each step, and what is in its sum?"
 
 
+def _steps(report: Report, world: int) -> str:
+    """What to say of messages, all of which are chunks, that are too many or too few; "" where the number is right."""
+    messages = {len(report.sent(rank)) for rank in range(world)}
+    if len(messages) != 1 or messages == {2 * (world - 1)}:
+        return ""
+    return (
+        f"Each rank sends {messages.pop()} times; 2(p − 1) is {2 * (world - 1)}: each half takes p − 1 steps, so check "
+        "how often each loop runs."
+    )
+
+
 def _traffic(report: Report, world: int, n: int) -> tuple[str, str] | None:
     """More data than a ring needs, or other links."""
     chunk = math.ceil(n / world)
@@ -194,7 +205,9 @@ def _traffic(report: Report, world: int, n: int) -> tuple[str, str] | None:
             return (
                 f"the sums are right, but rank {rank} sends {elements} elements; {2 * (world - 1)} chunks of {chunk} "
                 f"are {2 * (world - 1) * chunk}",
-                "Send one chunk in a step, not the whole buffer: then each rank sends 2(p − 1)/p·n elements.",
+                all(n // world <= m.count <= chunk for m in sent)
+                and _steps(report, world)
+                or "Send one chunk in a step, not the whole buffer: then each rank sends 2(p − 1)/p·n elements.",
             )
     return None
 
@@ -239,7 +252,9 @@ def _examine_ring(sizes, arguments, yours) -> tuple[str, str] | None:
         if not isinstance(values, (list, tuple)) or len(values) != n or not all(type(v) is int for v in values):
             return f"rank {rank}: x has another size or type now", "Change x in place, with x[…] = … or x[…] += …"
     if any(list(values) != expected for values in results):
-        return _wrong_sum(world, [list(values) for values in results], expected)
+        symptom, advice = _wrong_sum(world, [list(values) for values in results], expected)
+        counted = " more than once" in symptom or " missing" in symptom
+        return symptom, counted and _steps(report, world) or advice
     return _traffic(report, world, n) or _slow(report, world, n)
 
 

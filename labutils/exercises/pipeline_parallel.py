@@ -4,7 +4,7 @@ import random
 
 from ..gpu import pipeline
 from ..gpu.pipeline import NAMES, BadSchedule, all_forward_first, one_forward_one_backward
-from ..spec.exercise import Case, PlainExercise, Points, register
+from ..spec.exercise import Case, Hint, PlainExercise, Points, register
 
 UNIT = "23_pipeline_parallel"
 
@@ -146,10 +146,13 @@ def _lost_mistakes(plan, forward, backward, send) -> list[tuple[list[float], str
     starts = [min((p.start for p in right.passes if p.stage == s), default=0.0) for s in range(stages)]
     free = lost_ms(plan, forward, backward, 0.0)
     twice = _variant(plan, forward, backward, send, own=True)
+    late = {kind: _variant(plan, forward, backward, send, sent=kind) for kind in "FB"}
     bubble = (stages - 1) * (forward[0] + backward[0])
     step = "The time of a stage also counts after its last pass, until the last pass of all stages has ended."
     return [
         (free, "A result needs `send` ms to reach the next stage, or the previous one in the backward pass."),
+        (late["F"], "What a backward pass needs from the next stage takes `send` ms, too."),
+        (late["B"], "What a forward pass needs from the previous stage takes `send` ms, too."),
         (twice, "The last stage's backward pass needs its own forward pass: nothing is sent."),
         ([e - b for e, b in zip(ends, busy, strict=True)], step),
         (busy, "That is the time at work. Subtract it from the time of the step."),
@@ -167,8 +170,9 @@ def _lost_mistakes(plan, forward, backward, send) -> list[tuple[list[float], str
     ]  # fmt: skip
 
 
-def _variant(plan, forward, backward, send, only: str = "FB", own: bool = False) -> list[float]:
-    """Idle times where only forward or backward passes wait for other stages, or where a stage sends to itself."""
+def _variant(plan, forward, backward, send, only: str = "FB", own: bool = False, sent: str = "FB") -> list[float]:
+    """Idle times where only forward or backward passes wait for other stages, where a stage sends to itself, or where
+    only what forward or backward passes need takes time to arrive."""
     last, done, at = len(plan) - 1, {}, [0] * len(plan)
     clock, busy, moving = [0.0] * len(plan), [0.0] * len(plan), True
     while moving:
@@ -180,7 +184,8 @@ def _variant(plan, forward, backward, send, only: str = "FB", own: bool = False)
                 needed = [n for n in needed if n[0] == stage or kind in only]
                 if any(n not in done for n in needed):
                     break
-                ready = max((done[n] + send * (n[0] != stage or (own and stage == last)) for n in needed), default=0.0)
+                takes = send * (kind in sent)
+                ready = max((done[n] + takes * (n[0] != stage or (own and stage == last)) for n in needed), default=0.0)
                 took = (forward if kind == "F" else backward)[stage]
                 clock[stage] = done[stage, kind, m] = max(clock[stage], ready) + took
                 busy[stage] += took
@@ -204,7 +209,7 @@ def _examine_lost(sizes, arguments, yours) -> tuple[str, str] | None:
     if len(values) != len(expected):
         return f"lost_ms returned {len(values)} numbers for {len(expected)} stages", "Return one time for each stage."
     stage = next(s for s, (a, b) in enumerate(zip(values, expected, strict=True)) if abs(a - b) >= 1e-6)
-    hint = next((text for wrong, text in _lost_mistakes(**arguments) if _near(values, wrong)), None)
+    hint = Hint.of(text for wrong, text in _lost_mistakes(**arguments) if _near(values, wrong))
     if min(values) < -1e-6:
         hint = "A stage cannot wait less than 0 ms: it runs one pass at a time."
     return f"stage {stage} waits {values[stage]:.6g} ms, expected {expected[stage]:.6g}", hint or (

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from ..spec.exercise import Case, PlainExercise, Points, register
+from ..spec.exercise import Case, Hint, PlainExercise, Points, register
 
 UNIT = "25_profile"
 STORED = Path(__file__).with_name("listings_sm90.json")
@@ -70,6 +70,16 @@ def _widest(choose: Callable[[str], bool]) -> Callable[[str], int]:
     return lambda text: max((width(code) for code in opcodes(text) if choose(code)), default=0)
 
 
+def _name(line: str) -> str:
+    """The name of the instruction in a line of a listing, without suffixes."""
+    return next((code.split(".")[0] for code in opcodes(line)), "")
+
+
+def _anywhere(line: str) -> int:
+    """The greatest width that stands behind a dot anywhere in a line; 4 without one."""
+    return max((int(bits) // 8 for bits in re.findall(r"\.[US]?(8|16|32|64|128)\b", line)), default=4)
+
+
 WIDTHS: tuple[tuple[Callable[[str], int], str], ...] = (
     (lambda text: 8 * read(text)[0], "The suffix gives bits: divide it by 8."),
     (_widest(lambda code: code.startswith("LDGSTS") or code.split(".")[0] == "LDG"),
@@ -88,6 +98,10 @@ WIDTHS: tuple[tuple[Callable[[str], int], str], ...] = (
     (lambda text: [0, *global_loads(text)][-1], "That is the last LDG. Take the widest one."),
     (lambda text: 8 if read(text)[0] else 0,
      "The .64 in the address [R2.64] says that the address has 64 bits. The width is in the instruction's name."),
+    (lambda text: max((_anywhere(line) for line in text.splitlines() if _name(line) == "LDG"), default=0),
+     "The .64 of an address such as [R2.64] is no width: search only the suffixes of the instruction's name."),
+    (lambda text: max((_anywhere(line) for line in text.splitlines()), default=0),
+     "Look at the lines of LDG alone, and there at the suffixes of the name alone, not at the address."),
     (lambda text: 4 if read(text)[0] else 0,
      "4 bytes is the width without a suffix. U8, U16, 64 and 128 give other widths, in bits."),
 )  # fmt: skip
@@ -155,7 +169,7 @@ def _examine(sizes, arguments, yours) -> tuple[str, str] | None:
     )
     for part, value, expected, wrong, hint in zip(PARTS, yours, right, mistakes, usual, strict=True):
         if type(value) is bool or value != expected:
-            known = next((said for other, said in wrong if other == value and other is not True), None)
+            known = Hint.of(said for other, said in wrong if other == value and other is not True)
             return f"{part}: {str(value)[:30]!r}, expected {expected!r}", known or hint
     return None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -309,6 +309,23 @@ class KernelExercise(Exercise):
     def expected(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The reference's outputs by name, for inputs by name in float64."""
         return named(self.reference(**inputs), tuple(self.outputs))
+
+
+class Hint(str):
+    """Advice for a wrong answer: the first of the sentences `fitting`, each for a known mistake that gives this very
+    answer. Which of them it is, other cases tell."""
+
+    fitting: tuple[str, ...]
+
+    @classmethod
+    def of(cls, sentences: Iterable[str]) -> Hint | None:
+        """The hint of these sentences, the likeliest first; None of none."""
+        fitting = tuple(dict.fromkeys(sentences))
+        if not fitting:
+            return None
+        hint = cls(fitting[0])
+        hint.fitting = fitting
+        return hint
 
 
 @dataclass(frozen=True, kw_only=True)

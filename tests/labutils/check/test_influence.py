@@ -32,6 +32,8 @@ def moves(name, moved, must):
         ([0, 0, 0], [0, 0, 1], "out[0] depends on b[2]; it should depend on b[:2]"),
         # both are read at other places
         ([1, 0, 1], [0, 1, 1], "out[0] is put together from the wrong elements (lacks a[1]; takes in a[2]; lacks b[0]"),
+        # all that belongs there is in it, and more
+        ([1, 1, 1], [1, 1, 1], "out[0] takes in what belongs to other results (takes in a[2]; takes in b[2])"),
         # only one is wrong
         ([1, 1, 0], [1, 0, 0], "out[0] does not depend on b[1], only on b[0], although it should"),
     ],

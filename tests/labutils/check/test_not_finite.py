@@ -57,6 +57,18 @@ def test_a_kernel_that_stays_finite_has_no_such_operation():
     assert traced("copy") == []
 
 
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("x = tl.load(p)\ny = tl.load(q, mask=m, other=0.0)", "Loads without mask: line 3: `x = tl.load(p)`."),
+        ("y = tl.load(q, mask=m)", "Loads without `other`, so masked lanes hold anything: line 3"),
+        ("y = tl.load(q, mask=m, other=0.0)", "Follow what is stored back to the loads"),
+    ],
+)
+def test_of_nan_that_no_operation_makes_the_loads_are_named(text, said):
+    assert not_finite.loaded([(3, text)]).advice.startswith(said)
+
+
 def test_an_inf_does_not_explain_a_nan():
     events = [
         Event("overflow", "exp of 99", "f.py", 1),

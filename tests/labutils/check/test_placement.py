@@ -248,6 +248,8 @@ __global__ void product(const float* a, const float* b, float* c, int M, int N, 
         (read_of("k * N + n", "if (m > M || n > N) return;"), "`n > N` lets n = N through"),
         (read_of("k * N + n", "if (m >= M) return;"), "No condition bounds n"),
         (read_of("k * N + n", "if (threadIdx.x < N && m < M)"), "test n itself"),
+        (read_of("k * N + n", "if (m >= M && n >= N) return;"), "outside in each direction: `&&` must be `||`"),
+        (read_of("k * N + n", "if (m < M || n < N)"), "inside in one direction alone: `||` must be `&&`"),
         (read_of("k * N + n"), "a term of it is wrong"),
     ],
 )
@@ -267,6 +269,7 @@ __global__ void product(float* out) {
         sum += tile[buffer][63 - threadIdx.x];
     };
     put(0);
+    __syncthreads();
     for (int k = 0; k < 4; k++) {
         multiply(now);
         put(now);
@@ -278,7 +281,93 @@ __global__ void product(float* out) {
 
 def test_lines_of_helpers_are_looked_at_where_they_are_called():
     found = placement.conflict(4, conflicting("overwrites", "read", 7), [BY_HELPERS])
-    assert "in one iteration line 12: `put(now);` and line 11: `multiply(now);` use the same one" in found.cause
+    assert "in one iteration line 13: `put(now);` and line 12: `multiply(now);` use the same one" in found.cause
+
+
+def test_a_write_before_a_loop_needs_a_barrier_of_its_own():
+    source = BY_HELPERS.replace("put(0);\n    __syncthreads();", "put(0);")
+    found = placement.conflict(7, conflicting("reads", "wrote", 4), [source])
+    assert "line 9: `put(0);` writes tile before the loop and line 11: `multiply(now);` reads it" in found.cause
+
+
+@pytest.mark.parametrize("stored, own", [("tile[i] = 2 * tile[i];", True), ("tile[i] += tile[i + 64];", False)])
+def test_no_barrier_is_advised_inside_of_one_statement(stored, own):
+    source = f"__global__ void k() {{\n    for (int i = t; i < 64; i += 16) {stored}\n}}\n"
+    found = placement.conflict(2, "block 0, thread 1 reads tile[17], which thread 17 wrote, with no barrier", [source])
+    assert (found is not None and "No barrier helps" in found.advice and "line 2" in found.advice) == own
+
+
+COPIES = """\
+__global__ void k() {
+    for (int s = 0; s < 4; s++) {
+        __pipeline_wait_prior(1);
+        use(now);
+        if (s < 2) {
+            fetch(s);
+            __pipeline_commit();
+        }
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "message, source, said",
+    [
+        ("an asynchronous copy by thread 1 is still on its way (2 waits since it was started let it go on)", COPIES,
+         "line 7: `__pipeline_commit();` stands under line 5"),
+        ("an asynchronous copy by thread 1 is still on its way (2 waits since it was started let it go on)",
+         COPIES.replace("if (s < 2)", ""), "Count the groups"),
+        ("an asynchronous copy by thread 1 is still on its way (no wait since it was started)", COPIES,
+         "which buffer is filled and which is read"),
+        ("tile b of a wgmma does not lie in shared memory", "", "not n bytes"),
+    ],
+)  # fmt: skip
+def test_a_wrong_wait_commit_buffer_and_address_are_told_apart(message, source, said):
+    found = placement.unwaited(message, 4, [source])
+    assert said in found.cause + found.advice
+
+
+TWO_SIDES = """\
+__global__ void k() {
+    if (warp == 8) {
+        for (int tile = begin; tile < tiles; tile++) {
+            for (int k0 = 0; k0 < K; k0 += 64) {
+                mbarrier_wait(&empty[stage], parity ^ 1);
+                next_stage();
+            }
+        }
+    } else {
+        for (int tile = begin; tile < tiles; tile++) {
+            RESET
+            for (int s = 0; s < steps; s++) {
+                mbarrier_wait(&full[stage], parity);
+                wgmma_wait<1>();
+                release(WHICH);
+                next_stage();
+            }
+        }
+    }
+}
+"""
+WAITING = (
+    "2 threads wait at mbarrier_wait for the end of a phase of parity 0, while its barrier is in one of parity 0 that "
+    "lacks 1 arrival and 0 bytes, after 2 phases; 1 thread waits at mbarrier_wait for the end of a phase of parity 1, "
+    "while its barrier is in one of parity 1 that lacks 1 arrival and 0 bytes, after 1 phase"
+)
+
+
+@pytest.mark.parametrize(
+    "reset, which, said",
+    [
+        ("stage = 0;", "before", "line 11: `stage = 0;` sets stage back in each iteration of line 10"),
+        ("", "stage", "gives stage back, the stage of the latest batch, which line 14: `wgmma_wait<1>();` lets run on"),
+        ("", "before", "nobody arrives any more"),
+    ],
+)
+def test_of_a_stuck_ring_the_text_tells_which_side_is_wrong(reset, which, said):
+    source = TWO_SIDES.replace("RESET", reset).replace("WHICH", which)
+    assert said in placement.stuck(WAITING, 13, [source]).cause
 
 
 def test_without_an_assignment_the_lines_that_use_the_tile_are_shown():

@@ -4,8 +4,10 @@ import math
 
 import pytest
 
+from labutils.check import plain_evidence
 from labutils.check.evaluate import evaluate
 from labutils.spec.exercise import Case, PlainExercise, Points
+from labutils.spec.verdict import Diagnosis
 
 
 def traffic_of(explain=None):
@@ -117,6 +119,14 @@ def test_the_place_of_one_wrong_part_is_named(fn, place):
 def test_what_one_case_says_is_no_advice_where_the_others_contradict_it():
     hints = traffic_of(lambda sizes, yours, expected: "A quarter." if sizes["n"] == 9 else None)
     assert explained(lambda n, block, extra: hash((n, block, extra)) % 97, hints).advice != "A quarter."
+
+
+def test_of_sentences_that_fit_the_one_that_fits_most_cases_is_taken():
+    found = Diagnosis("wrong-formula", "8, expected 4", "Coincidence.")
+    fitting = [["Coincidence.", "Cause of 8."], [], ["Cause of 4."], ["Cause of 2.", "Another."]]
+    assert plain_evidence.likeliest(found, fitting).advice == "Cause of 8."
+    assert plain_evidence.likeliest(found, fitting[:1]).advice == "Coincidence."
+    assert plain_evidence.likeliest(found, []).advice == "Coincidence."
 
 
 def test_functions_that_return_no_number_keep_their_message():

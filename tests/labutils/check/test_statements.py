@@ -166,3 +166,40 @@ def test_exponentials_of_any_name_can_be_too_large(name):
     ((line, why),) = statements.risky([(7, f"float p = s;\nfloat q = {name}(s - m);")])
     assert line.number == 8 and "exp of a number above 88" in why
     assert statements.risky([(7, "float q = expected(s);")]) == []
+
+
+STRIDES = """\
+def kernel(q_ptr, k_ptr, v_ptr, acc_ptr, dx_ptr, stride_kn, stride_vn, stride_dm, stride_m):
+    k_ptrs = k_ptr + offs[:, None] * stride_kn
+    v_ptrs = v_ptr + offs[:, None] * stride_vn
+    for start in range(0, N, BLOCK):
+        v = tl.load(v_ptrs)
+        k = tl.load(k_ptrs)
+        v_ptrs += BLOCK * stride_kn
+        k_ptrs += BLOCK * stride_kn
+    acc = tl.load(acc_ptr + row * stride_dm)
+    dx = tl.load(dx_ptr + row * stride_dm)
+    q = tl.load(q_ptr + row * stride_m)
+""".splitlines()
+
+
+@pytest.mark.parametrize(
+    "pointer, number, wanted",
+    [
+        ("v_ptrs", 5, (7, "stride_kn", "k")),
+        ("k_ptrs", 6, None),
+        ("acc_ptr + row * stride_dm", 9, (9, "stride_dm", "dx")),
+        ("dx_ptr + row * stride_dm", 10, None),
+        ("q_ptr + row * stride_m", 11, None),
+    ],
+)
+def test_a_stride_of_another_array_is_seen_by_its_name(pointer, number, wanted):
+    found = statements.foreign_stride(STRIDES, pointer, number)
+    assert (found and (found[0].number, *found[1:])) == wanted
+
+
+def test_a_loop_of_python_and_what_bounds_it():
+    texts = [(11, "def k():\n    end = N\n    for s in range(0, end, BLOCK):\n        x = load(s)\n    y = 1\n")]
+    loop = statements.python_loop(texts, 14)
+    assert str(loop) == "line 13: `for s in range(0, end, BLOCK):`" and statements.python_loop(texts, 15) is None
+    assert [x.number for x in statements.bounds_of(texts, loop)] == [12]

@@ -35,15 +35,21 @@ static u8* arriving_at(Worker& w, uptr address) {
 static SIMT_COLD void check_arriving(Worker& w, uptr address, u32 size, bool writes, uptr pc) {
   const u8* marks = arriving_at(w, address);
   if (std::find(marks, marks + size, 1) == marks + size) return;
-  u32 owner = 0;
+  u32 owner = 0, waits = 0;
+  bool of_group = false;
   for (u32 thread = 0; thread < w.block->copies.size(); thread++)
     for (const Copy& c : w.block->copies[thread].pending)
-      if (address < c.to + c.bytes && c.to < address + size) owner = thread;
+      if (address < c.to + c.bytes && c.to < address + size)
+        owner = thread, of_group = !c.barrier, waits = w.block->copies[thread].waits - c.waits;
+  std::string since;
+  if (of_group && waits) since = " (" + std::to_string(waits) + (waits > 1 ? " waits" : " wait") + " since it was started let it go on)";
+  if (of_group && !waits) since = " (no wait since it was started)";
   w.current->pc = pc;
   complain(w, Kind::missing_wait, *w.current,
            std::string(writes ? "writes" : "reads") + " shared memory to which an asynchronous copy by thread " +
                std::to_string(owner % w.block_threads) +
-               " is still on its way: that thread commits and waits for its copies, then all meet at a barrier");
+               " is still on its way" + since +
+               ": that thread commits and waits for its copies, then all meet at a barrier");
 }
 
 static void land_copy(Worker& w, const Copy& c, std::vector<Span>& landed) {
@@ -105,7 +111,7 @@ void simt_delayed(size_t bytes, const void* barrier) {
   settle(w);
   void* to = reinterpret_cast<void*>(me.delayed);
   Copies& mine = copies_of(w, me.linear);
-  Copy c{me.delayed, uptr(barrier), u32(bytes), mine.group, {}};
+  Copy c{me.delayed, uptr(barrier), u32(bytes), mine.group, mine.waits, {}};
   memcpy(c.data, to, bytes);
   memcpy(to, me.before, bytes);
   mine.pending.push_back(c);
@@ -118,7 +124,9 @@ void simt_copies_commit() { copies_of(*worker, worker->current->linear).group++;
 
 // Until at most so many of the latest groups are on their way.
 void simt_copies_wait(size_t groups) {
-  u32 now = copies_of(*worker, worker->current->linear).group;
+  Copies& mine = copies_of(*worker, worker->current->linear);
+  u32 now = mine.group;
+  mine.waits++;
   land_copies(*worker, SIMT_CALLER, [=](const Copy& c) { return !c.barrier && c.group + groups < now; });
 }
 

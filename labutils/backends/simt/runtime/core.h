@@ -168,13 +168,13 @@ struct Cell;  // shadow of four bytes (shadow.h)
 
 struct Copy {  // up to 16 bytes on their way to shared memory by cp.async
   uptr to, barrier;  // barrier: whose phase brings it; 0: its group's wait does
-  u32 bytes, group;
+  u32 bytes, group, waits;  // waits: how often its thread had waited when it started it
   u8 data[16];
 };
 
 struct Copies {  // of one thread
   std::vector<Copy> pending;
-  u32 group;
+  u32 group, waits;
 };
 
 struct Block {

@@ -70,6 +70,18 @@ def test_nobody_touches_what_is_on_its_way(build, name):
     assert "still on its way" in result.findings[0].message
 
 
+@pytest.mark.parametrize(
+    "name, said",
+    [
+        ("no wait", "(no wait since it was started)"),
+        ("the latest group may stay", "(1 wait since it was started let it"),
+    ],
+)
+def test_it_is_said_whether_somebody_waited(build, name, said):
+    result, _ = run(build, LATE[name])
+    assert said in result.findings[0].message
+
+
 @pytest.mark.parametrize("name", RACES)
 def test_others_need_a_barrier_after_the_wait(build, name):
     result, _ = run(build, RACES[name])
