@@ -425,8 +425,11 @@ def _joined(array: str, text: str, guards: list[statements.Line]) -> str | None:
         if not all(tests) or not variables & {m[1] for m in tests}:
             continue
         if leaves:
-            return f"{guard} stops only threads that are outside in each direction: `&&` must be `||`."
-        return f"{guard} lets a thread in that is inside in one direction alone: `||` must be `&&`."
+            return (
+                f"{guard} stops only threads that are outside in each direction; one direction must be enough, by an "
+                "or."
+            )
+        return f"{guard} lets a thread in that is inside in one direction alone; both must be true, by an and."
     return None
 
 

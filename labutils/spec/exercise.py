@@ -312,7 +312,7 @@ class KernelExercise(Exercise):
 
 
 class Hint(str):
-    """Advice for a wrong answer: the first of the sentences `fitting`, each for a known mistake that gives this very
+    """Advice for a wrong result: the first of the sentences `fitting`, each for a known mistake that gives this very
     answer. Which of them it is, other cases tell."""
 
     fitting: tuple[str, ...]

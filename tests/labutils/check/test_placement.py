@@ -248,8 +248,11 @@ __global__ void product(const float* a, const float* b, float* c, int M, int N, 
         (read_of("k * N + n", "if (m > M || n > N) return;"), "`n > N` lets n = N through"),
         (read_of("k * N + n", "if (m >= M) return;"), "No condition bounds n"),
         (read_of("k * N + n", "if (threadIdx.x < N && m < M)"), "test n itself"),
-        (read_of("k * N + n", "if (m >= M && n >= N) return;"), "outside in each direction: `&&` must be `||`"),
-        (read_of("k * N + n", "if (m < M || n < N)"), "inside in one direction alone: `||` must be `&&`"),
+        (
+            read_of("k * N + n", "if (m >= M && n >= N) return;"),
+            "outside in each direction; one direction must be enough",
+        ),
+        (read_of("k * N + n", "if (m < M || n < N)"), "inside in one direction alone; both must be true"),
         (read_of("k * N + n"), "a term of it is wrong"),
     ],
 )
