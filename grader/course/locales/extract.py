@@ -50,7 +50,7 @@ _OPTION = re.compile(
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _MARKUP = re.compile(r"</?[a-z][^>]*>")
 _BULLET = re.compile(r"^(?:[✓✗]|\s*\{mark\}) ")
-_FORMATTED = re.compile(r"\{:[^{}]*\}")
+_FORMATTED = re.compile(r"(?<!\) )\{(?::[^{}]*)?\}")
 """A hole for `str.format`."""
 
 
@@ -108,9 +108,9 @@ def of_page(source: str) -> Iterator[str]:
     source = re.sub(r"\{#.*?#\}|<style>.*?</style>", "", source, flags=re.DOTALL)
     for part in re.split(r"<[^>]*>|\{%.*?%\}", re.sub(r"(?s)<[^<>{}]*(?:\{\{.*?\}\}[^<>{}]*)*>", "<>", source)):
         names: list[str] = []
-        text = re.sub(r"\{\{(.*?)\}\}", lambda m, n=names: _hole(_jinja_name(m[1]), n), part)
+        text = re.sub(r"\{\{(.*?)\}\}", lambda m, n=names: hole(_jinja_name(m[1]), n), part)
         text = re.sub(r"\s+", " ", text)
-        if _reads_as_english(text):
+        if reads_as_english(text):
             yield text
         for expression in re.findall(r"\{\{(.*?)\}\}", part):
             yield from (t for t in re.findall(r'"([^"]*)"', expression) if _WORD.search(t) and not _CODE.search(t))
@@ -180,7 +180,7 @@ class _Finder(ast.NodeVisitor):
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str):
             names: list[str] = []
-            self._keep(_FORMATTED.sub(lambda _: _hole("value", names), node.value))
+            self._keep(_FORMATTED.sub(lambda _: hole("value", names), node.value))
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         self._keep(_template(node, self.constants))
@@ -199,7 +199,7 @@ class _Finder(ast.NodeVisitor):
         for line in text.split("\n"):
             for part in _MARKUP.split(line):
                 part = _BULLET.sub("", part.removeprefix(". "))  # joined to a sentence, it is the next one
-                if _reads_as_english(part) or _is_a_headline(part) or (self.words and _is_a_word(part)):
+                if reads_as_english(part) or _is_a_headline(part) or (self.words and _is_a_word(part)):
                     self.found.append(part if part.strip() == part else _one_blank(part))
 
 
@@ -219,12 +219,12 @@ def _template(node: ast.JoinedStr, constants: Mapping[str, str]) -> str:
             text += known
             touching = False
         elif not touching:
-            text += _hole(_name(value.value), names)
+            text += hole(_name(value.value), names)
             touching = True
     return text
 
 
-def _hole(name: str, names: list[str]) -> str:
+def hole(name: str, names: list[str]) -> str:
     """A hole whose name is not taken."""
     number = sum(re.fullmatch(rf"{name}\d*", taken) is not None for taken in names)
     names.append(name if not number else f"{name}{number + 1}")
@@ -256,7 +256,7 @@ def _is_a_word(text: str) -> bool:
     return bool(_ONE_WORD.fullmatch(text)) and not _OPTION.fullmatch(text)
 
 
-def _reads_as_english(text: str) -> bool:
+def reads_as_english(text: str) -> bool:
     """Several words, or one beside a hole; not code."""
     bare = HOLE.sub(" ", text)
     if _CODE.search(HOLE.sub("0", text)) or not _WORD.search(bare):

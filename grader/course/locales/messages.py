@@ -8,7 +8,7 @@ from pathlib import Path
 from grader.course import cards, index, walkthroughs
 from grader.course.claims import read_claims
 from grader.course.hunts import described
-from grader.course.locales import extract, markdown
+from grader.course.locales import extract, extract_cpp, markdown
 from grader.course.locales.catalogs import Edition, Message
 from grader.course.place import CODE
 from grader.course.sources import source_notebook, unit_names, written_notebook
@@ -44,6 +44,8 @@ def messages(root: Path, catalog: str) -> list[Message]:
         found = [Message(mark, "punctuation") for mark in PUNCTUATION]
         found += [Message(path, "a path through the course") for path in paths()]
         found += [Message(text, place) for text, place in extract.of_folders([CODE / "labutils"]).items()]
+        for path in sorted((CODE / "labutils" / "backends" / "simt" / "runtime").glob("*.cpp")):
+            found += [Message(text, path.name) for text in extract_cpp.of_source(path.read_text(encoding="utf-8"))]
     else:
         found = _unit(root / "solutions" / catalog)
     return list({message.text: message for message in reversed(found)}.values())[::-1]
