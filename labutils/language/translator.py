@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from .template import HOLE, Template, joined, words
 
-SEPARATORS = (". ", "; ", ": ", ", ", " (", "**", " · ")
+SEPARATORS = (". ", "? ", "; ", ": ", ", ", " (", "**", " · ")
 """Where a text may be joined of several, the strongest first."""
 
 PUNCTUATION = (".", ":", ",", ";", "?", "!")
@@ -22,9 +22,12 @@ MARKS = ".:;,?!)"
 AS_THEY_ARE = frozenset(("name", "names", "array", "source", "code", "entry", "exercise", "exercise_id", "own", "path"))
 """Holes whose one word is a name or code."""
 
-MOST_TRIES, LONGEST, DEEPEST = 4000, 2000, 20
+MOST_TRIES, LONGEST, DEEPEST = 12000, 2000, 20
 """Templates that are tried for one text, characters of a line, messages in a message: what is untrusted cannot take
 long."""
+
+LIST = "listed"
+"""A hole that may hold several messages with marks between them."""
 
 OFTEN = 20
 """A word that so many messages have is English, and no name, where it fills a hole alone."""
@@ -45,6 +48,11 @@ _NAMED = re.compile(r"(?![A-Z]?[a-z]+ing |and |or |the )[A-Za-z_]\w*(?:\[[^\]]*\
 
 _HEADLINE = re.compile(r"[A-Z][\w ]*: +(?=\S)")
 _COLUMNS = re.compile(r"(\s{2,})")
+_BEHIND = frozenset(":;")
+
+_GOES_ON = re.compile("[:;] ")
+"""Between the parts of a sentence."""
+
 _CODE = re.compile(r"`([^`]+)`")
 _LISTING = re.compile(r"\s*\d+ [\d.%\s]*\| ")
 """Before a line of a program."""
@@ -74,7 +82,7 @@ class Translator:
         self._messages: dict[str, tuple[str, int] | None] = {}
         self._tries = self._depth = 0
         common = Counter(word for template in known for word in set(template.words))
-        self._costs = {w: WORD if n >= OFTEN else DOUBT for w, n in common.items() if len(w) > 3}
+        self._costs = {w: WORD if n >= OFTEN else DOUBT for w, n in common.items() if len(w) > 1}
         self._by_word: dict[str, list[Template]] = defaultdict(list)
         for template in sorted(templates, key=lambda t: t.order):
             if template.words:
@@ -141,7 +149,7 @@ class Translator:
             new, left = self._phrase(core)
         if left and len(parts := _COLUMNS.split(line)) > 1:
             columns, more = self._columns(parts)
-            if more < left:
+            if more <= left:
                 return columns
         return line[:begin] + new + line[begin + len(core) :]
 
@@ -155,7 +163,7 @@ class Translator:
                 out += " " * width
             else:
                 begin = _BULLET.match(part).end()
-                found, more = self._phrase(part[begin:])
+                found, more = self._hole("column", part[begin:], "")
                 new, left = part[:begin] + found, left + more
                 owed += _width(new) - _width(part)
                 out += new
@@ -186,8 +194,8 @@ class Translator:
         if whole is not None:
             yield whole
         named = _NAMED.match(text)
-        if named and (whole is None or whole[1]) and (rest := self._exact.get(_plain(text[named.end() :]))):
-            yield f"{named[0]}{rest}", 0
+        if named and (whole is None or whole[1]) and self._is_message(text[named.end() :]):
+            yield f"{named[0]}{self._whole(text[named.end() :])[0]}", self._costs.get(named[0].strip(), 0)
         if (whole is None or whole[1]) and any(c.isspace() for c in text):
             for reading in self._joined(text):
                 yield reading
@@ -198,10 +206,10 @@ class Translator:
     def _behind_one_another(self, text: str) -> Iterator[tuple[str, int]]:
         """The text as two messages with a blank between them, as in "the load of x" "takes 2 sectors"."""
         pieces = text.split(" ", MOST_BEFORE)
-        for k in range(2, len(pieces)):
+        for k in range(len(pieces) - 1, 1, -1):
             before, after = " ".join(pieces[:k]), " ".join(pieces[k:])
             if self._is_message(before) and self._is_message(after):
-                yield joined(self._whole(before)[0], self._whole(after)[0]), 0
+                yield joined(self._whole(before)[0], " " + self._whole(after)[0]), 0
                 return
 
     def _whole(self, text: str) -> tuple[str, int] | None:
@@ -228,12 +236,12 @@ class Translator:
     def _fitting(self, text: str) -> Iterator[tuple[str, int]]:
         """Translations by the templates that the text may be made of, those that say most first."""
         has = set(words(text))
-        colon = text.endswith(":")  # of the text, not of what fills its last hole
+        marked = text[-1:] in _BEHIND  # the mark is of the text, not of what fills its last hole
         candidates = [
             t
             for word in has
             for t in self._by_word.get(word, ())
-            if has.issuperset(t.words) and not (colon and t.names[-1] and not t.literals[-1])
+            if has.issuperset(t.words) and not (marked and t.names[-1] and not t.literals[-1])
         ]
         for template in sorted(candidates, key=lambda t: t.order):
             if self._tries >= MOST_TRIES:
@@ -253,14 +261,14 @@ class Translator:
 
     def _is_overfull(self, template: Template, values: list[str], weak: bool) -> bool:
         """Does a hole hold what none of its kind does? In code that is the end of the code, and among words a sentence,
-        unless that is a message. A sentence begins with a word: what begins with a number goes on with it. Of a template
-        of many words, only its beginning counts."""
+        unless that is a message. A sentence begins with a word: what begins with a number goes on with it. In a template
+        of many words, it is only a part of a sentence that none of them holds."""
         if any(in_code and "`" in value for in_code, value in zip(template.in_code, values, strict=True)):
             return True
         long = [k for k, of_words in enumerate(template.of_words) if of_words and values[k].count(" ") >= PHRASE]
         if weak:
             return any(_prose(values[k]) and not self._is_message(values[k].strip()) for k in long)
-        return 0 in long and not template.literals[0] and ": " in values[0].partition("`")[0]
+        return any(_GOES_ON.search(values[k].partition("`")[0]) for k in long if template.names[k] != LIST)
 
     def _is_message(self, text: str) -> bool:
         """Is it one message, all of which is translated, and which begins with a word?"""
@@ -272,6 +280,7 @@ class Translator:
         if not core or core == around or one and name in AS_THEY_ARE:
             return value, 0 if one or not core else _prose(core)
         new, left = self._phrase(core)
+        left += DOUBT * (name in AS_THEY_ARE)
         return value.replace(core, new.strip(), 1), min(left, self._costs.get(core, 0)) if one else left
 
     def _joined(self, text: str) -> Iterator[tuple[str, int]]:

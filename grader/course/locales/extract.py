@@ -150,6 +150,9 @@ class _Finder(ast.NodeVisitor):
             self._inside(branch, True)
 
     def visit_Assign(self, node: ast.Assign) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Subscript):
+                self.visit(target.slice)
         names = {getattr(target, "id", "") for target in node.targets}
         self._inside(node.value, self.words or bool(names & self.tables))
 
