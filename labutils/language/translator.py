@@ -195,7 +195,8 @@ class Translator:
             yield whole
         named = _NAMED.match(text)
         if named and (whole is None or whole[1]) and self._is_message(text[named.end() :]):
-            yield f"{named[0]}{self._whole(text[named.end() :])[0]}", self._costs.get(named[0].strip(), 0)
+            new, left = self._whole(text[named.end() :])
+            yield f"{named[0]}{new}", left + self._costs.get(named[0].strip(), 0)
         if (whole is None or whole[1]) and any(c.isspace() for c in text):
             for reading in self._joined(text):
                 yield reading
@@ -209,7 +210,8 @@ class Translator:
         for k in range(len(pieces) - 1, 1, -1):
             before, after = " ".join(pieces[:k]), " ".join(pieces[k:])
             if self._is_message(before) and self._is_message(after):
-                yield joined(self._whole(before)[0], " " + self._whole(after)[0]), 0
+                first, second = self._whole(before), self._whole(after)
+                yield joined(first[0], " " + second[0]), first[1] + second[1]
                 return
 
     def _whole(self, text: str) -> tuple[str, int] | None:

@@ -110,8 +110,8 @@ def of_page(source: str) -> Iterator[str]:
         names: list[str] = []
         text = re.sub(r"\{\{(.*?)\}\}", lambda m, n=names: hole(_jinja_name(m[1]), n), part)
         text = re.sub(r"\s+", " ", text)
-        if reads_as_english(text):
-            yield text
+        if reads_as_english(text) or _is_a_word(text.strip()):
+            yield text.strip() if _is_a_word(text.strip()) else text
         for expression in re.findall(r"\{\{(.*?)\}\}", part):
             yield from (t for t in re.findall(r'"([^"]*)"', expression) if _WORD.search(t) and not _CODE.search(t))
 
@@ -135,7 +135,7 @@ class _Finder(ast.NodeVisitor):
 
     def visit_Dict(self, node: ast.Dict) -> None:
         for key, value in zip(node.keys, node.values, strict=True):
-            if isinstance(key, ast.Constant) and len(str(key.value).split()) >= SENTENCE:
+            if isinstance(key, ast.JoinedStr) or isinstance(key, ast.Constant) and len(str(key.value).split()) >= SENTENCE:
                 self.visit(key)
             self.visit(value)
 
