@@ -235,11 +235,11 @@ def _moved(bound: Bound, lines: list, counts: Mapping[str, Any]) -> str:
     rows = sorted(
         ((sum(c.get(f"global_{way}_bytes", 0) for way in ways), n, text) for n, text, c in lines), reverse=True
     )
-    most = [f"line {n}, `{shortened(text, 80)}`: {size:,} bytes" for size, n, text in rows[:3] if size and n]
-    if not most:
+    listed = "; ".join(f"line {n}, `{shortened(text, 80)}`: {size:,} bytes" for size, n, text in rows[:3] if size and n)
+    if not listed:
         return ""
     must = f"{counts['compulsory_read']:,} bytes must be read and {counts['compulsory_written']:,} written"
     return (
-        f"Most move on {'; '.join(most)}; {must}. Try: load on one line what two of these load, or store no "
+        f"Most move on {listed}; {must}. Try: load on one line what two of these load, or store no "
         f"intermediate result, and access whole sectors of {SECTOR} bytes."
     )

@@ -31,13 +31,13 @@ def words(text: str) -> list[str]:
 
 
 def joined(before: str, after: str) -> str:
-    """Two texts, one behind the other; beside a full-width mark, which brings its own, there is no blank."""
-    if _is_full_width(before.rstrip()[-1:]) or _is_full_width(after.lstrip()[:1]):
-        before, after = before.rstrip(" "), after.lstrip(" ")
-    elif len(before + after) - len(before.rstrip(" ") + after.lstrip(" ")) == 1 and (
-        _is_wide(before.rstrip(" ")[-1:]) and _is_wide(after.lstrip(" ")[:1])
-    ):
-        before, after = before.rstrip(" "), after.lstrip(" ")
+    """Two texts, one behind the other; beside a full-width mark, which brings its own, and between two
+    characters of a script without blanks, there is none."""
+    left, right = before.rstrip(" "), after.lstrip(" ")
+    marked = _is_full_width(left[-1:]) or _is_full_width(right[:1])
+    one = len(before + after) - len(left + right) == 1
+    if marked or one and _is_wide(left[-1:]) and _is_wide(right[:1]):
+        return left + right
     return before + after
 
 
@@ -137,7 +137,7 @@ class Template:
     @cached_property
     def in_code(self) -> list[bool]:
         """Which holes are in code, as in `{source}`."""
-        return [before.endswith("`") for before in self.literals[:-1]]
+        return ["".join(self.literals[: k + 1]).count("`") % 2 == 1 for k in range(len(self.names))]
 
     @property
     def _joined_before(self) -> bool:

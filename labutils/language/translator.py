@@ -39,6 +39,8 @@ WEAK, PHRASE = 3, 4
 """A template of fewer words fits many texts by chance: it counts only where all of the text is translated, and where no
 hole among its words holds so many."""
 
+MOST_PARTS = 60
+
 MOST_BEFORE = 8
 """Words of the first of two messages behind one another."""
 
@@ -50,7 +52,7 @@ _HEADLINE = re.compile(r"[A-Z][\w ]*: +(?=\S)")
 _COLUMNS = re.compile(r"(\s{2,})")
 _BEHIND = frozenset(":;")
 
-_GOES_ON = re.compile("[:;] ")
+_GOES_ON = re.compile(r"[.:;] (?=\S)")
 """Between the parts of a sentence."""
 
 _CODE = re.compile(r"`([^`]+)`")
@@ -142,13 +144,14 @@ class Translator:
         begin = _BULLET.match(line).end()
         core = line[begin:].rstrip()
         headline = _HEADLINE.match(core)
-        if headline and (known := self._exact.get(_plain(headline[0]))):  # it heads all that follows
+        known = headline and self._exact.get(_plain(headline[0]))
+        if known:  # it heads all that follows
             new, left = self._phrase(core[headline.end() :])
             new = joined(known, new)
         else:
             new, left = self._phrase(core)
-        if left and len(parts := _COLUMNS.split(line)) > 1:
-            columns, more = self._columns(parts)
+        if not known and _COLUMNS.search(core):
+            columns, more = self._columns(_COLUMNS.split(line))
             if more <= left:
                 return columns
         return line[:begin] + new + line[begin + len(core) :]
@@ -187,6 +190,13 @@ class Translator:
 
     def _readings(self, text: str) -> Iterator[tuple[str, int]]:
         """Translations, up to the first that leaves nothing."""
+        if (new := self._exact.get(_plain(text))) is not None:
+            yield new, 0
+            return
+        sentences = _split(text, SEPARATORS[0])
+        if 1 < len(sentences) <= MOST_PARTS and (found := self._sequence(sentences, SEPARATORS[0]))[1] == 0:
+            yield found
+            return
         whole = self._whole(text)
         if _EXCEPTION.fullmatch(text):
             yield whole if whole is not None and whole[1] == 0 else (text, 0)
@@ -262,15 +272,18 @@ class Translator:
                     yield template.filled([new for new, _ in found]), left
 
     def _is_overfull(self, template: Template, values: list[str], weak: bool) -> bool:
-        """Does a hole hold what none of its kind does? In code that is the end of the code, and among words a sentence,
-        unless that is a message. A sentence begins with a word: what begins with a number goes on with it. In a template
-        of many words, it is only a part of a sentence that none of them holds."""
+        """Does a hole hold what none of its kind does?
+
+        In code that is the end of the code, and among words a sentence, unless that is a message. A sentence begins
+        with a word: what begins with a number goes on with it. A template of many words has no more of a sentence than
+        its holes' parts.
+        """
         if any(in_code and "`" in value for in_code, value in zip(template.in_code, values, strict=True)):
             return True
         long = [k for k, of_words in enumerate(template.of_words) if of_words and values[k].count(" ") >= PHRASE]
         if weak:
             return any(_prose(values[k]) and not self._is_message(values[k].strip()) for k in long)
-        return any(_GOES_ON.search(values[k].partition("`")[0]) for k in long if template.names[k] != LIST)
+        return any(_GOES_ON.search(_CODE.sub("", values[k])) for k in long if template.names[k] != LIST)
 
     def _is_message(self, text: str) -> bool:
         """Is it one message, all of which is translated, and which begins with a word?"""
@@ -292,7 +305,7 @@ class Translator:
             yield text[0] + new + text[-1], left
         for separator in SEPARATORS:
             parts = _split(text, separator)
-            if 1 < len(parts) <= 60:
+            if 1 < len(parts) <= MOST_PARTS:
                 yield self._sequence(parts, separator)
 
     def _sequence(self, parts: list[str], separator: str) -> tuple[str, int]:

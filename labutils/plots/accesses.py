@@ -30,7 +30,8 @@ def access_map(trace: Trace, title: str = "") -> Figure:
     axes = fig.subplots(max(len(arrays), 1), 1, squeeze=False)[:, 0]
     for axis, (name, inside) in zip(axes, arrays.items(), strict=False):
         _strip(axis, trace, name, inside, programs)
-    number = f"{programs} {trace.unit}{'s' * (programs != 1)}"
+    programs_ran, blocks_ran = f"{programs} program{'s' * (programs != 1)}", f"{programs} block{'s' * (programs != 1)}"
+    number = programs_ran if trace.unit == "program" else blocks_ran
     fig.suptitle(title or number, fontsize=11)
     c = trace.counts
     fig.alt = f"Access map: {number}; {c['load_bytes']} bytes loaded, {c['store_bytes']} bytes stored" + (

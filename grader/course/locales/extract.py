@@ -56,11 +56,17 @@ _FORMATTED = re.compile(r"(?<!\) )\{(?::[^{}]*)?\}")
 
 def of_folders(folders: Iterable[Path]) -> dict[str, str]:
     """The templates in the Python files below some folders, each with the first file that has it."""
-    trees = {
-        path.relative_to(folder.parent).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-        for folder in folders
-        for path in sorted(folder.rglob("*.py"))
-    }
+    found: dict[str, str] = {}
+    for folder in folders:
+        found |= {
+            text: at for text, at in of_files(sorted(folder.rglob("*.py")), folder.parent).items() if text not in found
+        }
+    return found
+
+
+def of_files(paths: Iterable[Path], root: Path) -> dict[str, str]:
+    """The templates in Python files, each with the first file that has it, as seen from `root`."""
+    trees = {path.relative_to(root).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
     known = {Path(place).stem: dict(_constants(tree)) for place, tree in trees.items()}
     found: dict[str, str] = {}
     for place, tree in trees.items():
@@ -135,7 +141,11 @@ class _Finder(ast.NodeVisitor):
 
     def visit_Dict(self, node: ast.Dict) -> None:
         for key, value in zip(node.keys, node.values, strict=True):
-            if isinstance(key, ast.JoinedStr) or isinstance(key, ast.Constant) and len(str(key.value).split()) >= SENTENCE:
+            if (
+                isinstance(key, ast.JoinedStr)
+                or isinstance(key, ast.Constant)
+                and len(str(key.value).split()) >= SENTENCE
+            ):
                 self.visit(key)
             self.visit(value)
 
@@ -216,7 +226,7 @@ def _template(node: ast.JoinedStr, constants: Mapping[str, str]) -> str:
     text, names, touching = "", [], False
     for value in node.values:
         if isinstance(value, ast.Constant):
-            text += value.value
+            text += _FORMATTED.sub(lambda _: hole("value", names), value.value)
             touching = False
         elif (known := constants.get(ast.unparse(value.value))) is not None:
             text += known
