@@ -47,6 +47,7 @@ def messages(root: Path, catalog: str) -> list[Message]:
             Message(f"{fill} {{number}}", "how a hidden case is filled") for fill in ("position", "normal", "wide")
         ]
         found += [Message(text, place) for text, place in extract.of_folders([CODE / "labutils"]).items()]
+        found.append(Message("blocks", "what limits occupancy"))
         for path in sorted((CODE / "labutils" / "backends" / "simt" / "runtime").glob("*.cpp")):
             found += [Message(text, path.name) for text in extract_cpp.of_source(path.read_text(encoding="utf-8"))]
     else:
