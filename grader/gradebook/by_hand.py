@@ -101,4 +101,4 @@ def _questions(release: Path) -> dict[str, str]:
 
 def _first_line(source: str | Iterable[str]) -> str:
     lines = (line.strip(" #*_") for line in "".join(source).split("\n"))
-    return next((re.sub(r"[*`$]", "", line) for line in lines if line), "")
+    return next((re.sub(r"[*`$]|\[(?=[^\]]*\]\()|\]\([^)]*\)", "", line) for line in lines if line), "")

@@ -257,8 +257,11 @@ class _Mender:
             self.found[released.id] = cell
             (answers if is_answer(released) else given).append(released)
         for cells, state in ((given, ""), (answers, " without an answer")):
-            one = f"{{}} had been deleted and was put back{state}."
-            self._say(cells, one, one.replace(" was ", " were "))
+            one, many = (
+                f"{{}} had been deleted and was put back{state}.",
+                f"{{}} had been deleted and were put back{state}.",
+            )
+            self._say(cells, one, many)
 
     def _defined_elsewhere(self, released: NotebookNode) -> str:
         """Names that a deleted answer cell defines, if the learner defines them all in other cells (a merge, say)."""

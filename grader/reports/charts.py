@@ -62,8 +62,8 @@ def time_beside(ratio: float, low: float, high: float, what: str = "time") -> Ma
     """One kernel's time (or traffic) relative to the reference solution, with its interval."""
     if not (math.isfinite(ratio) and ratio > 0):
         return Markup("")
-    says = f"{ratio:.2f} times the reference solution's {what}; "
-    says += f"all points for speed up to {FULL_SPEED:g}, none from {NO_SPEED:g}"
+    limits = f"all points for speed up to {FULL_SPEED:g}, none from {NO_SPEED:g}"
+    says = f"{ratio:.2f} times the reference solution's {what}; {limits}"
     x = _x(ratio, 360)
     body = f'<line class="span" x1="{_x(low, 360)}" y1="17" x2="{_x(high, 360)}" y2="17"/>'
     return _svg(360, 48, says, _axis(360, 32) + body + f'<circle class="dot" cx="{x}" cy="17" r="5"/>')

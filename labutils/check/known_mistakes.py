@@ -83,11 +83,9 @@ def _generic(comparison: Comparison) -> Iterator[KnownMistake]:
     def with_(change: dict):
         return lambda **_: reference(**{**inputs, **change})
 
-    for step, side in ((1, "after"), (-1, "before")):
+    for step, where in ((1, "the elements after the right ones"), (-1, "the elements before the right ones")):
         shifted = {n: _shift(inputs[n], step) for n in arrays}
-        yield KnownMistake(
-            "off-by-one", f"{{name}} is computed from the elements {side} the right ones", with_(shifted)
-        )
+        yield KnownMistake("off-by-one", f"{{name}} is computed from {where}", with_(shifted))
         if len(arrays) > 1:
             for n in arrays:
                 yield KnownMistake("off-by-one", f"{{name}} uses {n} shifted by one element", with_({n: shifted[n]}))

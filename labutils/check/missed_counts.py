@@ -266,8 +266,8 @@ def _moved(bound: Bound, lines: list, counts: Mapping[str, Any], texts: list[tup
     rows = sorted(
         ((sum(c.get(f"global_{way}_bytes", 0) for way in ways), n, text) for n, text, c in lines), reverse=True
     )
-    most = [f"line {n}, `{shortened(text, 80)}`: {size:,} bytes" for size, n, text in rows[:3] if size and n]
-    if not most:
+    listed = "; ".join(f"line {n}, `{shortened(text, 80)}`: {size:,} bytes" for size, n, text in rows[:3] if size and n)
+    if not listed:
         return ""
     must = f"{counts['compulsory_read']:,} bytes must be read and {counts['compulsory_written']:,} written"
     loops = [h for size, n, _ in rows[:3] if size and (h := statements.python_loop(texts, n))]
@@ -276,6 +276,6 @@ def _moved(bound: Bound, lines: list, counts: Mapping[str, Any], texts: list[tup
         made = "".join(f"; {line}" for line in statements.bounds_of(texts, loops[0])[:4])
         repeated = f"leave out iterations that change no result (where does {loops[0]} begin and end{made}?), "
     return (
-        f"Most move on {'; '.join(most)}; {must}. Try: {repeated}load on one line what two of these load, or store no "
+        f"Most move on {listed}; {must}. Try: {repeated}load on one line what two of these load, or store no "
         f"intermediate result, and access whole sectors of {SECTOR} bytes."
     )

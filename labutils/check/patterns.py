@@ -18,8 +18,8 @@ FILLS = {
     "masked": "entries of -inf, also a whole row of them: inf − inf and 0 · inf are NaN",
     "ties": "many equal values",
     "wide": "very large beside very small values",
-    "outliers": "one value per row whose square leaves fp16 and is most of the sum of squares: rounded to 16 bits, it "
-    "changes the whole row",
+    "outliers": "one value per row whose square leaves fp16 and is most of the sum of squares (rounded to 16 bits, it "
+    "changes the whole row)",
     "peaked": "a few entries are most of each row's sum: rounding them to 16 bits changes the whole row",
     "shifted": "values far from zero beside their spread: the difference of two large numbers loses its digits",
 }

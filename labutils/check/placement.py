@@ -612,7 +612,8 @@ def not_initialised(array: str, sources: list[str]) -> Evidence | None:
             return Evidence(f"{array} is written on {listed}", READ_OR_WRITTEN.format(array))
         named = [x for x in statements.uses(source, array) if "__shared__" not in x.text]
         if named:
-            return Evidence(f"{array} is used on {'; '.join(map(str, named[:4]))}", READ_OR_WRITTEN.format(array))
+            listed = "; ".join(map(str, named[:4]))
+            return Evidence(f"{array} is used on {listed}", READ_OR_WRITTEN.format(array))
     return None
 
 

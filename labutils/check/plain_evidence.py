@@ -290,9 +290,8 @@ def _described(exercise: PlainExercise, fn: Callable, calls: list[Call]) -> Evid
         first = departs[0]
         changes = f"{_changed(first.right, 'the right result')} and {_changed(first.yours, 'yours')}"
         parts.append(f"doubling {first.name} here {changes}")
-        advice = f"Look at the terms with {_listed([d.name for d in departs])}."
-        if follows:
-            advice = f"{advice[:-1]}; a change of {_listed(follows)} alone has the right effect here."
+        advice = f"Look at the terms with {_listed([d.name for d in departs])}"
+        advice += f"; a change of {_listed(follows)} alone has the right effect here." if follows else "."
     elif shares:
         parts.append(f"doubling {shares[0].name} here adds the right amount, {shares[0].growth:.6g}")
         advice = f"The terms with {_listed([d.name for d in shares])} are right: a term without is missing or wrong."

@@ -154,9 +154,9 @@ def _wrong_sum(world: int, results: list[list[int]], expected: list[int]) -> tup
     if results == vectors(world, len(values)):
         return "x is unchanged on all ranks", "Change x in place, with x[…] += … or chunk.add_(…)."
     missing, twice = [r for r, c in enumerate(counts) if c == 0], [r for r, c in enumerate(counts) if c > 1]
-    parts = [f"{_named(missing)} missing"] if missing else []
-    parts += [f"{_named(twice)} more than once"] if twice else []
-    return f"{where}: {' and '.join(parts)} in its sum", _sum_advice(missing, twice, results, expected)
+    parts = [f"{_named(missing)} missing in its sum"] if missing else []
+    parts += [f"{_named(twice)} more than once in its sum"] if twice else []
+    return f"{where}: {' and '.join(parts)}", _sum_advice(missing, twice, results, expected)
 
 
 def _sum_advice(missing: list[int], twice: list[int], results: list[list[int]], expected: list[int]) -> str:

@@ -310,7 +310,7 @@ def _both(mistake: KnownMistake) -> KnownMistake:
 
 
 TWICE = Bound(
-    "bytes moved per compulsory byte: two reads and one write",
+    "bytes moved per compulsory byte, two reads and one write",
     "moved_bytes",
     "compulsory_bytes",
     at_most=1.53,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ def translate(figure: Figure, translated: Callable[[str], str]) -> None:
     if family is None:
         _say_once(fonts.MISSING)
         return
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # such fonts often lack a bold one
     for axis in ticks:
         _translate_ticks(axis, translated)
     for artist, text in new.items():

@@ -17,7 +17,11 @@ HOLE = re.compile(r"\{([a-z_][a-z0-9_]*)\}")
 MOST_BLANKS = 3
 
 _PLURAL = re.compile(r"\{plural\d*\}")
-_MARK = re.compile(r"[.:;!?()—`]")
+
+_PLURALS = frozenset(("s", "es", "y", "ies", ""))
+"""What may stand in the hole for an English plural, which a translation may leave out."""
+
+_MARK = re.compile(r"[.:;!?()—`\"]")
 _TOKEN = re.compile(r"[A-Za-z\0]+")
 
 
@@ -27,14 +31,22 @@ def words(text: str) -> list[str]:
 
 
 def joined(before: str, after: str) -> str:
-    """Two texts, one behind the other; beside a full-width mark, which brings its own, there is no blank."""
-    if _is_full_width(before.rstrip()[-1:]) or _is_full_width(after.lstrip()[:1]):
-        before, after = before.rstrip(" "), after.lstrip(" ")
+    """Two texts, one behind the other; beside a full-width mark, which brings its own, and between two
+    characters of a script without blanks, there is none."""
+    left, right = before.rstrip(" "), after.lstrip(" ")
+    marked = _is_full_width(left[-1:]) or _is_full_width(right[:1])
+    one = len(before + after) - len(left + right) == 1
+    if marked or one and _is_wide(left[-1:]) and _is_wide(right[:1]):
+        return left + right
     return before + after
 
 
 def _is_full_width(mark: str) -> bool:
     return bool(mark) and unicodedata.east_asian_width(mark) in "WF" and unicodedata.category(mark)[0] == "P"
+
+
+def _is_wide(mark: str) -> bool:
+    return unicodedata.east_asian_width(mark or "x") in "WF"
 
 
 def is_joined(end: str, marks: str) -> bool:
@@ -125,7 +137,7 @@ class Template:
     @cached_property
     def in_code(self) -> list[bool]:
         """Which holes are in code, as in `{source}`."""
-        return [before.endswith("`") for before in self.literals[:-1]]
+        return ["".join(self.literals[: k + 1]).count("`") % 2 == 1 for k in range(len(self.names))]
 
     @property
     def _joined_before(self) -> bool:
@@ -153,11 +165,16 @@ class Template:
             return
         if self._joined_before and not self._joined_after:
             found = _holes_from_right(text[len(first) : end], inner)
-            if found is not None:
+            if found is not None and self._has_plurals(found):
                 yield [found[0][padded:], *found[1:]]
         for skipped in range(MOST_BLANKS + 1 if " " in inner else 1):
-            if (found := _holes(text[len(first) : end], inner, skipped)) is not None:
+            found = _holes(text[len(first) : end], inner, skipped)
+            if found is not None and self._has_plurals(found):
                 yield [found[0][padded:], *found[1:]]
+
+    def _has_plurals(self, values: list[str]) -> bool:
+        named = zip(self.names, values, strict=True)
+        return all(value in _PLURALS for name, value in named if name.startswith("plural"))
 
     def filled(self, values: list[str]) -> str:
         """The translation of a text that has these values in its holes."""

@@ -30,7 +30,8 @@ def access_map(trace: Trace, title: str = "") -> Figure:
     axes = fig.subplots(max(len(arrays), 1), 1, squeeze=False)[:, 0]
     for axis, (name, inside) in zip(axes, arrays.items(), strict=False):
         _strip(axis, trace, name, inside, programs)
-    number = f"{programs} {trace.unit}{'s' * (programs != 1)}"
+    programs_ran, blocks_ran = f"{programs} program{'s' * (programs != 1)}", f"{programs} block{'s' * (programs != 1)}"
+    number = programs_ran if trace.unit == "program" else blocks_ran
     fig.suptitle(title or number, fontsize=11)
     c = trace.counts
     fig.alt = f"Access map: {number}; {c['load_bytes']} bytes loaded, {c['store_bytes']} bytes stored" + (
@@ -61,9 +62,10 @@ def _strip(axis, trace: Trace, name: str, inside: Sequence[bool], programs: int)
     for first, last in _runs(inside[:drawn]):
         axis.axvspan(first - 0.5, last + 0.5, color="#999999", alpha=0.25, lw=0)
     verbs = {e.access.split()[-1] for e in trace.events if e.array == name}
-    gaps = "" if all(inside) else f" of a slice, in {len(inside)} elements of memory"
-    axis.set_title(f"{name} ({' and '.join(sorted(verbs))}), {sum(inside)} elements{gaps}", fontsize=9, loc="left")
-    axis.set_ylabel(trace.unit, fontsize=8)
+    what, count = f"{name} ({' and '.join(sorted(verbs))})", sum(inside)
+    gaps = f"{count} elements of a slice, in {len(inside)} elements of memory"
+    axis.set_title(f"{what}: {f'{count} elements' if all(inside) else gaps}", fontsize=9, loc="left")
+    axis.set_ylabel("program ID" if trace.unit == "program" else "block index", fontsize=8)
     axis.set_ylim(programs - 0.5, -0.5)
     axis.set_xlim(-4, drawn + 12)
     axis.yaxis.get_major_locator().set_params(integer=True)

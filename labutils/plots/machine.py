@@ -68,10 +68,10 @@ def _occupancy_text(result: Occupancy, max_warps: int, each: int) -> str:
     named = " and ".join(fewest)
     if not result.blocks:
         return f"Occupancy: no block fits at all, for want of {named}: this kernel cannot be launched."
-    others = ", ".join(f"{b} by {n}" for n, b in result.limits.items() if n not in fewest)
+    others = ", ".join(f"{n}: {b}" for n, b in result.limits.items() if n not in fewest)
     return (
         f"Occupancy: {result.blocks} block{'s' * (result.blocks != 1)} of {each} warps on each SM, {result.warps} of "
-        f"{max_warps} warps, {100 * result.fraction:.4g} %. The limit is {named}; there would be {others}."
+        f"{max_warps} warps, {100 * result.fraction:.4g} %. The limit is {named}; the others allow {others}."
     )
 
 

@@ -70,8 +70,8 @@ lab.check("16_matmul_ring/cluster_intensity")
 # Iteration `s` uses stage `s % STAGES`. A *round* has `STAGES` iterations: iteration `s` is in round `turn = s /
 # STAGES`. In each round, each stage is filled once and read once, so round `turn` is phase `turn` of both mbarriers.
 # Consumers wait for the end of phase `turn` of `full`, which has parity `turn % 2`. Before the producer fills a stage
-# in round `turn`, the consumers must have read it in round `turn - 1`. So the producer waits for the end of phase `turn
-# - 1` of `empty`, which has the same parity as `turn + 1`, `(turn + 1) % 2`. In round 0, all stages are free. The
+# in round `turn`, the consumers must have read it in round `turn - 1`. So the producer waits for the end of phase
+# `turn - 1` of `empty`, which has the same parity as `turn + 1`, `(turn + 1) % 2`. In round 0, all stages are free. The
 # producer can call the same wait: on a new mbarrier, a wait for parity 1 returns at once.
 #
 # Nine warps leave few registers per thread. An SM has four [schedulers](../glossary.md#scheduler), so one scheduler has

@@ -108,8 +108,8 @@ lab.check("21_launch_overhead/finish_times")
 # <details><summary>Hint 2</summary>Record an event after each copy-in, each kernel and each copy-out. Keep the events
 # of kernels and of copy-outs in lists: the copy-in and the kernel of piece i each also wait for an operation of piece i
 # − 2.</details>
-# <details><summary>Hint 3</summary>Copy-in i waits for kernel i − 2. Kernel i waits for copy-in i and for copy-out i −
-# 2. Copy-out i waits for kernel i. Synchronize once, at the end.</details>
+# <details><summary>Hint 3</summary>Copy-in i waits for kernel i − 2. Kernel i waits for copy-in i and for copy-out
+# i − 2. Copy-out i waits for kernel i. Synchronize once, at the end.</details>
 
 # %% cell="solution" id="pipeline"
 from labutils import queues

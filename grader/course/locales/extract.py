@@ -50,17 +50,23 @@ _OPTION = re.compile(
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _MARKUP = re.compile(r"</?[a-z][^>]*>")
 _BULLET = re.compile(r"^(?:[✓✗]|\s*\{mark\}) ")
-_FORMATTED = re.compile(r"\{:[^{}]*\}")
+_FORMATTED = re.compile(r"(?<!\) )\{(?::[^{}]*)?\}")
 """A hole for `str.format`."""
 
 
 def of_folders(folders: Iterable[Path]) -> dict[str, str]:
     """The templates in the Python files below some folders, each with the first file that has it."""
-    trees = {
-        path.relative_to(folder.parent).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-        for folder in folders
-        for path in sorted(folder.rglob("*.py"))
-    }
+    found: dict[str, str] = {}
+    for folder in folders:
+        found |= {
+            text: at for text, at in of_files(sorted(folder.rglob("*.py")), folder.parent).items() if text not in found
+        }
+    return found
+
+
+def of_files(paths: Iterable[Path], root: Path) -> dict[str, str]:
+    """The templates in Python files, each with the first file that has it, as seen from `root`."""
+    trees = {path.relative_to(root).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
     known = {Path(place).stem: dict(_constants(tree)) for place, tree in trees.items()}
     found: dict[str, str] = {}
     for place, tree in trees.items():
@@ -108,10 +114,10 @@ def of_page(source: str) -> Iterator[str]:
     source = re.sub(r"\{#.*?#\}|<style>.*?</style>", "", source, flags=re.DOTALL)
     for part in re.split(r"<[^>]*>|\{%.*?%\}", re.sub(r"(?s)<[^<>{}]*(?:\{\{.*?\}\}[^<>{}]*)*>", "<>", source)):
         names: list[str] = []
-        text = re.sub(r"\{\{(.*?)\}\}", lambda m, n=names: _hole(_jinja_name(m[1]), n), part)
+        text = re.sub(r"\{\{(.*?)\}\}", lambda m, n=names: hole(_jinja_name(m[1]), n), part)
         text = re.sub(r"\s+", " ", text)
-        if _reads_as_english(text):
-            yield text
+        if reads_as_english(text) or _is_a_word(text.strip()):
+            yield text.strip() if _is_a_word(text.strip()) else text
         for expression in re.findall(r"\{\{(.*?)\}\}", part):
             yield from (t for t in re.findall(r'"([^"]*)"', expression) if _WORD.search(t) and not _CODE.search(t))
 
@@ -135,7 +141,11 @@ class _Finder(ast.NodeVisitor):
 
     def visit_Dict(self, node: ast.Dict) -> None:
         for key, value in zip(node.keys, node.values, strict=True):
-            if isinstance(key, ast.Constant) and len(str(key.value).split()) >= SENTENCE:
+            if (
+                isinstance(key, ast.JoinedStr)
+                or isinstance(key, ast.Constant)
+                and len(str(key.value).split()) >= SENTENCE
+            ):
                 self.visit(key)
             self.visit(value)
 
@@ -150,6 +160,9 @@ class _Finder(ast.NodeVisitor):
             self._inside(branch, True)
 
     def visit_Assign(self, node: ast.Assign) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Subscript):
+                self.visit(target.slice)
         names = {getattr(target, "id", "") for target in node.targets}
         self._inside(node.value, self.words or bool(names & self.tables))
 
@@ -180,7 +193,7 @@ class _Finder(ast.NodeVisitor):
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str):
             names: list[str] = []
-            self._keep(_FORMATTED.sub(lambda _: _hole("value", names), node.value))
+            self._keep(_FORMATTED.sub(lambda _: hole("value", names), node.value))
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         self._keep(_template(node, self.constants))
@@ -199,7 +212,7 @@ class _Finder(ast.NodeVisitor):
         for line in text.split("\n"):
             for part in _MARKUP.split(line):
                 part = _BULLET.sub("", part.removeprefix(". "))  # joined to a sentence, it is the next one
-                if _reads_as_english(part) or _is_a_headline(part) or (self.words and _is_a_word(part)):
+                if reads_as_english(part) or _is_a_headline(part) or (self.words and _is_a_word(part)):
                     self.found.append(part if part.strip() == part else _one_blank(part))
 
 
@@ -213,18 +226,18 @@ def _template(node: ast.JoinedStr, constants: Mapping[str, str]) -> str:
     text, names, touching = "", [], False
     for value in node.values:
         if isinstance(value, ast.Constant):
-            text += value.value
+            text += _FORMATTED.sub(lambda _: hole("value", names), value.value)
             touching = False
         elif (known := constants.get(ast.unparse(value.value))) is not None:
             text += known
             touching = False
         elif not touching:
-            text += _hole(_name(value.value), names)
+            text += hole(_name(value.value), names)
             touching = True
     return text
 
 
-def _hole(name: str, names: list[str]) -> str:
+def hole(name: str, names: list[str]) -> str:
     """A hole whose name is not taken."""
     number = sum(re.fullmatch(rf"{name}\d*", taken) is not None for taken in names)
     names.append(name if not number else f"{name}{number + 1}")
@@ -256,7 +269,7 @@ def _is_a_word(text: str) -> bool:
     return bool(_ONE_WORD.fullmatch(text)) and not _OPTION.fullmatch(text)
 
 
-def _reads_as_english(text: str) -> bool:
+def reads_as_english(text: str) -> bool:
     """Several words, or one beside a hole; not code."""
     bare = HOLE.sub(" ", text)
     if _CODE.search(HOLE.sub("0", text)) or not _WORD.search(bare):

@@ -8,7 +8,7 @@ from pathlib import Path
 from grader.course import cards, index, walkthroughs
 from grader.course.claims import read_claims
 from grader.course.hunts import described
-from grader.course.locales import extract, markdown
+from grader.course.locales import extract, extract_cpp, markdown
 from grader.course.locales.catalogs import Edition, Message
 from grader.course.place import CODE
 from grader.course.sources import source_notebook, unit_names, written_notebook
@@ -43,7 +43,13 @@ def messages(root: Path, catalog: str) -> list[Message]:
     elif catalog == "lab":
         found = [Message(mark, "punctuation") for mark in PUNCTUATION]
         found += [Message(path, "a path through the course") for path in paths()]
+        found += [
+            Message(f"{fill} {{number}}", "how a hidden case is filled") for fill in ("position", "normal", "wide")
+        ]
         found += [Message(text, place) for text, place in extract.of_folders([CODE / "labutils"]).items()]
+        found.append(Message("blocks", "what limits occupancy"))
+        for path in sorted((CODE / "labutils" / "backends" / "simt" / "runtime").glob("*.cpp")):
+            found += [Message(text, path.name) for text in extract_cpp.of_source(path.read_text(encoding="utf-8"))]
     else:
         found = _unit(root / "solutions" / catalog)
     return list({message.text: message for message in reversed(found)}.values())[::-1]
@@ -82,6 +88,7 @@ def has_words(value: str) -> bool:
 def _pages() -> list[Message]:
     """What the grader's pages and tables say."""
     folders = extract.of_folders(CODE / "grader" / room for room in _GRADER)
+    folders |= extract.of_files([CODE / "grader" / "course" / "submitted.py"], CODE)
     found = [Message(text, place) for text, place in folders.items()]
     for path in sorted((CODE / "grader" / "reports" / "templates").glob("*.html.j2")):
         found += [Message(text, path.name) for text in extract.of_page(path.read_text(encoding="utf-8"))]

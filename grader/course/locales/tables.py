@@ -19,7 +19,7 @@ from grader.course import cards, walkthroughs
 from grader.course.claims import filled, read_claims
 from grader.course.hints import hints_of
 from grader.course.locales.edition import Translated
-from grader.course.sources import written_notebook
+from grader.course.sources import unit_names, written_notebook
 from labutils.language.choice import FOLDER
 
 GRADER = Path("grader") / "reports" / "language"
@@ -32,11 +32,20 @@ def tables(translated: Translated, notebooks: Path) -> dict[str, bytes]:
     """The files by their place in the repository. `notebooks` holds the released ones of both languages."""
     name = f"{translated.edition.name}.json"
     shown = translated.edition.translations("lab") | dict(_of_units(translated, notebooks))
+    pages = translated.edition.translations("grader") | dict(_titles(translated))
     ours = Path("labutils") / FOLDER.name / name
     return {
         ours.as_posix(): _written(shown),
-        (GRADER / name).as_posix(): _written(translated.edition.translations("grader")),
+        (GRADER / name).as_posix(): _written(pages),
     }
+
+
+def _titles(translated: Translated) -> Iterator[tuple[str, str]]:
+    """The titles of the units, which a report has at its top."""
+    for unit in unit_names(translated.root):
+        for text, other in translated.edition.translations(unit).items():
+            if text.startswith("# ") and other.startswith("# "):
+                yield text.partition("\n")[0].removeprefix("# "), other.partition("\n")[0].removeprefix("# ")
 
 
 def _written(table: Mapping[str, str]) -> bytes:

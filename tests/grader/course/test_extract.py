@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from grader.course.locales import extract
+from grader.course.locales import extract, extract_cpp
 from grader.course.locales.messages import messages
 from grader.course.mutants import mutants
 from grader.course.solutions import load_text
@@ -41,6 +41,7 @@ def of(source: str) -> list[str]:
         ('axes.set_title("sectors"); getattr(x, "some words"); f(key="sectors")', ["sectors"]),
         ('x == "two words"; d["two words"]; {"word": 1}; "float16"; "tl.load"; "a_b c_d"', []),
         ('k = """\n__global__ void f() {\n  x = 1;\n  y = 2;\n}\n"""; re.sub(r"two words", "", s)', []),
+        ('x = "{} ended"; N["two words"] = {f"it has {n} rows": 1}', ["{value} ended", "two words", "it has {n} rows"]),
         ('t + " (line 3)" + ". Look there."', [" (line 3)", "Look there."]),
     ],
 )  # fmt: skip
@@ -55,6 +56,19 @@ def test_the_texts_of_a_page_are_its_messages():
         '{% for x in y %}<b>{{ "one case" if z else "cases" }}</b>{% endfor %}'
     )
     assert list(extract.of_page(page)) == ["{n} of {points} points", ", {w} open", "one case", "cases"]
+
+
+def test_the_texts_of_a_cpp_file_are_its_messages():
+    source = """
+    // "a comment in words"
+    found.detail = "lane " + std::to_string(f.lane) + " calls " + what + ", which has \\"ended\\"";
+    report(n == 1 ? " thread waits at " : " threads wait at ", "key", __asm__("mov x\\n"));
+    """
+    assert list(extract_cpp.of_source(source)) == [
+        'lane {lane} calls {what}, which has "ended"',
+        " thread waits at ",
+        " threads wait at ",
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,13 @@ import ast
 import functools
 import re
 import tomllib
+from itertools import pairwise
 
 import nbformat
 import pytest
 
 from grader.course.cells import is_cuda, python_text
+from grader.course.locales import catalogs
 from grader.course.place import ROOT
 from labutils import exercises
 from labutils.check.diagnose import KINDS
@@ -18,13 +20,18 @@ UNITS = sorted(path.stem for path in (ROOT / "notebooks").glob("*/*.ipynb") if p
 SHOWN = {"access_map", "banks", "coalescing", "play"}
 """Functions that return a picture, and print nothing."""
 
+FOLDERS = ["notebooks", *(f"notebooks/{edition.name}" for edition in catalogs.editions(ROOT))]
+"""Of the notebooks in English and of the editions."""
+
+ITEM = re.compile(r" {0,3}(?:[-+*]|\d{1,9}[.)]) ")
+
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 @functools.cache
-def cells(unit: str):
+def cells(unit: str, folder: str = "notebooks"):
     """The cells of a released notebook."""
-    return nbformat.read(ROOT / "notebooks" / unit / f"{unit}.ipynb", 4).cells
+    return nbformat.read(ROOT / folder / unit / f"{unit}.ipynb", 4).cells
 
 
 @pytest.mark.parametrize("unit", UNITS)
@@ -77,3 +84,21 @@ def _printed(number: float, unit: str, text: str) -> str:
     numbers = "|".join(map(re.escape, forms))
     found = re.search(rf"(?<![\w.,])({numbers})\s+(\w+ )?{re.escape(unit.rstrip('s'))}", text, re.IGNORECASE)
     return found[0] if found else ""
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_formula_is_broken_so_that_its_end_looks_like_a_list(folder, unit):
+    """A line that begins with "- 1" or "2. " is a list item, also where the line before it ends with a minus or in
+    code."""
+    for cell in cells(unit, folder):
+        if cell.cell_type == "markdown":
+            lines = re.sub(r"(?ms)^ *```.*?^ *```", "", cell.source).split("\n")
+            broken = [
+                line
+                for before, line in pairwise(lines)
+                if ITEM.match(line)
+                and (re.search(r"[-−+%=/·×(,]$", before) or before.count("`") % 2)
+                and not ITEM.match(before)
+            ]
+            assert broken == []

@@ -77,7 +77,7 @@ def test_the_page_is_well_formed_and_needs_nothing_else(results):
 
 def test_the_page_says_what_happened_to_everyone(results):
     text = " ".join(Page(html(results)).text.split())
-    assert "3 submissions" in text and "average 1.0 of 3 points" in text and "1 of 3" in text
+    assert "3 submissions" in text and "average 1.0 of 3 points" in text and "1 / 3" in text
     assert "tail-unmasked" in text and "Mask the store." in text and EVIL in text
     assert "The file was called 'x.ipynb'." in text and "the file is empty. Scored 0." in text
     assert "Written answers are worth 1 more" in text

@@ -34,7 +34,7 @@ def test_a_slice_is_recorded_where_it_is_in_memory(fn, starts):
         tuple(range(first, first + 12)) for first in starts
     ]
     assert len(seen.inside["x"]) == 52 and sum(seen.inside["x"]) == 36 and not any(seen.inside["x"][12:20])
-    assert "x (load), 36 elements of a slice, in 52 elements of memory" in [
+    assert "x (load): 36 elements of a slice, in 52 elements of memory" in [
         axis.get_title("left") for axis in plots.access_map(seen).axes
     ]
 

@@ -60,6 +60,9 @@ T = Translator(CATALOG, "zh")
         ("rows and sectors", "行和扇区"),
         ("rows\n  sectors", "行\n  扇区"),
         ("one\ntext", "一段"),
+        ("the last 1 of 2 rows were not written (line 2: `a; b`)", "2 个行中最后 1 个没有写入（第 2 行：`a; b`）"),
+        ("loads x rows", "加载 x 行"),
+        ("ValueError: rows and no more", "ValueError: rows and no more"),
         ("", ""),
     ],
 )  # fmt: skip
@@ -68,7 +71,15 @@ def test_a_text_is_made_of_its_messages(english, chinese):
 
 
 @pytest.mark.parametrize(
-    "text", ["What a learner wrote here", "x = rows[0] + 1", "tensor([1, 2])", "06_unit/name", "```\nrows\n```"]
+    "text",
+    [
+        " 12    8  50% | rows and sectors",
+        "What a learner wrote here",
+        "x = rows[0] + 1",
+        "tensor([1, 2])",
+        "06_unit/name",
+        "```\nrows\n```",
+    ],
 )
 def test_what_is_no_message_stays(text):
     assert T.text(text) == text
