@@ -49,7 +49,11 @@ def elements(text: str, shape: tuple[int, ...]) -> set[int]:
 
 SENTENCES = [
     (r"depends on (?P<has>.+?); it should depend on (?P<lacks>.+)", ""),
-    (r"does not depend on (?P<lacks>.+?)(?:, only on (?P<only>.+?))?, although it should", ""),
+    (
+        r"does not depend on (?P<lacks>.+?)(?:, only on (?P<only>.+?))?, although it should"
+        r"(?:, and out\[(?P<reader>\d+)\] does)?",
+        "",
+    ),
     (r"depends on nothing in (?P<none>.+?), and should on some of it(?:, only on (?P<only>.+?))?", ""),
     (r"depends on (?P<has>.+?) too, which belongs to other results", ""),
 ]
@@ -69,6 +73,8 @@ def check(sentence: str, yours: torch.Tensor, right: torch.Tensor, shape: tuple[
                 named = elements(text, shape)
                 assert named <= truth, kind
                 assert "and others" not in text or truth - named, kind
+    if reader := found.get("reader"):
+        assert elements(found["lacks"], shape) <= set(yours[int(reader)].tolist())
     if text := found.get("only"):
         assert elements(text, shape) <= mine and (" more" in text or elements(text, shape) == mine)
     if text := found.get("none"):
