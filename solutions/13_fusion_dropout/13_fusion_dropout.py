@@ -22,9 +22,9 @@
 #
 # The given function `uniform` returns random numbers. Philox computes four numbers from each counter. Element (m, n) of
 # the M × N matrix uses counter m · ⌈N/4⌉ + n // 4. Of the four numbers of this counter, it takes the one with index
-# n % 4. So a program can compute the numbers of its elements from the seed, m, n and N. An element is **kept if its number
-# is at least p**. GELU is approximated as in `06_elementwise_triton`: gelu(x) = x · sigmoid(2a) with a = √(2/π) · (x +
-# 0.044715·x³).
+# n % 4. So a program can compute the numbers of its elements from the seed, m, n and N. An element is **kept if its
+# number is at least p**. GELU is approximated as in `06_elementwise_triton`: gelu(x) = x · sigmoid(2a) with
+# a = √(2/π) · (x + 0.044715·x³).
 #
 # Do not change the given line that computes `u`, one random number for each element.
 #
