@@ -198,14 +198,15 @@ def _counts(exercise: KernelExercise, fn) -> str:
         f"{traffic.requested(c):,} bytes ({traffic.requested(c) / least:.2f} ×), in sectors of "
         f"{traffic.in_sectors(c):,.0f} bytes ({traffic.in_sectors(c) / least:.2f} ×)."
     )
-    accesses = (
-        f"{c['programs']} programs, {c['loads']} loads, {c['stores']} stores, {c['masked_lanes']} lanes masked off."
-    )
     if exercise.language == "cuda":
         accesses = (
             f"{c.get('global_load_requests', 0):,} load requests of warps with "
             f"{c.get('global_load_sectors', 0):,} sectors, {c.get('global_store_requests', 0):,} store requests with "
             f"{c.get('global_store_sectors', 0):,}."
+        )
+    else:
+        accesses = (
+            f"{c['programs']} programs, {c['loads']} loads, {c['stores']} stores, {c['masked_lanes']} lanes masked off."
         )
     return f"{counted} {accesses}"
 

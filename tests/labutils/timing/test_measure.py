@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import labutils as lab
+from grader.course.solutions import load_text, solution_text
 from labutils.gpu.machine import SimulatedGPU
 from labutils.timing import ceilings as roofs
 from labutils.timing import measure
@@ -73,6 +74,14 @@ class TestWithoutAGPU:
 
         assert triton and lab.benchmark(read, torch.ones(8192 * 2)) is None
         assert "no times" in (said := capsys.readouterr().out) and "65,536 bytes in loads" in said
+
+    @pytest.mark.parametrize(
+        "name, said", [("scale", "lanes masked off."), ("scale_cuda", "load requests of warps with")]
+    )
+    def test_an_exercise_is_counted(self, name, said, capsys, tmp_path):
+        fn = getattr(load_text(solution_text("00_start"), tmp_path), name)
+        assert lab.benchmark(f"00_start/{name}", fn) is None
+        assert "Counted instead" in (shown := capsys.readouterr().out) and said in shown
 
     def test_plain_functions_have_nothing_to_count(self, capsys):
         assert lab.benchmark(torch.sin, torch.ones(3)) is None
