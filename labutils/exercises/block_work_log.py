@@ -58,11 +58,11 @@ def problem(log) -> tuple[str, str] | None:
     names = [" ".join(entry["change"].lower().split()) for entry in log]
     if twice := next((n for k, n in enumerate(names, 1) if names.index(n) != k - 1), None):
         return f"two entries have the change {twice!r}", "Each entry is another change."
-    now = dropped = None
+    now, dropped = None, set()
     for number, entry in enumerate(log, 1):
-        if entry["before"] == dropped != now:
+        if entry["before"] in dropped - {now}:
             return (
-                f"entry {number} starts from {dropped:g}, which the change before it measured, but it was not kept",
+                f"entry {number} starts from {entry['before']:g}, which a change measured that was not kept",
                 f"`before` is the time of the version that you changed, here {now:g}.",
             )
         if now is not None and abs(entry["before"] - now) > NOISE * now:
@@ -70,7 +70,10 @@ def problem(log) -> tuple[str, str] | None:
                 f"entry {number} starts from {entry['before']:g}, but the version before took {now:g}",
                 "`before` is the time of the version that you changed: what the last kept change measured.",
             )
-        now, dropped = (entry["measured"], None) if entry["kept"] else (entry["before"], entry["measured"])
+        if entry["kept"]:
+            now, dropped = entry["measured"], set()
+        else:
+            now, dropped = entry["before"], dropped | {entry["measured"]}
     if sum(not entry["kept"] for entry in log) < FAILED:
         return (
             f"fewer than {FAILED} changes failed",

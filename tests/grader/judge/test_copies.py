@@ -200,4 +200,5 @@ def test_only_matrix_products_have_arguments_in_another_order_than_their_indices
         f"{persistent}/split_k",
         *(f"15_hunt/{name}" for name in ("matmul_relu", "linear", "split_k")),
         "22_low_precision/fp8_matmul",
+        "23_hunt/fp8_matmul",
     }
