@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+
+from ..backends import child
 
 
 @dataclass(frozen=True)
@@ -293,3 +296,22 @@ RULES: Rules = (
     (_missing,),
 )
 """The likeliest first; those of one group go through the text together."""
+
+
+def first_right(jobs: Sequence[Callable[[], dict]], each: float, end: float) -> int | None:
+    """The number of the first job that returns {"right": True}; None where there is none, or `end` of the monotonic
+    clock comes first. The jobs run in a child, each for at most `each` seconds."""
+    at = 0
+    while at < len(jobs) and time.monotonic() < end:
+        results = child.run(jobs[at:], each)
+        for result in results:
+            at += 1
+            if isinstance(result, str):  # it hung or died: the others go on in a new process
+                break
+            if result["right"]:
+                results.close()
+                return at - 1
+            if time.monotonic() > end:
+                break
+        results.close()
+    return None

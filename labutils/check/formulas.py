@@ -73,9 +73,14 @@ def _parts(reference: Callable[..., Any]) -> dict[str, ast.Lambda | ast.Function
         if name in parts:
             continue
         parts[name] = node
-        called = (fn.__globals__.get(n) for n in fn.__code__.co_names)
-        left += [f for f in called if isinstance(f, FunctionType) and f.__module__.startswith(COURSE)]
+        left += _called(fn)
     return parts
+
+
+def _called(fn: FunctionType) -> list[FunctionType]:
+    """The functions of the course that a function names."""
+    named = (fn.__globals__.get(n) for n in fn.__code__.co_names)
+    return [f for f in named if isinstance(f, FunctionType) and f.__module__.startswith(COURSE)]
 
 
 @functools.lru_cache(maxsize=64)
@@ -128,8 +133,7 @@ def _functions(reference: FunctionType) -> list[FunctionType]:
         fn = left.pop()
         if fn not in found:
             found.append(fn)
-            called = (fn.__globals__.get(n) for n in fn.__code__.co_names)
-            left += [f for f in called if isinstance(f, FunctionType) and f.__module__.startswith(COURSE)]
+            left += _called(fn)
     return found[::-1]
 
 

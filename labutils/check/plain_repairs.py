@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ..backends import child, extract
+from ..backends import extract
 from . import edits, statements
 
 SECONDS, EACH = 2.0, 0.5
@@ -55,21 +55,10 @@ def find(fn: Callable, tests: list[Callable[[Callable], bool]], seconds: float =
     except extract.NotExtractable:
         return None
     tries = [(n, c) for n, part in enumerate(parts) if part.text.lstrip().startswith("def ") for c in _changes(part)]
-    at = 0
-    while at < min(len(tries), MOST) and time.monotonic() < end:
-        jobs = [functools.partial(_all_right, fn.__name__, parts, *t, tests) for t in tries[at:MOST]]
-        results = child.run(jobs, EACH)
-        for result in results:
-            at += 1
-            if isinstance(result, str):  # it hung or died: the others go on in a new process
-                break
-            if result["right"]:
-                results.close()
-                return _place(parts, *tries[at - 1])
-            if time.monotonic() > end:
-                break
-        results.close()
-    return None
+    tries = tries[:MOST]
+    jobs = [functools.partial(_all_right, fn.__name__, parts, *t, tests) for t in tries]
+    found = edits.first_right(jobs, EACH, end)
+    return None if found is None else _place(parts, *tries[found])
 
 
 def _changes(part: extract.Part) -> list[edits.Change]:

@@ -61,22 +61,12 @@ def find(fn: Callable, refused: list[Run], passed: list[Run], lines: set[int], s
         return None
     tries = sorted(_tries(parts), key=lambda t: parts[t[0]].line + t[1].line - 1 not in lines)[:MOST]
     runs = [(run, [*_wanted(run)]) for run in (*refused[:2], *passed[:1])]
-    at = 0
-    while at < len(tries) and time.monotonic() < end:
-        jobs = [functools.partial(_right, fn.__name__, parts, *t, runs) for t in tries[at:]]
-        results = child.run(jobs, EACH)
-        for result in results:
-            at += 1
-            if isinstance(result, str):  # it hung or died: the others go on in a new process
-                break
-            if result["right"]:
-                results.close()
-                place, end = _place(parts, *tries[at - 1]), min(end, time.monotonic() + EACH)
-                return _whole_line(fn.__name__, parts, place, tries[at - 1], tries[at:], runs, end)
-            if time.monotonic() > end:
-                break
-        results.close()
-    return None
+    jobs = [functools.partial(_right, fn.__name__, parts, *t, runs) for t in tries]
+    at = edits.first_right(jobs, EACH, end)
+    if at is None:
+        return None
+    place, end = _place(parts, *tries[at]), min(end, time.monotonic() + EACH)
+    return _whole_line(fn.__name__, parts, place, tries[at], tries[at + 1 :], runs, end)
 
 
 def _whole_line(entry: str, parts, place: Place, first, left, runs, end: float) -> Place:

@@ -201,39 +201,42 @@ def _closing(lines: list[str], first: int) -> int | None:
     return None
 
 
+def _device_function(lines: list[str], number: int) -> tuple[int, int, str] | None:
+    """The lambda or the function of the device around a line of C++: its first line, its last, and its name."""
+    for k in range(number, 0, -1):
+        if m := re.match(r"\s*auto\s+(\w+)\s*=\s*\[|.*__device__[^(]*?(\w+)\s*\(", lines[k - 1]):
+            end = _closing(lines, k) or len(lines)
+            if k < number <= end:
+                return k, end, m[1] or m[2]
+    return None
+
+
 def in_the_kernel(source: str, line: Line) -> Line:
     """The line of C++ itself, or if a lambda or a function of the device is around it, the last line in a loop that
     calls that one."""
     lines = source.splitlines()
-    for k in range(line.number, 0, -1):
-        if m := re.match(r"\s*auto\s+(\w+)\s*=\s*\[|.*__device__[^(]*?(\w+)\s*\(", lines[k - 1]):
-            end = _closing(lines, k) or len(lines)
-            if not k < line.number <= end:
-                continue
-            calls = [n for n in range(end + 1, len(lines) + 1) if re.search(rf"\b{m[1] or m[2]}\s*\(", lines[n - 1])]
-            calls = [n for n in calls if loops(source, n)]
-            return in_the_kernel(source, Line(calls[-1], lines[calls[-1] - 1].strip())) if calls else line
-    return line
+    if not (around := _device_function(lines, line.number)):
+        return line
+    _, end, name = around
+    calls = [n for n in range(end + 1, len(lines) + 1) if re.search(rf"\b{name}\s*\(", lines[n - 1])]
+    calls = [n for n in calls if loops(source, n)]
+    return in_the_kernel(source, Line(calls[-1], lines[calls[-1] - 1].strip())) if calls else line
 
 
 def calls_of(source: str, line: Line) -> list[Line]:
     """The calls of the lambda or function of the device around a line of C++, if it has no barrier of its own; without
     such a function the line itself."""
     lines = source.splitlines()
-    for k in range(line.number, 0, -1):
-        if m := re.match(r"\s*auto\s+(\w+)\s*=\s*\[|.*__device__[^(]*?(\w+)\s*\(", lines[k - 1]):
-            end = _closing(lines, k) or len(lines)
-            if not k < line.number <= end:
-                continue
-            if barriers(source, k, end):
-                return []
-            name = m[1] or m[2]
-            return [
-                Line(n, lines[n - 1].strip())
-                for n in range(end + 1, len(lines) + 1)
-                if re.search(rf"\b{name}\s*\(", re.sub(r"//.*$", "", lines[n - 1]))
-            ]
-    return [line]
+    if not (around := _device_function(lines, line.number)):
+        return [line]
+    first, end, name = around
+    if barriers(source, first, end):
+        return []
+    return [
+        Line(n, lines[n - 1].strip())
+        for n in range(end + 1, len(lines) + 1)
+        if re.search(rf"\b{name}\s*\(", re.sub(r"//.*$", "", lines[n - 1]))
+    ]
 
 
 def condition(source: str, line: Line) -> Line | None:
