@@ -19,14 +19,15 @@ from bench.common import Table, run, solution
 
 UNIT = "24_block_kernels"
 
-ROPE = ((4, 2048, 32, 8), (2, 8192, 40, 8), (1, 4096, 64, 8))
-"""Sequences, tokens, heads of queries and of keys; a head has D elements. The first q is 8192 × 4096."""
+ROPE = ((4, 2048, 32, 8), (8, 2048, 32, 8), (2, 8192, 40, 8), (1, 4096, 64, 8))
+"""Sequences, tokens, heads of queries and of keys; a head has D elements. The first q is 8192 × 4096. In each of these
+lists the second has the sizes of `bench.block`."""
 D = 128
 
-GATES = ((8192, 4096), (16384, 5120), (4096, 14336))
+GATES = ((8192, 4096), (16384, 14336), (16384, 5120), (4096, 14336))
 """M × N of SwiGLU's output."""
 
-NORMS = ((8192, 4096), (16384, 5120), (4096, 8192))
+NORMS = ((8192, 4096), (16384, 4096), (16384, 5120), (4096, 8192))
 """M × N of x."""
 
 EPS = 1e-6
@@ -39,7 +40,7 @@ COUNT = 2
 DEVICE = "cuda"
 
 SECONDS = 1.2
-"""Most that one comparison takes: there are twelve."""
+"""Most that one comparison takes: there are sixteen."""
 
 
 def half(*shape):
