@@ -189,10 +189,12 @@ lab.check("09_shared_memory/conv1d")
 # word per row, most rows would not start at a multiple of 16 bytes, as 16-byte copies need. NVIDIA's guide has [more on
 # banks](https://docs.nvidia.com/cuda/cuda-c-programming-guide/#shared-memory).
 #
-# <details><summary>Hint 1</summary>For padding, change only one line: the declaration of the tile.</details>
-# <details><summary>Hint 2</summary>Read element (y, x) of a swizzled tile from the place where you stored it.</details>
-# <details><summary>Hint 3</summary><code>tile[y][x]</code> becomes <code>tile[y][x ^ y]</code>, and
-# <code>tile[x][y]</code> becomes <code>tile[x][y ^ x]</code>.</details>
+# <details><summary>Hint for transpose_padded</summary>Change only one line: the declaration of the tile.</details>
+# <details><summary>Hint 1 for transpose_swizzled</summary>Read element (y, x) of the tile from the place where you
+# stored it.</details>
+# <details><summary>Hint 2 for transpose_swizzled</summary><code>tile[y][x]</code> becomes <code>tile[y][x ^ y]</code>,
+# and <code>tile[x][y]</code> becomes <code>tile[x][y ^ x]</code>. These are the row and column in the whole tile, so
+# <code>y</code> includes the loop's <code>k</code>.</details>
 
 # %% cell="solution" id="transpose_padded_kernel"
 # %%cuda
@@ -300,15 +302,16 @@ for name in ("conv1d", "transpose_padded", "transpose_swizzled"):
 # next barrier? The second kernel makes several out-of-bounds accesses, but the report names only the first one. Run the
 # check after each fix.
 #
-# <details><summary>Hint 1</summary>A thread may write <code>tile[t]</code> only after its neighbors have read
-# <code>tile[t]</code>. It may read <code>tile[left]</code> only after the left neighbor's write of the previous
+# <details><summary>Hint 1 for fix_race</summary>A thread may write <code>tile[t]</code> only after its neighbors have
+# read <code>tile[t]</code>. It may read <code>tile[left]</code> only after the left neighbor's write of the previous
 # iteration. How many barriers does an iteration need?</details>
-# <details><summary>Hint 2</summary>Store the mean in a local variable, wait at a barrier, copy the variable to the
-# tile, and wait at another barrier. Or use two tiles, read from one and write to the other, and swap them in each
-# iteration: then one barrier per iteration is enough.</details>
-# <details><summary>Hint 3</summary>For the gradient: <code>x[min(max(j, 0), n - 1)]</code> exists for every
-# <code>j</code>. If <code>x[j]</code> does not exist, this is the value that replaces it. How many words does a block
-# of 256 threads need, with one neighbor on each side?</details>
+# <details><summary>Hint 2 for fix_race</summary>Store the mean in a local variable, wait at a barrier, copy the
+# variable to the tile, and wait at another barrier. Or use two tiles, read from one and write to the other, and swap
+# them in each iteration: then one barrier per iteration is enough.</details>
+# <details><summary>Hint 1 for fix_bounds</summary><code>x[min(max(j, 0), n - 1)]</code> exists for every
+# <code>j</code>. If <code>x[j]</code> does not exist, this is the value that replaces it.</details>
+# <details><summary>Hint 2 for fix_bounds</summary>How many words does a block of 256 threads need, with one neighbor on
+# each side? The tile has <code>BLOCK + 1</code>.</details>
 
 # %% cell="solution" id="smooth_kernel"
 # %%cuda

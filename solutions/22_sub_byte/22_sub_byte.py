@@ -131,12 +131,12 @@ lab.check("22_sub_byte/dequantize")
 # Copy `to_code` from `22_low_precision`. Call it for the E2M1 codes of the elements, and for the E4M3 codes of the
 # block scales.
 #
-# <details><summary>Hint 1</summary><code>amax.to(tl.int32, bitcast=True) >> 23</code> is the exponent field of
-# amax.</details>
-# <details><summary>Hint 2</summary>To separate even and odd elements, reshape the codes to (BLOCK, SIZE / 2, 2) and
-# call <code>tl.split</code>, the inverse of <code>tl.join</code>.</details>
-# <details><summary>Hint 3</summary>The scale of a block can be 0. Do not divide by 0: multiply by
+# <details><summary>Hint 1 for nvfp4 and mxfp4</summary>To separate even and odd elements, reshape the codes to (BLOCK,
+# SIZE / 2, 2) and call <code>tl.split</code>, the inverse of <code>tl.join</code>.</details>
+# <details><summary>Hint 2 for nvfp4 and mxfp4</summary>The scale of a block can be 0. Do not divide by 0: multiply by
 # <code>tl.where(scale > 0, tl.div_rn(1.0, scale), 0.0)</code>.</details>
+# <details><summary>Hint 3 for mxfp4</summary><code>amax.to(tl.int32, bitcast=True) >> 23</code> is the exponent field
+# of amax.</details>
 
 
 # %% cell="solution" id="fp4_kernel"
