@@ -17,7 +17,7 @@ from ..backends.interpreter import Unavailable
 from ..spec.exercise import Exercise, KernelExercise
 from ..spec.inputs import Run, make_run
 from ..spec.verdict import Verdict
-from . import names
+from . import checked, names
 from .compare import Comparison
 from .diagnose import diagnosis, from_problem
 from .evaluate import PUBLIC_SEED, callable_problem, evaluate, signature_problem, unavailable
@@ -83,6 +83,7 @@ def check(
         )
     print(verdict.text())
     if not seed and not environment.grading_in_progress():
+        checked.remember(exercise, fn, verdict)
         after(exercise, verdict)
     return float(verdict.marks)
 

@@ -13,6 +13,7 @@ import labutils as lab
 from grader.course.mutants import mutants
 from grader.course.solutions import load_text, solution_text
 from labutils import exercises
+from labutils.check import checked
 from labutils.check.evaluate import evaluate
 from labutils.check.figures import Code, Figures, Line
 from labutils.check.planned import Step, Work
@@ -116,6 +117,20 @@ def test_a_wrong_kernel_has_no_card(capsys):
 
     assert lab.explain(TRITON, vector_add) is None
     assert "not right yet" in capsys.readouterr().out
+
+
+@pytest.mark.compiler
+def test_a_kernel_that_fails_only_other_cases_has_no_card(tmp_path, capsys, monkeypatch):
+    solution = solution_text("09_shared_memory")
+    wrong = solution.replace(
+        "threadIdx.x + MAX_RADIUS - radius;", "threadIdx.x;"
+    )  # right where the radius is the largest, as in the case
+    assert wrong != solution
+    fn = load_text(wrong, tmp_path).conv1d
+    assert lab.explain("09_shared_memory/conv1d", fn) is None
+    assert re.search(r"not right yet.*: \d of \d+ cases fail\. Run lab\.check", capsys.readouterr().out)
+    monkeypatch.setattr(checked, "evaluate", lambda *_, **__: pytest.fail("the outcome is known"))
+    assert lab.explain("09_shared_memory/conv1d", fn) is None
 
 
 def test_what_has_no_kernel_has_no_card(capsys):
@@ -242,7 +257,7 @@ LIMIT_S = 3.0
 def test_a_card_of_every_solution_without_a_gpu(name, tmp_path, record_property):
     exercise = exercises.get(name)
     fn = getattr(load_text(solution_text(exercise.unit), tmp_path), exercise.entry)
-    evaluate(exercise, fn)
+    checked.verdict(exercise, fn)
     before, begin = cpu_seconds(), time.perf_counter()
     shown = explain(name, fn)
     page = shown.to_html()
