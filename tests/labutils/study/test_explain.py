@@ -229,6 +229,33 @@ def test_tensor_cores_have_another_roof():
     assert prediction.predict(exercise, without, h100).seconds > 10 * prediction.predict(exercise, stored, h100).seconds
 
 
+@pytest.mark.parametrize(
+    "kernel, heads, length, size, causal, tflops",
+    [
+        ("17_flash_attention/flash", 128, 4096, 128, 0, 542),
+        ("17_flash_attention/flash", 32, 16384, 128, 1, 519),
+        ("17_flash_attention/flash", 128, 3968, 128, 1, 492),
+        ("17_flash_attention/flash", 128, 4096, 64, 0, 455),
+        ("17_flash_attention/flash", 32, 16384, 64, 1, 448),
+        ("20_flash_cuda/tensor", 128, 4096, 64, 0, 328),
+    ],
+)
+def test_attention_takes_as_long_as_measured_on_an_h200(kernel, heads, length, size, causal, tflops):
+    # docs/measured.md, "Attention", as papers count FLOPs
+    sizes = {"H": heads, "HK": heads, "M": length, "N": length, "D": size, "causal": causal}
+    made = prediction.predict(exercises.get(kernel), reference.of(kernel), device.find("H200"), sizes)
+    papers = 4 * heads * length**2 * size / (2 if causal else 1)
+    assert made.seconds == pytest.approx(papers / (1e12 * tflops), rel=0.17 if kernel.startswith("20") else 0.11)
+    assert made.parts["exponentials"] > 0.2 * made.parts["compute"]
+
+
+def test_matmuls_reach_the_rate_of_measured_ones():
+    # docs/measured.md: 744 TFLOP/s at 8192 on an H200
+    name, sizes = "14_matmul_triton_persistent/persistent", {"M": 8192, "N": 8192, "K": 8192, "relu": 0}
+    made = prediction.predict(exercises.get(name), reference.of(name), device.find("H200"), sizes)
+    assert made.seconds == pytest.approx(2 * 8192**3 / 744e12, rel=0.03) and "exponentials" not in made.parts
+
+
 def test_every_kernel_exercise_has_figures_and_a_card_of_itself():
     for exercise in exercises.all_exercises().values():
         if isinstance(exercise, KernelExercise):
