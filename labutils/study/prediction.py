@@ -93,8 +93,8 @@ REACHED = 0.75
 on an H200 733 to 739 of 989 TFLOP/s in fp16, and 51.3 of 67 in fp32 (docs/measured.md)."""
 
 MMA_SYNC = 0.63
-"""The same for `mma.sync` since Hopper, whose full rate needs asynchronous matrix instructions (arXiv 2402.13499, for an
-H100). Triton's compiler uses those in large tiles, whatever it uses in the counted case."""
+"""The same for `mma.sync` since Hopper, whose full rate needs asynchronous matrix instructions (arXiv 2402.13499, for
+an H100). Triton's compiler uses those in large tiles, whatever it uses in the counted case."""
 
 SPECIAL = 16
 """Exponentials per cycle and SM (CUDA C++ Programming Guide, throughput of native arithmetic instructions)."""

@@ -204,8 +204,8 @@ lab.check("09_debugging/fix_gelu")
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** Write a kernel of your own with one bug, and exchange it with a colleague. Then continue with
-# `10_reduction`, which makes the sum fast.
+# **Next.** `10_hunt` hides bugs in kernels of this unit and of `09_shared_memory`, and `10_reduction` makes the sum
+# fast. Or write a kernel of your own with one bug, and exchange it with a colleague.
 #
 # **In practice** `compute-sanitizer` finds out-of-bounds accesses and races on a GPU (`--tool memcheck`, `--tool
 # racecheck`). `compute-sanitizer` does not notice if a kernel adds elements twice: for that, compare the result with a

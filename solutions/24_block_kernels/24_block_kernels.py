@@ -208,7 +208,8 @@ for position in (100, 1000, 8001):
 #
 # <details><summary>Hint 1 for swiglu</summary>For element n of row m of out, load elements n and N + n of row m of
 # x.</details>
-# <details><summary>Hint 2 for swiglu</summary>Both loads and the store have the same mask, <code>mask_n</code>.</details>
+# <details><summary>Hint 2 for swiglu</summary>Both loads and the store have the same mask,
+# <code>mask_n</code>.</details>
 # <details><summary>Hint 3 for swiglu</summary><code>tl.sigmoid</code> needs fp32: convert what you load with
 # <code>.to(tl.float32)</code>.</details>
 

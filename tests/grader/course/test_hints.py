@@ -29,8 +29,10 @@ def test_of_two_groups_before_a_check_the_first_belongs_to_the_check_before():
 def test_a_hint_may_name_the_exercises_that_it_is_for():
     cells = [text(" 1 for b", " 2 for b and c", " for a"), check("a"), check("b"), text(" 1"), check("c")]
     assert hints_of(cells) == {
-        "01_u/a": ["text for a"], "01_u/b": ["text 1 for b", "text 2 for b and c"], "01_u/c": ["text 1", "text 2 for b and c"]
-    }  # fmt: skip
+        "01_u/a": ["text for a"],
+        "01_u/b": ["text 1 for b", "text 2 for b and c"],
+        "01_u/c": ["text 1", "text 2 for b and c"],
+    }
     with pytest.raises(ValueError, match="hints for d, which no cell checks; there are a"):
         hints_of([text(" 1 for d"), check("a")])
 

@@ -41,6 +41,7 @@ LINES = (
 )
 SPREAD = Line(4, "y[i] = x;", {"global_store_sectors": 1024, "ideal_store_sectors": 128})
 CONFLICTED = Line(7, "tile[t]", {"shared_load_wavefronts": 512, "ideal_shared_load_wavefronts": 64})
+READS = Line(7, "tile[t]", {"shared_load_wavefronts": 512, "ideal_shared_load_wavefronts": 512})
 REFERENCE = Figures(TRITON, "n", COUNTS, (CODE,), LINES)
 
 
@@ -55,13 +56,18 @@ def changed(code: dict | None = None, lines: tuple = LINES, **counts) -> Figures
         (changed(load_bytes=16384), "1.7 times the bytes", 3),
         (changed(global_store_sectors=1024, lines=(LINES[0], SPREAD)), "3.3 times the sectors", 4),
         (changed(shared_load_wavefronts=512, lines=(CONFLICTED,)), "448 of its 512 wavefronts", 7),
+        (changed(shared_load_wavefronts=512, ideal_shared_load_wavefronts=512, lines=(READS,)), "8 times the wavef", 7),
         (changed({"load": 4}), "at most 4 bytes at a time", None),
+        (changed({"schedule": replace(PARTS, flight=16)}), "at most 16 bytes of loads in flight", None),
         (changed(launches=3), "launches 3 kernels", None),
         (changed(lanes=1024), "33% of the lanes are active", 4),
         (changed(barriers=80), "80 barriers", None),
         (REFERENCE, "Nothing that is counted here is worse", None),
     ],
-    ids=["spills", "bytes", "sectors", "conflicts", "width", "launches", "lanes", "barriers", "nothing"],
+    ids=[
+        "spills", "bytes", "sectors", "conflicts", "shared", "width", "flight", "launches", "lanes", "barriers",
+        "nothing",
+    ],
 )  # fmt: skip
 def test_the_advice_names_what_differs_and_the_line(yours, said, line):
     advice = next_step(yours, REFERENCE)
