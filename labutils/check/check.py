@@ -105,7 +105,7 @@ def tiny(exercise_id: str, fn: Callable | None = None) -> None:
         print(problem.symptom)
         return
     if old := names.outdated(fn, exercise.entry):
-        print("\n".join(old))
+        print(old[0])  # the check, which mostly follows, says what to try
         return
     if why := names.not_built(fn):
         print(why)
@@ -131,10 +131,13 @@ def _tiny_text(run: Run) -> str:
     """The inputs, the learner's outputs and the expected ones of a small run, as text."""
     comparison = Comparison(run)
     blocks: list[tuple] = [(n, v, None) for n, v in comparison.inputs.items()]
+    first = []
     for name in run.outputs:
         output = comparison.output(name)
+        if wrong := output.bad.nonzero().tolist():
+            first.append(f"First wrong element: {name}[{', '.join(map(str, wrong[0]))}].")
         blocks += [(f"{name} (yours)", output.got, output.unwritten), (f"{name} (expected)", output.expected, None)]
-    return side_by_side(blocks)
+    return "\n".join([side_by_side(blocks), *first])
 
 
 def _namespace() -> dict[str, Any]:

@@ -70,9 +70,6 @@ def gelu(x, out, BLOCK=1024):
     gelu_kernel[(triton.cdiv(n, BLOCK),)](x, out, n, BLOCK=BLOCK)
 
 
-lab.claims("09_debugging")  # a two-minute quiz: predict each number, then compare
-
-
 # %% cell="solution" id="sum_kernel"
 # %%cuda
 # // out[0] += x[0] + … + x[n - 1]
@@ -190,6 +187,9 @@ def gelu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 # %% cell="check" exercise="09_debugging/fix_gelu"
 lab.check("09_debugging/fix_gelu")
+
+# %%
+lab.claims("09_debugging")  # a two-minute quiz: predict each number, then compare
 
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** A test with one convenient input passes although a kernel has a bug. For each of the three kernels, name

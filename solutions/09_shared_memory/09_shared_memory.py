@@ -95,10 +95,13 @@ lab.check("09_shared_memory/wavefronts_for_stride")
 # | `out` | (n,) | output |
 #
 # A block has 128 threads: thread t computes outputs t, t + 128, …, t + 896 of the block. So neighboring lanes access
-# neighboring words. Fill the tile in the same order: each thread then has eight loads of `x` [in
-# flight](../glossary.md#in-flight). You get 2 points for a correct result. You get 1 point if the kernel loads few
-# [sectors](../glossary.md#sector): at most n/8 for `x` (a sector holds 8 floats), and in each block 2 more for the halo
-# and 3 for the weights. You get 1 point if loads from shared memory cause no bank conflicts.
+# neighboring words. Fill the tile in the same order: each thread then loads eight elements of `x`. All of
+# these loads can be [in flight](../glossary.md#in-flight) together if you unroll the loop (`#pragma unroll`) and use no
+# `else` in it.
+#
+# You get 2 points for a correct result, and 1 point if loads from shared memory cause no bank conflicts. You get
+# 1 point if the kernel loads few [sectors](../glossary.md#sector). `x` has n/8 of them, because a sector holds 8
+# floats. Each block may load 5 more: 2 for the halo, and 3 for the weights.
 #
 # <details><summary>Hint 1</summary>Let <code>first</code> be the index of the block's first output. Whatever
 # <code>radius</code> is, let <code>tile[k]</code> hold <code>x[first - MAX_RADIUS + k]</code>, or 0 if this element of
