@@ -18,7 +18,7 @@ COLUMNS = (0.08, 0.23, 0.13, 0.2, 0.2, 0.2)
 
 
 def attention_step(every: list[Step], at: int) -> Figure:
-    """Step `at` of `every`, counted from 0: above the tile among all scores, below how it changes its queries. It fits a
+    """Step `at` of `every`, from 0: above the tile among all scores, below how it changes its queries. It fits a
     phone."""
     now = every[at]
     M, N = every[-1].queries.stop, max(s.keys.stop for s in every)

@@ -61,7 +61,7 @@ class Walkthrough:
         if unit == exercises.get(self.exercise).unit:
             return f'`lab.check("{self.following}")`'
         if unit.endswith("_hunt") and (then := unit_after_hunts(self.following)):
-            return f"the notebook `{unit}`, where such kernels have bugs, or `{then}`."
+            return f"the notebook `{unit}`, a bug hunt, or `{then}`."
         return f"the notebook `{unit}`."
 
     def __repr__(self) -> str:

@@ -165,7 +165,8 @@ attention.stepper()
 #
 # GPUs compute exp2 in hardware (`tl.exp2`); `exp` needs an extra multiplication. So the kernels use exp2: exp(s / √D) =
 # exp2(s · `scale`) with `scale` = log₂ e / √D, and m is now the maximum of s · `scale`. Scaling costs no extra
-# instruction, because s · `scale` − m is a single [fused multiply-add](../glossary.md#fma). The constant `LN_2` is ln 2.
+# instruction, because s · `scale` − m is a single [fused multiply-add](../glossary.md#fma). `LN_2` is ln 2, defined
+# above.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -446,9 +447,10 @@ lab.check("17_flash_attention/flash")
 # - *Version 4* (2025) is for Blackwell, which has faster tensor cores than Hopper, but not a faster exp2. So this
 #   version computes some exp2 values by polynomials, and skips the rescaling when the maximum grows only a little.
 #
-# **Next.** `18_flash_backward` computes gradients with the help of lse. `19_decode_attention` divides the keys of one
-# query among several programs. `20_flash_cuda` is attention in CUDA C++. In this notebook, you can try a sliding window
-# of W keys: query i sees only keys j with i − W < j ≤ i. Which loop bounds change, and which tiles need a mask?
+# **Next.** `17_hunt` hides bugs in kernels like these. `18_flash_backward` computes gradients with the help of lse.
+# `19_decode_attention` divides the keys of one query among several programs. `20_flash_cuda` is attention in CUDA C++.
+# In this notebook, you can try a sliding window of W keys: query i sees only keys j with i − W < j ≤ i. Which loop
+# bounds change, and which tiles need a mask?
 #
 # **In practice**, call `torch.nn.functional.scaled_dot_product_attention`, or `flex_attention` for a custom mask.
 #

@@ -282,9 +282,9 @@ fewer_bits.w4_race(w4a16)
 # *output* is small. Blackwell's tensor cores multiply NVFP4 and MX formats, including their scales, in one instruction.
 # In Triton, you call `tl.dot_scaled`.
 #
-# **Next.** Let 64 or 32 weights share a scale: how many bytes per weight do the scales then take? Store the weights in
-# the order in which the tensor cores need them, as the Marlin kernel does. The last code cell compares your kernel with
-# a kernel that does this.
+# **Next.** `23_hunt` hides bugs in kernels like these. Let 64 or 32 weights share a scale: how many bytes per weight do
+# the scales then take? Store the weights in the order in which the tensor cores need them, as the Marlin kernel does.
+# The last code cell compares your kernel with a kernel that does this.
 #
 # **Reading**
 #

@@ -72,7 +72,7 @@ def test_the_next_one_is_the_notebooks_next_one():
 def test_after_the_last_exercise_of_a_notebook_comes_another_notebook(shipped):
     shipped["exercises"] |= {name: shipped["exercises"][EXERCISE] for name in ("09_debugging/fix_gelu", LAST)}
     shown = [repr(lab.walkthrough(name, anyway=True)) for name in ("09_debugging/fix_gelu", LAST)]
-    assert shown[0].endswith("Next: the notebook `10_hunt`, where such kernels have bugs, or `10_reduction`.")
+    assert shown[0].endswith("Next: the notebook `10_hunt`, a bug hunt, or `10_reduction`.")
     assert shown[1].endswith("Next: the notebook `13_fusion`.")
 
 
