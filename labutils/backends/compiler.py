@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import base64
+import contextlib
 import importlib.util
 import itertools
 import json
@@ -190,9 +191,30 @@ class Worker:
         return json.loads(results) if results else None, noise.decode(errors="replace")
 
 
+TARGETS = (80, 90)
+"""Compute capabilities that every check without a GPU compiles for."""
+
+
+def prepare() -> None:
+    """What each compiling child would do by itself, done once before the forks: import Triton's compiler, digest
+    Triton's files for the key of its cache, which takes longer than a small kernel does, and ask NVIDIA's assembler for
+    its version."""
+    import triton.compiler.code_generator  # noqa: F401
+
+    with contextlib.suppress(Exception):  # another Triton has this elsewhere, and its children do it themselves
+        from triton.runtime.cache import triton_key
+
+        triton_key()
+        from triton.backends.nvidia import compiler as nvidia
+
+        for target in TARGETS:
+            nvidia.get_ptxas(target).version  # noqa: B018 (it remembers)
+            nvidia.get_ptxas_version(target)
+
+
 def main() -> None:
     sys.path[0] = sys.argv[1]
-    import triton.compiler  # noqa: F401  (takes about a second; no job is known yet)
+    prepare()
 
     for line in sys.stdin:
         print(json.dumps(answer(json.loads(line))), flush=True)

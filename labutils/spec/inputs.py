@@ -164,7 +164,7 @@ FILLS: Mapping[str, Callable] = {
 
 def values(argument: Array, sizes: Mapping[str, int], g: torch.Generator, dtype: str, fill: str) -> torch.Tensor:
     """What an input array holds, float64 or of its own type; `fill` is for arrays that do not say."""
-    chosen = argument.fill or fill
+    chosen = argument.strategy(fill)
     data = chosen(sizes, g) if callable(chosen) else FILLS[chosen](argument.shape(sizes), g, dtype)
     return data.masked_fill(argument.unused(sizes), torch.nan) if argument.unused and sizes.get("stale") else data
 
