@@ -456,7 +456,9 @@ def _right_outputs(outputs: dict[str, OutputComparison], refused: list[Tried]) -
 
 
 def _also_right(right: list[str]) -> str:
-    return f", {' and '.join(right)} {'is' if len(right) == 1 else 'are'} right" if right else ""
+    if len(right) == 1:
+        return f", {right[0]} is right"
+    return f", {' and '.join(right)} are right" if right else ""
 
 
 def _explained(found: Diagnosis, refused: list[Tried], passed: list[Tried]) -> Diagnosis | None:

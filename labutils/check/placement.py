@@ -341,9 +341,10 @@ def _bound(run: Run, array: str, index: int) -> str:
     if 0 <= index < sum((n - 1) * s for n, s in zip(shape, view.stride(), strict=True)):
         row = index // view.stride(0)
         return (
-            f"{array} is {size} with {view.stride(-2)} elements from row to row, and this lies behind row {row}'s end"
+            f"{array} has the shape {size}, with {view.stride(-2)} elements from row to row, and this lies behind "
+            f"row {row}'s end"
         )
-    return f"{array} is {size}"
+    return f"{array} has the shape {size}"
 
 
 def _outside_cuda(run: Run, array: str, index: int | None, line: int, seen: Recording) -> Evidence | None:
@@ -355,7 +356,7 @@ def _outside_cuda(run: Run, array: str, index: int | None, line: int, seen: Reco
         return None
     guard = statements.guard(source, line)
     shape = tuple(run.buffers[array].view.shape) if array in run.buffers else None
-    size = f"{array} is {' × '.join(map(str, shape))}" if shape and len(shape) > 1 else ""
+    size = f"{array} has the shape {' × '.join(map(str, shape))}" if shape and len(shape) > 1 else ""
     if index is not None and index < 0:
         return Evidence(
             f"the index is negative; the line is `{statements.shortened(here.text)}`",
