@@ -120,15 +120,14 @@ def figures(exercise: KernelExercise, fn: Callable, seed: int) -> Figures:
 def read(records: Iterable[dict[str, Any]], reader: CodeReader) -> Figures:
     """What `recorded` gives, with machine code: that of the first record is made while the kernels run."""
     for record in records:
-        if "figures" not in record:
-            reader.begin(record["compile"])
-            continue
-        made = Figures.from_json(record["figures"])
-        try:
-            return replace(made, code=reader.codes(record["compile"]))
-        except (offline.CompilerFailed, nvrtc.Unavailable, nvrtc.CompileError, cubin.ToolMissing, RuntimeError) as e:
-            return replace(made, notes=(*made.notes, f"No machine code: {e}"))
-    raise NoFigures("nothing was recorded")
+        if "figures" in record:
+            break
+        reader.begin(record["compile"])
+    made = Figures.from_json(record["figures"])
+    try:
+        return replace(made, code=reader.codes(record["compile"]))
+    except (offline.CompilerFailed, nvrtc.Unavailable, nvrtc.CompileError, cubin.ToolMissing, RuntimeError) as e:
+        return replace(made, notes=(*made.notes, f"No machine code: {e}"))
 
 
 def recorded(exercise: KernelExercise, fn: Callable, seed: int) -> Iterator[dict[str, Any]]:
@@ -161,23 +160,28 @@ def recorded(exercise: KernelExercise, fn: Callable, seed: int) -> Iterator[dict
     outcome = (interpreter if triton else emulator).outcome(result["payload"])
     if (found := diagnose.examine(run, outcome, False).diagnosis) is not None:
         raise NoFigures(f"in the case {case.name!r} {found.symptom}")
+    made, rows = _scaled(exercise, case, outcome.counts, result, list(zip(sizes, plans, strict=False)))
+    yield {"figures": made.to_json(), "compile": rows}
+
+
+def _scaled(
+    exercise: KernelExercise, case: Case, counts: dict, result: dict, plans: list[tuple[dict, list[dict]]]
+) -> tuple[Figures, list[dict | str]]:
+    """The counted case's figures, with what is done at the sizes of the plans, and what is to be compiled for them."""
     counted = {name: Counted.from_json(row) for name, row in result["counted"].items()}
     work = [
-        Work(at, steps)
-        for at, plan in zip(sizes, plans, strict=False)
-        if (steps := planned.steps(exercise, case, at, plan, counted)) is not None
+        Work(at, steps) for at, plan in plans if (steps := planned.steps(exercise, case, at, plan, counted)) is not None
     ]
     cost, lines = _cost(exercise, case), tuple(Line(*line) for line in result["lines"])
-    counts = {name: int(n) for name, n in outcome.counts.items() if n} | {
+    counts = {name: int(n) for name, n in counts.items() if n} | {
         "compulsory_read": cost.read, "compulsory_written": cost.written, "compulsory_bytes": cost.bytes
     }  # fmt: skip
-    if triton:
+    if exercise.language == "triton":
         counts |= _sums(line.counts for line in lines)
     counts["needed_sectors"] = traffic.needed([line.counts for line in lines], counts)
-    rows = _different(plans[0] if work and large else result["code"])
-    work = [_with_code(w, plan, rows) for w, plan in zip(work, plans, strict=False)]
-    made = Figures(exercise.id, case.name, counts, (), lines, (), tuple(work))
-    yield {"figures": made.to_json(), "compile": rows}
+    rows = _different(plans[0][1] if work and _bound_by_memory(exercise) else result["code"])
+    work = [_with_code(w, plan, rows) for w, (_, plan) in zip(work, plans, strict=False)]
+    return Figures(exercise.id, case.name, counts, (), lines, (), tuple(work)), rows
 
 
 def _different(rows: list[dict | str]) -> list[dict | str]:
