@@ -110,8 +110,8 @@ WORDS = (
     "in flight",
     "arrived",
     "stored",
-    "Keys: left and right arrow step, Home and End jump, Space plays. A number in a cell counts the elements that touch it "
-    "now: yellow is a load, blue with a thick edge a store. A dot marks what was touched before.",
+    "Keys: left and right arrow step, Home and End jump, Space plays. A number in a cell counts the elements that "
+    "touch it now: yellow is a load, blue with a thick edge a store. A dot marks what was touched before.",
     "Keys: left and right arrow step, Home and End jump, Space plays, up and down arrow change the lane. A number in a "
     "cell counts the lanes that touch it now: yellow is a load, blue with a thick edge a store. A dot marks what was "
     "touched before. Values of variables that never leave the registers are not recorded.",
