@@ -118,7 +118,7 @@ def _unary(x, op) -> str:
     made = ~np.isfinite(result) & np.isfinite(x)
     if not made.any():
         return ""
-    return f"{getattr(op, '__name__', 'a function')} of {_shown(x.flat[int(np.flatnonzero(made)[0])])}"
+    return f"{getattr(op, '__name__', 'function')}({_shown(x.flat[int(np.flatnonzero(made)[0])])})"
 
 
 def _shown(value) -> str:
