@@ -7,6 +7,7 @@
     unit = "sectors"                     # what the number counts
     line = "lab.counted(…) / …"          # the line of code that gives it, with `lab` and `math`
     measured = "h200_copy"               # or in place of `line`: a measured claim with a `number` (claims.toml)
+    why = "32 numbers are 128 bytes."    # optional: why it is this number, in a sentence
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ def cards(unit: Path, claims: dict[str, Claim]) -> list[dict]:
         if problem := _problem(name, table, claims):
             raise BuildError(f"{unit.name}/{FILE}: {name} {problem}")
         card = {"name": name, "claim": " ".join(table["claim"].split()), "unit": table["unit"]}
+        card |= {"why": " ".join(table["why"].split())} if "why" in table else {}
         if "line" in table:
             found.append(card | {"line": table["line"]})
         else:
@@ -52,13 +54,16 @@ def cards(unit: Path, claims: dict[str, Claim]) -> list[dict]:
 def texts(unit: Path) -> list[str]:
     """What a reader sees of a unit's cards in words: claims, what they count, and sources."""
     shown = cards(unit, read_claims(unit.parent))
-    return list(dict.fromkeys(card[key] for card in shown for key in ("claim", "unit", "source") if card.get(key)))
+    return list(
+        dict.fromkeys(card[key] for card in shown for key in ("claim", "unit", "source", "why") if card.get(key))
+    )
 
 
 def _problem(name: str, table, claims: dict[str, Claim]) -> str:
     if not name.isidentifier():
         return "must be a name that Python takes as an argument"
-    if not isinstance(table, dict) or set(table) not in ({"claim", "unit", "line"}, {"claim", "unit", "measured"}):
+    known = set(table) - {"why"} if isinstance(table, dict) else set()
+    if known not in ({"claim", "unit", "line"}, {"claim", "unit", "measured"}):
         return "must have claim and unit, and either line or measured"
     if table["claim"].count(BLANK) != 1:
         return f"must leave out one number, {BLANK}"

@@ -17,7 +17,7 @@ from ..backends.interpreter import Unavailable
 from ..spec.exercise import Exercise, KernelExercise
 from ..spec.inputs import Run, make_run
 from ..spec.verdict import Verdict
-from . import names
+from . import checked, names
 from .compare import Comparison
 from .diagnose import diagnosis, from_problem
 from .evaluate import PUBLIC_SEED, callable_problem, evaluate, signature_problem, unavailable
@@ -83,6 +83,7 @@ def check(
         )
     print(verdict.text())
     if not seed and not environment.grading_in_progress():
+        checked.remember(exercise, fn, verdict)
         after(exercise, verdict)
     return float(verdict.marks)
 
@@ -104,7 +105,7 @@ def tiny(exercise_id: str, fn: Callable | None = None) -> None:
         print(problem.symptom)
         return
     if old := names.outdated(fn, exercise.entry):
-        print("\n".join(old))
+        print(old[0])  # the check, which mostly follows, says what to try
         return
     if why := names.not_built(fn):
         print(why)
@@ -130,10 +131,13 @@ def _tiny_text(run: Run) -> str:
     """The inputs, the learner's outputs and the expected ones of a small run, as text."""
     comparison = Comparison(run)
     blocks: list[tuple] = [(n, v, None) for n, v in comparison.inputs.items()]
+    first = []
     for name in run.outputs:
         output = comparison.output(name)
+        if wrong := output.bad.nonzero().tolist():
+            first.append(f"First wrong element: {name}[{', '.join(map(str, wrong[0]))}].")
         blocks += [(f"{name} (yours)", output.got, output.unwritten), (f"{name} (expected)", output.expected, None)]
-    return side_by_side(blocks)
+    return "\n".join([side_by_side(blocks), *first])
 
 
 def _namespace() -> dict[str, Any]:

@@ -128,11 +128,12 @@ def _kernel(exercise: KernelExercise, fn, verdict: Verdict, seed, hidden, backen
         verdict.notes.append(f"The kernel was not compiled for a GPU: {e}.")
     if not explain or "record" not in backend.can:
         return
-    from . import evidence, missed_counts, slowness  # not above: the judge's sandboxes need none of them
+    from . import evidence, missed_counts, slowness, waiting  # not above: the judge's sandboxes need none of them
 
     seconds = evidence.SECONDS + time.monotonic() - begin
     if (found := _headline(verdict)) is not None:
-        verdict.headline, verdict.explained = evidence.refine(exercise, fn, found, tried, seed, seconds), True
+        with waiting.line("Looking for the reason …", seconds):
+            verdict.headline, verdict.explained = evidence.refine(exercise, fn, found, tried, seed, seconds), True
     elif verdict.passed and verdict.counts:
         missed = [b for b in exercise.points.reached(verdict) if not b.met(verdict.counts)]
         verdict.reasons = missed_counts.reasons(exercise, fn, verdict.counts, missed, seed)

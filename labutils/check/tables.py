@@ -13,6 +13,9 @@ RIGHT, WRONG, UNWRITTEN, MIXED, OUTSIDE = ".x_: "
 WIDTH, HEIGHT = 64, 12
 """Characters of a map."""
 
+ROWS = 8
+"""Rows of a small case's array that are shown."""
+
 
 def table(name: str, got, expected, bad, unwritten=None, rows: int = 5) -> str:
     """The first bad elements: index, yours, expected, difference."""
@@ -100,7 +103,9 @@ def _numbers(value, unwritten: torch.Tensor | None, indent: int) -> str:
     missing = rows(unwritten) if unwritten is not None else torch.zeros_like(rows(value), dtype=torch.bool)
     lines = [
         " ".join(f"{'—':>8}" if gone else f"{x:8.4g}" for x, gone in zip(row.tolist(), off.tolist(), strict=True))
-        for row, off in zip(rows(value), missing, strict=True)
+        for row, off in zip(rows(value)[:ROWS], missing, strict=False)
     ]
+    if (left := len(rows(value)) - ROWS) > 0:
+        lines.append(f"… and {left} more rows")
     text = ("\n" + " " * indent).join(lines)
     return text + ("\n" + " " * indent + "— was not written" if missing.any() else "")

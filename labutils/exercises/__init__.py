@@ -17,11 +17,16 @@ def all_exercises() -> dict[str, Exercise]:
 
 
 def get(exercise_id: str) -> Exercise:
-    """The exercise of that id. Raises KeyError with the nearest known id."""
+    """The exercise of that id. Raises KeyError with the nearest known id, or with all whose name this is: hunts last,
+    which have the names of other units' exercises."""
     known = all_exercises()
     if not isinstance(exercise_id, str):
         raise KeyError(f"the first argument is the exercise's id, as text, not a {type(exercise_id).__name__}")
     if exercise_id in known:
         return known[exercise_id]
-    near = difflib.get_close_matches(exercise_id, known, n=1, cutoff=0.4)
-    raise KeyError(f"no exercise is called {exercise_id!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    named = [name for name in known if name.partition("/")[2] == exercise_id]
+    near = sorted(named, key=lambda name: "_hunt/" in name) or difflib.get_close_matches(
+        exercise_id, known, n=1, cutoff=0.4
+    )
+    ids = ", ".join(map(repr, near))
+    raise KeyError(f"no exercise is called {exercise_id!r}" + (f"; did you mean {ids}?" if near else ""))

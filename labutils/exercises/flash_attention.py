@@ -153,7 +153,7 @@ register(
 def _cost(sizes, item, causal=False) -> Cost:
     H, HK, M, N, D = (sizes[k] for k in ("H", "HK", "M", "N", "D"))
     pairs = M * (M + 1) // 2 if causal else M * N
-    return Cost(item * D * (H * M + 2 * HK * N), item * D * H * M + 4 * H * M, 4 * H * D * pairs)
+    return Cost(item * D * (H * M + 2 * HK * N), item * D * H * M + 4 * H * M, 4 * H * D * pairs, H * pairs)
 
 
 def _of(H, M, N, D=32, HK=None, **more):

@@ -220,7 +220,8 @@ def _cost(products: int, read: int):
         H, HK, M, N, D = (sizes[k] for k in ("H", "HK", "M", "N", "D"))
         pairs = M * (M + 1) // 2 if sizes["causal"] else M * N
         written = 2 * HK * N if products == 4 else H * M
-        return Cost(item * D * 2 * (H * M + HK * N) + 8 * H * M, item * D * written, 2 * products * H * D * pairs)
+        read = item * D * 2 * (H * M + HK * N) + 8 * H * M
+        return Cost(read, item * D * written, 2 * products * H * D * pairs, H * pairs)
 
     return cost
 

@@ -129,7 +129,7 @@ def _of(H, M, N, D=64):
 
 def _cost(sizes, item) -> Cost:
     H, M, N, D = (sizes[k] for k in ("H", "M", "N", "D"))
-    return Cost(item * D * H * (M + 2 * N), item * D * H * M + 4 * H * M, 4 * H * D * M * N)
+    return Cost(item * D * H * (M + 2 * N), item * D * H * M + 4 * H * M, 4 * H * D * M * N, H * M * N)
 
 
 def _library(q, k, v):

@@ -28,7 +28,7 @@ of `python -m bench.attention`. Shapes are (sequences, heads, keys, head size)."
 class Step:
     """State after one tile: its queries and keys, and (m, l, acc) of those queries.
 
-    `m` is in powers of two; `factor` is what the tile multiplied the older l and acc with.
+    `m` is the largest score so far; `factor` is what the tile multiplied the older l and acc with.
     """
 
     queries: range
@@ -44,7 +44,7 @@ def steps(q, k, v, block_m: int, block_n: int, causal: bool = False) -> list[Ste
     """All tiles that the programs process, one program after another, in float64."""
     import torch
 
-    scale, done = 1.4426950408889634 * q.shape[1] ** -0.5, []
+    scale, done = q.shape[1] ** -0.5, []
     for first in range(0, len(q), block_m):
         rows = range(first, min(first + block_m, len(q)))
         m = torch.full((len(rows),), -torch.inf, dtype=torch.float64)
@@ -56,7 +56,7 @@ def steps(q, k, v, block_m: int, block_n: int, causal: bool = False) -> list[Ste
             if causal:
                 s = s.masked_fill(torch.tensor([[j > i for j in columns] for i in rows]), -torch.inf)
             new = torch.maximum(m, s.amax(1))
-            factor, p = torch.exp2(m - new), torch.exp2(s - new[:, None])
+            factor, p = torch.exp(m - new), torch.exp(s - new[:, None])
             m, l = new, l * factor + p.sum(1)  # noqa: E741
             acc = acc * factor[:, None] + p @ v[columns.start : columns.stop].double()
             done.append(Step(rows, columns, s, m, l, acc, factor))
@@ -82,10 +82,10 @@ def stepper(mask: str = "no mask") -> Explorer:
 
     def draw(mask: str, tile: int):
         every = cases[mask]
-        return attention_step(every, min(tile, len(every) - 1))
+        return attention_step(every, min(tile, len(every)) - 1)
 
-    controls = {"mask": Choice("scores", tuple(cases)), "tile": Slider("tile", 0, most - 1)}
-    return Explorer(draw, controls, {"mask": mask, "tile": 1})
+    controls = {"mask": Choice("scores", tuple(cases)), "tile": Slider("tile", 1, most)}
+    return Explorer(draw, controls, {"mask": mask, "tile": 2})
 
 
 # --- byte counts ----------------------------------------------------------------------------------------------------

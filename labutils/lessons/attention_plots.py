@@ -18,7 +18,8 @@ COLUMNS = (0.08, 0.23, 0.13, 0.2, 0.2, 0.2)
 
 
 def attention_step(every: list[Step], at: int) -> Figure:
-    """Step `at` of `every`: above the tile among all scores, below how it changes its queries. It fits a phone."""
+    """Step `at` of `every`, from 0: above the tile among all scores, below how it changes its queries. It fits a
+    phone."""
     now = every[at]
     M, N = every[-1].queries.stop, max(s.keys.stop for s in every)
     fig = figure(4.6, 4.9)
@@ -27,7 +28,7 @@ def attention_step(every: list[Step], at: int) -> Figure:
     board.set_xticks([j + 0.5 for j in range(N)], [f"k{j}" for j in range(N)], fontsize=8)
     board.set_yticks([i + 0.5 for i in range(M)], [f"q{i}" for i in range(M)], fontsize=8)
     board.tick_params(length=0)
-    board.set_title("scores · log₂ e / √D", fontsize=9)
+    board.set_title("scores / √D", fontsize=9)
     _grid(board, every, at, M, N)
     words.axis("off")
     rows = _rows(every, at)
@@ -38,8 +39,8 @@ def attention_step(every: list[Step], at: int) -> Figure:
         cell.set_width(COLUMNS[column])
     table.scale(1, 1.5)
     total = f"queries {now.queries.start}–{now.queries.stop - 1}, keys {now.keys.start}–{now.keys.stop - 1}"
-    fig.suptitle(f"Tile {at} of {len(every) - 1}: {total}", fontsize=10)
-    fig.alt = f"Tile {at} of {len(every) - 1}: {total}. " + " ".join(_described(row) for row in rows[1:])
+    fig.suptitle(f"Tile {at + 1} of {len(every)}: {total}", fontsize=10)
+    fig.alt = f"Tile {at + 1} of {len(every)}: {total}. " + " ".join(_described(row) for row in rows[1:])
     return fig
 
 

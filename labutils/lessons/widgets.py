@@ -141,7 +141,7 @@ def banks(kernel: Kernel | None = None, stride: int = 1, pad: int = 0, width: in
 
     def draw(stride: int, pad: int, width: str):
         size = int(width.split()[0])
-        return plots.banks(lambda k: size * k * (stride + pad), size, f"row length {stride} + {pad}")
+        return plots.banks(lambda k: size * k * (stride + pad), size, f"stride {stride}, padding {pad}")
 
     return _pattern(draw, stride, pad, width, "pad", "padding of a row")
 

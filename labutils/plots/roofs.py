@@ -81,7 +81,9 @@ def _roofline(axis, roofs: Sequence[Roof], points: Mapping[str, tuple[float, flo
         colour = (BLUE, GREEN, RED, GREY)[k % 4]
         x = [low, roof.ridge, high]
         axis.plot(x, [roof.attainable(i) for i in x], STYLES[k % 4], color=colour, lw=2, label=roof.name)
-        axis.annotate(f"{roof.ridge:.3g}", (roof.ridge, roof.flops), (0, 5), textcoords="offset points", fontsize=9)
+        axis.annotate(
+            f"ridge {roof.ridge:.3g}", (roof.ridge, roof.flops), (0, 5), textcoords="offset points", fontsize=9
+        )
     parts = []
     for k, (name, (intensity, rate)) in enumerate(points.items()):
         best = roofs[0].attainable(intensity)

@@ -45,7 +45,8 @@ class Theater:
         """A frame of its own, so that neither page changes the other's style."""
         return (
             f'<iframe title="{html.escape(self.film.kernel)}, step by step" sandbox="allow-scripts" '
-            f'style="width:100%;height:760px;border:1px solid #999" srcdoc="{html.escape(self.page)}"></iframe>'
+            f'style="width:100%;height:clamp(760px,92vh,1100px);border:1px solid #999" '
+            f'srcdoc="{html.escape(self.page)}"></iframe>'
         )
 
 

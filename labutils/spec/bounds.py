@@ -108,10 +108,10 @@ class Bound:
 
     def line(self, counts: Mapping[str, Any]) -> str:
         """One line of a report: "✓ sectors per load request: 4 (at most 4), 1 point"."""
-        limit = f"at most {self.at_most:g}" if self.at_most is not None else f"at least {self.at_least:g}"
+        limit = f"at most {_short(self.at_most)}" if self.at_most is not None else f"at least {_short(self.at_least)}"
         mark = "✓" if self.met(counts) else "✗"
         value = self.value(counts)
-        shown = f"{value:.4g}" if not math.isnan(value) else f"no {self.per} were counted"
+        shown = _short(value) if not math.isnan(value) else f"no {self.per} were counted"
         if self._is_of_traffic and not counted_whole(counts):
             shown += ", and less was counted than must move"
         line = f"  {mark} {self.text}: {shown} ({limit}), {self.points:g} point{'s' * (self.points != 1)}"

@@ -39,11 +39,13 @@ class Case:
 
 @dataclass(frozen=True)
 class Cost:
-    """Bytes that must move between the GPU's memory and the chip, and FLOPs that must be done."""
+    """Bytes that must move between the GPU's memory and the chip, and FLOPs that must be done. `exponentials`: those
+    between matrix products that depend on each other, as in attention."""
 
     read: int
     written: int
     flops: int
+    exponentials: int = 0
 
     @property
     def bytes(self) -> int:

@@ -26,7 +26,8 @@ class Advice:
 
 def next_step(yours: Figures, reference: Figures) -> Advice:
     """The first of these that is worse than in the reference solution: spilled registers, bytes, sectors, bank
-    conflicts, tensor cores, load width, launches, idle lanes, barriers."""
+    conflicts, wavefronts of shared memory, tensor cores, load width, bytes in flight, launches, idle lanes,
+    barriers."""
     for difference in _DIFFERENCES:
         if (found := difference(yours, reference)) is not None:
             return found
@@ -109,6 +110,22 @@ def _conflicts(yours: Figures, reference: Figures) -> Advice | None:
     )
 
 
+def _shared(yours: Figures, reference: Figures) -> Advice | None:
+    mine, theirs = (wavefronts(f.counts) for f in (yours, reference))
+    if not theirs or mine <= CLOSE * theirs:
+        return None
+    return Advice(
+        f"Accesses of shared memory take {mine / theirs:.2g} times the wavefronts of the reference solution: read each "
+        "word once, keep it in a register, and use it for several results. Most wavefronts are here.",
+        _worst(yours, wavefronts),
+    )
+
+
+def wavefronts(counts: Mapping[str, int]) -> int:
+    """Of shared memory, with bank conflicts."""
+    return sum(counts.get(f"shared_{way}_wavefronts", 0) for way in (*_WAYS, "atomic"))
+
+
 def _matrix(yours: Figures, reference: Figures) -> Advice | None:
     mine, theirs = ({c.matrix for c in f.code} - {None} for f in (yours, reference))
     if not yours.code or not theirs or mine:
@@ -127,6 +144,21 @@ def _width(yours: Figures, reference: Figures) -> Advice | None:
         f"A thread loads at most {mine} bytes at a time; in the reference solution it loads {theirs}. Let each thread "
         "load contiguous elements, as float4 in CUDA C++; Triton does so where addresses are contiguous and aligned.",
         _worst(yours, lambda counts: counts.get("global_load_requests", 0)),
+    )
+
+
+def _flight(yours: Figures, reference: Figures) -> Advice | None:
+    """Where the caches or the matrix units wait for loads to registers."""
+    plans = [[c.schedule for c in f.code if c.schedule] for f in (yours, reference)]
+    if not all(plans) or any(s.copies for found in plans for s in found):
+        return None
+    mine, theirs = (max(s.flight for s in found) for found in plans)
+    if not mine or theirs <= CLOSE * mine:
+        return None
+    return Advice(
+        f"A thread has at most {mine} bytes of loads in flight, in the reference solution {theirs}: it waits for a "
+        "value before it asks for the next ones. Unroll the loop around the loads, and let no condition with an else "
+        "stand between them."
     )
 
 
@@ -165,4 +197,6 @@ def _barriers(yours: Figures, reference: Figures) -> Advice | None:
     )
 
 
-_DIFFERENCES = (_spills, _bytes, _sectors, _conflicts, _matrix, _width, _launches, _idle, _barriers)
+_DIFFERENCES = (
+    _spills, _bytes, _sectors, _conflicts, _shared, _matrix, _width, _flight, _launches, _idle, _barriers
+)  # fmt: skip

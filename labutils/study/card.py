@@ -14,7 +14,7 @@ from ..plots.base import PALETTE, Unavailable
 from ..spec import traffic
 from ..spec.exercise import KernelExercise
 from . import prediction
-from .advice import Advice, conflicts, next_step
+from .advice import Advice, conflicts, next_step, wavefronts
 
 GPU = device.find("H100 SXM")
 """Whose limits the occupancy is calculated with: the machine code is for its compute capability."""
@@ -163,12 +163,14 @@ def _counts(card: Card) -> Iterator[Row]:
         yield row(
             "sectors per request", _per_request, lambda c: f"{_per_request(c):.3g}" if _per_request(c) else "none"
         )
-        yield row("bank conflicts, wavefronts", conflicts, lambda c: f"{conflicts(c):,} ({_degree(c)})")
+        yield row(
+            "bank conflicts, wavefronts", conflicts, lambda c: f"{conflicts(c):,} of {wavefronts(c):,} ({_degree(c)})"
+        )
         yield row(
             "divergent branches", lambda c: c.get("divergent_branches", 0),
             lambda c: f"{c.get('divergent_branches', 0):,} of {c.get('branches', 0):,}",
         )  # fmt: skip
-        yield row("barriers counted", lambda c: c.get("barriers", 0), lambda c: f"{c.get('barriers', 0):,}")
+        yield row("barriers that blocks wait at", lambda c: c.get("barriers", 0), lambda c: f"{c.get('barriers', 0):,}")
     else:
         yield Row("bank conflicts", *(_laid_out(f) for f in (card.yours, card.reference)), READ)
         yield Row("divergent branches", "none", "none", "a Triton program branches as a whole; masks disable lanes")
@@ -196,8 +198,8 @@ def _per_request(counts: dict) -> float:
 
 
 def _degree(counts: dict) -> str:
-    ideal = sum(counts.get(f"ideal_shared_{way}_wavefronts", 0) for way in ("load", "store", "atomic"))
-    return f"{(ideal + conflicts(counts)) / ideal:.3g}-way" if ideal else "no shared memory"
+    ideal = wavefronts(counts) - conflicts(counts)
+    return f"{wavefronts(counts) / ideal:.3g}-way" if ideal else "no shared memory"
 
 
 def _lanes(counts: dict) -> str:
@@ -218,7 +220,7 @@ def _code(card: Card) -> Iterator[Row]:
     yield row(f"occupancy on an {gpu}", _occupancy, CALCULATED)
     yield row("widest global load, bytes", lambda c: "TMA" if c.tma else str(c.load or "none"))
     yield row("loads in flight per thread, bytes", _in_flight)
-    yield row("barriers in the code of a block", lambda c: str(_barriers(c)))
+    yield row("barrier instructions in the code", lambda c: str(_barriers(c)))
     yield row("tensor cores", lambda c: c.matrix or "none")
 
 

@@ -12,6 +12,7 @@ import html
 import importlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,15 +27,20 @@ PATH = Path(__file__).with_name("claims.json")
 BLANK = "___"
 
 RIGHT, NEAR = 1.1, 2.0
-"""Up to these factors the prediction of a measurement is right, or near. What is counted or calculated has one answer,
-so a prediction is right or wrong."""
+"""Up to these factors the prediction of a measurement is right, or near."""
+
+CLOSE = 1.05
+"""Up to this factor the prediction of what is counted or calculated is right, otherwise wrong. A whole number must be
+met."""
+
+RULE = "A whole number must be met; other numbers are right within 5 %, measured ones within 10 %."
 
 
 @dataclass(frozen=True)
 class ClaimCard:
     """One claim. `line` is the code that gives its number; without one, `number` was measured, and `source` says where.
 
-    `unit` is what the number counts.
+    `unit` is what the number counts. `why`: why it is this number.
     """
 
     name: str
@@ -43,6 +49,7 @@ class ClaimCard:
     line: str = ""
     number: float | None = None
     source: str = ""
+    why: str = ""
 
     def measure(self) -> float:
         """The claim's number."""
@@ -61,7 +68,9 @@ class ClaimCard:
     @property
     def how(self) -> str:
         """Where the number comes from, in words."""
-        return self.line or self.source
+        figures = reference.of(found[1]) if (found := re.search(r'counted\("([^"]+)"', self.line)) else None
+        case = f" (the reference solution, case {figures.case!r})" if figures else ""
+        return " ".join(part for part in (self.why, f"{self.line or self.source}{case}") if part)
 
     def result(self, predicted: float) -> str:
         """Predicted beside measured, with the ratio."""
@@ -76,12 +85,10 @@ class ClaimCard:
 
 
 def same(predicted: float, exact: float) -> bool:
-    """Is a prediction the exact number, or that number rounded to as many digits as were given, at least two? A whole
-    number must be met."""
+    """Is a prediction right? See RULE."""
     if math.isclose(exact, round(exact), rel_tol=1e-9):
         return math.isclose(predicted, exact, rel_tol=1e-9)
-    given = len(f"{abs(predicted):.12g}".replace(".", "").strip("0"))
-    return float(f"{exact:.{max(2, given)}g}") == predicted
+    return predicted * exact > 0 and 1 / CLOSE <= predicted / exact <= CLOSE
 
 
 @dataclass(frozen=True)
@@ -93,7 +100,7 @@ class Quiz:
     predicted: Mapping[str, float]
 
     def __repr__(self) -> str:
-        lines = [f"Predict, then count: {len(self.cards)} claims of {self.unit}."]
+        lines = [f"Predict, then count: {len(self.cards)} claims of {self.unit}.", RULE]
         for card in self.cards:
             lines.append(f"  {card.claim}")
             if card.name in self.predicted:
@@ -109,10 +116,10 @@ class Quiz:
         return bundle
 
     def widget(self):
-        """The ipywidget: for each card the claim, a box for the prediction, a button, and the result."""
+        """The ipywidget: the rule, and for each card the claim, a box for the prediction, a button, and the result."""
         import ipywidgets as w
 
-        return w.VBox([self._row(w, card) for card in self.cards])
+        return w.VBox([w.HTML(_paragraph(RULE)), *(self._row(w, card) for card in self.cards)])
 
     def _row(self, w, card: ClaimCard):
         known = self.predicted.get(card.name)
@@ -121,6 +128,8 @@ class Quiz:
         result = w.HTML(_paragraph(card.result(known)) if known is not None else "")
 
         def show(_=None) -> None:
+            if box.value:
+                remember(self.unit, {card.name: box.value})
             result.value = _paragraph(card.result(box.value) if box.value else "Type your prediction first.")
 
         button.on_click(show)
@@ -134,8 +143,20 @@ def stored() -> Mapping[str, list[dict]]:
     return json.loads(PATH.read_text(encoding="utf-8"))
 
 
+_predicted: dict[str, dict[str, float]] = {}
+"""By unit: what was predicted in this session, by card."""
+
+
+def remember(unit: str, predicted: Mapping[str, float]) -> dict[str, float]:
+    """All predictions of a unit, with new ones."""
+    known = _predicted.setdefault(unit, {})
+    known |= predicted
+    return dict(known)
+
+
 def quiz(unit: str, **predicted: float) -> Quiz | None:
-    """The cards of a unit; prints why and returns None where there are none."""
+    """The cards of a unit, with what was predicted earlier in this session; prints why and returns None where there are
+    none."""
     found = stored().get(unit)
     if found is None:
         near = difflib.get_close_matches(unit, stored(), 1)
@@ -146,7 +167,7 @@ def quiz(unit: str, **predicted: float) -> Quiz | None:
         names = ", ".join(card.name for card in cards)
         print(f"lab.claims: {unit} has no card {', '.join(unknown)}; there are {names}.")
         return None
-    return Quiz(unit, cards, {name: float(value) for name, value in predicted.items()})
+    return Quiz(unit, cards, remember(unit, {name: float(value) for name, value in predicted.items()}))
 
 
 def counted(exercise_id: str, count: str, per: str = "") -> float:

@@ -11,8 +11,9 @@ from typing import Any
 from .. import exercises
 from ..backends.extract import NotExtractable
 from ..backends.interpreter import Unavailable
-from ..check import figures, names, sidecar
+from ..check import checked, figures, names, sidecar
 from ..check.check import _namespace
+from ..check.diagnose import NEEDS_GPU
 from ..check.evaluate import PUBLIC_SEED, callable_problem
 from ..gpu import device
 from ..language.show import shown, shown_page
@@ -90,6 +91,9 @@ def explain(exercise_id: str, fn: Callable | None = None) -> Card | None:
     if known is None:
         print(f"lab.explain: there are no figures of the reference solution of {exercise.id}.")
         return None
+    if why := _wrong(checked.verdict(exercise, fn)):
+        print(f"lab.explain: the kernel is not right yet, so its figures would mean nothing: {why}. Run lab.check.")
+        return None
     try:
         if device.has_gpu():
             yours = sidecar.figures(exercise, fn, PUBLIC_SEED)
@@ -102,3 +106,11 @@ def explain(exercise_id: str, fn: Callable | None = None) -> Card | None:
         print(f"lab.explain: {e}")
         return None
     return Card(exercise, yours, known)
+
+
+def _wrong(verdict: Verdict) -> str:
+    """What a check found wrong; "" if nothing, or if this machine cannot say."""
+    if verdict.passed or (verdict.headline and verdict.headline.kind in ("unavailable", NEEDS_GPU)):
+        return ""
+    failed = sum(not result.passed for result in verdict.results)
+    return f"{failed} of {len(verdict.results)} cases fail" if failed else verdict.headline.symptom

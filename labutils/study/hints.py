@@ -10,13 +10,10 @@ from pathlib import Path
 from .. import exercises
 from ..exercises import hunts
 from ..language import show
-from ..spec.exercise import Exercise, KernelExercise
+from ..spec.exercise import Exercise
 from .progress import changing
 
 PATH = Path(__file__).with_name("hints.json")
-
-MOST = 3
-"""Common mistakes that stand in for hints where a notebook has none."""
 
 
 @functools.cache
@@ -26,18 +23,13 @@ def stored() -> Mapping[str, list[str]]:
 
 
 def of(exercise: Exercise) -> list[str]:
-    """The hints of an exercise; without any, the common mistakes that its check knows. A hunt's kernel has the hint
-    that its notebook gives for naming the bug: the common mistakes are other ones."""
+    """The hints of an exercise. A hunt's kernel has the hint that its notebook gives for naming the bug."""
     if found := stored().get(exercise.id):
         return found
     if hunts.is_hunt(exercise.id):
         name = exercise.id.partition("/")[2]
         return [text for text in stored().get(f"{exercise.unit}/bug", []) if text.startswith(f"`{name}`")]
-    if not isinstance(exercise, KernelExercise):
-        return []
-    output = next(iter(exercise.outputs))
-    mistakes = dict.fromkeys(m.sentence.replace("{name}", output) for m in exercise.known_mistakes)
-    return [f"A common mistake: {sentence}." for sentence in list(mistakes)[:MOST]]
+    return []
 
 
 def hint(exercise_id: str) -> None:

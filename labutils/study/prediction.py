@@ -14,7 +14,9 @@ shared        wavefronts of shared memory and of the L1 cache, WAVEFRONTS per cy
 instructions  cycles of the busiest pipe of each of an SM's four schedulers, at ISSUED of the peak.
 tail          in the last three, SMs idle while the last wave runs, or have no block at all.
 dispatch      blocks over the rate at which the GPU starts them.
-compute       FLOPs over the peak of the tensor cores or of fp32.
+compute       FLOPs over the rate of long matmuls, on the tensor cores or in fp32 (REACHED, MMA_SYNC).
+exponentials  those between matrix products, SPECIAL per cycle and SM. They are added to compute: the products of a tile
+              need the exponentials of the same tile. Only warp specialization hides them.
 launch        LAUNCH_S for the first kernel and NEXT_S for each further one.
 
 Parts of one kernel overlap, but not perfectly. Memory and bytes in flight depend on each other, since latency grows
@@ -86,6 +88,17 @@ ISSUED = 0.8
 WAVEFRONTS = 0.88
 """Share of the cycles with a wavefront: as L2_BYTES."""
 
+REACHED = 0.75
+"""Share of the datasheet's peak that cuBLAS reaches in long matmuls of random data, where power limits the clock rate:
+on an H200 733 to 739 of 989 TFLOP/s in fp16, and 51.3 of 67 in fp32 (docs/measured.md)."""
+
+MMA_SYNC = 0.63
+"""The same for `mma.sync` since Hopper, whose full rate needs asynchronous matrix instructions (arXiv 2402.13499, for
+an H100). Triton's compiler uses those in large tiles, whatever it uses in the counted case."""
+
+SPECIAL = 16
+"""Exponentials per cycle and SM (CUDA C++ Programming Guide, throughput of native arithmetic instructions)."""
+
 LAUNCH_S = 4.6e-6
 """Of a kernel between two events: the intercept of the copies' times (see READ)."""
 
@@ -103,7 +116,8 @@ PRECISION = {"float16": "fp16", "bfloat16": "bf16", "float32": "tf32", "float8_e
 
 NAMES = {
     "memory": "memory", "flight": "bytes in flight", "l2": "L2", "shared": "shared memory and L1",
-    "issue": "instructions", "dispatch": "starts of blocks", "compute": "compute", "launch": "kernel launches",
+    "issue": "instructions", "dispatch": "starts of blocks", "compute": "compute", "exponentials": "exponentials",
+    "launch": "kernel launches",
 }  # fmt: skip
 """What a reader sees of the parts."""
 
@@ -161,11 +175,12 @@ def predict(
     if cost is None:
         return None
     known = next((w for w in figures.work if w.sizes == dict(sizes or exercise.bench)), None)
-    compute = cost.flops / roof(exercise, figures, gpu).flops
-    parts = Counter(compute=compute)
+    compute = cost.flops / (_reached(exercise, figures, gpu) * roof(exercise, figures, gpu).flops)
+    exponentials = cost.exponentials / (SPECIAL * gpu.sms * 1e6 * gpu.boost_mhz)
+    parts = Counter(compute=compute, **({"exponentials": exponentials} if exponentials else {}))
     if known is None:
         moved = _without_plan(parts, cost, figures, gpu)
-        kernels, launches = _whole(parts), figures.counts.get("launches", 1)
+        kernels, launches = parts["memory"], figures.counts.get("launches", 1)
     else:
         agreed = not figures.counts.get("divergent_branches")
         moves = [_from_memory(k, known, figures.code, gpu) for k in range(len(known.steps))]
@@ -173,10 +188,17 @@ def predict(
         of_steps = [_parts(k, known, figures.code, gpu, agreed, move) for k, move in enumerate(moves)]
         for found in of_steps:
             parts.update(found)
-        kernels = together([sum(_whole(found) for found in of_steps), compute], APART)
+        kernels = sum(_whole(found) for found in of_steps)
         launches = sum(step.launches + step.fills for step in known.steps)
+    kernels = together([kernels, compute + exponentials], APART)
     parts["launch"] = LAUNCH_S + NEXT_S * (launches - 1)
     return Prediction(kernels + parts["launch"], dict(parts), moved, _least(figures))
+
+
+def _reached(exercise: KernelExercise, figures: Figures, gpu: GPU) -> float:
+    """The share of the peak of `roof`."""
+    text = exercise.language == "cuda" and any(code.matrix == "mma.sync" for code in figures.code)
+    return MMA_SYNC if text and gpu.capability[0] in (9, 10) else REACHED
 
 
 def _least(figures: Figures) -> str:

@@ -46,6 +46,13 @@ def following(exercise_id: str) -> str | None:
     return dict(zip(names, names[1:], strict=False)).get(exercise_id)
 
 
+def unit_after_hunts(exercise_id: str) -> str | None:
+    """The first unit after this exercise that is no hunt."""
+    names = [exercise.id for exercise in in_order()]
+    units = [exercises.get(name).unit for name in names[names.index(exercise_id) :]]
+    return next((unit for unit in units if not unit.endswith("_hunt")), None)
+
+
 @dataclass
 class Entry:
     """One exercise: the best points so far of how many, the checks that were run, the hints that were shown, and the

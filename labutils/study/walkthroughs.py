@@ -20,7 +20,7 @@ from .. import exercises
 from ..language.show import shown
 from ..spec.exercise import Exercise
 from ..spec.verdict import Verdict
-from .progress import following, progress
+from .progress import following, progress, unit_after_hunts
 
 PATH = Path(__file__).with_name("walkthroughs.json")
 
@@ -50,14 +50,26 @@ class Walkthrough:
         """Titles and texts, in order."""
         titles = (PARTS | HUNT_PARTS).items()
         found = [(title, self.texts[part]) for part, title in titles if part in self.texts]
-        return [*found, ("Next", f'lab.check("{self.following}")' if self.following else "This was the last exercise.")]
+        return [*found, ("Next", self._next)]
+
+    @property
+    def _next(self) -> str:
+        """The next exercise of this notebook, or the next notebook."""
+        if self.following is None:
+            return "This was the last exercise."
+        unit = exercises.get(self.following).unit
+        if unit == exercises.get(self.exercise).unit:
+            return f'`lab.check("{self.following}")`'
+        if unit.endswith("_hunt") and (then := unit_after_hunts(self.following)):
+            return f"the notebook `{unit}`, a bug hunt, or `{then}`."
+        return f"the notebook `{unit}`."
 
     def __repr__(self) -> str:
         parts = (f"{title}: {text}" for title, text in self.steps)
         return "\n\n".join([f"{self.exercise}: {self.title}", self.code.rstrip(), *parts])
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
-        parts = (f"**{title}.** {text}" if title != "Next" else f"**Next.** `{text}`" for title, text in self.steps)
+        parts = (f"**{title}.** {text}" for title, text in self.steps)
         fence = "cpp" if self.language == "cuda" else "python"
         head = f"**{self.exercise}: {self.title}**"
         shown = "\n\n".join([head, f"```{fence}\n{self.code.rstrip()}\n```", *parts])

@@ -18,7 +18,6 @@ from ..spec import traffic
 from ..spec.exercise import Case, Cost, KernelExercise, Number, Out
 from ..spec.inputs import Buffer, Run, make_run, torch_dtype
 from .kernel_names import UNKNOWN
-from .measure import NO_TIMES
 from .profiling import Profile, by_torch
 from .stopwatch import SHORT_S, Ratio, Sample, Stopwatch, ratio
 
@@ -180,8 +179,8 @@ def benchmark(exercise_id: str, fn: Callable | None = None) -> Benchmark | None:
         print(problem.symptom)
         return None
     if not device.runs(exercise.only):
-        print(NO_TIMES if not device.has_gpu() else f"No times: this exercise runs on sm_{exercise.only} only.")
-        print(_counts(exercise, fn))
+        why = "no GPU here" if not device.has_gpu() else f"this exercise runs on sm_{exercise.only} only"
+        print(f"{exercise.id}: {why}, so no times. {_counts(exercise, fn)}")
         return None
     return measure(exercise, fn)
 

@@ -184,10 +184,10 @@ lab.check("01_hardware/ridge")
 # one load of `bytes_per_lane` bytes in flight. How many warps must run on each SM so that *bandwidth · latency* bytes
 # are in flight?
 #
-# <details><summary>Hint 1</summary>One GB/s is one byte per nanosecond.</details>
-# <details><summary>Hint 2</summary>All SMs together must have these bytes in flight. A warp contributes the bytes of
-# its 32 lanes.</details>
-# <details><summary>Hint 3</summary>Round up, in integers: <code>-(-a // b)</code>.</details>
+# <details><summary>Hint 1 for in_flight</summary>One GB/s is one byte per nanosecond.</details>
+# <details><summary>Hint 1 for warps_needed</summary>All SMs together must have these bytes in flight. A warp
+# contributes the bytes of its 32 lanes.</details>
+# <details><summary>Hint 2 for warps_needed</summary>Round up, in integers: <code>-(-a // b)</code>.</details>
 
 
 # %% cell="solution" id="little"

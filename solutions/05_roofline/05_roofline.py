@@ -150,10 +150,10 @@ lab.check("05_roofline/ledgers")
 # slow for a reason that the roofline does not show, such as its [launch](../glossary.md#launch), too few warps, or
 # scattered addresses.
 #
-# <details><summary>Hint 1</summary>Set the intensity of your matmul ledger equal to the ridge, and solve for
-# M.</details>
-# <details><summary>Hint 2</summary><code>roof.predict(work)</code> returns an object: <code>.seconds</code> is the
-# least time, and <code>.bound</code> is what determines it.</details>
+# <details><summary>Hint for crossover</summary>Set the intensity of your matmul ledger equal to the ridge, and solve
+# for M.</details>
+# <details><summary>Hint for verdict</summary><code>roof.predict(work)</code> returns an object: <code>.seconds</code>
+# is the least time, and <code>.bound</code> is what determines it.</details>
 
 
 # %% cell="solution" id="bounds"

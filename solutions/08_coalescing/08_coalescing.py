@@ -309,9 +309,9 @@ lab.play(transpose, torch.rand(40, 40), torch.empty(40, 40))  # step through: wh
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next levels.** In your transpose, reading a column of the tile takes 32 times as long as reading a row;
-# `09_shared_memory` fixes this. The matmul still loads each element of `a` and `b` many times; `15_matmul_cuda` fixes
-# that.
+# **Next levels.** `08_hunt` hides bugs in kernels like these. In your transpose, reading a column of the tile takes 32
+# times as long as reading a row; `09_shared_memory` fixes this. The matmul still loads each element of `a` and `b` many
+# times; `15_matmul_cuda` fixes that.
 #
 # **In practice** PyTorch offers memory layouts, such as `channels_last` (NHWC) for images, with which its kernels make
 # coalesced accesses. `.contiguous()` of a transposed matrix copies it row by row, as your transpose does.

@@ -70,9 +70,6 @@ def gelu(x, out, BLOCK=1024):
     gelu_kernel[(triton.cdiv(n, BLOCK),)](x, out, n, BLOCK=BLOCK)
 
 
-lab.claims("09_debugging")  # a two-minute quiz: predict each number, then compare
-
-
 # %% cell="solution" id="sum_kernel"
 # %%cuda
 # // out[0] += x[0] + … + x[n - 1]
@@ -191,6 +188,9 @@ def gelu_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
 # %% cell="check" exercise="09_debugging/fix_gelu"
 lab.check("09_debugging/fix_gelu")
 
+# %%
+lab.claims("09_debugging")  # a two-minute quiz: predict each number, then compare
+
 # %% [markdown] cell="manual" id="explain" points=1
 # **Explain.** A test with one convenient input passes although a kernel has a bug. For each of the three kernels, name
 # one input that a test must contain, and the bug that shows with this input.
@@ -204,8 +204,8 @@ lab.check("09_debugging/fix_gelu")
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** Write a kernel of your own with one bug, and exchange it with a colleague. Then continue with
-# `10_reduction`, which makes the sum fast.
+# **Next.** `10_hunt` hides bugs in kernels of this unit and of `09_shared_memory`, and `10_reduction` makes the sum
+# fast. Or write a kernel of your own with one bug, and exchange it with a colleague.
 #
 # **In practice** `compute-sanitizer` finds out-of-bounds accesses and races on a GPU (`--tool memcheck`, `--tool
 # racecheck`). `compute-sanitizer` does not notice if a kernel adds elements twice: for that, compare the result with a

@@ -95,10 +95,13 @@ lab.check("09_shared_memory/wavefronts_for_stride")
 # | `out` | (n,) | output |
 #
 # A block has 128 threads: thread t computes outputs t, t + 128, …, t + 896 of the block. So neighboring lanes access
-# neighboring words. Fill the tile in the same order: each thread then has eight loads of `x` [in
-# flight](../glossary.md#in-flight). You get 2 points for a correct result. You get 1 point if the kernel loads few
-# [sectors](../glossary.md#sector): at most n/8 for `x` (a sector holds 8 floats), and in each block 2 more for the halo
-# and 3 for the weights. You get 1 point if loads from shared memory cause no bank conflicts.
+# neighboring words. Fill the tile in the same order: each thread then loads eight elements of `x`. All of
+# these loads can be [in flight](../glossary.md#in-flight) together if you unroll the loop (`#pragma unroll`) and use no
+# `else` in it.
+#
+# You get 2 points for a correct result, and 1 point if loads from shared memory cause no bank conflicts. You get
+# 1 point if the kernel loads few [sectors](../glossary.md#sector). `x` has n/8 of them, because a sector holds 8
+# floats. Each block may load 5 more: 2 for the halo, and 3 for the weights.
 #
 # <details><summary>Hint 1</summary>Let <code>first</code> be the index of the block's first output. Whatever
 # <code>radius</code> is, let <code>tile[k]</code> hold <code>x[first - MAX_RADIUS + k]</code>, or 0 if this element of
@@ -189,10 +192,12 @@ lab.check("09_shared_memory/conv1d")
 # word per row, most rows would not start at a multiple of 16 bytes, as 16-byte copies need. NVIDIA's guide has [more on
 # banks](https://docs.nvidia.com/cuda/cuda-c-programming-guide/#shared-memory).
 #
-# <details><summary>Hint 1</summary>For padding, change only one line: the declaration of the tile.</details>
-# <details><summary>Hint 2</summary>Read element (y, x) of a swizzled tile from the place where you stored it.</details>
-# <details><summary>Hint 3</summary><code>tile[y][x]</code> becomes <code>tile[y][x ^ y]</code>, and
-# <code>tile[x][y]</code> becomes <code>tile[x][y ^ x]</code>.</details>
+# <details><summary>Hint for transpose_padded</summary>Change only one line: the declaration of the tile.</details>
+# <details><summary>Hint 1 for transpose_swizzled</summary>Read element (y, x) of the tile from the place where you
+# stored it.</details>
+# <details><summary>Hint 2 for transpose_swizzled</summary><code>tile[y][x]</code> becomes <code>tile[y][x ^ y]</code>,
+# and <code>tile[x][y]</code> becomes <code>tile[x][y ^ x]</code>. These are the row and column in the whole tile, so
+# <code>y</code> includes the loop's <code>k</code>.</details>
 
 # %% cell="solution" id="transpose_padded_kernel"
 # %%cuda
@@ -300,15 +305,16 @@ for name in ("conv1d", "transpose_padded", "transpose_swizzled"):
 # next barrier? The second kernel makes several out-of-bounds accesses, but the report names only the first one. Run the
 # check after each fix.
 #
-# <details><summary>Hint 1</summary>A thread may write <code>tile[t]</code> only after its neighbors have read
-# <code>tile[t]</code>. It may read <code>tile[left]</code> only after the left neighbor's write of the previous
+# <details><summary>Hint 1 for fix_race</summary>A thread may write <code>tile[t]</code> only after its neighbors have
+# read <code>tile[t]</code>. It may read <code>tile[left]</code> only after the left neighbor's write of the previous
 # iteration. How many barriers does an iteration need?</details>
-# <details><summary>Hint 2</summary>Store the mean in a local variable, wait at a barrier, copy the variable to the
-# tile, and wait at another barrier. Or use two tiles, read from one and write to the other, and swap them in each
-# iteration: then one barrier per iteration is enough.</details>
-# <details><summary>Hint 3</summary>For the gradient: <code>x[min(max(j, 0), n - 1)]</code> exists for every
-# <code>j</code>. If <code>x[j]</code> does not exist, this is the value that replaces it. How many words does a block
-# of 256 threads need, with one neighbor on each side?</details>
+# <details><summary>Hint 2 for fix_race</summary>Store the mean in a local variable, wait at a barrier, copy the
+# variable to the tile, and wait at another barrier. Or use two tiles, read from one and write to the other, and swap
+# them in each iteration: then one barrier per iteration is enough.</details>
+# <details><summary>Hint 1 for fix_bounds</summary><code>x[min(max(j, 0), n - 1)]</code> exists for every
+# <code>j</code>. If <code>x[j]</code> does not exist, this is the value that replaces it.</details>
+# <details><summary>Hint 2 for fix_bounds</summary>How many words does a block of 256 threads need, with one neighbor on
+# each side? The tile has <code>BLOCK + 1</code>.</details>
 
 # %% cell="solution" id="smooth_kernel"
 # %%cuda

@@ -261,7 +261,8 @@ if lab.device.has_gpu():
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** In `11_softmax`, each row needs two [reductions](../glossary.md#reduction). You can also try these:
+# **Next.** `11_hunt` hides bugs in kernels like these. In `11_softmax`, each row needs two
+# [reductions](../glossary.md#reduction). You can also try these:
 #
 # - Give each *warp* private bins, or give each block several copies of its bins. For which x is this faster?
 # - Let each thread of `scan_kernel` scan four elements in [registers](../glossary.md#register) before the shuffles.

@@ -185,12 +185,12 @@ lab.check("10_warp_reduction/sum_v6")
 # sum k. After the loop the program adds up its running sums, and adds the result to `out` with `tl.atomic_add(out_ptr,
 # …)`. The launcher has set `out` to 0.
 #
-# <details><summary>Hint 1</summary>A row starts at <code>x_ptr + pid * stride_m</code>. The mask compares column
-# indices with N.</details>
-# <details><summary>Hint 2</summary><code>for start in range(pid * BLOCK, n, tl.num_programs(0) * BLOCK)</code> visits
-# the first elements of these pieces, for P = <code>tl.num_programs(0)</code>.</details>
-# <details><summary>Hint 3</summary>Initialize the running sums with <code>tl.zeros((BLOCK,), tl.float32)</code>. One
-# call of <code>tl.sum</code> after the loop is cheaper than one call per iteration.</details>
+# <details><summary>Hint for row_sum</summary>A row starts at <code>x_ptr + pid * stride_m</code>. The mask compares
+# column indices with N.</details>
+# <details><summary>Hint 1 for total_sum</summary><code>for start in range(pid * BLOCK, n, tl.num_programs(0) *
+# BLOCK)</code> visits the first elements of these pieces, for P = <code>tl.num_programs(0)</code>.</details>
+# <details><summary>Hint 2 for total_sum</summary>Initialize the running sums with <code>tl.zeros((BLOCK,),
+# tl.float32)</code>. One call of <code>tl.sum</code> after the loop is cheaper than one call per iteration.</details>
 
 
 # %% cell="solution" id="triton_sums"

@@ -28,13 +28,13 @@
 #
 # Do not change the given line that computes `u`, one random number for each element.
 #
-# <details><summary>Hint 1</summary>Load <code>h</code> and <code>bias</code>, and convert both to fp32. Apply GELU.
-# Then drop elements with <code>tl.where(u &gt;= p, …, 0.0)</code>.</details>
-# <details><summary>Hint 2</summary>Input dy is the gradient of the loss with respect to out, and output dh is the
-# gradient with respect to h. Dropout and GELU are elementwise, so dh = dy · f · gelu′(h + bias), with the derivative
-# gelu′. The factor f is 1 / (1 − p) for a kept element, and otherwise 0.</details>
-# <details><summary>Hint 3</summary>With x = h + bias and s = sigmoid(2a), gelu′(x) = s + 2·x·s·(1 − s)·√(2/π)·(1 +
-# 3·0.044715·x²).</details>
+# <details><summary>Hint for dropout_gelu</summary>Load <code>h</code> and <code>bias</code>, and convert both to fp32.
+# Apply GELU. Then drop elements with <code>tl.where(u &gt;= p, …, 0.0)</code>.</details>
+# <details><summary>Hint 1 for dropout_gelu_backward</summary>Input dy is the gradient of the loss with respect to out,
+# and output dh is the gradient with respect to h. Dropout and GELU are elementwise, so dh = dy · f · gelu′(h + bias),
+# with the derivative gelu′. The factor f is 1 / (1 − p) for a kept element, and otherwise 0.</details>
+# <details><summary>Hint 2 for dropout_gelu_backward</summary>With x = h + bias and s = sigmoid(2a), gelu′(x) = s +
+# 2·x·s·(1 − s)·√(2/π)·(1 + 3·0.044715·x²).</details>
 
 # %% cell="setup"
 

@@ -267,8 +267,9 @@ lab.tiny("13_hunt/split_softmax")
 # of the terms that are already added?</details>
 # <details><summary>Hint 2</summary><code>layer_norm</code>: in which cases is the mean much larger than the deviations
 # from it?</details>
-# <details><summary>Hint 3</summary><code>dropout_gelu</code>: compare the zeros in row 0 with those in row 1.
-# <code>split_softmax</code>: what do lanes past the end of a row add to its last part?</details>
+# <details><summary>Hint 3</summary><code>dropout_gelu</code>: compare the zeros in row 0 with those in row 1.</details>
+# <details><summary>Hint 4</summary><code>split_softmax</code>: what do lanes past the end of a row add to its last
+# part?</details>
 
 
 # %% cell="solution" id="bug"

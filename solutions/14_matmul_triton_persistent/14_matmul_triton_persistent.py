@@ -377,7 +377,8 @@ tiles.claims(persistent)
 lab.claims("14_matmul_triton_persistent")  # a two-minute quiz: predict each number, then compare
 
 # %% [markdown]
-# **Next.** `15_matmul_cuda` builds a tiled matmul in CUDA C++. In this notebook you can try two more steps:
+# **Next.** `15_hunt` hides bugs in kernels like these. `15_matmul_cuda` builds a tiled matmul in CUDA C++. In this
+# notebook you can try two more steps:
 #
 # - *[Stream-K](../glossary.md#stream-k)*: divide the K iterations of all tiles evenly among the SMs. A program may then
 #   start in the middle of a tile.

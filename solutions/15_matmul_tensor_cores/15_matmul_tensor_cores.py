@@ -335,8 +335,9 @@ ladder.show_counts({}, {"tensor": tensor, "pipelined": pipelined})
 ladder.show_rates({}, {"tensor": tensor, "pipelined": pipelined})
 
 # %% [markdown]
-# **Next.** In `16_matmul_hopper`, the [TMA](../glossary.md#tma) copies tiles, and
-# [warpgroups](../glossary.md#warpgroup) of four warps multiply them. In this notebook you can still try two more steps:
+# **Next.** `16_hunt` hides bugs in kernels like these. In `16_matmul_hopper`, the [TMA](../glossary.md#tma) copies
+# tiles, and [warpgroups](../glossary.md#warpgroup) of four warps multiply them. In this notebook you can still try two
+# more steps:
 #
 # - Replace `wmma` with [`mma.sync`](../glossary.md#mmasync), and load fragments with
 #   [`ldmatrix`](../glossary.md#ldmatrix).

@@ -405,9 +405,10 @@ hopper.ladder({"ring": ring, "persistent": persistent})
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** Try 3 stages, clusters of one block, and groups of 16 tiles in the [grouped
-# ordering](../glossary.md#grouped-ordering): `persistent(a, b, c, stages=3, cluster=1, group=16)`. Is it faster? Then
-# let one consumer warpgroup store while the other warpgroup multiplies ([ping-pong](../glossary.md#ping-pong)).
+# **Next.** `19_hunt` hides bugs in kernels like these. Try 3 stages, clusters of one block, and groups of 16 tiles in
+# the [grouped ordering](../glossary.md#grouped-ordering): `persistent(a, b, c, stages=3, cluster=1, group=16)`. Is it
+# faster? Then let one consumer warpgroup store while the other warpgroup multiplies
+# ([ping-pong](../glossary.md#ping-pong)).
 #
 # **In practice** you call cuBLAS, or use CUTLASS, NVIDIA's C++ templates. Blackwell, the generation after Hopper
 # ([compute capability](../glossary.md#compute-capability) 10.0), replaces [WGMMA](../glossary.md#wgmma) by

@@ -143,7 +143,8 @@ attention.stepper()
 # per byte:
 #
 # - Three kernels: D/2. They move N × N elements four times, which is 8·N² bytes.
-# - Two kernels, one for P and one for PV: D, the number that papers report. These kernels move N × N elements twice.
+# - Two kernels: D, the number that papers report. The first kernel computes S and P and writes P; the second one reads
+#   P and computes PV. So N × N elements move twice.
 # - One kernel with tiles: about `block_m`, if you count the bytes that the programs load. Most of these bytes come from
 #   the [L2 cache](../glossary.md#l2-cache). If you count only bytes that move from or to memory, each once, the
 #   intensity is N/2.
@@ -164,7 +165,8 @@ attention.stepper()
 #
 # GPUs compute exp2 in hardware (`tl.exp2`); `exp` needs an extra multiplication. So the kernels use exp2: exp(s / √D) =
 # exp2(s · `scale`) with `scale` = log₂ e / √D, and m is now the maximum of s · `scale`. Scaling costs no extra
-# instruction, because s · `scale` − m is a single [fused multiply-add](../glossary.md#fma).
+# instruction, because s · `scale` − m is a single [fused multiply-add](../glossary.md#fma). `LN_2` is ln 2, defined
+# above.
 #
 # | argument | shape | meaning |
 # |---|---|---|
@@ -333,14 +335,16 @@ lab.check("17_flash_attention/ragged")
 # For 1 of the 4 points, the check counts bytes: do not load tiles that no query of the program sees.
 #
 # `desc.load([head, row, 0])` loads a tile of shape (1, rows, D), with zeros past the end of the head. `.reshape(rows,
-# D)` drops the first axis. Loads and stores through a [tensor descriptor](../glossary.md#tensor-descriptor) need no
-# strides and no masks. `lse_ptr` is an ordinary pointer, so the store of lse needs a stride and a mask. On Hopper and
-# Blackwell GPUs, the [TMA](../glossary.md#tma) copies the tile, as in `14_matmul_triton_persistent`.
+# D)` drops the first axis. `desc.store([head, row, 0], x)` stores a tile of this shape and of the array's dtype, so it
+# takes `x.reshape(1, rows, D).to(desc.dtype)`. Loads and stores through a
+# [tensor descriptor](../glossary.md#tensor-descriptor) need no strides and no masks. `lse_ptr` is an ordinary pointer,
+# so the store of lse needs a stride and a mask. On Hopper and Blackwell GPUs, the [TMA](../glossary.md#tma) copies the
+# tile, as in `14_matmul_triton_persistent`.
 #
-# Programs usually start in the order of their [program IDs](../glossary.md#program-id). The last queries see the most
-# keys. The given line for `pid_m` assigns the last queries to the first programs, so that the longest programs start
-# first. A long program that started last would still run when all others are done. If the GPU starts programs in
-# another order, only the speed changes.
+# The last queries see the most keys, so their programs take longest. A long program that starts last would still run
+# when all others are done. GPUs usually start programs in the order of their
+# [program IDs](../glossary.md#program-id), so the given line for `pid_m` gives the last queries to the first programs.
+# This changes only the speed, not the result.
 #
 # Pass `warp_specialize=SPECIALIZE` to the `tl.range` of the first loop. If `SPECIALIZE` is True, the compiler assigns
 # loads, products and softmax to different [warps](../glossary.md#warp) ([warp
@@ -443,9 +447,10 @@ lab.check("17_flash_attention/flash")
 # - *Version 4* (2025) is for Blackwell, which has faster tensor cores than Hopper, but not a faster exp2. So this
 #   version computes some exp2 values by polynomials, and skips the rescaling when the maximum grows only a little.
 #
-# **Next.** `18_flash_backward` computes gradients with the help of lse. `19_decode_attention` divides the keys of one
-# query among several programs. `20_flash_cuda` is attention in CUDA C++. In this notebook, you can try a sliding window
-# of W keys: query i sees only keys j with i − W < j ≤ i. Which loop bounds change, and which tiles need a mask?
+# **Next.** `17_hunt` hides bugs in kernels like these. `18_flash_backward` computes gradients with the help of lse.
+# `19_decode_attention` divides the keys of one query among several programs. `20_flash_cuda` is attention in CUDA C++.
+# In this notebook, you can try a sliding window of W keys: query i sees only keys j with i − W < j ≤ i. Which loop
+# bounds change, and which tiles need a mask?
 #
 # **In practice**, call `torch.nn.functional.scaled_dot_product_attention`, or `flex_attention` for a custom mask.
 #

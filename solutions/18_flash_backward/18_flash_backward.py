@@ -413,8 +413,9 @@ lab.claims("18_flash_backward")  # a two-minute quiz: predict each number, then 
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** Write a single kernel with five products. Its programs own keys, and add to an fp32 array dQ with
-# `tl.atomic_add`. How much time does this save? Are the bits of dQ the same in two runs?
+# **Next.** `18_hunt` hides bugs in kernels like these. Write a single kernel with five products. Its programs own keys,
+# and add to an fp32 array dQ with `tl.atomic_add`. How much time does this save? Are the bits of dQ the same in two
+# runs?
 #
 # **In practice**, `scaled_dot_product_attention` includes a backward pass. Training that must be reproducible bit by
 # bit needs a backward pass without atomics, like yours.

@@ -406,7 +406,7 @@ decoding.speeds(decode, paged, intensity)
 # ### END SOLUTION
 
 # %% [markdown]
-# **Next.** `20_flash_cuda` is attention in CUDA C++. Things to try here:
+# **Next.** `20_hunt` hides bugs in kernels like these. `20_flash_cuda` is attention in CUDA C++. Things to try here:
 #
 # - Store the cache in [fp8](../glossary.md#fp8), which halves the bytes.
 # - Allow several queries per sequence. [Speculative decoding](../glossary.md#speculative-decoding) needs them: a small

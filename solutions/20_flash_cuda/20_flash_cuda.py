@@ -474,10 +474,10 @@ fragments.speeds({"scalar": scalar, "tensor": tensor})
 # | softmax overlaps with products of | other warps | other warps | the other warpgroup | the other tile of queries |
 # | bank conflicts avoided by | padded rows | XOR swizzle | XOR swizzle, by the TMA | XOR swizzle, by the TMA |
 #
-# **Next.** Add a causal mask, with two loops as in unit 17. During `weigh`, load the keys of the next tile; during
-# `scores`, load the values of the current tile. Then one buffer of keys and one of values are enough. Replace the
-# [padding](../glossary.md#padding) by unit 09's [swizzle](../glossary.md#swizzle). `16_matmul_hopper` introduces the
-# instructions of FlashAttention-3.
+# **Next.** `20_hunt` hides bugs in kernels like these. Add a causal mask, with two loops as in unit 17. During `weigh`,
+# load the keys of the next tile; during `scores`, load the values of the current tile. Then one buffer of keys and one
+# of values are enough. Replace the [padding](../glossary.md#padding) by unit 09's [swizzle](../glossary.md#swizzle).
+# `16_matmul_hopper` introduces the instructions of FlashAttention-3.
 #
 # **In practice**, you would start from Triton, which generates tensor core instructions for you (unit 17), or from
 # CuTe, a part of NVIDIA's CUTLASS library. A CuTe layout describes which lane holds which element; here, you worked

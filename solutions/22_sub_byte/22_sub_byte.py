@@ -131,12 +131,12 @@ lab.check("22_sub_byte/dequantize")
 # Copy `to_code` from `22_low_precision`. Call it for the E2M1 codes of the elements, and for the E4M3 codes of the
 # block scales.
 #
-# <details><summary>Hint 1</summary><code>amax.to(tl.int32, bitcast=True) >> 23</code> is the exponent field of
-# amax.</details>
-# <details><summary>Hint 2</summary>To separate even and odd elements, reshape the codes to (BLOCK, SIZE / 2, 2) and
-# call <code>tl.split</code>, the inverse of <code>tl.join</code>.</details>
-# <details><summary>Hint 3</summary>The scale of a block can be 0. Do not divide by 0: multiply by
+# <details><summary>Hint 1 for nvfp4 and mxfp4</summary>To separate even and odd elements, reshape the codes to (BLOCK,
+# SIZE / 2, 2) and call <code>tl.split</code>, the inverse of <code>tl.join</code>.</details>
+# <details><summary>Hint 2 for nvfp4 and mxfp4</summary>The scale of a block can be 0. Do not divide by 0: multiply by
 # <code>tl.where(scale > 0, tl.div_rn(1.0, scale), 0.0)</code>.</details>
+# <details><summary>Hint 3 for mxfp4</summary><code>amax.to(tl.int32, bitcast=True) >> 23</code> is the exponent field
+# of amax.</details>
 
 
 # %% cell="solution" id="fp4_kernel"
@@ -282,9 +282,9 @@ fewer_bits.w4_race(w4a16)
 # *output* is small. Blackwell's tensor cores multiply NVFP4 and MX formats, including their scales, in one instruction.
 # In Triton, you call `tl.dot_scaled`.
 #
-# **Next.** Let 64 or 32 weights share a scale: how many bytes per weight do the scales then take? Store the weights in
-# the order in which the tensor cores need them, as the Marlin kernel does. The last code cell compares your kernel with
-# a kernel that does this.
+# **Next.** `23_hunt` hides bugs in kernels like these. Let 64 or 32 weights share a scale: how many bytes per weight do
+# the scales then take? Store the weights in the order in which the tensor cores need them, as the Marlin kernel does.
+# The last code cell compares your kernel with a kernel that does this.
 #
 # **Reading**
 #

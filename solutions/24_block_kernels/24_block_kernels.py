@@ -206,9 +206,11 @@ for position in (100, 1000, 8001):
 #
 # One program computes `BLOCK_N` columns of one row. Compute in [fp32](../glossary.md#fp32).
 #
-# <details><summary>Hint 1</summary>For element n of row m of out, load elements n and N + n of row m of x.</details>
-# <details><summary>Hint 2</summary>Both loads and the store have the same mask, <code>mask_n</code>.</details>
-# <details><summary>Hint 3</summary><code>tl.sigmoid</code> needs fp32: convert what you load with
+# <details><summary>Hint 1 for swiglu</summary>For element n of row m of out, load elements n and N + n of row m of
+# x.</details>
+# <details><summary>Hint 2 for swiglu</summary>Both loads and the store have the same mask,
+# <code>mask_n</code>.</details>
+# <details><summary>Hint 3 for swiglu</summary><code>tl.sigmoid</code> needs fp32: convert what you load with
 # <code>.to(tl.float32)</code>.</details>
 
 
@@ -244,6 +246,12 @@ lab.check("24_block_kernels/swiglu")
 #
 # `dy_ptr` has the shape (M, N), with rows `stride_ym` elements apart. `dx_ptr` has the shape (M, 2N), with rows
 # `stride_dm` elements apart.
+#
+# <details><summary>Hint 1 for swiglu_backward</summary>Load the gate and up as in the forward kernel, and element n of
+# row m of dy. Convert all three to fp32.</details>
+# <details><summary>Hint 2 for swiglu_backward</summary>With s = sigmoid(gate), silu(gate) is gate · s.</details>
+# <details><summary>Hint 3 for swiglu_backward</summary>Store the gate's gradient in element n of row m of dx, and up's
+# in element N + n.</details>
 
 
 # %% cell="solution" id="swiglu_backward_kernel"
@@ -295,12 +303,12 @@ lab.check("24_block_kernels/swiglu_backward")
 # | `w_ptr`, `dw_ptr` | (N,) | weight, and its gradient |
 # | `partial_ptr` | (P, N) | fp32, contiguous: one row for each program |
 #
-# <details><summary>Hint 1</summary>Before the loop, load <code>w</code> and create
+# <details><summary>Hint 1 for rms_norm_backward</summary>Before the loop, load <code>w</code> and create
 # <code>dw = tl.zeros((BLOCK_N,), tl.float32)</code>.</details>
-# <details><summary>Hint 2</summary>Both means of a row are a sum divided by <code>N</code>. Elements past the row's end
-# must be 0: load them with <code>other=0.0</code>.</details>
-# <details><summary>Hint 3</summary>In <code>column_sums_kernel</code>, load tiles of (BLOCK_P, BLOCK_N) elements in a
-# loop over P, and add <code>tl.sum(tile, 0)</code>.</details>
+# <details><summary>Hint 2 for rms_norm_backward</summary>Both means of a row are a sum divided by <code>N</code>.
+# Elements past the row's end must be 0: load them with <code>other=0.0</code>.</details>
+# <details><summary>Hint 3 for rms_norm_backward</summary>In <code>column_sums_kernel</code>, load tiles of (BLOCK_P,
+# BLOCK_N) elements in a loop over P, and add <code>tl.sum(tile, 0)</code>.</details>
 #
 # **Predict.** `partial` is fp32, written once and read once. x, dy and dx have `item` bytes per element. How many bytes
 # are moved for `partial`, divided by the bytes moved for x, dy and dx? Leave out w and dw. First write `partial_share`,

@@ -1,5 +1,7 @@
 """The notebooks' hints as data: each group belongs to its exercise, and the stored file is that of the notebooks."""
 
+import pytest
+
 from grader.course.hints import hints_of, plain, released
 from grader.course.sources import ROOT
 from labutils.study import hints
@@ -22,6 +24,17 @@ def test_a_group_belongs_to_the_next_check():
 def test_of_two_groups_before_a_check_the_first_belongs_to_the_check_before():
     cells = [check("a"), text(" 1", " 2"), text(" 1"), check("b")]
     assert hints_of(cells) == {"01_u/a": ["text 1", "text 2"], "01_u/b": ["text 1"]}
+
+
+def test_a_hint_may_name_the_exercises_that_it_is_for():
+    cells = [text(" 1 for b", " 2 for b and c", " for a"), check("a"), check("b"), text(" 1"), check("c")]
+    assert hints_of(cells) == {
+        "01_u/a": ["text for a"],
+        "01_u/b": ["text 1 for b", "text 2 for b and c"],
+        "01_u/c": ["text 1", "text 2 for b and c"],
+    }
+    with pytest.raises(ValueError, match="hints for d, which no cell checks; there are a"):
+        hints_of([text(" 1 for d"), check("a")])
 
 
 def test_a_group_after_the_last_check_replaces_none():

@@ -38,6 +38,11 @@ def test_the_map_of_a_vector_ends_where_the_vector_ends():
     assert second == "  out[64 …] ______"
 
 
+def test_side_by_side_shows_the_first_rows_of_a_long_array():
+    lines = side_by_side([("q", torch.ones(2, 16, 3), None), ("x", torch.ones(40), None)]).splitlines()
+    assert len(lines) == 10 and lines[8].strip() == "… and 24 more rows"
+
+
 def test_side_by_side_marks_what_was_not_written():
     text = side_by_side([("x", torch.tensor([1.0, 2.0]), None), ("n", 3, None),
                          ("out (yours)", torch.tensor([5.0, 9e30]), torch.tensor([False, True]))])  # fmt: skip

@@ -13,6 +13,7 @@ import labutils as lab
 from grader.course.mutants import mutants
 from grader.course.solutions import load_text, solution_text
 from labutils import exercises
+from labutils.check import checked
 from labutils.check.evaluate import evaluate
 from labutils.check.figures import Code, Figures, Line
 from labutils.check.planned import Step, Work
@@ -40,6 +41,7 @@ LINES = (
 )
 SPREAD = Line(4, "y[i] = x;", {"global_store_sectors": 1024, "ideal_store_sectors": 128})
 CONFLICTED = Line(7, "tile[t]", {"shared_load_wavefronts": 512, "ideal_shared_load_wavefronts": 64})
+READS = Line(7, "tile[t]", {"shared_load_wavefronts": 512, "ideal_shared_load_wavefronts": 512})
 REFERENCE = Figures(TRITON, "n", COUNTS, (CODE,), LINES)
 
 
@@ -54,13 +56,18 @@ def changed(code: dict | None = None, lines: tuple = LINES, **counts) -> Figures
         (changed(load_bytes=16384), "1.7 times the bytes", 3),
         (changed(global_store_sectors=1024, lines=(LINES[0], SPREAD)), "3.3 times the sectors", 4),
         (changed(shared_load_wavefronts=512, lines=(CONFLICTED,)), "448 of its 512 wavefronts", 7),
+        (changed(shared_load_wavefronts=512, ideal_shared_load_wavefronts=512, lines=(READS,)), "8 times the wavef", 7),
         (changed({"load": 4}), "at most 4 bytes at a time", None),
+        (changed({"schedule": replace(PARTS, flight=16)}), "at most 16 bytes of loads in flight", None),
         (changed(launches=3), "launches 3 kernels", None),
         (changed(lanes=1024), "33% of the lanes are active", 4),
         (changed(barriers=80), "80 barriers", None),
         (REFERENCE, "Nothing that is counted here is worse", None),
     ],
-    ids=["spills", "bytes", "sectors", "conflicts", "width", "launches", "lanes", "barriers", "nothing"],
+    ids=[
+        "spills", "bytes", "sectors", "conflicts", "shared", "width", "flight", "launches", "lanes", "barriers",
+        "nothing",
+    ],
 )  # fmt: skip
 def test_the_advice_names_what_differs_and_the_line(yours, said, line):
     advice = next_step(yours, REFERENCE)
@@ -116,6 +123,20 @@ def test_a_wrong_kernel_has_no_card(capsys):
 
     assert lab.explain(TRITON, vector_add) is None
     assert "not right yet" in capsys.readouterr().out
+
+
+@pytest.mark.compiler
+def test_a_kernel_that_fails_only_other_cases_has_no_card(tmp_path, capsys, monkeypatch):
+    solution = solution_text("09_shared_memory")
+    wrong = solution.replace(
+        "threadIdx.x + MAX_RADIUS - radius;", "threadIdx.x;"
+    )  # right where the radius is the largest, as in the case
+    assert wrong != solution
+    fn = load_text(wrong, tmp_path).conv1d
+    assert lab.explain("09_shared_memory/conv1d", fn) is None
+    assert re.search(r"not right yet.*: \d of \d+ cases fail\. Run lab\.check", capsys.readouterr().out)
+    monkeypatch.setattr(checked, "evaluate", lambda *_, **__: pytest.fail("the outcome is known"))
+    assert lab.explain("09_shared_memory/conv1d", fn) is None
 
 
 def test_what_has_no_kernel_has_no_card(capsys):
@@ -214,6 +235,33 @@ def test_tensor_cores_have_another_roof():
     assert prediction.predict(exercise, without, h100).seconds > 10 * prediction.predict(exercise, stored, h100).seconds
 
 
+@pytest.mark.parametrize(
+    "kernel, heads, length, size, causal, tflops",
+    [
+        ("17_flash_attention/flash", 128, 4096, 128, 0, 542),
+        ("17_flash_attention/flash", 32, 16384, 128, 1, 519),
+        ("17_flash_attention/flash", 128, 3968, 128, 1, 492),
+        ("17_flash_attention/flash", 128, 4096, 64, 0, 455),
+        ("17_flash_attention/flash", 32, 16384, 64, 1, 448),
+        ("20_flash_cuda/tensor", 128, 4096, 64, 0, 328),
+    ],
+)
+def test_attention_takes_as_long_as_measured_on_an_h200(kernel, heads, length, size, causal, tflops):
+    # docs/measured.md, "Attention", as papers count FLOPs
+    sizes = {"H": heads, "HK": heads, "M": length, "N": length, "D": size, "causal": causal}
+    made = prediction.predict(exercises.get(kernel), reference.of(kernel), device.find("H200"), sizes)
+    papers = 4 * heads * length**2 * size / (2 if causal else 1)
+    assert made.seconds == pytest.approx(papers / (1e12 * tflops), rel=0.17 if kernel.startswith("20") else 0.11)
+    assert made.parts["exponentials"] > 0.2 * made.parts["compute"]
+
+
+def test_matmuls_reach_the_rate_of_measured_ones():
+    # docs/measured.md: 744 TFLOP/s at 8192 on an H200
+    name, sizes = "14_matmul_triton_persistent/persistent", {"M": 8192, "N": 8192, "K": 8192, "relu": 0}
+    made = prediction.predict(exercises.get(name), reference.of(name), device.find("H200"), sizes)
+    assert made.seconds == pytest.approx(2 * 8192**3 / 744e12, rel=0.03) and "exponentials" not in made.parts
+
+
 def test_every_kernel_exercise_has_figures_and_a_card_of_itself():
     for exercise in exercises.all_exercises().values():
         if isinstance(exercise, KernelExercise):
@@ -242,7 +290,7 @@ LIMIT_S = 3.0
 def test_a_card_of_every_solution_without_a_gpu(name, tmp_path, record_property):
     exercise = exercises.get(name)
     fn = getattr(load_text(solution_text(exercise.unit), tmp_path), exercise.entry)
-    evaluate(exercise, fn)
+    checked.verdict(exercise, fn)
     before, begin = cpu_seconds(), time.perf_counter()
     shown = explain(name, fn)
     page = shown.to_html()

@@ -8,6 +8,7 @@ import labutils as lab
 from grader.course.index import path_units
 from grader.course.place import ROOT
 from labutils import environment, exercises
+from labutils.spec.exercise import KernelExercise
 from labutils.spec.verdict import CaseResult, Verdict
 from labutils.study import hints, progress
 from labutils.study.progress import Entry, paths
@@ -123,10 +124,15 @@ def test_the_kernel_of_a_hunt_has_the_hint_for_its_bug():
     assert text.startswith("`histogram`") and text in hints.stored()["11_hunt/bug"]
 
 
-def test_an_exercise_without_hints_says_so_or_names_common_mistakes(capsys):
+def test_every_kernel_has_hints_of_its_own():
+    kernels = [e for e in exercises.all_exercises().values() if isinstance(e, KernelExercise)]
+    assert [e.id for e in kernels if not hints.of(e)] == []
+    ours = [text for e in kernels if e.unit == "09_shared_memory" for text in hints.of(e)]
+    assert len(ours) == len(set(ours))
+
+
+def test_an_exercise_without_hints_says_so(capsys):
     lab.hint("06_elementwise_triton/add_bytes")
     assert "no hints for" in capsys.readouterr().out
-    lab.hint("24_block_kernels/rms_norm_backward")
-    assert "A common mistake" in capsys.readouterr().out
     lab.hint("06_elementwise_triton/vector_ad")
     assert "did you mean" in capsys.readouterr().out

@@ -10,6 +10,7 @@ from labutils.spec.verdict import CaseResult, Verdict
 from labutils.study import progress, walkthroughs
 from labutils.study.walkthroughs import Answers, Walkthrough
 
+LAST = "12_online_softmax/one_launch_softmax"
 EXERCISE, UNIT = "00_start/scale", "06_elementwise_triton"
 TEXTS = {"why": "One load, one store.", "production": "It is fused.", "tried": "No mask: it read past the end."}
 
@@ -66,6 +67,13 @@ def test_the_next_one_is_the_notebooks_next_one():
     assert progress.following("08_hunt/bug") == "08_hunt/bias_scale"
     assert progress.following("10_warp_reduction/sum_v6") == "10_warp_reduction/row_sum"
     assert progress.following("08_hunt/transpose") == "09_hunt/bug"
+
+
+def test_after_the_last_exercise_of_a_notebook_comes_another_notebook(shipped):
+    shipped["exercises"] |= {name: shipped["exercises"][EXERCISE] for name in ("09_debugging/fix_gelu", LAST)}
+    shown = [repr(lab.walkthrough(name, anyway=True)) for name in ("09_debugging/fix_gelu", LAST)]
+    assert shown[0].endswith("Next: the notebook `10_hunt`, a bug hunt, or `10_reduction`.")
+    assert shown[1].endswith("Next: the notebook `13_fusion`.")
 
 
 def test_a_check_with_full_points_offers_it():
