@@ -333,9 +333,11 @@ lab.check("17_flash_attention/ragged")
 # For 1 of the 4 points, the check counts bytes: do not load tiles that no query of the program sees.
 #
 # `desc.load([head, row, 0])` loads a tile of shape (1, rows, D), with zeros past the end of the head. `.reshape(rows,
-# D)` drops the first axis. Loads and stores through a [tensor descriptor](../glossary.md#tensor-descriptor) need no
-# strides and no masks. `lse_ptr` is an ordinary pointer, so the store of lse needs a stride and a mask. On Hopper and
-# Blackwell GPUs, the [TMA](../glossary.md#tma) copies the tile, as in `14_matmul_triton_persistent`.
+# D)` drops the first axis. `desc.store([head, row, 0], tile)` needs a tile of shape (1, rows, D) in the descriptor's
+# type: `.reshape(1, rows, D)` and `.to(desc.dtype)`. Loads and stores through a [tensor
+# descriptor](../glossary.md#tensor-descriptor) need no strides and no masks. `lse_ptr` is an ordinary pointer, so the
+# store of lse needs a stride and a mask. On Hopper and Blackwell GPUs, the [TMA](../glossary.md#tma) copies the tile,
+# as in `14_matmul_triton_persistent`.
 #
 # Programs usually start in the order of their [program IDs](../glossary.md#program-id). The last queries see the most
 # keys. The given line for `pid_m` assigns the last queries to the first programs, so that the longest programs start
