@@ -216,11 +216,13 @@ def out(*dims: str, dtype: str | None = None) -> Out:
 
 @dataclass(frozen=True)
 class KnownMistake:
-    """A common mistake: if the learner's output equals `compute(**inputs)`, this is what happened."""
+    """A common mistake: if the learner's output equals `compute(**inputs)`, this is what happened. `advice` is for one
+    where that of its kind of diagnosis would mislead."""
 
     diagnosis: str
     sentence: str
     compute: Callable[..., Any]
+    advice: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
