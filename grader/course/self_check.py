@@ -143,8 +143,9 @@ def _hash(unit: Path) -> str:
 
 def _shared_hash() -> str:
     folder, found = Path(labutils.__file__).parent, hashlib.sha256(sys.version.encode())
-    unread = "walkthroughs.json"  # no check reads the texts about solutions
-    files = [p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts and p.name != unread]
+    # no check reads the texts about solutions, nor translations
+    unread = {folder / "study" / "walkthroughs.json", *(folder / "language").glob("*.json")}
+    files = [p for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts and p not in unread]
     for path in [Path(__file__), *sorted(files)]:
         found.update(str(path.relative_to(folder.parent)).encode() if path.is_relative_to(folder.parent) else b"")
         found.update(path.read_bytes())

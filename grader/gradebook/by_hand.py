@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 import sqlite3
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from grader.course.locales.markdown import first_line
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,4 @@ def _questions(release: Path) -> dict[str, str]:
         cells = json.loads(release.read_text(encoding="utf-8"))["cells"]
     except (OSError, ValueError):
         return {}
-    return {cell["id"]: _first_line(cell["source"]) or cell["id"] for cell in cells}
-
-
-def _first_line(source: str | Iterable[str]) -> str:
-    lines = (line.strip(" #*_") for line in "".join(source).split("\n"))
-    return next((re.sub(r"[*`$]|\[(?=[^\]]*\]\()|\]\([^)]*\)", "", line) for line in lines if line), "")
+    return {cell["id"]: first_line("".join(cell["source"])) or cell["id"] for cell in cells}

@@ -95,7 +95,7 @@ def fill(run: Run, seed: int, number: int) -> None:
             continue
         argument = run.exercise.arguments[name]
         g = generator(seed, run.exercise.id, name, number)
-        if b.view.dtype.is_floating_point and argument.fill in (None, "normal"):
+        if b.view.dtype.is_floating_point and argument.strategy("normal") == "normal":
             b.view.normal_(generator=g)
         else:
             b.view.copy_(values(argument, run.case.sizes, g, run.exercise.dtype(run.case, name), "normal"))

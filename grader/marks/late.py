@@ -131,9 +131,10 @@ class Rules:
         elif late <= self.grace:
             return None
         share = self.percent(late)
-        stood = f" on {when.astimezone(self.zone):%Y-%m-%d %H:%M %Z}" if when and when > due else ""
+        known = when is not None and when > due
+        submitted = f"Submitted on {when.astimezone(self.zone):%Y-%m-%d %H:%M %Z}" if known else "Submitted"
         cost = f"{share:g} % of the points are deducted" if share else "no deduction"
-        message = f"Submitted{stood}, {_long(late)} late ({clock}): {cost}."
+        message = f"{submitted}, {_long(late)} late ({clock}): {cost}."
         return Lateness(share, message, due.astimezone(UTC).isoformat())
 
     def percent(self, late: timedelta) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import base64
+import contextlib
 import importlib.util
 import itertools
 import json
@@ -28,11 +29,39 @@ def describe(error: BaseException) -> dict:
     chain = [error]
     while chain[-1].__cause__ is not None:
         chain.append(chain[-1].__cause__)
-    message = getattr(chain[-1], "error_message", None) or str(chain[-1]) or type(chain[-1]).__name__
+    message = getattr(chain[-1], "error_message", None) or str(chain[-1]) or required(chain[-1])
+    message = message or type(chain[-1]).__name__
     for e in reversed(chain):  # the innermost function that is not one of Triton's own
         if place := _place(getattr(e, "src", None), getattr(e, "node", None)):
             return {"message": message, "line": place[0], "source": place[1]}
     return {"message": message, "line": None, "source": ""}
+
+
+def required(error: BaseException) -> str:
+    """What an assertion of Triton without a message requires, and the two values that it compares; "" for others."""
+    if not isinstance(error, AssertionError) or error.__traceback__ is None:
+        return ""
+    *_, (frame, number) = traceback.walk_tb(error.__traceback__)
+    if "/triton/" not in frame.f_code.co_filename.replace("\\", "/"):
+        return ""
+    try:
+        test = ast.parse(linecache.getline(frame.f_code.co_filename, number).strip()).body[0].test
+        sides = [test.left, *test.comparators] if isinstance(test, ast.Compare) else []
+        values = [f"{ast.unparse(side)} is {_value(side, frame)}" for side in sides]
+    except (SyntaxError, AttributeError, IndexError, LookupError, TypeError):
+        return ""
+    return f"Triton requires {ast.unparse(test)}" + (f", and {', '.join(values)}" if values else "")
+
+
+def _value(node: ast.expr, frame) -> str:
+    """The value of a name, or of an attribute of one, in a frame; a shape as a tuple."""
+    if isinstance(node, ast.Name):
+        value = {**frame.f_globals, **frame.f_locals}[node.id]
+    else:
+        value = getattr({**frame.f_globals, **frame.f_locals}[node.value.id], node.attr)
+    if hasattr(value, "__iter__") and not isinstance(value, str):
+        return f"({', '.join(str(getattr(v, 'value', v)) for v in value)})"
+    return str(getattr(value, "value", value))
 
 
 def _place(text, node) -> tuple[int, str] | None:
@@ -190,9 +219,30 @@ class Worker:
         return json.loads(results) if results else None, noise.decode(errors="replace")
 
 
+TARGETS = (80, 90)
+"""Compute capabilities that every check without a GPU compiles for."""
+
+
+def prepare() -> None:
+    """What each compiling child would do by itself, done once before the forks: import Triton's compiler, digest
+    Triton's files for the key of its cache, which takes longer than a small kernel does, and ask NVIDIA's assembler for
+    its version."""
+    import triton.compiler.code_generator  # noqa: F401
+
+    with contextlib.suppress(Exception):  # another Triton has this elsewhere, and its children do it themselves
+        from triton.runtime.cache import triton_key
+
+        triton_key()
+        from triton.backends.nvidia import compiler as nvidia
+
+        for target in TARGETS:
+            nvidia.get_ptxas(target).version  # noqa: B018 (it remembers)
+            nvidia.get_ptxas_version(target)
+
+
 def main() -> None:
     sys.path[0] = sys.argv[1]
-    import triton.compiler  # noqa: F401  (takes about a second; no job is known yet)
+    prepare()
 
     for line in sys.stdin:
         print(json.dumps(answer(json.loads(line))), flush=True)

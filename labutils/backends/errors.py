@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from ..cuda.nvrtc import CompileError, NeedsGpu
 from ..spec.exercise import NOT_WRITTEN
 from . import Problem
-from .compiler import describe
+from .compiler import describe, required
 
 LIBRARIES = ("labutils", "triton", "torch", "numpy", "IPython", "ipykernel", "gpulab_inside")
 """Packages whose lines are never the learner's, wherever they are installed; the last is what the judge runs in its
@@ -143,7 +143,7 @@ NO_GPU = (
 
 
 def _sentence(cause: BaseException) -> str:
-    text = " ".join(str(cause).split())
+    text = " ".join(str(cause).split()) or required(cause)
     if isinstance(cause, SystemExit):
         return "the code called sys.exit(); leave that out"
     if isinstance(cause, RecursionError):

@@ -14,10 +14,8 @@ from .. import support
 from ..spec.inputs import Run, shared_bytes
 from . import TIME_LIMIT, Outcome, Problem, child, launch_order, offline
 from .access import AccessFinding, Recorder
+from .compiler import TARGETS
 from .hooks import interpreting, recording
-
-TARGETS = (80, 90)
-"""Compute capabilities that every check without a GPU compiles for."""
 
 
 class Unavailable(support.Missing):

@@ -93,6 +93,8 @@ CUDA_ADVICE = {
 GUESS_ADVICE = {
     "padded-lanes": "What lies beyond the row must not count: load it as the neutral value (0 for a sum, -inf for a "
     "maximum), mask again after arithmetic that changes it, and divide by the length of the row, not of the block.",
+    "off-by-one": "Work out by hand the first and the last index that is used there, and compare them with the text of "
+    "the exercise: where does each range begin and end, and is it `<` or `<=`?",
     "wrong-formula": "Correct that term, then look at yours and expected in the tiny case: lab.tiny.",
     "missing-accumulation": "Follow the partial results: which line adds them up, and does every thread, program and "
     "iteration whose part counts reach it?",
@@ -271,7 +273,7 @@ def _wrong(comparison: Comparison, output: OutputComparison, bad: torch.Tensor) 
     name = output.name
     if mistake := recognise(comparison, output):
         message = mistake.sentence.format(name=name) + (SAME if barely(mistake, comparison, output) else "")
-        advice = GUESS_ADVICE.get(mistake.diagnosis)
+        advice = mistake.advice or GUESS_ADVICE.get(mistake.diagnosis)
         return replace(diagnosis(mistake.diagnosis, message, output.report(), advice), guess=True)
     return from_values(comparison, output, bad)
 

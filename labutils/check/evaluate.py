@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
+
+import torch
 
 from ..backends import TIME_LIMIT, Backend, Outcome, child, pick
 from ..backends.extract import NotExtractable
@@ -45,7 +48,8 @@ def evaluate(
         _plain(exercise, fn, verdict, seed, hidden, time_limit, explain)
     else:
         try:
-            _kernel(exercise, fn, verdict, seed, hidden, backend, time_limit, explain)
+            with _one_thread():
+                _kernel(exercise, fn, verdict, seed, hidden, backend, time_limit, explain)
         except Unavailable as e:
             verdict.headline = unavailable(exercise, str(e))
     return conclude(exercise, verdict)
@@ -104,11 +108,23 @@ def signature_problem(fn, names: tuple[str, ...]) -> str | None:
     return None
 
 
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """PyTorch computes on one CPU core: for arrays as small as a case's, waiting for other threads takes longer than
+    the work, on a busy machine ten times as long."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 # --- kernels -------------------------------------------------------------------------------------------------------
 
 
 def _kernel(exercise: KernelExercise, fn, verdict: Verdict, seed, hidden, backend, time_limit, explain) -> None:
-    begin, cases = time.monotonic(), cases_of(exercise, seed, hidden)
+    begin, examined, cases = time.monotonic(), 0.0, cases_of(exercise, seed, hidden)
     if "record" not in backend.can and _refused_beside(exercise, fn, seed, hidden, time_limit, verdict, explain):
         return
     if problem := backend.broken():
@@ -117,7 +133,9 @@ def _kernel(exercise: KernelExercise, fn, verdict: Verdict, seed, hidden, backen
     runs = [make_run(exercise, c, seed, backend.device, backend.allocate) for c, _ in cases]
     outcomes, tried = backend.run(fn, runs, time_limit), []
     for (_, is_hidden), run, outcome in zip(cases, runs, outcomes, strict=False):
+        before = time.monotonic()
         more = add_case(verdict, exercise, run, outcome, is_hidden)
+        examined += time.monotonic() - before
         tried.append((run, outcome, verdict.results[-1]))
         if not more:
             break
@@ -130,7 +148,8 @@ def _kernel(exercise: KernelExercise, fn, verdict: Verdict, seed, hidden, backen
         return
     from . import evidence, missed_counts, slowness, waiting  # not above: the judge's sandboxes need none of them
 
-    seconds = evidence.SECONDS + time.monotonic() - begin
+    # as long again as the check of a right kernel: comparing with known mistakes has taken a part of it
+    seconds = evidence.SECONDS + max(0.0, time.monotonic() - begin - 2 * examined)
     if (found := _headline(verdict)) is not None:
         with waiting.line("Looking for the reason …", seconds):
             verdict.headline, verdict.explained = evidence.refine(exercise, fn, found, tried, seed, seconds), True

@@ -7,6 +7,7 @@ a kernel that passes.
 from __future__ import annotations
 
 import functools
+import itertools
 import linecache
 import re
 import time
@@ -45,7 +46,10 @@ THREADS = (
 )  # fmt: skip
 
 SECONDS = 1.5
-"""Time for running the kernel again, on top of as much as the check took."""
+"""Time for running the kernel again, on top of as much as the check of a right kernel takes."""
+
+BRIEF = 0.2
+"""Seconds that a step gets although the time is over: most runs of a small case need less."""
 
 SAMPLES = 3
 """Refused cases that a hypothesis must explain."""
@@ -71,15 +75,26 @@ class Tried:
     result: CaseResult
 
 
+@dataclass(frozen=True)
+class Clock:
+    """The time for looking for a cause: `end` by the clock `time.monotonic`."""
+
+    end: float
+
+    def left(self, part: float = 1.0) -> float:
+        """Seconds for a step that may take this part of what is left."""
+        return max(BRIEF, part * (self.end - time.monotonic()))
+
+
 def refine(
     exercise: KernelExercise, fn: Callable, found: Diagnosis, tried: list[tuple], seed: int, seconds: float = SECONDS
 ) -> Diagnosis:
     """The headline with its cause, as far as evidence shows one. `tried` holds (run, outcome, result) of each case."""
     cases = [Tried(*t) for t in tried]
-    return _with_guess(_refined(exercise, fn, found, cases, seed, seconds), found, cases)
+    return _with_guess(_refined(exercise, fn, found, cases, seed, Clock(time.monotonic() + seconds)), found, cases)
 
 
-def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, seconds: float) -> Diagnosis:
+def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, clock: Clock) -> Diagnosis:
     if found.kind in ("error", "does-not-compile") and (meant := names.missing(found.symptom, fn)):
         return replace(found, symptom=_with_line(meant[0], found.symptom), advice=meant[1])
     if found.kind == "error" and "must be 16-byte aligned" in found.symptom:
@@ -92,36 +107,36 @@ def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, seco
         refused = sorted((t for t in tried if _same(t, found)), key=_size)
     if found.guess and _refuted(found, tried) and (plain := _without_guess(refused)):
         values = plain[0].result.diagnosis
-        refined = _values(exercise, fn, values, plain, [*plain, *(t for t in tried if t.result.passed)], seed, seconds)
+        refined = _values(exercise, fn, values, plain, [*plain, *(t for t in tried if t.result.passed)], seed, clock)
         return replace(refined, kind=found.kind)
     if found.kind in UNWRITTEN and not found.guess:
-        return _placed(fn, _unwritten(fn, found, _shown(refused), seconds), refused, tried, seconds)
+        return _placed(fn, _unwritten(fn, found, _shown(refused), clock), refused, tried, clock)
     if found.kind in OUTSIDE:
-        outside = _outside(fn, found, _shown(refused), seconds)
-        placed = _placed(fn, outside, refused, tried, seconds)
+        outside = _outside(fn, found, _shown(refused), clock)
+        placed = _placed(fn, outside, refused, tried, clock)
         values = [t for t in _of_kinds(tried, VALUES) if not _reads_outside(t)]
         if placed == outside and len(values) > len(refused):  # where nothing is read outside, the index is wrong too
-            inside = _values(exercise, fn, values[0].result.diagnosis, values, tried, seed, seconds, describe=False)
+            inside = _values(exercise, fn, values[0].result.diagnosis, values, tried, seed, clock, describe=False)
             if inside is not None:
                 return replace(inside, kind=found.kind, symptom=f"{inside.symptom}; {placed.symptom}")
         return placed
     if found.kind == "precision":
         passed = sorted((t for t in tried if t.result.passed and not t.result.hidden), key=_size)
-        return _explained(found, refused, passed) or _coarse(fn, found, refused)
+        return _explained(found, refused, passed, clock) or _coarse(fn, found, refused)
     finite = [t for t in _of_kinds(tried, ("wrong-values",)) if not _all_strange([t])]
     if found.kind == "overflow" and len(finite) >= len(refused):  # NaN tells less than the wrong numbers
         passed = sorted((t for t in tried if t.result.passed and not t.result.hidden), key=_size)
-        if explained := _explained(found, finite, passed):
+        if explained := _explained(found, finite, passed, clock):
             return explained
     if found.kind in VALUES:
-        return _values(exercise, fn, found, refused, tried, seed, seconds)
+        return _values(exercise, fn, found, refused, tried, seed, clock)
     if exercise.language == "triton" and found.kind == "timeout":
         ended = sorted((t for t in tried if t.outcome.problem is None and t.outcome.launches), key=_size)
-        return slowness.out_of_time(fn, found, refused[0].run, [(t.run, t.outcome) for t in ended], seconds)
+        return slowness.out_of_time(fn, found, refused[0].run, [(t.run, t.outcome) for t in ended], clock.left())
     if exercise.language == "cuda" and found.kind in THREADS:
         return _threads(fn, found, refused[0], tried)
     if found.kind == "race":
-        return _raced(fn, found, refused, tried, seconds)
+        return _raced(fn, found, refused, tried, clock)
     return found
 
 
@@ -211,14 +226,14 @@ def _coarse(fn, found: Diagnosis, refused: list[Tried]) -> Diagnosis:
     return replace(found, advice=advice)
 
 
-def _raced(fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], seconds: float) -> Diagnosis:
+def _raced(fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], clock: Clock) -> Diagnosis:
     """Of programs in Triton: a counter that announces what is not there yet, or the place of a change."""
     race = next((f for f in refused[0].outcome.findings if f.kind == "race"), None)
     if race is not None and race.access == "load":
-        seen = accesses.record(fn, accesses.again(refused[0].run), seconds)
+        seen = accesses.record(fn, accesses.again(refused[0].run), clock.left())
         if early := placement.waits_by_changing(seen) or placement.raised_early(race.array, seen):
             return _added(found, early)
-    placed = _placed(fn, found, refused, tried, seconds)
+    placed = _placed(fn, found, refused, tried, clock)
     return _unordered(found, tried) if placed == found else placed
 
 
@@ -265,20 +280,33 @@ def _threads(fn, found: Diagnosis, first: Tried, tried: list[Tried]) -> Diagnosi
     return _added(found, placement.conflict(finding.line, finding.message, sources))
 
 
-def _placed(fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], seconds: float) -> Diagnosis:
-    """The diagnosis with the place in the kernel where one change makes it right, if there is one."""
+def _placed(
+    fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], clock: Clock, part: float = 1.0
+) -> Diagnosis:
+    """The diagnosis with the place in the kernel where one change makes it right, if there is one that is found in this
+    part of the time left."""
     if refused[0].run.exercise.language == "cuda":
         return found
     passed = sorted((t for t in tried if t.result.passed), key=_size)
-    again = [accesses.again(t.run) for t in _spread(refused)], [accesses.again(t.run) for t in passed[:1]]
+    first = [*_spread(refused), *passed[:1]]
+    rest = _quick([t for t in tried if t not in first and not t.result.hidden])
     lines = set(map(int, re.findall(r"\bline (\d+)", found.symptom + found.advice)))
-    place = repairs.find(fn, *again, lines, seconds)
+    place = repairs.find(
+        fn, *([accesses.again(t.run) for t in some] for some in (first, rest)), lines, clock.left(part)
+    )
     if place is None:
         return found
     evidence = place.evidence(found.symptom + found.advice)
     if not evidence.cause:
         return replace(found, advice=f"{found.advice} {evidence.advice}")
     return _added(found, evidence)
+
+
+def _quick(tried: list[Tried]) -> list[Tried]:
+    """The smallest of these cases that take no longer together than a repair may be tried in them."""
+    ordered = sorted(tried, key=_size)
+    together = itertools.accumulate(t.outcome.seconds for t in ordered)
+    return [t for t, seconds in zip(ordered, together, strict=True) if seconds <= repairs.ALL / 2]
 
 
 def _spread(refused: list[Tried]) -> list[Tried]:
@@ -350,17 +378,17 @@ def _added(found: Diagnosis, evidence: Evidence | None, name: str = "") -> Diagn
 # --- unwritten elements, accesses outside of an array --------------------------------------------------------------
 
 
-def _unwritten(fn, found: Diagnosis, shown: Tried, seconds: float) -> Diagnosis:
+def _unwritten(fn, found: Diagnosis, shown: Tried, clock: Clock) -> Diagnosis:
     base, comparison = shown.result.diagnosis, Comparison(shown.run)
     for name in shown.run.outputs:
         missing = comparison.output(name).unwritten
         if missing.any() and base.symptom and name in base.symptom:
-            seen = accesses.record(fn, accesses.again(shown.run), seconds)
+            seen = accesses.record(fn, accesses.again(shown.run), clock.left())
             return _added(base, placement.unwritten(shown.run, name, missing, seen), name)
     return found
 
 
-def _outside(fn, found: Diagnosis, shown: Tried, seconds: float) -> Diagnosis:
+def _outside(fn, found: Diagnosis, shown: Tried, clock: Clock) -> Diagnosis:
     base = shown.result.diagnosis
     wanted = [f for f in shown.outcome.findings if f.kind == "out-of-bounds" and f.sentence() == base.symptom]
     if not wanted or wanted[0].index is None or not wanted[0].line:
@@ -368,7 +396,7 @@ def _outside(fn, found: Diagnosis, shown: Tried, seconds: float) -> Diagnosis:
     f = wanted[0]
     if getattr(f, "overflowed", False):
         return base
-    seen = accesses.record(fn, accesses.again(shown.run), seconds)
+    seen = accesses.record(fn, accesses.again(shown.run), clock.left())
     evidence = placement.outside(shown.run, f.array, f.index, getattr(f, "access", ""), f.line, seen)
     return _added(base, evidence)
 
@@ -377,14 +405,13 @@ def _outside(fn, found: Diagnosis, shown: Tried, seconds: float) -> Diagnosis:
 
 
 def _values(
-    exercise, fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], seed: int, seconds, describe: bool = True
+    exercise, fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], seed: int, clock, describe: bool = True
 ) -> Diagnosis | None:
     """What wrong values come from. Without `describe` nothing where no cause is found."""
-    end = time.monotonic() + seconds
     passed = sorted((t for t in tried if t.result.passed and not t.result.hidden), key=_size)
-    if not _all_strange(refused) and (explained := _explained(found, refused, passed)):
+    if not _all_strange(refused) and (explained := _explained(found, refused, passed, clock)):
         constant = explained.symptom.startswith("every element of") and " times " not in explained.symptom
-        return _placed(fn, explained, refused, tried, seconds) if constant else explained
+        return _placed(fn, explained, refused, tried, clock) if constant else explained
     shown = _shown(refused)
     comparison = Comparison(shown.run)
     outputs = {n: comparison.output(n) for n in shown.run.outputs}
@@ -393,17 +420,17 @@ def _values(
         return found if describe else None
     base, output = shown.result.diagnosis, outputs[name]
     if output.is_strange():  # what is not finite moves with nothing
-        return _not_finite(fn, base, shown, output, refused, tried, seconds) if describe else None
-    placed = _placed(fn, replace(base, symptom=base.symptom + _in_case(shown)), refused, tried, seconds / 2)
+        return _not_finite(fn, base, shown, output, refused, tried, clock) if describe else None
+    placed = _placed(fn, replace(base, symptom=base.symptom + _in_case(shown)), refused, tried, clock, 1 / 3)
     if placed.advice != base.advice:
         return placed
-    studied = influence.study(exercise, fn, shown.run.case, seed, max(0.5, end - time.monotonic()))
+    studied = influence.study(exercise, fn, shown.run.case, seed, clock.left())
     moves = studied.moves
     right = _right_outputs(outputs, refused)
     innocent = {m.group.array for n in right for m in moves.get(n, ()) if m.must.any()}
     its = [m for m in moves.get(name, ()) if m.group.array not in innocent]
     if its and (story := influence.story(name, its, output.bad, studied)):
-        if story.nothing and (other := _in_a_larger_case(exercise, fn, name, refused, shown, seed, seconds)):
+        if story.nothing and (other := _in_a_larger_case(exercise, fn, name, refused, shown, seed, clock)):
             shown, story = other
             base = shown.result.diagnosis
         if exercise.language == "cuda":
@@ -416,7 +443,7 @@ def _values(
 
 
 def _in_a_larger_case(
-    exercise, fn, name: str, refused: list[Tried], shown: Tried, seed: int, seconds: float
+    exercise, fn, name: str, refused: list[Tried], shown: Tried, seed: int, clock: Clock
 ) -> tuple[Tried, Evidence] | None:
     """What an output depends on in another refused case, where in the smallest it depends on nothing."""
     larger = [t for t in refused if _size(t) > _size(shown)]
@@ -424,7 +451,7 @@ def _in_a_larger_case(
     if t is None or _size(t) > hypotheses.LARGEST:
         return None
     output = Comparison(t.run).output(name)
-    studied = influence.study(exercise, fn, t.run.case, seed, max(0.5, seconds))
+    studied = influence.study(exercise, fn, t.run.case, seed, clock.left())
     story = influence.story(name, studied.moves.get(name, []), output.bad, studied) if output.bad.any() else None
     return (t, story) if story is not None and not story.nothing else None
 
@@ -456,10 +483,12 @@ def _right_outputs(outputs: dict[str, OutputComparison], refused: list[Tried]) -
 
 
 def _also_right(right: list[str]) -> str:
-    return f", {' and '.join(right)} {'is' if len(right) == 1 else 'are'} right" if right else ""
+    if len(right) == 1:
+        return f", {right[0]} is right"
+    return f", {' and '.join(right)} are right" if right else ""
 
 
-def _explained(found: Diagnosis, refused: list[Tried], passed: list[Tried]) -> Diagnosis | None:
+def _explained(found: Diagnosis, refused: list[Tried], passed: list[Tried], clock: Clock) -> Diagnosis | None:
     """A hypothesis that gives the learner's outputs in the smallest refused cases, and changes none that passed."""
     samples = _samples(refused)
     if not samples:
@@ -472,7 +501,7 @@ def _explained(found: Diagnosis, refused: list[Tried], passed: list[Tried]) -> D
         more = _samples([t for t in refused if _size(t) <= hypotheses.LARGEST], ALL)[len(samples) :]
         return [(c, o) for _, c, o in more if o.got.isfinite().all()]
 
-    evidence = hypotheses.find([(c, o) for _, c, o in samples], right=right, others=others)
+    evidence = hypotheses.find([(c, o) for _, c, o in samples], clock.left(), right=right, others=others)
     if evidence is None:
         return None
     return _added(replace(found, details=shown.result.diagnosis.details), evidence, output.name)
@@ -548,7 +577,7 @@ def _by_hand(output: OutputComparison) -> str:
     )
 
 
-def _not_finite(fn, base: Diagnosis, shown: Tried, output: OutputComparison, refused, tried, seconds) -> Diagnosis:
+def _not_finite(fn, base: Diagnosis, shown: Tried, output: OutputComparison, refused, tried, clock) -> Diagnosis:
     """inf or NaN: in which cases, the operation that made it, or else the lines that can make it."""
     strange = output.bad & ~output.got.isfinite() & output.expected.isfinite()
     if not strange.any():
@@ -558,7 +587,9 @@ def _not_finite(fn, base: Diagnosis, shown: Tried, output: OutputComparison, ref
     symptom = f"{base.symptom}{_in_case(shown)}, first {first}" + (f"; {cases}" if cases else "")
     if shown.run.exercise.language == "triton":
         nan = bool(output.got[strange].isnan().any())
-        events = not_finite.trace(fn, accesses.again(shown.run), seconds)
+        if nan and (infinite := not_finite.infinite_operand(names.texts(fn))):
+            return replace(base, symptom=f"{symptom}; {infinite.cause}", advice=infinite.advice)
+        events = not_finite.trace(fn, accesses.again(shown.run), clock.left())
         inputs = [v for v in shown.run.inputs().values() if isinstance(v, torch.Tensor)]
         finite = all(not v.isinf().any() for v in inputs)
         if made := not_finite.evidence(events or [], nan, linecache.getlines, finite):
@@ -566,8 +597,8 @@ def _not_finite(fn, base: Diagnosis, shown: Tried, output: OutputComparison, ref
         if nan and events is not None and all(e.what != "invalid" for e in events):
             loaded = not_finite.loaded(names.texts(fn))
             base, symptom = replace(base, advice=loaded.advice), f"{symptom}; {loaded.cause}"
-            return _placed(fn, replace(base, symptom=symptom), refused, tried, seconds)
-    placed = _placed(fn, replace(base, symptom=symptom), refused, tried, seconds)
+            return _placed(fn, replace(base, symptom=symptom), refused, tried, clock)
+    placed = _placed(fn, replace(base, symptom=symptom), refused, tried, clock)
     lines = statements.risky(names.texts(fn))
     if not lines or placed.advice != base.advice:
         return placed

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -112,56 +113,88 @@ def figures(exercise: KernelExercise, fn: Callable, seed: int) -> Figures:
 
     Raises NoFigures where the result is wrong, or this machine cannot run the kernel.
     """
-    compiler = start_compiler(exercise)  # it starts while the case runs
+    with CodeReader(exercise.language) as reader:
+        return read(recorded(exercise, fn, seed), reader)
+
+
+def read(records: Iterable[dict[str, Any]], reader: CodeReader) -> Figures:
+    """What `recorded` gives, with machine code: that of the first record is made while the kernels run."""
+    for record in records:
+        if "figures" in record:
+            break
+        reader.begin(record["compile"])
+    made = Figures.from_json(record["figures"])
     try:
-        return compiled(exercise, recorded(exercise, fn, seed), compiler)
-    finally:
-        if compiler:
-            compiler.close()
+        return replace(made, code=reader.codes(record["compile"]))
+    except (offline.CompilerFailed, nvrtc.Unavailable, nvrtc.CompileError, cubin.ToolMissing, RuntimeError) as e:
+        return replace(made, notes=(*made.notes, f"No machine code: {e}"))
 
 
-def start_compiler(exercise: KernelExercise) -> offline.Compiler | None:
-    """For Triton: importing it takes a second, so the compiler's process begins before it has work."""
-    return offline.Compiler([TARGET]) if exercise.language == "triton" else None
-
-
-def recorded(exercise: KernelExercise, fn: Callable, seed: int) -> dict[str, Any]:
+def recorded(exercise: KernelExercise, fn: Callable, seed: int) -> Iterator[dict[str, Any]]:
     """All of the figures but machine code, as JSON: that of `Figures` under "figures", and under "compile" what is to
-    be compiled for it."""
+    be compiled for it. Before that one with "compile" alone, as far as a plan shows it before a kernel has run.
+
+    Raises NoFigures.
+    """
     triton, case = exercise.language == "triton", counted_case(exercise)
     if triton:
         interpreter.require()  # also beside a GPU, where nothing else has patched this process's interpreter
-    run = make_run(exercise, case, seed)
-    asked = planned.Asked()
-    plans = [lambda at=at: _planned(exercise, fn, at, asked) for at in planned.sizes(exercise)]
-    jobs = [lambda: _counted(exercise, fn, run, asked), *plans]
-    results = child.fork(jobs, TIME_LIMIT)
-    result = next(results)
+    run, sizes, asked = make_run(exercise, case, seed), planned.sizes(exercise), planned.Asked()
+    large = bool(sizes) and _bound_by_memory(exercise)
+    jobs = [functools.partial(_planned, exercise, fn, Case("planned", at), asked, planned.together) for at in sizes]
+    if not large:
+        jobs.append(functools.partial(_planned, exercise, fn, case, asked, _compiled_once))
+    counted = functools.partial(_counted, exercise, fn, run, asked)
+    answers = child.fork([*jobs, counted], TIME_LIMIT)
+    plans = list(itertools.islice(answers, len(jobs)))
+    if plans and isinstance(plans[-1], str):  # on data that are not there the launcher comes to no end
+        plans, answers = plans[:-1], child.fork([counted], TIME_LIMIT)
+    plans = [plan["plan"] for plan in plans] + [None] * (len(jobs) - len(plans))
+    if first := plans[0 if large else -1]:
+        yield {"compile": _different(first)}
+    plans = list(itertools.takewhile(bool, plans[: len(sizes)]))  # without the first the second says little
+    result = next(answers)
     if isinstance(result, str):
         raise NoFigures(child.end(result).message)
     result["payload"].pop("compile", None)
     outcome = (interpreter if triton else emulator).outcome(result["payload"])
     if (found := diagnose.examine(run, outcome, False).diagnosis) is not None:
         raise NoFigures(f"in the case {case.name!r} {found.symptom}")
-    plans = [None if isinstance(plan, str) else plan["plan"] for plan in results]
-    plans = list(itertools.takewhile(bool, plans))  # without one for the benchmark, one for another size says little
+    made, rows = _scaled(exercise, case, outcome.counts, result, list(zip(sizes, plans, strict=False)))
+    yield {"figures": made.to_json(), "compile": rows}
+
+
+def _scaled(
+    exercise: KernelExercise, case: Case, counts: dict, result: dict, plans: list[tuple[dict, list[dict]]]
+) -> tuple[Figures, list[dict | str]]:
+    """The counted case's figures, with what is done at the sizes of the plans, and what is to be compiled for them."""
     counted = {name: Counted.from_json(row) for name, row in result["counted"].items()}
     work = [
-        Work(at, steps)
-        for at, plan in zip(planned.sizes(exercise), plans, strict=False)
-        if (steps := planned.steps(exercise, case, at, plan, counted)) is not None
+        Work(at, steps) for at, plan in plans if (steps := planned.steps(exercise, case, at, plan, counted)) is not None
     ]
     cost, lines = _cost(exercise, case), tuple(Line(*line) for line in result["lines"])
-    counts = {name: int(n) for name, n in outcome.counts.items() if n} | {
+    counts = {name: int(n) for name, n in counts.items() if n} | {
         "compulsory_read": cost.read, "compulsory_written": cost.written, "compulsory_bytes": cost.bytes
     }  # fmt: skip
-    if triton:
+    if exercise.language == "triton":
         counts |= _sums(line.counts for line in lines)
     counts["needed_sectors"] = traffic.needed([line.counts for line in lines], counts)
-    rows = plans[0] if work and _bound_by_memory(exercise) else result["code"]
-    work = [_with_code(w, plan, rows) for w, plan in zip(work, plans, strict=False)]
-    made = Figures(exercise.id, case.name, counts, (), lines, (), tuple(work))
-    return {"figures": made.to_json(), "compile": rows[:KERNELS]}
+    rows = _different(plans[0][1] if work and _bound_by_memory(exercise) else result["code"])
+    work = [_with_code(w, plan, rows) for w, (_, plan) in zip(work, plans, strict=False)]
+    return Figures(exercise.id, case.name, counts, (), lines, (), tuple(work)), rows
+
+
+def _different(rows: list[dict | str]) -> list[dict | str]:
+    """The rows whose machine code is read: at most KERNELS, and before another launch of one kernel each other one."""
+    names = [_name(row) for row in rows]
+    again = [name in names[:number] for number, name in enumerate(names)]
+    order = sorted(range(len(rows)), key=again.__getitem__) if len(rows) > KERNELS else range(len(rows))
+    return [rows[number] for number in order][:KERNELS]
+
+
+def _name(row: dict | str) -> str:
+    """The kernel of what is to be compiled; of what cannot be, nothing."""
+    return planned.base(row["kernel"]) if isinstance(row, dict) else ""
 
 
 def _bound_by_memory(exercise: KernelExercise) -> bool:
@@ -174,23 +207,12 @@ def _bound_by_memory(exercise: KernelExercise) -> bool:
 
 def _with_code(work: Work, plan: list[dict], rows: list[dict | str]) -> Work:
     """Each step with the number of its kernel's machine code."""
-    names = [planned.base(row["kernel"]) if isinstance(row, dict) else "" for row in rows[:KERNELS]]
-    steps = []
+    names, steps = [_name(row) for row in rows], []
     for number, (step, launched) in enumerate(zip(work.steps, plan, strict=True)):
         same = number < len(names) and rows[number] is launched
-        name = planned.base(launched["kernel"])
+        name = _name(launched)
         steps.append(replace(step, code=number if same else names.index(name) if name in names else -1))
     return replace(work, steps=tuple(steps))
-
-
-def compiled(exercise: KernelExercise, record: dict[str, Any], compiler: offline.Compiler | None) -> Figures:
-    """What `recorded` gave, with machine code."""
-    made, rows = Figures.from_json(record["figures"]), record["compile"]
-    try:
-        code = _triton_code(rows, compiler) if compiler else _cuda_code(rows)
-    except (offline.CompilerFailed, nvrtc.Unavailable, nvrtc.CompileError, cubin.ToolMissing, RuntimeError) as e:
-        return replace(made, notes=(*made.notes, f"No machine code: {e}"))
-    return replace(made, code=code)
 
 
 def _counted(exercise: KernelExercise, fn: Callable, run: Run, asked: planned.Asked) -> dict:
@@ -199,12 +221,21 @@ def _counted(exercise: KernelExercise, fn: Callable, run: Run, asked: planned.As
         return _triton(fn, run) if exercise.language == "triton" else _cuda(fn, run)
 
 
-def _planned(exercise: KernelExercise, fn: Callable, at: dict[str, int], asked: planned.Asked) -> dict:
-    """In the child: what is launched at that size; nothing where the launcher needs data that are not there."""
+def _planned(
+    exercise: KernelExercise, fn: Callable, case: Case, asked: planned.Asked, joined: Callable[[list[dict]], list]
+) -> dict:
+    """In the child: what is launched in that case; nothing where the launcher needs data that are not there."""
     try:
-        return {"plan": planned.plan(exercise, fn, at, asked)}
+        return {"plan": joined(planned.launches(exercise, fn, case, asked))}
     except (RuntimeError, ValueError, TypeError, offline.NotExtractable):
         return {"plan": None}
+
+
+def _compiled_once(launches: list[dict]) -> list[dict | str]:
+    """Launches as those of the counted case are given to the compiler."""
+    if launches and "shared" not in launches[0]:
+        return _refusals_or_best([launch["compile"] for launch in launches])
+    return list({_identity(launch): launch for launch in reversed(launches)}.values())[::-1]
 
 
 def _sums(rows: Iterable[dict[str, int]]) -> dict[str, int]:
@@ -280,15 +311,6 @@ def _count(found: Counted, launch: emulator.Launched, run: Run) -> None:
     for (kept, name), count in touched.items():
         if name in sizes:
             getattr(found, kept)[name] += min(count, sizes[name])
-
-
-def _cuda_code(kernels: list[dict]) -> tuple[Code, ...]:
-    def read(k: dict) -> Code:
-        source, name, options = (k["compile"][key] for key in ("source", "name", "options"))
-        done = nvrtc.compile_source(source, (name,), TARGET, tuple(options))
-        return _read(done.cubin, done.lowered[name], name, k["threads"], k["shared"])
-
-    return tuple(_each(read, kernels))
 
 
 # --- Triton --------------------------------------------------------------------------------------------------------
@@ -385,26 +407,74 @@ def _refusals_or_best(specs: list[dict | str]) -> list[dict | str]:
     return [{"kernel": spec["kernel"], "compile": spec} for spec in offline.best_aligned(specs)]
 
 
-def _triton_code(rows: list[dict | str], compiler: offline.Compiler) -> tuple[Code, ...]:
-    if refused := [row for row in rows if isinstance(row, str)]:
-        raise offline.CompilerFailed(refused[0])
-    specs = [row["compile"] for row in rows]
-    distinct = [spec for k, spec in enumerate(specs) if spec not in specs[:k]]
-    read = _each(lambda spec, made: _read(made.cubin, None, spec["kernel"], made.threads, made.shared),
-                 distinct, compiler.binaries(distinct))  # fmt: skip
-    return tuple(read[distinct.index(spec)] for spec in specs)
+# --- machine code --------------------------------------------------------------------------------------------------
+
+DISASSEMBLERS = 4
+"""The disassemblers are other programs, so that several can run at a time."""
+
+
+class CodeReader:
+    """Machine code of launches: compiled and disassembled, each once. It can begin while something else goes on."""
+
+    def __init__(self, language: str):
+        self._compiler = offline.Compiler([TARGET]) if language == "triton" else None  # ready when it gets work
+        self._language, self._known = language, {}
+        self._thread, self._begun = ThreadPoolExecutor(1), None
+
+    def __enter__(self) -> CodeReader:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._thread.shutdown(wait=False)
+        if self._compiler and not self._begun:
+            self._compiler.close()
+
+    def begin(self, rows: list[dict | str]) -> None:
+        """Read the machine code of these launches beside the caller's work. What goes wrong `codes` will say."""
+        self._begun = self._thread.submit(self._read, rows)
+
+    def codes(self, rows: list[dict | str]) -> tuple[Code, ...]:
+        """The machine code of each launch. Raises what compilers and disassemblers raise."""
+        if self._begun:
+            wait([self._begun])
+        if refused := [row for row in rows if isinstance(row, str)]:
+            raise offline.CompilerFailed(refused[0])
+        self._read(rows)
+        return tuple(self._known[_identity(row)] for row in rows)
+
+    def _read(self, rows: list[dict | str]) -> None:
+        new = {_identity(row): row for row in rows if isinstance(row, dict) and _identity(row) not in self._known}
+        read = self._triton if self._language == "triton" else self._cuda
+        self._known.update(zip(new, read([*new.values()]), strict=True))
+
+    def _triton(self, rows: list[dict]) -> list[Code]:
+        if not rows:
+            return []
+        compiler, self._compiler = self._compiler or offline.Compiler([TARGET]), None
+        made = compiler.binaries([row["compile"] for row in rows])
+        return _each(lambda row, m: _code(m.cubin, None, row["kernel"], m.threads, m.shared), rows, made)
+
+    def _cuda(self, rows: list[dict]) -> list[Code]:
+        def read(row: dict) -> Code:
+            source, name, options = (row["compile"][key] for key in ("source", "name", "options"))
+            done = nvrtc.compile_source(source, (name,), TARGET, tuple(options))
+            return _code(done.cubin, done.lowered[name], name, row["threads"], row["shared"])
+
+        return _each(read, rows)
+
+
+def _identity(row: dict) -> str:
+    """The same for launches with the same machine code and the same threads: a Triton kernel has its threads in what is
+    to be compiled."""
+    return json.dumps([row["compile"], *((row["threads"], row["shared"]) if "shared" in row else ())], sort_keys=True)
 
 
 def _each(read: Callable[..., Code], *rows: Iterable) -> list[Code]:
-    """The disassemblers are other programs, so that several can run at a time."""
     with ThreadPoolExecutor(DISASSEMBLERS) as pool:
         return list(pool.map(read, *rows))
 
 
-DISASSEMBLERS = 4
-
-
-def _read(binary: bytes, symbol: str | None, name: str, threads: int, dynamic: int) -> Code:
+def _code(binary: bytes, symbol: str | None, name: str, threads: int, dynamic: int) -> Code:
     """Without a `symbol` the binary has one kernel."""
     resources = cubin.resources(binary)
     symbol = symbol or next(iter(resources))

@@ -25,7 +25,7 @@ from .known_mistakes import barely_moved as barely
 from .transformed import by_case, by_part, by_row, carried_over, changes, elsewhere, of_result
 
 SECONDS = 1.0
-"""CPU time for the hypotheses on inputs of one verdict, and again for those on the formula."""
+"""CPU time for the hypotheses on inputs of one verdict, and twice as much for those on the formula."""
 
 LARGEST = 300_000
 """Elements of a case's inputs up to which it is looked at."""
@@ -54,14 +54,14 @@ Sample = tuple[Comparison, OutputComparison]
 
 def find(
     samples: list[Sample],
-    seconds: float = SECONDS,
+    seconds: float = 3 * SECONDS,
     right: Sequence[Sample] = (),
     others: Callable[[], list[Sample]] = list,
 ) -> Evidence | None:
     """The first hypothesis that explains the wrong elements of all these cases, each with its refused output. `right`
     are cases that passed: a hypothesis that would have changed one of them is refuted. `others` gives more refused
-    cases, which are looked at only for what explains the first ones."""
-    end = time.process_time() + seconds
+    cases, which are looked at only for what explains the first ones. It takes at most about `seconds` by the clock."""
+    end, over = time.process_time() + SECONDS, time.monotonic() + seconds
     samples = [s for s in samples if _size(s[0].inputs) <= LARGEST] or samples[:1]
     right = [s for s in right if _size(s[0].inputs) <= LARGEST]
     found = of_result(samples, right)
@@ -72,13 +72,13 @@ def find(
     reference = samples[0][0].exercise.reference
     for suspected in (_hypotheses(samples[-1][0]), _formula(reference)) if _enough(samples) else ():
         for hypothesis in suspected:
-            if time.process_time() > end:
+            if time.process_time() > end or time.monotonic() > over:
                 break
             explains = all(_explains(hypothesis, reference, c, o) for c, o in samples)
             refuted = not explains or any(_refutes(hypothesis, reference, c, o) for c, o in right)
             if not refuted and all(_explains(hypothesis, reference, c, o) for c, o in others()):
                 return hypothesis.evidence
-        end = time.process_time() + 2 * seconds
+        end = time.process_time() + 2 * SECONDS
     if elsewhere(samples, right):
         return elsewhere([*samples, *others()], right)
     if by_row(samples):

@@ -19,23 +19,51 @@ SAME = ", or something that changes the result as little"
 
 
 def recognise(comparison: Comparison, output: OutputComparison) -> KnownMistake | None:
-    """The first known mistake whose result equals the output; the exercise's own come first."""
-    own = comparison.exercise.known_mistakes
-    for mistake in [*own, *_generic(comparison)]:
-        wrong = named(mistake.compute(**comparison.inputs), tuple(comparison.exercise.outputs)).get(output.name)
-        if wrong is not None and wrong.shape == output.got.shape:
-            wrong = wrong.double()
-            known = torch.ones_like(wrong, dtype=torch.bool) if mistake in own else ~torch.isnan(wrong)
-            if _fits(wrong, known, output):
+    """The first known mistake whose result equals the output; the exercise's own come first. One that gives another
+    output wrongly is taken only if none gives all rightly."""
+    outputs, second = tuple(comparison.exercise.outputs), None
+    for mistake in comparison.exercise.known_mistakes:
+        wrong = named(mistake.compute(**comparison.inputs), outputs)
+        if _explains(wrong.get(output.name), True, output):
+            if _gives_the_others(wrong, comparison, output):
                 return mistake
-    return None
+            second = second or mistake
+    for mistake in _generic(comparison) if second is None else ():
+        if _explains(named(mistake.compute(**comparison.inputs), outputs).get(output.name), False, output):
+            return mistake
+    return second
+
+
+def _explains(wrong: torch.Tensor | None, all_known: bool, output: OutputComparison) -> bool:
+    """Is the output this wrong result? `all_known`: NaN in it is NaN, and not unknown."""
+    if wrong is None or wrong.shape != output.got.shape:
+        return False
+    wrong = wrong.double()
+    return _fits(wrong, torch.ones_like(wrong, dtype=torch.bool) if all_known else ~torch.isnan(wrong), output)
+
+
+def _gives_the_others(wrong: dict[str, torch.Tensor], comparison: Comparison, output: OutputComparison) -> bool:
+    """Are the other outputs for which a mistake has a result as it says?"""
+    others = [comparison.output(n) for n in wrong if n != output.name]
+    return all(o.unwritten.any() or not _other_result(wrong[o.name], o) for o in others)
+
+
+def _other_result(wrong: torch.Tensor, output: OutputComparison) -> bool:
+    """Is the output another one than this in more than a few elements?"""
+    if wrong.shape != output.got.shape:
+        return False
+    wrong = wrong.double()
+    return bool(mismatches(output.got, wrong, output.limit, output.rounded(wrong)).sum() > 0.05 * wrong.numel())
 
 
 def barely(mistake: KnownMistake, comparison: Comparison, output: OutputComparison) -> bool:
-    """Does this mistake move the wrong elements so little beside the tolerance that others would look the same?"""
-    return barely_moved(
-        named(mistake.compute(**comparison.inputs), tuple(comparison.exercise.outputs))[output.name].double(), output
-    )
+    """Does this mistake move the wrong elements so little beside the tolerance that others would look the same? The
+    elements of all outputs that are as it says count."""
+    wrong = named(mistake.compute(**comparison.inputs), tuple(comparison.exercise.outputs))
+    outputs = [output]
+    if _gives_the_others(wrong, comparison, output):
+        outputs += [o for n in wrong if n != output.name and (o := comparison.output(n)).bad.any()]
+    return all(barely_moved(wrong[o.name].double(), o) for o in outputs)
 
 
 def barely_moved(wrong: torch.Tensor, output: OutputComparison) -> bool:
@@ -50,11 +78,7 @@ def refuted(symptom: str, comparison: Comparison, output: OutputComparison) -> b
     for mistake in comparison.exercise.known_mistakes:
         if mistake.sentence.format(name=output.name) == symptom.removesuffix(SAME):
             wrong = named(mistake.compute(**comparison.inputs), tuple(comparison.exercise.outputs)).get(output.name)
-            if wrong is not None and wrong.shape == output.got.shape:
-                wrong = wrong.double()
-                return bool(
-                    mismatches(output.got, wrong, output.limit, output.rounded(wrong)).sum() > 0.05 * wrong.numel()
-                )
+            return wrong is not None and _other_result(wrong, output)
     return False
 
 

@@ -154,16 +154,17 @@ ALIKE = 0.6
 
 def unused(fn: Any, entry: str) -> str:
     """A line on a function or kernel that was defined after one of those in use, is called nearly alike, takes the same
-    arguments, and is not used; "" where there is none."""
+    arguments, and is not used; "" where there is none. What belongs to another exercise is not meant for this one."""
     values = getattr(fn, "__globals__", {})
     used = dict.fromkeys([getattr(fn, "__name__", entry), *reached(fn)])
+    others = _of_other_exercises(values, entry)
     order = list(cells.cell_of)
     for name in used:
         later = order[order.index(name) + 1 :] if name in order else ()
         parameters = _parameters(values.get(name))
         for other in later if parameters else ():
             alike = difflib.SequenceMatcher(None, name, other).ratio() >= ALIKE
-            if other not in used and alike and _parameters(values.get(other)) == parameters:
+            if other not in used and other not in others and alike and _parameters(values.get(other)) == parameters:
                 return (
                     f"{name} was checked. {other} was defined after it, takes the same arguments, and is not used by "
                     f"{entry}: if you mean that one, name it {name} and run its cell."
@@ -171,12 +172,20 @@ def unused(fn: Any, entry: str) -> str:
     return ""
 
 
+def _of_other_exercises(values: dict[str, Any], entry: str) -> set[str]:
+    """The names of the functions of all other exercises that the notebook holds, and of what these use."""
+    from .. import exercises  # not above: what the judge lets a submission see has no exercises
+
+    entries = {e.entry for e in exercises.all_exercises().values()} & values.keys() - {entry}
+    return entries.union(*(reached(values[name]) for name in entries))
+
+
 def _parameters(value: Any) -> tuple[str, ...]:
     """The names of what a function or kernel takes."""
     if isinstance(value, Kernel):
         return tuple(p.name for p in value.signature.parameters)
-    function = getattr(value, "fn", value)
-    if not isinstance(function, FunctionType):
+    function = _function(value)
+    if function is None:
         return ()
     return function.__code__.co_varnames[: function.__code__.co_argcount]
 
@@ -187,13 +196,19 @@ def not_built(fn: Any) -> str:
     return next((value.why for value in values if isinstance(value, NotBuilt)), "")
 
 
+def _function(value: Any) -> FunctionType | None:
+    """The function of a kernel of Triton, also of one that is tuned automatically; a function itself."""
+    while hasattr(value, "fn"):
+        value = value.fn
+    return value if isinstance(value, FunctionType) else None
+
+
 def reached(fn: Any) -> Iterator[str]:
     """Names of the functions and kernels that a function uses, directly or through others."""
     seen, open_ = set(), [fn]
     while open_:
-        f = open_.pop()
-        f = getattr(f, "fn", f)  # a kernel of Triton holds its function
-        if not isinstance(f, FunctionType) or id(f) in seen:
+        f = _function(open_.pop())
+        if f is None or id(f) in seen:
             continue
         seen.add(id(f))
         for name in _globals_of(f.__code__):
@@ -209,9 +224,9 @@ def texts(fn: Any) -> list[tuple[int, str]]:
         value = getattr(fn, "__globals__", {}).get(name)
         if isinstance(value, (Kernel, Module)):
             found.append((1, value.source if isinstance(value, Module) else value.module.source))
-        elif hasattr(value, "fn") and isinstance(value.fn, FunctionType):
+        elif hasattr(value, "fn") and (function := _function(value)):
             with contextlib.suppress(OSError, TypeError):
-                lines, first = inspect.getsourcelines(value.fn)
+                lines, first = inspect.getsourcelines(function)
                 body = _without_docstring(lines)
                 found.append((first + len(lines) - len(body), "".join(body)))
     return found
@@ -252,7 +267,10 @@ def missing(message: str, fn: Callable) -> tuple[str, str] | None:
             "A kernel takes range, tl's functions and other kernels' helpers.",
         )
     known, local = _known(fn)
-    near = difflib.get_close_matches(name, sorted(known - {name}), n=1, cutoff=0.6)
+    # a launcher is not meant by the name of the kernel that it lacks, and another exercise's kernel neither
+    others = _of_other_exercises(getattr(fn, "__globals__", {}), getattr(fn, "__name__", ""))
+    users = {n for n in known if name in reached(getattr(fn, "__globals__", {}).get(n))}
+    near = difflib.get_close_matches(name, sorted(known - {name} - users - others), n=1, cutoff=0.6)
     symptom = f"the name {name} is not defined"
     if near:
         return symptom, f"Did you mean {near[0]}? Correct the name, and run its cell again."
@@ -280,8 +298,7 @@ def _known(fn: Callable) -> tuple[set[str], set[str]]:
     names = {n for n, v in code.items() if not n.startswith("_") and (callable(v) or hasattr(v, "fn"))}
     local: set[str] = set()
     for name in reached(fn):
-        f = getattr(code.get(name), "fn", code.get(name))
-        if isinstance(f, FunctionType):
+        if f := _function(code.get(name)):
             local |= set(f.__code__.co_varnames)
     if isinstance(fn, FunctionType):
         local |= set(fn.__code__.co_varnames)

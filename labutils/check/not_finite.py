@@ -118,7 +118,7 @@ def _unary(x, op) -> str:
     made = ~np.isfinite(result) & np.isfinite(x)
     if not made.any():
         return ""
-    return f"{getattr(op, '__name__', 'a function')} of {_shown(x.flat[int(np.flatnonzero(made)[0])])}"
+    return f"{getattr(op, '__name__', 'function')}({_shown(x.flat[int(np.flatnonzero(made)[0])])})"
 
 
 def _shown(value) -> str:
@@ -141,6 +141,18 @@ def loaded(texts: list[tuple[int, str]]) -> Evidence:
             "factor of 0 does not help there, since 0 · NaN is NaN."
         )
     return Evidence("no operation makes the first NaN, so it comes from a load or a product of matrices", advice)
+
+
+def infinite_operand(texts: list[tuple[int, str]]) -> Evidence | None:
+    """Of NaN: a load that puts inf in place of masked lanes, and a product of matrices that takes what was loaded."""
+    for line in statements.naming(texts, r"^\s*\w+\s*=\s*tl\.load\(.*\bother\s*=\s*-?float\("):
+        loaded = line.text.split("=")[0].strip()
+        for product in statements.naming(texts, rf"\btl\.dot\(.*\b{loaded}\b"):
+            return Evidence(
+                f"{line} puts inf into what {product} multiplies: inf · 0, and inf − inf in its sums, are NaN",
+                f"Load {loaded} with other=0.0. What must not count is set to -inf after the product, in the result.",
+            )
+    return None
 
 
 _WHERE = "Only if that value is right choose the result of this case with tl.where."

@@ -10,6 +10,7 @@ import re
 
 import torch
 
+from ..backends.simt import source as source_of
 from ..spec.inputs import Run
 from . import regions, statements
 from .accesses import Access, Recording, numbers
@@ -341,9 +342,10 @@ def _bound(run: Run, array: str, index: int) -> str:
     if 0 <= index < sum((n - 1) * s for n, s in zip(shape, view.stride(), strict=True)):
         row = index // view.stride(0)
         return (
-            f"{array} is {size} with {view.stride(-2)} elements from row to row, and this lies behind row {row}'s end"
+            f"{array} has the shape {size}, with {view.stride(-2)} elements from row to row, and this lies behind "
+            f"row {row}'s end"
         )
-    return f"{array} is {size}"
+    return f"{array} has the shape {size}"
 
 
 def _outside_cuda(run: Run, array: str, index: int | None, line: int, seen: Recording) -> Evidence | None:
@@ -355,12 +357,14 @@ def _outside_cuda(run: Run, array: str, index: int | None, line: int, seen: Reco
         return None
     guard = statements.guard(source, line)
     shape = tuple(run.buffers[array].view.shape) if array in run.buffers else None
-    size = f"{array} is {' × '.join(map(str, shape))}" if shape and len(shape) > 1 else ""
+    size = f"{array} has the shape {' × '.join(map(str, shape))}" if shape and len(shape) > 1 else ""
     if index is not None and index < 0:
         return Evidence(
             f"the index is negative; the line is `{statements.shortened(here.text)}`",
             "An index is shifted to before the start: work out the smallest index of that line.",
         )
+    if guard is None and (short := _too_short(array, index, here, source)):
+        return short
     if guard is None:
         return Evidence(
             f"{size + '; ' if size else ''}the line is `{statements.shortened(here.text)}`, with no if around it",
@@ -373,11 +377,23 @@ def _outside_cuda(run: Run, array: str, index: int | None, line: int, seen: Reco
     if array in run.buffers and (wrong := _row_length(run, array, here.text)):
         return Evidence(cause, wrong)
     guards = statements.conditions(source, line)
+    slip = _joined(array, here.text, guards) or _slip(array, here.text, guards)
+    if not slip and (short := _too_short(array, index, here, source)):
+        return short
+    return Evidence(cause, slip or _guard_advice(array, here.text, guards, guard.text, source))
+
+
+def _too_short(array: str, index: int | None, here: statements.Line, source: str) -> Evidence | None:
+    """Of an array that the kernel declares itself: it may be too short for an index that is right."""
+    declared = next((x for x in statements.uses(source, array) if "__shared__" in x.text), None)
+    lengths = source_of.prepare(source).shared[array].lengths if declared else None
+    if index is None or not lengths or len(lengths) > 1 or not lengths[0] <= index < 2 * lengths[0]:
+        return None
     return Evidence(
-        cause,
-        _joined(array, here.text, guards)
-        or _slip(array, here.text, guards)
-        or _guard_advice(array, here.text, guards, guard.text, source),
+        f"{array} has {lengths[0]} elements, and index {index} needs {index + 1} ({declared}); the line is "
+        f"`{statements.shortened(here.text)}`",
+        f"Which indices should be used, for the first thread and for the last? If {index} is one of them, {array} is "
+        "too short; if not, correct the index, or let only threads whose index exists reach that line.",
     )
 
 
@@ -468,7 +484,8 @@ def conflict(line: int, message: str, sources: list[str]) -> Evidence | None:
     here = statements.line_of(source, line)
     if m := re.search(r"writes (\w+)\[.*which .* wrote \(line (\d+)\)", message):
         other = statements.line_of(source, int(m[2]))
-        if here and other and other != here and not re.search(rf"__shared__[^;]*\b{m[1]}\b", source):
+        shared = re.search(rf"__shared__[^;]*\b{m[1]}\b", source)
+        if here and other and other != here and not (shared and _in_one_loop(here, other, source)):
             return _stored_twice(m[1], here, other, source)
     if here is not None and (
         m := re.search(r"\b(reads|overwrites) (\w+)\[.*which .* (?:wrote|read) \(line (\d+)\)", message)
@@ -494,6 +511,12 @@ def conflict(line: int, message: str, sources: list[str]) -> Evidence | None:
         "In one iteration each element may be written by one thread and read by no other: check the indices of that "
         "line.",
     )
+
+
+def _in_one_loop(here: statements.Line, other: statements.Line, source: str) -> bool:
+    """Are two lines in one loop? Then what one iteration has written the next may overwrite."""
+    lines = (statements.in_the_kernel(source, x).number for x in (here, other))
+    return statements.common_loop(source, *lines) is not None
 
 
 def _own_element(array: str, here: statements.Line, source: str) -> Evidence | None:
@@ -544,6 +567,27 @@ def _of_two_lines(
             f"What is written in an iteration belongs into the buffer that is not read in it: work out the first index "
             f"of {array} on both lines for two iterations.",
         )
+    if re.search(rf"__shared__[^;]*\b{array}\s*(\[\w+\]){{3}}", source) or read.number > written.number:
+        return None
+    if between and not around:
+        return Evidence(
+            f"{between[0]} stands between the two lines in one iteration, but nothing between {written} and the next "
+            f"iteration's {read}",
+            f"In the next iteration a thread reads {array} before others have written it: what separates the "
+            "iterations?",
+        )
+    if around and not between:
+        return Evidence(
+            f"in one iteration {read} comes before {written}, and a thread that is ahead writes while others have "
+            "still to read",
+            f"First all threads read {array}, then all write it: put __syncthreads() between the two lines.",
+        )
+    if not around:
+        return Evidence(
+            f"no barrier stands in the loop of line {loop[0]}, in which {read} comes before {written}",
+            f"Two are needed: one after all have read {array} and before it is overwritten, and one before the next "
+            "iteration reads it.",
+        )
     return None
 
 
@@ -557,11 +601,18 @@ def _before_the_loop(array: str, written: statements.Line, read: statements.Line
                 and behind[-1] - one.number <= CLOSE
                 and not statements.barriers(source, one.number, two.number + 1)
             ):
-                return Evidence(
-                    f"{one} writes {array} before the loop and {two} reads it in the first iteration, and no "
-                    "__syncthreads() stands between them",
+                last = dict(statements.loops(source, two.number))[behind[-1]]
+                advice = (
                     "Let all threads meet between the two: the barriers in the loop come too late for what was written "
-                    "before it.",
+                    "before it."
+                    if statements.barriers(source, behind[-1], last)
+                    else f"Put __syncthreads() in front of the loop of line {behind[-1]}: in the loop each thread "
+                    "reads elements that other threads have written."
+                )
+                return Evidence(
+                    f"{one} writes {array} before the loop and {two} reads it in the loop, and no __syncthreads() "
+                    "stands between them",
+                    advice,
                 )
     return None
 

@@ -19,7 +19,7 @@ from .. import cuda
 from ..backends import child, hooks, offline
 from ..gpu import device
 from ..gpu.device import SECTOR
-from ..spec.dispatch import DispatchMode
+from ..gpu.dispatch import DispatchMode
 from ..spec.exercise import Case, Cost, KernelExercise, Number, Out
 from ..spec.inputs import numbers_of, torch_dtype
 
@@ -137,26 +137,25 @@ def _smaller(exercise: KernelExercise) -> dict[str, int] | None:
 # --- the plan ------------------------------------------------------------------------------------------------------
 
 
-def plan(exercise: KernelExercise, fn: Callable, at: Mapping[str, int], asked: Asked) -> list[dict]:
+def launches(exercise: KernelExercise, fn: Callable, case: Case, asked: Asked) -> list[dict]:
     """In a child: each launch as JSON, in order. Raises what the launcher raises."""
-    case = Case("planned", dict(at))
     arguments = _arguments(exercise, case)
     names = {t.untyped_storage().data_ptr(): name for name, t in arguments.items() if isinstance(t, torch.Tensor)}
-    launches: list[dict] = []
+    found: list[dict] = []
     fills = _Fills()
 
     def arrays(tensors) -> dict[str, int]:
-        found = {}
+        sizes = {}
         for name, tensor in tensors:
             storage = tensor.untyped_storage()
             known = names.setdefault if exercise.language == "triton" else names.get  # as the two recorders name them
-            found[known(storage.data_ptr(), name)] = storage.nbytes()
-        return found
+            sizes[known(storage.data_ptr(), name)] = storage.nbytes()
+        return sizes
 
     def on_cuda(kernel, grid, block, shared: int, values: tuple) -> None:
         named = zip((p.name for p in kernel.signature.parameters), values, strict=True)
         tensors = [(n, getattr(v, "tensor", v)) for n, v in named if isinstance(getattr(v, "tensor", v), torch.Tensor)]
-        launches.append({
+        found.append({
             "kernel": kernel.name, "blocks": grid[0] * grid[1] * grid[2], "threads": block[0] * block[1] * block[2],
             "shared": shared, "arrays": arrays(tensors), "fills": fills.taken(), "asked": asked.gpu,
             "compile": {"source": kernel.module.source, "name": kernel.name, "options": list(kernel.module.options)},
@@ -167,7 +166,7 @@ def plan(exercise: KernelExercise, fn: Callable, at: Mapping[str, int], asked: A
         blocks = 1
         for n in grid:
             blocks *= n
-        launches.append({
+        found.append({
             "kernel": function.__name__, "blocks": blocks, "threads": 32 * options.get("num_warps", 4),
             "arrays": arrays(tensors), "fills": fills.taken(), "asked": asked.gpu,
             "compile": offline.launch_spec(function, values, options),
@@ -178,7 +177,7 @@ def plan(exercise: KernelExercise, fn: Callable, at: Mapping[str, int], asked: A
         attempt = child.attempt(fn, list(arguments.values()))
     if attempt.problem:
         raise RuntimeError(attempt.problem.message)
-    return together(launches)
+    return found
 
 
 class Asked:

@@ -1,12 +1,13 @@
 """Where is the mistake? Small changes of the kernel are tried: if one makes it right, the mistake is in that place.
 
-Only the place is reported, not the change. A change counts if the kernel then passes the refused cases that are
-small, and a case that it passed before.
+Only the place is reported, not the change. A change counts if the kernel then passes the cases that are small, both
+those that were refused and those that it passed before.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -19,6 +20,9 @@ from .findings import Evidence
 
 EACH = 1.0
 """Seconds that a changed kernel may take."""
+
+ALL = 3.0
+"""Seconds that a changed kernel which is right in the first cases may take for all the others together."""
 
 MOST = 400
 """Changes that are tried at most, the likeliest first."""
@@ -49,10 +53,11 @@ class Place:
         )
 
 
-def find(fn: Callable, refused: list[Run], passed: list[Run], lines: set[int], seconds: float) -> Place | None:
+def find(fn: Callable, first: list[Run], rest: list[Run], lines: set[int], seconds: float) -> Place | None:
     """The first place where one small change makes the kernel right; None where there is none, or no time.
 
-    `lines` are tried first. The runs' buffers are overwritten.
+    Each change is tried in the cases `first`, and one that is right there in the `rest` too. `lines` are tried first.
+    The runs' buffers are overwritten.
     """
     end = time.monotonic() + seconds
     try:
@@ -60,13 +65,16 @@ def find(fn: Callable, refused: list[Run], passed: list[Run], lines: set[int], s
     except extract.NotExtractable:
         return None
     tries = sorted(_tries(parts), key=lambda t: parts[t[0]].line + t[1].line - 1 not in lines)[:MOST]
-    runs = [(run, [*_wanted(run)]) for run in (*refused[:2], *passed[:1])]
+    runs, others = ([(run, [*_wanted(run)]) for run in some] for some in (first, rest))
     jobs = [functools.partial(_right, fn.__name__, parts, *t, runs) for t in tries]
-    at = edits.first_right(jobs, EACH, end)
-    if at is None:
-        return None
-    place, end = _place(parts, *tries[at]), min(end, time.monotonic() + EACH)
-    return _whole_line(fn.__name__, parts, place, tries[at], tries[at + 1 :], runs, end)
+    at = 0
+    while (found := edits.first_right(jobs[at:], EACH, end)) is not None:
+        at += found
+        if edits.first_right([functools.partial(_right, fn.__name__, parts, *tries[at], others)], ALL, end) == 0:
+            place, end = _place(parts, *tries[at]), min(end, time.monotonic() + EACH)
+            return _whole_line(fn.__name__, parts, place, tries[at], tries[at + 1 :], runs, end)
+        at += 1
+    return None
 
 
 def _whole_line(entry: str, parts, place: Place, first, left, runs, end: float) -> Place:
@@ -134,4 +142,11 @@ def _place(parts: list[extract.Part], number: int, change: edits.Change) -> Plac
     part = parts[number]
     lines = part.text.splitlines()
     statement = statements.statement(lines, change.line)
-    return Place(change.what, part.text[change.begin : change.end], part.line + change.line - 1, statement)
+    begin = len(SIGN.sub("", part.text[: change.begin]))
+    neutral = re.search(r"\bother\s*=\s*$", part.text[:begin])
+    what = "the neutral value of masked lanes" if neutral else change.what
+    return Place(what, part.text[begin : change.end], part.line + change.line - 1, statement)
+
+
+SIGN = re.compile(r"(?<=[(\[,=:])-\s*$|(?<=[(\[,=:] )-\s*$")
+"""A minus in front of a part, which belongs to it."""

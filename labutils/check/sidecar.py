@@ -15,6 +15,8 @@ import select
 import subprocess
 import sys
 import time
+from collections import defaultdict, deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..backends import interpreter
@@ -60,21 +62,24 @@ def figures(exercise: KernelExercise, fn, seed: int) -> Figures:
     from . import figures as here  # not above: a check does without, and so does the judge
 
     job = {"task": "figures", "exercise": exercise.id, "entry": fn.__name__, "module": module_parts(fn), "seed": seed}
+    with here.CodeReader(exercise.language) as reader:  # its compiler's process waits here for the next card
+        return here.read(_records(job), reader)
+
+
+def _records(job: dict) -> Iterator[dict]:
+    """The answers to a job, up to the one with figures. Raises NoFigures."""
+    from .figures import NoFigures
+
     server = _server()
-    ticket = server.send(job)
-    compiler = here.start_compiler(exercise)  # here, where it waits for the next card
-    try:
-        answer = server.answer(ticket)
-        if isinstance(answer, str):
+    ticket, record = server.send(job), {}
+    while "figures" not in record:
+        record = server.answer(ticket)
+        if isinstance(record, str):
             _server.cache_clear()
-            raise here.NoFigures(answer)
-        if "failed" in answer:
-            raise here.NoFigures(answer["failed"])
-        answer.pop("ticket", None)
-        return here.compiled(exercise, answer, compiler)
-    finally:
-        if compiler:
-            compiler.close()
+            raise NoFigures(record)
+        if "failed" in record:
+            raise NoFigures(record["failed"])
+        yield record
 
 
 class _Server:
@@ -89,7 +94,7 @@ class _Server:
             env=interpreter.environment(),
         )
         atexit.register(self.close)
-        self._sent, self._received, self._pending = 0, {}, b""
+        self._sent, self._received, self._pending = 0, defaultdict(deque), b""
 
     def send(self, job: dict) -> int:
         self._sent += 1
@@ -101,9 +106,9 @@ class _Server:
         return self._sent
 
     def answer(self, ticket: int) -> dict | str:
-        """The answer to that job, or a sentence; after a sentence the server is of no more use."""
+        """The next answer to that job, or a sentence; after a sentence the server is of no more use."""
         end = time.monotonic() + TIME_LIMIT
-        while ticket not in self._received:
+        while not self._received[ticket]:
             ready, _, _ = select.select([self._process.stdout], [], [], max(0.0, end - time.monotonic()))
             chunk = os.read(self._process.stdout.fileno(), 1 << 16) if ready else b""
             if not chunk:
@@ -112,8 +117,8 @@ class _Server:
             *lines, self._pending = (self._pending + chunk).split(b"\n")
             for line in lines:
                 answer = json.loads(line)
-                self._received[answer.pop("ticket")] = answer
-        return self._received.pop(ticket)
+                self._received[answer.pop("ticket")].append(answer)
+        return self._received[ticket].popleft()
 
     def close(self) -> None:
         atexit.unregister(self.close)

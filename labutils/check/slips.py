@@ -116,6 +116,16 @@ SLIPS = (
         "tl.zeros and tl.full need a type: tl.zeros((BLOCK,), tl.float32).",
     ),
     Slip(
+        r"Both operands must be same dtype\. Got (\w+) and (\w+)",
+        "tl.dot takes two tiles of one type, and here they are {0} and {1}",
+        "Convert one of them, as in a.to(b.dtype). What else is computed from it keeps its own type.",
+    ),
+    Slip(
+        r"Triton requires value\.shape == desc\.block_shape, and .* is (\(.*\)), .* is (\(.*\))",
+        "the tile that is stored has the shape {0}, and a tile of the descriptor {1}",
+        "Give it the descriptor's shape by .reshape(…), also the axes of length 1.",
+    ),
+    Slip(
         "must be real number, not tensor",
         "functions of math work on Python's numbers, not on tensors in a kernel",
         "Use Triton's own function: tl.exp(x) in place of math.exp(x).",

@@ -25,15 +25,15 @@ FACTORS = {
 }
 
 FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "the square of the right result: a square root is missing": lambda y: y * y,
-    "the square root of the right result": lambda y: y.clamp(min=0).sqrt(),
-    "1 / the right result": lambda y: 1 / y,
-    "the absolute value of the right result": torch.abs,
-    "the right result with negative values set to 0": lambda y: y.clamp(min=0),
-    "the exponential of the right result": torch.exp,
-    "the logarithm of the right result": torch.log,
-    "the right result cut to whole numbers": torch.trunc,
-    "the right result rounded to whole numbers": torch.round,
+    "{name} is the square of the right result: a square root is missing": lambda y: y * y,
+    "{name} is the square root of the right result": lambda y: y.clamp(min=0).sqrt(),
+    "{name} is 1 / the right result": lambda y: 1 / y,
+    "{name} is the absolute value of the right result": torch.abs,
+    "{name} is the right result with negative values set to 0": lambda y: y.clamp(min=0),
+    "{name} is the exponential of the right result": torch.exp,
+    "{name} is the logarithm of the right result": torch.log,
+    "{name} is the right result cut to whole numbers": torch.trunc,
+    "{name} is the right result rounded to whole numbers": torch.round,
 }
 
 
@@ -376,7 +376,7 @@ def _function(samples: list[Sample], right: Sequence[Sample]) -> Evidence | None
 
         if _holds(samples, applied) and not _refuted(right, applied):
             return Evidence(
-                f"{{name}} is {text}",
+                text,
                 "Compare the last steps of the formula with the text of the exercise.",
                 replaces=True,
             )

@@ -1,6 +1,7 @@
 """Common mistakes in attention kernels, as functions of their inputs."""
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -57,10 +58,18 @@ def _without_last(s):
     return s.masked_fill(torch.arange(s.shape[-1]) == s.shape[-1] - 1, -torch.inf)
 
 
+def _in_last_tile(s):
+    """Which of the scores belong to the last tile of keys that their query sees: (H, M, N)."""
+    tile = _tile_numbers(s.shape[-1], TILE_N)
+    return tile == torch.where(s > -torch.inf, tile, -1).amax(-1, keepdim=True)
+
+
 def _last_of_all(s, v):
-    P, tile = torch.softmax(s, -1), _tile_numbers(s.shape[-1], TILE_N)
-    last = torch.where(s > -torch.inf, tile, -1).amax(-1, keepdim=True)
-    return torch.where(tile == last, P, 0.0) @ heads_of_keys(v, len(s))
+    return torch.where(_in_last_tile(s), torch.softmax(s, -1), 0.0) @ heads_of_keys(v, len(s))
+
+
+def _last_maximum(s):
+    return s.masked_fill(~_in_last_tile(s), -torch.inf).amax(-1)
 
 
 def _of_scores(scored, kind: str, sentence: str, compute) -> KnownMistake:
@@ -77,7 +86,25 @@ def _of_the_scale(scored) -> tuple[KnownMistake, ...]:
 
         return KnownMistake(kind, sentence, compute)
 
+    def natural(s, v):
+        exponents = s / math.log(2)
+        m = exponents.amax(-1)
+        p = torch.exp(exponents - m[..., None])
+        l = p.sum(-1)  # noqa: E741
+        return {"out": p / l[..., None] @ heads_of_keys(v, len(s)), "lse": (m + torch.log2(l)) * math.log(2)}
+
     return (
+        _of_scores(
+            scored,
+            "wrong-formula",
+            "exp stands where exp2 belongs: the exponents already hold the factor log₂ e",
+            natural,
+        ),
+        scaled(
+            "wrong-formula",
+            "the scores are multiplied by the factor log₂ e / √D twice",
+            lambda d: 1 / (d * math.log(2)),
+        ),
         scaled("wrong-formula", "the scores are not scaled: {name} uses q kᵀ instead of q kᵀ / √D", lambda d: 1.0),
         scaled("wrong-formula", "the scores are divided by D, not by √D", lambda d: 1 / d),
         scaled(
@@ -120,8 +147,15 @@ def _of_the_end(scored) -> tuple[KnownMistake, ...]:
     """Keys past the end are included, or the last key is not."""
     some = partial(_of_scores, scored)
     return (
-        some("padded-lanes", f"keys {PAST_THE_END} are included, with a score of 0: it must be -inf", _with_zeros),
-        some("padded-lanes", f"one key {PAST_THE_END} is included", lambda s, v: _with_zeros(s, v, 1)),
+        replace(
+            some("padded-lanes", f"keys {PAST_THE_END} are included, with a score of 0: it must be -inf", _with_zeros),
+            advice="Keys past the end are loaded as 0, so their scores are 0, and a score of 0 has a weight: set these "
+            "scores to -inf after the product, before their maximum is taken.",
+        ),
+        replace(
+            some("padded-lanes", f"one key {PAST_THE_END} is included", lambda s, v: _with_zeros(s, v, 1)),
+            advice="Look at the condition that sets scores to -inf: which is the last key that it lets through?",
+        ),
         some("off-by-one", "the last key is left out", lambda s, v: from_scores(_without_last(s), v)),
     )
 
@@ -183,6 +217,10 @@ def _of_lse(scored) -> tuple[KnownMistake, ...]:
         unscaled("{name} takes the maximum of scores without their scale, in base 2", math.log(2)),
         of_lse("{name} is only the maximum", lambda s, m, lse: m),
         of_lse("{name} is m + log l with m still in base 2", lambda s, m, lse: m / math.log(2) + lse - m),
+        of_lse(
+            "{name} is m + log l with m still in base 2, and m is the maximum of the last tile alone",
+            lambda s, m, lse: _last_maximum(s) / math.log(2) + lse - _last_maximum(s),
+        ),
         of_lse("{name} mixes bases: m is natural, log l is base 2", lambda s, m, lse: m + (lse - m) / math.log(2)),
         of_lse("{name} is m − log l", lambda s, m, lse: 2 * m - lse),
         of_lse("{name} is the sum l itself", lambda s, m, lse: torch.exp(lse - m)),
@@ -246,13 +284,19 @@ def _shifted(shift):
     return compute
 
 
-def _by_tiles(q, k, v, causal):
-    """Whole tiles are skipped correctly, but the diagonal tiles have no mask."""
+def _by_tiles(q, k, v, causal, past_the_end=False):
+    """Whole tiles are skipped correctly, but the diagonal tiles have no mask; nor have keys past the end, with a score
+    of 0."""
     s = scores(q, k)
     M, N = s.shape[1:]
     end = (torch.arange(M) // TILE_M + 1) * TILE_M  # keys of the program's tiles, up to its last query
-    end = (-(-end.clamp(max=N) // TILE_N) * TILE_N).clamp(max=N)
-    return from_scores(s.masked_fill(torch.arange(N) >= end[:, None], -torch.inf) if causal else s, v)
+    if past_the_end and causal:
+        more = int(end.max()) - N
+        s, v = torch.nn.functional.pad(s, (0, more)), torch.nn.functional.pad(v, (0, 0, 0, more))
+    else:
+        end = end.clamp(max=N)
+    seen = torch.arange(s.shape[-1]) < end[:, None]
+    return from_scores(s.masked_fill(~seen, -torch.inf) if causal else s, v)
 
 
 def _only_full(q, k, v, causal):
@@ -281,6 +325,12 @@ CAUSAL = (
         "wrong-formula",
         "the diagonal tiles have no mask: queries see all keys of their last tile",
         _by_tiles,
+    ),
+    KnownMistake(
+        "wrong-formula",
+        "the diagonal tiles have no mask: queries see all keys of their last tile, and keys past the end with a score "
+        "of 0",
+        partial(_by_tiles, past_the_end=True),
     ),
     KnownMistake("missing-accumulation", "the tiles that need a mask are skipped", _only_full),
     KnownMistake(

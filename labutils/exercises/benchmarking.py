@@ -267,7 +267,7 @@ def _examine_names(sizes, arguments, yours) -> tuple[str, str] | None:
         answer = yours[letter]
         if not isinstance(answer, (tuple, list)) or len(answer) != 3:
             return (
-                f"{letter} is {answer!r}",
+                f"the answer for {letter} is {answer!r}",
                 'Use (operation, tensor cores, tile): ("matmul", True, (64, 32)), with None for no tile.',
             )
         parts = (

@@ -346,7 +346,7 @@ register(
         ),
         arguments={
             "x": array("M", "D"),
-            "w": array("V", "D"),
+            "w": array("V", "D", fill={"wide": "normal"}),  # logits are kept in fp16, which two wide ranges would leave
             "targets": array("M", fill=_targets, dtype="int32"),
             "loss": out(dtype="float32"),
             "dx": out("M", "D"),

@@ -354,7 +354,7 @@ def stored() -> Mapping[str, Mapping[str, list[str]]]:
 def examine(unit: str, hunt: str, yours: Any) -> tuple[str, str] | None:
     """What is wrong with an answer and what to try, or None."""
     name, causes = f"{unit}/{hunt}", UNITS[unit].causes
-    form = f'Return a dict such as {{"line": 12, "cause": "{causes[0]}"}}.'
+    form = f'Return a dict such as `{{"line": 12, "cause": "{causes[0]}"}}`.'
     if not isinstance(yours, dict) or set(yours) != {"line", "cause"}:
         return f"bug({hunt!r}) returned no line and cause", form
     line, cause = yours["line"], yours["cause"]

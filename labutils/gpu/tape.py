@@ -13,7 +13,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import _disable_current_modes
+
+from .dispatch import DispatchMode
 
 _NAMES = """
     _to_copy _unsafe_view abs abs_ add add_ addcdiv addcdiv_ addcmul addcmul_ addmm alias amax amin aminmax
@@ -41,7 +43,7 @@ class Refused(Exception):
         self.reason, self.name = reason, name
 
 
-class _Recorder(TorchDispatchMode):
+class _Recorder(DispatchMode):
     def __init__(self, arguments: Sequence[torch.Tensor]):
         super().__init__()
         self.operations: list[list] = []
@@ -80,7 +82,7 @@ class _Recorder(TorchDispatchMode):
                 return {"t": self.numbers[id(value)]}
             if value.numel() > MOST_CONSTANTS:
                 raise Refused("outside")
-            with torch.utils._python_dispatch._disable_current_modes():
+            with _disable_current_modes():
                 return {"c": [float(v) for v in value.flatten()], "shape": list(value.shape)}
         if isinstance(value, (list, tuple)):
             return [self._encode(v) for v in value]

@@ -31,22 +31,28 @@ def words(text: str) -> list[str]:
 
 
 def joined(before: str, after: str) -> str:
-    """Two texts, one behind the other; beside a full-width mark, which brings its own, and between two
-    characters of a script without blanks, there is none."""
+    """Two texts, one behind the other. There is no blank beside a full-width mark, which brings its own, and between
+    two characters of a script without blanks; there is one between such a character and a word of another script."""
     left, right = before.rstrip(" "), after.lstrip(" ")
-    marked = _is_full_width(left[-1:]) or _is_full_width(right[:1])
-    one = len(before + after) - len(left + right) == 1
-    if marked or one and _is_wide(left[-1:]) and _is_wide(right[:1]):
+    end, begin, blanks = left[-1:], right[:1], len(before + after) - len(left + right)
+    if _is_full_width(end) or _is_full_width(begin) or blanks == 1 and _is_wide(end) and _is_wide(begin):
         return left + right
+    if not blanks and (_is_wide(end) and _is_of_words(begin, "([") or _is_of_words(end, ")]") and _is_wide(begin)):
+        return f"{left} {right}"
     return before + after
 
 
 def _is_full_width(mark: str) -> bool:
-    return bool(mark) and unicodedata.east_asian_width(mark) in "WF" and unicodedata.category(mark)[0] == "P"
+    return _is_wide(mark) and unicodedata.category(mark)[0] == "P"
 
 
 def _is_wide(mark: str) -> bool:
-    return unicodedata.east_asian_width(mark or "x") in "WF"
+    return bool(mark) and unicodedata.east_asian_width(mark) in "WF"
+
+
+def _is_of_words(mark: str, brackets: str) -> bool:
+    """Is it a letter, a number, a sign or a bracket, of a script with blanks?"""
+    return bool(mark) and not _is_wide(mark) and (unicodedata.category(mark)[0] in "LNS" or mark in "'\"%_" + brackets)
 
 
 def is_joined(end: str, marks: str) -> bool:

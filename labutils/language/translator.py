@@ -22,6 +22,9 @@ MARKS = ".:;,?!)"
 AS_THEY_ARE = frozenset(("name", "names", "array", "source", "code", "entry", "exercise", "exercise_id", "own", "path"))
 """Holes whose one word is a name or code."""
 
+NUMBERS = frozenset(("block", "lane"))
+"""Holes that hold no words."""
+
 MOST_TRIES, LONGEST, DEEPEST = 12000, 2000, 20
 """Templates that are tried for one text, characters of a line, messages in a message: what is untrusted cannot take
 long."""
@@ -280,6 +283,8 @@ class Translator:
         """
         if any(in_code and "`" in value for in_code, value in zip(template.in_code, values, strict=True)):
             return True
+        if any(name in NUMBERS and words(value) for name, value in zip(template.names, values, strict=True)):
+            return True
         long = [k for k, of_words in enumerate(template.of_words) if of_words and values[k].count(" ") >= PHRASE]
         if weak:
             return any(_prose(values[k]) and not self._is_message(values[k].strip()) for k in long)
@@ -326,7 +331,7 @@ class Translator:
                     break
         text, changed = out[0], separator.join(parts) != separator.join(out)
         for part in out[1:]:
-            if changed and mark == ":" and text.endswith(mark):  # behind a name
+            if changed and mark in _BEHIND and text.endswith(mark):  # behind a name, or code
                 text = text[:-1] + self._marks.get(mark, mark)
             text = joined(joined(text, separator), part)
         return text, left

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from ..backends.film import Film, Frame
+from ..language.show import shown, shown_page
+from .theater_words import WORDS
 
 TEMPLATE = Path(__file__).with_name("theater.html")
 
@@ -29,7 +31,7 @@ class Theater:
     def page(self) -> str:
         """The whole page."""
         data = json.dumps(_data(self.film), separators=(",", ":")).replace("</", "<\\/")
-        return TEMPLATE.read_text(encoding="utf-8").replace("__FILM__", data)
+        return shown_page(TEMPLATE.read_text(encoding="utf-8")).replace("__FILM__", data)
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a file, which any browser opens."""
@@ -69,7 +71,8 @@ def _data(film: Film) -> dict:
         },
         "shared": [[v.name, v.offset, v.bytes, v.type] for v in film.shared],
         "frames": frames,
-        "about": _about(film, film.cut or len(frames) < len(film.frames)),
+        "about": shown(_about(film, film.cut or len(frames) < len(film.frames))),
+        "words": [[text, other] for text in WORDS if (other := shown(text)) != text],
     }
 
 

@@ -171,14 +171,19 @@ class Array:
     """An input array: its dimensions by name, and what fills it when the case does not say.
 
     Without dimensions it has one element. `fill` names a strategy, or is a function of (sizes, generator): lengths and
-    tables of numbers must fit the sizes. `unused` maps sizes to a mask of the elements that no result may depend on: in
+    tables of numbers must fit the sizes. Where it is a mapping, it has another strategy for some of those that a case
+    may name. `unused` maps sizes to a mask of the elements that no result may depend on: in
     cases with the size `stale` they are NaN.
     """
 
     dims: tuple[str, ...]
-    fill: str | Callable[[Mapping[str, int], Any], Any] | None = None
+    fill: str | Callable[[Mapping[str, int], Any], Any] | Mapping[str, str] | None = None
     dtype: str | None = None
     unused: Callable[[Mapping[str, int]], Any] | None = None
+
+    def strategy(self, wanted: str) -> str | Callable[[Mapping[str, int], Any], Any]:
+        """What fills it in a case that says `wanted`."""
+        return self.fill.get(wanted, wanted) if isinstance(self.fill, Mapping) else self.fill or wanted
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         return tuple(sizes[d] for d in self.dims) or (1,)
@@ -198,7 +203,7 @@ class Number:
 
 
 def array(
-    *dims: str, fill: str | Callable | None = None, dtype: str | None = None, unused: Callable | None = None
+    *dims: str, fill: str | Callable | Mapping | None = None, dtype: str | None = None, unused: Callable | None = None
 ) -> Array:
     """An input array, `array("M", "N")`."""
     return Array(dims, fill, dtype, unused)
@@ -211,11 +216,13 @@ def out(*dims: str, dtype: str | None = None) -> Out:
 
 @dataclass(frozen=True)
 class KnownMistake:
-    """A common mistake: if the learner's output equals `compute(**inputs)`, this is what happened."""
+    """A common mistake: if the learner's output equals `compute(**inputs)`, this is what happened. `advice` is for one
+    where that of its kind of diagnosis would mislead."""
 
     diagnosis: str
     sentence: str
     compute: Callable[..., Any]
+    advice: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

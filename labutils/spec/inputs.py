@@ -112,6 +112,12 @@ def _opposed(shape, g, dtype):
     return (_normal(shape, g, dtype).abs() + 1) * 5
 
 
+def _level(shape, g, dtype):
+    """Values as in "position"; `_buffer` makes those of a run's first array an eighth as large. So products with it,
+    such as attention's scores, lie so near each other that each of them counts in their softmax, also a score of 0."""
+    return _position(shape, g, dtype)
+
+
 def _outliers(shape, g, dtype):
     """One value in each row of a matrix that is far larger than the others: 256 to 512, so that its square leaves fp16.
 
@@ -154,6 +160,7 @@ FILLS: Mapping[str, Callable] = {
     "masked": _masked,
     "below": _below,
     "opposed": _opposed,
+    "level": _level,
     "outliers": _outliers,
     "peaked": _peaked,
     "shifted": _shifted,
@@ -164,7 +171,7 @@ FILLS: Mapping[str, Callable] = {
 
 def values(argument: Array, sizes: Mapping[str, int], g: torch.Generator, dtype: str, fill: str) -> torch.Tensor:
     """What an input array holds, float64 or of its own type; `fill` is for arrays that do not say."""
-    chosen = argument.fill or fill
+    chosen = argument.strategy(fill)
     data = chosen(sizes, g) if callable(chosen) else FILLS[chosen](argument.shape(sizes), g, dtype)
     return data.masked_fill(argument.unused(sizes), torch.nan) if argument.unused and sizes.get("stale") else data
 
@@ -316,6 +323,8 @@ def _buffer(exercise, case, name, argument: Array, g, device, allocate) -> Buffe
         data = values(argument, case.sizes, g, dtype_name, "integers" if case.exact else case.fill)
         if case.fill == "opposed" and number == 1:
             data = -data
+        if case.fill == "level" and number == 0:
+            data = data / 8
         storage.as_strided(shape, strides, start).copy_(data.to(dtype))
     if device != "cpu":
         storage = storage.to(device)

@@ -24,6 +24,12 @@ READ = f"read from the machine code, sm_{TARGET}"
 CALCULATED = "calculated"
 MODEL = "predicted by labutils/study/prediction.py"
 
+LIMITED = {
+    "blocks": "limited by the blocks of an SM", "warps": "limited by its warps",
+    "registers": "limited by its registers", "shared memory": "limited by its shared memory",
+}  # fmt: skip
+"""By what limits the occupancy."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -61,7 +67,7 @@ class Card:
         counts = self.yours.counts
         read, written = (units(counts[f"compulsory_{way}"], "B") for way in ("read", "written"))
         return (
-            f"{self.exercise.id}, case {self.yours.case!r}: at least {read} must be read and {written} written "
+            f'{self.exercise.id}, case "{self.yours.case}": at least {read} must be read and {written} written '
             f"({CALCULATED})"
         )
 
@@ -202,16 +208,16 @@ def _lanes(counts: dict) -> str:
 
 def _code(card: Card) -> Iterator[Row]:
     """What the compiler made of it; of several kernels one figure each, in the order of their launches."""
-    pair = (card.yours.code, card.reference.code)
+    pair, gpu = (card.yours.code, card.reference.code), GPU.name
 
     def row(name: str, text: Callable[[Code], str], how: str = READ) -> Row:
         return Row(name, *(" · ".join(map(text, codes)) or "unknown" for codes in pair), how)
 
-    yield row("threads per block", lambda c: str(c.threads), "from the launch")
+    yield row("threads per block", lambda c: str(c.threads), "set by the launch")
     yield row("registers per thread", lambda c: str(c.registers))
     yield row("local memory per thread, bytes", lambda c: str(c.local))
     yield row("shared memory per block, bytes", lambda c: f"{c.shared:,}")
-    yield row(f"occupancy on {GPU.name}", _occupancy, CALCULATED)
+    yield row(f"occupancy on an {gpu}", _occupancy, CALCULATED)
     yield row("widest global load, bytes", lambda c: "TMA" if c.tma else str(c.load or "none"))
     yield row("loads in flight per thread, bytes", _in_flight)
     yield row("barrier instructions in the code", lambda c: str(_barriers(c)))
@@ -230,7 +236,7 @@ def _barriers(code: Code) -> int | str:
 
 def _occupancy(code: Code) -> str:
     found = occupancy(GPU.limits, code.threads, code.registers, code.shared)
-    return f"{found.fraction:.0%} ({found.limiter})"
+    return f"{found.fraction:.0%}, {LIMITED[found.limiter]}"
 
 
 def _times(card: Card) -> Iterator[Row]:
@@ -238,13 +244,13 @@ def _times(card: Card) -> Iterator[Row]:
     cost, pair = prediction.work(card.exercise), (card.yours, card.reference)
     if cost is None:
         return
-    size = "for " + ", ".join(f"{k} = {v}" for k, v in card.exercise.bench.items())
+    size = ", ".join(f"{k} = {v}" for k, v in card.exercise.bench.items())
     if cost.flops:
         ridges = {f"{roof.name}: {roof.ridge:.3g}" for roof in (prediction.roof(card.exercise, f, GPU) for f in pair)}
-        how = f"{MODEL} {size}; ridge of {', '.join(sorted(ridges))}"
+        how = f"{MODEL}, for {size}; ridge of {', '.join(sorted(ridges))}"
         yield Row("FLOP per byte of memory", *(f"{card.intensity(f):.3g}" for f in pair), how)
-    for number, name in enumerate(prediction.GPUS):
-        mine, theirs = (prediction.predict(card.exercise, f, device.find(name)) for f in pair)
+    for number, gpu in enumerate(prediction.GPUS):
+        mine, theirs = (prediction.predict(card.exercise, f, device.find(gpu)) for f in pair)
         row = (f"{made} ({prediction.NAMES[made.bound]})" for made in (mine, theirs))
-        how = f"{MODEL} {size}; its longest part in parentheses" if number == 0 else "as above"
-        yield Row(f"time on {name}", *row, how, mine.seconds / theirs.seconds)
+        how = f"{MODEL}, for {size}; its longest part in parentheses" if number == 0 else "as above"
+        yield Row(f"time on {gpu}", *row, how, mine.seconds / theirs.seconds)

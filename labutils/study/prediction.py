@@ -117,7 +117,7 @@ PRECISION = {"float16": "fp16", "bfloat16": "bf16", "float32": "tf32", "float8_e
 NAMES = {
     "memory": "memory", "flight": "bytes in flight", "l2": "L2", "shared": "shared memory and L1",
     "issue": "instructions", "dispatch": "starts of blocks", "compute": "compute", "exponentials": "exponentials",
-    "launch": "launches",
+    "launch": "kernel launches",
 }  # fmt: skip
 """What a reader sees of the parts."""
 

@@ -27,7 +27,7 @@ PATH = Path(__file__).with_name("walkthroughs.json")
 RULE = "GPULAB_WALKTHROUGHS"
 """Environment variable: "off", "passed" (only after the check gave full points), or the first day, as in 2027-01-15."""
 
-PARTS = {"why": "Why this way", "production": "In production code", "tried": "Tried"}
+PARTS = {"why": "Why this way", "production": "In production code", "tried": "Also tried"}
 """The parts of a text, with their titles."""
 
 HUNT_PARTS = {"bug": "The bug", "evidence": "The evidence", "practice": "In practice"}

@@ -142,7 +142,7 @@ ranks.picture(ring_all_reduce, 4, 16)
 # %% [markdown]
 # | what the check prints | common cause |
 # |---|---|
-# | `deadlock: ranks 0 → 1 → …` | every rank calls `send` first, or every rank calls `recv` first |
+# | "deadlock: ranks … wait for each other" | every rank calls `send` first, or every rank calls `recv` first |
 # | "before its data arrived" | the buffer is read before `wait()` |
 # | "more than once in its sum" | the all-gather adds a received chunk instead of replacing the rank's own |
 # | "no sum of elements" | a received chunk is added to a chunk with another number |

@@ -79,7 +79,7 @@ pipelines.picture(schedule(4, 8))
 # | what the check prints | common cause |
 # |---|---|
 # | "for its own forward pass" | in a list, a backward pass comes before the forward pass of the same microbatch |
-# | `deadlock: stages 0 → 1 → 0` | a backward pass needs the next stage's, which needs a forward pass that comes later |
+# | "deadlock: stages …" | a backward pass needs the next stage's, which needs a forward pass that comes later |
 # | "holds the activations of …" | too many forward passes at the start |
 # | "correct, but slow" | too few forward passes at the start, or the same number on all stages |
 #

@@ -150,9 +150,9 @@ blocks.show(graph, partition(graph))
 # %% [markdown]
 # | what the check prints | common cause |
 # |---|---|
-# | `a cycle` | kernels A and B are merged, although A → C → B: C needs a result of A, and B one of C |
-# | `a tile of … has only 256` | a norm is merged with the matmul before it |
-# | `no kernel stores it` | a norm that two matmuls read is merged with one of them |
+# | "a cycle" | kernels A and B are merged, although A → C → B: C needs a result of A, and B one of C |
+# | "a tile of … has only …" | a norm is merged with the matmul before it |
+# | "no kernel stores it" | a norm that two matmuls read is merged with one of them |
 # | "merging … saves" | the search stops too early, or does not try every pair |
 #
 # `torch.compile` works like your `partition`: it checks rules, and scores pairs of nodes by the bytes that a merge

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from labutils.exercises import block_loss, get
-from labutils.spec.inputs import make_run
+from labutils.spec.inputs import hidden_cases, make_run
 
 LOSS = get("24_loss/linear_cross_entropy")
 
@@ -22,6 +22,14 @@ def test_the_reference_is_cross_entropy(case):
     found = block_loss.loss(**data)
     torch.testing.assert_close(found["loss"][0], expected.detach(), rtol=1e-10, atol=1e-10)
     torch.testing.assert_close(found["dx"], x.grad, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_logit_leaves_the_format_that_stores_it(seed):
+    """In fp16, and near enough to zero that the rounded logits still give the loss."""
+    for case in (*LOSS.cases, *hidden_cases(LOSS, seed)):
+        data = make_run(LOSS, case, seed).inputs()
+        assert (data["x"].double() @ data["w"].double().T).abs().max() < 4096, case.name
 
 
 def test_the_walk_without_a_mistake_is_the_reference():

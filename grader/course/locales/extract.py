@@ -30,7 +30,7 @@ _SHOWN_AS = re.compile("label|title|description|alt|text|name|headline|what")
 
 _NO_TEXT = re.compile(
     "[ghs]etattr|open|compile|import_module|r?split|startswith|endswith|encode|decode|subn?|match|fullmatch|search"
-    "|find(all|iter)|remove(suffix|prefix)|[lr]?strip|r?partition|run|Popen|check_output|TypeVar|eval|exec|r?glob"
+    "|r?find|r?index|find(all|iter)|remove(suffix|prefix)|[lr]?strip|r?partition|run|Popen|check_output|TypeVar|eval|exec|r?glob"
     "|with_(name|suffix)|(read|write)_text|add_argument|strftime"
 )
 """Functions whose arguments are no text for readers."""

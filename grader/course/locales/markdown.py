@@ -94,3 +94,9 @@ def moved(text: str, source: str, target: str, places: Mapping[str, str]) -> str
         return posixpath.relpath(there, posixpath.dirname(target) or ".") + sign + fragment
 
     return TARGET.sub(link, text)
+
+
+def first_line(text: str) -> str:
+    """The first line with text, without markdown; "" if there is none."""
+    lines = (line.strip(" #*_") for line in text.split("\n"))
+    return next((re.sub(r"[*`$]|\[(?=[^\]]*\]\()|\]\([^)]*\)", "", line) for line in lines if line), "")

@@ -14,6 +14,7 @@ from grader.course.place import CODE
 from grader.course.sources import source_notebook, unit_names, written_notebook
 from labutils.exercises import hunts
 from labutils.language.translator import PUNCTUATION
+from labutils.plots import theater_words
 from labutils.study.progress import paths
 
 DOCS = ("README.md", "docs/learners.md", "docs/start.md", "docs/instructors.md", "docs/glossary.md")
@@ -21,6 +22,12 @@ DOCS = ("README.md", "docs/learners.md", "docs/start.md", "docs/instructors.md",
 
 WORDS = ("Glossary", "Open in Colab", "YOUR ANSWER HERE")
 """What the build itself writes into notebooks."""
+
+ALONE = {
+    "blocks": "what limits occupancy", "instructions": "what takes the time of a kernel",
+    "reference": "the head of a column", "how": "the head of a column: how a figure is known",
+}  # fmt: skip
+"""Single words in tables of `labutils`, which the code does not tell from keys."""
 
 _UNITS = re.compile(r"\b(?:[KMGT]?B|[KMGTP]?FLOPs?|SMs?|[munµ]?s|[KMG]?Hz|bits?|fp\d+)\b")
 
@@ -47,7 +54,8 @@ def messages(root: Path, catalog: str) -> list[Message]:
             Message(f"{fill} {{number}}", "how a hidden case is filled") for fill in ("position", "normal", "wide")
         ]
         found += [Message(text, place) for text, place in extract.of_folders([CODE / "labutils"]).items()]
-        found.append(Message("blocks", "what limits occupancy"))
+        found += [Message(word, place) for word, place in ALONE.items()]
+        found += [Message(text, "the player of lab.play") for text in (*theater_words.WORDS, *theater_words.STATIC)]
         for path in sorted((CODE / "labutils" / "backends" / "simt" / "runtime").glob("*.cpp")):
             found += [Message(text, path.name) for text in extract_cpp.of_source(path.read_text(encoding="utf-8"))]
     else:

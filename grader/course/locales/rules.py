@@ -15,6 +15,7 @@ _ROW = re.compile(r"^ *\|.*\| *$", re.MULTILINE)
 _CELL = re.compile(r"(?<!\\)\|")
 _HAN = r"[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uff00-\uffef]"
 _BROKEN = re.compile(rf"({_HAN})\n *({_HAN})")
+_LANGUAGE = re.compile(r" *[`~]{3,} *\w")
 _QUIZ = re.compile("___")
 _PLURAL = re.compile(r"\{plural\d*\}")
 """The hole for the “s” of an English plural, which a language may not have."""
@@ -25,7 +26,7 @@ def violations(text: str, translation: str) -> list[str]:
     found = []
     outside, translated_outside = FENCE.sub("", text), FENCE.sub("", translation)
     prose, translated_prose = (_PLURAL.sub("", CODE.sub("", part)) for part in (outside, translated_outside))
-    found += _counts("code block", (m[0] for m in FENCE.finditer(text)), (m[0] for m in FENCE.finditer(translation)))
+    found += _counts("code block", _code_blocks(text), _code_blocks(translation))
     found += _sets("code", _whole(CODE, outside), _whole(CODE, translated_outside))
     for what, pattern in (("field", FIELD), ("link", TARGET), ("tag", TAG), ("marker", _MARKER), ("blank", _QUIZ)):
         found += _counts(what, _whole(pattern, prose), _whole(pattern, translated_prose))
@@ -43,6 +44,12 @@ def violations(text: str, translation: str) -> list[str]:
     if broken := _BROKEN.search(translated_outside):
         found.append(f"breaks a line at “{broken[0]}”: a browser shows a blank there, so write a paragraph in one line")
     return found
+
+
+def _code_blocks(text: str) -> list[str]:
+    """The blocks between fences. One that names no language is a drawing, of which only the lines are counted."""
+    blocks = [block[0] for block in FENCE.finditer(text)]
+    return [b if _LANGUAGE.match(b) else f"{b.count(chr(10)) - 1} lines without a language" for b in blocks]
 
 
 def _whole(pattern: re.Pattern, text: str) -> list[str]:

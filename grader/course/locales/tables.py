@@ -18,6 +18,7 @@ from nbformat import NotebookNode
 from grader.course import cards, walkthroughs
 from grader.course.claims import filled, read_claims
 from grader.course.hints import hints_of
+from grader.course.locales import markdown
 from grader.course.locales.edition import Translated
 from grader.course.sources import unit_names, written_notebook
 from labutils.language.choice import FOLDER
@@ -32,7 +33,7 @@ def tables(translated: Translated, notebooks: Path) -> dict[str, bytes]:
     """The files by their place in the repository. `notebooks` holds the released ones of both languages."""
     name = f"{translated.edition.name}.json"
     shown = translated.edition.translations("lab") | dict(_of_units(translated, notebooks))
-    pages = translated.edition.translations("grader") | dict(_titles(translated))
+    pages = translated.edition.translations("grader") | dict(_titles(translated)) | dict(_questions(translated))
     ours = Path("labutils") / FOLDER.name / name
     return {
         ours.as_posix(): _written(shown),
@@ -46,6 +47,17 @@ def _titles(translated: Translated) -> Iterator[tuple[str, str]]:
         for text, other in translated.edition.translations(unit).items():
             if text.startswith("# ") and other.startswith("# "):
                 yield text.partition("\n")[0].removeprefix("# "), other.partition("\n")[0].removeprefix("# ")
+
+
+def _questions(translated: Translated) -> Iterator[tuple[str, str]]:
+    """The first lines of the questions for written answers, by which a feedback page calls them."""
+    claims = read_claims(translated.root / "solutions")
+    for unit in unit_names(translated.root):
+        texts = translated.edition.translations(unit)
+        for cell in written_notebook(translated.root / "solutions" / unit).cells:
+            if cell.metadata.get("cell") == "manual" and cell.source in texts:
+                english = filled(cell.source, claims, unit)
+                yield markdown.first_line(english), markdown.first_line(translated.filled(texts[cell.source], unit))
 
 
 def _written(table: Mapping[str, str]) -> bytes:

@@ -4,7 +4,6 @@ Reads {"specs", "targets"} as JSON, writes one line of JSON for each launch: wha
 says of it, with machine code where a spec says `keep`.
 """
 
-import contextlib
 import importlib.util
 import json
 import os
@@ -16,33 +15,18 @@ from pathlib import Path
 from . import cage
 from .job import job
 
-TARGETS = (80, 90)
-"""labutils.backends.interpreter.TARGETS, without what importing labutils takes."""
-
 SECONDS, SECONDS_LATER = 60, 10
 """CPU time for one kernel, and for each kernel after one that took longer; one of the course takes a second or two."""
 
 
 def prepare():
-    """The compiler, which takes about a second to import, Triton's digest of itself, which takes half of one, and what
-    Triton imports and asks of NVIDIA's assembler when it first compiles: a third of what a small kernel costs."""
+    """The compiler, with what its first kernel would wait for."""
+    global _compiler
     path = Path(__file__).parents[1] / "labutils" / "backends" / "compiler.py"
     found = importlib.util.spec_from_file_location("compiler", path)
-    compiler = importlib.util.module_from_spec(found)
-    found.loader.exec_module(compiler)
-    import triton.compiler.code_generator  # noqa: F401
-    from triton.runtime.cache import triton_key
-
-    triton_key()
-    with contextlib.suppress(Exception):  # another Triton asks at its first kernel
-        from triton.backends.nvidia import compiler as nvidia
-
-        for target in TARGETS:
-            nvidia.get_ptxas(target).version  # noqa: B018 (it remembers)
-            nvidia.get_ptxas_version(target)
-
-    global _compiler
-    _compiler = compiler
+    _compiler = importlib.util.module_from_spec(found)
+    found.loader.exec_module(_compiler)
+    _compiler.prepare()
 
 
 def main(memory: int | None = None) -> None:

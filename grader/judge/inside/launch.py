@@ -26,7 +26,7 @@ from labutils.check.evaluate import signature_problem
 from labutils.cuda.signature import convert
 from labutils.cuda.tensor_map import TensorMap
 from labutils.gpu import device, roofline  # noqa: F401  (the last one is imported where answers are told)
-from labutils.spec.dispatch import DispatchMode
+from labutils.gpu.dispatch import DispatchMode
 from labutils.spec.serialize import decode, encode
 
 from . import cage, read

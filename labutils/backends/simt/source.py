@@ -178,13 +178,17 @@ class _Cell:
         return names
 
     def _integers(self) -> dict[str, int]:
-        """Integers that the source names by const or by constexpr."""
-        found = {}
+        """Integers that the source names by const or by constexpr, also several in one declaration."""
+        found: dict[str, int] = {}
         for i in range(len(self.found) - 5):
             constant = self.at(i) in ("const", "constexpr") and self.at(i + 1) in ("int", "unsigned", "size_t", "uint")
-            given = self.at(i + 3) == "=" and self.at(i + 5) == ";"
-            if constant and given and re.fullmatch(r"[0-9]{1,12}", self.at(i + 4)):
-                found[self.at(i + 2)] = int(self.at(i + 4))
+            if not constant or self.at(i + 3) != "=":
+                continue
+            end = next((k for k in range(i + 4, len(self.found)) if self.at(k) in (";", "{", "}")), i)
+            for name, equals, *value in ([t.text for t in part] for part in self._parts(i + 2, end) if len(part) > 2):
+                number = _value([str(found.get(t, t)) for t in value]) if equals == "=" else None
+                if number is not None:
+                    found[name] = number
         return found
 
     def shared_arrays(self) -> dict[str, SharedArray]:

@@ -42,6 +42,7 @@ def of(source: str) -> list[str]:
         ('x == "two words"; d["two words"]; {"word": 1}; "float16"; "tl.load"; "a_b c_d"', []),
         ('k = """\n__global__ void f() {\n  x = 1;\n  y = 2;\n}\n"""; re.sub(r"two words", "", s)', []),
         ('x = "{} ended"; N["two words"] = {f"it has {n} rows": 1}', ["{value} ended", "two words", "it has {n} rows"]),
+        ('t[t.rindex(" (line ") : u.find("it has ")]', []),
         ('t + " (line 3)" + ". Look there."', [" (line 3)", "Look there."]),
     ],
 )  # fmt: skip

@@ -123,6 +123,13 @@ def test_a_broken_rule_is_named(old, new, said):
     assert (said in " ".join(found)) if said else found == []
 
 
+def test_code_blocks_stay_and_words_in_drawings_do_not():
+    text = "```python\na = b  # copy\n```\n\n```\nhost |a|\nGPU  |b|\n```\n"
+    assert rules.violations(text, text.replace("host", "主机端")) == []
+    assert rules.violations(text, text.replace("host |a|\n", ""))
+    assert rules.violations(text, text.replace("# copy", "# 复制"))
+
+
 def test_the_hints_stay_hints_and_the_answers_marked():
     hint = "<details><summary>Hint 1</summary><code>a</code> is b.</details>"
     assert rules.violations(hint, hint.replace("Hint 1", "提示 1").replace("is b", "是乙")) == []
@@ -135,6 +142,32 @@ def test_the_hints_stay_hints_and_the_answers_marked():
 @pytest.mark.parametrize("edition", EDITIONS, ids=lambda e: e.language)
 def test_every_translation_keeps_the_rules(edition):
     assert locale.wrong(ROOT, edition) == []
+
+
+def quoted_of_the_check(text: str) -> list[list[str]]:
+    """What the first columns of a cell's tables quote, each quotation in the parts around its “…”."""
+    rows = [markdown.CODE.sub("", row).split(" | ")[0] for row in text.split("\n") if row.startswith("| ")]
+    found = [a or b for row in rows for a, b in re.findall(r'“([^”]+)”|"([^"]+)"', row)]
+    return [[part.strip() for part in re.split("…+", quotation) if part.strip()] for quotation in found]
+
+
+@pytest.mark.parametrize("edition", EDITIONS, ids=lambda e: e.language)
+def test_a_table_quotes_what_the_check_prints(edition):
+    shown = edition.translations("lab")
+    prints = [[re.sub(r"\{plural\d*\}", "", text) for text in texts] for texts in (shown.keys(), shown.values())]
+    quotations = [
+        (unit, language, parts)
+        for unit in unit_names(ROOT)
+        for pair in edition.translations(unit).items()
+        for language, text in enumerate(pair)
+        for parts in quoted_of_the_check(text)
+    ]
+    assert len(quotations) > 40
+    assert not [
+        (unit, parts)
+        for unit, language, parts in quotations
+        if not any(all(part in text for part in parts) for text in prints[language])
+    ]
 
 
 @pytest.mark.parametrize("edition", EDITIONS, ids=lambda e: e.language)

@@ -3,6 +3,8 @@
 import json
 import linecache
 import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -181,6 +183,26 @@ def test_a_compiler_serves_the_next_one_and_survives_a_kernel_that_kills_it(monk
     process.kill()
     process.wait()
     assert offline.Compiler((80,))._process is not process
+
+
+def test_the_compilers_process_does_once_what_no_kernel_changes():
+    """Else each child that compiles would do it: Triton's digest of itself takes longer than a small kernel."""
+    text = f"""
+import json, sys
+sys.path.insert(0, {str(Path(compiler.__file__).parent)!r})
+import compiler
+compiler.prepare()
+from triton.runtime.cache import triton_key
+before = set(sys.modules)
+(result,) = compiler.compile_all(json.loads(sys.argv[1]))
+imported = [name for name in set(sys.modules) - before if "triton" in name]
+print(sorted(result["targets"]), triton_key.cache_info().misses, imported)
+"""
+    x = torch.empty(64, dtype=torch.float16)
+    job = {"specs": [spec_of(scale_kernel, x, x, 48, 1, 0.5, tl.float16, scaled)], "targets": [80]}
+    plain = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    done = subprocess.run([sys.executable, "-c", text, json.dumps(job)], env=plain, capture_output=True, text=True)
+    assert done.stdout == "[80] 1 []\n", done.stderr
 
 
 @pytest.mark.parametrize(("cores", "sizes"), [(1, [5]), (2, [2, 3]), (3, [1, 2, 2]), (16, [1, 1, 1, 2])])

@@ -244,16 +244,16 @@ def test_a_known_mistake_must_leave_right_what_passed():
 
 
 def test_the_place_of_a_slip_is_named_and_not_the_change():
-    runs = [make_run(SCALE, case, 5) for case in SCALE.cases]
-    place = repairs.find(slip, runs, [], set(), 60.0)
+    first, *rest = (make_run(SCALE, case, 5) for case in SCALE.cases)
+    place = repairs.find(slip, [first], rest, set(), 60.0)
     assert (place.text, place.what) == ("factor + 3", "the term (one may be too many)")
     assert place.statement in inspect.getsource(slip_kernel.fn)
     assert "`factor + 3`" in place.evidence("").advice and f"line {place.line}" in place.evidence("").cause
 
 
 def test_where_two_parts_of_a_line_could_be_changed_the_line_alone_is_named():
-    runs = [make_run(SCALE, case, 5) for case in SCALE.cases]
-    place = repairs.find(two_places, runs, [], set(), 60.0)
+    first, *rest = (make_run(SCALE, case, 5) for case in SCALE.cases)
+    place = repairs.find(two_places, [first], rest, set(), 60.0)
     assert (place.text, place.what) == (place.statement, "each part")
 
 

@@ -44,7 +44,7 @@ def traced(what):
 
 @pytest.mark.parametrize(
     "what, cause, line",
-    [("nan", "the first NaN is 0 / 0", "(x - x) / (x - x)"), ("inf", "the first inf is exp of 200", "tl.exp")],
+    [("nan", "the first NaN is 0 / 0", "(x - x) / (x - x)"), ("inf", "the first inf is exp(200)", "tl.exp")],
 )
 def test_the_first_operation_is_named_with_its_operands_and_line(what, cause, line):
     found = not_finite.evidence(traced(what), what == "nan", linecache.getlines)

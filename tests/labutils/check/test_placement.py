@@ -129,10 +129,11 @@ def test_two_lines_that_store_to_one_element_are_shown_both(shared):
     source = TWO_LOOPS.replace("    int i", "    __shared__ float out[64];\n    int i") if shared else TWO_LOOPS
     message = f"block 0, thread 1 writes out[2], which thread 2 wrote (line {4 + shared}), with no __syncthreads()"
     found = placement.conflict(3 + shared, message, [source])
-    if shared:
-        assert found is None
-    else:
-        assert "both line 3" in found.cause and "line 4" in found.cause and "stored once" in found.advice
+    assert f"both line {3 + shared}" in found.cause and f"line {4 + shared}" in found.cause
+    assert "stored once" in found.advice
+    if shared:  # of two iterations the later one may store again
+        in_a_loop = source.replace("out[2", "for (int k = 0; k < n; k++) {\n out[2").replace("x[i];\n", "x[i];\n}\n")
+        assert placement.conflict(5, message.replace("line 5", "line 6"), [in_a_loop]) is None
 
 
 def test_programs_that_never_reach_the_store_are_counted():
@@ -201,6 +202,60 @@ def test_a_builtin_in_an_index_is_no_variable_to_test():
 def test_without_a_barrier_nothing_else_is_said():
     source = TILES.replace("__syncthreads();", ";")
     assert placement.conflict(4, conflicting("overwrites", "read", 6), [source]) is None
+
+
+SMOOTHED = """\
+__global__ void smooth(float* out, int steps) {
+    __shared__ float tile[64];
+    tile[threadIdx.x] = out[threadIdx.x];
+    __syncthreads();
+    for (int step = 0; step < steps; step++) {
+        float next = tile[threadIdx.x] + tile[63 - threadIdx.x];
+        // first
+        tile[threadIdx.x] = next;
+        // second
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "barriers, cause, advice",
+    [
+        (["// second"], "in one iteration line 6", "put __syncthreads() between the two lines"),
+        (["// first"], "between line 8: `tile[threadIdx.x] = next;` and the next iteration's line 6", "separates"),
+        ([], "no barrier stands in the loop of line 5", "Two are needed"),
+    ],
+)
+def test_of_a_loop_that_reads_before_it_writes_the_missing_barrier_is_told(barriers, cause, advice):
+    source = SMOOTHED
+    for place in barriers:
+        source = source.replace(place, "__syncthreads();")
+    found = placement.conflict(6, "thread 32 reads tile[31], which thread 31 wrote (line 8)", [source])
+    assert cause in found.cause and advice in found.advice
+
+
+@pytest.mark.parametrize("barrier, advice", [("", "in front of the loop of line 4"), ("__syncthreads();", "too late")])
+def test_before_a_loop_a_barrier_is_asked_for_where_it_lacks(barrier, advice):
+    source = SMOOTHED.replace("    __syncthreads();\n", "").replace("// second", barrier)
+    found = placement.conflict(5, "thread 32 reads tile[31], which thread 31 wrote (line 3)", [source])
+    assert advice in found.advice
+
+
+@pytest.mark.parametrize("length, said", [("BLOCK + 1", "tile has 65 elements, and index 65 needs 66"), ("N", "under")])
+def test_a_shared_array_may_be_too_short(length, said):
+    source = f"""\
+constexpr int BLOCK = 64, TWICE = 2 * BLOCK;
+__global__ void k(float* out, int n) {{
+    __shared__ float tile[{length}];
+    int t = threadIdx.x;
+    if (t < n)
+        tile[t + 2] = out[t];
+}}
+"""
+    run = make_run(replace(MATMUL, language="cuda"), MATMUL.cases[0], 5)
+    found = placement.outside(run, "tile", 65, "store", 6, Recording(sources=[source]))
+    assert said in found.cause
 
 
 def test_a_barrier_of_the_iteration_leaves_the_wrong_buffer():

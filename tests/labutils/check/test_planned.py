@@ -1,6 +1,7 @@
 """What launchers launch at sizes that nobody runs, and what kernels of a counted case do there."""
 
 import functools
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -11,8 +12,10 @@ from grader.course.solutions import load_text, solution_text
 from labutils import exercises
 from labutils.backends import child
 from labutils.check import figures, planned
+from labutils.check.evaluate import PUBLIC_SEED
 from labutils.check.planned import Counted, Step, Work
 from labutils.gpu import device
+from labutils.spec.exercise import Case
 
 TRITON, CUDA, SCAN = "06_elementwise_triton/vector_add", "08_coalescing/transpose", "10_scan/scan"
 
@@ -21,8 +24,9 @@ def plan(name: str, tmp_path) -> list[dict]:
     """In a child, as a card plans."""
     exercise = exercises.get(name)
     fn = getattr(load_text(solution_text(exercise.unit), tmp_path), exercise.entry)
-    (found,) = child.fork([lambda: {"plan": planned.plan(exercise, fn, exercise.bench, planned.Asked())}], 30.0)
-    return found["plan"]
+    case = Case("planned", exercise.bench)
+    (found,) = child.fork([lambda: {"launches": planned.launches(exercise, fn, case, planned.Asked())}], 30.0)
+    return planned.together(found["launches"])
 
 
 def test_a_triton_launcher_is_planned_at_the_benchmarks_size(tmp_path):
@@ -47,6 +51,45 @@ def test_a_launcher_that_sizes_its_grid_by_the_gpu_asks_for_it(tmp_path):
     for name, asked in (("10_warp_reduction/sum_v6", True), ("09_debugging/fix_sum", False)):
         (launch,) = plan(name, tmp_path)
         assert (launch["blocks"], launch["asked"]) == (64, asked)
+
+
+LOSS = "24_loss/linear_cross_entropy"
+
+
+@pytest.mark.parametrize(
+    "name", [TRITON, pytest.param(CUDA, marks=pytest.mark.compiler), pytest.param(LOSS, marks=pytest.mark.slow)]
+)
+def test_machine_code_is_made_while_the_kernels_run(name, tmp_path):
+    """A plan shows what is compiled before a kernel has run, and nothing else has to be compiled after that."""
+    exercise = exercises.get(name)
+    fn = getattr(load_text(solution_text(exercise.unit), tmp_path), exercise.entry)
+    first, last = figures.recorded(exercise, fn, PUBLIC_SEED)
+    assert "figures" not in first and last["figures"]["work"]
+    assert [figures._identity(row) for row in first["compile"]] == [figures._identity(row) for row in last["compile"]]
+
+
+def test_a_launcher_that_comes_to_no_end_without_data_is_counted_all_the_same(tmp_path, monkeypatch):
+    exercise = exercises.get(TRITON)
+    fn = getattr(load_text(solution_text(exercise.unit), tmp_path), exercise.entry)
+    monkeypatch.setattr(planned, "launches", lambda *_: os._exit(1))
+    (only,) = figures.recorded(exercise, fn, PUBLIC_SEED)
+    assert only["figures"]["counts"]["launches"] == 1 and not only["figures"]["work"] and len(only["compile"]) == 1
+
+
+def test_machine_code_is_read_once_and_of_each_kernel_first(monkeypatch):
+    def row(kernel: str, threads: int) -> dict:
+        return {"kernel": kernel, "threads": threads, "shared": 0, "compile": {"name": kernel}}
+
+    rows = [row("a", 32), row("a", 64), *(row(name, 32) for name in "bcdef")]
+    assert [r["kernel"] for r in figures._different(rows)] == list("abcdef")
+    assert figures._different(rows[:6]) == rows[:6]
+    read = []
+    monkeypatch.setattr(figures.CodeReader, "_cuda", lambda self, new: read.extend(new) or [r["kernel"] for r in new])
+    with figures.CodeReader("cuda") as reader:
+        reader.begin(rows[:2])
+        assert reader.codes([*rows[1:3], rows[1]]) == ("a", "b", "a") and read == rows[:3]
+        with pytest.raises(figures.offline.CompilerFailed, match="a class"):
+            reader.codes(["its argument is a class"])
 
 
 def test_what_a_launcher_has_asked_once_counts_for_its_later_runs():

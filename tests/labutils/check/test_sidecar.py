@@ -1,5 +1,6 @@
 """The recording process beside a GPU: the function travels as text, the verdict names the lines it has here."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -59,6 +60,29 @@ def test_a_job_that_dies_does_not_take_the_process_along():
 
     assert ask(fatal).headline.kind == "died"
     assert ask(vector_add).passed
+
+
+def test_figures_come_in_two_answers_and_a_process_that_dies_between_them_says_so():
+    text = """
+import os, sys
+from labutils.check import sidecar_server
+def recorded(exercise, fn, seed):
+    yield {"compile": []}
+    if seed:
+        os._exit(1)
+    yield {"figures": {}, "compile": []}
+sidecar_server.recorded, sidecar_server.load = recorded, lambda module: {"f": print}
+sidecar_server.main()
+"""
+    job = {"task": "figures", "exercise": EXERCISE, "entry": "f", "module": {}}
+    jobs = "".join(json.dumps({**job, "seed": seed, "ticket": seed}) + "\n" for seed in (0, 1))
+    done = subprocess.run([sys.executable, "-c", text], input=jobs, capture_output=True, text=True, timeout=120)
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        {"ticket": 0, "compile": []},
+        {"ticket": 0, "figures": {}, "compile": []},
+        {"ticket": 1, "compile": []},
+        {"ticket": 1, "failed": "the recording process failed"},
+    ], done.stderr
 
 
 def test_what_cannot_travel_says_so():
@@ -134,7 +158,7 @@ figures.child.fork = lambda jobs, limit: iter(["stopped"] if mended else ["the i
 figures.child.end = lambda said: type("Ended", (), {{"message": said}})
 job = {{"task": "figures", "exercise": "{EXERCISE}", "entry": "f", "seed": 1}}
 sidecar_server.load = lambda module: {{"f": print}}
-print(sidecar_server._done(job | {{"module": {{}}}}))
+print(*sidecar_server._answers(job | {{"module": {{}}}}))
 """
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
     assert done.stdout == "{'failed': 'stopped'}\n", done.stderr

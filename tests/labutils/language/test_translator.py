@@ -29,10 +29,12 @@ CATALOG = {
     "sectors": "扇区",
     "Mask it: mask = offs < n, for every load.": "屏蔽它：每次加载 mask = offs < n。",
     "Start again.": "重新开始。",
+    "block {block}: {detail}": "块 {block}：{detail}",
     "one\ntext": "一段",
     ".": "。",
     ":": "：",
     ",": "，",
+    ";": "；",
 }
 T = Translator(CATALOG, "zh")
 
@@ -40,7 +42,7 @@ T = Translator(CATALOG, "zh")
 @pytest.mark.parametrize(
     ("english", "chinese"),
     [
-        ("the last 3 of 1,025 elements of out were not written", "1,025 个out 的元素中最后 3 个没有写入"),
+        ("the last 3 of 1,025 elements of out were not written", "1,025 个 out 的元素中最后 3 个没有写入"),
         ("The last 1 of 2 rows were not written.", "2 个行中最后 1 个没有写入。"),
         ("only 1 element of x", "x 只有 1 个元素"),
         ("only 2 elements of x", "x 只有 2 个元素"),
@@ -63,6 +65,10 @@ T = Translator(CATALOG, "zh")
         ("the last 1 of 2 rows were not written (line 2: `a; b`)", "2 个行中最后 1 个没有写入（第 2 行：`a; b`）"),
         ("loads x rows", "加载 x 行"),
         ("ValueError: rows and no more", "ValueError: rows and no more"),
+        ("rows (line 2: `x`). Start again.", "行（第 2 行：`x`）。重新开始。"),
+        ("rows: `a`; sectors", "行：`a`；扇区"),
+        ("block 0: rows", "块 0：行"),
+        ("block 0 and 1 x: rows", "block 0 和 1 x：行"),
         ("", ""),
     ],
 )  # fmt: skip

@@ -4,7 +4,9 @@ import json
 import re
 
 from labutils.backends.film import Film, FilmedArray, Frame, Mbarrier
-from labutils.plots.theater import Theater, runs
+from labutils.language import choice, show
+from labutils.plots import theater_words
+from labutils.plots.theater import TEMPLATE, Theater, runs
 
 FRAMES = (
     Frame(0, 0, 2, "load", 0xFFFFFFFF, "x", 4, tuple(range(0, 128, 4)), tuple(range(32))),
@@ -49,3 +51,16 @@ def test_a_long_film_is_cut_to_the_size_of_a_page():
 
 def test_source_cannot_end_the_pages_data():
     assert data(film(Frame(0, 0, 1, "step", 1), source="// </script><b>"))["source"] == ["// </script><b>"]
+
+
+def test_the_page_is_in_the_readers_language(monkeypatch):
+    monkeypatch.setattr(show, "_current", choice.translator("zh"))
+    assert {text for text, _ in data(film(*FRAMES))["words"]} == set(theater_words.WORDS)
+
+
+def test_the_page_says_nothing_without_a_message():
+    """Each text in the static part of the page, and each word that the player shows by itself, is a message."""
+    page = TEMPLATE.read_text(encoding="utf-8")
+    texts = re.findall(r">([^<>]+)<", page[page.index("<body>") : page.index("<script")])
+    texts += re.findall(r'(?:title|aria-label)="([^"]*)"', page)
+    assert {" ".join(text.split()) for text in texts if text.strip()} <= set(theater_words.STATIC + theater_words.WORDS)

@@ -105,6 +105,15 @@ def test_guards_notice_any_write_and_nothing_else(layout):
         assert b.changed().nonzero().flatten().tolist() == [outside]
 
 
+def test_an_array_may_have_another_strategy_for_what_a_case_names():
+    task, wide = exercise(), replace(CASES[0], fill="wide")
+    plain = make_run(task, wide, 1).buffers["x"].view
+    task.arguments["x"] = array("M", "N", fill={"wide": "normal"})
+    assert torch.equal(make_run(task, wide, 1).buffers["x"].view, make_run(exercise(), CASES[0], 1).buffers["x"].view)
+    assert not torch.equal(make_run(task, wide, 1).buffers["x"].view, plain)
+    assert torch.equal(*(make_run(t, CASES[1], 1).buffers["x"].view for t in (task, exercise())))
+
+
 def test_inputs_are_those_from_before_the_run():
     run = make_run(exercise(), CASES[0], 7)
     before = run.inputs()["x"]
