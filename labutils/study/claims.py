@@ -68,17 +68,26 @@ class ClaimCard:
         found = self.measure()
         text = f"{_digits(predicted)} predicted, {' '.join([_digits(found), *self.unit.split()])} {self.verb}"
         if self.verb != "measured" or not found or found * predicted <= 0:
-            return f"{text}: {'right' if same(predicted, found) else 'wrong'}. {self.how}"
+            return f"{text}: {'right' if same(predicted, found) else _wrong(found)}. {self.how}"
         ratio = predicted / found
         factor = max(ratio, 1 / ratio)
         verdict = "right" if factor <= RIGHT else "near" if factor <= NEAR else "off"
         return f"{text}: {ratio:.3g} times, {verdict}. {self.how}"
 
 
+def _wrong(exact: float) -> str:
+    """The verdict on a prediction that is not `same`, with what would be right."""
+    return "wrong (a whole number must be met)" if _whole(exact) else "wrong (all digits, at least two, must be right)"
+
+
+def _whole(exact: float) -> bool:
+    return math.isclose(exact, round(exact), rel_tol=1e-9)
+
+
 def same(predicted: float, exact: float) -> bool:
     """Is a prediction the exact number, or that number rounded to as many digits as were given, at least two? A whole
     number must be met."""
-    if math.isclose(exact, round(exact), rel_tol=1e-9):
+    if _whole(exact):
         return math.isclose(predicted, exact, rel_tol=1e-9)
     given = len(f"{abs(predicted):.12g}".replace(".", "").strip("0"))
     return float(f"{exact:.{max(2, given)}g}") == predicted
