@@ -69,13 +69,15 @@ def refine(exercise: PlainExercise, fn: Callable, found: Diagnosis, tried: list[
     found = _likeliest(found, tried)
     more = [*tried, *_more(exercise, fn)]
     agreed = _agreed(exercise, found, more) if found.kind == "wrong-formula" else 0.0
-    established = agreed >= AGREED
+    established = agreed >= AGREED and sum(t.diagnosis is not None for t in more) > 1
     place = _place(exercise, fn, more)
     if established or not is_number:
-        return _located(found, place, established)
+        return _located(found if established or place else _commonest(found, tried), place, established)
     doublings = [] if exercise.draw else _doublings(tried)
     calls = _calls(exercise, fn, [*(dict(t.case.sizes) for t in more), *doublings])
-    cause = _cause(exercise, calls) if any(c.wrong for c in calls) else None
+    if not any(c.wrong for c in calls):  # it returns NaN, or no number
+        return _located(found, place, established)
+    cause = _cause(exercise, calls)
     if place and cause:
         cause = Evidence(cause.cause, f"{place.sentence} {place.advice}")
     elif place:
@@ -100,6 +102,14 @@ def _located(found: Diagnosis, place: plain_repairs.Place | None, established: b
         return found
     advice = f"{place.sentence} {place.advice}"
     return replace(found, advice=f"{found.advice} {advice}" if established else advice)
+
+
+def _commonest(found: Diagnosis, tried: list[Tried]) -> Diagnosis:
+    """The first of the refused cases' diagnoses whose advice most of them get: what one case alone says may be a
+    coincidence."""
+    refused = [t.diagnosis for t in tried if t.diagnosis and t.diagnosis.kind == found.kind]
+    often = Counter(_words(d.advice) for d in refused)
+    return max([found, *refused], key=lambda d: often[_words(d.advice)])  # the first of equals
 
 
 def _more(exercise: PlainExercise, fn: Callable) -> list[Tried]:
@@ -204,15 +214,22 @@ def _number(value: Callable[[], Any]) -> float | None:
 # --- causes that are run -------------------------------------------------------------------------------------------
 
 
+ALWAYS_THE_SAME = (
+    "If the formula names the arguments, they cancel out: a term is missing, or is counted more or less often than it "
+    "should be. Write down for each term with which arguments it grows."
+)
+ALWAYS_ZERO = (
+    "Print each intermediate result: which is 0 first? // rounds a quotient below 1 to 0, and what is never added, "
+    "stored or reached leaves 0 too."
+)
+
+
 def _cause(exercise: PlainExercise, calls: list[Call]) -> Evidence | None:
     """The first suspected cause that gives the learner's number in every call."""
     wrong = [c for c in calls if c.wrong]
     if len({c.yours for c in calls}) == 1 and len({c.right for c in calls}) > 1 and len(calls) > 2:
-        return Evidence(
-            f"the result is {calls[0].yours:.6g} in every call, whatever the arguments",
-            "If the formula names the arguments, they cancel out: a term is missing, or is counted more or less often "
-            "than it should be. Write down for each term with which arguments it grows.",
-        )
+        said = f"the result is {calls[0].yours:.6g} in every call, whatever the arguments"
+        return Evidence(said, ALWAYS_ZERO if not calls[0].yours else ALWAYS_THE_SAME)
     for evidence, formula in _suspected(exercise, wrong):
         given = [_number(lambda c=c, formula=formula: formula(c.sizes, c.right)) for c in calls]
         known = [(c, g) for c, g in zip(calls, given, strict=True) if g is not None]

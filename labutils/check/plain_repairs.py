@@ -5,18 +5,21 @@ mistake is in that place. Only the place is reported, not the change.
 from __future__ import annotations
 
 import ast
-import functools
+import contextlib
 import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 
-from ..backends import extract
+from ..backends import child, extract
 from ..gpu.device import DeviceLimits
 from . import edits, statements
 
 SECONDS, EACH, AGAIN = 2.0, 0.5, 0.5
-"""Time for all changes, for one, and for a second place after the first was found."""
+"""CPU time for all changes, for one, and for a second place after the first was found."""
+
+TOGETHER = 50
+"""Changes between two messages of the child, if they take less than a fifth of EACH."""
 
 MOST = 5000
 """Changes that are tried at most, the likeliest first."""
@@ -45,29 +48,32 @@ class Place:
 
     @property
     def advice(self) -> str:
-        rest = "look at the rest of the line and at what uses it."
+        text = statements.shortened(self.text, 80)
         if self.other:
-            rest = f"look at line {self.other.line}, `{statements.shortened(self.other.statement)}`: a change there "
-            rest += "makes every result right too."
-        looked = f"{self.what} in `{statements.shortened(self.text, 80)}`"
-        return f"Look at line {self.line}, first at {looked}. If that is as it should be, {rest}"
+            return (
+                f"Look at line {self.line}, first at {self.what} in `{text}`, or at line {self.other.line}, "
+                f"`{statements.shortened(self.other.statement)}`: a change there makes every result right too."
+            )
+        return (
+            f"Look at line {self.line}, first at {self.what} in `{text}`. If that is as it should be, look at the rest "
+            "of the line and at what uses it."
+        )
 
 
 def find(fn: Callable, tests: list[Callable[[Callable], bool]], seconds: float = SECONDS) -> Place | None:
     """The first place where one small change makes all tests true. `tests` take the function, in a child; those that
     `fn` itself fails come first."""
-    end = time.monotonic() + seconds
     try:
         parts = extract.module_parts(fn)
     except extract.NotExtractable:
         return None
     tries = _tries(parts)
-    found = _first(fn.__name__, parts, tries, tests, end)
+    found = _first(fn.__name__, parts, tries, tests, seconds)
     if found is None:
         return None
     number, change = tries[found]
     later = [(n, c) for n, c in tries[found + 1 :] if (n, c.line) != (number, change.line)]
-    second = _first(fn.__name__, parts, later, tests, min(end, time.monotonic() + AGAIN))
+    second = _first(fn.__name__, parts, later, tests, AGAIN)
     place = _place(parts, number, change)
     return place if second is None else replace(place, other=_place(parts, *later[second]))
 
@@ -90,19 +96,54 @@ def _changes(part: extract.Part, rules) -> list[edits.Change]:
         return []
 
 
-def _first(entry: str, parts, tries: list[tuple[int, edits.Change]], tests, end: float) -> int | None:
-    """The number of the first of these changes that makes all tests true."""
-    return edits.first_right([functools.partial(_all_right, entry, parts, *t, tests) for t in tries], EACH, end)
+def _first(entry: str, parts, tries: list[tuple[int, edits.Change]], tests, seconds: float) -> int | None:
+    """The number of the first of these changes that makes all tests true. `seconds` are of CPU time: on a busy machine
+    it takes up to PATIENCE times as long by the clock."""
+    at, used, end = 0, 0.0, time.monotonic() + child.PATIENCE * seconds
+    while at < len(tries) and used < seconds and time.monotonic() < end:
+        walk = _walk(entry, parts, tries, tests, at)
+        with contextlib.closing(child.run([walk] * (len(tries) - at), EACH)) as results:
+            before = used
+            for result in results:
+                if isinstance(result, str):  # the process died: not again with what it was at
+                    at, used = at + TOGETHER, used + EACH
+                    break
+                if result["right"] is not None:
+                    return result["right"]
+                at, used = result["at"], before + result["seconds"]
+                if at >= len(tries) or used > seconds or time.monotonic() > end:
+                    break
+    return None
 
 
-def _all_right(entry: str, parts, number: int, change: edits.Change, tests) -> dict:
-    part, changed = parts[number], [*parts]
-    changed[number] = part._replace(text=change.applied(part.text), file=f"<changed {part.file}>")
+def _walk(entry: str, parts, tries: list[tuple[int, edits.Change]], tests, begin: int) -> Callable[[], dict]:
+    """A job for a child that goes on, each time it is called, with the next few changes: the number of one that is
+    right, or None, where it stands, and its CPU time so far. A message for each change would take longer than it."""
+    code = [compile(part.text, part.file, "exec") for part in parts]
+    at = begin
+
+    def some() -> dict:
+        nonlocal at
+        first, until = at, time.monotonic() + EACH / 5
+        while at < min(first + TOGETHER, len(tries)) and time.monotonic() < until:
+            with child.alarm(child.PATIENCE * EACH, EACH):
+                right = _all_right(entry, parts, code, *tries[at], tests)
+            at += 1
+            if right:
+                return {"right": at - 1}
+        return {"right": None, "at": at, "seconds": time.process_time()}
+
+    return some
+
+
+def _all_right(entry: str, parts, code: list, number: int, change: edits.Change, tests) -> bool:
+    part, namespace = parts[number], {"__name__": "changed"}
     try:
-        fn = extract.load(changed, "changed")[entry]
-    except Exception:  # a change that is no Python is no repair
-        return {"right": False}
-    return {"right": all(test(fn) for test in tests)}
+        for n, own in enumerate(code):
+            exec(own if n != number else compile(change.applied(part.text), part.file, "exec"), namespace)
+        return all(test(namespace[entry]) for test in tests)
+    except (Exception, child.TimeLimit):  # a change that is no Python, or without an end, is no repair
+        return False
 
 
 def _place(parts: list[extract.Part], number: int, change: edits.Change) -> Place:
@@ -125,6 +166,9 @@ OTHERS = {"+": "-*", "-": "+", "*": ("/", "+", "//"), "/": ("*", "//", "-"), "//
 
 UNITS = (10, 100, 1000, 1024, 10**6, 2**20, 10**9)
 """Factors by which numbers are wrong where two units are mixed up."""
+
+USUAL = (0, 1, 2, 3, 4, 8, 10, 16, 20, 32, 64, 128)
+"""Numbers that formulas have."""
 
 
 def _called(source: edits.Text, node: ast.AST) -> Iterator[edits.Change]:
@@ -224,10 +268,9 @@ def _conditions(source: edits.Text, node: ast.AST) -> Iterator[edits.Change]:
         one, test, two = source.of(node.body), source.of(node.test), source.of(node.orelse)
         for new in (f"({two} if {test} else {one})", f"({one})", f"({two})"):
             yield source.change("the condition", node, new)
-    if isinstance(node, (ast.If, ast.IfExp, ast.While)):
+    if isinstance(node, (ast.If, ast.IfExp)):
         for new in (f"not ({source.of(node.test)})", "True", "False"):
-            if new == "not" or not isinstance(node, ast.While):
-                yield source.change("the condition", node.test, new)
+            yield source.change("the condition", node.test, new)
     if isinstance(node, ast.comprehension):
         for test in node.ifs:
             for new in (f"not ({source.of(test)})", "True"):
@@ -281,17 +324,19 @@ def _arguments(source: edits.Text, node: ast.AST) -> Iterator[edits.Change]:
 
 
 def _numbers(source: edits.Text, node: ast.AST) -> Iterator[edits.Change]:
-    """Another number: near, a half, twice, or of another unit."""
-    yield from edits.constants(source, node)
-    if not isinstance(node, ast.Constant) or type(node.value) not in (int, float) or not node.value:
+    """Another number: near, a usual one, a half, twice, or of another unit."""
+    if not isinstance(node, ast.Constant) or type(node.value) not in (int, float):
         return
     value = node.value
-    for other in (2 * value, value / 2, *(value * u for u in UNITS), *(value / u for u in UNITS)):
-        whole = isinstance(value, int) and other == int(other)
-        yield source.change("the number", node, str(int(other)) if whole else repr(other))
-    if isinstance(value, int):
-        for other in (2, 3, 4, 8, 10, 16, 20, 30, 32, 64, 128, 1000, 1024):
-            yield source.change("the number", node, str(other))
+    if isinstance(value, float):
+        yield from edits.constants(source, node)
+        others = [*(value * u for u in UNITS), *(value / u for u in UNITS)]
+    else:
+        others = [value + 1, value - 1, 2 * value, value // 2, *USUAL]
+        others += [10**3, 2**10, 10**6, 2**20, 10**9, 2**30] if value in UNITS else []
+    for other in dict.fromkeys(others):
+        if other != value and other >= 0:
+            yield source.change("the number", node, repr(other))
 
 
 def _dropped(source: edits.Text, node: ast.AST) -> Iterator[edits.Change]:
