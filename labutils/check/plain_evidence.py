@@ -91,7 +91,8 @@ def refine(exercise: PlainExercise, fn: Callable, found: Diagnosis, tried: list[
 
 
 AGREED, HALF = 0.9, 0.5
-"""The share of the calls from which on a sentence of the exercise is the cause, and up to which it is a coincidence."""
+"""Of the calls, the share with which a sentence of the exercise counts as the cause, and the one up to which it is a
+coincidence."""
 
 WORK_OUT = "Work this case out by hand, then compare term by term."
 

@@ -346,20 +346,34 @@ def _dropped(source: edits.Text, node: ast.AST) -> Iterator[edits.Change]:
             yield source.change("the term (one may be too many)", node, f"({source.of(side)})")
 
 
+def _unused(source: edits.Text, node: ast.AST) -> Iterator[edits.Change]:
+    """A factor, a divisor or a term that is missing: a name that the function has and never reads."""
+    read = {n.id for n in source.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    yield from _with(source, node, [n for n in [*source.parameters, *source.assigned] if n not in read])
+
+
 def _inserted(source: edits.Text, node: ast.AST) -> Iterator[edits.Change]:
     """A factor, a divisor or a term that is missing."""
+    others = [*source.parameters, *_attributes(source), *source.assigned, "2"]
+    yield from _with(source, node, others)
+    for change in _with(source, node, ["1"]):
+        if "term" in change.what:
+            yield change
+
+
+def _with(source: edits.Text, node: ast.AST, others: list[str]) -> Iterator[edits.Change]:
+    """The expression with each of the others as a factor, a divisor or a term."""
     kinds = (ast.BinOp, ast.Name, ast.Call, ast.Attribute, ast.Constant, ast.Subscript)
     if not isinstance(node, kinds) or isinstance(getattr(node, "ctx", None), ast.Store):
         return
     if isinstance(node, ast.Constant) and type(node.value) not in (int, float):
         return
     text = source.of(node)
-    for other in [*source.parameters, *_attributes(source), *source.assigned, "2", "1"]:
-        if other != "1":
-            yield source.change("the factor (one may be missing)", node, f"(({text}) * {other})")
-            yield source.change("the factor (one may be missing)", node, f"(({text}) / {other})")
-            yield source.change("the divisor (one may be missing)", node, f"(({text}) // {other})")
-            yield source.change("the divisor (one may be missing)", node, f"(({text}) % {other})")
+    for other in others:
+        yield source.change("the factor (one may be missing)", node, f"(({text}) * {other})")
+        yield source.change("the factor (one may be missing)", node, f"(({text}) / {other})")
+        yield source.change("the divisor (one may be missing)", node, f"(({text}) // {other})")
+        yield source.change("the divisor (one may be missing)", node, f"(({text}) % {other})")
         yield source.change("the term (one may be missing)", node, f"(({text}) + {other})")
         yield source.change("the term (one may be missing)", node, f"(({text}) - {other})")
 
@@ -386,7 +400,7 @@ def _any_attribute(source: edits.Text, node: ast.AST) -> Iterator[edits.Change]:
 
 
 RULES = (
-    (edits.comparisons, _called, _rounded, _grouped, _operators, _conditions),
+    (edits.comparisons, _called, _rounded, _grouped, _operators, _conditions, _unused),
     (_any_name, _arguments, _any_attribute, _numbers, _dropped),
     (_inserted,),
 )

@@ -93,6 +93,11 @@ def test_one_number_for_all_arguments_is_not_said_to_be_rounded():
     assert "the result is 2 in every call" in found.symptom and "rounded" not in found.symptom
 
 
+def without_its_term(n, block, extra):
+    half, rest = -(-n // block) * 2 * block, -(-n // block) * 2 * block + extra  # noqa: F841 (the mistake)
+    return half
+
+
 def whole_then_times(n, block, extra):
     blocks = -(-n // block)
     return 4 * blocks * extra + extra
@@ -106,6 +111,7 @@ def too_early(n, block, extra):
 @pytest.mark.parametrize(
     "fn, place",
     [
+        (without_its_term, "one change on line {} makes every result right, `return half`"),
         (whole_then_times, "one change on line {} makes every result right, `return 4 * blocks * extra + extra`"),
         (too_early, "one change on line {} makes every result right, `return part // 3 * 3 + extra`"),
     ],
