@@ -49,7 +49,7 @@ class Text:
         self.bytes = text.encode()
         self.function = next(n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef))
         self.parameters = [a.arg for a in self.function.args.args]
-        self.nodes = [n for top in self.function.body for n in ast.walk(top) if not _is_docstring(top)]
+        self.nodes = [n for top in self.function.body for n in ast.walk(top) if not is_docstring(top)]
         self.assigned = list(
             dict.fromkeys(n.id for n in self.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
         )
@@ -71,7 +71,7 @@ class Text:
         return Change(what, *self.span(node), new, node.lineno)
 
 
-def _is_docstring(node: ast.AST) -> bool:
+def is_docstring(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
