@@ -21,6 +21,7 @@ from ..spec.inputs import Run
 from ..spec.verdict import CaseResult, Diagnosis
 from . import (
     accesses,
+    cuda_repairs,
     diagnose,
     hypotheses,
     influence,
@@ -46,6 +47,16 @@ THREADS = (
 
 SECONDS = 1.5
 """Time for running the kernel again, on top of as much as the check took."""
+
+SEARCHED = 0.6
+"""The part of that time for trying changes of a CUDA C++ kernel."""
+
+LARGE, LEAST_TIME = 0.5, 0.25
+"""Seconds that a case may have taken in which a change has to be right at last; seconds that each change has at least,
+beside ten times what the case took."""
+
+NO_CHANGE = ("error", "does-not-compile", "no-kernel", "returned", "needs-gpu", "unfilled", "signature")
+"""Kinds of which no change of a kernel's text is the cause."""
 
 SAMPLES = 3
 """Refused cases that a hypothesis must explain."""
@@ -75,8 +86,11 @@ def refine(
     exercise: KernelExercise, fn: Callable, found: Diagnosis, tried: list[tuple], seed: int, seconds: float = SECONDS
 ) -> Diagnosis:
     """The headline with its cause, as far as evidence shows one. `tried` holds (run, outcome, result) of each case."""
-    cases = [Tried(*t) for t in tried]
-    return _with_guess(_refined(exercise, fn, found, cases, seed, seconds), found, cases)
+    cases, begin = [Tried(*t) for t in tried], time.monotonic()
+    place = _changed(fn, found, cases, SEARCHED * seconds) if exercise.language == "cuda" else None
+    left = max(0.3 * seconds, seconds - (time.monotonic() - begin))
+    refined = _with_guess(_refined(exercise, fn, found, cases, seed, left), found, cases)
+    return _at(refined, place) if place else refined
 
 
 def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, seconds: float) -> Diagnosis:
@@ -268,7 +282,7 @@ def _threads(fn, found: Diagnosis, first: Tried, tried: list[Tried]) -> Diagnosi
 def _placed(fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], seconds: float) -> Diagnosis:
     """The diagnosis with the place in the kernel where one change makes it right, if there is one."""
     if refused[0].run.exercise.language == "cuda":
-        return found
+        return found  # that has been tried (`_changed`)
     passed = sorted((t for t in tried if t.result.passed), key=_size)
     again = [accesses.again(t.run) for t in _spread(refused)], [accesses.again(t.run) for t in passed[:1]]
     lines = set(map(int, re.findall(r"\bline (\d+)", found.symptom + found.advice)))
@@ -279,6 +293,29 @@ def _placed(fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], seco
     if not evidence.cause:
         return replace(found, advice=f"{found.advice} {evidence.advice}")
     return _added(found, evidence)
+
+
+def _changed(fn, found: Diagnosis, tried: list[Tried], seconds: float) -> repairs.Place | None:
+    """The place in a CUDA C++ kernel where one change makes it right."""
+    wrong = sorted((t for t in tried if t.result.diagnosis and not t.result.hidden), key=_size)
+    if not wrong or found.kind in NO_CHANGE:
+        return None
+    passed = sorted((t for t in tried if t.result.passed), key=_size)
+    small = _spread(wrong)
+    large = [t for t in wrong if t not in small and t.outcome.seconds < LARGE][-1:]  # with more than one block
+    runs = [(t.run, max(LEAST_TIME, 10 * min(LARGE, t.outcome.seconds))) for t in (*small, *passed[:1], *large)]
+    lines = cuda_repairs.near(names.texts(fn), map(int, re.findall(r"\bline (\d+)", found.symptom)))
+    return cuda_repairs.find(fn, runs, lines, found.kind in THREADS, seconds)
+
+
+def _at(found: Diagnosis, place: repairs.Place) -> Diagnosis:
+    """A diagnosis with the place of a change. What is certain of threads and of accesses stays as it is."""
+    evidence = place.evidence(found.symptom + found.advice)
+    if not evidence.cause and found.kind in (*OUTSIDE, *THREADS):
+        return replace(found, advice=f"{found.advice} {evidence.advice}")
+    if not evidence.cause:
+        return replace(found, advice=place.evidence("").advice)
+    return replace(found, symptom=f"{found.symptom}; {evidence.cause}", advice=evidence.advice)
 
 
 def _spread(refused: list[Tried]) -> list[Tried]:
