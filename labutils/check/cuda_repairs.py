@@ -13,7 +13,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from ..backends import emulator, simt
 from ..cuda import Kernel
@@ -39,7 +39,7 @@ def find(fn: Callable, again: list[tuple[Run, float]], lines: set[int], waits: b
     may take in it. Changes of `lines` are tried earlier. `waits`: a barrier may be missing.
     """
     end = time.monotonic() + seconds
-    runs = [[_Wanted.of(run, limit) for run, limit in again] for _ in range(_processes())]
+    runs = [[_Wanted(accesses.again(run), limit) for run, limit in again] for _ in range(_processes())]
     longest = sum(2 * limit for _, limit in again) + 1
     for source, kernels in _texts(fn).items():
         for batch in _batches(cuda_edits.changes(source, lines, waits)):
@@ -55,17 +55,17 @@ def find(fn: Callable, again: list[tuple[Run, float]], lines: set[int], waits: b
     return None
 
 
-class _Wanted(NamedTuple):
-    """A run, what is wanted of its outputs, and the seconds that a launch may take."""
+@dataclass
+class _Wanted:
+    """A run of a process that tries changes, and the seconds that a launch may take in it."""
 
     run: Run
-    outputs: list[OutputComparison]
     limit: float
 
-    @classmethod
-    def of(cls, run: Run, limit: float) -> _Wanted:
-        own = accesses.again(run)
-        return cls(own, [*repairs.wanted(own)], limit)
+    @functools.cached_property
+    def outputs(self) -> list[OutputComparison]:
+        """What the outputs are compared with: found when a change is right in all runs before, and kept."""
+        return [*repairs.wanted(self.run)]
 
 
 def _processes() -> int:
@@ -130,11 +130,12 @@ class _Program:
             return {"right": False}
         ctypes.c_int.from_address(self.address).value = number
         emulator.replaced.update(self.replaced)
-        for run, wanted, limit in runs:
-            for b in run.buffers.values():
+        for w in runs:
+            for b in w.run.buffers.values():
                 b.reset()
-            result, _ = emulator.case_by_launch(self.fn, run, 2 * limit, limit)
-            if not repairs.is_right(run, wanted, result, emulator.outcome):
+            wanted = w.outputs
+            result, _ = emulator.case_by_launch(self.fn, w.run, 2 * w.limit, w.limit)
+            if not repairs.is_right(w.run, wanted, result, emulator.outcome):
                 return {"right": False}
         return {"right": True}
 
