@@ -29,6 +29,7 @@ FUNCTIONS = {
 }  # fmt: skip
 INDICES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 WHOLE = {"int", "unsigned", "long", "size_t", "unsigned int", "long long", "uint32_t", "int32_t", "const int", "short"}
+BARRIER = "what stands before it (threads may have to meet there)"
 MOST_TERMS = 24
 """Terms and conditions of the text that are tried where one may be missing."""
 
@@ -286,6 +287,18 @@ def _indices(source: Text, site: Site) -> Found:
                 yield source.change("the index", e, n.name)
 
 
+def _computed(source: Text, site: Site) -> Found:
+    """An index or a bound that is computed, where a variable has it."""
+    e, parent = site.node, site.parent
+    if parent is None or e.kind != "binary" or not source.is_whole(site):
+        return
+    inside = parent.kind == "index" and e is parent.parts[1]
+    if inside or (parent.kind == "binary" and parent.word in COMPARED):
+        for n in reversed(site.scope):
+            if n.type in WHOLE:
+                yield source.change("the index" if inside else "the comparison", e, n.name)
+
+
 def terms(source: Text, site: Site) -> Found:
     """A term, a factor or a condition too many."""
     e = site.node
@@ -349,6 +362,15 @@ def _values(source: Text, site: Site) -> Found:
             yield source.change("the term (one may be missing)", e, f"{text} {sign} {term}")
 
 
+def _unguarded_loads(source: Text, site: Site) -> Found:
+    """An element that is read whether it exists or not."""
+    e = site.node
+    kind = next((n.type for n in reversed(site.scope) if n.name == e.word), "")
+    if e.kind == "index" and site.is_value and kind in ("const float*", "float*", "float[]"):
+        for condition in _conditions(source, site):
+            yield source.change("the element (a condition may be missing)", e, f"{condition} ? {source.of(e)} : 0.0f")
+
+
 def _unguarded(source: Text, site: Site) -> Found:
     """A condition that is missing beside another one."""
     first = site.statement.kind in ("if", "while", "for") and site.parent is None and site.node.kind == "binary"
@@ -370,13 +392,13 @@ def _barriers(source: Text, block: Statement, scope: tuple[Declared, ...]) -> Fo
     """Where threads may have to meet: before a statement, and at the end of a block."""
     if "__shared__" in source.text:
         for at in [s.begin for s in block.body] + [block.end - 1]:
-            yield source.before("what stands before it (threads may have to meet there)", at, "__syncthreads();")
+            yield source.before(BARRIER, at, "__syncthreads();")
 
 
 def _warp_barriers(source: Text, block: Statement, scope: tuple[Declared, ...]) -> Found:
     if "__syncwarp" in source.text:
         for s in block.body:
-            yield source.before("what stands before it (lanes may have to meet there)", s.begin, "__syncwarp();")
+            yield source.before(BARRIER, s.begin, "__syncwarp();")
 
 
 def _too_many(source: Text, block: Statement, scope: tuple[Declared, ...]) -> Found:
@@ -407,12 +429,16 @@ def _guarded(source: Text, block: Statement, scope: tuple[Declared, ...]) -> Fou
 def _conditional(source: Text, s: Statement, scope: tuple[Declared, ...]) -> Found:
     site = Site(s.expressions[0], None, s, scope, False)
     text = source.text[s.begin : s.end]
-    tried = [source.of(c.node) for c in source.conditions if source.fits(c, site)]
-    whole = [n.name for n in reversed(scope) if n.type in WHOLE][:5]
-    tried += [f"{a} {op} {b}" for op in ("<", ">=") for a in whole for b in whole if a != b]
-    tried += [f"{a} == 0" for a in (*whole, "threadIdx.x")]
-    for condition in dict.fromkeys(tried):
+    for condition in _conditions(source, site):
         yield source.change("the statement (a condition may be missing)", s, f"if ({condition}) {text}")
+
+
+def _conditions(source: Text, site: Site) -> list[str]:
+    """Conditions that may be missing: those of the text, and comparisons of the nearest variables."""
+    tried = [source.of(c.node) for c in source.conditions if source.fits(c, site)]
+    whole = [n.name for n in reversed(site.scope) if n.type in WHOLE][:5]
+    tried += [f"{a} {op} {b}" for op in ("<", ">=") for a in whole for b in whole if a != b]
+    return list(dict.fromkeys([*tried, *(f"{a} == 0" for a in (*whole, "threadIdx.x"))]))
 
 
 def _resets(source: Text, block: Statement, scope: tuple[Declared, ...]) -> Found:
@@ -427,8 +453,8 @@ def _resets(source: Text, block: Statement, scope: tuple[Declared, ...]) -> Foun
 
 RULES: tuple[tuple[Callable[[Text, Site], Found], ...], ...] = (
     (comparisons, _functions, _assignments, _axes, constants, _tests, operators, _one_off),
-    (_names, _indices, terms, _casts, _sizes),
-    (_missing, _values, _unguarded),
+    (_names, _indices, _computed, terms, _casts, _sizes),
+    (_missing, _values, _unguarded, _unguarded_loads),
     (_undivided,),
 )
 ON_BLOCKS: tuple[tuple[Callable[..., Found], ...], ...] = (

@@ -1,6 +1,6 @@
 """Where is the mistake in a CUDA C++ kernel? Small changes of its text are tried: if one makes it right, it is there.
 
-The changes (`cuda_edits`) are compiled some hundred at a time (`choices`), the likeliest first, and each runs in the
+The changes (`cuda_edits`) are compiled hundreds at a time (`choices`), the likeliest first, and each runs in the
 emulator: in small refused cases, then in one that passed.
 """
 
@@ -73,11 +73,14 @@ def _processes() -> int:
     return min(MOST_PROCESSES, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
 
 
-def near(texts: Iterable[tuple[int, str]], lines: Iterable[int]) -> set[int]:
-    """These lines, the conditions around them, and the lines where the variables of their indices are computed."""
-    found = set(lines)
-    for line in [*found]:
-        for _, source in texts:
+def near(texts: Iterable[tuple[int, str]], message: str) -> set[int]:
+    """The lines that a message names and those that index the arrays which it names, the conditions around them, and
+    the lines where the variables of their indices are computed."""
+    found = set(map(int, re.findall(r"\bline (\d+)", message)))
+    for _, source in texts:
+        for array in set(re.findall(r"\b(\w+)\[", message)):
+            found |= {x.number for x in statements.uses(source, array)}
+        for line in [*found]:
             if here := statements.line_of(source, line):
                 found |= {x.number for x in (*statements.conditions(source, line), *statements.made_of(source, here))}
     return found

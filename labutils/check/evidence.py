@@ -21,6 +21,7 @@ from ..spec.inputs import Run
 from ..spec.verdict import CaseResult, Diagnosis
 from . import (
     accesses,
+    cuda_edits,
     cuda_repairs,
     diagnose,
     hypotheses,
@@ -48,8 +49,8 @@ THREADS = (
 SECONDS = 1.5
 """Time for running the kernel again, on top of as much as the check took."""
 
-SEARCHED = 0.6
-"""The part of that time for trying changes of a CUDA C++ kernel."""
+UNCHANGED = 0.4
+"""The part of that time at most for running a CUDA C++ kernel as it is; the rest is for trying changes of it."""
 
 LARGE, LEAST_TIME = 0.5, 0.25
 """Seconds that a case may have taken in which a change has to be right at last; seconds that each change has at least,
@@ -86,10 +87,12 @@ def refine(
     exercise: KernelExercise, fn: Callable, found: Diagnosis, tried: list[tuple], seed: int, seconds: float = SECONDS
 ) -> Diagnosis:
     """The headline with its cause, as far as evidence shows one. `tried` holds (run, outcome, result) of each case."""
-    cases, begin = [Tried(*t) for t in tried], time.monotonic()
-    place = _changed(fn, found, cases, SEARCHED * seconds) if exercise.language == "cuda" else None
-    left = max(0.3 * seconds, seconds - (time.monotonic() - begin))
-    refined = _with_guess(_refined(exercise, fn, found, cases, seed, left), found, cases)
+    cases = [Tried(*t) for t in tried]
+    if exercise.language != "cuda":
+        return _with_guess(_refined(exercise, fn, found, cases, seed, seconds), found, cases)
+    end = time.monotonic() + seconds
+    refined = _with_guess(_refined(exercise, fn, found, cases, seed, UNCHANGED * seconds), found, cases)
+    place = _changed(fn, refined, cases, max(UNCHANGED * seconds, end - time.monotonic()))
     return _at(refined, place) if place else refined
 
 
@@ -304,12 +307,14 @@ def _changed(fn, found: Diagnosis, tried: list[Tried], seconds: float) -> repair
     small = _spread(wrong)
     large = [t for t in wrong if t not in small and t.outcome.seconds < LARGE][-1:]  # with more than one block
     runs = [(t.run, max(LEAST_TIME, 10 * min(LARGE, t.outcome.seconds))) for t in (*small, *passed[:1], *large)]
-    lines = cuda_repairs.near(names.texts(fn), map(int, re.findall(r"\bline (\d+)", found.symptom)))
+    lines = cuda_repairs.near(names.texts(fn), f"{found.symptom} {found.advice}")
     return cuda_repairs.find(fn, runs, lines, found.kind in THREADS, seconds)
 
 
 def _at(found: Diagnosis, place: repairs.Place) -> Diagnosis:
     """A diagnosis with the place of a change. What is certain of threads and of accesses stays as it is."""
+    if place.what == cuda_edits.BARRIER:  # the finding has said between which lines
+        return found
     evidence = place.evidence(found.symptom + found.advice)
     if not evidence.cause and found.kind in (*OUTSIDE, *THREADS):
         return replace(found, advice=f"{found.advice} {evidence.advice}")
