@@ -22,6 +22,8 @@ from ..spec.inputs import Run
 from ..spec.verdict import CaseResult, Diagnosis
 from . import (
     accesses,
+    cuda_edits,
+    cuda_repairs,
     diagnose,
     hypotheses,
     influence,
@@ -50,6 +52,16 @@ SECONDS = 1.5
 
 BRIEF = 0.2
 """Seconds that a step gets although the time is over: most runs of a small case need less."""
+
+UNCHANGED = 0.4
+"""The part of that time at most for running a CUDA C++ kernel as it is; the rest is for trying changes of it."""
+
+LARGE, LEAST_TIME = 0.5, 0.25
+"""Seconds that a case may have taken in which a change has to be right at last; seconds that each change has at least,
+beside ten times what the case took."""
+
+NO_CHANGE = ("error", "does-not-compile", "no-kernel", "returned", "needs-gpu", "unfilled", "signature")
+"""Kinds of which no change of a kernel's text is the cause."""
 
 SAMPLES = 3
 """Refused cases that a hypothesis must explain."""
@@ -91,7 +103,14 @@ def refine(
 ) -> Diagnosis:
     """The headline with its cause, as far as evidence shows one. `tried` holds (run, outcome, result) of each case."""
     cases = [Tried(*t) for t in tried]
-    return _with_guess(_refined(exercise, fn, found, cases, seed, Clock(time.monotonic() + seconds)), found, cases)
+    if exercise.language != "cuda":
+        clock = Clock(time.monotonic() + seconds)
+        return _with_guess(_refined(exercise, fn, found, cases, seed, clock), found, cases)
+    begin = time.monotonic()
+    refined = _refined(exercise, fn, found, cases, seed, Clock(begin + UNCHANGED * seconds))
+    refined = _with_guess(refined, found, cases)
+    place = _changed(fn, refined, cases, max(UNCHANGED * seconds, begin + seconds - time.monotonic()))
+    return _at(refined, place) if place else refined
 
 
 def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, clock: Clock) -> Diagnosis:
@@ -286,7 +305,7 @@ def _placed(
     """The diagnosis with the place in the kernel where one change makes it right, if there is one that is found in this
     part of the time left."""
     if refused[0].run.exercise.language == "cuda":
-        return found
+        return found  # that has been tried (`_changed`)
     passed = sorted((t for t in tried if t.result.passed), key=_size)
     first = [*_spread(refused), *passed[:1]]
     rest = _quick([t for t in tried if t not in first and not t.result.hidden])
@@ -307,6 +326,31 @@ def _quick(tried: list[Tried]) -> list[Tried]:
     ordered = sorted(tried, key=_size)
     together = itertools.accumulate(t.outcome.seconds for t in ordered)
     return [t for t, seconds in zip(ordered, together, strict=True) if seconds <= repairs.ALL / 2]
+
+
+def _changed(fn, found: Diagnosis, tried: list[Tried], seconds: float) -> repairs.Place | None:
+    """The place in a CUDA C++ kernel where one change makes it right."""
+    wrong = sorted((t for t in tried if t.result.diagnosis and not t.result.hidden), key=_size)
+    if not wrong or found.kind in NO_CHANGE:
+        return None
+    passed = sorted((t for t in tried if t.result.passed), key=_size)
+    small = _spread(wrong)
+    large = [t for t in wrong if t not in small and t.outcome.seconds < LARGE][-1:]  # with more than one block
+    runs = [(t.run, max(LEAST_TIME, 10 * min(LARGE, t.outcome.seconds))) for t in (*small, *passed[:1], *large)]
+    lines = cuda_repairs.near(names.texts(fn), f"{found.symptom} {found.advice}")
+    return cuda_repairs.find(fn, runs, lines, found.kind in THREADS, seconds)
+
+
+def _at(found: Diagnosis, place: repairs.Place) -> Diagnosis:
+    """A diagnosis with the place of a change. What is certain of threads and of accesses stays as it is."""
+    if place.what == cuda_edits.BARRIER:  # the finding has said between which lines
+        return found
+    evidence = place.evidence(found.symptom + found.advice)
+    if not evidence.cause and found.kind in (*OUTSIDE, *THREADS):
+        return replace(found, advice=f"{found.advice} {evidence.advice}")
+    if not evidence.cause:
+        return replace(found, advice=place.evidence("").advice)
+    return replace(found, symptom=f"{found.symptom}; {evidence.cause}", advice=evidence.advice)
 
 
 def _spread(refused: list[Tried]) -> list[Tried]:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from ..backends import child, extract, interpreter
+from ..backends import Outcome, child, extract, interpreter
 from ..spec.inputs import Run
 from . import diagnose, edits, statements
 from .compare import Comparison, OutputComparison, mismatches
@@ -65,7 +65,7 @@ def find(fn: Callable, first: list[Run], rest: list[Run], lines: set[int], secon
     except extract.NotExtractable:
         return None
     tries = sorted(_tries(parts), key=lambda t: parts[t[0]].line + t[1].line - 1 not in lines)[:MOST]
-    runs, others = ([(run, [*_wanted(run)]) for run in some] for some in (first, rest))
+    runs, others = ([(run, [*wanted(run)]) for run in some] for some in (first, rest))
     jobs = [functools.partial(_right, fn.__name__, parts, *t, runs) for t in tries]
     at = 0
     while (found := edits.first_right(jobs[at:], EACH, end)) is not None:
@@ -107,7 +107,8 @@ def _tries(parts: list[extract.Part]) -> list[tuple[int, edits.Change]]:
     return [t for each in found for t in each]
 
 
-def _wanted(run: Run) -> Iterator[OutputComparison]:
+def wanted(run: Run) -> Iterator[OutputComparison]:
+    """What a run's outputs are compared with."""
     comparison = Comparison(run)
     return (comparison.output(name) for name in run.outputs)
 
@@ -126,11 +127,16 @@ def _right(entry: str, parts: list[extract.Part], number: int, change: edits.Cha
             b.reset()
         result = interpreter.one_case(fn, run, compiled=False)
         result.pop("compile")
-        if result["problem"] or result["findings"] or any(map(_differs, wanted)):
-            return {"right": False}
-        if diagnose.examine(run, interpreter.outcome(result)).diagnosis is not None:
+        if not is_right(run, wanted, result, interpreter.outcome):
             return {"right": False}
     return {"right": True}
+
+
+def is_right(run: Run, wanted: list[OutputComparison], result: dict, outcome: Callable[[dict], Outcome]) -> bool:
+    """Is nothing wrong in a run that a backend's child has reported?"""
+    if result["problem"] or result["findings"] or any(map(_differs, wanted)):
+        return False
+    return diagnose.examine(run, outcome(result)).diagnosis is None
 
 
 def _differs(wanted: OutputComparison) -> bool:
