@@ -40,12 +40,17 @@ from .findings import Evidence
 UNWRITTEN = ("not-written", "tail-not-written", "first-block-only")
 OUTSIDE = ("out-of-bounds", "tail-unmasked")
 VALUES = ("wrong-values", "overflow")
+SEARCHED = ("error", "input-overwritten", "precision")
+"""Kinds for which a place in the kernel is looked for at the end."""
 THREADS = (
     "missing-syncthreads", "missing-syncwarp", "missing-wait", "uninitialized-shared", "timeout", "race", "deadlock",
 )  # fmt: skip
 
 SECONDS = 1.5
 """Time for running the kernel again, on top of as much as the check took."""
+
+LEAST_SEARCH = 0.5
+"""Seconds that the search for a place has in any case."""
 
 SAMPLES = 3
 """Refused cases that a hypothesis must explain."""
@@ -76,10 +81,51 @@ def refine(
 ) -> Diagnosis:
     """The headline with its cause, as far as evidence shows one. `tried` holds (run, outcome, result) of each case."""
     cases = [Tried(*t) for t in tried]
-    return _with_guess(_refined(exercise, fn, found, cases, seed, seconds), found, cases)
+    search = Search(exercise, fn, cases, seconds)
+    refined = _with_guess(_refined(exercise, fn, found, cases, seed, seconds, search), found, cases)
+    refused = sorted((t for t in cases if _same(t, found)), key=_size)
+    if search.done or not refused or not (found.guess or found.kind in (*VALUES, *SEARCHED)):
+        return refined
+    formula = False if found.kind == "input-overwritten" else None
+    return search(refined, refused, formula, keep=found.kind not in ("error", "input-overwritten"))
 
 
-def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, seconds: float) -> Diagnosis:
+class Search:
+    """The place in a Triton kernel where one change makes it right, looked for once: a diagnosis with what it says."""
+
+    def __init__(self, exercise: KernelExercise, fn: Callable, tried: list[Tried], seconds: float):
+        self.done = exercise.language != "triton"
+        self._fn, self._end = fn, time.monotonic() + seconds
+        cases = sorted((t for t in tried if not t.result.hidden), key=_size)
+        self._passed = [t for t in cases if t.result.passed and _is_quick(t)]
+        self._refused = [t for t in cases if t.result.diagnosis]
+
+    def __call__(
+        self, found: Diagnosis, refused: list[Tried], formula: bool | None = None, keep: bool = False
+    ) -> Diagnosis:
+        """The diagnosis itself where no place is found, or there was a search before. `formula`: whether the mistake is
+        in a formula, or in what is loaded and stored; `keep`: the advice stays, and the place is added."""
+        if self.done:
+            return found
+        self.done = True
+        chosen = [*_spread(self._refused), *_spread(refused)]
+        again = [[accesses.again(t.run) for t in c] for c in ({id(t): t for t in chosen}.values(), self._passed[:1])]
+        lines = set(map(int, re.findall(r"\bline (\d+)", found.symptom + found.advice)))
+        seconds = max(LEAST_SEARCH, self._end - time.monotonic())
+        if found.kind == "input-overwritten":
+            lines |= {x.number for x in statements.naming(names.texts(self._fn), r"\btl\.(store|atomic_)")}
+        place = repairs.find(self._fn, *again, lines, seconds, formula)
+        if place is None:
+            return found
+        evidence = place.evidence(found.symptom + found.advice)
+        if keep or not evidence.cause:
+            return replace(found, advice=f"{found.advice} {place.sentence}")
+        return _added(found, evidence)
+
+
+def _refined(
+    exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, seconds: float, search: Search
+) -> Diagnosis:
     if found.kind in ("error", "does-not-compile") and (meant := names.missing(found.symptom, fn)):
         return replace(found, symptom=_with_line(meant[0], found.symptom), advice=meant[1])
     if found.kind == "error" and "must be 16-byte aligned" in found.symptom:
@@ -92,16 +138,18 @@ def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, seco
         refused = sorted((t for t in tried if _same(t, found)), key=_size)
     if found.guess and _refuted(found, tried) and (plain := _without_guess(refused)):
         values = plain[0].result.diagnosis
-        refined = _values(exercise, fn, values, plain, [*plain, *(t for t in tried if t.result.passed)], seed, seconds)
+        cases = [*plain, *(t for t in tried if t.result.passed)]
+        refined = _values(exercise, fn, values, plain, cases, seed, seconds, search)
         return replace(refined, kind=found.kind)
     if found.kind in UNWRITTEN and not found.guess:
-        return _placed(fn, _unwritten(fn, found, _shown(refused), seconds), refused, tried, seconds)
+        return search(_unwritten(fn, found, _shown(refused), seconds), refused, formula=False)
     if found.kind in OUTSIDE:
         outside = _outside(fn, found, _shown(refused), seconds)
-        placed = _placed(fn, outside, refused, tried, seconds)
+        placed = search(outside, refused, formula=False)
         values = [t for t in _of_kinds(tried, VALUES) if not _reads_outside(t)]
         if placed == outside and len(values) > len(refused):  # where nothing is read outside, the index is wrong too
-            inside = _values(exercise, fn, values[0].result.diagnosis, values, tried, seed, seconds, describe=False)
+            said = values[0].result.diagnosis
+            inside = _values(exercise, fn, said, values, tried, seed, seconds, search, describe=False)
             if inside is not None:
                 return replace(inside, kind=found.kind, symptom=f"{inside.symptom}; {placed.symptom}")
         return placed
@@ -114,14 +162,14 @@ def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, seco
         if explained := _explained(found, finite, passed):
             return explained
     if found.kind in VALUES:
-        return _values(exercise, fn, found, refused, tried, seed, seconds)
+        return _values(exercise, fn, found, refused, tried, seed, seconds, search)
     if exercise.language == "triton" and found.kind == "timeout":
         ended = sorted((t for t in tried if t.outcome.problem is None and t.outcome.launches), key=_size)
         return slowness.out_of_time(fn, found, refused[0].run, [(t.run, t.outcome) for t in ended], seconds)
     if exercise.language == "cuda" and found.kind in THREADS:
         return _threads(fn, found, refused[0], tried)
     if found.kind == "race":
-        return _raced(fn, found, refused, tried, seconds)
+        return _raced(fn, found, refused, tried, seconds, search)
     return found
 
 
@@ -211,14 +259,14 @@ def _coarse(fn, found: Diagnosis, refused: list[Tried]) -> Diagnosis:
     return replace(found, advice=advice)
 
 
-def _raced(fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], seconds: float) -> Diagnosis:
+def _raced(fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], seconds: float, search: Search) -> Diagnosis:
     """Of programs in Triton: a counter that announces what is not there yet, or the place of a change."""
     race = next((f for f in refused[0].outcome.findings if f.kind == "race"), None)
     if race is not None and race.access == "load":
         seen = accesses.record(fn, accesses.again(refused[0].run), seconds)
         if early := placement.waits_by_changing(seen) or placement.raised_early(race.array, seen):
             return _added(found, early)
-    placed = _placed(fn, found, refused, tried, seconds)
+    placed = search(found, refused, formula=False)
     return _unordered(found, tried) if placed == found else placed
 
 
@@ -265,26 +313,15 @@ def _threads(fn, found: Diagnosis, first: Tried, tried: list[Tried]) -> Diagnosi
     return _added(found, placement.conflict(finding.line, finding.message, sources))
 
 
-def _placed(fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], seconds: float) -> Diagnosis:
-    """The diagnosis with the place in the kernel where one change makes it right, if there is one."""
-    if refused[0].run.exercise.language == "cuda":
-        return found
-    passed = sorted((t for t in tried if t.result.passed), key=_size)
-    again = [accesses.again(t.run) for t in _spread(refused)], [accesses.again(t.run) for t in passed[:1]]
-    lines = set(map(int, re.findall(r"\bline (\d+)", found.symptom + found.advice)))
-    place = repairs.find(fn, *again, lines, seconds)
-    if place is None:
-        return found
-    evidence = place.evidence(found.symptom + found.advice)
-    if not evidence.cause:
-        return replace(found, advice=f"{found.advice} {evidence.advice}")
-    return _added(found, evidence)
-
-
 def _spread(refused: list[Tried]) -> list[Tried]:
     """The smallest case of more than one element, and one that is larger."""
     larger = [t for t in refused if min(b.view.numel() for b in t.run.outputs.values()) > 1] or refused
-    return [larger[0], larger[len(larger) // 2]] if len(larger) > 1 else larger
+    quick = [t for t in larger[1:] if _is_quick(t)]
+    return [larger[0], *quick[len(quick) // 2 :][:1]]
+
+
+def _is_quick(t: Tried) -> bool:
+    return t.outcome.seconds < repairs.EACH / 4
 
 
 def _refuted(found: Diagnosis, tried: list[Tried]) -> bool:
@@ -377,14 +414,21 @@ def _outside(fn, found: Diagnosis, shown: Tried, seconds: float) -> Diagnosis:
 
 
 def _values(
-    exercise, fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], seed: int, seconds, describe: bool = True
+    exercise,
+    fn,
+    found: Diagnosis,
+    refused: list[Tried],
+    tried: list[Tried],
+    seed: int,
+    seconds,
+    search: Search,
+    describe: bool = True,
 ) -> Diagnosis | None:
     """What wrong values come from. Without `describe` nothing where no cause is found."""
     end = time.monotonic() + seconds
     passed = sorted((t for t in tried if t.result.passed and not t.result.hidden), key=_size)
     if not _all_strange(refused) and (explained := _explained(found, refused, passed)):
-        constant = explained.symptom.startswith("every element of") and " times " not in explained.symptom
-        return _placed(fn, explained, refused, tried, seconds) if constant else explained
+        return search(explained, refused, keep=True)
     shown = _shown(refused)
     comparison = Comparison(shown.run)
     outputs = {n: comparison.output(n) for n in shown.run.outputs}
@@ -393,12 +437,14 @@ def _values(
         return found if describe else None
     base, output = shown.result.diagnosis, outputs[name]
     if output.is_strange():  # what is not finite moves with nothing
-        return _not_finite(fn, base, shown, output, refused, tried, seconds) if describe else None
-    placed = _placed(fn, replace(base, symptom=base.symptom + _in_case(shown)), refused, tried, seconds / 2)
-    if placed.advice != base.advice:
-        return placed
-    studied = influence.study(exercise, fn, shown.run.case, seed, max(0.5, end - time.monotonic()))
+        return _not_finite(fn, base, shown, output, refused, tried, seconds, search) if describe else None
+    left = max(0.5, end - time.monotonic())
+    studied = influence.study(exercise, fn, shown.run.case, seed, left if search.done else left / 3)
     moves = studied.moves
+    formula = influence.is_right(moves[name], output.bad) if moves else None
+    said = replace(base, symptom=base.symptom + _in_case(shown))
+    if (placed := search(said, refused, formula)) != said:
+        return placed
     right = _right_outputs(outputs, refused)
     innocent = {m.group.array for n in right for m in moves.get(n, ()) if m.must.any()}
     its = [m for m in moves.get(name, ()) if m.group.array not in innocent]
@@ -411,8 +457,7 @@ def _values(
         return _added(replace(base, symptom=base.symptom + _in_case(shown) + _also_right(right)), story, name)
     if not describe:
         return None
-    reads_right = influence.is_right(moves[name], output.bad) if moves else False
-    return _described(base, shown, output, refused, tried, reads_right, right)
+    return _described(base, shown, output, refused, tried, bool(formula), right)
 
 
 def _in_a_larger_case(
@@ -548,7 +593,9 @@ def _by_hand(output: OutputComparison) -> str:
     )
 
 
-def _not_finite(fn, base: Diagnosis, shown: Tried, output: OutputComparison, refused, tried, seconds) -> Diagnosis:
+def _not_finite(
+    fn, base: Diagnosis, shown: Tried, output: OutputComparison, refused, tried, seconds, search: Search
+) -> Diagnosis:
     """inf or NaN: in which cases, the operation that made it, or else the lines that can make it."""
     strange = output.bad & ~output.got.isfinite() & output.expected.isfinite()
     if not strange.any():
@@ -562,12 +609,12 @@ def _not_finite(fn, base: Diagnosis, shown: Tried, output: OutputComparison, ref
         inputs = [v for v in shown.run.inputs().values() if isinstance(v, torch.Tensor)]
         finite = all(not v.isinf().any() for v in inputs)
         if made := not_finite.evidence(events or [], nan, linecache.getlines, finite):
-            return replace(base, symptom=f"{symptom}; {made.cause}", advice=made.advice)
+            return search(replace(base, symptom=f"{symptom}; {made.cause}", advice=made.advice), refused)
         if nan and events is not None and all(e.what != "invalid" for e in events):
             loaded = not_finite.loaded(names.texts(fn))
             base, symptom = replace(base, advice=loaded.advice), f"{symptom}; {loaded.cause}"
-            return _placed(fn, replace(base, symptom=symptom), refused, tried, seconds)
-    placed = _placed(fn, replace(base, symptom=symptom), refused, tried, seconds)
+            return search(replace(base, symptom=symptom), refused)
+    placed = search(replace(base, symptom=symptom), refused)
     lines = statements.risky(names.texts(fn))
     if not lines or placed.advice != base.advice:
         return placed

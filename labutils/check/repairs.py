@@ -6,6 +6,7 @@ small, and a case that it passed before.
 
 from __future__ import annotations
 
+import ast
 import functools
 import time
 from collections.abc import Callable, Iterator
@@ -20,12 +21,13 @@ from .findings import Evidence
 EACH = 1.0
 """Seconds that a changed kernel may take."""
 
-MOST = 400
+MOST = 2000
 """Changes that are tried at most, the likeliest first."""
 
 
-WHOLE = ("the mask", "the neutral value of masked lanes", "the accumulator")
-"""What is shown with its whole statement: it may be missing."""
+def _is_whole(what: str) -> bool:
+    """Is this shown with its whole statement, because it may be missing?"""
+    return what in ("the mask", "the neutral value of masked lanes", "the accumulator") or "missing" in what
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,17 @@ class Place:
     line: int
     statement: str
 
+    @property
+    def sentence(self) -> str:
+        """What is known, for an advice that says something else."""
+        shown = statements.shortened(self.statement)
+        return f"One change of {self.what} on line {self.line} makes the kernel right: `{shown}`."
+
     def evidence(self, before: str) -> Evidence:
         """`before` is what has been reported already: a line in it is not named again."""
         if f"line {self.line}" in before:
             return Evidence("", f"One change of {self.what} on line {self.line} makes the kernel right.")
-        shown = statements.shortened(self.statement if self.what in WHOLE else self.text, 80)
+        shown = statements.shortened(self.statement if _is_whole(self.what) else self.text, 80)
         return Evidence(
             f"one change on line {self.line} makes the kernel right, `{statements.shortened(self.statement)}`",
             f"Look at line {self.line}, first at {self.what}, `{shown}`. If that is as it should be, look at the rest "
@@ -49,34 +57,45 @@ class Place:
         )
 
 
-def find(fn: Callable, refused: list[Run], passed: list[Run], lines: set[int], seconds: float) -> Place | None:
+def find(
+    fn: Callable, refused: list[Run], passed: list[Run], lines: set[int], seconds: float, formula: bool | None = None
+) -> Place | None:
     """The first place where one small change makes the kernel right; None where there is none, or no time.
 
-    `lines` are tried first. The runs' buffers are overwritten.
+    `lines` are tried first, then those that compute what these use; of each, what is likely: a `formula`, or what is
+    loaded and stored. The runs' buffers are overwritten.
     """
     end = time.monotonic() + seconds
     try:
         parts = extract.module_parts(fn)
     except extract.NotExtractable:
         return None
-    tries = sorted(_tries(parts), key=lambda t: parts[t[0]].line + t[1].line - 1 not in lines)[:MOST]
-    runs = [(run, [*_wanted(run)]) for run in (*refused[:2], *passed[:1])]
-    jobs = [functools.partial(_right, fn.__name__, parts, *t, runs) for t in tries]
-    at = edits.first_right(jobs, EACH, end)
+
+    behind = [_behind(part, lines) for part in parts]
+
+    def likeliest(t: tuple[int, edits.Change]) -> tuple:
+        number, change = t
+        line = parts[number].line + change.line - 1
+        unlikely = formula is not None and change.formula != formula
+        return line not in lines, line not in behind[number] or unlikely, unlikely, change.group
+
+    tries = sorted(_tries(parts), key=likeliest)[:MOST]
+    changed = Changed(fn.__name__, parts, [(run, [*_wanted(run)]) for run in (*refused, *passed)])
+    at = edits.first_right([functools.partial(changed.right, *t) for t in tries], EACH, end)
     if at is None:
         return None
     place, end = _place(parts, *tries[at]), min(end, time.monotonic() + EACH)
-    return _whole_line(fn.__name__, parts, place, tries[at], tries[at + 1 :], runs, end)
+    return _whole_line(changed, place, tries[at], tries[at + 1 :], end)
 
 
-def _whole_line(entry: str, parts, place: Place, first, left, runs, end: float) -> Place:
+def _whole_line(changed: Changed, place: Place, first, left, end: float) -> Place:
     """The place, without a part of it where another part of the same line, apart from it, could be changed as well."""
     number, change = first
     others = [
         t for t in left
         if t[0] == number and t[1].line == change.line and (t[1].begin >= change.end or t[1].end <= change.begin)
     ]  # fmt: skip
-    results = child.run([functools.partial(_right, entry, parts, *t, runs) for t in others], EACH)
+    results = child.run([functools.partial(changed.right, *t) for t in others], EACH)
     for result in results:
         if isinstance(result, str) or time.monotonic() > end:
             break
@@ -87,16 +106,44 @@ def _whole_line(entry: str, parts, place: Place, first, left, runs, end: float) 
     return place
 
 
+def _behind(part: extract.Part, lines: set[int]) -> set[int]:
+    """The lines of a part that compute what the statements on these lines use, and what those use in turn."""
+    try:
+        tree = ast.parse(part.text)
+    except SyntaxError:
+        return set()
+    found = []  # (lines, names that are bound, names that are used) of each statement, of a loop its head
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Assign, ast.AugAssign, ast.For, ast.Expr, ast.Return, ast.While, ast.If)):
+            heads = [getattr(node, field) for field in ("target", "iter", "test") if hasattr(node, field)]
+            whole = isinstance(node, (ast.Assign, ast.AugAssign, ast.Expr, ast.Return))
+            inside = [n for top in ([node] if whole else heads) for n in ast.walk(top) if isinstance(n, ast.Name)]
+            bound = {n.id for n in inside if isinstance(n.ctx, ast.Store)}
+            last = node.end_lineno if whole else node.lineno
+            found.append(({part.line + k - 1 for k in range(node.lineno, last + 1)}, bound, {n.id for n in inside}))
+    wanted = {name for at, _, used in found if at & lines for name in used}
+    behind, before = set(), -1
+    while len(behind) > before:
+        before = len(behind)
+        for at, bound, used in found:
+            if bound & wanted:
+                behind |= at
+                wanted |= used
+    return behind
+
+
 def _tries(parts: list[extract.Part]) -> list[tuple[int, edits.Change]]:
-    """Changes of every kernel among the parts: (number of the part, change), in turns by kind of change."""
+    """Changes of every kernel and every other function among the parts: (number of the part, change)."""
     found = []
     for number, part in enumerate(parts):
-        if "triton.jit" in part.text and "def " in part.text:
-            try:
-                found.append([(number, c) for c in edits.changes(part.text)])
-            except (SyntaxError, StopIteration):
-                continue
-    return [t for each in found for t in each]
+        if "def " not in part.text:
+            continue
+        rules = edits.RULES if "triton.jit" in part.text else edits.LAUNCHER_RULES
+        try:
+            found += [(number, c) for c in edits.changes(part.text, rules)]
+        except (SyntaxError, StopIteration):
+            continue
+    return found
 
 
 def _wanted(run: Run) -> Iterator[OutputComparison]:
@@ -104,25 +151,34 @@ def _wanted(run: Run) -> Iterator[OutputComparison]:
     return (comparison.output(name) for name in run.outputs)
 
 
-def _right(entry: str, parts: list[extract.Part], number: int, change: edits.Change, runs) -> dict:
-    """In the child: is the changed kernel right in these runs, each with what it wants of the outputs?"""
-    part = parts[number]
-    changed = [*parts]
-    changed[number] = part._replace(text=change.applied(part.text), file=f"<changed {part.file}>")
-    try:
-        fn = extract.load(changed, "changed")[entry]
-    except Exception:  # a change that is no Python is no repair
-        return {"right": False}
-    for run, wanted in runs:
+class Changed:
+    """A learner's function whose parts are changed one at a time, and runs, each with what it wants of the outputs."""
+
+    def __init__(self, entry: str, parts: list[extract.Part], runs: list[tuple[Run, list[OutputComparison]]]):
+        self._entry, self._parts, self._runs = entry, parts, runs
+        self._module: dict | None = None
+
+    def right(self, number: int, change: edits.Change) -> dict:
+        """In the child: is the function right in all runs with this change of a part?"""
+        if self._module is None:  # loaded once, in the child
+            self._module = extract.load(self._parts, "changed")
+        part, before = self._parts[number], dict(self._module)
+        try:
+            extract.define(part._replace(text=change.applied(part.text), file=f"<changed {part.file}>"), self._module)
+            return {"right": all(self._passes(*run) for run in self._runs)}
+        except Exception:  # a change that is no Python is no repair
+            return {"right": False}
+        finally:
+            self._module.update(before)
+
+    def _passes(self, run: Run, wanted: list[OutputComparison]) -> bool:
         for b in run.buffers.values():
             b.reset()
-        result = interpreter.one_case(fn, run, compiled=False)
+        result = interpreter.one_case(self._module[self._entry], run, compiled=False)
         result.pop("compile")
         if result["problem"] or result["findings"] or any(map(_differs, wanted)):
-            return {"right": False}
-        if diagnose.examine(run, interpreter.outcome(result)).diagnosis is not None:
-            return {"right": False}
-    return {"right": True}
+            return False
+        return diagnose.examine(run, interpreter.outcome(result)).diagnosis is None
 
 
 def _differs(wanted: OutputComparison) -> bool:
