@@ -23,7 +23,7 @@ from ..backends import child
 class Change:
     """Replace the characters from `begin` to `end` of a text by `new`. `what` names what is looked at; `line` counts
     from the text's first line, 1. `group` is that of the rule that made it, 0 for the likeliest; `formula`: it changes
-    what is computed, not which elements are loaded, stored or compared."""
+    what is computed, not which elements are loaded, stored or compared; None where that is open."""
 
     what: str
     begin: int
@@ -31,7 +31,7 @@ class Change:
     new: str
     line: int
     group: int = 0
-    formula: bool = False
+    formula: bool | None = None
 
     def applied(self, text: str) -> str:
         return text[: self.begin] + self.new + text[self.end :]
@@ -142,8 +142,10 @@ class Text:
         """Names of these kinds that are bound above a line."""
         return [n for n, k in self.kinds.items() if k in kinds and self.first.get(n, 0) < before]
 
-    def is_formula(self, node: ast.AST) -> bool:
-        """Is this part of a value, and of no address, mask or index in it?"""
+    def is_formula(self, node: ast.AST) -> bool | None:
+        """Is this part of a value, and of no address, mask or index in it? None in a function without pointers."""
+        if "pointer" not in self.kinds.values():
+            return None
         while (parent := self.parents.get(node)) is not None and not isinstance(node, ast.stmt):
             if isinstance(parent, ast.Call) and _is_access(parent) and node is not parent.func:
                 return node in parent.args[1:2] and _called(parent) != "load"
@@ -154,7 +156,7 @@ class Text:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             first = target.elts[0] if isinstance(target, ast.Tuple) else target
             return self.kind(first) == "value"
-        return isinstance(node, ast.Return) and "pointer" not in self.kinds.values()
+        return False
 
     @functools.cached_property
     def addresses(self) -> list[ast.expr]:
@@ -229,6 +231,18 @@ def changes(text: str, groups: Rules | None = None) -> list[Change]:
         for change in rule(source, node)
     ]
     return list({change.applied(text): change for change in reversed(found)}.values())[::-1]
+
+
+def unused(text: str) -> list[tuple[str, int]]:
+    """The names of one kernel's text that it never uses: variables with the line (from 1) on which they are bound, and
+    parameters that are not known to the compiler, with 0. [] if the text cannot be read."""
+    try:
+        source = Text(text)
+    except (SyntaxError, StopIteration):
+        return []
+    used = {n.id for n in source.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    bound = {n: k for n, k in source.first.items() if n not in used and not n.startswith("_")}
+    return [(n, k) for n, k in bound.items() if n not in source.parameters or source.kinds[n] != "tile"]
 
 
 # --- something else in the place of what is there -------------------------------------------------------------------
@@ -518,6 +532,16 @@ def _bounds(source: Text, node: ast.AST) -> Iterator[Change]:
             yield source.change("what is compared", node.left, f"({index} + {source.of(node.left)})")
 
 
+def _signs(source: Text, node: ast.AST) -> Iterator[Change]:
+    """A sign, or `1 -` and `1 +`, that a part of a formula lacks."""
+    if _is_operand(source, node) and source.kind(node) == "value":
+        text = source.of(node)
+        plain = text if isinstance(node, (ast.Name, ast.Call)) else f"({text})"
+        yield source.change("the sign", node, f"(-{plain})")
+        for sign in "-+":
+            yield source.change("the term (one may be missing)", node, f"(1 {sign} {plain})")
+
+
 def _missing(source: Text, node: ast.AST) -> Iterator[Change]:
     """A term or a factor too few in a formula: one of the intermediate results that the text has, or a small number."""
     if not _is_operand(source, node) or source.kind(node) != "value":
@@ -526,9 +550,6 @@ def _missing(source: Text, node: ast.AST) -> Iterator[Change]:
     plain = text if isinstance(node, (ast.Name, ast.Call, ast.Subscript)) else f"({text})"
     for number in ("2", "3", "0.5"):
         yield source.change("the factor (one may be missing)", node, f"({number} * {plain})")
-    yield source.change("the sign", node, f"(-{plain})")
-    for sign in "+-":
-        yield source.change("the term (one may be missing)", node, f"(1 {sign} {plain})")
     for name in [*source.named("value", before=node.lineno), *_scalars(source)]:
         if name != text:
             yield source.change("the term (one may be missing)", node, f"({text} + {name})")
@@ -599,7 +620,7 @@ Rules = tuple[tuple[Callable[[Text, ast.AST], Iterator[Change]], ...], ...]
 RULES: Rules = (
     (comparisons, _functions, _accumulations, _shapes, _initial, _exchanged, _exchanged_values, _rounding),
     (_memory, operators),
-    (_names, constants, terms),
+    (_names, constants, terms, _signs),
     (_addresses, _bounds, _indices, _statements, _moves),
     (_missing,),
     (_values,),

@@ -52,6 +52,9 @@ SECONDS = 1.5
 LEAST_SEARCH = 0.5
 """Seconds that the search for a place has in any case."""
 
+MOST_UNUSED = 3
+"""Names that are used nowhere: where there are more, the kernel is not finished."""
+
 SAMPLES = 3
 """Refused cases that a hypothesis must explain."""
 
@@ -84,10 +87,18 @@ def refine(
     search = Search(exercise, fn, cases, seconds)
     refined = _with_guess(_refined(exercise, fn, found, cases, seed, seconds, search), found, cases)
     refused = sorted((t for t in cases if _same(t, found)), key=_size)
-    if search.done or not refused or not (found.guess or found.kind in (*VALUES, *SEARCHED)):
-        return refined
-    formula = False if found.kind == "input-overwritten" else None
-    return search(refined, refused, formula, keep=found.kind not in ("error", "input-overwritten"))
+    if not search.done and refused and (found.guess or found.kind in (*VALUES, *SEARCHED)):
+        formula = False if found.kind == "input-overwritten" else None
+        refined = search(refined, refused, formula, keep=found.kind not in ("error", "input-overwritten"))
+    return _with_unused(fn, refined) if exercise.language == "triton" and refused and not search.found else refined
+
+
+def _with_unused(fn, found: Diagnosis) -> Diagnosis:
+    """With the names of the kernels that are used nowhere: a term that is left out leaves one behind."""
+    said = repairs.unused(fn)
+    if not said or len(said) > MOST_UNUSED:
+        return found
+    return replace(found, advice=f"{found.advice} Used nowhere: {', '.join(said)}. Where does it belong?")
 
 
 class Search:
@@ -95,6 +106,7 @@ class Search:
 
     def __init__(self, exercise: KernelExercise, fn: Callable, tried: list[Tried], seconds: float):
         self.done = exercise.language != "triton"
+        self.found = False
         self._fn, self._end = fn, time.monotonic() + seconds
         cases = sorted((t for t in tried if not t.result.hidden), key=_size)
         self._passed = [t for t in cases if t.result.passed and _is_quick(t)]
@@ -117,6 +129,7 @@ class Search:
         place = repairs.find(self._fn, *again, lines, seconds, formula)
         if place is None:
             return found
+        self.found = True
         evidence = place.evidence(found.symptom + found.advice)
         if keep or not evidence.cause:
             return replace(found, advice=f"{found.advice} {place.sentence}")

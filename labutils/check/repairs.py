@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -23,6 +24,9 @@ EACH = 1.0
 
 MOST = 2000
 """Changes that are tried at most, the likeliest first."""
+
+FAR = 4
+"""Steps from a line that has been named to the lines that compute what it uses, beyond which all are alike."""
 
 
 def _is_whole(what: str) -> bool:
@@ -62,8 +66,9 @@ def find(
 ) -> Place | None:
     """The first place where one small change makes the kernel right; None where there is none, or no time.
 
-    `lines` are tried first, then those that compute what these use; of each, what is likely: a `formula`, or what is
-    loaded and stored. The runs' buffers are overwritten.
+    What is likely is tried first: common mistakes, those on `lines` or near to them, those that take in a name
+    which is used nowhere, and those in a `formula`, or if that is False, in what is loaded and stored. The runs'
+    buffers are overwritten.
     """
     end = time.monotonic() + seconds
     try:
@@ -71,21 +76,40 @@ def find(
     except extract.NotExtractable:
         return None
 
-    behind = [_behind(part, lines) for part in parts]
+    distances = _distances(parts, lines)
+    unused = [rf"\b({'|'.join(n for n, _ in edits.unused(p.text)) or '(?!)'})\b" for p in parts]
 
-    def likeliest(t: tuple[int, edits.Change]) -> tuple:
+    def unlikely(t: tuple[int, edits.Change]) -> float:
         number, change = t
-        line = parts[number].line + change.line - 1
-        unlikely = formula is not None and change.formula != formula
-        return line not in lines, line not in behind[number] or unlikely, unlikely, change.group
+        far = min(distances.get((number, parts[number].line + change.line - 1), FAR), FAR) if lines else 0
+        other_kind = None not in (formula, change.formula) and change.formula != formula
+        is_kernel = "triton.jit" in parts[number].text
+        takes_in = re.search(unused[number], change.new) is not None
+        return change.group + 1.5 * far + 3 * other_kind + (0 if is_kernel else 1) - 3 * takes_in
 
-    tries = sorted(_tries(parts), key=likeliest)[:MOST]
+    tries = sorted(_tries(parts), key=unlikely)[:MOST]
     changed = Changed(fn.__name__, parts, [(run, [*_wanted(run)]) for run in (*refused, *passed)])
     at = edits.first_right([functools.partial(changed.right, *t) for t in tries], EACH, end)
     if at is None:
         return None
     place, end = _place(parts, *tries[at]), min(end, time.monotonic() + EACH)
     return _whole_line(changed, place, tries[at], tries[at + 1 :], end)
+
+
+def unused(fn: Callable) -> list[str]:
+    """What the kernels of a function bind and use nowhere, each in a few words."""
+    try:
+        parts = extract.module_parts(fn)
+    except extract.NotExtractable:
+        return []
+    found = []
+    for part in parts:
+        if "triton.jit" in part.text and "def " in part.text:
+            lines = part.text.splitlines()
+            for name, line in edits.unused(part.text):
+                at = statements.Line(part.line + line - 1, lines[line - 1])
+                found.append(f"`{name}` ({at})" if line else f"the parameter `{name}`")
+    return found
 
 
 def _whole_line(changed: Changed, place: Place, first, left, end: float) -> Place:
@@ -106,30 +130,46 @@ def _whole_line(changed: Changed, place: Place, first, left, end: float) -> Plac
     return place
 
 
-def _behind(part: extract.Part, lines: set[int]) -> set[int]:
-    """The lines of a part that compute what the statements on these lines use, and what those use in turn."""
+def _distances(parts: list[extract.Part], lines: set[int]) -> dict[tuple[int, int], int]:
+    """How far a line, given as (number of the part, line), is from `lines`: 1 if it computes what they use or is in a
+    function that they call, 2 if it computes what such a line uses, and so on. Lines without an entry have no part in
+    them."""
+    found = [(number, *s) for number, part in enumerate(parts) for s in _statements(part)]
+    defined = {m[1]: n for n, part in enumerate(parts) if (m := re.search(r"^def (\w+)", part.text, re.MULTILINE))}
+    distances = {(n, k): 0 for n, at, _, _ in found if at & lines for k in at}
+    distance = 0
+    while any(d == distance for d in distances.values()):
+        wanted, called = set(), set()
+        for n, at, _, used in found:
+            if any(distances.get((n, k)) == distance for k in at):
+                wanted |= {(n, name) for name in used}
+                called |= {defined[name] for name in used & defined.keys()}
+        distance += 1
+        for n, at, bound, _ in found:
+            if n in called or any((n, name) in wanted for name in bound):
+                for k in at:
+                    distances.setdefault((n, k), distance)
+    return distances
+
+
+def _statements(part: extract.Part) -> Iterator[tuple[set[int], set[str], set[str]]]:
+    """The statements of a function: their lines, the names that they bind, and the names that are in them. Of loops and
+    branches the head."""
+    if "def " not in part.text:
+        return
     try:
         tree = ast.parse(part.text)
     except SyntaxError:
-        return set()
-    found = []  # (lines, names that are bound, names that are used) of each statement, of a loop its head
+        return
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Assign, ast.AugAssign, ast.For, ast.Expr, ast.Return, ast.While, ast.If)):
-            heads = [getattr(node, field) for field in ("target", "iter", "test") if hasattr(node, field)]
-            whole = isinstance(node, (ast.Assign, ast.AugAssign, ast.Expr, ast.Return))
-            inside = [n for top in ([node] if whole else heads) for n in ast.walk(top) if isinstance(n, ast.Name)]
-            bound = {n.id for n in inside if isinstance(n.ctx, ast.Store)}
-            last = node.end_lineno if whole else node.lineno
-            found.append(({part.line + k - 1 for k in range(node.lineno, last + 1)}, bound, {n.id for n in inside}))
-    wanted = {name for at, _, used in found if at & lines for name in used}
-    behind, before = set(), -1
-    while len(behind) > before:
-        before = len(behind)
-        for at, bound, used in found:
-            if bound & wanted:
-                behind |= at
-                wanted |= used
-    return behind
+        if not isinstance(node, ast.stmt) or isinstance(node, ast.FunctionDef):
+            continue
+        is_head = hasattr(node, "body")
+        tops = [getattr(node, f) for f in ("target", "iter", "test") if hasattr(node, f)] if is_head else [node]
+        inside = [n for top in tops for n in ast.walk(top) if isinstance(n, ast.Name)]
+        bound = {n.id for n in inside if isinstance(n.ctx, ast.Store)}
+        last = node.lineno if is_head else node.end_lineno
+        yield {part.line + k - 1 for k in range(node.lineno, last + 1)}, bound, {n.id for n in inside}
 
 
 def _tries(parts: list[extract.Part]) -> list[tuple[int, edits.Change]]:
