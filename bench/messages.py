@@ -139,7 +139,11 @@ def score(mutation: Mutation, message: str) -> str:
     text = " ".join(" ".join(lines[own[0] - 1 : own[1]]).split())
     if any(len(q) > 8 and q.rstrip("…") in text for q in quoted):
         return "hit"
-    if any(re.search(rf"(?<![\w.\[]){re.escape(name)}(?!\w)", message) for name in _changed(mutation)):
+    names = _changed(mutation)
+    if names & set(quoted):
+        return "hit"
+    telling = [n for n in names if n not in COMMON and ("_" in n or n.isupper())]
+    if any(re.search(rf"(?<![\w.\[]){re.escape(name)}(?!\w)", message) for name in telling):
         return "hit"
     others = [s for s in statements if s != own and any(s[0] <= n <= s[1] for n in numbers)]
     if not others:

@@ -71,7 +71,8 @@ def define(part: Part, namespace: dict[str, Any]) -> None:
 
 
 def _run(part: Part, namespace: dict[str, Any]) -> None:
-    exec(compile("\n" * (part.line - 1) + part.text, part.file, "exec"), namespace)
+    text, file, line = part  # from another process it comes as a list
+    exec(compile("\n" * (line - 1) + text, file, "exec"), namespace)
 
 
 def keep_lines(parts: list[Part]) -> None:

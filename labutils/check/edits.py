@@ -42,7 +42,7 @@ OPERATORS = {ast.Add: "-*", ast.Sub: "+", ast.Mult: "/+", ast.Div: "*", ast.Floo
              ast.BitAnd: "|", ast.BitOr: "&", ast.LShift: (">>",), ast.RShift: ("<<",)}  # fmt: skip
 FUNCTIONS = {"exp": ("exp2",), "exp2": ("exp",), "log": ("log2",), "log2": ("log",), "max": ("min", "sum"),
              "min": ("max",), "sum": ("max",), "maximum": ("minimum",), "minimum": ("maximum",), "sqrt": ("rsqrt",),
-             "rsqrt": ("sqrt",), "store": ("atomic_add",), "atomic_max": ("atomic_add",),
+             "rsqrt": ("sqrt",), "atomic_max": ("atomic_add",),
              "atomic_add": ("atomic_max",)}  # fmt: skip
 INFINITE = ("float('-inf')", "0.0")
 COMPUTED = {"dot", "zeros", "full", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sigmoid", "sum", "rand"}
@@ -224,7 +224,7 @@ def changes(text: str, groups: Rules | None = None) -> list[Change]:
     """All small changes of one kernel's text, or by other rules of another function's, the likeliest mistakes first."""
     source = Text(text)
     found = [
-        replace(change, group=number, formula=source.is_formula(node))
+        replace(change, group=number, formula=source.is_formula(node) and "mask" not in change.what)
         for number, rules in enumerate(groups or RULES)
         for node in source.nodes
         for rule in rules
@@ -464,7 +464,9 @@ def terms(source: Text, node: ast.AST) -> Iterator[Change]:
 
 
 def _statements(source: Text, node: ast.AST) -> Iterator[Change]:
-    """A statement too many; one that belongs into the loop behind it."""
+    """A statement too many; one that belongs into the loop behind it; a store that other programs' must not replace."""
+    if isinstance(node, ast.Call) and _is_access(node) and _called(node) == "store":
+        yield source.change("the function", node.func, f"{source.of(node.func.value)}.atomic_add")
     again = isinstance(node, ast.AugAssign) or any(source.first[t] < node.lineno for t, _ in _assigned(node))
     if again:
         yield source.change("the statement (it may be one too many)", node, "pass")
@@ -620,7 +622,8 @@ Rules = tuple[tuple[Callable[[Text, ast.AST], Iterator[Change]], ...], ...]
 RULES: Rules = (
     (comparisons, _functions, _accumulations, _shapes, _initial, _exchanged, _exchanged_values, _rounding),
     (_memory, operators),
-    (_names, constants, terms, _signs),
+    (_names, constants, terms),
+    (_signs,),
     (_addresses, _bounds, _indices, _statements, _moves),
     (_missing,),
     (_values,),

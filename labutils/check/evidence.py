@@ -132,7 +132,8 @@ class Search:
         self.found = True
         evidence = place.evidence(found.symptom + found.advice)
         if keep or not evidence.cause:
-            return replace(found, advice=f"{found.advice} {place.sentence}")
+            contradicted = not keep and "mask" in found.advice and not place.is_condition
+            return replace(found, advice=place.look if contradicted else f"{found.advice} {place.sentence}")
         return _added(found, evidence)
 
 

@@ -44,21 +44,31 @@ class Place:
     statement: str
 
     @property
+    def is_condition(self) -> bool:
+        """Is it a mask, or a part of one?"""
+        return self.what in ("the mask", "the comparison", "each part") or "mask" in self.statement.split("=")[0]
+
+    @property
     def sentence(self) -> str:
         """What is known, for an advice that says something else."""
         shown = statements.shortened(self.statement)
         return f"One change of {self.what} on line {self.line} makes the kernel right: `{shown}`."
 
+    @property
+    def look(self) -> str:
+        """What to try."""
+        shown = statements.shortened(self.statement if _is_whole(self.what) else self.text, 80)
+        return (
+            f"Look at line {self.line}, first at {self.what}, `{shown}`. If that is as it should be, look at the rest "
+            "of the line and at what uses it."
+        )
+
     def evidence(self, before: str) -> Evidence:
         """`before` is what has been reported already: a line in it is not named again."""
         if f"line {self.line}" in before:
-            return Evidence("", f"One change of {self.what} on line {self.line} makes the kernel right.")
-        shown = statements.shortened(self.statement if _is_whole(self.what) else self.text, 80)
-        return Evidence(
-            f"one change on line {self.line} makes the kernel right, `{statements.shortened(self.statement)}`",
-            f"Look at line {self.line}, first at {self.what}, `{shown}`. If that is as it should be, look at the rest "
-            "of the line and at what uses it.",
-        )
+            return Evidence("", self.sentence)
+        shown = statements.shortened(self.statement)
+        return Evidence(f"one change on line {self.line} makes the kernel right, `{shown}`", self.look)
 
 
 def find(
