@@ -40,7 +40,7 @@ from .findings import Evidence
 UNWRITTEN = ("not-written", "tail-not-written", "first-block-only")
 OUTSIDE = ("out-of-bounds", "tail-unmasked")
 VALUES = ("wrong-values", "overflow")
-SEARCHED = ("error", "input-overwritten", "precision")
+SEARCHED = ("error", "does-not-compile", "input-overwritten", "precision")
 """Kinds for which a place in the kernel is looked for at the end."""
 THREADS = (
     "missing-syncthreads", "missing-syncwarp", "missing-wait", "uninitialized-shared", "timeout", "race", "deadlock",
@@ -87,6 +87,8 @@ def refine(
     search = Search(exercise, fn, cases, seconds)
     refined = _with_guess(_refined(exercise, fn, found, cases, seed, seconds, search), found, cases)
     refused = sorted((t for t in cases if _same(t, found)), key=_size)
+    if found.kind == "does-not-compile":  # what Triton's interpreter refuses too
+        refused = _of_kinds(cases, ("error",))
     if not search.done and refused and (found.guess or found.kind in (*VALUES, *SEARCHED)):
         formula = False if found.kind == "input-overwritten" else None
         refined = search(refined, refused, formula, keep=found.kind not in ("error", "input-overwritten"))
