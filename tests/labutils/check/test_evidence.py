@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from labutils.backends import Outcome
+from labutils.backends import Outcome, extract
 from labutils.check import edits, evidence, hypotheses, influence, repairs
 from labutils.check.compare import Comparison
 from labutils.exercises import get
@@ -220,8 +220,54 @@ def copied_if_large(x, factor, out):
     halves_kernel[(triton.cdiv(x.numel(), 256),)](x, factor, out, x.numel(), 256)
 
 
+@triton.jit
+def into_the_input_kernel(x_ptr, factor, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.store(x_ptr + offs, x * factor, mask=offs < n)
+
+
+def into_the_input(x, factor, out):
+    into_the_input_kernel[(triton.cdiv(x.numel(), 256),)](x, factor, out, x.numel(), 256)
+
+
+@triton.jit
+def of_whole_numbers_kernel(x_ptr, factor, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    s = tl.sigmoid(offs)
+    tl.store(out_ptr + offs, x * s, mask=offs < n)
+
+
+def of_whole_numbers(x, factor, out):
+    of_whole_numbers_kernel[(triton.cdiv(x.numel(), 256),)](x, factor, out, x.numel(), 256)
+
+
 def explained(fn):
     return evaluate(SCALE, fn, explain=True).headline
+
+
+def test_a_store_to_an_input_has_a_place():
+    found = explained(into_the_input)
+    assert found.kind == "input-overwritten" and "first at the pointer" in found.advice
+    assert "makes the kernel right, `tl.store(x_ptr + offs" in found.symptom
+
+
+def test_an_exception_inside_of_a_called_function_names_the_kernels_line_and_what_is_unused():
+    found = explained(of_whole_numbers)
+    assert found.kind in ("error", "does-not-compile") and "`s = tl.sigmoid(offs)`" in found.symptom
+    assert "Used nowhere: the parameter `factor`. Where does it belong?" in found.advice
+
+
+PARTS = [
+    extract.Part("def first(M, GROUP):\n    rows = M\n    return rows\n", line=1),
+    extract.Part("def kernel(M):\n    pid = first(M, 8)\n    offs = pid * 4\n    x = 5\n    print(offs)\n", line=10),
+]
+
+
+def test_lines_that_compute_what_a_named_line_uses_are_near_to_it():
+    distances = repairs._distances(PARTS, {14})
+    assert distances == {(1, 14): 0, (1, 12): 1, (1, 11): 2, (0, 2): 3, (0, 3): 3}
 
 
 def test_programs_that_store_to_the_same_elements():
