@@ -102,14 +102,14 @@ def find(
 
     tries = sorted(_tries(parts), key=unlikely)[:MOST]
     runs, others = ([(run, [*wanted(run)]) for run in some] for some in (first, rest))
-    changed, everywhere = (Changed(fn.__name__, parts, some) for some in (runs, others))
+    changed, elsewhere, everywhere = (Changed(fn.__name__, parts, some) for some in (runs, others, runs + others))
     jobs = [functools.partial(changed.right, *t) for t in tries]
     at = 0
     while (found := edits.first_right(jobs[at:], EACH, end)) is not None:
         at += found
-        if edits.first_right([functools.partial(everywhere.right, *tries[at])], ALL, end) == 0:
+        if edits.first_right([functools.partial(elsewhere.right, *tries[at])], ALL, end) == 0:
             place, end = _place(parts, *tries[at]), min(end, time.monotonic() + EACH)
-            return _whole_line(changed, place, tries[at], tries[at + 1 :], end)
+            return _whole_line(everywhere, place, tries[at], tries[at + 1 :], end)
         at += 1
     return None
 
