@@ -163,11 +163,10 @@ def _statements(text: str) -> list[tuple[int, int, ast.stmt]]:
 
 
 def _changed(mutation: Mutation) -> set[str]:
-    """Names of two characters or more that stand only before or only after the change."""
-    before, after = (Counter(re.findall(r"[A-Za-z_]\w+", t)) for t in (mutation.line, mutation.becomes))
-    return {
-        n for n in (before - after) | (after - before) if n not in COMMON and len(n) > 1 and "_" in n or n.isupper()
-    }
+    """Names and fractions that stand only before or only after the change."""
+    words = (Counter(re.findall(r"[A-Za-z_]\w*|\d+\.\d+", t)) for t in (mutation.line, mutation.becomes))
+    before, after = words
+    return set((before - after) | (after - before))
 
 
 def _related(one: tuple, other: tuple) -> bool:
