@@ -47,10 +47,10 @@ def required(error: BaseException) -> str:
     try:
         test = ast.parse(linecache.getline(frame.f_code.co_filename, number).strip()).body[0].test
         sides = [test.left, *test.comparators] if isinstance(test, ast.Compare) else []
-        values = [f"{ast.unparse(side)} is {_value(side, frame)}" for side in sides]
+        values = [f"{ast.unparse(side)} = {_value(side, frame)}" for side in sides]
     except (SyntaxError, AttributeError, IndexError, LookupError, TypeError):
         return ""
-    return f"Triton requires {ast.unparse(test)}" + (f", and {', '.join(values)}" if values else "")
+    return ": ".join([f"Triton requires {ast.unparse(test)}", *([", ".join(values)] if values else [])])
 
 
 def _value(node: ast.expr, frame) -> str:

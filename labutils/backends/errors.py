@@ -93,9 +93,15 @@ def _instructions(code) -> tuple[list[int], list[bool]]:
 
 def root_cause(error: BaseException) -> BaseException:
     """The innermost exception: Triton wraps the learner's own in one or two of its own."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error
+    return _causes(error)[-1]
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """The exception, and what caused it, to the innermost."""
+    found = [error]
+    while found[-1].__cause__ is not None:
+        found.append(found[-1].__cause__)
+    return found
 
 
 def is_unfilled(error: BaseException) -> bool:
@@ -117,7 +123,7 @@ def explain(error: BaseException) -> Problem:
         return _unfilled(f"{error} {root_cause(error)}")
     cause = root_cause(error)
     frames = []
-    for e in (error, cause):
+    for e in _causes(error):
         frames += [(f.filename, f.lineno) for f in traceback.extract_tb(e.__traceback__)]
     line, source = learners_line(reversed(frames))
     if isinstance(error, TimeLimit):

@@ -59,9 +59,20 @@ def load(parts: list[Part], name: str = "learner") -> dict[str, Any]:
     """Run the parts as a module of this process; return its namespace."""
     module = sys.modules[name] = types.ModuleType(name)
     keep_lines(parts)
-    for text, file, line in parts:
-        exec(compile("\n" * (line - 1) + text, file, "exec"), module.__dict__)
+    for part in parts:
+        _run(part, module.__dict__)
     return module.__dict__
+
+
+def define(part: Part, namespace: dict[str, Any]) -> None:
+    """Run one more part in a module's namespace."""
+    keep_lines([part])
+    _run(part, namespace)
+
+
+def _run(part: Part, namespace: dict[str, Any]) -> None:
+    text, file, line = part  # from another process it comes as a list
+    exec(compile("\n" * (line - 1) + text, file, "exec"), namespace)
 
 
 def keep_lines(parts: list[Part]) -> None:

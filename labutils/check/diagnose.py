@@ -123,8 +123,12 @@ def headline(found: list[Diagnosis]) -> Diagnosis | None:
 
     A guess is a coincidence if fewer cases support it than another diagnosis, or as many as one that was observed and
     is not read from values. Of guesses of one kind the one that fits the most cases is reported. Where more cases are
-    imprecise than have inf, coarse rounding is the cause of both.
+    imprecise than have inf, coarse rounding is the cause of both. An output of a single element fits some known mistake
+    by chance: more cases must show it than are open.
     """
+    single = sum(d.kind == "wrong-values" and d.symptom.startswith("1 of 1 ") for d in found)
+    said = Counter(d.symptom for d in found)
+    found = [d for d in found if not d.guess or said[d.symptom] >= single]
     cases = Counter(d.kind for d in found if d.kind not in ("wrong-values", NEEDS_GPU))
     observed = {d.kind for d in found if not d.guess and d.kind not in ("precision", "overflow")}
     most = max(cases.values(), default=0)

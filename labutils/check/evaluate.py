@@ -233,19 +233,20 @@ def _plain(exercise: PlainExercise, fn, verdict: Verdict, seed, hidden, time_lim
     for (case, is_hidden), result in zip(cases, child.run(jobs, time_limit), strict=False):
         if isinstance(result, str):
             diagnosis = diagnose.from_problem(child.end(result))
+            fitting.append([])
         else:
             diagnosis = Diagnosis(**result["diagnosis"]) if result["diagnosis"] else None
             verdict.printed = verdict.printed or result["printed"]
-            fitting += [result["fitting"]] if not is_hidden else []
+            fitting.append(result["fitting"])
         verdict.results.append(CaseResult(case.name, diagnosis, hidden=is_hidden))
         if diagnosis and diagnosis.kind in ("unfilled", "timeout", "died"):
             break
     if explain and (found := _headline(verdict)) is not None:
         from . import plain_evidence  # not above: it is needed only after a failure
 
-        tried = [(case, r.diagnosis) for (case, _), r in zip(cases, verdict.results, strict=False) if not r.hidden]
-        likeliest = plain_evidence.likeliest(found, fitting)
-        verdict.headline, verdict.explained = plain_evidence.refine(exercise, fn, likeliest, tried), True
+        results = zip(cases, verdict.results, fitting, strict=False)
+        tried = [plain_evidence.Tried(case, r.diagnosis, said) for (case, _), r, said in results if not r.hidden]
+        verdict.headline, verdict.explained = plain_evidence.refine(exercise, fn, found, tried), True
 
 
 def _hidden_plain(exercise: PlainExercise, seed: int, count: int) -> list[Case]:

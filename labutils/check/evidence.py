@@ -22,6 +22,8 @@ from ..spec.inputs import Run
 from ..spec.verdict import CaseResult, Diagnosis
 from . import (
     accesses,
+    cuda_edits,
+    cuda_repairs,
     diagnose,
     hypotheses,
     influence,
@@ -41,6 +43,8 @@ from .findings import Evidence
 UNWRITTEN = ("not-written", "tail-not-written", "first-block-only")
 OUTSIDE = ("out-of-bounds", "tail-unmasked")
 VALUES = ("wrong-values", "overflow")
+SEARCHED = ("error", "does-not-compile", "input-overwritten", "precision")
+"""Kinds for which a place in the kernel is looked for at the end."""
 THREADS = (
     "missing-syncthreads", "missing-syncwarp", "missing-wait", "uninitialized-shared", "timeout", "race", "deadlock",
 )  # fmt: skip
@@ -50,6 +54,22 @@ SECONDS = 1.5
 
 BRIEF = 0.2
 """Seconds that a step gets although the time is over: most runs of a small case need less."""
+
+UNCHANGED = 0.4
+"""The part of that time at most for running a CUDA C++ kernel as it is; the rest is for trying changes of it."""
+
+LARGE, LEAST_TIME = 0.5, 0.25
+"""Seconds that a case may have taken in which a change has to be right at last; seconds that each change has at least,
+beside ten times what the case took."""
+
+NO_CHANGE = ("error", "does-not-compile", "no-kernel", "returned", "needs-gpu", "unfilled", "signature")
+"""Kinds of which no change of a kernel's text is the cause."""
+
+LEAST_SEARCH = 0.5
+"""Seconds that the search for a place has in any case."""
+
+MOST_UNUSED = 3
+"""Names that are used nowhere: where there are more, the kernel is not finished."""
 
 SAMPLES = 3
 """Refused cases that a hypothesis must explain."""
@@ -91,10 +111,72 @@ def refine(
 ) -> Diagnosis:
     """The headline with its cause, as far as evidence shows one. `tried` holds (run, outcome, result) of each case."""
     cases = [Tried(*t) for t in tried]
-    return _with_guess(_refined(exercise, fn, found, cases, seed, Clock(time.monotonic() + seconds)), found, cases)
+    if exercise.language == "cuda":
+        begin = time.monotonic()
+        clock = Clock(begin + UNCHANGED * seconds)
+        refined = _refined(exercise, fn, found, cases, seed, clock, Search(exercise, fn, cases, clock))
+        refined = _with_guess(refined, found, cases)
+        place = _changed(fn, refined, cases, max(UNCHANGED * seconds, begin + seconds - time.monotonic()))
+        return _at(refined, place) if place else refined
+    clock = Clock(time.monotonic() + seconds)
+    search = Search(exercise, fn, cases, clock)
+    refined = _with_guess(_refined(exercise, fn, found, cases, seed, clock, search), found, cases)
+    refused = sorted((t for t in cases if _same(t, found)), key=_size)
+    if found.kind == "does-not-compile":  # what Triton's interpreter refuses too
+        refused = _of_kinds(cases, ("error",))
+    if not search.done and refused and (found.guess or found.kind in (*VALUES, *SEARCHED)):
+        formula = False if found.kind == "input-overwritten" else None
+        refined = search(refined, refused, formula, keep=found.kind not in ("error", "input-overwritten"))
+    return _with_unused(fn, refined) if exercise.language == "triton" and refused and not search.found else refined
 
 
-def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, clock: Clock) -> Diagnosis:
+def _with_unused(fn, found: Diagnosis) -> Diagnosis:
+    """With the names of the kernels that are used nowhere: a term that is left out leaves one behind."""
+    said = repairs.unused(fn)
+    if not said or len(said) > MOST_UNUSED:
+        return found
+    return replace(found, advice=f"{found.advice} Used nowhere: {', '.join(said)}. Where does it belong?")
+
+
+class Search:
+    """The place in a Triton kernel where one change makes it right, looked for once: a diagnosis with what it says."""
+
+    def __init__(self, exercise: KernelExercise, fn: Callable, tried: list[Tried], clock: Clock):
+        self.done = exercise.language != "triton"
+        self.found = False
+        self._fn, self._clock = fn, clock
+        cases = sorted((t for t in tried if not t.result.hidden), key=_size)
+        self._passed = [t for t in cases if t.result.passed and _is_quick(t)]
+        self._refused = [t for t in cases if t.result.diagnosis]
+
+    def __call__(
+        self, found: Diagnosis, refused: list[Tried], formula: bool | None = None, keep: bool = False
+    ) -> Diagnosis:
+        """The diagnosis itself where no place is found, or there was a search before. `formula`: whether the mistake is
+        in a formula, or in what is loaded and stored; `keep`: the advice stays, and the place is added."""
+        if self.done:
+            return found
+        self.done = True
+        chosen = [*_spread(self._refused), *_spread(refused)]
+        first = [*{id(t): t for t in chosen}.values(), *self._passed[:1]]
+        rest = _quick([t for t in (*self._refused, *self._passed) if not any(t is f for f in first)])
+        again = [[accesses.again(t.run) for t in c] for c in (first, rest)]
+        lines = set(map(int, re.findall(r"\bline (\d+)", found.symptom + found.advice)))
+        seconds = max(LEAST_SEARCH, self._clock.left())
+        if found.kind == "input-overwritten":
+            lines |= {x.number for x in statements.naming(names.texts(self._fn), r"\btl\.(store|atomic_)")}
+        place = repairs.find(self._fn, *again, lines, seconds, formula)
+        if place is None:
+            return found
+        self.found = True
+        evidence = place.evidence(found.symptom + found.advice)
+        if keep or not evidence.cause:
+            contradicted = not keep and "mask" in found.advice and not place.is_condition
+            return replace(found, advice=place.look if contradicted else f"{found.advice} {place.sentence}")
+        return _added(found, evidence)
+
+
+def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, clock: Clock, search: Search) -> Diagnosis:
     if found.kind in ("error", "does-not-compile") and (meant := names.missing(found.symptom, fn)):
         return replace(found, symptom=_with_line(meant[0], found.symptom), advice=meant[1])
     if found.kind == "error" and "must be 16-byte aligned" in found.symptom:
@@ -107,16 +189,18 @@ def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, cloc
         refused = sorted((t for t in tried if _same(t, found)), key=_size)
     if found.guess and _refuted(found, tried) and (plain := _without_guess(refused)):
         values = plain[0].result.diagnosis
-        refined = _values(exercise, fn, values, plain, [*plain, *(t for t in tried if t.result.passed)], seed, clock)
+        cases = [*plain, *(t for t in tried if t.result.passed)]
+        refined = _values(exercise, fn, values, plain, cases, seed, clock, search)
         return replace(refined, kind=found.kind)
     if found.kind in UNWRITTEN and not found.guess:
-        return _placed(fn, _unwritten(fn, found, _shown(refused), clock), refused, tried, clock)
+        return search(_unwritten(fn, found, _shown(refused), clock), refused, formula=False)
     if found.kind in OUTSIDE:
         outside = _outside(fn, found, _shown(refused), clock)
-        placed = _placed(fn, outside, refused, tried, clock)
+        placed = search(outside, refused, formula=False)
         values = [t for t in _of_kinds(tried, VALUES) if not _reads_outside(t)]
         if placed == outside and len(values) > len(refused):  # where nothing is read outside, the index is wrong too
-            inside = _values(exercise, fn, values[0].result.diagnosis, values, tried, seed, clock, describe=False)
+            said = values[0].result.diagnosis
+            inside = _values(exercise, fn, said, values, tried, seed, clock, search, describe=False)
             if inside is not None:
                 return replace(inside, kind=found.kind, symptom=f"{inside.symptom}; {placed.symptom}")
         return placed
@@ -129,14 +213,14 @@ def _refined(exercise, fn, found: Diagnosis, tried: list[Tried], seed: int, cloc
         if explained := _explained(found, finite, passed, clock):
             return explained
     if found.kind in VALUES:
-        return _values(exercise, fn, found, refused, tried, seed, clock)
+        return _values(exercise, fn, found, refused, tried, seed, clock, search)
     if exercise.language == "triton" and found.kind == "timeout":
         ended = sorted((t for t in tried if t.outcome.problem is None and t.outcome.launches), key=_size)
         return slowness.out_of_time(fn, found, refused[0].run, [(t.run, t.outcome) for t in ended], clock.left())
     if exercise.language == "cuda" and found.kind in THREADS:
         return _threads(fn, found, refused[0], tried)
     if found.kind == "race":
-        return _raced(fn, found, refused, tried, clock)
+        return _raced(fn, found, refused, tried, clock, search)
     return found
 
 
@@ -226,14 +310,14 @@ def _coarse(fn, found: Diagnosis, refused: list[Tried]) -> Diagnosis:
     return replace(found, advice=advice)
 
 
-def _raced(fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], clock: Clock) -> Diagnosis:
+def _raced(fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], clock: Clock, search: Search) -> Diagnosis:
     """Of programs in Triton: a counter that announces what is not there yet, or the place of a change."""
     race = next((f for f in refused[0].outcome.findings if f.kind == "race"), None)
     if race is not None and race.access == "load":
         seen = accesses.record(fn, accesses.again(refused[0].run), clock.left())
         if early := placement.waits_by_changing(seen) or placement.raised_early(race.array, seen):
             return _added(found, early)
-    placed = _placed(fn, found, refused, tried, clock)
+    placed = search(found, refused, formula=False)
     return _unordered(found, tried) if placed == found else placed
 
 
@@ -280,28 +364,6 @@ def _threads(fn, found: Diagnosis, first: Tried, tried: list[Tried]) -> Diagnosi
     return _added(found, placement.conflict(finding.line, finding.message, sources))
 
 
-def _placed(
-    fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], clock: Clock, part: float = 1.0
-) -> Diagnosis:
-    """The diagnosis with the place in the kernel where one change makes it right, if there is one that is found in this
-    part of the time left."""
-    if refused[0].run.exercise.language == "cuda":
-        return found
-    passed = sorted((t for t in tried if t.result.passed), key=_size)
-    first = [*_spread(refused), *passed[:1]]
-    rest = _quick([t for t in tried if t not in first and not t.result.hidden])
-    lines = set(map(int, re.findall(r"\bline (\d+)", found.symptom + found.advice)))
-    place = repairs.find(
-        fn, *([accesses.again(t.run) for t in some] for some in (first, rest)), lines, clock.left(part)
-    )
-    if place is None:
-        return found
-    evidence = place.evidence(found.symptom + found.advice)
-    if not evidence.cause:
-        return replace(found, advice=f"{found.advice} {evidence.advice}")
-    return _added(found, evidence)
-
-
 def _quick(tried: list[Tried]) -> list[Tried]:
     """The smallest of these cases that take no longer together than a repair may be tried in them."""
     ordered = sorted(tried, key=_size)
@@ -309,10 +371,40 @@ def _quick(tried: list[Tried]) -> list[Tried]:
     return [t for t, seconds in zip(ordered, together, strict=True) if seconds <= repairs.ALL / 2]
 
 
+def _changed(fn, found: Diagnosis, tried: list[Tried], seconds: float) -> repairs.Place | None:
+    """The place in a CUDA C++ kernel where one change makes it right."""
+    wrong = sorted((t for t in tried if t.result.diagnosis and not t.result.hidden), key=_size)
+    if not wrong or found.kind in NO_CHANGE:
+        return None
+    passed = sorted((t for t in tried if t.result.passed), key=_size)
+    small = _spread(wrong)
+    large = [t for t in wrong if t not in small and t.outcome.seconds < LARGE][-1:]  # with more than one block
+    runs = [(t.run, max(LEAST_TIME, 10 * min(LARGE, t.outcome.seconds))) for t in (*small, *passed[:1], *large)]
+    lines = cuda_repairs.near(names.texts(fn), f"{found.symptom} {found.advice}")
+    return cuda_repairs.find(fn, runs, lines, found.kind in THREADS, seconds)
+
+
+def _at(found: Diagnosis, place: repairs.Place) -> Diagnosis:
+    """A diagnosis with the place of a change. What is certain of threads and of accesses stays as it is."""
+    if place.what == cuda_edits.BARRIER:  # the finding has said between which lines
+        return found
+    evidence = place.evidence(found.symptom + found.advice)
+    if not evidence.cause and found.kind in (*OUTSIDE, *THREADS):
+        return replace(found, advice=f"{found.advice} {evidence.advice}")
+    if not evidence.cause:
+        return replace(found, advice=place.evidence("").advice)
+    return replace(found, symptom=f"{found.symptom}; {evidence.cause}", advice=evidence.advice)
+
+
 def _spread(refused: list[Tried]) -> list[Tried]:
     """The smallest case of more than one element, and one that is larger."""
     larger = [t for t in refused if min(b.view.numel() for b in t.run.outputs.values()) > 1] or refused
-    return [larger[0], larger[len(larger) // 2]] if len(larger) > 1 else larger
+    quick = [t for t in larger[1:] if _is_quick(t)]
+    return [larger[0], *quick[len(quick) // 2 :][:1]]
+
+
+def _is_quick(t: Tried) -> bool:
+    return t.outcome.seconds < repairs.EACH / 4
 
 
 def _refuted(found: Diagnosis, tried: list[Tried]) -> bool:
@@ -405,13 +497,20 @@ def _outside(fn, found: Diagnosis, shown: Tried, clock: Clock) -> Diagnosis:
 
 
 def _values(
-    exercise, fn, found: Diagnosis, refused: list[Tried], tried: list[Tried], seed: int, clock, describe: bool = True
+    exercise,
+    fn,
+    found: Diagnosis,
+    refused: list[Tried],
+    tried: list[Tried],
+    seed: int,
+    clock: Clock,
+    search: Search,
+    describe: bool = True,
 ) -> Diagnosis | None:
     """What wrong values come from. Without `describe` nothing where no cause is found."""
     passed = sorted((t for t in tried if t.result.passed and not t.result.hidden), key=_size)
     if not _all_strange(refused) and (explained := _explained(found, refused, passed, clock)):
-        constant = explained.symptom.startswith("every element of") and " times " not in explained.symptom
-        return _placed(fn, explained, refused, tried, clock) if constant else explained
+        return search(explained, refused, keep=True)
     shown = _shown(refused)
     comparison = Comparison(shown.run)
     outputs = {n: comparison.output(n) for n in shown.run.outputs}
@@ -420,12 +519,13 @@ def _values(
         return found if describe else None
     base, output = shown.result.diagnosis, outputs[name]
     if output.is_strange():  # what is not finite moves with nothing
-        return _not_finite(fn, base, shown, output, refused, tried, clock) if describe else None
-    placed = _placed(fn, replace(base, symptom=base.symptom + _in_case(shown)), refused, tried, clock, 1 / 3)
-    if placed.advice != base.advice:
-        return placed
-    studied = influence.study(exercise, fn, shown.run.case, seed, clock.left())
+        return _not_finite(fn, base, shown, output, refused, tried, clock, search) if describe else None
+    studied = influence.study(exercise, fn, shown.run.case, seed, clock.left(1 if search.done else 1 / 3))
     moves = studied.moves
+    formula = influence.is_right(moves[name], output.bad) if moves else None
+    said = replace(base, symptom=base.symptom + _in_case(shown))
+    if (placed := search(said, refused, formula)) != said:
+        return placed
     right = _right_outputs(outputs, refused)
     innocent = {m.group.array for n in right for m in moves.get(n, ()) if m.must.any()}
     its = [m for m in moves.get(name, ()) if m.group.array not in innocent]
@@ -438,8 +538,7 @@ def _values(
         return _added(replace(base, symptom=base.symptom + _in_case(shown) + _also_right(right)), story, name)
     if not describe:
         return None
-    reads_right = influence.is_right(moves[name], output.bad) if moves else False
-    return _described(base, shown, output, refused, tried, reads_right, right)
+    return _described(base, shown, output, refused, tried, bool(formula), right)
 
 
 def _in_a_larger_case(
@@ -577,7 +676,9 @@ def _by_hand(output: OutputComparison) -> str:
     )
 
 
-def _not_finite(fn, base: Diagnosis, shown: Tried, output: OutputComparison, refused, tried, clock) -> Diagnosis:
+def _not_finite(
+    fn, base: Diagnosis, shown: Tried, output: OutputComparison, refused, tried, clock, search: Search
+) -> Diagnosis:
     """inf or NaN: in which cases, the operation that made it, or else the lines that can make it."""
     strange = output.bad & ~output.got.isfinite() & output.expected.isfinite()
     if not strange.any():
@@ -593,12 +694,12 @@ def _not_finite(fn, base: Diagnosis, shown: Tried, output: OutputComparison, ref
         inputs = [v for v in shown.run.inputs().values() if isinstance(v, torch.Tensor)]
         finite = all(not v.isinf().any() for v in inputs)
         if made := not_finite.evidence(events or [], nan, linecache.getlines, finite):
-            return replace(base, symptom=f"{symptom}; {made.cause}", advice=made.advice)
+            return search(replace(base, symptom=f"{symptom}; {made.cause}", advice=made.advice), refused)
         if nan and events is not None and all(e.what != "invalid" for e in events):
             loaded = not_finite.loaded(names.texts(fn))
             base, symptom = replace(base, advice=loaded.advice), f"{symptom}; {loaded.cause}"
-            return _placed(fn, replace(base, symptom=symptom), refused, tried, clock)
-    placed = _placed(fn, replace(base, symptom=symptom), refused, tried, clock)
+            return search(replace(base, symptom=symptom), refused)
+    placed = search(replace(base, symptom=symptom), refused)
     lines = statements.risky(names.texts(fn))
     if not lines or placed.advice != base.advice:
         return placed

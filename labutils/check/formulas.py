@@ -61,20 +61,26 @@ def changed(reference: Callable[..., Any]) -> tuple[Changed, ...]:
 
 
 def _parts(reference: Callable[..., Any]) -> dict[str, ast.Lambda | ast.FunctionDef]:
-    """The function and those of the course that it calls, by name, as syntax trees; nothing if two have one name."""
-    parts, left = {}, [reference]
-    while left and len(parts) < MOST_PARTS:
-        fn = left.pop()
-        if not isinstance(fn, FunctionType) or fn.__closure__ or (node := _node(fn)) is None:
-            if fn is reference:
-                return {}
-            continue
-        name = fn.__name__
-        if name in parts:
-            continue
-        parts[name] = node
-        left += _called(fn)
+    """The function and those of the course that it calls, by name, as syntax trees; nothing if it has no text."""
+    parts: dict[str, ast.Lambda | ast.FunctionDef] = {}
+    for fn in _functions(reference):
+        node = None if fn.__closure__ else _node(fn)
+        if node is None and fn is reference:
+            return {}
+        if node is not None:
+            parts.setdefault(fn.__name__, node)
     return parts
+
+
+def _functions(reference: Callable[..., Any]) -> list[FunctionType]:
+    """The function, first, and those of the course that it calls."""
+    found, left = [], [reference]
+    while left and len(found) < MOST_PARTS:
+        fn = left.pop()
+        if isinstance(fn, FunctionType) and fn not in found:
+            found.append(fn)
+            left += _called(fn)
+    return found
 
 
 def _called(fn: FunctionType) -> list[FunctionType]:
@@ -111,7 +117,7 @@ def _call(reference: FunctionType, name: str, text: str, **inputs):
 def _defined(reference: FunctionType, changed_name: str, text: str) -> Callable[..., Any]:
     """The reference with one of its functions defined anew. The others of its parts are too: they may call it."""
     namespace: dict[str, Any] = {}
-    for fn in _functions(reference):
+    for fn in reversed(_functions(reference)):
         namespace |= fn.__globals__
     for name, code in _code(reference):
         exec(_compiled(name, text) if name == changed_name else code, namespace)
@@ -125,16 +131,6 @@ def _code(reference: FunctionType) -> list[tuple[str, Any]]:
 
 def _compiled(name: str, text: str):
     return compile(f"{_plain(name)} = {text}" if name == "<lambda>" else text, "<formula>", "exec")
-
-
-def _functions(reference: FunctionType) -> list[FunctionType]:
-    found, left = [], [reference]
-    while left and len(found) < MOST_PARTS:
-        fn = left.pop()
-        if fn not in found:
-            found.append(fn)
-            left += _called(fn)
-    return found[::-1]
 
 
 def _plain(name: str) -> str:

@@ -270,7 +270,7 @@ def missing(message: str, fn: Callable) -> tuple[str, str] | None:
     # a launcher is not meant by the name of the kernel that it lacks, and another exercise's kernel neither
     others = _of_other_exercises(getattr(fn, "__globals__", {}), getattr(fn, "__name__", ""))
     users = {n for n in known if name in reached(getattr(fn, "__globals__", {}).get(n))}
-    near = difflib.get_close_matches(name, sorted(known - {name} - users - others), n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name, sorted(known - {name} - users - others), n=1, cutoff=0.75)
     symptom = f"the name {name} is not defined"
     if near:
         return symptom, f"Did you mean {near[0]}? Correct the name, and run its cell again."

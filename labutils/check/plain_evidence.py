@@ -13,13 +13,14 @@ import itertools
 import math
 import random
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..backends import child
-from ..spec.exercise import Case, PlainExercise
+from ..spec.exercise import Case, Hint, PlainExercise
 from ..spec.verdict import Diagnosis
 from . import evaluate, patterns, plain_repairs
 from .findings import Evidence
@@ -48,42 +49,89 @@ class Call:
     wrong: bool
 
 
-def refine(
-    exercise: PlainExercise, fn: Callable, found: Diagnosis, tried: list[tuple[Case, Diagnosis | None]]
-) -> Diagnosis:
-    """The diagnosis of a wrong number with its cause, as far as more calls show one."""
+@dataclass(frozen=True)
+class Tried:
+    """One call as the check judges it: what is wrong with it, or None, and the sentences of the exercise that fit it,
+    the likeliest first."""
+
+    case: Case
+    diagnosis: Diagnosis | None
+    fitting: list[str]
+
+
+def refine(exercise: PlainExercise, fn: Callable, found: Diagnosis, tried: list[Tried]) -> Diagnosis:
+    """The diagnosis of a wrong result with its cause, as far as more calls and small changes show one."""
     if found.kind not in ("wrong-formula", "wrong-values"):
         return found
-    agreed = _agreed(found, tried)
-    if exercise.reference is None:
-        place = _place(exercise, fn, tried)
-        return replace(found, advice=f"{found.advice} {place.sentence} {place.advice}") if place else found
-    if ", expected " not in found.symptom or agreed == 1:
+    is_number = exercise.reference is not None and ", expected " in found.symptom
+    if found.kind == "wrong-values" and not is_number:
         return found
-    own = [dict(case.sizes) for case, _ in tried]
-    calls = _calls(exercise, fn, [*own, *(_drawn(exercise) if exercise.draw else _doublings(own))])
-    if not any(c.wrong for c in calls):
+    found = _likeliest(found, tried)
+    more = [*tried, *_more(exercise, fn)]
+    agreed = _agreed(exercise, found, more) if found.kind == "wrong-formula" else 0.0
+    established = agreed >= AGREED and sum(t.diagnosis is not None for t in more) > 1
+    place = _place(exercise, fn, more)
+    if established or not is_number:
+        return _located(found if established or place else _commonest(found, tried), place, established)
+    doublings = [] if exercise.draw else _doublings(tried)
+    calls = _calls(exercise, fn, [*(dict(t.case.sizes) for t in more), *doublings])
+    if not any(c.wrong for c in calls):  # it returns NaN, or no number
+        return _located(found, place, established)
+    cause = _cause(exercise, calls)
+    if place and cause:
+        cause = Evidence(cause.cause, f"{place.sentence} {place.advice}")
+    elif place:
+        cause = Evidence(place.cause, place.advice)
+    if cause is None and agreed <= HALF:
+        cause = _described(exercise, fn, calls) or Evidence("", WORK_OUT)  # what one case says is a coincidence
+    if cause is None:
         return found
-    evidence = _cause(exercise, calls)
-    if evidence is None and (place := _place(exercise, fn, tried)):
-        evidence = Evidence(place.cause, place.advice)
-    if evidence is None and agreed <= 0.5:
-        evidence = _described(exercise, fn, calls) or Evidence("", WORK_OUT)  # what one case says is a coincidence
-    if evidence is None:
-        return found
-    symptom = f"{found.symptom}: {evidence.cause}" if evidence.cause else found.symptom
-    return replace(found, symptom=symptom, advice=evidence.advice or found.advice)
+    symptom = f"{found.symptom}: {cause.cause}" if cause.cause else found.symptom
+    return replace(found, symptom=symptom, advice=cause.advice or found.advice)
 
+
+AGREED, HALF = 0.9, 0.5
+"""Of the calls, the share with which a sentence of the exercise counts as the cause, and the one up to which it is a
+coincidence."""
 
 WORK_OUT = "Work this case out by hand, then compare term by term."
 
 
-def _place(exercise: PlainExercise, fn: Callable, tried: list[tuple[Case, Diagnosis | None]]):
-    """The place in the function's text where one change makes every case right."""
-    wrong, right = ([case for case, d in tried if (d is not None) is refused] for refused in (True, False))
-    drawn = [Case("", sizes) for sizes in _drawn(exercise)]
-    cases = [(case, exercise.arguments(case)) for case in [*wrong, *right, *drawn]]
-    return plain_repairs.find(fn, [functools.partial(_is_right, exercise, *c) for c in cases])
+def _located(found: Diagnosis, place: plain_repairs.Place | None, established: bool) -> Diagnosis:
+    """The diagnosis with the place of the mistake. The exercise's own advice stays only where it fits every call."""
+    if place is None or established and place.alone:
+        return found
+    advice = f"{place.sentence} {place.advice}"
+    return replace(found, advice=f"{found.advice} {advice}" if established else advice)
+
+
+def _commonest(found: Diagnosis, tried: list[Tried]) -> Diagnosis:
+    """The first of the refused cases' diagnoses whose advice most of them get: what one case alone says may be a
+    coincidence."""
+    refused = [t.diagnosis for t in tried if t.diagnosis and t.diagnosis.kind == found.kind]
+    often = Counter(_words(d.advice) for d in refused)
+    return max([found, *refused], key=lambda d: often[_words(d.advice)])  # the first of equals
+
+
+def _more(exercise: PlainExercise, fn: Callable) -> list[Tried]:
+    """What the check says of drawn arguments, as many as there is time for."""
+    cases = [Case("", sizes) for sizes in _drawn(exercise)]
+    jobs = [functools.partial(evaluate.one_plain, exercise, fn, case) for case in cases]
+    found, end = [], time.monotonic() + SECONDS
+    for case, result in zip(cases, child.run(jobs, SECONDS), strict=False):
+        if isinstance(result, str):  # it hung or died
+            break
+        found.append(Tried(case, Diagnosis(**result["diagnosis"]) if result["diagnosis"] else None, result["fitting"]))
+        if time.monotonic() > end:
+            break
+    return found
+
+
+def _place(exercise: PlainExercise, fn: Callable, tried: list[Tried]) -> plain_repairs.Place | None:
+    """The place in the function's text where one change makes every call right."""
+    cases = [t.case for t in sorted(tried, key=lambda t: t.diagnosis is None)]
+    tests = [functools.partial(_is_right, exercise, case, exercise.arguments(case)) for case in cases]
+    return plain_repairs.find(fn, tests)
 
 
 def _is_right(exercise: PlainExercise, case: Case, arguments: Mapping[str, Any], fn: Callable) -> bool:
@@ -92,9 +140,9 @@ def _is_right(exercise: PlainExercise, case: Case, arguments: Mapping[str, Any],
     return not attempt.problem and evaluate.compare_plain(exercise, case, attempt.returned, given) is None
 
 
-def likeliest(found: Diagnosis, fitting: list[list[str]]) -> Diagnosis:
-    """The diagnosis with the advice that fits most of the refused cases, of those that fit its own. `fitting` are the
-    sentences that fit each refused case; the first ones of a case are the likeliest."""
+def _likeliest(found: Diagnosis, tried: list[Tried]) -> Diagnosis:
+    """The diagnosis with the advice that fits most of the refused cases, of those that fit its own."""
+    fitting = [t.fitting for t in tried]
     own = next((sentences for sentences in fitting if found.advice in sentences), [])
     often = Counter(word for sentences in fitting for word in {_words(s) for s in sentences})
     best = max(own, key=lambda s: often[_words(s)], default=found.advice)  # the first of equals
@@ -106,13 +154,20 @@ def _words(sentence: str) -> str:
     return re.sub(r"\d[\d.]*", "0", sentence)
 
 
-def _agreed(found: Diagnosis, tried: list[tuple[Case, Diagnosis | None]]) -> float:
-    """The share of the refused cases that give the exercise's own advice, apart from the numbers in it. What only one
-    of several says is a coincidence of numbers."""
-    refused = [d for _, d in tried if d is not None]
-    if found.kind != "wrong-formula" or not refused:
-        return 0.0
-    return sum(d.kind == found.kind and _words(d.advice) == _words(found.advice) for d in refused) / len(refused)
+def _agreed(exercise: PlainExercise, found: Diagnosis, tried: list[Tried]) -> float:
+    """The share of the calls that the exercise's own advice explains, apart from the numbers in it: refused ones that
+    get it too, and right ones where the mistake that it names changes nothing. What only one says is a coincidence."""
+    said, refused, right = _words(found.advice), [], []
+    for t in tried:
+        if t.diagnosis is not None:
+            refused.append(said in {_words(s) for s in (t.diagnosis.advice, *t.fitting)})
+        elif found.advice in {s for other in tried for s in other.fitting} and exercise.explain:
+            expected = exercise.reference(**t.case.sizes)
+            hint = exercise.explain(t.case.sizes, expected, expected)
+            if hint is None or isinstance(hint, Hint):
+                right.append(said in {_words(s) for s in getattr(hint, "fitting", ())})
+    shares = [sum(each) / len(each) for each in (refused, right) if each]
+    return min(shares, default=0.0)
 
 
 def _drawn(exercise: PlainExercise) -> Iterator[Sizes]:
@@ -121,9 +176,9 @@ def _drawn(exercise: PlainExercise) -> Iterator[Sizes]:
         yield dict(exercise.draw(rng))
 
 
-def _doublings(own: list[Sizes]) -> Iterator[Sizes]:
+def _doublings(tried: list[Tried]) -> Iterator[Sizes]:
     """The exercise's own arguments, each number of them doubled in turn: where no others can be drawn."""
-    for sizes in own[:DRAWN]:
+    for sizes in [dict(t.case.sizes) for t in tried[:DRAWN]]:
         for n, value in sizes.items():
             if isinstance(value, (int, float)) and not isinstance(value, bool) and value:
                 yield {**sizes, n: 2 * value}
@@ -160,15 +215,22 @@ def _number(value: Callable[[], Any]) -> float | None:
 # --- causes that are run -------------------------------------------------------------------------------------------
 
 
+ALWAYS_THE_SAME = (
+    "If the formula names the arguments, they cancel out: a term is missing, or is counted more or less often than it "
+    "should be. Write down for each term with which arguments it grows."
+)
+ALWAYS_ZERO = (
+    "Print each intermediate result: which is 0 first? // rounds a quotient below 1 to 0, and what is never added, "
+    "stored or reached leaves 0 too."
+)
+
+
 def _cause(exercise: PlainExercise, calls: list[Call]) -> Evidence | None:
     """The first suspected cause that gives the learner's number in every call."""
     wrong = [c for c in calls if c.wrong]
     if len({c.yours for c in calls}) == 1 and len({c.right for c in calls}) > 1 and len(calls) > 2:
-        return Evidence(
-            f"the result is {calls[0].yours:.6g} in every call, whatever the arguments",
-            "If the formula names the arguments, they cancel out: a term is missing, or is counted more or less often "
-            "than it should be. Write down for each term with which arguments it grows.",
-        )
+        said = f"the result is {calls[0].yours:.6g} in every call, whatever the arguments"
+        return Evidence(said, ALWAYS_ZERO if not calls[0].yours else ALWAYS_THE_SAME)
     for evidence, formula in _suspected(exercise, wrong):
         given = [_number(lambda c=c, formula=formula: formula(c.sizes, c.right)) for c in calls]
         known = [(c, g) for c, g in zip(calls, given, strict=True) if g is not None]

@@ -117,12 +117,12 @@ SLIPS = (
     ),
     Slip(
         r"Both operands must be same dtype\. Got (\w+) and (\w+)",
-        "tl.dot takes two tiles of one type, and here they are {0} and {1}",
+        "tl.dot takes two tiles of one type, but {0} and {1} meet here",
         "Convert one of them, as in a.to(b.dtype). What else is computed from it keeps its own type.",
     ),
     Slip(
-        r"Triton requires value\.shape == desc\.block_shape, and .* is (\(.*\)), .* is (\(.*\))",
-        "the tile that is stored has the shape {0}, and a tile of the descriptor {1}",
+        r"Triton requires value\.shape == desc\.block_shape: .* = (\(.*\)), .* = (\(.*\))",
+        "the tile that is stored has the shape {0}, but the descriptor has tiles of {1} elements",
         "Give it the descriptor's shape by .reshape(…), also the axes of length 1.",
     ),
     Slip(

@@ -5,12 +5,14 @@ import random
 import pytest
 import torch
 
-from labutils.check.compare import Comparison
+from labutils.check.compare import Comparison, mismatches
+from labutils.check.known_mistakes import recognise
 from labutils.exercises import _attention, get
 from labutils.exercises._attention import attention as reference
 from labutils.exercises._attention import magnitude
 from labutils.exercises._flash_gradients import gradients
 from labutils.exercises._flash_gradients import magnitude as magnitude_of_gradients
+from labutils.exercises._flash_mistakes import TILE_N
 from labutils.lessons import attention
 from labutils.spec.exercise import Case
 from labutils.spec.inputs import make_run
@@ -126,3 +128,31 @@ def test_gradient_table(capsys):
     errors = attention.gradient_table(Exact.apply)
     assert max(errors.values()) < 2e-3
     assert "dq" in capsys.readouterr().out
+
+
+def test_a_key_past_the_end_counts_in_every_case_with_a_partial_tile():
+    """Without -inf for these keys each such case is refused, so that none of those that pass misleads."""
+    ragged = get("17_flash_attention/ragged")
+    (mistake,) = (m for m in ragged.known_mistakes if m.sentence.startswith("keys past the end are included"))
+    for case in ragged.cases:
+        comparison = Comparison(make_run(ragged, case, 5))
+        wrong = mistake.compute(**comparison.inputs)
+        for name, y in wrong.items():
+            output = comparison.output(name)
+            refused = mismatches(y, output.expected, output.limit, output.rounded(output.expected)).any()
+            assert bool(refused) == bool(case.sizes["N"] % TILE_N), (case.name, name)
+
+
+@pytest.mark.parametrize("exercise", ["forward", "flash"])
+@pytest.mark.parametrize(
+    "sentence", ["exp stands where exp2 belongs", "the scores are multiplied by the factor log₂ e / √D twice"]
+)
+def test_of_mistakes_with_one_output_alike_the_one_that_gives_both_is_named(exercise, sentence):
+    """out is the same for exp in place of exp2 and for scores with log₂ e twice, and lse is not."""
+    exercise = get(f"17_flash_attention/{exercise}")
+    (mistake,) = (m for m in exercise.known_mistakes if m.sentence.startswith(sentence))
+    run = make_run(exercise, exercise.cases[1], 5)
+    comparison = Comparison(run)
+    for name, y in mistake.compute(**comparison.inputs).items():
+        run.buffers[name].view.copy_(y)
+    assert [recognise(comparison, comparison.output(n)) for n in run.outputs] == [mistake, mistake]

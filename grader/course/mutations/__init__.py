@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from grader.course.mutants import SOURCES, language_of, marked_answer, without_markers
@@ -44,9 +44,10 @@ class Mutation:
         return f"{self.operator}: {self.line}  →  {self.becomes}"
 
 
-def mutations(exercise_id: str) -> list[Mutation]:
-    """Every mutation of an exercise's solution, in the order of its text; of equal texts the first."""
-    source, language = marked_answer(exercise_id), language_of(exercise_id)
+def mutations(exercise_id: str, rewritten: Callable[[str], str] = str) -> list[Mutation]:
+    """Every mutation of an exercise's solution, in the order of its text; of equal texts the first. `rewritten` makes
+    another right answer of the solution's text, to mutate that one."""
+    source, language = rewritten(marked_answer(exercise_id)), language_of(exercise_id)
     original, found, known = without_markers(source), [], set()
     for edit in (cuda if language == "cuda" else triton).edits(source):
         text = without_markers(edit.applied(source))

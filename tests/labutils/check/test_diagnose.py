@@ -308,6 +308,8 @@ def test_a_guess_that_one_case_supports_gives_way_to_what_more_cases_say():
     assert headline([shifted, wrong, unmasked]) is unmasked, "a guess of one case, and an access that was seen in one"
     assert headline([diagnosis("precision", "close"), guess, wrong]) is guess
     assert headline([wrong, guess, wrong]) is guess
+    single = diagnosis("wrong-values", "1 of 1 elements of out are wrong")
+    assert headline([single, guess, single]) is single, "any one number fits some mistake"
     assert headline([diagnosis("precision", "close"), wrong]) is wrong
     assert headline([]) is None
 

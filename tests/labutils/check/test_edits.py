@@ -2,7 +2,9 @@
 
 import ast
 
-from labutils.check.edits import changes
+import pytest
+
+from labutils.check.edits import LAUNCHER_RULES, Text, changes, unused
 
 KERNEL = '''\
 @triton.jit
@@ -49,3 +51,77 @@ def test_sizes_of_a_mask_and_strides_of_an_address_are_exchanged():
     texts = "\n".join(c.applied(EXCHANGED) for c in changes(EXCHANGED))
     assert "(offs_m[:, None] < M) & (offs_n[None, :] < N)" in texts
     assert "c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :] * stride_cn" in texts
+
+
+FORMULA = """\
+@triton.jit
+def kernel(x_ptr, out_ptr, count_ptr, M, N, stride_xm, stride_om, factor, BLOCK: tl.constexpr, KEEP: tl.constexpr):
+    r = tl.program_id(0)
+    c = tl.arange(0, BLOCK)
+    inside = c < N
+    total = tl.zeros((BLOCK,), tl.float32)
+    a, b = r % M, r // M
+    for start in range(0, N, BLOCK):
+        for k in range(tl.cdiv(N, BLOCK)):
+            x = tl.load(x_ptr + r + start + c, mask=inside, other=0.0)
+            s = tl.sigmoid(x)
+            total += tl.sum(x * s, keep_dims=True)
+        total *= x
+    tl.store(count_ptr + r, 1.0)
+    tl.store(out_ptr + c, total * s, mask=c < 8)
+"""
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        "x_ptr + r * stride_xm + start + c",  # a stride that is missing
+        "out_ptr + c + r * stride_om",  # a term
+        "count_ptr + r, 1.0, mask=inside",  # a mask that stands elsewhere
+        "mask=(c < 8) & (c < N)",
+        "inside = c <= N",
+        "tl.sum(x * (1 - s)",  # 1 − s
+        "tl.sum((-x) * s",
+        "(total * factor) * s",  # a factor
+        "a, b = (r // M, r % M)",  # two values in the other order
+        "range(((N) // (BLOCK)))",  # down in place of up
+        "keep_dims=False",
+        "        pass\n    tl.store(count_ptr",  # a statement too many
+        "for start in range(0, N, BLOCK):\n        total = tl.zeros((BLOCK,), tl.float32)\n",  # set anew in the loop
+        "tl.atomic_add(count_ptr + r, 1.0)",
+    ],
+)
+def test_what_is_missing_comes_from_elsewhere_in_the_text(wanted):
+    assert any(wanted in c.applied(FORMULA) for c in changes(FORMULA)), wanted
+
+
+def test_what_a_name_stands_for_is_read_from_how_it_is_computed():
+    kinds = Text(FORMULA).kinds
+    assert {n: kinds[n] for n in ("r", "c", "inside", "total", "x", "s", "start", "a")} == {
+        "r": "index", "c": "block", "inside": "mask", "total": "value", "x": "value", "s": "value", "start": "index",
+        "a": "index",
+    }  # fmt: skip
+
+
+def test_formulas_are_told_from_addresses():
+    found = {c.new: c.formula for c in changes(FORMULA)}
+    assert found["(1 - s)"] and not found["x_ptr + r + start + c + r * stride_xm"] and not found["c <= N"]
+
+
+def test_a_pointer_may_have_to_move():
+    text = (
+        "@triton.jit\ndef kernel(a_ptr, K, stride_ak, BLOCK: tl.constexpr):\n    ptrs = a_ptr + tl.arange(0, BLOCK)\n"
+        "    for k in range(0, K, BLOCK):\n        acc += tl.load(ptrs)\n"
+    )
+    assert any(c.applied(text).endswith("tl.load(ptrs)\n        ptrs += BLOCK\n") for c in changes(text))
+
+
+def test_arguments_of_a_launch_are_changed():
+    text = "def launch(x, out):\n    M, N = x.shape\n    kernel[(M,)](x, out, N, M)\n"
+    texts = [c.applied(text) for c in changes(text, LAUNCHER_RULES)]
+    assert any("(x, out, M, N)" in t for t in texts) and any("(x, out, N, N)" in t for t in texts)
+
+
+def test_names_that_are_used_nowhere():
+    assert dict(unused(FORMULA)) == {"factor": 0, "stride_xm": 0, "stride_om": 0, "a": 7, "b": 7, "k": 9}
+    assert unused("x = 1") == []

@@ -3,12 +3,14 @@
 import importlib
 import inspect
 import re
+import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
-from labutils.backends import Outcome
-from labutils.check import evidence, hypotheses, influence, repairs
+from labutils.backends import Outcome, extract
+from labutils.check import edits, evidence, hypotheses, influence, repairs
 from labutils.check.compare import Comparison
 from labutils.exercises import get
 from labutils.spec.exercise import Case, Contract, array, out
@@ -218,8 +220,54 @@ def copied_if_large(x, factor, out):
     halves_kernel[(triton.cdiv(x.numel(), 256),)](x, factor, out, x.numel(), 256)
 
 
+@triton.jit
+def into_the_input_kernel(x_ptr, factor, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.store(x_ptr + offs, x * factor, mask=offs < n)
+
+
+def into_the_input(x, factor, out):
+    into_the_input_kernel[(triton.cdiv(x.numel(), 256),)](x, factor, out, x.numel(), 256)
+
+
+@triton.jit
+def of_whole_numbers_kernel(x_ptr, factor, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    s = tl.sigmoid(offs)
+    tl.store(out_ptr + offs, x * s, mask=offs < n)
+
+
+def of_whole_numbers(x, factor, out):
+    of_whole_numbers_kernel[(triton.cdiv(x.numel(), 256),)](x, factor, out, x.numel(), 256)
+
+
 def explained(fn):
     return evaluate(SCALE, fn, explain=True).headline
+
+
+def test_a_store_to_an_input_has_a_place():
+    found = explained(into_the_input)
+    assert found.kind == "input-overwritten" and "first at the pointer" in found.advice
+    assert "makes the kernel right, `tl.store(x_ptr + offs" in found.symptom
+
+
+def test_an_exception_inside_of_a_called_function_names_the_kernels_line_and_what_is_unused():
+    found = explained(of_whole_numbers)
+    assert found.kind in ("error", "does-not-compile") and "`s = tl.sigmoid(offs)`" in found.symptom
+    assert "Used nowhere: the parameter `factor`. Where does it belong?" in found.advice
+
+
+PARTS = [
+    extract.Part("def first(M, GROUP):\n    rows = M\n    return rows\n", line=1),
+    extract.Part("def kernel(M):\n    pid = first(M, 8)\n    offs = pid * 4\n    x = 5\n    print(offs)\n", line=10),
+]
+
+
+def test_lines_that_compute_what_a_named_line_uses_are_near_to_it():
+    distances = repairs._distances(PARTS, {14})
+    assert distances == {(1, 14): 0, (1, 12): 1, (1, 11): 2, (0, 2): 3, (0, 3): 3}
 
 
 def test_programs_that_store_to_the_same_elements():
@@ -255,6 +303,44 @@ def test_where_two_parts_of_a_line_could_be_changed_the_line_alone_is_named():
     first, *rest = (make_run(SCALE, case, 5) for case in SCALE.cases)
     place = repairs.find(two_places, [first], rest, set(), 60.0)
     assert (place.text, place.what) == (place.statement, "each part")
+
+
+def test_a_change_must_be_right_in_all_cases():
+    """Of zeros any change is right, so the other case decides."""
+    zeros, other = (make_run(SCALE, case, 5) for case in SCALE.cases[:2])
+    zeros.buffers["x"].view.zero_()
+    zeros.buffers["x"].before = zeros.buffers["x"].storage.clone()
+    place = repairs.find(slip, [zeros], [other], set(), 60.0)
+    assert (place.text, place.what) == ("factor + 3", "the term (one may be too many)")
+
+
+def test_a_sign_belongs_to_what_is_shown():
+    text = '@triton.jit\ndef k(p):\n    x = tl.load(p, mask=m, other=-float("inf"))\n    y = -x - float("inf")\n'
+    parts = [SimpleNamespace(text=text, line=1)]
+    wanted = {'-float("inf")': "the neutral value of masked lanes", 'float("inf")': "the initial value"}
+    changes = [c for c in edits.changes(text) if c.what == "the initial value" and c.new == "0.0"]
+    assert {p.text: p.what for p in (repairs._place(parts, 0, c) for c in changes)} == wanted
+
+
+def test_the_time_for_a_cause_is_one_for_all_steps():
+    clock = evidence.Clock(time.monotonic() + 9)
+    assert 2.5 < clock.left(1 / 3) <= 3 and clock.left() > 8
+    assert evidence.Clock(time.monotonic() - 1).left() == evidence.BRIEF
+
+
+def test_the_reference_is_computed_in_one_thread():
+    before, seen = torch.get_num_threads(), []
+
+    def reference(x, factor):
+        seen.append(torch.get_num_threads())
+        return SCALE.reference(x, factor)
+
+    torch.set_num_threads(2)
+    try:
+        assert not evaluate(replace(SCALE, reference=reference), slip).passed
+        assert set(seen) == {1} and torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_only_a_failed_check_looks_for_causes(monkeypatch):

@@ -1,7 +1,10 @@
 """Cells that failed, were skipped or renamed are named before anything is graded."""
 
+from types import FunctionType, SimpleNamespace
+
 import pytest
 
+import labutils.exercises  # noqa: F401  (what the check imports when it is asked for)
 from labutils.check import names
 
 
@@ -94,6 +97,50 @@ def test_a_later_kernel_that_is_not_used_is_named(cells):
     assert names.unused(add, "add").startswith("add_kernel was checked. my_add_kernel was defined after it")
     cells.ran("a", "def add_kernel(x_ptr, n):\n    return 1", None)
     assert names.unused(add, "add") == "", "the one that is used is the latest"
+
+
+def conv1d(x, n):
+    return conv1d_kernel(x, n)  # noqa: F821
+
+
+def conv1d_padded(x, n):
+    return add_kernel(x, n)
+
+
+class Kernel:
+    """As Triton's kernels hold their function; tuned ones hold such a kernel."""
+
+    def __init__(self, fn):
+        self.fn = fn
+
+
+tuned = Kernel(Kernel(launcher))
+
+
+def test_a_function_of_another_exercise_is_not_meant(cells, monkeypatch):
+    add_kernel, other_kernel = Kernel(globals()["add_kernel"]), Kernel(my_add_kernel)
+    namespace = {"add_kernel": add_kernel, "my_add_kernel": other_kernel}
+    ours = FunctionType(add.__code__, namespace, "add")
+    theirs = FunctionType((lambda x: my_add_kernel(x, 1)).__code__, namespace, "theirs")
+    namespace |= {"add": ours, "theirs": theirs}
+    for name in namespace:
+        cells.ran(name, f"def {name}():\n    return 1", None)
+    assert "my_add_kernel was defined after it" in names.unused(ours, "add")
+    exercises = {n: SimpleNamespace(entry=n) for n in ("add", "theirs")}
+    monkeypatch.setattr("labutils.exercises.all_exercises", lambda: exercises)
+    assert names.unused(ours, "add") == ""
+
+
+def test_a_launcher_is_not_meant_by_the_name_of_its_kernel(cells):
+    _, advice = names.missing("NameError: name 'conv1d_kernel' is not defined", conv1d)
+    assert advice.startswith("Run the cell that defines conv1d_kernel")
+    assert "Did you mean conv1d_padded" in names.missing("name 'conv1d_pad' is not defined", conv1d_padded)[1]
+
+
+def test_a_tuned_kernel_is_looked_into():
+    assert "kernel" in names.reached(tuned)
+    fn = FunctionType((lambda: tuned).__code__, {"tuned": tuned}, "fn")
+    assert "return kernel()" in names.texts(fn)[0][1]
 
 
 def test_names_of_other_languages(cells):

@@ -69,6 +69,21 @@ def test_of_nan_that_no_operation_makes_the_loads_are_named(text, said):
     assert not_finite.loaded([(3, text)]).advice.startswith(said)
 
 
+@pytest.mark.parametrize(
+    "other, product, said",
+    [
+        ('-float("inf")', "tl.dot(q, k.T)", True),
+        ("0.0", "tl.dot(q, k.T)", False),
+        ('-float("inf")', "tl.max(k)", False),
+    ],
+)
+def test_an_infinite_operand_of_a_product_is_named(other, product, said):
+    found = not_finite.infinite_operand([(3, f"k = tl.load(p, mask=m, other={other})\ns = {product}\n")])
+    assert (found is not None) == said
+    if said:
+        assert "line 3" in found.cause and "line 4" in found.cause and "other=0.0" in found.advice
+
+
 def test_an_inf_does_not_explain_a_nan():
     events = [
         Event("overflow", "exp of 99", "f.py", 1),

@@ -4,10 +4,9 @@ import math
 
 import pytest
 
-from labutils.check import plain_evidence
 from labutils.check.evaluate import evaluate
+from labutils.exercises._numbers import sentence_for
 from labutils.spec.exercise import Case, PlainExercise, Points
-from labutils.spec.verdict import Diagnosis
 
 
 def traffic_of(explain=None):
@@ -72,9 +71,9 @@ def test_terms_that_grow_as_they_should_are_not_suspected():
     assert found.advice.startswith("The terms with n") and found.advice.endswith("a term without is missing or wrong.")
 
 
-@pytest.mark.parametrize("cases, kept", [((8, 9, 40), True), ((9,), False)])
-def test_advice_of_the_exercise_counts_if_all_refused_cases_give_it(cases, kept):
-    hints = traffic_of(lambda sizes, yours, expected: "Round up." if sizes["n"] in cases else None)
+@pytest.mark.parametrize("calls, kept", [(range(91), True), ((8, 9, 40), False)])
+def test_advice_of_the_exercise_counts_if_all_refused_calls_give_it_drawn_ones_too(calls, kept):
+    hints = traffic_of(lambda sizes, yours, expected: "Round up." if sizes["n"] in calls else None)
     found = explained(lambda n, block, extra: right(n, block, extra) - extra, hints)
     assert (found.advice == "Round up.") is kept and ("too small by extra" in found.symptom) is not kept
 
@@ -94,6 +93,11 @@ def test_one_number_for_all_arguments_is_not_said_to_be_rounded():
     assert "the result is 2 in every call" in found.symptom and "rounded" not in found.symptom
 
 
+def without_its_term(n, block, extra):
+    half, rest = -(-n // block) * 2 * block, -(-n // block) * 2 * block + extra  # noqa: F841 (the mistake)
+    return half
+
+
 def whole_then_times(n, block, extra):
     blocks = -(-n // block)
     return 4 * blocks * extra + extra
@@ -107,6 +111,7 @@ def too_early(n, block, extra):
 @pytest.mark.parametrize(
     "fn, place",
     [
+        (without_its_term, "one change on line {} makes every result right, `return half`"),
         (whole_then_times, "one change on line {} makes every result right, `return 4 * blocks * extra + extra`"),
         (too_early, "one change on line {} makes every result right, `return part // 3 * 3 + extra`"),
     ],
@@ -121,12 +126,20 @@ def test_what_one_case_says_is_no_advice_where_the_others_contradict_it():
     assert explained(lambda n, block, extra: hash((n, block, extra)) % 97, hints).advice != "A quarter."
 
 
-def test_of_sentences_that_fit_the_one_that_fits_most_cases_is_taken():
-    found = Diagnosis("wrong-formula", "8, expected 4", "Coincidence.")
-    fitting = [["Coincidence.", "Cause of 8."], [], ["Cause of 4."], ["Cause of 2.", "Another."]]
-    assert plain_evidence.likeliest(found, fitting).advice == "Cause of 8."
-    assert plain_evidence.likeliest(found, fitting[:1]).advice == "Coincidence."
-    assert plain_evidence.likeliest(found, []).advice == "Coincidence."
+def hinted(sizes, yours, expected):
+    """A coincidence of the first case, beside the cause of all."""
+    return sentence_for(yours, [(35 - sizes["n"] // 8, "Coincidence."), (expected - sizes["extra"], "Extra.")])
+
+
+def test_of_sentences_that_fit_the_one_that_fits_all_calls_is_taken():
+    assert hinted({"n": 8, "extra": 1}, 34, 35).fitting == ("Coincidence.", "Extra.")
+    assert explained(lambda n, block, extra: right(n, block, extra) - extra, traffic_of(hinted)).advice == "Extra."
+
+
+def test_a_sentence_whose_mistake_would_change_calls_that_are_right_is_not_believed():
+    """Too small by extra, but only where n is even."""
+    found = explained(lambda n, block, extra: right(n, block, extra) - extra * (n % 2 == 0), traffic_of(hinted))
+    assert "Extra." not in found.advice
 
 
 def test_functions_that_return_no_number_keep_their_message():

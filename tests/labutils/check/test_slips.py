@@ -19,6 +19,13 @@ HEAD = "k does not compile for sm_80: "
         ("TypeError('cannot add pointers together')", "", "adds addresses", "Load both"),
         ("ValueError('unexpected')", "m = tl.max(m, tl.max(x, axis=0))", "reduces one tensor", "tl.maximum"),
         ("ValueError('unexpected')", "m = tl.max(x, 1)", "unexpected", None),
+        ("Both operands must be same dtype. Got fp32 and fp16", "s = tl.dot(p, v)", "fp32 and fp16", ".to(b.dtype)"),
+        (
+            "Triton requires value.shape == desc.block_shape: value.shape = (32, 32), desc.block_shape = (1, 32, 32)",
+            "desc.store([0, 0, 0], x)",
+            "has the shape (32, 32), but the descriptor has tiles of (1, 32, 32)",
+            ".reshape(",
+        ),
         ("'Name' object has no attribute 'func'", "for i in offs:", "not over a block", "without a loop"),
         ("AttributeError(\"'Name' object has no attribute 'func'\")", "x = f(y)", "no attribute 'func'", None),
         ("invalid operands of type pointer<fp32> and triton.language.int32", "x_ptr * 2", "is an address", "2 * x"),

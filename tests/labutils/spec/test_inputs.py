@@ -151,3 +151,5 @@ def test_values_far_below_zero_and_of_opposed_signs():
     two = replace(exercise([opposed]), arguments=arguments)
     inputs = make_run(two, opposed, 7).inputs()
     assert inputs["q"].min() >= 5 and inputs["k"].max() <= -5
+    inputs = make_run(two, replace(opposed, fill="level"), 7).inputs()
+    assert inputs["q"].abs().max() < 0.5 and inputs["k"].abs().max() > 3
