@@ -74,12 +74,15 @@ def barely_moved(wrong: torch.Tensor, output: OutputComparison) -> bool:
 
 
 def refuted(symptom: str, comparison: Comparison, output: OutputComparison) -> bool:
-    """Would the exercise's known mistake of this sentence have changed an output that is right?"""
-    for mistake in comparison.exercise.known_mistakes:
-        if mistake.sentence.format(name=output.name) == symptom.removesuffix(SAME):
-            wrong = named(mistake.compute(**comparison.inputs), tuple(comparison.exercise.outputs)).get(output.name)
-            return wrong is not None and _other_result(wrong, output)
-    return False
+    """Would the exercise's known mistakes of this sentence all have changed an output that is right?"""
+    named_so = [
+        m
+        for m in comparison.exercise.known_mistakes
+        if m.sentence.format(name=output.name) == symptom.removesuffix(SAME)
+    ]
+    outputs = tuple(comparison.exercise.outputs)
+    wrong = [named(m.compute(**comparison.inputs), outputs).get(output.name) for m in named_so]
+    return bool(wrong) and all(w is not None and _other_result(w, output) for w in wrong)
 
 
 def _fits(wrong: torch.Tensor, known: torch.Tensor, output: OutputComparison) -> bool:

@@ -284,17 +284,15 @@ def _shifted(shift):
     return compute
 
 
-def _by_tiles(q, k, v, causal, past_the_end=False):
+def _by_tiles(q, k, v, causal, past_the_end=0):
     """Whole tiles are skipped correctly, but the diagonal tiles have no mask; nor have keys past the end, with a score
-    of 0."""
+    of 0, up to a multiple of `past_the_end` keys if it is given."""
     s = scores(q, k)
     M, N = s.shape[1:]
     end = (torch.arange(M) // TILE_M + 1) * TILE_M  # keys of the program's tiles, up to its last query
     if past_the_end and causal:
-        more = int(end.max()) - N
+        more = -N % past_the_end
         s, v = torch.nn.functional.pad(s, (0, more)), torch.nn.functional.pad(v, (0, 0, 0, more))
-    else:
-        end = end.clamp(max=N)
     seen = torch.arange(s.shape[-1]) < end[:, None]
     return from_scores(s.masked_fill(~seen, -torch.inf) if causal else s, v)
 
@@ -326,11 +324,14 @@ CAUSAL = (
         "the diagonal tiles have no mask: queries see all keys of their last tile",
         _by_tiles,
     ),
-    KnownMistake(
-        "wrong-formula",
-        "the diagonal tiles have no mask: queries see all keys of their last tile, and keys past the end with a score "
-        "of 0",
-        partial(_by_tiles, past_the_end=True),
+    *(
+        KnownMistake(
+            "wrong-formula",
+            "the diagonal tiles have no mask: queries see all keys of their last tile, and keys past the end with a "
+            "score of 0",
+            partial(_by_tiles, past_the_end=size),
+        )
+        for size in (TILE_M, TILE_N)
     ),
     KnownMistake("missing-accumulation", "the tiles that need a mask are skipped", _only_full),
     KnownMistake(
