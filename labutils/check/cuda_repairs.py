@@ -114,13 +114,13 @@ class _Program:
         self.fn, self.runs, self.changes = fn, runs, changes
         self.left = dict(enumerate(changes, 1))
         for _ in range(ROUNDS):
-            text = choices.program(source, self.left)
+            text, self.places = choices.program(source, self.left)
             bad = {number for before in simt.refused(text, kernels) if (number := _last_choice(before))}
             if not bad:
                 break
             self.left = {number: c for number, c in self.left.items() if number not in bad}
         self.module = simt.compile_once(text, kernels)
-        self.address, _ = self.module.variable(choices.NAME)
+        self.choice, self.place = (self.module.variable(n)[0] for n in (choices.CHOICE, choices.PLACE))
         self.replaced = {(source, name): kernel for name, kernel in self.module.kernels.items()}
 
     def jobs(self) -> list[Callable[[], dict]]:
@@ -131,7 +131,8 @@ class _Program:
     def _right(self, number: int, runs: list[_Wanted]) -> dict:
         if number not in self.left:
             return {"right": False}
-        ctypes.c_int.from_address(self.address).value = number
+        ctypes.c_int.from_address(self.choice).value = number
+        ctypes.c_int.from_address(self.place).value = self.places.get(number, 0)
         emulator.replaced.update(self.replaced)
         for w in runs:
             for b in w.run.buffers.values():
@@ -145,8 +146,8 @@ class _Program:
 
 def _last_choice(text: str) -> int:
     """The number of the last choice of a change in a text; 0 where there is none."""
-    last = text.rfind(f"{choices.OWN} == ")
-    m = re.match(rf"{choices.OWN} == (\d+)", text[last:]) if last >= 0 else None
+    last = text.rfind(f"{choices.CHOSEN} == ")
+    m = re.match(rf"{choices.CHOSEN} == (\d+)", text[last:]) if last >= 0 else None
     return int(m[1]) if m else 0
 
 

@@ -47,8 +47,9 @@ def test_one_program_holds_all_changes():
     kinds = ("the operator", "the number", "the order of the statements", "the name", "the term (one may be missing)")
     wanted = [c for c in cuda_edits.changes(text, waits=False) if c.what in kinds and "Idx" not in c.new]
     assert {c.what for c in wanted} == set(kinds)
-    program = simt.compile_once(choices.program(text, dict(enumerate(wanted, 1))), ["k"])
-    address, _ = program.variable(choices.NAME)
+    together, places = choices.program(text, dict(enumerate(wanted, 1)))
+    program = simt.compile_once(together, ["k"])
+    choice, place = (program.variable(name)[0] for name in (choices.CHOICE, choices.PLACE))
 
     def result(kernel: simt.HostKernel) -> list[int]:
         out = (ctypes.c_int * 2)()
@@ -57,7 +58,8 @@ def test_one_program_holds_all_changes():
         return list(out)
 
     for number, change in list(enumerate(wanted, 1))[::9]:
-        ctypes.c_int.from_address(address).value = number
+        ctypes.c_int.from_address(choice).value = number
+        ctypes.c_int.from_address(place).value = places.get(number, 0)
         alone = change.applied(text) if ";" in change.new else replace(change, new=f"({change.new})").applied(text)
         assert result(program.kernels["k"]) == result(simt.compile(alone, ["k"]).kernels["k"]), change
 
