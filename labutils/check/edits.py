@@ -236,14 +236,21 @@ def changes(text: str, groups: Rules | None = None) -> list[Change]:
 
 def unused(text: str) -> list[tuple[str, int]]:
     """The names of one kernel's text that it never uses: variables with the line (from 1) on which they are bound, and
-    parameters that are not known to the compiler, with 0. [] if the text cannot be read."""
+    parameters that are not known to the compiler, with 0; a loop that moves its pointers on needs no counter. [] if the
+    text cannot be read."""
     try:
         source = Text(text)
     except (SyntaxError, StopIteration):
         return []
     used = {n.id for n in source.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    loops = [n for n in source.nodes if isinstance(n, ast.For) and isinstance(n.target, ast.Name)]
+    used |= {n.target.id for n in loops if any(_moves_a_pointer(inside) for inside in n.body)}
     bound = {n: k for n, k in source.first.items() if n not in used and not n.startswith("_")}
     return [(n, k) for n, k in bound.items() if n not in source.parameters or source.kinds[n] != "tile"]
+
+
+def _moves_a_pointer(node: ast.stmt) -> bool:
+    return isinstance(node, ast.AugAssign) and "ptr" in ast.unparse(node.target)
 
 
 # --- something else in the place of what is there -------------------------------------------------------------------

@@ -125,3 +125,6 @@ def test_arguments_of_a_launch_are_changed():
 def test_names_that_are_used_nowhere():
     assert dict(unused(FORMULA)) == {"factor": 0, "stride_xm": 0, "stride_om": 0, "a": 7, "b": 7, "k": 9}
     assert unused("x = 1") == []
+    loop = "def k(ptrs):\n    for start in range(0, 8, 4):\n        x = tl.load(ptrs)\n        {}\n"
+    assert dict(unused(loop.format("tl.store(ptrs, x)"))) == {"start": 2}
+    assert unused(loop.format("tl.store(ptrs, x)\n        ptrs += 4")) == []
