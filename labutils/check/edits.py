@@ -436,7 +436,7 @@ def _exchanged(source: Text, node: ast.AST) -> Iterator[Change]:
 
 
 def constants(source: Text, node: ast.AST) -> Iterator[Change]:
-    if not isinstance(node, ast.Constant) or isinstance(node.value, (str, type(None))):
+    if not isinstance(node, ast.Constant):
         return
     if isinstance(node.value, bool):
         yield source.change("the flag", node, str(not node.value))
@@ -444,7 +444,7 @@ def constants(source: Text, node: ast.AST) -> Iterator[Change]:
         for value in dict.fromkeys((node.value + 1, node.value - 1, 0, 1)):
             if value != node.value and value >= 0:
                 yield source.change("the number", node, str(value))
-    else:
+    elif isinstance(node.value, float):
         for value in (0.0, 1.0, -1.0, node.value * 2, node.value / 2, -node.value):
             if value != node.value:
                 yield source.change("the number", node, repr(value))

@@ -122,6 +122,21 @@ def test_arguments_of_a_launch_are_changed():
     assert any("(x, out, M, N)" in t for t in texts) and any("(x, out, N, N)" in t for t in texts)
 
 
+def test_any_python_can_be_changed():
+    text = """\
+def launch(x, *rest, flag=None, **more):
+    import os
+    os.write(2, b"noise")
+    y = [k for k in range(3) if k] or {"a": ..., 1j: f"{x!r}"}
+    (a, *b), z.w, q[0] = (1, 2), 3, lambda: (yield)
+    with open(x) as f, g:
+        y[0] += -x @ (x := 2)
+    for i, (j, k) in more.items():
+        total: int = i if j else k
+"""
+    assert changes(text, LAUNCHER_RULES) and changes(text) and unused(text)
+
+
 def test_names_that_are_used_nowhere():
     assert dict(unused(FORMULA)) == {"factor": 0, "stride_xm": 0, "stride_om": 0, "a": 7, "b": 7, "k": 9}
     assert unused("x = 1") == []
