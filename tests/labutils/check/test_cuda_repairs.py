@@ -9,9 +9,10 @@ from grader.course.mutants import answer
 from grader.course.solutions import load_text, solution_text
 from labutils import exercises
 from labutils.backends import simt
-from labutils.check import choices, cuda_edits, cuda_repairs
+from labutils.check import choices, cuda_edits, cuda_repairs, evidence, repairs
 from labutils.check.evaluate import PUBLIC_SEED
 from labutils.spec.inputs import make_run, shared_bytes
+from labutils.spec.verdict import Diagnosis
 
 SUM = """\
 __global__ void sums(const float *x, float *out, int n) {
@@ -39,6 +40,29 @@ def test_named_lines_come_first_and_barriers_only_where_threads_did_not_wait():
     first = [c.line for c in cuda_edits.changes(SUM, {6})]
     assert set(first[:20]) == {6} and set(first) > {3, 5, 6}
     assert not any("__syncthreads" in c.new for c in cuda_edits.changes(SUM, waits=False))
+
+
+def test_changes_begin_near_what_the_message_names():
+    assert cuda_repairs.near([(1, SUM)], "thread 0 reads out[3] (line 7)") == {3, 5, 6, 7, 8}
+    assert cuda_repairs.near([(1, SUM)], "2 elements of out are wrong") == set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "what", "advice"),
+    [
+        (
+            "wrong-values",
+            "the operator",
+            "Look at line 5, first at the operator, `a + b`.",
+        ),  # in place of a general one
+        ("race", "the operator", "As before. One change of the operator on line 5 makes the kernel right."),
+        ("missing-syncthreads", cuda_edits.BARRIER, "As before."),  # the finding has named both lines
+    ],
+)
+def test_the_place_stands_beside_what_is_certain(kind, what, advice):
+    found = Diagnosis(kind, "c[0] is wrong (line 5)", "As before.")
+    placed = evidence._at(found, repairs.Place(what, "a + b", 5, "c[i] = a + b;"))
+    assert placed.advice.startswith(advice) and placed.symptom == found.symptom
 
 
 def test_one_program_holds_all_changes():
