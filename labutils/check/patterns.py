@@ -71,10 +71,16 @@ def apart(refused: list[Case], passed: list[Case]) -> str:
     return _sizes(refused, passed)
 
 
+def _dimensions(cases: list[Case]) -> list[str]:
+    """The sizes of the first case that are whole numbers in all cases: a case of a plain function has other arguments
+    among its sizes."""
+    return [d for d in cases[0].sizes if all(type(c.sizes.get(d, 0)) is int for c in cases)]
+
+
 def _separating(refused: list[Case], passed: list[Case]) -> str | None:
     """The one dimension above some size of which all cases fail, if that is no coincidence: with few cases of either
     kind, or where several dimensions do so, it says nothing of the cause."""
-    sizes = [d for d in refused[0].sizes if passed]
+    sizes = _dimensions([*refused, *passed]) if passed else []
     chance = len(sizes) / math.comb(len(refused) + len(passed), len(passed))
     found = [d for d in sizes if min(c.sizes.get(d, 0) for c in refused) > max(c.sizes.get(d, 0) for c in passed)]
     return found[0] if len(found) == 1 and chance < LIKELY else None
@@ -82,7 +88,7 @@ def _separating(refused: list[Case], passed: list[Case]) -> str | None:
 
 def _sizes(refused: list[Case], passed: list[Case]) -> str:
     above = _separating(refused, passed)
-    for d in refused[0].sizes:
+    for d in _dimensions([*refused, *passed]):
         r, p = [c.sizes.get(d, 0) for c in refused], [c.sizes.get(d, 0) for c in passed]
         if d == above:
             return f"only cases with {d} of {min(r)} or more fail, those up to {d} = {max(p)} pass"

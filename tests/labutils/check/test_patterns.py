@@ -41,3 +41,9 @@ def test_the_layout_of_one_case_is_not_its_cause():
     offset = [Case(str(n), {"M": n, "N": 66}, layout="offset") for n in (7, 8)]
     assert "16-byte boundary" in patterns.apart(offset, passed)
     assert patterns.apart(offset[:1], passed) == ""
+
+
+def test_what_is_no_number_is_no_size():
+    refused = [Case(name, {"terms": 4096, "stored": name}) for name in ("fp16", "bf16")]
+    passed = [Case("fp32", {"terms": 64, "stored": "fp32"}), Case("none", {"terms": 65, "stored": None})]
+    assert patterns.apart(refused, passed) == patterns.advice(refused, passed) == ""
