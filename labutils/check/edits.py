@@ -607,16 +607,6 @@ def _moves(source: Text, node: ast.AST) -> Iterator[Change]:
 # --- functions of Python --------------------------------------------------------------------------------------------
 
 
-def _any_name(source: Text, node: ast.AST) -> Iterator[Change]:
-    """Another name of the function: in its calls, and where it computes."""
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-        known = [n for n in [*source.parameters, *source.assigned] if source.first.get(n, 0) < node.lineno]
-        if node.id in known and not isinstance(source.parents.get(node), ast.Attribute):
-            for other in dict.fromkeys(known):
-                if other != node.id:
-                    yield source.change("the name", node, other)
-
-
 def _arguments(source: Text, node: ast.AST) -> Iterator[Change]:
     """Two arguments of a call that stand next to each other, in the other order."""
     if isinstance(node, ast.Call):
@@ -638,12 +628,9 @@ RULES: Rules = (
 )
 """The likeliest first; those of one group go through the text together."""
 
-LAUNCHER_RULES: Rules = (
-    (_arguments, _rounding, _exchanged_values),
-    (comparisons, operators),
-    (_any_name, constants, terms),
-)
-"""Of functions of Python, such as the one that launches the kernel."""
+LAUNCHER_RULES: Rules = ((_arguments, _rounding, _exchanged_values),)
+"""Of functions of Python, such as the one that launches the kernel. No other sizes of tiles and grids: with one of
+them a wrong kernel may never come to its mistake."""
 
 
 def first_right(jobs: Sequence[Callable[[], dict]], each: float, end: float, processes: int = 1) -> int | None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..backends import child
-from ..spec.exercise import Case, Hint, PlainExercise
+from ..spec.exercise import Case, PlainExercise
 from ..spec.verdict import Diagnosis
 from . import evaluate, patterns, plain_repairs
 from .findings import Evidence
@@ -68,15 +68,19 @@ def refine(exercise: PlainExercise, fn: Callable, found: Diagnosis, tried: list[
         return found
     found = _likeliest(found, tried)
     more = [*tried, *_more(exercise, fn)]
-    agreed = _agreed(exercise, found, more) if found.kind == "wrong-formula" else 0.0
-    established = agreed >= AGREED and sum(t.diagnosis is not None for t in more) > 1
+    refused = [t for t in more if t.diagnosis is not None]
+    agreed = _agreed(found, refused) if found.kind == "wrong-formula" else 0.0
+    if agreed >= AGREED and (len(refused) > 1 or not exercise.draw):
+        return found  # a place beside it might be another one than where the sentence leads
     place = _place(exercise, fn, more)
-    if established or not is_number:
-        return _located(found if established or place else _commonest(found, tried), place, established)
+    if not is_number:
+        found = _commonest(found, tried)
+        said = f"{found.advice} {place.sentence} {place.advice}" if place and place.alone else found.advice
+        return replace(found, advice=said)
     doublings = [] if exercise.draw else _doublings(tried)
     calls = _calls(exercise, fn, [*(dict(t.case.sizes) for t in more), *doublings])
     if not any(c.wrong for c in calls):  # it returns NaN, or no number
-        return _located(found, place, established)
+        return replace(found, advice=f"{place.sentence} {place.advice}") if place else found
     cause = _cause(exercise, calls)
     if place and cause:
         cause = Evidence(cause.cause, f"{place.sentence} {place.advice}")
@@ -91,18 +95,10 @@ def refine(exercise: PlainExercise, fn: Callable, found: Diagnosis, tried: list[
 
 
 AGREED, HALF = 0.9, 0.5
-"""Of the calls, the share with which a sentence of the exercise counts as the cause, and the one up to which it is a
-coincidence."""
+"""Of the refused calls, drawn ones too, the share with which a sentence of the exercise counts as the cause, and the
+one up to which it is a coincidence."""
 
 WORK_OUT = "Work this case out by hand, then compare term by term."
-
-
-def _located(found: Diagnosis, place: plain_repairs.Place | None, established: bool) -> Diagnosis:
-    """The diagnosis with the place of the mistake. The exercise's own advice stays only where it fits every call."""
-    if place is None or established and place.alone:
-        return found
-    advice = f"{place.sentence} {place.advice}"
-    return replace(found, advice=f"{found.advice} {advice}" if established else advice)
 
 
 def _commonest(found: Diagnosis, tried: list[Tried]) -> Diagnosis:
@@ -154,20 +150,11 @@ def _words(sentence: str) -> str:
     return re.sub(r"\d[\d.]*", "0", sentence)
 
 
-def _agreed(exercise: PlainExercise, found: Diagnosis, tried: list[Tried]) -> float:
-    """The share of the calls that the exercise's own advice explains, apart from the numbers in it: refused ones that
-    get it too, and right ones where the mistake that it names changes nothing. What only one says is a coincidence."""
-    said, refused, right = _words(found.advice), [], []
-    for t in tried:
-        if t.diagnosis is not None:
-            refused.append(said in {_words(s) for s in (t.diagnosis.advice, *t.fitting)})
-        elif found.advice in {s for other in tried for s in other.fitting} and exercise.explain:
-            expected = exercise.reference(**t.case.sizes)
-            hint = exercise.explain(t.case.sizes, expected, expected)
-            if hint is None or isinstance(hint, Hint):
-                right.append(said in {_words(s) for s in getattr(hint, "fitting", ())})
-    shares = [sum(each) / len(each) for each in (refused, right) if each]
-    return min(shares, default=0.0)
+def _agreed(found: Diagnosis, refused: list[Tried]) -> float:
+    """The share of the refused calls that get the exercise's own advice too, apart from the numbers in it. What only
+    one says is a coincidence."""
+    said = _words(found.advice)
+    return sum(said in {_words(s) for s in (t.diagnosis.advice, *t.fitting)} for t in refused) / len(refused)
 
 
 def _drawn(exercise: PlainExercise) -> Iterator[Sizes]:
