@@ -75,7 +75,7 @@ def refine(exercise: PlainExercise, fn: Callable, found: Diagnosis, tried: list[
     place = _place(exercise, fn, more)
     if not is_number:
         found = _commonest(found, tried)
-        said = f"{found.advice} {place.sentence} {place.advice}" if place and place.alone else found.advice
+        said = f"{found.advice} {place.sentence} {place.advice}" if place and not place.alone else found.advice
         return replace(found, advice=said)
     doublings = [] if exercise.draw else _doublings(tried)
     calls = _calls(exercise, fn, [*(dict(t.case.sizes) for t in more), *doublings])
